@@ -1,0 +1,123 @@
+//! `y = x·W + b + s·σ·x·ε` (OpenES), with ε drawn in strips that live in the first-level cache.
+
+use super::linear::{BiasSlice, LinearSlices, Product, Target};
+use super::scratch::with_scratch;
+use super::tile::{MAX_COLUMNS, Packed, Panels, Strided};
+use crate::ops::{DenseNoise, InputRows};
+use crate::rng::normal::fill_normals;
+use crate::simd::dispatch;
+use rayon::prelude::*;
+
+/// Floats of noise drawn at a time.
+const STRIP: usize = 4096;
+
+/// Writes `y : [members · rows, d_output]`.
+pub(crate) fn dense_linear(op: &LinearSlices, noise: &DenseNoise, input: InputRows, y: &mut [f32]) {
+    if y.is_empty() {
+        return;
+    }
+    let packed = op.packed();
+    let base = match input {
+        InputRows::Shared => op.shared_base(&packed),
+        InputRows::PerMember => Vec::new(),
+    };
+    let pair_len = 2 * op.rows * op.d_output;
+    y.par_chunks_mut(pair_len).enumerate().for_each(|(p, y)| {
+        let pair = op.pairs.first + p as u32;
+        let (x, rows) = match input {
+            InputRows::Shared => (op.x, op.rows),
+            InputRows::PerMember => (&op.x[p * 2 * op.rows * op.d_input..], 2 * op.rows),
+        };
+        let task = Task { op, noise, pair, x, rows };
+        with_scratch(task.scratch_len(), |scratch| {
+            let (strip, rest) = scratch.split_at_mut(task.strip_len());
+            let (delta, bias) = rest.split_at_mut(rows * op.d_output);
+            task.noise_product(strip, delta);
+            op.bias.fill_pair(pair, bias);
+            match input {
+                InputRows::PerMember => task.base(&packed, y),
+                InputRows::Shared => {
+                    let (plus, minus) = y.split_at_mut(base.len());
+                    plus.copy_from_slice(&base);
+                    minus.copy_from_slice(&base);
+                }
+            }
+            task.combine(delta, bias, y);
+        });
+    });
+}
+
+/// One pair: its rows of `x`, or the shared ones.
+struct Task<'a> {
+    op: &'a LinearSlices<'a>,
+    noise: &'a DenseNoise,
+    pair: u32,
+    x: &'a [f32],
+    rows: usize,
+}
+
+impl Task<'_> {
+    /// Input rows whose noise is drawn at a time.
+    fn strip_rows(&self) -> usize {
+        (STRIP / self.op.d_output).clamp(1, self.op.d_input.max(1))
+    }
+
+    fn strip_len(&self) -> usize {
+        self.strip_rows() * self.op.d_output + MAX_COLUMNS
+    }
+
+    fn scratch_len(&self) -> usize {
+        self.strip_len() + (self.rows + 2) * self.op.d_output
+    }
+
+    /// `delta = x·ε : [rows, d_output]`.
+    fn noise_product(&self, strip: &mut [f32], delta: &mut [f32]) {
+        let (d_input, d_output) = (self.op.d_input, self.op.d_output);
+        delta.fill(0.0);
+        for first in (0..d_input).step_by(self.strip_rows()) {
+            let depth = self.strip_rows().min(d_input - first);
+            let drawn = &mut strip[..depth * d_output]; // [depth, d_output]
+            fill_normals(self.noise.key, self.pair, first * d_output, drawn);
+            dispatch(Product {
+                rows: self.rows,
+                columns: d_output,
+                depth,
+                x: Strided { pointer: self.x[first..].as_ptr(), row: d_input, depth: 1 },
+                panels: Panels { pointer: strip.as_ptr(), per_column: 1, row: Some(d_output) },
+                target: Target { pointer: delta.as_mut_ptr(), stride: d_output, add: true },
+            });
+        }
+    }
+
+    /// `y = x·W` for the pair's own rows.
+    fn base(&self, packed: &Packed, y: &mut [f32]) {
+        let (d_input, d_output) = (self.op.d_input, self.op.d_output);
+        dispatch(Product {
+            rows: self.rows,
+            columns: d_output,
+            depth: d_input,
+            x: Strided { pointer: self.x.as_ptr(), row: d_input, depth: 1 },
+            panels: packed.panels(),
+            target: Target { pointer: y.as_mut_ptr(), stride: d_output, add: false },
+        });
+    }
+
+    /// `y ← y ± σ·delta + bias`.
+    fn combine(&self, delta: &[f32], bias: &[f32], y: &mut [f32]) {
+        let d_output = self.op.d_output;
+        let half = self.op.rows * d_output;
+        for (member, y) in y.chunks_exact_mut(half).enumerate() {
+            let scale = if member == 0 { self.noise.scale } else { -self.noise.scale };
+            let delta = &delta[(member * half).min(delta.len() - half)..];
+            for (y, delta) in y.iter_mut().zip(delta) {
+                *y += scale * delta;
+            }
+            if !matches!(self.op.bias, BiasSlice::None) {
+                let bias = &bias[member * d_output..(member + 1) * d_output];
+                for row in y.chunks_exact_mut(d_output) {
+                    row.iter_mut().zip(bias).for_each(|(y, b)| *y += b);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! `Σ_q w_q·c·B_q·A_qᵀ` and `Σ_q w_q·σ·ε_q`, the noise drawn again in small batches of pairs.
+
+use super::linear::{Product, Target};
+use super::scratch::with_scratch;
+use super::tile::{MAX_COLUMNS, Panels, Strided};
+use crate::ops::{DenseNoise, LowRankNoise};
+use crate::rng::normal::fill_normals;
+use crate::simd::dispatch;
+use rayon::prelude::*;
+
+/// Factor columns held at a time; a constant, so that the order of summation is one.
+const DEPTH: usize = 256;
+/// Rows of the estimate that one task takes.
+const TASK_ROWS: usize = 56;
+/// Elements of a dense estimate that one task takes: a whole number of noise groups.
+const TASK_ELEMENTS: usize = 4096;
+
+/// Adds to `sum : [d_input, d_output]` the pairs from `first` on, weighted.
+pub(crate) fn low_rank_estimate(weights: &[f32], noise: &LowRankNoise, first: u32, [d_input, d_output]: [usize; 2], sum: &mut [f32]) {
+    if sum.is_empty() || weights.is_empty() {
+        return;
+    }
+    let rank = noise.rank;
+    let batch = (DEPTH / rank).max(1);
+    let mut b = vec![0.0; batch * rank * d_input]; // [batch · rank, d_input]
+    let mut a = vec![0.0; batch * rank * d_output + MAX_COLUMNS]; // [batch · rank, d_output]
+    for (i, weights) in weights.chunks(batch).enumerate() {
+        let pairs = b.par_chunks_mut(rank * d_input).zip(a.par_chunks_mut(rank * d_output));
+        pairs.zip(weights).enumerate().for_each(|(p, ((b, a), weight))| {
+            let pair = first + (i * batch + p) as u32;
+            with_scratch(b.len() + a.len(), |factors| {
+                fill_normals(noise.key, pair, 0, factors);
+                let (drawn_b, drawn_a) = factors.split_at(b.len());
+                b.copy_from_slice(drawn_b);
+                let scale = weight * noise.scale;
+                a.iter_mut().zip(drawn_a).for_each(|(a, drawn)| *a = scale * drawn);
+            });
+        });
+        let (a, b) = (&a, &b);
+        sum.par_chunks_mut(TASK_ROWS * d_output).enumerate().for_each(|(task, sum)| {
+            dispatch(Product {
+                rows: sum.len() / d_output,
+                columns: d_output,
+                depth: weights.len() * rank,
+                x: Strided { pointer: b[task * TASK_ROWS..].as_ptr(), row: 1, depth: d_input },
+                panels: Panels { pointer: a.as_ptr(), per_column: 1, row: Some(d_output) },
+                target: Target { pointer: sum.as_mut_ptr(), stride: d_output, add: true },
+            });
+        });
+    }
+}
+
+/// Adds to `sum` (any shape, flat) the pairs from `first` on, weighted.
+pub(crate) fn dense_estimate(weights: &[f32], noise: &DenseNoise, first: u32, sum: &mut [f32]) {
+    sum.par_chunks_mut(TASK_ELEMENTS).enumerate().for_each(|(task, sum)| {
+        with_scratch(sum.len(), |drawn| {
+            for (q, weight) in weights.iter().enumerate() {
+                if *weight == 0.0 {
+                    continue;
+                }
+                fill_normals(noise.key, first + q as u32, task * TASK_ELEMENTS, drawn);
+                let scale = weight * noise.scale;
+                for (sum, drawn) in sum.iter_mut().zip(drawn.iter()) {
+                    *sum += scale * drawn;
+                }
+            }
+        });
+    });
+}

@@ -1,0 +1,167 @@
+//! What the low-rank and the dense perturbed linear share: operands, bias rows, the unperturbed product.
+
+use super::tile::{Epilogue, MAX_COLUMNS, Packed, Panels, Place, Strided, Tile, multiply};
+use crate::ops::{DenseNoise, PairRange};
+use crate::rng::normal::fill_normals;
+use crate::simd::{Kernel, Simd, dispatch};
+use rayon::prelude::*;
+
+/// Floats of noise that one task holds: half of a usual second-level cache.
+const TASK_NOISE: usize = 64 * 1024;
+/// Rows that one task takes at least, so that the microkernel's tiles are full.
+const TASK_ROWS: usize = 56;
+
+/// Operands of a perturbed linear operation.
+pub(crate) struct LinearSlices<'a> {
+    /// `[members · rows, d_input]`, or `[rows, d_input]` if shared.
+    pub x: &'a [f32],
+    /// `[d_input, d_output]`
+    pub weight: &'a [f32],
+    pub bias: BiasSlice<'a>,
+    pub d_input: usize,
+    pub d_output: usize,
+    /// Rows of one member.
+    pub rows: usize,
+    pub pairs: PairRange,
+}
+
+/// The bias of a perturbed linear operation, of length `d_output`.
+#[derive(Clone, Copy)]
+pub(crate) enum BiasSlice<'a> {
+    None,
+    Plain(&'a [f32]),
+    Perturbed(&'a [f32], DenseNoise),
+}
+
+impl BiasSlice<'_> {
+    /// Writes the bias of both members of `pair`: `[2, d_output]`.
+    pub(crate) fn fill_pair(&self, pair: u32, out: &mut [f32]) {
+        let (plus, minus) = out.split_at_mut(out.len() / 2);
+        match self {
+            Self::None => plus.fill(0.0),
+            Self::Plain(bias) => plus.copy_from_slice(bias),
+            Self::Perturbed(bias, noise) => {
+                fill_normals(noise.key, pair, 0, minus);
+                for ((plus, minus), bias) in plus.iter_mut().zip(minus).zip(*bias) {
+                    let shift = noise.scale * *minus;
+                    (*plus, *minus) = (bias + shift, bias - shift);
+                }
+                return;
+            }
+        }
+        minus.copy_from_slice(plus);
+    }
+}
+
+impl LinearSlices<'_> {
+    /// Pairs that one task takes, when the noise of a pair has `noise` floats.
+    pub(crate) fn pairs_per_task(&self, noise: usize) -> usize {
+        let enough_rows = TASK_ROWS.div_ceil(2 * self.rows.max(1));
+        enough_rows.min((TASK_NOISE / noise.max(1)).max(1))
+    }
+
+    /// `W` in panels for the detected instruction set.
+    pub(crate) fn packed(&self) -> Packed {
+        struct Pack<'a>(&'a [f32], usize, usize);
+        impl Kernel for Pack<'_> {
+            type Output = Packed;
+            #[inline(always)]
+            unsafe fn run<S: Simd>(self) -> Packed {
+                Packed::new::<S>(self.0, self.1, self.2)
+            }
+        }
+        dispatch(Pack(self.weight, self.d_input, self.d_output))
+    }
+
+    /// `x·W` of shared rows: `[rows, d_output]`.
+    pub(crate) fn shared_base(&self, packed: &Packed) -> Vec<f32> {
+        let mut base = vec![0.0; self.rows * self.d_output];
+        let chunk = TASK_ROWS * self.d_output;
+        base.par_chunks_mut(chunk.max(1)).enumerate().for_each(|(i, base)| {
+            let x = &self.x[i * TASK_ROWS * self.d_input..];
+            dispatch(Product {
+                rows: base.len() / self.d_output,
+                columns: self.d_output,
+                depth: self.d_input,
+                x: Strided { pointer: x.as_ptr(), row: self.d_input, depth: 1 },
+                panels: packed.panels(),
+                target: Target { pointer: base.as_mut_ptr(), stride: self.d_output, add: false },
+            });
+        });
+        base
+    }
+}
+
+/// A plain product written, or added, to memory.
+pub(crate) struct Product {
+    pub rows: usize,
+    pub columns: usize,
+    pub depth: usize,
+    pub x: Strided,
+    pub panels: Panels,
+    pub target: Target,
+}
+
+impl Kernel for Product {
+    type Output = ();
+    #[inline(always)]
+    unsafe fn run<S: Simd>(mut self) {
+        // SAFETY: whoever builds a `Product` points it at matrices of these sizes.
+        unsafe { multiply::<S, _>(self.rows, self.columns, self.depth, self.x, self.panels, &mut self.target) }
+    }
+}
+
+/// An output matrix that tiles are written to, or added to.
+pub(crate) struct Target {
+    pub pointer: *mut f32,
+    pub stride: usize,
+    pub add: bool,
+}
+
+impl Epilogue for Target {
+    #[inline(always)]
+    unsafe fn finish<S: Simd>(&mut self, place: Place, tile: &Tile) {
+        for r in 0..place.rows {
+            // SAFETY: the place lies inside the output matrix.
+            unsafe {
+                let target = self.pointer.add((place.row + r) * self.stride + place.column);
+                let source = tile.row(r);
+                let add = self.add;
+                for_vectors::<S>(place.columns, target, |c, target| {
+                    let value = S::load(source.add(c));
+                    if add { S::add(S::load(target), value) } else { value }
+                });
+            }
+        }
+    }
+}
+
+/// Calls `value(column, pointer)` for each vector of a row of `columns` and stores what it returns at `target`;
+/// the last vector goes through a buffer if the row ends inside it. `pointer` holds the row's present content.
+///
+/// # Safety
+///
+/// The processor must have the instruction set `S`; `target` must hold `columns` elements.
+#[inline(always)]
+pub(crate) unsafe fn for_vectors<S: Simd>(
+    columns: usize,
+    target: *mut f32,
+    mut value: impl FnMut(usize, *const f32) -> S::F,
+) {
+    let mut c = 0;
+    // SAFETY: whole vectors end inside the row; the last part is copied by length.
+    unsafe {
+        while c + S::LANES <= columns {
+            let v = value(c, target.add(c));
+            S::store(target.add(c), v);
+            c += S::LANES;
+        }
+        if c < columns {
+            let mut buffer = [0.0; MAX_COLUMNS];
+            std::ptr::copy_nonoverlapping(target.add(c), buffer.as_mut_ptr(), columns - c);
+            let v = value(c, buffer.as_ptr());
+            S::store(buffer.as_mut_ptr(), v);
+            std::ptr::copy_nonoverlapping(buffer.as_ptr(), target.add(c), columns - c);
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! `y = x·W + b + s·c·(x·B)·Aᵀ` without ever forming the perturbed weight.
+
+use super::linear::{BiasSlice, LinearSlices, for_vectors};
+use super::scratch::with_scratch;
+use super::tile::{Epilogue, MAX_COLUMNS, Out, Packed, Place, Rows, Strided, Tile, dots, multiply};
+use crate::ops::{InputRows, LowRankNoise};
+use crate::rng::normal::fill_normals;
+use crate::simd::{Kernel, Simd, dispatch};
+use rayon::prelude::*;
+
+/// Writes `y : [members · rows, d_output]`.
+pub(crate) fn low_rank_linear(op: &LinearSlices, noise: &LowRankNoise, input: InputRows, y: &mut [f32]) {
+    if y.is_empty() {
+        return;
+    }
+    let packed = op.packed();
+    let base = match input {
+        InputRows::Shared => op.shared_base(&packed),
+        InputRows::PerMember => Vec::new(),
+    };
+    let factors = (op.d_input + op.d_output) * noise.rank;
+    let step = match input {
+        InputRows::Shared => (SHARED_NOISE / factors.max(1)).clamp(1, 16),
+        InputRows::PerMember => op.pairs_per_task(factors),
+    };
+    let pair_len = 2 * op.rows * op.d_output;
+    y.par_chunks_mut(step * pair_len).enumerate().for_each(|(task, y)| {
+        let block = Block {
+            op,
+            noise,
+            factors,
+            first: op.pairs.first + (task * step) as u32,
+            pairs: y.len() / pair_len,
+        };
+        match input {
+            InputRows::PerMember => {
+                let x = &op.x[task * step * 2 * op.rows * op.d_input..];
+                with_scratch(block.scratch_len(), |scratch| dispatch(PerMember { block, x, packed: &packed, scratch, y }));
+            }
+            InputRows::Shared => {
+                with_scratch(block.scratch_len(), |scratch| dispatch(Shared { block, base: &base, scratch, y }));
+            }
+        }
+    });
+}
+
+/// Floats of noise that one task of the shared form holds: about a first-level cache, beside four rows of `x`.
+const SHARED_NOISE: usize = 16 * 1024;
+
+/// Consecutive pairs that one task works on.
+struct Block<'a> {
+    op: &'a LinearSlices<'a>,
+    noise: &'a LowRankNoise,
+    /// Floats of one pair's factors: `B` as `[rank, d_input]`, then `A` as `[rank, d_output]`.
+    factors: usize,
+    first: u32,
+    pairs: usize,
+}
+
+impl Block<'_> {
+    fn rows(&self) -> usize {
+        self.pairs * 2 * self.op.rows
+    }
+
+    /// Factors, `x·B`, and bias of every member; loads of a row's last vector may run past its end.
+    fn scratch_len(&self) -> usize {
+        self.pairs * (self.factors + 2 * self.op.d_output) + self.rows() * self.noise.rank + MAX_COLUMNS
+    }
+
+    /// Draws factors and biases; returns the parts of the scratch: factors, `x·B`, biases `[members, d_output]`.
+    fn draw<'s>(&self, scratch: &'s mut [f32]) -> (&'s [f32], &'s mut [f32], &'s [f32]) {
+        let (t, rest) = scratch.split_at_mut(self.rows() * self.noise.rank);
+        let (factors, biases) = rest.split_at_mut(self.pairs * self.factors);
+        for (p, factors) in factors.chunks_exact_mut(self.factors).enumerate() {
+            fill_normals(self.noise.key, self.first + p as u32, 0, factors);
+        }
+        if !matches!(self.op.bias, BiasSlice::None) {
+            let members = biases.chunks_exact_mut(2 * self.op.d_output).take(self.pairs);
+            for (p, bias) in members.enumerate() {
+                self.op.bias.fill_pair(self.first + p as u32, bias);
+            }
+        }
+        (factors, t, biases)
+    }
+}
+
+struct PerMember<'a> {
+    block: Block<'a>,
+    x: &'a [f32],
+    packed: &'a Packed,
+    scratch: &'a mut [f32],
+    y: &'a mut [f32],
+}
+
+impl Kernel for PerMember<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let Self { block, x, packed, scratch, y } = self;
+        let (op, rank) = (block.op, block.noise.rank);
+        let (factors, t, biases) = block.draw(scratch);
+        let pair_rows = 2 * op.rows;
+        for p in 0..block.pairs {
+            let t = &mut t[p * pair_rows * rank..(p + 1) * pair_rows * rank]; // [2 · rows, rank]
+            let x = Rows { pointer: x[p * pair_rows * op.d_input..].as_ptr(), stride: op.d_input, count: pair_rows };
+            let b = Rows { pointer: factors[p * block.factors..].as_ptr(), stride: op.d_input, count: rank };
+            let out = Out { pointer: t.as_mut_ptr(), row: rank, column: 1 };
+            // SAFETY: `x` holds the pair's rows, the factors begin with `rank` vectors of `d_input`.
+            unsafe { dots::<S>(op.d_input, x, b, block.noise.scale, out) };
+            for t in &mut t[op.rows * rank..] {
+                *t = -*t;
+            }
+        }
+        let mut epilogue = AddLowRank {
+            rank,
+            d_output: op.d_output,
+            rows: op.rows,
+            member: Cursor::default(),
+            a: factors[op.d_input * rank..].as_ptr(),
+            a_stride: block.factors,
+            t: t.as_ptr(),
+            bias: (!matches!(op.bias, BiasSlice::None)).then_some(biases.as_ptr()),
+            y: y.as_mut_ptr(),
+        };
+        let x = Strided { pointer: x.as_ptr(), row: op.d_input, depth: 1 };
+        // SAFETY: `x` and `y` hold the block's rows; `W` was packed for this instruction set.
+        unsafe { multiply::<S, _>(block.rows(), op.d_output, op.d_input, x, packed.panels(), &mut epilogue) };
+    }
+}
+
+/// The member of a row, for rows asked in rising order: no division in the loop.
+#[derive(Default)]
+struct Cursor {
+    member: usize,
+    end: usize,
+}
+
+impl Cursor {
+    #[inline(always)]
+    fn at(&mut self, row: usize, rows: usize) -> usize {
+        if row == 0 {
+            *self = Self { member: 0, end: rows };
+        }
+        while row >= self.end {
+            self.member += 1;
+            self.end += rows;
+        }
+        self.member
+    }
+}
+
+/// Adds `t·Aᵀ` and the bias to a tile of `x·W` and writes it to `y`.
+struct AddLowRank {
+    rank: usize,
+    d_output: usize,
+    rows: usize,
+    member: Cursor,
+    a: *const f32,
+    a_stride: usize,
+    t: *const f32,
+    bias: Option<*const f32>,
+    y: *mut f32,
+}
+
+impl Epilogue for AddLowRank {
+    #[inline(always)]
+    unsafe fn finish<S: Simd>(&mut self, place: Place, tile: &Tile) {
+        for r in 0..place.rows {
+            let row = place.row + r;
+            let member = self.member.at(row, self.rows);
+            let (rank, d_output, bias) = (self.rank, self.d_output, self.bias);
+            // SAFETY: row and member lie inside the block; vectors may end in the slack behind the scratch.
+            unsafe {
+                let source = tile.row(r);
+                let t = self.t.add(row * rank);
+                let a = self.a.add(member / 2 * self.a_stride + place.column);
+                let bias = bias.map(|bias| bias.add(member * d_output + place.column));
+                let y = self.y.add(row * d_output + place.column);
+                for_vectors::<S>(place.columns, y, |c, _| {
+                    let mut sum = S::load(source.add(c));
+                    for k in 0..rank {
+                        sum = S::fma(S::splat(*t.add(k)), S::load(a.add(k * d_output + c)), sum);
+                    }
+                    match bias {
+                        Some(bias) => S::add(sum, S::load(bias.add(c))),
+                        None => sum,
+                    }
+                });
+            }
+        }
+    }
+}
+
+struct Shared<'a> {
+    block: Block<'a>,
+    /// `x·W` of the shared rows.
+    base: &'a [f32],
+    scratch: &'a mut [f32],
+    y: &'a mut [f32],
+}
+
+impl Kernel for Shared<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let Self { block, base, scratch, y } = self;
+        let (op, rank) = (block.op, block.noise.rank);
+        let (factors, t, biases) = block.draw(scratch);
+        let x = Rows { pointer: op.x.as_ptr(), stride: op.d_input, count: op.rows };
+        // One call for all pairs where their vectors are evenly spaced, else one for each pair.
+        let (calls, vectors, stride) = match rank {
+            1 => (1, block.pairs, block.factors),
+            _ => (block.pairs, rank, op.d_input),
+        };
+        for call in 0..calls {
+            let b = Rows { pointer: factors[call * block.factors..].as_ptr(), stride, count: vectors };
+            let t = &mut t[call * vectors * op.rows..]; // [vectors, rows]
+            let out = Out { pointer: t.as_mut_ptr(), row: 1, column: op.rows };
+            // SAFETY: `x` holds the shared rows, the factors the vectors.
+            unsafe { dots::<S>(op.d_input, x, b, block.noise.scale, out) };
+        }
+        let half = op.rows * op.d_output;
+        for (p, y) in y.chunks_exact_mut(2 * half).enumerate() {
+            let (plus, minus) = y.split_at_mut(half);
+            let a = &factors[p * block.factors + op.d_input * rank..];
+            let t = &t[p * rank * op.rows..];
+            let bias = match op.bias {
+                BiasSlice::None => None,
+                _ => Some(biases[2 * p * op.d_output..].as_ptr()),
+            };
+            for row in 0..op.rows {
+                let at = row * op.d_output;
+                // SAFETY: every pointer is at a row of `d_output`; noise vectors may end in the scratch's slack.
+                unsafe {
+                    let pair = PairRow { rank, rows: op.rows, d_output: op.d_output, a: a.as_ptr(), t: t.as_ptr().add(row) };
+                    let (plus, minus) = (plus.as_mut_ptr().add(at), minus.as_mut_ptr().add(at));
+                    pair.write::<S>(base.as_ptr().add(at), bias, plus, minus);
+                }
+            }
+        }
+    }
+}
+
+/// One shared row of both members of a pair.
+struct PairRow {
+    rank: usize,
+    rows: usize,
+    d_output: usize,
+    a: *const f32,
+    t: *const f32,
+}
+
+impl PairRow {
+    /// `plus = base + δ + bias₊`, `minus = base − δ + bias₋` with `δ = Σ_k t_k·A_k`.
+    ///
+    /// # Safety
+    ///
+    /// The processor must have the instruction set `S`; pointers must hold a row, `base` without slack.
+    #[inline(always)]
+    unsafe fn write<S: Simd>(&self, base: *const f32, bias: Option<*const f32>, plus: *mut f32, minus: *mut f32) {
+        let whole = self.d_output / S::LANES * S::LANES;
+        // SAFETY: by this function's contract; the last, short vector goes through buffers.
+        unsafe {
+            let mut c = 0;
+            while c < whole {
+                let (p, m) = self.vector::<S>(c, base.add(c), bias);
+                S::store(plus.add(c), p);
+                S::store(minus.add(c), m);
+                c += S::LANES;
+            }
+            let left = self.d_output - whole;
+            if left > 0 {
+                let mut buffers = [[0.0; MAX_COLUMNS]; 3];
+                std::ptr::copy_nonoverlapping(base.add(c), buffers[0].as_mut_ptr(), left);
+                let (p, m) = self.vector::<S>(c, buffers[0].as_ptr(), bias);
+                S::store(buffers[1].as_mut_ptr(), p);
+                S::store(buffers[2].as_mut_ptr(), m);
+                std::ptr::copy_nonoverlapping(buffers[1].as_ptr(), plus.add(c), left);
+                std::ptr::copy_nonoverlapping(buffers[2].as_ptr(), minus.add(c), left);
+            }
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As [`write`](Self::write).
+    #[inline(always)]
+    unsafe fn vector<S: Simd>(&self, c: usize, base: *const f32, bias: Option<*const f32>) -> (S::F, S::F) {
+        // SAFETY: by this function's contract.
+        unsafe {
+            let mut delta = S::mul(S::splat(*self.t), S::load(self.a.add(c)));
+            for k in 1..self.rank {
+                let t = S::splat(*self.t.add(k * self.rows));
+                delta = S::fma(t, S::load(self.a.add(k * self.d_output + c)), delta);
+            }
+            let base = S::load(base);
+            let (plus, minus) = (S::add(base, delta), S::sub(base, delta));
+            match bias {
+                Some(bias) => (
+                    S::add(plus, S::load(bias.add(c))),
+                    S::add(minus, S::load(bias.add(self.d_output + c))),
+                ),
+                None => (plus, minus),
+            }
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! Hand-vectorised kernels on slices, one file per operation as in `ops/`.
+//!
+//! A kernel splits its pairs into tasks for rayon; each task draws the noise of its own pairs into a scratch buffer
+//! that stays in cache, uses it, and forgets it. Nothing that is stored grows with the population but the output.
+
+mod dense_linear;
+mod estimate;
+mod linear;
+mod low_rank_linear;
+mod scratch;
+mod tile;
+mod vector;
+
+pub(crate) use dense_linear::dense_linear;
+pub(crate) use estimate::{dense_estimate, low_rank_estimate};
+pub(crate) use linear::{BiasSlice, LinearSlices};
+pub(crate) use low_rank_linear::low_rank_linear;
+pub(crate) use vector::perturbed_vector;

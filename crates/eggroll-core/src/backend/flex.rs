@@ -1,0 +1,96 @@
+//! Burn's CPU backend: the slice kernels of [`cpu`](super::cpu) for f32, the portable defaults for other types.
+
+use super::cpu::{self, BiasSlice, LinearSlices};
+use crate::ops::{BiasPrimitive, DenseNoise, LinearMembers, LowRankNoise, PairRange, PerturbedOps, portable};
+use burn::backend::flex::{FlexTensor, Layout};
+use burn::backend::{Flex, TensorMetadata};
+use burn::tensor::{Bytes, DType, Shape};
+
+type Bias = BiasPrimitive<Flex>;
+
+impl PerturbedOps for Flex {
+    fn low_rank_linear(x: FlexTensor, weight: FlexTensor, bias: Bias, noise: LowRankNoise, members: LinearMembers) -> FlexTensor {
+        if x.dtype() != DType::F32 {
+            return portable::low_rank_linear::<Flex>(x, weight, bias, noise, members);
+        }
+        linear(x, weight, bias, members, |op, y| cpu::low_rank_linear(op, &noise, members.input, y))
+    }
+
+    fn dense_linear(x: FlexTensor, weight: FlexTensor, bias: Bias, noise: DenseNoise, members: LinearMembers) -> FlexTensor {
+        if x.dtype() != DType::F32 {
+            return portable::dense_linear::<Flex>(x, weight, bias, noise, members);
+        }
+        linear(x, weight, bias, members, |op, y| cpu::dense_linear(op, &noise, members.input, y))
+    }
+
+    fn perturbed_vector(vector: FlexTensor, noise: DenseNoise, pairs: PairRange) -> FlexTensor {
+        if vector.dtype() != DType::F32 {
+            return portable::perturbed_vector::<Flex>(vector, noise, pairs);
+        }
+        let vector = vector.to_contiguous();
+        let shape = [pairs.members(), vector.shape()[0]];
+        filled(shape, |y| cpu::perturbed_vector(slice(&vector), noise, pairs, y))
+    }
+
+    fn low_rank_estimate(weights: FlexTensor, noise: LowRankNoise, first_pair: u32, d_input: usize, d_output: usize) -> FlexTensor {
+        let shape = [d_input, d_output];
+        if weights.dtype() != DType::F32 {
+            return portable::low_rank_estimate::<Flex>(weights, noise, first_pair, shape);
+        }
+        let weights = weights.to_contiguous();
+        filled(shape, |sum| cpu::low_rank_estimate(slice(&weights), &noise, first_pair, shape, sum))
+    }
+
+    fn dense_estimate(weights: FlexTensor, noise: DenseNoise, first_pair: u32, elements: usize) -> FlexTensor {
+        if weights.dtype() != DType::F32 {
+            return portable::dense_estimate::<Flex>(weights, noise, first_pair, elements);
+        }
+        let weights = weights.to_contiguous();
+        filled([elements], |sum| cpu::dense_estimate(slice(&weights), &noise, first_pair, sum))
+    }
+}
+
+/// Brings the operands to slices and runs `kernel` on a fresh output.
+fn linear(
+    x: FlexTensor,
+    weight: FlexTensor,
+    bias: Bias,
+    members: LinearMembers,
+    kernel: impl FnOnce(&LinearSlices, &mut [f32]),
+) -> FlexTensor {
+    let (x, weight) = (x.to_contiguous(), weight.to_contiguous());
+    let (d_input, d_output) = (weight.shape()[0], weight.shape()[1]);
+    let bias = match bias {
+        Bias::None => Bias::None,
+        Bias::Plain(bias) => Bias::Plain(bias.to_contiguous()),
+        Bias::Perturbed(bias, noise) => Bias::Perturbed(bias.to_contiguous(), noise),
+    };
+    let rows = members.rows_per_member(x.shape()[0]);
+    let op = LinearSlices {
+        x: slice(&x),
+        weight: slice(&weight),
+        bias: match &bias {
+            Bias::None => BiasSlice::None,
+            Bias::Plain(bias) => BiasSlice::Plain(slice(bias)),
+            Bias::Perturbed(bias, noise) => BiasSlice::Perturbed(slice(bias), *noise),
+        },
+        d_input,
+        d_output,
+        rows,
+        pairs: members.pairs,
+    };
+    filled([members.pairs.members() * rows, d_output], |y| kernel(&op, y))
+}
+
+#[track_caller]
+fn slice(tensor: &FlexTensor) -> &[f32] {
+    tensor.as_slice().expect("the tensor was made contiguous")
+}
+
+/// A new tensor that `fill` writes: it starts as zeros.
+fn filled<const D: usize>(shape: [usize; D], fill: impl FnOnce(&mut [f32])) -> FlexTensor {
+    let mut values = vec![0.0; shape.iter().product()];
+    fill(&mut values);
+    let layout = Layout::contiguous(Shape::new(shape));
+    FlexTensor::new(Bytes::from_elems(values), layout, DType::F32)
+}

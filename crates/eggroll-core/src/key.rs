@@ -1,0 +1,83 @@
+//! Addresses of noise: which draw belongs to which seed, parameter, generation and pair.
+
+use serde::{Deserialize, Serialize};
+
+/// The address of one parameter's noise in one noise generation.
+///
+/// Noise is a pure function of this key, the pair and the element; nothing else (chunks, shards, threads,
+/// devices) ever changes a draw. Together with the pair `q` and the block it fills the 128-bit counter and the
+/// 64-bit key of Philox4x32-10:
+///
+/// | word | content |
+/// |---|---|
+/// | counter 0 | block of four values |
+/// | counter 1 | pair `q` |
+/// | counter 2 | noise generation `t` |
+/// | counter 3 | parameter (position in the module's traversal order), below 2²⁴ |
+/// | key 0, 1 | low and high half of the seed |
+///
+/// # Example
+///
+/// ```
+/// use eggroll_core::NoiseKey;
+///
+/// let key = NoiseKey::new(42, 0, 3);
+/// assert_ne!(key, NoiseKey::new(42, 1, 3));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct NoiseKey {
+    seed: u64,
+    parameter: u32,
+    generation: u32,
+}
+
+impl NoiseKey {
+    /// Parameters that one model may have: the top byte of the counter word is reserved.
+    pub const MAX_PARAMETERS: u32 = 1 << 24;
+
+    /// The address of `parameter` (position in traversal order) in noise generation `generation`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `parameter` is not below [`MAX_PARAMETERS`](Self::MAX_PARAMETERS).
+    #[track_caller]
+    pub fn new(seed: u64, parameter: u32, generation: u32) -> Self {
+        assert!(
+            parameter < Self::MAX_PARAMETERS,
+            "parameter index {parameter} is not below {}",
+            Self::MAX_PARAMETERS
+        );
+        Self { seed, parameter, generation }
+    }
+
+    /// Philox key words.
+    pub(crate) fn words(&self) -> [u32; 2] {
+        [self.seed as u32, (self.seed >> 32) as u32]
+    }
+
+    /// Philox counter of one block of one pair.
+    pub(crate) fn counter(&self, block: u32, pair: u32) -> [u32; 4] {
+        [block, pair, self.generation, self.parameter]
+    }
+}
+
+/// A run of consecutive antithetic pairs: pair `q` is members `2q` (sign +1) and `2q + 1` (sign −1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PairRange {
+    /// First pair.
+    pub first: u32,
+    /// Number of pairs.
+    pub count: u32,
+}
+
+impl PairRange {
+    /// Pairs `first .. first + count`.
+    pub fn new(first: u32, count: u32) -> Self {
+        Self { first, count }
+    }
+
+    /// Number of members, two for each pair.
+    pub fn members(&self) -> usize {
+        2 * self.count as usize
+    }
+}

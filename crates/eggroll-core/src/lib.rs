@@ -1,0 +1,19 @@
+#![doc = include_str!("../README.md")]
+
+mod backend;
+#[cfg(test)]
+mod conformance;
+pub mod counters;
+mod key;
+pub mod noiser;
+pub mod ops;
+pub mod reference;
+pub mod rng;
+pub mod scope;
+mod simd;
+mod table;
+
+pub use key::{NoiseKey, PairRange};
+pub use noiser::{EggrollConfig, Noiser, NoiserConfig, NoiserError, OpenEsConfig, ParameterNoise, Role};
+pub use simd::InstructionSet;
+pub use table::{ParameterEntry, ParameterTable, TableError};

@@ -1,0 +1,82 @@
+//! EGGROLL: low-rank noise (Sarkar et al., "Evolution Strategies at the Hyperscale", arXiv 2511.16652).
+
+use super::{Noiser, NoiserConfig, NoiserError, Role};
+use serde::{Deserialize, Serialize};
+
+/// Settings of EGGROLL: a matrix `W : [d_input, d_output]` is perturbed by `s·(σ/√r)·B·Aᵀ`, the factors i.i.d. N(0, 1)
+/// (Eq. 4); other parameters by dense noise `s·σ·ε`.
+///
+/// # Example
+///
+/// ```
+/// use eggroll_core::{EggrollConfig, Noiser, Role};
+///
+/// let noiser = EggrollConfig::new().with_rank(2).init().unwrap();
+/// assert_eq!(noiser.role(&[784, 64]), Role::LowRank { rank: 2 });
+/// assert_eq!(noiser.role(&[64]), Role::Dense);
+/// assert!(EggrollConfig::new().with_rank(0).init().is_err());
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EggrollConfig {
+    /// Columns `r` of the factors.
+    pub rank: usize,
+    /// Freeze every parameter that is not a matrix.
+    pub freeze_non_matrix: bool,
+}
+
+impl Default for EggrollConfig {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl EggrollConfig {
+    /// Rank 1, dense noise for vectors.
+    pub fn new() -> Self {
+        Self { rank: 1, freeze_non_matrix: false }
+    }
+
+    /// Sets the columns of the factors.
+    pub fn with_rank(mut self, rank: usize) -> Self {
+        self.rank = rank;
+        self
+    }
+
+    /// Sets whether parameters that are not matrices stay as they are.
+    pub fn with_freeze_non_matrix(mut self, freeze: bool) -> Self {
+        self.freeze_non_matrix = freeze;
+        self
+    }
+
+    /// Builds the noiser.
+    ///
+    /// # Errors
+    ///
+    /// [`NoiserError::Rank`] if the rank is 0.
+    pub fn init(&self) -> Result<impl Noiser + use<>, NoiserError> {
+        match self.rank {
+            0 => Err(NoiserError::Rank(0)),
+            _ => Ok(Eggroll(self.clone())),
+        }
+    }
+}
+
+impl From<EggrollConfig> for NoiserConfig {
+    fn from(config: EggrollConfig) -> Self {
+        Self::Eggroll(config)
+    }
+}
+
+#[derive(Debug)]
+struct Eggroll(EggrollConfig);
+
+impl Noiser for Eggroll {
+    fn role(&self, shape: &[usize]) -> Role {
+        match shape.len() {
+            2 => Role::LowRank { rank: self.0.rank },
+            _ if self.0.freeze_non_matrix => Role::Frozen,
+            _ => Role::Dense,
+        }
+    }
+}

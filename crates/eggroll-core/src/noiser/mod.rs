@@ -1,0 +1,183 @@
+//! Noisers: how a parameter is perturbed, and how its noise becomes a gradient estimate.
+//!
+//! One algorithm per file. A noiser gives each parameter a [`Role`]; the provided methods of [`Noiser`] turn the role
+//! into perturbed operations. A noiser of another kind (sparse, signs, integers) overrides them. [`NoiserConfig`] is the
+//! registry: add a file, a variant and its arm there.
+
+mod eggroll;
+mod open_es;
+
+pub use eggroll::EggrollConfig;
+pub use open_es::OpenEsConfig;
+
+use crate::key::{NoiseKey, PairRange};
+use crate::ops::{
+    self, DenseNoise, InputRows, LinearBias, LinearMembers, LowRankNoise, dense_estimate, dense_linear,
+    low_rank_estimate, low_rank_linear,
+};
+use burn::tensor::Tensor;
+use serde::{Deserialize, Serialize};
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// What happens to a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Noise `B·Aᵀ` of the given rank: matrices.
+    LowRank {
+        /// Columns of the factors.
+        rank: usize,
+    },
+    /// Independent noise for every element.
+    Dense,
+    /// No noise and no update of any kind, weight decay included.
+    Frozen,
+}
+
+/// One parameter's noise in one generation: its role, address and size.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ParameterNoise {
+    /// What happens to the parameter.
+    pub role: Role,
+    /// Address of the draw.
+    pub key: NoiseKey,
+    /// Noise scale σ.
+    pub sigma: f64,
+}
+
+/// A perturbation of models and its gradient estimate.
+pub trait Noiser: Debug + Send + Sync {
+    /// The role of a parameter of this shape, unless the user says otherwise.
+    fn role(&self, shape: &[usize]) -> Role;
+
+    /// A linear layer under every member's weight and bias.
+    ///
+    /// # Shapes
+    ///
+    /// As [`low_rank_linear`].
+    ///
+    /// # Panics
+    ///
+    /// Panics if shapes do not fit.
+    #[track_caller]
+    fn linear(
+        &self,
+        x: Tensor<2>,
+        weight: (Tensor<2>, ParameterNoise),
+        bias: Option<(Tensor<1>, ParameterNoise)>,
+        members: LinearMembers,
+    ) -> Tensor<2> {
+        let (weight, noise) = weight;
+        let bias = match bias {
+            None => LinearBias::None,
+            Some((bias, ParameterNoise { role: Role::Frozen, .. })) => LinearBias::Plain(bias),
+            Some((bias, noise)) => LinearBias::Perturbed(bias, DenseNoise::new(noise.key, noise.sigma)),
+        };
+        match noise.role {
+            Role::LowRank { rank } => {
+                low_rank_linear(x, weight, bias, LowRankNoise::new(noise.key, rank, noise.sigma), members)
+            }
+            Role::Dense => dense_linear(x, weight, bias, DenseNoise::new(noise.key, noise.sigma), members),
+            Role::Frozen => plain_linear(x, weight, bias, members),
+        }
+    }
+
+    /// A vector parameter as every member sees it: `[n]` to `[members, n]`.
+    #[track_caller]
+    fn vector(&self, vector: Tensor<1>, noise: ParameterNoise, pairs: PairRange) -> Tensor<2> {
+        match noise.role {
+            Role::Frozen => vector.unsqueeze::<2>().repeat_dim(0, pairs.members()),
+            _ => ops::perturbed_vector(vector, DenseNoise::new(noise.key, noise.sigma), pairs),
+        }
+    }
+
+    /// `Σ_q w_q·E_q` over pairs from 0 on, where `E_q` is the noise added to the parameter for sign +1; flat.
+    ///
+    /// `weights` is `[pairs]`, `shape` the parameter's.
+    ///
+    /// # Panics
+    ///
+    /// Panics for a low-rank parameter that is not a matrix, and for a frozen one.
+    #[track_caller]
+    fn estimate(&self, weights: Tensor<1>, noise: ParameterNoise, shape: &[usize]) -> Tensor<1> {
+        let elements = shape.iter().product::<usize>();
+        match noise.role {
+            Role::LowRank { rank } => {
+                let &[d_input, d_output] = shape else {
+                    panic!("low-rank noise needs a matrix, not a parameter of shape {shape:?}");
+                };
+                let noise = LowRankNoise::new(noise.key, rank, noise.sigma);
+                low_rank_estimate(weights, noise, 0, [d_input, d_output]).reshape([elements])
+            }
+            Role::Dense => dense_estimate(weights, DenseNoise::new(noise.key, noise.sigma), 0, elements),
+            Role::Frozen => panic!("a frozen parameter of shape {shape:?} has no estimate"),
+        }
+    }
+}
+
+/// A linear layer whose weight is not perturbed, with any bias.
+#[track_caller]
+fn plain_linear(x: Tensor<2>, weight: Tensor<2>, bias: LinearBias, members: LinearMembers) -> Tensor<2> {
+    let y = x.matmul(weight);
+    let count = members.pairs.members();
+    let y = match members.input {
+        InputRows::PerMember => y,
+        InputRows::Shared => y.repeat_dim(0, count), // [members · rows, d_output]
+    };
+    match bias {
+        LinearBias::None => y,
+        LinearBias::Plain(bias) => y + bias.unsqueeze::<2>(),
+        LinearBias::Perturbed(bias, noise) => {
+            let [rows, d_output] = y.dims();
+            let bias = ops::perturbed_vector(bias, noise, members.pairs).unsqueeze_dim::<3>(1); // [members, 1, d_output]
+            let y = y.reshape([count, rows / count, d_output]) + bias;
+            y.reshape([rows, d_output])
+        }
+    }
+}
+
+/// A noiser by name and settings: what configuration files hold.
+///
+/// # Example
+///
+/// ```
+/// use eggroll_core::{EggrollConfig, NoiserConfig};
+///
+/// let config = NoiserConfig::from(EggrollConfig::new().with_rank(4));
+/// let json = serde_json::to_string(&config).unwrap();
+/// assert_eq!(json, r#"{"name":"eggroll","rank":4,"freeze_non_matrix":false}"#);
+/// assert_eq!(serde_json::from_str::<NoiserConfig>(&json).unwrap(), config);
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "name", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum NoiserConfig {
+    /// Low-rank noise for matrices.
+    Eggroll(EggrollConfig),
+    /// Independent noise for every element.
+    OpenEs(OpenEsConfig),
+}
+
+impl NoiserConfig {
+    /// Builds the noiser.
+    ///
+    /// # Errors
+    ///
+    /// [`NoiserError`] with the value that cannot be used.
+    pub fn init(&self) -> Result<Arc<dyn Noiser>, NoiserError> {
+        Ok(match self {
+            Self::Eggroll(config) => Arc::new(config.init()?),
+            Self::OpenEs(config) => Arc::new(config.init()),
+        })
+    }
+}
+
+/// Settings that no noiser can be built from.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoiserError {
+    /// The rank is 0.
+    #[error("the rank of EGGROLL must be at least 1, not {0}")]
+    Rank(usize),
+}

@@ -1,0 +1,50 @@
+//! OpenES: dense noise (Salimans et al., "Evolution Strategies as a Scalable Alternative to Reinforcement Learning",
+//! arXiv 1703.03864).
+
+use super::{Noiser, NoiserConfig, Role};
+use serde::{Deserialize, Serialize};
+
+/// Settings of OpenES: every parameter is perturbed by `s·σ·ε`, ε i.i.d. N(0, 1) (Algorithm 1, antithetic).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct OpenEsConfig {
+    /// Freeze every parameter that is not a matrix.
+    pub freeze_non_matrix: bool,
+}
+
+impl OpenEsConfig {
+    /// Dense noise for all parameters.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets whether parameters that are not matrices stay as they are.
+    pub fn with_freeze_non_matrix(mut self, freeze: bool) -> Self {
+        self.freeze_non_matrix = freeze;
+        self
+    }
+
+    /// Builds the noiser.
+    pub fn init(&self) -> impl Noiser + use<> {
+        OpenEs(self.clone())
+    }
+}
+
+impl From<OpenEsConfig> for NoiserConfig {
+    fn from(config: OpenEsConfig) -> Self {
+        Self::OpenEs(config)
+    }
+}
+
+#[derive(Debug)]
+struct OpenEs(OpenEsConfig);
+
+impl Noiser for OpenEs {
+    fn role(&self, shape: &[usize]) -> Role {
+        match shape.len() {
+            2 => Role::Dense,
+            _ if self.0.freeze_non_matrix => Role::Frozen,
+            _ => Role::Dense,
+        }
+    }
+}

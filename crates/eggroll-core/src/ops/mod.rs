@@ -1,0 +1,219 @@
+//! Perturbed operations: the backend extension trait, and the functions on [`Tensor`](burn::tensor::Tensor) that users of this crate call.
+//!
+//! Every function takes a [`PairRange`]: the members of consecutive antithetic pairs. The population is folded
+//! into the leading axis, member-major: row block `m` belongs to member `m` of the range.
+
+mod dense_linear;
+mod estimate;
+mod low_rank_linear;
+mod perturbed_vector;
+pub(crate) mod portable;
+
+pub use crate::key::PairRange;
+pub use dense_linear::dense_linear;
+pub use estimate::{dense_estimate, low_rank_estimate};
+pub use low_rank_linear::low_rank_linear;
+pub use perturbed_vector::perturbed_vector;
+
+use crate::key::NoiseKey;
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Autodiff, Backend, ExtensionType, backend_extension};
+use burn::tensor::Tensor;
+
+/// Noise of a matrix as a product of factors, `c·B·Aᵀ` with `B : [d_input, rank]`, `A : [d_output, rank]`.
+///
+/// The stream of a pair holds `B` as `[rank, d_input]` and then `A` as `[rank, d_output]`, so that the first
+/// columns of a higher rank are not those of a lower one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LowRankNoise {
+    /// Address of the draw.
+    pub key: NoiseKey,
+    /// Columns of the factors.
+    pub rank: usize,
+    /// `c = σ/√rank`.
+    pub scale: f32,
+}
+
+impl LowRankNoise {
+    /// Noise of standard deviation `sigma` for each element of the product.
+    pub fn new(key: NoiseKey, rank: usize, sigma: f64) -> Self {
+        Self { key, rank, scale: (sigma / (rank as f64).sqrt()) as f32 }
+    }
+}
+
+/// Noise of independent elements, `σ·ε`. The stream of a pair holds `ε` in the parameter's row-major order.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DenseNoise {
+    /// Address of the draw.
+    pub key: NoiseKey,
+    /// `σ`.
+    pub scale: f32,
+}
+
+impl DenseNoise {
+    /// Noise of standard deviation `sigma`.
+    pub fn new(key: NoiseKey, sigma: f64) -> Self {
+        Self { key, scale: sigma as f32 }
+    }
+}
+
+/// Whether every member brings its own input rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputRows {
+    /// `x : [members · rows, d_input]`
+    PerMember,
+    /// `x : [rows, d_input]`, the same rows for all: `x·W` is computed once.
+    Shared,
+}
+
+/// The bias of a perturbed linear operation.
+pub enum LinearBias {
+    /// No bias.
+    None,
+    /// The same bias for all members, `[d_output]`.
+    Plain(Tensor<1>),
+    /// A bias `[d_output]` perturbed as a vector.
+    Perturbed(Tensor<1>, DenseNoise),
+}
+
+/// [`LinearBias`] as backends see it.
+#[derive(ExtensionType)]
+pub enum BiasPrimitive<B: Backend> {
+    /// No bias.
+    None,
+    /// The same bias for all members.
+    Plain(FloatTensor<B>),
+    /// A perturbed bias.
+    Perturbed(FloatTensor<B>, DenseNoise),
+}
+
+/// What a perturbed linear operation needs beside its tensors and its noise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinearMembers {
+    /// The members.
+    pub pairs: PairRange,
+    /// Whether they share their input.
+    pub input: InputRows,
+}
+
+impl LinearMembers {
+    /// Rows of one member in an input of `rows` rows.
+    pub(crate) fn rows_per_member(&self, rows: usize) -> usize {
+        match self.input {
+            InputRows::PerMember => rows / self.pairs.members().max(1),
+            InputRows::Shared => rows,
+        }
+    }
+}
+
+/// Perturbed operations of a backend.
+///
+/// The defaults are composed of ordinary operations on the device and hold the noise of the call's members in
+/// memory; backends override them with kernels that do not. Checks of shapes stand in the public functions of
+/// [`ops`](crate::ops).
+#[backend_extension(
+    Flex: cfg(feature = "flex"),
+    NdArray: cfg(feature = "ndarray"),
+    Autodiff,
+)]
+pub trait PerturbedOps: Backend {
+    /// See [`low_rank_linear`](crate::ops::low_rank_linear).
+    fn low_rank_linear(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        #[extension_type] bias: BiasPrimitive<Self>,
+        noise: LowRankNoise,
+        members: LinearMembers,
+    ) -> FloatTensor<Self> {
+        portable::low_rank_linear::<Self>(x, weight, bias, noise, members)
+    }
+
+    /// See [`dense_linear`](crate::ops::dense_linear).
+    fn dense_linear(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        #[extension_type] bias: BiasPrimitive<Self>,
+        noise: DenseNoise,
+        members: LinearMembers,
+    ) -> FloatTensor<Self> {
+        portable::dense_linear::<Self>(x, weight, bias, noise, members)
+    }
+
+    /// See [`perturbed_vector`](crate::ops::perturbed_vector).
+    fn perturbed_vector(vector: FloatTensor<Self>, noise: DenseNoise, pairs: PairRange) -> FloatTensor<Self> {
+        portable::perturbed_vector::<Self>(vector, noise, pairs)
+    }
+
+    /// See [`low_rank_estimate`](crate::ops::low_rank_estimate).
+    fn low_rank_estimate(
+        weights: FloatTensor<Self>,
+        noise: LowRankNoise,
+        first_pair: u32,
+        d_input: usize,
+        d_output: usize,
+    ) -> FloatTensor<Self> {
+        portable::low_rank_estimate::<Self>(weights, noise, first_pair, [d_input, d_output])
+    }
+
+    /// See [`dense_estimate`](crate::ops::dense_estimate).
+    fn dense_estimate(
+        weights: FloatTensor<Self>,
+        noise: DenseNoise,
+        first_pair: u32,
+        elements: usize,
+    ) -> FloatTensor<Self> {
+        portable::dense_estimate::<Self>(weights, noise, first_pair, elements)
+    }
+}
+
+/// The portable defaults: no gradient flows through noise, so Burn's autodiff decorator needs no more.
+impl<B, C> PerturbedOps for Autodiff<B, C>
+where
+    B: PerturbedOps,
+    C: burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy,
+{
+}
+
+impl LinearBias {
+    fn into_primitive(self) -> BiasPrimitive<burn::backend::Dispatch> {
+        match self {
+            Self::None => BiasPrimitive::None,
+            Self::Plain(bias) => BiasPrimitive::Plain(bias.into_dispatch()),
+            Self::Perturbed(bias, noise) => BiasPrimitive::Perturbed(bias.into_dispatch(), noise),
+        }
+    }
+
+    fn dims(&self) -> Option<[usize; 1]> {
+        match self {
+            Self::None => None,
+            Self::Plain(bias) | Self::Perturbed(bias, _) => Some(bias.dims()),
+        }
+    }
+}
+
+/// Panics with the shapes if the operands of a perturbed linear do not fit.
+#[track_caller]
+fn check_linear(x: &Tensor<2>, weight: &Tensor<2>, bias: &LinearBias, members: &LinearMembers) {
+    let ([rows, width], [d_input, d_output]) = (x.dims(), weight.dims());
+    assert!(
+        width == d_input,
+        "perturbed linear: the input {:?} does not fit the weight {:?}: {width} columns, but {d_input} rows",
+        x.dims(),
+        weight.dims()
+    );
+    if let Some(bias) = bias.dims() {
+        assert!(
+            bias == [d_output],
+            "perturbed linear: the bias {bias:?} does not fit the weight {:?}",
+            weight.dims()
+        );
+    }
+    let count = members.pairs.members();
+    assert!(count > 0, "perturbed linear: no members");
+    assert!(
+        members.input == InputRows::Shared || rows % count == 0,
+        "perturbed linear: the {rows} rows of the input {:?} are not a multiple of {count} members; \
+         expand shared rows to every member, or use the shared form",
+        x.dims()
+    );
+}

@@ -1,0 +1,258 @@
+//! Defaults of [`PerturbedOps`](super::PerturbedOps) for any backend: ordinary tensor operations on the device, nothing read to the host.
+//!
+//! The noise is the same stream as everywhere ([`crate::rng::normal`]), made by integer operations of the backend.
+//! It is held in memory for the members of the call: these defaults are for coverage, not for speed.
+
+use super::{BiasPrimitive, DenseNoise, InputRows, LinearMembers, LowRankNoise, PairRange};
+use crate::counters;
+use crate::key::NoiseKey;
+use crate::rng::normal::GROUP;
+use crate::rng::philox::{MULTIPLIERS, ROUNDS, round_key};
+use burn::backend::tensor::{Device, FloatTensor, IntTensor};
+use burn::backend::{Backend, Scalar, TensorMetadata};
+use burn::tensor::{DType, FloatDType, IntDType, Shape, Slice, TensorData};
+
+pub(crate) fn low_rank_linear<B: Backend>(
+    x: FloatTensor<B>,
+    weight: FloatTensor<B>,
+    bias: BiasPrimitive<B>,
+    noise: LowRankNoise,
+    members: LinearMembers,
+) -> FloatTensor<B> {
+    let ([d_input, d_output], r, pairs) = (dims::<B>(&weight), noise.rank, members.pairs);
+    let (p, rows) = (pairs.count as usize, members.rows_per_member(x.shape()[0]));
+    let drawn = normals::<B>(noise.key, pairs, 0, (d_input + d_output) * r, &x.device(), x.dtype()); // [p, (in+out)·r]
+    let b = slice_columns::<B>(drawn.clone(), 0, d_input * r);
+    let b = B::float_reshape(b, Shape::new([p, r, d_input]));
+    let a = slice_columns::<B>(drawn, d_input * r, d_output * r);
+    let a = B::float_reshape(a, Shape::new([p, r, d_output]));
+    let x_pairs = per_pair::<B>(x.clone(), p, members.input); // [p, rows of the pair, in]
+    let t = B::float_matmul(x_pairs, B::float_swap_dims(b, 1, 2)); // [p, rows of the pair, r]
+    let delta = B::float_mul_scalar(B::float_matmul(t, a), Scalar::from(noise.scale)); // [p, rows of the pair, out]
+    finish::<B>(x, weight, bias, delta, members, rows)
+}
+
+pub(crate) fn dense_linear<B: Backend>(
+    x: FloatTensor<B>,
+    weight: FloatTensor<B>,
+    bias: BiasPrimitive<B>,
+    noise: DenseNoise,
+    members: LinearMembers,
+) -> FloatTensor<B> {
+    let ([d_input, d_output], pairs) = (dims::<B>(&weight), members.pairs);
+    let (p, rows) = (pairs.count as usize, members.rows_per_member(x.shape()[0]));
+    let drawn = normals::<B>(noise.key, pairs, 0, d_input * d_output, &x.device(), x.dtype());
+    let drawn = B::float_reshape(drawn, Shape::new([p, d_input, d_output]));
+    let x_pairs = per_pair::<B>(x.clone(), p, members.input); // [p, rows of the pair, in]
+    let delta = B::float_mul_scalar(B::float_matmul(x_pairs, drawn), Scalar::from(noise.scale));
+    finish::<B>(x, weight, bias, delta, members, rows)
+}
+
+pub(crate) fn perturbed_vector<B: Backend>(vector: FloatTensor<B>, noise: DenseNoise, pairs: PairRange) -> FloatTensor<B> {
+    let (p, n) = (pairs.count as usize, vector.shape()[0]);
+    let drawn = normals::<B>(noise.key, pairs, 0, n, &vector.device(), vector.dtype());
+    let shift = B::float_mul_scalar(drawn, Scalar::from(noise.scale)); // [p, n]
+    let vector = B::float_reshape(vector, Shape::new([1, 1, n]));
+    let both = plus_minus::<B>(B::float_reshape(shift, Shape::new([p, 1, n])));
+    B::float_reshape(B::float_add(vector, both), Shape::new([2 * p, n]))
+}
+
+pub(crate) fn low_rank_estimate<B: Backend>(
+    weights: FloatTensor<B>,
+    noise: LowRankNoise,
+    first: u32,
+    [d_input, d_output]: [usize; 2],
+) -> FloatTensor<B> {
+    let (p, r) = (weights.shape()[0], noise.rank);
+    let pairs = PairRange::new(first, p as u32);
+    let drawn = normals::<B>(noise.key, pairs, 0, (d_input + d_output) * r, &weights.device(), weights.dtype());
+    let b = slice_columns::<B>(drawn.clone(), 0, d_input * r);
+    let b = B::float_reshape(b, Shape::new([p * r, d_input]));
+    let a = slice_columns::<B>(drawn, d_input * r, d_output * r);
+    let weights = B::float_mul_scalar(weights, Scalar::from(noise.scale));
+    let a = B::float_mul(a, B::float_reshape(weights, Shape::new([p, 1])));
+    B::float_matmul(B::float_swap_dims(b, 0, 1), B::float_reshape(a, Shape::new([p * r, d_output])))
+}
+
+pub(crate) fn dense_estimate<B: Backend>(weights: FloatTensor<B>, noise: DenseNoise, first: u32, elements: usize) -> FloatTensor<B> {
+    let p = weights.shape()[0];
+    let pairs = PairRange::new(first, p as u32);
+    let drawn = normals::<B>(noise.key, pairs, 0, elements, &weights.device(), weights.dtype());
+    let weights = B::float_mul_scalar(weights, Scalar::from(noise.scale));
+    let sum = B::float_matmul(B::float_reshape(weights, Shape::new([1, p])), drawn);
+    B::float_reshape(sum, Shape::new([elements]))
+}
+
+fn dims<B: Backend>(matrix: &FloatTensor<B>) -> [usize; 2] {
+    let shape = matrix.shape();
+    [shape[0], shape[1]]
+}
+
+/// Input rows of every pair: `[pairs, 2 · rows, d_input]`, or `[1, rows, d_input]` if shared.
+fn per_pair<B: Backend>(x: FloatTensor<B>, pairs: usize, input: InputRows) -> FloatTensor<B> {
+    let [rows, d_input] = dims::<B>(&x);
+    let shape = match input {
+        InputRows::PerMember => [pairs, rows / pairs, d_input],
+        InputRows::Shared => [1, rows, d_input],
+    };
+    let x = B::float_reshape(x, Shape::new(shape));
+    B::float_expand(x, Shape::new([pairs, shape[1], d_input]))
+}
+
+/// `x·W ± delta + bias`: `[members · rows, d_output]`.
+fn finish<B: Backend>(
+    x: FloatTensor<B>,
+    weight: FloatTensor<B>,
+    bias: BiasPrimitive<B>,
+    delta: FloatTensor<B>,
+    members: LinearMembers,
+    rows: usize,
+) -> FloatTensor<B> {
+    let (p, d_output) = (members.pairs.count as usize, weight.shape()[1]);
+    let base = B::float_matmul(x, weight);
+    let (base, delta) = match members.input {
+        InputRows::Shared => (
+            B::float_reshape(base, Shape::new([1, 1, rows, d_output])),
+            plus_minus::<B>(B::float_reshape(delta, Shape::new([p, 1, rows, d_output]))),
+        ),
+        InputRows::PerMember => {
+            let shape = [p, 2, rows, d_output];
+            let signs = plus_minus::<B>(B::float_ones(Shape::new([1, 1, 1, 1]), &delta.device(), delta.dtype().into()));
+            let delta = B::float_reshape(delta, Shape::new(shape));
+            (B::float_reshape(base, Shape::new(shape)), B::float_mul(delta, signs))
+        }
+    };
+    let y = B::float_add(base, delta); // [pairs, 2, rows, out]
+    let y = match bias {
+        BiasPrimitive::None => y,
+        BiasPrimitive::Plain(bias) => B::float_add(y, B::float_reshape(bias, Shape::new([1, 1, 1, d_output]))),
+        BiasPrimitive::Perturbed(bias, noise) => {
+            let bias = perturbed_vector::<B>(bias, noise, members.pairs);
+            B::float_add(y, B::float_reshape(bias, Shape::new([p, 2, 1, d_output])))
+        }
+    };
+    B::float_reshape(y, Shape::new([2 * p * rows, d_output]))
+}
+
+/// `t` and `−t`, side by side along dimension 1.
+fn plus_minus<B: Backend>(t: FloatTensor<B>) -> FloatTensor<B> {
+    let negative = B::float_neg(t.clone());
+    B::float_cat(vec![t, negative], 1)
+}
+
+fn slice_columns<B: Backend>(t: FloatTensor<B>, start: usize, len: usize) -> FloatTensor<B> {
+    let rows = t.shape()[0];
+    B::float_slice(t, &[Slice::from(0..rows), Slice::from(start..start + len)])
+}
+
+/// Elements `start .. start + len` of the streams of `pairs`: `[pairs, len]`.
+fn normals<B: Backend>(key: NoiseKey, pairs: PairRange, start: usize, len: usize, device: &Device<B>, dtype: DType) -> FloatTensor<B> {
+    let p = pairs.count as usize;
+    let (first, end) = (start / GROUP, (start + len).div_ceil(GROUP));
+    let groups = end - first;
+    counters::add_noise_bytes(p * groups * GROUP * dtype.size());
+    let [w0, w1, w2, w3] = Words::<B>::new(device).blocks(key, pairs, first, groups);
+    let (n0, n1) = box_muller::<B>(w0, w1, dtype.into());
+    let (n2, n3) = box_muller::<B>(w2, w3, dtype.into());
+    let lanes = [n0, n1, n2, n3].map(|n| B::float_reshape(n, Shape::new([p, groups, 1, GROUP / 4])));
+    let all = B::float_reshape(B::float_cat(lanes.into(), 2), Shape::new([p, groups * GROUP]));
+    slice_columns::<B>(all, start - first * GROUP, len)
+}
+
+/// Two normals from two words, as [`crate::rng::normal`] defines them.
+fn box_muller<B: Backend>(radius: IntTensor<B>, angle: IntTensor<B>, dtype: FloatDType) -> (FloatTensor<B>, FloatTensor<B>) {
+    let scaled = |t: IntTensor<B>, scale: f64| B::float_mul_scalar(B::int_into_float(t, FloatDType::F32), Scalar::from(scale));
+    let bits = |t: &IntTensor<B>, shift: i64, mask: i64| {
+        B::bitwise_and_scalar(B::bitwise_right_shift_scalar(t.clone(), Scalar::from(shift)), Scalar::from(mask))
+    };
+    let unit = 1.0 / 16_777_216.0;
+    let u = scaled(B::bitwise_or_scalar(bits(&radius, 8, 0xff_ffff), Scalar::from(1i64)), unit);
+    let r = B::float_sqrt(B::float_mul_scalar(B::float_log(u), Scalar::from(-2.0)));
+    // Sign extension of 24 bits: flip the top bit, take it away.
+    let half = 1i64 << 23;
+    let v = B::bitwise_xor_scalar(bits(&angle, 6, 0xff_ffff), Scalar::from(half));
+    let v = B::bitwise_or_scalar(B::int_sub_scalar(v, Scalar::from(half)), Scalar::from(1i64));
+    let phi = scaled(v, unit * std::f64::consts::FRAC_PI_2);
+    let swap = scaled(bits(&angle, 30, 1), 1.0);
+    let sign = B::float_add_scalar(scaled(bits(&angle, 31, 1), -2.0), Scalar::from(1.0));
+    let sin = B::float_sin(phi.clone());
+    let cos = B::float_mul(B::float_cos(phi), sign);
+    // Exact selection: swap is 0 or 1.
+    let keep = B::float_add_scalar(B::float_neg(swap.clone()), Scalar::from(1.0));
+    let blend = |a: &FloatTensor<B>, b: &FloatTensor<B>| {
+        B::float_add(B::float_mul(a.clone(), swap.clone()), B::float_mul(b.clone(), keep.clone()))
+    };
+    let pair = (blend(&sin, &cos), blend(&cos, &sin));
+    let finish = |n: FloatTensor<B>| B::float_cast(B::float_mul(n, r.clone()), dtype);
+    (finish(pair.0), finish(pair.1))
+}
+
+/// Philox words as integer tensors. With 64-bit integers a word is its value; with 32-bit ones, its bit pattern,
+/// and products wrap.
+struct Words<'a, B: Backend> {
+    device: &'a Device<B>,
+    dtype: IntDType,
+}
+
+impl<'a, B: Backend> Words<'a, B> {
+    fn new(device: &'a Device<B>) -> Self {
+        let dtype = if B::supports_dtype(device, DType::I64) { IntDType::I64 } else { IntDType::I32 };
+        Self { device, dtype }
+    }
+
+    /// The words of blocks `16·first_group ..` of every pair: four tensors `[pairs, 16 · groups]`.
+    fn blocks(&self, key: NoiseKey, pairs: PairRange, first_group: usize, groups: usize) -> [IntTensor<B>; 4] {
+        let lanes = GROUP / 4;
+        let shape = Shape::new([pairs.count as usize, groups * lanes]);
+        let block = self.range((first_group * lanes) as u32, groups * lanes, [1, groups * lanes]);
+        let pair = self.range(pairs.first, pairs.count as usize, [pairs.count as usize, 1]);
+        let [_, _, c2, c3] = key.counter(0, 0);
+        let constant = |word: u32| B::int_expand(self.range(word, 1, [1, 1]), shape.clone());
+        let mut c = [
+            B::int_expand(block, shape.clone()),
+            B::int_expand(pair, shape.clone()),
+            constant(c2),
+            constant(c3),
+        ];
+        for round in 0..ROUNDS {
+            let [k0, k1] = round_key(key.words(), round).map(constant);
+            let [c0, c1, c2, c3] = c;
+            let (high0, low0) = self.product(c0, MULTIPLIERS[0]);
+            let (high1, low1) = self.product(c2, MULTIPLIERS[1]);
+            c = [
+                B::bitwise_xor(B::bitwise_xor(high1, c1), k0),
+                low1,
+                B::bitwise_xor(B::bitwise_xor(high0, c3), k1),
+                low0,
+            ];
+        }
+        c
+    }
+
+    /// `first, first + 1, …` in the given shape.
+    fn range(&self, first: u32, len: usize, shape: [usize; 2]) -> IntTensor<B> {
+        let words = (0..len as u32).map(|i| first.wrapping_add(i));
+        let data = match self.dtype {
+            IntDType::I64 => TensorData::new(words.map(i64::from).collect::<Vec<_>>(), shape),
+            _ => TensorData::new(words.map(|word| word as i32).collect::<Vec<_>>(), shape),
+        };
+        B::int_from_data(data, self.device)
+    }
+
+    /// High and low word of `a · m`, by halves of 16 bits.
+    fn product(&self, a: IntTensor<B>, m: u32) -> (IntTensor<B>, IntTensor<B>) {
+        let mask = Scalar::from(0xffffi64);
+        let low = |t: &IntTensor<B>| B::bitwise_and_scalar(t.clone(), mask);
+        let high = |t: &IntTensor<B>| B::bitwise_and_scalar(B::bitwise_right_shift_scalar(t.clone(), Scalar::from(16i64)), mask);
+        let (m_low, m_high) = (Scalar::from(i64::from(m & 0xffff)), Scalar::from(i64::from(m >> 16)));
+        let (a_low, a_high) = (low(&a), high(&a));
+        let ll = B::int_mul_scalar(a_low.clone(), m_low);
+        let lh = B::int_mul_scalar(a_low, m_high);
+        let hl = B::int_mul_scalar(a_high.clone(), m_low);
+        let hh = B::int_mul_scalar(a_high, m_high);
+        let middle = B::int_add(B::int_add(high(&ll), low(&lh)), low(&hl));
+        let top = B::int_add(B::int_add(hh, high(&lh)), B::int_add(high(&hl), high(&middle)));
+        let bottom = B::bitwise_left_shift_scalar(low(&middle), Scalar::from(16i64));
+        (top, B::bitwise_or(bottom, low(&ll)))
+    }
+}

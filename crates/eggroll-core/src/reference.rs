@@ -1,0 +1,40 @@
+//! Scalar f64 oracle: each formula written as it stands in the papers, slowly.
+
+use crate::key::NoiseKey;
+use crate::rng::normal::{BLOCKS, GROUP};
+use crate::rng::philox::philox4x32;
+use std::f64::consts::FRAC_PI_2;
+
+/// Element `element` of the stream of `key` and `pair`; see [`crate::rng::normal`] for the definition.
+pub fn normal(key: NoiseKey, pair: u32, element: usize) -> f64 {
+    let block = (element / GROUP * BLOCKS + element % BLOCKS) as u32;
+    let words = philox4x32(key.counter(block, pair), key.words());
+    let lane = element % GROUP / BLOCKS;
+    let (radius, angle) = (words[lane / 2 * 2], words[lane / 2 * 2 + 1]);
+    let unit = (2f64).powi(-24);
+    let r = (-2.0 * (f64::from((radius >> 8) | 1) * unit).ln()).sqrt();
+    let phi = FRAC_PI_2 * f64::from((((angle << 2) as i32) >> 8) | 1) * unit;
+    let cos = if angle >> 31 == 1 { -phi.cos() } else { phi.cos() };
+    let swap = (angle >> 30) & 1 == 1;
+    if swap == (lane % 2 == 0) { r * phi.sin() } else { r * cos }
+}
+
+/// The noise matrix `B·Aᵀ` of one pair, row-major `[d_input, d_output]`, without scale and sign.
+pub fn low_rank_noise(key: NoiseKey, pair: u32, rank: usize, [d_input, d_output]: [usize; 2]) -> Vec<f64> {
+    let b = |i: usize, k: usize| normal(key, pair, k * d_input + i);
+    let a = |o: usize, k: usize| normal(key, pair, rank * d_input + k * d_output + o);
+    let element = |i, o| (0..rank).map(|k| b(i, k) * a(o, k)).sum();
+    (0..d_input).flat_map(|i| (0..d_output).map(move |o| (i, o))).map(|(i, o)| element(i, o)).collect()
+}
+
+/// The noise `ε` of one pair, without scale and sign.
+pub fn dense_noise(key: NoiseKey, pair: u32, elements: usize) -> Vec<f64> {
+    (0..elements).map(|e| normal(key, pair, e)).collect()
+}
+
+/// `x·W`, all row-major: `[rows, d_input] × [d_input, d_output]`.
+pub fn matmul(x: &[f64], weight: &[f64], d_input: usize, d_output: usize) -> Vec<f64> {
+    let rows = x.len() / d_input;
+    let element = |r: usize, o: usize| (0..d_input).map(|i| x[r * d_input + i] * weight[i * d_output + o]).sum();
+    (0..rows).flat_map(|r| (0..d_output).map(move |o| (r, o))).map(|(r, o)| element(r, o)).collect()
+}

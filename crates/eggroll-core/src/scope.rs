@@ -1,0 +1,162 @@
+//! The scope in which a model is a population: modules look up here how their parameters are perturbed.
+//!
+//! Inside [`Perturbation::run`] a module that asks [`active`] for one of its parameters gets the perturbation of the
+//! strategy that the parameter belongs to; outside it gets `None` and computes as in `burn::nn`. That is what keeps
+//! `forward(x)` unchanged. The scope is thread-local and restored on panic.
+
+use crate::key::{NoiseKey, PairRange};
+use crate::noiser::{Noiser, ParameterNoise};
+use crate::ops::{InputRows, LinearMembers};
+use crate::table::ParameterTable;
+use burn::module::{Param, ParamId};
+use burn::tensor::Tensor;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// How one model is perturbed in one noise generation.
+#[derive(Clone, Debug)]
+pub struct Perturbation {
+    /// The perturbation of single parameters.
+    pub noiser: Arc<dyn Noiser>,
+    /// The model's parameters.
+    pub table: Arc<ParameterTable>,
+    /// Seed of the noise.
+    pub seed: u64,
+    /// Noise generation `t`.
+    pub generation: u32,
+    /// Noise scale σ.
+    pub sigma: f64,
+}
+
+impl Perturbation {
+    /// The noise of the parameter at `position` of the table.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is no such position.
+    pub fn parameter(&self, position: usize) -> ParameterNoise {
+        ParameterNoise {
+            role: self.table.entries()[position].role,
+            key: NoiseKey::new(self.seed, position as u32, self.generation),
+            sigma: self.sigma,
+        }
+    }
+
+    /// Runs `f` as the members of `pairs`; also returns which parameters were used.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a scope of the same model is active on this thread already.
+    #[track_caller]
+    pub fn run<R>(&self, pairs: PairRange, f: impl FnOnce() -> R) -> (R, ScopeUse) {
+        let frame = Rc::new(Frame {
+            perturbation: self.clone(),
+            pairs,
+            used: RefCell::new(vec![false; self.table.entries().len()]),
+            output_bytes: Cell::new(0),
+        });
+        let _guard = Guard::enter(frame.clone());
+        let result = f();
+        let used = frame.used.borrow().clone();
+        (result, ScopeUse { used, output_bytes: frame.output_bytes.get() })
+    }
+}
+
+/// What happened in a scope.
+#[derive(Clone, Debug)]
+pub struct ScopeUse {
+    /// Which parameters were used, by position in the table.
+    pub used: Vec<bool>,
+    /// Bytes that perturbed operations returned: measures what a member costs in memory.
+    pub output_bytes: usize,
+}
+
+#[derive(Debug)]
+struct Frame {
+    perturbation: Perturbation,
+    pairs: PairRange,
+    used: RefCell<Vec<bool>>,
+    output_bytes: Cell<usize>,
+}
+
+thread_local! {
+    static FRAMES: RefCell<Vec<Rc<Frame>>> = const { RefCell::new(Vec::new()) };
+}
+
+struct Guard;
+
+impl Guard {
+    #[track_caller]
+    fn enter(frame: Rc<Frame>) -> Self {
+        let table = &frame.perturbation.table;
+        let nested = FRAMES.with_borrow(|frames| {
+            let shared = |outer: &Rc<Frame>| table.shared_with(&outer.perturbation.table).map(|entry| entry.path.clone());
+            frames.iter().find_map(shared)
+        });
+        if let Some(path) = nested {
+            panic!("evaluate is already running for this model on this thread (parameter \"{path}\"): it cannot be nested");
+        }
+        FRAMES.with_borrow_mut(|frames| frames.push(frame));
+        Self
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        FRAMES.with_borrow_mut(|frames| frames.pop());
+    }
+}
+
+/// The perturbation that the parameter `id` is under on this thread now, if any.
+pub fn active(id: ParamId) -> Option<ActiveParameter> {
+    FRAMES.with_borrow(|frames| {
+        frames.iter().rev().find_map(|frame| {
+            let position = frame.perturbation.table.position(id)?;
+            Some(ActiveParameter { frame: frame.clone(), position })
+        })
+    })
+}
+
+/// A parameter inside a scope of its model.
+pub struct ActiveParameter {
+    frame: Rc<Frame>,
+    position: usize,
+}
+
+impl ActiveParameter {
+    /// The parameter's noise; marks it as used.
+    pub fn noise(&self) -> ParameterNoise {
+        self.frame.used.borrow_mut()[self.position] = true;
+        self.frame.perturbation.parameter(self.position)
+    }
+
+    /// The members of the scope.
+    pub fn pairs(&self) -> PairRange {
+        self.frame.pairs
+    }
+
+    /// A linear layer whose weight this parameter is; see [`Noiser::linear`].
+    ///
+    /// # Panics
+    ///
+    /// Panics if shapes do not fit.
+    #[track_caller]
+    pub fn linear(&self, x: Tensor<2>, weight: Tensor<2>, bias: Option<&Param<Tensor<1>>>, input: InputRows) -> Tensor<2> {
+        let weight_noise = self.noise();
+        let bias = bias.map(|bias| {
+            // A bias that is not of this model has no noise here: it stays plain.
+            let plain = ParameterNoise { role: crate::noiser::Role::Frozen, ..weight_noise };
+            let noise = active(bias.id).map_or(plain, |bias| bias.noise());
+            (bias.val(), noise)
+        });
+        let members = LinearMembers { pairs: self.frame.pairs, input };
+        let y = self.frame.perturbation.noiser.linear(x, (weight, weight_noise), bias, members);
+        self.count_output(y.shape().num_elements() * y.dtype().size());
+        y
+    }
+
+    fn count_output(&self, bytes: usize) {
+        self.frame.output_bytes.set(self.frame.output_bytes.get() + bytes);
+    }
+}

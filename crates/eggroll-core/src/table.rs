@@ -1,0 +1,140 @@
+//! The parameters of a model: which index, shape and role each has.
+
+use crate::key::NoiseKey;
+use crate::noiser::{Noiser, Role};
+use burn::module::{Module, ModuleVisitor, Param, ParamId};
+use burn::tensor::Tensor;
+use std::collections::HashMap;
+use std::fmt;
+
+/// One parameter of a model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ParameterEntry {
+    /// Burn's identifier: finds the parameter when a module uses it. Random, not part of any draw.
+    pub id: ParamId,
+    /// Names of fields from the model down, joined by dots.
+    pub path: String,
+    /// Shape.
+    pub shape: Vec<usize>,
+    /// What happens to it.
+    pub role: Role,
+}
+
+/// The float parameters of a model in traversal order. A parameter's position here is its address in the noise
+/// ([`NoiseKey`]): the same in every process, which Burn's random [`ParamId`] is not.
+#[derive(Clone, Debug, Default)]
+pub struct ParameterTable {
+    entries: Vec<ParameterEntry>,
+    positions: HashMap<ParamId, usize>,
+}
+
+/// A parameter table that cannot be made.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TableError {
+    /// A name that should be frozen matches no parameter.
+    #[error("cannot freeze \"{name}\": no parameter or module of that name among {known:?}")]
+    UnknownFrozen {
+        /// The name as given.
+        name: String,
+        /// The paths that exist.
+        known: Vec<String>,
+    },
+    /// No parameter to train.
+    #[error("the model has no parameter to train ({0} float parameters, all frozen)")]
+    NothingToTrain(usize),
+    /// More parameters than noise addresses.
+    #[error("the model has {0} parameters, more than {max}", max = NoiseKey::MAX_PARAMETERS)]
+    TooMany(usize),
+}
+
+impl ParameterTable {
+    /// The parameters of `model` with the roles that `noiser` gives them; `frozen` names parameters, or modules with
+    /// all their parameters, that stay as they are.
+    ///
+    /// # Errors
+    ///
+    /// [`TableError`] if a frozen name matches nothing or nothing is left to train.
+    pub fn new<M: Module>(model: &M, noiser: &dyn Noiser, frozen: &[String]) -> Result<Self, TableError> {
+        let mut collector = Collector { noiser, path: Vec::new(), table: Self::default() };
+        model.visit(&mut collector);
+        let mut table = collector.table;
+        table.freeze(frozen)?;
+        if table.entries.iter().all(|entry| entry.role == Role::Frozen) {
+            return Err(TableError::NothingToTrain(table.entries.len()));
+        }
+        if table.entries.len() > NoiseKey::MAX_PARAMETERS as usize {
+            return Err(TableError::TooMany(table.entries.len()));
+        }
+        Ok(table)
+    }
+
+    fn freeze(&mut self, frozen: &[String]) -> Result<(), TableError> {
+        for name in frozen {
+            let module = format!("{name}.");
+            let mut matched = false;
+            for entry in &mut self.entries {
+                if entry.path == *name || entry.path.starts_with(&module) {
+                    entry.role = Role::Frozen;
+                    matched = true;
+                }
+            }
+            if !matched {
+                let known = self.entries.iter().map(|entry| entry.path.clone()).collect();
+                return Err(TableError::UnknownFrozen { name: name.clone(), known });
+            }
+        }
+        Ok(())
+    }
+
+    /// The parameters in traversal order.
+    pub fn entries(&self) -> &[ParameterEntry] {
+        &self.entries
+    }
+
+    /// Position of a parameter in traversal order.
+    pub fn position(&self, id: ParamId) -> Option<usize> {
+        self.positions.get(&id).copied()
+    }
+
+    /// The first parameter that both tables have.
+    pub(crate) fn shared_with(&self, other: &Self) -> Option<&ParameterEntry> {
+        self.entries.iter().find(|entry| other.positions.contains_key(&entry.id))
+    }
+}
+
+impl fmt::Display for ParameterTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, entry) in self.entries.iter().enumerate() {
+            writeln!(f, "{position:>4}  {:<32} {:<16} {:?}", entry.path, format!("{:?}", entry.shape), entry.role)?;
+        }
+        Ok(())
+    }
+}
+
+struct Collector<'a> {
+    noiser: &'a dyn Noiser,
+    path: Vec<String>,
+    table: ParameterTable,
+}
+
+impl ModuleVisitor for Collector<'_> {
+    fn enter_module(&mut self, name: &str, _container_type: &str) {
+        self.path.push(name.to_owned());
+    }
+
+    fn exit_module(&mut self, _name: &str, _container_type: &str) {
+        self.path.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        // A tied parameter is visited twice and is one parameter with one noise.
+        if self.table.positions.contains_key(&param.id) {
+            return;
+        }
+        let shape = param.dims().to_vec();
+        let role = self.noiser.role(&shape);
+        self.table.positions.insert(param.id, self.table.entries.len());
+        self.table.entries.push(ParameterEntry { id: param.id, path: self.path.join("."), shape, role });
+    }
+}

@@ -1,0 +1,167 @@
+//! The perturbed twin of [`burn::nn::Linear`].
+
+use burn::config::Config;
+use burn::module::{Content, DisplaySettings, Module, ModuleDisplay, Param};
+use burn::nn::{self, Initializer, LinearLayout};
+use burn::tensor::{Device, Tensor};
+use eggroll_core::ops::InputRows;
+use eggroll_core::scope;
+
+/// Configuration of a [`Linear`] layer: the same as [`burn::nn::LinearConfig`].
+#[derive(Config, Debug)]
+pub struct LinearConfig {
+    /// The size of the input features.
+    pub d_input: usize,
+    /// The size of the output features.
+    pub d_output: usize,
+    /// If a bias should be applied during the linear transformation.
+    #[config(default = true)]
+    pub bias: bool,
+    /// The type of function used to initialize neural network parameters.
+    #[config(default = "Initializer::KaimingUniform{gain: 1.0 / 3.0f64.sqrt(), fan_out_only: false}")]
+    pub initializer: Initializer,
+    /// The layout in which the linear parameters are stored.
+    #[config(default = "LinearLayout::Row")]
+    pub layout: LinearLayout,
+}
+
+impl LinearConfig {
+    /// Initializes a new [`Linear`] layer.
+    pub fn init(&self, device: &Device) -> Linear {
+        nn::LinearConfig {
+            d_input: self.d_input,
+            d_output: self.d_output,
+            bias: self.bias,
+            initializer: self.initializer.clone(),
+            layout: self.layout,
+        }
+        .init(device)
+        .into()
+    }
+}
+
+/// Linear layer `y = x·W + b`, the same as [`burn::nn::Linear`]; inside `evaluate`, `x·W_m + b_m` for every member `m`
+/// of the population.
+///
+/// Created by [`LinearConfig`] or from a [`burn::nn::Linear`]; fields and records are the same.
+///
+/// # Example
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use eggroll_nn::{Linear, LinearConfig};
+///
+/// let device = Device::flex();
+/// let burn_layer = burn::nn::LinearConfig::new(4, 3).init(&device);
+/// let layer = Linear::from(burn_layer.clone());
+/// let x = Tensor::<2>::ones([2, 4], &device);
+/// assert_eq!(layer.forward(x.clone()).into_data(), burn_layer.forward(x).into_data());
+/// ```
+///
+/// # References
+///
+/// Sarkar et al., "Evolution Strategies at the Hyperscale", arXiv 2511.16652, Eq. 4.
+#[derive(Module, Debug)]
+#[module(custom_display)]
+pub struct Linear {
+    /// Matrix of shape `[d_input, d_output]`.
+    pub weight: Param<Tensor<2>>,
+    /// Vector of shape `[d_output]`.
+    pub bias: Option<Param<Tensor<1>>>,
+}
+
+impl Linear {
+    /// Applies the layer.
+    ///
+    /// # Shapes
+    ///
+    /// - input: `[..., d_input]`; inside `evaluate` the first axis is `members · rows`, member-major
+    /// - output: `[..., d_output]`
+    ///
+    /// # Panics
+    ///
+    /// Panics if the last axis of `input` is not `d_input`; inside `evaluate` also if the rows are not a multiple of
+    /// the members.
+    #[track_caller]
+    pub fn forward<const D: usize>(&self, input: Tensor<D>) -> Tensor<D> {
+        match scope::active(self.weight.id) {
+            None => self.plain(input),
+            Some(parameter) => self.perturbed(parameter, input, InputRows::PerMember),
+        }
+    }
+
+    /// Applies the layer to rows that all members share: `x·W` is computed once, each member adds its low-rank part.
+    /// For first layers; outside `evaluate` the same as [`forward`](Self::forward).
+    ///
+    /// # Shapes
+    ///
+    /// - input: `[rows, ..., d_input]`
+    /// - output: `[members · rows, ..., d_output]` inside `evaluate`, member-major; `[rows, ..., d_output]` outside
+    ///
+    /// # Panics
+    ///
+    /// Panics if the last axis of `input` is not `d_input`.
+    #[track_caller]
+    pub fn forward_shared<const D: usize>(&self, input: Tensor<D>) -> Tensor<D> {
+        match scope::active(self.weight.id) {
+            None => self.plain(input),
+            Some(parameter) => self.perturbed(parameter, input, InputRows::Shared),
+        }
+    }
+
+    /// What `burn::nn::Linear` does.
+    #[track_caller]
+    fn plain<const D: usize>(&self, input: Tensor<D>) -> Tensor<D> {
+        let weight = self.weight.val();
+        let [d_input, _] = weight.dims();
+        assert!(
+            input.dims()[D - 1] == d_input,
+            "linear: the input {:?} does not fit the weight {:?}",
+            input.dims(),
+            weight.dims()
+        );
+        burn::tensor::module::linear(input, weight, self.bias.as_ref().map(|bias| bias.val()))
+    }
+
+    #[track_caller]
+    fn perturbed<const D: usize>(&self, parameter: scope::ActiveParameter, input: Tensor<D>, rows: InputRows) -> Tensor<D> {
+        let weight = self.weight.val();
+        let mut dims = input.dims();
+        let (width, count) = (dims[D - 1], dims[..D - 1].iter().product::<usize>());
+        let flat = input.reshape([count, width]); // [members · rows · ..., d_input]
+        let y = parameter.linear(flat, weight, self.bias.as_ref(), rows);
+        let [_, d_output] = y.dims();
+        if rows == InputRows::Shared && D > 1 {
+            dims[0] *= parameter.pairs().members();
+        }
+        dims[D - 1] = d_output;
+        y.reshape(dims)
+    }
+}
+
+impl From<nn::Linear> for Linear {
+    fn from(nn::Linear { weight, bias }: nn::Linear) -> Self {
+        Self { weight, bias }
+    }
+}
+
+impl From<Linear> for nn::Linear {
+    fn from(Linear { weight, bias }: Linear) -> Self {
+        Self { weight, bias }
+    }
+}
+
+impl ModuleDisplay for Linear {
+    fn custom_settings(&self) -> Option<DisplaySettings> {
+        DisplaySettings::new().with_new_line_after_attribute(false).optional()
+    }
+
+    fn custom_content(&self, content: Content) -> Option<Content> {
+        let [d_input, d_output] = self.weight.shape().dims();
+        content
+            .add("d_input", &d_input)
+            .add("d_output", &d_output)
+            .add("bias", &self.bias.is_some())
+            .optional()
+    }
+}

@@ -1,0 +1,2 @@
+//! x
+pub use eggroll_core as core;
