@@ -1,2 +1,17 @@
-//! x
+#![doc = include_str!("../README.md")]
+
 pub use eggroll_core as core;
+pub use eggroll_nn as nn;
+pub use eggroll_train as train;
+
+/// What most programs need: `use eggroll::prelude::*;`.
+pub mod prelude {
+    pub use burn::prelude::*;
+    pub use burn::tensor::activation;
+    pub use eggroll_core::{EggrollConfig, NoiserConfig, OpenEsConfig, Role};
+    pub use eggroll_nn::loss::cross_entropy;
+    pub use eggroll_train::{
+        Checkpoints, EstimateScale, EvolutionStrategy, EvolutionStrategyConfig, Fitness, FitnessShaping, Members,
+        OptimizerConfig, Population, SigmaSchedule, TrainingLoop, parameter_digest,
+    };
+}

@@ -1,1 +1,25 @@
-//! x
+#![doc = include_str!("../README.md")]
+
+mod checkpoint;
+mod config;
+mod digest;
+mod error;
+mod estimate;
+mod fitness;
+mod log;
+mod optimizer;
+mod population;
+mod strategy;
+mod training_loop;
+mod workers;
+
+pub use checkpoint::{Checkpoints, load};
+pub use config::{EstimateScale, EvolutionStrategyConfig, SigmaSchedule};
+pub use digest::parameter_digest;
+pub use error::Error;
+pub use fitness::{Fitness, FitnessShaping, fold_pairs};
+pub use log::JsonLines;
+pub use optimizer::OptimizerConfig;
+pub use population::{Members, Population};
+pub use strategy::{EvolutionStrategy, GenerationReport};
+pub use training_loop::{TrainingLoop, UserError};

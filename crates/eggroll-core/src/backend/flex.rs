@@ -5,6 +5,7 @@ use crate::ops::{BiasPrimitive, DenseNoise, LinearMembers, LowRankNoise, PairRan
 use burn::backend::flex::{FlexTensor, Layout};
 use burn::backend::{Flex, TensorMetadata};
 use burn::tensor::{Bytes, DType, Shape};
+use std::mem::MaybeUninit;
 
 type Bias = BiasPrimitive<Flex>;
 
@@ -13,14 +14,19 @@ impl PerturbedOps for Flex {
         if x.dtype() != DType::F32 {
             return portable::low_rank_linear::<Flex>(x, weight, bias, noise, members);
         }
-        linear(x, weight, bias, members, |op, y| cpu::low_rank_linear(op, &noise, members.input, y))
+        linear(x, weight, bias, members, |op, shape| {
+            // SAFETY: the kernel writes every element.
+            unsafe { written(shape, |y| cpu::low_rank_linear(op, &noise, members.input, y)) }
+        })
     }
 
     fn dense_linear(x: FlexTensor, weight: FlexTensor, bias: Bias, noise: DenseNoise, members: LinearMembers) -> FlexTensor {
         if x.dtype() != DType::F32 {
             return portable::dense_linear::<Flex>(x, weight, bias, noise, members);
         }
-        linear(x, weight, bias, members, |op, y| cpu::dense_linear(op, &noise, members.input, y))
+        linear(x, weight, bias, members, |op, shape| {
+            filled(shape, |y| cpu::dense_linear(op, &noise, members.input, y))
+        })
     }
 
     fn perturbed_vector(vector: FlexTensor, noise: DenseNoise, pairs: PairRange) -> FlexTensor {
@@ -48,15 +54,25 @@ impl PerturbedOps for Flex {
         let weights = weights.to_contiguous();
         filled([elements], |sum| cpu::dense_estimate(slice(&weights), &noise, first_pair, sum))
     }
+
+    fn member_cross_entropy(logits: FlexTensor, targets: FlexTensor, members: usize) -> FlexTensor {
+        if logits.dtype() != DType::F32 {
+            return portable::member_cross_entropy::<Flex>(logits, targets, members);
+        }
+        let logits = logits.to_contiguous();
+        let targets = class_indices(targets, logits.shape()[1]);
+        let classes = logits.shape()[1];
+        filled([members], |losses| cpu::member_cross_entropy(slice(&logits), &targets, classes, losses))
+    }
 }
 
-/// Brings the operands to slices and runs `kernel` on a fresh output.
+/// Brings the operands to slices and runs `kernel` with the shape of the output.
 fn linear(
     x: FlexTensor,
     weight: FlexTensor,
     bias: Bias,
     members: LinearMembers,
-    kernel: impl FnOnce(&LinearSlices, &mut [f32]),
+    kernel: impl FnOnce(&LinearSlices, [usize; 2]) -> FlexTensor,
 ) -> FlexTensor {
     let (x, weight) = (x.to_contiguous(), weight.to_contiguous());
     let (d_input, d_output) = (weight.shape()[0], weight.shape()[1]);
@@ -79,7 +95,7 @@ fn linear(
         rows,
         pairs: members.pairs,
     };
-    filled([members.pairs.members() * rows, d_output], |y| kernel(&op, y))
+    kernel(&op, [members.pairs.members() * rows, d_output])
 }
 
 #[track_caller]
@@ -91,6 +107,38 @@ fn slice(tensor: &FlexTensor) -> &[f32] {
 fn filled<const D: usize>(shape: [usize; D], fill: impl FnOnce(&mut [f32])) -> FlexTensor {
     let mut values = vec![0.0; shape.iter().product()];
     fill(&mut values);
+    from_vec(values, shape)
+}
+
+/// A new tensor that `write` writes, without clearing it before: for outputs as large as the activations.
+///
+/// # Safety
+///
+/// `write` must write every element.
+unsafe fn written<const D: usize>(shape: [usize; D], write: impl FnOnce(&mut [MaybeUninit<f32>])) -> FlexTensor {
+    let len = shape.iter().product();
+    let mut values = Vec::with_capacity(len);
+    write(&mut values.spare_capacity_mut()[..len]);
+    // SAFETY: the capacity is there, and `write` wrote it.
+    unsafe { values.set_len(len) };
+    from_vec(values, shape)
+}
+
+fn from_vec<const D: usize>(values: Vec<f32>, shape: [usize; D]) -> FlexTensor {
     let layout = Layout::contiguous(Shape::new(shape));
     FlexTensor::new(Bytes::from_elems(values), layout, DType::F32)
+}
+
+/// Class indices of an integer tensor of any type.
+///
+/// # Panics
+///
+/// Panics if an index is not below `classes`.
+fn class_indices(targets: FlexTensor, classes: usize) -> Vec<usize> {
+    let data = targets.into_data().convert::<i64>();
+    let index = |target: i64| {
+        let index = usize::try_from(target).ok().filter(|index| *index < classes);
+        index.unwrap_or_else(|| panic!("cross-entropy: target {target} is not one of {classes} classes"))
+    };
+    data.iter::<i64>().map(index).collect()
 }

@@ -3,6 +3,7 @@
 //! Every function takes a [`PairRange`]: the members of consecutive antithetic pairs. The population is folded
 //! into the leading axis, member-major: row block `m` belongs to member `m` of the range.
 
+mod cross_entropy;
 mod dense_linear;
 mod estimate;
 mod low_rank_linear;
@@ -10,13 +11,14 @@ mod perturbed_vector;
 pub(crate) mod portable;
 
 pub use crate::key::PairRange;
+pub use cross_entropy::member_cross_entropy;
 pub use dense_linear::dense_linear;
 pub use estimate::{dense_estimate, low_rank_estimate};
 pub use low_rank_linear::low_rank_linear;
 pub use perturbed_vector::perturbed_vector;
 
 use crate::key::NoiseKey;
-use burn::backend::tensor::FloatTensor;
+use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{Autodiff, Backend, ExtensionType, backend_extension};
 use burn::tensor::Tensor;
 
@@ -163,6 +165,11 @@ pub trait PerturbedOps: Backend {
         elements: usize,
     ) -> FloatTensor<Self> {
         portable::dense_estimate::<Self>(weights, noise, first_pair, elements)
+    }
+
+    /// See [`member_cross_entropy`](crate::ops::member_cross_entropy).
+    fn member_cross_entropy(logits: FloatTensor<Self>, targets: IntTensor<Self>, members: usize) -> FloatTensor<Self> {
+        portable::member_cross_entropy::<Self>(logits, targets, members)
     }
 }
 

@@ -24,6 +24,9 @@ pub const GROUP: usize = 64;
 /// Blocks in a group.
 pub(crate) const BLOCKS: usize = 16;
 
+/// Version of the stream: a change of any value is a new version, and old checkpoints are refused.
+pub const STREAM_VERSION: u32 = 1;
+
 /// Largest distance of a normal from the f64 oracle.
 pub const MAX_ERROR: f64 = 1.5e-6;
 
@@ -189,13 +192,44 @@ unsafe fn minus_two_log<S: Simd>(word: S::U) -> S::F {
     // SAFETY: by this function's contract.
     unsafe {
         let odd = S::uor(S::shr::<8>(word), S::usplat(1));
-        let bits = S::to_bits(S::from_i32(odd));
+        let (octaves, log_mantissa) = minus_two_log_parts::<S>(S::from_i32(odd));
+        let octaves = S::from_i32(S::usub(octaves, S::usplat(24)));
+        S::fma(octaves, S::splat(-2.0 * std::f32::consts::LN_2), log_mantissa)
+    }
+}
+
+/// `ln x` for normal, positive `x`; NaN for NaN.
+///
+/// # Safety
+///
+/// The processor must have the instruction set `S`.
+#[inline(always)]
+pub(crate) unsafe fn log<S: Simd>(x: S::F) -> S::F {
+    // SAFETY: by this function's contract.
+    unsafe {
+        let (octaves, log_mantissa) = minus_two_log_parts::<S>(x);
+        let log_mantissa = S::mul(log_mantissa, S::splat(-0.5));
+        // Adding x − x is adding 0, or NaN for NaN.
+        let log = S::fma(S::from_i32(octaves), S::splat(std::f32::consts::LN_2), log_mantissa);
+        S::add(log, S::sub(x, x))
+    }
+}
+
+/// `x = 2^e·m` with `√½ ≤ m < √2`: `e`, and `−2 ln m`.
+///
+/// # Safety
+///
+/// The processor must have the instruction set `S`.
+#[inline(always)]
+unsafe fn minus_two_log_parts<S: Simd>(x: S::F) -> (S::U, S::F) {
+    // SAFETY: by this function's contract.
+    unsafe {
+        let bits = S::to_bits(x);
         let exponent = S::sar::<23>(S::usub(bits, S::usplat(SQRT_HALF)));
         let mantissa = S::from_bits(S::usub(bits, S::shl::<23>(exponent)));
         let f = S::sub(mantissa, S::splat(1.0));
         let log_mantissa = S::mul(f, S::fma(polynomial::<S, 8>(f, &LOG), f, S::splat(-2.0)));
-        let octaves = S::from_i32(S::usub(exponent, S::usplat(24)));
-        S::fma(octaves, S::splat(-2.0 * std::f32::consts::LN_2), log_mantissa)
+        (exponent, log_mantissa)
     }
 }
 

@@ -22,6 +22,20 @@ pub(super) unsafe fn sum8(a: __m256) -> f32 {
     }
 }
 
+/// All bits set in the first `count` lanes.
+///
+/// # Safety
+///
+/// The processor must have AVX2.
+#[inline(always)]
+unsafe fn first_lanes(count: usize) -> __m256i {
+    // SAFETY: by this function's contract.
+    unsafe {
+        let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+        _mm256_cmpgt_epi32(_mm256_set1_epi32(count as i32), lanes)
+    }
+}
+
 // SAFETY of every block below: the trait's contract gives the instruction set and valid pointers.
 #[expect(
     clippy::undocumented_unsafe_blocks,
@@ -47,6 +61,14 @@ impl Simd for Avx2 {
         unsafe { _mm256_storeu_ps(target, value) }
     }
     #[inline(always)]
+    unsafe fn load_first(source: *const f32, count: usize) -> __m256 {
+        unsafe { _mm256_maskload_ps(source, first_lanes(count)) }
+    }
+    #[inline(always)]
+    unsafe fn store_first(target: *mut f32, value: __m256, count: usize) {
+        unsafe { _mm256_maskstore_ps(target, first_lanes(count), value) }
+    }
+    #[inline(always)]
     unsafe fn add(a: __m256, b: __m256) -> __m256 {
         unsafe { _mm256_add_ps(a, b) }
     }
@@ -65,6 +87,10 @@ impl Simd for Avx2 {
     #[inline(always)]
     unsafe fn sqrt(a: __m256) -> __m256 {
         unsafe { _mm256_sqrt_ps(a) }
+    }
+    #[inline(always)]
+    unsafe fn max(a: __m256, b: __m256) -> __m256 {
+        unsafe { _mm256_max_ps(a, b) }
     }
     #[inline(always)]
     unsafe fn sum(a: __m256) -> f32 {
@@ -91,6 +117,10 @@ impl Simd for Avx2 {
     #[inline(always)]
     unsafe fn usplat(value: u32) -> __m256i {
         unsafe { _mm256_set1_epi32(value as i32) }
+    }
+    #[inline(always)]
+    unsafe fn uadd(a: __m256i, b: __m256i) -> __m256i {
+        unsafe { _mm256_add_epi32(a, b) }
     }
     #[inline(always)]
     unsafe fn usub(a: __m256i, b: __m256i) -> __m256i {

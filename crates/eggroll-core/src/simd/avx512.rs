@@ -32,6 +32,14 @@ impl Simd for Avx512 {
         unsafe { _mm512_storeu_ps(target, value) }
     }
     #[inline(always)]
+    unsafe fn load_first(source: *const f32, count: usize) -> __m512 {
+        unsafe { _mm512_maskz_loadu_ps((1 << count) - 1, source) }
+    }
+    #[inline(always)]
+    unsafe fn store_first(target: *mut f32, value: __m512, count: usize) {
+        unsafe { _mm512_mask_storeu_ps(target, (1 << count) - 1, value) }
+    }
+    #[inline(always)]
     unsafe fn add(a: __m512, b: __m512) -> __m512 {
         unsafe { _mm512_add_ps(a, b) }
     }
@@ -50,6 +58,10 @@ impl Simd for Avx512 {
     #[inline(always)]
     unsafe fn sqrt(a: __m512) -> __m512 {
         unsafe { _mm512_sqrt_ps(a) }
+    }
+    #[inline(always)]
+    unsafe fn max(a: __m512, b: __m512) -> __m512 {
+        unsafe { _mm512_max_ps(a, b) }
     }
     #[inline(always)]
     unsafe fn sum(a: __m512) -> f32 {
@@ -81,6 +93,10 @@ impl Simd for Avx512 {
     #[inline(always)]
     unsafe fn usplat(value: u32) -> __m512i {
         unsafe { _mm512_set1_epi32(value as i32) }
+    }
+    #[inline(always)]
+    unsafe fn uadd(a: __m512i, b: __m512i) -> __m512i {
+        unsafe { _mm512_add_epi32(a, b) }
     }
     #[inline(always)]
     unsafe fn usub(a: __m512i, b: __m512i) -> __m512i {

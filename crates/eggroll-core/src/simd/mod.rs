@@ -43,12 +43,18 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     unsafe fn splat(value: f32) -> Self::F;
     unsafe fn load(source: *const f32) -> Self::F;
     unsafe fn store(target: *mut f32, value: Self::F);
+    /// The first `count < LANES` elements, the other lanes 0; nothing behind them is read.
+    unsafe fn load_first(source: *const f32, count: usize) -> Self::F;
+    /// Stores the first `count < LANES` lanes.
+    unsafe fn store_first(target: *mut f32, value: Self::F, count: usize);
     unsafe fn add(a: Self::F, b: Self::F) -> Self::F;
     unsafe fn sub(a: Self::F, b: Self::F) -> Self::F;
     unsafe fn mul(a: Self::F, b: Self::F) -> Self::F;
     /// `a * b + c`, rounded once.
     unsafe fn fma(a: Self::F, b: Self::F, c: Self::F) -> Self::F;
     unsafe fn sqrt(a: Self::F) -> Self::F;
+    /// The larger of each lane; `b` if one is NaN.
+    unsafe fn max(a: Self::F, b: Self::F) -> Self::F;
     /// Sum of the lanes, by halves, the same order for every instruction set of one width.
     unsafe fn sum(a: Self::F) -> f32;
     unsafe fn to_bits(a: Self::F) -> Self::U;
@@ -59,6 +65,7 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     unsafe fn select_bit30(mask: Self::U, a: Self::F, b: Self::F) -> Self::F;
 
     unsafe fn usplat(value: u32) -> Self::U;
+    unsafe fn uadd(a: Self::U, b: Self::U) -> Self::U;
     unsafe fn usub(a: Self::U, b: Self::U) -> Self::U;
     unsafe fn uand(a: Self::U, b: Self::U) -> Self::U;
     unsafe fn uor(a: Self::U, b: Self::U) -> Self::U;

@@ -32,6 +32,22 @@ impl Simd for Neon {
         unsafe { vst1q_f32(target, value) }
     }
     #[inline(always)]
+    unsafe fn load_first(source: *const f32, count: usize) -> float32x4_t {
+        let mut lanes = [0.0; 4];
+        unsafe {
+            std::ptr::copy_nonoverlapping(source, lanes.as_mut_ptr(), count);
+            vld1q_f32(lanes.as_ptr())
+        }
+    }
+    #[inline(always)]
+    unsafe fn store_first(target: *mut f32, value: float32x4_t, count: usize) {
+        let mut lanes = [0.0; 4];
+        unsafe {
+            vst1q_f32(lanes.as_mut_ptr(), value);
+            std::ptr::copy_nonoverlapping(lanes.as_ptr(), target, count);
+        }
+    }
+    #[inline(always)]
     unsafe fn add(a: float32x4_t, b: float32x4_t) -> float32x4_t {
         unsafe { vaddq_f32(a, b) }
     }
@@ -50,6 +66,10 @@ impl Simd for Neon {
     #[inline(always)]
     unsafe fn sqrt(a: float32x4_t) -> float32x4_t {
         unsafe { vsqrtq_f32(a) }
+    }
+    #[inline(always)]
+    unsafe fn max(a: float32x4_t, b: float32x4_t) -> float32x4_t {
+        unsafe { vbslq_f32(vcgtq_f32(a, b), a, b) }
     }
     #[inline(always)]
     unsafe fn sum(a: float32x4_t) -> f32 {
@@ -78,6 +98,10 @@ impl Simd for Neon {
     #[inline(always)]
     unsafe fn usplat(value: u32) -> uint32x4_t {
         unsafe { vdupq_n_u32(value) }
+    }
+    #[inline(always)]
+    unsafe fn uadd(a: uint32x4_t, b: uint32x4_t) -> uint32x4_t {
+        unsafe { vaddq_u32(a, b) }
     }
     #[inline(always)]
     unsafe fn usub(a: uint32x4_t, b: uint32x4_t) -> uint32x4_t {

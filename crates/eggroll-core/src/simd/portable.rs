@@ -42,6 +42,18 @@ impl Simd for Portable {
         unsafe { target.cast::<F>().write_unaligned(value) }
     }
     #[inline(always)]
+    unsafe fn load_first(source: *const f32, count: usize) -> F {
+        let mut lanes = [0.0; 16];
+        // SAFETY: by the trait's contract, `count` elements are there.
+        unsafe { std::ptr::copy_nonoverlapping(source, lanes.as_mut_ptr(), count) };
+        lanes
+    }
+    #[inline(always)]
+    unsafe fn store_first(target: *mut f32, value: F, count: usize) {
+        // SAFETY: by the trait's contract, `count` elements are there.
+        unsafe { std::ptr::copy_nonoverlapping(value.as_ptr(), target, count) };
+    }
+    #[inline(always)]
     unsafe fn add(a: F, b: F) -> F {
         zip(a, b, |a, b| a + b)
     }
@@ -60,6 +72,10 @@ impl Simd for Portable {
     #[inline(always)]
     unsafe fn sqrt(a: F) -> F {
         map(a, f32::sqrt)
+    }
+    #[inline(always)]
+    unsafe fn max(a: F, b: F) -> F {
+        zip(a, b, |a, b| if a > b { a } else { b })
     }
     #[inline(always)]
     unsafe fn sum(a: F) -> f32 {
@@ -87,6 +103,10 @@ impl Simd for Portable {
     #[inline(always)]
     unsafe fn usplat(value: u32) -> U {
         [value; 16]
+    }
+    #[inline(always)]
+    unsafe fn uadd(a: U, b: U) -> U {
+        zip(a, b, u32::wrapping_add)
     }
     #[inline(always)]
     unsafe fn usub(a: U, b: U) -> U {

@@ -1,6 +1,6 @@
 //! What the low-rank and the dense perturbed linear share: operands, bias rows, the unperturbed product.
 
-use super::tile::{Epilogue, MAX_COLUMNS, Packed, Panels, Place, Strided, Tile, multiply};
+use super::tile::{Epilogue, Packed, Panels, Place, Strided, Tile, multiply};
 use crate::ops::{DenseNoise, PairRange};
 use crate::rng::normal::fill_normals;
 use crate::simd::{Kernel, Simd, dispatch};
@@ -127,41 +127,37 @@ impl Epilogue for Target {
                 let target = self.pointer.add((place.row + r) * self.stride + place.column);
                 let source = tile.row(r);
                 let add = self.add;
-                for_vectors::<S>(place.columns, target, |c, target| {
+                let columns = place.columns;
+                for_vectors::<S>(columns, target, |c| {
                     let value = S::load(source.add(c));
-                    if add { S::add(S::load(target), value) } else { value }
+                    match add {
+                        false => value,
+                        true if c + S::LANES <= columns => S::add(S::load(target.add(c)), value),
+                        true => S::add(S::load_first(target.add(c), columns - c), value),
+                    }
                 });
             }
         }
     }
 }
 
-/// Calls `value(column, pointer)` for each vector of a row of `columns` and stores what it returns at `target`;
-/// the last vector goes through a buffer if the row ends inside it. `pointer` holds the row's present content.
+/// Calls `value(column)` for each vector of a row of `columns` and stores what it returns at `target`; the last
+/// vector is stored in part if the row ends inside it.
 ///
 /// # Safety
 ///
 /// The processor must have the instruction set `S`; `target` must hold `columns` elements.
 #[inline(always)]
-pub(crate) unsafe fn for_vectors<S: Simd>(
-    columns: usize,
-    target: *mut f32,
-    mut value: impl FnMut(usize, *const f32) -> S::F,
-) {
+pub(crate) unsafe fn for_vectors<S: Simd>(columns: usize, target: *mut f32, mut value: impl FnMut(usize) -> S::F) {
     let mut c = 0;
-    // SAFETY: whole vectors end inside the row; the last part is copied by length.
+    // SAFETY: whole vectors end inside the row; the last part is stored by count.
     unsafe {
         while c + S::LANES <= columns {
-            let v = value(c, target.add(c));
-            S::store(target.add(c), v);
+            S::store(target.add(c), value(c));
             c += S::LANES;
         }
         if c < columns {
-            let mut buffer = [0.0; MAX_COLUMNS];
-            std::ptr::copy_nonoverlapping(target.add(c), buffer.as_mut_ptr(), columns - c);
-            let v = value(c, buffer.as_ptr());
-            S::store(buffer.as_mut_ptr(), v);
-            std::ptr::copy_nonoverlapping(buffer.as_ptr(), target.add(c), columns - c);
+            S::store_first(target.add(c), value(c), columns - c);
         }
     }
 }

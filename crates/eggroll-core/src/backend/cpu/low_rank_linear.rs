@@ -7,9 +7,10 @@ use crate::ops::{InputRows, LowRankNoise};
 use crate::rng::normal::fill_normals;
 use crate::simd::{Kernel, Simd, dispatch};
 use rayon::prelude::*;
+use std::mem::MaybeUninit;
 
-/// Writes `y : [members · rows, d_output]`.
-pub(crate) fn low_rank_linear(op: &LinearSlices, noise: &LowRankNoise, input: InputRows, y: &mut [f32]) {
+/// Writes every element of `y : [members · rows, d_output]`.
+pub(crate) fn low_rank_linear(op: &LinearSlices, noise: &LowRankNoise, input: InputRows, y: &mut [MaybeUninit<f32>]) {
     if y.is_empty() {
         return;
     }
@@ -89,7 +90,7 @@ struct PerMember<'a> {
     x: &'a [f32],
     packed: &'a Packed,
     scratch: &'a mut [f32],
-    y: &'a mut [f32],
+    y: &'a mut [MaybeUninit<f32>],
 }
 
 impl Kernel for PerMember<'_> {
@@ -121,7 +122,7 @@ impl Kernel for PerMember<'_> {
             a_stride: block.factors,
             t: t.as_ptr(),
             bias: (!matches!(op.bias, BiasSlice::None)).then_some(biases.as_ptr()),
-            y: y.as_mut_ptr(),
+            y: y.as_mut_ptr().cast(),
         };
         let x = Strided { pointer: x.as_ptr(), row: op.d_input, depth: 1 };
         // SAFETY: `x` and `y` hold the block's rows; `W` was packed for this instruction set.
@@ -177,7 +178,7 @@ impl Epilogue for AddLowRank {
                 let a = self.a.add(member / 2 * self.a_stride + place.column);
                 let bias = bias.map(|bias| bias.add(member * d_output + place.column));
                 let y = self.y.add(row * d_output + place.column);
-                for_vectors::<S>(place.columns, y, |c, _| {
+                for_vectors::<S>(place.columns, y, |c| {
                     let mut sum = S::load(source.add(c));
                     for k in 0..rank {
                         sum = S::fma(S::splat(*t.add(k)), S::load(a.add(k * d_output + c)), sum);
@@ -197,7 +198,7 @@ struct Shared<'a> {
     /// `x·W` of the shared rows.
     base: &'a [f32],
     scratch: &'a mut [f32],
-    y: &'a mut [f32],
+    y: &'a mut [MaybeUninit<f32>],
 }
 
 impl Kernel for Shared<'_> {
@@ -235,7 +236,7 @@ impl Kernel for Shared<'_> {
                 // SAFETY: every pointer is at a row of `d_output`; noise vectors may end in the scratch's slack.
                 unsafe {
                     let pair = PairRow { rank, rows: op.rows, d_output: op.d_output, a: a.as_ptr(), t: t.as_ptr().add(row) };
-                    let (plus, minus) = (plus.as_mut_ptr().add(at), minus.as_mut_ptr().add(at));
+                    let (plus, minus) = (plus.as_mut_ptr().cast::<f32>().add(at), minus.as_mut_ptr().cast::<f32>().add(at));
                     pair.write::<S>(base.as_ptr().add(at), bias, plus, minus);
                 }
             }
@@ -261,24 +262,20 @@ impl PairRow {
     #[inline(always)]
     unsafe fn write<S: Simd>(&self, base: *const f32, bias: Option<*const f32>, plus: *mut f32, minus: *mut f32) {
         let whole = self.d_output / S::LANES * S::LANES;
-        // SAFETY: by this function's contract; the last, short vector goes through buffers.
+        // SAFETY: by this function's contract; the last, short vector is loaded and stored by count.
         unsafe {
             let mut c = 0;
             while c < whole {
-                let (p, m) = self.vector::<S>(c, base.add(c), bias);
+                let (p, m) = self.vector::<S>(c, S::load(base.add(c)), bias);
                 S::store(plus.add(c), p);
                 S::store(minus.add(c), m);
                 c += S::LANES;
             }
             let left = self.d_output - whole;
             if left > 0 {
-                let mut buffers = [[0.0; MAX_COLUMNS]; 3];
-                std::ptr::copy_nonoverlapping(base.add(c), buffers[0].as_mut_ptr(), left);
-                let (p, m) = self.vector::<S>(c, buffers[0].as_ptr(), bias);
-                S::store(buffers[1].as_mut_ptr(), p);
-                S::store(buffers[2].as_mut_ptr(), m);
-                std::ptr::copy_nonoverlapping(buffers[1].as_ptr(), plus.add(c), left);
-                std::ptr::copy_nonoverlapping(buffers[2].as_ptr(), minus.add(c), left);
+                let (p, m) = self.vector::<S>(c, S::load_first(base.add(c), left), bias);
+                S::store_first(plus.add(c), p, left);
+                S::store_first(minus.add(c), m, left);
             }
         }
     }
@@ -287,7 +284,7 @@ impl PairRow {
     ///
     /// As [`write`](Self::write).
     #[inline(always)]
-    unsafe fn vector<S: Simd>(&self, c: usize, base: *const f32, bias: Option<*const f32>) -> (S::F, S::F) {
+    unsafe fn vector<S: Simd>(&self, c: usize, base: S::F, bias: Option<*const f32>) -> (S::F, S::F) {
         // SAFETY: by this function's contract.
         unsafe {
             let mut delta = S::mul(S::splat(*self.t), S::load(self.a.add(c)));
@@ -295,7 +292,6 @@ impl PairRow {
                 let t = S::splat(*self.t.add(k * self.rows));
                 delta = S::fma(t, S::load(self.a.add(k * self.d_output + c)), delta);
             }
-            let base = S::load(base);
             let (plus, minus) = (S::add(base, delta), S::sub(base, delta));
             match bias {
                 Some(bias) => (

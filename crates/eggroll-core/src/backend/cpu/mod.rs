@@ -3,6 +3,7 @@
 //! A kernel splits its pairs into tasks for rayon; each task draws the noise of its own pairs into a scratch buffer
 //! that stays in cache, uses it, and forgets it. Nothing that is stored grows with the population but the output.
 
+mod cross_entropy;
 mod dense_linear;
 mod estimate;
 mod linear;
@@ -11,6 +12,7 @@ mod scratch;
 mod tile;
 mod vector;
 
+pub(crate) use cross_entropy::member_cross_entropy;
 pub(crate) use dense_linear::dense_linear;
 pub(crate) use estimate::{dense_estimate, low_rank_estimate};
 pub(crate) use linear::{BiasSlice, LinearSlices};

@@ -1,0 +1,33 @@
+//! Cross-entropy of every member.
+
+use super::PerturbedOps;
+use crate::counters;
+use burn::backend::Dispatch;
+use burn::tensor::{Int, Tensor};
+
+/// Mean cross-entropy of every member over rows with the same targets for all, in nats:
+///
+/// `−1/rows · Σ_i log softmax(logits[m·rows + i])[targets[i]]`
+///
+/// One pass over the logits; the targets are not expanded.
+///
+/// # Shapes
+///
+/// - logits: `[members · rows, classes]`, member-major
+/// - targets: `[rows]`, each below `classes`
+/// - output: `[members]`
+///
+/// # Panics
+///
+/// Panics if the logits' rows are not `members` times the targets, with both shapes. A target that is no class panics
+/// on the CPU and gives NaN or a wrong value elsewhere, as Burn's gather does.
+#[track_caller]
+pub fn member_cross_entropy(logits: Tensor<2>, targets: Tensor<1, Int>, members: usize) -> Tensor<1> {
+    let ([rows, classes], [targets_len]) = (logits.dims(), targets.dims());
+    assert!(
+        members > 0 && classes > 0 && targets_len > 0 && rows == members * targets_len,
+        "cross-entropy: logits [{rows}, {classes}] do not fit {members} members with targets [{targets_len}]"
+    );
+    counters::add_launch();
+    Tensor::from_dispatch(Dispatch::member_cross_entropy(logits.into_dispatch(), targets.into_dispatch(), members))
+}

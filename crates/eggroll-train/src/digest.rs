@@ -1,0 +1,55 @@
+//! A hash of all parameters: equal models, equal digests.
+
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::tensor::{Int, Tensor, TensorData};
+use sha2::{Digest, Sha256};
+
+/// SHA-256 over path, shape, type and little-endian values of every parameter in traversal order, as hexadecimal digits.
+///
+/// # Example
+///
+/// ```
+/// use burn::tensor::Device;
+/// use eggroll_nn::LinearConfig;
+/// use eggroll_train::parameter_digest;
+///
+/// let layer = LinearConfig::new(3, 2).init(&Device::flex());
+/// assert_eq!(parameter_digest(&layer), parameter_digest(&layer.clone()));
+/// assert_eq!(parameter_digest(&layer).len(), 64);
+/// ```
+pub fn parameter_digest<M: Module>(model: &M) -> String {
+    let mut hasher = Hasher { path: Vec::new(), state: Sha256::new() };
+    model.visit(&mut hasher);
+    hasher.state.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+struct Hasher {
+    path: Vec<String>,
+    state: Sha256,
+}
+
+impl Hasher {
+    fn add(&mut self, data: TensorData) {
+        let header = format!("{}{:?}{:?}", self.path.join("."), data.shape(), data.dtype());
+        self.state.update(header);
+        self.state.update(data.as_bytes());
+    }
+}
+
+impl ModuleVisitor for Hasher {
+    fn enter_module(&mut self, name: &str, _container_type: &str) {
+        self.path.push(name.to_owned());
+    }
+
+    fn exit_module(&mut self, _name: &str, _container_type: &str) {
+        self.path.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        self.add(param.val().into_data());
+    }
+
+    fn visit_int<const D: usize>(&mut self, param: &Param<Tensor<D, Int>>) {
+        self.add(param.val().into_data());
+    }
+}

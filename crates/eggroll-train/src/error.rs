@@ -1,0 +1,100 @@
+//! Everything that can go wrong in training, with the values in it.
+
+use burn::store::RecordError;
+use eggroll_core::{NoiserError, TableError};
+use std::io;
+use std::path::PathBuf;
+
+/// Errors of this crate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Antithetic pairs need an even, positive population.
+    #[error("the population must be even and at least 2, not {0}")]
+    Population(usize),
+    /// A noise scale that is not positive and finite.
+    #[error("sigma must be positive and finite, not {0}")]
+    Sigma(f64),
+    /// A decay that is not in (0, 1].
+    #[error("the decay of sigma must be in (0, 1], not {0}")]
+    SigmaDecay(f64),
+    /// A fitness group that does not divide the population.
+    #[error("fitness groups of {group} do not divide a population of {population}")]
+    Group {
+        /// Size of a group.
+        group: usize,
+        /// Members of a generation.
+        population: usize,
+    },
+    /// A chunk of members that holds no pair.
+    #[error("a chunk must hold at least one pair of members, not {0} members")]
+    Chunk(usize),
+    /// A learning-rate schedule that burn refuses.
+    #[error("the learning-rate schedule is invalid: {0}")]
+    Schedule(String),
+    /// The noiser's settings.
+    #[error(transparent)]
+    Noiser(#[from] NoiserError),
+    /// The model's parameters.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// A fitness of the wrong length.
+    #[error("{found} fitness values for a population of {population}")]
+    FitnessLength {
+        /// Values given.
+        found: usize,
+        /// Members of the generation.
+        population: usize,
+    },
+    /// A population that the strategy did not ask for last.
+    #[error("tell got the population of generation {found}, but generation {expected} is due")]
+    Generation {
+        /// Generation of the population given.
+        found: u64,
+        /// Generation that is due.
+        expected: u64,
+    },
+    /// A model with other parameters than the one the strategy was made for.
+    #[error("the model is not the one that the strategy was made for: {0}")]
+    OtherModel(String),
+    /// Parameters that no forward of the evaluation perturbed.
+    #[error(
+        "never perturbed in evaluate: {0:?}. Use eggroll's modules for them, call forward on the thread that \
+         evaluates, or freeze them by name"
+    )]
+    NeverPerturbed(Vec<String>),
+    /// More generations than noise addresses.
+    #[error("noise generation {0} is beyond 2^32")]
+    NoiseGeneration(u64),
+    /// A file or folder.
+    #[error("{path}: {source}")]
+    Io {
+        /// What was read or written.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// A checkpoint that cannot be used.
+    #[error("checkpoint {path}: {reason}")]
+    Checkpoint {
+        /// The checkpoint.
+        path: PathBuf,
+        /// Why it cannot be used.
+        reason: String,
+    },
+    /// A failure of the user's own code in the training loop.
+    #[error(transparent)]
+    User(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl Error {
+    pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { path, source }
+    }
+
+    pub(crate) fn record(path: impl Into<PathBuf>) -> impl FnOnce(RecordError) -> Self {
+        let path = path.into();
+        move |error| Self::Checkpoint { path, reason: error.to_string() }
+    }
+}

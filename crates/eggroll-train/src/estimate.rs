@@ -1,0 +1,52 @@
+//! From fitness to the gradient of every parameter.
+
+use crate::config::EvolutionStrategyConfig;
+use crate::fitness::{Fitness, fold_pairs};
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::optim::GradientsParams;
+use burn::tensor::{Tensor, TensorData};
+use eggroll_core::scope::Perturbation;
+use eggroll_core::{ParameterNoise, Role};
+
+/// The folded, scaled weight of every pair, `−scale·(f_{2q} − f_{2q+1})`: ready for a minimising optimizer.
+/// `None` if all pairs are tied, so that nothing is to be learned.
+pub(crate) fn pair_weights(config: &EvolutionStrategyConfig, fitness: &Fitness, sigma: f64) -> Option<Vec<f32>> {
+    let (scores, _) = fitness.finite();
+    if scores.iter().all(|score| *score == scores[0]) {
+        return None;
+    }
+    let scale = config.estimate_scale.factor(config.population, sigma);
+    let folded = fold_pairs(&config.shaping.shape(&scores));
+    let weights: Vec<f32> = folded.iter().map(|weight| (-scale * weight) as f32).collect();
+    weights.iter().any(|weight| *weight != 0.0).then_some(weights)
+}
+
+/// Estimates the gradient of every parameter of `model` that is not frozen.
+pub(crate) fn gradients<M: Module>(model: &M, perturbation: &Perturbation, weights: &[f32]) -> GradientsParams {
+    let mut visitor = Estimator { perturbation, weights, gradients: GradientsParams::new() };
+    model.visit(&mut visitor);
+    visitor.gradients
+}
+
+struct Estimator<'a> {
+    perturbation: &'a Perturbation,
+    weights: &'a [f32],
+    gradients: GradientsParams,
+}
+
+impl ModuleVisitor for Estimator<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let Some(position) = self.perturbation.table.position(param.id) else {
+            return;
+        };
+        let noise: ParameterNoise = self.perturbation.parameter(position);
+        if noise.role == Role::Frozen {
+            return;
+        }
+        let value = param.val();
+        let data = TensorData::new(self.weights.to_vec(), [self.weights.len()]);
+        let weights = Tensor::from_data(data, (&value.device(), value.dtype()));
+        let gradient = self.perturbation.noiser.estimate(weights, noise, &value.dims());
+        self.gradients.register(param.id, gradient.reshape(value.dims()));
+    }
+}

@@ -1,0 +1,54 @@
+//! Fitness of a generation, from raw scores to one weight for each pair.
+
+mod shaping;
+
+pub use shaping::FitnessShaping;
+
+use burn::tensor::{DType, Tensor};
+use eggroll_core::counters;
+
+/// Scores of all members of one generation, higher is better.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fitness {
+    values: Vec<f32>,
+}
+
+impl Fitness {
+    /// Reads the scores of all members to the host: the one host read of a generation.
+    ///
+    /// # Shapes
+    ///
+    /// - scores: `[members]`
+    pub fn read(scores: Tensor<1>) -> Self {
+        counters::add_host_read();
+        let data = scores.cast(DType::F32).into_data();
+        Self { values: data.try_to_vec().expect("cast to f32") }
+    }
+
+    /// The scores, member by member.
+    pub fn values(&self) -> &[f32] {
+        &self.values
+    }
+
+    /// The scores with those that are not finite replaced, and how many there were: NaN and −∞ count as the worst
+    /// finite score, +∞ as the best; without any finite score all are equal.
+    pub fn finite(&self) -> (Vec<f64>, usize) {
+        let finite = || self.values.iter().copied().filter(|f| f.is_finite());
+        let worst = finite().reduce(f32::min).unwrap_or(0.0);
+        let best = finite().reduce(f32::max).unwrap_or(0.0);
+        let replaced = self.values.len() - finite().count();
+        let value = |f: f32| if f.is_finite() { f } else if f == f32::INFINITY { best } else { worst };
+        (self.values.iter().map(|f| f64::from(value(*f))).collect(), replaced)
+    }
+}
+
+impl From<Vec<f32>> for Fitness {
+    fn from(values: Vec<f32>) -> Self {
+        Self { values }
+    }
+}
+
+/// Folds shaped fitness into one weight for each antithetic pair: `f_{2q} − f_{2q+1}`.
+pub fn fold_pairs(shaped: &[f64]) -> Vec<f64> {
+    shaped.chunks_exact(2).map(|pair| pair[0] - pair[1]).collect()
+}

@@ -1,0 +1,111 @@
+//! Fitness shaping: pure functions of the finite scores of a generation.
+
+use crate::error::Error;
+use serde::{Deserialize, Serialize};
+
+/// How scores become the weights `f` of the estimate. Every rule maps equal scores to equal weights, so a constant
+/// fitness cancels in every pair.
+///
+/// # Example
+///
+/// ```
+/// use eggroll_train::FitnessShaping;
+///
+/// let ranks = FitnessShaping::CenteredRank.shape(&[3.0, 100.0, 3.0, -1.0]);
+/// assert_eq!(ranks, [0.0, 0.5, 0.0, -0.5]);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum FitnessShaping {
+    /// `f` unchanged.
+    Raw,
+    /// `(f − mean) / √(var + 1e-5)`, population variance (HyperscaleES).
+    #[default]
+    ZScore,
+    /// `(f − mean) / (std + 1e-8)`, sample standard deviation (as PyTorch computes it).
+    SampleZScore,
+    /// `(f − mean of its group) / √(var of all + 1e-5)`, groups of consecutive members.
+    GroupZScore {
+        /// Members of a group; divides the population.
+        size: usize,
+    },
+    /// Ranks mapped linearly to `[−½, ½]`, ties share their mean rank (Salimans et al., arXiv 1703.03864).
+    CenteredRank,
+    /// `±½·sign(f₊ − f₋)` for the members of a pair, so that a pair's folded weight is the sign.
+    PairSign,
+}
+
+impl FitnessShaping {
+    /// Checks the rule against a population.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Group`] if groups do not divide the population.
+    pub fn validate(&self, population: usize) -> Result<(), Error> {
+        match *self {
+            Self::GroupZScore { size } if size == 0 || population % size != 0 => {
+                Err(Error::Group { group: size, population })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Shapes the scores of one generation. Scores must be finite ([`Fitness::finite`](crate::Fitness::finite)).
+    pub fn shape(&self, scores: &[f64]) -> Vec<f64> {
+        match *self {
+            Self::Raw => scores.to_vec(),
+            Self::ZScore => group_z_score(scores, scores.len()),
+            Self::GroupZScore { size } => group_z_score(scores, size),
+            Self::SampleZScore => sample_z_score(scores),
+            Self::CenteredRank => centered_rank(scores),
+            Self::PairSign => scores.chunks(2).flat_map(pair_sign).collect(),
+        }
+    }
+}
+
+fn mean(scores: &[f64]) -> f64 {
+    scores.iter().sum::<f64>() / scores.len() as f64
+}
+
+fn sum_of_squares(scores: &[f64]) -> f64 {
+    let mean = mean(scores);
+    scores.iter().map(|score| (score - mean).powi(2)).sum()
+}
+
+fn group_z_score(scores: &[f64], size: usize) -> Vec<f64> {
+    let scale = (sum_of_squares(scores) / scores.len() as f64 + 1e-5).sqrt();
+    let group = |group: &[f64]| {
+        let mean = mean(group);
+        group.iter().map(|score| (score - mean) / scale).collect::<Vec<_>>()
+    };
+    scores.chunks(size.max(1)).flat_map(group).collect()
+}
+
+fn sample_z_score(scores: &[f64]) -> Vec<f64> {
+    let std = (sum_of_squares(scores) / (scores.len() as f64 - 1.0)).sqrt();
+    let mean = mean(scores);
+    scores.iter().map(|score| (score - mean) / (std + 1e-8)).collect()
+}
+
+fn centered_rank(scores: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..scores.len()).collect();
+    order.sort_by(|a, b| scores[*a].total_cmp(&scores[*b]));
+    let last = (scores.len() as f64 - 1.0).max(1.0);
+    let mut ranks = vec![0.0; scores.len()];
+    let mut start = 0;
+    for tied in order.chunk_by(|a, b| scores[*a] == scores[*b]) {
+        let rank = start as f64 + (tied.len() as f64 - 1.0) / 2.0;
+        for member in tied {
+            ranks[*member] = rank / last - 0.5;
+        }
+        start += tied.len();
+    }
+    if order.len() < 2 { vec![0.0; scores.len()] } else { ranks }
+}
+
+fn pair_sign(pair: &[f64]) -> [f64; 2] {
+    let difference = pair[0] - pair[1];
+    let sign = if difference == 0.0 { 0.0 } else { difference.signum() };
+    [0.5 * sign, -0.5 * sign]
+}

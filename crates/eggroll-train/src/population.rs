@@ -1,0 +1,205 @@
+//! The members of one generation and the scope in which they are evaluated.
+
+use crate::fitness::Fitness;
+use crate::workers;
+use burn::tensor::kind::Basic;
+use burn::tensor::{DType, Int, Tensor};
+use eggroll_core::PairRange;
+use eggroll_core::ops::member_cross_entropy;
+use eggroll_core::scope::Perturbation;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// Members of the first chunk of a run, from which the memory of a member is learned.
+const FIRST_CHUNK: usize = 32;
+/// Bytes that the perturbed layers may return for one chunk, if chunks are not configured: large, because every operation
+/// has a cost of its own.
+const CHUNK_BYTES: usize = 32 << 20;
+/// The same for one core's chunk: a usual second-level cache.
+const CORE_BYTES: usize = 1 << 20;
+
+/// The members of one generation; made by [`ask`](crate::EvolutionStrategy::ask).
+#[derive(Debug)]
+pub struct Population {
+    pub(crate) generation: u64,
+    pub(crate) members: usize,
+    pub(crate) perturbation: Perturbation,
+    pub(crate) chunk: Option<usize>,
+    /// Bytes that the perturbed layers return for one member, once known.
+    pub(crate) member_bytes: AtomicUsize,
+    /// Which parameters every chunk so far has used; `None` before the first.
+    pub(crate) used: Mutex<Option<Vec<bool>>>,
+}
+
+impl Population {
+    /// Number of members.
+    pub fn count(&self) -> usize {
+        self.members
+    }
+
+    /// The generation, from 0.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Evaluates all members: calls `score` once for every chunk of members and reads the fitness to the host once.
+    ///
+    /// Inside `score`, eggroll's modules of the strategy's model are perturbed: `forward` takes rows of all members of
+    /// the chunk, member-major, and returns them so. Other models, and this one outside, compute as usual. `score`
+    /// returns the fitness of the chunk's members, `[members]`, higher is better. Results do not depend on the chunks.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `score` returns another number of values than the chunk has members, or if an evaluation of the
+    /// same model is running on this thread already.
+    #[track_caller]
+    pub fn evaluate(&self, mut score: impl FnMut(&Members) -> Tensor<1>) -> Fitness {
+        let mut scores = Vec::new();
+        let mut first = 0;
+        while first < self.members {
+            let members = self.chunk_size(CHUNK_BYTES).min(self.members - first);
+            scores.push(self.evaluate_chunk(Members { first, count: members }, &mut score));
+            first += members;
+        }
+        Fitness::read(Tensor::cat(scores, 0))
+    }
+
+    /// Evaluates all members as [`evaluate`](Self::evaluate) does, chunks side by side on all CPU cores: faster for models
+    /// on a CPU, because a chunk stays in one core's cache and no operation waits for another core. Results are the same, bit
+    /// for bit.
+    ///
+    /// Inside `score` Burn's own operations run on one core.
+    ///
+    /// # Panics
+    ///
+    /// As [`evaluate`](Self::evaluate).
+    #[track_caller]
+    pub fn evaluate_parallel(&self, score: impl Fn(&Members) -> Tensor<1> + Sync) -> Fitness {
+        let workers = workers::pools();
+        let even = self.members.div_ceil(workers.len()).next_multiple_of(2);
+        // Without a measurement yet, a first chunk makes one.
+        let head = if self.chunk.is_none() && self.member_bytes.load(Relaxed) == 0 { FIRST_CHUNK.min(self.members) } else { 0 };
+        let mut scores = Vec::new();
+        if head > 0 {
+            scores.push(self.evaluate_chunk(Members { first: 0, count: head }, &mut |members| score(members)));
+        }
+        let size = self.chunk_size(CORE_BYTES).min(even);
+        let chunks: Vec<Members> = (head..self.members)
+            .step_by(size)
+            .map(|first| Members { first, count: size.min(self.members - first) })
+            .collect();
+        let evaluate = |chunk: &Members| self.evaluate_chunk(*chunk, &mut |members| score(members));
+        scores.extend(workers::map(workers, &chunks, evaluate));
+        Fitness::read(Tensor::cat(scores, 0))
+    }
+
+    #[track_caller]
+    fn evaluate_chunk(&self, members: Members, score: &mut impl FnMut(&Members) -> Tensor<1>) -> Tensor<1> {
+        let pairs = PairRange::new((members.first / 2) as u32, (members.count / 2) as u32);
+        let (scores, scope) = self.perturbation.run(pairs, || score(&members));
+        assert!(
+            scores.dims() == [members.count],
+            "evaluate: the closure returned fitness of shape {:?} for a chunk of {} members",
+            scores.dims(),
+            members.count
+        );
+        self.member_bytes.store(scope.output_bytes.div_ceil(members.count), Relaxed);
+        self.note_use(scope.used);
+        scores
+    }
+
+    /// Members of the next chunk, whole pairs, that keep the layers' outputs below `budget` bytes.
+    fn chunk_size(&self, budget: usize) -> usize {
+        let wanted = match (self.chunk, self.member_bytes.load(Relaxed)) {
+            (Some(chunk), _) => chunk,
+            (None, 0) => FIRST_CHUNK,
+            (None, bytes) => budget / bytes,
+        };
+        wanted.clamp(2, self.members).next_multiple_of(2)
+    }
+
+    /// A parameter counts as perturbed only if every chunk used it.
+    fn note_use(&self, used: Vec<bool>) {
+        let mut all = self.used.lock().expect("never held across a panic");
+        *all = Some(match all.take() {
+            None => used,
+            Some(before) => before.iter().zip(used).map(|(before, now)| *before && now).collect(),
+        });
+    }
+}
+
+/// The members of one chunk: a handle to fold the population into the leading axis and out again.
+///
+/// # Example
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use eggroll_train::Members;
+///
+/// let members = Members::new(0, 3);
+/// let x = Tensor::<1>::from_floats([1.0, 3.0], &Device::flex());
+/// let all = members.expand(x); // [1, 3, 1, 3, 1, 3]
+/// assert_eq!(members.mean(all).into_data().try_to_vec::<f32>().unwrap(), [2.0, 2.0, 2.0]);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Members {
+    first: usize,
+    count: usize,
+}
+
+impl Members {
+    /// Members `first .. first + count` of a population.
+    pub fn new(first: usize, count: usize) -> Self {
+        Self { first, count }
+    }
+
+    /// Index of the chunk's first member in the population.
+    pub fn first(&self) -> usize {
+        self.first
+    }
+
+    /// Number of members in the chunk.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Repeats shared rows for every member: `[rows, ...]` to `[members · rows, ...]`, member-major.
+    ///
+    /// A first layer needs no expanded input: see `forward_shared`.
+    pub fn expand<const D: usize, K: Basic>(&self, rows: Tensor<D, K>) -> Tensor<D, K> {
+        rows.repeat_dim(0, self.count)
+    }
+
+    /// Mean cross-entropy of every member against targets that all share, in nats; see [`member_cross_entropy`].
+    ///
+    /// # Shapes
+    ///
+    /// - logits: `[members · rows, classes]`, targets: `[rows]`, not expanded
+    /// - output: `[members]`
+    ///
+    /// # Panics
+    ///
+    /// Panics if shapes do not fit, with both.
+    #[track_caller]
+    pub fn cross_entropy(&self, logits: Tensor<2>, targets: Tensor<1, Int>) -> Tensor<1> {
+        member_cross_entropy(logits, targets, self.count)
+    }
+
+    /// Mean over everything that belongs to each member: `[members · rows, ...]` to `[members]`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the leading axis is not a multiple of the members.
+    #[track_caller]
+    pub fn mean<const D: usize>(&self, values: Tensor<D>) -> Tensor<1> {
+        let dims = values.dims();
+        assert!(
+            dims[0].is_multiple_of(self.count),
+            "mean over members: the leading axis of {dims:?} is not a multiple of {} members",
+            self.count
+        );
+        let values = values.cast(DType::F32);
+        let each = dims.iter().product::<usize>() / self.count;
+        values.reshape([self.count, each]).mean_dim(1).reshape([self.count])
+    }
+}

@@ -1,0 +1,217 @@
+//! Ask and tell.
+
+use crate::config::EvolutionStrategyConfig;
+use crate::error::Error;
+use crate::estimate;
+use crate::fitness::Fitness;
+use crate::optimizer;
+use crate::population::Population;
+use burn::lr_scheduler::module_lr_scheduler::{ModuleLrScheduler, ModuleLrSchedulerConfig};
+use burn::module::Module;
+use burn::optim::ModuleOptimizer;
+use eggroll_core::scope::Perturbation;
+use eggroll_core::{Noiser, ParameterTable, Role};
+use serde::{Deserialize, Serialize};
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex};
+
+/// An evolution strategy for one model: [`ask`](Self::ask) for a population, evaluate it, [`tell`](Self::tell) the
+/// fitness.
+///
+/// Its state is small: the generation, the optimizer and the learning-rate schedule. Noise is never stored.
+///
+/// # Example
+///
+/// ```
+/// use burn::optim::SgdConfig;
+/// use burn::tensor::{Device, Tensor};
+/// use eggroll_core::EggrollConfig;
+/// use eggroll_nn::LinearConfig;
+/// use eggroll_train::EvolutionStrategyConfig;
+///
+/// # fn main() -> Result<(), eggroll_train::Error> {
+/// let device = Device::flex();
+/// let mut model = LinearConfig::new(2, 1).init(&device);
+/// let x = Tensor::<2>::from_floats([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], &device);
+/// let y = Tensor::<2>::from_floats([[1.0], [2.0], [3.0]], &device);
+///
+/// let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new())
+///     .with_population(64)
+///     .with_learning_rate(0.5);
+/// let mut strategy = config.try_init(&model)?;
+/// for _ in 0..200 {
+///     let population = strategy.ask();
+///     let fitness = population.evaluate(|members| {
+///         let error = model.forward_shared(x.clone()) - members.expand(y.clone());
+///         -members.mean(error.square())
+///     });
+///     model = strategy.tell(model, population, fitness)?;
+/// }
+/// let error: f32 = (model.forward(x) - y).abs().max().into_scalar();
+/// assert!(error < 0.1, "{error}");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct EvolutionStrategy {
+    config: EvolutionStrategyConfig,
+    noiser: Arc<dyn Noiser>,
+    table: Arc<ParameterTable>,
+    pub(crate) optimizer: ModuleOptimizer,
+    pub(crate) scheduler: ModuleLrScheduler,
+    pub(crate) generation: u64,
+    member_bytes: usize,
+    report: Option<GenerationReport>,
+}
+
+/// What one generation came to.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GenerationReport {
+    /// The generation, from 0.
+    pub generation: u64,
+    /// Mean of the finite fitness values.
+    pub fitness_mean: f64,
+    /// Best fitness.
+    pub fitness_best: f64,
+    /// Worst fitness.
+    pub fitness_worst: f64,
+    /// Fitness values that were NaN or infinite, ranked last (or first, for +∞).
+    pub non_finite: usize,
+    /// Noise scale.
+    pub sigma: f64,
+    /// Learning rate.
+    pub learning_rate: f64,
+    /// Whether the optimizer made a step: not if all fitness was equal.
+    pub stepped: bool,
+}
+
+impl EvolutionStrategy {
+    pub(crate) fn new<M: Module>(config: EvolutionStrategyConfig, model: &M) -> Result<Self, Error> {
+        let noiser = config.noiser.init()?;
+        let table = Arc::new(ParameterTable::new(model, noiser.as_ref(), &config.frozen)?);
+        Ok(Self {
+            optimizer: config.optimizer.init(),
+            scheduler: ModuleLrSchedulerConfig::new(config.learning_rate.clone()).init().map_err(Error::Schedule)?,
+            generation: 0,
+            member_bytes: 0,
+            report: None,
+            config,
+            noiser,
+            table,
+        })
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &EvolutionStrategyConfig {
+        &self.config
+    }
+
+    /// The parameters with their roles, in the order that addresses their noise.
+    pub fn parameters(&self) -> &ParameterTable {
+        &self.table
+    }
+
+    /// Generations told so far.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// What the last generation came to.
+    pub fn report(&self) -> Option<&GenerationReport> {
+        self.report.as_ref()
+    }
+
+    /// The population of the coming generation. Asking changes nothing: it may be repeated.
+    ///
+    /// # Panics
+    ///
+    /// Panics beyond 2³² noise generations.
+    #[track_caller]
+    pub fn ask(&self) -> Population {
+        let noise_generation = self.config.noise_generation(self.generation);
+        Population {
+            generation: self.generation,
+            members: self.config.population,
+            perturbation: Perturbation {
+                noiser: self.noiser.clone(),
+                table: self.table.clone(),
+                seed: self.config.seed,
+                generation: noise_generation.unwrap_or_else(|error| panic!("{error}")),
+                sigma: self.config.sigma.at(self.generation),
+            },
+            chunk: self.config.chunk,
+            member_bytes: AtomicUsize::new(self.member_bytes),
+            used: Mutex::new(None),
+        }
+    }
+
+    /// Updates the model by one generation: estimates the gradient from the fitness and lets the optimizer step.
+    /// If all fitness values are equal the model stays as it is, bit for bit.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::FitnessLength`], [`Error::Generation`] or [`Error::OtherModel`] if the arguments do not belong together;
+    /// [`Error::NeverPerturbed`] if the evaluation left out a parameter that is not frozen. The strategy is unchanged
+    /// then; the model, moved in, is a cheap clone to keep.
+    pub fn tell<M: Module>(&mut self, model: M, population: Population, fitness: Fitness) -> Result<M, Error> {
+        self.check(&model, &population, &fitness)?;
+        let sigma = population.perturbation.sigma;
+        let learning_rate = self.scheduler.step();
+        let weights = estimate::pair_weights(&self.config, &fitness, sigma);
+        self.report = Some(self.summary(&fitness, sigma, learning_rate.base(), weights.is_some()));
+        self.member_bytes = population.member_bytes.load(std::sync::atomic::Ordering::Relaxed);
+        self.generation += 1;
+        Ok(match weights {
+            None => model,
+            Some(weights) => {
+                let gradients = estimate::gradients(&model, &population.perturbation, &weights);
+                optimizer::step(&mut self.optimizer, learning_rate, model, gradients)
+            }
+        })
+    }
+
+    fn check<M: Module>(&self, model: &M, population: &Population, fitness: &Fitness) -> Result<(), Error> {
+        let (found, expected) = (population.generation, self.generation);
+        if found != expected {
+            return Err(Error::Generation { found, expected });
+        }
+        let (found, population_size) = (fitness.values().len(), population.members);
+        if found != population_size {
+            return Err(Error::FitnessLength { found, population: population_size });
+        }
+        let table = ParameterTable::new(model, self.noiser.as_ref(), &self.config.frozen)?;
+        if table.entries() != self.table.entries() {
+            return Err(Error::OtherModel(difference(&self.table, &table)));
+        }
+        let never: Vec<String> = match &*population.used.lock().expect("never held across a panic") {
+            None => Vec::new(),
+            Some(used) => self.table.entries().iter().zip(used)
+                .filter(|(entry, used)| entry.role != Role::Frozen && !**used)
+                .map(|(entry, _)| entry.path.clone())
+                .collect(),
+        };
+        if never.is_empty() { Ok(()) } else { Err(Error::NeverPerturbed(never)) }
+    }
+
+    fn summary(&self, fitness: &Fitness, sigma: f64, learning_rate: f64, stepped: bool) -> GenerationReport {
+        let (scores, non_finite) = fitness.finite();
+        GenerationReport {
+            generation: self.generation,
+            fitness_mean: scores.iter().sum::<f64>() / scores.len() as f64,
+            fitness_best: scores.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            fitness_worst: scores.iter().copied().fold(f64::INFINITY, f64::min),
+            non_finite,
+            sigma,
+            learning_rate,
+            stepped,
+        }
+    }
+}
+
+fn difference(expected: &ParameterTable, found: &ParameterTable) -> String {
+    let (a, b) = (expected.entries(), found.entries());
+    match a.iter().zip(b).find(|(a, b)| a != b) {
+        Some((a, b)) => format!("expected {} {:?} ({}), found {} {:?} ({})", a.path, a.shape, a.id, b.path, b.shape, b.id),
+        None => format!("expected {} parameters, found {}", a.len(), b.len()),
+    }
+}

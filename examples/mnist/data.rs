@@ -1,0 +1,195 @@
+//! MNIST files: gzip-compressed IDX, the format of the MNIST database and of its successors (Fashion-MNIST, KMNIST).
+
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use eggroll::core::rng::philox::philox4x32;
+use flate2::read::GzDecoder;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// Classes of the data.
+pub const CLASSES: usize = 10;
+
+/// A file that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{path}: {reason}")]
+pub struct DataError {
+    path: PathBuf,
+    reason: String,
+}
+
+/// Images with labels, in host memory.
+#[derive(Clone, Debug)]
+pub struct Images {
+    /// `[count, pixels]`, 0 to 255.
+    pub pixels: Vec<u8>,
+    /// `[count]`, 0 to 9.
+    pub labels: Vec<u8>,
+    /// Pixels of one image.
+    pub size: usize,
+}
+
+impl Images {
+    /// Reads `{name}-images-idx3-ubyte.gz` and `{name}-labels-idx1-ubyte.gz` in `folder`.
+    pub fn read(folder: &Path, name: &str) -> Result<Self, DataError> {
+        let images = folder.join(format!("{name}-images-idx3-ubyte.gz"));
+        let labels = folder.join(format!("{name}-labels-idx1-ubyte.gz"));
+        let (dims, pixels) = read_idx::<3>(&images)?;
+        let ([count], values) = read_idx::<1>(&labels)?;
+        let refuse = |reason: String| Err(DataError { path: labels.clone(), reason });
+        if count != dims[0] {
+            return refuse(format!("{count} labels for {} images", dims[0]));
+        }
+        if let Some(label) = values.iter().find(|label| usize::from(**label) >= CLASSES) {
+            return refuse(format!("label {label} is not below {CLASSES}"));
+        }
+        Ok(Self { pixels, labels: values, size: dims[1] * dims[2] })
+    }
+
+    /// Number of images.
+    pub fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// Splits off the last `count` images.
+    pub fn split_off(&mut self, count: usize) -> Self {
+        let kept = self.len() - count;
+        Self { pixels: self.pixels.split_off(kept * self.size), labels: self.labels.split_off(kept), size: self.size }
+    }
+
+    /// Mean and standard deviation of all pixels, scaled to `[0, 1]`.
+    pub fn moments(&self) -> Moments {
+        let n = self.pixels.len() as f64;
+        let sum = |power: i32| self.pixels.iter().map(|p| (f64::from(*p) / 255.0).powi(power)).sum::<f64>() / n;
+        let mean = sum(1);
+        let std = (sum(2) - mean * mean).max(1e-12).sqrt();
+        Moments { mean: mean as f32, std: std as f32 }
+    }
+}
+
+/// Moments that pixels are normalised by.
+#[derive(Clone, Copy, Debug)]
+pub struct Moments {
+    pub mean: f32,
+    pub std: f32,
+}
+
+impl Moments {
+    /// Pixels to network input.
+    pub fn normalise(&self, pixels: &[u8]) -> Vec<f32> {
+        pixels.iter().map(|pixel| (f32::from(*pixel) / 255.0 - self.mean) / self.std).collect()
+    }
+}
+
+/// Images on a device.
+#[derive(Clone, Debug)]
+pub struct Dataset {
+    /// `[count, pixels]`
+    pub images: Tensor<2>,
+    /// `[count]`
+    pub labels: Tensor<1, Int>,
+}
+
+impl Dataset {
+    /// Normalises the images and moves them to a device.
+    pub fn new(images: &Images, moments: Moments, device: &Device) -> Self {
+        let (count, size) = (images.len(), images.size);
+        let labels: Vec<i32> = images.labels.iter().map(|label| i32::from(*label)).collect();
+        Self {
+            images: Tensor::from_data(TensorData::new(moments.normalise(&images.pixels), [count, size]), device),
+            labels: Tensor::from_data(TensorData::new(labels, [count]), device),
+        }
+    }
+
+    /// Number of images.
+    pub fn len(&self) -> usize {
+        self.labels.dims()[0]
+    }
+
+    /// The rows of `indices`.
+    pub fn select(&self, indices: &[u32]) -> Self {
+        let device = self.images.device();
+        let rows: Vec<i32> = indices.iter().map(|index| *index as i32).collect();
+        let rows = Tensor::<1, Int>::from_data(TensorData::new(rows, [indices.len()]), &device);
+        Self { images: self.images.clone().select(0, rows.clone()), labels: self.labels.clone().select(0, rows) }
+    }
+}
+
+/// Mini-batches by generation: a pure function of the seed, so that a resumed run sees the same batches.
+pub struct Batches {
+    seed: u64,
+    batch: usize,
+    epoch: u64,
+    order: Vec<u32>,
+}
+
+impl Batches {
+    /// Batches of `batch` out of `count` rows, every row once in an epoch; what does not fill a batch is left out.
+    pub fn new(seed: u64, count: usize, batch: usize) -> Self {
+        Self { seed, batch, epoch: u64::MAX, order: (0..count as u32).collect() }
+    }
+
+    /// Rows of the batch of a generation.
+    pub fn rows(&mut self, generation: u64) -> &[u32] {
+        let batches = (self.order.len() / self.batch) as u64;
+        let (epoch, index) = (generation / batches, (generation % batches) as usize);
+        if epoch != self.epoch {
+            self.shuffle(epoch);
+        }
+        &self.order[index * self.batch..(index + 1) * self.batch]
+    }
+
+    /// Fisher and Yates, with words addressed by seed and epoch.
+    fn shuffle(&mut self, epoch: u64) {
+        self.order.sort_unstable();
+        for i in (1..self.order.len()).rev() {
+            let counter = [i as u32, epoch as u32, (epoch >> 32) as u32, u32::MAX];
+            let word = philox4x32(counter, [self.seed as u32, (self.seed >> 32) as u32])[0];
+            let j = (u64::from(word) * (i as u64 + 1)) >> 32;
+            self.order.swap(i, j as usize);
+        }
+        self.epoch = epoch;
+    }
+}
+
+/// Reads a gzip-compressed IDX file of unsigned bytes with `D` dimensions.
+fn read_idx<const D: usize>(path: &Path) -> Result<([usize; D], Vec<u8>), DataError> {
+    let refuse = |reason: String| DataError { path: path.to_owned(), reason };
+    let file = File::open(path).map_err(|error| refuse(error.to_string()))?;
+    let mut reader = GzDecoder::new(file);
+    let mut header = |what: &str| -> Result<u32, DataError> {
+        let mut word = [0; 4];
+        reader.read_exact(&mut word).map_err(|error| refuse(format!("cannot read {what}: {}", explain(&error))))?;
+        Ok(u32::from_be_bytes(word))
+    };
+    let magic = header("the magic number")?;
+    let expected = 0x0800 + D as u32;
+    if magic != expected {
+        return Err(refuse(format!("magic number {magic:#06x}, expected {expected:#06x} (bytes, {D} dimensions)")));
+    }
+    let mut dims = [0; D];
+    for dim in &mut dims {
+        *dim = header("the dimensions")? as usize;
+    }
+    let total = dims.iter().try_fold(1usize, |total, dim| total.checked_mul(*dim)).filter(|total| *total > 0 && *total <= 1 << 32);
+    let total = total.ok_or_else(|| refuse(format!("dimensions {dims:?} are empty or too large")))?;
+    let mut values = Vec::new();
+    // One byte more than expected tells a file that is too long.
+    reader
+        .take(total as u64 + 1)
+        .read_to_end(&mut values)
+        .map_err(|error| refuse(format!("cannot read the data after {} bytes: {}", values.len(), explain(&error))))?;
+    if values.len() != total {
+        let found = if values.len() > total { "more".to_owned() } else { values.len().to_string() };
+        return Err(refuse(format!("{found} bytes of data, expected {total} for dimensions {dims:?}")));
+    }
+    Ok((dims, values))
+}
+
+fn explain(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => "the file is truncated".to_owned(),
+        io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => format!("the file is corrupt ({error})"),
+        _ => error.to_string(),
+    }
+}
