@@ -57,27 +57,24 @@ impl Images {
         Self { pixels: self.pixels.split_off(kept * self.size), labels: self.labels.split_off(kept), size: self.size }
     }
 
-    /// Mean and standard deviation of all pixels, scaled to `[0, 1]`.
-    pub fn moments(&self) -> Moments {
+    /// What pixels are divided by to have unit standard deviation. They are not centred: the background stays 0, and noise
+    /// in weights of pixels that are always background changes nothing.
+    pub fn scale(&self) -> Scale {
         let n = self.pixels.len() as f64;
-        let sum = |power: i32| self.pixels.iter().map(|p| (f64::from(*p) / 255.0).powi(power)).sum::<f64>() / n;
-        let mean = sum(1);
-        let std = (sum(2) - mean * mean).max(1e-12).sqrt();
-        Moments { mean: mean as f32, std: std as f32 }
+        let mean = self.pixels.iter().map(|pixel| f64::from(*pixel)).sum::<f64>() / n;
+        let variance = self.pixels.iter().map(|pixel| (f64::from(*pixel) - mean).powi(2)).sum::<f64>() / n;
+        Scale(variance.max(1e-6).sqrt() as f32)
     }
 }
 
-/// Moments that pixels are normalised by.
+/// What pixels are divided by.
 #[derive(Clone, Copy, Debug)]
-pub struct Moments {
-    pub mean: f32,
-    pub std: f32,
-}
+pub struct Scale(f32);
 
-impl Moments {
+impl Scale {
     /// Pixels to network input.
-    pub fn normalise(&self, pixels: &[u8]) -> Vec<f32> {
-        pixels.iter().map(|pixel| (f32::from(*pixel) / 255.0 - self.mean) / self.std).collect()
+    pub fn apply(&self, pixels: &[u8]) -> Vec<f32> {
+        pixels.iter().map(|pixel| f32::from(*pixel) / self.0).collect()
     }
 }
 
@@ -91,12 +88,12 @@ pub struct Dataset {
 }
 
 impl Dataset {
-    /// Normalises the images and moves them to a device.
-    pub fn new(images: &Images, moments: Moments, device: &Device) -> Self {
+    /// Scales the images and moves them to a device.
+    pub fn new(images: &Images, scale: Scale, device: &Device) -> Self {
         let (count, size) = (images.len(), images.size);
         let labels: Vec<i32> = images.labels.iter().map(|label| i32::from(*label)).collect();
         Self {
-            images: Tensor::from_data(TensorData::new(moments.normalise(&images.pixels), [count, size]), device),
+            images: Tensor::from_data(TensorData::new(scale.apply(&images.pixels), [count, size]), device),
             labels: Tensor::from_data(TensorData::new(labels, [count]), device),
         }
     }

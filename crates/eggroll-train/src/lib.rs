@@ -19,7 +19,7 @@ pub use digest::parameter_digest;
 pub use error::Error;
 pub use fitness::{Fitness, FitnessShaping, fold_pairs};
 pub use log::JsonLines;
-pub use optimizer::OptimizerConfig;
+pub use optimizer::{Optimizer, OptimizerConfig};
 pub use population::{Members, Population};
 pub use strategy::{EvolutionStrategy, GenerationReport};
 pub use training_loop::{TrainingLoop, UserError};

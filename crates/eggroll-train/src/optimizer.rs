@@ -5,7 +5,7 @@
 
 use burn::lr_scheduler::module_lr_scheduler::ModuleLearningRate;
 use burn::module::{Module, ModuleMapper, Param};
-use burn::optim::{AdamConfig, AdamWConfig, GradientsParams, ModuleOptimizer, SgdConfig};
+use burn::optim::{AdamConfig, AdamWConfig, GradientsParams, ModuleOptimizer, OptimizerRecord, SgdConfig};
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
@@ -23,12 +23,13 @@ pub enum OptimizerConfig {
 }
 
 impl OptimizerConfig {
-    pub(crate) fn init(&self) -> ModuleOptimizer {
-        match self {
+    /// Builds the optimizer.
+    pub fn init(&self) -> Optimizer {
+        Optimizer(match self {
             Self::Sgd(config) => config.init(),
             Self::Adam(config) => config.init(),
             Self::AdamW(config) => config.init(),
-        }
+        })
     }
 }
 
@@ -50,10 +51,25 @@ impl From<AdamWConfig> for OptimizerConfig {
     }
 }
 
-/// One optimizer step on a model that is not on an autodiff device. Parameters without a gradient stay as they are.
-pub(crate) fn step<M: Module>(optimizer: &mut ModuleOptimizer, rate: ModuleLearningRate, model: M, gradients: GradientsParams) -> M {
-    let lifted = model.map(&mut Lift);
-    optimizer.step(rate, lifted, gradients).map(&mut Lower)
+/// One of burn's module optimizers, for models that are not on an autodiff device.
+#[derive(Clone)]
+pub struct Optimizer(ModuleOptimizer);
+
+impl Optimizer {
+    /// One step on `model`; gradients on its own device, by parameter. Parameters without a gradient stay as they are,
+    /// whatever the weight decay.
+    pub fn step<M: Module>(&mut self, rate: impl Into<ModuleLearningRate>, model: M, gradients: GradientsParams) -> M {
+        let lifted = model.map(&mut Lift);
+        self.0.step(rate, lifted, gradients).map(&mut Lower)
+    }
+
+    pub(crate) fn to_record(&self) -> OptimizerRecord {
+        self.0.to_record()
+    }
+
+    pub(crate) fn load_record(self, record: OptimizerRecord) -> Self {
+        Self(self.0.load_record(record))
+    }
 }
 
 struct Lift;

@@ -4,11 +4,10 @@ use crate::config::EvolutionStrategyConfig;
 use crate::error::Error;
 use crate::estimate;
 use crate::fitness::Fitness;
-use crate::optimizer;
+use crate::optimizer::Optimizer;
 use crate::population::Population;
 use burn::lr_scheduler::module_lr_scheduler::{ModuleLrScheduler, ModuleLrSchedulerConfig};
 use burn::module::Module;
-use burn::optim::ModuleOptimizer;
 use eggroll_core::scope::Perturbation;
 use eggroll_core::{Noiser, ParameterTable, Role};
 use serde::{Deserialize, Serialize};
@@ -57,7 +56,7 @@ pub struct EvolutionStrategy {
     config: EvolutionStrategyConfig,
     noiser: Arc<dyn Noiser>,
     table: Arc<ParameterTable>,
-    pub(crate) optimizer: ModuleOptimizer,
+    pub(crate) optimizer: Optimizer,
     pub(crate) scheduler: ModuleLrScheduler,
     pub(crate) generation: u64,
     member_bytes: usize,
@@ -165,7 +164,7 @@ impl EvolutionStrategy {
             None => model,
             Some(weights) => {
                 let gradients = estimate::gradients(&model, &population.perturbation, &weights);
-                optimizer::step(&mut self.optimizer, learning_rate, model, gradients)
+                self.optimizer.step(learning_rate, model, gradients)
             }
         })
     }

@@ -6,6 +6,7 @@
 mod cross_entropy;
 mod dense_linear;
 mod estimate;
+pub mod explicit;
 mod low_rank_linear;
 mod perturbed_vector;
 pub(crate) mod portable;

@@ -19,17 +19,10 @@ pub(crate) fn low_rank_linear<B: Backend>(
     noise: LowRankNoise,
     members: LinearMembers,
 ) -> FloatTensor<B> {
-    let ([d_input, d_output], r, pairs) = (dims::<B>(&weight), noise.rank, members.pairs);
-    let (p, rows) = (pairs.count as usize, members.rows_per_member(x.shape()[0]));
-    let drawn = normals::<B>(noise.key, pairs, 0, (d_input + d_output) * r, &x.device(), x.dtype()); // [p, (in+out)·r]
-    let b = slice_columns::<B>(drawn.clone(), 0, d_input * r);
-    let b = B::float_reshape(b, Shape::new([p, r, d_input]));
-    let a = slice_columns::<B>(drawn, d_input * r, d_output * r);
-    let a = B::float_reshape(a, Shape::new([p, r, d_output]));
-    let x_pairs = per_pair::<B>(x.clone(), p, members.input); // [p, rows of the pair, in]
-    let t = B::float_matmul(x_pairs, B::float_swap_dims(b, 1, 2)); // [p, rows of the pair, r]
-    let delta = B::float_mul_scalar(B::float_matmul(t, a), Scalar::from(noise.scale)); // [p, rows of the pair, out]
-    finish::<B>(x, weight, bias, delta, members, rows)
+    let (pairs, shape) = (members.pairs, dims::<B>(&weight));
+    let (b, a) = factors::<B>(&noise, pairs, shape, &x);
+    let y = explicit_low_rank_linear::<B>(x, weight, b, a, noise.scale, members.input);
+    add_bias::<B>(y, bias, pairs)
 }
 
 pub(crate) fn dense_linear<B: Backend>(
@@ -40,45 +33,90 @@ pub(crate) fn dense_linear<B: Backend>(
     members: LinearMembers,
 ) -> FloatTensor<B> {
     let ([d_input, d_output], pairs) = (dims::<B>(&weight), members.pairs);
-    let (p, rows) = (pairs.count as usize, members.rows_per_member(x.shape()[0]));
-    let drawn = normals::<B>(noise.key, pairs, 0, d_input * d_output, &x.device(), x.dtype());
-    let drawn = B::float_reshape(drawn, Shape::new([p, d_input, d_output]));
-    let x_pairs = per_pair::<B>(x.clone(), p, members.input); // [p, rows of the pair, in]
-    let delta = B::float_mul_scalar(B::float_matmul(x_pairs, drawn), Scalar::from(noise.scale));
-    finish::<B>(x, weight, bias, delta, members, rows)
+    let drawn = normals::<B>(noise.key, pairs, d_input * d_output, &x);
+    let drawn = B::float_reshape(drawn, Shape::new([pairs.count as usize, d_input, d_output]));
+    let y = explicit_dense_linear::<B>(x, weight, drawn, noise.scale, members.input);
+    add_bias::<B>(y, bias, pairs)
 }
 
 pub(crate) fn perturbed_vector<B: Backend>(vector: FloatTensor<B>, noise: DenseNoise, pairs: PairRange) -> FloatTensor<B> {
-    let (p, n) = (pairs.count as usize, vector.shape()[0]);
-    let drawn = normals::<B>(noise.key, pairs, 0, n, &vector.device(), vector.dtype());
-    let shift = B::float_mul_scalar(drawn, Scalar::from(noise.scale)); // [p, n]
-    let vector = B::float_reshape(vector, Shape::new([1, 1, n]));
-    let both = plus_minus::<B>(B::float_reshape(shift, Shape::new([p, 1, n])));
-    B::float_reshape(B::float_add(vector, both), Shape::new([2 * p, n]))
+    let drawn = normals::<B>(noise.key, pairs, vector.shape()[0], &vector);
+    explicit_vector::<B>(vector, drawn, noise.scale)
 }
 
 pub(crate) fn low_rank_estimate<B: Backend>(
     weights: FloatTensor<B>,
     noise: LowRankNoise,
     first: u32,
-    [d_input, d_output]: [usize; 2],
+    shape: [usize; 2],
 ) -> FloatTensor<B> {
-    let (p, r) = (weights.shape()[0], noise.rank);
-    let pairs = PairRange::new(first, p as u32);
-    let drawn = normals::<B>(noise.key, pairs, 0, (d_input + d_output) * r, &weights.device(), weights.dtype());
-    let b = slice_columns::<B>(drawn.clone(), 0, d_input * r);
-    let b = B::float_reshape(b, Shape::new([p * r, d_input]));
-    let a = slice_columns::<B>(drawn, d_input * r, d_output * r);
-    let weights = B::float_mul_scalar(weights, Scalar::from(noise.scale));
-    let a = B::float_mul(a, B::float_reshape(weights, Shape::new([p, 1])));
-    B::float_matmul(B::float_swap_dims(b, 0, 1), B::float_reshape(a, Shape::new([p * r, d_output])))
+    let pairs = PairRange::new(first, weights.shape()[0] as u32);
+    let (b, a) = factors::<B>(&noise, pairs, shape, &weights);
+    explicit_low_rank_estimate::<B>(weights, b, a, noise.scale)
 }
 
 pub(crate) fn dense_estimate<B: Backend>(weights: FloatTensor<B>, noise: DenseNoise, first: u32, elements: usize) -> FloatTensor<B> {
-    let p = weights.shape()[0];
-    let pairs = PairRange::new(first, p as u32);
-    let drawn = normals::<B>(noise.key, pairs, 0, elements, &weights.device(), weights.dtype());
-    let weights = B::float_mul_scalar(weights, Scalar::from(noise.scale));
+    let pairs = PairRange::new(first, weights.shape()[0] as u32);
+    let drawn = normals::<B>(noise.key, pairs, elements, &weights);
+    explicit_dense_estimate::<B>(weights, drawn, noise.scale)
+}
+
+/// `x·W ± c·(x·B)·Aᵀ` for factors `b : [pairs, rank, d_input]`, `a : [pairs, rank, d_output]`.
+pub(crate) fn explicit_low_rank_linear<B: Backend>(
+    x: FloatTensor<B>,
+    weight: FloatTensor<B>,
+    b: FloatTensor<B>,
+    a: FloatTensor<B>,
+    scale: f32,
+    input: InputRows,
+) -> FloatTensor<B> {
+    let x_pairs = per_pair::<B>(x.clone(), b.shape()[0], input); // [pairs, rows of the pair, d_input]
+    let t = B::float_matmul(x_pairs, B::float_swap_dims(b, 1, 2)); // [pairs, rows of the pair, rank]
+    let delta = B::float_mul_scalar(B::float_matmul(t, a), Scalar::from(scale)); // [pairs, rows of the pair, d_output]
+    plus_minus_product::<B>(x, weight, delta, input)
+}
+
+/// `x·W ± σ·x·ε` for `drawn : [pairs, d_input, d_output]`.
+pub(crate) fn explicit_dense_linear<B: Backend>(
+    x: FloatTensor<B>,
+    weight: FloatTensor<B>,
+    drawn: FloatTensor<B>,
+    scale: f32,
+    input: InputRows,
+) -> FloatTensor<B> {
+    let x_pairs = per_pair::<B>(x.clone(), drawn.shape()[0], input); // [pairs, rows of the pair, d_input]
+    let delta = B::float_mul_scalar(B::float_matmul(x_pairs, drawn), Scalar::from(scale));
+    plus_minus_product::<B>(x, weight, delta, input)
+}
+
+/// `θ ± σ·ε` for `drawn : [pairs, n]`: `[members, n]`.
+pub(crate) fn explicit_vector<B: Backend>(vector: FloatTensor<B>, drawn: FloatTensor<B>, scale: f32) -> FloatTensor<B> {
+    let [p, n] = dims::<B>(&drawn);
+    let shift = B::float_mul_scalar(drawn, Scalar::from(scale));
+    let both = plus_minus::<B>(B::float_reshape(shift, Shape::new([p, 1, n])));
+    let vector = B::float_reshape(vector, Shape::new([1, 1, n]));
+    B::float_reshape(B::float_add(vector, both), Shape::new([2 * p, n]))
+}
+
+/// `Σ_q w_q·c·B_q·A_qᵀ` for factors as in [`explicit_low_rank_linear`].
+pub(crate) fn explicit_low_rank_estimate<B: Backend>(
+    weights: FloatTensor<B>,
+    b: FloatTensor<B>,
+    a: FloatTensor<B>,
+    scale: f32,
+) -> FloatTensor<B> {
+    let (p, r) = (b.shape()[0], b.shape()[1]);
+    let (d_input, d_output) = (b.shape()[2], a.shape()[2]);
+    let weights = B::float_mul_scalar(weights, Scalar::from(scale));
+    let a = B::float_mul(a, B::float_reshape(weights, Shape::new([p, 1, 1])));
+    let b = B::float_swap_dims(B::float_reshape(b, Shape::new([p * r, d_input])), 0, 1);
+    B::float_matmul(b, B::float_reshape(a, Shape::new([p * r, d_output])))
+}
+
+/// `Σ_q w_q·σ·ε_q` for `drawn : [pairs, elements]`.
+pub(crate) fn explicit_dense_estimate<B: Backend>(weights: FloatTensor<B>, drawn: FloatTensor<B>, scale: f32) -> FloatTensor<B> {
+    let [p, elements] = dims::<B>(&drawn);
+    let weights = B::float_mul_scalar(weights, Scalar::from(scale));
     let sum = B::float_matmul(B::float_reshape(weights, Shape::new([1, p])), drawn);
     B::float_reshape(sum, Shape::new([elements]))
 }
@@ -111,39 +149,42 @@ fn per_pair<B: Backend>(x: FloatTensor<B>, pairs: usize, input: InputRows) -> Fl
     B::float_expand(x, Shape::new([pairs, shape[1], d_input]))
 }
 
-/// `x·W ± delta + bias`: `[members · rows, d_output]`.
-fn finish<B: Backend>(
-    x: FloatTensor<B>,
-    weight: FloatTensor<B>,
-    bias: BiasPrimitive<B>,
-    delta: FloatTensor<B>,
-    members: LinearMembers,
-    rows: usize,
-) -> FloatTensor<B> {
-    let (p, d_output) = (members.pairs.count as usize, weight.shape()[1]);
+/// `x·W ± delta`: `[members · rows, d_output]`.
+fn plus_minus_product<B: Backend>(x: FloatTensor<B>, weight: FloatTensor<B>, delta: FloatTensor<B>, input: InputRows) -> FloatTensor<B> {
+    let (p, d_output) = (delta.shape()[0], weight.shape()[1]);
     let base = B::float_matmul(x, weight);
-    let (base, delta) = match members.input {
-        InputRows::Shared => (
-            B::float_reshape(base, Shape::new([1, 1, rows, d_output])),
-            plus_minus::<B>(B::float_reshape(delta, Shape::new([p, 1, rows, d_output]))),
-        ),
+    let (base, delta) = match input {
+        InputRows::Shared => {
+            let rows = delta.shape()[1];
+            let delta = B::float_reshape(delta, Shape::new([p, 1, rows, d_output]));
+            (B::float_reshape(base, Shape::new([1, 1, rows, d_output])), plus_minus::<B>(delta))
+        }
         InputRows::PerMember => {
-            let shape = [p, 2, rows, d_output];
-            let signs = plus_minus::<B>(B::float_ones(Shape::new([1, 1, 1, 1]), &delta.device(), delta.dtype().into()));
-            let delta = B::float_reshape(delta, Shape::new(shape));
-            (B::float_reshape(base, Shape::new(shape)), B::float_mul(delta, signs))
+            let shape = Shape::new([p, 2, delta.shape()[1] / 2, d_output]);
+            let one = B::float_ones(Shape::new([1, 1, 1, 1]), &delta.device(), delta.dtype().into());
+            let delta = B::float_mul(B::float_reshape(delta, shape.clone()), plus_minus::<B>(one));
+            (B::float_reshape(base, shape), delta)
         }
     };
-    let y = B::float_add(base, delta); // [pairs, 2, rows, out]
-    let y = match bias {
+    let y = B::float_add(base, delta); // [pairs, 2, rows, d_output]
+    let rows = 2 * p * y.shape()[2];
+    B::float_reshape(y, Shape::new([rows, d_output]))
+}
+
+/// Adds the bias of every member to `y : [members · rows, d_output]`.
+fn add_bias<B: Backend>(y: FloatTensor<B>, bias: BiasPrimitive<B>, pairs: PairRange) -> FloatTensor<B> {
+    let [rows, d_output] = dims::<B>(&y);
+    match bias {
         BiasPrimitive::None => y,
-        BiasPrimitive::Plain(bias) => B::float_add(y, B::float_reshape(bias, Shape::new([1, 1, 1, d_output]))),
+        BiasPrimitive::Plain(bias) => B::float_add(y, B::float_reshape(bias, Shape::new([1, d_output]))),
         BiasPrimitive::Perturbed(bias, noise) => {
-            let bias = perturbed_vector::<B>(bias, noise, members.pairs);
-            B::float_add(y, B::float_reshape(bias, Shape::new([p, 2, 1, d_output])))
+            let members = pairs.members();
+            let bias = perturbed_vector::<B>(bias, noise, pairs);
+            let bias = B::float_reshape(bias, Shape::new([members, 1, d_output]));
+            let y = B::float_reshape(y, Shape::new([members, rows / members, d_output]));
+            B::float_reshape(B::float_add(y, bias), Shape::new([rows, d_output]))
         }
-    };
-    B::float_reshape(y, Shape::new([2 * p * rows, d_output]))
+    }
 }
 
 /// `t` and `−t`, side by side along dimension 1.
@@ -157,18 +198,30 @@ fn slice_columns<B: Backend>(t: FloatTensor<B>, start: usize, len: usize) -> Flo
     B::float_slice(t, &[Slice::from(0..rows), Slice::from(start..start + len)])
 }
 
-/// Elements `start .. start + len` of the streams of `pairs`: `[pairs, len]`.
-fn normals<B: Backend>(key: NoiseKey, pairs: PairRange, start: usize, len: usize, device: &Device<B>, dtype: DType) -> FloatTensor<B> {
-    let p = pairs.count as usize;
-    let (first, end) = (start / GROUP, (start + len).div_ceil(GROUP));
-    let groups = end - first;
+/// Factors `B : [pairs, rank, d_input]` and `A : [pairs, rank, d_output]`, on the device and of the type of `like`.
+fn factors<B: Backend>(
+    noise: &LowRankNoise,
+    pairs: PairRange,
+    [d_input, d_output]: [usize; 2],
+    like: &FloatTensor<B>,
+) -> (FloatTensor<B>, FloatTensor<B>) {
+    let (p, r) = (pairs.count as usize, noise.rank);
+    let drawn = normals::<B>(noise.key, pairs, (d_input + d_output) * r, like);
+    let b = slice_columns::<B>(drawn.clone(), 0, d_input * r);
+    let a = slice_columns::<B>(drawn, d_input * r, d_output * r);
+    (B::float_reshape(b, Shape::new([p, r, d_input])), B::float_reshape(a, Shape::new([p, r, d_output])))
+}
+
+/// The first `len` elements of the streams of `pairs`: `[pairs, len]`, on the device and of the type of `like`.
+fn normals<B: Backend>(key: NoiseKey, pairs: PairRange, len: usize, like: &FloatTensor<B>) -> FloatTensor<B> {
+    let (p, groups, dtype) = (pairs.count as usize, len.div_ceil(GROUP), like.dtype());
     counters::add_noise_bytes(p * groups * GROUP * dtype.size());
-    let [w0, w1, w2, w3] = Words::<B>::new(device).blocks(key, pairs, first, groups);
+    let [w0, w1, w2, w3] = Words::<B>::new(&like.device()).blocks(key, pairs, groups);
     let (n0, n1) = box_muller::<B>(w0, w1, dtype.into());
     let (n2, n3) = box_muller::<B>(w2, w3, dtype.into());
     let lanes = [n0, n1, n2, n3].map(|n| B::float_reshape(n, Shape::new([p, groups, 1, GROUP / 4])));
     let all = B::float_reshape(B::float_cat(lanes.into(), 2), Shape::new([p, groups * GROUP]));
-    slice_columns::<B>(all, start - first * GROUP, len)
+    slice_columns::<B>(all, 0, len)
 }
 
 /// Two normals from two words, as [`crate::rng::normal`] defines them.
@@ -212,11 +265,11 @@ impl<'a, B: Backend> Words<'a, B> {
         Self { device, dtype }
     }
 
-    /// The words of blocks `16·first_group ..` of every pair: four tensors `[pairs, 16 · groups]`.
-    fn blocks(&self, key: NoiseKey, pairs: PairRange, first_group: usize, groups: usize) -> [IntTensor<B>; 4] {
+    /// The words of the first `groups` groups of every pair: four tensors `[pairs, 16 · groups]`.
+    fn blocks(&self, key: NoiseKey, pairs: PairRange, groups: usize) -> [IntTensor<B>; 4] {
         let lanes = GROUP / 4;
         let shape = Shape::new([pairs.count as usize, groups * lanes]);
-        let block = self.range((first_group * lanes) as u32, groups * lanes, [1, groups * lanes]);
+        let block = self.range(0, groups * lanes, [1, groups * lanes]);
         let pair = self.range(pairs.first, pairs.count as usize, [pairs.count as usize, 1]);
         let [_, _, c2, c3] = key.counter(0, 0);
         let constant = |word: u32| B::int_expand(self.range(word, 1, [1, 1]), shape.clone());

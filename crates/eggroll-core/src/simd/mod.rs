@@ -22,6 +22,9 @@ pub(crate) use portable::Portable;
 
 use std::sync::OnceLock;
 
+/// Environment variable that overrides the choice of instruction set.
+pub(crate) const VARIABLE: &str = "EGGROLL_INSTRUCTION_SET";
+
 /// Vector operations of one instruction set.
 ///
 /// `F` holds `LANES` floats, `U` holds `LANES` unsigned 32-bit integers, `W` holds `LANES / 2` 64-bit lanes of
@@ -140,10 +143,38 @@ impl InstructionSet {
         sets
     }
 
-    /// The instruction set that kernels run on: the preferred one of [`available`](Self::available).
+    /// The name that the environment variable `EGGROLL_INSTRUCTION_SET` knows it by.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Portable => "portable",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => "avx2",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => "avx512",
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => "neon",
+        }
+    }
+
+    /// The instruction set that kernels run on: the preferred one of [`available`](Self::available), or the one that
+    /// the environment variable `EGGROLL_INSTRUCTION_SET` names (`portable`, `avx2`, `avx512`, `neon`).
+    ///
+    /// # Panics
+    ///
+    /// Panics if the variable names a set that this processor does not have.
     pub fn detected() -> Self {
         static DETECTED: OnceLock<InstructionSet> = OnceLock::new();
-        *DETECTED.get_or_init(|| *Self::available().last().expect("portable is always there"))
+        *DETECTED.get_or_init(|| {
+            let available = Self::available();
+            let Ok(wanted) = std::env::var(VARIABLE) else {
+                return *available.last().expect("portable is always there");
+            };
+            let found = available.iter().copied().find(|set| set.name() == wanted);
+            found.unwrap_or_else(|| {
+                let names: Vec<_> = available.iter().map(Self::name).collect();
+                panic!("{VARIABLE}={wanted}: this processor has {names:?}")
+            })
+        })
     }
 }
 

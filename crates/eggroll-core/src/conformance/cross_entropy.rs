@@ -1,0 +1,59 @@
+//! Cross-entropy by member.
+
+use super::{distance, implementations, inputs, values};
+use burn::tensor::{Int, Tensor, TensorData};
+
+fn expected(logits: &[f64], targets: &[i64], classes: usize) -> Vec<f64> {
+    let row = |(row, target): (&[f64], &i64)| {
+        let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let sum: f64 = row.iter().map(|logit| (logit - largest).exp()).sum();
+        sum.ln() + largest - row[*target as usize]
+    };
+    let member = |logits: &[f64]| logits.chunks(classes).zip(targets).map(row).sum::<f64>() / targets.len() as f64;
+    logits.chunks(classes * targets.len()).map(member).collect()
+}
+
+#[test]
+fn equals_oracle() {
+    for (members, rows, classes) in [(1, 1, 1), (2, 3, 10), (17, 64, 10), (4, 16, 17), (3, 33, 257)] {
+        for scale in [1.0, 30.0] {
+            let logits: Vec<f64> = inputs(members * rows * classes, 5).iter().map(|v| (v * scale) as f32 as f64).collect();
+            let targets: Vec<i64> = (0..rows).map(|i| ((i * 7 + 3) % classes) as i64).collect();
+            let expected = expected(&logits, &targets, classes);
+            for on in implementations() {
+                let data = TensorData::new(targets.clone(), [rows]);
+                let targets = Tensor::<1, Int>::from_data(data, &on.device);
+                let logits = on.tensor(&logits, [members * rows, classes]);
+                let found = values(on.member_cross_entropy(logits, targets, members));
+                assert!(distance(&found, &expected, 1) < 1.0, "{}: {found:?} {expected:?}", on.name);
+            }
+        }
+    }
+}
+
+/// NaN logits give NaN for their member only: its fitness is then ranked last.
+#[test]
+fn nan_stays_with_its_member() {
+    for on in implementations() {
+        let logits = on.tensor(&[1.0, 2.0, f64::NAN, 0.0, 3.0, 1.0], [3, 2]);
+        let targets = Tensor::<1, Int>::from_ints([1], &on.device);
+        let found = values(on.member_cross_entropy(logits, targets, 3));
+        assert!(found[0].is_finite() && found[1].is_nan() && found[2].is_finite(), "{}: {found:?}", on.name);
+    }
+}
+
+#[test]
+#[should_panic(expected = "logits [6, 10] do not fit 4 members with targets [2]")]
+fn refuses_other_rows() {
+    let on = &implementations()[0];
+    let targets = Tensor::<1, Int>::from_ints([1, 2], &on.device);
+    on.member_cross_entropy(Tensor::zeros([6, 10], &on.device), targets, 4);
+}
+
+#[test]
+#[should_panic(expected = "target 10 is not one of 10 classes")]
+fn refuses_other_class() {
+    let on = &implementations()[0];
+    let targets = Tensor::<1, Int>::from_ints([10], &on.device);
+    on.member_cross_entropy(Tensor::zeros([2, 10], &on.device), targets, 2);
+}

@@ -1,0 +1,48 @@
+//! Low-rank and dense estimates.
+
+use super::oracle::{self, Noise};
+use super::{Implementation, distance, implementations, inputs, values};
+use crate::key::NoiseKey;
+use crate::ops::{DenseNoise, LowRankNoise};
+
+/// Pairs, d_input, d_output, rank.
+const CASES: [(usize, usize, usize, usize); 7] =
+    [(1, 1, 1, 1), (3, 17, 3, 2), (300, 20, 33, 1), (70, 57, 10, 4), (5, 255, 17, 16), (2, 3, 257, 64), (9, 113, 64, 3)];
+
+fn found(on: &Implementation, noise: Noise, weights: &[f64], first: u32, shape: [usize; 2]) -> Vec<f32> {
+    let weights = on.tensor(weights, [weights.len()]);
+    match noise {
+        Noise::LowRank(noise) => values(on.low_rank_estimate(weights, noise, first, shape)),
+        Noise::Dense(noise) => values(on.dense_estimate(weights, noise, first, shape[0] * shape[1])),
+    }
+}
+
+#[test]
+fn equals_explicit_sum() {
+    let key = NoiseKey::new(77, 1, 0);
+    for (index, (pairs, d_input, d_output, rank)) in CASES.into_iter().enumerate() {
+        let (weights, shape) = (inputs(pairs, 4), [d_input, d_output]);
+        for noise in [Noise::LowRank(LowRankNoise::new(key, rank, 0.2)), Noise::Dense(DenseNoise::new(key, 0.2))] {
+            let expected = oracle::estimate(&weights, noise, 3, shape);
+            for on in implementations() {
+                let result = found(&on, noise, &weights, 3, shape);
+                let off = distance(&result, &expected, pairs * rank);
+                assert!(off < 1.0, "{}, case {index}: {off}", on.name);
+                let shifted = found(&on, noise, &weights, 4, shape);
+                assert!(distance(&shifted, &expected, pairs * rank) > 10.0, "canary: {}, case {index}", on.name);
+            }
+        }
+    }
+}
+
+/// Zero weights: nothing, exactly. A tied pair adds nothing to the others either.
+#[test]
+fn ties_cancel() {
+    let noise = LowRankNoise::new(NoiseKey::new(1, 1, 1), 2, 1.0);
+    for on in implementations() {
+        let estimate = |weights: &[f64]| found(&on, Noise::LowRank(noise), weights, 0, [19, 5]);
+        assert!(estimate(&[0.0; 6]).iter().all(|value| *value == 0.0), "{}", on.name);
+        let alone: Vec<f64> = estimate(&[0.5]).into_iter().map(f64::from).collect();
+        assert!(distance(&estimate(&[0.5, 0.0, 0.0]), &alone, 2) < 0.1, "{}", on.name);
+    }
+}

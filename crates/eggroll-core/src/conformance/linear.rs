@@ -1,0 +1,251 @@
+//! Perturbed linear, low-rank and dense.
+
+use super::oracle::{self, Noise};
+use super::{Implementation, distance, implementations, inputs, values};
+use crate::counters;
+use crate::key::NoiseKey;
+use crate::ops::{DenseNoise, InputRows, LinearBias, LinearMembers, LowRankNoise, PairRange};
+use burn::tensor::{Tensor, TensorData};
+
+/// Members, rows of a member, d_input, d_output, rank.
+const CASES: [(u32, usize, usize, usize, usize); 12] = [
+    (1, 1, 1, 1, 1),
+    (1, 1, 3, 17, 2),
+    (2, 3, 17, 3, 1),
+    (3, 1, 17, 17, 4),
+    (5, 2, 255, 10, 1),
+    (4, 1, 257, 33, 3),
+    (30, 1, 64, 48, 1),
+    (9, 1, 16, 255, 16),
+    (2, 17, 10, 257, 5),
+    (3, 64, 20, 10, 1),
+    (17, 1, 4, 256, 64),
+    (2, 130, 33, 31, 2),
+];
+
+#[derive(Clone, Copy, PartialEq)]
+enum Bias {
+    None,
+    Plain,
+    Perturbed,
+}
+
+struct Case {
+    x: Vec<f64>,
+    w: Vec<f64>,
+    bias: Vec<f64>,
+    shape: [usize; 2],
+    members: LinearMembers,
+    bias_kind: Bias,
+}
+
+const BIAS_NOISE: f64 = 0.3;
+
+impl Case {
+    fn new(index: usize, input: InputRows, bias_kind: Bias) -> (Self, usize) {
+        let (pairs, rows, d_input, d_output, rank) = CASES[index];
+        let rows = if input == InputRows::Shared { rows } else { rows * 2 * pairs as usize };
+        let case = Self {
+            x: inputs(rows * d_input, 1),
+            w: inputs(d_input * d_output, 2),
+            bias: inputs(d_output, 3),
+            shape: [d_input, d_output],
+            members: LinearMembers { pairs: PairRange::new(7, pairs), input },
+            bias_kind,
+        };
+        (case, rank)
+    }
+
+    fn bias_noise() -> DenseNoise {
+        DenseNoise::new(NoiseKey::new(5, 1, 2), BIAS_NOISE)
+    }
+
+    fn expected(&self, noise: Noise) -> Vec<f64> {
+        let bias = match self.bias_kind {
+            Bias::None => None,
+            Bias::Plain => Some((&self.bias[..], None)),
+            Bias::Perturbed => Some((&self.bias[..], Some(Self::bias_noise()))),
+        };
+        oracle::linear(&self.x, &self.w, bias, noise, self.members, self.shape)
+    }
+
+    fn x(&self, on: &Implementation) -> Tensor<2> {
+        on.tensor(&self.x, [self.x.len() / self.shape[0], self.shape[0]])
+    }
+
+    fn found(&self, on: &Implementation, noise: Noise, x: Tensor<2>, members: LinearMembers) -> Vec<f32> {
+        let bias = on.tensor(&self.bias, [self.shape[1]]);
+        let bias = match self.bias_kind {
+            Bias::None => LinearBias::None,
+            Bias::Plain => LinearBias::Plain(bias),
+            Bias::Perturbed => LinearBias::Perturbed(bias, Self::bias_noise()),
+        };
+        let w = on.tensor(&self.w, self.shape);
+        values(match noise {
+            Noise::LowRank(noise) => on.low_rank_linear(x, w, bias, noise, members),
+            Noise::Dense(noise) => on.dense_linear(x, w, bias, noise, members),
+        })
+    }
+}
+
+fn noises(rank: usize) -> [Noise; 2] {
+    let key = NoiseKey::new(0x1234_5678_9abc_def0, 3, 11);
+    [Noise::LowRank(LowRankNoise::new(key, rank, 0.5)), Noise::Dense(DenseNoise::new(key, 0.5))]
+}
+
+#[test]
+fn equals_explicit_weights() {
+    for index in 0..CASES.len() {
+        for input in [InputRows::PerMember, InputRows::Shared] {
+            for bias in [Bias::None, Bias::Plain, Bias::Perturbed] {
+                let (case, rank) = Case::new(index, input, bias);
+                for noise in noises(rank) {
+                    let expected = case.expected(noise);
+                    for on in implementations() {
+                        let found = case.found(&on, noise, case.x(&on), case.members);
+                        let distance = distance(&found, &expected, case.shape[0] * rank);
+                        assert!(distance < 1.0, "{}, case {index}, {input:?}: {distance}", on.name);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn canary_neighbouring_pair_fails() {
+    let (case, rank) = Case::new(4, InputRows::PerMember, Bias::Perturbed);
+    let wrong = LinearMembers { pairs: PairRange::new(8, 5), ..case.members };
+    for noise in noises(rank) {
+        let expected = case.expected(noise);
+        for on in implementations() {
+            let found = case.found(&on, noise, case.x(&on), wrong);
+            assert!(distance(&found, &expected, case.shape[0] * rank) > 1000.0, "{}", on.name);
+        }
+    }
+}
+
+/// Kernels give the same bits however the members are chunked.
+#[test]
+fn chunks_change_no_bit() {
+    for index in [6, 9, 10, 11] {
+        let (case, rank) = Case::new(index, InputRows::PerMember, Bias::Perturbed);
+        for noise in noises(rank) {
+            for on in implementations().iter().filter(|on| !on.portable && on.name == "flex") {
+                let whole = case.found(on, noise, case.x(on), case.members);
+                let pairs = case.members.pairs;
+                let rows = case.x.len() / case.shape[0] / pairs.count as usize; // of a pair
+                let chunk = |p: u32| {
+                    let x = case.x(on).slice(p as usize * rows..(p as usize + 1) * rows);
+                    let members = LinearMembers { pairs: PairRange::new(pairs.first + p, 1), ..case.members };
+                    case.found(on, noise, x, members)
+                };
+                let chunked: Vec<f32> = (0..pairs.count).flat_map(chunk).collect();
+                assert!(whole == chunked, "{}, case {index}", on.name);
+            }
+        }
+    }
+}
+
+/// Members that bring the same rows get what the shared form gives.
+#[test]
+fn shared_equals_expanded() {
+    let (shared, rank) = Case::new(9, InputRows::Shared, Bias::Perturbed);
+    for noise in noises(rank) {
+        for on in implementations() {
+            let together = shared.found(&on, noise, shared.x(&on), shared.members);
+            let expanded = shared.x(&on).repeat_dim(0, shared.members.pairs.members());
+            let members = LinearMembers { input: InputRows::PerMember, ..shared.members };
+            let each = shared.found(&on, noise, expanded, members);
+            let each: Vec<f64> = each.into_iter().map(f64::from).collect();
+            assert!(distance(&together, &each, shared.shape[0]) < 1.0, "{}", on.name);
+        }
+    }
+}
+
+#[test]
+fn strided_operands() {
+    let (case, rank) = Case::new(5, InputRows::PerMember, Bias::Plain);
+    let [rows, d_input] = [case.x.len() / case.shape[0], case.shape[0]];
+    let transposed: Vec<f64> = (0..d_input).flat_map(|i| (0..rows).map(move |r| (r, i))).map(|(r, i)| case.x[r * d_input + i]).collect();
+    for noise in noises(rank) {
+        for on in implementations() {
+            let x = on.tensor(&transposed, [d_input, rows]).transpose();
+            let found = case.found(&on, noise, x, case.members);
+            assert!(found == case.found(&on, noise, case.x(&on), case.members), "{}", on.name);
+        }
+    }
+}
+
+/// The kernels hold no noise; the portable defaults say what they hold.
+#[test]
+fn noise_bytes() {
+    let (case, rank) = Case::new(6, InputRows::PerMember, Bias::Perturbed);
+    for noise in noises(rank) {
+        for on in implementations() {
+            let before = counters::snapshot();
+            case.found(&on, noise, case.x(&on), case.members);
+            let held = (counters::snapshot() - before).noise_bytes;
+            assert_eq!(held == 0, on.name == "flex", "{}: {held}", on.name);
+        }
+    }
+}
+
+fn call(x: [usize; 2], w: [usize; 2], bias: Option<usize>, rank: usize, input: InputRows) {
+    let on = &implementations()[0];
+    let zeros = |shape: [usize; 2]| Tensor::<2>::zeros(shape, &on.device);
+    let bias = bias.map_or(LinearBias::None, |n| LinearBias::Plain(Tensor::zeros([n], &on.device)));
+    let noise = LowRankNoise::new(NoiseKey::new(0, 0, 0), rank, 0.1);
+    on.low_rank_linear(zeros(x), zeros(w), bias, noise, LinearMembers { pairs: PairRange::new(0, 2), input });
+}
+
+#[test]
+#[should_panic(expected = "the input [4, 5] does not fit the weight [6, 2]")]
+fn refuses_other_width() {
+    call([4, 5], [6, 2], None, 1, InputRows::PerMember);
+}
+
+#[test]
+#[should_panic(expected = "the bias [3] does not fit the weight [6, 2]")]
+fn refuses_other_bias() {
+    call([4, 6], [6, 2], Some(3), 1, InputRows::PerMember);
+}
+
+#[test]
+#[should_panic(expected = "the 5 rows of the input [5, 6] are not a multiple of 4 members")]
+fn refuses_uneven_rows() {
+    call([5, 6], [6, 2], None, 1, InputRows::PerMember);
+}
+
+#[test]
+#[should_panic(expected = "rank 0")]
+fn refuses_rank_zero() {
+    call([4, 6], [6, 2], None, 0, InputRows::Shared);
+}
+
+#[test]
+fn empty_outputs() {
+    call([0, 6], [6, 2], None, 1, InputRows::Shared);
+    call([4, 6], [6, 0], Some(0), 1, InputRows::PerMember);
+    call([4, 0], [0, 3], None, 1, InputRows::PerMember);
+}
+
+/// Other float types go through the portable path and still agree.
+#[test]
+fn double_precision() {
+    use burn::tensor::DType;
+    let (case, rank) = Case::new(3, InputRows::PerMember, Bias::None);
+    let on = &implementations()[0];
+    let Noise::LowRank(noise) = noises(rank)[0] else { unreachable!() };
+    let rows = case.x.len() / case.shape[0];
+    let cast = |values: &[f64], shape: [usize; 2]| {
+        let data = TensorData::new(values.to_vec(), shape).convert_dtype(DType::F64);
+        Tensor::<2>::from_data(data, (&on.device, DType::F64))
+    };
+    let (x, w) = (cast(&case.x, [rows, case.shape[0]]), cast(&case.w, case.shape));
+    let y = on.low_rank_linear(x, w, LinearBias::None, noise, case.members);
+    assert_eq!(y.dtype(), DType::F64);
+    let found: Vec<f64> = y.into_data().try_to_vec().expect("f64");
+    let found: Vec<f32> = found.into_iter().map(|value| value as f32).collect();
+    assert!(distance(&found, &case.expected(Noise::LowRank(noise)), case.shape[0] * rank) < 1.0);
+}

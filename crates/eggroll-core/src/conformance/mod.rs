@@ -1,0 +1,137 @@
+//! One conformance suite over every implementation present: portable defaults and kernels, against the f64 oracle.
+//!
+//! [`implementations`] lists what runs; each operation has a file. Kernels run on the detected instruction set;
+//! [`other_instruction_sets`] repeats the suite in a child process for each of the others.
+
+mod cross_entropy;
+mod estimate;
+mod linear;
+mod oracle;
+mod vector;
+
+use crate::ops::{
+    self, BiasPrimitive, DenseNoise, LinearBias, LinearMembers, LowRankNoise, PairRange, portable,
+};
+use crate::simd::{InstructionSet, VARIABLE};
+use burn::backend::Dispatch;
+use burn::tensor::{Device, Int, Tensor, TensorData};
+
+/// Largest distance from the oracle, relative to the size of the sum that an element is: f32 rounds to 6e-8, and an
+/// error of the normals enters every term.
+const TOLERANCE: f64 = 4e-6;
+
+/// One way to compute the operations.
+struct Implementation {
+    name: &'static str,
+    device: Device,
+    portable: bool,
+}
+
+fn implementations() -> Vec<Implementation> {
+    let mut all = Vec::new();
+    #[cfg(feature = "flex")]
+    {
+        all.push(Implementation { name: "flex", device: Device::flex(), portable: false });
+        all.push(Implementation { name: "flex, portable", device: Device::flex(), portable: true });
+    }
+    #[cfg(feature = "ndarray")]
+    all.push(Implementation { name: "ndarray", device: Device::ndarray(), portable: false });
+    assert!(!all.is_empty(), "no backend to test");
+    all
+}
+
+impl Implementation {
+    fn tensor<const D: usize>(&self, values: &[f64], shape: [usize; D]) -> Tensor<D> {
+        let values: Vec<f32> = values.iter().map(|value| *value as f32).collect();
+        Tensor::from_data(TensorData::new(values, shape), &self.device)
+    }
+
+    fn low_rank_linear(&self, x: Tensor<2>, w: Tensor<2>, bias: LinearBias, noise: LowRankNoise, members: LinearMembers) -> Tensor<2> {
+        if !self.portable {
+            return ops::low_rank_linear(x, w, bias, noise, members);
+        }
+        let (x, w) = (x.into_dispatch(), w.into_dispatch());
+        Tensor::from_dispatch(portable::low_rank_linear::<Dispatch>(x, w, primitive(bias), noise, members))
+    }
+
+    fn dense_linear(&self, x: Tensor<2>, w: Tensor<2>, bias: LinearBias, noise: DenseNoise, members: LinearMembers) -> Tensor<2> {
+        if !self.portable {
+            return ops::dense_linear(x, w, bias, noise, members);
+        }
+        let (x, w) = (x.into_dispatch(), w.into_dispatch());
+        Tensor::from_dispatch(portable::dense_linear::<Dispatch>(x, w, primitive(bias), noise, members))
+    }
+
+    fn perturbed_vector(&self, vector: Tensor<1>, noise: DenseNoise, pairs: PairRange) -> Tensor<2> {
+        if !self.portable {
+            return ops::perturbed_vector(vector, noise, pairs);
+        }
+        Tensor::from_dispatch(portable::perturbed_vector::<Dispatch>(vector.into_dispatch(), noise, pairs))
+    }
+
+    fn low_rank_estimate(&self, weights: Tensor<1>, noise: LowRankNoise, first: u32, shape: [usize; 2]) -> Tensor<2> {
+        if !self.portable {
+            return ops::low_rank_estimate(weights, noise, first, shape);
+        }
+        Tensor::from_dispatch(portable::low_rank_estimate::<Dispatch>(weights.into_dispatch(), noise, first, shape))
+    }
+
+    fn dense_estimate(&self, weights: Tensor<1>, noise: DenseNoise, first: u32, elements: usize) -> Tensor<1> {
+        if !self.portable {
+            return ops::dense_estimate(weights, noise, first, elements);
+        }
+        Tensor::from_dispatch(portable::dense_estimate::<Dispatch>(weights.into_dispatch(), noise, first, elements))
+    }
+
+    fn member_cross_entropy(&self, logits: Tensor<2>, targets: Tensor<1, Int>, members: usize) -> Tensor<1> {
+        if !self.portable {
+            return ops::member_cross_entropy(logits, targets, members);
+        }
+        let (logits, targets) = (logits.into_dispatch(), targets.into_dispatch());
+        Tensor::from_dispatch(portable::member_cross_entropy::<Dispatch>(logits, targets, members))
+    }
+}
+
+fn primitive(bias: LinearBias) -> BiasPrimitive<Dispatch> {
+    match bias {
+        LinearBias::None => BiasPrimitive::None,
+        LinearBias::Plain(bias) => BiasPrimitive::Plain(bias.into_dispatch()),
+        LinearBias::Perturbed(bias, noise) => BiasPrimitive::Perturbed(bias.into_dispatch(), noise),
+    }
+}
+
+fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+    tensor.into_data().try_to_vec().expect("an f32 tensor")
+}
+
+/// Deterministic inputs in `[−1, 1)`, exact in f32.
+fn inputs(len: usize, salt: u32) -> Vec<f64> {
+    let word = |i| crate::rng::philox::philox4x32([i, salt, 0, u32::MAX], [0; 2])[0];
+    (0..len as u32).map(|i| f64::from(word(i) >> 8) / f64::from(1u32 << 23) - 1.0).collect()
+}
+
+/// Largest distance of `found` from `expected` in units of what [`TOLERANCE`] allows for `terms` terms.
+fn distance(found: &[f32], expected: &[f64], terms: usize) -> f64 {
+    assert_eq!(found.len(), expected.len(), "length");
+    let allowed = |expected: f64| TOLERANCE * (expected.abs() + (terms as f64).sqrt() + 1.0);
+    let distance = |(found, expected): (&f32, &f64)| (f64::from(*found) - expected).abs() / allowed(*expected);
+    found.iter().zip(expected).map(distance).fold(0.0, f64::max)
+}
+
+#[test]
+fn other_instruction_sets() {
+    if std::env::var_os(VARIABLE).is_some() {
+        return;
+    }
+    let sets = InstructionSet::available();
+    for set in &sets[..sets.len() - 1] {
+        let run = std::process::Command::new(std::env::current_exe().expect("a test binary"))
+            .args(["conformance", "--test-threads", "2"])
+            .env(VARIABLE, set.name())
+            .output()
+            .expect("the test binary runs");
+        let output = String::from_utf8_lossy(&run.stdout);
+        assert!(run.status.success(), "{set:?}:\n{output}");
+        assert!(!output.contains("running 0 tests"), "{set:?} ran nothing");
+    }
+}

@@ -1,0 +1,244 @@
+//! The command line, and the strategy it stands for.
+
+use burn::lr_scheduler::cosine::CosineAnnealingLrSchedulerConfig;
+use burn::optim::momentum::MomentumConfig;
+use burn::optim::{AdamConfig, AdamWConfig, SgdConfig};
+use burn::tensor::Device;
+use clap::{Parser, ValueEnum};
+use eggroll::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Trains a multilayer perceptron on MNIST by evolution strategies, without backpropagation.
+#[derive(Parser, Debug)]
+pub struct Args {
+    /// Folder with the four gzip files of MNIST, or of other data in that format.
+    #[arg(default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/data/mnist"))]
+    pub data: PathBuf,
+    /// Folder for checkpoints, log and accuracy curve.
+    #[arg(long, default_value = "runs/mnist")]
+    pub out: PathBuf,
+    /// Continue the run in the output folder, with its settings.
+    #[arg(long)]
+    pub resume: bool,
+    /// Compare EGGROLL, OpenES and backpropagation on the same model and data instead.
+    #[arg(long)]
+    pub compare: bool,
+    /// Where to compute.
+    #[arg(long, value_enum, default_value_t = Backend::Flex)]
+    pub backend: Backend,
+    #[command(flatten)]
+    pub settings: Choices,
+}
+
+/// Settings as given; what is not given comes from the preset.
+#[derive(clap::Args, Debug)]
+pub struct Choices {
+    /// Defaults of the settings below.
+    #[arg(long, value_enum, default_value_t = Preset::Quick)]
+    preset: Preset,
+    /// How parameters are perturbed.
+    #[arg(long, value_enum)]
+    noiser: Option<NoiserName>,
+    /// Rank of EGGROLL's noise.
+    #[arg(long)]
+    rank: Option<usize>,
+    /// Members of a generation, even.
+    #[arg(long)]
+    population: Option<usize>,
+    /// Noise scale of the first generation.
+    #[arg(long)]
+    sigma: Option<f64>,
+    /// Noise scale of the last generation, along half a cosine.
+    #[arg(long)]
+    sigma_end: Option<f64>,
+    /// Learning rate of the first generation, falling to 0 along half a cosine.
+    #[arg(long)]
+    lr: Option<f64>,
+    /// Optimizer of the estimated gradient.
+    #[arg(long, value_enum)]
+    optimizer: Option<OptimizerName>,
+    /// Fitness shaping.
+    #[arg(long, value_enum)]
+    shaping: Option<ShapingName>,
+    /// Generations, one mini-batch each.
+    #[arg(long)]
+    generations: Option<u64>,
+    /// Images in a mini-batch.
+    #[arg(long)]
+    batch: Option<usize>,
+    /// Widths of the hidden layers, separated by commas.
+    #[arg(long, value_delimiter = ',')]
+    hidden: Option<Vec<usize>>,
+    /// Seed of initial weights, noise and batches.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Hold out the last N training images and report accuracy on them; the test set is not read.
+    #[arg(long, value_name = "N")]
+    validation: Option<usize>,
+    /// Generations between two lines of the table.
+    #[arg(long)]
+    evaluate_every: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Backend {
+    /// Burn's CPU backend.
+    Flex,
+    /// Burn's former CPU backend (feature `ndarray`).
+    Ndarray,
+}
+
+impl Backend {
+    pub fn device(self) -> Result<Device, String> {
+        match self {
+            #[cfg(feature = "flex")]
+            Self::Flex => Ok(Device::flex()),
+            #[cfg(feature = "ndarray")]
+            Self::Ndarray => Ok(Device::ndarray()),
+            #[cfg(not(all(feature = "flex", feature = "ndarray")))]
+            other => Err(format!("this build has no backend {other:?}: build with its feature")),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Preset {
+    /// About four minutes on two cores.
+    Quick,
+    /// The best accuracy: see the README for the time it takes.
+    Long,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum, Serialize, Deserialize)]
+pub enum NoiserName {
+    Eggroll,
+    OpenEs,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum, Serialize, Deserialize)]
+pub enum OptimizerName {
+    Sgd,
+    Adam,
+    Adamw,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum, Serialize, Deserialize)]
+pub enum ShapingName {
+    Raw,
+    ZScore,
+    CenteredRank,
+    PairSign,
+}
+
+/// The settings of a run: saved with it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Settings {
+    pub noiser: NoiserName,
+    pub rank: usize,
+    pub population: usize,
+    pub sigma: f64,
+    pub sigma_end: f64,
+    pub lr: f64,
+    pub optimizer: OptimizerName,
+    pub shaping: ShapingName,
+    pub generations: u64,
+    pub batch: usize,
+    pub hidden: Vec<usize>,
+    pub seed: u64,
+    pub validation: usize,
+    pub evaluate_every: u64,
+}
+
+impl Preset {
+    fn settings(self) -> Settings {
+        let quick = Settings {
+            noiser: NoiserName::Eggroll,
+            rank: 1,
+            population: 1024,
+            sigma: 0.02,
+            sigma_end: 0.02,
+            lr: 0.002,
+            optimizer: OptimizerName::Adam,
+            shaping: ShapingName::ZScore,
+            generations: 40_000,
+            batch: 64,
+            hidden: vec![64],
+            seed: 0,
+            validation: 0,
+            evaluate_every: 0,
+        };
+        match self {
+            Self::Quick => quick,
+            Self::Long => Settings { population: 4096, generations: 60_000, hidden: vec![128], ..quick },
+        }
+    }
+}
+
+impl Choices {
+    /// Fills in the preset.
+    pub fn settings(self) -> Settings {
+        let preset = self.preset.settings();
+        let sigma = self.sigma.unwrap_or(preset.sigma);
+        let generations = self.generations.unwrap_or(preset.generations);
+        Settings {
+            noiser: self.noiser.unwrap_or(preset.noiser),
+            rank: self.rank.unwrap_or(preset.rank),
+            population: self.population.unwrap_or(preset.population),
+            sigma,
+            sigma_end: self.sigma_end.or(self.sigma).unwrap_or(preset.sigma_end),
+            lr: self.lr.unwrap_or(preset.lr),
+            optimizer: self.optimizer.unwrap_or(preset.optimizer),
+            shaping: self.shaping.unwrap_or(preset.shaping),
+            generations,
+            batch: self.batch.unwrap_or(preset.batch),
+            hidden: self.hidden.unwrap_or(preset.hidden),
+            seed: self.seed.unwrap_or(preset.seed),
+            validation: self.validation.unwrap_or(preset.validation),
+            evaluate_every: self.evaluate_every.unwrap_or((generations / 20).max(1)),
+        }
+    }
+}
+
+impl Settings {
+    /// Refuses what the strategy does not check itself.
+    pub fn validate(&self, train_images: usize) -> Result<(), String> {
+        let available = train_images.saturating_sub(self.validation);
+        if self.batch == 0 || self.batch > available {
+            return Err(format!("a batch of {} needs 1 to {available} training images", self.batch));
+        }
+        if self.hidden.contains(&0) {
+            return Err(format!("hidden layers {:?}: a width is 0", self.hidden));
+        }
+        let counts = [self.generations, self.evaluate_every];
+        if counts.contains(&0) {
+            return Err(format!("generations and evaluate-every must be at least 1, not {counts:?}"));
+        }
+        Ok(())
+    }
+
+    /// The strategy's configuration.
+    pub fn strategy(&self) -> EvolutionStrategyConfig {
+        let noiser: NoiserConfig = match self.noiser {
+            NoiserName::Eggroll => EggrollConfig::new().with_rank(self.rank).into(),
+            NoiserName::OpenEs => OpenEsConfig::new().into(),
+        };
+        let optimizer: OptimizerConfig = match self.optimizer {
+            OptimizerName::Sgd => SgdConfig::new().with_momentum(Some(MomentumConfig::new().with_dampening(0.0))).into(),
+            OptimizerName::Adam => AdamConfig::new().with_epsilon(1e-8).into(),
+            OptimizerName::Adamw => AdamWConfig::new().with_epsilon(1e-8).into(),
+        };
+        let generations = self.generations;
+        EvolutionStrategyConfig::new(noiser, optimizer)
+            .with_population(self.population)
+            .with_sigma(SigmaSchedule::Cosine { initial: self.sigma, last: self.sigma_end, generations })
+            .with_learning_rate(CosineAnnealingLrSchedulerConfig::new(self.lr, generations as usize))
+            .with_shaping(match self.shaping {
+                ShapingName::Raw => FitnessShaping::Raw,
+                ShapingName::ZScore => FitnessShaping::ZScore,
+                ShapingName::CenteredRank => FitnessShaping::CenteredRank,
+                ShapingName::PairSign => FitnessShaping::PairSign,
+            })
+            .with_seed(self.seed)
+    }
+}

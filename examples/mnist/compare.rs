@@ -1,0 +1,179 @@
+//! EGGROLL, OpenES and backpropagation on the same model and data, fed by Burn's `DataLoader`.
+
+use crate::args::{Args, NoiserName, Settings};
+use crate::data::{Dataset, Images, Scale};
+use crate::model::Mlp;
+use crate::train::Failure;
+use burn::data::dataloader::batcher::Batcher;
+use burn::data::dataloader::{DataLoader, DataLoaderBuilder};
+use burn::data::dataset::InMemDataset;
+use burn::module::Module;
+use burn::nn::loss::CrossEntropyLossConfig;
+use burn::optim::{AdamConfig, GradientsParams};
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Batches whose plain inference is timed.
+const INFERENCE_BATCHES: usize = 50;
+
+/// One image with its label.
+#[derive(Clone, Debug)]
+struct Item {
+    pixels: Vec<u8>,
+    label: u8,
+}
+
+/// Items to tensors.
+#[derive(Clone)]
+struct ToTensors(Scale);
+
+impl Batcher<Item, Dataset> for ToTensors {
+    fn batch(&self, items: Vec<Item>, device: &Device) -> Dataset {
+        let count = items.len();
+        let pixels: Vec<f32> = items.iter().flat_map(|item| self.0.apply(&item.pixels)).collect();
+        let labels: Vec<i32> = items.iter().map(|item| i32::from(item.label)).collect();
+        let size = pixels.len() / count;
+        Dataset {
+            images: Tensor::from_data(TensorData::new(pixels, [count, size]), device),
+            labels: Tensor::<1, Int>::from_data(TensorData::new(labels, [count]), device),
+        }
+    }
+}
+
+/// What one method came to in one epoch.
+struct Outcome {
+    name: &'static str,
+    milliseconds: f64,
+    samples_per_second: f64,
+    overhead: f64,
+    accuracy: f64,
+}
+
+struct Comparison {
+    settings: Settings,
+    loader: Arc<dyn DataLoader<Dataset>>,
+    test: Dataset,
+    model: Mlp,
+    device: Device,
+}
+
+/// Runs each method for one epoch and prints the table.
+pub fn run(args: Args) -> Result<(), Failure> {
+    let settings = args.settings.settings();
+    let device = args.backend.device()?;
+    let images = Images::read(&args.data, "train")?;
+    settings.validate(images.len())?;
+    let (scale, inputs) = (images.scale(), images.size);
+    let test = Dataset::new(&Images::read(&args.data, "t10k")?, scale, &device);
+    let items = images.pixels.chunks(inputs).zip(&images.labels);
+    let items = items.map(|(pixels, label)| Item { pixels: pixels.to_vec(), label: *label }).collect();
+    let loader = DataLoaderBuilder::new(ToTensors(scale))
+        .batch_size(settings.batch)
+        .shuffle(settings.seed)
+        .set_device(device.clone())
+        .build(InMemDataset::new(items));
+    device.seed(settings.seed);
+    let model = Mlp::new(inputs, &settings.hidden, &device);
+    let comparison = Comparison { settings, loader, test, model, device };
+    let outcomes = [
+        comparison.evolve("eggroll", NoiserName::Eggroll)?,
+        comparison.evolve("open_es", NoiserName::OpenEs)?,
+        comparison.backpropagate()?,
+    ];
+    comparison.report(&outcomes);
+    Ok(())
+}
+
+impl Comparison {
+    /// Batches of full size.
+    fn batches(&self) -> Result<Vec<Dataset>, Failure> {
+        let batches = self.loader.iter().collect::<Result<Vec<_>, _>>()?;
+        Ok(batches.into_iter().filter(|batch| batch.len() == self.settings.batch).collect())
+    }
+
+    fn evolve(&self, name: &'static str, noiser: NoiserName) -> Result<Outcome, Failure> {
+        let batches = self.batches()?;
+        let generations = batches.len() as u64;
+        let settings = Settings { noiser, generations, ..self.settings.clone() };
+        let mut model = self.model.clone();
+        let mut strategy = settings.strategy().try_init(&model)?;
+        let start = Instant::now();
+        for batch in &batches {
+            let population = strategy.ask();
+            let fitness = population.evaluate_parallel(|members| {
+                -members.cross_entropy(model.forward(batch.images.clone()), batch.labels.clone())
+            });
+            model = strategy.tell(model, population, fitness)?;
+        }
+        Ok(self.outcome(name, start, batches.len(), settings.population, &model))
+    }
+
+    fn backpropagate(&self) -> Result<Outcome, Failure> {
+        let batches = self.batches()?;
+        let device = self.device.clone().autodiff();
+        let mut model = self.model.clone().to_device(&device);
+        let mut optimizer = AdamConfig::new().init();
+        let loss = CrossEntropyLossConfig::new().init(&device);
+        let start = Instant::now();
+        for batch in &batches {
+            let (images, labels) = (Tensor::from_inner(batch.images.clone()), Tensor::from_inner(batch.labels.clone()));
+            let gradients = loss.forward(model.forward(images), labels).backward();
+            let gradients = GradientsParams::from_grads(gradients, &model);
+            model = optimizer.step(1e-3, model, gradients);
+        }
+        let model = model.valid();
+        Ok(self.outcome("backpropagation", start, batches.len(), 1, &model))
+    }
+
+    /// Overhead is the time of a batch over plain inference of as many rows: `batch · members`.
+    fn outcome(&self, name: &'static str, start: Instant, batches: usize, members: usize, model: &Mlp) -> Outcome {
+        let seconds = start.elapsed().as_secs_f64() / batches as f64;
+        Outcome {
+            name,
+            milliseconds: 1e3 * seconds,
+            samples_per_second: self.settings.batch as f64 / seconds,
+            overhead: seconds / (self.inference_seconds(members) * members as f64),
+            accuracy: model.accuracy(&self.test),
+        }
+    }
+
+    /// Seconds that plain inference takes for one batch, when `members` batches are folded into one input as a population
+    /// is, up to a size that memory holds with ease.
+    fn inference_seconds(&self, members: usize) -> f64 {
+        let folded = members.min(64);
+        let rows = self.settings.batch * folded;
+        let images = self.test.images.clone().repeat_dim(0, rows.div_ceil(self.test.len())).slice(0..rows);
+        let forward = || self.model.forward(images.clone()).into_data();
+        forward();
+        let start = Instant::now();
+        (0..INFERENCE_BATCHES).for_each(|_| drop(forward()));
+        start.elapsed().as_secs_f64() / (INFERENCE_BATCHES * folded) as f64
+    }
+
+    fn report(&self, outcomes: &[Outcome]) {
+        println!("one epoch, batch {}, population {}", self.settings.batch, self.settings.population);
+        println!("method            ms per batch   samples/s   x inference   test accuracy");
+        let mut result = serde_json::Map::new();
+        for outcome in outcomes {
+            println!(
+                "{:<16} {:>13.3} {:>11.0} {:>13.2} {:>13.2} %",
+                outcome.name,
+                outcome.milliseconds,
+                outcome.samples_per_second,
+                outcome.overhead,
+                100.0 * outcome.accuracy
+            );
+            let figures = json!({
+                "milliseconds_per_batch": outcome.milliseconds,
+                "samples_per_second": outcome.samples_per_second,
+                "overhead_over_inference": outcome.overhead,
+                "test_accuracy": outcome.accuracy,
+            });
+            result.insert(outcome.name.to_owned(), figures);
+        }
+        result.insert("seed".to_owned(), json!(self.settings.seed));
+        println!("RESULT {}", Value::Object(result));
+    }
+}

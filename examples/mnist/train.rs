@@ -1,0 +1,206 @@
+//! The run: data, strategy, training loop, table, checkpoints, curve.
+
+use crate::args::{Args, Settings};
+use crate::chart::{self, Point};
+use crate::data::{Batches, Dataset, Images};
+use crate::model::Mlp;
+use burn::tensor::Device;
+use eggroll::prelude::*;
+use eggroll::train::JsonLines;
+use serde_json::json;
+use std::error::Error;
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+pub type Failure = Box<dyn Error + Send + Sync>;
+
+/// Generations between two checkpoints.
+const CHECKPOINT_EVERY: u64 = 2000;
+/// Generations between two lines of the log.
+const LOG_EVERY: u64 = 100;
+
+/// What is trained on, and what accuracy is reported on.
+pub struct Data {
+    pub train: Dataset,
+    pub held_out: Dataset,
+    pub inputs: usize,
+}
+
+impl Data {
+    /// Reads the files. With a validation split, the test set is not read.
+    pub fn read(folder: &Path, settings: &Settings, device: &Device) -> Result<Self, Failure> {
+        let mut train = Images::read(folder, "train")?;
+        settings.validate(train.len())?;
+        let held_out = match settings.validation {
+            0 => Images::read(folder, "t10k")?,
+            count => train.split_off(count),
+        };
+        if held_out.size != train.size {
+            return Err(format!("training images have {} pixels, test images {}", train.size, held_out.size).into());
+        }
+        let scale = train.scale();
+        Ok(Self {
+            train: Dataset::new(&train, scale, device),
+            held_out: Dataset::new(&held_out, scale, device),
+            inputs: train.size,
+        })
+    }
+}
+
+/// Files of a run.
+struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    fn checkpoints(&self) -> Checkpoints {
+        Checkpoints::new(self.path.join("checkpoints"))
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Moves an earlier run aside, so that nothing is lost.
+    fn begin(&self, settings: &Settings) -> Result<(), Failure> {
+        if self.path.exists() {
+            let aside = self.path.with_extension("previous");
+            if aside.exists() {
+                fs::remove_dir_all(&aside)?;
+            }
+            fs::rename(&self.path, &aside)?;
+            println!("the earlier run is now in {}", aside.display());
+        }
+        fs::create_dir_all(&self.path).map_err(|error| format!("{}: {error}", self.path.display()))?;
+        fs::write(self.file("settings.json"), serde_json::to_vec_pretty(settings)?)?;
+        Ok(())
+    }
+
+    fn settings(&self) -> Result<Settings, Failure> {
+        let file = self.file("settings.json");
+        let text = fs::read(&file).map_err(|error| format!("nothing to resume, {}: {error}", file.display()))?;
+        Ok(serde_json::from_slice(&text).map_err(|error| format!("{}: {error}", file.display()))?)
+    }
+
+    fn points(&self) -> Result<Vec<Point>, Failure> {
+        let text = fs::read_to_string(self.file("curve.jsonl"))?;
+        Ok(text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?)
+    }
+}
+
+/// Trains, or continues, and prints the result.
+pub fn run(args: Args, stop: &AtomicBool) -> Result<(), Failure> {
+    let folder = Folder { path: args.out };
+    let settings = if args.resume { folder.settings()? } else { args.settings.settings() };
+    let device = args.backend.device()?;
+    let data = Data::read(&args.data, &settings, &device)?;
+    device.seed(settings.seed);
+    let mut model = Mlp::new(data.inputs, &settings.hidden, &device);
+    let mut strategy = settings.strategy().try_init(&model)?;
+    if !args.resume {
+        folder.begin(&settings)?;
+    } else if let Some(saved) = folder.checkpoints().load_latest(model.clone())? {
+        (strategy, model) = saved;
+        println!("continuing after generation {}", strategy.generation());
+    }
+    println!("{} training images, {settings:?}\n{}", data.train.len(), strategy.parameters());
+
+    let mut table = Table::open(&folder, &settings, strategy.generation())?;
+    let mut batches = Batches::new(settings.seed, data.train.len(), settings.batch);
+    let model = TrainingLoop::new(settings.generations)
+        .with_progress(true)
+        .with_log(folder.file("log.jsonl"), LOG_EVERY)
+        .with_checkpoints(folder.checkpoints(), CHECKPOINT_EVERY)
+        .run(
+            &mut strategy,
+            model,
+            |model, population| {
+                let batch = data.train.select(batches.rows(population.generation()));
+                Ok(population.evaluate_parallel(|members| {
+                    let logits = model.forward(batch.images.clone()); // [members · batch, 10]
+                    -members.cross_entropy(logits, batch.labels.clone())
+                }))
+            },
+            |model, report| {
+                let done = report.generation + 1;
+                if done.is_multiple_of(settings.evaluate_every) || done == settings.generations {
+                    table.add(done, report.fitness_mean, model.accuracy(&data.held_out))?;
+                }
+                let stop = stop.load(Ordering::Relaxed);
+                Ok(if stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+            },
+        )?;
+    let done = strategy.generation();
+    if done < settings.generations {
+        println!("stopped after generation {done}: continue with --resume");
+    }
+    table.finish(&model, done, model.accuracy(&data.held_out))
+}
+
+/// The table of accuracies: printed, logged and drawn.
+struct Table<'a> {
+    settings: &'a Settings,
+    curve: PathBuf,
+    log: JsonLines,
+    points: Vec<Point>,
+    /// Seconds that the run took before it was continued.
+    before: f64,
+    start: Instant,
+}
+
+impl<'a> Table<'a> {
+    fn open(folder: &Folder, settings: &'a Settings, generation: u64) -> Result<Self, Failure> {
+        let log = JsonLines::open(folder.file("curve.jsonl"), generation + 1)?;
+        let points = folder.points()?;
+        let before = points.last().map_or(0.0, |point| point.seconds);
+        println!("generation  seconds  evaluations   per second   fitness  {} accuracy", Self::label(settings));
+        Ok(Self { settings, curve: folder.file("curve.svg"), log, points, before, start: Instant::now() })
+    }
+
+    fn label(settings: &Settings) -> &'static str {
+        if settings.validation > 0 { "validation" } else { "test" }
+    }
+
+    fn seconds(&self) -> f64 {
+        self.before + self.start.elapsed().as_secs_f64()
+    }
+
+    fn evaluations(&self, generation: u64) -> u64 {
+        generation * self.settings.population as u64
+    }
+
+    fn add(&mut self, generation: u64, fitness: f64, accuracy: f64) -> Result<(), Failure> {
+        let (seconds, member_evaluations) = (self.seconds(), self.evaluations(generation));
+        let rate = member_evaluations as f64 / seconds;
+        println!(
+            "{generation:>10} {seconds:>8.1} {:>11.2}M {:>11.0} {fitness:>9.4} {:>8.2} %",
+            member_evaluations as f64 / 1e6,
+            rate,
+            100.0 * accuracy
+        );
+        let point = Point { generation, seconds, member_evaluations, fitness, accuracy };
+        self.log.write(&point)?;
+        self.points.push(point);
+        Ok(chart::draw(&self.curve, &self.points, Self::label(self.settings))?)
+    }
+
+    fn finish(self, model: &Mlp, generation: u64, accuracy: f64) -> Result<(), Failure> {
+        let (seconds, evaluations) = (self.seconds(), self.evaluations(generation));
+        let label = Self::label(self.settings);
+        println!("{label} accuracy {:.2} % after {evaluations} member evaluations in {seconds:.1} s", 100.0 * accuracy);
+        println!("curve: {}", self.curve.display());
+        let mut result = json!({
+            "train_seconds": seconds,
+            "member_evaluations": evaluations,
+            "evaluations_per_second": evaluations as f64 / seconds,
+            "seed": self.settings.seed,
+            "parameter_digest": parameter_digest(model),
+        });
+        result[format!("{label}_accuracy")] = json!(accuracy);
+        println!("RESULT {result}");
+        Ok(())
+    }
+}
