@@ -224,7 +224,9 @@ impl Settings {
             NoiserName::OpenEs => OpenEsConfig::new().into(),
         };
         let optimizer: OptimizerConfig = match self.optimizer {
-            OptimizerName::Sgd => SgdConfig::new().with_momentum(Some(MomentumConfig::new().with_dampening(0.0))).into(),
+            OptimizerName::Sgd => {
+                SgdConfig::new().with_momentum(Some(MomentumConfig::new().with_dampening(0.0))).into()
+            }
             OptimizerName::Adam => AdamConfig::new().with_epsilon(1e-8).into(),
             OptimizerName::Adamw => AdamWConfig::new().with_epsilon(1e-8).into(),
         };

@@ -168,7 +168,10 @@ fn read_idx<const D: usize>(path: &Path) -> Result<([usize; D], Vec<u8>), DataEr
     for dim in &mut dims {
         *dim = header("the dimensions")? as usize;
     }
-    let total = dims.iter().try_fold(1usize, |total, dim| total.checked_mul(*dim)).filter(|total| *total > 0 && *total <= 1 << 32);
+    let total = dims
+        .iter()
+        .try_fold(1usize, |total, dim| total.checked_mul(*dim))
+        .filter(|total| *total > 0 && *total <= 1 << 32);
     let total = total.ok_or_else(|| refuse(format!("dimensions {dims:?} are empty or too large")))?;
     let mut values = Vec::new();
     // One byte more than expected tells a file that is too long.

@@ -184,7 +184,7 @@ impl<'a> Table<'a> {
         let point = Point { generation, seconds, member_evaluations, fitness, accuracy };
         self.log.write(&point)?;
         self.points.push(point);
-        Ok(chart::draw(&self.curve, &self.points, Self::label(self.settings))?)
+        chart::draw(&self.curve, &self.points, Self::label(self.settings))
     }
 
     fn finish(self, model: &Mlp, generation: u64, accuracy: f64) -> Result<(), Failure> {

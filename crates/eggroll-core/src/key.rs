@@ -42,11 +42,7 @@ impl NoiseKey {
     /// Panics if `parameter` is not below [`MAX_PARAMETERS`](Self::MAX_PARAMETERS).
     #[track_caller]
     pub fn new(seed: u64, parameter: u32, generation: u32) -> Self {
-        assert!(
-            parameter < Self::MAX_PARAMETERS,
-            "parameter index {parameter} is not below {}",
-            Self::MAX_PARAMETERS
-        );
+        assert!(parameter < Self::MAX_PARAMETERS, "parameter index {parameter} is not below {}", Self::MAX_PARAMETERS);
         Self { seed, parameter, generation }
     }
 

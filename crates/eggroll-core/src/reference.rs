@@ -16,7 +16,7 @@ pub fn normal(key: NoiseKey, pair: u32, element: usize) -> f64 {
     let phi = FRAC_PI_2 * f64::from((((angle << 2) as i32) >> 8) | 1) * unit;
     let cos = if angle >> 31 == 1 { -phi.cos() } else { phi.cos() };
     let swap = (angle >> 30) & 1 == 1;
-    if swap == (lane % 2 == 0) { r * phi.sin() } else { r * cos }
+    if swap == lane.is_multiple_of(2) { r * phi.sin() } else { r * cos }
 }
 
 /// The noise matrix `B·Aᵀ` of one pair, row-major `[d_input, d_output]`, without scale and sign.

@@ -91,11 +91,14 @@ impl Guard {
     fn enter(frame: Rc<Frame>) -> Self {
         let table = &frame.perturbation.table;
         let nested = FRAMES.with_borrow(|frames| {
-            let shared = |outer: &Rc<Frame>| table.shared_with(&outer.perturbation.table).map(|entry| entry.path.clone());
+            let shared =
+                |outer: &Rc<Frame>| table.shared_with(&outer.perturbation.table).map(|entry| entry.path.clone());
             frames.iter().find_map(shared)
         });
         if let Some(path) = nested {
-            panic!("evaluate is already running for this model on this thread (parameter \"{path}\"): it cannot be nested");
+            panic!(
+                "evaluate is already running for this model on this thread (parameter \"{path}\"): it cannot be nested"
+            );
         }
         FRAMES.with_borrow_mut(|frames| frames.push(frame));
         Self
@@ -142,7 +145,13 @@ impl ActiveParameter {
     ///
     /// Panics if shapes do not fit.
     #[track_caller]
-    pub fn linear(&self, x: Tensor<2>, weight: Tensor<2>, bias: Option<&Param<Tensor<1>>>, input: InputRows) -> Tensor<2> {
+    pub fn linear(
+        &self,
+        x: Tensor<2>,
+        weight: Tensor<2>,
+        bias: Option<&Param<Tensor<1>>>,
+        input: InputRows,
+    ) -> Tensor<2> {
         let weight_noise = self.noise();
         let bias = bias.map(|bias| {
             // A bias that is not of this model has no noise here: it stays plain.

@@ -4,8 +4,8 @@
 //! size: a probability of 5.7e-7 for each of about a thousand statistics. The streams are fixed, so a test that passes
 //! does so for good.
 
-use eggroll_core::rng::normal::{GROUP, fill_normals};
 use eggroll_core::NoiseKey;
+use eggroll_core::rng::normal::{GROUP, fill_normals};
 
 /// Draws in a sample. A multiple of the group.
 const DRAWS: usize = 1 << 20;

@@ -11,9 +11,8 @@ const STREAM: usize = 1 << 34;
 const LENGTHS: [usize; 16] = [0, 1, 3, 15, 16, 17, 31, 33, 63, 64, 65, 127, 129, 255, 257, 1000];
 
 /// Starts around the same edges, across the 32-bit limit of element indices, and at the end of the stream.
-const STARTS: [usize; 14] = [
-    0, 1, 15, 16, 17, 31, 47, 63, 64, 65, 1_000_003, (1 << 31) - 7, (1 << 32) - 33, STREAM - 1000,
-];
+const STARTS: [usize; 14] =
+    [0, 1, 15, 16, 17, 31, 47, 63, 64, 65, 1_000_003, (1 << 31) - 7, (1 << 32) - 33, STREAM - 1000];
 
 /// Addresses with every word at its smallest, at its largest and in between: `(key, pair)`.
 fn addresses() -> Vec<(NoiseKey, u32)> {

@@ -124,7 +124,12 @@ impl Linear {
     }
 
     #[track_caller]
-    fn perturbed<const D: usize>(&self, parameter: scope::ActiveParameter, input: Tensor<D>, rows: InputRows) -> Tensor<D> {
+    fn perturbed<const D: usize>(
+        &self,
+        parameter: scope::ActiveParameter,
+        input: Tensor<D>,
+        rows: InputRows,
+    ) -> Tensor<D> {
         let weight = self.weight.val();
         let mut dims = input.dims();
         let (width, count) = (dims[D - 1], dims[..D - 1].iter().product::<usize>());
@@ -158,10 +163,6 @@ impl ModuleDisplay for Linear {
 
     fn custom_content(&self, content: Content) -> Option<Content> {
         let [d_input, d_output] = self.weight.shape().dims();
-        content
-            .add("d_input", &d_input)
-            .add("d_output", &d_output)
-            .add("bias", &self.bias.is_some())
-            .optional()
+        content.add("d_input", &d_input).add("d_output", &d_output).add("bias", &self.bias.is_some()).optional()
     }
 }

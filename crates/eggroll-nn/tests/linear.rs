@@ -25,7 +25,7 @@ fn perturbation(layer: &Linear, noiser: NoiserConfig, frozen: &[&str]) -> Pertur
 /// The layer as member `member` sees it, its weights formed by the oracle.
 fn explicit(layer: &Linear, scope: &Perturbation, rank: Option<usize>, member: usize) -> Linear {
     let pair = PAIRS.first + (member / 2) as u32;
-    let sign = if member % 2 == 0 { 1.0 } else { -1.0 };
+    let sign = if member.is_multiple_of(2) { 1.0 } else { -1.0 };
     let [d_input, d_output] = layer.weight.val().dims();
     let key = scope.parameter(0).key;
     let (drawn, scale) = match rank {
@@ -120,8 +120,14 @@ fn frozen_parameters_stay_plain() {
     let (shared, _) = scope.run(PAIRS, || layer.forward_shared(x.clone().slice(0..1)));
     for member in 0..6 {
         let explicit = Linear { weight: layer.weight.clone(), ..explicit(&layer, &scope, Some(1), member) };
-        assert_close(&values(y.clone().slice(member..member + 1)), &values(explicit.forward(x.clone().slice(member..member + 1))));
-        assert_close(&values(shared.clone().slice(member..member + 1)), &values(explicit.forward(x.clone().slice(0..1))));
+        assert_close(
+            &values(y.clone().slice(member..member + 1)),
+            &values(explicit.forward(x.clone().slice(member..member + 1))),
+        );
+        assert_close(
+            &values(shared.clone().slice(member..member + 1)),
+            &values(explicit.forward(x.clone().slice(0..1))),
+        );
     }
     let scope = perturbation(&layer, EggrollConfig::new().with_freeze_non_matrix(true).into(), &[]);
     let (y, _) = scope.run(PAIRS, || layer.forward(x.clone()));
@@ -145,7 +151,8 @@ fn scopes_of_two_models_nest() {
     let device = Device::flex();
     let (a, b) = (LinearConfig::new(3, 3).init(&device), LinearConfig::new(3, 3).init(&device));
     let x = Tensor::<2>::random([6, 3], Distribution::Default, &device);
-    let (scope_a, scope_b) = (perturbation(&a, EggrollConfig::new().into(), &[]), perturbation(&b, EggrollConfig::new().into(), &[]));
+    let (scope_a, scope_b) =
+        (perturbation(&a, EggrollConfig::new().into(), &[]), perturbation(&b, EggrollConfig::new().into(), &[]));
     let (alone, _) = scope_a.run(PAIRS, || a.forward(x.clone()));
     let ((inner, outer), _) = scope_a.run(PAIRS, || {
         let (inner, _) = scope_b.run(PAIRS, || a.forward(b.forward(x.clone())));
@@ -172,7 +179,8 @@ fn a_panic_leaves_the_scope() {
     let scope = perturbation(&layer, EggrollConfig::new().into(), &[]);
     let x = Tensor::<2>::ones([6, 3], &device);
     let plain = values(layer.forward(x.clone()));
-    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| scope.run(PAIRS, || -> () { panic!("the closure") })));
+    let caught =
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| scope.run(PAIRS, || -> () { panic!("the closure") })));
     assert!(caught.is_err());
     assert_eq!(values(layer.forward(x.clone())), plain);
     scope.run(PAIRS, || assert_ne!(values(layer.forward(x)), plain));
@@ -185,9 +193,9 @@ fn other_threads_are_outside() {
     let scope = perturbation(&layer, EggrollConfig::new().into(), &[]);
     let x = Tensor::<2>::ones([6, 3], &device);
     let plain = values(layer.forward(x.clone()));
-    let (there, used) = scope.run(PAIRS, || std::thread::scope(|threads| {
-        threads.spawn(|| values(layer.forward(x.clone()))).join().expect("no panic")
-    }));
+    let (there, used) = scope.run(PAIRS, || {
+        std::thread::scope(|threads| threads.spawn(|| values(layer.forward(x.clone()))).join().expect("no panic"))
+    });
     assert_eq!(there, plain);
     assert_eq!(used.used, [false, false]);
 }

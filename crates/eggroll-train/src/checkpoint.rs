@@ -180,7 +180,11 @@ fn write_parts<M: Module>(folder: &Path, strategy: &EvolutionStrategy, model: &M
     sync(folder)
 }
 
-fn write<T: std::ops::Deref<Target = [u8]>>(folder: &Path, name: &str, bytes: Result<T, RecordError>) -> Result<(), Error> {
+fn write<T: std::ops::Deref<Target = [u8]>>(
+    folder: &Path,
+    name: &str,
+    bytes: Result<T, RecordError>,
+) -> Result<(), Error> {
     let path = folder.join(name);
     let bytes = bytes.map_err(Error::record(&path))?;
     let mut file = File::create(&path).map_err(Error::io(&path))?;

@@ -230,7 +230,7 @@ impl EvolutionStrategyConfig {
     }
 
     fn validate(&self) -> Result<(), Error> {
-        if self.population < 2 || self.population % 2 != 0 || self.population / 2 > u32::MAX as usize {
+        if self.population < 2 || !self.population.is_multiple_of(2) || self.population / 2 > u32::MAX as usize {
             return Err(Error::Population(self.population));
         }
         if self.chunk == Some(0) {

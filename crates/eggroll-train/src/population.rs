@@ -78,7 +78,11 @@ impl Population {
         let workers = workers::pools();
         let even = self.members.div_ceil(workers.len()).next_multiple_of(2);
         // Without a measurement yet, a first chunk makes one.
-        let head = if self.chunk.is_none() && self.member_bytes.load(Relaxed) == 0 { FIRST_CHUNK.min(self.members) } else { 0 };
+        let head = if self.chunk.is_none() && self.member_bytes.load(Relaxed) == 0 {
+            FIRST_CHUNK.min(self.members)
+        } else {
+            0
+        };
         let mut scores = Vec::new();
         if head > 0 {
             scores.push(self.evaluate_chunk(Members { first: 0, count: head }, &mut |members| score(members)));

@@ -184,7 +184,11 @@ impl EvolutionStrategy {
         }
         let never: Vec<String> = match &*population.used.lock().expect("never held across a panic") {
             None => Vec::new(),
-            Some(used) => self.table.entries().iter().zip(used)
+            Some(used) => self
+                .table
+                .entries()
+                .iter()
+                .zip(used)
                 .filter(|(entry, used)| entry.role != Role::Frozen && !**used)
                 .map(|(entry, _)| entry.path.clone())
                 .collect(),
@@ -210,7 +214,9 @@ impl EvolutionStrategy {
 fn difference(expected: &ParameterTable, found: &ParameterTable) -> String {
     let (a, b) = (expected.entries(), found.entries());
     match a.iter().zip(b).find(|(a, b)| a != b) {
-        Some((a, b)) => format!("expected {} {:?} ({}), found {} {:?} ({})", a.path, a.shape, a.id, b.path, b.shape, b.id),
+        Some((a, b)) => {
+            format!("expected {} {:?} ({}), found {} {:?} ({})", a.path, a.shape, a.id, b.path, b.shape, b.id)
+        }
         None => format!("expected {} parameters, found {}", a.len(), b.len()),
     }
 }

@@ -29,7 +29,9 @@ fn train(strategy: &mut EvolutionStrategy, model: Linear, until: u64, loops: Tra
     let result = loops.run(
         strategy,
         model,
-        |model, population| Ok(population.evaluate(|members| -members.mean((model.forward_shared(x.clone()) - 1.0).square()))),
+        |model, population| {
+            Ok(population.evaluate(|members| -members.mean((model.forward_shared(x.clone()) - 1.0).square())))
+        },
         |_, report| Ok(if report.generation + 1 == until { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }),
     );
     result.expect("trains")
@@ -123,7 +125,12 @@ fn keeps_the_latest_and_survives_drafts() {
     let model = layer();
     let mut strategy = config(EggrollConfig::new().into(), SgdConfig::new().into()).init(&model);
     train(&mut strategy, model, 100, TrainingLoop::new(10).with_checkpoints(checkpoints.clone(), 2));
-    let names: Vec<String> = checkpoints.list().expect("lists").iter().map(|path| path.file_name().expect("a name").to_string_lossy().into_owned()).collect();
+    let names: Vec<String> = checkpoints
+        .list()
+        .expect("lists")
+        .iter()
+        .map(|path| path.file_name().expect("a name").to_string_lossy().into_owned())
+        .collect();
     assert_eq!(names, ["generation-000000000006", "generation-000000000008", "generation-000000000010"]);
     // What a run killed while saving leaves behind is not taken for a checkpoint, and is overwritten.
     let draft = folder.path().join("deep/er/.generation-000000000010.draft");
@@ -162,6 +169,6 @@ fn errors_of_the_user_save_first() {
         },
         |_, _| Ok(ControlFlow::Continue(())),
     );
-    assert_eq!(result.err().expect("fails").to_string(), "the simulator is gone");
+    assert_eq!(result.expect_err("fails").to_string(), "the simulator is gone");
     assert_eq!(checkpoints.load_latest(layer()).expect("loads").expect("is there").0.generation(), 3);
 }

@@ -10,7 +10,13 @@ use std::mem::MaybeUninit;
 type Bias = BiasPrimitive<Flex>;
 
 impl PerturbedOps for Flex {
-    fn low_rank_linear(x: FlexTensor, weight: FlexTensor, bias: Bias, noise: LowRankNoise, members: LinearMembers) -> FlexTensor {
+    fn low_rank_linear(
+        x: FlexTensor,
+        weight: FlexTensor,
+        bias: Bias,
+        noise: LowRankNoise,
+        members: LinearMembers,
+    ) -> FlexTensor {
         if x.dtype() != DType::F32 {
             return portable::low_rank_linear::<Flex>(x, weight, bias, noise, members);
         }
@@ -20,13 +26,17 @@ impl PerturbedOps for Flex {
         })
     }
 
-    fn dense_linear(x: FlexTensor, weight: FlexTensor, bias: Bias, noise: DenseNoise, members: LinearMembers) -> FlexTensor {
+    fn dense_linear(
+        x: FlexTensor,
+        weight: FlexTensor,
+        bias: Bias,
+        noise: DenseNoise,
+        members: LinearMembers,
+    ) -> FlexTensor {
         if x.dtype() != DType::F32 {
             return portable::dense_linear::<Flex>(x, weight, bias, noise, members);
         }
-        linear(x, weight, bias, members, |op, shape| {
-            filled(shape, |y| cpu::dense_linear(op, &noise, members.input, y))
-        })
+        linear(x, weight, bias, members, |op, shape| filled(shape, |y| cpu::dense_linear(op, &noise, members.input, y)))
     }
 
     fn perturbed_vector(vector: FlexTensor, noise: DenseNoise, pairs: PairRange) -> FlexTensor {
@@ -38,7 +48,13 @@ impl PerturbedOps for Flex {
         filled(shape, |y| cpu::perturbed_vector(slice(&vector), noise, pairs, y))
     }
 
-    fn low_rank_estimate(weights: FlexTensor, noise: LowRankNoise, first_pair: u32, d_input: usize, d_output: usize) -> FlexTensor {
+    fn low_rank_estimate(
+        weights: FlexTensor,
+        noise: LowRankNoise,
+        first_pair: u32,
+        d_input: usize,
+        d_output: usize,
+    ) -> FlexTensor {
         let shape = [d_input, d_output];
         if weights.dtype() != DType::F32 {
             return portable::low_rank_estimate::<Flex>(weights, noise, first_pair, shape);

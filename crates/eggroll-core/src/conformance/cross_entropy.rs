@@ -17,7 +17,8 @@ fn expected(logits: &[f64], targets: &[i64], classes: usize) -> Vec<f64> {
 fn equals_oracle() {
     for (members, rows, classes) in [(1, 1, 1), (2, 3, 10), (17, 64, 10), (4, 16, 17), (3, 33, 257)] {
         for scale in [1.0, 30.0] {
-            let logits: Vec<f64> = inputs(members * rows * classes, 5).iter().map(|v| (v * scale) as f32 as f64).collect();
+            let logits: Vec<f64> =
+                inputs(members * rows * classes, 5).iter().map(|v| (v * scale) as f32 as f64).collect();
             let targets: Vec<i64> = (0..rows).map(|i| ((i * 7 + 3) % classes) as i64).collect();
             let expected = expected(&logits, &targets, classes);
             for on in implementations() {

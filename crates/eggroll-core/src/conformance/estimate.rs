@@ -6,8 +6,15 @@ use crate::key::NoiseKey;
 use crate::ops::{DenseNoise, LowRankNoise};
 
 /// Pairs, d_input, d_output, rank.
-const CASES: [(usize, usize, usize, usize); 7] =
-    [(1, 1, 1, 1), (3, 17, 3, 2), (300, 20, 33, 1), (70, 57, 10, 4), (5, 255, 17, 16), (2, 3, 257, 64), (9, 113, 64, 3)];
+const CASES: [(usize, usize, usize, usize); 7] = [
+    (1, 1, 1, 1),
+    (3, 17, 3, 2),
+    (300, 20, 33, 1),
+    (70, 57, 10, 4),
+    (5, 255, 17, 16),
+    (2, 3, 257, 64),
+    (9, 113, 64, 3),
+];
 
 fn found(on: &Implementation, noise: Noise, weights: &[f64], first: u32, shape: [usize; 2]) -> Vec<f32> {
     let weights = on.tensor(weights, [weights.len()]);

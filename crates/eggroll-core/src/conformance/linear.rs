@@ -167,7 +167,8 @@ fn shared_equals_expanded() {
 fn strided_operands() {
     let (case, rank) = Case::new(5, InputRows::PerMember, Bias::Plain);
     let [rows, d_input] = [case.x.len() / case.shape[0], case.shape[0]];
-    let transposed: Vec<f64> = (0..d_input).flat_map(|i| (0..rows).map(move |r| (r, i))).map(|(r, i)| case.x[r * d_input + i]).collect();
+    let transposed: Vec<f64> =
+        (0..d_input).flat_map(|i| (0..rows).map(move |r| (r, i))).map(|(r, i)| case.x[r * d_input + i]).collect();
     for noise in noises(rank) {
         for on in implementations() {
             let x = on.tensor(&transposed, [d_input, rows]).transpose();

@@ -9,9 +9,7 @@ mod linear;
 mod oracle;
 mod vector;
 
-use crate::ops::{
-    self, BiasPrimitive, DenseNoise, LinearBias, LinearMembers, LowRankNoise, PairRange, portable,
-};
+use crate::ops::{self, BiasPrimitive, DenseNoise, LinearBias, LinearMembers, LowRankNoise, PairRange, portable};
 use crate::simd::{InstructionSet, VARIABLE};
 use burn::backend::Dispatch;
 use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -46,7 +44,14 @@ impl Implementation {
         Tensor::from_data(TensorData::new(values, shape), &self.device)
     }
 
-    fn low_rank_linear(&self, x: Tensor<2>, w: Tensor<2>, bias: LinearBias, noise: LowRankNoise, members: LinearMembers) -> Tensor<2> {
+    fn low_rank_linear(
+        &self,
+        x: Tensor<2>,
+        w: Tensor<2>,
+        bias: LinearBias,
+        noise: LowRankNoise,
+        members: LinearMembers,
+    ) -> Tensor<2> {
         if !self.portable {
             return ops::low_rank_linear(x, w, bias, noise, members);
         }
@@ -54,7 +59,14 @@ impl Implementation {
         Tensor::from_dispatch(portable::low_rank_linear::<Dispatch>(x, w, primitive(bias), noise, members))
     }
 
-    fn dense_linear(&self, x: Tensor<2>, w: Tensor<2>, bias: LinearBias, noise: DenseNoise, members: LinearMembers) -> Tensor<2> {
+    fn dense_linear(
+        &self,
+        x: Tensor<2>,
+        w: Tensor<2>,
+        bias: LinearBias,
+        noise: DenseNoise,
+        members: LinearMembers,
+    ) -> Tensor<2> {
         if !self.portable {
             return ops::dense_linear(x, w, bias, noise, members);
         }

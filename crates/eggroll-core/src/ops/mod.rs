@@ -210,11 +210,7 @@ fn check_linear(x: &Tensor<2>, weight: &Tensor<2>, bias: &LinearBias, members: &
         weight.dims()
     );
     if let Some(bias) = bias.dims() {
-        assert!(
-            bias == [d_output],
-            "perturbed linear: the bias {bias:?} does not fit the weight {:?}",
-            weight.dims()
-        );
+        assert!(bias == [d_output], "perturbed linear: the bias {bias:?} does not fit the weight {:?}", weight.dims());
     }
     let count = members.pairs.members();
     assert!(count > 0, "perturbed linear: no members");

@@ -39,7 +39,11 @@ pub(crate) fn dense_linear<B: Backend>(
     add_bias::<B>(y, bias, pairs)
 }
 
-pub(crate) fn perturbed_vector<B: Backend>(vector: FloatTensor<B>, noise: DenseNoise, pairs: PairRange) -> FloatTensor<B> {
+pub(crate) fn perturbed_vector<B: Backend>(
+    vector: FloatTensor<B>,
+    noise: DenseNoise,
+    pairs: PairRange,
+) -> FloatTensor<B> {
     let drawn = normals::<B>(noise.key, pairs, vector.shape()[0], &vector);
     explicit_vector::<B>(vector, drawn, noise.scale)
 }
@@ -55,7 +59,12 @@ pub(crate) fn low_rank_estimate<B: Backend>(
     explicit_low_rank_estimate::<B>(weights, b, a, noise.scale)
 }
 
-pub(crate) fn dense_estimate<B: Backend>(weights: FloatTensor<B>, noise: DenseNoise, first: u32, elements: usize) -> FloatTensor<B> {
+pub(crate) fn dense_estimate<B: Backend>(
+    weights: FloatTensor<B>,
+    noise: DenseNoise,
+    first: u32,
+    elements: usize,
+) -> FloatTensor<B> {
     let pairs = PairRange::new(first, weights.shape()[0] as u32);
     let drawn = normals::<B>(noise.key, pairs, elements, &weights);
     explicit_dense_estimate::<B>(weights, drawn, noise.scale)
@@ -114,14 +123,22 @@ pub(crate) fn explicit_low_rank_estimate<B: Backend>(
 }
 
 /// `Σ_q w_q·σ·ε_q` for `drawn : [pairs, elements]`.
-pub(crate) fn explicit_dense_estimate<B: Backend>(weights: FloatTensor<B>, drawn: FloatTensor<B>, scale: f32) -> FloatTensor<B> {
+pub(crate) fn explicit_dense_estimate<B: Backend>(
+    weights: FloatTensor<B>,
+    drawn: FloatTensor<B>,
+    scale: f32,
+) -> FloatTensor<B> {
     let [p, elements] = dims::<B>(&drawn);
     let weights = B::float_mul_scalar(weights, Scalar::from(scale));
     let sum = B::float_matmul(B::float_reshape(weights, Shape::new([1, p])), drawn);
     B::float_reshape(sum, Shape::new([elements]))
 }
 
-pub(crate) fn member_cross_entropy<B: Backend>(logits: FloatTensor<B>, targets: IntTensor<B>, members: usize) -> FloatTensor<B> {
+pub(crate) fn member_cross_entropy<B: Backend>(
+    logits: FloatTensor<B>,
+    targets: IntTensor<B>,
+    members: usize,
+) -> FloatTensor<B> {
     let ([rows, classes], each) = (dims::<B>(&logits), targets.shape()[0]);
     let targets = B::int_expand(B::int_reshape(targets, Shape::new([1, each])), Shape::new([members, each]));
     let targets = B::int_reshape(targets, Shape::new([rows, 1]));
@@ -150,7 +167,12 @@ fn per_pair<B: Backend>(x: FloatTensor<B>, pairs: usize, input: InputRows) -> Fl
 }
 
 /// `x·W ± delta`: `[members · rows, d_output]`.
-fn plus_minus_product<B: Backend>(x: FloatTensor<B>, weight: FloatTensor<B>, delta: FloatTensor<B>, input: InputRows) -> FloatTensor<B> {
+fn plus_minus_product<B: Backend>(
+    x: FloatTensor<B>,
+    weight: FloatTensor<B>,
+    delta: FloatTensor<B>,
+    input: InputRows,
+) -> FloatTensor<B> {
     let (p, d_output) = (delta.shape()[0], weight.shape()[1]);
     let base = B::float_matmul(x, weight);
     let (base, delta) = match input {
@@ -225,8 +247,13 @@ fn normals<B: Backend>(key: NoiseKey, pairs: PairRange, len: usize, like: &Float
 }
 
 /// Two normals from two words, as [`crate::rng::normal`] defines them.
-fn box_muller<B: Backend>(radius: IntTensor<B>, angle: IntTensor<B>, dtype: FloatDType) -> (FloatTensor<B>, FloatTensor<B>) {
-    let scaled = |t: IntTensor<B>, scale: f64| B::float_mul_scalar(B::int_into_float(t, FloatDType::F32), Scalar::from(scale));
+fn box_muller<B: Backend>(
+    radius: IntTensor<B>,
+    angle: IntTensor<B>,
+    dtype: FloatDType,
+) -> (FloatTensor<B>, FloatTensor<B>) {
+    let scaled =
+        |t: IntTensor<B>, scale: f64| B::float_mul_scalar(B::int_into_float(t, FloatDType::F32), Scalar::from(scale));
     let bits = |t: &IntTensor<B>, shift: i64, mask: i64| {
         B::bitwise_and_scalar(B::bitwise_right_shift_scalar(t.clone(), Scalar::from(shift)), Scalar::from(mask))
     };
@@ -273,12 +300,8 @@ impl<'a, B: Backend> Words<'a, B> {
         let pair = self.range(pairs.first, pairs.count as usize, [pairs.count as usize, 1]);
         let [_, _, c2, c3] = key.counter(0, 0);
         let constant = |word: u32| B::int_expand(self.range(word, 1, [1, 1]), shape.clone());
-        let mut c = [
-            B::int_expand(block, shape.clone()),
-            B::int_expand(pair, shape.clone()),
-            constant(c2),
-            constant(c3),
-        ];
+        let mut c =
+            [B::int_expand(block, shape.clone()), B::int_expand(pair, shape.clone()), constant(c2), constant(c3)];
         for round in 0..ROUNDS {
             let [k0, k1] = round_key(key.words(), round).map(constant);
             let [c0, c1, c2, c3] = c;
@@ -308,7 +331,9 @@ impl<'a, B: Backend> Words<'a, B> {
     fn product(&self, a: IntTensor<B>, m: u32) -> (IntTensor<B>, IntTensor<B>) {
         let mask = Scalar::from(0xffffi64);
         let low = |t: &IntTensor<B>| B::bitwise_and_scalar(t.clone(), mask);
-        let high = |t: &IntTensor<B>| B::bitwise_and_scalar(B::bitwise_right_shift_scalar(t.clone(), Scalar::from(16i64)), mask);
+        let high = |t: &IntTensor<B>| {
+            B::bitwise_and_scalar(B::bitwise_right_shift_scalar(t.clone(), Scalar::from(16i64)), mask)
+        };
         let (m_low, m_high) = (Scalar::from(i64::from(m & 0xffff)), Scalar::from(i64::from(m >> 16)));
         let (a_low, a_high) = (low(&a), high(&a));
         let ll = B::int_mul_scalar(a_low.clone(), m_low);

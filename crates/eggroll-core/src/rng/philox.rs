@@ -24,22 +24,14 @@ pub fn philox4x32(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
         let [k0, k1] = round_key(key, round);
         let p0 = u64::from(c0) * u64::from(MULTIPLIERS[0]);
         let p1 = u64::from(c2) * u64::from(MULTIPLIERS[1]);
-        (c0, c1, c2, c3) = (
-            (p1 >> 32) as u32 ^ c1 ^ k0,
-            p1 as u32,
-            (p0 >> 32) as u32 ^ c3 ^ k1,
-            p0 as u32,
-        );
+        (c0, c1, c2, c3) = ((p1 >> 32) as u32 ^ c1 ^ k0, p1 as u32, (p0 >> 32) as u32 ^ c3 ^ k1, p0 as u32);
     }
     [c0, c1, c2, c3]
 }
 
 #[inline(always)]
 pub(crate) fn round_key(key: [u32; 2], round: u32) -> [u32; 2] {
-    [
-        key[0].wrapping_add(WEYL[0].wrapping_mul(round)),
-        key[1].wrapping_add(WEYL[1].wrapping_mul(round)),
-    ]
+    [key[0].wrapping_add(WEYL[0].wrapping_mul(round)), key[1].wrapping_add(WEYL[1].wrapping_mul(round))]
 }
 
 /// `S::LANES` consecutive blocks, word by word: lane `i` of word `w` is word `w` of block `counter[0] + i`.
@@ -84,11 +76,6 @@ unsafe fn one_round<S: Simd>(c: [S::W; 4], m: [S::W; 2], k: [S::W; 2]) -> [S::W;
     unsafe {
         let p0 = S::wmul(c[0], m[0]);
         let p1 = S::wmul(c[2], m[1]);
-        [
-            S::wxor3(S::whigh(p1), c[1], k[0]),
-            p1,
-            S::wxor3(S::whigh(p0), c[3], k[1]),
-            p0,
-        ]
+        [S::wxor3(S::whigh(p1), c[1], k[0]), p1, S::wxor3(S::whigh(p0), c[3], k[1]), p0]
     }
 }

@@ -37,10 +37,7 @@ unsafe fn first_lanes(count: usize) -> __m256i {
 }
 
 // SAFETY of every block below: the trait's contract gives the instruction set and valid pointers.
-#[expect(
-    clippy::undocumented_unsafe_blocks,
-    reason = "one contract for the whole implementation, stated above"
-)]
+#[expect(clippy::undocumented_unsafe_blocks, reason = "one contract for the whole implementation, stated above")]
 impl Simd for Avx2 {
     const LANES: usize = 8;
     const ROWS: usize = 6;

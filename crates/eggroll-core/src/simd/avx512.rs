@@ -8,10 +8,7 @@ use std::arch::x86_64::*;
 pub(crate) struct Avx512;
 
 // SAFETY of every block below: the trait's contract gives the instruction set and valid pointers.
-#[expect(
-    clippy::undocumented_unsafe_blocks,
-    reason = "one contract for the whole implementation, stated above"
-)]
+#[expect(clippy::undocumented_unsafe_blocks, reason = "one contract for the whole implementation, stated above")]
 impl Simd for Avx512 {
     const LANES: usize = 16;
     const ROWS: usize = 14;

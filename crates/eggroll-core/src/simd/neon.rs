@@ -8,10 +8,7 @@ use std::arch::aarch64::*;
 pub(crate) struct Neon;
 
 // SAFETY of every block below: the trait's contract gives the instruction set and valid pointers.
-#[expect(
-    clippy::undocumented_unsafe_blocks,
-    reason = "one contract for the whole implementation, stated above"
-)]
+#[expect(clippy::undocumented_unsafe_blocks, reason = "one contract for the whole implementation, stated above")]
 impl Simd for Neon {
     const LANES: usize = 4;
     const ROWS: usize = 12;

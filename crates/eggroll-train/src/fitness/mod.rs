@@ -37,7 +37,15 @@ impl Fitness {
         let worst = finite().reduce(f32::min).unwrap_or(0.0);
         let best = finite().reduce(f32::max).unwrap_or(0.0);
         let replaced = self.values.len() - finite().count();
-        let value = |f: f32| if f.is_finite() { f } else if f == f32::INFINITY { best } else { worst };
+        let value = |f: f32| {
+            if f.is_finite() {
+                f
+            } else if f == f32::INFINITY {
+                best
+            } else {
+                worst
+            }
+        };
         (self.values.iter().map(|f| f64::from(value(*f))).collect(), replaced)
     }
 }

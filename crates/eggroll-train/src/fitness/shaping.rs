@@ -44,7 +44,7 @@ impl FitnessShaping {
     /// [`Error::Group`] if groups do not divide the population.
     pub fn validate(&self, population: usize) -> Result<(), Error> {
         match *self {
-            Self::GroupZScore { size } if size == 0 || population % size != 0 => {
+            Self::GroupZScore { size } if size == 0 || !population.is_multiple_of(size) => {
                 Err(Error::Group { group: size, population })
             }
             _ => Ok(()),

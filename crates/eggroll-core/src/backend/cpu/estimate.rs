@@ -16,7 +16,13 @@ const TASK_ROWS: usize = 56;
 const TASK_ELEMENTS: usize = 4096;
 
 /// Adds to `sum : [d_input, d_output]` the pairs from `first` on, weighted.
-pub(crate) fn low_rank_estimate(weights: &[f32], noise: &LowRankNoise, first: u32, [d_input, d_output]: [usize; 2], sum: &mut [f32]) {
+pub(crate) fn low_rank_estimate(
+    weights: &[f32],
+    noise: &LowRankNoise,
+    first: u32,
+    [d_input, d_output]: [usize; 2],
+    sum: &mut [f32],
+) {
     if sum.is_empty() || weights.is_empty() {
         return;
     }

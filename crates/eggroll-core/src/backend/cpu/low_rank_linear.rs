@@ -26,17 +26,14 @@ pub(crate) fn low_rank_linear(op: &LinearSlices, noise: &LowRankNoise, input: In
     };
     let pair_len = 2 * op.rows * op.d_output;
     y.par_chunks_mut(step * pair_len).enumerate().for_each(|(task, y)| {
-        let block = Block {
-            op,
-            noise,
-            factors,
-            first: op.pairs.first + (task * step) as u32,
-            pairs: y.len() / pair_len,
-        };
+        let block =
+            Block { op, noise, factors, first: op.pairs.first + (task * step) as u32, pairs: y.len() / pair_len };
         match input {
             InputRows::PerMember => {
                 let x = &op.x[task * step * 2 * op.rows * op.d_input..];
-                with_scratch(block.scratch_len(), |scratch| dispatch(PerMember { block, x, packed: &packed, scratch, y }));
+                with_scratch(block.scratch_len(), |scratch| {
+                    dispatch(PerMember { block, x, packed: &packed, scratch, y })
+                });
             }
             InputRows::Shared => {
                 with_scratch(block.scratch_len(), |scratch| dispatch(Shared { block, base: &base, scratch, y }));
@@ -231,51 +228,62 @@ impl Kernel for Shared<'_> {
                 BiasSlice::None => None,
                 _ => Some(biases[2 * p * op.d_output..].as_ptr()),
             };
-            for row in 0..op.rows {
-                let at = row * op.d_output;
-                // SAFETY: every pointer is at a row of `d_output`; noise vectors may end in the scratch's slack.
-                unsafe {
-                    let pair = PairRow { rank, rows: op.rows, d_output: op.d_output, a: a.as_ptr(), t: t.as_ptr().add(row) };
-                    let (plus, minus) = (plus.as_mut_ptr().cast::<f32>().add(at), minus.as_mut_ptr().cast::<f32>().add(at));
-                    pair.write::<S>(base.as_ptr().add(at), bias, plus, minus);
+            // One member after the other: two streams a power of two apart would stall each other's stores.
+            for (member, y) in [plus, minus].into_iter().enumerate() {
+                for row in 0..op.rows {
+                    let at = row * op.d_output;
+                    // SAFETY: every pointer is at a row of `d_output`; noise vectors may end in the scratch's slack.
+                    unsafe {
+                        let shared = SharedRow {
+                            rank,
+                            rows: op.rows,
+                            d_output: op.d_output,
+                            a: a.as_ptr(),
+                            t: t.as_ptr().add(row),
+                            sign: if member == 0 { 1.0 } else { -1.0 },
+                            base: base.as_ptr().add(at),
+                            bias: bias.map(|bias| bias.add(member * op.d_output)),
+                        };
+                        shared.write::<S>(y.as_mut_ptr().cast::<f32>().add(at));
+                    }
                 }
             }
         }
     }
 }
 
-/// One shared row of both members of a pair.
-struct PairRow {
+/// One shared row as one member sees it.
+struct SharedRow {
     rank: usize,
     rows: usize,
     d_output: usize,
     a: *const f32,
     t: *const f32,
+    sign: f32,
+    base: *const f32,
+    bias: Option<*const f32>,
 }
 
-impl PairRow {
-    /// `plus = base + δ + bias₊`, `minus = base − δ + bias₋` with `δ = Σ_k t_k·A_k`.
+impl SharedRow {
+    /// `y = base + s·Σ_k t_k·A_k + bias`.
     ///
     /// # Safety
     ///
-    /// The processor must have the instruction set `S`; pointers must hold a row, `base` without slack.
+    /// The processor must have the instruction set `S`; pointers must hold a row, `a` and `bias` with slack behind it.
     #[inline(always)]
-    unsafe fn write<S: Simd>(&self, base: *const f32, bias: Option<*const f32>, plus: *mut f32, minus: *mut f32) {
+    unsafe fn write<S: Simd>(&self, y: *mut f32) {
         let whole = self.d_output / S::LANES * S::LANES;
         // SAFETY: by this function's contract; the last, short vector is loaded and stored by count.
         unsafe {
             let mut c = 0;
             while c < whole {
-                let (p, m) = self.vector::<S>(c, S::load(base.add(c)), bias);
-                S::store(plus.add(c), p);
-                S::store(minus.add(c), m);
+                S::store(y.add(c), self.vector::<S>(c, S::load(self.base.add(c))));
                 c += S::LANES;
             }
             let left = self.d_output - whole;
             if left > 0 {
-                let (p, m) = self.vector::<S>(c, S::load_first(base.add(c), left), bias);
-                S::store_first(plus.add(c), p, left);
-                S::store_first(minus.add(c), m, left);
+                let last = self.vector::<S>(c, S::load_first(self.base.add(c), left));
+                S::store_first(y.add(c), last, left);
             }
         }
     }
@@ -284,21 +292,17 @@ impl PairRow {
     ///
     /// As [`write`](Self::write).
     #[inline(always)]
-    unsafe fn vector<S: Simd>(&self, c: usize, base: S::F, bias: Option<*const f32>) -> (S::F, S::F) {
+    unsafe fn vector<S: Simd>(&self, c: usize, base: S::F) -> S::F {
         // SAFETY: by this function's contract.
         unsafe {
-            let mut delta = S::mul(S::splat(*self.t), S::load(self.a.add(c)));
-            for k in 1..self.rank {
-                let t = S::splat(*self.t.add(k * self.rows));
-                delta = S::fma(t, S::load(self.a.add(k * self.d_output + c)), delta);
+            let mut sum = base;
+            for k in 0..self.rank {
+                let t = S::splat(self.sign * *self.t.add(k * self.rows));
+                sum = S::fma(t, S::load(self.a.add(k * self.d_output + c)), sum);
             }
-            let (plus, minus) = (S::add(base, delta), S::sub(base, delta));
-            match bias {
-                Some(bias) => (
-                    S::add(plus, S::load(bias.add(c))),
-                    S::add(minus, S::load(bias.add(self.d_output + c))),
-                ),
-                None => (plus, minus),
+            match self.bias {
+                Some(bias) => S::add(sum, S::load(bias.add(c))),
+                None => sum,
             }
         }
     }

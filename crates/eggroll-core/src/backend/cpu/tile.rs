@@ -10,6 +10,9 @@ const MAX_ROWS: usize = 14;
 /// Columns of the largest register tile of any instruction set: two vectors of 16.
 pub(crate) const MAX_COLUMNS: usize = 32;
 
+/// Depth steps at a time in a tile of one vector.
+const UNROLL: usize = 4;
+
 /// A finished register tile, row after row, `stride` columns each.
 #[repr(align(64))]
 pub(crate) struct Tile {
@@ -140,13 +143,7 @@ fn tile_rows<S: Simd>(left: usize) -> usize {
 ///
 /// As [`multiply`].
 #[inline(always)]
-unsafe fn tile_of<S: Simd, const V: usize>(
-    rows: usize,
-    depth: usize,
-    x: Strided,
-    panel: Strided,
-    tile: &mut Tile,
-) {
+unsafe fn tile_of<S: Simd, const V: usize>(rows: usize, depth: usize, x: Strided, panel: Strided, tile: &mut Tile) {
     // SAFETY: by this function's contract. An instruction set only meets row counts up to its `ROWS`.
     unsafe {
         match rows {
@@ -180,7 +177,21 @@ unsafe fn tile_exact<S: Simd, const R: usize, const V: usize>(
         let mut sums = [[S::splat(0.0); V]; R];
         let mut w = panel.pointer;
         let mut xs = x.pointer;
-        for _ in 0..depth {
+        let mut left = depth;
+        // A narrow tile has registers to spare: several steps share the address of a row.
+        while V == 1 && left >= UNROLL {
+            let columns: [S::F; UNROLL] = std::array::from_fn(|step| S::load(w.add(step * panel_row)));
+            for (r, sums) in sums.iter_mut().enumerate() {
+                let row = xs.add(r * x.row);
+                for (step, column) in columns.iter().enumerate() {
+                    sums[0] = S::fma(S::splat(*row.add(step * x.depth)), *column, sums[0]);
+                }
+            }
+            w = w.add(UNROLL * panel_row);
+            xs = xs.add(UNROLL * x.depth);
+            left -= UNROLL;
+        }
+        for _ in 0..left {
             let mut columns = [S::splat(0.0); V];
             for (v, column) in columns.iter_mut().enumerate() {
                 *column = S::load(w.add(v * S::LANES));
@@ -292,13 +303,7 @@ pub(crate) struct Out {
 ///
 /// As [`dots`].
 #[inline(always)]
-unsafe fn dot_tile<S: Simd, const R: usize, const V: usize>(
-    depth: usize,
-    x: Rows,
-    v: Rows,
-    scale: f32,
-    out: Out,
-) {
+unsafe fn dot_tile<S: Simd, const R: usize, const V: usize>(depth: usize, x: Rows, v: Rows, scale: f32, out: Out) {
     // SAFETY: by this function's contract.
     unsafe {
         let mut sums = [[S::splat(0.0); V]; R];
