@@ -58,6 +58,9 @@ pub struct Choices {
     /// Optimizer of the estimated gradient.
     #[arg(long, value_enum)]
     optimizer: Option<OptimizerName>,
+    /// Decoupled weight decay of AdamW.
+    #[arg(long)]
+    weight_decay: Option<f32>,
     /// Fitness shaping.
     #[arg(long, value_enum)]
     shaping: Option<ShapingName>,
@@ -67,6 +70,9 @@ pub struct Choices {
     /// Images in a mini-batch.
     #[arg(long)]
     batch: Option<usize>,
+    /// Pixels by which training images are moved at random, up, down, left and right.
+    #[arg(long)]
+    shift: Option<u32>,
     /// Widths of the hidden layers, separated by commas.
     #[arg(long, value_delimiter = ',')]
     hidden: Option<Vec<usize>>,
@@ -141,9 +147,11 @@ pub struct Settings {
     pub sigma_end: f64,
     pub lr: f64,
     pub optimizer: OptimizerName,
+    pub weight_decay: f32,
     pub shaping: ShapingName,
     pub generations: u64,
     pub batch: usize,
+    pub shift: u32,
     pub hidden: Vec<usize>,
     pub seed: u64,
     pub validation: usize,
@@ -159,10 +167,12 @@ impl Preset {
             sigma: 0.02,
             sigma_end: 0.02,
             lr: 0.002,
-            optimizer: OptimizerName::Adam,
+            optimizer: OptimizerName::Adamw,
+            weight_decay: 0.1,
             shaping: ShapingName::ZScore,
             generations: 40_000,
             batch: 64,
+            shift: 0,
             hidden: vec![64],
             seed: 0,
             validation: 0,
@@ -189,9 +199,11 @@ impl Choices {
             sigma_end: self.sigma_end.or(self.sigma).unwrap_or(preset.sigma_end),
             lr: self.lr.unwrap_or(preset.lr),
             optimizer: self.optimizer.unwrap_or(preset.optimizer),
+            weight_decay: self.weight_decay.unwrap_or(preset.weight_decay),
             shaping: self.shaping.unwrap_or(preset.shaping),
             generations,
             batch: self.batch.unwrap_or(preset.batch),
+            shift: self.shift.unwrap_or(preset.shift),
             hidden: self.hidden.unwrap_or(preset.hidden),
             seed: self.seed.unwrap_or(preset.seed),
             validation: self.validation.unwrap_or(preset.validation),
@@ -206,6 +218,9 @@ impl Settings {
         let available = train_images.saturating_sub(self.validation);
         if self.batch == 0 || self.batch > available {
             return Err(format!("a batch of {} needs 1 to {available} training images", self.batch));
+        }
+        if self.shift > 27 {
+            return Err(format!("a shift of {} pixels moves images out of sight", self.shift));
         }
         if self.hidden.contains(&0) {
             return Err(format!("hidden layers {:?}: a width is 0", self.hidden));
@@ -228,7 +243,7 @@ impl Settings {
                 SgdConfig::new().with_momentum(Some(MomentumConfig::new().with_dampening(0.0))).into()
             }
             OptimizerName::Adam => AdamConfig::new().with_epsilon(1e-8).into(),
-            OptimizerName::Adamw => AdamWConfig::new().with_epsilon(1e-8).into(),
+            OptimizerName::Adamw => AdamWConfig::new().with_epsilon(1e-8).with_weight_decay(self.weight_decay).into(),
         };
         let generations = self.generations;
         EvolutionStrategyConfig::new(noiser, optimizer)

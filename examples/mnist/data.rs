@@ -25,8 +25,8 @@ pub struct Images {
     pub pixels: Vec<u8>,
     /// `[count]`, 0 to 9.
     pub labels: Vec<u8>,
-    /// Pixels of one image.
-    pub size: usize,
+    /// Rows and columns of pixels of one image.
+    pub shape: [usize; 2],
 }
 
 impl Images {
@@ -43,7 +43,7 @@ impl Images {
         if let Some(label) = values.iter().find(|label| usize::from(**label) >= CLASSES) {
             return refuse(format!("label {label} is not below {CLASSES}"));
         }
-        Ok(Self { pixels, labels: values, size: dims[1] * dims[2] })
+        Ok(Self { pixels, labels: values, shape: [dims[1], dims[2]] })
     }
 
     /// Number of images.
@@ -51,10 +51,41 @@ impl Images {
         self.labels.len()
     }
 
+    /// Pixels of one image.
+    pub fn size(&self) -> usize {
+        self.shape[0] * self.shape[1]
+    }
+
     /// Splits off the last `count` images.
     pub fn split_off(&mut self, count: usize) -> Self {
         let kept = self.len() - count;
-        Self { pixels: self.pixels.split_off(kept * self.size), labels: self.labels.split_off(kept), size: self.size }
+        let pixels = self.pixels.split_off(kept * self.size());
+        Self { pixels, labels: self.labels.split_off(kept), shape: self.shape }
+    }
+
+    /// The images of a mini-batch, each moved by its shift.
+    pub fn select(&self, batch: &[Sample]) -> Self {
+        let mut selected = Self { pixels: Vec::with_capacity(batch.len() * self.size()), labels: Vec::new(), ..*self };
+        for sample in batch {
+            self.push_shifted(sample, &mut selected.pixels);
+            selected.labels.push(self.labels[sample.index as usize]);
+        }
+        selected
+    }
+
+    /// Appends one image, moved down and right; what comes in from outside is background.
+    fn push_shifted(&self, sample: &Sample, out: &mut Vec<u8>) {
+        let [height, width] = self.shape;
+        let start = sample.index as usize * self.size();
+        let image = &self.pixels[start..start + self.size()];
+        let [down, right] = sample.shift;
+        for row in 0..height as i32 {
+            for column in 0..width as i32 {
+                let (from_row, from_column) = (row - down, column - right);
+                let inside = (0..height as i32).contains(&from_row) && (0..width as i32).contains(&from_column);
+                out.push(if inside { image[from_row as usize * width + from_column as usize] } else { 0 });
+            }
+        }
     }
 
     /// What pixels are divided by to have unit standard deviation. They are not centred: the background stays 0, and noise
@@ -90,7 +121,7 @@ pub struct Dataset {
 impl Dataset {
     /// Scales the images and moves them to a device.
     pub fn new(images: &Images, scale: Scale, device: &Device) -> Self {
-        let (count, size) = (images.len(), images.size);
+        let (count, size) = (images.len(), images.size());
         let labels: Vec<i32> = images.labels.iter().map(|label| i32::from(*label)).collect();
         Self {
             images: Tensor::from_data(TensorData::new(scale.apply(&images.pixels), [count, size]), device),
@@ -102,50 +133,65 @@ impl Dataset {
     pub fn len(&self) -> usize {
         self.labels.dims()[0]
     }
+}
 
-    /// The rows of `indices`.
-    pub fn select(&self, indices: &[u32]) -> Self {
-        let device = self.images.device();
-        let rows: Vec<i32> = indices.iter().map(|index| *index as i32).collect();
-        let rows = Tensor::<1, Int>::from_data(TensorData::new(rows, [indices.len()]), &device);
-        Self { images: self.images.clone().select(0, rows.clone()), labels: self.labels.clone().select(0, rows) }
-    }
+/// One image of a mini-batch.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    /// Which image.
+    pub index: u32,
+    /// Pixels by which it is moved down and right.
+    pub shift: [i32; 2],
 }
 
 /// Mini-batches by generation: a pure function of the seed, so that a resumed run sees the same batches.
 pub struct Batches {
     seed: u64,
     batch: usize,
+    max_shift: u32,
     epoch: u64,
     order: Vec<u32>,
 }
 
 impl Batches {
-    /// Batches of `batch` out of `count` rows, every row once in an epoch; what does not fill a batch is left out.
-    pub fn new(seed: u64, count: usize, batch: usize) -> Self {
-        Self { seed, batch, epoch: u64::MAX, order: (0..count as u32).collect() }
+    /// Batches of `batch` out of `count` images, every image once in an epoch; what does not fill a batch is left out. Images
+    /// are moved by up to `max_shift` pixels either way, at random.
+    pub fn new(seed: u64, count: usize, batch: usize, max_shift: u32) -> Self {
+        Self { seed, batch, max_shift, epoch: u64::MAX, order: (0..count as u32).collect() }
     }
 
-    /// Rows of the batch of a generation.
-    pub fn rows(&mut self, generation: u64) -> &[u32] {
+    /// The batch of a generation.
+    pub fn samples(&mut self, generation: u64) -> Vec<Sample> {
         let batches = (self.order.len() / self.batch) as u64;
         let (epoch, index) = (generation / batches, (generation % batches) as usize);
         if epoch != self.epoch {
             self.shuffle(epoch);
         }
-        &self.order[index * self.batch..(index + 1) * self.batch]
+        let rows = &self.order[index * self.batch..(index + 1) * self.batch];
+        rows.iter().map(|index| Sample { index: *index, shift: self.shift(*index) }).collect()
     }
 
-    /// Fisher and Yates, with words addressed by seed and epoch.
+    fn shift(&self, index: u32) -> [i32; 2] {
+        let words = self.words(index, u32::MAX - 1);
+        let choices = u64::from(2 * self.max_shift + 1);
+        [words[0], words[1]].map(|word| ((u64::from(word) * choices) >> 32) as i32 - self.max_shift as i32)
+    }
+
+    /// Fisher and Yates.
     fn shuffle(&mut self, epoch: u64) {
+        self.epoch = epoch;
         self.order.sort_unstable();
         for i in (1..self.order.len()).rev() {
-            let counter = [i as u32, epoch as u32, (epoch >> 32) as u32, u32::MAX];
-            let word = philox4x32(counter, [self.seed as u32, (self.seed >> 32) as u32])[0];
+            let word = self.words(i as u32, u32::MAX)[0];
             let j = (u64::from(word) * (i as u64 + 1)) >> 32;
             self.order.swap(i, j as usize);
         }
-        self.epoch = epoch;
+    }
+
+    /// Random words addressed by seed, epoch and what they are for.
+    fn words(&self, index: u32, purpose: u32) -> [u32; 4] {
+        let counter = [index, self.epoch as u32, (self.epoch >> 32) as u32, purpose];
+        philox4x32(counter, [self.seed as u32, (self.seed >> 32) as u32])
     }
 }
 

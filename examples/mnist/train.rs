@@ -2,7 +2,7 @@
 
 use crate::args::{Args, Settings};
 use crate::chart::{self, Point};
-use crate::data::{Batches, Dataset, Images};
+use crate::data::{Batches, Dataset, Images, Sample, Scale};
 use crate::model::Mlp;
 use burn::tensor::Device;
 use eggroll::prelude::*;
@@ -24,9 +24,10 @@ const LOG_EVERY: u64 = 100;
 
 /// What is trained on, and what accuracy is reported on.
 pub struct Data {
-    pub train: Dataset,
+    pub train: Images,
     pub held_out: Dataset,
-    pub inputs: usize,
+    scale: Scale,
+    device: Device,
 }
 
 impl Data {
@@ -38,15 +39,16 @@ impl Data {
             0 => Images::read(folder, "t10k")?,
             count => train.split_off(count),
         };
-        if held_out.size != train.size {
-            return Err(format!("training images have {} pixels, test images {}", train.size, held_out.size).into());
+        if held_out.shape != train.shape {
+            return Err(format!("training images are {:?}, test images {:?}", train.shape, held_out.shape).into());
         }
         let scale = train.scale();
-        Ok(Self {
-            train: Dataset::new(&train, scale, device),
-            held_out: Dataset::new(&held_out, scale, device),
-            inputs: train.size,
-        })
+        Ok(Self { held_out: Dataset::new(&held_out, scale, device), train, scale, device: device.clone() })
+    }
+
+    /// A mini-batch on the device.
+    fn batch(&self, samples: &[Sample]) -> Dataset {
+        Dataset::new(&self.train.select(samples), self.scale, &self.device)
     }
 }
 
@@ -98,7 +100,7 @@ pub fn run(args: Args, stop: &AtomicBool) -> Result<(), Failure> {
     let device = args.backend.device()?;
     let data = Data::read(&args.data, &settings, &device)?;
     device.seed(settings.seed);
-    let mut model = Mlp::new(data.inputs, &settings.hidden, &device);
+    let mut model = Mlp::new(data.train.size(), &settings.hidden, &device);
     let mut strategy = settings.strategy().try_init(&model)?;
     if !args.resume {
         folder.begin(&settings)?;
@@ -109,7 +111,7 @@ pub fn run(args: Args, stop: &AtomicBool) -> Result<(), Failure> {
     println!("{} training images, {settings:?}\n{}", data.train.len(), strategy.parameters());
 
     let mut table = Table::open(&folder, &settings, strategy.generation())?;
-    let mut batches = Batches::new(settings.seed, data.train.len(), settings.batch);
+    let mut batches = Batches::new(settings.seed, data.train.len(), settings.batch, settings.shift);
     let model = TrainingLoop::new(settings.generations)
         .with_progress(true)
         .with_log(folder.file("log.jsonl"), LOG_EVERY)
@@ -118,7 +120,7 @@ pub fn run(args: Args, stop: &AtomicBool) -> Result<(), Failure> {
             &mut strategy,
             model,
             |model, population| {
-                let batch = data.train.select(batches.rows(population.generation()));
+                let batch = data.batch(&batches.samples(population.generation()));
                 Ok(population.evaluate_parallel(|members| {
                     let logits = model.forward(batch.images.clone()); // [members · batch, 10]
                     -members.cross_entropy(logits, batch.labels.clone())

@@ -1,0 +1,30 @@
+//! The library against golden vectors of two reference codebases; see `tests/golden/README.md`.
+//!
+//! Noise is given, so nothing depends on a generator. Every comparison has a canary: the same computation on a wrong
+//! input must be far off, so that a comparison that compares nothing is noticed.
+
+mod compare;
+mod files;
+mod fitness;
+mod forward;
+mod loader;
+mod mlp_step;
+mod noise_index;
+mod optimizers;
+mod recorded;
+mod torch_port;
+mod updates;
+
+use burn::tensor::Device;
+
+/// The backends that the tests are built with.
+fn devices() -> Vec<Device> {
+    let all = [
+        #[cfg(feature = "flex")]
+        Device::flex(),
+        #[cfg(feature = "ndarray")]
+        Device::ndarray(),
+    ];
+    assert!(!all.is_empty(), "no backend to test");
+    all.into()
+}
