@@ -67,7 +67,7 @@ impl Product<'_> {
     }
 }
 
-/// `x·W` for a vector and a matrix, and `x·Wᵀ`, which is the same operation on the transposed weight and swapped factors.
+/// `x·W` for a vector and a matrix, and `x·Wᵀ`: the same operation on the transposed weight and swapped factors.
 #[test]
 fn low_rank_products() {
     let golden = open();

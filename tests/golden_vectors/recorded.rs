@@ -93,7 +93,9 @@ impl Noiser for Recorded {
         match noise.role {
             Role::LowRank { rank } => {
                 let scale = LowRankNoise::new(noise.key, rank, noise.sigma).scale;
-                explicit::low_rank_estimate(weights, self.factors(noise, rank), scale).reshape([shape.iter().product::<usize>()])
+                let sum = explicit::low_rank_estimate(weights, self.factors(noise, rank), scale);
+                assert_eq!(sum.dims()[..], *shape);
+                sum.flatten(0, 1)
             }
             Role::Dense => {
                 let scale = DenseNoise::new(noise.key, noise.sigma).scale;
