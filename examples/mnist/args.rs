@@ -73,6 +73,9 @@ pub struct Choices {
     /// Pixels by which training images are moved at random, up, down, left and right.
     #[arg(long)]
     shift: Option<u32>,
+    /// Project the first layer's estimate onto the span of the mini-batch's images.
+    #[arg(long)]
+    project: Option<bool>,
     /// Widths of the hidden layers, separated by commas.
     #[arg(long, value_delimiter = ',')]
     hidden: Option<Vec<usize>>,
@@ -152,6 +155,7 @@ pub struct Settings {
     pub generations: u64,
     pub batch: usize,
     pub shift: u32,
+    pub project: bool,
     pub hidden: Vec<usize>,
     pub seed: u64,
     pub validation: usize,
@@ -167,12 +171,13 @@ impl Preset {
             sigma: 0.02,
             sigma_end: 0.02,
             lr: 0.002,
-            optimizer: OptimizerName::Adamw,
-            weight_decay: 0.1,
+            optimizer: OptimizerName::Adam,
+            weight_decay: 0.0,
             shaping: ShapingName::ZScore,
             generations: 40_000,
             batch: 64,
             shift: 0,
+            project: true,
             hidden: vec![64],
             seed: 0,
             validation: 0,
@@ -204,6 +209,7 @@ impl Choices {
             generations,
             batch: self.batch.unwrap_or(preset.batch),
             shift: self.shift.unwrap_or(preset.shift),
+            project: self.project.unwrap_or(preset.project),
             hidden: self.hidden.unwrap_or(preset.hidden),
             seed: self.seed.unwrap_or(preset.seed),
             validation: self.validation.unwrap_or(preset.validation),
@@ -257,5 +263,6 @@ impl Settings {
                 ShapingName::PairSign => FitnessShaping::PairSign,
             })
             .with_seed(self.seed)
+            .with_project_shared_inputs(self.project)
     }
 }

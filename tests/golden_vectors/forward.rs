@@ -123,9 +123,8 @@ fn perturbed_bias() {
     for device in devices() {
         let scale = golden.scalar("sigma") as f32;
         let epsilon = golden.array("noise_bias").dense(&device);
-        let bias = |epsilon: Tensor<2>, scale| {
-            values(perturbed_vector(golden.array("bias").tensor(&device), epsilon, scale))
-        };
+        let bias =
+            |epsilon: Tensor<2>, scale| values(perturbed_vector(golden.array("bias").tensor(&device), epsilon, scale));
         assert_close("bias", &bias(epsilon.clone(), scale), expected, ROUNDING);
         assert_differs("bias, wrong sign", &bias(epsilon.clone(), -scale), expected, ROUNDING);
         assert_differs("bias, another pair", &bias(next_pair(epsilon), scale), expected, ROUNDING);

@@ -40,7 +40,8 @@ fn members_get_the_noise_of_their_pair_and_generation() {
     for device in devices() {
         let draws = draws(11, &device);
         for row in rows.values.chunks_exact(6) {
-            let [reuse, generation, member, t, pair, sign] = row.iter().map(|value| *value as i64).collect::<Vec<_>>()[..]
+            let [reuse, generation, member, t, pair, sign] =
+                row.iter().map(|value| *value as i64).collect::<Vec<_>>()[..]
             else {
                 unreachable!("rows of 6");
             };
@@ -49,7 +50,8 @@ fn members_get_the_noise_of_their_pair_and_generation() {
             let noise_generation = config.noise_generation(generation as u64).expect("small");
             let all = noise(noise_generation, PairRange::new(0, PAIRS), &device);
             let found = &all[member as usize * WIDTH..][..WIDTH];
-            let same: Vec<[i64; 3]> = draws.iter().filter(|(_, draw)| draw == found).map(|(address, _)| *address).collect();
+            let same: Vec<[i64; 3]> =
+                draws.iter().filter(|(_, draw)| draw == found).map(|(address, _)| *address).collect();
             assert_eq!(same, [[t, pair, sign]], "reuse {reuse}, generation {generation}, member {member}");
         }
     }

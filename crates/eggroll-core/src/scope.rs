@@ -53,30 +53,56 @@ impl Perturbation {
         let frame = Rc::new(Frame {
             perturbation: self.clone(),
             pairs,
-            used: RefCell::new(vec![false; self.table.entries().len()]),
+            uses: RefCell::new(vec![Use::None; self.table.entries().len()]),
             output_bytes: Cell::new(0),
         });
         let _guard = Guard::enter(frame.clone());
         let result = f();
-        let used = frame.used.borrow().clone();
-        (result, ScopeUse { used, output_bytes: frame.output_bytes.get() })
+        let uses = frame.uses.take();
+        (result, ScopeUse { uses, output_bytes: frame.output_bytes.get() })
     }
 }
 
 /// What happened in a scope.
 #[derive(Clone, Debug)]
 pub struct ScopeUse {
-    /// Which parameters were used, by position in the table.
-    pub used: Vec<bool>,
+    /// How parameters were used, by position in the table.
+    pub uses: Vec<Use>,
     /// Bytes that perturbed operations returned: measures what a member costs in memory.
     pub output_bytes: usize,
+}
+
+/// How a scope used a parameter.
+#[derive(Clone, Debug, Default)]
+pub enum Use {
+    /// Not at all.
+    #[default]
+    None,
+    /// Once, on rows that all members share: `[rows, d_input]`.
+    Shared(Tensor<2>),
+    /// In any other way.
+    Other,
+}
+
+impl Use {
+    /// Whether the parameter was used.
+    pub fn is_used(&self) -> bool {
+        !matches!(self, Self::None)
+    }
+
+    fn add(&mut self, other: Self) {
+        *self = match std::mem::take(self) {
+            Self::None => other,
+            _ => Self::Other,
+        };
+    }
 }
 
 #[derive(Debug)]
 struct Frame {
     perturbation: Perturbation,
     pairs: PairRange,
-    used: RefCell<Vec<bool>>,
+    uses: RefCell<Vec<Use>>,
     output_bytes: Cell<usize>,
 }
 
@@ -128,9 +154,9 @@ pub struct ActiveParameter {
 }
 
 impl ActiveParameter {
-    /// The parameter's noise; marks it as used.
-    pub fn noise(&self) -> ParameterNoise {
-        self.frame.used.borrow_mut()[self.position] = true;
+    /// The parameter's noise; notes how it is used.
+    pub fn noise(&self, how: Use) -> ParameterNoise {
+        self.frame.uses.borrow_mut()[self.position].add(how);
         self.frame.perturbation.parameter(self.position)
     }
 
@@ -152,11 +178,14 @@ impl ActiveParameter {
         bias: Option<&Param<Tensor<1>>>,
         input: InputRows,
     ) -> Tensor<2> {
-        let weight_noise = self.noise();
+        let weight_noise = self.noise(match input {
+            InputRows::Shared => Use::Shared(x.clone()),
+            InputRows::PerMember => Use::Other,
+        });
         let bias = bias.map(|bias| {
             // A bias that is not of this model has no noise here: it stays plain.
             let plain = ParameterNoise { role: crate::noiser::Role::Frozen, ..weight_noise };
-            let noise = active(bias.id).map_or(plain, |bias| bias.noise());
+            let noise = active(bias.id).map_or(plain, |bias| bias.noise(Use::Other));
             (bias.val(), noise)
         });
         let members = LinearMembers { pairs: self.frame.pairs, input };

@@ -132,6 +132,9 @@ pub struct EvolutionStrategyConfig {
     pub frozen: Vec<String>,
     /// Members that `evaluate` passes to its closure at a time; chosen by memory if not given.
     pub chunk: Option<usize>,
+    /// Project the estimate of a layer on shared rows onto the span of these rows; see
+    /// [`with_project_shared_inputs`](Self::with_project_shared_inputs).
+    pub project_shared_inputs: bool,
 }
 
 impl EvolutionStrategyConfig {
@@ -149,6 +152,7 @@ impl EvolutionStrategyConfig {
             noise_reuse: 1,
             frozen: Vec::new(),
             chunk: None,
+            project_shared_inputs: false,
         }
     }
 
@@ -203,6 +207,15 @@ impl EvolutionStrategyConfig {
     /// Sets the members that `evaluate` passes to its closure at a time; rounded up to whole pairs.
     pub fn with_chunk(mut self, members: usize) -> Self {
         self.chunk = Some(members);
+        self
+    }
+
+    /// Sets whether the estimate of a weight that was used once, by `forward_shared`, is projected onto the span of the shared
+    /// rows ([`row_projection`](eggroll_core::ops::row_projection)). The fitness of members on the same rows `x` depends on
+    /// the noise only through `x·E`, so the rest of the noise is removed: same expectation, less variance, much less if the
+    /// rows are fewer than `d_input`. The rows must be the same in every chunk of a generation.
+    pub fn with_project_shared_inputs(mut self, project: bool) -> Self {
+        self.project_shared_inputs = project;
         self
     }
 

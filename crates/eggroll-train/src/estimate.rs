@@ -2,11 +2,13 @@
 
 use crate::config::EvolutionStrategyConfig;
 use crate::fitness::{Fitness, fold_pairs};
+use crate::population::Population;
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
 use burn::tensor::{Tensor, TensorData};
-use eggroll_core::scope::Perturbation;
-use eggroll_core::{ParameterNoise, Role};
+use eggroll_core::Role;
+use eggroll_core::ops::row_projection;
+use eggroll_core::scope::{Perturbation, Use};
 
 /// The folded, scaled weight of every pair, `−scale·(f_{2q} − f_{2q+1})`: ready for a minimising optimizer.
 /// `None` if all pairs are tied, so that nothing is to be learned.
@@ -21,15 +23,25 @@ pub(crate) fn pair_weights(config: &EvolutionStrategyConfig, fitness: &Fitness, 
     weights.iter().any(|weight| *weight != 0.0).then_some(weights)
 }
 
-/// Estimates the gradient of every parameter of `model` that is not frozen.
-pub(crate) fn gradients<M: Module>(model: &M, perturbation: &Perturbation, weights: &[f32]) -> GradientsParams {
-    let mut visitor = Estimator { perturbation, weights, gradients: GradientsParams::new() };
+/// Estimates the gradient of every parameter of `model` that is not frozen; with `project`, those of layers on shared rows
+/// are projected onto the span of the rows.
+pub(crate) fn gradients<M: Module>(
+    model: &M,
+    population: &Population,
+    weights: &[f32],
+    project: bool,
+) -> GradientsParams {
+    let uses = population.uses.lock().expect("never held across a panic");
+    let uses = if project { uses.as_deref().unwrap_or_default() } else { &[] };
+    let perturbation = &population.perturbation;
+    let mut visitor = Estimator { perturbation, uses, weights, gradients: GradientsParams::new() };
     model.visit(&mut visitor);
     visitor.gradients
 }
 
 struct Estimator<'a> {
     perturbation: &'a Perturbation,
+    uses: &'a [Use],
     weights: &'a [f32],
     gradients: GradientsParams,
 }
@@ -39,7 +51,7 @@ impl ModuleVisitor for Estimator<'_> {
         let Some(position) = self.perturbation.table.position(param.id) else {
             return;
         };
-        let noise: ParameterNoise = self.perturbation.parameter(position);
+        let noise = self.perturbation.parameter(position);
         if noise.role == Role::Frozen {
             return;
         }
@@ -47,6 +59,13 @@ impl ModuleVisitor for Estimator<'_> {
         let data = TensorData::new(self.weights.to_vec(), [self.weights.len()]);
         let weights = Tensor::from_data(data, (&value.device(), value.dtype()));
         let gradient = self.perturbation.noiser.estimate(weights, noise, &value.dims());
-        self.gradients.register(param.id, gradient.reshape(value.dims()));
+        let gradient = match (self.uses.get(position), &value.dims()[..]) {
+            (Some(Use::Shared(x)), &[d_input, d_output]) => {
+                let gradient = row_projection(gradient.reshape([d_input, d_output]), x.clone());
+                gradient.reshape(value.dims())
+            }
+            _ => gradient.reshape(value.dims()),
+        };
+        self.gradients.register(param.id, gradient);
     }
 }

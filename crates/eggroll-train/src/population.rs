@@ -6,7 +6,7 @@ use burn::tensor::kind::Basic;
 use burn::tensor::{DType, Int, Tensor};
 use eggroll_core::PairRange;
 use eggroll_core::ops::member_cross_entropy;
-use eggroll_core::scope::Perturbation;
+use eggroll_core::scope::{Perturbation, Use};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -27,8 +27,8 @@ pub struct Population {
     pub(crate) chunk: Option<usize>,
     /// Bytes that the perturbed layers return for one member, once known.
     pub(crate) member_bytes: AtomicUsize,
-    /// Which parameters every chunk so far has used; `None` before the first.
-    pub(crate) used: Mutex<Option<Vec<bool>>>,
+    /// How all chunks so far have used the parameters; `None` before the first.
+    pub(crate) uses: Mutex<Option<Vec<Use>>>,
 }
 
 impl Population {
@@ -108,7 +108,7 @@ impl Population {
             members.count
         );
         self.member_bytes.store(scope.output_bytes.div_ceil(members.count), Relaxed);
-        self.note_use(scope.used);
+        self.note_uses(scope.uses);
         scores
     }
 
@@ -123,12 +123,26 @@ impl Population {
     }
 
     /// A parameter counts as perturbed only if every chunk used it.
-    fn note_use(&self, used: Vec<bool>) {
-        let mut all = self.used.lock().expect("never held across a panic");
+    fn note_uses(&self, uses: Vec<Use>) {
+        let mut all = self.uses.lock().expect("never held across a panic");
         *all = Some(match all.take() {
-            None => used,
-            Some(before) => before.iter().zip(used).map(|(before, now)| *before && now).collect(),
+            None => uses,
+            Some(before) => before.into_iter().zip(uses).map(|(before, now)| merge(before, now)).collect(),
         });
+    }
+}
+
+fn merge(before: Use, now: Use) -> Use {
+    match (before, now) {
+        (Use::None, _) | (_, Use::None) => Use::None,
+        (Use::Shared(before), Use::Shared(now)) => {
+            debug_assert!(
+                before.to_data() == now.to_data(),
+                "the rows given to forward_shared differ between chunks of one generation"
+            );
+            Use::Shared(before)
+        }
+        _ => Use::Other,
     }
 }
 

@@ -140,7 +140,7 @@ impl EvolutionStrategy {
             },
             chunk: self.config.chunk,
             member_bytes: AtomicUsize::new(self.member_bytes),
-            used: Mutex::new(None),
+            uses: Mutex::new(None),
         }
     }
 
@@ -163,7 +163,7 @@ impl EvolutionStrategy {
         Ok(match weights {
             None => model,
             Some(weights) => {
-                let gradients = estimate::gradients(&model, &population.perturbation, &weights);
+                let gradients = estimate::gradients(&model, &population, &weights, self.config.project_shared_inputs);
                 self.optimizer.step(learning_rate, model, gradients)
             }
         })
@@ -182,14 +182,14 @@ impl EvolutionStrategy {
         if table.entries() != self.table.entries() {
             return Err(Error::OtherModel(difference(&self.table, &table)));
         }
-        let never: Vec<String> = match &*population.used.lock().expect("never held across a panic") {
+        let never: Vec<String> = match &*population.uses.lock().expect("never held across a panic") {
             None => Vec::new(),
-            Some(used) => self
+            Some(uses) => self
                 .table
                 .entries()
                 .iter()
-                .zip(used)
-                .filter(|(entry, used)| entry.role != Role::Frozen && !**used)
+                .zip(uses)
+                .filter(|(entry, used)| entry.role != Role::Frozen && !used.is_used())
                 .map(|(entry, _)| entry.path.clone())
                 .collect(),
         };

@@ -71,6 +71,15 @@ impl PerturbedOps for Flex {
         filled([elements], |sum| cpu::dense_estimate(slice(&weights), &noise, first_pair, sum))
     }
 
+    fn row_projection(gradient: FlexTensor, x: FlexTensor) -> FlexTensor {
+        if gradient.dtype() != DType::F32 {
+            return portable::row_projection::<Flex>(gradient, x);
+        }
+        let (gradient, x) = (gradient.to_contiguous(), x.to_contiguous());
+        let shape = [gradient.shape()[0], gradient.shape()[1]];
+        filled(shape, |projected| cpu::row_projection(slice(&gradient), slice(&x), shape, projected))
+    }
+
     fn member_cross_entropy(logits: FlexTensor, targets: FlexTensor, members: usize) -> FlexTensor {
         if logits.dtype() != DType::F32 {
             return portable::member_cross_entropy::<Flex>(logits, targets, members);

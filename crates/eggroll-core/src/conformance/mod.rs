@@ -7,6 +7,7 @@ mod cross_entropy;
 mod estimate;
 mod linear;
 mod oracle;
+mod row_projection;
 mod vector;
 
 use crate::ops::{self, BiasPrimitive, DenseNoise, LinearBias, LinearMembers, LowRankNoise, PairRange, portable};
@@ -93,6 +94,13 @@ impl Implementation {
             return ops::dense_estimate(weights, noise, first, elements);
         }
         Tensor::from_dispatch(portable::dense_estimate::<Dispatch>(weights.into_dispatch(), noise, first, elements))
+    }
+
+    fn row_projection(&self, gradient: Tensor<2>, x: Tensor<2>) -> Tensor<2> {
+        if !self.portable {
+            return ops::row_projection(gradient, x);
+        }
+        Tensor::from_dispatch(portable::row_projection::<Dispatch>(gradient.into_dispatch(), x.into_dispatch()))
     }
 
     fn member_cross_entropy(&self, logits: Tensor<2>, targets: Tensor<1, Int>, members: usize) -> Tensor<1> {

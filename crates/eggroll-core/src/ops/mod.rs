@@ -10,6 +10,7 @@ pub mod explicit;
 mod low_rank_linear;
 mod perturbed_vector;
 pub(crate) mod portable;
+mod row_projection;
 
 pub use crate::key::PairRange;
 pub use cross_entropy::member_cross_entropy;
@@ -17,6 +18,7 @@ pub use dense_linear::dense_linear;
 pub use estimate::{dense_estimate, low_rank_estimate};
 pub use low_rank_linear::low_rank_linear;
 pub use perturbed_vector::perturbed_vector;
+pub use row_projection::row_projection;
 
 use crate::key::NoiseKey;
 use burn::backend::tensor::{FloatTensor, IntTensor};
@@ -59,6 +61,9 @@ impl DenseNoise {
         Self { key, scale: sigma as f32 }
     }
 }
+
+/// Share of a row's squared length below which what is left of it outside the span of the rows before is rounding.
+pub(crate) const DEPENDENT: f32 = 1e-8;
 
 /// Whether every member brings its own input rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,6 +171,11 @@ pub trait PerturbedOps: Backend {
         elements: usize,
     ) -> FloatTensor<Self> {
         portable::dense_estimate::<Self>(weights, noise, first_pair, elements)
+    }
+
+    /// See [`row_projection`](crate::ops::row_projection).
+    fn row_projection(gradient: FloatTensor<Self>, x: FloatTensor<Self>) -> FloatTensor<Self> {
+        portable::row_projection::<Self>(gradient, x)
     }
 
     /// See [`member_cross_entropy`](crate::ops::member_cross_entropy).

@@ -3,7 +3,7 @@
 //! The noise is the same stream as everywhere ([`crate::rng::normal`]), made by integer operations of the backend.
 //! It is held in memory for the members of the call: these defaults are for coverage, not for speed.
 
-use super::{BiasPrimitive, DenseNoise, InputRows, LinearMembers, LowRankNoise, PairRange};
+use super::{BiasPrimitive, DEPENDENT, DenseNoise, InputRows, LinearMembers, LowRankNoise, PairRange};
 use crate::counters;
 use crate::key::NoiseKey;
 use crate::rng::normal::GROUP;
@@ -132,6 +132,41 @@ pub(crate) fn explicit_dense_estimate<B: Backend>(
     let weights = B::float_mul_scalar(weights, Scalar::from(scale));
     let sum = B::float_matmul(B::float_reshape(weights, Shape::new([1, p])), drawn);
     B::float_reshape(sum, Shape::new([elements]))
+}
+
+/// Gram–Schmidt by tensor operations, twice for stability; a dependent row becomes a row of zeros.
+pub(crate) fn row_projection<B: Backend>(gradient: FloatTensor<B>, x: FloatTensor<B>) -> FloatTensor<B> {
+    let [rows, d_input] = dims::<B>(&x);
+    let square = |v: &FloatTensor<B>| B::float_sum_dim(B::float_mul(v.clone(), v.clone()), 1); // [1, 1]
+    let mut basis: Option<FloatTensor<B>> = None;
+    for row in 0..rows {
+        let mut v = B::float_slice(x.clone(), &[Slice::from(row..row + 1), Slice::from(0..d_input)]); // [1, d_input]
+        let norm = square(&v);
+        for _ in 0..2 {
+            if let Some(q) = &basis {
+                let overlap = B::float_matmul(v.clone(), B::float_swap_dims(q.clone(), 0, 1)); // [1, row]
+                v = B::float_sub(v, B::float_matmul(overlap, q.clone()));
+            }
+        }
+        let left = square(&v);
+        let threshold = B::float_mul_scalar(norm, Scalar::from(DEPENDENT));
+        let keep = B::float_sign(B::float_sub(left.clone(), threshold)); // 1 if independent, else 0 or −1
+        let keep = B::float_clamp_min(keep, Scalar::from(0.0f32));
+        let length = B::float_add_scalar(B::float_sqrt(left), Scalar::from(f32::MIN_POSITIVE));
+        let factor = B::float_div(keep, length);
+        let q = B::float_mul(v, B::float_expand(factor, Shape::new([1, d_input])));
+        basis = Some(match basis {
+            None => q,
+            Some(basis) => B::float_cat(vec![basis, q], 0),
+        });
+    }
+    match basis {
+        None => B::float_mul_scalar(gradient, Scalar::from(0.0f32)),
+        Some(q) => {
+            let inner = B::float_matmul(q.clone(), gradient); // [rows, d_output]
+            B::float_matmul(B::float_swap_dims(q, 0, 1), inner)
+        }
+    }
 }
 
 pub(crate) fn member_cross_entropy<B: Backend>(

@@ -1,0 +1,91 @@
+//! Projection onto the span of input rows.
+
+use super::oracle::{self, Noise};
+use super::{distance, implementations, inputs, values};
+use crate::key::NoiseKey;
+use crate::ops::LowRankNoise;
+use burn::tensor::Tensor;
+
+/// Gram–Schmidt in f64.
+fn expected(gradient: &[f64], x: &[f64], d_input: usize, d_output: usize) -> Vec<f64> {
+    let mut basis: Vec<Vec<f64>> = Vec::new();
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    for row in x.chunks(d_input) {
+        let mut v = row.to_vec();
+        for _ in 0..2 {
+            for q in &basis {
+                let overlap = dot(q, &v);
+                v.iter_mut().zip(q).for_each(|(v, q)| *v -= overlap * q);
+            }
+        }
+        let left = dot(&v, &v);
+        if left > 1e-8 * dot(row, row) {
+            basis.push(v.iter().map(|v| v / left.sqrt()).collect());
+        }
+    }
+    let mut projected = vec![0.0; gradient.len()];
+    for q in &basis {
+        for o in 0..d_output {
+            let inner: f64 = (0..d_input).map(|i| q[i] * gradient[i * d_output + o]).sum();
+            (0..d_input).for_each(|i| projected[i * d_output + o] += q[i] * inner);
+        }
+    }
+    projected
+}
+
+#[test]
+fn equals_oracle() {
+    for (rows, d_input, d_output) in [(1, 3, 1), (4, 17, 33), (64, 100, 10), (16, 257, 64), (5, 6, 17)] {
+        let (gradient, mut x) = (inputs(d_input * d_output, 6), inputs(rows * d_input, 7));
+        if rows > 3 {
+            // A row twice, a row of zeros and a combination: they add nothing.
+            x.copy_within(0..d_input, d_input);
+            x[2 * d_input..3 * d_input].fill(0.0);
+            let last = (rows - 1) * d_input;
+            (0..d_input).for_each(|i| x[last + i] = 0.5 * x[i]);
+        }
+        let expected = expected(&gradient, &x, d_input, d_output);
+        for on in implementations() {
+            let tensors = (on.tensor(&gradient, [d_input, d_output]), on.tensor(&x, [rows, d_input]));
+            let found = values(on.row_projection(tensors.0, tensors.1));
+            let off = distance(&found, &expected, rows);
+            assert!(off < 1.0, "{}, {rows} rows of {d_input}: {off}", on.name);
+            assert!(distance(&values(on.tensor(&gradient, [d_input, d_output])), &expected, rows) > 1000.0, "canary");
+        }
+    }
+}
+
+/// What it is for: members on the same rows give the same estimate up to noise that no row sees.
+#[test]
+fn keeps_what_the_rows_see() {
+    let (rows, shape) = (8, [40, 6]);
+    let x = inputs(rows * shape[0], 3);
+    let noise = LowRankNoise::new(NoiseKey::new(4, 0, 0), 2, 1.0);
+    let gradient = oracle::estimate(&inputs(20, 2), Noise::LowRank(noise), 0, shape);
+    for on in implementations() {
+        let (g, x) = (on.tensor(&gradient, shape), on.tensor(&x, [rows, shape[0]]));
+        let projected = on.row_projection(g.clone(), x.clone());
+        let seen: Vec<f64> = values(x.clone().matmul(g)).into_iter().map(f64::from).collect();
+        assert!(distance(&values(x.clone().matmul(projected.clone())), &seen, 400) < 1.0, "{}", on.name);
+        let again = values(on.row_projection(projected.clone(), x));
+        let once: Vec<f64> = values(projected).into_iter().map(f64::from).collect();
+        assert!(distance(&again, &once, 40) < 1.0, "{}", on.name);
+    }
+}
+
+#[test]
+fn many_rows_change_nothing() {
+    let on = &implementations()[0];
+    let gradient = on.tensor(&inputs(12, 1), [4, 3]);
+    let same = on.row_projection(gradient.clone(), Tensor::zeros([4, 4], &on.device));
+    if !on.portable {
+        assert_eq!(values(same), values(gradient));
+    }
+}
+
+#[test]
+#[should_panic(expected = "the input [2, 5] does not fit the gradient [4, 3]")]
+fn refuses_other_width() {
+    let on = &implementations()[0];
+    on.row_projection(Tensor::zeros([4, 3], &on.device), Tensor::zeros([2, 5], &on.device));
+}

@@ -1,0 +1,39 @@
+//! Projection onto the span of input rows.
+
+use super::PerturbedOps;
+use crate::counters;
+use burn::backend::Dispatch;
+use burn::tensor::Tensor;
+
+/// Projects the columns of a weight's gradient estimate onto the span of the rows that the layer saw: `Qᵀ·Q·G`, where the
+/// rows of `Q` are an orthonormal basis of the rows of `x`.
+///
+/// If all members see the same rows `x`, their fitness depends on the noise `E` only through `x·E`. The part of `E` outside
+/// the span of `x` is independent of the fitness and has mean 0, so taking it out of the estimate `Σ f·E` leaves the
+/// expectation as it is and removes its variance: of `d_input · d_output` noisy dimensions `rank(x) · d_output` remain.
+///
+/// Rows that are (nearly) combinations of the rows before them add nothing to the basis.
+///
+/// # Shapes
+///
+/// - gradient: `[d_input, d_output]`, x: `[rows, d_input]`
+/// - output: `[d_input, d_output]`; the gradient itself if `rows ≥ d_input`
+///
+/// # Panics
+///
+/// Panics if `d_input` differs, with both shapes.
+#[track_caller]
+pub fn row_projection(gradient: Tensor<2>, x: Tensor<2>) -> Tensor<2> {
+    let ([d_input, _], [rows, width]) = (gradient.dims(), x.dims());
+    assert!(
+        width == d_input,
+        "row projection: the input {:?} does not fit the gradient {:?}",
+        x.dims(),
+        gradient.dims()
+    );
+    if rows >= d_input {
+        return gradient;
+    }
+    counters::add_launch();
+    Tensor::from_dispatch(Dispatch::row_projection(gradient.into_dispatch(), x.into_dispatch()))
+}
