@@ -1,4 +1,4 @@
-//! Perturbed operations: the backend extension trait, and the functions on [`Tensor`](burn::tensor::Tensor) that users of this crate call.
+//! Perturbed operations: the backend extension trait, and the functions on [`Tensor`] that users of this crate call.
 //!
 //! Every function takes a [`PairRange`]: the members of consecutive antithetic pairs. The population is folded
 //! into the leading axis, member-major: row block `m` belongs to member `m` of the range.
@@ -125,7 +125,7 @@ impl LinearMembers {
     Autodiff,
 )]
 pub trait PerturbedOps: Backend {
-    /// See [`low_rank_linear`](crate::ops::low_rank_linear).
+    /// See [`low_rank_linear`].
     fn low_rank_linear(
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
@@ -136,7 +136,7 @@ pub trait PerturbedOps: Backend {
         portable::low_rank_linear::<Self>(x, weight, bias, noise, members)
     }
 
-    /// See [`dense_linear`](crate::ops::dense_linear).
+    /// See [`dense_linear`].
     fn dense_linear(
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
@@ -147,12 +147,12 @@ pub trait PerturbedOps: Backend {
         portable::dense_linear::<Self>(x, weight, bias, noise, members)
     }
 
-    /// See [`perturbed_vector`](crate::ops::perturbed_vector).
+    /// See [`perturbed_vector`].
     fn perturbed_vector(vector: FloatTensor<Self>, noise: DenseNoise, pairs: PairRange) -> FloatTensor<Self> {
         portable::perturbed_vector::<Self>(vector, noise, pairs)
     }
 
-    /// See [`low_rank_estimate`](crate::ops::low_rank_estimate).
+    /// See [`low_rank_estimate`].
     fn low_rank_estimate(
         weights: FloatTensor<Self>,
         noise: LowRankNoise,
@@ -163,7 +163,7 @@ pub trait PerturbedOps: Backend {
         portable::low_rank_estimate::<Self>(weights, noise, first_pair, [d_input, d_output])
     }
 
-    /// See [`dense_estimate`](crate::ops::dense_estimate).
+    /// See [`dense_estimate`].
     fn dense_estimate(
         weights: FloatTensor<Self>,
         noise: DenseNoise,
@@ -173,12 +173,12 @@ pub trait PerturbedOps: Backend {
         portable::dense_estimate::<Self>(weights, noise, first_pair, elements)
     }
 
-    /// See [`row_projection`](crate::ops::row_projection).
+    /// See [`row_projection`].
     fn row_projection(gradient: FloatTensor<Self>, x: FloatTensor<Self>) -> FloatTensor<Self> {
         portable::row_projection::<Self>(gradient, x)
     }
 
-    /// See [`member_cross_entropy`](crate::ops::member_cross_entropy).
+    /// See [`member_cross_entropy`].
     fn member_cross_entropy(logits: FloatTensor<Self>, targets: IntTensor<Self>, members: usize) -> FloatTensor<Self> {
         portable::member_cross_entropy::<Self>(logits, targets, members)
     }
