@@ -167,25 +167,25 @@ impl Preset {
         let quick = Settings {
             noiser: NoiserName::Eggroll,
             rank: 1,
-            population: 1024,
+            population: 2048,
             sigma: 0.02,
             sigma_end: 0.02,
             lr: 0.002,
             optimizer: OptimizerName::Adam,
             weight_decay: 0.0,
             shaping: ShapingName::ZScore,
-            generations: 40_000,
-            batch: 64,
-            shift: 0,
+            generations: 24_000,
+            batch: 32,
+            shift: 1,
             project: true,
-            hidden: vec![64],
+            hidden: vec![128],
             seed: 0,
             validation: 0,
             evaluate_every: 0,
         };
         match self {
             Self::Quick => quick,
-            Self::Long => Settings { population: 4096, generations: 60_000, hidden: vec![128], ..quick },
+            Self::Long => Settings { generations: 140_000, ..quick },
         }
     }
 }
