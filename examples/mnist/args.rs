@@ -174,7 +174,7 @@ impl Preset {
             optimizer: OptimizerName::Adam,
             weight_decay: 0.0,
             shaping: ShapingName::ZScore,
-            generations: 24_000,
+            generations: 20_000,
             batch: 32,
             shift: 1,
             project: true,
