@@ -174,7 +174,7 @@ impl Preset {
             optimizer: OptimizerName::Adam,
             weight_decay: 0.0,
             shaping: ShapingName::ZScore,
-            generations: 20_000,
+            generations: 26_000,
             batch: 32,
             shift: 1,
             project: true,
@@ -185,7 +185,7 @@ impl Preset {
         };
         match self {
             Self::Quick => quick,
-            Self::Long => Settings { generations: 140_000, ..quick },
+            Self::Long => Settings { generations: 100_000, ..quick },
         }
     }
 }
