@@ -77,7 +77,7 @@ impl Step {
             first += count;
             let x = x.clone().narrow(0, 2 * pairs.first as usize, pairs.members());
             let (y, scope) = perturbation.run(pairs, || self.forward(layers, x));
-            assert!(scope.used.iter().all(|used| *used), "{:?}", scope.used);
+            assert!(scope.uses.iter().all(|how| how.is_used()), "{:?}", scope.uses);
             values(y)
         };
         let outputs = chunks.iter().flat_map(chunk).collect();

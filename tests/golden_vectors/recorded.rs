@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 /// Recorded noise of one parameter, for all pairs.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "a handful of draws in a test")]
 pub enum Draw {
     /// For low-rank parameters.
     LowRank(Factors),

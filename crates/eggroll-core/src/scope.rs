@@ -79,7 +79,7 @@ pub enum Use {
     #[default]
     None,
     /// Once, on rows that all members share: `[rows, d_input]`.
-    Shared(Tensor<2>),
+    Shared(Box<Tensor<2>>),
     /// In any other way.
     Other,
 }
@@ -179,7 +179,7 @@ impl ActiveParameter {
         input: InputRows,
     ) -> Tensor<2> {
         let weight_noise = self.noise(match input {
-            InputRows::Shared => Use::Shared(x.clone()),
+            InputRows::Shared => Use::Shared(Box::new(x.clone())),
             InputRows::PerMember => Use::Other,
         });
         let bias = bias.map(|bias| {

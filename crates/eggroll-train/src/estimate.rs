@@ -61,7 +61,7 @@ impl ModuleVisitor for Estimator<'_> {
         let gradient = self.perturbation.noiser.estimate(weights, noise, &value.dims());
         let gradient = match (self.uses.get(position), &value.dims()[..]) {
             (Some(Use::Shared(x)), &[d_input, d_output]) => {
-                let gradient = row_projection(gradient.reshape([d_input, d_output]), x.clone());
+                let gradient = row_projection(gradient.reshape([d_input, d_output]), (**x).clone());
                 gradient.reshape(value.dims())
             }
             _ => gradient.reshape(value.dims()),
