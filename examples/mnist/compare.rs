@@ -113,7 +113,7 @@ impl Comparison {
     fn backpropagate(&self) -> Result<Outcome, Failure> {
         let batches = self.batches()?;
         let device = self.device.clone().autodiff();
-        let mut model = self.model.clone().to_device(&device);
+        let mut model = self.model.clone().train();
         let mut optimizer = AdamConfig::new().init();
         let loss = CrossEntropyLossConfig::new().init(&device);
         let start = Instant::now();
