@@ -185,7 +185,7 @@ impl Preset {
         };
         match self {
             Self::Quick => quick,
-            Self::Long => Settings { generations: 100_000, ..quick },
+            Self::Long => Settings { generations: 80_000, sigma_end: 0.01, ..quick },
         }
     }
 }
