@@ -3,6 +3,8 @@
 //! Every function takes a [`PairRange`]: the members of consecutive antithetic pairs. The population is folded
 //! into the leading axis, member-major: row block `m` belongs to member `m` of the range.
 
+#![cfg_attr(feature = "ndarray", expect(deprecated, reason = "Burn deprecates the backend; users still ask for it"))]
+
 mod cross_entropy;
 mod dense_linear;
 mod estimate;
