@@ -113,7 +113,7 @@ impl Backend {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Preset {
-    /// About four minutes on two cores.
+    /// Four to five minutes on two cores.
     Quick,
     /// The best accuracy: see the README for the time it takes.
     Long,
