@@ -1,11 +1,15 @@
 //! Burn's CPU backend: the slice kernels of [`cpu`](super::cpu) for f32, the portable defaults for other types.
 
 use super::cpu::{self, BiasSlice, LinearSlices};
-use crate::ops::{BiasPrimitive, DenseNoise, LinearMembers, LowRankNoise, PairRange, PerturbedOps, portable};
+use crate::ops::{
+    BiasPrimitive, DenseNoise, InputRows, LinearMembers, LowRankNoise, PairRange, PerturbedOps, portable,
+};
 use burn::backend::flex::{FlexTensor, Layout};
 use burn::backend::{Flex, TensorMetadata};
 use burn::tensor::{Bytes, DType, Shape};
+use std::cell::RefCell;
 use std::mem::MaybeUninit;
+use std::rc::Rc;
 
 type Bias = BiasPrimitive<Flex>;
 
@@ -22,7 +26,7 @@ impl PerturbedOps for Flex {
         }
         linear(x, weight, bias, members, |op, shape| {
             // SAFETY: the kernel writes every element.
-            unsafe { written(shape, |y| cpu::low_rank_linear(op, &noise, members.input, y)) }
+            unsafe { written(shape, |y| cpu::low_rank_linear(op, &noise, y)) }
         })
     }
 
@@ -36,7 +40,7 @@ impl PerturbedOps for Flex {
         if x.dtype() != DType::F32 {
             return portable::dense_linear::<Flex>(x, weight, bias, noise, members);
         }
-        linear(x, weight, bias, members, |op, shape| filled(shape, |y| cpu::dense_linear(op, &noise, members.input, y)))
+        linear(x, weight, bias, members, |op, shape| filled(shape, |y| cpu::dense_linear(op, &noise, y)))
     }
 
     fn perturbed_vector(vector: FlexTensor, noise: DenseNoise, pairs: PairRange) -> FlexTensor {
@@ -107,8 +111,13 @@ fn linear(
         Bias::Perturbed(bias, noise) => Bias::Perturbed(bias.to_contiguous(), noise),
     };
     let rows = members.rows_per_member(x.shape()[0]);
+    let shared = match members.input {
+        InputRows::PerMember => None,
+        InputRows::Shared => Some(shared_product(&x, &weight, [d_input, d_output])),
+    };
     let op = LinearSlices {
         x: slice(&x),
+        shared: shared.as_deref().map(Vec::as_slice),
         weight: slice(&weight),
         bias: match &bias {
             Bias::None => BiasSlice::None,
@@ -121,6 +130,33 @@ fn linear(
         pairs: members.pairs,
     };
     kernel(&op, [members.pairs.members() * rows, d_output])
+}
+
+thread_local! {
+    /// The last product of shared rows on this thread: every chunk of a generation asks for the same one.
+    static SHARED_PRODUCT: RefCell<Option<SharedProduct>> = const { RefCell::new(None) };
+}
+
+/// A product with its operands, which stay alive and so unchanged: equal addresses are equal operands.
+struct SharedProduct {
+    x: FlexTensor,
+    weight: FlexTensor,
+    product: Rc<Vec<f32>>,
+}
+
+fn shared_product(x: &FlexTensor, weight: &FlexTensor, shape: [usize; 2]) -> Rc<Vec<f32>> {
+    let same = |a: &FlexTensor, b: &FlexTensor| std::ptr::eq(slice(a), slice(b)) && a.shape() == b.shape();
+    let known = SHARED_PRODUCT.with_borrow(|last| {
+        let last = last.as_ref().filter(|last| same(&last.x, x) && same(&last.weight, weight));
+        last.map(|last| last.product.clone())
+    });
+    known.unwrap_or_else(|| {
+        // Not borrowed while it runs: a waiting worker may take up another task that comes here.
+        let product = Rc::new(cpu::shared_product(slice(x), slice(weight), shape));
+        let last = SharedProduct { x: x.clone(), weight: weight.clone(), product: product.clone() };
+        SHARED_PRODUCT.set(Some(last));
+        product
+    })
 }
 
 #[track_caller]

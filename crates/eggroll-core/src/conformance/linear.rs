@@ -163,6 +163,27 @@ fn shared_equals_expanded() {
     }
 }
 
+/// A backend may remember the product of shared rows, but not for other rows or another weight.
+#[test]
+fn shared_product_is_never_stale() {
+    let (case, rank) = Case::new(9, InputRows::Shared, Bias::None);
+    let noise = LowRankNoise::new(NoiseKey::new(1, 2, 3), rank, 0.5);
+    for on in implementations() {
+        let (mut x, mut w) = (case.x(&on), on.tensor(&case.w, case.shape));
+        let run = |x: &Tensor<2>, w: &Tensor<2>| {
+            values(on.low_rank_linear(x.clone(), w.clone(), LinearBias::None, noise, case.members))
+        };
+        let first = run(&x, &w);
+        assert!(first == run(&x, &w), "{}", on.name);
+        x = x + 1.0;
+        let other_rows = run(&x, &w);
+        w = w * 2.0;
+        let other_weight = run(&x, &w);
+        assert!(first != other_rows && other_rows != other_weight, "{}", on.name);
+        assert!(other_weight == run(&(x.clone() * 1.0), &(w.clone() * 1.0)), "{}", on.name);
+    }
+}
+
 #[test]
 fn strided_operands() {
     let (case, rank) = Case::new(5, InputRows::PerMember, Bias::Plain);

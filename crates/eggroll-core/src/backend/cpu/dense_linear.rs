@@ -3,7 +3,7 @@
 use super::linear::{BiasSlice, LinearSlices, Product, Target};
 use super::scratch::with_scratch;
 use super::tile::{MAX_COLUMNS, Packed, Panels, Strided};
-use crate::ops::{DenseNoise, InputRows};
+use crate::ops::DenseNoise;
 use crate::rng::normal::fill_normals;
 use crate::simd::dispatch;
 use rayon::prelude::*;
@@ -12,21 +12,17 @@ use rayon::prelude::*;
 const STRIP: usize = 4096;
 
 /// Writes `y : [members · rows, d_output]`.
-pub(crate) fn dense_linear(op: &LinearSlices, noise: &DenseNoise, input: InputRows, y: &mut [f32]) {
+pub(crate) fn dense_linear(op: &LinearSlices, noise: &DenseNoise, y: &mut [f32]) {
     if y.is_empty() {
         return;
     }
-    let packed = op.packed();
-    let base = match input {
-        InputRows::Shared => op.shared_base(&packed),
-        InputRows::PerMember => Vec::new(),
-    };
+    let packed = op.shared.is_none().then(|| op.packed());
     let pair_len = 2 * op.rows * op.d_output;
     y.par_chunks_mut(pair_len).enumerate().for_each(|(p, y)| {
         let pair = op.pairs.first + p as u32;
-        let (x, rows) = match input {
-            InputRows::Shared => (op.x, op.rows),
-            InputRows::PerMember => (&op.x[p * 2 * op.rows * op.d_input..], 2 * op.rows),
+        let (x, rows) = match op.shared {
+            Some(_) => (op.x, op.rows),
+            None => (&op.x[p * 2 * op.rows * op.d_input..], 2 * op.rows),
         };
         let task = Task { op, noise, pair, x, rows };
         with_scratch(task.scratch_len(), |scratch| {
@@ -34,13 +30,9 @@ pub(crate) fn dense_linear(op: &LinearSlices, noise: &DenseNoise, input: InputRo
             let (delta, bias) = rest.split_at_mut(rows * op.d_output);
             task.noise_product(strip, delta);
             op.bias.fill_pair(pair, bias);
-            match input {
-                InputRows::PerMember => task.base(&packed, y),
-                InputRows::Shared => {
-                    let (plus, minus) = y.split_at_mut(base.len());
-                    plus.copy_from_slice(&base);
-                    minus.copy_from_slice(&base);
-                }
+            match (op.shared, &packed) {
+                (None, Some(packed)) => task.base(packed, y),
+                (base, _) => y.chunks_exact_mut(y.len() / 2).for_each(|y| y.copy_from_slice(base.unwrap_or_default())),
             }
             task.combine(delta, bias, y);
         });

@@ -15,6 +15,8 @@ const TASK_ROWS: usize = 56;
 pub(crate) struct LinearSlices<'a> {
     /// `[members · rows, d_input]`, or `[rows, d_input]` if shared.
     pub x: &'a [f32],
+    /// `x·W` if the rows of `x` are shared by all members: see [`shared_product`].
+    pub shared: Option<&'a [f32]>,
     /// `[d_input, d_output]`
     pub weight: &'a [f32],
     pub bias: BiasSlice<'a>,
@@ -62,34 +64,39 @@ impl LinearSlices<'_> {
 
     /// `W` in panels for the detected instruction set.
     pub(crate) fn packed(&self) -> Packed {
-        struct Pack<'a>(&'a [f32], usize, usize);
-        impl Kernel for Pack<'_> {
-            type Output = Packed;
-            #[inline(always)]
-            unsafe fn run<S: Simd>(self) -> Packed {
-                Packed::new::<S>(self.0, self.1, self.2)
-            }
-        }
-        dispatch(Pack(self.weight, self.d_input, self.d_output))
+        packed(self.weight, self.d_input, self.d_output)
     }
+}
 
-    /// `x·W` of shared rows: `[rows, d_output]`.
-    pub(crate) fn shared_base(&self, packed: &Packed) -> Vec<f32> {
-        let mut base = vec![0.0; self.rows * self.d_output];
-        let chunk = TASK_ROWS * self.d_output;
-        base.par_chunks_mut(chunk.max(1)).enumerate().for_each(|(i, base)| {
-            let x = &self.x[i * TASK_ROWS * self.d_input..];
-            dispatch(Product {
-                rows: base.len() / self.d_output,
-                columns: self.d_output,
-                depth: self.d_input,
-                x: Strided { pointer: x.as_ptr(), row: self.d_input, depth: 1 },
-                panels: packed.panels(),
-                target: Target { pointer: base.as_mut_ptr(), stride: self.d_output, add: false },
-            });
-        });
-        base
+fn packed(weight: &[f32], d_input: usize, d_output: usize) -> Packed {
+    struct Pack<'a>(&'a [f32], usize, usize);
+    impl Kernel for Pack<'_> {
+        type Output = Packed;
+        #[inline(always)]
+        unsafe fn run<S: Simd>(self) -> Packed {
+            Packed::new::<S>(self.0, self.1, self.2)
+        }
     }
+    dispatch(Pack(weight, d_input, d_output))
+}
+
+/// `x·W` of rows that all members share: `[rows, d_output]`.
+pub(crate) fn shared_product(x: &[f32], weight: &[f32], [d_input, d_output]: [usize; 2]) -> Vec<f32> {
+    let mut product = vec![0.0; x.len().checked_div(d_input).unwrap_or(0) * d_output];
+    let packed = packed(weight, d_input, d_output);
+    let chunk = TASK_ROWS * d_output;
+    product.par_chunks_mut(chunk.max(1)).enumerate().for_each(|(i, product)| {
+        let x = &x[i * TASK_ROWS * d_input..];
+        dispatch(Product {
+            rows: product.len() / d_output,
+            columns: d_output,
+            depth: d_input,
+            x: Strided { pointer: x.as_ptr(), row: d_input, depth: 1 },
+            panels: packed.panels(),
+            target: Target { pointer: product.as_mut_ptr(), stride: d_output, add: false },
+        });
+    });
+    product
 }
 
 /// A plain product written, or added, to memory.

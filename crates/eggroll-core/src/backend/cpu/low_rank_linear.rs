@@ -3,42 +3,34 @@
 use super::linear::{BiasSlice, LinearSlices, for_vectors};
 use super::scratch::with_scratch;
 use super::tile::{Epilogue, MAX_COLUMNS, Out, Packed, Place, Rows, Strided, Tile, dots, multiply};
-use crate::ops::{InputRows, LowRankNoise};
+use crate::ops::LowRankNoise;
 use crate::rng::normal::fill_normals;
 use crate::simd::{Kernel, Simd, dispatch};
 use rayon::prelude::*;
 use std::mem::MaybeUninit;
 
 /// Writes every element of `y : [members · rows, d_output]`.
-pub(crate) fn low_rank_linear(op: &LinearSlices, noise: &LowRankNoise, input: InputRows, y: &mut [MaybeUninit<f32>]) {
+pub(crate) fn low_rank_linear(op: &LinearSlices, noise: &LowRankNoise, y: &mut [MaybeUninit<f32>]) {
     if y.is_empty() {
         return;
     }
-    let packed = op.packed();
-    let base = match input {
-        InputRows::Shared => op.shared_base(&packed),
-        InputRows::PerMember => Vec::new(),
-    };
+    let packed = op.shared.is_none().then(|| op.packed());
     let factors = (op.d_input + op.d_output) * noise.rank;
-    let step = match input {
-        InputRows::Shared => (SHARED_NOISE / factors.max(1)).clamp(1, 16),
-        InputRows::PerMember => op.pairs_per_task(factors),
+    let step = match op.shared {
+        Some(_) => (SHARED_NOISE / factors.max(1)).clamp(1, 16),
+        None => op.pairs_per_task(factors),
     };
     let pair_len = 2 * op.rows * op.d_output;
     y.par_chunks_mut(step * pair_len).enumerate().for_each(|(task, y)| {
         let block =
             Block { op, noise, factors, first: op.pairs.first + (task * step) as u32, pairs: y.len() / pair_len };
-        match input {
-            InputRows::PerMember => {
+        with_scratch(block.scratch_len(), |scratch| match (op.shared, &packed) {
+            (None, Some(packed)) => {
                 let x = &op.x[task * step * 2 * op.rows * op.d_input..];
-                with_scratch(block.scratch_len(), |scratch| {
-                    dispatch(PerMember { block, x, packed: &packed, scratch, y })
-                });
+                dispatch(PerMember { block, x, packed, scratch, y });
             }
-            InputRows::Shared => {
-                with_scratch(block.scratch_len(), |scratch| dispatch(Shared { block, base: &base, scratch, y }));
-            }
-        }
+            (base, _) => dispatch(Shared { block, base: base.unwrap_or_default(), scratch, y }),
+        });
     });
 }
 
