@@ -26,7 +26,14 @@ fn forward(c: &mut Criterion) {
                 b.iter(|| {
                     generation += 1;
                     let noise = LowRankNoise::new(NoiseKey::new(1, 0, generation), rank, 0.1);
-                    black_box(low_rank_linear(x.clone(), weight.clone(), LinearBias::None, noise, scope))
+                    black_box(low_rank_linear(
+                        x.clone(),
+                        weight.clone(),
+                        LinearBias::None,
+                        noise,
+                        NoiseSource::Drawn,
+                        scope,
+                    ))
                 })
             });
         }

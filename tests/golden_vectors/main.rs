@@ -18,6 +18,7 @@ mod updates;
 use burn::tensor::Device;
 
 /// The backends that the tests are built with.
+#[cfg_attr(feature = "ndarray", expect(deprecated, reason = "Burn deprecates the backend; users still ask for it"))]
 fn devices() -> Vec<Device> {
     let all = [
         #[cfg(feature = "flex")]

@@ -5,7 +5,7 @@ use crate::devices;
 use crate::loader::Golden;
 use burn::optim::SgdConfig;
 use burn::tensor::{Device, Tensor};
-use eggroll::core::ops::{DenseNoise, PairRange, perturbed_vector};
+use eggroll::core::ops::{DenseNoise, NoiseSource, PairRange, perturbed_vector};
 use eggroll::core::{EggrollConfig, NoiseKey};
 use eggroll::train::EvolutionStrategyConfig;
 
@@ -16,7 +16,7 @@ const SEED: u64 = 7;
 /// What is added to a vector for the members of `pairs`: `[members, WIDTH]`, flat.
 fn noise(noise_generation: u32, pairs: PairRange, device: &Device) -> Vec<f64> {
     let noise = DenseNoise::new(NoiseKey::new(SEED, 0, noise_generation), 1.0);
-    values(perturbed_vector(Tensor::zeros([WIDTH], device), noise, pairs))
+    values(perturbed_vector(Tensor::zeros([WIDTH], device), noise, NoiseSource::Drawn, pairs))
 }
 
 /// Every draw that the file could mean, as noise generation, pair, sign and values.

@@ -32,7 +32,7 @@ struct Recorded {
 
 impl Recorded {
     #[track_caller]
-    fn factors(&self, noise: ParameterNoise, rank: usize) -> Factors {
+    fn factors(&self, noise: &ParameterNoise, rank: usize) -> Factors {
         match self.draws.get(&noise.key) {
             Some(Draw::LowRank(factors)) if factors.a.dims()[1] == rank => factors.clone(),
             other => panic!("no record of rank {rank} for {noise:?}, but {other:?}"),
@@ -40,7 +40,7 @@ impl Recorded {
     }
 
     #[track_caller]
-    fn epsilon(&self, noise: ParameterNoise) -> Tensor<2> {
+    fn epsilon(&self, noise: &ParameterNoise) -> Tensor<2> {
         match self.draws.get(&noise.key) {
             Some(Draw::Dense(epsilon)) => epsilon.clone(),
             other => panic!("no dense record for {noise:?}, but {other:?}"),
@@ -68,7 +68,7 @@ impl Noiser for Recorded {
         let Role::LowRank { rank } = noise.role else {
             panic!("the record is of low-rank layers, not of {noise:?}");
         };
-        let Factors { b, a } = self.factors(noise, rank);
+        let Factors { b, a } = self.factors(&noise, rank);
         let factors = Factors { b: of_pairs(b, pairs), a: of_pairs(a, pairs) };
         let scale = LowRankNoise::new(noise.key, rank, noise.sigma).scale;
         let y = explicit::low_rank_linear(x, weight, factors, scale, input);
@@ -85,7 +85,7 @@ impl Noiser for Recorded {
             Role::Frozen => vector.unsqueeze::<2>().repeat_dim(0, pairs.members()),
             _ => {
                 let scale = DenseNoise::new(noise.key, noise.sigma).scale;
-                explicit::perturbed_vector(vector, of_pairs(self.epsilon(noise), pairs), scale)
+                explicit::perturbed_vector(vector, of_pairs(self.epsilon(&noise), pairs), scale)
             }
         }
     }
@@ -94,13 +94,13 @@ impl Noiser for Recorded {
         match noise.role {
             Role::LowRank { rank } => {
                 let scale = LowRankNoise::new(noise.key, rank, noise.sigma).scale;
-                let sum = explicit::low_rank_estimate(weights, self.factors(noise, rank), scale);
+                let sum = explicit::low_rank_estimate(weights, self.factors(&noise, rank), scale);
                 assert_eq!(sum.dims()[..], *shape);
                 sum.flatten(0, 1)
             }
             Role::Dense => {
                 let scale = DenseNoise::new(noise.key, noise.sigma).scale;
-                explicit::dense_estimate(weights, self.epsilon(noise), scale)
+                explicit::dense_estimate(weights, self.epsilon(&noise), scale)
             }
             Role::Frozen => panic!("a frozen parameter has no estimate"),
         }
@@ -128,7 +128,7 @@ pub fn perturbation<M: Module>(
     });
     let draws = draws.map(|(key, entry, t)| (key, record(entry, t))).collect();
     let noiser = Arc::new(Recorded { roles, draws });
-    Perturbation { noiser, table: Arc::new(table), seed: 0, generation: noise_generation, sigma }
+    Perturbation { noiser, table: Arc::new(table), seed: 0, generation: noise_generation, sigma, held: Arc::default() }
 }
 
 /// The weight of every pair for a minimising optimizer, as a strategy computes it from fitness.

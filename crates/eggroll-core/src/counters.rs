@@ -3,6 +3,7 @@
 //! Counts are kept by thread: read them on the thread that trains.
 
 use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What has happened on this thread so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,6 +56,20 @@ fn update(f: impl FnOnce(&mut Counters)) {
 /// Counts one tensor read to the host.
 pub fn add_host_read() {
     update(|counters| counters.host_reads += 1);
+}
+
+/// Kernels of our own that were launched on devices: the count of the whole process, because a backend may run
+/// operations later and elsewhere.
+static KERNELS: AtomicU64 = AtomicU64::new(0);
+
+/// Kernels of eggroll that this process has launched on devices so far.
+pub fn kernels() -> u64 {
+    KERNELS.load(Ordering::Relaxed)
+}
+
+#[cfg(feature = "cube")]
+pub(crate) fn add_kernel() {
+    KERNELS.fetch_add(1, Ordering::Relaxed);
 }
 
 pub(crate) fn add_launch() {

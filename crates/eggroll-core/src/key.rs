@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// | counter 0 | block of four values |
 /// | counter 1 | pair `q` |
 /// | counter 2 | noise generation `t` |
-/// | counter 3 | parameter (position in the module's traversal order), below 2²⁴ |
+/// | counter 3 | parameter (position in the module's traversal order), below 2²⁴; bit 24 marks places in a noise table, bit 25 its values |
 /// | key 0, 1 | low and high half of the seed |
 ///
 /// # Example
@@ -44,6 +44,11 @@ impl NoiseKey {
     pub fn new(seed: u64, parameter: u32, generation: u32) -> Self {
         assert!(parameter < Self::MAX_PARAMETERS, "parameter index {parameter} is not below {}", Self::MAX_PARAMETERS);
         Self { seed, parameter, generation }
+    }
+
+    /// The address of a noise table: above all parameters.
+    pub(crate) fn table(seed: u64) -> Self {
+        Self { seed, parameter: 2 << 24, generation: 0 }
     }
 
     /// Philox key words.

@@ -4,6 +4,7 @@ mod backend;
 #[cfg(test)]
 mod conformance;
 pub mod counters;
+mod held;
 mod key;
 pub mod noiser;
 pub mod ops;
@@ -13,6 +14,7 @@ pub mod scope;
 mod simd;
 mod table;
 
+pub use held::{HeldNoise, NoiseSourceConfig, NoiseSourceError};
 pub use key::{NoiseKey, PairRange};
 pub use noiser::{EggrollConfig, Noiser, NoiserConfig, NoiserError, OpenEsConfig, ParameterNoise, Role};
 pub use simd::InstructionSet;

@@ -4,6 +4,7 @@
 //! strategy that the parameter belongs to; outside it gets `None` and computes as in `burn::nn`. That is what keeps
 //! `forward(x)` unchanged. The scope is thread-local and restored on panic.
 
+use crate::held::HeldNoise;
 use crate::key::{NoiseKey, PairRange};
 use crate::noiser::{Noiser, ParameterNoise};
 use crate::ops::{InputRows, LinearMembers};
@@ -27,6 +28,8 @@ pub struct Perturbation {
     pub generation: u32,
     /// Noise scale σ.
     pub sigma: f64,
+    /// Noise that is held instead of drawn.
+    pub held: Arc<HeldNoise>,
 }
 
 impl Perturbation {
@@ -40,6 +43,7 @@ impl Perturbation {
             role: self.table.entries()[position].role,
             key: NoiseKey::new(self.seed, position as u32, self.generation),
             sigma: self.sigma,
+            source: self.held.source(position),
         }
     }
 
@@ -184,7 +188,7 @@ impl ActiveParameter {
         });
         let bias = bias.map(|bias| {
             // A bias that is not of this model has no noise here: it stays plain.
-            let plain = ParameterNoise { role: crate::noiser::Role::Frozen, ..weight_noise };
+            let plain = ParameterNoise { role: crate::noiser::Role::Frozen, ..weight_noise.clone() };
             let noise = active(bias.id).map_or(plain, |bias| bias.noise(Use::Other));
             (bias.val(), noise)
         });

@@ -3,7 +3,7 @@
 use crate::key::NoiseKey;
 use crate::noiser::{Noiser, Role};
 use burn::module::{Module, ModuleVisitor, Param, ParamId};
-use burn::tensor::Tensor;
+use burn::tensor::{DType, Device, Tensor};
 use std::collections::HashMap;
 use std::fmt;
 
@@ -26,6 +26,8 @@ pub struct ParameterEntry {
 pub struct ParameterTable {
     entries: Vec<ParameterEntry>,
     positions: HashMap<ParamId, usize>,
+    /// Device and type by position.
+    places: Vec<(Device, DType)>,
 }
 
 /// A parameter table that cannot be made.
@@ -92,6 +94,12 @@ impl ParameterTable {
         &self.entries
     }
 
+    /// Device and type of the parameter at `position`, when the table was made.
+    pub(crate) fn place(&self, position: usize) -> (&Device, DType) {
+        let (device, dtype) = &self.places[position];
+        (device, *dtype)
+    }
+
     /// Position of a parameter in traversal order.
     pub fn position(&self, id: ParamId) -> Option<usize> {
         self.positions.get(&id).copied()
@@ -132,7 +140,9 @@ impl ModuleVisitor for Collector<'_> {
         if self.table.positions.contains_key(&param.id) {
             return;
         }
-        let shape = param.dims().to_vec();
+        let value = param.val();
+        self.table.places.push((value.device(), value.dtype()));
+        let shape = value.dims().to_vec();
         let role = self.noiser.role(&shape);
         self.table.positions.insert(param.id, self.table.entries.len());
         self.table.entries.push(ParameterEntry { id: param.id, path: self.path.join("."), shape, role });

@@ -41,8 +41,15 @@ fn beyond_output(members: usize, dense: bool, input: InputRows) -> usize {
         let (key, pairs) = (NoiseKey::new(0, 0, 0), PairRange::new(0, members as u32 / 2));
         let (x, weight, members) = (x.clone(), weight.clone(), LinearMembers { pairs, input });
         match dense {
-            false => low_rank_linear(x, weight, LinearBias::None, LowRankNoise::new(key, 1, 0.1), members),
-            true => dense_linear(x, weight, LinearBias::None, DenseNoise::new(key, 0.1), members),
+            false => low_rank_linear(
+                x,
+                weight,
+                LinearBias::None,
+                LowRankNoise::new(key, 1, 0.1),
+                NoiseSource::Drawn,
+                members,
+            ),
+            true => dense_linear(x, weight, LinearBias::None, DenseNoise::new(key, 0.1), NoiseSource::Drawn, members),
         }
     };
     run(); // every thread's scratch buffer is there now

@@ -19,7 +19,7 @@ fn perturbation(layer: &Linear, noiser: NoiserConfig, frozen: &[&str]) -> Pertur
     let noiser = noiser.init().expect("valid");
     let frozen: Vec<String> = frozen.iter().map(|name| name.to_string()).collect();
     let table = ParameterTable::new(layer, noiser.as_ref(), &frozen).expect("valid");
-    Perturbation { noiser, table: Arc::new(table), seed: 9, generation: 4, sigma: 0.25 }
+    Perturbation { noiser, table: Arc::new(table), seed: 9, generation: 4, sigma: 0.25, held: Arc::default() }
 }
 
 /// The layer as member `member` sees it, its weights formed by the oracle.

@@ -6,7 +6,7 @@ use crate::optimizer::OptimizerConfig;
 use crate::strategy::EvolutionStrategy;
 use burn::lr_scheduler::LrSchedulerConfig;
 use burn::module::Module;
-use eggroll_core::NoiserConfig;
+use eggroll_core::{NoiseSourceConfig, NoiserConfig};
 use serde::{Deserialize, Serialize};
 
 /// How the weighted sum of noise is scaled into a gradient: `G = −scale·Σ_m f_m s_m E_m`, where `E_m` is the noise
@@ -128,6 +128,9 @@ pub struct EvolutionStrategyConfig {
     pub seed: u64,
     /// Generations that share one draw: 1 is fresh noise every generation, 0 the same noise always.
     pub noise_reuse: u64,
+    /// Where the noise comes from: drawn on the fly, cached, or a table.
+    #[serde(default)]
+    pub noise_source: NoiseSourceConfig,
     /// Parameters, or modules with all their parameters, that get neither noise nor updates.
     pub frozen: Vec<String>,
     /// Members that `evaluate` passes to its closure at a time; chosen by memory if not given.
@@ -150,6 +153,7 @@ impl EvolutionStrategyConfig {
             estimate_scale: EstimateScale::default(),
             seed: 0,
             noise_reuse: 1,
+            noise_source: NoiseSourceConfig::OnTheFly,
             frozen: Vec::new(),
             chunk: None,
             project_shared_inputs: false,
@@ -195,6 +199,12 @@ impl EvolutionStrategyConfig {
     /// Sets how many generations share one draw.
     pub fn with_noise_reuse(mut self, generations: u64) -> Self {
         self.noise_reuse = generations;
+        self
+    }
+
+    /// Sets where the noise comes from.
+    pub fn with_noise_source(mut self, source: NoiseSourceConfig) -> Self {
+        self.noise_source = source;
         self
     }
 

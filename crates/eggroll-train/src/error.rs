@@ -1,7 +1,7 @@
 //! Everything that can go wrong in training, with the values in it.
 
 use burn::store::RecordError;
-use eggroll_core::{NoiserError, TableError};
+use eggroll_core::{NoiseSourceError, NoiserError, TableError};
 use std::io;
 use std::path::PathBuf;
 
@@ -38,6 +38,9 @@ pub enum Error {
     /// The model's parameters.
     #[error(transparent)]
     Table(#[from] TableError),
+    /// The noise source.
+    #[error(transparent)]
+    NoiseSource(#[from] NoiseSourceError),
     /// A fitness of the wrong length.
     #[error("{found} fitness values for a population of {population}")]
     FitnessLength {

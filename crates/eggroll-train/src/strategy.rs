@@ -9,7 +9,7 @@ use crate::population::Population;
 use burn::lr_scheduler::module_lr_scheduler::{ModuleLrScheduler, ModuleLrSchedulerConfig};
 use burn::module::Module;
 use eggroll_core::scope::Perturbation;
-use eggroll_core::{Noiser, ParameterTable, Role};
+use eggroll_core::{HeldNoise, Noiser, ParameterTable, Role};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
@@ -61,6 +61,8 @@ pub struct EvolutionStrategy {
     pub(crate) generation: u64,
     member_bytes: usize,
     report: Option<GenerationReport>,
+    /// What is held for the noise generation asked for last.
+    held: Arc<Mutex<Option<(u32, Arc<HeldNoise>)>>>,
 }
 
 /// What one generation came to.
@@ -88,12 +90,14 @@ impl EvolutionStrategy {
     pub(crate) fn new<M: Module>(config: EvolutionStrategyConfig, model: &M) -> Result<Self, Error> {
         let noiser = config.noiser.init()?;
         let table = Arc::new(ParameterTable::new(model, noiser.as_ref(), &config.frozen)?);
+        config.noise_source.validate(&table)?;
         Ok(Self {
             optimizer: config.optimizer.init(),
             scheduler: ModuleLrSchedulerConfig::new(config.learning_rate.clone()).init().map_err(Error::Schedule)?,
             generation: 0,
             member_bytes: 0,
             report: None,
+            held: Arc::default(),
             config,
             noiser,
             table,
@@ -128,6 +132,7 @@ impl EvolutionStrategy {
     #[track_caller]
     pub fn ask(&self) -> Population {
         let noise_generation = self.config.noise_generation(self.generation);
+        let noise_generation = noise_generation.unwrap_or_else(|error| panic!("{error}"));
         Population {
             generation: self.generation,
             members: self.config.population,
@@ -135,12 +140,29 @@ impl EvolutionStrategy {
                 noiser: self.noiser.clone(),
                 table: self.table.clone(),
                 seed: self.config.seed,
-                generation: noise_generation.unwrap_or_else(|error| panic!("{error}")),
+                generation: noise_generation,
                 sigma: self.config.sigma.at(self.generation),
+                held: self.held(noise_generation),
             },
             chunk: self.config.chunk,
             member_bytes: AtomicUsize::new(self.member_bytes),
             uses: Mutex::new(None),
+        }
+    }
+
+    /// The noise to hold for a noise generation; what was held for it before, if it was asked for last.
+    fn held(&self, noise_generation: u32) -> Arc<HeldNoise> {
+        let mut last = self.held.lock().expect("never held across a panic");
+        match &*last {
+            Some((generation, held)) if *generation == noise_generation => held.clone(),
+            before => {
+                let before = before.as_ref().map(|(_, held)| &**held);
+                let pairs = (self.config.population / 2) as u32;
+                let (source, seed) = (self.config.noise_source, self.config.seed);
+                let held = Arc::new(source.hold(&self.table, seed, noise_generation, pairs, before));
+                *last = Some((noise_generation, held.clone()));
+                held
+            }
         }
     }
 

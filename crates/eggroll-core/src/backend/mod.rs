@@ -1,8 +1,14 @@
-//! Kernels by hardware: `cpu` works on slices, `flex` adapts it to Burn's CPU backend, `ndarray` to its predecessor.
+//! Kernels by hardware: `cpu` works on slices, `slices` adapts it to backends whose tensors are slices,
+//! `flex` (Burn's CPU backend) and `ndarray` (its predecessor);
+//! `cube` runs on devices through CubeCL.
 
-#[cfg(feature = "flex")]
+#[cfg(any(feature = "flex", feature = "ndarray"))]
 pub(crate) mod cpu;
+#[cfg(feature = "cube")]
+mod cube;
 #[cfg(feature = "flex")]
 mod flex;
 #[cfg(feature = "ndarray")]
 mod ndarray;
+#[cfg(any(feature = "flex", feature = "ndarray"))]
+mod slices;

@@ -1,8 +1,44 @@
-//! Burn's former CPU backend: the portable defaults.
+//! Burn's former CPU backend on the slice kernels.
 
 #![expect(deprecated, reason = "Burn deprecates the backend; users still ask for it")]
 
-use crate::ops::PerturbedOps;
+use super::slices::{self, SliceBackend, perturbed_ops_on_slices};
+use crate::key::NoiseKey;
+use crate::ops::{BiasPrimitive, DenseNoise, LinearMembers, LowRankNoise, PairRange, SourcePrimitive};
 use burn::backend::NdArray;
+use burn::backend::ndarray::NdArrayTensor;
+use burn::backend::ops::{FloatTensorOps, IntTensorOps};
+use burn::backend::tensor::{FloatTensor, IntTensor};
+use burn::tensor::{Shape, TensorData, try_read_sync};
 
-impl PerturbedOps for NdArray {}
+perturbed_ops_on_slices!(NdArray);
+
+impl SliceBackend for NdArray {
+    fn contiguous(tensor: NdArrayTensor) -> NdArrayTensor {
+        match &tensor {
+            NdArrayTensor::F32(storage) if storage.view().is_standard_layout() => tensor,
+            NdArrayTensor::F32(storage) => {
+                let view = storage.view();
+                let shape = Shape::from(view.shape().to_vec());
+                Self::from_vec(view.iter().copied().collect(), shape)
+            }
+            _ => tensor,
+        }
+    }
+
+    #[track_caller]
+    fn slice(tensor: &NdArrayTensor) -> &[f32] {
+        match tensor {
+            NdArrayTensor::F32(storage) => storage.view().to_slice().expect("the tensor was made contiguous"),
+            _ => panic!("a tensor of another type than f32 has no f32 slice"),
+        }
+    }
+
+    fn from_vec(values: Vec<f32>, shape: Shape) -> NdArrayTensor {
+        Self::float_from_data(TensorData::new(values, shape), &Default::default())
+    }
+
+    fn int_data(tensor: IntTensor<Self>) -> TensorData {
+        try_read_sync(Self::int_into_data(tensor)).and_then(Result::ok).expect("a tensor in host memory")
+    }
+}

@@ -3,7 +3,7 @@
 use super::oracle::{self, Noise};
 use super::{Implementation, distance, implementations, inputs, values};
 use crate::key::NoiseKey;
-use crate::ops::{DenseNoise, LowRankNoise};
+use crate::ops::{DenseNoise, LowRankNoise, NoiseSource};
 
 /// Pairs, d_input, d_output, rank.
 const CASES: [(usize, usize, usize, usize); 7] = [
@@ -19,8 +19,10 @@ const CASES: [(usize, usize, usize, usize); 7] = [
 fn found(on: &Implementation, noise: Noise, weights: &[f64], first: u32, shape: [usize; 2]) -> Vec<f32> {
     let weights = on.tensor(weights, [weights.len()]);
     match noise {
-        Noise::LowRank(noise) => values(on.low_rank_estimate(weights, noise, first, shape)),
-        Noise::Dense(noise) => values(on.dense_estimate(weights, noise, first, shape[0] * shape[1])),
+        Noise::LowRank(noise) => values(on.low_rank_estimate(weights, noise, NoiseSource::Drawn, first, shape)),
+        Noise::Dense(noise) => {
+            values(on.dense_estimate(weights, noise, NoiseSource::Drawn, first, shape[0] * shape[1]))
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use super::oracle::{self, Noise};
 use super::{Implementation, distance, implementations, inputs, values};
 use crate::counters;
 use crate::key::NoiseKey;
-use crate::ops::{DenseNoise, InputRows, LinearBias, LinearMembers, LowRankNoise, PairRange};
+use crate::ops::{DenseNoise, InputRows, LinearBias, LinearMembers, LowRankNoise, NoiseSource, PairRange};
 use burn::tensor::{Tensor, TensorData};
 
 /// Members, rows of a member, d_input, d_output, rank.
@@ -74,16 +74,27 @@ impl Case {
     }
 
     fn found(&self, on: &Implementation, noise: Noise, x: Tensor<2>, members: LinearMembers) -> Vec<f32> {
+        self.found_from(on, noise, [NoiseSource::Drawn, NoiseSource::Drawn], x, members)
+    }
+
+    fn found_from(
+        &self,
+        on: &Implementation,
+        noise: Noise,
+        [source, bias_source]: [NoiseSource; 2],
+        x: Tensor<2>,
+        members: LinearMembers,
+    ) -> Vec<f32> {
         let bias = on.tensor(&self.bias, [self.shape[1]]);
         let bias = match self.bias_kind {
             Bias::None => LinearBias::None,
             Bias::Plain => LinearBias::Plain(bias),
-            Bias::Perturbed => LinearBias::Perturbed(bias, Self::bias_noise()),
+            Bias::Perturbed => LinearBias::Perturbed(bias, Self::bias_noise(), bias_source),
         };
         let w = on.tensor(&self.w, self.shape);
         values(match noise {
-            Noise::LowRank(noise) => on.low_rank_linear(x, w, bias, noise, members),
-            Noise::Dense(noise) => on.dense_linear(x, w, bias, noise, members),
+            Noise::LowRank(noise) => on.low_rank_linear(x, w, bias, noise, source, members),
+            Noise::Dense(noise) => on.dense_linear(x, w, bias, noise, source, members),
         })
     }
 }
@@ -131,7 +142,7 @@ fn chunks_change_no_bit() {
     for index in [6, 9, 10, 11] {
         let (case, rank) = Case::new(index, InputRows::PerMember, Bias::Perturbed);
         for noise in noises(rank) {
-            for on in implementations().iter().filter(|on| !on.portable && on.name == "flex") {
+            for on in implementations().iter().filter(|on| !on.portable) {
                 let whole = case.found(on, noise, case.x(on), case.members);
                 let pairs = case.members.pairs;
                 let rows = case.x.len() / case.shape[0] / pairs.count as usize; // of a pair
@@ -171,7 +182,7 @@ fn shared_product_is_never_stale() {
     for on in implementations() {
         let (mut x, mut w) = (case.x(&on), on.tensor(&case.w, case.shape));
         let run = |x: &Tensor<2>, w: &Tensor<2>| {
-            values(on.low_rank_linear(x.clone(), w.clone(), LinearBias::None, noise, case.members))
+            values(on.low_rank_linear(x.clone(), w.clone(), LinearBias::None, noise, NoiseSource::Drawn, case.members))
         };
         let first = run(&x, &w);
         assert!(first == run(&x, &w), "{}", on.name);
@@ -208,7 +219,7 @@ fn noise_bytes() {
             let before = counters::snapshot();
             case.found(&on, noise, case.x(&on), case.members);
             let held = (counters::snapshot() - before).noise_bytes;
-            assert_eq!(held == 0, on.name == "flex", "{}: {held}", on.name);
+            assert_eq!(held == 0, !on.portable, "{}: {held}", on.name);
         }
     }
 }
@@ -218,7 +229,14 @@ fn call(x: [usize; 2], w: [usize; 2], bias: Option<usize>, rank: usize, input: I
     let zeros = |shape: [usize; 2]| Tensor::<2>::zeros(shape, &on.device);
     let bias = bias.map_or(LinearBias::None, |n| LinearBias::Plain(Tensor::zeros([n], &on.device)));
     let noise = LowRankNoise::new(NoiseKey::new(0, 0, 0), rank, 0.1);
-    on.low_rank_linear(zeros(x), zeros(w), bias, noise, LinearMembers { pairs: PairRange::new(0, 2), input });
+    on.low_rank_linear(
+        zeros(x),
+        zeros(w),
+        bias,
+        noise,
+        NoiseSource::Drawn,
+        LinearMembers { pairs: PairRange::new(0, 2), input },
+    );
 }
 
 #[test]
@@ -265,7 +283,7 @@ fn double_precision() {
         Tensor::<2>::from_data(data, (&on.device, DType::F64))
     };
     let (x, w) = (cast(&case.x, [rows, case.shape[0]]), cast(&case.w, case.shape));
-    let y = on.low_rank_linear(x, w, LinearBias::None, noise, case.members);
+    let y = on.low_rank_linear(x, w, LinearBias::None, noise, NoiseSource::Drawn, case.members);
     assert_eq!(y.dtype(), DType::F64);
     let found: Vec<f64> = y.into_data().try_to_vec().expect("f64");
     let found: Vec<f32> = found.into_iter().map(|value| value as f32).collect();

@@ -8,11 +8,16 @@ mod estimate;
 mod linear;
 mod oracle;
 mod row_projection;
+mod source;
 mod vector;
 
-use crate::ops::{self, BiasPrimitive, DenseNoise, LinearBias, LinearMembers, LowRankNoise, PairRange, portable};
+use crate::ops::{
+    self, BiasPrimitive, DenseNoise, LinearBias, LinearMembers, LowRankNoise, NoiseSource, PairRange, portable,
+};
 use crate::simd::{InstructionSet, VARIABLE};
 use burn::backend::Dispatch;
+#[cfg(feature = "wgpu")]
+use burn::tensor::DeviceKind;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
 /// Largest distance from the oracle, relative to the size of the sum that an element is: f32 rounds to 6e-8, and an
@@ -34,9 +39,31 @@ fn implementations() -> Vec<Implementation> {
         all.push(Implementation { name: "flex, portable", device: Device::flex(), portable: true });
     }
     #[cfg(feature = "ndarray")]
+    #[expect(deprecated, reason = "Burn deprecates the backend; users still ask for it")]
     all.push(Implementation { name: "ndarray", device: Device::ndarray(), portable: false });
+    // Instruction sets are the processor's: a child process that tests another one leaves devices out.
+    #[cfg(feature = "cube")]
+    if std::env::var_os(VARIABLE).is_none() {
+        all.extend(devices());
+    }
     assert!(!all.is_empty(), "no backend to test");
     all
+}
+
+/// Devices that run CubeCL kernels.
+#[cfg(feature = "cube")]
+fn devices() -> Vec<Implementation> {
+    let on = |name, device| Implementation { name, device, portable: false };
+    vec![
+        #[cfg(feature = "cuda")]
+        on("cuda", Device::cuda(0)),
+        #[cfg(feature = "vulkan")]
+        on("vulkan", Device::vulkan(DeviceKind::DefaultDevice)),
+        #[cfg(feature = "metal")]
+        on("metal", Device::metal(DeviceKind::DefaultDevice)),
+        #[cfg(all(feature = "wgpu", not(any(feature = "vulkan", feature = "metal"))))]
+        on("wgpu", Device::wgpu(DeviceKind::DefaultDevice)),
+    ]
 }
 
 impl Implementation {
@@ -51,13 +78,14 @@ impl Implementation {
         w: Tensor<2>,
         bias: LinearBias,
         noise: LowRankNoise,
+        source: NoiseSource,
         members: LinearMembers,
     ) -> Tensor<2> {
         if !self.portable {
-            return ops::low_rank_linear(x, w, bias, noise, members);
+            return ops::low_rank_linear(x, w, bias, noise, source, members);
         }
-        let (x, w) = (x.into_dispatch(), w.into_dispatch());
-        Tensor::from_dispatch(portable::low_rank_linear::<Dispatch>(x, w, primitive(bias), noise, members))
+        let (x, w, source) = (x.into_dispatch(), w.into_dispatch(), source.into_primitive());
+        Tensor::from_dispatch(portable::low_rank_linear::<Dispatch>(x, w, primitive(bias), noise, source, members))
     }
 
     fn dense_linear(
@@ -66,34 +94,72 @@ impl Implementation {
         w: Tensor<2>,
         bias: LinearBias,
         noise: DenseNoise,
+        source: NoiseSource,
         members: LinearMembers,
     ) -> Tensor<2> {
         if !self.portable {
-            return ops::dense_linear(x, w, bias, noise, members);
+            return ops::dense_linear(x, w, bias, noise, source, members);
         }
-        let (x, w) = (x.into_dispatch(), w.into_dispatch());
-        Tensor::from_dispatch(portable::dense_linear::<Dispatch>(x, w, primitive(bias), noise, members))
+        let (x, w, source) = (x.into_dispatch(), w.into_dispatch(), source.into_primitive());
+        Tensor::from_dispatch(portable::dense_linear::<Dispatch>(x, w, primitive(bias), noise, source, members))
     }
 
-    fn perturbed_vector(&self, vector: Tensor<1>, noise: DenseNoise, pairs: PairRange) -> Tensor<2> {
+    fn perturbed_vector(
+        &self,
+        vector: Tensor<1>,
+        noise: DenseNoise,
+        source: NoiseSource,
+        pairs: PairRange,
+    ) -> Tensor<2> {
         if !self.portable {
-            return ops::perturbed_vector(vector, noise, pairs);
+            return ops::perturbed_vector(vector, noise, source, pairs);
         }
-        Tensor::from_dispatch(portable::perturbed_vector::<Dispatch>(vector.into_dispatch(), noise, pairs))
+        Tensor::from_dispatch(portable::perturbed_vector::<Dispatch>(
+            vector.into_dispatch(),
+            noise,
+            source.into_primitive(),
+            pairs,
+        ))
     }
 
-    fn low_rank_estimate(&self, weights: Tensor<1>, noise: LowRankNoise, first: u32, shape: [usize; 2]) -> Tensor<2> {
+    fn low_rank_estimate(
+        &self,
+        weights: Tensor<1>,
+        noise: LowRankNoise,
+        source: NoiseSource,
+        first: u32,
+        shape: [usize; 2],
+    ) -> Tensor<2> {
         if !self.portable {
-            return ops::low_rank_estimate(weights, noise, first, shape);
+            return ops::low_rank_estimate(weights, noise, source, first, shape);
         }
-        Tensor::from_dispatch(portable::low_rank_estimate::<Dispatch>(weights.into_dispatch(), noise, first, shape))
+        Tensor::from_dispatch(portable::low_rank_estimate::<Dispatch>(
+            weights.into_dispatch(),
+            noise,
+            source.into_primitive(),
+            first,
+            shape,
+        ))
     }
 
-    fn dense_estimate(&self, weights: Tensor<1>, noise: DenseNoise, first: u32, elements: usize) -> Tensor<1> {
+    fn dense_estimate(
+        &self,
+        weights: Tensor<1>,
+        noise: DenseNoise,
+        source: NoiseSource,
+        first: u32,
+        elements: usize,
+    ) -> Tensor<1> {
         if !self.portable {
-            return ops::dense_estimate(weights, noise, first, elements);
+            return ops::dense_estimate(weights, noise, source, first, elements);
         }
-        Tensor::from_dispatch(portable::dense_estimate::<Dispatch>(weights.into_dispatch(), noise, first, elements))
+        Tensor::from_dispatch(portable::dense_estimate::<Dispatch>(
+            weights.into_dispatch(),
+            noise,
+            source.into_primitive(),
+            first,
+            elements,
+        ))
     }
 
     fn row_projection(&self, gradient: Tensor<2>, x: Tensor<2>) -> Tensor<2> {
@@ -116,7 +182,9 @@ fn primitive(bias: LinearBias) -> BiasPrimitive<Dispatch> {
     match bias {
         LinearBias::None => BiasPrimitive::None,
         LinearBias::Plain(bias) => BiasPrimitive::Plain(bias.into_dispatch()),
-        LinearBias::Perturbed(bias, noise) => BiasPrimitive::Perturbed(bias.into_dispatch(), noise),
+        LinearBias::Perturbed(bias, noise, source) => {
+            BiasPrimitive::Perturbed(bias.into_dispatch(), noise, source.into_primitive())
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::oracle::sign;
 use super::{distance, implementations, inputs, values};
 use crate::key::{NoiseKey, PairRange};
-use crate::ops::DenseNoise;
+use crate::ops::{DenseNoise, NoiseSource};
 use crate::reference::dense_noise;
 
 #[test]
@@ -17,9 +17,10 @@ fn equals_oracle() {
         };
         let expected: Vec<f64> = (0..pairs.members()).flat_map(member).collect();
         for on in implementations() {
-            let found = values(on.perturbed_vector(on.tensor(&vector, [n]), noise, pairs));
+            let found = values(on.perturbed_vector(on.tensor(&vector, [n]), noise, NoiseSource::Drawn, pairs));
             assert!(distance(&found, &expected, 1) < 1.0, "{}, {n}", on.name);
-            let shifted = values(on.perturbed_vector(on.tensor(&vector, [n]), noise, PairRange::new(5, 5)));
+            let shifted =
+                values(on.perturbed_vector(on.tensor(&vector, [n]), noise, NoiseSource::Drawn, PairRange::new(5, 5)));
             assert!(distance(&shifted, &expected, 1) > 1000.0, "canary: {}, {n}", on.name);
         }
     }

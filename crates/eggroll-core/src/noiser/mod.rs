@@ -12,7 +12,7 @@ pub use open_es::OpenEsConfig;
 
 use crate::key::{NoiseKey, PairRange};
 use crate::ops::{
-    self, DenseNoise, InputRows, LinearBias, LinearMembers, LowRankNoise, dense_estimate, dense_linear,
+    self, DenseNoise, InputRows, LinearBias, LinearMembers, LowRankNoise, NoiseSource, dense_estimate, dense_linear,
     low_rank_estimate, low_rank_linear,
 };
 use burn::tensor::Tensor;
@@ -35,8 +35,19 @@ pub enum Role {
     Frozen,
 }
 
-/// One parameter's noise in one generation: its role, address and size.
-#[derive(Clone, Copy, Debug, PartialEq)]
+impl Role {
+    /// Elements of one pair's noise of a parameter of this shape.
+    pub fn noise_elements(&self, shape: &[usize]) -> usize {
+        match self {
+            Self::LowRank { rank } => rank * shape.iter().sum::<usize>(),
+            Self::Dense => shape.iter().product(),
+            Self::Frozen => 0,
+        }
+    }
+}
+
+/// One parameter's noise in one generation: its role, address, size and source.
+#[derive(Clone, Debug)]
 pub struct ParameterNoise {
     /// What happens to the parameter.
     pub role: Role,
@@ -44,6 +55,8 @@ pub struct ParameterNoise {
     pub key: NoiseKey,
     /// Noise scale σ.
     pub sigma: f64,
+    /// Where the noise comes from.
+    pub source: NoiseSource,
 }
 
 /// A perturbation of models and its gradient estimate.
@@ -72,13 +85,17 @@ pub trait Noiser: Debug + Send + Sync {
         let bias = match bias {
             None => LinearBias::None,
             Some((bias, ParameterNoise { role: Role::Frozen, .. })) => LinearBias::Plain(bias),
-            Some((bias, noise)) => LinearBias::Perturbed(bias, DenseNoise::new(noise.key, noise.sigma)),
+            Some((bias, noise)) => LinearBias::Perturbed(bias, DenseNoise::new(noise.key, noise.sigma), noise.source),
         };
         match noise.role {
             Role::LowRank { rank } => {
-                low_rank_linear(x, weight, bias, LowRankNoise::new(noise.key, rank, noise.sigma), members)
+                let low_rank = LowRankNoise::new(noise.key, rank, noise.sigma);
+                low_rank_linear(x, weight, bias, low_rank, noise.source, members)
             }
-            Role::Dense => dense_linear(x, weight, bias, DenseNoise::new(noise.key, noise.sigma), members),
+            Role::Dense => {
+                let dense = DenseNoise::new(noise.key, noise.sigma);
+                dense_linear(x, weight, bias, dense, noise.source, members)
+            }
             Role::Frozen => plain_linear(x, weight, bias, members),
         }
     }
@@ -88,7 +105,7 @@ pub trait Noiser: Debug + Send + Sync {
     fn vector(&self, vector: Tensor<1>, noise: ParameterNoise, pairs: PairRange) -> Tensor<2> {
         match noise.role {
             Role::Frozen => vector.unsqueeze::<2>().repeat_dim(0, pairs.members()),
-            _ => ops::perturbed_vector(vector, DenseNoise::new(noise.key, noise.sigma), pairs),
+            _ => ops::perturbed_vector(vector, DenseNoise::new(noise.key, noise.sigma), noise.source, pairs),
         }
     }
 
@@ -107,10 +124,10 @@ pub trait Noiser: Debug + Send + Sync {
                 let &[d_input, d_output] = shape else {
                     panic!("low-rank noise needs a matrix, not a parameter of shape {shape:?}");
                 };
-                let noise = LowRankNoise::new(noise.key, rank, noise.sigma);
-                low_rank_estimate(weights, noise, 0, [d_input, d_output]).reshape([elements])
+                let low_rank = LowRankNoise::new(noise.key, rank, noise.sigma);
+                low_rank_estimate(weights, low_rank, noise.source, 0, [d_input, d_output]).reshape([elements])
             }
-            Role::Dense => dense_estimate(weights, DenseNoise::new(noise.key, noise.sigma), 0, elements),
+            Role::Dense => dense_estimate(weights, DenseNoise::new(noise.key, noise.sigma), noise.source, 0, elements),
             Role::Frozen => panic!("a frozen parameter of shape {shape:?} has no estimate"),
         }
     }
@@ -128,9 +145,9 @@ fn plain_linear(x: Tensor<2>, weight: Tensor<2>, bias: LinearBias, members: Line
     match bias {
         LinearBias::None => y,
         LinearBias::Plain(bias) => y + bias.unsqueeze::<2>(),
-        LinearBias::Perturbed(bias, noise) => {
+        LinearBias::Perturbed(bias, noise, source) => {
             let [rows, d_output] = y.dims();
-            let bias = ops::perturbed_vector(bias, noise, members.pairs).unsqueeze_dim::<3>(1); // [members, 1, d_output]
+            let bias = ops::perturbed_vector(bias, noise, source, members.pairs).unsqueeze_dim::<3>(1); // [members, 1, d_output]
             let y = y.reshape([count, rows / count, d_output]) + bias;
             y.reshape([rows, d_output])
         }

@@ -1,6 +1,6 @@
 //! Perturbed linear with dense noise.
 
-use super::{DenseNoise, LinearBias, LinearMembers, PerturbedOps, check_linear};
+use super::{DenseNoise, LinearBias, LinearMembers, NoiseSource, PerturbedOps, check_linear};
 use crate::counters;
 use burn::backend::Dispatch;
 use burn::tensor::Tensor;
@@ -17,7 +17,7 @@ use burn::tensor::Tensor;
 ///
 /// # Panics
 ///
-/// Panics if shapes do not fit or the rows are not a multiple of the members, with both shapes.
+/// Panics if shapes do not fit, the rows are not a multiple of the members, or `source` does not hold the noise, with both shapes.
 ///
 /// # References
 ///
@@ -29,15 +29,18 @@ pub fn dense_linear(
     weight: Tensor<2>,
     bias: LinearBias,
     noise: DenseNoise,
+    source: NoiseSource,
     members: LinearMembers,
 ) -> Tensor<2> {
     check_linear(&x, &weight, &bias, &members);
+    source.check(members.pairs, weight.dims()[0] * weight.dims()[1]);
     counters::add_launch();
     Tensor::from_dispatch(Dispatch::dense_linear(
         x.into_dispatch(),
         weight.into_dispatch(),
         bias.into_primitive(),
         noise,
+        source.into_primitive(),
         members,
     ))
 }

@@ -1,6 +1,6 @@
 //! Weighted sums of noise: what the gradient estimate is made of.
 
-use super::{DenseNoise, LowRankNoise, PerturbedOps};
+use super::{DenseNoise, LowRankNoise, NoiseSource, PairRange, PerturbedOps};
 use crate::counters;
 use burn::backend::Dispatch;
 use burn::tensor::Tensor;
@@ -17,18 +17,25 @@ use burn::tensor::Tensor;
 ///
 /// # Panics
 ///
-/// Panics if the rank is 0.
+/// Panics if the rank is 0 or `source` does not hold the noise.
 ///
 /// # References
 ///
 /// Sarkar et al., "Evolution Strategies at the Hyperscale", arXiv 2511.16652, Eq. 6.
 #[track_caller]
-pub fn low_rank_estimate(weights: Tensor<1>, noise: LowRankNoise, first_pair: u32, shape: [usize; 2]) -> Tensor<2> {
+pub fn low_rank_estimate(
+    weights: Tensor<1>,
+    noise: LowRankNoise,
+    source: NoiseSource,
+    first_pair: u32,
+    shape: [usize; 2],
+) -> Tensor<2> {
     assert!(noise.rank > 0, "low-rank estimate: rank 0");
     let [d_input, d_output] = shape;
-    let weights = weights.into_dispatch();
+    source.check(PairRange::new(first_pair, weights.dims()[0] as u32), noise.rank * (d_input + d_output));
+    let (weights, source) = (weights.into_dispatch(), source.into_primitive());
     counters::add_launch();
-    Tensor::from_dispatch(Dispatch::low_rank_estimate(weights, noise, first_pair, d_input, d_output))
+    Tensor::from_dispatch(Dispatch::low_rank_estimate(weights, noise, source, first_pair, d_input, d_output))
 }
 
 /// `Σ_q w_q·σ·ε_q` over the pairs `first_pair, first_pair + 1, …`, flat.
@@ -37,8 +44,20 @@ pub fn low_rank_estimate(weights: Tensor<1>, noise: LowRankNoise, first_pair: u3
 ///
 /// - weights: `[pairs]`
 /// - output: `[elements]`
-pub fn dense_estimate(weights: Tensor<1>, noise: DenseNoise, first_pair: u32, elements: usize) -> Tensor<1> {
-    let weights = weights.into_dispatch();
+///
+/// # Panics
+///
+/// Panics if `source` does not hold the noise.
+#[track_caller]
+pub fn dense_estimate(
+    weights: Tensor<1>,
+    noise: DenseNoise,
+    source: NoiseSource,
+    first_pair: u32,
+    elements: usize,
+) -> Tensor<1> {
+    source.check(PairRange::new(first_pair, weights.dims()[0] as u32), elements);
+    let (weights, source) = (weights.into_dispatch(), source.into_primitive());
     counters::add_launch();
-    Tensor::from_dispatch(Dispatch::dense_estimate(weights, noise, first_pair, elements))
+    Tensor::from_dispatch(Dispatch::dense_estimate(weights, noise, source, first_pair, elements))
 }

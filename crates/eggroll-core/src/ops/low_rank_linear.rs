@@ -1,6 +1,6 @@
 //! Perturbed linear with low-rank noise.
 
-use super::{LinearBias, LinearMembers, LowRankNoise, PerturbedOps, check_linear};
+use super::{LinearBias, LinearMembers, LowRankNoise, NoiseSource, PerturbedOps, check_linear};
 use crate::counters;
 use burn::backend::Dispatch;
 use burn::tensor::Tensor;
@@ -17,14 +17,14 @@ use burn::tensor::Tensor;
 ///
 /// # Panics
 ///
-/// Panics if shapes do not fit or the rows are not a multiple of the members, with both shapes; or if the rank
+/// Panics if shapes do not fit, the rows are not a multiple of the members, or `source` does not hold the noise, with both shapes; or if the rank
 /// is 0.
 ///
 /// # Example
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
-/// use eggroll_core::ops::{InputRows, LinearBias, LinearMembers, LowRankNoise, PairRange, low_rank_linear};
+/// use eggroll_core::ops::{InputRows, LinearBias, LinearMembers, LowRankNoise, NoiseSource, PairRange, low_rank_linear};
 /// use eggroll_core::NoiseKey;
 ///
 /// let device = Device::flex();
@@ -32,7 +32,7 @@ use burn::tensor::Tensor;
 /// let weight = Tensor::<2>::ones([3, 2], &device);
 /// let noise = LowRankNoise::new(NoiseKey::new(0, 0, 0), 1, 0.1);
 /// let members = LinearMembers { pairs: PairRange::new(0, 4), input: InputRows::Shared };
-/// let y = low_rank_linear(x, weight, LinearBias::None, noise, members);
+/// let y = low_rank_linear(x, weight, LinearBias::None, noise, NoiseSource::Drawn, members);
 /// assert_eq!(y.dims(), [8 * 5, 2]);
 /// ```
 ///
@@ -45,16 +45,19 @@ pub fn low_rank_linear(
     weight: Tensor<2>,
     bias: LinearBias,
     noise: LowRankNoise,
+    source: NoiseSource,
     members: LinearMembers,
 ) -> Tensor<2> {
     check_linear(&x, &weight, &bias, &members);
     assert!(noise.rank > 0, "perturbed linear: rank 0");
+    source.check(members.pairs, noise.rank * (weight.dims()[0] + weight.dims()[1]));
     counters::add_launch();
     Tensor::from_dispatch(Dispatch::low_rank_linear(
         x.into_dispatch(),
         weight.into_dispatch(),
         bias.into_primitive(),
         noise,
+        source.into_primitive(),
         members,
     ))
 }

@@ -10,21 +10,28 @@ mod dense_linear;
 mod estimate;
 pub mod explicit;
 mod low_rank_linear;
+mod normals;
 mod perturbed_vector;
 pub(crate) mod portable;
 mod row_projection;
+mod source;
 
 pub use crate::key::PairRange;
 pub use cross_entropy::member_cross_entropy;
 pub use dense_linear::dense_linear;
 pub use estimate::{dense_estimate, low_rank_estimate};
 pub use low_rank_linear::low_rank_linear;
+pub use normals::normals;
 pub use perturbed_vector::perturbed_vector;
 pub use row_projection::row_projection;
+pub use source::{NoiseSource, SourcePrimitive, table_start};
+pub(crate) use source::{TABLE_ADDRESS, TABLE_STEP, table_runs};
 
 use crate::key::NoiseKey;
 use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{Autodiff, Backend, ExtensionType, backend_extension};
+#[cfg(feature = "cube")]
+use burn::tensor::Shape;
 use burn::tensor::Tensor;
 
 /// Noise of a matrix as a product of factors, `c·B·Aᵀ` with `B : [d_input, rank]`, `A : [d_output, rank]`.
@@ -83,18 +90,19 @@ pub enum LinearBias {
     /// The same bias for all members, `[d_output]`.
     Plain(Tensor<1>),
     /// A bias `[d_output]` perturbed as a vector.
-    Perturbed(Tensor<1>, DenseNoise),
+    Perturbed(Tensor<1>, DenseNoise, NoiseSource),
 }
 
 /// [`LinearBias`] as backends see it.
 #[derive(ExtensionType)]
+#[extension_type(fusion: cfg(feature = "cube"))]
 pub enum BiasPrimitive<B: Backend> {
     /// No bias.
     None,
     /// The same bias for all members.
     Plain(FloatTensor<B>),
     /// A perturbed bias.
-    Perturbed(FloatTensor<B>, DenseNoise),
+    Perturbed(FloatTensor<B>, DenseNoise, #[extension_type] SourcePrimitive<B>),
 }
 
 /// What a perturbed linear operation needs beside its tensors and its noise.
@@ -124,66 +132,96 @@ impl LinearMembers {
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     NdArray: cfg(feature = "ndarray"),
+    Cube: cfg(feature = "cube"),
+    Fusion: cfg(feature = "cube"),
     Autodiff,
 )]
 pub trait PerturbedOps: Backend {
     /// See [`low_rank_linear`].
+    #[fusion(dtype = x, shape = linear_shape(x, weight, members))]
     fn low_rank_linear(
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
         #[extension_type] bias: BiasPrimitive<Self>,
         noise: LowRankNoise,
+        #[extension_type] source: SourcePrimitive<Self>,
         members: LinearMembers,
     ) -> FloatTensor<Self> {
-        portable::low_rank_linear::<Self>(x, weight, bias, noise, members)
+        portable::low_rank_linear::<Self>(x, weight, bias, noise, source, members)
     }
 
     /// See [`dense_linear`].
+    #[fusion(dtype = x, shape = linear_shape(x, weight, members))]
     fn dense_linear(
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
         #[extension_type] bias: BiasPrimitive<Self>,
         noise: DenseNoise,
+        #[extension_type] source: SourcePrimitive<Self>,
         members: LinearMembers,
     ) -> FloatTensor<Self> {
-        portable::dense_linear::<Self>(x, weight, bias, noise, members)
+        portable::dense_linear::<Self>(x, weight, bias, noise, source, members)
     }
 
     /// See [`perturbed_vector`].
-    fn perturbed_vector(vector: FloatTensor<Self>, noise: DenseNoise, pairs: PairRange) -> FloatTensor<Self> {
-        portable::perturbed_vector::<Self>(vector, noise, pairs)
+    #[fusion(dtype = vector, shape = Shape::new([pairs.members(), vector[0]]))]
+    fn perturbed_vector(
+        vector: FloatTensor<Self>,
+        noise: DenseNoise,
+        #[extension_type] source: SourcePrimitive<Self>,
+        pairs: PairRange,
+    ) -> FloatTensor<Self> {
+        portable::perturbed_vector::<Self>(vector, noise, source, pairs)
     }
 
     /// See [`low_rank_estimate`].
+    #[fusion(dtype = weights, shape = Shape::new([*d_input, *d_output]))]
     fn low_rank_estimate(
         weights: FloatTensor<Self>,
         noise: LowRankNoise,
+        #[extension_type] source: SourcePrimitive<Self>,
         first_pair: u32,
         d_input: usize,
         d_output: usize,
     ) -> FloatTensor<Self> {
-        portable::low_rank_estimate::<Self>(weights, noise, first_pair, [d_input, d_output])
+        portable::low_rank_estimate::<Self>(weights, noise, source, first_pair, [d_input, d_output])
     }
 
     /// See [`dense_estimate`].
+    #[fusion(dtype = weights, shape = Shape::new([*elements]))]
     fn dense_estimate(
         weights: FloatTensor<Self>,
         noise: DenseNoise,
+        #[extension_type] source: SourcePrimitive<Self>,
         first_pair: u32,
         elements: usize,
     ) -> FloatTensor<Self> {
-        portable::dense_estimate::<Self>(weights, noise, first_pair, elements)
+        portable::dense_estimate::<Self>(weights, noise, source, first_pair, elements)
+    }
+
+    /// See [`normals`]; `like` gives device and type.
+    #[fusion(dtype = like, shape = Shape::new([pairs.count as usize, *elements]))]
+    fn normals(like: FloatTensor<Self>, key: NoiseKey, pairs: PairRange, elements: usize) -> FloatTensor<Self> {
+        portable::normals::<Self>(key, pairs, elements, &like)
     }
 
     /// See [`row_projection`].
+    #[fusion(default)]
     fn row_projection(gradient: FloatTensor<Self>, x: FloatTensor<Self>) -> FloatTensor<Self> {
         portable::row_projection::<Self>(gradient, x)
     }
 
     /// See [`member_cross_entropy`].
+    #[fusion(default)]
     fn member_cross_entropy(logits: FloatTensor<Self>, targets: IntTensor<Self>, members: usize) -> FloatTensor<Self> {
         portable::member_cross_entropy::<Self>(logits, targets, members)
     }
+}
+
+/// Shape of the output of a linear operation, for backends that run it later.
+#[cfg(feature = "cube")]
+fn linear_shape(x: &Shape, weight: &Shape, members: &LinearMembers) -> Shape {
+    Shape::new([members.pairs.members() * members.rows_per_member(x[0]), weight[1]])
 }
 
 /// The portable defaults: no gradient flows through noise, so Burn's autodiff decorator needs no more.
@@ -199,14 +237,16 @@ impl LinearBias {
         match self {
             Self::None => BiasPrimitive::None,
             Self::Plain(bias) => BiasPrimitive::Plain(bias.into_dispatch()),
-            Self::Perturbed(bias, noise) => BiasPrimitive::Perturbed(bias.into_dispatch(), noise),
+            Self::Perturbed(bias, noise, source) => {
+                BiasPrimitive::Perturbed(bias.into_dispatch(), noise, source.into_primitive())
+            }
         }
     }
 
     fn dims(&self) -> Option<[usize; 1]> {
         match self {
             Self::None => None,
-            Self::Plain(bias) | Self::Perturbed(bias, _) => Some(bias.dims()),
+            Self::Plain(bias) | Self::Perturbed(bias, ..) => Some(bias.dims()),
         }
     }
 }
@@ -223,6 +263,9 @@ fn check_linear(x: &Tensor<2>, weight: &Tensor<2>, bias: &LinearBias, members: &
     );
     if let Some(bias) = bias.dims() {
         assert!(bias == [d_output], "perturbed linear: the bias {bias:?} does not fit the weight {:?}", weight.dims());
+    }
+    if let LinearBias::Perturbed(_, _, source) = bias {
+        source.check(members.pairs, d_output);
     }
     let count = members.pairs.members();
     assert!(count > 0, "perturbed linear: no members");

@@ -1,6 +1,6 @@
 //! Perturbed vector.
 
-use super::{DenseNoise, PairRange, PerturbedOps};
+use super::{DenseNoise, NoiseSource, PairRange, PerturbedOps};
 use crate::counters;
 use burn::backend::Dispatch;
 use burn::tensor::Tensor;
@@ -14,10 +14,11 @@ use burn::tensor::Tensor;
 ///
 /// # Panics
 ///
-/// Panics if there are no members.
+/// Panics if there are no members or `source` does not hold the noise.
 #[track_caller]
-pub fn perturbed_vector(vector: Tensor<1>, noise: DenseNoise, pairs: PairRange) -> Tensor<2> {
+pub fn perturbed_vector(vector: Tensor<1>, noise: DenseNoise, source: NoiseSource, pairs: PairRange) -> Tensor<2> {
     assert!(pairs.count > 0, "perturbed vector: no members");
+    source.check(pairs, vector.dims()[0]);
     counters::add_launch();
-    Tensor::from_dispatch(Dispatch::perturbed_vector(vector.into_dispatch(), noise, pairs))
+    Tensor::from_dispatch(Dispatch::perturbed_vector(vector.into_dispatch(), noise, source.into_primitive(), pairs))
 }

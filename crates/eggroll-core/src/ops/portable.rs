@@ -3,7 +3,10 @@
 //! The noise is the same stream as everywhere ([`crate::rng::normal`]), made by integer operations of the backend.
 //! It is held in memory for the members of the call: these defaults are for coverage, not for speed.
 
-use super::{BiasPrimitive, DEPENDENT, DenseNoise, InputRows, LinearMembers, LowRankNoise, PairRange};
+use super::{
+    BiasPrimitive, DEPENDENT, DenseNoise, InputRows, LinearMembers, LowRankNoise, PairRange, SourcePrimitive,
+    table_start,
+};
 use crate::counters;
 use crate::key::NoiseKey;
 use crate::rng::normal::GROUP;
@@ -17,10 +20,11 @@ pub(crate) fn low_rank_linear<B: Backend>(
     weight: FloatTensor<B>,
     bias: BiasPrimitive<B>,
     noise: LowRankNoise,
+    source: SourcePrimitive<B>,
     members: LinearMembers,
 ) -> FloatTensor<B> {
     let (pairs, shape) = (members.pairs, dims::<B>(&weight));
-    let (b, a) = factors::<B>(&noise, pairs, shape, &x);
+    let (b, a) = factors::<B>(&noise, source, pairs, shape, &x);
     let y = explicit_low_rank_linear::<B>(x, weight, b, a, noise.scale, members.input);
     add_bias::<B>(y, bias, pairs)
 }
@@ -30,10 +34,11 @@ pub(crate) fn dense_linear<B: Backend>(
     weight: FloatTensor<B>,
     bias: BiasPrimitive<B>,
     noise: DenseNoise,
+    source: SourcePrimitive<B>,
     members: LinearMembers,
 ) -> FloatTensor<B> {
     let ([d_input, d_output], pairs) = (dims::<B>(&weight), members.pairs);
-    let drawn = normals::<B>(noise.key, pairs, d_input * d_output, &x);
+    let drawn = held_or_drawn::<B>(source, noise.key, pairs, d_input * d_output, &x);
     let drawn = B::float_reshape(drawn, Shape::new([pairs.count as usize, d_input, d_output]));
     let y = explicit_dense_linear::<B>(x, weight, drawn, noise.scale, members.input);
     add_bias::<B>(y, bias, pairs)
@@ -42,31 +47,34 @@ pub(crate) fn dense_linear<B: Backend>(
 pub(crate) fn perturbed_vector<B: Backend>(
     vector: FloatTensor<B>,
     noise: DenseNoise,
+    source: SourcePrimitive<B>,
     pairs: PairRange,
 ) -> FloatTensor<B> {
-    let drawn = normals::<B>(noise.key, pairs, vector.shape()[0], &vector);
+    let drawn = held_or_drawn::<B>(source, noise.key, pairs, vector.shape()[0], &vector);
     explicit_vector::<B>(vector, drawn, noise.scale)
 }
 
 pub(crate) fn low_rank_estimate<B: Backend>(
     weights: FloatTensor<B>,
     noise: LowRankNoise,
+    source: SourcePrimitive<B>,
     first: u32,
     shape: [usize; 2],
 ) -> FloatTensor<B> {
     let pairs = PairRange::new(first, weights.shape()[0] as u32);
-    let (b, a) = factors::<B>(&noise, pairs, shape, &weights);
+    let (b, a) = factors::<B>(&noise, source, pairs, shape, &weights);
     explicit_low_rank_estimate::<B>(weights, b, a, noise.scale)
 }
 
 pub(crate) fn dense_estimate<B: Backend>(
     weights: FloatTensor<B>,
     noise: DenseNoise,
+    source: SourcePrimitive<B>,
     first: u32,
     elements: usize,
 ) -> FloatTensor<B> {
     let pairs = PairRange::new(first, weights.shape()[0] as u32);
-    let drawn = normals::<B>(noise.key, pairs, elements, &weights);
+    let drawn = held_or_drawn::<B>(source, noise.key, pairs, elements, &weights);
     explicit_dense_estimate::<B>(weights, drawn, noise.scale)
 }
 
@@ -234,9 +242,9 @@ fn add_bias<B: Backend>(y: FloatTensor<B>, bias: BiasPrimitive<B>, pairs: PairRa
     match bias {
         BiasPrimitive::None => y,
         BiasPrimitive::Plain(bias) => B::float_add(y, B::float_reshape(bias, Shape::new([1, d_output]))),
-        BiasPrimitive::Perturbed(bias, noise) => {
+        BiasPrimitive::Perturbed(bias, noise, source) => {
             let members = pairs.members();
-            let bias = perturbed_vector::<B>(bias, noise, pairs);
+            let bias = perturbed_vector::<B>(bias, noise, source, pairs);
             let bias = B::float_reshape(bias, Shape::new([members, 1, d_output]));
             let y = B::float_reshape(y, Shape::new([members, rows / members, d_output]));
             B::float_reshape(B::float_add(y, bias), Shape::new([rows, d_output]))
@@ -258,21 +266,59 @@ fn slice_columns<B: Backend>(t: FloatTensor<B>, start: usize, len: usize) -> Flo
 /// Factors `B : [pairs, rank, d_input]` and `A : [pairs, rank, d_output]`, on the device and of the type of `like`.
 fn factors<B: Backend>(
     noise: &LowRankNoise,
+    source: SourcePrimitive<B>,
     pairs: PairRange,
     [d_input, d_output]: [usize; 2],
     like: &FloatTensor<B>,
 ) -> (FloatTensor<B>, FloatTensor<B>) {
     let (p, r) = (pairs.count as usize, noise.rank);
-    let drawn = normals::<B>(noise.key, pairs, (d_input + d_output) * r, like);
+    let drawn = held_or_drawn::<B>(source, noise.key, pairs, (d_input + d_output) * r, like);
     let b = slice_columns::<B>(drawn.clone(), 0, d_input * r);
     let a = slice_columns::<B>(drawn, d_input * r, d_output * r);
     (B::float_reshape(b, Shape::new([p, r, d_input])), B::float_reshape(a, Shape::new([p, r, d_output])))
 }
 
+/// The noise of `pairs`, `len` elements each: `[pairs, len]`.
+fn held_or_drawn<B: Backend>(
+    source: SourcePrimitive<B>,
+    key: NoiseKey,
+    pairs: PairRange,
+    len: usize,
+    like: &FloatTensor<B>,
+) -> FloatTensor<B> {
+    let count = pairs.count as usize;
+    match source {
+        SourcePrimitive::Drawn => {
+            counters::add_noise_bytes(count * len * like.dtype().size());
+            normals::<B>(key, pairs, len, like)
+        }
+        SourcePrimitive::Cached(noise, first) => {
+            let first = (pairs.first - first) as usize;
+            B::float_slice(noise, &[Slice::from(first..first + count), Slice::from(0..len)])
+        }
+        SourcePrimitive::Table(table) => {
+            let table_len = table.shape()[0];
+            let starts = (0..pairs.count).map(|p| table_start(key, pairs.first + p, len, table_len) as i64);
+            let device = like.device();
+            let words = Words::<B>::new(&device);
+            let starts = words.tensor(starts.collect(), [count, 1]);
+            let offsets = words.range(0, len, [1, len]);
+            let shape = Shape::new([count, len]);
+            let indices = B::int_add(B::int_expand(starts, shape.clone()), B::int_expand(offsets, shape.clone()));
+            let run = B::float_gather(0, table, B::int_reshape(indices, Shape::new([count * len])));
+            B::float_reshape(run, shape)
+        }
+    }
+}
+
 /// The first `len` elements of the streams of `pairs`: `[pairs, len]`, on the device and of the type of `like`.
-fn normals<B: Backend>(key: NoiseKey, pairs: PairRange, len: usize, like: &FloatTensor<B>) -> FloatTensor<B> {
+pub(crate) fn normals<B: Backend>(
+    key: NoiseKey,
+    pairs: PairRange,
+    len: usize,
+    like: &FloatTensor<B>,
+) -> FloatTensor<B> {
     let (p, groups, dtype) = (pairs.count as usize, len.div_ceil(GROUP), like.dtype());
-    counters::add_noise_bytes(p * groups * GROUP * dtype.size());
     let [w0, w1, w2, w3] = Words::<B>::new(&like.device()).blocks(key, pairs, groups);
     let (n0, n1) = box_muller::<B>(w0, w1, dtype.into());
     let (n2, n3) = box_muller::<B>(w2, w3, dtype.into());
@@ -354,10 +400,13 @@ impl<'a, B: Backend> Words<'a, B> {
 
     /// `first, first + 1, …` in the given shape.
     fn range(&self, first: u32, len: usize, shape: [usize; 2]) -> IntTensor<B> {
-        let words = (0..len as u32).map(|i| first.wrapping_add(i));
+        self.tensor((0..len as u32).map(|i| i64::from(first.wrapping_add(i))).collect(), shape)
+    }
+
+    fn tensor(&self, words: Vec<i64>, shape: [usize; 2]) -> IntTensor<B> {
         let data = match self.dtype {
-            IntDType::I64 => TensorData::new(words.map(i64::from).collect::<Vec<_>>(), shape),
-            _ => TensorData::new(words.map(|word| word as i32).collect::<Vec<_>>(), shape),
+            IntDType::I64 => TensorData::new(words, shape),
+            _ => TensorData::new(words.into_iter().map(|word| word as i32).collect::<Vec<_>>(), shape),
         };
         B::int_from_data(data, self.device)
     }

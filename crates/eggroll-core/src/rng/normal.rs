@@ -34,14 +34,14 @@ pub const STREAM_VERSION: u32 = 1;
 pub const MAX_ERROR: f64 = 9.5e-7;
 
 /// `(−2 ln(1+f) + 2f) / f²` on `[√½−1, √2−1]`, relative error of the logarithm below 3e-8.
-const LOG: [f32; 8] =
+pub(crate) const LOG: [f32; 8] =
     [0.999_999_8, -0.666_679, 0.500_035_1, -0.399_241_45, 0.331_410_17, -0.298_359_48, 0.286_150_37, -0.174_696_73];
 /// `sin(π/2·v) / v` in powers of `v²` on `[0, ½]`, error below 4e-9.
-const SIN: [f32; 4] = [1.570_796_4, -0.645_963_5, 0.079_680_03, -0.004_601_661];
+pub(crate) const SIN: [f32; 4] = [1.570_796_4, -0.645_963_5, 0.079_680_03, -0.004_601_661];
 /// `(cos(π/2·v) − 1) / v²` in powers of `v²` on `[0, ½]`, error below 4e-8.
-const COS: [f32; 3] = [-1.233_698, 0.253_606_35, -0.020_426_251];
+pub(crate) const COS: [f32; 3] = [-1.233_698, 0.253_606_35, -0.020_426_251];
 /// Bits of √½: splits a float into exponent and a mantissa around 1.
-const SQRT_HALF: u32 = 0x3f35_04f3;
+pub(crate) const SQRT_HALF: u32 = 0x3f35_04f3;
 
 /// Writes elements `start .. start + out.len()` of the stream of `key` and `pair`.
 ///

@@ -4,7 +4,7 @@
 use crate::simd::Simd;
 
 pub(crate) const MULTIPLIERS: [u32; 2] = [0xd251_1f53, 0xcd9e_8d57];
-const WEYL: [u32; 2] = [0x9e37_79b9, 0xbb67_ae85];
+pub(crate) const WEYL: [u32; 2] = [0x9e37_79b9, 0xbb67_ae85];
 pub(crate) const ROUNDS: u32 = 10;
 
 /// One block: four words for a 128-bit counter under a 64-bit key.

@@ -2,9 +2,9 @@
 
 use super::linear::{BiasSlice, LinearSlices, Product, Target};
 use super::scratch::with_scratch;
+use super::source::Source;
 use super::tile::{MAX_COLUMNS, Packed, Panels, Strided};
 use crate::ops::DenseNoise;
-use crate::rng::normal::fill_normals;
 use crate::simd::dispatch;
 use rayon::prelude::*;
 
@@ -12,7 +12,7 @@ use rayon::prelude::*;
 const STRIP: usize = 4096;
 
 /// Writes `y : [members · rows, d_output]`.
-pub(crate) fn dense_linear(op: &LinearSlices, noise: &DenseNoise, y: &mut [f32]) {
+pub(crate) fn dense_linear(op: &LinearSlices, noise: &DenseNoise, source: Source, y: &mut [f32]) {
     if y.is_empty() {
         return;
     }
@@ -24,7 +24,7 @@ pub(crate) fn dense_linear(op: &LinearSlices, noise: &DenseNoise, y: &mut [f32])
             Some(_) => (op.x, op.rows),
             None => (&op.x[p * 2 * op.rows * op.d_input..], 2 * op.rows),
         };
-        let task = Task { op, noise, pair, x, rows };
+        let task = Task { op, noise, source, pair, x, rows };
         with_scratch(task.scratch_len(), |scratch| {
             let (strip, rest) = scratch.split_at_mut(task.strip_len());
             let (delta, bias) = rest.split_at_mut(rows * op.d_output);
@@ -43,6 +43,7 @@ pub(crate) fn dense_linear(op: &LinearSlices, noise: &DenseNoise, y: &mut [f32])
 struct Task<'a> {
     op: &'a LinearSlices<'a>,
     noise: &'a DenseNoise,
+    source: Source<'a>,
     pair: u32,
     x: &'a [f32],
     rows: usize,
@@ -69,7 +70,7 @@ impl Task<'_> {
         for first in (0..d_input).step_by(self.strip_rows()) {
             let depth = self.strip_rows().min(d_input - first);
             let drawn = &mut strip[..depth * d_output]; // [depth, d_output]
-            fill_normals(self.noise.key, self.pair, first * d_output, drawn);
+            self.source.fill(self.noise.key, self.pair, d_input * d_output, first * d_output, drawn);
             dispatch(Product {
                 rows: self.rows,
                 columns: d_output,

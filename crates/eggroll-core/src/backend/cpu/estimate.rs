@@ -2,6 +2,7 @@
 
 use super::linear::{Product, Target};
 use super::scratch::with_scratch;
+use super::source::Source;
 use super::tile::{MAX_COLUMNS, Panels, Strided};
 use crate::ops::{DenseNoise, LowRankNoise};
 use crate::rng::normal::fill_normals;
@@ -19,6 +20,7 @@ const TASK_ELEMENTS: usize = 4096;
 pub(crate) fn low_rank_estimate(
     weights: &[f32],
     noise: &LowRankNoise,
+    source: Source,
     first: u32,
     [d_input, d_output]: [usize; 2],
     sum: &mut [f32],
@@ -34,13 +36,20 @@ pub(crate) fn low_rank_estimate(
         let pairs = b.par_chunks_mut(rank * d_input).zip(a.par_chunks_mut(rank * d_output));
         pairs.zip(weights).enumerate().for_each(|(p, ((b, a), weight))| {
             let pair = first + (i * batch + p) as u32;
-            with_scratch(b.len() + a.len(), |factors| {
-                fill_normals(noise.key, pair, 0, factors);
-                let (drawn_b, drawn_a) = factors.split_at(b.len());
-                b.copy_from_slice(drawn_b);
+            let mut take = |factors: &[f32]| {
+                let (b_factor, a_factor) = factors.split_at(b.len());
+                b.copy_from_slice(b_factor);
                 let scale = weight * noise.scale;
-                a.iter_mut().zip(drawn_a).for_each(|(a, drawn)| *a = scale * drawn);
-            });
+                a.iter_mut().zip(a_factor).for_each(|(a, factor)| *a = scale * factor);
+            };
+            let elements = rank * (d_input + d_output);
+            match source.held(noise.key, pair, elements) {
+                Some(factors) => take(factors),
+                None => with_scratch(elements, |factors| {
+                    fill_normals(noise.key, pair, 0, factors);
+                    take(factors);
+                }),
+            }
         });
         let (a, b) = (&a, &b);
         sum.par_chunks_mut(TASK_ROWS * d_output).enumerate().for_each(|(task, sum)| {
@@ -57,14 +66,15 @@ pub(crate) fn low_rank_estimate(
 }
 
 /// Adds to `sum` (any shape, flat) the pairs from `first` on, weighted.
-pub(crate) fn dense_estimate(weights: &[f32], noise: &DenseNoise, first: u32, sum: &mut [f32]) {
+pub(crate) fn dense_estimate(weights: &[f32], noise: &DenseNoise, source: Source, first: u32, sum: &mut [f32]) {
+    let elements = sum.len();
     sum.par_chunks_mut(TASK_ELEMENTS).enumerate().for_each(|(task, sum)| {
         with_scratch(sum.len(), |drawn| {
             for (q, weight) in weights.iter().enumerate() {
                 if *weight == 0.0 {
                     continue;
                 }
-                fill_normals(noise.key, first + q as u32, task * TASK_ELEMENTS, drawn);
+                source.fill(noise.key, first + q as u32, elements, task * TASK_ELEMENTS, drawn);
                 let scale = weight * noise.scale;
                 for (sum, drawn) in sum.iter_mut().zip(drawn.iter()) {
                     *sum += scale * drawn;

@@ -1,8 +1,8 @@
 //! What the low-rank and the dense perturbed linear share: operands, bias rows, the unperturbed product.
 
+use super::source::Source;
 use super::tile::{Epilogue, Packed, Panels, Place, Strided, Tile, multiply};
 use crate::ops::{DenseNoise, PairRange};
-use crate::rng::normal::fill_normals;
 use crate::simd::{Kernel, Simd, dispatch};
 use rayon::prelude::*;
 
@@ -32,7 +32,7 @@ pub(crate) struct LinearSlices<'a> {
 pub(crate) enum BiasSlice<'a> {
     None,
     Plain(&'a [f32]),
-    Perturbed(&'a [f32], DenseNoise),
+    Perturbed(&'a [f32], DenseNoise, Source<'a>),
 }
 
 impl BiasSlice<'_> {
@@ -42,8 +42,8 @@ impl BiasSlice<'_> {
         match self {
             Self::None => plus.fill(0.0),
             Self::Plain(bias) => plus.copy_from_slice(bias),
-            Self::Perturbed(bias, noise) => {
-                fill_normals(noise.key, pair, 0, minus);
+            Self::Perturbed(bias, noise, source) => {
+                source.fill(noise.key, pair, minus.len(), 0, minus);
                 for ((plus, minus), bias) in plus.iter_mut().zip(minus).zip(*bias) {
                     let shift = noise.scale * *minus;
                     (*plus, *minus) = (bias + shift, bias - shift);
@@ -135,36 +135,47 @@ impl Epilogue for Target {
                 let source = tile.row(r);
                 let add = self.add;
                 let columns = place.columns;
-                for_vectors::<S>(columns, target, |c| {
+                for_vectors::<S>(columns, target, |c, lanes| {
                     let value = S::load(source.add(c));
-                    match add {
-                        false => value,
-                        true if c + S::LANES <= columns => S::add(S::load(target.add(c)), value),
-                        true => S::add(S::load_first(target.add(c), columns - c), value),
-                    }
+                    if add { S::add(load_some::<S>(target.add(c), lanes), value) } else { value }
                 });
             }
         }
     }
 }
 
-/// Calls `value(column)` for each vector of a row of `columns` and stores what it returns at `target`; the last
-/// vector is stored in part if the row ends inside it.
+/// Calls `value(column, lanes)` for each vector of a row of `columns` and stores what it returns at `target`; the last
+/// vector has fewer than all lanes if the row ends inside it.
 ///
 /// # Safety
 ///
 /// The processor must have the instruction set `S`; `target` must hold `columns` elements.
 #[inline(always)]
-pub(crate) unsafe fn for_vectors<S: Simd>(columns: usize, target: *mut f32, mut value: impl FnMut(usize) -> S::F) {
+pub(crate) unsafe fn for_vectors<S: Simd>(
+    columns: usize,
+    target: *mut f32,
+    mut value: impl FnMut(usize, usize) -> S::F,
+) {
     let mut c = 0;
     // SAFETY: whole vectors end inside the row; the last part is stored by count.
     unsafe {
         while c + S::LANES <= columns {
-            S::store(target.add(c), value(c));
+            S::store(target.add(c), value(c, S::LANES));
             c += S::LANES;
         }
         if c < columns {
-            S::store_first(target.add(c), value(c), columns - c);
+            S::store_first(target.add(c), value(c, columns - c), columns - c);
         }
     }
+}
+
+/// Loads `lanes` elements; a plain load where that is all of them.
+///
+/// # Safety
+///
+/// The processor must have the instruction set `S`; `source` must hold `lanes` elements.
+#[inline(always)]
+pub(crate) unsafe fn load_some<S: Simd>(source: *const f32, lanes: usize) -> S::F {
+    // SAFETY: by this function's contract.
+    unsafe { if lanes == S::LANES { S::load(source) } else { S::load_first(source, lanes) } }
 }

@@ -1,7 +1,8 @@
 //! `y = x·W + b + s·c·(x·B)·Aᵀ` without ever forming the perturbed weight.
 
-use super::linear::{BiasSlice, LinearSlices, for_vectors};
+use super::linear::{BiasSlice, LinearSlices, for_vectors, load_some};
 use super::scratch::with_scratch;
+use super::source::Source;
 use super::tile::{Epilogue, MAX_COLUMNS, Out, Packed, Place, Rows, Strided, Tile, dots, multiply};
 use crate::ops::LowRankNoise;
 use crate::rng::normal::fill_normals;
@@ -10,20 +11,20 @@ use rayon::prelude::*;
 use std::mem::MaybeUninit;
 
 /// Writes every element of `y : [members · rows, d_output]`.
-pub(crate) fn low_rank_linear(op: &LinearSlices, noise: &LowRankNoise, y: &mut [MaybeUninit<f32>]) {
+pub(crate) fn low_rank_linear(op: &LinearSlices, noise: &LowRankNoise, source: Source, y: &mut [MaybeUninit<f32>]) {
     if y.is_empty() {
         return;
     }
     let packed = op.shared.is_none().then(|| op.packed());
     let factors = (op.d_input + op.d_output) * noise.rank;
     let step = match op.shared {
-        Some(_) => (SHARED_NOISE / factors.max(1)).clamp(1, 16),
+        Some(_) => (SHARED_NOISE / factors.max(1)).clamp(1, MAX_PAIRS / 2),
         None => op.pairs_per_task(factors),
     };
     let pair_len = 2 * op.rows * op.d_output;
     y.par_chunks_mut(step * pair_len).enumerate().for_each(|(task, y)| {
-        let block =
-            Block { op, noise, factors, first: op.pairs.first + (task * step) as u32, pairs: y.len() / pair_len };
+        let first = op.pairs.first + (task * step) as u32;
+        let block = Block { op, noise, source, factors, first, pairs: y.len() / pair_len };
         with_scratch(block.scratch_len(), |scratch| match (op.shared, &packed) {
             (None, Some(packed)) => {
                 let x = &op.x[task * step * 2 * op.rows * op.d_input..];
@@ -37,10 +38,14 @@ pub(crate) fn low_rank_linear(op: &LinearSlices, noise: &LowRankNoise, y: &mut [
 /// Floats of noise that one task of the shared form holds: about a first-level cache, beside four rows of `x`.
 const SHARED_NOISE: usize = 16 * 1024;
 
+/// Pairs of a task at most.
+const MAX_PAIRS: usize = 32;
+
 /// Consecutive pairs that one task works on.
 struct Block<'a> {
     op: &'a LinearSlices<'a>,
     noise: &'a LowRankNoise,
+    source: Source<'a>,
     /// Floats of one pair's factors: `B` as `[rank, d_input]`, then `A` as `[rank, d_output]`.
     factors: usize,
     first: u32,
@@ -52,17 +57,31 @@ impl Block<'_> {
         self.pairs * 2 * self.op.rows
     }
 
-    /// Factors, `x·B`, and bias of every member; loads of a row's last vector may run past its end.
+    /// `x·B`, bias of every member, and factors if they are drawn; loads of a tile's last vector may run past the end of
+    /// a bias.
     fn scratch_len(&self) -> usize {
-        self.pairs * (self.factors + 2 * self.op.d_output) + self.rows() * self.noise.rank + MAX_COLUMNS
+        let drawn = if self.source.is_drawn() { self.factors } else { 0 };
+        self.pairs * (drawn + 2 * self.op.d_output) + self.rows() * self.noise.rank + MAX_COLUMNS
     }
 
-    /// Draws factors and biases; returns the parts of the scratch: factors, `x·B`, biases `[members, d_output]`.
-    fn draw<'s>(&self, scratch: &'s mut [f32]) -> (&'s [f32], &'s mut [f32], &'s [f32]) {
+    /// Finds or draws the factors, and the biases.
+    fn prepare<'s>(&'s self, scratch: &'s mut [f32]) -> Prepared<'s> {
+        let drawn = if self.source.is_drawn() { self.factors } else { 0 };
         let (t, rest) = scratch.split_at_mut(self.rows() * self.noise.rank);
-        let (factors, biases) = rest.split_at_mut(self.pairs * self.factors);
-        for (p, factors) in factors.chunks_exact_mut(self.factors).enumerate() {
-            fill_normals(self.noise.key, self.first + p as u32, 0, factors);
+        let (drawn_factors, biases) = rest.split_at_mut(self.pairs * drawn);
+        let mut factors: [&[f32]; MAX_PAIRS] = [&[]; MAX_PAIRS];
+        let mut unused = drawn_factors;
+        for (p, factors) in factors[..self.pairs].iter_mut().enumerate() {
+            let pair = self.first + p as u32;
+            *factors = match self.source.held(self.noise.key, pair, self.factors) {
+                Some(held) => held,
+                None => {
+                    let (next, rest) = unused.split_at_mut(self.factors);
+                    unused = rest;
+                    fill_normals(self.noise.key, pair, 0, next);
+                    next
+                }
+            };
         }
         if !matches!(self.op.bias, BiasSlice::None) {
             let members = biases.chunks_exact_mut(2 * self.op.d_output).take(self.pairs);
@@ -70,8 +89,18 @@ impl Block<'_> {
                 self.op.bias.fill_pair(self.first + p as u32, bias);
             }
         }
-        (factors, t, biases)
+        Prepared { t, factors, biases }
     }
+}
+
+/// What a task works with.
+struct Prepared<'s> {
+    /// `x·B`, to be written.
+    t: &'s mut [f32],
+    /// Factors of every pair: `B` as `[rank, d_input]`, then `A` as `[rank, d_output]`.
+    factors: [&'s [f32]; MAX_PAIRS],
+    /// `[members, d_output]`, with slack behind.
+    biases: &'s [f32],
 }
 
 struct PerMember<'a> {
@@ -89,12 +118,12 @@ impl Kernel for PerMember<'_> {
     unsafe fn run<S: Simd>(self) {
         let Self { block, x, packed, scratch, y } = self;
         let (op, rank) = (block.op, block.noise.rank);
-        let (factors, t, biases) = block.draw(scratch);
+        let Prepared { t, factors, biases } = block.prepare(scratch);
         let pair_rows = 2 * op.rows;
         for p in 0..block.pairs {
             let t = &mut t[p * pair_rows * rank..(p + 1) * pair_rows * rank]; // [2 · rows, rank]
             let x = Rows { pointer: x[p * pair_rows * op.d_input..].as_ptr(), stride: op.d_input, count: pair_rows };
-            let b = Rows { pointer: factors[p * block.factors..].as_ptr(), stride: op.d_input, count: rank };
+            let b = Rows { pointer: factors[p].as_ptr(), stride: op.d_input, count: rank };
             let out = Out { pointer: t.as_mut_ptr(), row: rank, column: 1 };
             // SAFETY: `x` holds the pair's rows, the factors begin with `rank` vectors of `d_input`.
             unsafe { dots::<S>(op.d_input, x, b, block.noise.scale, out) };
@@ -107,8 +136,7 @@ impl Kernel for PerMember<'_> {
             d_output: op.d_output,
             rows: op.rows,
             member: Cursor::default(),
-            a: factors[op.d_input * rank..].as_ptr(),
-            a_stride: block.factors,
+            a: factors.map(|factors| factors.get(op.d_input * rank..).map_or(std::ptr::null(), <[f32]>::as_ptr)),
             t: t.as_ptr(),
             bias: (!matches!(op.bias, BiasSlice::None)).then_some(biases.as_ptr()),
             y: y.as_mut_ptr().cast(),
@@ -146,8 +174,8 @@ struct AddLowRank {
     d_output: usize,
     rows: usize,
     member: Cursor,
-    a: *const f32,
-    a_stride: usize,
+    /// The second factor of every pair.
+    a: [*const f32; MAX_PAIRS],
     t: *const f32,
     bias: Option<*const f32>,
     y: *mut f32,
@@ -160,17 +188,19 @@ impl Epilogue for AddLowRank {
             let row = place.row + r;
             let member = self.member.at(row, self.rows);
             let (rank, d_output, bias) = (self.rank, self.d_output, self.bias);
-            // SAFETY: row and member lie inside the block; vectors may end in the slack behind the scratch.
+            // SAFETY: row and member lie inside the block, which has at most `MAX_PAIRS` pairs; vectors of the bias may end in
+            // the slack behind the scratch.
             unsafe {
                 let source = tile.row(r);
                 let t = self.t.add(row * rank);
-                let a = self.a.add(member / 2 * self.a_stride + place.column);
+                let a = self.a.get_unchecked(member / 2).add(place.column);
                 let bias = bias.map(|bias| bias.add(member * d_output + place.column));
                 let y = self.y.add(row * d_output + place.column);
-                for_vectors::<S>(place.columns, y, |c| {
+                for_vectors::<S>(place.columns, y, |c, lanes| {
                     let mut sum = S::load(source.add(c));
                     for k in 0..rank {
-                        sum = S::fma(S::splat(*t.add(k)), S::load(a.add(k * d_output + c)), sum);
+                        let a = load_some::<S>(a.add(k * d_output + c), lanes);
+                        sum = S::fma(S::splat(*t.add(k)), a, sum);
                     }
                     match bias {
                         Some(bias) => S::add(sum, S::load(bias.add(c))),
@@ -197,15 +227,15 @@ impl Kernel for Shared<'_> {
     unsafe fn run<S: Simd>(self) {
         let Self { block, base, scratch, y } = self;
         let (op, rank) = (block.op, block.noise.rank);
-        let (factors, t, biases) = block.draw(scratch);
+        let Prepared { t, factors, biases } = block.prepare(scratch);
         let x = Rows { pointer: op.x.as_ptr(), stride: op.d_input, count: op.rows };
         // One call for all pairs where their vectors are evenly spaced, else one for each pair.
-        let (calls, vectors, stride) = match rank {
-            1 => (1, block.pairs, block.factors),
+        let (calls, vectors, stride) = match (rank, block.source) {
+            (1, Source::Drawn | Source::Cached { .. }) => (1, block.pairs, block.factors),
             _ => (block.pairs, rank, op.d_input),
         };
-        for call in 0..calls {
-            let b = Rows { pointer: factors[call * block.factors..].as_ptr(), stride, count: vectors };
+        for (call, factors) in factors[..calls].iter().enumerate() {
+            let b = Rows { pointer: factors.as_ptr(), stride, count: vectors };
             let t = &mut t[call * vectors * op.rows..]; // [vectors, rows]
             let out = Out { pointer: t.as_mut_ptr(), row: 1, column: op.rows };
             // SAFETY: `x` holds the shared rows, the factors the vectors.
@@ -214,7 +244,7 @@ impl Kernel for Shared<'_> {
         let half = op.rows * op.d_output;
         for (p, y) in y.chunks_exact_mut(2 * half).enumerate() {
             let (plus, minus) = y.split_at_mut(half);
-            let a = &factors[p * block.factors + op.d_input * rank..];
+            let a = &factors[p][op.d_input * rank..];
             let t = &t[p * rank * op.rows..];
             let bias = match op.bias {
                 BiasSlice::None => None,
@@ -224,7 +254,7 @@ impl Kernel for Shared<'_> {
             for (member, y) in [plus, minus].into_iter().enumerate() {
                 for row in 0..op.rows {
                     let at = row * op.d_output;
-                    // SAFETY: every pointer is at a row of `d_output`; noise vectors may end in the scratch's slack.
+                    // SAFETY: every pointer is at a row of `d_output`.
                     unsafe {
                         let shared = SharedRow {
                             rank,
@@ -261,7 +291,7 @@ impl SharedRow {
     ///
     /// # Safety
     ///
-    /// The processor must have the instruction set `S`; pointers must hold a row, `a` and `bias` with slack behind it.
+    /// The processor must have the instruction set `S`; pointers must hold a row.
     #[inline(always)]
     unsafe fn write<S: Simd>(&self, y: *mut f32) {
         let whole = self.d_output / S::LANES * S::LANES;
@@ -269,12 +299,12 @@ impl SharedRow {
         unsafe {
             let mut c = 0;
             while c < whole {
-                S::store(y.add(c), self.vector::<S>(c, S::load(self.base.add(c))));
+                S::store(y.add(c), self.vector::<S>(c, S::LANES));
                 c += S::LANES;
             }
             let left = self.d_output - whole;
             if left > 0 {
-                let last = self.vector::<S>(c, S::load_first(self.base.add(c), left));
+                let last = self.vector::<S>(c, left);
                 S::store_first(y.add(c), last, left);
             }
         }
@@ -284,16 +314,16 @@ impl SharedRow {
     ///
     /// As [`write`](Self::write).
     #[inline(always)]
-    unsafe fn vector<S: Simd>(&self, c: usize, base: S::F) -> S::F {
+    unsafe fn vector<S: Simd>(&self, c: usize, lanes: usize) -> S::F {
         // SAFETY: by this function's contract.
         unsafe {
-            let mut sum = base;
+            let mut sum = load_some::<S>(self.base.add(c), lanes);
             for k in 0..self.rank {
                 let t = S::splat(self.sign * *self.t.add(k * self.rows));
-                sum = S::fma(t, S::load(self.a.add(k * self.d_output + c)), sum);
+                sum = S::fma(t, load_some::<S>(self.a.add(k * self.d_output + c), lanes), sum);
             }
             match self.bias {
-                Some(bias) => S::add(sum, S::load(bias.add(c))),
+                Some(bias) => S::add(sum, load_some::<S>(bias.add(c), lanes)),
                 None => sum,
             }
         }

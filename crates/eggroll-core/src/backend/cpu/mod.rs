@@ -10,6 +10,7 @@ mod linear;
 mod low_rank_linear;
 mod row_projection;
 mod scratch;
+mod source;
 mod tile;
 mod vector;
 
@@ -19,4 +20,5 @@ pub(crate) use estimate::{dense_estimate, low_rank_estimate};
 pub(crate) use linear::{BiasSlice, LinearSlices, shared_product};
 pub(crate) use low_rank_linear::low_rank_linear;
 pub(crate) use row_projection::row_projection;
-pub(crate) use vector::perturbed_vector;
+pub(crate) use source::Source;
+pub(crate) use vector::{normals, perturbed_vector};

@@ -1,14 +1,29 @@
-//! `θ + s·σ·ε` for every member.
+//! Noise by element: `θ + s·σ·ε` for every member, and the noise itself.
 
 use super::linear::BiasSlice;
+use super::source::Source;
+use crate::key::NoiseKey;
 use crate::ops::{DenseNoise, PairRange};
+use crate::rng::normal::fill_normals;
 use rayon::prelude::*;
 
 /// Writes `y : [members, n]`.
-pub(crate) fn perturbed_vector(vector: &[f32], noise: DenseNoise, pairs: PairRange, y: &mut [f32]) {
+pub(crate) fn perturbed_vector(vector: &[f32], noise: DenseNoise, source: Source, pairs: PairRange, y: &mut [f32]) {
     if y.is_empty() {
         return;
     }
-    let bias = BiasSlice::Perturbed(vector, noise);
+    let bias = BiasSlice::Perturbed(vector, noise, source);
     y.par_chunks_exact_mut(2 * vector.len()).enumerate().for_each(|(p, y)| bias.fill_pair(pairs.first + p as u32, y));
+}
+
+/// Writes `noise : [pairs, elements]`, in tasks of whole noise groups, so that one long row has many.
+pub(crate) fn normals(key: NoiseKey, pairs: PairRange, elements: usize, noise: &mut [f32]) {
+    const TASK: usize = 64 * 1024;
+    if elements == 0 {
+        return;
+    }
+    noise.par_chunks_exact_mut(elements).enumerate().for_each(|(p, noise)| {
+        let pair = pairs.first + p as u32;
+        noise.par_chunks_mut(TASK).enumerate().for_each(|(task, noise)| fill_normals(key, pair, task * TASK, noise));
+    });
 }

@@ -1,0 +1,46 @@
+//! The noise of a pair: drawn into scratch, or where it is held.
+
+use crate::key::NoiseKey;
+use crate::ops::table_start;
+use crate::rng::normal::fill_normals;
+
+/// [`NoiseSource`](crate::ops::NoiseSource) on slices.
+#[derive(Clone, Copy)]
+pub(crate) enum Source<'a> {
+    Drawn,
+    /// Noise of pairs from `first` on.
+    Cached {
+        noise: &'a [f32],
+        first: u32,
+    },
+    Table(&'a [f32]),
+}
+
+impl<'a> Source<'a> {
+    pub(crate) fn is_drawn(&self) -> bool {
+        matches!(self, Self::Drawn)
+    }
+
+    /// The whole noise of `pair`, `elements` long, if it is held.
+    pub(crate) fn held(&self, key: NoiseKey, pair: u32, elements: usize) -> Option<&'a [f32]> {
+        match *self {
+            Self::Drawn => None,
+            Self::Cached { noise, first } => {
+                let start = (pair - first) as usize * elements;
+                Some(&noise[start..start + elements])
+            }
+            Self::Table(table) => {
+                let start = table_start(key, pair, elements, table.len());
+                Some(&table[start..start + elements])
+            }
+        }
+    }
+
+    /// Writes `out.len()` elements of the noise of `pair`, from `start` on.
+    pub(crate) fn fill(&self, key: NoiseKey, pair: u32, elements: usize, start: usize, out: &mut [f32]) {
+        match self.held(key, pair, elements) {
+            Some(noise) => out.copy_from_slice(&noise[start..start + out.len()]),
+            None => fill_normals(key, pair, start, out),
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Kernel launches: memory, arguments, cube counts.
+
+use super::estimate::{EstimateSizesLaunch, SIDE, dense_estimate_kernel, low_rank_estimate_kernel};
+use super::geometry::{EstimateTile, LinearTile, SourceKind, cube_count, splits};
+use super::linear::{LinearSizesLaunch, linear_kernel};
+use super::noise::StreamLaunch;
+use super::vector::{normals_kernel, perturbed_vector_kernel};
+use crate::counters;
+use crate::key::{NoiseKey, PairRange};
+use crate::ops::{SourcePrimitive, table_runs};
+use crate::rng::normal::{BLOCKS, GROUP};
+use burn::backend::cubecl::dtype_to_elem_type;
+use burn::tensor::{DType, Shape};
+use burn_cubecl::CubeBackend;
+use burn_cubecl::kernel::into_contiguous;
+use burn_cubecl::ops::numeric::empty_device_contiguous_dtype;
+use burn_cubecl::tensor::CubeTensor;
+use cubecl::CubeDim;
+
+/// Units of kernels that work by element.
+const UNITS: usize = 64;
+
+/// A parameter's noise as a launch needs it.
+pub(crate) struct Noise {
+    key: NoiseKey,
+    scale: f32,
+    /// Elements of one pair's noise.
+    elements: usize,
+    kind: SourceKind,
+    /// Cached noise or a table.
+    held: Option<CubeTensor>,
+    first_held: u32,
+}
+
+impl Noise {
+    pub(crate) fn new(key: NoiseKey, scale: f32, elements: usize, source: SourcePrimitive<CubeBackend>) -> Self {
+        let (kind, held, first_held) = match source {
+            SourcePrimitive::Drawn => (SourceKind::Drawn, None, 0),
+            SourcePrimitive::Cached(noise, first) => (SourceKind::Cached, Some(into_contiguous(noise)), first),
+            SourcePrimitive::Table(table) => (SourceKind::Table, Some(into_contiguous(table)), 0),
+        };
+        Self { key, scale, elements, kind, held, first_held }
+    }
+
+    /// No noise at all.
+    pub(crate) fn none() -> Self {
+        Self::new(NoiseKey::new(0, 0, 0), 0.0, 0, SourcePrimitive::Drawn)
+    }
+
+    fn stream(&self) -> StreamLaunch {
+        let runs = match (&self.held, self.kind) {
+            (Some(table), SourceKind::Table) => table_runs(self.elements, table.meta.shape()[0]),
+            _ => 0,
+        };
+        StreamLaunch::of(self.key, self.elements, self.first_held, runs as u32)
+    }
+
+    /// What is held, or `instead` for an argument that is not read.
+    fn held(self, instead: &CubeTensor) -> CubeTensor {
+        self.held.unwrap_or_else(|| instead.clone())
+    }
+}
+
+/// An uninitialised tensor beside `like`, rows after rows.
+fn empty<const D: usize>(like: &CubeTensor, shape: [usize; D], dtype: DType) -> CubeTensor {
+    empty_device_contiguous_dtype(like.client.clone(), like.device.clone(), Shape::new(shape), dtype)
+}
+
+/// Adds the perturbation to `product = x·W`, in place, or for shared rows into a new tensor.
+pub(crate) fn linear(
+    x: CubeTensor,
+    product: CubeTensor,
+    bias: Option<CubeTensor>,
+    bias_noise: Noise,
+    noise: Noise,
+    depth: usize,
+    pairs: PairRange,
+    tile: LinearTile,
+) -> CubeTensor {
+    let tile = LinearTile { source: noise.kind, bias_source: bias_noise.kind, ..tile };
+    let [x_rows, d_input] = [x.meta.shape()[0], x.meta.shape()[1]];
+    let d_output = product.meta.shape()[1];
+    let members = pairs.members();
+    let rows = if tile.shared { x_rows } else { x_rows / members };
+    let y = if tile.shared { empty(&x, [members * rows, d_output], x.dtype) } else { product.clone() };
+    let pair_rows = if tile.shared { rows } else { 2 * rows };
+    let cubes = pairs.count as usize * pair_rows.div_ceil(tile.rows);
+    let sizes = LinearSizesLaunch::new(
+        pairs.count as usize,
+        pairs.first,
+        rows,
+        d_input,
+        d_output,
+        depth,
+        x.meta.strides()[0],
+        x.meta.strides()[1],
+        product.meta.strides()[0],
+        y.meta.strides()[0],
+    );
+    let bias = bias.map_or_else(|| x.clone(), into_contiguous);
+    let base = if tile.shared { product } else { x.clone() };
+    let (client, elem) = (x.client.clone(), dtype_to_elem_type(x.dtype));
+    let (stream, scale, bias_stream, bias_scale) = (noise.stream(), noise.scale, bias_noise.stream(), bias_noise.scale);
+    let (held, bias_held) = (noise.held(&x), bias_noise.held(&x));
+    linear_kernel::launch(
+        &client,
+        cube_count(&client, cubes),
+        tile.cube_dim(),
+        x.into_buffer_arg(),
+        base.into_buffer_arg(),
+        bias.into_buffer_arg(),
+        held.into_buffer_arg(),
+        bias_held.into_buffer_arg(),
+        y.clone().into_buffer_arg(),
+        stream,
+        bias_stream,
+        sizes,
+        scale,
+        bias_scale,
+        tile,
+        elem,
+    );
+    counters::add_kernel();
+    y
+}
+
+pub(crate) fn perturbed_vector(vector: CubeTensor, noise: Noise, pairs: PairRange) -> CubeTensor {
+    let vector = into_contiguous(vector);
+    let elements = vector.meta.shape()[0];
+    let y = empty(&vector, [pairs.members(), elements], vector.dtype);
+    let units = pairs.count as usize * elements.div_ceil(GROUP) * BLOCKS;
+    let (client, elem) = (vector.client.clone(), dtype_to_elem_type(vector.dtype));
+    let (stream, scale, kind) = (noise.stream(), noise.scale, noise.kind);
+    let held = noise.held(&vector);
+    perturbed_vector_kernel::launch(
+        &client,
+        cube_count(&client, units.div_ceil(UNITS)),
+        CubeDim::new_1d(UNITS as u32),
+        vector.into_buffer_arg(),
+        held.into_buffer_arg(),
+        y.clone().into_buffer_arg(),
+        stream,
+        pairs.count as usize,
+        pairs.first,
+        scale,
+        kind,
+        elem,
+    );
+    counters::add_kernel();
+    y
+}
+
+pub(crate) fn normals(like: &CubeTensor, key: NoiseKey, pairs: PairRange, elements: usize) -> CubeTensor {
+    let noise = empty(like, [pairs.count as usize, elements], like.dtype);
+    let units = pairs.count as usize * elements.div_ceil(GROUP) * BLOCKS;
+    normals_kernel::launch(
+        &like.client,
+        cube_count(&like.client, units.div_ceil(UNITS)),
+        CubeDim::new_1d(UNITS as u32),
+        noise.clone().into_buffer_arg(),
+        StreamLaunch::of(key, elements, 0, 0),
+        pairs.count as usize,
+        pairs.first,
+        dtype_to_elem_type(like.dtype),
+    );
+    counters::add_kernel();
+    noise
+}
+
+/// `[splits, d_input, d_output]`, to be summed over the first dimension.
+pub(crate) fn low_rank_estimate(
+    weights: CubeTensor,
+    noise: Noise,
+    rank: usize,
+    first_pair: u32,
+    [d_input, d_output]: [usize; 2],
+) -> CubeTensor {
+    let weights = into_contiguous(weights);
+    let pairs = weights.meta.shape()[0];
+    let tiles = d_input.div_ceil(SIDE) * d_output.div_ceil(SIDE);
+    let (pairs_per_split, splits) = splits(pairs, tiles);
+    let sums = empty(&weights, [splits, d_input, d_output], DType::F32);
+    let sizes = EstimateSizesLaunch::new(first_pair, pairs, pairs_per_split, d_input, d_output, rank);
+    let (client, elem) = (weights.client.clone(), dtype_to_elem_type(weights.dtype));
+    let tile = EstimateTile::new(&client, noise.kind);
+    let (stream, scale) = (noise.stream(), noise.scale);
+    let held = noise.held(&weights);
+    low_rank_estimate_kernel::launch(
+        &client,
+        cube_count(&client, splits * tiles),
+        tile.cube_dim(),
+        weights.into_buffer_arg(),
+        held.into_buffer_arg(),
+        sums.clone().into_buffer_arg(),
+        stream,
+        sizes,
+        scale,
+        tile,
+        elem,
+    );
+    counters::add_kernel();
+    sums
+}
+
+/// `[splits, elements]`, to be summed over the first dimension.
+pub(crate) fn dense_estimate(weights: CubeTensor, noise: Noise, first_pair: u32) -> CubeTensor {
+    let weights = into_contiguous(weights);
+    let pairs = weights.meta.shape()[0];
+    let elements = noise.elements;
+    let units = elements.div_ceil(GROUP) * BLOCKS;
+    let (pairs_per_split, splits) = splits(pairs, units.div_ceil(UNITS));
+    let sums = empty(&weights, [splits, elements], DType::F32);
+    let (client, elem) = (weights.client.clone(), dtype_to_elem_type(weights.dtype));
+    let (stream, scale, kind) = (noise.stream(), noise.scale, noise.kind);
+    let held = noise.held(&weights);
+    dense_estimate_kernel::launch(
+        &client,
+        cube_count(&client, (splits * units).div_ceil(UNITS)),
+        CubeDim::new_1d(UNITS as u32),
+        weights.into_buffer_arg(),
+        held.into_buffer_arg(),
+        sums.clone().into_buffer_arg(),
+        stream,
+        first_pair,
+        pairs,
+        pairs_per_split,
+        scale,
+        kind,
+        elem,
+    );
+    counters::add_kernel();
+    sums
+}

@@ -1,0 +1,165 @@
+//! CubeCL: one source of kernels for CUDA, Vulkan, Metal and WebGPU.
+//!
+//! `strategy` decides whether a kernel can run, `geometry` how it is cut up, `launch` runs it; the kernels are in files
+//! named as the operations. The product `x·W` is Burn's own, so that it uses tensor cores where there are any.
+
+mod estimate;
+mod geometry;
+mod launch;
+mod linear;
+mod noise;
+mod strategy;
+mod vector;
+
+use crate::key::NoiseKey;
+use crate::ops::{
+    BiasPrimitive, DenseNoise, InputRows, LinearMembers, LowRankNoise, PairRange, PerturbedOps, SourcePrimitive,
+    portable,
+};
+use burn::backend::TensorMetadata;
+use burn::backend::ops::FloatTensorOps;
+use burn::tensor::{DType, Shape};
+use burn_cubecl::CubeBackend;
+use burn_cubecl::tensor::CubeTensor;
+use geometry::{BiasKind, LinearTile};
+use launch::Noise;
+
+impl PerturbedOps for CubeBackend {
+    fn low_rank_linear(
+        x: CubeTensor,
+        weight: CubeTensor,
+        bias: BiasPrimitive<Self>,
+        noise: LowRankNoise,
+        source: SourcePrimitive<Self>,
+        members: LinearMembers,
+    ) -> CubeTensor {
+        match tile(&x, &weight, &bias, members, noise.rank) {
+            Some(tile) => {
+                let elements = noise.rank * (weight.shape()[0] + weight.shape()[1]);
+                let drawn = Noise::new(noise.key, noise.scale, elements, source);
+                linear(x, weight, bias, drawn, noise.rank, members, tile)
+            }
+            None => portable::low_rank_linear::<Self>(x, weight, bias, noise, source, members),
+        }
+    }
+
+    fn dense_linear(
+        x: CubeTensor,
+        weight: CubeTensor,
+        bias: BiasPrimitive<Self>,
+        noise: DenseNoise,
+        source: SourcePrimitive<Self>,
+        members: LinearMembers,
+    ) -> CubeTensor {
+        match tile(&x, &weight, &bias, members, 0) {
+            Some(tile) => {
+                let [d_input, d_output] = [weight.shape()[0], weight.shape()[1]];
+                let drawn = Noise::new(noise.key, noise.scale, d_input * d_output, source);
+                linear(x, weight, bias, drawn, d_input, members, tile)
+            }
+            None => portable::dense_linear::<Self>(x, weight, bias, noise, source, members),
+        }
+    }
+
+    fn perturbed_vector(
+        vector: CubeTensor,
+        noise: DenseNoise,
+        source: SourcePrimitive<Self>,
+        pairs: PairRange,
+    ) -> CubeTensor {
+        if !strategy::has_kernels(&vector, pairs.members() * vector.shape()[0]) {
+            return portable::perturbed_vector::<Self>(vector, noise, source, pairs);
+        }
+        let noise = Noise::new(noise.key, noise.scale, vector.shape()[0], source);
+        launch::perturbed_vector(vector, noise, pairs)
+    }
+
+    fn low_rank_estimate(
+        weights: CubeTensor,
+        noise: LowRankNoise,
+        source: SourcePrimitive<Self>,
+        first_pair: u32,
+        d_input: usize,
+        d_output: usize,
+    ) -> CubeTensor {
+        let shape = [d_input, d_output];
+        if weights.shape()[0] == 0 || !strategy::has_kernels(&weights, d_input * d_output) {
+            return portable::low_rank_estimate::<Self>(weights, noise, source, first_pair, shape);
+        }
+        let (dtype, elements) = (weights.dtype, noise.rank * (d_input + d_output));
+        let drawn = Noise::new(noise.key, noise.scale, elements, source);
+        sum_splits(launch::low_rank_estimate(weights, drawn, noise.rank, first_pair, shape), Shape::new(shape), dtype)
+    }
+
+    fn dense_estimate(
+        weights: CubeTensor,
+        noise: DenseNoise,
+        source: SourcePrimitive<Self>,
+        first_pair: u32,
+        elements: usize,
+    ) -> CubeTensor {
+        if weights.shape()[0] == 0 || !strategy::has_kernels(&weights, elements) {
+            return portable::dense_estimate::<Self>(weights, noise, source, first_pair, elements);
+        }
+        let dtype = weights.dtype;
+        let noise = Noise::new(noise.key, noise.scale, elements, source);
+        sum_splits(launch::dense_estimate(weights, noise, first_pair), Shape::new([elements]), dtype)
+    }
+
+    fn normals(like: CubeTensor, key: NoiseKey, pairs: PairRange, elements: usize) -> CubeTensor {
+        if strategy::has_kernels(&like, pairs.count as usize * elements) {
+            launch::normals(&like, key, pairs, elements)
+        } else {
+            portable::normals::<Self>(key, pairs, elements, &like)
+        }
+    }
+}
+
+/// The tile of a linear kernel, or `None` if the kernel cannot run.
+fn tile(
+    x: &CubeTensor,
+    weight: &CubeTensor,
+    bias: &BiasPrimitive<CubeBackend>,
+    members: LinearMembers,
+    rank: usize,
+) -> Option<LinearTile> {
+    let ([rows, d_input], d_output) = ([x.shape()[0], x.shape()[1]], weight.shape()[1]);
+    let shared = members.input == InputRows::Shared;
+    let each = members.rows_per_member(rows);
+    let pair_rows = if shared { each } else { 2 * each };
+    let bias = match bias {
+        BiasPrimitive::None => BiasKind::None,
+        BiasPrimitive::Plain(_) => BiasKind::Plain,
+        BiasPrimitive::Perturbed(..) => BiasKind::Perturbed,
+    };
+    let tile = LinearTile { shared, bias, ..LinearTile::new(&x.client, pair_rows.max(1), d_input.max(d_output), rank) };
+    strategy::has_linear_kernel(x, &tile, members.pairs.members() * each * d_output).then_some(tile)
+}
+
+fn linear(
+    x: CubeTensor,
+    weight: CubeTensor,
+    bias: BiasPrimitive<CubeBackend>,
+    noise: Noise,
+    depth: usize,
+    members: LinearMembers,
+    tile: LinearTile,
+) -> CubeTensor {
+    let (bias, bias_noise) = match bias {
+        BiasPrimitive::None => (None, Noise::none()),
+        BiasPrimitive::Plain(bias) => (Some(bias), Noise::none()),
+        BiasPrimitive::Perturbed(bias, noise, source) => {
+            let noise = Noise::new(noise.key, noise.scale, weight.shape()[1], source);
+            (Some(bias), noise)
+        }
+    };
+    let product = CubeBackend::float_matmul(x.clone(), weight);
+    launch::linear(x, product, bias, bias_noise, noise, depth, members.pairs, tile)
+}
+
+/// Adds up the splits of an estimate.
+fn sum_splits(sums: CubeTensor, shape: Shape, dtype: DType) -> CubeTensor {
+    let splits = sums.shape()[0];
+    let sum = if splits == 1 { sums } else { CubeBackend::float_sum_dim(sums, 0) };
+    CubeBackend::float_cast(CubeBackend::float_reshape(sum, shape), dtype.into())
+}

@@ -1,0 +1,165 @@
+//! Noise on the device: Philox and normals as in [`crate::rng`], drawn where they are used, or read where they are held.
+
+use super::geometry::SourceKind;
+use crate::key::NoiseKey;
+use crate::ops::{TABLE_ADDRESS, TABLE_STEP};
+use crate::rng::normal::{BLOCKS, COS, GROUP, LOG, SIN, SQRT_HALF};
+use crate::rng::philox::{MULTIPLIERS, ROUNDS, WEYL};
+use cubecl::prelude::*;
+use std::f32::consts::LN_2;
+
+/// One parameter's noise in one noise generation: [`NoiseKey`] as a kernel argument, and where it is held.
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+pub(crate) struct Stream {
+    seed_low: u32,
+    seed_high: u32,
+    generation: u32,
+    parameter: u32,
+    /// Elements of one pair's noise.
+    pub elements: usize,
+    /// The pair that cached noise begins with.
+    first_held: u32,
+    /// Places in a table where noise may start.
+    runs: u32,
+}
+
+impl StreamLaunch {
+    /// The noise of `elements` elements under `key`; cached from `first_held` on, or in a table of `runs` places.
+    pub(crate) fn of(key: NoiseKey, elements: usize, first_held: u32, runs: u32) -> Self {
+        let [seed_low, seed_high] = key.words();
+        let [_, _, generation, parameter] = key.counter(0, 0);
+        Self::new(seed_low, seed_high, generation, parameter, elements, first_held, runs)
+    }
+}
+
+#[cube]
+fn philox(counter: (u32, u32, u32, u32), key: (u32, u32)) -> (u32, u32, u32, u32) {
+    let (mut c0, mut c1, mut c2, mut c3) = counter;
+    let (mut k0, mut k1) = key;
+    #[unroll]
+    for _ in 0..ROUNDS {
+        let high0 = c0.mul_hi(comptime!(MULTIPLIERS[0]));
+        let low0 = c0 * comptime!(MULTIPLIERS[0]);
+        let high1 = c2.mul_hi(comptime!(MULTIPLIERS[1]));
+        let low1 = c2 * comptime!(MULTIPLIERS[1]);
+        c0 = high1 ^ c1 ^ k0;
+        c1 = low1;
+        c2 = high0 ^ c3 ^ k1;
+        c3 = low0;
+        k0 += comptime!(WEYL[0]);
+        k1 += comptime!(WEYL[1]);
+    }
+    (c0, c1, c2, c3)
+}
+
+/// The four normals of one block: elements `lane`, `lane + 16`, `lane + 32`, `lane + 48` of its group.
+#[cube]
+pub(crate) fn normals_of_block(stream: &Stream, pair: u32, block: u32) -> (f32, f32, f32, f32) {
+    let key = (stream.seed_low, stream.seed_high);
+    let words = philox((block, pair, stream.generation, stream.parameter), key);
+    let first = box_muller(words.0, words.1);
+    let second = box_muller(words.2, words.3);
+    (first.0, first.1, second.0, second.1)
+}
+
+#[cube]
+fn box_muller(radius_word: u32, angle_word: u32) -> (f32, f32) {
+    let radius = minus_two_log(radius_word).sqrt();
+    let odd = (i32::reinterpret(angle_word << 2u32) >> 8i32) | 1i32;
+    let v = f32::cast_from(odd) * 5.9604644775390625e-8f32;
+    let z = v * v;
+    let sin = fma(fma(fma(SIN[3], z, SIN[2]), z, SIN[1]), z, SIN[0]) * v;
+    let cos = fma(fma(fma(COS[2], z, COS[1]), z, COS[0]), z, 1.0f32);
+    let cos = f32::reinterpret(u32::reinterpret(cos) ^ (angle_word & 0x8000_0000u32));
+    let swap = (angle_word & 0x4000_0000u32) != 0u32;
+    (radius * select(swap, sin, cos), radius * select(swap, cos, sin))
+}
+
+/// `−2 ln((⌊w/2⁸⌋ | 1)·2⁻²⁴)`.
+#[cube]
+fn minus_two_log(word: u32) -> f32 {
+    let bits = u32::reinterpret(f32::cast_from((word >> 8u32) | 1u32));
+    let exponent = i32::reinterpret(bits - SQRT_HALF) >> 23i32;
+    let f = f32::reinterpret(bits - u32::reinterpret(exponent << 23i32)) - 1.0f32;
+    let p = fma(fma(fma(LOG[7], f, LOG[6]), f, LOG[5]), f, LOG[4]);
+    let p = fma(fma(fma(fma(p, f, LOG[3]), f, LOG[2]), f, LOG[1]), f, LOG[0]);
+    let log_mantissa = f * fma(p, f, -2.0f32);
+    fma(f32::cast_from(exponent - 24i32), comptime!(-2.0 * LN_2), log_mantissa)
+}
+
+/// Where the noise of a pair starts in the memory that holds it.
+#[cube]
+pub(crate) fn held_start(stream: &Stream, pair: u32, #[comptime] kind: SourceKind) -> usize {
+    let mut start = 0usize.runtime();
+    if comptime!(kind == SourceKind::Cached) {
+        start = (pair - stream.first_held) as usize * stream.elements;
+    }
+    if comptime!(kind == SourceKind::Table) {
+        let counter = (0u32.runtime(), pair, stream.generation, stream.parameter | TABLE_ADDRESS);
+        let words = philox(counter, (stream.seed_low, stream.seed_high));
+        start = TABLE_STEP * words.0.mul_hi(stream.runs) as usize;
+    }
+    start
+}
+
+/// The four elements of one block, as [`normals_of_block`], drawn or from the noise that starts at `start` in `held`.
+#[cube]
+pub(crate) fn noise_of_block<F: Float>(
+    held: &[F],
+    stream: &Stream,
+    pair: u32,
+    start: usize,
+    block: usize,
+    #[comptime] kind: SourceKind,
+) -> (f32, f32, f32, f32) {
+    if comptime!(kind == SourceKind::Drawn) {
+        normals_of_block(stream, pair, block as u32)
+    } else {
+        let element = block / BLOCKS * GROUP + block % BLOCKS;
+        (
+            held_element::<F>(held, stream, start, element),
+            held_element::<F>(held, stream, start, element + BLOCKS),
+            held_element::<F>(held, stream, start, element + 2 * BLOCKS),
+            held_element::<F>(held, stream, start, element + 3 * BLOCKS),
+        )
+    }
+}
+
+#[cube]
+fn held_element<F: Float>(held: &[F], stream: &Stream, start: usize, element: usize) -> f32 {
+    let mut value = 0.0f32;
+    if element < stream.elements {
+        value = f32::cast_from(held[start + element]);
+    }
+    value
+}
+
+/// Brings `groups` groups of a pair's noise, from `first_group` on, to shared memory: a block for each unit, so at most
+/// [`chunk_len`] elements. Callers synchronise.
+#[cube]
+pub(crate) fn bring_chunk<F: Float>(
+    noise: &mut Shared<[f32]>,
+    held: &[F],
+    stream: &Stream,
+    pair: u32,
+    start: usize,
+    first_group: usize,
+    groups: usize,
+    #[comptime] kind: SourceKind,
+) {
+    let unit = UNIT_POS as usize;
+    let group = unit / BLOCKS;
+    if group < groups {
+        let elements = noise_of_block::<F>(held, stream, pair, start, first_group * BLOCKS + unit, kind);
+        let at = group * GROUP + unit % BLOCKS;
+        noise[at] = elements.0;
+        noise[at + BLOCKS] = elements.1;
+        noise[at + 2 * BLOCKS] = elements.2;
+        noise[at + 3 * BLOCKS] = elements.3;
+    }
+}
+
+/// Elements that a cube of `units` units draws at a time.
+pub(crate) const fn chunk_len(units: u32) -> usize {
+    units as usize * (GROUP / BLOCKS)
+}

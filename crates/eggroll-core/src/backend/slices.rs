@@ -1,0 +1,353 @@
+//! The slice kernels of [`cpu`](super::cpu) on a backend whose tensors are slices: for f32, the portable defaults for other
+//! types.
+
+use super::cpu::{self, BiasSlice, LinearSlices, Source};
+use crate::key::NoiseKey;
+use crate::ops::{
+    BiasPrimitive, DenseNoise, InputRows, LinearMembers, LowRankNoise, PairRange, SourcePrimitive, portable,
+};
+use burn::backend::tensor::{FloatTensor, IntTensor};
+use burn::backend::{Backend, TensorMetadata};
+use burn::tensor::{DType, Shape, TensorData};
+use std::any::Any;
+use std::cell::RefCell;
+use std::mem::MaybeUninit;
+use std::rc::Rc;
+
+/// A backend whose f32 tensors are slices of memory.
+pub(crate) trait SliceBackend: Backend {
+    /// The same values, row after row without gaps.
+    fn contiguous(tensor: FloatTensor<Self>) -> FloatTensor<Self>;
+
+    /// Values of a contiguous f32 tensor.
+    fn slice(tensor: &FloatTensor<Self>) -> &[f32];
+
+    /// A tensor of these values, which are not copied.
+    fn from_vec(values: Vec<f32>, shape: Shape) -> FloatTensor<Self>;
+
+    /// Values of an integer tensor.
+    fn int_data(tensor: IntTensor<Self>) -> TensorData;
+}
+
+/// Implements [`PerturbedOps`](crate::ops::PerturbedOps) for a [`SliceBackend`] by the functions of this module.
+macro_rules! perturbed_ops_on_slices {
+    ($backend:ty) => {
+        impl $crate::ops::PerturbedOps for $backend {
+            fn low_rank_linear(
+                x: FloatTensor<Self>,
+                weight: FloatTensor<Self>,
+                bias: BiasPrimitive<Self>,
+                noise: LowRankNoise,
+                source: SourcePrimitive<Self>,
+                members: LinearMembers,
+            ) -> FloatTensor<Self> {
+                slices::low_rank_linear::<Self>(x, weight, bias, noise, source, members)
+            }
+
+            fn dense_linear(
+                x: FloatTensor<Self>,
+                weight: FloatTensor<Self>,
+                bias: BiasPrimitive<Self>,
+                noise: DenseNoise,
+                source: SourcePrimitive<Self>,
+                members: LinearMembers,
+            ) -> FloatTensor<Self> {
+                slices::dense_linear::<Self>(x, weight, bias, noise, source, members)
+            }
+
+            fn perturbed_vector(
+                vector: FloatTensor<Self>,
+                noise: DenseNoise,
+                source: SourcePrimitive<Self>,
+                pairs: PairRange,
+            ) -> FloatTensor<Self> {
+                slices::perturbed_vector::<Self>(vector, noise, source, pairs)
+            }
+
+            fn low_rank_estimate(
+                weights: FloatTensor<Self>,
+                noise: LowRankNoise,
+                source: SourcePrimitive<Self>,
+                first_pair: u32,
+                d_input: usize,
+                d_output: usize,
+            ) -> FloatTensor<Self> {
+                slices::low_rank_estimate::<Self>(weights, noise, source, first_pair, [d_input, d_output])
+            }
+
+            fn dense_estimate(
+                weights: FloatTensor<Self>,
+                noise: DenseNoise,
+                source: SourcePrimitive<Self>,
+                first_pair: u32,
+                elements: usize,
+            ) -> FloatTensor<Self> {
+                slices::dense_estimate::<Self>(weights, noise, source, first_pair, elements)
+            }
+
+            fn normals(like: FloatTensor<Self>, key: NoiseKey, pairs: PairRange, elements: usize) -> FloatTensor<Self> {
+                slices::normals::<Self>(like, key, pairs, elements)
+            }
+
+            fn row_projection(gradient: FloatTensor<Self>, x: FloatTensor<Self>) -> FloatTensor<Self> {
+                slices::row_projection::<Self>(gradient, x)
+            }
+
+            fn member_cross_entropy(
+                logits: FloatTensor<Self>,
+                targets: IntTensor<Self>,
+                members: usize,
+            ) -> FloatTensor<Self> {
+                slices::member_cross_entropy::<Self>(logits, targets, members)
+            }
+        }
+    };
+}
+pub(crate) use perturbed_ops_on_slices;
+
+pub(crate) fn low_rank_linear<B: SliceBackend>(
+    x: FloatTensor<B>,
+    weight: FloatTensor<B>,
+    bias: BiasPrimitive<B>,
+    noise: LowRankNoise,
+    source: SourcePrimitive<B>,
+    members: LinearMembers,
+) -> FloatTensor<B> {
+    if x.dtype() != DType::F32 {
+        return portable::low_rank_linear::<B>(x, weight, bias, noise, source, members);
+    }
+    let source = held::<B>(source);
+    linear::<B>(x, weight, bias, members, |op, shape| {
+        // SAFETY: the kernel writes every element.
+        unsafe { written::<B, 2>(shape, |y| cpu::low_rank_linear(op, &noise, on_slices::<B>(&source), y)) }
+    })
+}
+
+pub(crate) fn dense_linear<B: SliceBackend>(
+    x: FloatTensor<B>,
+    weight: FloatTensor<B>,
+    bias: BiasPrimitive<B>,
+    noise: DenseNoise,
+    source: SourcePrimitive<B>,
+    members: LinearMembers,
+) -> FloatTensor<B> {
+    if x.dtype() != DType::F32 {
+        return portable::dense_linear::<B>(x, weight, bias, noise, source, members);
+    }
+    let source = held::<B>(source);
+    linear::<B>(x, weight, bias, members, |op, shape| {
+        filled::<B, 2>(shape, |y| cpu::dense_linear(op, &noise, on_slices::<B>(&source), y))
+    })
+}
+
+pub(crate) fn perturbed_vector<B: SliceBackend>(
+    vector: FloatTensor<B>,
+    noise: DenseNoise,
+    source: SourcePrimitive<B>,
+    pairs: PairRange,
+) -> FloatTensor<B> {
+    if vector.dtype() != DType::F32 {
+        return portable::perturbed_vector::<B>(vector, noise, source, pairs);
+    }
+    let (vector, source) = (B::contiguous(vector), held::<B>(source));
+    let shape = [pairs.members(), vector.shape()[0]];
+    filled::<B, 2>(shape, |y| cpu::perturbed_vector(B::slice(&vector), noise, on_slices::<B>(&source), pairs, y))
+}
+
+pub(crate) fn low_rank_estimate<B: SliceBackend>(
+    weights: FloatTensor<B>,
+    noise: LowRankNoise,
+    source: SourcePrimitive<B>,
+    first_pair: u32,
+    shape: [usize; 2],
+) -> FloatTensor<B> {
+    if weights.dtype() != DType::F32 {
+        return portable::low_rank_estimate::<B>(weights, noise, source, first_pair, shape);
+    }
+    let (weights, source) = (B::contiguous(weights), held::<B>(source));
+    filled::<B, 2>(shape, |sum| {
+        cpu::low_rank_estimate(B::slice(&weights), &noise, on_slices::<B>(&source), first_pair, shape, sum)
+    })
+}
+
+pub(crate) fn dense_estimate<B: SliceBackend>(
+    weights: FloatTensor<B>,
+    noise: DenseNoise,
+    source: SourcePrimitive<B>,
+    first_pair: u32,
+    elements: usize,
+) -> FloatTensor<B> {
+    if weights.dtype() != DType::F32 {
+        return portable::dense_estimate::<B>(weights, noise, source, first_pair, elements);
+    }
+    let (weights, source) = (B::contiguous(weights), held::<B>(source));
+    filled::<B, 1>([elements], |sum| {
+        cpu::dense_estimate(B::slice(&weights), &noise, on_slices::<B>(&source), first_pair, sum)
+    })
+}
+
+pub(crate) fn normals<B: SliceBackend>(
+    like: FloatTensor<B>,
+    key: NoiseKey,
+    pairs: PairRange,
+    elements: usize,
+) -> FloatTensor<B> {
+    if like.dtype() != DType::F32 {
+        return portable::normals::<B>(key, pairs, elements, &like);
+    }
+    filled::<B, 2>([pairs.count as usize, elements], |noise| cpu::normals(key, pairs, elements, noise))
+}
+
+pub(crate) fn row_projection<B: SliceBackend>(gradient: FloatTensor<B>, x: FloatTensor<B>) -> FloatTensor<B> {
+    if gradient.dtype() != DType::F32 {
+        return portable::row_projection::<B>(gradient, x);
+    }
+    let (gradient, x) = (B::contiguous(gradient), B::contiguous(x));
+    let shape = [gradient.shape()[0], gradient.shape()[1]];
+    filled::<B, 2>(shape, |projected| cpu::row_projection(B::slice(&gradient), B::slice(&x), shape, projected))
+}
+
+pub(crate) fn member_cross_entropy<B: SliceBackend>(
+    logits: FloatTensor<B>,
+    targets: IntTensor<B>,
+    members: usize,
+) -> FloatTensor<B> {
+    if logits.dtype() != DType::F32 {
+        return portable::member_cross_entropy::<B>(logits, targets, members);
+    }
+    let logits = B::contiguous(logits);
+    let classes = logits.shape()[1];
+    let targets = class_indices(B::int_data(targets), classes);
+    filled::<B, 1>([members], |losses| cpu::member_cross_entropy(B::slice(&logits), &targets, classes, losses))
+}
+
+/// Makes noise that is held readable as a slice.
+fn held<B: SliceBackend>(source: SourcePrimitive<B>) -> SourcePrimitive<B> {
+    match source {
+        SourcePrimitive::Drawn => SourcePrimitive::Drawn,
+        SourcePrimitive::Cached(noise, first) => SourcePrimitive::Cached(B::contiguous(noise), first),
+        SourcePrimitive::Table(table) => SourcePrimitive::Table(B::contiguous(table)),
+    }
+}
+
+fn on_slices<B: SliceBackend>(source: &SourcePrimitive<B>) -> Source<'_> {
+    match source {
+        SourcePrimitive::Drawn => Source::Drawn,
+        SourcePrimitive::Cached(noise, first) => Source::Cached { noise: B::slice(noise), first: *first },
+        SourcePrimitive::Table(table) => Source::Table(B::slice(table)),
+    }
+}
+
+/// Brings the operands to slices and runs `kernel` with the shape of the output.
+fn linear<B: SliceBackend>(
+    x: FloatTensor<B>,
+    weight: FloatTensor<B>,
+    bias: BiasPrimitive<B>,
+    members: LinearMembers,
+    kernel: impl FnOnce(&LinearSlices, [usize; 2]) -> FloatTensor<B>,
+) -> FloatTensor<B> {
+    let (x, weight) = (B::contiguous(x), B::contiguous(weight));
+    let (d_input, d_output) = (weight.shape()[0], weight.shape()[1]);
+    let bias = match bias {
+        BiasPrimitive::None => BiasPrimitive::None,
+        BiasPrimitive::Plain(bias) => BiasPrimitive::Plain(B::contiguous(bias)),
+        BiasPrimitive::Perturbed(bias, noise, source) => {
+            BiasPrimitive::Perturbed(B::contiguous(bias), noise, held::<B>(source))
+        }
+    };
+    let rows = members.rows_per_member(x.shape()[0]);
+    let shared = match members.input {
+        InputRows::PerMember => None,
+        InputRows::Shared => Some(shared_product::<B>(&x, &weight, [d_input, d_output])),
+    };
+    let op = LinearSlices {
+        x: B::slice(&x),
+        shared: shared.as_deref().map(Vec::as_slice),
+        weight: B::slice(&weight),
+        bias: match &bias {
+            BiasPrimitive::None => BiasSlice::None,
+            BiasPrimitive::Plain(bias) => BiasSlice::Plain(B::slice(bias)),
+            BiasPrimitive::Perturbed(bias, noise, source) => {
+                BiasSlice::Perturbed(B::slice(bias), *noise, on_slices::<B>(source))
+            }
+        },
+        d_input,
+        d_output,
+        rows,
+        pairs: members.pairs,
+    };
+    kernel(&op, [members.pairs.members() * rows, d_output])
+}
+
+thread_local! {
+    /// The last product of shared rows on this thread: every chunk of a generation asks for the same one.
+    static SHARED_PRODUCT: RefCell<Option<SharedProduct>> = const { RefCell::new(None) };
+}
+
+/// A product with its operands, which stay alive and so unchanged: equal addresses are equal operands.
+struct SharedProduct {
+    operands: [Operand; 2],
+    product: Rc<Vec<f32>>,
+    _alive: Box<dyn Any>,
+}
+
+/// Address and sizes of a matrix.
+type Operand = (*const f32, [usize; 2]);
+
+fn shared_product<B: SliceBackend>(x: &FloatTensor<B>, weight: &FloatTensor<B>, shape: [usize; 2]) -> Rc<Vec<f32>> {
+    let known = SHARED_PRODUCT.with_borrow(|last| {
+        let asked = [operand::<B>(x), operand::<B>(weight)];
+        last.as_ref().filter(|last| last.operands == asked).map(|last| last.product.clone())
+    });
+    known.unwrap_or_else(|| {
+        // Not borrowed while it runs: a waiting worker may take up another task that comes here.
+        let product = Rc::new(cpu::shared_product(B::slice(x), B::slice(weight), shape));
+        let alive = Box::new((x.clone(), weight.clone()));
+        // Addresses of the clones: where cloning copies, they are never asked for again.
+        let operands = [operand::<B>(&alive.0), operand::<B>(&alive.1)];
+        SHARED_PRODUCT.set(Some(SharedProduct { operands, product: product.clone(), _alive: alive }));
+        product
+    })
+}
+
+fn operand<B: SliceBackend>(matrix: &FloatTensor<B>) -> Operand {
+    (B::slice(matrix).as_ptr(), [matrix.shape()[0], matrix.shape()[1]])
+}
+
+/// A new tensor that `fill` writes: it starts as zeros.
+fn filled<B: SliceBackend, const D: usize>(shape: [usize; D], fill: impl FnOnce(&mut [f32])) -> FloatTensor<B> {
+    let mut values = vec![0.0; shape.iter().product()];
+    fill(&mut values);
+    B::from_vec(values, Shape::new(shape))
+}
+
+/// A new tensor that `write` writes, without clearing it before: for outputs as large as the activations.
+///
+/// # Safety
+///
+/// `write` must write every element.
+unsafe fn written<B: SliceBackend, const D: usize>(
+    shape: [usize; D],
+    write: impl FnOnce(&mut [MaybeUninit<f32>]),
+) -> FloatTensor<B> {
+    let len = shape.iter().product();
+    let mut values = Vec::with_capacity(len);
+    write(&mut values.spare_capacity_mut()[..len]);
+    // SAFETY: the capacity is there, and `write` wrote it.
+    unsafe { values.set_len(len) };
+    B::from_vec(values, Shape::new(shape))
+}
+
+/// Class indices of an integer tensor of any type.
+///
+/// # Panics
+///
+/// Panics if an index is not below `classes`.
+fn class_indices(targets: TensorData, classes: usize) -> Vec<usize> {
+    let data = targets.convert::<i64>();
+    let index = |target: i64| {
+        let index = usize::try_from(target).ok().filter(|index| *index < classes);
+        index.unwrap_or_else(|| panic!("cross-entropy: target {target} is not one of {classes} classes"))
+    };
+    data.iter::<i64>().map(index).collect()
+}

@@ -1,0 +1,148 @@
+//! Noise that is held instead of drawn on the fly: for one noise generation, or as one big table.
+
+use crate::key::{NoiseKey, PairRange};
+use crate::noiser::Role;
+use crate::ops::{NoiseSource, normals};
+use crate::table::ParameterTable;
+use burn::tensor::{DType, Device, Tensor};
+use serde::{Deserialize, Serialize};
+
+/// Where a strategy's noise comes from.
+///
+/// | source | memory | results |
+/// |---|---|---|
+/// | on the fly | none | the stream of [`crate::rng::normal`] |
+/// | cached | 4 bytes for each pair and noise element | the same, bit for bit |
+/// | table | 4 bytes for each element of the table | another stream: [`NoiseSource::Table`] |
+///
+/// # Example
+///
+/// ```
+/// use eggroll_core::NoiseSourceConfig;
+///
+/// let config = NoiseSourceConfig::Table { len: 1 << 20 };
+/// assert_eq!(serde_json::to_string(&config).unwrap(), r#"{"table":{"len":1048576}}"#);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoiseSourceConfig {
+    /// Drawn in every operation, again and again: needs no memory.
+    #[default]
+    OnTheFly,
+    /// Drawn once for every noise generation and kept: for many forwards under the same noise, as in an episode.
+    Cached,
+    /// Runs of one table of normals, made once.
+    Table {
+        /// Elements of the table.
+        len: usize,
+    },
+}
+
+/// A noise source that does not fit a model.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoiseSourceError {
+    /// The table is shorter than one pair's noise of a parameter.
+    #[error(
+        "a noise table of {len} elements is shorter than the {elements} elements of one pair's noise of \"{path}\""
+    )]
+    TableTooShort {
+        /// Elements of the table.
+        len: usize,
+        /// Elements of the parameter's noise.
+        elements: usize,
+        /// The parameter.
+        path: String,
+    },
+}
+
+/// The noise that a strategy holds.
+#[derive(Clone, Debug, Default)]
+pub struct HeldNoise {
+    /// By position in the parameter table; empty if all noise is drawn on the fly.
+    sources: Vec<NoiseSource>,
+    bytes: usize,
+}
+
+impl NoiseSourceConfig {
+    /// Checks that every parameter's noise can be held so.
+    ///
+    /// # Errors
+    ///
+    /// [`NoiseSourceError`] with the parameter that does not fit.
+    pub fn validate(&self, table: &ParameterTable) -> Result<(), NoiseSourceError> {
+        let Self::Table { len } = *self else {
+            return Ok(());
+        };
+        let noise = table.entries().iter().map(|entry| (entry, entry.role.noise_elements(&entry.shape)));
+        match noise.max_by_key(|(_, elements)| *elements) {
+            Some((entry, elements)) if elements > len => {
+                Err(NoiseSourceError::TableTooShort { len, elements, path: entry.path.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The noise of `pairs` pairs in one noise generation; a table is taken over from what was held `before`.
+    pub fn hold(
+        &self,
+        table: &ParameterTable,
+        seed: u64,
+        generation: u32,
+        pairs: u32,
+        before: Option<&HeldNoise>,
+    ) -> HeldNoise {
+        match (*self, before) {
+            (Self::OnTheFly, _) => HeldNoise::default(),
+            (Self::Table { .. }, Some(before)) => before.clone(),
+            (Self::Table { len }, None) => HeldNoise::table(table, seed, len),
+            (Self::Cached, _) => HeldNoise::cached(table, seed, generation, pairs),
+        }
+    }
+}
+
+impl HeldNoise {
+    fn cached(table: &ParameterTable, seed: u64, generation: u32, pairs: u32) -> Self {
+        let mut held = Self::default();
+        for (position, entry) in table.entries().iter().enumerate() {
+            let elements = entry.role.noise_elements(&entry.shape);
+            held.sources.push(if entry.role == Role::Frozen {
+                NoiseSource::Drawn
+            } else {
+                let (device, dtype) = table.place(position);
+                let key = NoiseKey::new(seed, position as u32, generation);
+                held.bytes += pairs as usize * elements * dtype.size();
+                let noise = normals(key, PairRange::new(0, pairs), elements, device, dtype);
+                NoiseSource::Cached { noise, first_pair: 0 }
+            });
+        }
+        held
+    }
+
+    fn table(table: &ParameterTable, seed: u64, len: usize) -> Self {
+        let mut held = Self::default();
+        let mut tables: Vec<(Device, DType, Tensor<1>)> = Vec::new();
+        for position in 0..table.entries().len() {
+            let (device, dtype) = table.place(position);
+            let known = tables.iter().find(|(on, of, _)| on == device && *of == dtype);
+            let noise = known.map(|(_, _, noise)| noise.clone()).unwrap_or_else(|| {
+                held.bytes += len * dtype.size();
+                let noise = normals(NoiseKey::table(seed), PairRange::new(0, 1), len, device, dtype).reshape([len]);
+                tables.push((device.clone(), dtype, noise.clone()));
+                noise
+            });
+            held.sources.push(NoiseSource::Table(noise));
+        }
+        held
+    }
+
+    /// Where the noise of the parameter at `position` comes from.
+    pub fn source(&self, position: usize) -> NoiseSource {
+        self.sources.get(position).cloned().unwrap_or_default()
+    }
+
+    /// Bytes of noise that are held.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
