@@ -25,6 +25,8 @@ fn devices() -> Vec<Device> {
         Device::flex(),
         #[cfg(feature = "ndarray")]
         Device::ndarray(),
+        #[cfg(feature = "wgpu")]
+        Device::wgpu(burn::tensor::DeviceKind::DefaultDevice),
     ];
     assert!(!all.is_empty(), "no backend to test");
     all.into()

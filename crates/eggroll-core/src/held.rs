@@ -62,6 +62,7 @@ pub struct HeldNoise {
     /// By position in the parameter table; empty if all noise is drawn on the fly.
     sources: Vec<NoiseSource>,
     bytes: usize,
+    generation: u32,
 }
 
 impl NoiseSourceConfig {
@@ -92,12 +93,13 @@ impl NoiseSourceConfig {
         pairs: u32,
         before: Option<&HeldNoise>,
     ) -> HeldNoise {
-        match (*self, before) {
+        let held = match (*self, before) {
             (Self::OnTheFly, _) => HeldNoise::default(),
             (Self::Table { .. }, Some(before)) => before.clone(),
             (Self::Table { len }, None) => HeldNoise::table(table, seed, len),
             (Self::Cached, _) => HeldNoise::cached(table, seed, generation, pairs),
-        }
+        };
+        HeldNoise { generation, ..held }
     }
 }
 
@@ -139,6 +141,11 @@ impl HeldNoise {
     /// Where the noise of the parameter at `position` comes from.
     pub fn source(&self, position: usize) -> NoiseSource {
         self.sources.get(position).cloned().unwrap_or_default()
+    }
+
+    /// The noise generation that it is held for.
+    pub fn generation(&self) -> u32 {
+        self.generation
     }
 
     /// Bytes of noise that are held.

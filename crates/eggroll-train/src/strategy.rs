@@ -62,7 +62,7 @@ pub struct EvolutionStrategy {
     member_bytes: usize,
     report: Option<GenerationReport>,
     /// What is held for the noise generation asked for last.
-    held: Arc<Mutex<Option<(u32, Arc<HeldNoise>)>>>,
+    held: Arc<Mutex<Option<Arc<HeldNoise>>>>,
 }
 
 /// What one generation came to.
@@ -153,17 +153,14 @@ impl EvolutionStrategy {
     /// The noise to hold for a noise generation; what was held for it before, if it was asked for last.
     fn held(&self, noise_generation: u32) -> Arc<HeldNoise> {
         let mut last = self.held.lock().expect("never held across a panic");
-        match &*last {
-            Some((generation, held)) if *generation == noise_generation => held.clone(),
-            before => {
-                let before = before.as_ref().map(|(_, held)| &**held);
-                let pairs = (self.config.population / 2) as u32;
-                let (source, seed) = (self.config.noise_source, self.config.seed);
-                let held = Arc::new(source.hold(&self.table, seed, noise_generation, pairs, before));
-                *last = Some((noise_generation, held.clone()));
-                held
-            }
-        }
+        let known = last.as_ref().filter(|held| held.generation() == noise_generation);
+        known.cloned().unwrap_or_else(|| {
+            let pairs = (self.config.population / 2) as u32;
+            let (source, seed) = (self.config.noise_source, self.config.seed);
+            let held = Arc::new(source.hold(&self.table, seed, noise_generation, pairs, last.as_deref()));
+            *last = Some(held.clone());
+            held
+        })
     }
 
     /// Updates the model by one generation: estimates the gradient from the fitness and lets the optimizer step.

@@ -5,7 +5,7 @@ use burn::optim::momentum::MomentumConfig;
 use burn::optim::{AdamConfig, AdamWConfig, SgdConfig};
 use burn::tensor::activation::tanh;
 use burn::tensor::{Device, Tensor};
-use eggroll_core::{EggrollConfig, NoiserConfig, OpenEsConfig, counters};
+use eggroll_core::{EggrollConfig, NoiseSourceConfig, NoiserConfig, OpenEsConfig, counters};
 use eggroll_nn::Linear;
 use eggroll_train::*;
 
@@ -102,6 +102,32 @@ fn chunks_and_cores_change_no_bit() {
     }
     let other = config.with_seed(6).init(&net).ask().evaluate(|members| score(&net, members));
     assert_ne!(other, expected, "canary");
+}
+
+/// Cached noise is drawn once for a noise generation and gives the same model; a table gives another one.
+#[test]
+fn noise_sources() {
+    let with = |source| run(config().with_noise_reuse(2).with_noise_source(source), 4);
+    let drawn = parameter_digest(&with(NoiseSourceConfig::OnTheFly));
+    assert_eq!(parameter_digest(&with(NoiseSourceConfig::Cached)), drawn);
+    assert_ne!(parameter_digest(&with(NoiseSourceConfig::Table { len: 4096 })), drawn);
+
+    let net = Net::new();
+    let config = config().with_noise_reuse(2).with_noise_source(NoiseSourceConfig::Cached);
+    let mut strategy = config.init(&net);
+    let before = counters::snapshot();
+    let (first, again) = (strategy.ask(), strategy.ask());
+    first.evaluate(|members| score(&net, members));
+    let fitness = again.evaluate(|members| score(&net, members));
+    let net = strategy.tell(net, again, fitness).expect("a generation");
+    generation(&mut strategy, net);
+    // Ten pairs; rank 2 of 4 + 6 and of 6 + 2, biases of 6 and of 2; four bytes each: drawn once for two generations.
+    assert_eq!((counters::snapshot() - before).noise_bytes, 10 * 4 * (2 * 10 + 6 + 2 * 8 + 2));
+
+    let short = self::config().with_noise_source(NoiseSourceConfig::Table { len: 19 }).try_init(&Net::new());
+    let message =
+        "a noise table of 19 elements is shorter than the 20 elements of one pair's noise of \"first.weight\"";
+    assert_eq!(short.err().expect("too short").to_string(), message);
 }
 
 #[test]

@@ -25,6 +25,7 @@ pub use normals::normals;
 pub use perturbed_vector::perturbed_vector;
 pub use row_projection::row_projection;
 pub use source::{NoiseSource, SourcePrimitive, table_start};
+#[cfg(feature = "cube")]
 pub(crate) use source::{TABLE_ADDRESS, TABLE_STEP, table_runs};
 
 use crate::key::NoiseKey;
@@ -84,6 +85,7 @@ pub enum InputRows {
 }
 
 /// The bias of a perturbed linear operation.
+#[expect(clippy::large_enum_variant, reason = "an argument, not kept in numbers")]
 pub enum LinearBias {
     /// No bias.
     None,

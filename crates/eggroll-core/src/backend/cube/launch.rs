@@ -70,8 +70,7 @@ fn empty<const D: usize>(like: &CubeTensor, shape: [usize; D], dtype: DType) -> 
 pub(crate) fn linear(
     x: CubeTensor,
     product: CubeTensor,
-    bias: Option<CubeTensor>,
-    bias_noise: Noise,
+    (bias, bias_noise): (Option<CubeTensor>, Noise),
     noise: Noise,
     depth: usize,
     pairs: PairRange,

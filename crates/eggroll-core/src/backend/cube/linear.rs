@@ -66,12 +66,13 @@ pub(crate) fn linear_kernel<F: Float>(
         let mut partial = Shared::<[f32]>::new_slice(comptime!(tile.units as usize));
         let lanes = comptime!(tile.units as usize / tile.rows);
         let row = UNIT_POS as usize / lanes;
+        let lane = UNIT_POS as usize % lanes;
         let x_at = (x_first + (first_row + row).min(last_row)) * sizes.x_row;
         let mut k = 0usize.runtime();
         while k < sizes.depth {
             let sum = project::<F>(x, x_at, k, &mut noise, held, held_at, &stream, pair, &sizes, tile);
             let sum = sum_lanes(&mut partial, sum, lanes);
-            if UNIT_POS as usize % lanes == 0usize {
+            if lane == 0usize {
                 t[row * sizes.depth + k] = sum;
             }
             sync_cube();
@@ -226,7 +227,7 @@ fn sum_lanes(partial: &mut Shared<[f32]>, value: f32, #[comptime] lanes: usize) 
     let mut half = (comptime!(lanes / 2)).runtime();
     while half > 0usize {
         if unit % lanes < half {
-            partial[unit] = partial[unit] + partial[unit + half];
+            partial[unit] += partial[unit + half];
         }
         sync_cube();
         half /= 2usize;

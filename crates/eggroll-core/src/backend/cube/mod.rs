@@ -145,7 +145,7 @@ fn linear(
     members: LinearMembers,
     tile: LinearTile,
 ) -> CubeTensor {
-    let (bias, bias_noise) = match bias {
+    let bias = match bias {
         BiasPrimitive::None => (None, Noise::none()),
         BiasPrimitive::Plain(bias) => (Some(bias), Noise::none()),
         BiasPrimitive::Perturbed(bias, noise, source) => {
@@ -154,7 +154,7 @@ fn linear(
         }
     };
     let product = CubeBackend::float_matmul(x.clone(), weight);
-    launch::linear(x, product, bias, bias_noise, noise, depth, members.pairs, tile)
+    launch::linear(x, product, bias, noise, depth, members.pairs, tile)
 }
 
 /// Adds up the splits of an estimate.

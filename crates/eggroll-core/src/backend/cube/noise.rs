@@ -66,7 +66,7 @@ pub(crate) fn normals_of_block(stream: &Stream, pair: u32, block: u32) -> (f32, 
 fn box_muller(radius_word: u32, angle_word: u32) -> (f32, f32) {
     let radius = minus_two_log(radius_word).sqrt();
     let odd = (i32::reinterpret(angle_word << 2u32) >> 8i32) | 1i32;
-    let v = f32::cast_from(odd) * 5.9604644775390625e-8f32;
+    let v = f32::cast_from(odd) * comptime!(1.0 / 16_777_216.0f32);
     let z = v * v;
     let sin = fma(fma(fma(SIN[3], z, SIN[2]), z, SIN[1]), z, SIN[0]) * v;
     let cos = fma(fma(fma(COS[2], z, COS[1]), z, COS[0]), z, 1.0f32);
