@@ -1,0 +1,88 @@
+//! The command line.
+
+use crate::network::Size;
+use burn::tensor::Device;
+#[cfg(feature = "wgpu")]
+use burn::tensor::DeviceKind;
+use clap::{Parser, ValueEnum};
+use std::path::PathBuf;
+
+/// Times forward and estimate of populations against plain inference.
+#[derive(Parser, Debug)]
+pub struct Args {
+    /// Networks: small 4→256→2, medium 64→512→64, large 256→2048→256.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "small,medium,large")]
+    pub sizes: Vec<Size>,
+    /// Members, even.
+    #[arg(long, value_delimiter = ',', default_value = "512,2048")]
+    pub populations: Vec<usize>,
+    /// Ranks of EGGROLL's noise.
+    #[arg(long, value_delimiter = ',', default_value = "1,4")]
+    pub ranks: Vec<usize>,
+    /// Seconds for which the columns of one size and population are repeated.
+    #[arg(long, default_value_t = 4.0)]
+    pub seconds: f64,
+    /// Where to compute.
+    #[arg(long, value_enum, default_value_t = Backend::Flex)]
+    pub backend: Backend,
+    /// Leave out OpenES, which is slow for large networks.
+    #[arg(long)]
+    pub no_open_es: bool,
+    /// Run the JAX peer script too: see benches/peers/README.md.
+    #[arg(long)]
+    pub jax: bool,
+    /// Python with the packages of benches/peers/requirements.txt.
+    #[arg(long, default_value = "python3")]
+    pub python: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Backend {
+    /// Burn's CPU backend.
+    Flex,
+    /// NVIDIA's CUDA (feature `cuda`).
+    Cuda,
+    /// Vulkan (feature `vulkan`).
+    Vulkan,
+    /// Apple's Metal (feature `metal`).
+    Metal,
+    /// WebGPU (feature `wgpu`).
+    Wgpu,
+}
+
+impl Backend {
+    pub fn device(self) -> Result<Device, String> {
+        match self {
+            #[cfg(feature = "flex")]
+            Self::Flex => Ok(Device::flex()),
+            #[cfg(feature = "cuda")]
+            Self::Cuda => Ok(Device::cuda(0)),
+            #[cfg(feature = "vulkan")]
+            Self::Vulkan => Ok(Device::vulkan(DeviceKind::DefaultDevice)),
+            #[cfg(feature = "metal")]
+            Self::Metal => Ok(Device::metal(DeviceKind::DefaultDevice)),
+            #[cfg(feature = "wgpu")]
+            Self::Wgpu => Ok(Device::wgpu(DeviceKind::DefaultDevice)),
+            #[cfg(not(all(feature = "flex", feature = "cuda", feature = "vulkan", feature = "metal")))]
+            other => Err(format!("this build has no backend {other:?}: build with its feature")),
+        }
+    }
+}
+
+impl Args {
+    pub fn validate(&self) -> Result<(), String> {
+        if let Some(odd) = self.populations.iter().find(|n| **n < 2 || !n.is_multiple_of(2)) {
+            return Err(format!("a population must be even and at least 2, not {odd}"));
+        }
+        if self.ranks.contains(&0) {
+            return Err("a rank must be at least 1, not 0".into());
+        }
+        if !(self.seconds > 0.0 && self.seconds.is_finite()) {
+            return Err(format!("seconds must be positive, not {}", self.seconds));
+        }
+        if self.sizes.is_empty() || self.populations.is_empty() || self.ranks.is_empty() {
+            return Err("sizes, populations and ranks need at least one value each".into());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,75 @@
+//! The table, and the headline figures.
+
+use crate::args::Args;
+use crate::cells::{Cell, Column};
+use serde_json::{Map, Value, json};
+
+/// Populations whose ratios are headline figures.
+const LARGE_ENOUGH: usize = 512;
+
+pub fn print(args: &Args, cells: &[Cell]) {
+    println!(
+        "size    population rank column          median ms   (quartiles)          ratio  samples/s  noise held    JAX"
+    );
+    for cell in cells.iter().filter(|cell| !cell.peer) {
+        let rank = cell.rank.map_or("-".into(), |rank| rank.to_string());
+        let ratio = cell.ratio.map_or("-".into(), |ratio| format!("{ratio:.2}"));
+        let peer = speedup(cells, cell).map_or("-".into(), |speedup| format!("{speedup:.1} x"));
+        println!(
+            "{:<7} {:>10} {rank:>4} {:<13} {:>11.3}   ({:.3} - {:.3}) {ratio:>10} {:>10.0} {:>9.1}MiB {peer:>8}",
+            format!("{:?}", cell.size).to_lowercase(),
+            cell.population,
+            format!("{:?}", cell.column).to_lowercase(),
+            cell.median_ms,
+            cell.q1_ms,
+            cell.q3_ms,
+            cell.samples_per_second(),
+            cell.held_bytes.unwrap_or(0) as f64 / (1 << 20) as f64,
+        );
+    }
+    let result = json!({
+        "worst_ratio_fly": worst_ratios(args, cells, Column::Fly),
+        "worst_ratio_cached": worst_ratios(args, cells, Column::Cached),
+        "worst_ratio_table": worst_ratios(args, cells, Column::Table),
+        "min_speedup_fly_vs_jax": min_speedup(cells, Column::Fly),
+        "min_speedup_inference_vs_jax": min_speedup(cells, Column::Inference),
+        "min_speedup_estimate_vs_jax": min_speedup(cells, Column::Estimate),
+        "min_speedup_open_es_vs_jax": min_speedup(cells, Column::OpenEsFly),
+        "backend": format!("{:?}", args.backend).to_lowercase(),
+        "cells": cells,
+    });
+    println!("RESULT {result}");
+}
+
+/// How many times as fast as the peer a cell of ours is.
+fn speedup(cells: &[Cell], ours: &Cell) -> Option<f64> {
+    let same = |cell: &&Cell| {
+        cell.peer
+            && (cell.size, cell.population, cell.rank, cell.column)
+                == (ours.size, ours.population, ours.rank, ours.column)
+    };
+    cells.iter().find(same).map(|peer| peer.median_ms / ours.median_ms)
+}
+
+/// The largest ratio to inference of each size, at rank 1 and large enough populations.
+fn worst_ratios(args: &Args, cells: &[Cell], column: Column) -> Value {
+    let mut worst = Map::new();
+    for size in &args.sizes {
+        let of_size = |cell: &&Cell| {
+            !cell.peer
+                && cell.size == *size
+                && cell.column == column
+                && cell.rank == Some(1)
+                && cell.population >= LARGE_ENOUGH
+        };
+        let ratio = cells.iter().filter(of_size).filter_map(|cell| cell.ratio).reduce(f64::max);
+        worst.insert(format!("{size:?}").to_lowercase(), json!(ratio));
+    }
+    Value::Object(worst)
+}
+
+/// The smallest advantage over the peer at large enough populations.
+fn min_speedup(cells: &[Cell], column: Column) -> Option<f64> {
+    let ours = cells.iter().filter(|cell| !cell.peer && cell.column == column && cell.population >= LARGE_ENOUGH);
+    ours.filter_map(|cell| speedup(cells, cell)).reduce(f64::min)
+}
