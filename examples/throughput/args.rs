@@ -31,6 +31,9 @@ pub struct Args {
     /// Run the JAX peer script too: see benches/peers/README.md.
     #[arg(long)]
     pub jax: bool,
+    /// Let the peer use a faster generator and smaller batches than the JAX reference does.
+    #[arg(long, requires = "jax")]
+    pub jax_tuned: bool,
     /// Python with the packages of benches/peers/requirements.txt.
     #[arg(long, default_value = "python3")]
     pub python: PathBuf,

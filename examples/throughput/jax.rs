@@ -32,6 +32,9 @@ pub fn measure(args: &Args) -> Result<Vec<Cell>, Box<dyn Error>> {
     let mut command = Command::new(&args.python);
     command.arg(&script).args(["--sizes", &sizes.join(",")]);
     command.args(["--populations", &list(&args.populations), "--ranks", &list(&args.ranks)]);
+    if !args.jax_tuned {
+        command.arg("--untuned");
+    }
     if args.no_open_es {
         command.args(["--columns", "inference,fly,cached,estimate"]);
     }

@@ -76,7 +76,7 @@ impl Task<'_> {
                 columns: d_output,
                 depth,
                 x: Strided { pointer: self.x[first..].as_ptr(), row: d_input, depth: 1 },
-                panels: Panels { pointer: strip.as_ptr(), per_column: 1, row: Some(d_output) },
+                panels: Panels::of_rows(strip, d_output),
                 target: Target { pointer: delta.as_mut_ptr(), stride: d_output, add: true },
             });
         }

@@ -31,7 +31,8 @@ pub(crate) fn low_rank_estimate(
     let rank = noise.rank;
     let batch = (DEPTH / rank).max(1);
     let mut b = vec![0.0; batch * rank * d_input]; // [batch · rank, d_input]
-    let mut a = vec![0.0; batch * rank * d_output + MAX_COLUMNS]; // [batch · rank, d_output]
+    let mut a = vec![0.0; batch * rank * d_output]; // [batch · rank, d_output]
+    let mut a_blocks = vec![0.0; batch * rank * d_output.next_multiple_of(MAX_COLUMNS)];
     for (i, weights) in weights.chunks(batch).enumerate() {
         let pairs = b.par_chunks_mut(rank * d_input).zip(a.par_chunks_mut(rank * d_output));
         pairs.zip(weights).enumerate().for_each(|(p, ((b, a), weight))| {
@@ -51,18 +52,43 @@ pub(crate) fn low_rank_estimate(
                 }),
             }
         });
-        let (a, b) = (&a, &b);
+        let depth = weights.len() * rank;
+        pack_columns(&a[..depth * d_output], d_output, &mut a_blocks);
+        let (a_blocks, b) = (&a_blocks, &b);
         sum.par_chunks_mut(TASK_ROWS * d_output).enumerate().for_each(|(task, sum)| {
-            dispatch(Product {
-                rows: sum.len() / d_output,
-                columns: d_output,
-                depth: weights.len() * rank,
-                x: Strided { pointer: b[task * TASK_ROWS..].as_ptr(), row: 1, depth: d_input },
-                panels: Panels { pointer: a.as_ptr(), per_column: 1, row: Some(d_output) },
-                target: Target { pointer: sum.as_mut_ptr(), stride: d_output, add: true },
+            with_scratch(depth * TASK_ROWS, |b_block| {
+                let rows = sum.len() / d_output;
+                // Beside each other, the rows of one step: `b` itself has a row of the estimate's length between them.
+                for (k, to) in b_block.chunks_exact_mut(TASK_ROWS).enumerate() {
+                    let from = k * d_input + task * TASK_ROWS;
+                    to[..rows].copy_from_slice(&b[from..from + rows]);
+                }
+                dispatch(Product {
+                    rows,
+                    columns: d_output,
+                    depth,
+                    x: Strided { pointer: b_block.as_ptr(), row: 1, depth: TASK_ROWS },
+                    panels: Panels::of_blocks(a_blocks, depth),
+                    target: Target { pointer: sum.as_mut_ptr(), stride: d_output, add: true },
+                });
             });
         });
     }
+}
+
+/// Rearranges `[depth, columns]` into blocks of [`MAX_COLUMNS`] columns, each `[depth, MAX_COLUMNS]`; what is behind the last
+/// column stays as it was.
+fn pack_columns(matrix: &[f32], columns: usize, blocks: &mut [f32]) {
+    let depth = matrix.len() / columns;
+    blocks.par_chunks_mut(depth * MAX_COLUMNS).enumerate().take(columns.div_ceil(MAX_COLUMNS)).for_each(
+        |(i, block)| {
+            let first = i * MAX_COLUMNS;
+            let width = MAX_COLUMNS.min(columns - first);
+            for (row, to) in matrix.chunks_exact(columns).zip(block.chunks_exact_mut(MAX_COLUMNS)) {
+                to[..width].copy_from_slice(&row[first..first + width]);
+            }
+        },
+    );
 }
 
 /// Adds to `sum` (any shape, flat) the pairs from `first` on, weighted.

@@ -25,7 +25,7 @@ pub(crate) fn row_projection(gradient: &[f32], x: &[f32], [d_input, d_output]: [
         columns: d_output,
         depth: d_input,
         x: Strided { pointer: basis.as_ptr(), row: d_input, depth: 1 },
-        panels: Panels { pointer: padded.as_ptr(), per_column: 1, row: Some(d_output) },
+        panels: Panels::of_rows(&padded, d_output),
         target: Target { pointer: inner.as_mut_ptr(), stride: d_output, add: false },
     });
     dispatch(Product {
@@ -33,7 +33,7 @@ pub(crate) fn row_projection(gradient: &[f32], x: &[f32], [d_input, d_output]: [
         columns: d_output,
         depth: rank,
         x: Strided { pointer: basis.as_ptr(), row: 1, depth: d_input },
-        panels: Panels { pointer: inner.as_ptr(), per_column: 1, row: Some(d_output) },
+        panels: Panels::of_rows(&inner, d_output),
         target: Target { pointer: projected.as_mut_ptr(), stride: d_output, add: false },
     });
 }

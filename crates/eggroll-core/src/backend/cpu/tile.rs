@@ -103,24 +103,36 @@ pub(crate) unsafe fn multiply<S: Simd, E: Epilogue>(
     }
 }
 
-/// Where the columns of `W` from a panel's first column on are found.
+/// Where the columns of `W` from a tile's first column on are found: column `c` of the first row is at
+/// `pointer + ⌊c / block⌋·block_stride + c mod block`.
 #[derive(Clone, Copy)]
 pub(crate) struct Panels {
-    /// First element of the first panel.
     pub pointer: *const f32,
-    /// Elements between the starts of columns `c` and `c + 1` of the first row, times panel width: the panel at
-    /// column `c` starts at `pointer + c·per_column`.
-    pub per_column: usize,
-    /// Elements between one row of a full panel and the next; `None` if rows are packed to the panel's width.
+    /// Columns side by side: tiles begin inside a block, and end there unless it is the last.
+    pub block: usize,
+    /// Elements from one block to the next.
+    pub block_stride: usize,
+    /// Elements from one row to the next; `None` if rows are packed to the tile's width.
     pub row: Option<usize>,
 }
 
 impl Panels {
+    /// A row-major matrix as it is.
+    pub(crate) fn of_rows(matrix: &[f32], columns: usize) -> Self {
+        Self { pointer: matrix.as_ptr(), block: usize::MAX, block_stride: 0, row: Some(columns) }
+    }
+
+    /// Blocks of [`MAX_COLUMNS`] columns, `depth` rows each, one after the other.
+    pub(crate) fn of_blocks(blocks: &[f32], depth: usize) -> Self {
+        let block_stride = MAX_COLUMNS * depth;
+        Self { pointer: blocks.as_ptr(), block: MAX_COLUMNS, block_stride, row: Some(MAX_COLUMNS) }
+    }
+
     #[inline(always)]
     unsafe fn at(&self, column: usize) -> Strided {
+        let offset = column / self.block * self.block_stride + column % self.block;
         // SAFETY: the column lies inside the matrix.
-        let pointer = unsafe { self.pointer.add(column * self.per_column) };
-        Strided { pointer, row: self.row.unwrap_or(0), depth: 0 }
+        Strided { pointer: unsafe { self.pointer.add(offset) }, row: self.row.unwrap_or(0), depth: 0 }
     }
 }
 
@@ -240,7 +252,7 @@ impl Packed {
 
     /// The panels, for [`multiply`].
     pub(crate) fn panels(&self) -> Panels {
-        Panels { pointer: self.values.as_ptr(), per_column: self.depth, row: None }
+        Panels { pointer: self.values.as_ptr(), block: 1, block_stride: self.depth, row: None }
     }
 }
 
@@ -254,7 +266,11 @@ impl Packed {
 pub(crate) unsafe fn dots<S: Simd>(depth: usize, x: Rows, v: Rows, scale: f32, out: Out) {
     let mut i = 0;
     while i < x.count {
-        let rows = if x.count - i >= 4 { 4 } else { 1 };
+        let rows = match x.count - i {
+            4.. => 4,
+            2.. => 2,
+            _ => 1,
+        };
         let mut j = 0;
         while j < v.count {
             let vectors = if v.count - j >= 4 { 4 } else { 1 };
@@ -265,6 +281,8 @@ pub(crate) unsafe fn dots<S: Simd>(depth: usize, x: Rows, v: Rows, scale: f32, o
                 match (rows, vectors) {
                     (4, 4) => dot_tile::<S, 4, 4>(depth, x, v, scale, out),
                     (4, _) => dot_tile::<S, 4, 1>(depth, x, v, scale, out),
+                    (2, 4) => dot_tile::<S, 2, 4>(depth, x, v, scale, out),
+                    (2, _) => dot_tile::<S, 2, 1>(depth, x, v, scale, out),
                     (_, 4) => dot_tile::<S, 1, 4>(depth, x, v, scale, out),
                     _ => dot_tile::<S, 1, 1>(depth, x, v, scale, out),
                 }
