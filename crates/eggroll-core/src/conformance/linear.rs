@@ -289,3 +289,31 @@ fn double_precision() {
     let found: Vec<f32> = found.into_iter().map(|value| value as f32).collect();
     assert!(distance(&found, &case.expected(Noise::LowRank(noise)), case.shape[0] * rank) < 1.0);
 }
+
+/// Half-precision tensors, where a backend has them: sums are f32 inside kernels, so only inputs and outputs round.
+#[test]
+fn half_precision() {
+    use burn::tensor::DType;
+    for (dtype, epsilon) in [(DType::F16, 1.0 / 1024.0), (DType::BF16, 1.0 / 128.0)] {
+        for on in implementations().iter().filter(|on| on.device.supports_dtype(dtype)) {
+            for noise in noises(4) {
+                let (case, _) = Case::new(3, InputRows::PerMember, Bias::None);
+                let rows = case.x.len() / case.shape[0];
+                let half = |values: &[f64], shape| on.tensor(values, shape).cast(dtype);
+                let (x, w) = (half(&case.x, [rows, case.shape[0]]), half(&case.w, case.shape));
+                let (none, drawn) = (LinearBias::None, NoiseSource::Drawn);
+                let y = match noise {
+                    Noise::LowRank(noise) => on.low_rank_linear(x, w, none, noise, drawn, case.members),
+                    Noise::Dense(noise) => on.dense_linear(x, w, none, noise, drawn, case.members),
+                };
+                assert_eq!(y.dtype(), dtype, "{}", on.name);
+                let expected = case.expected(noise);
+                // A sum of products, each of which rounds both its factors and the sum.
+                let allowed = 8.0 * epsilon * (case.shape[0] as f64).sqrt();
+                let found = values(y.cast(DType::F32));
+                let off = found.iter().zip(&expected).map(|(f, e)| (f64::from(*f) - e).abs()).fold(0.0, f64::max);
+                assert!(off < allowed, "{}, {dtype:?}: {off}, allowed {allowed}", on.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The command line, and the backends of this build.
+
+use crate::network::Size;
+use burn::tensor::Device;
+#[cfg(any(feature = "vulkan", feature = "metal", feature = "wgpu"))]
+use burn::tensor::DeviceKind;
+use clap::{Parser, ValueEnum};
+use std::env::consts::{ARCH, OS};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Runs the same work on every backend and prints one table.
+#[derive(Parser, Debug)]
+pub struct Args {
+    /// Folder for comparison.json and comparison.svg.
+    #[arg(long, default_value = "runs/backend_comparison")]
+    pub out: PathBuf,
+    /// Backends, all that are compiled in if not given.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub backends: Vec<Backend>,
+    /// Network of forward and estimate: small 4→256→2, medium 64→512→64, large 256→2048→256.
+    #[arg(long, value_enum, default_value_t = Size::Medium)]
+    pub size: Size,
+    /// Members of forward and estimate, even.
+    #[arg(long, default_value_t = 512)]
+    pub population: usize,
+    /// Rank of EGGROLL's noise.
+    #[arg(long, default_value_t = 1)]
+    pub rank: usize,
+    /// Generations of the training.
+    #[arg(long, default_value_t = 20)]
+    pub generations: u64,
+    /// Seconds for which forward and estimate are repeated on each backend.
+    #[arg(long, default_value_t = 2.0)]
+    pub seconds: f64,
+    /// Folder with the gzip files of MNIST.
+    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/data/mnist"))]
+    pub data: PathBuf,
+    /// Name of this machine: tells rows apart after a merge.
+    #[arg(long, default_value_t = format!("{OS}-{ARCH}"))]
+    pub label: String,
+    /// Computes nothing: makes one comparison of these JSON files.
+    #[arg(long, num_args = 1.., value_name = "FILE")]
+    pub merge: Vec<PathBuf>,
+}
+
+impl Args {
+    pub fn validate(&self) -> Result<(), String> {
+        if self.population < 2 || !self.population.is_multiple_of(2) {
+            return Err(format!("the population must be even and at least 2, not {}", self.population));
+        }
+        if u32::try_from(self.population).is_err() {
+            return Err(format!("a population of {} is above {}", self.population, u32::MAX));
+        }
+        if self.rank == 0 || self.generations == 0 {
+            let (rank, generations) = (self.rank, self.generations);
+            return Err(format!("rank and generations must be at least 1, not {rank} and {generations}"));
+        }
+        if self.seconds <= 0.0 || Duration::try_from_secs_f64(self.seconds).is_err() {
+            return Err(format!("seconds must be positive, not {}", self.seconds));
+        }
+        if self.label.trim().is_empty() {
+            return Err("the label is empty".into());
+        }
+        Ok(())
+    }
+
+    /// The backends to run, each with what opens its device.
+    pub fn chosen(&self) -> Result<Vec<(Backend, fn() -> Device)>, String> {
+        let compiled: Vec<Backend> =
+            Backend::value_variants().iter().copied().filter(|backend| backend.opener().is_some()).collect();
+        let mut chosen = Vec::new();
+        for backend in if self.backends.is_empty() { &compiled } else { &self.backends } {
+            let opener = backend.opener().ok_or_else(|| {
+                let names: Vec<String> = compiled.iter().map(Backend::name).collect();
+                let (name, names) = (backend.name(), names.join(", "));
+                format!("this build has no backend {name}: build with --features {name} (it has: {names})")
+            })?;
+            if !chosen.iter().any(|(known, _)| known == backend) {
+                chosen.push((*backend, opener));
+            }
+        }
+        if chosen.is_empty() { Err("no backend is compiled in: build with --features flex".into()) } else { Ok(chosen) }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Backend {
+    /// Burn's CPU backend.
+    Flex,
+    /// Burn's former CPU backend (feature `ndarray`).
+    Ndarray,
+    /// NVIDIA's CUDA (feature `cuda`).
+    Cuda,
+    /// Vulkan (feature `vulkan`).
+    Vulkan,
+    /// Apple's Metal (feature `metal`).
+    Metal,
+    /// WebGPU (feature `wgpu`).
+    Wgpu,
+}
+
+impl Backend {
+    pub fn name(&self) -> String {
+        format!("{self:?}").to_lowercase()
+    }
+
+    /// Whether tensors are in host memory and every core may work on its own chunk.
+    pub fn is_cpu(self) -> bool {
+        matches!(self, Self::Flex | Self::Ndarray)
+    }
+
+    /// What opens the device, if this build has the backend. Nothing is opened yet: that may panic.
+    #[cfg_attr(feature = "ndarray", expect(deprecated, reason = "Burn deprecates the backend; users still ask for it"))]
+    fn opener(self) -> Option<fn() -> Device> {
+        match self {
+            #[cfg(feature = "flex")]
+            Self::Flex => Some(Device::flex),
+            #[cfg(feature = "ndarray")]
+            Self::Ndarray => Some(Device::ndarray),
+            #[cfg(feature = "cuda")]
+            Self::Cuda => Some(|| Device::cuda(0)),
+            #[cfg(feature = "vulkan")]
+            Self::Vulkan => Some(|| Device::vulkan(DeviceKind::DefaultDevice)),
+            #[cfg(feature = "metal")]
+            Self::Metal => Some(|| Device::metal(DeviceKind::DefaultDevice)),
+            #[cfg(feature = "wgpu")]
+            Self::Wgpu => Some(|| Device::wgpu(DeviceKind::DefaultDevice)),
+            #[cfg(not(all(
+                feature = "flex",
+                feature = "ndarray",
+                feature = "cuda",
+                feature = "vulkan",
+                feature = "metal",
+                feature = "wgpu"
+            )))]
+            _ => None,
+        }
+    }
+}

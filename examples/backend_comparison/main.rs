@@ -1,0 +1,96 @@
+//! The same work on every backend that is compiled in and present: forward, estimate, a short training on MNIST, and
+//! the distance from the f64 oracle; one table, one JSON file, one bar chart.
+//!
+//! An Apple laptop against a CUDA box is one command on each and one merge step on either:
+//!
+//! ```sh
+//! cargo run --release --example backend_comparison --no-default-features --features flex,metal -- --label laptop --out a
+//! cargo run --release --example backend_comparison --no-default-features --features flex,cuda -- --label box --out b
+//! cargo run --release --example backend_comparison -- --merge a/comparison.json b/comparison.json --out both
+//! ```
+//!
+//! What the columns mean:
+//!
+//! - Ratios are to plain inference of as many rows on the same backend, timed in turn with it; each backend has its own.
+//!   Noise is drawn on the fly. Times are medians.
+//! - The training starts from the same weights and sees the same batches everywhere, so its final fitness should agree
+//!   between backends. CPU backends evaluate chunks of members side by side, devices one after the other, as users do.
+//! - Launches, kernels, host reads and noise are those of one generation of that training, evaluated on one thread because
+//!   launches are counted by thread. Kernels are eggroll's own on a device; Burn's are not counted.
+//! - RSS is the process's peak during the backend's work where Linux allows the peak to be reset, and includes what earlier
+//!   backends still hold. Device memory is what Burn's memory pool has reserved after the work, pages for reuse included.
+//!
+//! A backend that is compiled in but has no device is listed with the reason, and so is one that panics midway or computes
+//! wrong values; the others go on. A driver that crashes the process cannot be caught: leave it out with `--backends`.
+
+mod args;
+mod chart;
+mod guarded;
+mod measure;
+mod memory;
+mod oracle;
+mod report;
+mod rows;
+mod timing;
+mod training;
+
+#[path = "../mnist/data.rs"]
+#[expect(dead_code, reason = "only the training images are used here")]
+mod data;
+#[path = "../mnist/model.rs"]
+#[expect(dead_code, reason = "accuracy is not reported here")]
+mod model;
+#[path = "../throughput/network.rs"]
+mod network;
+
+use args::Args;
+use clap::Parser;
+use rows::Comparison;
+use std::error::Error;
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+pub type Failure = Box<dyn Error + Send + Sync>;
+
+/// Large tensors come and go with every pass: an allocator that gives their pages back each time costs a third of it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    match run(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &Args) -> Result<(), Failure> {
+    args.validate()?;
+    let merging = !args.merge.is_empty();
+    let merged = merging.then(|| Comparison::merged(&args.merge)).transpose()?;
+    // Before the work, so that no result is lost for want of a place.
+    fs::create_dir_all(&args.out).map_err(|error| format!("{}: {error}", args.out.display()))?;
+    let comparison = match merged {
+        Some(merged) => merged,
+        None => measure::measure(args)?,
+    };
+    let files = write(args, &comparison)?;
+    report::print(&comparison, &files);
+    let failed: Vec<String> = comparison.failed().map(|(name, _)| name).collect();
+    match failed.is_empty() || merging {
+        true => Ok(()),
+        false => Err(format!("failed: {}", failed.join(", ")).into()),
+    }
+}
+
+/// Writes the JSON file and the chart.
+fn write(args: &Args, comparison: &Comparison) -> Result<[PathBuf; 2], Failure> {
+    let files = ["comparison.json", "comparison.svg"].map(|name| args.out.join(name));
+    comparison.write(&files[0])?;
+    chart::draw(&files[1], comparison).map_err(|error| format!("{}: {error}", files[1].display()))?;
+    Ok(files)
+}

@@ -1,0 +1,77 @@
+//! All the work on one backend after the other.
+
+use crate::Failure;
+use crate::args::{Args, Backend};
+use crate::guarded::guarded;
+use crate::rows::{Comparison, Figures, Machine, Memory, Outcome, Row};
+use crate::training::{Mnist, Trainer};
+use crate::{memory, oracle, timing};
+use burn::tensor::{Device, Tensor};
+use eggroll::core::InstructionSet;
+
+/// Runs every chosen backend.
+pub fn measure(args: &Args) -> Result<Comparison, Failure> {
+    let chosen = args.chosen()?;
+    let mnist = Mnist::read(&args.data)?;
+    let rows = chosen.into_iter().map(|(backend, open)| row(args, &mnist, backend, open)).collect();
+    Ok(Comparison { machines: vec![Machine::this(&args.label)], rows })
+}
+
+fn row(args: &Args, mnist: &Mnist, backend: Backend, open: fn() -> Device) -> Row {
+    let name = backend.name();
+    eprintln!("{name} …");
+    let device = match guarded(|| present(open)) {
+        Ok(device) => device,
+        Err(reason) => return Row::new(args, name, Outcome::Absent { reason }),
+    };
+    let outcome = match guarded(|| figures(args, mnist, backend, &device)) {
+        Ok(figures) => Outcome::Ran(Box::new(figures)),
+        Err(reason) => Outcome::Failed { reason },
+    };
+    Row {
+        device: Some(format!("{device:?}")),
+        hardware: guarded(|| Ok(hardware(backend, &device))).ok().flatten(),
+        ..Row::new(args, name, outcome)
+    }
+}
+
+/// Opens the device: it is present if values come back from it.
+fn present(open: fn() -> Device) -> Result<Device, Failure> {
+    let (device, values) = (open(), [1.0f32, -2.0, 3.5]);
+    let read: Vec<f32> = Tensor::<1>::from_floats(values, &device).into_data().try_to_vec()?;
+    match read == values {
+        true => Ok(device),
+        false => Err(format!("the device returns {read:?} for {values:?}").into()),
+    }
+}
+
+fn figures(args: &Args, mnist: &Mnist, backend: Backend, device: &Device) -> Result<Figures, Failure> {
+    memory::reset_peak();
+    let max_error = oracle::max_error(device)?;
+    let (times, noise_held_bytes) = timing::measure(args, device)?;
+    let (training, work) = Trainer::new(mnist, device, backend.is_cpu()).run(args.rank, args.generations)?;
+    let memory = Memory {
+        noise_held_bytes,
+        peak_rss_bytes: memory::peak_rss(),
+        device_reserved_bytes: device.memory_pool_usage().map(|usage| usage.bytes_reserved),
+    };
+    Ok(Figures { max_error, times, training, work, memory })
+}
+
+/// What the device runs on.
+fn hardware(backend: Backend, device: &Device) -> Option<String> {
+    if backend.is_cpu() {
+        return Some(format!("CPU, {}", InstructionSet::detected().name()));
+    }
+    identity(device)
+}
+
+#[cfg(any(feature = "cuda", feature = "vulkan", feature = "metal", feature = "wgpu"))]
+fn identity(device: &Device) -> Option<String> {
+    device.identity().map(|identity| identity.name)
+}
+
+#[cfg(not(any(feature = "cuda", feature = "vulkan", feature = "metal", feature = "wgpu")))]
+fn identity(_: &Device) -> Option<String> {
+    None
+}

@@ -1,0 +1,101 @@
+//! The table, and the result line.
+
+use crate::rows::{Comparison, Figures, Row};
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+
+/// Titles in two lines, so that columns stay narrow.
+const TITLES: [[&str; 2]; 17] = [
+    ["", "backend"],
+    ["", "work"],
+    ["inference", "ms"],
+    ["forward", "ms"],
+    ["", "ratio"],
+    ["estimate", "ms"],
+    ["", "ratio"],
+    ["MNIST", "gen/s"],
+    ["final", "fitness"],
+    ["max", "error"],
+    ["laun-", "ches"],
+    ["ker-", "nels"],
+    ["host", "reads"],
+    ["noise drawn", "MiB"],
+    ["held", "MiB"],
+    ["RSS", "MiB"],
+    ["device", "MiB"],
+];
+/// Columns of words, aligned to the left.
+const WORDS: usize = 2;
+
+pub fn print(comparison: &Comparison, files: &[PathBuf]) {
+    for machine in &comparison.machines {
+        let build = if machine.optimised { "" } else { ", build without optimisations" };
+        println!(
+            "machine {}: {} {}, {} CPUs, eggroll {}{build}",
+            machine.label, machine.os, machine.arch, machine.cpus, machine.eggroll
+        );
+    }
+    for (name, row, _) in comparison.ran() {
+        println!("device  {name}: {}", row.hardware.as_ref().or(row.device.as_ref()).map_or("unknown", String::as_str));
+    }
+    let [upper, lower] = [0, 1].map(|line| TITLES.map(|title| title[line].to_owned()));
+    let cells = comparison.ran().map(|(name, row, figures)| cells(name, row, figures));
+    print_table(&[upper, lower].into_iter().chain(cells).collect::<Vec<_>>());
+    comparison.absent().for_each(|(name, reason)| println!("absent  {name}: {reason}"));
+    comparison.failed().for_each(|(name, reason)| println!("failed  {name}: {reason}"));
+    files.iter().for_each(|file| println!("wrote {}", file.display()));
+    println!("RESULT {}", result(comparison, files));
+}
+
+fn cells(name: String, row: &Row, figures: &Figures) -> [String; TITLES.len()] {
+    let Figures { max_error, times, training, work, memory } = figures;
+    let mib = |bytes: Option<u64>| bytes.map_or("-".into(), |bytes| format!("{:.1}", bytes as f64 / (1 << 20) as f64));
+    [
+        name,
+        format!("{} N{} r{}", row.size, row.population, row.rank),
+        format!("{:.3}", times.inference_ms),
+        format!("{:.3}", times.forward_ms),
+        format!("{:.2}", times.forward_ratio),
+        format!("{:.3}", times.estimate_ms),
+        format!("{:.2}", times.estimate_ratio),
+        format!("{:.1}", training.generations_per_second),
+        format!("{:.5}", training.final_fitness),
+        format!("{max_error:.1e}"),
+        work.launches.to_string(),
+        work.kernels.to_string(),
+        work.host_reads.to_string(),
+        mib(Some(work.noise_bytes)),
+        mib(Some(memory.noise_held_bytes)),
+        mib(memory.peak_rss_bytes),
+        mib(memory.device_reserved_bytes),
+    ]
+}
+
+fn print_table(lines: &[[String; TITLES.len()]]) {
+    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..TITLES.len()).map(width).collect();
+    for line in lines {
+        let cells = line.iter().zip(&widths).enumerate().map(|(column, (cell, width))| match column < WORDS {
+            true => format!("{cell:<width$}"),
+            false => format!("{cell:>width$}"),
+        });
+        println!("{}", cells.collect::<Vec<_>>().join("  ").trim_end());
+    }
+}
+
+fn result(comparison: &Comparison, files: &[PathBuf]) -> Value {
+    let figure = |get: fn(&Figures) -> f64| -> Map<String, Value> {
+        comparison.ran().map(|(name, _, figures)| (name, json!(get(figures)))).collect()
+    };
+    let reasons = |rows: Vec<(String, &str)>| -> Map<String, Value> {
+        rows.into_iter().map(|(name, reason)| (name, json!(reason))).collect()
+    };
+    json!({
+        "backends": comparison.ran().map(|(name, ..)| name).collect::<Vec<_>>(),
+        "absent": reasons(comparison.absent().collect()),
+        "failed": reasons(comparison.failed().collect()),
+        "forward_ratio": figure(|figures| figures.times.forward_ratio),
+        "max_error": figure(|figures| figures.max_error),
+        "files": files,
+    })
+}
