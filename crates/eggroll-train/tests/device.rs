@@ -1,0 +1,70 @@
+//! A generation on a device: the same model as on the CPU, one host read, kernels of ours.
+
+#![cfg(all(feature = "wgpu", feature = "flex"))]
+
+use burn::module::{Module, Param};
+use burn::optim::SgdConfig;
+use burn::tensor::activation::tanh;
+use burn::tensor::{Device, DeviceKind, Tensor};
+use eggroll_core::{EggrollConfig, NoiseSourceConfig, counters};
+use eggroll_nn::Linear;
+use eggroll_train::EvolutionStrategyConfig;
+
+#[derive(Module, Debug)]
+struct Net {
+    first: Linear,
+    second: Linear,
+}
+
+fn sines(count: usize, device: &Device) -> Tensor<1> {
+    let values: Vec<f32> = (0..count).map(|i| (i as f32 * 0.7).sin()).collect();
+    Tensor::from_floats(&values[..], device)
+}
+
+fn layer(d_input: usize, d_output: usize, device: &Device) -> Linear {
+    let weight = sines(d_input * d_output, device).reshape([d_input, d_output]) * 0.4;
+    Linear { weight: Param::from_tensor(weight), bias: Some(Param::from_tensor(sines(d_output, device) * 0.1)) }
+}
+
+/// Parameters after three generations.
+fn train(source: NoiseSourceConfig, device: &Device) -> Vec<f32> {
+    let mut net = Net { first: layer(4, 6, device), second: layer(6, 2, device) };
+    let x = sines(20, device).reshape([5, 4]);
+    let config = EvolutionStrategyConfig::new(EggrollConfig::new().with_rank(2), SgdConfig::new())
+        .with_population(24)
+        .with_learning_rate(0.5)
+        .with_noise_source(source);
+    let mut strategy = config.init(&net);
+    for _ in 0..3 {
+        let before = counters::snapshot();
+        let population = strategy.ask();
+        let fitness = population.evaluate(|members| {
+            let y = net.second.forward(tanh(net.first.forward_shared(x.clone())));
+            -members.mean((y - 0.5).square())
+        });
+        net = strategy.tell(net, population, fitness).expect("a generation");
+        assert_eq!((counters::snapshot() - before).host_reads, 1);
+    }
+    let values = |layer: Linear| {
+        let bias = layer.bias.expect("a bias").val();
+        Tensor::cat(vec![layer.weight.val().flatten(0, 1), bias], 0).into_data().try_to_vec::<f32>().expect("f32")
+    };
+    [values(net.first), values(net.second)].concat()
+}
+
+#[test]
+fn trains_as_on_the_cpu() {
+    let device = Device::wgpu(DeviceKind::DefaultDevice);
+    for source in [NoiseSourceConfig::OnTheFly, NoiseSourceConfig::Cached, NoiseSourceConfig::Table { len: 4096 }] {
+        let expected = train(source, &Device::flex());
+        let kernels = counters::kernels();
+        let found = train(source, &device);
+        // Two layers and four estimates in each of three generations, at least.
+        assert!(counters::kernels() - kernels >= 3 * 6, "{source:?}");
+        let off = found.iter().zip(&expected).map(|(f, e)| (f - e).abs()).fold(0.0, f32::max);
+        assert!(off < 1e-4, "{source:?}: {off}");
+        let start = train(NoiseSourceConfig::Table { len: 8192 }, &device);
+        let other = start.iter().zip(&expected).map(|(f, e)| (f - e).abs()).fold(0.0, f32::max);
+        assert!(other > 1e-2, "canary, {source:?}: {other}");
+    }
+}
