@@ -66,7 +66,7 @@ impl Args {
     }
 
     /// The backends to run, each with what opens its device.
-    pub fn chosen(&self) -> Result<Vec<(Backend, fn() -> Device)>, String> {
+    pub fn chosen(&self) -> Result<Vec<(Backend, Opener)>, String> {
         let compiled: Vec<Backend> =
             Backend::value_variants().iter().copied().filter(|backend| backend.opener().is_some()).collect();
         let mut chosen = Vec::new();
@@ -83,6 +83,9 @@ impl Args {
         if chosen.is_empty() { Err("no backend is compiled in: build with --features flex".into()) } else { Ok(chosen) }
     }
 }
+
+/// Opens a backend's device.
+pub type Opener = fn() -> Device;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Backend {
@@ -112,7 +115,7 @@ impl Backend {
 
     /// What opens the device, if this build has the backend. Nothing is opened yet: that may panic.
     #[cfg_attr(feature = "ndarray", expect(deprecated, reason = "Burn deprecates the backend; users still ask for it"))]
-    fn opener(self) -> Option<fn() -> Device> {
+    fn opener(self) -> Option<Opener> {
         match self {
             #[cfg(feature = "flex")]
             Self::Flex => Some(Device::flex),

@@ -5,6 +5,9 @@ use std::any::Any;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// Letters of a reason: drivers may list all that they have.
+const LONGEST: usize = 240;
+
 /// Runs `work`; an error or a panic becomes the first line of its words. Panic messages are not printed meanwhile.
 pub fn guarded<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, String> {
     // The first panic says why: a device's own thread may panic and leave only a closed channel to the caller.
@@ -25,7 +28,11 @@ pub fn guarded<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, String
             first.unwrap_or_else(|| words(payload.as_ref()).to_owned())
         }
     };
-    Err(reason.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("no reason given").to_owned())
+    let line = reason.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("no reason given");
+    Err(match line.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    })
 }
 
 fn words(payload: &(dyn Any + Send)) -> &str {

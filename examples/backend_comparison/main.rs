@@ -51,7 +51,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-pub type Failure = Box<dyn Error + Send + Sync>;
+type Failure = Box<dyn Error + Send + Sync>;
 
 /// Large tensors come and go with every pass: an allocator that gives their pages back each time costs a third of it.
 #[global_allocator]

@@ -1,7 +1,7 @@
 //! All the work on one backend after the other.
 
 use crate::Failure;
-use crate::args::{Args, Backend};
+use crate::args::{Args, Backend, Opener};
 use crate::guarded::guarded;
 use crate::rows::{Comparison, Figures, Machine, Memory, Outcome, Row};
 use crate::training::{Mnist, Trainer};
@@ -17,7 +17,7 @@ pub fn measure(args: &Args) -> Result<Comparison, Failure> {
     Ok(Comparison { machines: vec![Machine::this(&args.label)], rows })
 }
 
-fn row(args: &Args, mnist: &Mnist, backend: Backend, open: fn() -> Device) -> Row {
+fn row(args: &Args, mnist: &Mnist, backend: Backend, open: Opener) -> Row {
     let name = backend.name();
     eprintln!("{name} …");
     let device = match guarded(|| present(open)) {
@@ -36,7 +36,7 @@ fn row(args: &Args, mnist: &Mnist, backend: Backend, open: fn() -> Device) -> Ro
 }
 
 /// Opens the device: it is present if values come back from it.
-fn present(open: fn() -> Device) -> Result<Device, Failure> {
+fn present(open: Opener) -> Result<Device, Failure> {
     let (device, values) = (open(), [1.0f32, -2.0, 3.5]);
     let read: Vec<f32> = Tensor::<1>::from_floats(values, &device).into_data().try_to_vec()?;
     match read == values {

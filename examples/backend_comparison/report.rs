@@ -1,6 +1,6 @@
 //! The table, and the result line.
 
-use crate::rows::{Comparison, Figures, Row};
+use crate::rows::{Comparison, Figures, Machine, Row};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 
@@ -29,18 +29,17 @@ const WORDS: usize = 2;
 
 pub fn print(comparison: &Comparison, files: &[PathBuf]) {
     for machine in &comparison.machines {
-        let build = if machine.optimised { "" } else { ", build without optimisations" };
-        println!(
-            "machine {}: {} {}, {} CPUs, eggroll {}{build}",
-            machine.label, machine.os, machine.arch, machine.cpus, machine.eggroll
-        );
+        let Machine { label, os, arch, cpus, eggroll, profile } = machine;
+        println!("machine {label}: {os} {arch}, {cpus} CPUs, eggroll {eggroll}, {profile} profile");
     }
     for (name, row, _) in comparison.ran() {
         println!("device  {name}: {}", row.hardware.as_ref().or(row.device.as_ref()).map_or("unknown", String::as_str));
     }
-    let [upper, lower] = [0, 1].map(|line| TITLES.map(|title| title[line].to_owned()));
-    let cells = comparison.ran().map(|(name, row, figures)| cells(name, row, figures));
-    print_table(&[upper, lower].into_iter().chain(cells).collect::<Vec<_>>());
+    let cells: Vec<_> = comparison.ran().map(|(name, row, figures)| cells(name, row, figures)).collect();
+    if !cells.is_empty() {
+        let titles = [0, 1].map(|line| TITLES.map(|title| title[line].to_owned()));
+        print_table(&[&titles[..], &cells].concat());
+    }
     comparison.absent().for_each(|(name, reason)| println!("absent  {name}: {reason}"));
     comparison.failed().for_each(|(name, reason)| println!("failed  {name}: {reason}"));
     files.iter().for_each(|file| println!("wrote {}", file.display()));

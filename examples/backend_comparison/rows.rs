@@ -21,8 +21,8 @@ pub struct Machine {
     pub arch: String,
     pub cpus: usize,
     pub eggroll: String,
-    /// Times of a build without optimisations mean little.
-    pub optimised: bool,
+    /// `release` or `dev`, whose times mean less.
+    pub profile: String,
 }
 
 /// One backend on one machine.
@@ -109,7 +109,7 @@ impl Machine {
             arch: ARCH.to_owned(),
             cpus: std::thread::available_parallelism().map_or(1, usize::from),
             eggroll: env!("CARGO_PKG_VERSION").to_owned(),
-            optimised: !cfg!(debug_assertions),
+            profile: if cfg!(debug_assertions) { "dev" } else { "release" }.to_owned(),
         }
     }
 }
