@@ -56,10 +56,13 @@ impl BiasSlice<'_> {
 }
 
 impl LinearSlices<'_> {
-    /// Pairs that one task takes, when the noise of a pair has `noise` floats.
+    /// Pairs that one task takes, when the noise of a pair has `noise` floats: all threads get as many tasks.
     pub(crate) fn pairs_per_task(&self, noise: usize) -> usize {
         let enough_rows = TASK_ROWS.div_ceil(2 * self.rows.max(1));
-        enough_rows.min((TASK_NOISE / noise.max(1)).max(1))
+        let most = enough_rows.min((TASK_NOISE / noise.max(1)).max(1));
+        let pairs = self.pairs.count as usize;
+        let tasks = pairs.div_ceil(most).next_multiple_of(rayon::current_num_threads());
+        pairs.div_ceil(tasks).max(1)
     }
 
     /// `W` in panels for the detected instruction set.

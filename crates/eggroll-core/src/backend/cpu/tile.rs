@@ -4,6 +4,8 @@
 //! why chunks and shards give the same bits.
 
 use crate::simd::Simd;
+use rayon::prelude::*;
+use std::mem::MaybeUninit;
 
 /// Rows of the largest register tile of any instruction set.
 const MAX_ROWS: usize = 14;
@@ -232,21 +234,23 @@ pub(crate) struct Packed {
 }
 
 impl Packed {
-    /// Packs `w` of shape `[depth, columns]` for `S`.
+    /// Packs `w` of shape `[depth, columns]` for `S`, panels side by side on all threads.
     pub(crate) fn new<S: Simd>(w: &[f32], depth: usize, columns: usize) -> Self {
-        let padded = columns.next_multiple_of(S::LANES);
-        let mut values = Vec::with_capacity(depth * padded);
-        let mut column = 0;
-        while column < columns {
-            let stride = if columns - column > S::LANES { 2 * S::LANES } else { S::LANES };
+        let len = depth * columns.next_multiple_of(S::LANES);
+        let mut values = Vec::with_capacity(len);
+        let panels = values.spare_capacity_mut()[..len].par_chunks_mut((2 * S::LANES * depth).max(1));
+        panels.enumerate().for_each(|(panel, to)| {
+            let column = panel * 2 * S::LANES;
+            let stride = to.len() / depth;
             let width = stride.min(columns - column);
-            for row in 0..depth {
+            for (row, to) in to.chunks_exact_mut(stride).enumerate() {
                 let start = row * columns + column;
-                values.extend_from_slice(&w[start..start + width]);
-                values.resize(values.len() + stride - width, 0.0);
+                to[..width].write_copy_of_slice(&w[start..start + width]);
+                to[width..].fill(MaybeUninit::new(0.0));
             }
-            column += width;
-        }
+        });
+        // SAFETY: every panel has written all its rows.
+        unsafe { values.set_len(len) };
         Self { values, depth }
     }
 
