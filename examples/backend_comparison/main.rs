@@ -34,6 +34,9 @@ mod rows;
 mod timing;
 mod training;
 
+#[path = "../common/backend.rs"]
+#[expect(dead_code, reason = "a device that does not open is a row here, not the end")]
+mod backend;
 #[path = "../mnist/data.rs"]
 #[expect(dead_code, reason = "only the training images are used here")]
 mod data;

@@ -1,7 +1,8 @@
 //! All the work on one backend after the other.
 
 use crate::Failure;
-use crate::args::{Args, Backend, Opener};
+use crate::args::Args;
+use crate::backend::{Backend, Opener};
 use crate::guarded::guarded;
 use crate::rows::{Comparison, Figures, Machine, Memory, Outcome, Row};
 use crate::training::{Mnist, Trainer};

@@ -1,11 +1,9 @@
 //! The command line, and the strategy it stands for.
 
+use crate::backend::Backend;
 use burn::lr_scheduler::cosine::CosineAnnealingLrSchedulerConfig;
 use burn::optim::momentum::MomentumConfig;
 use burn::optim::{AdamConfig, AdamWConfig, SgdConfig};
-use burn::tensor::Device;
-#[cfg(feature = "wgpu")]
-use burn::tensor::DeviceKind;
 use clap::{Parser, ValueEnum};
 use eggroll::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -93,54 +91,10 @@ pub struct Choices {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Backend {
-    /// Burn's CPU backend.
-    Flex,
-    /// Burn's former CPU backend (feature `ndarray`).
-    Ndarray,
-    /// NVIDIA's CUDA (feature `cuda`).
-    Cuda,
-    /// Vulkan (feature `vulkan`).
-    Vulkan,
-    /// Apple's Metal (feature `metal`).
-    Metal,
-    /// WebGPU (feature `wgpu`).
-    Wgpu,
-}
-
-impl Backend {
-    #[cfg_attr(feature = "ndarray", expect(deprecated, reason = "Burn deprecates the backend; users still ask for it"))]
-    pub fn device(self) -> Result<Device, String> {
-        match self {
-            #[cfg(feature = "flex")]
-            Self::Flex => Ok(Device::flex()),
-            #[cfg(feature = "ndarray")]
-            Self::Ndarray => Ok(Device::ndarray()),
-            #[cfg(feature = "cuda")]
-            Self::Cuda => Ok(Device::cuda(0)),
-            #[cfg(feature = "vulkan")]
-            Self::Vulkan => Ok(Device::vulkan(DeviceKind::DefaultDevice)),
-            #[cfg(feature = "metal")]
-            Self::Metal => Ok(Device::metal(DeviceKind::DefaultDevice)),
-            #[cfg(feature = "wgpu")]
-            Self::Wgpu => Ok(Device::wgpu(DeviceKind::DefaultDevice)),
-            #[cfg(not(all(
-                feature = "flex",
-                feature = "ndarray",
-                feature = "cuda",
-                feature = "vulkan",
-                feature = "metal"
-            )))]
-            other => Err(format!("this build has no backend {other:?}: build with its feature")),
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
 enum Preset {
     /// Three to four minutes on two cores.
     Quick,
-    /// The best accuracy, in about twenty minutes on two cores.
+    /// The best accuracy, with more than five times the generations.
     Long,
 }
 

@@ -5,6 +5,9 @@
 //! beside OpenES and backpropagation.
 
 mod args;
+#[path = "../common/backend.rs"]
+#[expect(dead_code, reason = "one backend is chosen and opened, no more is asked of it")]
+mod backend;
 mod chart;
 mod compare;
 mod data;

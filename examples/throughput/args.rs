@@ -1,10 +1,8 @@
 //! The command line.
 
+use crate::backend::Backend;
 use crate::network::Size;
-use burn::tensor::Device;
-#[cfg(feature = "wgpu")]
-use burn::tensor::DeviceKind;
-use clap::{Parser, ValueEnum};
+use clap::Parser;
 use std::path::PathBuf;
 
 /// Times forward and estimate of populations against plain inference.
@@ -37,39 +35,6 @@ pub struct Args {
     /// Python with the packages of benches/peers/requirements.txt.
     #[arg(long, default_value = "python3")]
     pub python: PathBuf,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Backend {
-    /// Burn's CPU backend.
-    Flex,
-    /// NVIDIA's CUDA (feature `cuda`).
-    Cuda,
-    /// Vulkan (feature `vulkan`).
-    Vulkan,
-    /// Apple's Metal (feature `metal`).
-    Metal,
-    /// WebGPU (feature `wgpu`).
-    Wgpu,
-}
-
-impl Backend {
-    pub fn device(self) -> Result<Device, String> {
-        match self {
-            #[cfg(feature = "flex")]
-            Self::Flex => Ok(Device::flex()),
-            #[cfg(feature = "cuda")]
-            Self::Cuda => Ok(Device::cuda(0)),
-            #[cfg(feature = "vulkan")]
-            Self::Vulkan => Ok(Device::vulkan(DeviceKind::DefaultDevice)),
-            #[cfg(feature = "metal")]
-            Self::Metal => Ok(Device::metal(DeviceKind::DefaultDevice)),
-            #[cfg(feature = "wgpu")]
-            Self::Wgpu => Ok(Device::wgpu(DeviceKind::DefaultDevice)),
-            #[cfg(not(all(feature = "flex", feature = "cuda", feature = "vulkan", feature = "metal")))]
-            other => Err(format!("this build has no backend {other:?}: build with its feature")),
-        }
-    }
 }
 
 impl Args {

@@ -2,6 +2,9 @@
 //! and noise sources, beside the same arithmetic in JAX if asked for.
 
 mod args;
+#[path = "../common/backend.rs"]
+#[expect(dead_code, reason = "one backend is chosen and opened, no more is asked of it")]
+mod backend;
 mod cells;
 mod jax;
 mod network;

@@ -35,7 +35,7 @@ pub fn print(args: &Args, cells: &[Cell]) {
         "min_speedup_inference_vs_jax": min_speedup(cells, Column::Inference),
         "min_speedup_estimate_vs_jax": min_speedup(cells, Column::Estimate),
         "min_speedup_open_es_vs_jax": min_speedup(cells, Column::OpenEsFly),
-        "backend": format!("{:?}", args.backend).to_lowercase(),
+        "backend": args.backend.name(),
         "cells": cells,
     });
     println!("RESULT {result}");

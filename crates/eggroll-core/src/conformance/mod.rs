@@ -11,9 +11,7 @@ mod row_projection;
 mod source;
 mod vector;
 
-use crate::ops::{
-    self, BiasPrimitive, DenseNoise, LinearBias, LinearMembers, LowRankNoise, NoiseSource, PairRange, portable,
-};
+use crate::ops::{self, DenseNoise, LinearBias, LinearMembers, LowRankNoise, NoiseSource, PairRange, portable};
 use crate::simd::{InstructionSet, VARIABLE};
 use burn::backend::Dispatch;
 #[cfg(feature = "wgpu")]
@@ -85,7 +83,14 @@ impl Implementation {
             return ops::low_rank_linear(x, w, bias, noise, source, members);
         }
         let (x, w, source) = (x.into_dispatch(), w.into_dispatch(), source.into_primitive());
-        Tensor::from_dispatch(portable::low_rank_linear::<Dispatch>(x, w, primitive(bias), noise, source, members))
+        Tensor::from_dispatch(portable::low_rank_linear::<Dispatch>(
+            x,
+            w,
+            bias.into_primitive(),
+            noise,
+            source,
+            members,
+        ))
     }
 
     fn dense_linear(
@@ -101,7 +106,7 @@ impl Implementation {
             return ops::dense_linear(x, w, bias, noise, source, members);
         }
         let (x, w, source) = (x.into_dispatch(), w.into_dispatch(), source.into_primitive());
-        Tensor::from_dispatch(portable::dense_linear::<Dispatch>(x, w, primitive(bias), noise, source, members))
+        Tensor::from_dispatch(portable::dense_linear::<Dispatch>(x, w, bias.into_primitive(), noise, source, members))
     }
 
     fn perturbed_vector(
@@ -175,16 +180,6 @@ impl Implementation {
         }
         let (logits, targets) = (logits.into_dispatch(), targets.into_dispatch());
         Tensor::from_dispatch(portable::member_cross_entropy::<Dispatch>(logits, targets, members))
-    }
-}
-
-fn primitive(bias: LinearBias) -> BiasPrimitive<Dispatch> {
-    match bias {
-        LinearBias::None => BiasPrimitive::None,
-        LinearBias::Plain(bias) => BiasPrimitive::Plain(bias.into_dispatch()),
-        LinearBias::Perturbed(bias, noise, source) => {
-            BiasPrimitive::Perturbed(bias.into_dispatch(), noise, source.into_primitive())
-        }
     }
 }
 

@@ -235,7 +235,7 @@ where
 }
 
 impl LinearBias {
-    fn into_primitive(self) -> BiasPrimitive<burn::backend::Dispatch> {
+    pub(crate) fn into_primitive(self) -> BiasPrimitive<burn::backend::Dispatch> {
         match self {
             Self::None => BiasPrimitive::None,
             Self::Plain(bias) => BiasPrimitive::Plain(bias.into_dispatch()),
