@@ -5,6 +5,7 @@ mod backend;
 mod conformance;
 pub mod counters;
 mod held;
+pub mod integer;
 mod key;
 pub mod noiser;
 pub mod ops;

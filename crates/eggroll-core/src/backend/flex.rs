@@ -28,3 +28,5 @@ impl SliceBackend for Flex {
         tensor.into_data()
     }
 }
+
+impl crate::ops::integer::IntegerOps for Flex {}

@@ -42,3 +42,5 @@ impl SliceBackend for NdArray {
         try_read_sync(Self::int_into_data(tensor)).and_then(Result::ok).expect("a tensor in host memory")
     }
 }
+
+impl crate::ops::integer::IntegerOps for NdArray {}

@@ -9,6 +9,7 @@ mod cross_entropy;
 mod dense_linear;
 mod estimate;
 pub mod explicit;
+pub mod integer;
 mod low_rank_linear;
 mod normals;
 mod perturbed_vector;
@@ -24,9 +25,10 @@ pub use low_rank_linear::low_rank_linear;
 pub use normals::normals;
 pub use perturbed_vector::perturbed_vector;
 pub use row_projection::row_projection;
+pub(crate) use source::TABLE_ADDRESS;
 pub use source::{NoiseSource, SourcePrimitive, table_start};
 #[cfg(feature = "cube")]
-pub(crate) use source::{TABLE_ADDRESS, TABLE_STEP, table_runs};
+pub(crate) use source::{TABLE_STEP, table_runs};
 
 use crate::key::NoiseKey;
 use burn::backend::tensor::{FloatTensor, IntTensor};

@@ -1,4 +1,5 @@
-//! Bits and normals: `philox` makes words, `normal` turns them into values.
+//! Bits and normals: `philox` makes words, `normal` and `integer` turn them into values.
 
+pub mod integer;
 pub mod normal;
 pub mod philox;

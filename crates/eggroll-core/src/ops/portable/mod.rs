@@ -3,6 +3,7 @@
 //! The noise is the same stream as everywhere ([`crate::rng::normal`]), made by integer operations of the backend.
 //! It is held in memory for the members of the call: these defaults are for coverage, not for speed.
 
+pub(crate) mod integer;
 mod noise;
 
 pub(crate) use noise::normals;

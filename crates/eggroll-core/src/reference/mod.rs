@@ -1,5 +1,7 @@
 //! Scalar f64 oracle: each formula written as it stands in the papers, slowly.
 
+pub mod integer;
+
 use crate::key::NoiseKey;
 use crate::rng::normal::{BLOCKS, GROUP};
 use crate::rng::philox::philox4x32;

@@ -1,0 +1,52 @@
+//! Integer arithmetic of Q-EGGROLL: int8 values on the rails ±127, fixed point 4 (16 is 1.0).
+//!
+//! Every backend computes these formulas exactly; the scalar definitions are in [`crate::reference::integer`].
+
+mod divisor;
+mod logarithm;
+mod threshold;
+
+pub(crate) use divisor::Divisor;
+pub use logarithm::{EXP2_MANTISSA, exp2_sixteenths, log2_sixteenths};
+pub use threshold::{inverse_normal, step_limit, threshold};
+
+use serde::{Deserialize, Serialize};
+
+/// Fraction bits: 16 is 1.0.
+pub const FIXED_POINT: u32 = 4;
+/// The largest magnitude of a value.
+pub const RAIL: i32 = 127;
+
+/// Clamps to the rails.
+#[inline(always)]
+pub const fn clip(value: i32) -> i8 {
+    if value > RAIL {
+        RAIL as i8
+    } else if value < -RAIL {
+        -RAIL as i8
+    } else {
+        value as i8
+    }
+}
+
+/// `16·⌊√d_input⌋`: what a product over `d_input` values is divided by.
+///
+/// # Example
+///
+/// ```
+/// assert_eq!(eggroll_core::integer::product_divisor(24), 64);
+/// ```
+pub const fn product_divisor(d_input: usize) -> i32 {
+    (d_input.isqrt() as i32) << FIXED_POINT
+}
+
+/// What a pair's noise counts in an update.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Votes {
+    /// The values of the noise.
+    #[default]
+    Values,
+    /// The signs of its factors only.
+    Signs,
+}

@@ -1,0 +1,240 @@
+//! Integer operations: the backend extension trait of Q-EGGROLL, and the functions on integer tensors.
+//!
+//! Values are int8 on the rails ±127 in fixed point 4, held in tensors of type I8 where the device has it and of another
+//! integer type elsewhere ([`integer_type`]); all sums are int32 and wrap. Every backend gives the same bits. Members are
+//! folded into the leading axis as in [`crate::ops`]; without [`IntegerNoise`] an operation is the plain one.
+//!
+//! The formulas are in [`crate::reference::integer`].
+
+#![cfg_attr(feature = "ndarray", expect(deprecated, reason = "Burn deprecates the backend; users still ask for it"))]
+
+mod add;
+mod embedding;
+mod gru;
+mod layer_norm;
+mod linear;
+mod log_likelihood;
+mod noise;
+mod update;
+
+pub use add::add;
+pub use embedding::embedding;
+pub use gru::{Gate, gru};
+pub use layer_norm::layer_norm;
+pub use linear::linear;
+pub use log_likelihood::log_likelihood;
+pub use noise::{noise, table_noise};
+pub use update::update;
+
+use crate::integer::Votes;
+use crate::key::{NoiseKey, PairRange};
+use crate::ops::portable::integer as portable;
+use burn::backend::tensor::IntTensor;
+use burn::backend::{Autodiff, Backend, Dispatch, ExtensionType, backend_extension};
+#[cfg(feature = "cube")]
+use burn::tensor::Shape;
+use burn::tensor::{DType, Device, Int, Tensor};
+
+/// The noise of one integer parameter, held for a noise generation, and the pairs that a call is about.
+#[derive(Clone, Debug)]
+pub struct IntegerNoise {
+    /// `[held pairs, elements]`: of a matrix `B` as `[rank, d_input]`, then `A` as `[rank, d_output]`; of a vector two factors
+    /// `[2, n]`.
+    pub noise: Tensor<2, Int>,
+    /// The pair of the first row.
+    pub first_pair: u32,
+    /// Columns of the factors of a matrix.
+    pub rank: usize,
+    /// `σ = 2^−sigma_shift`
+    pub sigma_shift: u32,
+    /// The members.
+    pub pairs: PairRange,
+}
+
+/// What an operation needs to know about held noise beside its values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IntegerMembers {
+    /// Rows of the held noise before the first pair.
+    pub skip: usize,
+    /// Columns of the factors of a matrix.
+    pub rank: usize,
+    /// Bits that a product of noise is shifted down by: 4 + sigma shift.
+    pub shift: u32,
+    /// The members.
+    pub pairs: PairRange,
+}
+
+/// [`IntegerNoise`] as backends see it.
+#[derive(ExtensionType)]
+#[extension_type(fusion: cfg(feature = "cube"))]
+pub enum IntegerNoisePrimitive<B: Backend> {
+    /// The plain operation.
+    None,
+    /// Members under noise.
+    Held(IntTensor<B>, IntegerMembers),
+}
+
+/// One gate of a GRU as backends see it.
+#[derive(ExtensionType)]
+#[extension_type(fusion: cfg(feature = "cube"))]
+pub struct GatePrimitive<B: Backend> {
+    /// `x·W` for all rows: `[members · steps, width]`
+    pub input: IntTensor<B>,
+    /// `[width, width]`
+    pub weight: IntTensor<B>,
+    /// Noise of the weight.
+    #[extension_type]
+    pub weight_noise: IntegerNoisePrimitive<B>,
+    /// `[width]`
+    pub bias: IntTensor<B>,
+    /// Noise of the bias.
+    #[extension_type]
+    pub bias_noise: IntegerNoisePrimitive<B>,
+}
+
+/// Integer operations of a backend: all exact, so that all backends agree bit for bit.
+///
+/// The defaults are composed of ordinary integer operations on the device.
+#[backend_extension(
+    Flex: cfg(feature = "flex"),
+    NdArray: cfg(feature = "ndarray"),
+    Cube: cfg(feature = "cube"),
+    Fusion: cfg(feature = "cube"),
+    Autodiff,
+)]
+pub trait IntegerOps: Backend {
+    /// See [`noise`]; `like` gives device and type.
+    #[fusion(dtype = like, shape = Shape::new([pairs.count as usize, *elements]))]
+    fn integer_noise(like: IntTensor<Self>, key: NoiseKey, pairs: PairRange, elements: usize) -> IntTensor<Self> {
+        portable::noise::<Self>(&like, key, pairs, elements)
+    }
+
+    /// See [`linear`].
+    #[fusion(dtype = weight, shape = Shape::new([x[0], weight[1]]))]
+    fn integer_linear(
+        x: IntTensor<Self>,
+        weight: IntTensor<Self>,
+        #[extension_type] noise: IntegerNoisePrimitive<Self>,
+    ) -> IntTensor<Self> {
+        portable::linear::<Self>(x, weight, noise)
+    }
+
+    /// See [`embedding`].
+    #[fusion(dtype = weight, shape = Shape::new([tokens[0], weight[1]]))]
+    fn integer_embedding(
+        tokens: IntTensor<Self>,
+        weight: IntTensor<Self>,
+        #[extension_type] noise: IntegerNoisePrimitive<Self>,
+    ) -> IntTensor<Self> {
+        portable::embedding::<Self>(tokens, weight, noise)
+    }
+
+    /// See [`layer_norm`].
+    #[fusion(dtype = weight, shape = x)]
+    fn integer_layer_norm(
+        x: IntTensor<Self>,
+        weight: IntTensor<Self>,
+        #[extension_type] noise: IntegerNoisePrimitive<Self>,
+    ) -> IntTensor<Self> {
+        portable::layer_norm::<Self>(x, weight, noise)
+    }
+
+    /// See [`add`].
+    #[fusion(dtype = a, shape = a)]
+    fn integer_add(a: IntTensor<Self>, b: IntTensor<Self>) -> IntTensor<Self> {
+        portable::add::<Self>(&[a, b])
+    }
+
+    /// See [`gru`].
+    #[fusion(dtype = state, shape = Shape::new([starts[0], state[1]]))]
+    fn integer_gru(
+        state: IntTensor<Self>,
+        starts: IntTensor<Self>,
+        #[extension_type] forget: GatePrimitive<Self>,
+        #[extension_type] candidate: GatePrimitive<Self>,
+    ) -> IntTensor<Self> {
+        portable::gru::<Self>(state, starts, forget, candidate)
+    }
+
+    /// See [`log_likelihood`].
+    #[fusion(dtype = DType::I32, shape = Shape::new([*members]))]
+    fn integer_log_likelihood(logits: IntTensor<Self>, targets: IntTensor<Self>, members: usize) -> IntTensor<Self> {
+        portable::log_likelihood::<Self>(logits, targets, members)
+    }
+
+    /// See [`update`].
+    #[fusion(dtype = parameter, shape = parameter)]
+    fn integer_update(
+        parameter: IntTensor<Self>,
+        noise: IntTensor<Self>,
+        scores: IntTensor<Self>,
+        rank: usize,
+        votes: Votes,
+        limit: i32,
+    ) -> IntTensor<Self> {
+        portable::update::<Self>(parameter, noise, scores, rank, votes, limit)
+    }
+}
+
+/// The portable defaults on the inner backend's integers.
+impl<B, C> IntegerOps for Autodiff<B, C>
+where
+    B: IntegerOps,
+    C: burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy,
+{
+}
+
+/// The type that int8 values have on a device: I8, or I32 where shaders have no 8-bit integers.
+///
+/// # Example
+///
+/// ```
+/// use burn::tensor::{DType, Device};
+///
+/// assert_eq!(eggroll_core::ops::integer::integer_type(&Device::flex()), DType::I8);
+/// ```
+pub fn integer_type(device: &Device) -> DType {
+    if device.supports_dtype(DType::I8) { DType::I8 } else { DType::I32 }
+}
+
+impl IntegerNoise {
+    fn into_primitive(self) -> IntegerNoisePrimitive<Dispatch> {
+        let members = self.members();
+        IntegerNoisePrimitive::Held(self.noise.into_dispatch(), members)
+    }
+
+    fn members(&self) -> IntegerMembers {
+        IntegerMembers {
+            skip: (self.pairs.first - self.first_pair) as usize,
+            rank: self.rank,
+            shift: crate::integer::FIXED_POINT + self.sigma_shift,
+            pairs: self.pairs,
+        }
+    }
+
+    /// Panics if the noise is not that of a parameter with `elements` elements of noise, for `rows` rows.
+    #[track_caller]
+    fn check(&self, operation: &str, elements: usize, rows: usize) {
+        let ([held, each], members) = (self.noise.dims(), self.pairs.members());
+        let end = u64::from(self.first_pair) + held as u64;
+        assert!(
+            each == elements
+                && self.first_pair <= self.pairs.first
+                && u64::from(self.pairs.first) + u64::from(self.pairs.count) <= end,
+            "{operation}: the noise {:?} of pairs {}..{end} is not that of pairs {}..{} with {elements} elements",
+            self.noise.dims(),
+            self.first_pair,
+            self.pairs.first,
+            u64::from(self.pairs.first) + u64::from(self.pairs.count),
+        );
+        assert!(self.sigma_shift <= 24, "{operation}: a sigma shift of {} is above 24", self.sigma_shift);
+        assert!(
+            members > 0 && rows.is_multiple_of(members),
+            "{operation}: {rows} rows are not a multiple of {members} members"
+        );
+    }
+}
+
+fn primitive(noise: Option<IntegerNoise>) -> IntegerNoisePrimitive<Dispatch> {
+    noise.map_or(IntegerNoisePrimitive::None, IntegerNoise::into_primitive)
+}

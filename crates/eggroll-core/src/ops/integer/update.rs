@@ -1,0 +1,50 @@
+//! The update of an integer parameter by votes.
+
+use super::IntegerOps;
+use crate::counters;
+use crate::integer::Votes;
+use burn::backend::Dispatch;
+use burn::tensor::{Int, Tensor};
+
+/// Moves every weight whose vote is strong enough by one: with `Z = Σ_q f_q·B_q·A_qᵀ` (the product of its two factors for a
+/// vector; signs of the factors for [`Votes::Signs`]),
+///
+/// `θ' = θ` if `|Z| < limit`, else `clip(θ + 1)` if `Z > 0`, else `clip(θ − 1)`.
+///
+/// The limit is that of [`crate::integer::step_limit`]; `Z` is int32 and wraps.
+///
+/// # Shapes
+///
+/// - parameter: any; a matrix `[d_input, d_output]` for `rank > 0`, taken as a vector of `n` elements for rank 0
+/// - noise: `[pairs, rank·(d_input + d_output)]` or `[pairs, 2·n]`
+/// - scores: `[pairs]`, in {−1, 0, 1}
+/// - output: as the parameter
+///
+/// # Panics
+///
+/// Panics if shapes do not fit, with the shapes.
+#[track_caller]
+pub fn update<const D: usize>(
+    parameter: Tensor<D, Int>,
+    noise: Tensor<2, Int>,
+    scores: Tensor<1, Int>,
+    rank: usize,
+    votes: Votes,
+    limit: i32,
+) -> Tensor<D, Int> {
+    let shape = parameter.dims();
+    let elements = match (rank, &shape[..]) {
+        (0, shape) => 2 * shape.iter().product::<usize>(),
+        (rank, &[d_input, d_output]) => rank * (d_input + d_output),
+        _ => panic!("integer update: noise of rank {rank} is for matrices, not for {shape:?}"),
+    };
+    assert!(
+        noise.dims() == [scores.dims()[0], elements],
+        "integer update: the noise {:?} does not fit {} scores and the parameter {shape:?} at rank {rank}",
+        noise.dims(),
+        scores.dims()[0]
+    );
+    counters::add_launch();
+    let (parameter, noise, scores) = (parameter.into_dispatch(), noise.into_dispatch(), scores.into_dispatch());
+    Tensor::from_dispatch(Dispatch::integer_update(parameter, noise, scores, rank, votes, limit))
+}
