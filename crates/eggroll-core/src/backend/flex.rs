@@ -1,14 +1,19 @@
 //! Burn's CPU backend on the slice kernels.
 
+use super::integer_slices::{self, integer_ops_on_slices};
 use super::slices::{self, SliceBackend, perturbed_ops_on_slices};
+use crate::integer::Votes;
 use crate::key::NoiseKey;
+use crate::ops::integer::{GatePrimitive, IntegerNoisePrimitive};
 use crate::ops::{BiasPrimitive, DenseNoise, LinearMembers, LowRankNoise, PairRange, SourcePrimitive};
 use burn::backend::Flex;
 use burn::backend::flex::{FlexTensor, Layout};
+use burn::backend::ops::IntTensorOps;
 use burn::backend::tensor::{FloatTensor, IntTensor};
-use burn::tensor::{Bytes, DType, Shape, TensorData};
+use burn::tensor::{Bytes, DType, IntDType, Shape, TensorData};
 
 perturbed_ops_on_slices!(Flex);
+integer_ops_on_slices!(Flex);
 
 impl SliceBackend for Flex {
     fn contiguous(tensor: FlexTensor) -> FlexTensor {
@@ -27,6 +32,18 @@ impl SliceBackend for Flex {
     fn int_data(tensor: FlexTensor) -> TensorData {
         tensor.into_data()
     }
-}
 
-impl crate::ops::integer::IntegerOps for Flex {}
+    fn int8(tensor: FlexTensor) -> FlexTensor {
+        let tensor = if tensor.dtype() == DType::I8 { tensor } else { Self::int_cast(tensor, IntDType::I8) };
+        tensor.to_contiguous()
+    }
+
+    #[track_caller]
+    fn int8_slice(tensor: &FlexTensor) -> &[i8] {
+        tensor.as_slice().expect("the tensor was made contiguous")
+    }
+
+    fn from_int8(values: Vec<i8>, shape: Shape) -> FlexTensor {
+        FlexTensor::new(Bytes::from_elems(values), Layout::contiguous(shape), DType::I8)
+    }
+}

@@ -8,6 +8,8 @@ pub(crate) mod cpu;
 mod cube;
 #[cfg(feature = "flex")]
 mod flex;
+#[cfg(any(feature = "flex", feature = "ndarray"))]
+mod integer_slices;
 #[cfg(feature = "ndarray")]
 mod ndarray;
 #[cfg(any(feature = "flex", feature = "ndarray"))]

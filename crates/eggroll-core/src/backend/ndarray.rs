@@ -2,16 +2,20 @@
 
 #![expect(deprecated, reason = "Burn deprecates the backend; users still ask for it")]
 
+use super::integer_slices::{self, integer_ops_on_slices};
 use super::slices::{self, SliceBackend, perturbed_ops_on_slices};
+use crate::integer::Votes;
 use crate::key::NoiseKey;
+use crate::ops::integer::{GatePrimitive, IntegerNoisePrimitive};
 use crate::ops::{BiasPrimitive, DenseNoise, LinearMembers, LowRankNoise, PairRange, SourcePrimitive};
 use burn::backend::NdArray;
 use burn::backend::ndarray::NdArrayTensor;
 use burn::backend::ops::{FloatTensorOps, IntTensorOps};
 use burn::backend::tensor::{FloatTensor, IntTensor};
-use burn::tensor::{Shape, TensorData, try_read_sync};
+use burn::tensor::{IntDType, Shape, TensorData, try_read_sync};
 
 perturbed_ops_on_slices!(NdArray);
+integer_ops_on_slices!(NdArray);
 
 impl SliceBackend for NdArray {
     fn contiguous(tensor: NdArrayTensor) -> NdArrayTensor {
@@ -41,6 +45,28 @@ impl SliceBackend for NdArray {
     fn int_data(tensor: IntTensor<Self>) -> TensorData {
         try_read_sync(Self::int_into_data(tensor)).and_then(Result::ok).expect("a tensor in host memory")
     }
-}
 
-impl crate::ops::integer::IntegerOps for NdArray {}
+    fn int8(tensor: NdArrayTensor) -> NdArrayTensor {
+        match &tensor {
+            NdArrayTensor::I8(storage) if storage.view().is_standard_layout() => tensor,
+            NdArrayTensor::I8(storage) => {
+                let view = storage.view();
+                let shape = Shape::from(view.shape().to_vec());
+                Self::from_int8(view.iter().copied().collect(), shape)
+            }
+            _ => Self::int8(Self::int_cast(tensor, IntDType::I8)),
+        }
+    }
+
+    #[track_caller]
+    fn int8_slice(tensor: &NdArrayTensor) -> &[i8] {
+        match tensor {
+            NdArrayTensor::I8(storage) => storage.view().to_slice().expect("the tensor was made contiguous"),
+            _ => panic!("a tensor of another type than i8 has no i8 slice"),
+        }
+    }
+
+    fn from_int8(values: Vec<i8>, shape: Shape) -> NdArrayTensor {
+        Self::int_from_data(TensorData::new(values, shape), &Default::default())
+    }
+}

@@ -27,6 +27,15 @@ pub(crate) trait SliceBackend: Backend {
 
     /// Values of an integer tensor.
     fn int_data(tensor: IntTensor<Self>) -> TensorData;
+
+    /// The same values of type I8, row after row without gaps.
+    fn int8(tensor: IntTensor<Self>) -> IntTensor<Self>;
+
+    /// Values of a contiguous I8 tensor.
+    fn int8_slice(tensor: &IntTensor<Self>) -> &[i8];
+
+    /// A tensor of these values, which are not copied.
+    fn from_int8(values: Vec<i8>, shape: Shape) -> IntTensor<Self>;
 }
 
 /// Implements [`PerturbedOps`](crate::ops::PerturbedOps) for a [`SliceBackend`] by the functions of this module.

@@ -6,7 +6,7 @@ mod divisor;
 mod logarithm;
 mod threshold;
 
-pub(crate) use divisor::Divisor;
+pub(crate) use divisor::{Divisor, divide_plainly};
 pub use logarithm::{EXP2_MANTISSA, exp2_sixteenths, log2_sixteenths};
 pub use threshold::{inverse_normal, step_limit, threshold};
 

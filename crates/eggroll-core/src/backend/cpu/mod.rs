@@ -6,6 +6,7 @@
 mod cross_entropy;
 mod dense_linear;
 mod estimate;
+pub(crate) mod integer;
 mod linear;
 mod low_rank_linear;
 mod row_projection;

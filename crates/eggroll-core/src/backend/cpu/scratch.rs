@@ -1,6 +1,7 @@
 //! Reused buffers, one per thread.
 
 use std::cell::Cell;
+use std::thread::LocalKey;
 
 thread_local! {
     static BUFFER: Cell<Vec<f32>> = const { Cell::new(Vec::new()) };
@@ -15,6 +16,16 @@ pub(crate) fn with_scratch<R>(len: usize, f: impl FnOnce(&mut [f32]) -> R) -> R 
         }
         let result = f(&mut buffer[..len]);
         cell.set(buffer);
+        result
+    })
+}
+
+/// Runs `f` on a thread's own buffers, which keep their memory from call to call.
+pub(crate) fn reuse<T: Default, R>(buffers: &'static LocalKey<Cell<T>>, f: impl FnOnce(&mut T) -> R) -> R {
+    buffers.with(|cell| {
+        let mut taken = cell.take();
+        let result = f(&mut taken);
+        cell.set(taken);
         result
     })
 }

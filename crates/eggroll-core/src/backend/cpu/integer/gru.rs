@@ -1,0 +1,252 @@
+//! The recurrence of the minimal GRU: a block of members goes through all steps while their states stay in cache.
+
+use super::NoiseSlice;
+use super::product::{Accumulators, COLUMNS, LowRank, OFFSET, Packed, ROWS, Scale, load, offset};
+use super::simd::{IntegerKernel, IntegerSimd, dispatch};
+use crate::backend::cpu::scratch::reuse;
+use rayon::prelude::*;
+use std::cell::Cell;
+
+/// Members of a block.
+const BLOCK: usize = 2 * ROWS;
+
+/// One gate on slices.
+pub(crate) struct GateSlices<'a> {
+    /// `x·W`: `[members · steps, width]`
+    pub(crate) input: &'a [i8],
+    /// `[width, width]`
+    pub(crate) weight: &'a [i8],
+    pub(crate) weight_noise: Option<NoiseSlice<'a>>,
+    /// `[width]`
+    pub(crate) bias: &'a [i8],
+    pub(crate) bias_noise: Option<NoiseSlice<'a>>,
+}
+
+/// Writes `out : [members · steps, width]` from `state : [members, width]`; `starts : [members · steps]`.
+pub(crate) fn gru(state: &[i8], starts: &[bool], gates: [GateSlices; 2], out: &mut [i8]) {
+    let width = gates[0].bias.len();
+    let members = state.len() / width;
+    let steps = starts.len() / members;
+    if steps == 0 {
+        return;
+    }
+    let gates = gates.map(|gate| Gate {
+        input: gate.input,
+        recurrent: Packed::new(width, width, |k| &gate.weight[k * width..(k + 1) * width]),
+        low_rank: gate.weight_noise.map(|noise| LowRank::new(noise, width, width)),
+        bias: gate.bias,
+        bias_noise: gate.bias_noise,
+    });
+    let scale = Scale::new(width);
+    out.par_chunks_mut(BLOCK * steps * width).enumerate().for_each(|(block, out)| {
+        let first = block * BLOCK;
+        let count = out.len() / (steps * width);
+        let state = &state[first * width..(first + count) * width];
+        dispatch(Block { first, count, steps, width, state, starts, gates: &gates, scale, out });
+    });
+}
+
+struct Gate<'a> {
+    input: &'a [i8],
+    recurrent: Packed,
+    low_rank: Option<LowRank<'a>>,
+    bias: &'a [i8],
+    bias_noise: Option<NoiseSlice<'a>>,
+}
+
+struct Block<'a> {
+    /// First member.
+    first: usize,
+    count: usize,
+    steps: usize,
+    width: usize,
+    /// `[count, width]`
+    state: &'a [i8],
+    /// Of all members.
+    starts: &'a [bool],
+    gates: &'a [Gate<'a>; 2],
+    scale: Scale,
+    /// `[count · steps, width]`
+    out: &'a mut [i8],
+}
+
+/// What a block works on; buffers of whole tiles of members.
+#[derive(Default)]
+struct Scratch {
+    /// `h`: `[BLOCK, width]`
+    state: Vec<i8>,
+    /// `f`: `[BLOCK, width]`
+    forget: Vec<i8>,
+    /// Biases of both gates as every member sees them, `[BLOCK, width]`.
+    biases: [Vec<i8>; 2],
+    /// `h` and `g`, unsigned: `[BLOCK, row bytes]`
+    unsigned: [Vec<u8>; 2],
+    /// Offsets of the projections of both gates: `[BLOCK, rank]`.
+    offsets: [Vec<i32>; 2],
+    /// `s·x·B`: `[BLOCK, rank]`
+    t: Vec<i32>,
+}
+
+thread_local! {
+    static SCRATCH: Cell<Scratch> = Cell::default();
+}
+
+impl IntegerKernel for Block<'_> {
+    #[inline(always)]
+    unsafe fn run<S: IntegerSimd>(mut self) {
+        reuse(&SCRATCH, |scratch| {
+            self.prepare(scratch);
+            for step in 0..self.steps {
+                self.start(scratch, step);
+                // SAFETY: the instruction set is there by the trait's contract.
+                unsafe {
+                    self.forget::<S>(scratch, step);
+                    self.candidate::<S>(scratch, step);
+                }
+            }
+        });
+    }
+}
+
+impl Block<'_> {
+    fn prepare(&self, scratch: &mut Scratch) {
+        let (count, width) = (self.count, self.width);
+        let Scratch { state, forget, biases, unsigned, offsets, t } = scratch;
+        for buffer in [state, forget].into_iter().chain(&mut *biases) {
+            buffer.resize(BLOCK * width, 0);
+        }
+        scratch.state[..count * width].copy_from_slice(self.state);
+        for (g, gate) in self.gates.iter().enumerate() {
+            let rank = gate.rank();
+            unsigned[g].resize(BLOCK * gate.recurrent.row_bytes(), 0);
+            offsets[g].resize(BLOCK * rank, 0);
+            t.resize(t.len().max(BLOCK * rank), 0);
+            for m in 0..count {
+                gate.bias(self.first + m, &mut biases[g][m * width..(m + 1) * width]);
+                if let Some(low_rank) = &gate.low_rank {
+                    low_rank.projection_offsets(self.first + m, &mut offsets[g][m * rank..(m + 1) * rank]);
+                }
+            }
+        }
+        let bytes = self.gates[0].recurrent.row_bytes();
+        for (state, unsigned) in scratch.state.chunks_exact(width).zip(unsigned[0].chunks_exact_mut(bytes)) {
+            offset(state, unsigned);
+        }
+    }
+
+    /// Forgets the states of members that start anew.
+    #[inline(always)]
+    fn start(&self, scratch: &mut Scratch, step: usize) {
+        let (width, bytes) = (self.width, self.gates[0].recurrent.row_bytes());
+        for m in 0..self.count {
+            if self.starts[(self.first + m) * self.steps + step] {
+                scratch.state[m * width..(m + 1) * width].fill(0);
+                scratch.unsigned[0][m * bytes..(m + 1) * bytes].fill(OFFSET);
+            }
+        }
+    }
+
+    /// `f`, and `g` from it.
+    #[inline(always)]
+    unsafe fn forget<S: IntegerSimd>(&self, scratch: &mut Scratch, step: usize) {
+        let Scratch { state, forget, biases, unsigned: [unsigned_state, unsigned_gated], offsets, t } = scratch;
+        let (width, bytes) = (self.width, self.gates[0].recurrent.row_bytes());
+        let finish = |m: usize, first: usize, columns: usize, sums: &[i16; COLUMNS]| {
+            let at = m * width + first;
+            let state = load(&state[at..at + columns]);
+            let mut f = [0; COLUMNS];
+            let mut g = [0; COLUMNS];
+            for c in 0..COLUMNS {
+                let value = sums[c].clamp(-127, 127);
+                f[c] = value as i8;
+                g[c] = (((value + 127) * i16::from(state[c])) >> 8) as u8 ^ OFFSET;
+            }
+            forget[at..at + columns].copy_from_slice(&f[..columns]);
+            unsigned_gated[m * bytes + first..][..columns].copy_from_slice(&g[..columns]);
+        };
+        // SAFETY: the caller's.
+        unsafe { self.gate::<S>(0, step, unsigned_state, &offsets[0], &biases[0], t, finish) };
+    }
+
+    /// `c`, and the new state from it.
+    #[inline(always)]
+    unsafe fn candidate<S: IntegerSimd>(&mut self, scratch: &mut Scratch, step: usize) {
+        let Scratch { state, forget, biases, unsigned: [unsigned_state, unsigned_gated], offsets, t } = scratch;
+        let (width, bytes, steps) = (self.width, self.gates[0].recurrent.row_bytes(), self.steps);
+        let out = std::mem::take(&mut self.out);
+        let finish = |m: usize, first: usize, columns: usize, sums: &[i16; COLUMNS]| {
+            let at = m * width + first;
+            let (old, f) = (load(&state[at..at + columns]), load(&forget[at..at + columns]));
+            let mut new = [0i8; COLUMNS];
+            for c in 0..COLUMNS {
+                let difference = sums[c].clamp(-127, 127) - i16::from(old[c]);
+                let gated = (i32::from(i16::from(f[c]) + 127) * i32::from(difference)) >> 8;
+                new[c] = old[c].wrapping_add(gated as i8);
+            }
+            state[at..at + columns].copy_from_slice(&new[..columns]);
+            offset(&new[..columns], &mut unsigned_state[m * bytes + first..][..columns]);
+            out[(m * steps + step) * width + first..][..columns].copy_from_slice(&new[..columns]);
+        };
+        // SAFETY: the caller's.
+        unsafe { self.gate::<S>(1, step, unsigned_gated, &offsets[1], &biases[1], t, finish) };
+        self.out = out;
+    }
+
+    /// Calls `finish(member, first column, columns, x·W + v·U + b)` for all members and panels of a gate.
+    #[inline(always)]
+    #[expect(clippy::too_many_arguments, reason = "parts of the scratch, borrowed apart")]
+    unsafe fn gate<S: IntegerSimd>(
+        &self,
+        g: usize,
+        step: usize,
+        unsigned: &[u8],
+        offsets: &[i32],
+        biases: &[i8],
+        t: &mut [i32],
+        mut finish: impl FnMut(usize, usize, usize, &[i16; COLUMNS]),
+    ) {
+        let (gate, width) = (&self.gates[g], self.width);
+        let (rank, bytes) = (gate.rank(), gate.recurrent.row_bytes());
+        if let Some(low_rank) = &gate.low_rank {
+            for m in 0..self.count {
+                let (x, run) = (&unsigned[m * bytes..], m * rank..(m + 1) * rank);
+                // SAFETY: the caller's.
+                unsafe { low_rank.project::<S>(self.first + m, x, &offsets[run.clone()], &mut t[run]) };
+            }
+        }
+        let mut sums: Accumulators = [[0; COLUMNS]; ROWS];
+        for panel in 0..gate.recurrent.panels() {
+            let (first, columns) = (panel * COLUMNS, gate.recurrent.width(panel));
+            for tile in (0..self.count).step_by(ROWS) {
+                // SAFETY: the caller's; buffers hold whole tiles.
+                unsafe { gate.recurrent.tile::<S>(&unsigned[tile * bytes..], panel, &mut sums) };
+                for (r, sums) in sums.iter_mut().enumerate().take(self.count - tile) {
+                    let m = tile + r;
+                    if let Some(low_rank) = &gate.low_rank {
+                        low_rank.add(self.first + m, &t[m * rank..(m + 1) * rank], first, columns, sums);
+                    }
+                    let product = self.scale.finish(sums);
+                    let row = ((self.first + m) * self.steps + step) * width + first;
+                    let (input, bias) =
+                        (load(&gate.input[row..row + columns]), load(&biases[m * width + first..][..columns]));
+                    let sum = |c: usize| i16::from(product[c]) + i16::from(input[c]) + i16::from(bias[c]);
+                    finish(m, first, columns, &std::array::from_fn(sum));
+                }
+            }
+        }
+    }
+}
+
+impl Gate<'_> {
+    fn rank(&self) -> usize {
+        self.low_rank.map_or(0, |low_rank| low_rank.rank())
+    }
+
+    /// The bias as a member sees it.
+    fn bias(&self, member: usize, out: &mut [i8]) {
+        match self.bias_noise {
+            Some(noise) => noise.vector(member, self.bias, out),
+            None => out.copy_from_slice(self.bias),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Votes and the step that they lead to: `Z = Σ_q f_q·B_q·A_qᵀ` as one product over all pairs.
+
+use super::product::{Accumulators, COLUMNS, OFFSET, Packed, ROWS};
+use super::simd::{IntegerKernel, IntegerSimd, dispatch};
+use crate::backend::cpu::scratch::reuse;
+use crate::integer::{Votes, clip};
+use rayon::prelude::*;
+use std::borrow::Cow;
+use std::cell::Cell;
+
+/// An update on slices.
+#[derive(Clone, Copy)]
+pub(crate) struct UpdateSlices<'a> {
+    /// `[pairs, elements]`
+    pub(crate) noise: &'a [i8],
+    /// `[pairs]`, in {−1, 0, 1}
+    pub(crate) scores: &'a [i8],
+    /// 0 for a vector.
+    pub(crate) rank: usize,
+    pub(crate) votes: Votes,
+    pub(crate) limit: i32,
+}
+
+impl UpdateSlices<'_> {
+    fn value(&self, noise: i8) -> i8 {
+        match self.votes {
+            Votes::Values => noise,
+            Votes::Signs => noise.signum(),
+        }
+    }
+}
+
+/// Moves `parameter : [d_input, d_output]`; a vector has one row.
+pub(crate) fn update(op: &UpdateSlices, shape: [usize; 2], parameter: &mut [i8]) {
+    if parameter.is_empty() {
+        return;
+    }
+    match op.rank {
+        0 => vector(op, parameter),
+        _ => matrix(op, shape, parameter),
+    }
+}
+
+fn vector(op: &UpdateSlices, parameter: &mut [i8]) {
+    let n = parameter.len();
+    let mut sums = vec![0i32; n];
+    for (noise, score) in op.noise.chunks_exact(2 * n).zip(op.scores).filter(|(_, score)| **score != 0) {
+        let (n0, n1) = noise.split_at(n);
+        for ((sum, n0), n1) in sums.iter_mut().zip(n0).zip(n1) {
+            let vote = i32::from(op.value(*n0)) * i32::from(op.value(*n1));
+            *sum = sum.wrapping_add(i32::from(*score) * vote);
+        }
+    }
+    parameter.iter_mut().zip(sums).for_each(|(weight, vote)| *weight = step(*weight, vote, op.limit));
+}
+
+fn matrix(op: &UpdateSlices, [d_input, d_output]: [usize; 2], parameter: &mut [i8]) {
+    let (rank, each) = (op.rank, op.rank * (d_input + d_output));
+    let noise: Cow<[i8]> = match op.votes {
+        Votes::Values => op.noise.into(),
+        Votes::Signs => op.noise.iter().map(|value| value.signum()).collect(),
+    };
+    // Columns of the factors of every pair that votes: one of score 0 adds nothing.
+    let pairs = noise.chunks_exact(each).zip(op.scores).filter(|(_, score)| **score != 0);
+    let columns = pairs.flat_map(|(noise, score)| {
+        let (b, a) = noise.split_at(rank * d_input);
+        b.chunks_exact(d_input).zip(a.chunks_exact(d_output)).map(move |(b, a)| (*score, b, a))
+    });
+    let votes: Vec<(i8, &[i8], &[i8])> = columns.collect();
+    let packed = Packed::new(votes.len(), d_output, |j| votes[j].2);
+    parameter.par_chunks_mut(TASK_ROWS * d_output).enumerate().for_each(|(task, parameter)| {
+        let first = task * TASK_ROWS;
+        dispatch(Task { votes: &votes, packed: &packed, first, limit: op.limit, parameter });
+    });
+}
+
+/// Rows of a parameter that a task updates.
+const TASK_ROWS: usize = 2 * ROWS;
+
+struct Task<'a> {
+    /// Score and both columns.
+    votes: &'a [(i8, &'a [i8], &'a [i8])],
+    packed: &'a Packed,
+    /// The task's first row.
+    first: usize,
+    limit: i32,
+    parameter: &'a mut [i8],
+}
+
+thread_local! {
+    /// `f·B` of a task's rows, unsigned: `[TASK_ROWS, row bytes]`.
+    static UNSIGNED: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+impl IntegerKernel for Task<'_> {
+    #[inline(always)]
+    unsafe fn run<S: IntegerSimd>(self) {
+        let (d_output, bytes) = (self.packed.columns, self.packed.row_bytes());
+        let rows = self.parameter.len() / d_output;
+        reuse(&UNSIGNED, |unsigned| {
+            unsigned.resize(TASK_ROWS * bytes, 0);
+            for (j, (score, b, _)) in self.votes.iter().enumerate() {
+                for (r, b) in b[self.first..self.first + rows].iter().enumerate() {
+                    unsigned[r * bytes + j] = (score * b) as u8 ^ OFFSET;
+                }
+            }
+            let mut sums: Accumulators = [[0; COLUMNS]; ROWS];
+            for panel in 0..self.packed.panels() {
+                let (first, width) = (panel * COLUMNS, self.packed.width(panel));
+                for tile in (0..rows).step_by(ROWS) {
+                    // SAFETY: the instruction set is there by the trait's contract; the buffer holds whole tiles.
+                    unsafe { self.packed.tile::<S>(&unsigned[tile * bytes..], panel, &mut sums) };
+                    for (r, sums) in sums.iter().enumerate().take(rows - tile) {
+                        let weights = &mut self.parameter[(tile + r) * d_output + first..][..width];
+                        for (weight, vote) in weights.iter_mut().zip(sums) {
+                            *weight = step(*weight, *vote, self.limit);
+                        }
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// A weight after its vote.
+#[inline(always)]
+fn step(weight: i8, vote: i32, limit: i32) -> i8 {
+    let stays = vote.unsigned_abs() < limit as u32;
+    let moved = clip(i32::from(weight) + if vote > 0 { 1 } else { -1 });
+    if stays { weight } else { moved }
+}
