@@ -5,6 +5,7 @@
 
 mod cross_entropy;
 mod estimate;
+mod integer;
 mod linear;
 mod oracle;
 mod row_projection;

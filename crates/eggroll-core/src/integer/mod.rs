@@ -7,6 +7,7 @@ mod logarithm;
 mod threshold;
 
 pub(crate) use divisor::{Divisor, divide_plainly};
+pub(crate) use logarithm::STEPS;
 pub use logarithm::{EXP2_MANTISSA, exp2_sixteenths, log2_sixteenths};
 pub use threshold::{inverse_normal, step_limit, threshold};
 

@@ -77,7 +77,7 @@ impl Gate {
         }
     }
 
-    fn into_primitive(self) -> GatePrimitive<Dispatch> {
+    pub(crate) fn into_primitive(self) -> GatePrimitive<Dispatch> {
         GatePrimitive {
             input: self.input.into_dispatch(),
             weight: self.weight.into_dispatch(),

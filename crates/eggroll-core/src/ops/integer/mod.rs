@@ -235,6 +235,6 @@ impl IntegerNoise {
     }
 }
 
-fn primitive(noise: Option<IntegerNoise>) -> IntegerNoisePrimitive<Dispatch> {
+pub(crate) fn primitive(noise: Option<IntegerNoise>) -> IntegerNoisePrimitive<Dispatch> {
     noise.map_or(IntegerNoisePrimitive::None, IntegerNoise::into_primitive)
 }

@@ -113,19 +113,19 @@ fn box_muller<B: Backend>(
 
 /// Philox words as integer tensors. With 64-bit integers a word is its value; with 32-bit ones, its bit pattern,
 /// and products wrap.
-struct Words<'a, B: Backend> {
+pub(super) struct Words<'a, B: Backend> {
     device: &'a Device<B>,
     dtype: IntDType,
 }
 
 impl<'a, B: Backend> Words<'a, B> {
-    fn new(device: &'a Device<B>) -> Self {
+    pub(super) fn new(device: &'a Device<B>) -> Self {
         let dtype = if B::supports_dtype(device, DType::I64) { IntDType::I64 } else { IntDType::I32 };
         Self { device, dtype }
     }
 
     /// The words of the first `groups` groups of every pair: four tensors `[pairs, 16 · groups]`.
-    fn blocks(&self, key: NoiseKey, pairs: PairRange, groups: usize) -> [IntTensor<B>; 4] {
+    pub(super) fn blocks(&self, key: NoiseKey, pairs: PairRange, groups: usize) -> [IntTensor<B>; 4] {
         let lanes = GROUP / 4;
         let shape = Shape::new([pairs.count as usize, groups * lanes]);
         let block = self.range(0, groups * lanes, [1, groups * lanes]);
