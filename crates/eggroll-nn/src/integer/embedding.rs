@@ -1,0 +1,63 @@
+//! An embedding of bytes or other tokens.
+
+use super::{noise, normal_matrix};
+use burn::config::Config;
+use burn::module::{Module, Param};
+use burn::tensor::{Device, Int, Tensor};
+use eggroll_core::ops::integer;
+
+/// Configuration of an [`Embedding`].
+#[derive(Config, Debug)]
+pub struct EmbeddingConfig {
+    /// The number of tokens.
+    pub n_embedding: usize,
+    /// The size of each vector.
+    pub d_model: usize,
+}
+
+impl EmbeddingConfig {
+    /// An embedding with values `round(16·N(0, 1))`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a size is 0.
+    #[track_caller]
+    pub fn init(&self, device: &Device) -> Embedding {
+        assert!(
+            self.n_embedding > 0 && self.d_model > 0,
+            "integer embedding: {} tokens of width {}",
+            self.n_embedding,
+            self.d_model
+        );
+        Embedding { weight: normal_matrix([self.n_embedding, self.d_model], device) }
+    }
+}
+
+/// `y = E[token]`; inside `evaluate`, `E` perturbed for every member
+/// ([`ops::integer::embedding`](eggroll_core::ops::integer::embedding)).
+#[derive(Module, Debug)]
+pub struct Embedding {
+    /// Matrix of shape `[n_embedding, d_model]`.
+    pub weight: Param<Tensor<2, Int>>,
+}
+
+impl Embedding {
+    /// Looks tokens up.
+    ///
+    /// # Shapes
+    ///
+    /// - tokens: `[batch, steps]`; inside `evaluate` the first axis is `members · rows`, member-major
+    /// - output: `[batch, steps, d_model]`
+    ///
+    /// # Panics
+    ///
+    /// Panics on the CPU if a token is not below `n_embedding`; inside `evaluate` also if the rows are not a multiple of the
+    /// members.
+    #[track_caller]
+    pub fn forward(&self, tokens: Tensor<2, Int>) -> Tensor<3, Int> {
+        let [batch, steps] = tokens.dims();
+        let y = integer::embedding(tokens.reshape([batch * steps]), self.weight.val(), noise(&self.weight));
+        let [_, d_model] = y.dims();
+        y.reshape([batch, steps, d_model])
+    }
+}

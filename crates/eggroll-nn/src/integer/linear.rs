@@ -1,0 +1,76 @@
+//! A linear layer without bias.
+
+use super::{noise, normal_matrix};
+use burn::config::Config;
+use burn::module::{Module, Param};
+use burn::tensor::{Device, Int, Tensor};
+use eggroll_core::ops::integer;
+
+/// Configuration of a [`Linear`] layer.
+#[derive(Config, Debug)]
+pub struct LinearConfig {
+    /// The size of the input features.
+    pub d_input: usize,
+    /// The size of the output features.
+    pub d_output: usize,
+}
+
+impl LinearConfig {
+    /// A layer with weights `round(16·N(0, 1))`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a size is 0.
+    #[track_caller]
+    pub fn init(&self, device: &Device) -> Linear {
+        assert!(
+            self.d_input > 0 && self.d_output > 0,
+            "integer linear: a layer of {} inputs and {} outputs",
+            self.d_input,
+            self.d_output
+        );
+        Linear { weight: normal_matrix([self.d_input, self.d_output], device) }
+    }
+}
+
+/// `y = clip(⌊x·W / (16·⌊√d_input⌋)⌋)`; inside `evaluate`, `W` perturbed for every member
+/// ([`ops::integer::linear`](eggroll_core::ops::integer::linear)).
+///
+/// # Example
+///
+/// ```
+/// use burn::tensor::{DType, Device, Int, Tensor};
+/// use eggroll_nn::integer::LinearConfig;
+///
+/// let device = Device::flex();
+/// let layer = LinearConfig::new(16, 4).init(&device);
+/// let x = Tensor::<3, Int>::zeros([2, 5, 16], (&device, DType::I8));
+/// assert_eq!(layer.forward(x).dims(), [2, 5, 4]);
+/// ```
+#[derive(Module, Debug)]
+pub struct Linear {
+    /// Matrix of shape `[d_input, d_output]`.
+    pub weight: Param<Tensor<2, Int>>,
+}
+
+impl Linear {
+    /// Applies the layer.
+    ///
+    /// # Shapes
+    ///
+    /// - input: `[..., d_input]`; inside `evaluate` the first axis is `members · rows`, member-major
+    /// - output: `[..., d_output]`
+    ///
+    /// # Panics
+    ///
+    /// Panics if the last axis of `input` is not `d_input`; inside `evaluate` also if the rows are not a multiple of the
+    /// members.
+    #[track_caller]
+    pub fn forward<const D: usize>(&self, input: Tensor<D, Int>) -> Tensor<D, Int> {
+        let mut dims = input.dims();
+        let (width, rows) = (dims[D - 1], dims[..D - 1].iter().product::<usize>());
+        let y = integer::linear(input.reshape([rows, width]), self.weight.val(), noise(&self.weight)); // [rows, d_output]
+        dims[D - 1] = y.dims()[1];
+        y.reshape(dims)
+    }
+}

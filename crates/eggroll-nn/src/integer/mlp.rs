@@ -1,0 +1,52 @@
+//! The feed-forward part of a block.
+
+use super::{Linear, LinearConfig};
+use burn::config::Config;
+use burn::module::Module;
+use burn::tensor::{Device, Int, Tensor};
+
+/// Configuration of an [`Mlp`].
+#[derive(Config, Debug)]
+pub struct MlpConfig {
+    /// The size of inputs and outputs.
+    pub d_model: usize,
+    /// The size between: four times that, if not given.
+    pub d_hidden: Option<usize>,
+}
+
+impl MlpConfig {
+    /// Two layers.
+    #[track_caller]
+    pub fn init(&self, device: &Device) -> Mlp {
+        let hidden = self.d_hidden.unwrap_or(4 * self.d_model);
+        Mlp {
+            expand: LinearConfig::new(self.d_model, hidden).init(device),
+            contract: LinearConfig::new(hidden, self.d_model).init(device),
+        }
+    }
+}
+
+/// Two linear layers without activation: dividing and clipping are nonlinear enough.
+#[derive(Module, Debug)]
+pub struct Mlp {
+    /// `[d_model, d_hidden]`
+    pub expand: Linear,
+    /// `[d_hidden, d_model]`
+    pub contract: Linear,
+}
+
+impl Mlp {
+    /// Applies both layers.
+    ///
+    /// # Shapes
+    ///
+    /// - input and output: `[..., d_model]`
+    ///
+    /// # Panics
+    ///
+    /// As [`Linear::forward`].
+    #[track_caller]
+    pub fn forward<const D: usize>(&self, input: Tensor<D, Int>) -> Tensor<D, Int> {
+        self.contract.forward(self.expand.forward(input))
+    }
+}

@@ -1,0 +1,50 @@
+//! Integer-only modules of Q-EGGROLL: int8 weights and activations, int32 sums, no floating point.
+//!
+//! Parameters are Burn integer tensors in ordinary modules, so that records, visitors and device moves work. Inside `evaluate`
+//! every member computes with its own weights, outside the modules are plain. Values are fixed point: 16 is 1.0. The
+//! formulas are those of [`eggroll_core::ops::integer`].
+//!
+//! # References
+//!
+//! Sarkar et al., "Evolution Strategies at the Hyperscale", arXiv 2511.16652.
+
+mod embedding;
+mod gru;
+mod layer_norm;
+mod linear;
+mod mlp;
+mod model;
+
+pub use embedding::{Embedding, EmbeddingConfig};
+pub use gru::{MinimalGru, MinimalGruConfig};
+pub use layer_norm::{LayerNorm, LayerNormConfig};
+pub use linear::{Linear, LinearConfig};
+pub use mlp::{Mlp, MlpConfig};
+pub use model::{EggBlock, EggModel, EggModelConfig, EggState};
+
+use burn::module::{Param, ParamId};
+use burn::tensor::{Device, Distribution, Int, Tensor};
+use eggroll_core::integer::{FIXED_POINT, RAIL};
+use eggroll_core::ops::integer::{IntegerNoise, integer_type};
+use eggroll_core::scope;
+
+/// A matrix of `round(16·N(0, 1))`, clipped; the device's generator, seeded by `Device::seed`.
+fn normal_matrix(shape: [usize; 2], device: &Device) -> Param<Tensor<2, Int>> {
+    let one = f64::from(1 << FIXED_POINT);
+    let values = Tensor::<2>::random(shape, Distribution::Normal(0.0, one), device).round().clamp(-RAIL, RAIL);
+    parameter(values.int(), device)
+}
+
+/// A vector of one value.
+fn constant_vector(len: usize, value: i32, device: &Device) -> Param<Tensor<1, Int>> {
+    parameter(Tensor::full([len], value, device), device)
+}
+
+fn parameter<const D: usize>(values: Tensor<D, Int>, device: &Device) -> Param<Tensor<D, Int>> {
+    Param::initialized(ParamId::new(), values.cast(integer_type(device)))
+}
+
+/// The noise that a parameter is under on this thread now, if any.
+fn noise<const D: usize>(parameter: &Param<Tensor<D, Int>>) -> Option<IntegerNoise> {
+    scope::active(parameter.id).and_then(|parameter| parameter.integer_noise())
+}
