@@ -10,7 +10,7 @@ mod dense_linear;
 mod estimate;
 pub mod explicit;
 mod low_rank_linear;
-mod normals;
+mod noise;
 mod perturbed_vector;
 pub(crate) mod portable;
 mod row_projection;
@@ -21,7 +21,7 @@ pub use cross_entropy::member_cross_entropy;
 pub use dense_linear::dense_linear;
 pub use estimate::{dense_estimate, low_rank_estimate};
 pub use low_rank_linear::low_rank_linear;
-pub use normals::normals;
+pub use noise::noise;
 pub use perturbed_vector::perturbed_vector;
 pub use row_projection::row_projection;
 pub use source::{NoiseSource, SourcePrimitive, table_start};
@@ -201,10 +201,10 @@ pub trait PerturbedOps: Backend {
         portable::dense_estimate::<Self>(weights, noise, source, first_pair, elements)
     }
 
-    /// See [`normals`]; `like` gives device and type.
+    /// See [`noise`]; `like` gives device and type.
     #[fusion(dtype = like, shape = Shape::new([pairs.count as usize, *elements]))]
-    fn normals(like: FloatTensor<Self>, key: NoiseKey, pairs: PairRange, elements: usize) -> FloatTensor<Self> {
-        portable::normals::<Self>(key, pairs, elements, &like)
+    fn noise(like: FloatTensor<Self>, key: NoiseKey, pairs: PairRange, elements: usize) -> FloatTensor<Self> {
+        portable::noise::<Self>(key, pairs, elements, &like)
     }
 
     /// See [`row_projection`].
