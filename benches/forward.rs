@@ -7,7 +7,6 @@
 #[path = "../examples/throughput/columns.rs"]
 mod columns;
 #[path = "../examples/throughput/network.rs"]
-#[expect(dead_code, reason = "sizes have names for the command line, which this has not")]
 mod network;
 
 use burn::tensor::Device;
