@@ -1,43 +1,52 @@
-//! Perturbed forward of one layer against plain inference of the same layer, in one run.
+//! The grid of `examples/throughput`, cell by cell: populations of three networks against plain inference.
+//!
+//! A cell is named `size/N/column/rank`, and criterion's filter picks some: `cargo bench --bench forward -- medium/N2048` runs
+//! the columns of one size and population. The whole grid takes half an hour; `examples/throughput` runs the columns in turn,
+//! so that ratios do not depend on the machine's mood, and is what records are made with.
 
-use burn::tensor::{Device, Distribution, Tensor};
-use criterion::{Criterion, criterion_group, criterion_main};
-use eggroll::core::NoiseKey;
-use eggroll::core::ops::*;
-use std::hint::black_box;
+#[path = "../examples/throughput/columns.rs"]
+mod columns;
+#[path = "../examples/throughput/network.rs"]
+mod network;
+
+use burn::tensor::Device;
+use clap::ValueEnum;
+use criterion::{Criterion, SamplingMode, criterion_group, criterion_main};
+use network::{Network, Size};
 use std::time::Duration;
 
-const SIZES: [(usize, usize, usize); 3] = [(256, 256, 2048), (64, 512, 2048), (4, 256, 8192)];
+const RANKS: [usize; 5] = [1, 2, 4, 8, 16];
+const POPULATIONS: [usize; 9] = [32, 64, 128, 256, 512, 1024, 2048, 4096, 8192];
+
+/// As in the example: the system's allocator would dominate plain inference.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn forward(c: &mut Criterion) {
     let device = Device::flex();
-    for (d_input, d_output, members) in SIZES {
-        let mut group = c.benchmark_group(format!("forward/{d_input}x{d_output}/N{members}"));
-        group.sample_size(60).measurement_time(Duration::from_secs(3)).warm_up_time(Duration::from_secs(1));
-        let x = Tensor::<2>::random([members, d_input], Distribution::Default, &device);
-        let weight = Tensor::<2>::random([d_input, d_output], Distribution::Default, &device);
-        group.bench_function("inference", |b| {
-            b.iter(|| black_box(burn::tensor::module::linear(x.clone(), weight.clone(), None)))
-        });
-        let scope = LinearMembers { pairs: PairRange::new(0, members as u32 / 2), input: InputRows::PerMember };
-        let mut generation = 0;
-        for rank in [1, 2, 4, 8, 16] {
-            group.bench_function(format!("eggroll/r{rank}"), |b| {
-                b.iter(|| {
-                    generation += 1;
-                    let noise = LowRankNoise::new(NoiseKey::new(1, 0, generation), rank, 0.1);
-                    black_box(low_rank_linear(
-                        x.clone(),
-                        weight.clone(),
-                        LinearBias::None,
-                        noise,
-                        NoiseSource::Drawn,
-                        scope,
-                    ))
-                })
-            });
+    for size in Size::value_variants() {
+        let network = Network::new(*size, &device);
+        for members in POPULATIONS {
+            let mut group = c.benchmark_group(format!("{}/N{members}", size.name()));
+            group.sampling_mode(SamplingMode::Flat).sample_size(10);
+            group.measurement_time(Duration::from_secs(1)).warm_up_time(Duration::from_millis(300));
+            for (column, rank) in columns::columns(&RANKS, true) {
+                let name = rank.map_or(column.name().into(), |rank| format!("{}/r{rank}", column.name()));
+                if let Some(reason) = column.refusal(*size, members, rank) {
+                    eprintln!("left out: {}/N{members}/{name}: {reason}", size.name());
+                    continue;
+                }
+                // Made when the filter lets the cell through.
+                let mut made = None;
+                group.bench_function(name, |b| {
+                    let (pass, _) = made.get_or_insert_with(|| {
+                        column.pass(&network, members, rank, &device).expect("a rank of at least 1")
+                    });
+                    b.iter(pass);
+                });
+            }
+            group.finish();
         }
-        group.finish();
     }
 }
 

@@ -119,7 +119,7 @@ impl Row {
         Self {
             label: args.label.clone(),
             backend,
-            size: format!("{:?}", args.size).to_lowercase(),
+            size: args.size.name().to_owned(),
             population: args.population,
             rank: args.rank,
             generations: args.generations,

@@ -43,6 +43,9 @@ pub struct Choices {
     /// Rank of EGGROLL's noise.
     #[arg(long)]
     rank: Option<usize>,
+    /// Noise of random signs instead of normals.
+    #[arg(long)]
+    rademacher: bool,
     /// Members of a generation, even.
     #[arg(long)]
     population: Option<usize>,
@@ -124,6 +127,8 @@ pub enum ShapingName {
 pub struct Settings {
     pub noiser: NoiserName,
     pub rank: usize,
+    #[serde(default)]
+    pub rademacher: bool,
     pub population: usize,
     pub sigma: f64,
     pub sigma_end: f64,
@@ -146,6 +151,7 @@ impl Preset {
         let quick = Settings {
             noiser: NoiserName::Eggroll,
             rank: 1,
+            rademacher: false,
             population: 2048,
             sigma: 0.02,
             sigma_end: 0.02,
@@ -178,6 +184,7 @@ impl Choices {
         Settings {
             noiser: self.noiser.unwrap_or(preset.noiser),
             rank: self.rank.unwrap_or(preset.rank),
+            rademacher: self.rademacher,
             population: self.population.unwrap_or(preset.population),
             sigma,
             sigma_end: self.sigma_end.or(self.sigma).unwrap_or(preset.sigma_end),
@@ -219,9 +226,10 @@ impl Settings {
 
     /// The strategy's configuration.
     pub fn strategy(&self) -> EvolutionStrategyConfig {
+        let distribution = if self.rademacher { NoiseDistribution::Rademacher } else { NoiseDistribution::Normal };
         let noiser: NoiserConfig = match self.noiser {
-            NoiserName::Eggroll => EggrollConfig::new().with_rank(self.rank).into(),
-            NoiserName::OpenEs => OpenEsConfig::new().into(),
+            NoiserName::Eggroll => EggrollConfig::new().with_rank(self.rank).with_distribution(distribution).into(),
+            NoiserName::OpenEs => OpenEsConfig::new().with_distribution(distribution).into(),
         };
         let optimizer: OptimizerConfig = match self.optimizer {
             OptimizerName::Sgd => {

@@ -17,7 +17,7 @@ pub struct Args {
     /// Ranks of EGGROLL's noise.
     #[arg(long, value_delimiter = ',', default_value = "1,4")]
     pub ranks: Vec<usize>,
-    /// Seconds for which the columns of one size and population are repeated.
+    /// Seconds for which the columns of one size and population are repeated; slow ones run three times.
     #[arg(long, default_value_t = 4.0)]
     pub seconds: f64,
     /// Where to compute.

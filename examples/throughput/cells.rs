@@ -1,30 +1,19 @@
 //! Timing: the columns of one size and population in turn, round after round, so that all see the same machine.
 
 use crate::args::Args;
-use crate::network::{Network, Population, Size};
-use burn::tensor::{Device, Distribution, Tensor};
+use crate::columns::{Column, Pass, columns};
+use crate::network::{Network, Size};
+use burn::tensor::Device;
 use eggroll::core::NoiserError;
-use eggroll::prelude::*;
-use serde::{Deserialize, Serialize};
-use std::hint::black_box;
+use serde::Serialize;
 use std::time::{Duration, Instant};
 
-/// Elements of the noise table: 64 MiB.
-const TABLE: usize = 1 << 24;
 /// Rounds at least, after one that warms up.
 const MIN_ROUNDS: usize = 5;
-
-/// What a cell times.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Column {
-    Inference,
-    Fly,
-    Cached,
-    Table,
-    Estimate,
-    OpenEsFly,
-}
+/// Rounds that a slow column takes part in.
+const SLOW_ROUNDS: usize = 3;
+/// Share of the time of a size and population above which one pass is slow.
+const SLOW: f64 = 0.1;
 
 /// One measurement, ours or a peer's.
 #[derive(Clone, Debug, Serialize)]
@@ -41,6 +30,8 @@ pub struct Cell {
     pub ratio: Option<f64>,
     /// Bytes of noise kept between passes.
     pub held_bytes: Option<usize>,
+    /// Passes that the median is of.
+    pub passes: Option<usize>,
 }
 
 impl Cell {
@@ -54,8 +45,18 @@ struct Task {
     column: Column,
     rank: Option<usize>,
     held_bytes: usize,
-    pass: Box<dyn FnMut()>,
+    pass: Pass,
+    slow: bool,
     times: Vec<f64>,
+}
+
+impl Task {
+    /// Runs one pass.
+    fn seconds(&mut self) -> f64 {
+        let start = Instant::now();
+        (self.pass)();
+        start.elapsed().as_secs_f64()
+    }
 }
 
 /// Times everything that is asked for.
@@ -63,10 +64,14 @@ pub fn measure(args: &Args) -> Result<Vec<Cell>, Box<dyn std::error::Error>> {
     let device = args.backend.device()?;
     device.seed(0);
     let mut cells = Vec::new();
+    let groups = args.sizes.len() * args.populations.len();
+    eprintln!("{groups} sizes and populations, {} s each or more", args.seconds);
     for &size in &args.sizes {
         let network = Network::new(size, &device);
         for &population in &args.populations {
-            let mut tasks = tasks(args, &network, population, &device)?;
+            let mut tasks = tasks(args, &network, (size, population), &device)?;
+            let seconds = warm_up(&mut tasks, args.seconds);
+            eprintln!("{}, {population} members: {} columns, about {seconds:.0} s", size.name(), tasks.len());
             repeat(&mut tasks, Duration::from_secs_f64(args.seconds));
             cells.extend(summary(size, population, tasks));
         }
@@ -74,54 +79,50 @@ pub fn measure(args: &Args) -> Result<Vec<Cell>, Box<dyn std::error::Error>> {
     Ok(cells)
 }
 
-fn tasks(args: &Args, network: &Network, members: usize, device: &Device) -> Result<Vec<Task>, NoiserError> {
+fn tasks(
+    args: &Args,
+    network: &Network,
+    (size, members): (Size, usize),
+    device: &Device,
+) -> Result<Vec<Task>, NoiserError> {
     let mut tasks = Vec::new();
-    let mut add = |column, rank, held_bytes, mut pass: Box<dyn FnMut()>| {
-        let device = device.clone();
-        let pass = Box::new(move || {
-            pass();
-            device.sync().expect("the device finishes its work");
-        });
-        tasks.push(Task { column, rank, held_bytes, pass, times: Vec::new() });
-    };
-    let plain = Population::new(network, members, &EggrollConfig::new().into(), NoiseSourceConfig::OnTheFly, device)?;
-    add(Column::Inference, None, 0, Box::new(move || drop(black_box(plain.inference()))));
-    let sources = [
-        (Column::Fly, NoiseSourceConfig::OnTheFly),
-        (Column::Cached, NoiseSourceConfig::Cached),
-        (Column::Table, NoiseSourceConfig::Table { len: TABLE }),
-    ];
-    for &rank in &args.ranks {
-        let noiser = EggrollConfig::new().with_rank(rank).into();
-        for (column, source) in sources {
-            let mut population = Population::new(network, members, &noiser, source, device)?;
-            let held = population.held_bytes();
-            add(column, Some(rank), held, Box::new(move || drop(black_box(population.forward()))));
+    for (column, rank) in columns(&args.ranks, !args.no_open_es) {
+        if let Some(reason) = column.refusal(size, members, rank) {
+            let rank = rank.map_or(String::new(), |rank| format!(", rank {rank}"));
+            println!("left out: {}, {members} members, {}{rank}: {reason}", size.name(), column.name());
+            continue;
         }
-        let mut population = Population::new(network, members, &noiser, NoiseSourceConfig::OnTheFly, device)?;
-        let weights = Tensor::<1>::random([members / 2], Distribution::Default, device);
-        add(Column::Estimate, Some(rank), 0, Box::new(move || drop(black_box(population.estimate(&weights)))));
-    }
-    if !args.no_open_es {
-        let noiser = OpenEsConfig::new().into();
-        let mut population = Population::new(network, members, &noiser, NoiseSourceConfig::OnTheFly, device)?;
-        add(Column::OpenEsFly, None, 0, Box::new(move || drop(black_box(population.forward()))));
+        let (pass, held_bytes) = column.pass(network, members, rank, device)?;
+        tasks.push(Task { column, rank, held_bytes, pass, slow: false, times: Vec::new() });
     }
     Ok(tasks)
 }
 
-/// Runs all tasks in turn until the time is over.
-fn repeat(tasks: &mut [Task], limit: Duration) {
+/// A pass or two of every task, which show the slow ones; an estimate of the seconds that [`repeat`] will take.
+fn warm_up(tasks: &mut [Task], limit: f64) -> f64 {
+    let (mut slow, mut round) = (0.0, 0.0);
     for task in tasks.iter_mut() {
-        (task.pass)();
-    }
-    let start = Instant::now();
-    while tasks[0].times.len() < MIN_ROUNDS || start.elapsed() < limit {
-        for task in tasks.iter_mut() {
-            let start = Instant::now();
-            (task.pass)();
-            task.times.push(start.elapsed().as_secs_f64() * 1000.0);
+        let mut seconds = task.seconds();
+        // The first pass may be the one that memory is fetched in.
+        if seconds > SLOW * limit {
+            seconds = task.seconds();
         }
+        task.slow = seconds > SLOW * limit && task.column != Column::Inference;
+        *(if task.slow { &mut slow } else { &mut round }) += seconds;
+    }
+    limit.max(SLOW_ROUNDS as f64 * slow + MIN_ROUNDS as f64 * round)
+}
+
+/// Runs all tasks in turn until the time is over; slow ones in the first rounds only.
+fn repeat(tasks: &mut [Task], limit: Duration) {
+    let start = Instant::now();
+    let mut round = 0;
+    while round < MIN_ROUNDS || start.elapsed() < limit {
+        for task in tasks.iter_mut().filter(|task| round < SLOW_ROUNDS || !task.slow) {
+            let seconds = task.seconds();
+            task.times.push(1000.0 * seconds);
+        }
+        round += 1;
     }
 }
 
@@ -143,6 +144,7 @@ fn summary(size: Size, population: usize, tasks: Vec<Task>) -> Vec<Cell> {
             q3_ms: quantile(0.75),
             ratio: (task.column != Column::Inference).then_some(median / base),
             held_bytes: Some(task.held_bytes),
+            passes: Some(task.times.len()),
         }
     };
     tasks.into_iter().map(cell).collect()

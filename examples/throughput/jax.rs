@@ -1,7 +1,8 @@
 //! The same arithmetic in JAX: runs the peer script and reads its cells.
 
 use crate::args::Args;
-use crate::cells::{Cell, Column};
+use crate::cells::Cell;
+use crate::columns::Column;
 use crate::network::Size;
 use clap::ValueEnum;
 use serde::Deserialize;
@@ -27,8 +28,7 @@ struct Line {
 pub fn measure(args: &Args) -> Result<Vec<Cell>, Box<dyn Error>> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/peers/jax_forward.py");
     let list = |values: &[usize]| values.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
-    let sizes: Vec<String> =
-        args.sizes.iter().filter_map(|size| size.to_possible_value()).map(|value| value.get_name().into()).collect();
+    let sizes: Vec<_> = args.sizes.iter().map(|size| size.name()).collect();
     let mut command = Command::new(&args.python);
     command.arg(&script).args(["--sizes", &sizes.join(",")]);
     command.args(["--populations", &list(&args.populations), "--ranks", &list(&args.ranks)]);
@@ -63,6 +63,7 @@ pub fn measure(args: &Args) -> Result<Vec<Cell>, Box<dyn Error>> {
             q3_ms: line.q3_ms,
             ratio: None,
             held_bytes: None,
+            passes: None,
         });
     }
     Ok(with_ratios(cells))

@@ -6,6 +6,7 @@ mod args;
 #[expect(dead_code, reason = "one backend is chosen and opened, no more is asked of it")]
 mod backend;
 mod cells;
+mod columns;
 mod jax;
 mod network;
 mod report;

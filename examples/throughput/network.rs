@@ -19,6 +19,14 @@ pub enum Size {
 }
 
 impl Size {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Small => "small",
+            Self::Medium => "medium",
+            Self::Large => "large",
+        }
+    }
+
     /// Inputs, hidden units, outputs.
     pub fn widths(self) -> [usize; 3] {
         match self {

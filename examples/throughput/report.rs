@@ -1,7 +1,8 @@
 //! The table, and the headline figures.
 
 use crate::args::Args;
-use crate::cells::{Cell, Column};
+use crate::cells::Cell;
+use crate::columns::Column;
 use serde_json::{Map, Value, json};
 
 /// Populations whose ratios are headline figures.
@@ -9,17 +10,17 @@ const LARGE_ENOUGH: usize = 512;
 
 pub fn print(args: &Args, cells: &[Cell]) {
     println!(
-        "size    population rank column          median ms   (quartiles)          ratio  samples/s  noise held    JAX"
+        "size    population rank column               median ms   (quartiles)          ratio  samples/s  noise held    JAX"
     );
     for cell in cells.iter().filter(|cell| !cell.peer) {
         let rank = cell.rank.map_or("-".into(), |rank| rank.to_string());
         let ratio = cell.ratio.map_or("-".into(), |ratio| format!("{ratio:.2}"));
         let peer = speedup(cells, cell).map_or("-".into(), |speedup| format!("{speedup:.1} x"));
         println!(
-            "{:<7} {:>10} {rank:>4} {:<13} {:>11.3}   ({:.3} - {:.3}) {ratio:>10} {:>10.0} {:>9.1}MiB {peer:>8}",
-            format!("{:?}", cell.size).to_lowercase(),
+            "{:<7} {:>10} {rank:>4} {:<18} {:>11.3}   ({:.3} - {:.3}) {ratio:>10} {:>10.0} {:>9.1}MiB {peer:>8}",
+            cell.size.name(),
             cell.population,
-            format!("{:?}", cell.column).to_lowercase(),
+            cell.column.name(),
             cell.median_ms,
             cell.q1_ms,
             cell.q3_ms,
@@ -29,6 +30,7 @@ pub fn print(args: &Args, cells: &[Cell]) {
     }
     let result = json!({
         "worst_ratio_fly": worst_ratios(args, cells, Column::Fly),
+        "worst_ratio_fly_rademacher": worst_ratios(args, cells, Column::FlyRademacher),
         "worst_ratio_cached": worst_ratios(args, cells, Column::Cached),
         "worst_ratio_table": worst_ratios(args, cells, Column::Table),
         "min_speedup_fly_vs_jax": min_speedup(cells, Column::Fly),
@@ -63,7 +65,7 @@ fn worst_ratios(args: &Args, cells: &[Cell], column: Column) -> Value {
                 && cell.population >= LARGE_ENOUGH
         };
         let ratio = cells.iter().filter(of_size).filter_map(|cell| cell.ratio).reduce(f64::max);
-        worst.insert(format!("{size:?}").to_lowercase(), json!(ratio));
+        worst.insert(size.name().into(), json!(ratio));
     }
     Value::Object(worst)
 }

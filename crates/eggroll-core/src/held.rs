@@ -2,7 +2,7 @@
 
 use crate::key::{NoiseKey, PairRange};
 use crate::noiser::Role;
-use crate::ops::{NoiseSource, normals};
+use crate::ops::{NoiseSource, noise};
 use crate::table::ParameterTable;
 use burn::tensor::{DType, Device, Tensor};
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// | source | memory | results |
 /// |---|---|---|
-/// | on the fly | none | the stream of [`crate::rng::normal`] |
+/// | on the fly | none | the stream of [`crate::rng`] |
 /// | cached | 4 bytes for each pair and noise element | the same, bit for bit |
 /// | table | 4 bytes for each element of the table | another stream: [`NoiseSource::Table`] |
 ///
@@ -31,7 +31,7 @@ pub enum NoiseSourceConfig {
     OnTheFly,
     /// Drawn once for every noise generation and kept: for many forwards under the same noise, as in an episode.
     Cached,
-    /// Runs of one table of normals, made once.
+    /// Runs of one table of noise, made once.
     Table {
         /// Elements of the table.
         len: usize,
@@ -112,9 +112,9 @@ impl HeldNoise {
                 NoiseSource::Drawn
             } else {
                 let (device, dtype) = table.place(position);
-                let key = NoiseKey::new(seed, position as u32, generation);
+                let key = table.key(position, seed, generation);
                 held.bytes += pairs as usize * elements * dtype.size();
-                let noise = normals(key, PairRange::new(0, pairs), elements, device, dtype);
+                let noise = noise(key, PairRange::new(0, pairs), elements, device, dtype);
                 NoiseSource::Cached { noise, first_pair: 0 }
             });
         }
@@ -123,13 +123,14 @@ impl HeldNoise {
 
     fn table(table: &ParameterTable, seed: u64, len: usize) -> Self {
         let mut held = Self::default();
+        let key = NoiseKey::table(seed).with_distribution(table.distribution());
         let mut tables: Vec<(Device, DType, Tensor<1>)> = Vec::new();
         for position in 0..table.entries().len() {
             let (device, dtype) = table.place(position);
             let known = tables.iter().find(|(on, of, _)| on == device && *of == dtype);
             let noise = known.map(|(_, _, noise)| noise.clone()).unwrap_or_else(|| {
                 held.bytes += len * dtype.size();
-                let noise = normals(NoiseKey::table(seed), PairRange::new(0, 1), len, device, dtype).reshape([len]);
+                let noise = noise(key, PairRange::new(0, 1), len, device, dtype).reshape([len]);
                 tables.push((device.clone(), dtype, noise.clone()));
                 noise
             });

@@ -1,19 +1,21 @@
 //! Addresses of noise: which draw belongs to which seed, parameter, generation and pair.
 
+use crate::rng::NoiseDistribution;
 use serde::{Deserialize, Serialize};
 
 /// The address of one parameter's noise in one noise generation.
 ///
 /// Noise is a pure function of this key, the pair and the element; nothing else (chunks, shards, threads,
-/// devices) ever changes a draw. Together with the pair `q` and the block it fills the 128-bit counter and the
-/// 64-bit key of Philox4x32-10:
+/// devices) ever changes a draw. The key also says which distribution the words become; normals unless
+/// [`with_distribution`](Self::with_distribution) says otherwise. Together with the pair `q` and the block it fills the
+/// 128-bit counter and the 64-bit key of Philox4x32-10:
 ///
 /// | word | content |
 /// |---|---|
-/// | counter 0 | block of four values |
+/// | counter 0 | block: four normals, or 128 signs |
 /// | counter 1 | pair `q` |
 /// | counter 2 | noise generation `t` |
-/// | counter 3 | parameter (position in the module's traversal order), below 2²⁴; bit 24 marks places in a noise table, bit 25 its values |
+/// | counter 3 | parameter (position in the module's traversal order), below 2²⁴; bit 24 marks places in a noise table, bit 25 its values, bit 26 random signs |
 /// | key 0, 1 | low and high half of the seed |
 ///
 /// # Example
@@ -29,6 +31,8 @@ pub struct NoiseKey {
     seed: u64,
     parameter: u32,
     generation: u32,
+    #[serde(default, skip_serializing_if = "NoiseDistribution::is_default")]
+    distribution: NoiseDistribution,
 }
 
 impl NoiseKey {
@@ -43,12 +47,23 @@ impl NoiseKey {
     #[track_caller]
     pub fn new(seed: u64, parameter: u32, generation: u32) -> Self {
         assert!(parameter < Self::MAX_PARAMETERS, "parameter index {parameter} is not below {}", Self::MAX_PARAMETERS);
-        Self { seed, parameter, generation }
+        Self { seed, parameter, generation, distribution: NoiseDistribution::Normal }
+    }
+
+    /// Sets the distribution of the noise.
+    pub fn with_distribution(mut self, distribution: NoiseDistribution) -> Self {
+        self.distribution = distribution;
+        self
+    }
+
+    /// The distribution of the noise.
+    pub fn distribution(&self) -> NoiseDistribution {
+        self.distribution
     }
 
     /// The address of a noise table: above all parameters.
     pub(crate) fn table(seed: u64) -> Self {
-        Self { seed, parameter: 2 << 24, generation: 0 }
+        Self { seed, parameter: 2 << 24, generation: 0, distribution: NoiseDistribution::Normal }
     }
 
     /// Philox key words.
@@ -56,7 +71,7 @@ impl NoiseKey {
         [self.seed as u32, (self.seed >> 32) as u32]
     }
 
-    /// Philox counter of one block of one pair.
+    /// Philox counter of one block of normals of one pair; signs set [`SIGNS`](crate::rng::rademacher::SIGNS) in its last word.
     pub(crate) fn counter(&self, block: u32, pair: u32) -> [u32; 4] {
         [block, pair, self.generation, self.parameter]
     }

@@ -18,5 +18,6 @@ mod table;
 pub use held::{HeldNoise, NoiseSourceConfig, NoiseSourceError};
 pub use key::{NoiseKey, PairRange};
 pub use noiser::{EggrollConfig, Noiser, NoiserConfig, NoiserError, OpenEsConfig, ParameterNoise, Role};
+pub use rng::NoiseDistribution;
 pub use simd::InstructionSet;
 pub use table::{ParameterEntry, ParameterTable, TableError};

@@ -5,7 +5,7 @@
 //! `forward(x)` unchanged. The scope is thread-local and restored on panic.
 
 use crate::held::HeldNoise;
-use crate::key::{NoiseKey, PairRange};
+use crate::key::PairRange;
 use crate::noiser::{Noiser, ParameterNoise};
 use crate::ops::{InputRows, LinearMembers};
 use crate::table::ParameterTable;
@@ -41,7 +41,7 @@ impl Perturbation {
     pub fn parameter(&self, position: usize) -> ParameterNoise {
         ParameterNoise {
             role: self.table.entries()[position].role,
-            key: NoiseKey::new(self.seed, position as u32, self.generation),
+            key: self.table.key(position, self.seed, self.generation),
             sigma: self.sigma,
             source: self.held.source(position),
         }

@@ -2,6 +2,7 @@
 
 use crate::key::NoiseKey;
 use crate::noiser::{Noiser, Role};
+use crate::rng::NoiseDistribution;
 use burn::module::{Module, ModuleVisitor, Param, ParamId};
 use burn::tensor::{DType, Device, Tensor};
 use std::collections::HashMap;
@@ -28,6 +29,7 @@ pub struct ParameterTable {
     positions: HashMap<ParamId, usize>,
     /// Device and type by position.
     places: Vec<(Device, DType)>,
+    distribution: NoiseDistribution,
 }
 
 /// A parameter table that cannot be made.
@@ -58,7 +60,8 @@ impl ParameterTable {
     ///
     /// [`TableError`] if a frozen name matches nothing or nothing is left to train.
     pub fn new<M: Module>(model: &M, noiser: &dyn Noiser, frozen: &[String]) -> Result<Self, TableError> {
-        let mut collector = Collector { noiser, path: Vec::new(), table: Self::default() };
+        let table = Self { distribution: noiser.distribution(), ..Self::default() };
+        let mut collector = Collector { noiser, path: Vec::new(), table };
         model.visit(&mut collector);
         let mut table = collector.table;
         table.freeze(frozen)?;
@@ -92,6 +95,16 @@ impl ParameterTable {
     /// The parameters in traversal order.
     pub fn entries(&self) -> &[ParameterEntry] {
         &self.entries
+    }
+
+    /// Distribution of the noise of all parameters.
+    pub fn distribution(&self) -> NoiseDistribution {
+        self.distribution
+    }
+
+    /// Address of the noise of the parameter at `position`.
+    pub(crate) fn key(&self, position: usize, seed: u64, generation: u32) -> NoiseKey {
+        NoiseKey::new(seed, position as u32, generation).with_distribution(self.distribution)
     }
 
     /// Device and type of the parameter at `position`, when the table was made.

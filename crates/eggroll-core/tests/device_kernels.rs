@@ -6,7 +6,7 @@
 use burn::tensor::activation::relu;
 use burn::tensor::{DType, Device, DeviceKind, Tensor};
 use eggroll_core::ops::*;
-use eggroll_core::{NoiseKey, counters};
+use eggroll_core::{NoiseDistribution, NoiseKey, counters};
 
 const WIDTH: usize = 24;
 
@@ -22,7 +22,8 @@ fn launches(work: impl FnOnce() -> Tensor<1>) -> u64 {
 fn one_kernel_for_each_operation() {
     let device = Device::wgpu(DeviceKind::DefaultDevice);
     let key = NoiseKey::new(1, 2, 3);
-    for pairs in [2, 300] {
+    let signs = key.with_distribution(NoiseDistribution::Rademacher);
+    for (pairs, key) in [(2, key), (300, key), (2, signs), (300, signs)] {
         let members = LinearMembers { pairs: PairRange::new(0, pairs), input: InputRows::PerMember };
         let x = Tensor::<2>::ones([2 * pairs as usize, WIDTH], &device);
         let weight = Tensor::<2>::ones([WIDTH, WIDTH], &device);
@@ -45,7 +46,7 @@ fn one_kernel_for_each_operation() {
             low_rank + dense_estimate(weights.clone(), dense, NoiseSource::Drawn, 0, WIDTH * WIDTH)
         });
         assert_eq!(estimates, 2, "{pairs} pairs");
-        let noise = launches(|| normals(key, members.pairs, 10, &device, DType::F32).flatten(0, 1));
+        let noise = launches(|| noise(key, members.pairs, 10, &device, DType::F32).flatten(0, 1));
         assert_eq!(noise, 1, "{pairs} pairs");
     }
     let deep = LowRankNoise::new(key, 3, 0.1);

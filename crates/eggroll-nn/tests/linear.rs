@@ -5,7 +5,9 @@ use burn::nn;
 use burn::store::ModuleRecord;
 use burn::tensor::{Device, Distribution, Tensor};
 use eggroll_core::scope::{Perturbation, Use};
-use eggroll_core::{EggrollConfig, NoiserConfig, OpenEsConfig, PairRange, ParameterTable, reference};
+use eggroll_core::{
+    EggrollConfig, NoiseDistribution, NoiserConfig, OpenEsConfig, PairRange, ParameterTable, reference,
+};
 use eggroll_nn::{Linear, LinearConfig};
 use std::sync::Arc;
 
@@ -87,6 +89,8 @@ fn inside_evaluate_equals_explicit_weights() {
     let noisers = [
         (NoiserConfig::from(EggrollConfig::new().with_rank(3)), Some(3)),
         (NoiserConfig::from(OpenEsConfig::new()), None),
+        (EggrollConfig::new().with_distribution(NoiseDistribution::Rademacher).into(), Some(1)),
+        (OpenEsConfig::new().with_distribution(NoiseDistribution::Rademacher).into(), None),
     ];
     for layout in [nn::LinearLayout::Row, nn::LinearLayout::Col] {
         for (noiser, rank) in &noisers {

@@ -12,7 +12,6 @@ use burn::module::Module;
 use burn::optim::OptimizerRecord;
 use burn::store::{ModuleRecord, RecordError};
 use burn::tensor::Bytes;
-use eggroll_core::rng::normal::STREAM_VERSION;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::Write;
@@ -29,6 +28,7 @@ const STRATEGY: &str = "strategy.json";
 #[derive(Serialize, Deserialize)]
 struct State {
     format: u32,
+    /// Version of the stream that the noiser's distribution comes from.
     noise_stream: u32,
     generation: u64,
     config: EvolutionStrategyConfig,
@@ -147,12 +147,9 @@ pub fn load<M: Module>(path: &Path, model: M) -> Result<(EvolutionStrategy, M), 
     let text = fs::read_to_string(&file).map_err(Error::io(&file))?;
     let refuse = |reason: String| Error::Checkpoint { path: file.clone(), reason };
     let state: State = serde_json::from_str(&text).map_err(|error| refuse(error.to_string()))?;
-    if (state.format, state.noise_stream) != (FORMAT, STREAM_VERSION) {
-        let found = (state.format, state.noise_stream);
-        return Err(refuse(format!(
-            "format and noise stream are {found:?}, this version reads {:?}",
-            (FORMAT, STREAM_VERSION)
-        )));
+    let (found, known) = ((state.format, state.noise_stream), (FORMAT, noise_stream(&state.config)));
+    if found != known {
+        return Err(refuse(format!("format and noise stream are {found:?}, this version reads {known:?}")));
     }
     let model = read(path, MODEL, |bytes| model.try_load_record(ModuleRecord::from_bytes(bytes)?))?;
     let mut strategy = state.config.try_init(&model)?;
@@ -164,10 +161,14 @@ pub fn load<M: Module>(path: &Path, model: M) -> Result<(EvolutionStrategy, M), 
     Ok((strategy, model))
 }
 
+fn noise_stream(config: &EvolutionStrategyConfig) -> u32 {
+    config.noiser.distribution().stream_version()
+}
+
 fn write_parts<M: Module>(folder: &Path, strategy: &EvolutionStrategy, model: &M) -> Result<(), Error> {
     let state = State {
         format: FORMAT,
-        noise_stream: STREAM_VERSION,
+        noise_stream: noise_stream(strategy.config()),
         generation: strategy.generation(),
         config: strategy.config().clone(),
     };

@@ -222,8 +222,9 @@ impl EvolutionStrategyConfig {
 
     /// Sets whether the estimate of a weight that was used once, by `forward_shared`, is projected onto the span of the shared
     /// rows ([`row_projection`](eggroll_core::ops::row_projection)). The fitness of members on the same rows `x` depends on
-    /// the noise only through `x·E`, so the rest of the noise is removed: same expectation, less variance, much less if the
-    /// rows are fewer than `d_input`. The rows must be the same in every chunk of a generation.
+    /// the noise only through `x·E`, so the rest of the noise is removed: same expectation (with random signs, but for terms
+    /// that the true gradient does not have), less variance, much less if the rows are fewer than `d_input`. The rows must be
+    /// the same in every chunk of a generation.
     pub fn with_project_shared_inputs(mut self, project: bool) -> Self {
         self.project_shared_inputs = project;
         self

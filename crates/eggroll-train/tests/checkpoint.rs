@@ -5,7 +5,7 @@ use burn::module::Module;
 use burn::optim::momentum::MomentumConfig;
 use burn::optim::{AdamConfig, AdamWConfig, SgdConfig};
 use burn::tensor::{Device, Tensor};
-use eggroll_core::{EggrollConfig, NoiserConfig, OpenEsConfig};
+use eggroll_core::{EggrollConfig, NoiseDistribution, NoiserConfig, OpenEsConfig};
 use eggroll_nn::{Linear, LinearConfig};
 use eggroll_train::*;
 use std::fs;
@@ -39,7 +39,11 @@ fn train(strategy: &mut EvolutionStrategy, model: Linear, until: u64, loops: Tra
 
 #[test]
 fn resume_is_bit_for_bit() {
-    let noisers = [NoiserConfig::from(EggrollConfig::new().with_rank(2)), OpenEsConfig::new().into()];
+    let noisers = [
+        NoiserConfig::from(EggrollConfig::new().with_rank(2)),
+        EggrollConfig::new().with_distribution(NoiseDistribution::Rademacher).into(),
+        OpenEsConfig::new().into(),
+    ];
     let optimizers: [OptimizerConfig; 4] = [
         SgdConfig::new().into(),
         SgdConfig::new().with_momentum(Some(MomentumConfig::new())).into(),
@@ -81,6 +85,27 @@ fn the_model_is_a_plain_burn_record() {
     let record = burn::store::ModuleRecord::load(path).expect("a record");
     let plain = burn::nn::LinearConfig::new(3, 2).init(&Device::flex()).load_record(record);
     assert_eq!(plain.weight.val().into_data(), model.weight.val().into_data());
+}
+
+/// Text of noisers from before there was a choice of distributions is read and written as it was; the choice is kept.
+#[test]
+fn distributions_of_noise_as_text() {
+    for (old, noiser) in [
+        (r#"{"name":"eggroll","rank":3,"freeze_non_matrix":true}"#, {
+            NoiserConfig::from(EggrollConfig::new().with_rank(3).with_freeze_non_matrix(true))
+        }),
+        (r#"{"name":"open_es","freeze_non_matrix":false}"#, OpenEsConfig::new().into()),
+    ] {
+        assert_eq!(serde_json::from_str::<NoiserConfig>(old).expect("reads"), noiser);
+        assert_eq!(serde_json::to_string(&noiser).expect("writes"), old);
+    }
+    let signs: NoiserConfig = OpenEsConfig::new().with_distribution(NoiseDistribution::Rademacher).into();
+    let text = serde_json::to_string(&signs).expect("writes");
+    assert_eq!(text, r#"{"name":"open_es","freeze_non_matrix":false,"distribution":"rademacher"}"#);
+    assert_eq!(serde_json::from_str::<NoiserConfig>(&text).expect("reads"), signs);
+    let unknown = text.replace("rademacher", "cauchy");
+    let error = serde_json::from_str::<NoiserConfig>(&unknown).expect_err("refused").to_string();
+    assert!(error.contains("unknown variant `cauchy`, expected `normal` or `rademacher`"), "{error}");
 }
 
 #[test]

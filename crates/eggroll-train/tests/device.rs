@@ -6,7 +6,7 @@ use burn::module::{Module, Param};
 use burn::optim::SgdConfig;
 use burn::tensor::activation::tanh;
 use burn::tensor::{Device, DeviceKind, Tensor};
-use eggroll_core::{EggrollConfig, NoiseSourceConfig, counters};
+use eggroll_core::{EggrollConfig, NoiseDistribution, NoiseSourceConfig, counters};
 use eggroll_nn::Linear;
 use eggroll_train::EvolutionStrategyConfig;
 
@@ -27,10 +27,11 @@ fn layer(d_input: usize, d_output: usize, device: &Device) -> Linear {
 }
 
 /// Parameters after three generations.
-fn train(source: NoiseSourceConfig, device: &Device) -> Vec<f32> {
+fn train(source: NoiseSourceConfig, distribution: NoiseDistribution, device: &Device) -> Vec<f32> {
     let mut net = Net { first: layer(4, 6, device), second: layer(6, 2, device) };
     let x = sines(20, device).reshape([5, 4]);
-    let config = EvolutionStrategyConfig::new(EggrollConfig::new().with_rank(2), SgdConfig::new())
+    let noiser = EggrollConfig::new().with_rank(2).with_distribution(distribution);
+    let config = EvolutionStrategyConfig::new(noiser, SgdConfig::new())
         .with_population(24)
         .with_learning_rate(0.5)
         .with_noise_source(source);
@@ -55,15 +56,21 @@ fn train(source: NoiseSourceConfig, device: &Device) -> Vec<f32> {
 #[test]
 fn trains_as_on_the_cpu() {
     let device = Device::wgpu(DeviceKind::DefaultDevice);
-    for source in [NoiseSourceConfig::OnTheFly, NoiseSourceConfig::Cached, NoiseSourceConfig::Table { len: 4096 }] {
-        let expected = train(source, &Device::flex());
+    let (normal, rademacher) = (NoiseDistribution::Normal, NoiseDistribution::Rademacher);
+    for (source, distribution) in [
+        (NoiseSourceConfig::OnTheFly, normal),
+        (NoiseSourceConfig::Cached, normal),
+        (NoiseSourceConfig::Table { len: 4096 }, normal),
+        (NoiseSourceConfig::OnTheFly, rademacher),
+    ] {
+        let expected = train(source, distribution, &Device::flex());
         let kernels = counters::kernels();
-        let found = train(source, &device);
+        let found = train(source, distribution, &device);
         // Two layers and four estimates in each of three generations, at least.
         assert!(counters::kernels() - kernels >= 3 * 6, "{source:?}");
         let off = found.iter().zip(&expected).map(|(f, e)| (f - e).abs()).fold(0.0, f32::max);
         assert!(off < 1e-4, "{source:?}: {off}");
-        let start = train(NoiseSourceConfig::Table { len: 8192 }, &device);
+        let start = train(NoiseSourceConfig::Table { len: 8192 }, distribution, &device);
         let other = start.iter().zip(&expected).map(|(f, e)| (f - e).abs()).fold(0.0, f32::max);
         assert!(other > 1e-2, "canary, {source:?}: {other}");
     }

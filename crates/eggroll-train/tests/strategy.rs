@@ -5,7 +5,7 @@ use burn::optim::momentum::MomentumConfig;
 use burn::optim::{AdamConfig, AdamWConfig, SgdConfig};
 use burn::tensor::activation::tanh;
 use burn::tensor::{Device, Tensor};
-use eggroll_core::{EggrollConfig, NoiseSourceConfig, NoiserConfig, OpenEsConfig, counters};
+use eggroll_core::{EggrollConfig, NoiseDistribution, NoiseSourceConfig, NoiserConfig, OpenEsConfig, counters};
 use eggroll_nn::Linear;
 use eggroll_train::*;
 
@@ -104,13 +104,24 @@ fn chunks_and_cores_change_no_bit() {
     assert_ne!(other, expected, "canary");
 }
 
+/// EGGROLL with each distribution of noise.
+fn distributions(config: EggrollConfig) -> [NoiserConfig; 2] {
+    [NoiseDistribution::Normal, NoiseDistribution::Rademacher].map(|d| config.clone().with_distribution(d).into())
+}
+
 /// Cached noise is drawn once for a noise generation and gives the same model; a table gives another one.
 #[test]
 fn noise_sources() {
-    let with = |source| run(config().with_noise_reuse(2).with_noise_source(source), 4);
-    let drawn = parameter_digest(&with(NoiseSourceConfig::OnTheFly));
-    assert_eq!(parameter_digest(&with(NoiseSourceConfig::Cached)), drawn);
-    assert_ne!(parameter_digest(&with(NoiseSourceConfig::Table { len: 4096 })), drawn);
+    let mut digests = Vec::new();
+    for noiser in distributions(EggrollConfig::new().with_rank(2)) {
+        let config = EvolutionStrategyConfig { noiser, ..config() }.with_noise_reuse(2);
+        let with = |source| parameter_digest(&run(config.clone().with_noise_source(source), 4));
+        let drawn = with(NoiseSourceConfig::OnTheFly);
+        assert_eq!(with(NoiseSourceConfig::Cached), drawn);
+        digests.extend([with(NoiseSourceConfig::Table { len: 4096 }), drawn]);
+    }
+    // Canary: both sources and both distributions differ.
+    assert!((1..digests.len()).all(|i| !digests[..i].contains(&digests[i])), "{digests:?}");
 
     let net = Net::new();
     let config = config().with_noise_reuse(2).with_noise_source(NoiseSourceConfig::Cached);
@@ -132,7 +143,8 @@ fn noise_sources() {
 
 #[test]
 fn every_optimizer_and_noiser_improves() {
-    let noisers = [NoiserConfig::from(EggrollConfig::new()), OpenEsConfig::new().into()];
+    let signs = EggrollConfig::new().with_distribution(NoiseDistribution::Rademacher);
+    let noisers = [NoiserConfig::from(EggrollConfig::new()), signs.into(), OpenEsConfig::new().into()];
     let momentum = MomentumConfig::new();
     let optimizers: [(OptimizerConfig, f64); 4] = [
         (SgdConfig::new().into(), 1.0),
@@ -160,11 +172,9 @@ fn estimate_is_the_gradient_of_a_quadratic() {
     let x = Tensor::<2>::eye(3, &Device::flex());
     // Fitness −½·|W − target|²: ascent direction target − W, loss gradient W − target.
     let expected: Vec<f32> = (layer.weight.val() - target.clone()).into_data().try_to_vec().expect("f32");
-    for noiser in [
-        NoiserConfig::from(EggrollConfig::new().with_rank(1)),
-        EggrollConfig::new().with_rank(4).into(),
-        OpenEsConfig::new().into(),
-    ] {
+    let eggroll = [1, 4].into_iter().flat_map(|rank| distributions(EggrollConfig::new().with_rank(rank)));
+    let open_es = OpenEsConfig::new().with_distribution(NoiseDistribution::Rademacher);
+    for noiser in eggroll.chain([OpenEsConfig::new().into(), open_es.into()]) {
         let (mut sum, mut squares, rounds) = (vec![0.0f64; 6], vec![0.0f64; 6], 300);
         for seed in 0..rounds {
             let mut strategy = EvolutionStrategyConfig::new(noiser.clone(), SgdConfig::new())

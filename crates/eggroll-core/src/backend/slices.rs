@@ -94,8 +94,8 @@ macro_rules! perturbed_ops_on_slices {
                 slices::dense_estimate::<Self>(weights, noise, source, first_pair, elements)
             }
 
-            fn normals(like: FloatTensor<Self>, key: NoiseKey, pairs: PairRange, elements: usize) -> FloatTensor<Self> {
-                slices::normals::<Self>(like, key, pairs, elements)
+            fn noise(like: FloatTensor<Self>, key: NoiseKey, pairs: PairRange, elements: usize) -> FloatTensor<Self> {
+                slices::noise::<Self>(like, key, pairs, elements)
             }
 
             fn row_projection(gradient: FloatTensor<Self>, x: FloatTensor<Self>) -> FloatTensor<Self> {
@@ -195,16 +195,16 @@ pub(crate) fn dense_estimate<B: SliceBackend>(
     })
 }
 
-pub(crate) fn normals<B: SliceBackend>(
+pub(crate) fn noise<B: SliceBackend>(
     like: FloatTensor<B>,
     key: NoiseKey,
     pairs: PairRange,
     elements: usize,
 ) -> FloatTensor<B> {
     if like.dtype() != DType::F32 {
-        return portable::normals::<B>(key, pairs, elements, &like);
+        return portable::noise::<B>(key, pairs, elements, &like);
     }
-    filled::<B, 2>([pairs.count as usize, elements], |noise| cpu::normals(key, pairs, elements, noise))
+    filled::<B, 2>([pairs.count as usize, elements], |noise| cpu::noise(key, pairs, elements, noise))
 }
 
 pub(crate) fn row_projection<B: SliceBackend>(gradient: FloatTensor<B>, x: FloatTensor<B>) -> FloatTensor<B> {

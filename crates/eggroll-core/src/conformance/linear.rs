@@ -1,7 +1,7 @@
 //! Perturbed linear, low-rank and dense.
 
 use super::oracle::{self, Noise};
-use super::{Implementation, distance, implementations, inputs, values};
+use super::{DISTRIBUTIONS, Implementation, distance, implementations, inputs, values};
 use crate::counters;
 use crate::key::NoiseKey;
 use crate::ops::{DenseNoise, InputRows, LinearBias, LinearMembers, LowRankNoise, NoiseSource, PairRange};
@@ -56,15 +56,15 @@ impl Case {
         (case, rank)
     }
 
-    fn bias_noise() -> DenseNoise {
-        DenseNoise::new(NoiseKey::new(5, 1, 2), BIAS_NOISE)
+    fn bias_noise(of_weight: Noise) -> DenseNoise {
+        DenseNoise::new(NoiseKey::new(5, 1, 2).with_distribution(of_weight.distribution()), BIAS_NOISE)
     }
 
     fn expected(&self, noise: Noise) -> Vec<f64> {
         let bias = match self.bias_kind {
             Bias::None => None,
             Bias::Plain => Some((&self.bias[..], None)),
-            Bias::Perturbed => Some((&self.bias[..], Some(Self::bias_noise()))),
+            Bias::Perturbed => Some((&self.bias[..], Some(Self::bias_noise(noise)))),
         };
         oracle::linear(&self.x, &self.w, bias, noise, self.members, self.shape)
     }
@@ -89,7 +89,7 @@ impl Case {
         let bias = match self.bias_kind {
             Bias::None => LinearBias::None,
             Bias::Plain => LinearBias::Plain(bias),
-            Bias::Perturbed => LinearBias::Perturbed(bias, Self::bias_noise(), bias_source),
+            Bias::Perturbed => LinearBias::Perturbed(bias, Self::bias_noise(noise), bias_source),
         };
         let w = on.tensor(&self.w, self.shape);
         values(match noise {
@@ -99,9 +99,11 @@ impl Case {
     }
 }
 
-fn noises(rank: usize) -> [Noise; 2] {
-    let key = NoiseKey::new(0x1234_5678_9abc_def0, 3, 11);
-    [Noise::LowRank(LowRankNoise::new(key, rank, 0.5)), Noise::Dense(DenseNoise::new(key, 0.5))]
+fn noises(rank: usize) -> impl Iterator<Item = Noise> {
+    DISTRIBUTIONS.into_iter().flat_map(move |distribution| {
+        let key = NoiseKey::new(0x1234_5678_9abc_def0, 3, 11).with_distribution(distribution);
+        [Noise::LowRank(LowRankNoise::new(key, rank, 0.5)), Noise::Dense(DenseNoise::new(key, 0.5))]
+    })
 }
 
 #[test]
@@ -132,6 +134,28 @@ fn canary_neighbouring_pair_fails() {
         for on in implementations() {
             let found = case.found(&on, noise, case.x(&on), wrong);
             assert!(distance(&found, &expected, case.shape[0] * rank) > 1000.0, "{}", on.name);
+        }
+    }
+}
+
+/// A weight's normals beside a bias's signs, and the other way round: each has its own stream.
+#[test]
+fn distributions_mix() {
+    let (case, rank) = Case::new(4, InputRows::PerMember, Bias::Perturbed);
+    for (noise, bias_like) in noises(rank).zip(noises(rank).skip(2).chain(noises(rank))) {
+        let bias_noise = Case::bias_noise(bias_like);
+        let expected =
+            oracle::linear(&case.x, &case.w, Some((&case.bias, Some(bias_noise))), noise, case.members, case.shape);
+        for on in implementations() {
+            let bias = LinearBias::Perturbed(on.tensor(&case.bias, [case.shape[1]]), bias_noise, NoiseSource::Drawn);
+            let (x, w) = (case.x(&on), on.tensor(&case.w, case.shape));
+            let found = values(match noise {
+                Noise::LowRank(noise) => on.low_rank_linear(x, w, bias, noise, NoiseSource::Drawn, case.members),
+                Noise::Dense(noise) => on.dense_linear(x, w, bias, noise, NoiseSource::Drawn, case.members),
+            });
+            assert!(distance(&found, &expected, case.shape[0] * rank) < 1.0, "{}", on.name);
+            let same = case.found(&on, noise, case.x(&on), case.members);
+            assert!(distance(&same, &expected, case.shape[0] * rank) > 1000.0, "canary: {}", on.name);
         }
     }
 }
@@ -276,18 +300,23 @@ fn double_precision() {
     use burn::tensor::DType;
     let (case, rank) = Case::new(3, InputRows::PerMember, Bias::None);
     let on = &implementations()[0];
-    let Noise::LowRank(noise) = noises(rank)[0] else { unreachable!() };
     let rows = case.x.len() / case.shape[0];
     let cast = |values: &[f64], shape: [usize; 2]| {
         let data = TensorData::new(values.to_vec(), shape).convert_dtype(DType::F64);
         Tensor::<2>::from_data(data, (&on.device, DType::F64))
     };
     let (x, w) = (cast(&case.x, [rows, case.shape[0]]), cast(&case.w, case.shape));
-    let y = on.low_rank_linear(x, w, LinearBias::None, noise, NoiseSource::Drawn, case.members);
-    assert_eq!(y.dtype(), DType::F64);
-    let found: Vec<f64> = y.into_data().try_to_vec().expect("f64");
-    let found: Vec<f32> = found.into_iter().map(|value| value as f32).collect();
-    assert!(distance(&found, &case.expected(Noise::LowRank(noise)), case.shape[0] * rank) < 1.0);
+    for noise in noises(rank) {
+        let (x, w, bias, drawn) = (x.clone(), w.clone(), LinearBias::None, NoiseSource::Drawn);
+        let y = match noise {
+            Noise::LowRank(noise) => on.low_rank_linear(x, w, bias, noise, drawn, case.members),
+            Noise::Dense(noise) => on.dense_linear(x, w, bias, noise, drawn, case.members),
+        };
+        assert_eq!(y.dtype(), DType::F64);
+        let found: Vec<f64> = y.into_data().try_to_vec().expect("f64");
+        let found: Vec<f32> = found.into_iter().map(|value| value as f32).collect();
+        assert!(distance(&found, &case.expected(noise), case.shape[0] * rank) < 1.0);
+    }
 }
 
 /// Half-precision tensors, where a backend has them: sums are f32 inside kernels, so only inputs and outputs round.

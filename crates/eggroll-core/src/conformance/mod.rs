@@ -12,16 +12,21 @@ mod row_projection;
 mod source;
 mod vector;
 
+use crate::key::NoiseKey;
 use crate::ops::{self, DenseNoise, LinearBias, LinearMembers, LowRankNoise, NoiseSource, PairRange, portable};
+use crate::rng::NoiseDistribution;
 use crate::simd::{InstructionSet, VARIABLE};
 use burn::backend::Dispatch;
 #[cfg(feature = "wgpu")]
 use burn::tensor::DeviceKind;
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
 /// Largest distance from the oracle, relative to the size of the sum that an element is: f32 rounds to 6e-8, and an
 /// error of the normals enters every term.
 const TOLERANCE: f64 = 4e-6;
+
+/// Every distribution that noise may have.
+const DISTRIBUTIONS: [NoiseDistribution; 2] = [NoiseDistribution::Normal, NoiseDistribution::Rademacher];
 
 /// One way to compute the operations.
 struct Implementation {
@@ -166,6 +171,14 @@ impl Implementation {
             first,
             elements,
         ))
+    }
+
+    fn noise(&self, key: NoiseKey, pairs: PairRange, elements: usize) -> Tensor<2> {
+        if !self.portable {
+            return ops::noise(key, pairs, elements, &self.device, DType::F32);
+        }
+        let like = Tensor::<1>::empty([1], &self.device).into_dispatch();
+        Tensor::from_dispatch(portable::noise::<Dispatch>(key, pairs, elements, &like))
     }
 
     fn row_projection(&self, gradient: Tensor<2>, x: Tensor<2>) -> Tensor<2> {

@@ -2,6 +2,7 @@
 
 use crate::ops::{DenseNoise, InputRows, LinearMembers, LowRankNoise};
 use crate::reference::{dense_noise, low_rank_noise, matmul};
+use crate::rng::NoiseDistribution;
 
 /// Noise of a matrix, as the oracle sees it: what is added for sign +1.
 #[derive(Clone, Copy)]
@@ -11,6 +12,13 @@ pub(super) enum Noise {
 }
 
 impl Noise {
+    pub(super) fn distribution(&self) -> NoiseDistribution {
+        match self {
+            Self::LowRank(noise) => noise.key.distribution(),
+            Self::Dense(noise) => noise.key.distribution(),
+        }
+    }
+
     pub(super) fn matrix(&self, pair: u32, shape: [usize; 2]) -> Vec<f64> {
         let (drawn, scale) = match self {
             Self::LowRank(noise) => (low_rank_noise(noise.key, pair, noise.rank, shape), noise.scale),

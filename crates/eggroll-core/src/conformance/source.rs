@@ -1,10 +1,11 @@
 //! Noise that is held: cached noise gives what drawn noise gives, and a table gives what its runs give as cached noise.
 
-use super::{Implementation, distance, implementations, inputs, values};
+use super::{DISTRIBUTIONS, Implementation, distance, implementations, inputs, values};
 use crate::key::NoiseKey;
 use crate::ops::{
-    DenseNoise, InputRows, LinearBias, LinearMembers, LowRankNoise, NoiseSource, PairRange, normals, table_start,
+    DenseNoise, InputRows, LinearBias, LinearMembers, LowRankNoise, NoiseSource, PairRange, noise, table_start,
 };
+use crate::rng::NoiseDistribution;
 use burn::tensor::{DType, Tensor, TensorData};
 
 const SIGMA: f64 = 0.4;
@@ -13,8 +14,8 @@ const SHAPE: [usize; 2] = [35, 37];
 const PAIRS: PairRange = PairRange { first: 6, count: 4 };
 const TABLE: usize = 5000;
 
-fn key(parameter: u32) -> NoiseKey {
-    NoiseKey::new(11, parameter, 2)
+fn key(parameter: u32, distribution: NoiseDistribution) -> NoiseKey {
+    NoiseKey::new(11, parameter, 2).with_distribution(distribution)
 }
 
 /// Elements of the noise of the weight with low rank, of the weight with dense noise, and of the bias.
@@ -28,24 +29,24 @@ fn drawn() -> Sources {
 }
 
 /// Noise of pairs from `first` on, before and after those that are used too.
-fn cached(on: &Implementation, first: u32) -> Sources {
+fn cached(on: &Implementation, distribution: NoiseDistribution, first: u32) -> Sources {
     std::array::from_fn(|i| {
         let pairs = PairRange::new(first, PAIRS.count + 3);
-        let noise = normals(key(u32::from(i == 2)), pairs, ELEMENTS[i], &on.device, DType::F32);
+        let noise = noise(key(u32::from(i == 2), distribution), pairs, ELEMENTS[i], &on.device, DType::F32);
         NoiseSource::Cached { noise, first_pair: 4 }
     })
 }
 
-fn table(on: &Implementation) -> Tensor<1> {
-    normals(key(9), PairRange::new(0, 1), TABLE, &on.device, DType::F32).reshape([TABLE])
+fn table(on: &Implementation, distribution: NoiseDistribution) -> Tensor<1> {
+    noise(key(9, distribution), PairRange::new(0, 1), TABLE, &on.device, DType::F32).reshape([TABLE])
 }
 
 /// The runs of the table as cached noise, each moved by `shift`.
-fn runs(on: &Implementation, shift: usize) -> Sources {
-    let table = values(table(on));
+fn runs(on: &Implementation, distribution: NoiseDistribution, shift: usize) -> Sources {
+    let table = values(table(on, distribution));
     std::array::from_fn(|i| {
         let run = |pair| {
-            let start = table_start(key(u32::from(i == 2)), pair, ELEMENTS[i], TABLE);
+            let start = table_start(key(u32::from(i == 2), distribution), pair, ELEMENTS[i], TABLE);
             assert!(start + ELEMENTS[i] <= TABLE && start.is_multiple_of(16));
             (0..ELEMENTS[i]).map(move |e| (start + shift + e) % TABLE)
         };
@@ -56,10 +57,10 @@ fn runs(on: &Implementation, shift: usize) -> Sources {
 }
 
 /// Every operation that takes noise.
-fn results(on: &Implementation, sources: &Sources) -> Vec<Vec<f32>> {
+fn results(on: &Implementation, distribution: NoiseDistribution, sources: &Sources) -> Vec<Vec<f32>> {
     let [low_rank_source, dense_source, vector_source] = sources.clone();
-    let low_rank = LowRankNoise::new(key(0), RANK, SIGMA);
-    let (dense, vector) = (DenseNoise::new(key(0), SIGMA), DenseNoise::new(key(1), SIGMA));
+    let low_rank = LowRankNoise::new(key(0, distribution), RANK, SIGMA);
+    let (dense, vector) = (DenseNoise::new(key(0, distribution), SIGMA), DenseNoise::new(key(1, distribution), SIGMA));
     let w = || on.tensor(&inputs(SHAPE[0] * SHAPE[1], 1), SHAPE);
     let b = || on.tensor(&inputs(SHAPE[1], 2), [SHAPE[1]]);
     let bias = || LinearBias::Perturbed(b(), vector, vector_source.clone());
@@ -88,30 +89,37 @@ fn largest_distance(found: &[Vec<f32>], expected: &[Vec<f32>]) -> f64 {
         .fold(0.0, f64::max)
 }
 
+/// Every distribution on every implementation.
+fn everywhere(check: impl Fn(&Implementation, NoiseDistribution)) {
+    implementations().iter().for_each(|on| DISTRIBUTIONS.into_iter().for_each(|distribution| check(on, distribution)));
+}
+
 #[test]
 fn cached_noise_equals_drawn_noise() {
-    for on in implementations() {
-        let (expected, found) = (results(&on, &drawn()), results(&on, &cached(&on, 4)));
+    everywhere(|on, distribution| {
+        let expected = results(on, distribution, &drawn());
+        let found = results(on, distribution, &cached(on, distribution, 4));
         if on.portable {
             // Drawn by tensor operations, held by the kernel: equal within rounding.
-            assert!(largest_distance(&found, &expected) < 1.0, "{}", on.name);
+            assert!(largest_distance(&found, &expected) < 1.0, "{}, {distribution:?}", on.name);
         } else {
-            assert!(found == expected, "{}", on.name);
+            assert!(found == expected, "{}, {distribution:?}", on.name);
         }
-        let wrong = results(&on, &cached(&on, 5));
-        assert!(largest_distance(&wrong, &expected) > 1000.0, "canary: {}", on.name);
-    }
+        let wrong = results(on, distribution, &cached(on, distribution, 5));
+        assert!(largest_distance(&wrong, &expected) > 1000.0, "canary: {}, {distribution:?}", on.name);
+    });
 }
 
 #[test]
 fn table_noise_equals_its_runs() {
-    for on in implementations() {
-        let table = table(&on);
+    everywhere(|on, distribution| {
+        let table = table(on, distribution);
         let sources = std::array::from_fn(|_| NoiseSource::Table(table.clone()));
-        let found = results(&on, &sources);
-        assert!(found == results(&on, &runs(&on, 0)), "{}", on.name);
-        assert!(largest_distance(&found, &results(&on, &runs(&on, 1))) > 1000.0, "canary: {}", on.name);
-    }
+        let found = results(on, distribution, &sources);
+        let as_cached = |shift| results(on, distribution, &runs(on, distribution, shift));
+        assert!(found == as_cached(0), "{}, {distribution:?}", on.name);
+        assert!(largest_distance(&found, &as_cached(1)) > 1000.0, "canary: {}, {distribution:?}", on.name);
+    });
 }
 
 /// Places in a table are spread evenly: 4096 pairs over 16 parts, each within five standard deviations.
@@ -119,7 +127,7 @@ fn table_noise_equals_its_runs() {
 fn places_in_a_table_are_even() {
     let mut parts = [0u32; 16];
     for pair in 0..4096 {
-        let start = table_start(key(0), pair, 100, 1 << 20);
+        let start = table_start(key(0, NoiseDistribution::Normal), pair, 100, 1 << 20);
         parts[start * 16 / (1 << 20)] += 1;
     }
     assert!(parts.iter().all(|count| count.abs_diff(256) < 78), "{parts:?}");
@@ -129,8 +137,8 @@ fn places_in_a_table_are_even() {
 #[should_panic(expected = "the cached noise [7, 216] of pairs 4..11 is not that of pairs 9..13 with 216 elements")]
 fn refuses_noise_of_other_pairs() {
     let on = &implementations()[0];
-    let [source, ..] = cached(on, 4);
-    let noise = LowRankNoise::new(key(0), RANK, SIGMA);
+    let [source, ..] = cached(on, NoiseDistribution::Normal, 4);
+    let noise = LowRankNoise::new(key(0, NoiseDistribution::Normal), RANK, SIGMA);
     on.low_rank_estimate(Tensor::zeros([4], &on.device), noise, source, 9, SHAPE);
 }
 
@@ -138,7 +146,7 @@ fn refuses_noise_of_other_pairs() {
 #[should_panic(expected = "the noise table has 100 elements, fewer than the 216 of one pair's noise")]
 fn refuses_a_short_table() {
     let on = &implementations()[0];
-    let noise = LowRankNoise::new(key(0), RANK, SIGMA);
+    let noise = LowRankNoise::new(key(0, NoiseDistribution::Normal), RANK, SIGMA);
     let source = NoiseSource::Table(Tensor::zeros([100], &on.device));
     on.low_rank_estimate(Tensor::zeros([4], &on.device), noise, source, 0, SHAPE);
 }

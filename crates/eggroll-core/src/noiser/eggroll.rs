@@ -1,10 +1,11 @@
 //! EGGROLL: low-rank noise (Sarkar et al., "Evolution Strategies at the Hyperscale", arXiv 2511.16652).
 
 use super::{Noiser, NoiserConfig, NoiserError, Role};
+use crate::rng::NoiseDistribution;
 use serde::{Deserialize, Serialize};
 
 /// Settings of EGGROLL: a matrix `W : [d_input, d_output]` is perturbed by `s·(σ/√r)·B·Aᵀ`, the factors i.i.d. N(0, 1)
-/// (Eq. 4); other parameters by dense noise `s·σ·ε`.
+/// (Eq. 4), or random signs ([`NoiseDistribution`]); other parameters by dense noise `s·σ·ε`.
 ///
 /// # Example
 ///
@@ -23,6 +24,9 @@ pub struct EggrollConfig {
     pub rank: usize,
     /// Freeze every parameter that is not a matrix.
     pub freeze_non_matrix: bool,
+    /// Distribution of every noise element.
+    #[serde(skip_serializing_if = "NoiseDistribution::is_default")]
+    pub distribution: NoiseDistribution,
 }
 
 impl Default for EggrollConfig {
@@ -34,7 +38,7 @@ impl Default for EggrollConfig {
 impl EggrollConfig {
     /// Rank 1, dense noise for vectors.
     pub fn new() -> Self {
-        Self { rank: 1, freeze_non_matrix: false }
+        Self { rank: 1, freeze_non_matrix: false, distribution: NoiseDistribution::Normal }
     }
 
     /// Sets the columns of the factors.
@@ -46,6 +50,12 @@ impl EggrollConfig {
     /// Sets whether parameters that are not matrices stay as they are.
     pub fn with_freeze_non_matrix(mut self, freeze: bool) -> Self {
         self.freeze_non_matrix = freeze;
+        self
+    }
+
+    /// Sets the distribution of every noise element: normals by default.
+    pub fn with_distribution(mut self, distribution: NoiseDistribution) -> Self {
+        self.distribution = distribution;
         self
     }
 
@@ -78,5 +88,9 @@ impl Noiser for Eggroll {
             _ if self.0.freeze_non_matrix => Role::Frozen,
             _ => Role::Dense,
         }
+    }
+
+    fn distribution(&self) -> NoiseDistribution {
+        self.0.distribution
     }
 }

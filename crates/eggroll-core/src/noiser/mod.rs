@@ -15,6 +15,7 @@ use crate::ops::{
     self, DenseNoise, InputRows, LinearBias, LinearMembers, LowRankNoise, NoiseSource, dense_estimate, dense_linear,
     low_rank_estimate, low_rank_linear,
 };
+use crate::rng::NoiseDistribution;
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
@@ -63,6 +64,11 @@ pub struct ParameterNoise {
 pub trait Noiser: Debug + Send + Sync {
     /// The role of a parameter of this shape, unless the user says otherwise.
     fn role(&self, shape: &[usize]) -> Role;
+
+    /// The distribution of every noise element; a noiser that wraps another must pass on the other's.
+    fn distribution(&self) -> NoiseDistribution {
+        NoiseDistribution::Normal
+    }
 
     /// A linear layer under every member's weight and bias.
     ///
@@ -177,6 +183,14 @@ pub enum NoiserConfig {
 }
 
 impl NoiserConfig {
+    /// The distribution of every noise element.
+    pub fn distribution(&self) -> NoiseDistribution {
+        match self {
+            Self::Eggroll(config) => config.distribution,
+            Self::OpenEs(config) => config.distribution,
+        }
+    }
+
     /// Builds the noiser.
     ///
     /// # Errors

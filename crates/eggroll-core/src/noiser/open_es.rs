@@ -2,14 +2,19 @@
 //! arXiv 1703.03864).
 
 use super::{Noiser, NoiserConfig, Role};
+use crate::rng::NoiseDistribution;
 use serde::{Deserialize, Serialize};
 
-/// Settings of OpenES: every parameter is perturbed by `s·σ·ε`, ε i.i.d. N(0, 1) (Algorithm 1, antithetic).
+/// Settings of OpenES: every parameter is perturbed by `s·σ·ε`, ε i.i.d. N(0, 1) (Algorithm 1, antithetic), or
+/// random signs ([`NoiseDistribution`]).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OpenEsConfig {
     /// Freeze every parameter that is not a matrix.
     pub freeze_non_matrix: bool,
+    /// Distribution of every noise element.
+    #[serde(skip_serializing_if = "NoiseDistribution::is_default")]
+    pub distribution: NoiseDistribution,
 }
 
 impl OpenEsConfig {
@@ -21,6 +26,12 @@ impl OpenEsConfig {
     /// Sets whether parameters that are not matrices stay as they are.
     pub fn with_freeze_non_matrix(mut self, freeze: bool) -> Self {
         self.freeze_non_matrix = freeze;
+        self
+    }
+
+    /// Sets the distribution of every noise element: normals by default.
+    pub fn with_distribution(mut self, distribution: NoiseDistribution) -> Self {
+        self.distribution = distribution;
         self
     }
 
@@ -46,5 +57,9 @@ impl Noiser for OpenEs {
             _ if self.0.freeze_non_matrix => Role::Frozen,
             _ => Role::Dense,
         }
+    }
+
+    fn distribution(&self) -> NoiseDistribution {
+        self.0.distribution
     }
 }

@@ -11,7 +11,7 @@ mod estimate;
 pub mod explicit;
 pub mod integer;
 mod low_rank_linear;
-mod normals;
+mod noise;
 mod perturbed_vector;
 pub(crate) mod portable;
 mod row_projection;
@@ -22,7 +22,7 @@ pub use cross_entropy::member_cross_entropy;
 pub use dense_linear::dense_linear;
 pub use estimate::{dense_estimate, low_rank_estimate};
 pub use low_rank_linear::low_rank_linear;
-pub use normals::normals;
+pub use noise::noise;
 pub use perturbed_vector::perturbed_vector;
 pub use row_projection::row_projection;
 pub(crate) use source::TABLE_ADDRESS;
@@ -203,10 +203,10 @@ pub trait PerturbedOps: Backend {
         portable::dense_estimate::<Self>(weights, noise, source, first_pair, elements)
     }
 
-    /// See [`normals`]; `like` gives device and type.
+    /// See [`noise`]; `like` gives device and type.
     #[fusion(dtype = like, shape = Shape::new([pairs.count as usize, *elements]))]
-    fn normals(like: FloatTensor<Self>, key: NoiseKey, pairs: PairRange, elements: usize) -> FloatTensor<Self> {
-        portable::normals::<Self>(key, pairs, elements, &like)
+    fn noise(like: FloatTensor<Self>, key: NoiseKey, pairs: PairRange, elements: usize) -> FloatTensor<Self> {
+        portable::noise::<Self>(key, pairs, elements, &like)
     }
 
     /// See [`row_projection`].

@@ -8,17 +8,17 @@ use burn::tensor::Tensor;
 /// Where an operation finds the noise of its pairs.
 #[derive(Clone, Debug, Default)]
 pub enum NoiseSource {
-    /// Drawn where it is used, the stream of [`crate::rng::normal`]. Nothing is held.
+    /// Drawn where it is used, the stream of [`crate::rng`] in the distribution of the key. Nothing is held.
     #[default]
     Drawn,
-    /// The same stream, drawn beforehand by [`normals`](super::normals): equal results.
+    /// The same stream, drawn beforehand by [`noise`](super::noise): equal results.
     Cached {
         /// `[pairs, elements]`
         noise: Tensor<2>,
         /// The pair of the first row.
         first_pair: u32,
     },
-    /// Runs of one table of normals, `[len]`, that all parameters, pairs and generations share: another stream, the noise
+    /// Runs of one table of noise, `[len]`, that all parameters, pairs and generations share: another stream, the noise
     /// of a pair being the run from [`table_start`] on. Two runs may overlap: a table should be much longer than the noise of
     /// one pair.
     Table(Tensor<1>),

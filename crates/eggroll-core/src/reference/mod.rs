@@ -3,8 +3,10 @@
 pub mod integer;
 
 use crate::key::NoiseKey;
+use crate::rng::NoiseDistribution;
 use crate::rng::normal::{BLOCKS, GROUP};
 use crate::rng::philox::philox4x32;
+use crate::rng::rademacher::SIGNS;
 use std::f64::consts::FRAC_PI_2;
 
 /// Element `element` of the stream of `key` and `pair`; see [`crate::rng::normal`] for the definition.
@@ -21,17 +23,33 @@ pub fn normal(key: NoiseKey, pair: u32, element: usize) -> f64 {
     if swap == lane.is_multiple_of(2) { r * phi.sin() } else { r * cos }
 }
 
+/// Element `element` of the stream of signs of `key` and `pair`; see [`crate::rng::rademacher`] for the definition.
+pub fn rademacher(key: NoiseKey, pair: u32, element: usize) -> f64 {
+    let [block, c1, c2, c3] = key.counter((element / 2048 * 16 + element % 16) as u32, pair);
+    let word = philox4x32([block, c1, c2, c3 | SIGNS], key.words())[element % 2048 / 512];
+    let bit = word >> (31 - element % 512 / 16) & 1;
+    1.0 - 2.0 * f64::from(bit)
+}
+
+/// Element `element` of the stream of `key` and `pair`, in the distribution of the key.
+pub fn noise(key: NoiseKey, pair: u32, element: usize) -> f64 {
+    match key.distribution() {
+        NoiseDistribution::Normal => normal(key, pair, element),
+        NoiseDistribution::Rademacher => rademacher(key, pair, element),
+    }
+}
+
 /// The noise matrix `B·Aᵀ` of one pair, row-major `[d_input, d_output]`, without scale and sign.
 pub fn low_rank_noise(key: NoiseKey, pair: u32, rank: usize, [d_input, d_output]: [usize; 2]) -> Vec<f64> {
-    let b = |i: usize, k: usize| normal(key, pair, k * d_input + i);
-    let a = |o: usize, k: usize| normal(key, pair, rank * d_input + k * d_output + o);
+    let b = |i: usize, k: usize| noise(key, pair, k * d_input + i);
+    let a = |o: usize, k: usize| noise(key, pair, rank * d_input + k * d_output + o);
     let element = |i, o| (0..rank).map(|k| b(i, k) * a(o, k)).sum();
     (0..d_input).flat_map(|i| (0..d_output).map(move |o| (i, o))).map(|(i, o)| element(i, o)).collect()
 }
 
 /// The noise `ε` of one pair, without scale and sign.
 pub fn dense_noise(key: NoiseKey, pair: u32, elements: usize) -> Vec<f64> {
-    (0..elements).map(|e| normal(key, pair, e)).collect()
+    (0..elements).map(|e| noise(key, pair, e)).collect()
 }
 
 /// `x·W`, all row-major: `[rows, d_input] × [d_input, d_output]`.

@@ -15,6 +15,7 @@
 //! gives the same bits. Against the f64 oracle ([`crate::reference::normal`]) the error is below
 //! [`MAX_ERROR`].
 
+use super::{NoiseDistribution, check_distribution};
 use crate::key::NoiseKey;
 use crate::rng::philox::philox_blocks;
 use crate::simd::{InstructionSet, Kernel, Simd, dispatch, dispatch_on};
@@ -59,10 +60,10 @@ pub(crate) const SQRT_HALF: u32 = 0x3f35_04f3;
 ///
 /// # Panics
 ///
-/// Panics if the range ends beyond 2³⁴ elements, the length of a stream.
+/// Panics if the key is one of another distribution, or if the range ends beyond 2³⁴ elements, the length of a stream.
 #[track_caller]
 pub fn fill_normals(key: NoiseKey, pair: u32, start: usize, out: &mut [f32]) {
-    check_range(start, out.len());
+    check(key, start, out.len());
     dispatch(FillNormals { key, pair, start, out })
 }
 
@@ -70,17 +71,18 @@ pub fn fill_normals(key: NoiseKey, pair: u32, start: usize, out: &mut [f32]) {
 ///
 /// # Panics
 ///
-/// Panics if this processor does not have `set`, or if the range ends beyond the stream.
+/// Panics if this processor does not have `set`, and where [`fill_normals`] does.
 #[track_caller]
 pub fn fill_normals_on(set: InstructionSet, key: NoiseKey, pair: u32, start: usize, out: &mut [f32]) {
-    check_range(start, out.len());
+    check(key, start, out.len());
     assert!(InstructionSet::available().contains(&set), "this processor has no {set:?}");
     // SAFETY: checked above.
     unsafe { dispatch_on(set, FillNormals { key, pair, start, out }) }
 }
 
 #[track_caller]
-fn check_range(start: usize, len: usize) {
+fn check(key: NoiseKey, start: usize, len: usize) {
+    check_distribution(key, NoiseDistribution::Normal);
     let end = start.checked_add(len);
     assert!(
         end.is_some_and(|end| end as u64 <= 1 << 34),

@@ -5,7 +5,7 @@ use super::scratch::with_scratch;
 use super::source::Source;
 use super::tile::{MAX_COLUMNS, Panels, Strided};
 use crate::ops::{DenseNoise, LowRankNoise};
-use crate::rng::normal::fill_normals;
+use crate::rng::fill_noise;
 use crate::simd::dispatch;
 use rayon::prelude::*;
 
@@ -47,7 +47,7 @@ pub(crate) fn low_rank_estimate(
             match source.held(noise.key, pair, elements) {
                 Some(factors) => take(factors),
                 None => with_scratch(elements, |factors| {
-                    fill_normals(noise.key, pair, 0, factors);
+                    fill_noise(noise.key, pair, 0, factors);
                     take(factors);
                 }),
             }

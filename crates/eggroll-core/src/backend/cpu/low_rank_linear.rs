@@ -5,7 +5,7 @@ use super::scratch::with_scratch;
 use super::source::Source;
 use super::tile::{Epilogue, MAX_COLUMNS, Out, Packed, Place, Rows, Strided, Tile, dots, multiply};
 use crate::ops::LowRankNoise;
-use crate::rng::normal::fill_normals;
+use crate::rng::fill_noise;
 use crate::simd::{Kernel, Simd, dispatch};
 use rayon::prelude::*;
 use std::mem::MaybeUninit;
@@ -78,7 +78,7 @@ impl Block<'_> {
                 None => {
                     let (next, rest) = unused.split_at_mut(self.factors);
                     unused = rest;
-                    fill_normals(self.noise.key, pair, 0, next);
+                    fill_noise(self.noise.key, pair, 0, next);
                     next
                 }
             };

@@ -22,4 +22,4 @@ pub(crate) use linear::{BiasSlice, LinearSlices, shared_product};
 pub(crate) use low_rank_linear::low_rank_linear;
 pub(crate) use row_projection::row_projection;
 pub(crate) use source::Source;
-pub(crate) use vector::{normals, perturbed_vector};
+pub(crate) use vector::{noise, perturbed_vector};

@@ -2,7 +2,7 @@
 
 use crate::key::NoiseKey;
 use crate::ops::table_start;
-use crate::rng::normal::fill_normals;
+use crate::rng::fill_noise;
 
 /// [`NoiseSource`](crate::ops::NoiseSource) on slices.
 #[derive(Clone, Copy)]
@@ -40,7 +40,7 @@ impl<'a> Source<'a> {
     pub(crate) fn fill(&self, key: NoiseKey, pair: u32, elements: usize, start: usize, out: &mut [f32]) {
         match self.held(key, pair, elements) {
             Some(noise) => out.copy_from_slice(&noise[start..start + out.len()]),
-            None => fill_normals(key, pair, start, out),
+            None => fill_noise(key, pair, start, out),
         }
     }
 }

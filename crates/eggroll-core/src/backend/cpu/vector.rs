@@ -4,7 +4,7 @@ use super::linear::BiasSlice;
 use super::source::Source;
 use crate::key::NoiseKey;
 use crate::ops::{DenseNoise, PairRange};
-use crate::rng::normal::fill_normals;
+use crate::rng::fill_noise;
 use rayon::prelude::*;
 
 /// Writes `y : [members, n]`.
@@ -17,13 +17,13 @@ pub(crate) fn perturbed_vector(vector: &[f32], noise: DenseNoise, source: Source
 }
 
 /// Writes `noise : [pairs, elements]`, in tasks of whole noise groups, so that one long row has many.
-pub(crate) fn normals(key: NoiseKey, pairs: PairRange, elements: usize, noise: &mut [f32]) {
+pub(crate) fn noise(key: NoiseKey, pairs: PairRange, elements: usize, noise: &mut [f32]) {
     const TASK: usize = 64 * 1024;
     if elements == 0 {
         return;
     }
     noise.par_chunks_exact_mut(elements).enumerate().for_each(|(p, noise)| {
         let pair = pairs.first + p as u32;
-        noise.par_chunks_mut(TASK).enumerate().for_each(|(task, noise)| fill_normals(key, pair, task * TASK, noise));
+        noise.par_chunks_mut(TASK).enumerate().for_each(|(task, noise)| fill_noise(key, pair, task * TASK, noise));
     });
 }

@@ -2,6 +2,7 @@
 
 use super::estimate::SIDE;
 use super::noise::chunk_len;
+use crate::rng::NoiseDistribution;
 use cubecl::client::Client;
 use cubecl::{CubeCount, CubeDim};
 
@@ -27,7 +28,7 @@ pub(crate) enum BiasKind {
 /// Where a kernel finds its noise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum SourceKind {
-    Drawn,
+    Drawn(NoiseDistribution),
     Cached,
     Table,
 }
@@ -57,9 +58,9 @@ impl LinearTile {
             rows: pair_rows.next_power_of_two().min(MAX_ROWS),
             rank_capacity: if rank == 0 { 0 } else { rank.next_power_of_two() },
             shared: false,
-            source: SourceKind::Drawn,
+            source: SourceKind::Drawn(NoiseDistribution::Normal),
             bias: BiasKind::None,
-            bias_source: SourceKind::Drawn,
+            bias_source: SourceKind::Drawn(NoiseDistribution::Normal),
         }
     }
 

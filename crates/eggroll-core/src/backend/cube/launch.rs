@@ -4,7 +4,7 @@ use super::estimate::{EstimateSizesLaunch, SIDE, dense_estimate_kernel, low_rank
 use super::geometry::{EstimateTile, LinearTile, SourceKind, cube_count, splits};
 use super::linear::{LinearSizesLaunch, linear_kernel};
 use super::noise::StreamLaunch;
-use super::vector::{normals_kernel, perturbed_vector_kernel};
+use super::vector::{noise_kernel, perturbed_vector_kernel};
 use crate::counters;
 use crate::key::{NoiseKey, PairRange};
 use crate::ops::{SourcePrimitive, table_runs};
@@ -35,7 +35,7 @@ pub(crate) struct Noise {
 impl Noise {
     pub(crate) fn new(key: NoiseKey, scale: f32, elements: usize, source: SourcePrimitive<CubeBackend>) -> Self {
         let (kind, held, first_held) = match source {
-            SourcePrimitive::Drawn => (SourceKind::Drawn, None, 0),
+            SourcePrimitive::Drawn => (SourceKind::Drawn(key.distribution()), None, 0),
             SourcePrimitive::Cached(noise, first) => (SourceKind::Cached, Some(into_contiguous(noise)), first),
             SourcePrimitive::Table(table) => (SourceKind::Table, Some(into_contiguous(table)), 0),
         };
@@ -149,10 +149,10 @@ pub(crate) fn perturbed_vector(vector: CubeTensor, noise: Noise, pairs: PairRang
     y
 }
 
-pub(crate) fn normals(like: &CubeTensor, key: NoiseKey, pairs: PairRange, elements: usize) -> CubeTensor {
+pub(crate) fn noise(like: &CubeTensor, key: NoiseKey, pairs: PairRange, elements: usize) -> CubeTensor {
     let noise = empty(like, [pairs.count as usize, elements], like.dtype);
     let units = pairs.count as usize * elements.div_ceil(GROUP) * BLOCKS;
-    normals_kernel::launch(
+    noise_kernel::launch(
         &like.client,
         cube_count(&like.client, units.div_ceil(UNITS)),
         CubeDim::new_1d(UNITS as u32),
@@ -160,6 +160,7 @@ pub(crate) fn normals(like: &CubeTensor, key: NoiseKey, pairs: PairRange, elemen
         StreamLaunch::of(key, elements, 0, 0),
         pairs.count as usize,
         pairs.first,
+        key.distribution(),
         dtype_to_elem_type(like.dtype),
     );
     counters::add_kernel();

@@ -106,11 +106,11 @@ impl PerturbedOps for CubeBackend {
         sum_splits(launch::dense_estimate(weights, noise, first_pair), Shape::new([elements]), dtype)
     }
 
-    fn normals(like: CubeTensor, key: NoiseKey, pairs: PairRange, elements: usize) -> CubeTensor {
+    fn noise(like: CubeTensor, key: NoiseKey, pairs: PairRange, elements: usize) -> CubeTensor {
         if strategy::has_kernels(&like, pairs.count as usize * elements) {
-            launch::normals(&like, key, pairs, elements)
+            launch::noise(&like, key, pairs, elements)
         } else {
-            portable::normals::<Self>(key, pairs, elements, &like)
+            portable::noise::<Self>(key, pairs, elements, &like)
         }
     }
 }

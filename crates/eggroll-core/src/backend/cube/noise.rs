@@ -1,10 +1,12 @@
-//! Noise on the device: Philox and normals as in [`crate::rng`], drawn where they are used, or read where they are held.
+//! Noise on the device: Philox, normals and signs as in [`crate::rng`], drawn where they are used, or read where they are held.
 
 use super::geometry::SourceKind;
 use crate::key::NoiseKey;
 use crate::ops::{TABLE_ADDRESS, TABLE_STEP};
+use crate::rng::NoiseDistribution;
 use crate::rng::normal::{BLOCKS, COS, GROUP, LOG, SIN, SQRT_HALF};
 use crate::rng::philox::{MULTIPLIERS, ROUNDS, WEYL};
+use crate::rng::rademacher::{self, SIGNS};
 use cubecl::prelude::*;
 use std::f32::consts::LN_2;
 
@@ -52,9 +54,47 @@ fn philox(counter: (u32, u32, u32, u32), key: (u32, u32)) -> (u32, u32, u32, u32
     (c0, c1, c2, c3)
 }
 
-/// The four normals of one block: elements `lane`, `lane + 16`, `lane + 32`, `lane + 48` of its group.
+/// Elements `lane`, `lane + 16`, `lane + 32`, `lane + 48` of group `block / 16`, where `lane = block % 16`.
 #[cube]
-pub(crate) fn normals_of_block(stream: &Stream, pair: u32, block: u32) -> (f32, f32, f32, f32) {
+pub(crate) fn drawn_block(
+    stream: &Stream,
+    pair: u32,
+    block: u32,
+    #[comptime] distribution: NoiseDistribution,
+) -> (f32, f32, f32, f32) {
+    if comptime!(distribution == NoiseDistribution::Rademacher) {
+        signs_of_block(stream, pair, block)
+    } else {
+        normals_of_block(stream, pair, block)
+    }
+}
+
+/// The four elements of [`drawn_block`] are four neighbouring bits of one word of a block of signs: every unit makes that
+/// block for itself, as it would for four normals.
+#[cube]
+fn signs_of_block(stream: &Stream, pair: u32, block: u32) -> (f32, f32, f32, f32) {
+    let (group, lane) = (block / comptime!(BLOCKS as u32), block % comptime!(BLOCKS as u32));
+    let part = group % comptime!((rademacher::GROUP / GROUP) as u32);
+    let group = group / comptime!((rademacher::GROUP / GROUP) as u32);
+    let counter =
+        (group * comptime!(BLOCKS as u32) + lane, pair, stream.generation, stream.parameter | comptime!(SIGNS));
+    let words = philox(counter, (stream.seed_low, stream.seed_high));
+    let parts = comptime!((rademacher::WORD / GROUP) as u32);
+    let word = part / parts;
+    let low = select(word == 0u32, words.0, words.1);
+    let high = select(word == 2u32, words.2, words.3);
+    let bits = select(word < 2u32, low, high) << (part % parts * 4u32);
+    (sign(bits), sign(bits << 1u32), sign(bits << 2u32), sign(bits << 3u32))
+}
+
+/// −1 if the highest bit is set, else 1.
+#[cube]
+fn sign(bits: u32) -> f32 {
+    select(bits >= 0x8000_0000u32, -1.0f32, 1.0f32)
+}
+
+#[cube]
+fn normals_of_block(stream: &Stream, pair: u32, block: u32) -> (f32, f32, f32, f32) {
     let key = (stream.seed_low, stream.seed_high);
     let words = philox((block, pair, stream.generation, stream.parameter), key);
     let first = box_muller(words.0, words.1);
@@ -102,7 +142,7 @@ pub(crate) fn held_start(stream: &Stream, pair: u32, #[comptime] kind: SourceKin
     start
 }
 
-/// The four elements of one block, as [`normals_of_block`], drawn or from the noise that starts at `start` in `held`.
+/// The four elements of one block, as [`drawn_block`], drawn or from the noise that starts at `start` in `held`.
 #[cube]
 pub(crate) fn noise_of_block<F: Float>(
     held: &[F],
@@ -112,7 +152,9 @@ pub(crate) fn noise_of_block<F: Float>(
     block: usize,
     #[comptime] kind: SourceKind,
 ) -> (f32, f32, f32, f32) {
-    if comptime!(kind == SourceKind::Drawn) {
+    if comptime!(kind == SourceKind::Drawn(NoiseDistribution::Rademacher)) {
+        signs_of_block(stream, pair, block as u32)
+    } else if comptime!(kind == SourceKind::Drawn(NoiseDistribution::Normal)) {
         normals_of_block(stream, pair, block as u32)
     } else {
         let element = block / BLOCKS * GROUP + block % BLOCKS;

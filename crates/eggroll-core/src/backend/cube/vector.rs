@@ -1,7 +1,8 @@
 //! Noise by element: `θ + s·σ·ε` for every member, and the noise itself.
 
 use super::geometry::SourceKind;
-use super::noise::{Stream, held_start, noise_of_block, normals_of_block};
+use super::noise::{Stream, drawn_block, held_start, noise_of_block};
+use crate::rng::NoiseDistribution;
 use crate::rng::normal::{BLOCKS, GROUP};
 use cubecl::prelude::*;
 
@@ -46,11 +47,12 @@ fn write_both<F: Float>(vector: &[F], y: &mut [F], plus: usize, element: usize, 
 
 /// Writes `noise : [pairs, elements]`; a unit takes one block of one pair.
 #[cube(launch)]
-pub(crate) fn normals_kernel<F: Float>(
+pub(crate) fn noise_kernel<F: Float>(
     noise: &mut [F],
     stream: Stream,
     pairs: usize,
     first_pair: u32,
+    #[comptime] distribution: NoiseDistribution,
     #[define(F)] _dtype: ElemType,
 ) {
     let elements = stream.elements;
@@ -61,12 +63,12 @@ pub(crate) fn normals_kernel<F: Float>(
     }
     let block = ABSOLUTE_POS % blocks;
     let first = block / BLOCKS * GROUP + block % BLOCKS;
-    let normals = normals_of_block(&stream, first_pair + pair as u32, block as u32);
+    let drawn = drawn_block(&stream, first_pair + pair as u32, block as u32, distribution);
     let to = pair * elements;
-    write_one::<F>(noise, to, first, elements, normals.0);
-    write_one::<F>(noise, to, first + BLOCKS, elements, normals.1);
-    write_one::<F>(noise, to, first + 2 * BLOCKS, elements, normals.2);
-    write_one::<F>(noise, to, first + 3 * BLOCKS, elements, normals.3);
+    write_one::<F>(noise, to, first, elements, drawn.0);
+    write_one::<F>(noise, to, first + BLOCKS, elements, drawn.1);
+    write_one::<F>(noise, to, first + 2 * BLOCKS, elements, drawn.2);
+    write_one::<F>(noise, to, first + 3 * BLOCKS, elements, drawn.3);
 }
 
 #[cube]

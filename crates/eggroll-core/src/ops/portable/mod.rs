@@ -1,12 +1,12 @@
 //! Defaults of [`PerturbedOps`](super::PerturbedOps) for any backend: ordinary tensor operations on the device, nothing read to the host.
 //!
-//! The noise is the same stream as everywhere ([`crate::rng::normal`]), made by integer operations of the backend.
+//! The noise is the same stream as everywhere ([`crate::rng`]), made by integer operations of the backend.
 //! It is held in memory for the members of the call: these defaults are for coverage, not for speed.
 
 pub(crate) mod integer;
 mod noise;
 
-pub(crate) use noise::normals;
+pub(crate) use noise::noise;
 
 use super::{BiasPrimitive, DEPENDENT, DenseNoise, InputRows, LinearMembers, LowRankNoise, PairRange, SourcePrimitive};
 use burn::backend::tensor::{FloatTensor, IntTensor};

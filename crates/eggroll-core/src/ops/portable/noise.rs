@@ -1,10 +1,11 @@
-//! Noise by tensor operations: Philox words as integer tensors, normals of them, and noise that is held.
+//! Noise by tensor operations: Philox words as integer tensors, normals or signs of them, and noise that is held.
 
 use crate::counters;
 use crate::key::NoiseKey;
 use crate::ops::{LowRankNoise, PairRange, SourcePrimitive, table_start};
-use crate::rng::normal::GROUP;
+use crate::rng::normal::{BLOCKS, GROUP};
 use crate::rng::philox::{MULTIPLIERS, ROUNDS, round_key};
+use crate::rng::{NoiseDistribution, rademacher};
 use burn::backend::tensor::{Device, FloatTensor, IntTensor};
 use burn::backend::{Backend, Scalar, TensorMetadata};
 use burn::tensor::{DType, FloatDType, IntDType, Shape, Slice, TensorData};
@@ -36,7 +37,7 @@ pub(super) fn held_or_drawn<B: Backend>(
     match source {
         SourcePrimitive::Drawn => {
             counters::add_noise_bytes(count * len * like.dtype().size());
-            normals::<B>(key, pairs, len, like)
+            noise::<B>(key, pairs, len, like)
         }
         SourcePrimitive::Cached(noise, first) => {
             let first = (pairs.first - first) as usize;
@@ -58,19 +59,39 @@ pub(super) fn held_or_drawn<B: Backend>(
 }
 
 /// The first `len` elements of the streams of `pairs`: `[pairs, len]`, on the device and of the type of `like`.
-pub(crate) fn normals<B: Backend>(
-    key: NoiseKey,
-    pairs: PairRange,
-    len: usize,
-    like: &FloatTensor<B>,
-) -> FloatTensor<B> {
+pub(crate) fn noise<B: Backend>(key: NoiseKey, pairs: PairRange, len: usize, like: &FloatTensor<B>) -> FloatTensor<B> {
+    match key.distribution() {
+        NoiseDistribution::Normal => normals::<B>(key, pairs, len, like),
+        NoiseDistribution::Rademacher => signs::<B>(key, pairs, len, like),
+    }
+}
+
+fn normals<B: Backend>(key: NoiseKey, pairs: PairRange, len: usize, like: &FloatTensor<B>) -> FloatTensor<B> {
     let (p, groups, dtype) = (pairs.count as usize, len.div_ceil(GROUP), like.dtype());
-    let [w0, w1, w2, w3] = Words::<B>::new(&like.device()).blocks(key, pairs, groups);
+    let [w0, w1, w2, w3] = Words::<B>::new(&like.device()).blocks(key, 0, pairs, groups);
     let (n0, n1) = box_muller::<B>(w0, w1, dtype.into());
     let (n2, n3) = box_muller::<B>(w2, w3, dtype.into());
     let lanes = [n0, n1, n2, n3].map(|n| B::float_reshape(n, Shape::new([p, groups, 1, GROUP / 4])));
     let all = B::float_reshape(B::float_cat(lanes.into(), 2), Shape::new([p, groups * GROUP]));
     slice_columns::<B>(all, 0, len)
+}
+
+/// Random signs, as [`rademacher`] defines them.
+fn signs<B: Backend>(key: NoiseKey, pairs: PairRange, len: usize, like: &FloatTensor<B>) -> FloatTensor<B> {
+    let (p, groups) = (pairs.count as usize, len.div_ceil(rademacher::GROUP));
+    let device = like.device();
+    let words = Words::<B>::new(&device);
+    let blocks = words.blocks(key, rademacher::SIGNS, pairs, groups);
+    let rows = rademacher::WORD / BLOCKS;
+    let shape = Shape::new([p * groups, blocks.len(), rows, BLOCKS]);
+    let of_blocks = blocks.map(|word| B::int_reshape(word, Shape::new([p * groups, 1, 1, BLOCKS])));
+    let bits = B::int_expand(B::int_cat(of_blocks.into(), 1), shape.clone());
+    let shifts = words.tensor((0..rows as i64).rev().collect(), [rows, 1]);
+    let shifts = B::int_expand(B::int_reshape(shifts, Shape::new([1, 1, rows, 1])), shape);
+    let bits = B::bitwise_and_scalar(B::bitwise_right_shift(bits, shifts), Scalar::from(1i64));
+    let signs = B::int_add_scalar(B::int_mul_scalar(bits, Scalar::from(-2i64)), Scalar::from(1i64));
+    let signs = B::int_into_float(signs, like.dtype().into());
+    slice_columns::<B>(B::float_reshape(signs, Shape::new([p, groups * rademacher::GROUP])), 0, len)
 }
 
 fn slice_columns<B: Backend>(t: FloatTensor<B>, start: usize, len: usize) -> FloatTensor<B> {
@@ -124,16 +145,21 @@ impl<'a, B: Backend> Words<'a, B> {
         Self { device, dtype }
     }
 
-    /// The words of the first `groups` groups of every pair: four tensors `[pairs, 16 · groups]`.
-    pub(super) fn blocks(&self, key: NoiseKey, pairs: PairRange, groups: usize) -> [IntTensor<B>; 4] {
-        let lanes = GROUP / 4;
+    /// The words of the first `groups` times sixteen blocks of every pair, at counters with a `mark` in their last word: four
+    /// tensors `[pairs, 16 · groups]`.
+    pub(super) fn blocks(&self, key: NoiseKey, mark: u32, pairs: PairRange, groups: usize) -> [IntTensor<B>; 4] {
+        let lanes = BLOCKS;
         let shape = Shape::new([pairs.count as usize, groups * lanes]);
         let block = self.range(0, groups * lanes, [1, groups * lanes]);
         let pair = self.range(pairs.first, pairs.count as usize, [pairs.count as usize, 1]);
         let [_, _, c2, c3] = key.counter(0, 0);
         let constant = |word: u32| B::int_expand(self.range(word, 1, [1, 1]), shape.clone());
-        let mut c =
-            [B::int_expand(block, shape.clone()), B::int_expand(pair, shape.clone()), constant(c2), constant(c3)];
+        let mut c = [
+            B::int_expand(block, shape.clone()),
+            B::int_expand(pair, shape.clone()),
+            constant(c2),
+            constant(c3 | mark),
+        ];
         for round in 0..ROUNDS {
             let [k0, k1] = round_key(key.words(), round).map(constant);
             let [c0, c1, c2, c3] = c;

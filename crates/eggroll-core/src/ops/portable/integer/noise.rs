@@ -12,7 +12,7 @@ use burn::tensor::Slice;
 pub(crate) fn noise<B: Backend>(like: &IntTensor<B>, key: NoiseKey, pairs: PairRange, elements: usize) -> IntTensor<B> {
     let (p, groups) = (pairs.count as usize, elements.div_ceil(GROUP));
     // Blocks of a group are as many as of a group of normals.
-    let words = Words::<B>::new(&like.device()).blocks(key, pairs, groups);
+    let words = Words::<B>::new(&like.device()).blocks(key, 0, pairs, groups);
     let words = words.map(|word| reshape::<B, 4>(word, [p * groups, 1, GROUP / 16, 1]));
     let words = B::int_cat(words.into(), 1); // [pairs · groups, 4 words, 16 blocks, 1]
     let byte = |i: i64| {
