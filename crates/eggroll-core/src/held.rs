@@ -2,10 +2,13 @@
 
 use crate::key::{NoiseKey, PairRange};
 use crate::noiser::Role;
-use crate::ops::{NoiseSource, noise};
-use crate::table::ParameterTable;
-use burn::tensor::{DType, Device, Tensor};
+use crate::ops::integer::table_noise;
+use crate::ops::{self, NoiseSource, noise};
+use crate::rng::integer;
+use crate::table::{ParameterKind, ParameterTable};
+use burn::tensor::{DType, Device, Int, Tensor};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// Where a strategy's noise comes from.
 ///
@@ -14,6 +17,9 @@ use serde::{Deserialize, Serialize};
 /// | on the fly | none | the stream of [`crate::rng`] |
 /// | cached | 4 bytes for each pair and noise element | the same, bit for bit |
 /// | table | 4 bytes for each element of the table | another stream: [`NoiseSource::Table`] |
+///
+/// The noise of integer parameters is held for its noise generation always, one byte an element: drawn from its stream
+/// ([`crate::rng::integer`]), or taken from a table of bytes.
 ///
 /// # Example
 ///
@@ -61,6 +67,10 @@ pub enum NoiseSourceError {
 pub struct HeldNoise {
     /// By position in the parameter table; empty if all noise is drawn on the fly.
     sources: Vec<NoiseSource>,
+    /// `[pairs, elements]` of integer parameters, by position; always held, as small as it is.
+    integers: Vec<Option<Tensor<2, Int>>>,
+    /// The table that the noise of integer parameters is taken from, if any.
+    integer_table: Option<Arc<Vec<i8>>>,
     bytes: usize,
     generation: u32,
 }
@@ -75,7 +85,7 @@ impl NoiseSourceConfig {
         let Self::Table { len } = *self else {
             return Ok(());
         };
-        let noise = table.entries().iter().map(|entry| (entry, entry.role.noise_elements(&entry.shape)));
+        let noise = table.entries().iter().map(|entry| (entry, entry.noise_elements()));
         match noise.max_by_key(|(_, elements)| *elements) {
             Some((entry, elements)) if elements > len => {
                 Err(NoiseSourceError::TableTooShort { len, elements, path: entry.path.clone() })
@@ -93,13 +103,15 @@ impl NoiseSourceConfig {
         pairs: u32,
         before: Option<&HeldNoise>,
     ) -> HeldNoise {
-        let held = match (*self, before) {
+        let mut held = match (*self, before) {
             (Self::OnTheFly, _) => HeldNoise::default(),
             (Self::Table { .. }, Some(before)) => before.clone(),
             (Self::Table { len }, None) => HeldNoise::table(table, seed, len),
             (Self::Cached, _) => HeldNoise::cached(table, seed, generation, pairs),
         };
-        HeldNoise { generation, ..held }
+        held.generation = generation;
+        held.hold_integers(table, seed, pairs);
+        held
     }
 }
 
@@ -107,8 +119,8 @@ impl HeldNoise {
     fn cached(table: &ParameterTable, seed: u64, generation: u32, pairs: u32) -> Self {
         let mut held = Self::default();
         for (position, entry) in table.entries().iter().enumerate() {
-            let elements = entry.role.noise_elements(&entry.shape);
-            held.sources.push(if entry.role == Role::Frozen {
+            let elements = entry.noise_elements();
+            held.sources.push(if entry.role == Role::Frozen || entry.kind == ParameterKind::Integer {
                 NoiseSource::Drawn
             } else {
                 let (device, dtype) = table.place(position);
@@ -122,10 +134,17 @@ impl HeldNoise {
     }
 
     fn table(table: &ParameterTable, seed: u64, len: usize) -> Self {
-        let mut held = Self::default();
+        let integer = table.entries().iter().any(|entry| entry.kind == ParameterKind::Integer);
+        let integer_table = integer.then(|| Arc::new(integer::table(seed, len)));
+        let mut held =
+            Self { bytes: integer_table.as_ref().map_or(0, |table| table.len()), integer_table, ..Self::default() };
         let key = NoiseKey::table(seed).with_distribution(table.distribution());
         let mut tables: Vec<(Device, DType, Tensor<1>)> = Vec::new();
-        for position in 0..table.entries().len() {
+        for (position, entry) in table.entries().iter().enumerate() {
+            if entry.kind == ParameterKind::Integer {
+                held.sources.push(NoiseSource::Drawn);
+                continue;
+            }
             let (device, dtype) = table.place(position);
             let known = tables.iter().find(|(on, of, _)| on == device && *of == dtype);
             let noise = known.map(|(_, _, noise)| noise.clone()).unwrap_or_else(|| {
@@ -137,6 +156,27 @@ impl HeldNoise {
             held.sources.push(NoiseSource::Table(noise));
         }
         held
+    }
+
+    /// Makes the noise of all integer parameters.
+    fn hold_integers(&mut self, table: &ParameterTable, seed: u64, pairs: u32) {
+        self.integers.clear();
+        for (position, entry) in table.entries().iter().enumerate() {
+            let held = entry.kind == ParameterKind::Integer && entry.role != Role::Frozen;
+            self.integers.push(held.then(|| {
+                let ((device, _), pairs) = (table.place(position), PairRange::new(0, pairs));
+                let key = table.key(position, seed, self.generation);
+                match &self.integer_table {
+                    Some(table) => table_noise(table, key, pairs, entry.noise_elements(), device),
+                    None => ops::integer::noise(key, pairs, entry.noise_elements(), device),
+                }
+            }));
+        }
+    }
+
+    /// The noise of all pairs of the integer parameter at `position`, `[pairs, elements]`, if it has any.
+    pub fn integer(&self, position: usize) -> Option<&Tensor<2, Int>> {
+        self.integers.get(position)?.as_ref()
     }
 
     /// Where the noise of the parameter at `position` comes from.
@@ -151,6 +191,7 @@ impl HeldNoise {
 
     /// Bytes of noise that are held.
     pub fn bytes(&self) -> usize {
-        self.bytes
+        let bytes = |noise: &Tensor<2, Int>| noise.shape().num_elements() * noise.dtype().size();
+        self.bytes + self.integers.iter().flatten().map(bytes).sum::<usize>()
     }
 }

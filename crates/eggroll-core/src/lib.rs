@@ -17,7 +17,9 @@ mod table;
 
 pub use held::{HeldNoise, NoiseSourceConfig, NoiseSourceError};
 pub use key::{NoiseKey, PairRange};
-pub use noiser::{EggrollConfig, Noiser, NoiserConfig, NoiserError, OpenEsConfig, ParameterNoise, Role};
+pub use noiser::{
+    EggrollConfig, Noiser, NoiserConfig, NoiserError, OpenEsConfig, ParameterNoise, QEggrollConfig, Role,
+};
 pub use rng::NoiseDistribution;
 pub use simd::InstructionSet;
-pub use table::{ParameterEntry, ParameterTable, TableError};
+pub use table::{ParameterEntry, ParameterKind, ParameterTable, TableError};

@@ -6,7 +6,8 @@
 
 use crate::held::HeldNoise;
 use crate::key::PairRange;
-use crate::noiser::{Noiser, ParameterNoise};
+use crate::noiser::{Noiser, ParameterNoise, Role};
+use crate::ops::integer::IntegerNoise;
 use crate::ops::{InputRows, LinearMembers};
 use crate::table::ParameterTable;
 use burn::module::{Param, ParamId};
@@ -45,6 +46,21 @@ impl Perturbation {
             sigma: self.sigma,
             source: self.held.source(position),
         }
+    }
+
+    /// The held noise of the integer parameter at `position`, for the members of `pairs`; `None` if it has none.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is no such position.
+    pub fn integer(&self, position: usize, pairs: PairRange) -> Option<IntegerNoise> {
+        let rank = match self.table.entries()[position].role {
+            Role::LowRank { rank } => rank,
+            _ => 0,
+        };
+        let sigma_shift = self.noiser.integer()?.sigma_shift();
+        let noise = self.held.integer(position)?.clone();
+        Some(IntegerNoise { noise, first_pair: 0, rank, sigma_shift, pairs })
     }
 
     /// Runs `f` as the members of `pairs`; also returns which parameters were used.
@@ -164,6 +180,12 @@ impl ActiveParameter {
         self.frame.perturbation.parameter(self.position)
     }
 
+    /// The parameter's noise for an integer operation; notes that it is used. `None` if it is frozen.
+    pub fn integer_noise(&self) -> Option<IntegerNoise> {
+        self.frame.uses.borrow_mut()[self.position].add(Use::Other);
+        self.frame.perturbation.integer(self.position, self.frame.pairs)
+    }
+
     /// The members of the scope.
     pub fn pairs(&self) -> PairRange {
         self.frame.pairs
@@ -188,7 +210,7 @@ impl ActiveParameter {
         });
         let bias = bias.map(|bias| {
             // A bias that is not of this model has no noise here: it stays plain.
-            let plain = ParameterNoise { role: crate::noiser::Role::Frozen, ..weight_noise.clone() };
+            let plain = ParameterNoise { role: Role::Frozen, ..weight_noise.clone() };
             let noise = active(bias.id).map_or(plain, |bias| bias.noise(Use::Other));
             (bias.val(), noise)
         });

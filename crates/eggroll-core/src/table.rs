@@ -4,7 +4,7 @@ use crate::key::NoiseKey;
 use crate::noiser::{Noiser, Role};
 use crate::rng::NoiseDistribution;
 use burn::module::{Module, ModuleVisitor, Param, ParamId};
-use burn::tensor::{DType, Device, Tensor};
+use burn::tensor::{DType, Device, Int, Tensor};
 use std::collections::HashMap;
 use std::fmt;
 
@@ -19,9 +19,31 @@ pub struct ParameterEntry {
     pub shape: Vec<usize>,
     /// What happens to it.
     pub role: Role,
+    /// What its values are.
+    pub kind: ParameterKind,
 }
 
-/// The float parameters of a model in traversal order. A parameter's position here is its address in the noise
+impl ParameterEntry {
+    /// Elements of one pair's noise of the parameter.
+    pub fn noise_elements(&self) -> usize {
+        match (self.kind, self.role) {
+            // The product of two draws.
+            (ParameterKind::Integer, Role::Dense) => 2 * self.role.noise_elements(&self.shape),
+            _ => self.role.noise_elements(&self.shape),
+        }
+    }
+}
+
+/// What a parameter's values are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParameterKind {
+    /// Floating point: updated by an optimizer.
+    Float,
+    /// Integers: updated by votes.
+    Integer,
+}
+
+/// The parameters of a model in traversal order, integer ones only if the noiser perturbs them. A parameter's position here is its address in the noise
 /// ([`NoiseKey`]): the same in every process, which Burn's random [`ParamId`] is not.
 #[derive(Clone, Debug, Default)]
 pub struct ParameterTable {
@@ -45,7 +67,7 @@ pub enum TableError {
         known: Vec<String>,
     },
     /// No parameter to train.
-    #[error("the model has no parameter to train ({0} float parameters, all frozen)")]
+    #[error("the model has no parameter to train ({0} parameters that the noiser knows, all frozen)")]
     NothingToTrain(usize),
     /// More parameters than noise addresses.
     #[error("the model has {0} parameters, more than {max}", max = NoiseKey::MAX_PARAMETERS)]
@@ -139,6 +161,19 @@ struct Collector<'a> {
     table: ParameterTable,
 }
 
+impl Collector<'_> {
+    fn add(&mut self, id: ParamId, shape: &[usize], place: (Device, DType), role: Role, kind: ParameterKind) {
+        // A tied parameter is visited twice and is one parameter with one noise.
+        if self.table.positions.contains_key(&id) {
+            return;
+        }
+        self.table.places.push(place);
+        self.table.positions.insert(id, self.table.entries.len());
+        let (path, shape) = (self.path.join("."), shape.to_vec());
+        self.table.entries.push(ParameterEntry { id, path, shape, role, kind });
+    }
+}
+
 impl ModuleVisitor for Collector<'_> {
     fn enter_module(&mut self, name: &str, _container_type: &str) {
         self.path.push(name.to_owned());
@@ -149,15 +184,15 @@ impl ModuleVisitor for Collector<'_> {
     }
 
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        // A tied parameter is visited twice and is one parameter with one noise.
-        if self.table.positions.contains_key(&param.id) {
-            return;
+        let (value, shape) = (param.val(), param.dims());
+        let place = (value.device(), value.dtype());
+        self.add(param.id, &shape, place, self.noiser.role(&shape), ParameterKind::Float);
+    }
+
+    fn visit_int<const D: usize>(&mut self, param: &Param<Tensor<D, Int>>) {
+        if let Some(rule) = self.noiser.integer() {
+            let (value, shape) = (param.val(), param.dims());
+            self.add(param.id, &shape, (value.device(), value.dtype()), rule.role(&shape), ParameterKind::Integer);
         }
-        let value = param.val();
-        self.table.places.push((value.device(), value.dtype()));
-        let shape = value.dims().to_vec();
-        let role = self.noiser.role(&shape);
-        self.table.positions.insert(param.id, self.table.entries.len());
-        self.table.entries.push(ParameterEntry { id: param.id, path: self.path.join("."), shape, role });
     }
 }

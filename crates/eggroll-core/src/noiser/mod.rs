@@ -6,9 +6,12 @@
 
 mod eggroll;
 mod open_es;
+mod q_eggroll;
 
 pub use eggroll::EggrollConfig;
 pub use open_es::OpenEsConfig;
+pub(crate) use q_eggroll::MAX_SIGMA_SHIFT;
+pub use q_eggroll::{IntegerRule, QEggrollConfig};
 
 use crate::key::{NoiseKey, PairRange};
 use crate::ops::{
@@ -68,6 +71,11 @@ pub trait Noiser: Debug + Send + Sync {
     /// The distribution of every noise element; a noiser that wraps another must pass on the other's.
     fn distribution(&self) -> NoiseDistribution {
         NoiseDistribution::Normal
+    }
+
+    /// How integer parameters are perturbed and updated; `None` leaves them as they are.
+    fn integer(&self) -> Option<IntegerRule> {
+        None
     }
 
     /// A linear layer under every member's weight and bias.
@@ -180,6 +188,8 @@ pub enum NoiserConfig {
     Eggroll(EggrollConfig),
     /// Independent noise for every element.
     OpenEs(OpenEsConfig),
+    /// Integers only.
+    QEggroll(QEggrollConfig),
 }
 
 impl NoiserConfig {
@@ -188,6 +198,7 @@ impl NoiserConfig {
         match self {
             Self::Eggroll(config) => config.distribution,
             Self::OpenEs(config) => config.distribution,
+            Self::QEggroll(_) => NoiseDistribution::Normal,
         }
     }
 
@@ -200,6 +211,7 @@ impl NoiserConfig {
         Ok(match self {
             Self::Eggroll(config) => Arc::new(config.init()?),
             Self::OpenEs(config) => Arc::new(config.init()),
+            Self::QEggroll(config) => Arc::new(config.init()?),
         })
     }
 }
@@ -211,4 +223,13 @@ pub enum NoiserError {
     /// The rank is 0.
     #[error("the rank of EGGROLL must be at least 1, not {0}")]
     Rank(usize),
+    /// The sigma shift is above 24.
+    #[error("the sigma shift must be at most {MAX_SIGMA_SHIFT}, not {0}")]
+    SigmaShift(u32),
+    /// The threshold's alpha is not in (0, 64].
+    #[error("the threshold's alpha must be above 0 and at most 64, not {0}")]
+    Alpha(f64),
+    /// The threshold's schedule has no generations.
+    #[error("the threshold's decay must be at least 1 generation, not {0}")]
+    Decay(u64),
 }

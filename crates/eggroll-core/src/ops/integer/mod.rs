@@ -28,6 +28,7 @@ pub use update::update;
 
 use crate::integer::Votes;
 use crate::key::{NoiseKey, PairRange};
+use crate::noiser::MAX_SIGMA_SHIFT;
 use crate::ops::portable::integer as portable;
 use burn::backend::tensor::IntTensor;
 use burn::backend::{Autodiff, Backend, Dispatch, ExtensionType, backend_extension};
@@ -227,7 +228,11 @@ impl IntegerNoise {
             self.pairs.first,
             u64::from(self.pairs.first) + u64::from(self.pairs.count),
         );
-        assert!(self.sigma_shift <= 24, "{operation}: a sigma shift of {} is above 24", self.sigma_shift);
+        assert!(
+            self.sigma_shift <= MAX_SIGMA_SHIFT,
+            "{operation}: a sigma shift of {} is above {MAX_SIGMA_SHIFT}",
+            self.sigma_shift
+        );
         assert!(
             members > 0 && rows.is_multiple_of(members),
             "{operation}: {rows} rows are not a multiple of {members} members"

@@ -1,0 +1,164 @@
+//! Q-EGGROLL: EGGROLL by integers only (Sarkar et al., "Evolution Strategies at the Hyperscale", arXiv 2511.16652).
+
+use super::{Noiser, NoiserConfig, NoiserError, Role};
+use crate::integer::{Votes, step_limit, threshold};
+use serde::{Deserialize, Serialize};
+
+/// Settings of Q-EGGROLL, for models of integer parameters: int8 on the rails ±127, 16 is 1.0.
+///
+/// - A matrix is perturbed by `⌊s·B·Aᵀ / 2^(4 + sigma_shift)⌋`, a vector by the product of two draws in the same way, the draws
+///   being `trunc(16·N(0, 1))` ([`crate::rng::integer`], or runs of a table).
+/// - The fitness of a pair is `sign(f₊ − f₋)`.
+/// - A weight moves by one in the direction of its vote `Z = Σ_q f_q·B_q·A_qᵀ` if
+///   `|Z|·16 ≥ thr·⌊√pairs⌋·256`, with the threshold of the generation ([`crate::integer::threshold`]).
+///
+/// Float parameters stay as they are.
+///
+/// # Example
+///
+/// ```
+/// use eggroll_core::{NoiserConfig, QEggrollConfig};
+///
+/// let config = NoiserConfig::from(QEggrollConfig::new().with_sigma_shift(3));
+/// let json = serde_json::to_string(&config).unwrap();
+/// assert_eq!(json, r#"{"name":"q_eggroll","rank":1,"sigma_shift":3,"alpha":4.0,"decay":1000,"votes":"values"}"#);
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct QEggrollConfig {
+    /// Columns `r` of the factors.
+    pub rank: usize,
+    /// `σ = 2^−sigma_shift`
+    pub sigma_shift: u32,
+    /// Share of weights that a generation of random fitness would move: above 1, from all down to `2^−alpha` over `decay`
+    /// generations and on; at most 1, that share always.
+    pub alpha: f64,
+    /// Generations of the schedule.
+    pub decay: u64,
+    /// What noise counts in a vote.
+    pub votes: Votes,
+}
+
+impl Default for QEggrollConfig {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl QEggrollConfig {
+    /// The reference's settings: rank 1, sigma shift 4, alpha 4, decay 1,000, votes of values.
+    pub fn new() -> Self {
+        Self { rank: 1, sigma_shift: 4, alpha: 4.0, decay: 1000, votes: Votes::Values }
+    }
+
+    /// Sets the columns of the factors.
+    pub fn with_rank(mut self, rank: usize) -> Self {
+        self.rank = rank;
+        self
+    }
+
+    /// Sets the noise scale `2^−sigma_shift`.
+    pub fn with_sigma_shift(mut self, sigma_shift: u32) -> Self {
+        self.sigma_shift = sigma_shift;
+        self
+    }
+
+    /// Sets the threshold schedule.
+    pub fn with_threshold(mut self, alpha: f64, decay: u64) -> Self {
+        (self.alpha, self.decay) = (alpha, decay);
+        self
+    }
+
+    /// Sets what noise counts in a vote.
+    pub fn with_votes(mut self, votes: Votes) -> Self {
+        self.votes = votes;
+        self
+    }
+
+    /// Builds the noiser.
+    ///
+    /// # Errors
+    ///
+    /// [`NoiserError`] with the value that cannot be used.
+    pub fn init(&self) -> Result<impl Noiser + use<>, NoiserError> {
+        if self.rank == 0 {
+            return Err(NoiserError::Rank(0));
+        }
+        if self.sigma_shift > MAX_SIGMA_SHIFT {
+            return Err(NoiserError::SigmaShift(self.sigma_shift));
+        }
+        if !(self.alpha > 0.0 && self.alpha <= 64.0) {
+            return Err(NoiserError::Alpha(self.alpha));
+        }
+        if self.decay == 0 {
+            return Err(NoiserError::Decay(0));
+        }
+        Ok(QEggroll(self.clone()))
+    }
+}
+
+/// Largest sigma shift: beyond it products of noise vanish.
+pub(crate) const MAX_SIGMA_SHIFT: u32 = 24;
+
+impl From<QEggrollConfig> for NoiserConfig {
+    fn from(config: QEggrollConfig) -> Self {
+        Self::QEggroll(config)
+    }
+}
+
+#[derive(Debug)]
+struct QEggroll(QEggrollConfig);
+
+impl Noiser for QEggroll {
+    fn role(&self, _shape: &[usize]) -> Role {
+        Role::Frozen
+    }
+
+    fn integer(&self) -> Option<IntegerRule> {
+        Some(IntegerRule(self.0.clone()))
+    }
+}
+
+/// How a noiser perturbs and updates integer parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IntegerRule(QEggrollConfig);
+
+impl IntegerRule {
+    /// The role of an integer parameter of this shape.
+    pub fn role(&self, shape: &[usize]) -> Role {
+        match shape.len() {
+            2 => Role::LowRank { rank: self.0.rank },
+            _ => Role::Dense,
+        }
+    }
+
+    /// `σ = 2^−sigma_shift`
+    pub fn sigma_shift(&self) -> u32 {
+        self.0.sigma_shift
+    }
+
+    /// What noise counts in a vote.
+    pub fn votes(&self) -> Votes {
+        self.0.votes
+    }
+
+    /// The smallest vote that moves a weight in a generation of `pairs` pairs; see [`crate::integer::step_limit`].
+    pub fn step_limit(&self, generation: u64, pairs: usize) -> i32 {
+        step_limit(threshold(self.0.alpha, self.0.decay, generation), pairs, self.0.votes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_what_cannot_be() {
+        let error = |config: QEggrollConfig| config.init().map(drop).unwrap_err().to_string();
+        assert!(error(QEggrollConfig::new().with_rank(0)).contains('0'));
+        assert!(error(QEggrollConfig::new().with_sigma_shift(25)).contains("25"));
+        assert!(error(QEggrollConfig::new().with_threshold(-1.5, 10)).contains("-1.5"));
+        assert!(error(QEggrollConfig::new().with_threshold(f64::NAN, 10)).contains("NaN"));
+        assert!(error(QEggrollConfig::new().with_threshold(2.0, 0)).contains('0'));
+    }
+}
