@@ -6,7 +6,8 @@ use crate::optimizer::OptimizerConfig;
 use crate::strategy::EvolutionStrategy;
 use burn::lr_scheduler::LrSchedulerConfig;
 use burn::module::Module;
-use eggroll_core::{NoiseSourceConfig, NoiserConfig};
+use burn::optim::SgdConfig;
+use eggroll_core::{NoiseSourceConfig, NoiserConfig, QEggrollConfig};
 use serde::{Deserialize, Serialize};
 
 /// How the weighted sum of noise is scaled into a gradient: `G = −scale·Σ_m f_m s_m E_m`, where `E_m` is the noise
@@ -141,6 +142,39 @@ pub struct EvolutionStrategyConfig {
 }
 
 impl EvolutionStrategyConfig {
+    /// A strategy for a model of integer parameters: no optimizer, learning rate or σ schedule has a part in it. Population 256,
+    /// fresh noise every generation, seed 0.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use burn::tensor::{DType, Device, Int, Tensor};
+    /// use eggroll_core::QEggrollConfig;
+    /// use eggroll_core::ops::integer::log_likelihood;
+    /// use eggroll_nn::integer::LinearConfig;
+    /// use eggroll_train::EvolutionStrategyConfig;
+    ///
+    /// # fn main() -> Result<(), eggroll_train::Error> {
+    /// let device = Device::flex();
+    /// let mut model = LinearConfig::new(16, 4).init(&device);
+    /// let x = Tensor::<2, Int>::full([1, 16], 16, (&device, DType::I8));
+    /// let mut strategy = EvolutionStrategyConfig::integer(QEggrollConfig::new()).try_init(&model)?;
+    /// for _ in 0..5 {
+    ///     let population = strategy.ask();
+    ///     let fitness = population.evaluate_integers(|members| {
+    ///         let logits = model.forward(members.expand(x.clone()));
+    ///         let target = Tensor::<1, Int>::full([members.count()], 2, &device);
+    ///         log_likelihood(logits, target, members.count())
+    ///     });
+    ///     model = strategy.tell(model, population, fitness)?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn integer(noiser: QEggrollConfig) -> Self {
+        Self::new(noiser, SgdConfig::new())
+    }
+
     /// Population 256, σ 0.02, learning rate 0.002, z-score, fresh noise every generation, seed 0.
     pub fn new(noiser: impl Into<NoiserConfig>, optimizer: impl Into<OptimizerConfig>) -> Self {
         Self {

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod carried;
 mod checkpoint;
 mod config;
 mod digest;
@@ -11,13 +12,15 @@ mod optimizer;
 mod population;
 mod strategy;
 mod training_loop;
+mod votes;
 mod workers;
 
+pub use carried::Carried;
 pub use checkpoint::{Checkpoints, load};
 pub use config::{EstimateScale, EvolutionStrategyConfig, SigmaSchedule};
 pub use digest::parameter_digest;
 pub use error::Error;
-pub use fitness::{Fitness, FitnessShaping, fold_pairs};
+pub use fitness::{Fitness, FitnessShaping, Scores, fold_pairs};
 pub use log::JsonLines;
 pub use optimizer::{Optimizer, OptimizerConfig};
 pub use population::{Members, Population};

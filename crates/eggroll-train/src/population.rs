@@ -1,6 +1,7 @@
 //! The members of one generation and the scope in which they are evaluated.
 
-use crate::fitness::Fitness;
+use crate::carried::Carried;
+use crate::fitness::{Fitness, Scores};
 use crate::workers;
 use burn::tensor::kind::Basic;
 use burn::tensor::{DType, Int, Tensor};
@@ -54,14 +55,39 @@ impl Population {
     /// same model is running on this thread already.
     #[track_caller]
     pub fn evaluate(&self, mut score: impl FnMut(&Members) -> Tensor<1>) -> Fitness {
-        let mut scores = Vec::new();
+        self.evaluate_carrying((), |members, ()| (score(members), ())).0
+    }
+
+    /// [`evaluate`](Self::evaluate) for fitness of integers, which are compared exactly.
+    ///
+    /// # Panics
+    ///
+    /// As [`evaluate`](Self::evaluate).
+    #[track_caller]
+    pub fn evaluate_integers(&self, mut score: impl FnMut(&Members) -> Tensor<1, Int>) -> Fitness {
+        self.evaluate_carrying((), |members, ()| (score(members), ())).0
+    }
+
+    /// Evaluates all members as [`evaluate`](Self::evaluate) does, with what every member has kept from the generation before,
+    /// as the state of a recurrent model: `score` takes it and returns it with the fitness, float or integer.
+    ///
+    /// # Panics
+    ///
+    /// As [`evaluate`](Self::evaluate), and if `carried` has no row for every member.
+    #[track_caller]
+    pub fn evaluate_carrying<R: Scores, S: Carried>(
+        &self,
+        carried: S,
+        mut score: impl FnMut(&Members, S) -> (R, S),
+    ) -> (Fitness, S) {
+        let mut results = Vec::new();
         let mut first = 0;
         while first < self.members {
             let members = self.chunk_size(CHUNK_BYTES).min(self.members - first);
-            scores.push(self.evaluate_chunk(Members { first, count: members }, &mut score));
+            results.push(self.evaluate_chunk(Members { first, count: members }, &carried, &mut score));
             first += members;
         }
-        Fitness::read(Tensor::cat(scores, 0))
+        join(results)
     }
 
     /// Evaluates all members as [`evaluate`](Self::evaluate) does, chunks side by side on all CPU cores: faster for models
@@ -75,41 +101,64 @@ impl Population {
     /// As [`evaluate`](Self::evaluate).
     #[track_caller]
     pub fn evaluate_parallel(&self, score: impl Fn(&Members) -> Tensor<1> + Sync) -> Fitness {
+        self.evaluate_parallel_carrying((), |members, ()| (score(members), ())).0
+    }
+
+    /// Evaluates all members as [`evaluate_parallel`](Self::evaluate_parallel) does, with what every member has kept; see
+    /// [`evaluate_carrying`](Self::evaluate_carrying).
+    ///
+    /// # Panics
+    ///
+    /// As [`evaluate_carrying`](Self::evaluate_carrying).
+    #[track_caller]
+    pub fn evaluate_parallel_carrying<R: Scores, S: Carried>(
+        &self,
+        carried: S,
+        score: impl Fn(&Members, S) -> (R, S) + Sync,
+    ) -> (Fitness, S) {
         let workers = workers::pools();
         let even = self.members.div_ceil(workers.len()).next_multiple_of(2);
+        let evaluate = |chunk: &Members| {
+            self.evaluate_chunk(*chunk, &carried, &mut |members: &Members, part| score(members, part))
+        };
         // Without a measurement yet, a first chunk makes one.
         let head = if self.chunk.is_none() && self.member_bytes.load(Relaxed) == 0 {
             FIRST_CHUNK.min(self.members)
         } else {
             0
         };
-        let mut scores = Vec::new();
+        let mut results = Vec::new();
         if head > 0 {
-            scores.push(self.evaluate_chunk(Members { first: 0, count: head }, &mut |members| score(members)));
+            results.push(evaluate(&Members { first: 0, count: head }));
         }
         let size = self.chunk_size(CORE_BYTES).min(even);
         let chunks: Vec<Members> = (head..self.members)
             .step_by(size)
             .map(|first| Members { first, count: size.min(self.members - first) })
             .collect();
-        let evaluate = |chunk: &Members| self.evaluate_chunk(*chunk, &mut |members| score(members));
-        scores.extend(workers::map(workers, &chunks, evaluate));
-        Fitness::read(Tensor::cat(scores, 0))
+        results.extend(workers::map(workers, &chunks, evaluate));
+        join(results)
     }
 
     #[track_caller]
-    fn evaluate_chunk(&self, members: Members, score: &mut impl FnMut(&Members) -> Tensor<1>) -> Tensor<1> {
+    fn evaluate_chunk<R: Scores, S: Carried>(
+        &self,
+        members: Members,
+        carried: &S,
+        score: &mut impl FnMut(&Members, S) -> (R, S),
+    ) -> (R, S) {
         let pairs = PairRange::new((members.first / 2) as u32, (members.count / 2) as u32);
-        let (scores, scope) = self.perturbation.run(pairs, || score(&members));
+        let part = carried.rows(members.first..members.first + members.count);
+        let ((scores, part), scope) = self.perturbation.run(pairs, || score(&members, part));
         assert!(
-            scores.dims() == [members.count],
+            scores.shape() == [members.count],
             "evaluate: the closure returned fitness of shape {:?} for a chunk of {} members",
-            scores.dims(),
+            scores.shape(),
             members.count
         );
         self.member_bytes.store(scope.output_bytes.div_ceil(members.count), Relaxed);
         self.note_uses(scope.uses);
-        scores
+        (scores, part)
     }
 
     /// Members of the next chunk, whole pairs, that keep the layers' outputs below `budget` bytes.
@@ -144,6 +193,12 @@ fn merge(before: Use, now: Use) -> Use {
         }
         _ => Use::Other,
     }
+}
+
+/// The results of all chunks.
+fn join<R: Scores, S: Carried>(results: Vec<(R, S)>) -> (Fitness, S) {
+    let (scores, carried) = results.into_iter().unzip();
+    (R::read(scores), S::join(carried))
 }
 
 /// The members of one chunk: a handle to fold the population into the leading axis and out again.
@@ -186,6 +241,11 @@ impl Members {
     /// A first layer needs no expanded input: see `forward_shared`.
     pub fn expand<const D: usize, K: Basic>(&self, rows: Tensor<D, K>) -> Tensor<D, K> {
         rows.repeat_dim(0, self.count)
+    }
+
+    /// The chunk's rows of what has a row for every member of the population: `[population, ...]` to `[members, ...]`.
+    pub fn rows<const D: usize, K: Basic>(&self, all: Tensor<D, K>) -> Tensor<D, K> {
+        all.slice_dim(0, self.first..self.first + self.count)
     }
 
     /// Mean cross-entropy of every member against targets that all share, in nats; see [`member_cross_entropy`].

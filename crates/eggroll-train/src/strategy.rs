@@ -6,6 +6,7 @@ use crate::estimate;
 use crate::fitness::Fitness;
 use crate::optimizer::Optimizer;
 use crate::population::Population;
+use crate::votes;
 use burn::lr_scheduler::module_lr_scheduler::{ModuleLrScheduler, ModuleLrSchedulerConfig};
 use burn::module::Module;
 use eggroll_core::scope::Perturbation;
@@ -183,7 +184,8 @@ impl EvolutionStrategy {
             None => model,
             Some(weights) => {
                 let gradients = estimate::gradients(&model, &population, &weights, self.config.project_shared_inputs);
-                self.optimizer.step(learning_rate, model, gradients)
+                let model = self.optimizer.step(learning_rate, model, gradients);
+                votes::step(model, &population, &votes::pair_signs(&fitness))
             }
         })
     }

@@ -1,7 +1,9 @@
 //! Fitness of a generation, from raw scores to one weight for each pair.
 
+mod scores;
 mod shaping;
 
+pub use scores::Scores;
 pub use shaping::FitnessShaping;
 
 use burn::tensor::{DType, Tensor};
@@ -11,6 +13,7 @@ use eggroll_core::counters;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fitness {
     values: Vec<f32>,
+    integers: Option<Vec<i32>>,
 }
 
 impl Fitness {
@@ -22,7 +25,12 @@ impl Fitness {
     pub fn read(scores: Tensor<1>) -> Self {
         counters::add_host_read();
         let data = scores.cast(DType::F32).into_data();
-        Self { values: data.try_to_vec().expect("cast to f32") }
+        Self::from(data.try_to_vec::<f32>().expect("cast to f32"))
+    }
+
+    /// The scores as integers, if they are: compared exactly where f32 would round.
+    pub fn integers(&self) -> Option<&[i32]> {
+        self.integers.as_deref()
     }
 
     /// The scores, member by member.
@@ -52,7 +60,13 @@ impl Fitness {
 
 impl From<Vec<f32>> for Fitness {
     fn from(values: Vec<f32>) -> Self {
-        Self { values }
+        Self { values, integers: None }
+    }
+}
+
+impl From<Vec<i32>> for Fitness {
+    fn from(integers: Vec<i32>) -> Self {
+        Self { values: integers.iter().map(|score| *score as f32).collect(), integers: Some(integers) }
     }
 }
 

@@ -1,0 +1,36 @@
+//! What an evaluation may return: float scores, or integer ones, which no operation rounds.
+
+use super::Fitness;
+use burn::tensor::{DType, Int, Tensor};
+use eggroll_core::counters;
+
+/// Scores of members, one for each, higher is better.
+pub trait Scores: Send + Sized {
+    /// The shape: `[members]`.
+    fn shape(&self) -> Vec<usize>;
+
+    /// Reads the scores of all chunks to the host at once.
+    fn read(chunks: Vec<Self>) -> Fitness;
+}
+
+impl Scores for Tensor<1> {
+    fn shape(&self) -> Vec<usize> {
+        self.dims().to_vec()
+    }
+
+    fn read(chunks: Vec<Self>) -> Fitness {
+        Fitness::read(Tensor::cat(chunks, 0))
+    }
+}
+
+impl Scores for Tensor<1, Int> {
+    fn shape(&self) -> Vec<usize> {
+        self.dims().to_vec()
+    }
+
+    fn read(chunks: Vec<Self>) -> Fitness {
+        counters::add_host_read();
+        let data = Tensor::cat(chunks, 0).cast(DType::I32).into_data();
+        Fitness::from(data.try_to_vec::<i32>().expect("cast to i32"))
+    }
+}
