@@ -174,6 +174,12 @@ impl HeldNoise {
         }
     }
 
+    /// Noise of integer parameters that the caller brings, `[pairs, elements]` by position in the parameter table: recorded by
+    /// another program, for example. A parameter without noise computes plainly.
+    pub fn of_integers(generation: u32, noise: Vec<Option<Tensor<2, Int>>>) -> Self {
+        Self { integers: noise, generation, ..Self::default() }
+    }
+
     /// The noise of all pairs of the integer parameter at `position`, `[pairs, elements]`, if it has any.
     pub fn integer(&self, position: usize) -> Option<&Tensor<2, Int>> {
         self.integers.get(position)?.as_ref()
