@@ -42,7 +42,9 @@ pub(crate) fn gru(state: &[i8], starts: &[bool], gates: [GateSlices; 2], out: &m
         let first = block * BLOCK;
         let count = out.len() / (steps * width);
         let state = &state[first * width..(first + count) * width];
-        dispatch(Block { first, count, steps, width, state, starts, gates: &gates, scale, out });
+        let block = Block { first, count, steps, width, state, starts, gates: &gates, scale, out };
+        // The scratch outside: closures inside would not be compiled for the instruction set.
+        reuse(&SCRATCH, |scratch| dispatch(Run { block, scratch }));
     });
 }
 
@@ -91,20 +93,24 @@ thread_local! {
     static SCRATCH: Cell<Scratch> = Cell::default();
 }
 
-impl IntegerKernel for Block<'_> {
+struct Run<'a> {
+    block: Block<'a>,
+    scratch: &'a mut Scratch,
+}
+
+impl IntegerKernel for Run<'_> {
     #[inline(always)]
-    unsafe fn run<S: IntegerSimd>(mut self) {
-        reuse(&SCRATCH, |scratch| {
-            self.prepare(scratch);
-            for step in 0..self.steps {
-                self.start(scratch, step);
-                // SAFETY: the instruction set is there by the trait's contract.
-                unsafe {
-                    self.forget::<S>(scratch, step);
-                    self.candidate::<S>(scratch, step);
-                }
+    unsafe fn run<S: IntegerSimd>(self) {
+        let Self { mut block, scratch } = self;
+        block.prepare(scratch);
+        for step in 0..block.steps {
+            block.start(scratch, step);
+            // SAFETY: the instruction set is there by the trait's contract.
+            unsafe {
+                block.forget::<S>(scratch, step);
+                block.candidate::<S>(scratch, step);
             }
-        });
+        }
     }
 }
 

@@ -30,7 +30,9 @@ pub(crate) fn linear(
     y.par_chunks_mut(TASK_ROWS * d_output).enumerate().for_each(|(task, y)| {
         let x = &x[task * TASK_ROWS * d_input..];
         let x = &x[..(y.len() / d_output) * d_input];
-        dispatch(Task { x, first: task * TASK_ROWS, each, d_input, packed: &packed, low_rank, scale, y });
+        let task = Task { x, first: task * TASK_ROWS, each, d_input, packed: &packed, low_rank, scale, y };
+        // The scratch outside: closures inside would not be compiled for the instruction set.
+        reuse(&SCRATCH, |scratch| dispatch(Multiply { task, scratch }));
     });
 }
 
@@ -62,25 +64,28 @@ thread_local! {
     static SCRATCH: Cell<Scratch> = Cell::default();
 }
 
-impl IntegerKernel for Task<'_> {
+struct Multiply<'a> {
+    task: Task<'a>,
+    scratch: &'a mut Scratch,
+}
+
+impl IntegerKernel for Multiply<'_> {
     #[inline(always)]
     unsafe fn run<S: IntegerSimd>(self) {
-        let rows = self.x.len() / self.d_input;
-        let bytes = self.packed.row_bytes();
-        reuse(&SCRATCH, |Scratch { unsigned, offsets, t }| {
-            unsigned.resize(TASK_ROWS * bytes, 0);
-            for (x, unsigned) in self.x.chunks_exact(self.d_input).zip(unsigned.chunks_exact_mut(bytes)) {
-                offset(x, unsigned);
-            }
-            if let Some(low_rank) = self.low_rank {
-                offsets.resize(low_rank.rank(), 0);
-                t.resize(rows * low_rank.rank(), 0);
-                // SAFETY: the instruction set is there by the trait's contract.
-                unsafe { self.project::<S>(low_rank, unsigned, offsets, t) };
-            }
-            // SAFETY: as above.
-            unsafe { self.multiply::<S>(unsigned, t) };
-        });
+        let Self { task, scratch: Scratch { unsigned, offsets, t } } = self;
+        let (rows, bytes) = (task.x.len() / task.d_input, task.packed.row_bytes());
+        unsigned.resize(TASK_ROWS * bytes, 0);
+        for (x, unsigned) in task.x.chunks_exact(task.d_input).zip(unsigned.chunks_exact_mut(bytes)) {
+            offset(x, unsigned);
+        }
+        if let Some(low_rank) = task.low_rank {
+            offsets.resize(low_rank.rank(), 0);
+            t.resize(rows * low_rank.rank(), 0);
+            // SAFETY: the instruction set is there by the trait's contract.
+            unsafe { task.project::<S>(low_rank, unsigned, offsets, t) };
+        }
+        // SAFETY: as above.
+        unsafe { task.multiply::<S>(unsigned, t) };
     }
 }
 

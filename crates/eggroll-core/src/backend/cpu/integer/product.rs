@@ -183,7 +183,13 @@ impl Scale {
     #[inline(always)]
     pub(super) fn finish(&self, sums: &[i32; COLUMNS]) -> Row {
         match self {
-            Self::Fast(divisor) => sums.map(|sum| divisor.divide(sum)),
+            Self::Fast(divisor) => {
+                let mut row = [0; COLUMNS];
+                for (value, sum) in row.iter_mut().zip(sums) {
+                    *value = divisor.divide(*sum);
+                }
+                row
+            }
             Self::Plain(divisor) => sums.map(|sum| crate::integer::divide_plainly(sum, *divisor)),
         }
     }

@@ -70,7 +70,9 @@ fn matrix(op: &UpdateSlices, [d_input, d_output]: [usize; 2], parameter: &mut [i
     let packed = Packed::new(votes.len(), d_output, |j| votes[j].2);
     parameter.par_chunks_mut(TASK_ROWS * d_output).enumerate().for_each(|(task, parameter)| {
         let first = task * TASK_ROWS;
-        dispatch(Task { votes: &votes, packed: &packed, first, limit: op.limit, parameter });
+        let (votes, packed, limit) = (&votes, &packed, op.limit);
+        // The scratch outside: closures inside would not be compiled for the instruction set.
+        reuse(&UNSIGNED, |unsigned| dispatch(Task { votes, packed, first, limit, unsigned, parameter }));
     });
 }
 
@@ -84,11 +86,12 @@ struct Task<'a> {
     /// The task's first row.
     first: usize,
     limit: i32,
+    /// `f·B` of the task's rows, unsigned: `[TASK_ROWS, row bytes]`.
+    unsigned: &'a mut Vec<u8>,
     parameter: &'a mut [i8],
 }
 
 thread_local! {
-    /// `f·B` of a task's rows, unsigned: `[TASK_ROWS, row bytes]`.
     static UNSIGNED: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
@@ -97,28 +100,27 @@ impl IntegerKernel for Task<'_> {
     unsafe fn run<S: IntegerSimd>(self) {
         let (d_output, bytes) = (self.packed.columns, self.packed.row_bytes());
         let rows = self.parameter.len() / d_output;
-        reuse(&UNSIGNED, |unsigned| {
-            unsigned.resize(TASK_ROWS * bytes, 0);
-            for (j, (score, b, _)) in self.votes.iter().enumerate() {
-                for (r, b) in b[self.first..self.first + rows].iter().enumerate() {
-                    unsigned[r * bytes + j] = (score * b) as u8 ^ OFFSET;
-                }
+        let unsigned = self.unsigned;
+        unsigned.resize(TASK_ROWS * bytes, 0);
+        for (j, (score, b, _)) in self.votes.iter().enumerate() {
+            for (r, b) in b[self.first..self.first + rows].iter().enumerate() {
+                unsigned[r * bytes + j] = (score * b) as u8 ^ OFFSET;
             }
-            let mut sums: Accumulators = [[0; COLUMNS]; ROWS];
-            for panel in 0..self.packed.panels() {
-                let (first, width) = (panel * COLUMNS, self.packed.width(panel));
-                for tile in (0..rows).step_by(ROWS) {
-                    // SAFETY: the instruction set is there by the trait's contract; the buffer holds whole tiles.
-                    unsafe { self.packed.tile::<S>(&unsigned[tile * bytes..], panel, &mut sums) };
-                    for (r, sums) in sums.iter().enumerate().take(rows - tile) {
-                        let weights = &mut self.parameter[(tile + r) * d_output + first..][..width];
-                        for (weight, vote) in weights.iter_mut().zip(sums) {
-                            *weight = step(*weight, *vote, self.limit);
-                        }
+        }
+        let mut sums: Accumulators = [[0; COLUMNS]; ROWS];
+        for panel in 0..self.packed.panels() {
+            let (first, width) = (panel * COLUMNS, self.packed.width(panel));
+            for tile in (0..rows).step_by(ROWS) {
+                // SAFETY: the instruction set is there by the trait's contract; the buffer holds whole tiles.
+                unsafe { self.packed.tile::<S>(&unsigned[tile * bytes..], panel, &mut sums) };
+                for (r, sums) in sums.iter().enumerate().take(rows - tile) {
+                    let weights = &mut self.parameter[(tile + r) * d_output + first..][..width];
+                    for (weight, vote) in weights.iter_mut().zip(sums) {
+                        *weight = step(*weight, *vote, self.limit);
                     }
                 }
             }
-        });
+        }
     }
 }
 
