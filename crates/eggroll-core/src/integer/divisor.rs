@@ -9,11 +9,11 @@ use super::clip;
 /// `m = ⌈2¹⁵⁺ʲ/d⌉`, `d ≤ 2ʲ < 2·d`. It is exact if `u·(m·d − 2¹⁵⁺ʲ) < 2¹⁵⁺ʲ`, which `u < 256·d` and `d < 128` ensure.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Divisor {
-    shift: u32,
-    lowest: i32,
-    span: i32,
-    multiplier: u32,
-    post: u32,
+    pub(crate) shift: u32,
+    pub(crate) lowest: i32,
+    pub(crate) span: i32,
+    pub(crate) multiplier: u32,
+    pub(crate) post: u32,
 }
 
 impl Divisor {

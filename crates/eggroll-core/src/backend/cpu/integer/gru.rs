@@ -1,7 +1,7 @@
 //! The recurrence of the minimal GRU: a block of members goes through all steps while their states stay in cache.
 
 use super::NoiseSlice;
-use super::product::{Accumulators, COLUMNS, LowRank, OFFSET, Packed, ROWS, Scale, load, offset};
+use super::product::{COLUMNS, LowRank, OFFSET, Packed, ROWS, Scale, Tile, load, offset, store};
 use super::simd::{IntegerKernel, IntegerSimd, dispatch};
 use crate::backend::cpu::scratch::reuse;
 use rayon::prelude::*;
@@ -165,10 +165,10 @@ impl Block<'_> {
             for c in 0..COLUMNS {
                 let value = sums[c].clamp(-127, 127);
                 f[c] = value as i8;
-                g[c] = (((value + 127) * i16::from(state[c])) >> 8) as u8 ^ OFFSET;
+                g[c] = (((value + 127) * i16::from(state[c])) >> 8) as i8 ^ OFFSET as i8;
             }
-            forget[at..at + columns].copy_from_slice(&f[..columns]);
-            unsigned_gated[m * bytes + first..][..columns].copy_from_slice(&g[..columns]);
+            store(&f, &mut forget[at..at + columns]);
+            store(&g, as_signed(&mut unsigned_gated[m * bytes + first..][..columns]));
         };
         // SAFETY: the caller's.
         unsafe { self.gate::<S>(0, step, unsigned_state, &offsets[0], &biases[0], t, finish) };
@@ -189,9 +189,13 @@ impl Block<'_> {
                 let gated = (i32::from(i16::from(f[c]) + 127) * i32::from(difference)) >> 8;
                 new[c] = old[c].wrapping_add(gated as i8);
             }
-            state[at..at + columns].copy_from_slice(&new[..columns]);
-            offset(&new[..columns], &mut unsigned_state[m * bytes + first..][..columns]);
-            out[(m * steps + step) * width + first..][..columns].copy_from_slice(&new[..columns]);
+            store(&new, &mut state[at..at + columns]);
+            let mut unsigned = new;
+            for value in &mut unsigned {
+                *value ^= OFFSET as i8;
+            }
+            store(&unsigned, as_signed(&mut unsigned_state[m * bytes + first..][..columns]));
+            store(&new, &mut out[(m * steps + step) * width + first..][..columns]);
         };
         // SAFETY: the caller's.
         unsafe { self.gate::<S>(1, step, unsigned_gated, &offsets[1], &biases[1], t, finish) };
@@ -220,18 +224,18 @@ impl Block<'_> {
                 unsafe { low_rank.project::<S>(self.first + m, x, &offsets[run.clone()], &mut t[run]) };
             }
         }
-        let mut sums: Accumulators = [[0; COLUMNS]; ROWS];
+        let mut sums: Tile = [[0; COLUMNS]; ROWS];
         for panel in 0..gate.recurrent.panels() {
             let (first, columns) = (panel * COLUMNS, gate.recurrent.width(panel));
             for tile in (0..self.count).step_by(ROWS) {
                 // SAFETY: the caller's; buffers hold whole tiles.
                 unsafe { gate.recurrent.tile::<S>(&unsigned[tile * bytes..], panel, &mut sums) };
-                for (r, sums) in sums.iter_mut().enumerate().take(self.count - tile) {
+                for (r, sums) in sums.iter().enumerate().take(self.count - tile) {
                     let m = tile + r;
-                    if let Some(low_rank) = &gate.low_rank {
-                        low_rank.add(self.first + m, &t[m * rank..(m + 1) * rank], first, columns, sums);
-                    }
-                    let product = self.scale.finish(sums);
+                    let t = &t[m * rank..(m + 1) * rank];
+                    let term = gate.low_rank.as_ref().map(|low_rank| low_rank.term(self.first + m, t, first, columns));
+                    // SAFETY: the caller's.
+                    let product = unsafe { S::finish(sums, term, &self.scale) };
                     let row = ((self.first + m) * self.steps + step) * width + first;
                     let (input, bias) =
                         (load(&gate.input[row..row + columns]), load(&biases[m * width + first..][..columns]));
@@ -255,4 +259,9 @@ impl Gate<'_> {
             None => out.copy_from_slice(self.bias),
         }
     }
+}
+
+fn as_signed(bytes: &mut [u8]) -> &mut [i8] {
+    // SAFETY: the same size and alignment, and every bit pattern is a value.
+    unsafe { std::slice::from_raw_parts_mut(bytes.as_mut_ptr().cast(), bytes.len()) }
 }

@@ -1,23 +1,22 @@
 //! `y = clip(⌊(x·W + ⌊s·(x·B)·Aᵀ / 2^shift⌋) / divisor⌋)`
 
 use super::NoiseSlice;
-use super::product::{Accumulators, COLUMNS, LowRank, Packed, ROWS, Scale, offset};
+use super::product::{COLUMNS, LowRank, Packed, ROWS, Scale, Tile, offset, store};
 use super::simd::{IntegerKernel, IntegerSimd, dispatch};
 use crate::backend::cpu::scratch::reuse;
 use rayon::prelude::*;
 use std::cell::Cell;
-use std::mem::MaybeUninit;
 
 /// Rows of a task: as many as stay in a first-level cache.
 const TASK_ROWS: usize = 16 * ROWS;
 
-/// Writes every element of `y : [rows, d_output]`.
+/// Writes `y : [rows, d_output]`.
 pub(crate) fn linear(
     x: &[i8],
     weight: &[i8],
     [d_input, d_output]: [usize; 2],
     noise: Option<NoiseSlice>,
-    y: &mut [MaybeUninit<i8>],
+    y: &mut [i8],
 ) {
     if y.is_empty() {
         return;
@@ -46,7 +45,7 @@ struct Task<'a> {
     packed: &'a Packed,
     low_rank: Option<LowRank<'a>>,
     scale: Scale,
-    y: &'a mut [MaybeUninit<i8>],
+    y: &'a mut [i8],
 }
 
 /// What a task works on.
@@ -110,22 +109,22 @@ impl Task<'_> {
     unsafe fn multiply<S: IntegerSimd>(self, unsigned: &[u8], t: &[i32]) {
         let (d_output, bytes) = (self.packed.columns, self.packed.row_bytes());
         let rows = self.x.len() / self.d_input;
-        let mut sums: Accumulators = [[0; COLUMNS]; ROWS];
+        let mut sums: Tile = [[0; COLUMNS]; ROWS];
         for panel in 0..self.packed.panels() {
             let (first, width) = (panel * COLUMNS, self.packed.width(panel));
             for tile in (0..rows).step_by(ROWS) {
                 // SAFETY: the caller's; the rows are padded to whole tiles.
                 unsafe { self.packed.tile::<S>(&unsigned[tile * bytes..], panel, &mut sums) };
-                for (r, sums) in sums.iter_mut().enumerate().take(rows - tile) {
+                for (r, sums) in sums.iter().enumerate().take(rows - tile) {
                     let row = tile + r;
-                    if let Some(low_rank) = self.low_rank {
+                    let term = self.low_rank.as_ref().map(|low_rank| {
                         let rank = low_rank.rank();
                         let t = &t[row * rank..(row + 1) * rank];
-                        low_rank.add((self.first + row) / self.each, t, first, width, sums);
-                    }
-                    let finished = self.scale.finish(sums);
-                    let y = &mut self.y[row * d_output + first..][..width];
-                    y.write_copy_of_slice(&finished[..width]);
+                        low_rank.term((self.first + row) / self.each, t, first, width)
+                    });
+                    // SAFETY: the caller's.
+                    let finished = unsafe { S::finish(sums, term, &self.scale) };
+                    store(&finished, &mut self.y[row * d_output + first..][..width]);
                 }
             }
         }

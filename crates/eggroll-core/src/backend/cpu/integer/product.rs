@@ -10,8 +10,10 @@ pub(super) const ROWS: usize = 8;
 pub(super) const COLUMNS: usize = 32;
 /// Bytes of one step of a panel.
 pub(super) const LINE: usize = 4 * COLUMNS;
+/// Sums of one row of a tile.
+pub(super) type Sums = [i32; COLUMNS];
 /// Sums of a tile.
-pub(super) type Accumulators = [[i32; COLUMNS]; ROWS];
+pub(super) type Tile = [Sums; ROWS];
 /// One row of a tile, finished.
 pub(super) type Row = [i8; COLUMNS];
 
@@ -22,7 +24,7 @@ pub(super) const OFFSET: u8 = 0x80;
 pub(super) struct Packed {
     lines: Vec<Line>,
     /// `128·Σ_k w[k][c]`, what the offset of the rows adds.
-    corrections: Vec<[i32; COLUMNS]>,
+    corrections: Vec<Sums>,
     /// Four rows each.
     pub(super) steps: usize,
     pub(super) columns: usize,
@@ -74,17 +76,12 @@ impl Packed {
     ///
     /// The processor must have the instruction set; `x` must hold [`ROWS`] rows of [`row_bytes`](Self::row_bytes).
     #[inline(always)]
-    pub(super) unsafe fn tile<S: IntegerSimd>(&self, x: &[u8], panel: usize, sums: &mut Accumulators) {
+    pub(super) unsafe fn tile<S: IntegerSimd>(&self, x: &[u8], panel: usize, sums: &mut Tile) {
         debug_assert!(x.len() >= ROWS * self.row_bytes());
         let lines = self.lines[panel * self.steps..].as_ptr();
-        // SAFETY: by this function's contract; the panel has as many lines as steps.
-        unsafe { S::tile(x.as_ptr(), self.row_bytes(), self.steps, lines.cast(), sums) };
         let corrections = &self.corrections[panel];
-        for sums in sums {
-            for (sum, correction) in sums.iter_mut().zip(corrections) {
-                *sum = sum.wrapping_sub(*correction);
-            }
-        }
+        // SAFETY: by this function's contract; the panel has as many lines as steps.
+        unsafe { S::tile(x.as_ptr(), self.row_bytes(), self.steps, lines.cast(), corrections, sums) };
     }
 }
 
@@ -136,21 +133,48 @@ impl<'a> LowRank<'a> {
         }
     }
 
-    /// Adds `⌊t·Aᵀ / 2^shift⌋` to a row of sums, from column `first` on.
+    /// What a member's noise adds to a row of sums, from column `first` on.
     #[inline(always)]
-    pub(super) fn add(&self, member: usize, t: &[i32], first: usize, width: usize, sums: &mut [i32; COLUMNS]) {
-        let a = &self.noise.of(member)[self.rank() * self.d_input..];
+    pub(super) fn term<'t>(&self, member: usize, t: &'t [i32], first: usize, width: usize) -> Term<'t>
+    where
+        'a: 't,
+    {
+        let a = &self.noise.of(member)[self.rank() * self.d_input + first..];
+        debug_assert!(a.len() >= (t.len() - 1) * self.d_output + width);
+        Term { t, a, stride: self.d_output, width, shift: self.noise.members.shift }
+    }
+}
+
+/// `⌊t·Aᵀ / 2^shift⌋` for some columns of a row.
+#[derive(Clone, Copy)]
+pub(super) struct Term<'a> {
+    /// `s·x·B`: `[rank]`
+    pub(super) t: &'a [i32],
+    /// `A` from the first column on; its rows are `stride` apart.
+    pub(super) a: &'a [i8],
+    pub(super) stride: usize,
+    /// Columns that exist.
+    pub(super) width: usize,
+    pub(super) shift: u32,
+}
+
+/// `clip(⌊(sums + ⌊t·A / 2^shift⌋) / divisor⌋)` of one row of a tile.
+#[inline(always)]
+pub(super) fn finish(sums: &Sums, term: Option<Term>, scale: &Scale) -> Row {
+    let mut sums = *sums;
+    if let Some(Term { t, a, stride, width, shift }) = term {
         let mut products = [0i32; COLUMNS];
         for (k, t) in t.iter().enumerate() {
-            let a = load(&a[k * self.d_output + first..][..width]);
+            let a = load(&a[k * stride..][..width]);
             for (product, a) in products.iter_mut().zip(a) {
                 *product = product.wrapping_add(t.wrapping_mul(i32::from(a)));
             }
         }
         for (sum, product) in sums.iter_mut().zip(products) {
-            *sum = sum.wrapping_add(product >> self.noise.members.shift);
+            *sum = sum.wrapping_add(product >> shift);
         }
     }
+    scale.divide(&sums)
 }
 
 /// At most a panel's columns, zeros behind the last.
@@ -161,6 +185,15 @@ pub(super) fn load(values: &[i8]) -> Row {
         row[..values.len()].copy_from_slice(values);
         row
     })
+}
+
+/// Writes a row's first columns, as many as `to` has: without a call for whole rows.
+#[inline(always)]
+pub(super) fn store(row: &Row, to: &mut [i8]) {
+    match to.first_chunk_mut() {
+        Some(to) => *to = *row,
+        None => to.copy_from_slice(&row[..to.len()]),
+    }
 }
 
 /// What a product over `d_input` values is divided by, and clipped.
@@ -181,7 +214,7 @@ impl Scale {
     }
 
     #[inline(always)]
-    pub(super) fn finish(&self, sums: &[i32; COLUMNS]) -> Row {
+    fn divide(&self, sums: &Sums) -> Row {
         match self {
             Self::Fast(divisor) => {
                 let mut row = [0; COLUMNS];

@@ -1,6 +1,6 @@
 //! The inner loops of integer products, once per instruction set, all exact.
 
-use super::product::{Accumulators, COLUMNS, LINE, ROWS};
+use super::product::{COLUMNS, LINE, ROWS, Row, Scale, Sums, Term, Tile, finish};
 use crate::integer::{EXP2_MANTISSA, exp2_sixteenths};
 use crate::simd::InstructionSet;
 use std::sync::OnceLock;
@@ -11,9 +11,15 @@ use std::sync::OnceLock;
 ///
 /// Every method requires that the processor has the instruction set, and pointers that hold what the method reads.
 pub(super) trait IntegerSimd: Copy {
-    /// `out[r][c] = Σ_k x[r][k]·w[k][c]` (wrapping) for `steps` times four values of `k`: `x` is unsigned, its rows `stride` bytes
-    /// apart; `panel` holds `[steps, COLUMNS, 4]`.
-    unsafe fn tile(x: *const u8, stride: usize, steps: usize, panel: *const i8, out: &mut Accumulators);
+    /// `out[r][c] = Σ_k x[r][k]·w[k][c] − corrections[c]` (wrapping) for `steps` times four values of `k`: `x` is unsigned, its rows
+    /// `stride` bytes apart; `panel` holds `[steps, COLUMNS, 4]`.
+    unsafe fn tile(x: *const u8, stride: usize, steps: usize, panel: *const i8, corrections: &Sums, out: &mut Tile);
+
+    /// `clip(⌊(sums + ⌊t·A / 2^shift⌋) / divisor⌋)` of one row of a tile.
+    #[inline(always)]
+    unsafe fn finish(sums: &Sums, term: Option<Term>, scale: &Scale) -> Row {
+        finish(sums, term, scale)
+    }
 
     /// `Σ x·b` over `len` values.
     unsafe fn dot(x: *const u8, b: *const i8, len: usize) -> i32;
@@ -79,8 +85,8 @@ fn has_vnni() -> bool {
 
 impl IntegerSimd for Portable {
     #[inline(always)]
-    unsafe fn tile(x: *const u8, stride: usize, steps: usize, panel: *const i8, out: &mut Accumulators) {
-        *out = [[0; COLUMNS]; ROWS];
+    unsafe fn tile(x: *const u8, stride: usize, steps: usize, panel: *const i8, corrections: &Sums, out: &mut Tile) {
+        *out = [corrections.map(|correction| -correction); ROWS];
         for step in 0..steps {
             // SAFETY: by the trait's contract.
             let w = unsafe { &*panel.add(step * LINE).cast::<[[i8; 4]; COLUMNS]>() };
@@ -113,7 +119,7 @@ use std::arch::x86_64::*;
 #[cfg(target_arch = "x86_64")]
 impl IntegerSimd for Avx2 {
     #[inline(always)]
-    unsafe fn tile(x: *const u8, stride: usize, steps: usize, panel: *const i8, out: &mut Accumulators) {
+    unsafe fn tile(x: *const u8, stride: usize, steps: usize, panel: *const i8, corrections: &Sums, out: &mut Tile) {
         /// Lanes of a vector of sums.
         const LANES: usize = 8;
         /// Rows and vectors that fit into registers, with the two halves of the weights.
@@ -123,7 +129,10 @@ impl IntegerSimd for Avx2 {
             let low_bytes = _mm256_set1_epi16(0xff);
             for row in (0..ROWS).step_by(BLOCK[0]) {
                 for vector in (0..COLUMNS / LANES).step_by(BLOCK[1]) {
-                    let mut sums = [[_mm256_setzero_si256(); 2]; 4];
+                    let first = corrections.as_ptr().add(LANES * vector).cast::<__m256i>();
+                    let zero = _mm256_setzero_si256();
+                    let start = [_mm256_loadu_si256(first), _mm256_loadu_si256(first.add(1))];
+                    let mut sums = [[_mm256_sub_epi32(zero, start[0]), _mm256_sub_epi32(zero, start[1])]; 4];
                     for step in 0..steps {
                         let w = panel.add(step * LINE + 4 * LANES * vector).cast::<__m256i>();
                         let w = [_mm256_loadu_si256(w), _mm256_loadu_si256(w.add(1))];
@@ -167,10 +176,55 @@ impl IntegerSimd for Avx2 {
 #[cfg(target_arch = "x86_64")]
 impl IntegerSimd for Vnni {
     #[inline(always)]
-    unsafe fn tile(x: *const u8, stride: usize, steps: usize, panel: *const i8, out: &mut Accumulators) {
+    unsafe fn finish(sums: &Sums, term: Option<Term>, scale: &Scale) -> Row {
+        let Scale::Fast(divisor) = scale else {
+            return finish(sums, term, scale);
+        };
+        // SAFETY: the arrays hold two vectors; loads of short rows are masked.
+        unsafe {
+            let mut low = _mm512_loadu_si512(sums.as_ptr().cast());
+            let mut high = _mm512_loadu_si512(sums.as_ptr().add(16).cast());
+            if let Some(Term { t, a, stride, width, shift }) = term {
+                let mask = u32::MAX >> (COLUMNS - width);
+                let shift = _mm_cvtsi32_si128(shift as i32);
+                let (mut products_low, mut products_high) = (_mm512_setzero_si512(), _mm512_setzero_si512());
+                for (k, t) in t.iter().enumerate() {
+                    let a = _mm256_maskz_loadu_epi8(mask, a.as_ptr().add(k * stride));
+                    let t = _mm512_set1_epi32(*t);
+                    let a_low = _mm512_cvtepi8_epi32(_mm256_castsi256_si128(a));
+                    let a_high = _mm512_cvtepi8_epi32(_mm256_extracti128_si256::<1>(a));
+                    products_low = _mm512_add_epi32(products_low, _mm512_mullo_epi32(t, a_low));
+                    products_high = _mm512_add_epi32(products_high, _mm512_mullo_epi32(t, a_high));
+                }
+                low = _mm512_add_epi32(low, _mm512_sra_epi32(products_low, shift));
+                high = _mm512_add_epi32(high, _mm512_sra_epi32(products_high, shift));
+            }
+            let shift = _mm_cvtsi32_si128(divisor.shift as i32);
+            let lowest = _mm512_set1_epi32(divisor.lowest);
+            let low = _mm512_add_epi32(_mm512_sra_epi32(low, shift), lowest);
+            let high = _mm512_add_epi32(_mm512_sra_epi32(high, shift), lowest);
+            // Packing clamps at 0, and mixes the quarters of both.
+            let u = _mm512_min_epu16(_mm512_packus_epi32(low, high), _mm512_set1_epi16(divisor.span as i16));
+            let u = _mm512_add_epi16(u, u);
+            let quotient = _mm512_mulhi_epu16(u, _mm512_set1_epi16(divisor.multiplier as i16));
+            let quotient = _mm512_srl_epi16(quotient, _mm_cvtsi32_si128(divisor.post as i32));
+            let value = _mm512_sub_epi16(quotient, _mm512_set1_epi16(128));
+            let value = _mm512_max_epi16(value, _mm512_set1_epi16(-127));
+            let order = _mm512_set_epi64(7, 5, 3, 1, 6, 4, 2, 0);
+            let mut row = [0; COLUMNS];
+            let bytes = _mm512_cvtepi16_epi8(_mm512_permutexvar_epi64(order, value));
+            _mm256_storeu_si256(row.as_mut_ptr().cast(), bytes);
+            row
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn tile(x: *const u8, stride: usize, steps: usize, panel: *const i8, corrections: &Sums, out: &mut Tile) {
         // SAFETY: by the trait's contract.
         unsafe {
-            let mut sums = [[_mm512_setzero_si512(); 2]; ROWS];
+            let first = corrections.as_ptr().cast::<__m512i>();
+            let negative = |v| _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_loadu_si512(first.add(v)));
+            let mut sums = [[negative(0), negative(1)]; ROWS];
             for step in 0..steps {
                 let w = panel.add(step * LINE).cast::<__m512i>();
                 let w = [_mm512_loadu_si512(w), _mm512_loadu_si512(w.add(1))];

@@ -1,6 +1,6 @@
 //! Votes and the step that they lead to: `Z = Σ_q f_q·B_q·A_qᵀ` as one product over all pairs.
 
-use super::product::{Accumulators, COLUMNS, OFFSET, Packed, ROWS};
+use super::product::{COLUMNS, OFFSET, Packed, ROWS, Tile};
 use super::simd::{IntegerKernel, IntegerSimd, dispatch};
 use crate::backend::cpu::scratch::reuse;
 use crate::integer::{Votes, clip};
@@ -107,7 +107,7 @@ impl IntegerKernel for Task<'_> {
                 unsigned[r * bytes + j] = (score * b) as u8 ^ OFFSET;
             }
         }
-        let mut sums: Accumulators = [[0; COLUMNS]; ROWS];
+        let mut sums: Tile = [[0; COLUMNS]; ROWS];
         for panel in 0..self.packed.panels() {
             let (first, width) = (panel * COLUMNS, self.packed.width(panel));
             for tile in (0..rows).step_by(ROWS) {
