@@ -1,6 +1,6 @@
 //! Product of matrices.
 
-use super::{Held, RANKS, SIGMA_SHIFTS, SIZES, found, integers, members, transposed};
+use super::{Held, RANKS, SIGMA_SHIFTS, SIZES, found, integers, members, transposed, with_portable_devices};
 use crate::conformance::{Implementation, implementations};
 use crate::integer::product_divisor;
 use crate::key::PairRange;
@@ -122,7 +122,7 @@ fn strided_operands() {
     let case = Case::new([17, 35], 3, Some((2, 4, 4)));
     let noise = case.noise.as_ref().expect("a case with noise");
     let expected = case.expected(Some(noise));
-    for on in implementations() {
+    for on in with_portable_devices() {
         let x = on.ints(&transposed(&case.x, 17), [17, case.x.len() / 17]).transpose();
         let weight = on.ints(&transposed(&case.weight, 35), [35, 17]).transpose();
         assert!(found(on.integer_linear(x, weight, Some(noise.strided_on(&on)))) == expected, "{}", on.name);

@@ -309,6 +309,7 @@ pub(crate) fn update(
     rank: usize,
     votes: Votes,
     limit: i32,
+    tile: ProductTile,
 ) -> CubeTensor {
     let dtype = parameter.dtype;
     let (parameter, noise, scores) = (into_contiguous(parameter), plain(noise, dtype), plain(scores, dtype));
@@ -334,7 +335,6 @@ pub(crate) fn update(
         );
     } else {
         let [d_input, d_output] = parameter.meta.shape().dims();
-        let tile = ProductTile::new(&client, dtype, [d_input, d_output], 0).halved();
         let cubes = d_input.div_ceil(tile.rows()) * d_output.div_ceil(tile.columns());
         matrix_update_kernel::launch(
             &client,

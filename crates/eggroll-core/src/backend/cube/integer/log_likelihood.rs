@@ -57,6 +57,11 @@ pub(crate) fn log_likelihood_kernel<I: Int, T: Int>(
     }
 }
 
+/// The mantissa from which on the fraction is above `k` sixteenths.
+const fn fraction_step(k: usize) -> u32 {
+    STEPS[k] as u32
+}
+
 /// `⌊16·log2(sum/16)⌋` for a sum of at least 16, as each of its terms is.
 #[cube]
 fn log2_sixteenths(sum: u32) -> i32 {
@@ -65,7 +70,7 @@ fn log2_sixteenths(sum: u32) -> i32 {
     let mut sixteenths = 16i32 * exponent as i32 - 64i32;
     #[unroll]
     for k in 0..comptime!(STEPS.len()) {
-        sixteenths += select(mantissa >= comptime!(STEPS[k] as u32), 1i32, 0i32);
+        sixteenths += select(mantissa >= comptime!(fraction_step(k)), 1i32, 0i32);
     }
     sixteenths
 }

@@ -13,6 +13,8 @@ mod log_likelihood;
 mod noise;
 mod product;
 mod strategy;
+#[cfg(test)]
+mod tests;
 mod update;
 
 use crate::integer::Votes;
@@ -107,7 +109,10 @@ impl IntegerOps for CubeBackend {
     ) -> CubeTensor {
         // Without pairs there is no noise to read.
         if strategy::has_kernels(&parameter, size(&parameter).max(size(&noise))) && size(&noise) > 0 {
-            launch::update(parameter, noise, scores, rank, votes, limit)
+            let shape = parameter.meta.shape();
+            let shape = if rank == 0 { [1, 1] } else { [shape[0], shape[1]] };
+            let tile = ProductTile::new(&parameter.client, parameter.dtype, shape, 0).halved();
+            launch::update(parameter, noise, scores, rank, votes, limit, tile)
         } else {
             portable::update::<Self>(parameter, noise, scores, rank, votes, limit)
         }
