@@ -107,6 +107,18 @@ fn equals_oracle() {
     }
 }
 
+/// More columns than the units of a cube sum at a time.
+#[test]
+fn high_rank() {
+    for rank in [5, 16] {
+        let case = Case::new(17, 2, 3, Some(Noise { rank, sigma_shift: 0 }));
+        for on in implementations() {
+            let gates = [case.gate(&on, 0, false), case.gate(&on, 1, false)];
+            assert!(case.found(&on, gates) == case.expected(), "{}, rank {rank}", on.name);
+        }
+    }
+}
+
 #[test]
 fn canary_other_noise_fails() {
     let case = Case::new(32, 2, 3, Some(Noise { rank: 1, sigma_shift: 0 }));

@@ -71,6 +71,17 @@ fn many_rows_of_a_member() {
 }
 
 #[test]
+fn high_rank() {
+    for rank in [5, 16] {
+        let case = Case::new([33, 20], 3, Some((3, rank, 0)));
+        let expected = case.expected(case.noise.as_ref());
+        for on in implementations() {
+            assert!(case.found(&on, case.noise.as_ref()) == expected, "{}, rank {rank}", on.name);
+        }
+    }
+}
+
+#[test]
 fn canary_other_noise_fails() {
     for rank in RANKS {
         let case = Case::new([17, 64], 3, Some((3, rank, 0)));

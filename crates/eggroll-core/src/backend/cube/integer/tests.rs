@@ -1,7 +1,7 @@
 //! Packed dot products on a device that may not have tensors of int8: the same bits as plain products.
 
-use super::geometry::ProductTile;
-use super::launch;
+use super::geometry::{GateNoise, GruTile, ProductTile};
+use super::{launch, strategy};
 use crate::integer::Votes;
 use crate::key::PairRange;
 use crate::ops::integer::{IntegerMembers, IntegerNoisePrimitive};
@@ -64,4 +64,18 @@ fn packed_update_equals_plain() {
         assert!(update(shape, rank, true, 6) == plain, "{shape:?}");
         assert!(update(shape, rank, true, 7) != plain, "canary: {shape:?}");
     }
+}
+
+/// A recurrence whose state no cube can hold is left to the portable operations.
+#[test]
+fn wide_recurrences_do_not_fit() {
+    let state = int8([1, 1], 1);
+    let noise = [GateNoise { weight: true, bias: true }; 2];
+    let fits = |width| {
+        let tile = GruTile::new(&state.client, width, 4, noise);
+        strategy::fits(&state, tile.shared_bytes(), 0)
+    };
+    assert!(fits(256));
+    assert!(!fits(state.client.properties().hardware.max_shared_memory_size / 12));
+    assert!(!strategy::fits(&state, 0, u32::MAX), "canary: too many buffers");
 }
