@@ -52,17 +52,11 @@ fn philox(counter: (u32, u32, u32, u32), key: (u32, u32)) -> (u32, u32, u32, u32
     (c0, c1, c2, c3)
 }
 
-/// The four words of one block.
-#[cube]
-pub(crate) fn words_of_block(stream: &Stream, pair: u32, block: u32) -> (u32, u32, u32, u32) {
-    let key = (stream.seed_low, stream.seed_high);
-    philox((block, pair, stream.generation, stream.parameter), key)
-}
-
 /// The four normals of one block: elements `lane`, `lane + 16`, `lane + 32`, `lane + 48` of its group.
 #[cube]
 pub(crate) fn normals_of_block(stream: &Stream, pair: u32, block: u32) -> (f32, f32, f32, f32) {
-    let words = words_of_block(stream, pair, block);
+    let key = (stream.seed_low, stream.seed_high);
+    let words = philox((block, pair, stream.generation, stream.parameter), key);
     let first = box_muller(words.0, words.1);
     let second = box_muller(words.2, words.3);
     (first.0, first.1, second.0, second.1)
@@ -168,4 +162,11 @@ pub(crate) fn bring_chunk<F: Float>(
 /// Elements that a cube of `units` units draws at a time.
 pub(crate) const fn chunk_len(units: u32) -> usize {
     units as usize * (GROUP / BLOCKS)
+}
+
+/// The four words of one block.
+#[cube]
+pub(crate) fn words_of_block(stream: &Stream, pair: u32, block: u32) -> (u32, u32, u32, u32) {
+    let key = (stream.seed_low, stream.seed_high);
+    philox((block, pair, stream.generation, stream.parameter), key)
 }
