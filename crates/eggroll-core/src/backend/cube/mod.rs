@@ -5,6 +5,7 @@
 
 mod estimate;
 mod geometry;
+mod integer;
 mod launch;
 mod linear;
 mod noise;
@@ -163,5 +164,3 @@ fn sum_splits(sums: CubeTensor, shape: Shape, dtype: DType) -> CubeTensor {
     let sum = if splits == 1 { sums } else { CubeBackend::float_sum_dim(sums, 0) };
     CubeBackend::float_cast(CubeBackend::float_reshape(sum, shape), dtype.into())
 }
-
-impl crate::ops::integer::IntegerOps for CubeBackend {}

@@ -205,3 +205,10 @@ pub(crate) fn bring_chunk<F: Float>(
 pub(crate) const fn chunk_len(units: u32) -> usize {
     units as usize * (GROUP / BLOCKS)
 }
+
+/// The four words of one block.
+#[cube]
+pub(crate) fn words_of_block(stream: &Stream, pair: u32, block: u32) -> (u32, u32, u32, u32) {
+    let key = (stream.seed_low, stream.seed_high);
+    philox((block, pair, stream.generation, stream.parameter), key)
+}

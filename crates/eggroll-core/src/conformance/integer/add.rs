@@ -1,6 +1,6 @@
 //! Saturating addition.
 
-use super::{SIZES, found, integers, transposed};
+use super::{SIZES, found, integers, transposed, with_portable_devices};
 use crate::conformance::implementations;
 use crate::reference::integer as oracle;
 
@@ -24,7 +24,7 @@ fn equals_oracle() {
 /// A sum of int8 would wrap.
 #[test]
 fn saturates() {
-    for on in implementations() {
+    for on in with_portable_devices() {
         let sum = on.integer_add(on.ints(&[127, -127, 100], [3]), on.ints(&[127, -127, -128], [3]));
         assert_eq!(found(sum), [127, -127, -28], "{}", on.name);
     }

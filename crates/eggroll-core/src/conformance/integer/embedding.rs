@@ -1,6 +1,6 @@
 //! Rows of a table.
 
-use super::{Held, RANKS, SIGMA_SHIFTS, SIZES, found, integers, members, transposed};
+use super::{Held, RANKS, SIGMA_SHIFTS, SIZES, found, integers, members, transposed, with_portable_devices};
 use crate::conformance::{Implementation, implementations};
 use crate::key::PairRange;
 use crate::ops::integer::IntegerNoise;
@@ -84,7 +84,7 @@ fn chunks_change_no_bit() {
 fn strided_operands() {
     let case = Case::new(17, 33, 3, Some((2, 4, 0)));
     let noise = case.noise.as_ref().expect("a case with noise");
-    for on in implementations() {
+    for on in with_portable_devices() {
         let weight = on.ints(&transposed(&case.weight, 33), [33, 17]).transpose();
         let found = found(on.integer_embedding(on.indices(&case.tokens), weight, Some(noise.strided_on(&on))));
         assert!(found == case.expected(), "{}", on.name);

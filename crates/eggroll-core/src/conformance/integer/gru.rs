@@ -1,6 +1,6 @@
 //! The recurrence of the minimal GRU.
 
-use super::{Held, RANKS, SIGMA_SHIFTS, found, integers, transposed};
+use super::{Held, RANKS, SIGMA_SHIFTS, found, integers, transposed, with_portable_devices};
 use crate::conformance::{Implementation, implementations};
 use crate::key::PairRange;
 use crate::ops::integer::{Gate, IntegerNoise, gru};
@@ -107,6 +107,18 @@ fn equals_oracle() {
     }
 }
 
+/// More columns than the units of a cube sum at a time.
+#[test]
+fn high_rank() {
+    for rank in [5, 16] {
+        let case = Case::new(17, 2, 3, Some(Noise { rank, sigma_shift: 0 }));
+        for on in implementations() {
+            let gates = [case.gate(&on, 0, false), case.gate(&on, 1, false)];
+            assert!(case.found(&on, gates) == case.expected(), "{}, rank {rank}", on.name);
+        }
+    }
+}
+
 #[test]
 fn canary_other_noise_fails() {
     let case = Case::new(32, 2, 3, Some(Noise { rank: 1, sigma_shift: 0 }));
@@ -174,7 +186,7 @@ fn state_goes_on() {
 fn strided_operands() {
     let case = Case::new(17, 2, 3, Some(Noise { rank: 4, sigma_shift: 4 }));
     let expected = case.expected();
-    for on in implementations() {
+    for on in with_portable_devices() {
         let strided = |values: &[i8]| on.ints(&transposed(values, 17), [17, values.len() / 17]).transpose();
         let gate = |gate: usize| {
             let host = &case.gates[gate];

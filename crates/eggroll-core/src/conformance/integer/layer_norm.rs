@@ -1,6 +1,6 @@
 //! Layer norm by the mean magnitude.
 
-use super::{Held, SIGMA_SHIFTS, SIZES, found, integers, members, transposed};
+use super::{Held, SIGMA_SHIFTS, SIZES, found, integers, members, transposed, with_portable_devices};
 use crate::conformance::{Implementation, implementations};
 use crate::key::PairRange;
 use crate::ops::integer::IntegerNoise;
@@ -91,7 +91,7 @@ fn chunks_change_no_bit() {
 fn strided_operands() {
     let case = Case::new(17, 3, 127, Some((2, 0)));
     let noise = case.noise.as_ref().expect("a case with noise");
-    for on in implementations() {
+    for on in with_portable_devices() {
         let x = on.ints(&transposed(&case.x, 17), [17, case.x.len() / 17]).transpose();
         let found = found(on.integer_layer_norm(x, on.ints(&case.weight, [17]), Some(noise.strided_on(&on))));
         assert!(found == case.expected(), "{}", on.name);

@@ -1,6 +1,6 @@
 //! Product of matrices.
 
-use super::{Held, RANKS, SIGMA_SHIFTS, SIZES, found, integers, members, transposed};
+use super::{Held, RANKS, SIGMA_SHIFTS, SIZES, found, integers, members, transposed, with_portable_devices};
 use crate::conformance::{Implementation, implementations};
 use crate::integer::product_divisor;
 use crate::key::PairRange;
@@ -71,6 +71,17 @@ fn many_rows_of_a_member() {
 }
 
 #[test]
+fn high_rank() {
+    for rank in [5, 16] {
+        let case = Case::new([33, 20], 3, Some((3, rank, 0)));
+        let expected = case.expected(case.noise.as_ref());
+        for on in implementations() {
+            assert!(case.found(&on, case.noise.as_ref()) == expected, "{}, rank {rank}", on.name);
+        }
+    }
+}
+
+#[test]
 fn canary_other_noise_fails() {
     for rank in RANKS {
         let case = Case::new([17, 64], 3, Some((3, rank, 0)));
@@ -122,7 +133,7 @@ fn strided_operands() {
     let case = Case::new([17, 35], 3, Some((2, 4, 4)));
     let noise = case.noise.as_ref().expect("a case with noise");
     let expected = case.expected(Some(noise));
-    for on in implementations() {
+    for on in with_portable_devices() {
         let x = on.ints(&transposed(&case.x, 17), [17, case.x.len() / 17]).transpose();
         let weight = on.ints(&transposed(&case.weight, 35), [35, 17]).transpose();
         assert!(found(on.integer_linear(x, weight, Some(noise.strided_on(&on)))) == expected, "{}", on.name);

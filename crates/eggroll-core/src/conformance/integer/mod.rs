@@ -9,7 +9,7 @@ mod log_likelihood;
 mod noise;
 mod update;
 
-use super::Implementation;
+use super::{Implementation, implementations};
 use crate::integer::Votes;
 use crate::key::{NoiseKey, PairRange};
 use crate::ops::integer::{self as ops, Gate, IntegerNoise, integer_type, primitive};
@@ -88,6 +88,16 @@ impl Held {
             sign: if m.is_multiple_of(2) { 1 } else { -1 },
         }
     }
+}
+
+/// All implementations, and the portable defaults on devices, which run there where a kernel cannot.
+fn with_portable_devices() -> Vec<Implementation> {
+    let mut all = implementations();
+    #[cfg(feature = "cube")]
+    if std::env::var_os(crate::simd::VARIABLE).is_none() {
+        all.extend(super::devices().into_iter().map(|on| Implementation { portable: true, ..on }));
+    }
+    all
 }
 
 fn members(noise: Option<&Held>) -> usize {

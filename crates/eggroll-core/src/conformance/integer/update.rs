@@ -1,6 +1,6 @@
 //! The update by votes.
 
-use super::{RANKS, SIZES, found, integers, transposed};
+use super::{RANKS, SIZES, found, integers, transposed, with_portable_devices};
 use crate::conformance::{Implementation, implementations};
 use crate::integer::{Votes, step_limit};
 use crate::key::NoiseKey;
@@ -118,7 +118,7 @@ fn strided_operands() {
     let case = Case::new([17, 35], 7, 4);
     let expected = case.expected(Votes::Values, 100);
     let elements = case.noise.len() / 7;
-    for on in implementations() {
+    for on in with_portable_devices() {
         let parameter = on.ints(&transposed(&case.parameter, 35), [35, 17]).transpose();
         let noise = on.ints(&transposed(&case.noise, elements), [elements, 7]).transpose();
         let how = (4, Votes::Values, 100);

@@ -1,5 +1,6 @@
 //! Rows of a table.
 
+use super::linear::matmul;
 use super::{PairNoise, clip, dims, reshape, wide};
 use crate::ops::integer::IntegerNoisePrimitive;
 use burn::backend::tensor::IntTensor;
@@ -20,7 +21,7 @@ pub(crate) fn embedding<B: Backend>(
         let indices = B::int_expand(indices, Shape::new([pairs, rank, each]));
         let b = B::int_gather(2, noise.part(0, rank, vocab), indices); // [pairs, rank, 2 · rows of a member]
         let a = noise.part(rank * vocab, rank, width);
-        let delta = B::int_matmul(B::int_swap_dims(b, 1, 2), a);
+        let delta = matmul::<B>(B::int_swap_dims(b, 1, 2), a);
         let delta = noise.signed(reshape::<B, 4>(delta, [pairs, 2, each / 2, width]));
         y = B::int_add(y, reshape::<B, 2>(delta, [rows, width]));
     }

@@ -25,9 +25,15 @@ pub(super) fn product<B: Backend>(x: IntTensor<B>, weight: IntTensor<B>, noise: 
         let b = B::int_swap_dims(noise.part(0, rank, d_input), 1, 2); // [pairs, d_input, rank]
         let a = noise.part(rank * d_input, rank, d_output); // [pairs, rank, d_output]
         let x = reshape::<B, 3>(x, [pairs, rows / pairs, d_input]);
-        let delta = B::int_matmul(B::int_matmul(x, b), a); // [pairs, 2 · rows of a member, d_output]
+        let delta = matmul::<B>(matmul::<B>(x, b), a); // [pairs, 2 · rows of a member, d_output]
         let delta = noise.signed(reshape::<B, 4>(delta, [pairs, 2, rows / pairs / 2, d_output]));
         sum = B::int_add(sum, reshape::<B, 2>(delta, [rows, d_output]));
     }
     clip::<B>(floor_div_scalar::<B>(sum, product_divisor(d_input)))
+}
+
+/// A product of batches of matrices. Of depth 1 it is an elementwise one: CubeCL's matmul refuses the layout that a part of
+/// a tensor has then.
+pub(super) fn matmul<B: Backend>(a: IntTensor<B>, b: IntTensor<B>) -> IntTensor<B> {
+    if b.shape()[1] == 1 { B::int_mul(a, b) } else { B::int_matmul(a, b) }
 }
