@@ -1,11 +1,13 @@
 //! Golden files as tensors: the only place that knows their layout and turns it into Burn's.
 
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor, TensorData};
 use eggroll::core::ops::explicit::Factors;
+use eggroll::core::ops::integer::integer_type;
 use npyz::npz::NpzArchive;
-use npyz::{NpyFile, Order};
+use npyz::{Deserialize, NpyFile, Order};
 use std::collections::BTreeMap;
 use std::io::Read;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Where the golden files are.
@@ -27,9 +29,9 @@ impl Golden {
         let names: Vec<String> = archive.array_names().map(str::to_owned).collect();
         let read = |name: String| {
             let array = archive.by_name(&name).expect("readable").expect("listed");
-            (name, Array::read(array))
+            Some((name, Array::read(array)?))
         };
-        Self { file, arrays: names.into_iter().map(read).collect() }
+        Self { file, arrays: names.into_iter().filter_map(read).collect() }
     }
 
     /// An array, if the file has it.
@@ -68,24 +70,53 @@ pub struct Array {
 }
 
 impl Array {
-    fn read<R: Read>(file: NpyFile<R>) -> Self {
+    /// `None` for text.
+    fn read<R: Read>(file: NpyFile<R>) -> Option<Self> {
+        fn values<T: Deserialize + Into<f64>, R: Read>(file: NpyFile<R>) -> Vec<f64> {
+            file.data::<T>().expect("the type asked for").map(|value| value.expect("readable").into()).collect()
+        }
+        fn long<R: Read>(file: NpyFile<R>) -> Vec<f64> {
+            let exact = |value: i64| {
+                assert!(value.unsigned_abs() <= 1 << 53, "{value} is not exact in f64");
+                value as f64
+            };
+            file.data().expect("the type asked for").map(|value| exact(value.expect("readable"))).collect()
+        }
         assert!(file.order() == Order::C, "not row-major");
         let shape = file.shape().iter().map(|extent| *extent as usize).collect();
-        let file = match file.try_data::<f32>() {
-            Ok(data) => return Self { shape, values: data.map(|value| f64::from(value.expect("f32"))).collect() },
-            Err(file) => file,
+        let values = match file.dtype().descr().trim_matches('\'') {
+            "<f4" => values::<f32, R>(file),
+            "<f8" => values::<f64, R>(file),
+            "|i1" => values::<i8, R>(file),
+            "|u1" => values::<u8, R>(file),
+            "<i4" => values::<i32, R>(file),
+            "<u4" => values::<u32, R>(file),
+            "<i8" => long(file),
+            text if text.starts_with("<U") => return None,
+            other => panic!("arrays of {other} are not known"),
         };
-        let file = match file.try_data::<f64>() {
-            Ok(data) => return Self { shape, values: data.map(|value| value.expect("f64")).collect() },
-            Err(file) => file,
-        };
-        let data = file.data::<i32>().expect("f32, f64 or i32");
-        Self { shape, values: data.map(|value| f64::from(value.expect("i32"))).collect() }
+        Some(Self { shape, values })
     }
 
     /// The array as a tensor of the same shape.
     pub fn tensor<const D: usize>(&self, device: &Device) -> Tensor<D> {
         let values: Vec<f32> = self.values.iter().map(|value| *value as f32).collect();
+        Tensor::from_data(TensorData::new(values, self.shape.clone()), device)
+    }
+
+    /// The int8 values as a tensor of the same shape and of the device's type for them.
+    pub fn integers<const D: usize>(&self, device: &Device) -> Tensor<D, Int> {
+        let int8 = |value: &f64| {
+            assert!(*value == f64::from(*value as i8), "{value} is no int8");
+            *value as i8
+        };
+        let values: Vec<i8> = self.values.iter().map(int8).collect();
+        Tensor::from_data(TensorData::new(values, self.shape.clone()), (device, integer_type(device)))
+    }
+
+    /// Tokens, or other indices, as a tensor of the same shape and of the device's ordinary integers.
+    pub fn tokens<const D: usize>(&self, device: &Device) -> Tensor<D, Int> {
+        let values: Vec<i32> = self.values.iter().map(|value| *value as i32).collect();
         Tensor::from_data(TensorData::new(values, self.shape.clone()), device)
     }
 
@@ -102,6 +133,15 @@ impl Array {
     pub fn at(&self, index: usize) -> Self {
         let Self { shape, values } = self.select(&[index]);
         Self { shape: shape[1..].to_vec(), values }
+    }
+
+    /// Entry `index` of the second axis, without that axis.
+    pub fn at_second(&self, index: usize) -> Self {
+        let [first, second, rest @ ..] = &self.shape[..] else {
+            panic!("{:?} has no second axis", self.shape);
+        };
+        let flat = Self { shape: [&[first * second], rest].concat(), values: self.values.clone() };
+        flat.select(&(0..*first).map(|i| i * second + index).collect::<Vec<_>>())
     }
 
     /// The last two axes swapped: weights `(out, in)` become Burn's `[d_input, d_output]`.
@@ -131,6 +171,57 @@ impl Array {
         let shape = vec![pairs, noise.values.len() / pairs];
         Self { shape, ..noise }.tensor(device)
     }
+}
+
+/// Noise of integer parameters, as operations hold it: `[pairs, elements]`.
+impl Array {
+    /// Low-rank noise `(pairs, in + out, rank)` of a weight: `B` as `[rank, d_input]`, then `A` as `[rank, d_output]`. Noise of
+    /// rank 1 may come as `(pairs, in + out)`.
+    pub fn integer_factors(&self, d_input: usize) -> Self {
+        self.rows_of_factors([0..d_input, d_input..self.shape[1]])
+    }
+
+    /// Low-rank noise `(pairs, width + vocab, rank)` of an embedding, whose first rows are those of the width: here those of
+    /// the vocabulary come first.
+    pub fn integer_embedding_factors(&self, width: usize) -> Self {
+        self.rows_of_factors([width..self.shape[1], 0..width])
+    }
+
+    /// Two parts of the rows of factors, each as `[rank, rows]`.
+    fn rows_of_factors(&self, parts: [Range<usize>; 2]) -> Self {
+        let (pairs, rows) = (self.shape[0], self.shape[1]);
+        let rank = self.values.len() / (pairs * rows);
+        let element = |pair: usize, row: usize, k: usize| self.values[(pair * rows + row) * rank + k];
+        let mut values = Vec::with_capacity(self.values.len());
+        for pair in 0..pairs {
+            for part in parts.clone() {
+                values.extend(
+                    (0..rank).flat_map(|k| part.clone().map(move |row| (row, k))).map(|(r, k)| element(pair, r, k)),
+                );
+            }
+        }
+        Self { shape: vec![pairs, rank * rows], values }
+    }
+
+    /// Noise of a vector, `(pairs, n, 2)` or `(pairs, 2·n)` interleaved: two factors `[2, n]`.
+    pub fn integer_vector(&self) -> Self {
+        let (pairs, elements) = (self.shape[0], self.values.len() / self.shape[0]);
+        let interleaved = Self { shape: vec![pairs, elements / 2, 2], values: self.values.clone() };
+        Self { shape: vec![pairs, elements], values: interleaved.flipped().values }
+    }
+}
+
+#[test]
+fn noise_of_integers_is_reordered() {
+    let array = |shape: &[usize]| {
+        let len = shape.iter().product::<usize>() as u32;
+        Array { shape: shape.to_vec(), values: (0..len).map(f64::from).collect() }
+    };
+    let factors = array(&[1, 3, 2]).integer_factors(1);
+    assert_eq!((&factors.shape[..], &factors.values[..]), (&[1, 6][..], &[0.0, 1.0, 2.0, 4.0, 3.0, 5.0][..]));
+    assert_eq!(array(&[1, 3]).integer_embedding_factors(1).values, [1.0, 2.0, 0.0]);
+    assert_eq!(array(&[1, 3, 2]).integer_vector().values, [0.0, 2.0, 4.0, 1.0, 3.0, 5.0]);
+    assert_eq!(array(&[2, 2, 1]).at_second(1).values, [1.0, 3.0]);
 }
 
 #[test]

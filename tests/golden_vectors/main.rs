@@ -1,4 +1,4 @@
-//! The library against golden vectors of two reference codebases; see `tests/golden/README.md`.
+//! The library against golden vectors of three reference codebases; see `tests/golden/README.md`.
 //!
 //! Noise is given, so nothing depends on a generator. Every comparison has a canary: the same computation on a wrong
 //! input must be far off, so that a comparison that compares nothing is noticed.
@@ -9,6 +9,7 @@ mod fitness;
 mod forward;
 mod loader;
 mod mlp_step;
+mod nano;
 mod noise_index;
 mod optimizers;
 mod recorded;
@@ -27,6 +28,8 @@ fn devices() -> Vec<Device> {
         Device::ndarray(),
         #[cfg(feature = "wgpu")]
         Device::wgpu(burn::tensor::DeviceKind::DefaultDevice),
+        #[cfg(feature = "cuda")]
+        Device::cuda(0),
     ];
     assert!(!all.is_empty(), "no backend to test");
     all.into()
