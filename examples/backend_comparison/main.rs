@@ -45,6 +45,8 @@ mod data;
 mod model;
 #[path = "../throughput/network.rs"]
 mod network;
+#[path = "../common/trace.rs"]
+mod trace;
 
 use args::Args;
 use clap::Parser;
@@ -62,7 +64,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    match run(&args) {
+    match args.trace.around(|| run(&args)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");

@@ -3,8 +3,9 @@
 use crate::args::Args;
 use crate::network::{Network, Population, Size};
 use burn::tensor::{Device, Distribution, Tensor};
-use eggroll::core::NoiserError;
+use eggroll::core::{NoiserError, profile};
 use eggroll::prelude::*;
+use eggroll::train::profile::section;
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -67,6 +68,7 @@ pub fn measure(args: &Args) -> Result<Vec<Cell>, Box<dyn std::error::Error>> {
         let network = Network::new(size, &device);
         for &population in &args.populations {
             let mut tasks = tasks(args, &network, population, &device)?;
+            section(&format!("{size:?}, {population} members").to_lowercase());
             repeat(&mut tasks, Duration::from_secs_f64(args.seconds));
             cells.extend(summary(size, population, tasks));
         }
@@ -117,6 +119,7 @@ fn repeat(tasks: &mut [Task], limit: Duration) {
     }
     let start = Instant::now();
     while tasks[0].times.len() < MIN_ROUNDS || start.elapsed() < limit {
+        profile::generation(tasks[0].times.len() as u64);
         for task in tasks.iter_mut() {
             let start = Instant::now();
             (task.pass)();

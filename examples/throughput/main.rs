@@ -9,6 +9,8 @@ mod cells;
 mod jax;
 mod network;
 mod report;
+#[path = "../common/trace.rs"]
+mod trace;
 
 use args::Args;
 use clap::Parser;
@@ -20,7 +22,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    match run(&args) {
+    match args.trace.around(|| run(&args)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");

@@ -3,6 +3,7 @@
 use crate::counters;
 use crate::key::NoiseKey;
 use crate::ops::{LowRankNoise, PairRange, SourcePrimitive, table_start};
+use crate::profile::{self, Component};
 use crate::rng::normal::GROUP;
 use crate::rng::philox::{MULTIPLIERS, ROUNDS, round_key};
 use burn::backend::tensor::{Device, FloatTensor, IntTensor};
@@ -36,7 +37,10 @@ pub(super) fn held_or_drawn<B: Backend>(
     match source {
         SourcePrimitive::Drawn => {
             counters::add_noise_bytes(count * len * like.dtype().size());
-            normals::<B>(key, pairs, len, like)
+            let span = profile::span(Component::Noise, count * len * like.dtype().size());
+            let noise = normals::<B>(key, pairs, len, like);
+            span.end(|| drop(B::sync(&like.device())));
+            noise
         }
         SourcePrimitive::Cached(noise, first) => {
             let first = (pairs.first - first) as usize;
