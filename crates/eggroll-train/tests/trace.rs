@@ -242,6 +242,21 @@ fn what_cannot_be_traced_is_refused() {
     drop(trace);
     let file: Value = serde_json::from_slice(&fs::read(&path).expect("a file")).expect("valid JSON");
     assert!(!drawn(&file).is_empty());
+    let error = TraceConfig::new(&path).start().and_then(|trace| {
+        let _ = trace.finish()?;
+        eggroll_train::profile::finish_running().unwrap_or(Err(Error::TraceNotRunning))
+    });
+    assert!(matches!(error, Err(Error::TraceNotRunning)), "{error:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_an_error() {
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let trace = TraceConfig::new("/dev/full").start().expect("a device that is always full opens");
+    Run::eggroll().train();
+    let error = trace.finish().expect_err("nothing can be written");
+    assert!(matches!(&error, Error::Io { path, .. } if path.ends_with("full")), "{error}");
 }
 
 #[cfg(feature = "wgpu")]

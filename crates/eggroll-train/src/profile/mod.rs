@@ -7,8 +7,9 @@
 //! # Size
 //!
 //! A span takes 80 to 110 bytes of the file, and a trace holds the first generations of each [`section`] only
-//! ([`TraceConfig::with_generations`]); what comes later is neither written nor summed up, and runs at full speed. Recording a
-//! span costs some tenths of a microsecond, which shows in the shares of components whose tasks take a few microseconds.
+//! ([`TraceConfig::with_generations`]); what comes later is neither written nor summed up, and runs at full speed. One
+//! generation of the MNIST example as it is (2048 members, batch 32) is 3,500 drawn spans, 340 KB. Recording a span costs about a
+//! microsecond, which shows in the shares of components whose tasks take a few microseconds.
 //!
 //! # The summary
 //!
