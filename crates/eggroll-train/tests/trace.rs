@@ -188,6 +188,41 @@ fn noise_bytes_are_those_that_were_drawn() {
     assert_eq!(summary.sections[0].row(Component::Noise).bytes, expected);
 }
 
+/// Kernels are for f32: f64 takes the portable path.
+#[test]
+fn portable_defaults_have_the_same_components() {
+    use burn::tensor::DType;
+    use eggroll_core::ops::{self, DenseNoise, InputRows, LinearBias, LinearMembers, LowRankNoise, NoiseSource};
+    use eggroll_core::{NoiseKey, PairRange};
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let (pairs, key) = (PairRange::new(0, 3), NoiseKey::new(0, 0, 0));
+    let members = LinearMembers { pairs, input: InputRows::Shared };
+    let (low_rank, dense) = (LowRankNoise::new(key, 2, 0.1), DenseNoise::new(key, 0.1));
+    for is_dense in [false, true] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let trace = TraceConfig::new(folder.path().join("trace.json")).start().expect("no other trace");
+        let ones = |shape| Tensor::<2>::ones(shape, (&Device::flex(), DType::F64));
+        let (x, weight) = (ones([5, 4]), ones([4, 7]));
+        let weights = Tensor::<1>::ones([3], (&Device::flex(), DType::F64));
+        let source = NoiseSource::Drawn;
+        if is_dense {
+            ops::dense_linear(x, weight, LinearBias::None, dense, source.clone(), members);
+            ops::dense_estimate(weights, dense, source, 0, 28);
+        } else {
+            ops::low_rank_linear(x, weight, LinearBias::None, low_rank, source.clone(), members);
+            ops::low_rank_estimate(weights, low_rank, source, 0, [4, 7]);
+        }
+        let summary = trace.finish().expect("a file that can be written");
+        let row = |component| summary.sections[0].row(component);
+        let elements = if is_dense { 28 } else { 2 * (4 + 7) };
+        let noise = row(Component::Noise);
+        assert_eq!([noise.spans, noise.noise_bytes, noise.bytes], [2, 2 * 3 * elements * 8, 2 * 3 * elements * 8]);
+        assert_eq!([row(Component::BaseProduct).spans, row(Component::BaseProduct).bytes], [1, 5 * 7 * 8]);
+        assert_eq!([row(Component::LowRankPart).spans, row(Component::LowRankPart).bytes], [2, 6 * 5 * 7 * 8]);
+        assert_eq!([row(Component::Estimate).spans, row(Component::Estimate).launches], [1, 1]);
+    }
+}
+
 #[test]
 fn a_crossing_is_noticed() {
     let span = |start, end| Drawn { thread: 0, name: String::new(), start, end };
@@ -268,6 +303,7 @@ fn devices_too() {
     for source in [NoiseSourceConfig::OnTheFly, NoiseSourceConfig::Cached] {
         let run = Run { source, device: device.clone(), ..Run::eggroll() };
         let expected = run.train();
+        assert_ne!(Run { seed: 1, ..run.clone() }.train(), expected, "canary: another seed gives the same results");
         for synchronise in [false, true] {
             let (found, summary, file) = run.traced(synchronise);
             println!("{source:?}, synchronised {synchronise}\n{summary}");

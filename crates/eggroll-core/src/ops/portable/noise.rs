@@ -36,8 +36,9 @@ pub(super) fn held_or_drawn<B: Backend>(
     let count = pairs.count as usize;
     match source {
         SourcePrimitive::Drawn => {
-            counters::add_noise_bytes(count * len * like.dtype().size());
-            let span = profile::span(Component::Noise, count * len * like.dtype().size());
+            let bytes = count * len * like.dtype().size();
+            let span = profile::span(Component::Noise, bytes);
+            counters::add_noise_bytes(bytes);
             let noise = normals::<B>(key, pairs, len, like);
             span.end(|| drop(B::sync(&like.device())));
             noise
