@@ -8,6 +8,7 @@ mod held;
 mod key;
 pub mod noiser;
 pub mod ops;
+pub mod profile;
 pub mod reference;
 pub mod rng;
 pub mod scope;

@@ -9,6 +9,7 @@ mod fitness;
 mod log;
 mod optimizer;
 mod population;
+pub mod profile;
 mod strategy;
 mod training_loop;
 mod workers;

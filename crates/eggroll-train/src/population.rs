@@ -6,6 +6,7 @@ use burn::tensor::kind::Basic;
 use burn::tensor::{DType, Int, Tensor};
 use eggroll_core::PairRange;
 use eggroll_core::ops::member_cross_entropy;
+use eggroll_core::profile::{self, Component};
 use eggroll_core::scope::{Perturbation, Use};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -54,6 +55,7 @@ impl Population {
     /// same model is running on this thread already.
     #[track_caller]
     pub fn evaluate(&self, mut score: impl FnMut(&Members) -> Tensor<1>) -> Fitness {
+        let _span = profile::span(Component::Fitness, 0);
         let mut scores = Vec::new();
         let mut first = 0;
         while first < self.members {
@@ -75,6 +77,7 @@ impl Population {
     /// As [`evaluate`](Self::evaluate).
     #[track_caller]
     pub fn evaluate_parallel(&self, score: impl Fn(&Members) -> Tensor<1> + Sync) -> Fitness {
+        let _span = profile::span(Component::Fitness, 0);
         let workers = workers::pools();
         let even = self.members.div_ceil(workers.len()).next_multiple_of(2);
         // Without a measurement yet, a first chunk makes one.
@@ -93,7 +96,9 @@ impl Population {
             .map(|first| Members { first, count: size.min(self.members - first) })
             .collect();
         let evaluate = |chunk: &Members| self.evaluate_chunk(*chunk, &mut |members| score(members));
+        let waiting = profile::waiting();
         scores.extend(workers::map(workers, &chunks, evaluate));
+        drop(waiting);
         Fitness::read(Tensor::cat(scores, 0))
     }
 

@@ -8,6 +8,7 @@ use crate::optimizer::Optimizer;
 use crate::population::Population;
 use burn::lr_scheduler::module_lr_scheduler::{ModuleLrScheduler, ModuleLrSchedulerConfig};
 use burn::module::Module;
+use eggroll_core::profile::{self, Component};
 use eggroll_core::scope::Perturbation;
 use eggroll_core::{HeldNoise, Noiser, ParameterTable, Role};
 use serde::{Deserialize, Serialize};
@@ -131,6 +132,8 @@ impl EvolutionStrategy {
     /// Panics beyond 2³² noise generations.
     #[track_caller]
     pub fn ask(&self) -> Population {
+        profile::generation(self.generation);
+        let _span = profile::span(Component::Ask, 0);
         let noise_generation = self.config.noise_generation(self.generation);
         let noise_generation = noise_generation.unwrap_or_else(|error| panic!("{error}"));
         Population {
@@ -175,6 +178,7 @@ impl EvolutionStrategy {
         self.check(&model, &population, &fitness)?;
         let sigma = population.perturbation.sigma;
         let learning_rate = self.scheduler.step();
+        let span = profile::span(Component::Estimate, 0);
         let weights = estimate::pair_weights(&self.config, &fitness, sigma);
         self.report = Some(self.summary(&fitness, sigma, learning_rate.base(), weights.is_some()));
         self.member_bytes = population.member_bytes.load(std::sync::atomic::Ordering::Relaxed);
@@ -183,7 +187,11 @@ impl EvolutionStrategy {
             None => model,
             Some(weights) => {
                 let gradients = estimate::gradients(&model, &population, &weights, self.config.project_shared_inputs);
-                self.optimizer.step(learning_rate, model, gradients)
+                drop(span); // the estimates in it have waited for their devices
+                let span = profile::span(Component::Optimizer, 0);
+                let model = self.optimizer.step(learning_rate, model, gradients);
+                span.end_waiting(|| model.devices().iter().for_each(|device| drop(device.sync())));
+                model
             }
         })
     }

@@ -2,6 +2,7 @@
 
 use super::PerturbedOps;
 use crate::counters;
+use crate::profile::{self, Component};
 use burn::backend::Dispatch;
 use burn::tensor::Tensor;
 
@@ -38,6 +39,10 @@ pub fn row_projection(gradient: Tensor<2>, x: Tensor<2>) -> Tensor<2> {
     if rows >= d_input {
         return gradient;
     }
+    let span = profile::span(Component::Estimate, 0);
     counters::add_launch();
-    Tensor::from_dispatch(Dispatch::row_projection(gradient.into_dispatch(), x.into_dispatch()))
+    let projected = Dispatch::row_projection(gradient.into_dispatch(), x.into_dispatch());
+    let projected = Tensor::<2>::from_dispatch(projected);
+    span.end_waiting(|| drop(projected.device().sync()));
+    projected
 }

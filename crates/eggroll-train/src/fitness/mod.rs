@@ -5,7 +5,7 @@ mod shaping;
 pub use shaping::FitnessShaping;
 
 use burn::tensor::{DType, Tensor};
-use eggroll_core::counters;
+use eggroll_core::{counters, profile};
 
 /// Scores of all members of one generation, higher is better.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,7 +21,10 @@ impl Fitness {
     /// - scores: `[members]`
     pub fn read(scores: Tensor<1>) -> Self {
         counters::add_host_read();
-        let data = scores.cast(DType::F32).into_data();
+        let scores = scores.cast(DType::F32);
+        let waiting = profile::waiting();
+        let data = scores.into_data();
+        drop(waiting);
         Self { values: data.try_to_vec().expect("cast to f32") }
     }
 

@@ -16,8 +16,9 @@ use crate::ops::{
     BiasPrimitive, DenseNoise, InputRows, LinearMembers, LowRankNoise, PairRange, PerturbedOps, SourcePrimitive,
     portable,
 };
-use burn::backend::TensorMetadata;
+use crate::profile::{self, Component};
 use burn::backend::ops::FloatTensorOps;
+use burn::backend::{Backend, TensorMetadata};
 use burn::tensor::{DType, Shape};
 use burn_cubecl::CubeBackend;
 use burn_cubecl::tensor::CubeTensor;
@@ -71,7 +72,8 @@ impl PerturbedOps for CubeBackend {
             return portable::perturbed_vector::<Self>(vector, noise, source, pairs);
         }
         let noise = Noise::new(noise.key, noise.scale, vector.shape()[0], source);
-        launch::perturbed_vector(vector, noise, pairs)
+        let span = profile::span(Component::Noise, 0);
+        finished(span, launch::perturbed_vector(vector, noise, pairs))
     }
 
     fn low_rank_estimate(
@@ -88,7 +90,9 @@ impl PerturbedOps for CubeBackend {
         }
         let (dtype, elements) = (weights.dtype, noise.rank * (d_input + d_output));
         let drawn = Noise::new(noise.key, noise.scale, elements, source);
-        sum_splits(launch::low_rank_estimate(weights, drawn, noise.rank, first_pair, shape), Shape::new(shape), dtype)
+        let span = profile::span(Component::Estimate, 0);
+        let sums = launch::low_rank_estimate(weights, drawn, noise.rank, first_pair, shape);
+        finished(span, sum_splits(sums, Shape::new(shape), dtype))
     }
 
     fn dense_estimate(
@@ -103,15 +107,18 @@ impl PerturbedOps for CubeBackend {
         }
         let dtype = weights.dtype;
         let noise = Noise::new(noise.key, noise.scale, elements, source);
-        sum_splits(launch::dense_estimate(weights, noise, first_pair), Shape::new([elements]), dtype)
+        let span = profile::span(Component::Estimate, 0);
+        finished(span, sum_splits(launch::dense_estimate(weights, noise, first_pair), Shape::new([elements]), dtype))
     }
 
     fn noise(like: CubeTensor, key: NoiseKey, pairs: PairRange, elements: usize) -> CubeTensor {
-        if strategy::has_kernels(&like, pairs.count as usize * elements) {
+        let span = profile::span(Component::Noise, 0);
+        let noise = if strategy::has_kernels(&like, pairs.count as usize * elements) {
             launch::noise(&like, key, pairs, elements)
         } else {
             portable::noise::<Self>(key, pairs, elements, &like)
-        }
+        };
+        finished(span, noise)
     }
 }
 
@@ -153,8 +160,17 @@ fn linear(
             (Some(bias), noise)
         }
     };
-    let product = CubeBackend::float_matmul(x.clone(), weight);
-    launch::linear(x, product, bias, noise, depth, members.pairs, tile)
+    let span = profile::span(Component::BaseProduct, 0);
+    let product = finished(span, CubeBackend::float_matmul(x.clone(), weight));
+    let span = profile::span(Component::LowRankPart, 0);
+    finished(span, launch::linear(x, product, bias, noise, depth, members.pairs, tile))
+}
+
+/// Closes the span of the work that `output` comes from.
+fn finished(span: profile::Span, output: CubeTensor) -> CubeTensor {
+    span.set_bytes(output.shape().num_elements() * output.dtype.size());
+    span.end(|| drop(CubeBackend::sync(&output.device)));
+    output
 }
 
 /// Adds up the splits of an estimate.
