@@ -3,6 +3,7 @@
 use super::estimate::{DEPTH, SIDE};
 use super::noise::chunk_len;
 use super::reduce::Lanes;
+use super::row_projection::TERMS;
 use super::strategy::plane_size;
 use cubecl::client::Client;
 use cubecl::{CubeCount, CubeDim};
@@ -77,6 +78,15 @@ impl LinearTile {
         4 * (chunk_len(self.units) + self.lanes().shared_len(self.units) + self.rows * self.rank_capacity.max(1))
     }
 
+    /// Turns of a unit's loops, at most.
+    pub(crate) fn turns(&self, d_input: usize, d_output: usize, depth: usize) -> usize {
+        let chunk = chunk_len(self.units);
+        // Each chunk adds one turn and may break a row in two.
+        let projection = d_input / self.lanes().count + 2 * (d_input / chunk) + 4;
+        let rows = d_output.div_ceil(chunk) * depth;
+        if self.is_low_rank() { depth * projection + 7 * rows } else { 7 * rows }
+    }
+
     /// Units that project one row.
     pub(crate) fn lanes(&self) -> Lanes {
         Lanes { count: self.units as usize / self.rows, plane: self.plane }
@@ -132,6 +142,11 @@ impl MemberTile {
         Self { units, lanes: Lanes { count, plane: plane_size(client) } }
     }
 
+    /// Turns of a unit's loops, at most.
+    pub(crate) fn turns(&self, rows: usize, classes: usize) -> usize {
+        rows.div_ceil(self.rows()) * (1 + 2 * classes.div_ceil(self.lanes.count))
+    }
+
     /// Rows that a cube takes at a time.
     pub(crate) fn rows(&self) -> usize {
         self.units as usize / self.lanes.count
@@ -170,6 +185,15 @@ impl BasisTile {
     pub(crate) fn new(client: &Client, rows: usize, width: usize) -> Self {
         let lanes = Lanes { count: MIN_UNITS as usize, plane: plane_size(client) };
         Self { units: units(client, width), lanes, capacity: rows.next_power_of_two() }
+    }
+
+    /// Turns of a unit's loops, at most.
+    pub(crate) fn turns(&self, rows: usize, width: usize) -> usize {
+        let columns = width.div_ceil(self.units as usize);
+        // On average half of the rows stand before a row; both sums are made twice.
+        let overlap = (rows / 2 / self.runs() + 1) * (width.div_ceil(TERMS * self.lanes.count) + 1);
+        let difference = columns * (rows / 2 / TERMS + 2);
+        rows.saturating_mul(2 * (overlap + difference) + 2 * columns + 1)
     }
 
     /// Earlier rows that the cube takes at a time.

@@ -11,7 +11,7 @@ mod linear;
 mod noise;
 mod reduce;
 mod row_projection;
-mod strategy;
+pub(crate) mod strategy;
 mod vector;
 
 use crate::key::NoiseKey;
@@ -87,7 +87,8 @@ impl PerturbedOps for CubeBackend {
     ) -> CubeTensor {
         let shape = [d_input, d_output];
         let tile = EstimateTile::new(&weights.client);
-        if weights.shape()[0] == 0 || !strategy::has_estimate_kernel(&weights, &tile, d_input * d_output) {
+        let columns = weights.shape()[0] * noise.rank;
+        if !strategy::has_estimate_kernel(&weights, d_input * d_output, tile.shared_bytes(), columns) {
             return portable::low_rank_estimate::<Self>(weights, noise, source, first_pair, shape);
         }
         let (dtype, elements) = (weights.dtype, noise.rank * (d_input + d_output));
@@ -103,7 +104,7 @@ impl PerturbedOps for CubeBackend {
         first_pair: u32,
         elements: usize,
     ) -> CubeTensor {
-        if weights.shape()[0] == 0 || !strategy::has_kernels(&weights, elements) {
+        if !strategy::has_estimate_kernel(&weights, elements, 0, weights.shape()[0]) {
             return portable::dense_estimate::<Self>(weights, noise, source, first_pair, elements);
         }
         let dtype = weights.dtype;
@@ -161,7 +162,9 @@ fn tile(
         BiasPrimitive::Perturbed(..) => BiasKind::Perturbed,
     };
     let tile = LinearTile { shared, bias, ..LinearTile::new(&x.client, pair_rows.max(1), d_input.max(d_output), rank) };
-    strategy::has_linear_kernel(x, &tile, members.pairs.members() * each * d_output).then_some(tile)
+    let depth = if rank == 0 { d_input } else { rank };
+    let output = members.pairs.members() * each * d_output;
+    strategy::has_linear_kernel(x, &tile, d_output, depth, output).then_some(tile)
 }
 
 fn linear(

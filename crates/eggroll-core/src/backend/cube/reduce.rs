@@ -58,13 +58,13 @@ fn fold_shared(shared: &mut Shared<[f32]>, value: f32, #[comptime] lanes: Lanes,
     let unit = UNIT_POS as usize;
     shared[unit] = value;
     sync_cube();
-    let mut half = (comptime!(lanes.count / 2)).runtime();
-    while half > 0usize {
+    #[unroll]
+    for step in 0..comptime!(lanes.count.ilog2()) {
+        let half = comptime!(lanes.count >> (step + 1));
         if unit % lanes.count < half {
             shared[unit] = fold_two(shared[unit], shared[unit + half], fold);
         }
         sync_cube();
-        half /= 2usize;
     }
     let folded = shared[unit / lanes.count * lanes.count];
     sync_cube();
@@ -110,4 +110,67 @@ fn fold_planes(shared: &mut Shared<[f32]>, value: f32, #[comptime] lanes: Lanes,
 #[cube]
 fn fold_two(a: f32, b: f32, #[comptime] fold: Fold) -> f32 {
     if comptime!(fold == Fold::Sum) { a + b } else { a.max(b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::strategy::fixed_plane_size;
+    use super::*;
+    use cubecl::client::Client;
+    use cubecl::{CubeCount, CubeDim};
+
+    #[cube(launch)]
+    fn fold_kernel(
+        values: &[f32],
+        folded: &mut [f32],
+        #[comptime] units: u32,
+        #[comptime] lanes: Lanes,
+        #[comptime] fold: Fold,
+    ) {
+        let mut shared = Shared::<[f32]>::new_slice(comptime!(lanes.shared_len(units)));
+        let value = values[UNIT_POS as usize];
+        let first = fold_lanes(&mut shared, value, lanes, fold);
+        // A second use straight after the first must not disturb it.
+        let second = fold_lanes(&mut shared, value + 1.0f32, lanes, fold);
+        folded[UNIT_POS as usize] = first + 1000.0f32 * second;
+    }
+
+    fn found(client: &Client, values: &[f32], lanes: Lanes, fold: Fold) -> Vec<f32> {
+        let units = values.len();
+        let (from, to) = (client.create_from_slice(f32::as_bytes(values)), client.empty(4 * units));
+        // SAFETY: both buffers have one element for each unit.
+        let arguments =
+            unsafe { (BufferArg::from_raw_parts(from, units), BufferArg::from_raw_parts(to.clone(), units)) };
+        let (count, dim) = (CubeCount::Static(1, 1, 1), CubeDim::new_1d(units as u32));
+        fold_kernel::launch(client, count, dim, arguments.0, arguments.1, units as u32, lanes, fold);
+        f32::from_bytes(&client.read_one(to).expect("the result")).to_vec()
+    }
+
+    fn expected(values: &[f32], count: usize, fold: Fold) -> Vec<f32> {
+        let of_run = |run: &[f32]| match fold {
+            Fold::Sum => run.iter().sum::<f32>() + 1000.0 * run.iter().map(|v| v + 1.0).sum::<f32>(),
+            Fold::Max => run.iter().copied().fold(f32::MIN, f32::max) * 1001.0 + 1000.0,
+        };
+        values.chunks(count).flat_map(|run| vec![of_run(run); run.len()]).collect()
+    }
+
+    /// Both forms, on small integers, so that every order of the sums gives the same.
+    #[test]
+    fn folds_runs_of_units() {
+        let client = cubecl::Device::default().client();
+        let fixed = fixed_plane_size(&client.properties().hardware);
+        for plane in [0, fixed] {
+            for units in [32, 64] {
+                let values: Vec<f32> = (0..units).map(|unit| (unit * 37 % 64) as f32).collect();
+                for count in (0..).map(|power| 1 << power).take_while(|count| *count <= units) {
+                    for fold in [Fold::Sum, Fold::Max] {
+                        let folded = found(&client, &values, Lanes { count, plane }, fold);
+                        assert_eq!(folded, expected(&values, count, fold), "{count} of {units}, planes of {plane}");
+                        let other = expected(&values, if count == 1 { 2 } else { count / 2 }, fold);
+                        assert_ne!(folded, other, "canary: {count} of {units}, planes of {plane}");
+                    }
+                }
+            }
+        }
+    }
 }

@@ -6,6 +6,9 @@ use super::reduce::{Fold, fold_lanes};
 use crate::ops::DEPENDENT;
 use cubecl::prelude::*;
 
+/// Terms of a sum that one turn of a loop adds.
+pub(crate) const TERMS: usize = 4;
+
 /// Writes `basis : [rows, width]` from `x`; a row that depends on those before it becomes a row of zeros.
 #[cube(launch)]
 pub(crate) fn row_basis_kernel<F: Float>(
@@ -72,8 +75,14 @@ fn overlap_with_earlier(
         if earlier < row {
             let mut column = lane;
             while column < width {
-                sum += basis[earlier * width + column] * basis[row * width + column];
-                column += tile.lanes.count;
+                #[unroll]
+                for step in 0..TERMS {
+                    let at = column + comptime!(step * tile.lanes.count);
+                    if at < width {
+                        sum += basis[earlier * width + at] * basis[row * width + at];
+                    }
+                }
+                column += comptime!(TERMS * tile.lanes.count);
             }
         }
         let sum = fold_lanes(shared, sum, tile.lanes, Fold::Sum);
@@ -99,8 +108,13 @@ fn take_overlaps(
         let mut value = basis[row * width + column];
         let mut earlier = 0usize.runtime();
         while earlier < row {
-            value -= overlaps[earlier] * basis[earlier * width + column];
-            earlier += 1usize;
+            #[unroll]
+            for step in 0..TERMS {
+                if earlier + step < row {
+                    value -= overlaps[earlier + step] * basis[(earlier + step) * width + column];
+                }
+            }
+            earlier += TERMS;
         }
         basis[row * width + column] = value;
         left += value * value;

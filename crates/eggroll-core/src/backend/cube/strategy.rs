@@ -1,7 +1,7 @@
 //! Whether a kernel can run, and with what: the capabilities that the device must have. Where it lacks one, the portable
 //! operations run, on the device too.
 
-use super::geometry::{BasisTile, EstimateTile, LinearTile, MIN_UNITS, MemberTile, max_units};
+use super::geometry::{BasisTile, LinearTile, MIN_UNITS, MemberTile, max_units};
 use burn::backend::cubecl::dtype_to_elem_type;
 use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
@@ -14,6 +14,10 @@ use std::sync::OnceLock;
 const ADDRESSABLE: usize = u32::MAX as usize;
 /// Buffers that a kernel takes at most: those of the linear kernel, and two for its numbers.
 const BINDINGS: u32 = 8;
+/// Turns that the loops of one unit take at most, all together: Mesa's software driver ends every loop after so many, silently.
+const LLVMPIPE_TURNS: usize = 65_535;
+/// The same elsewhere: a unit that runs for seconds looks to drivers as if it hung.
+const TURNS: usize = 1 << 24;
 /// Environment variable that overrides the choice of reductions: `planes`, or `shared` for shared memory.
 pub(crate) const REDUCTIONS: &str = "EGGROLL_DEVICE_REDUCTIONS";
 
@@ -32,15 +36,28 @@ fn has_type(client: &Client, dtype: DType) -> bool {
         && usage().is_superset(TypeUsage::Buffer | TypeUsage::Conversion)
 }
 
-/// Whether a linear kernel runs: as [`has_kernels`], and the tile fits into shared memory.
-pub(crate) fn has_linear_kernel(x: &CubeTensor, tile: &LinearTile, output: usize) -> bool {
-    let largest = output.max(x.meta.shape().num_elements());
-    has_kernels(x, largest) && x.meta.shape().num_elements() > 0 && fits(&x.client, tile.shared_bytes())
+/// Whether a linear kernel of `depth` runs: as [`has_kernels`], the tile fits into shared memory, and no unit works too long.
+pub(crate) fn has_linear_kernel(
+    x: &CubeTensor,
+    tile: &LinearTile,
+    d_output: usize,
+    depth: usize,
+    output: usize,
+) -> bool {
+    let (elements, d_input) = (x.meta.shape().num_elements(), x.meta.shape()[1]);
+    has_kernels(x, output.max(elements))
+        && elements > 0
+        && fits(&x.client, tile.shared_bytes())
+        && ends(&x.client, tile.turns(d_input, d_output, depth))
 }
 
-/// Whether the low-rank estimate runs: as [`has_kernels`], and the tile fits into shared memory.
-pub(crate) fn has_estimate_kernel(weights: &CubeTensor, tile: &EstimateTile, elements: usize) -> bool {
-    has_kernels(weights, elements) && fits(&weights.client, tile.shared_bytes())
+/// Whether an estimate's kernel runs: as [`has_kernels`], a tile fits into shared memory, and no unit works too long on
+/// `columns` columns of noise.
+pub(crate) fn has_estimate_kernel(weights: &CubeTensor, elements: usize, shared_bytes: usize, columns: usize) -> bool {
+    columns > 0
+        && has_kernels(weights, elements)
+        && fits(&weights.client, shared_bytes)
+        && ends(&weights.client, columns)
 }
 
 /// Whether the cross-entropy kernel runs: as [`has_kernels`], and it can read the targets.
@@ -49,15 +66,24 @@ pub(crate) fn has_cross_entropy_kernel(logits: &CubeTensor, targets: &CubeTensor
     has_kernels(logits, logits.meta.shape().num_elements())
         && usage.is_superset(TypeUsage::Buffer | TypeUsage::Conversion)
         && fits(&logits.client, tile.shared_bytes())
+        && ends(&logits.client, tile.turns(targets.meta.shape()[0], logits.meta.shape()[1]))
 }
 
-/// Whether the kernel for a basis of the rows of `x` runs: as [`has_kernels`], and the overlaps fit into shared memory.
+/// Whether the kernel for a basis of the rows of `x` runs: as [`has_kernels`], the overlaps fit into shared memory, and the one
+/// cube does not work too long.
 pub(crate) fn has_basis_kernel(x: &CubeTensor, tile: &BasisTile) -> bool {
-    has_kernels(x, x.meta.shape().num_elements()) && fits(&x.client, tile.shared_bytes())
+    has_kernels(x, x.meta.shape().num_elements())
+        && fits(&x.client, tile.shared_bytes())
+        && ends(&x.client, tile.turns(x.meta.shape()[0], x.meta.shape()[1]))
 }
 
 fn fits(client: &Client, shared_bytes: usize) -> bool {
     shared_bytes <= client.properties().hardware.max_shared_memory_size
+}
+
+fn ends(client: &Client, turns: usize) -> bool {
+    let software = client.properties().identity.name.contains("llvmpipe");
+    turns < if software { LLVMPIPE_TURNS } else { TURNS }
 }
 
 /// Units of a plane (warp, subgroup) for reductions; 0 if they go through shared memory, because the device has no plane
@@ -70,7 +96,8 @@ pub(crate) fn plane_size(client: &Client) -> usize {
     reductions(wanted.as_deref(), reported, fixed_plane_size(&properties.hardware))
 }
 
-fn fixed_plane_size(hardware: &HardwareProperties) -> usize {
+/// Units of a plane if that is the same in every kernel, else 0.
+pub(crate) fn fixed_plane_size(hardware: &HardwareProperties) -> usize {
     let size = hardware.plane_size_min;
     if size == hardware.plane_size_max && size > 1 && size.is_power_of_two() { size as usize } else { 0 }
 }
