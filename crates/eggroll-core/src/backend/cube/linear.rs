@@ -116,13 +116,13 @@ fn project_rows<F: Float>(
 ) {
     let lanes = comptime!(tile.lanes());
     let mut partial = Shared::<[f32]>::new_slice(comptime!(lanes.shared_len(tile.units)));
-    let row = UNIT_POS as usize / lanes.count;
+    let (row, lane) = (UNIT_POS as usize / lanes.count, UNIT_POS as usize % lanes.count);
     let x_at = x_start(place, row, sizes);
     let mut k = 0usize.runtime();
     while k < sizes.depth {
         let sum = project::<F>(x, x_at, k, noise, held, drawn, sizes, tile);
         let sum = fold_lanes(&mut partial, sum, lanes, Fold::Sum);
-        if UNIT_POS as usize % lanes.count == 0usize {
+        if lane == 0usize {
             t[row * sizes.depth + k] = sum;
         }
         k += 1usize;

@@ -93,7 +93,8 @@ fn fold_planes(shared: &mut Shared<[f32]>, value: f32, #[comptime] lanes: Lanes,
     let unit = UNIT_POS as usize;
     let planes = comptime!(lanes.count / lanes.plane);
     let of_plane = fold_plane(value, comptime!(Lanes { count: lanes.plane, ..lanes }), fold);
-    if unit % lanes.plane == 0usize {
+    let of_its_plane = unit % lanes.plane;
+    if of_its_plane == 0usize {
         shared[unit / lanes.plane] = of_plane;
     }
     sync_cube();
