@@ -1,7 +1,7 @@
 //! Timing: all tasks in turn, round after round, so that all see the same machine.
 
 use crate::args::Args;
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{DType, Device, Tensor};
 use std::error::Error;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -43,6 +43,16 @@ impl Task {
         times[((times.len() - 1) as f64 * q).round() as usize]
     }
 
+    /// Fails unless a pass gives numbers: a device may put work off, and what failed there is seen only in what is read.
+    fn check(&mut self) -> Result<(), Box<dyn Error>> {
+        let sum: Vec<f32> = (self.pass)(0).cast(DType::F32).sum().into_data().try_to_vec()?;
+        if sum.iter().all(|sum| sum.is_finite()) {
+            Ok(())
+        } else {
+            Err(format!("{}: sums to {sum:?}", self.name).into())
+        }
+    }
+
     fn round(&mut self, number: u32, passes: u32, device: &Device) -> Result<Duration, Box<dyn Error>> {
         let start = Instant::now();
         for pass in 0..passes {
@@ -56,6 +66,7 @@ impl Task {
 /// Runs all tasks in turn until the time is over.
 pub fn repeat(tasks: &mut [Task], args: &Args, device: &Device) -> Result<(), Box<dyn Error>> {
     for task in tasks.iter_mut() {
+        task.check()?;
         task.round(0, args.passes, device)?;
     }
     let (start, limit) = (Instant::now(), Duration::from_secs_f64(args.seconds));
