@@ -19,6 +19,9 @@ use burn::tensor::Tensor;
 ///
 /// Rows that are (nearly) combinations of the rows before them add nothing to the basis.
 ///
+/// On devices: one launch for the basis, whatever the number of rows, and two products by Burn. So many rows that one cube
+/// would work on them for too long (see `docs/decisions.md`) take tensor operations instead, a few for each row.
+///
 /// # Shapes
 ///
 /// - gradient: `[d_input, d_output]`, x: `[rows, d_input]`
