@@ -2,6 +2,7 @@
 
 use crate::backend::{Backend, Opener};
 use crate::network::Size;
+use crate::trace::TraceArgs;
 use clap::{Parser, ValueEnum};
 use std::env::consts::{ARCH, OS};
 use std::path::PathBuf;
@@ -40,6 +41,8 @@ pub struct Args {
     /// Computes nothing: makes one comparison of these JSON files.
     #[arg(long, num_args = 1.., value_name = "FILE")]
     pub merge: Vec<PathBuf>,
+    #[command(flatten)]
+    pub trace: TraceArgs,
 }
 
 impl Args {

@@ -20,6 +20,9 @@
 //! - RSS is the process's peak during the backend's work where Linux allows the peak to be reset, and includes what earlier
 //!   backends still hold. Device memory is what Burn's memory pool has reserved after the work, pages for reuse included.
 //!
+//! - Under `--trace` each backend has two parts, forward and estimate, and training. The first rounds and generations, which are traced,
+//!   take longer then.
+//!
 //! A backend that is compiled in but has no device is listed with the reason, and so is one that panics midway or computes
 //! wrong values; the others go on. A driver that crashes the process cannot be caught: leave it out with `--backends`.
 
@@ -45,6 +48,8 @@ mod data;
 mod model;
 #[path = "../throughput/network.rs"]
 mod network;
+#[path = "../common/trace.rs"]
+mod trace;
 
 use args::Args;
 use clap::Parser;
@@ -62,7 +67,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    match run(&args) {
+    match args.trace.around(|| run(&args)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");

@@ -9,6 +9,7 @@ use crate::training::{Mnist, Trainer};
 use crate::{memory, oracle, timing};
 use burn::tensor::{Device, Tensor};
 use eggroll::core::InstructionSet;
+use eggroll::train::profile::section;
 
 /// Runs every chosen backend.
 pub fn measure(args: &Args) -> Result<Comparison, Failure> {
@@ -49,7 +50,9 @@ fn present(open: Opener) -> Result<Device, Failure> {
 fn figures(args: &Args, mnist: &Mnist, backend: Backend, device: &Device) -> Result<Figures, Failure> {
     memory::reset_peak();
     let max_error = oracle::max_error(device)?;
+    section(&format!("{}, forward and estimate", backend.name()));
     let (times, noise_held_bytes) = timing::measure(args, device)?;
+    section(&format!("{}, training", backend.name()));
     let (training, work) = Trainer::new(mnist, device, backend.is_cpu()).run(args.rank, args.generations)?;
     let memory = Memory {
         noise_held_bytes,

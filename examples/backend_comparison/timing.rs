@@ -5,7 +5,7 @@ use crate::args::Args;
 use crate::network::{Network, Population};
 use crate::rows::Times;
 use burn::tensor::{Device, Distribution, Tensor};
-use eggroll::core::{EggrollConfig, NoiseSourceConfig};
+use eggroll::core::{EggrollConfig, NoiseSourceConfig, profile};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -35,6 +35,7 @@ pub fn measure(args: &Args, device: &Device) -> Result<(Times, u64), Failure> {
     let (limit, start) = (Duration::from_secs_f64(args.seconds), Instant::now());
     let mut rounds = Vec::new();
     while rounds.len() < MIN_ROUNDS || start.elapsed() < limit {
+        profile::generation(rounds.len() as u64);
         rounds.push(round()?);
     }
     let [inference_ms, forward_ms, estimate_ms] = [0, 1, 2].map(|pass| median(&rounds, pass));

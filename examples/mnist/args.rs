@@ -1,6 +1,7 @@
 //! The command line, and the strategy it stands for.
 
 use crate::backend::Backend;
+use crate::trace::TraceArgs;
 use burn::lr_scheduler::cosine::CosineAnnealingLrSchedulerConfig;
 use burn::optim::momentum::MomentumConfig;
 use burn::optim::{AdamConfig, AdamWConfig, SgdConfig};
@@ -27,6 +28,8 @@ pub struct Args {
     /// Where to compute.
     #[arg(long, value_enum, default_value_t = Backend::Flex)]
     pub backend: Backend,
+    #[command(flatten)]
+    pub trace: TraceArgs,
     #[command(flatten)]
     pub settings: Choices,
 }

@@ -12,6 +12,8 @@ mod chart;
 mod compare;
 mod data;
 mod model;
+#[path = "../common/trace.rs"]
+mod trace;
 mod train;
 
 use clap::Parser;
@@ -30,13 +32,14 @@ fn main() -> ExitCode {
     let installed = ctrlc::set_handler(move || {
         // A second Ctrl-C does not wait for the generation to end.
         if handler.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
+            trace::interrupted();
         }
     });
     if let Err(error) = installed {
         eprintln!("warning: Ctrl-C will end the run without saving: {error}");
     }
-    let outcome = if args.compare { compare::run(args) } else { train::run(args, &stop) };
+    let tracing = args.trace.clone();
+    let outcome = tracing.around(|| if args.compare { compare::run(args) } else { train::run(args, &stop) });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -6,7 +6,7 @@ use crate::data::{Batches, Dataset, Images, Sample, Scale};
 use crate::model::Mlp;
 use burn::tensor::Device;
 use eggroll::prelude::*;
-use eggroll::train::JsonLines;
+use eggroll::train::{JsonLines, profile};
 use serde_json::json;
 use std::error::Error;
 use std::fs;
@@ -112,6 +112,7 @@ pub fn run(args: Args, stop: &AtomicBool) -> Result<(), Failure> {
 
     let mut table = Table::open(&folder, &settings, strategy.generation())?;
     let mut batches = Batches::new(settings.seed, data.train.len(), settings.batch, settings.shift);
+    profile::section("training");
     let model = TrainingLoop::new(settings.generations)
         .with_progress(true)
         .with_log(folder.file("log.jsonl"), LOG_EVERY)

@@ -2,6 +2,7 @@
 
 use crate::backend::Backend;
 use crate::network::Size;
+use crate::trace::TraceArgs;
 use clap::Parser;
 use std::path::PathBuf;
 
@@ -35,6 +36,8 @@ pub struct Args {
     /// Python with the packages of benches/peers/requirements.txt.
     #[arg(long, default_value = "python3")]
     pub python: PathBuf,
+    #[command(flatten)]
+    pub trace: TraceArgs,
 }
 
 impl Args {

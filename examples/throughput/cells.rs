@@ -4,7 +4,8 @@ use crate::args::Args;
 use crate::columns::{Column, Pass, columns};
 use crate::network::{Network, Size};
 use burn::tensor::Device;
-use eggroll::core::NoiserError;
+use eggroll::core::{NoiserError, profile};
+use eggroll::train::profile::section;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
@@ -72,6 +73,7 @@ pub fn measure(args: &Args) -> Result<Vec<Cell>, Box<dyn std::error::Error>> {
             let mut tasks = tasks(args, &network, (size, population), &device)?;
             let seconds = warm_up(&mut tasks, args.seconds);
             eprintln!("{}, {population} members: {} columns, about {seconds:.0} s", size.name(), tasks.len());
+            section(&format!("{size:?}, {population} members").to_lowercase());
             repeat(&mut tasks, Duration::from_secs_f64(args.seconds));
             cells.extend(summary(size, population, tasks));
         }
@@ -118,6 +120,7 @@ fn repeat(tasks: &mut [Task], limit: Duration) {
     let start = Instant::now();
     let mut round = 0;
     while round < MIN_ROUNDS || start.elapsed() < limit {
+        profile::generation(round as u64);
         for task in tasks.iter_mut().filter(|task| round < SLOW_ROUNDS || !task.slow) {
             let seconds = task.seconds();
             task.times.push(1000.0 * seconds);

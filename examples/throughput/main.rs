@@ -10,6 +10,8 @@ mod columns;
 mod jax;
 mod network;
 mod report;
+#[path = "../common/trace.rs"]
+mod trace;
 
 use args::Args;
 use clap::Parser;
@@ -21,7 +23,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    match run(&args) {
+    match args.trace.around(|| run(&args)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");

@@ -67,9 +67,19 @@ pub fn kernels() -> u64 {
     KERNELS.load(Ordering::Relaxed)
 }
 
+thread_local! {
+    static KERNELS_OF_THREAD: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Those of [`kernels`] that this thread has launched: under Burn's Fusion that is a thread of the device.
+pub fn thread_kernels() -> u64 {
+    KERNELS_OF_THREAD.get()
+}
+
 #[cfg(feature = "cube")]
 pub(crate) fn add_kernel() {
     KERNELS.fetch_add(1, Ordering::Relaxed);
+    KERNELS_OF_THREAD.set(KERNELS_OF_THREAD.get() + 1);
 }
 
 pub(crate) fn add_launch() {

@@ -9,6 +9,7 @@ pub mod integer;
 mod key;
 pub mod noiser;
 pub mod ops;
+pub mod profile;
 pub mod reference;
 pub mod rng;
 pub mod scope;

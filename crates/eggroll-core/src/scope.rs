@@ -9,6 +9,7 @@ use crate::key::PairRange;
 use crate::noiser::{Noiser, ParameterNoise, Role};
 use crate::ops::integer::IntegerNoise;
 use crate::ops::{InputRows, LinearMembers};
+use crate::profile::{self, Component};
 use crate::table::ParameterTable;
 use burn::module::{Param, ParamId};
 use burn::tensor::Tensor;
@@ -77,7 +78,9 @@ impl Perturbation {
             output_bytes: Cell::new(0),
         });
         let _guard = Guard::enter(frame.clone());
+        let span = profile::span(Component::Fitness, 0);
         let result = f();
+        span.end_waiting(|| self.table.devices().for_each(|device| drop(device.sync())));
         let uses = frame.uses.take();
         (result, ScopeUse { uses, output_bytes: frame.output_bytes.get() })
     }

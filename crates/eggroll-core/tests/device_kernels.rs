@@ -1,10 +1,11 @@
 //! On a device every operation is one kernel of ours, whatever the population, also under Burn's Fusion: the portable
-//! defaults would launch none. One test, because the count is that of the whole process.
+//! defaults would launch none. (A row projection adds two products by Burn.) One test, because the count is that of the whole
+//! process.
 
-#![cfg(feature = "wgpu")]
+#![cfg(any(feature = "wgpu", feature = "cuda"))]
 
 use burn::tensor::activation::relu;
-use burn::tensor::{DType, Device, DeviceKind, Tensor};
+use burn::tensor::{DType, Device, Int, Tensor};
 use eggroll_core::ops::*;
 use eggroll_core::{NoiseDistribution, NoiseKey, counters};
 
@@ -20,7 +21,10 @@ fn launches(work: impl FnOnce() -> Tensor<1>) -> u64 {
 
 #[test]
 fn one_kernel_for_each_operation() {
-    let device = Device::wgpu(DeviceKind::DefaultDevice);
+    #[cfg(feature = "cuda")]
+    let device = Device::cuda(0);
+    #[cfg(not(feature = "cuda"))]
+    let device = Device::wgpu(burn::tensor::DeviceKind::DefaultDevice);
     let key = NoiseKey::new(1, 2, 3);
     let signs = key.with_distribution(NoiseDistribution::Rademacher);
     for (pairs, key) in [(2, key), (300, key), (2, signs), (300, signs)] {
@@ -48,6 +52,18 @@ fn one_kernel_for_each_operation() {
         assert_eq!(estimates, 2, "{pairs} pairs");
         let noise = launches(|| noise(key, members.pairs, 10, &device, DType::F32).flatten(0, 1));
         assert_eq!(noise, 1, "{pairs} pairs");
+        // Operations before and after are Burn's to fuse; ours stands between them.
+        let members = members.pairs.members();
+        let losses = launches(|| {
+            let targets = Tensor::<1, Int>::zeros([3], &device);
+            member_cross_entropy(Tensor::<2>::ones([3 * members, 10], &device) * 0.5, targets, members) + 1.0
+        });
+        assert_eq!(losses, 1, "{pairs} pairs");
+        let projected = launches(|| {
+            let rows = Tensor::<2>::ones([if pairs == 2 { 2 } else { WIDTH - 1 }, WIDTH], &device);
+            (row_projection(weight.clone() * 0.5, rows * 2.0) + 1.0).flatten(0, 1)
+        });
+        assert_eq!(projected, 1, "{pairs} pairs");
     }
     let deep = LowRankNoise::new(key, 3, 0.1);
     let double = |shape| Tensor::<2>::ones(shape, (&Device::flex(), DType::F64));

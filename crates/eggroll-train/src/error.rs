@@ -85,6 +85,18 @@ pub enum Error {
         /// Why it cannot be used.
         reason: String,
     },
+    /// A trace of no generations.
+    #[error("a trace holds at least 1 generation, not {0}")]
+    TraceGenerations(u64),
+    /// A second trace at a time.
+    #[error("a trace is running already: finish it first")]
+    TraceRunning,
+    /// A trace that has ended before.
+    #[error("the trace has ended already")]
+    TraceNotRunning,
+    /// A process that has another subscriber.
+    #[error("a trace needs to be the process's tracing subscriber, and there is another one: it sees the same spans")]
+    Subscriber,
     /// A failure of the user's own code in the training loop.
     #[error(transparent)]
     User(Box<dyn std::error::Error + Send + Sync>),

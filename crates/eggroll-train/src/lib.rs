@@ -10,6 +10,7 @@ mod fitness;
 mod log;
 mod optimizer;
 mod population;
+pub mod profile;
 mod strategy;
 mod training_loop;
 mod votes;

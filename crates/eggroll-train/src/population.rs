@@ -7,6 +7,7 @@ use burn::tensor::kind::Basic;
 use burn::tensor::{DType, Int, Tensor};
 use eggroll_core::PairRange;
 use eggroll_core::ops::member_cross_entropy;
+use eggroll_core::profile::{self, Component};
 use eggroll_core::scope::{Perturbation, Use};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -80,6 +81,7 @@ impl Population {
         carried: S,
         mut score: impl FnMut(&Members, S) -> (R, S),
     ) -> (Fitness, S) {
+        let _span = profile::span(Component::Fitness, 0);
         let mut results = Vec::new();
         let mut first = 0;
         while first < self.members {
@@ -116,6 +118,7 @@ impl Population {
         carried: S,
         score: impl Fn(&Members, S) -> (R, S) + Sync,
     ) -> (Fitness, S) {
+        let _span = profile::span(Component::Fitness, 0);
         let workers = workers::pools();
         let even = self.members.div_ceil(workers.len()).next_multiple_of(2);
         let evaluate = |chunk: &Members| {
@@ -136,7 +139,9 @@ impl Population {
             .step_by(size)
             .map(|first| Members { first, count: size.min(self.members - first) })
             .collect();
+        let waiting = profile::waiting();
         results.extend(workers::map(workers, &chunks, evaluate));
+        drop(waiting);
         join(results)
     }
 

@@ -9,6 +9,7 @@ use crate::population::Population;
 use crate::votes;
 use burn::lr_scheduler::module_lr_scheduler::{ModuleLrScheduler, ModuleLrSchedulerConfig};
 use burn::module::Module;
+use eggroll_core::profile::{self, Component};
 use eggroll_core::scope::Perturbation;
 use eggroll_core::{HeldNoise, Noiser, ParameterTable, Role};
 use serde::{Deserialize, Serialize};
@@ -132,6 +133,8 @@ impl EvolutionStrategy {
     /// Panics beyond 2³² noise generations.
     #[track_caller]
     pub fn ask(&self) -> Population {
+        profile::generation(self.generation);
+        let _span = profile::span(Component::Ask, 0);
         let noise_generation = self.config.noise_generation(self.generation);
         let noise_generation = noise_generation.unwrap_or_else(|error| panic!("{error}"));
         Population {
@@ -176,6 +179,7 @@ impl EvolutionStrategy {
         self.check(&model, &population, &fitness)?;
         let sigma = population.perturbation.sigma;
         let learning_rate = self.scheduler.step();
+        let span = profile::span(Component::Estimate, 0);
         let weights = estimate::pair_weights(&self.config, &fitness, sigma);
         self.report = Some(self.summary(&fitness, sigma, learning_rate.base(), weights.is_some()));
         self.member_bytes = population.member_bytes.load(std::sync::atomic::Ordering::Relaxed);
@@ -184,8 +188,12 @@ impl EvolutionStrategy {
             None => model,
             Some(weights) => {
                 let gradients = estimate::gradients(&model, &population, &weights, self.config.project_shared_inputs);
+                drop(span); // the estimates in it have waited for their devices
+                let span = profile::span(Component::Optimizer, 0);
                 let model = self.optimizer.step(learning_rate, model, gradients);
-                votes::step(model, &population, &votes::pair_signs(&fitness))
+                let model = votes::step(model, &population, &votes::pair_signs(&fitness));
+                span.end_waiting(|| model.devices().iter().for_each(|device| drop(device.sync())));
+                model
             }
         })
     }

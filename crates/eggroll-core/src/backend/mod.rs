@@ -5,7 +5,7 @@
 #[cfg(any(feature = "flex", feature = "ndarray"))]
 pub(crate) mod cpu;
 #[cfg(feature = "cube")]
-mod cube;
+pub(crate) mod cube;
 #[cfg(feature = "flex")]
 mod flex;
 #[cfg(any(feature = "flex", feature = "ndarray"))]

@@ -6,6 +6,7 @@ use crate::key::NoiseKey;
 use crate::ops::{
     BiasPrimitive, DenseNoise, InputRows, LinearMembers, LowRankNoise, PairRange, SourcePrimitive, portable,
 };
+use crate::profile;
 use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{Backend, TensorMetadata};
 use burn::tensor::{DType, Shape, TensorData};
@@ -310,7 +311,9 @@ fn shared_product<B: SliceBackend>(x: &FloatTensor<B>, weight: &FloatTensor<B>, 
     });
     known.unwrap_or_else(|| {
         // Not borrowed while it runs: a waiting worker may take up another task that comes here.
+        let waiting = profile::waiting_for_pool();
         let product = Rc::new(cpu::shared_product(B::slice(x), B::slice(weight), shape));
+        drop(waiting);
         let alive = Box::new((x.clone(), weight.clone()));
         // Addresses of the clones: where cloning copies, they are never asked for again.
         let operands = [operand::<B>(&alive.0), operand::<B>(&alive.1)];
@@ -326,7 +329,9 @@ fn operand<B: SliceBackend>(matrix: &FloatTensor<B>) -> Operand {
 /// A new tensor that `fill` writes: it starts as zeros.
 fn filled<B: SliceBackend, const D: usize>(shape: [usize; D], fill: impl FnOnce(&mut [f32])) -> FloatTensor<B> {
     let mut values = vec![0.0; shape.iter().product()];
+    let waiting = profile::waiting_for_pool();
     fill(&mut values);
+    drop(waiting);
     B::from_vec(values, Shape::new(shape))
 }
 
@@ -341,7 +346,9 @@ unsafe fn written<B: SliceBackend, const D: usize>(
 ) -> FloatTensor<B> {
     let len = shape.iter().product();
     let mut values = Vec::with_capacity(len);
+    let waiting = profile::waiting_for_pool();
     write(&mut values.spare_capacity_mut()[..len]);
+    drop(waiting);
     // SAFETY: the capacity is there, and `write` wrote it.
     unsafe { values.set_len(len) };
     B::from_vec(values, Shape::new(shape))

@@ -3,7 +3,7 @@
 use super::{distance, implementations, inputs, values};
 use burn::tensor::{Int, Tensor, TensorData};
 
-fn expected(logits: &[f64], targets: &[i64], classes: usize) -> Vec<f64> {
+pub(super) fn expected(logits: &[f64], targets: &[i64], classes: usize) -> Vec<f64> {
     let row = |(row, target): (&[f64], &i64)| {
         let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let sum: f64 = row.iter().map(|logit| (logit - largest).exp()).sum();
@@ -13,22 +13,54 @@ fn expected(logits: &[f64], targets: &[i64], classes: usize) -> Vec<f64> {
     logits.chunks(classes * targets.len()).map(member).collect()
 }
 
+/// Members, rows of a member, classes.
+const CASES: [(usize, usize, usize); 9] = [
+    (1, 1, 1),
+    (2, 3, 10),
+    (17, 64, 10),
+    (4, 16, 17),
+    (3, 33, 257),
+    (1, 257, 3),
+    (255, 1, 17),
+    (3, 1, 2500),
+    (2, 17, 255),
+];
+
 #[test]
 fn equals_oracle() {
-    for (members, rows, classes) in [(1, 1, 1), (2, 3, 10), (17, 64, 10), (4, 16, 17), (3, 33, 257)] {
+    for (members, rows, classes) in CASES {
         for scale in [1.0, 30.0] {
             let logits: Vec<f64> =
                 inputs(members * rows * classes, 5).iter().map(|v| (v * scale) as f32 as f64).collect();
             let targets: Vec<i64> = (0..rows).map(|i| ((i * 7 + 3) % classes) as i64).collect();
-            let expected = expected(&logits, &targets, classes);
+            let next: Vec<i64> = targets.iter().map(|target| (target + 1) % classes as i64).collect();
+            let (expected, wrong) = (expected(&logits, &targets, classes), expected(&logits, &next, classes));
             for on in implementations() {
                 let data = TensorData::new(targets.clone(), [rows]);
                 let targets = Tensor::<1, Int>::from_data(data, &on.device);
                 let logits = on.tensor(&logits, [members * rows, classes]);
                 let found = values(on.member_cross_entropy(logits, targets, members));
                 assert!(distance(&found, &expected, 1) < 1.0, "{}: {found:?} {expected:?}", on.name);
+                assert!(classes == 1 || distance(&found, &wrong, 1) > 100.0, "canary: {}", on.name);
             }
         }
+    }
+}
+
+#[test]
+fn strided_logits() {
+    let (members, rows, classes) = (3, 4, 17);
+    let logits = inputs(members * rows * classes, 8); // [classes, members · rows]
+    for on in implementations() {
+        let targets = || Tensor::<1, Int>::from_ints([1, 16, 3, 0], &on.device);
+        let strided = on.tensor(&logits, [classes, members * rows]).transpose();
+        let contiguous = values(strided.clone()).into_iter().map(f64::from).collect::<Vec<_>>();
+        let contiguous = on.tensor(&contiguous, [members * rows, classes]);
+        let losses = |logits| values(on.member_cross_entropy(logits, targets(), members));
+        let expected: Vec<f64> = losses(strided).into_iter().map(f64::from).collect();
+        assert!(distance(&losses(contiguous), &expected, 1) < 1.0, "{}", on.name);
+        let other = losses(on.tensor(&logits, [members * rows, classes]));
+        assert!(distance(&other, &expected, 1) > 100.0, "canary: {}", on.name);
     }
 }
 

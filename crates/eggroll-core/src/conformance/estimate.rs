@@ -6,7 +6,7 @@ use crate::key::NoiseKey;
 use crate::ops::{DenseNoise, LowRankNoise, NoiseSource};
 
 /// Pairs, d_input, d_output, rank.
-const CASES: [(usize, usize, usize, usize); 7] = [
+const CASES: [(usize, usize, usize, usize); 10] = [
     (1, 1, 1, 1),
     (3, 17, 3, 2),
     (300, 20, 33, 1),
@@ -14,6 +14,9 @@ const CASES: [(usize, usize, usize, usize); 7] = [
     (5, 255, 17, 16),
     (2, 3, 257, 64),
     (9, 113, 64, 3),
+    (2, 257, 255, 64),
+    (4, 257, 1, 3),
+    (3, 1, 255, 64),
 ];
 
 fn found(on: &Implementation, noise: Noise, weights: &[f64], first: u32, shape: [usize; 2]) -> Vec<f32> {

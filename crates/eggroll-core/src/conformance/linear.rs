@@ -8,7 +8,7 @@ use crate::ops::{DenseNoise, InputRows, LinearBias, LinearMembers, LowRankNoise,
 use burn::tensor::{Tensor, TensorData};
 
 /// Members, rows of a member, d_input, d_output, rank.
-const CASES: [(u32, usize, usize, usize, usize); 12] = [
+const CASES: [(u32, usize, usize, usize, usize); 15] = [
     (1, 1, 1, 1, 1),
     (1, 1, 3, 17, 2),
     (2, 3, 17, 3, 1),
@@ -21,6 +21,9 @@ const CASES: [(u32, usize, usize, usize, usize); 12] = [
     (3, 64, 20, 10, 1),
     (17, 1, 4, 256, 64),
     (2, 130, 33, 31, 2),
+    (2, 1, 257, 255, 64),
+    (1, 3, 255, 1, 64),
+    (1, 1, 1, 257, 17),
 ];
 
 #[derive(Clone, Copy, PartialEq)]
@@ -116,8 +119,8 @@ fn equals_explicit_weights() {
                     let expected = case.expected(noise);
                     for on in implementations() {
                         let found = case.found(&on, noise, case.x(&on), case.members);
-                        let distance = distance(&found, &expected, case.shape[0] * rank);
-                        assert!(distance < 1.0, "{}, case {index}, {input:?}: {distance}", on.name);
+                        let off = on.distance(&found, &expected, case.shape[0] * rank);
+                        assert!(off < 1.0, "{}, case {index}, {input:?}: {off}", on.name);
                     }
                 }
             }
@@ -176,7 +179,7 @@ fn chunks_change_no_bit() {
                     case.found(on, noise, x, members)
                 };
                 let chunked: Vec<f32> = (0..pairs.count).flat_map(chunk).collect();
-                assert!(whole == chunked, "{}, case {index}", on.name);
+                assert!(on.same(&whole, &chunked, case.shape[0] * rank), "{}, case {index}", on.name);
             }
         }
     }
@@ -193,7 +196,7 @@ fn shared_equals_expanded() {
             let members = LinearMembers { input: InputRows::PerMember, ..shared.members };
             let each = shared.found(&on, noise, expanded, members);
             let each: Vec<f64> = each.into_iter().map(f64::from).collect();
-            assert!(distance(&together, &each, shared.shape[0]) < 1.0, "{}", on.name);
+            assert!(on.distance(&together, &each, shared.shape[0]) < 1.0, "{}", on.name);
         }
     }
 }
@@ -209,13 +212,14 @@ fn shared_product_is_never_stale() {
             values(on.low_rank_linear(x.clone(), w.clone(), LinearBias::None, noise, NoiseSource::Drawn, case.members))
         };
         let first = run(&x, &w);
-        assert!(first == run(&x, &w), "{}", on.name);
+        assert!(on.same(&first, &run(&x, &w), case.shape[0]), "{}", on.name);
         x = x + 1.0;
         let other_rows = run(&x, &w);
         w = w * 2.0;
         let other_weight = run(&x, &w);
         assert!(first != other_rows && other_rows != other_weight, "{}", on.name);
-        assert!(other_weight == run(&(x.clone() * 1.0), &(w.clone() * 1.0)), "{}", on.name);
+        let afresh = run(&(x.clone() * 1.0), &(w.clone() * 1.0));
+        assert!(on.same(&other_weight, &afresh, case.shape[0]), "{}", on.name);
     }
 }
 
@@ -229,7 +233,8 @@ fn strided_operands() {
         for on in implementations() {
             let x = on.tensor(&transposed, [d_input, rows]).transpose();
             let found = case.found(&on, noise, x, case.members);
-            assert!(found == case.found(&on, noise, case.x(&on), case.members), "{}", on.name);
+            let contiguous = case.found(&on, noise, case.x(&on), case.members);
+            assert!(on.same(&found, &contiguous, d_input), "{}", on.name);
         }
     }
 }
@@ -316,33 +321,5 @@ fn double_precision() {
         let found: Vec<f64> = y.into_data().try_to_vec().expect("f64");
         let found: Vec<f32> = found.into_iter().map(|value| value as f32).collect();
         assert!(distance(&found, &case.expected(noise), case.shape[0] * rank) < 1.0);
-    }
-}
-
-/// Half-precision tensors, where a backend has them: sums are f32 inside kernels, so only inputs and outputs round.
-#[test]
-fn half_precision() {
-    use burn::tensor::DType;
-    for (dtype, epsilon) in [(DType::F16, 1.0 / 1024.0), (DType::BF16, 1.0 / 128.0)] {
-        for on in implementations().iter().filter(|on| on.device.supports_dtype(dtype)) {
-            for noise in noises(4) {
-                let (case, _) = Case::new(3, InputRows::PerMember, Bias::None);
-                let rows = case.x.len() / case.shape[0];
-                let half = |values: &[f64], shape| on.tensor(values, shape).cast(dtype);
-                let (x, w) = (half(&case.x, [rows, case.shape[0]]), half(&case.w, case.shape));
-                let (none, drawn) = (LinearBias::None, NoiseSource::Drawn);
-                let y = match noise {
-                    Noise::LowRank(noise) => on.low_rank_linear(x, w, none, noise, drawn, case.members),
-                    Noise::Dense(noise) => on.dense_linear(x, w, none, noise, drawn, case.members),
-                };
-                assert_eq!(y.dtype(), dtype, "{}", on.name);
-                let expected = case.expected(noise);
-                // A sum of products, each of which rounds both its factors and the sum.
-                let allowed = 8.0 * epsilon * (case.shape[0] as f64).sqrt();
-                let found = values(y.cast(DType::F32));
-                let off = found.iter().zip(&expected).map(|(f, e)| (f64::from(*f) - e).abs()).fold(0.0, f64::max);
-                assert!(off < allowed, "{}, {dtype:?}: {off}, allowed {allowed}", on.name);
-            }
-        }
     }
 }

@@ -1,10 +1,12 @@
 //! One conformance suite over every implementation present: portable defaults and kernels, against the f64 oracle.
 //!
-//! [`implementations`] lists what runs; each operation has a file. Kernels run on the detected instruction set;
-//! [`other_instruction_sets`] repeats the suite in a child process for each of the others.
+//! [`implementations`] lists what runs; each operation has a file. Kernels run on the detected instruction set, and reduce as
+//! the device does best; [`other_instruction_sets`] and [`other_reductions`] repeat the suite in child processes for the
+//! others.
 
 mod cross_entropy;
 mod estimate;
+mod half;
 mod integer;
 mod linear;
 mod oracle;
@@ -27,24 +29,37 @@ const TOLERANCE: f64 = 4e-6;
 
 /// Every distribution that noise may have.
 const DISTRIBUTIONS: [NoiseDistribution; 2] = [NoiseDistribution::Normal, NoiseDistribution::Rademacher];
+/// How many times [`TOLERANCE`] a product of Burn's may be off on tensor cores: for f32 they round factors to TF32, by 2⁻¹¹.
+#[cfg(feature = "cuda")]
+const TENSOR_CORES: f64 = 128.0;
 
 /// One way to compute the operations.
 struct Implementation {
     name: &'static str,
     device: Device,
     portable: bool,
+    /// How many times [`TOLERANCE`] the product `x·W` may be off.
+    product_slack: f64,
+    /// Whether a row's product is the same, bit for bit, in products of every size. Burn's, on a GPU, chooses by size.
+    same_products: bool,
+}
+
+impl Implementation {
+    const fn new(name: &'static str, device: Device) -> Self {
+        Self { name, device, portable: false, product_slack: 1.0, same_products: true }
+    }
 }
 
 fn implementations() -> Vec<Implementation> {
     let mut all = Vec::new();
     #[cfg(feature = "flex")]
     {
-        all.push(Implementation { name: "flex", device: Device::flex(), portable: false });
-        all.push(Implementation { name: "flex, portable", device: Device::flex(), portable: true });
+        all.push(Implementation::new("flex", Device::flex()));
+        all.push(Implementation { portable: true, ..Implementation::new("flex, portable", Device::flex()) });
     }
     #[cfg(feature = "ndarray")]
     #[expect(deprecated, reason = "Burn deprecates the backend; users still ask for it")]
-    all.push(Implementation { name: "ndarray", device: Device::ndarray(), portable: false });
+    all.push(Implementation::new("ndarray", Device::ndarray()));
     // Instruction sets are the processor's: a child process that tests another one leaves devices out.
     #[cfg(feature = "cube")]
     if std::env::var_os(VARIABLE).is_none() {
@@ -57,20 +72,32 @@ fn implementations() -> Vec<Implementation> {
 /// Devices that run CubeCL kernels.
 #[cfg(feature = "cube")]
 fn devices() -> Vec<Implementation> {
-    let on = |name, device| Implementation { name, device, portable: false };
+    #[cfg(any(feature = "cuda", feature = "vulkan", feature = "metal"))]
+    let hardware = |name, device| Implementation { same_products: false, ..Implementation::new(name, device) };
     vec![
         #[cfg(feature = "cuda")]
-        on("cuda", Device::cuda(0)),
+        Implementation { product_slack: TENSOR_CORES, ..hardware("cuda", Device::cuda(0)) },
         #[cfg(feature = "vulkan")]
-        on("vulkan", Device::vulkan(DeviceKind::DefaultDevice)),
+        hardware("vulkan", Device::vulkan(DeviceKind::DefaultDevice)),
         #[cfg(feature = "metal")]
-        on("metal", Device::metal(DeviceKind::DefaultDevice)),
+        hardware("metal", Device::metal(DeviceKind::DefaultDevice)),
         #[cfg(all(feature = "wgpu", not(any(feature = "vulkan", feature = "metal"))))]
-        on("wgpu", Device::wgpu(DeviceKind::DefaultDevice)),
+        Implementation::new("wgpu", Device::wgpu(DeviceKind::DefaultDevice)),
     ]
 }
 
 impl Implementation {
+    /// Largest distance of a result that contains a product `x·W`, in units of what is allowed.
+    fn distance(&self, found: &[f32], expected: &[f64], terms: usize) -> f64 {
+        distance(found, expected, terms) / self.product_slack
+    }
+
+    /// Whether two results are the same: bit for bit, or within rounding where products of other sizes round otherwise.
+    fn same(&self, a: &[f32], b: &[f32], terms: usize) -> bool {
+        let wide: Vec<f64> = b.iter().copied().map(f64::from).collect();
+        if self.same_products { a == b } else { self.distance(a, &wide, terms) < 1.0 }
+    }
+
     fn tensor<const D: usize>(&self, values: &[f64], shape: [usize; D]) -> Tensor<D> {
         let values: Vec<f32> = values.iter().map(|value| *value as f32).collect();
         Tensor::from_data(TensorData::new(values, shape), &self.device)
@@ -231,4 +258,34 @@ fn other_instruction_sets() {
         assert!(run.status.success(), "{set:?}:\n{output}");
         assert!(!output.contains("running 0 tests"), "{set:?} ran nothing");
     }
+}
+
+/// Reductions by planes where the device reports none but has them, as software drivers do, and through shared memory where it
+/// would use planes.
+#[cfg(feature = "cube")]
+#[test]
+fn other_reductions() {
+    use crate::backend::cube::strategy::{REDUCTIONS, fixed_plane_size, plane_size};
+    if std::env::var_os(REDUCTIONS).is_some() || std::env::var_os(VARIABLE).is_some() {
+        return;
+    }
+    let client = cubecl::Device::default().client();
+    let hardware = &client.properties().hardware;
+    if fixed_plane_size(hardware) == 0 {
+        println!(
+            "planes of {} to {} units: nothing but shared memory to test",
+            hardware.plane_size_min, hardware.plane_size_max
+        );
+        return;
+    }
+    let other = if plane_size(&client) == 0 { "planes" } else { "shared" };
+    let suites = ["linear::equals", "linear::chunks", "cross_entropy::", "row_projection::"];
+    let run = std::process::Command::new(std::env::current_exe().expect("a test binary"))
+        .args(suites.map(|suite| format!("conformance::{suite}")))
+        .env(REDUCTIONS, other)
+        .output()
+        .expect("the test binary runs");
+    let output = String::from_utf8_lossy(&run.stdout);
+    assert!(run.status.success(), "{other}:\n{output}");
+    assert!(!output.contains("running 0 tests"), "{other} ran nothing");
 }

@@ -7,7 +7,7 @@ use crate::ops::LowRankNoise;
 use burn::tensor::Tensor;
 
 /// Gram–Schmidt in f64.
-fn expected(gradient: &[f64], x: &[f64], d_input: usize, d_output: usize) -> Vec<f64> {
+pub(super) fn expected(gradient: &[f64], x: &[f64], d_input: usize, d_output: usize) -> Vec<f64> {
     let mut basis: Vec<Vec<f64>> = Vec::new();
     let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     for row in x.chunks(d_input) {
@@ -33,9 +33,13 @@ fn expected(gradient: &[f64], x: &[f64], d_input: usize, d_output: usize) -> Vec
     projected
 }
 
+/// Rows, d_input, d_output.
+const CASES: [(usize, usize, usize); 8] =
+    [(1, 3, 1), (4, 17, 33), (64, 100, 10), (16, 257, 64), (5, 6, 17), (17, 255, 3), (130, 257, 1), (255, 257, 1)];
+
 #[test]
 fn equals_oracle() {
-    for (rows, d_input, d_output) in [(1, 3, 1), (4, 17, 33), (64, 100, 10), (16, 257, 64), (5, 6, 17)] {
+    for (rows, d_input, d_output) in CASES {
         let (gradient, mut x) = (inputs(d_input * d_output, 6), inputs(rows * d_input, 7));
         if rows > 3 {
             // A row twice, a row of zeros and a combination: they add nothing.
@@ -48,7 +52,7 @@ fn equals_oracle() {
         for on in implementations() {
             let tensors = (on.tensor(&gradient, [d_input, d_output]), on.tensor(&x, [rows, d_input]));
             let found = values(on.row_projection(tensors.0, tensors.1));
-            let off = distance(&found, &expected, rows);
+            let off = on.distance(&found, &expected, rows);
             assert!(off < 1.0, "{}, {rows} rows of {d_input}: {off}", on.name);
             assert!(distance(&values(on.tensor(&gradient, [d_input, d_output])), &expected, rows) > 1000.0, "canary");
         }
@@ -66,10 +70,28 @@ fn keeps_what_the_rows_see() {
         let (g, x) = (on.tensor(&gradient, shape), on.tensor(&x, [rows, shape[0]]));
         let projected = on.row_projection(g.clone(), x.clone());
         let seen: Vec<f64> = values(x.clone().matmul(g)).into_iter().map(f64::from).collect();
-        assert!(distance(&values(x.clone().matmul(projected.clone())), &seen, 400) < 1.0, "{}", on.name);
+        assert!(on.distance(&values(x.clone().matmul(projected.clone())), &seen, 400) < 1.0, "{}", on.name);
         let again = values(on.row_projection(projected.clone(), x));
         let once: Vec<f64> = values(projected).into_iter().map(f64::from).collect();
-        assert!(distance(&again, &once, 40) < 1.0, "{}", on.name);
+        assert!(on.distance(&again, &once, 40) < 1.0, "{}", on.name);
+    }
+}
+
+#[test]
+fn strided_rows() {
+    let (rows, [d_input, d_output]) = (5, [33, 4]);
+    let (gradient, x) = (inputs(d_input * d_output, 1), inputs(rows * d_input, 2)); // x: [d_input, rows]
+    for on in implementations() {
+        let gradient = || on.tensor(&gradient, [d_input, d_output]);
+        let strided = on.tensor(&x, [d_input, rows]).transpose();
+        let contiguous = values(strided.clone()).into_iter().map(f64::from).collect::<Vec<_>>();
+        let contiguous = on.tensor(&contiguous, [rows, d_input]);
+        let found = values(on.row_projection(gradient(), strided));
+        let found: Vec<f64> = found.into_iter().map(f64::from).collect();
+        let contiguous = values(on.row_projection(gradient(), contiguous));
+        assert!(on.distance(&contiguous, &found, rows) < 1.0, "{}", on.name);
+        let other = values(on.row_projection(gradient(), on.tensor(&x, [rows, d_input])));
+        assert!(distance(&other, &found, rows) > 1000.0, "canary: {}", on.name);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{DenseNoise, LowRankNoise, NoiseSource, PairRange, PerturbedOps};
 use crate::counters;
+use crate::profile::{self, Component};
 use burn::backend::Dispatch;
 use burn::tensor::Tensor;
 
@@ -33,9 +34,13 @@ pub fn low_rank_estimate(
     assert!(noise.rank > 0, "low-rank estimate: rank 0");
     let [d_input, d_output] = shape;
     source.check(PairRange::new(first_pair, weights.dims()[0] as u32), noise.rank * (d_input + d_output));
+    let span = profile::span(Component::Estimate, 0);
     let (weights, source) = (weights.into_dispatch(), source.into_primitive());
     counters::add_launch();
-    Tensor::from_dispatch(Dispatch::low_rank_estimate(weights, noise, source, first_pair, d_input, d_output))
+    let sum = Dispatch::low_rank_estimate(weights, noise, source, first_pair, d_input, d_output);
+    let sum = Tensor::<2>::from_dispatch(sum);
+    span.end_waiting(|| drop(sum.device().sync()));
+    sum
 }
 
 /// `Σ_q w_q·σ·ε_q` over the pairs `first_pair, first_pair + 1, …`, flat.
@@ -57,7 +62,10 @@ pub fn dense_estimate(
     elements: usize,
 ) -> Tensor<1> {
     source.check(PairRange::new(first_pair, weights.dims()[0] as u32), elements);
+    let span = profile::span(Component::Estimate, 0);
     let (weights, source) = (weights.into_dispatch(), source.into_primitive());
     counters::add_launch();
-    Tensor::from_dispatch(Dispatch::dense_estimate(weights, noise, source, first_pair, elements))
+    let sum = Tensor::<1>::from_dispatch(Dispatch::dense_estimate(weights, noise, source, first_pair, elements));
+    span.end_waiting(|| drop(sum.device().sync()));
+    sum
 }

@@ -210,13 +210,13 @@ pub trait PerturbedOps: Backend {
     }
 
     /// See [`row_projection`].
-    #[fusion(default)]
+    #[fusion(dtype = gradient, shape = gradient.clone())]
     fn row_projection(gradient: FloatTensor<Self>, x: FloatTensor<Self>) -> FloatTensor<Self> {
         portable::row_projection::<Self>(gradient, x)
     }
 
     /// See [`member_cross_entropy`].
-    #[fusion(default)]
+    #[fusion(dtype = logits, shape = Shape::new([*members]))]
     fn member_cross_entropy(logits: FloatTensor<Self>, targets: IntTensor<Self>, members: usize) -> FloatTensor<Self> {
         portable::member_cross_entropy::<Self>(logits, targets, members)
     }

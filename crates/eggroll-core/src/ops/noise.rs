@@ -3,6 +3,7 @@
 use super::{PairRange, PerturbedOps};
 use crate::counters;
 use crate::key::NoiseKey;
+use crate::profile::{self, Component};
 use burn::backend::Dispatch;
 use burn::tensor::{DType, Device, Tensor};
 
@@ -28,9 +29,13 @@ use burn::tensor::{DType, Device, Tensor};
 /// assert_eq!(noise.slice(1..2).into_data().try_to_vec::<f32>().unwrap(), expected);
 /// ```
 pub fn noise(key: NoiseKey, pairs: PairRange, elements: usize, device: &Device, dtype: DType) -> Tensor<2> {
+    // The bytes are counted where they are drawn.
+    let span = profile::span(Component::Noise, 0);
     counters::add_launch();
     counters::add_noise_bytes(pairs.count as usize * elements * dtype.size());
     // A tensor routes the operation to its device.
     let like = Tensor::<1>::empty([1], (device, dtype)).into_dispatch();
-    Tensor::from_dispatch(Dispatch::noise(like, key, pairs, elements))
+    let noise = Tensor::from_dispatch(Dispatch::noise(like, key, pairs, elements));
+    span.end_waiting(|| drop(device.sync()));
+    noise
 }

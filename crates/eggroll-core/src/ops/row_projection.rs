@@ -2,6 +2,7 @@
 
 use super::PerturbedOps;
 use crate::counters;
+use crate::profile::{self, Component};
 use burn::backend::Dispatch;
 use burn::tensor::Tensor;
 
@@ -17,6 +18,9 @@ use burn::tensor::Tensor;
 /// projection removes that too.
 ///
 /// Rows that are (nearly) combinations of the rows before them add nothing to the basis.
+///
+/// On devices: one launch for the basis, whatever the number of rows, and two products by Burn. So many rows that one cube
+/// would work on them for too long (see `docs/decisions.md`) take tensor operations instead, a few for each row.
 ///
 /// # Shapes
 ///
@@ -38,6 +42,10 @@ pub fn row_projection(gradient: Tensor<2>, x: Tensor<2>) -> Tensor<2> {
     if rows >= d_input {
         return gradient;
     }
+    let span = profile::span(Component::Estimate, 0);
     counters::add_launch();
-    Tensor::from_dispatch(Dispatch::row_projection(gradient.into_dispatch(), x.into_dispatch()))
+    let projected = Dispatch::row_projection(gradient.into_dispatch(), x.into_dispatch());
+    let projected = Tensor::<2>::from_dispatch(projected);
+    span.end_waiting(|| drop(projected.device().sync()));
+    projected
 }

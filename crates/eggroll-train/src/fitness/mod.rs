@@ -7,7 +7,7 @@ pub use scores::Scores;
 pub use shaping::FitnessShaping;
 
 use burn::tensor::{DType, Tensor};
-use eggroll_core::counters;
+use eggroll_core::{counters, profile};
 
 /// Scores of all members of one generation, higher is better.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,7 +24,10 @@ impl Fitness {
     /// - scores: `[members]`
     pub fn read(scores: Tensor<1>) -> Self {
         counters::add_host_read();
-        let data = scores.cast(DType::F32).into_data();
+        let scores = scores.cast(DType::F32);
+        let waiting = profile::waiting();
+        let data = scores.into_data();
+        drop(waiting);
         Self::from(data.try_to_vec::<f32>().expect("cast to f32"))
     }
 

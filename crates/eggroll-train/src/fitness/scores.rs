@@ -2,7 +2,7 @@
 
 use super::Fitness;
 use burn::tensor::{DType, Int, Tensor};
-use eggroll_core::counters;
+use eggroll_core::{counters, profile};
 
 /// Scores of members, one for each, higher is better.
 pub trait Scores: Send + Sized {
@@ -30,7 +30,10 @@ impl Scores for Tensor<1, Int> {
 
     fn read(chunks: Vec<Self>) -> Fitness {
         counters::add_host_read();
-        let data = Tensor::cat(chunks, 0).cast(DType::I32).into_data();
+        let scores = Tensor::cat(chunks, 0).cast(DType::I32);
+        let waiting = profile::waiting();
+        let data = scores.into_data();
+        drop(waiting);
         Fitness::from(data.try_to_vec::<i32>().expect("cast to i32"))
     }
 }

@@ -5,6 +5,7 @@ use super::scratch::with_scratch;
 use super::source::Source;
 use super::tile::{MAX_COLUMNS, Packed, Panels, Strided};
 use crate::ops::DenseNoise;
+use crate::profile::{self, Component};
 use crate::simd::dispatch;
 use rayon::prelude::*;
 
@@ -18,13 +19,14 @@ pub(crate) fn dense_linear(op: &LinearSlices, noise: &DenseNoise, source: Source
     }
     let packed = op.shared.is_none().then(|| op.packed());
     let pair_len = 2 * op.rows * op.d_output;
+    let traced = profile::enabled();
     y.par_chunks_mut(pair_len).enumerate().for_each(|(p, y)| {
         let pair = op.pairs.first + p as u32;
         let (x, rows) = match op.shared {
             Some(_) => (op.x, op.rows),
             None => (&op.x[p * 2 * op.rows * op.d_input..], 2 * op.rows),
         };
-        let task = Task { op, noise, source, pair, x, rows };
+        let task = Task { op, noise, source, pair, x, rows, traced };
         with_scratch(task.scratch_len(), |scratch| {
             let (strip, rest) = scratch.split_at_mut(task.strip_len());
             let (delta, bias) = rest.split_at_mut(rows * op.d_output);
@@ -47,6 +49,7 @@ struct Task<'a> {
     pair: u32,
     x: &'a [f32],
     rows: usize,
+    traced: bool,
 }
 
 impl Task<'_> {
@@ -66,11 +69,14 @@ impl Task<'_> {
     /// `delta = x·ε : [rows, d_output]`.
     fn noise_product(&self, strip: &mut [f32], delta: &mut [f32]) {
         let (d_input, d_output) = (self.op.d_input, self.op.d_output);
+        let _span = profile::task(self.traced, Component::LowRankPart, 4 * delta.len());
         delta.fill(0.0);
         for first in (0..d_input).step_by(self.strip_rows()) {
             let depth = self.strip_rows().min(d_input - first);
             let drawn = &mut strip[..depth * d_output]; // [depth, d_output]
+            let span = profile::fine(self.traced, Component::Noise, 4 * drawn.len());
             self.source.fill(self.noise.key, self.pair, d_input * d_output, first * d_output, drawn);
+            drop(span);
             dispatch(Product {
                 rows: self.rows,
                 columns: d_output,
@@ -85,6 +91,7 @@ impl Task<'_> {
     /// `y = x·W` for the pair's own rows.
     fn base(&self, packed: &Packed, y: &mut [f32]) {
         let (d_input, d_output) = (self.op.d_input, self.op.d_output);
+        let _span = profile::task(self.traced, Component::BaseProduct, 4 * y.len());
         dispatch(Product {
             rows: self.rows,
             columns: d_output,
@@ -99,6 +106,7 @@ impl Task<'_> {
     fn combine(&self, delta: &[f32], bias: &[f32], y: &mut [f32]) {
         let d_output = self.op.d_output;
         let half = self.op.rows * d_output;
+        let _span = profile::task(self.traced, Component::LowRankPart, 4 * y.len());
         for (member, y) in y.chunks_exact_mut(half).enumerate() {
             let scale = if member == 0 { self.noise.scale } else { -self.noise.scale };
             let delta = &delta[(member * half).min(delta.len() - half)..];

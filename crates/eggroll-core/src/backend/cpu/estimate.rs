@@ -5,6 +5,7 @@ use super::scratch::with_scratch;
 use super::source::Source;
 use super::tile::{MAX_COLUMNS, Panels, Strided};
 use crate::ops::{DenseNoise, LowRankNoise};
+use crate::profile::{self, Component};
 use crate::rng::fill_noise;
 use crate::simd::dispatch;
 use rayon::prelude::*;
@@ -29,13 +30,15 @@ pub(crate) fn low_rank_estimate(
         return;
     }
     let rank = noise.rank;
+    let traced = profile::enabled();
     let batch = (DEPTH / rank).max(1);
     let mut b = vec![0.0; batch * rank * d_input]; // [batch · rank, d_input]
     let mut a = vec![0.0; batch * rank * d_output]; // [batch · rank, d_output]
     let mut a_blocks = vec![0.0; batch * rank * d_output.next_multiple_of(MAX_COLUMNS)];
     for (i, weights) in weights.chunks(batch).enumerate() {
         let pairs = b.par_chunks_mut(rank * d_input).zip(a.par_chunks_mut(rank * d_output));
-        pairs.zip(weights).enumerate().for_each(|(p, ((b, a), weight))| {
+        let drawing = || Drawing::new(traced);
+        pairs.zip(weights).enumerate().for_each_init(drawing, |drawing, (p, ((b, a), weight))| {
             let pair = first + (i * batch + p) as u32;
             let mut take = |factors: &[f32]| {
                 let (b_factor, a_factor) = factors.split_at(b.len());
@@ -48,6 +51,7 @@ pub(crate) fn low_rank_estimate(
                 Some(factors) => take(factors),
                 None => with_scratch(elements, |factors| {
                     fill_noise(noise.key, pair, 0, factors);
+                    drawing.bytes += 4 * elements;
                     take(factors);
                 }),
             }
@@ -58,6 +62,7 @@ pub(crate) fn low_rank_estimate(
         sum.par_chunks_mut(TASK_ROWS * d_output).enumerate().for_each(|(task, sum)| {
             with_scratch(depth * TASK_ROWS, |b_block| {
                 let rows = sum.len() / d_output;
+                let _span = profile::task(traced, Component::Estimate, 4 * sum.len());
                 // Beside each other, the rows of one step: `b` itself has a row of the estimate's length between them.
                 for (k, to) in b_block.chunks_exact_mut(TASK_ROWS).enumerate() {
                     let from = k * d_input + task * TASK_ROWS;
@@ -73,6 +78,24 @@ pub(crate) fn low_rank_estimate(
                 });
             });
         });
+    }
+}
+
+/// The span of the pairs that a thread draws in a row: one for each pair would cost as much as drawing.
+struct Drawing {
+    span: profile::Span,
+    bytes: usize,
+}
+
+impl Drawing {
+    fn new(traced: bool) -> Self {
+        Self { span: profile::task(traced, Component::Noise, 0), bytes: 0 }
+    }
+}
+
+impl Drop for Drawing {
+    fn drop(&mut self) {
+        self.span.set_bytes(self.bytes);
     }
 }
 
@@ -94,13 +117,17 @@ fn pack_columns(matrix: &[f32], columns: usize, blocks: &mut [f32]) {
 /// Adds to `sum` (any shape, flat) the pairs from `first` on, weighted.
 pub(crate) fn dense_estimate(weights: &[f32], noise: &DenseNoise, source: Source, first: u32, sum: &mut [f32]) {
     let elements = sum.len();
+    let traced = profile::enabled();
     sum.par_chunks_mut(TASK_ELEMENTS).enumerate().for_each(|(task, sum)| {
+        let _span = profile::task(traced, Component::Estimate, 4 * sum.len());
         with_scratch(sum.len(), |drawn| {
             for (q, weight) in weights.iter().enumerate() {
                 if *weight == 0.0 {
                     continue;
                 }
+                let span = profile::fine(traced, Component::Noise, 4 * drawn.len());
                 source.fill(noise.key, first + q as u32, elements, task * TASK_ELEMENTS, drawn);
+                drop(span);
                 let scale = weight * noise.scale;
                 for (sum, drawn) in sum.iter_mut().zip(drawn.iter()) {
                     *sum += scale * drawn;

@@ -3,6 +3,7 @@
 use super::source::Source;
 use super::tile::{Epilogue, Packed, Panels, Place, Strided, Tile, multiply};
 use crate::ops::{DenseNoise, PairRange};
+use crate::profile::{self, Component};
 use crate::simd::{Kernel, Simd, dispatch};
 use rayon::prelude::*;
 
@@ -36,6 +37,14 @@ pub(crate) enum BiasSlice<'a> {
 }
 
 impl BiasSlice<'_> {
+    /// Floats of noise that are drawn for one pair.
+    pub(crate) fn drawn(&self) -> usize {
+        match self {
+            Self::Perturbed(bias, _, Source::Drawn) => bias.len(),
+            _ => 0,
+        }
+    }
+
     /// Writes the bias of both members of `pair`: `[2, d_output]`.
     pub(crate) fn fill_pair(&self, pair: u32, out: &mut [f32]) {
         let (plus, minus) = out.split_at_mut(out.len() / 2);
@@ -80,6 +89,7 @@ fn packed(weight: &[f32], d_input: usize, d_output: usize) -> Packed {
             Packed::new::<S>(self.0, self.1, self.2)
         }
     }
+    let _span = profile::span(Component::BaseProduct, 4 * weight.len());
     dispatch(Pack(weight, d_input, d_output))
 }
 
@@ -88,8 +98,10 @@ pub(crate) fn shared_product(x: &[f32], weight: &[f32], [d_input, d_output]: [us
     let mut product = vec![0.0; x.len().checked_div(d_input).unwrap_or(0) * d_output];
     let packed = packed(weight, d_input, d_output);
     let chunk = TASK_ROWS * d_output;
+    let traced = profile::enabled();
     product.par_chunks_mut(chunk.max(1)).enumerate().for_each(|(i, product)| {
         let x = &x[i * TASK_ROWS * d_input..];
+        let _span = profile::task(traced, Component::BaseProduct, 4 * product.len());
         dispatch(Product {
             rows: product.len() / d_output,
             columns: d_output,

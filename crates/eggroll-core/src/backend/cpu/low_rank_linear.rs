@@ -5,6 +5,7 @@ use super::scratch::with_scratch;
 use super::source::Source;
 use super::tile::{Epilogue, MAX_COLUMNS, Out, Packed, Place, Rows, Strided, Tile, dots, multiply};
 use crate::ops::LowRankNoise;
+use crate::profile::{self, Component};
 use crate::rng::fill_noise;
 use crate::simd::{Kernel, Simd, dispatch};
 use rayon::prelude::*;
@@ -22,9 +23,10 @@ pub(crate) fn low_rank_linear(op: &LinearSlices, noise: &LowRankNoise, source: S
         None => op.pairs_per_task(factors),
     };
     let pair_len = 2 * op.rows * op.d_output;
+    let traced = profile::enabled();
     y.par_chunks_mut(step * pair_len).enumerate().for_each(|(task, y)| {
         let first = op.pairs.first + (task * step) as u32;
-        let block = Block { op, noise, source, factors, first, pairs: y.len() / pair_len };
+        let block = Block { op, noise, source, factors, first, pairs: y.len() / pair_len, traced };
         with_scratch(block.scratch_len(), |scratch| match (op.shared, &packed) {
             (None, Some(packed)) => {
                 let x = &op.x[task * step * 2 * op.rows * op.d_input..];
@@ -50,6 +52,7 @@ struct Block<'a> {
     factors: usize,
     first: u32,
     pairs: usize,
+    traced: bool,
 }
 
 impl Block<'_> {
@@ -67,6 +70,7 @@ impl Block<'_> {
     /// Finds or draws the factors, and the biases.
     fn prepare<'s>(&'s self, scratch: &'s mut [f32]) -> Prepared<'s> {
         let drawn = if self.source.is_drawn() { self.factors } else { 0 };
+        let _span = profile::task(self.traced, Component::Noise, 4 * self.pairs * (drawn + self.op.bias.drawn()));
         let (t, rest) = scratch.split_at_mut(self.rows() * self.noise.rank);
         let (drawn_factors, biases) = rest.split_at_mut(self.pairs * drawn);
         let mut factors: [&[f32]; MAX_PAIRS] = [&[]; MAX_PAIRS];
@@ -120,6 +124,7 @@ impl Kernel for PerMember<'_> {
         let (op, rank) = (block.op, block.noise.rank);
         let Prepared { t, factors, biases } = block.prepare(scratch);
         let pair_rows = 2 * op.rows;
+        let span = profile::task(block.traced, Component::LowRankPart, 4 * t.len());
         for p in 0..block.pairs {
             let t = &mut t[p * pair_rows * rank..(p + 1) * pair_rows * rank]; // [2 · rows, rank]
             let x = Rows { pointer: x[p * pair_rows * op.d_input..].as_ptr(), stride: op.d_input, count: pair_rows };
@@ -131,6 +136,8 @@ impl Kernel for PerMember<'_> {
                 *t = -*t;
             }
         }
+        drop(span);
+        let _span = profile::task(block.traced, Component::BaseProduct, 4 * y.len());
         let mut epilogue = AddLowRank {
             rank,
             d_output: op.d_output,
@@ -228,6 +235,7 @@ impl Kernel for Shared<'_> {
         let Self { block, base, scratch, y } = self;
         let (op, rank) = (block.op, block.noise.rank);
         let Prepared { t, factors, biases } = block.prepare(scratch);
+        let _span = profile::task(block.traced, Component::LowRankPart, 4 * (t.len() + y.len()));
         let x = Rows { pointer: op.x.as_ptr(), stride: op.d_input, count: op.rows };
         // One call for all pairs where their vectors are evenly spaced, else one for each pair.
         let (calls, vectors, stride) = match (rank, block.source) {

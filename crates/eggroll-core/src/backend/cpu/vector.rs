@@ -4,6 +4,7 @@ use super::linear::BiasSlice;
 use super::source::Source;
 use crate::key::NoiseKey;
 use crate::ops::{DenseNoise, PairRange};
+use crate::profile::{self, Component};
 use crate::rng::fill_noise;
 use rayon::prelude::*;
 
@@ -13,7 +14,11 @@ pub(crate) fn perturbed_vector(vector: &[f32], noise: DenseNoise, source: Source
         return;
     }
     let bias = BiasSlice::Perturbed(vector, noise, source);
-    y.par_chunks_exact_mut(2 * vector.len()).enumerate().for_each(|(p, y)| bias.fill_pair(pairs.first + p as u32, y));
+    let traced = profile::enabled();
+    y.par_chunks_exact_mut(2 * vector.len()).enumerate().for_each(|(p, y)| {
+        let _span = profile::task(traced, Component::Noise, 4 * y.len());
+        bias.fill_pair(pairs.first + p as u32, y);
+    });
 }
 
 /// Writes `noise : [pairs, elements]`, in tasks of whole noise groups, so that one long row has many.
@@ -22,8 +27,12 @@ pub(crate) fn noise(key: NoiseKey, pairs: PairRange, elements: usize, noise: &mu
     if elements == 0 {
         return;
     }
+    let traced = profile::enabled();
     noise.par_chunks_exact_mut(elements).enumerate().for_each(|(p, noise)| {
         let pair = pairs.first + p as u32;
-        noise.par_chunks_mut(TASK).enumerate().for_each(|(task, noise)| fill_noise(key, pair, task * TASK, noise));
+        noise.par_chunks_mut(TASK).enumerate().for_each(|(task, noise)| {
+            let _span = profile::task(traced, Component::Noise, 4 * noise.len());
+            fill_noise(key, pair, task * TASK, noise);
+        });
     });
 }

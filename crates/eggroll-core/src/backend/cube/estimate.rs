@@ -12,7 +12,7 @@ use cubecl::prelude::*;
 /// Rows and columns of the estimate that one cube takes.
 pub(crate) const SIDE: usize = GROUP;
 /// Factor columns drawn at a time.
-const DEPTH: usize = 16;
+pub(crate) const DEPTH: usize = 16;
 /// Groups that a run of [`SIDE`] elements may touch.
 const GROUPS: usize = 2;
 

@@ -1,7 +1,10 @@
 //! Sizes of cubes and tiles: which unit does what.
 
-use super::estimate::SIDE;
+use super::estimate::{DEPTH, SIDE};
 use super::noise::chunk_len;
+use super::reduce::Lanes;
+use super::row_projection::TERMS;
+use super::strategy::plane_size;
 use crate::rng::NoiseDistribution;
 use cubecl::client::Client;
 use cubecl::{CubeCount, CubeDim};
@@ -12,6 +15,8 @@ pub(crate) const MIN_UNITS: u32 = 32;
 const MAX_UNITS: u32 = 256;
 /// Rows of a tile at most: a unit keeps a sum for each row and column of its own.
 const MAX_ROWS: usize = 8;
+/// Classes that a unit of a cross-entropy takes before a second one helps it.
+const CLASSES: usize = 8;
 /// Cubes that keep a device busy.
 const BUSY: usize = 512;
 /// Pairs that a split of an estimate sums at least.
@@ -41,6 +46,8 @@ pub(crate) struct LinearTile {
     pub rows: usize,
     /// Rank that shared memory holds `x·B` for; 0 for dense noise.
     pub rank_capacity: usize,
+    /// Units of a plane that projections reduce with; 0 for shared memory.
+    pub plane: usize,
     /// Whether all members share the rows.
     pub shared: bool,
     pub source: SourceKind,
@@ -51,12 +58,11 @@ pub(crate) struct LinearTile {
 impl LinearTile {
     /// The tile for `pair_rows` rows of a pair and noise of `width` elements in its longest row.
     pub(crate) fn new(client: &Client, pair_rows: usize, width: usize, rank: usize) -> Self {
-        let widest = MAX_UNITS.min(client.properties().hardware.max_units_per_cube);
-        let wanted = (width / 4).next_power_of_two().min(widest as usize) as u32;
         Self {
-            units: wanted.max(MIN_UNITS),
+            units: units(client, width / 4),
             rows: pair_rows.next_power_of_two().min(MAX_ROWS),
             rank_capacity: if rank == 0 { 0 } else { rank.next_power_of_two() },
+            plane: plane_size(client),
             shared: false,
             source: SourceKind::Drawn(NoiseDistribution::Normal),
             bias: BiasKind::None,
@@ -70,7 +76,21 @@ impl LinearTile {
 
     /// Bytes of shared memory that a cube needs.
     pub(crate) fn shared_bytes(&self) -> usize {
-        4 * (chunk_len(self.units) + self.units as usize + self.rows * self.rank_capacity.max(1))
+        4 * (chunk_len(self.units) + self.lanes().shared_len(self.units) + self.rows * self.rank_capacity.max(1))
+    }
+
+    /// Turns of a unit's loops, at most.
+    pub(crate) fn turns(&self, d_input: usize, d_output: usize, depth: usize) -> usize {
+        let chunk = chunk_len(self.units);
+        // Each chunk adds one turn and may break a row in two.
+        let projection = d_input / self.lanes().count + 2 * (d_input / chunk) + 4;
+        let rows = d_output.div_ceil(chunk) * depth;
+        if self.is_low_rank() { depth * projection + 7 * rows } else { 7 * rows }
+    }
+
+    /// Units that project one row.
+    pub(crate) fn lanes(&self) -> Lanes {
+        Lanes { count: self.units as usize / self.rows, plane: self.plane }
     }
 
     pub(crate) fn cube_dim(&self) -> CubeDim {
@@ -87,18 +107,131 @@ pub(crate) struct EstimateTile {
 }
 
 impl EstimateTile {
-    pub(crate) fn new(client: &Client, source: SourceKind) -> Self {
-        let side = if client.properties().hardware.max_units_per_cube >= 256 { 16 } else { 8 };
-        Self { side, each: SIDE / side, source }
+    pub(crate) fn new(client: &Client) -> Self {
+        let side = if max_units(client) >= 256 { 16 } else { 8 };
+        Self { side, each: SIDE / side, source: SourceKind::Drawn(NoiseDistribution::Normal) }
     }
 
     pub(crate) fn units(&self) -> u32 {
         (self.side * self.side) as u32
     }
 
+    /// Bytes of shared memory that a cube needs: a tile of both factors.
+    pub(crate) fn shared_bytes(&self) -> usize {
+        4 * 2 * DEPTH * SIDE
+    }
+
     pub(crate) fn cube_dim(&self) -> CubeDim {
         CubeDim::new_1d(self.units())
     }
+}
+
+/// How the units of a cube share the rows of one member: runs of them take a row each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct MemberTile {
+    pub units: u32,
+    pub lanes: Lanes,
+}
+
+impl MemberTile {
+    /// The tile for a member's rows and their classes.
+    pub(crate) fn new(client: &Client, rows: usize, classes: usize) -> Self {
+        let units = units(client, rows.saturating_mul(classes.div_ceil(CLASSES)));
+        let busy = classes.div_ceil(CLASSES).next_power_of_two();
+        let idle = units as usize / rows.next_power_of_two().min(units as usize);
+        let count = busy.max(idle).min(units as usize);
+        Self { units, lanes: Lanes { count, plane: plane_size(client) } }
+    }
+
+    /// Turns of a unit's loops, at most.
+    pub(crate) fn turns(&self, rows: usize, classes: usize) -> usize {
+        rows.div_ceil(self.rows()) * (1 + 2 * classes.div_ceil(self.lanes.count))
+    }
+
+    /// Rows that a cube takes at a time.
+    pub(crate) fn rows(&self) -> usize {
+        self.units as usize / self.lanes.count
+    }
+
+    /// All units as one run.
+    pub(crate) fn whole(&self) -> Lanes {
+        Lanes { count: self.units as usize, ..self.lanes }
+    }
+
+    pub(crate) fn shared_len(&self) -> usize {
+        self.lanes.shared_len(self.units)
+    }
+
+    /// Bytes of shared memory that a cube needs.
+    pub(crate) fn shared_bytes(&self) -> usize {
+        4 * self.shared_len()
+    }
+
+    pub(crate) fn cube_dim(&self) -> CubeDim {
+        CubeDim::new_1d(self.units)
+    }
+}
+
+/// How the one cube that finds a basis shares the work: runs of units take an earlier row each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct BasisTile {
+    pub units: u32,
+    pub lanes: Lanes,
+    /// Rows that shared memory holds overlaps for.
+    pub capacity: usize,
+}
+
+impl BasisTile {
+    /// The tile for `rows` rows of `width` elements.
+    pub(crate) fn new(client: &Client, rows: usize, width: usize) -> Self {
+        let lanes = Lanes { count: MIN_UNITS as usize, plane: plane_size(client) };
+        Self { units: units(client, width), lanes, capacity: rows.next_power_of_two() }
+    }
+
+    /// Turns of a unit's loops, at most.
+    pub(crate) fn turns(&self, rows: usize, width: usize) -> usize {
+        let columns = width.div_ceil(self.units as usize);
+        // On average half of the rows stand before a row; both sums are made twice.
+        let overlap = (rows / 2 / self.runs() + 1) * (width.div_ceil(TERMS * self.lanes.count) + 1);
+        let difference = columns * (rows / 2 / TERMS + 2);
+        rows.saturating_mul(2 * (overlap + difference) + 2 * columns + 1)
+    }
+
+    /// Earlier rows that the cube takes at a time.
+    pub(crate) fn runs(&self) -> usize {
+        self.units as usize / self.lanes.count
+    }
+
+    /// All units as one run.
+    pub(crate) fn whole(&self) -> Lanes {
+        Lanes { count: self.units as usize, ..self.lanes }
+    }
+
+    pub(crate) fn shared_len(&self) -> usize {
+        self.lanes.shared_len(self.units)
+    }
+
+    /// Bytes of shared memory that the cube needs.
+    pub(crate) fn shared_bytes(&self) -> usize {
+        4 * (self.shared_len() + self.capacity)
+    }
+
+    pub(crate) fn cube_dim(&self) -> CubeDim {
+        CubeDim::new_1d(self.units)
+    }
+}
+
+/// Units of a cube that has work for `wanted`: a power of two.
+fn units(client: &Client, wanted: usize) -> u32 {
+    // Rounded down to a power of two, whatever the device's limit is.
+    let most = 1 << MAX_UNITS.min(max_units(client)).max(MIN_UNITS).ilog2();
+    (wanted.next_power_of_two().min(most) as u32).max(MIN_UNITS)
+}
+
+/// Units that a cube of one dimension can have on the device.
+pub(crate) fn max_units(client: &Client) -> u32 {
+    let hardware = &client.properties().hardware;
+    hardware.max_units_per_cube.min(hardware.max_cube_dim.0)
 }
 
 /// Pairs of each split of an estimate, and the number of splits, when one split has `cubes` cubes.

@@ -1,9 +1,11 @@
 //! Kernel launches: memory, arguments, cube counts.
 
+use super::cross_entropy::member_cross_entropy_kernel;
 use super::estimate::{EstimateSizesLaunch, SIDE, dense_estimate_kernel, low_rank_estimate_kernel};
-use super::geometry::{EstimateTile, LinearTile, SourceKind, cube_count, splits};
+use super::geometry::{BasisTile, EstimateTile, LinearTile, MemberTile, SourceKind, cube_count, splits};
 use super::linear::{LinearSizesLaunch, linear_kernel};
 use super::noise::StreamLaunch;
+use super::row_projection::row_basis_kernel;
 use super::vector::{noise_kernel, perturbed_vector_kernel};
 use crate::counters;
 use crate::key::{NoiseKey, PairRange};
@@ -174,6 +176,7 @@ pub(crate) fn low_rank_estimate(
     rank: usize,
     first_pair: u32,
     [d_input, d_output]: [usize; 2],
+    tile: EstimateTile,
 ) -> CubeTensor {
     let weights = into_contiguous(weights);
     let pairs = weights.meta.shape()[0];
@@ -182,7 +185,7 @@ pub(crate) fn low_rank_estimate(
     let sums = empty(&weights, [splits, d_input, d_output], DType::F32);
     let sizes = EstimateSizesLaunch::new(first_pair, pairs, pairs_per_split, d_input, d_output, rank);
     let (client, elem) = (weights.client.clone(), dtype_to_elem_type(weights.dtype));
-    let tile = EstimateTile::new(&client, noise.kind);
+    let tile = EstimateTile { source: noise.kind, ..tile };
     let (stream, scale) = (noise.stream(), noise.scale);
     let held = noise.held(&weights);
     low_rank_estimate_kernel::launch(
@@ -230,4 +233,57 @@ pub(crate) fn dense_estimate(weights: CubeTensor, noise: Noise, first_pair: u32)
     );
     counters::add_kernel();
     sums
+}
+
+/// `[members]`.
+pub(crate) fn member_cross_entropy(
+    logits: CubeTensor,
+    targets: CubeTensor,
+    members: usize,
+    tile: MemberTile,
+) -> CubeTensor {
+    let (logits, targets) = (into_contiguous(logits), into_contiguous(targets));
+    let losses = empty(&logits, [members], logits.dtype);
+    let (rows, classes) = (targets.meta.shape()[0], logits.meta.shape()[1]);
+    let client = logits.client.clone();
+    let types = (dtype_to_elem_type(logits.dtype), dtype_to_elem_type(targets.dtype));
+    member_cross_entropy_kernel::launch(
+        &client,
+        cube_count(&client, members),
+        tile.cube_dim(),
+        logits.into_buffer_arg(),
+        targets.into_buffer_arg(),
+        losses.clone().into_buffer_arg(),
+        members,
+        rows,
+        classes,
+        tile,
+        types.0,
+        types.1,
+    );
+    counters::add_kernel();
+    losses
+}
+
+/// An orthonormal basis of the rows of `x`, `[rows, d_input]`, with rows of zeros for those that depend on others.
+pub(crate) fn row_basis(x: CubeTensor, tile: BasisTile) -> CubeTensor {
+    let [rows, width] = [x.meta.shape()[0], x.meta.shape()[1]];
+    let basis = empty(&x, [rows, width], DType::F32);
+    let (client, elem) = (x.client.clone(), dtype_to_elem_type(x.dtype));
+    let [x_row, x_column] = [x.meta.strides()[0], x.meta.strides()[1]];
+    row_basis_kernel::launch(
+        &client,
+        cube_count(&client, 1),
+        tile.cube_dim(),
+        x.into_buffer_arg(),
+        basis.clone().into_buffer_arg(),
+        rows,
+        width,
+        x_row,
+        x_column,
+        tile,
+        elem,
+    );
+    counters::add_kernel();
+    basis
 }

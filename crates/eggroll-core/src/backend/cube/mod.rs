@@ -3,13 +3,16 @@
 //! `strategy` decides whether a kernel can run, `geometry` how it is cut up, `launch` runs it; the kernels are in files
 //! named as the operations. The product `x·W` is Burn's own, so that it uses tensor cores where there are any.
 
+mod cross_entropy;
 mod estimate;
 mod geometry;
 mod integer;
 mod launch;
 mod linear;
 mod noise;
-mod strategy;
+mod reduce;
+mod row_projection;
+pub(crate) mod strategy;
 mod vector;
 
 use crate::key::NoiseKey;
@@ -17,12 +20,13 @@ use crate::ops::{
     BiasPrimitive, DenseNoise, InputRows, LinearMembers, LowRankNoise, PairRange, PerturbedOps, SourcePrimitive,
     portable,
 };
-use burn::backend::TensorMetadata;
+use crate::profile::{self, Component};
 use burn::backend::ops::FloatTensorOps;
-use burn::tensor::{DType, Shape};
+use burn::backend::{Backend, TensorMetadata};
+use burn::tensor::{DType, FloatDType, Shape};
 use burn_cubecl::CubeBackend;
 use burn_cubecl::tensor::CubeTensor;
-use geometry::{BiasKind, LinearTile};
+use geometry::{BasisTile, BiasKind, EstimateTile, LinearTile, MemberTile};
 use launch::Noise;
 
 impl PerturbedOps for CubeBackend {
@@ -72,7 +76,8 @@ impl PerturbedOps for CubeBackend {
             return portable::perturbed_vector::<Self>(vector, noise, source, pairs);
         }
         let noise = Noise::new(noise.key, noise.scale, vector.shape()[0], source);
-        launch::perturbed_vector(vector, noise, pairs)
+        let span = profile::span(Component::Noise, 0);
+        finished(span, launch::perturbed_vector(vector, noise, pairs))
     }
 
     fn low_rank_estimate(
@@ -84,12 +89,16 @@ impl PerturbedOps for CubeBackend {
         d_output: usize,
     ) -> CubeTensor {
         let shape = [d_input, d_output];
-        if weights.shape()[0] == 0 || !strategy::has_kernels(&weights, d_input * d_output) {
+        let tile = EstimateTile::new(&weights.client);
+        let columns = weights.shape()[0] * noise.rank;
+        if !strategy::has_estimate_kernel(&weights, d_input * d_output, tile.shared_bytes(), columns) {
             return portable::low_rank_estimate::<Self>(weights, noise, source, first_pair, shape);
         }
         let (dtype, elements) = (weights.dtype, noise.rank * (d_input + d_output));
         let drawn = Noise::new(noise.key, noise.scale, elements, source);
-        sum_splits(launch::low_rank_estimate(weights, drawn, noise.rank, first_pair, shape), Shape::new(shape), dtype)
+        let span = profile::span(Component::Estimate, 0);
+        let sums = launch::low_rank_estimate(weights, drawn, noise.rank, first_pair, shape, tile);
+        finished(span, sum_splits(sums, Shape::new(shape), dtype))
     }
 
     fn dense_estimate(
@@ -99,19 +108,45 @@ impl PerturbedOps for CubeBackend {
         first_pair: u32,
         elements: usize,
     ) -> CubeTensor {
-        if weights.shape()[0] == 0 || !strategy::has_kernels(&weights, elements) {
+        if !strategy::has_estimate_kernel(&weights, elements, 0, weights.shape()[0]) {
             return portable::dense_estimate::<Self>(weights, noise, source, first_pair, elements);
         }
         let dtype = weights.dtype;
         let noise = Noise::new(noise.key, noise.scale, elements, source);
-        sum_splits(launch::dense_estimate(weights, noise, first_pair), Shape::new([elements]), dtype)
+        let span = profile::span(Component::Estimate, 0);
+        finished(span, sum_splits(launch::dense_estimate(weights, noise, first_pair), Shape::new([elements]), dtype))
     }
 
     fn noise(like: CubeTensor, key: NoiseKey, pairs: PairRange, elements: usize) -> CubeTensor {
-        if strategy::has_kernels(&like, pairs.count as usize * elements) {
+        let span = profile::span(Component::Noise, 0);
+        let noise = if strategy::has_kernels(&like, pairs.count as usize * elements) {
             launch::noise(&like, key, pairs, elements)
         } else {
             portable::noise::<Self>(key, pairs, elements, &like)
+        };
+        finished(span, noise)
+    }
+
+    fn row_projection(gradient: CubeTensor, x: CubeTensor) -> CubeTensor {
+        let [rows, width] = [x.shape()[0], x.shape()[1]];
+        let tile = BasisTile::new(&x.client, rows.max(1), width.max(1));
+        if !strategy::has_basis_kernel(&x, &tile) {
+            return portable::row_projection::<Self>(gradient, x);
+        }
+        // In f32, also for narrower gradients: an orthonormal basis has small elements.
+        let (dtype, basis) = (gradient.dtype, launch::row_basis(x, tile)); // [rows, d_input]
+        let gradient = CubeBackend::float_cast(gradient, FloatDType::F32);
+        let inner = CubeBackend::float_matmul(basis.clone(), gradient); // [rows, d_output]
+        let projected = CubeBackend::float_matmul(CubeBackend::float_swap_dims(basis, 0, 1), inner);
+        CubeBackend::float_cast(projected, dtype.into())
+    }
+
+    fn member_cross_entropy(logits: CubeTensor, targets: CubeTensor, members: usize) -> CubeTensor {
+        let tile = MemberTile::new(&logits.client, targets.shape()[0], logits.shape()[1]);
+        if strategy::has_cross_entropy_kernel(&logits, &targets, &tile) {
+            launch::member_cross_entropy(logits, targets, members, tile)
+        } else {
+            portable::member_cross_entropy::<Self>(logits, targets, members)
         }
     }
 }
@@ -134,7 +169,9 @@ fn tile(
         BiasPrimitive::Perturbed(..) => BiasKind::Perturbed,
     };
     let tile = LinearTile { shared, bias, ..LinearTile::new(&x.client, pair_rows.max(1), d_input.max(d_output), rank) };
-    strategy::has_linear_kernel(x, &tile, members.pairs.members() * each * d_output).then_some(tile)
+    let depth = if rank == 0 { d_input } else { rank };
+    let output = members.pairs.members() * each * d_output;
+    strategy::has_linear_kernel(x, &tile, d_output, depth, output).then_some(tile)
 }
 
 fn linear(
@@ -154,8 +191,17 @@ fn linear(
             (Some(bias), noise)
         }
     };
-    let product = CubeBackend::float_matmul(x.clone(), weight);
-    launch::linear(x, product, bias, noise, depth, members.pairs, tile)
+    let span = profile::span(Component::BaseProduct, 0);
+    let product = finished(span, CubeBackend::float_matmul(x.clone(), weight));
+    let span = profile::span(Component::LowRankPart, 0);
+    finished(span, launch::linear(x, product, bias, noise, depth, members.pairs, tile))
+}
+
+/// Closes the span of the work that `output` comes from.
+fn finished(span: profile::Span, output: CubeTensor) -> CubeTensor {
+    span.set_bytes(output.shape().num_elements() * output.dtype.size());
+    span.end(|| drop(CubeBackend::sync(&output.device)));
+    output
 }
 
 /// Adds up the splits of an estimate.

@@ -176,15 +176,27 @@ fn held_element<F: Float>(held: &[F], stream: &Stream, start: usize, element: us
     value
 }
 
+/// One pair's noise, and where it starts if it is held.
+#[derive(CubeType, Clone, Copy)]
+pub(crate) struct PairNoise {
+    stream: Stream,
+    pair: u32,
+    start: usize,
+}
+
+#[cube]
+pub(crate) fn pair_noise(stream: Stream, pair: u32, #[comptime] kind: SourceKind) -> PairNoise {
+    let start = held_start(&stream, pair, kind);
+    PairNoise { stream, pair, start }
+}
+
 /// Brings `groups` groups of a pair's noise, from `first_group` on, to shared memory: a block for each unit, so at most
 /// [`chunk_len`] elements. Callers synchronise.
 #[cube]
 pub(crate) fn bring_chunk<F: Float>(
     noise: &mut Shared<[f32]>,
     held: &[F],
-    stream: &Stream,
-    pair: u32,
-    start: usize,
+    of: &PairNoise,
     first_group: usize,
     groups: usize,
     #[comptime] kind: SourceKind,
@@ -192,7 +204,8 @@ pub(crate) fn bring_chunk<F: Float>(
     let unit = UNIT_POS as usize;
     let group = unit / BLOCKS;
     if group < groups {
-        let elements = noise_of_block::<F>(held, stream, pair, start, first_group * BLOCKS + unit, kind);
+        let block = first_group * BLOCKS + unit;
+        let elements = noise_of_block::<F>(held, &of.stream, of.pair, of.start, block, kind);
         let at = group * GROUP + unit % BLOCKS;
         noise[at] = elements.0;
         noise[at + BLOCKS] = elements.1;

@@ -9,6 +9,7 @@ mod noise;
 pub(crate) use noise::noise;
 
 use super::{BiasPrimitive, DEPENDENT, DenseNoise, InputRows, LinearMembers, LowRankNoise, PairRange, SourcePrimitive};
+use crate::profile::{self, Component};
 use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{Backend, Scalar, TensorMetadata};
 use burn::tensor::{Shape, Slice};
@@ -86,9 +87,11 @@ pub(crate) fn explicit_low_rank_linear<B: Backend>(
     scale: f32,
     input: InputRows,
 ) -> FloatTensor<B> {
+    let span = profile::span(Component::LowRankPart, 0);
     let x_pairs = per_pair::<B>(x.clone(), b.shape()[0], input); // [pairs, rows of the pair, d_input]
     let t = B::float_matmul(x_pairs, B::float_swap_dims(b, 1, 2)); // [pairs, rows of the pair, rank]
     let delta = B::float_mul_scalar(B::float_matmul(t, a), Scalar::from(scale)); // [pairs, rows of the pair, d_output]
+    span.end(|| drop(B::sync(&delta.device())));
     plus_minus_product::<B>(x, weight, delta, input)
 }
 
@@ -100,8 +103,10 @@ pub(crate) fn explicit_dense_linear<B: Backend>(
     scale: f32,
     input: InputRows,
 ) -> FloatTensor<B> {
+    let span = profile::span(Component::LowRankPart, 0);
     let x_pairs = per_pair::<B>(x.clone(), drawn.shape()[0], input); // [pairs, rows of the pair, d_input]
     let delta = B::float_mul_scalar(B::float_matmul(x_pairs, drawn), Scalar::from(scale));
+    span.end(|| drop(B::sync(&delta.device())));
     plus_minus_product::<B>(x, weight, delta, input)
 }
 
@@ -216,7 +221,11 @@ fn plus_minus_product<B: Backend>(
     input: InputRows,
 ) -> FloatTensor<B> {
     let (p, d_output) = (delta.shape()[0], weight.shape()[1]);
+    let span = profile::span(Component::BaseProduct, 0);
     let base = B::float_matmul(x, weight);
+    span.set_bytes(base.shape().num_elements() * base.dtype().size());
+    span.end(|| drop(B::sync(&base.device())));
+    let span = profile::span(Component::LowRankPart, 0);
     let (base, delta) = match input {
         InputRows::Shared => {
             let rows = delta.shape()[1];
@@ -232,6 +241,8 @@ fn plus_minus_product<B: Backend>(
     };
     let y = B::float_add(base, delta); // [pairs, 2, rows, d_output]
     let rows = 2 * p * y.shape()[2];
+    span.set_bytes(y.shape().num_elements() * y.dtype().size());
+    span.end(|| drop(B::sync(&y.device())));
     B::float_reshape(y, Shape::new([rows, d_output]))
 }
 

@@ -3,6 +3,7 @@
 use crate::counters;
 use crate::key::NoiseKey;
 use crate::ops::{LowRankNoise, PairRange, SourcePrimitive, table_start};
+use crate::profile::{self, Component};
 use crate::rng::normal::{BLOCKS, GROUP};
 use crate::rng::philox::{MULTIPLIERS, ROUNDS, round_key};
 use crate::rng::{NoiseDistribution, rademacher};
@@ -36,8 +37,12 @@ pub(super) fn held_or_drawn<B: Backend>(
     let count = pairs.count as usize;
     match source {
         SourcePrimitive::Drawn => {
-            counters::add_noise_bytes(count * len * like.dtype().size());
-            noise::<B>(key, pairs, len, like)
+            let bytes = count * len * like.dtype().size();
+            let span = profile::span(Component::Noise, bytes);
+            counters::add_noise_bytes(bytes);
+            let noise = noise::<B>(key, pairs, len, like);
+            span.end(|| drop(B::sync(&like.device())));
+            noise
         }
         SourcePrimitive::Cached(noise, first) => {
             let first = (pairs.first - first) as usize;

@@ -1,0 +1,67 @@
+//! The command line.
+
+use crate::backend::Backend;
+use burn::tensor::DType;
+use clap::{Parser, ValueEnum};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Type {
+    Bf16,
+    F16,
+    F32,
+}
+
+/// Times one wide linear layer as a population against plain inference.
+#[derive(Parser, Debug)]
+pub struct Args {
+    /// Inputs and outputs of the layer.
+    #[arg(long, default_value_t = 8192)]
+    pub width: usize,
+    /// Members, even, with one row each.
+    #[arg(long, default_value_t = 1024)]
+    pub batch: usize,
+    /// Rank of the noise.
+    #[arg(long, default_value_t = 1)]
+    pub rank: usize,
+    /// Type of input, weights and held noise.
+    #[arg(long, value_enum, default_value_t = Type::Bf16)]
+    pub dtype: Type,
+    /// Seconds to repeat for, at least 5 rounds.
+    #[arg(long, default_value_t = 10.0)]
+    pub seconds: f64,
+    /// Passes between two waits for the device: few make a fast device's waiting count.
+    #[arg(long, default_value_t = 10)]
+    pub passes: u32,
+    /// Where to compute.
+    #[arg(long, value_enum, default_value_t = Backend::Flex)]
+    pub backend: Backend,
+}
+
+impl Args {
+    pub fn dtype(&self) -> DType {
+        match self.dtype {
+            Type::Bf16 => DType::BF16,
+            Type::F16 => DType::F16,
+            Type::F32 => DType::F32,
+        }
+    }
+
+    pub fn type_name(&self) -> String {
+        format!("{:?}", self.dtype).to_lowercase()
+    }
+
+    pub fn validate(&self) -> Result<(), String> {
+        if self.batch < 2 || !self.batch.is_multiple_of(2) {
+            return Err(format!("the batch must be even and at least 2, not {}", self.batch));
+        }
+        for (name, value) in [("width", self.width), ("rank", self.rank), ("passes", self.passes as usize)] {
+            if value == 0 {
+                return Err(format!("{name} must be at least 1, not 0"));
+            }
+        }
+        if !(self.seconds >= 0.0 && self.seconds.is_finite()) {
+            return Err(format!("seconds must not be negative, {} is", self.seconds));
+        }
+        Ok(())
+    }
+}

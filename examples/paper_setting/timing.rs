@@ -1,0 +1,81 @@
+//! Timing: all tasks in turn, round after round, so that all see the same machine.
+
+use crate::args::Args;
+use burn::tensor::{DType, Device, Tensor};
+use std::error::Error;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+/// Rounds at least, after one that warms up.
+const MIN_ROUNDS: usize = 5;
+
+/// What is timed.
+pub struct Task {
+    pub name: &'static str,
+    /// Bytes of noise kept between passes.
+    pub held: usize,
+    /// One pass, given its number.
+    pass: Box<dyn FnMut(u32) -> Tensor<2>>,
+    /// Milliseconds of a pass, one entry for each round.
+    times: Vec<f64>,
+}
+
+impl Task {
+    pub fn new(name: &'static str, held: usize, pass: impl FnMut(u32) -> Tensor<2> + 'static) -> Self {
+        Self { name, held, pass: Box::new(pass), times: Vec::new() }
+    }
+
+    pub fn rounds(&self) -> usize {
+        self.times.len()
+    }
+
+    pub fn median_ms(&self) -> f64 {
+        self.quantile(0.5)
+    }
+
+    pub fn quartiles_ms(&self) -> [f64; 2] {
+        [self.quantile(0.25), self.quantile(0.75)]
+    }
+
+    fn quantile(&self, q: f64) -> f64 {
+        let mut times = self.times.clone();
+        times.sort_by(f64::total_cmp);
+        times[((times.len() - 1) as f64 * q).round() as usize]
+    }
+
+    /// Fails unless a pass gives numbers: a device may put work off, and what failed there is seen only in what is read.
+    fn check(&mut self) -> Result<(), Box<dyn Error>> {
+        let sum: Vec<f32> = (self.pass)(0).cast(DType::F32).sum().into_data().try_to_vec()?;
+        if sum.iter().all(|sum| sum.is_finite()) {
+            Ok(())
+        } else {
+            Err(format!("{}: sums to {sum:?}", self.name).into())
+        }
+    }
+
+    fn round(&mut self, number: u32, passes: u32, device: &Device) -> Result<Duration, Box<dyn Error>> {
+        let start = Instant::now();
+        for pass in 0..passes {
+            drop(black_box((self.pass)(number.wrapping_mul(passes).wrapping_add(pass))));
+        }
+        device.sync()?;
+        Ok(start.elapsed())
+    }
+}
+
+/// Runs all tasks in turn until the time is over.
+pub fn repeat(tasks: &mut [Task], args: &Args, device: &Device) -> Result<(), Box<dyn Error>> {
+    for task in tasks.iter_mut() {
+        task.check()?;
+        task.round(0, args.passes, device)?;
+    }
+    let (start, limit) = (Instant::now(), Duration::from_secs_f64(args.seconds));
+    while tasks[0].rounds() < MIN_ROUNDS || start.elapsed() < limit {
+        for task in tasks.iter_mut() {
+            let number = task.rounds() as u32 + 1;
+            let time = task.round(number, args.passes, device)?;
+            task.times.push(time.as_secs_f64() * 1000.0 / f64::from(args.passes));
+        }
+    }
+    Ok(())
+}
