@@ -108,9 +108,17 @@ pub(crate) fn linear<B: SliceBackend>(
     }
     let (x, weight, noise) = (B::int8(x), B::int8(weight), held::<B>(noise));
     let (rows, d_input, d_output) = (x.shape()[0], weight.shape()[0], weight.shape()[1]);
-    let mut y = vec![0; rows * d_output];
+    let mut y = Vec::with_capacity(rows * d_output);
     let (x, weight) = (B::int8_slice(&x), B::int8_slice(&weight));
-    kernels::linear(x, weight, [d_input, d_output], on_slice::<B>(&noise), &mut y);
+    kernels::linear(
+        x,
+        weight,
+        [d_input, d_output],
+        on_slice::<B>(&noise),
+        &mut y.spare_capacity_mut()[..rows * d_output],
+    );
+    // SAFETY: the capacity is there, and the kernel writes every element.
+    unsafe { y.set_len(rows * d_output) };
     B::from_int8(y, Shape::new([rows, d_output]))
 }
 

@@ -12,8 +12,8 @@ pub(crate) struct Divisor {
     pub(crate) shift: u32,
     pub(crate) lowest: i32,
     pub(crate) span: i32,
-    pub(crate) multiplier: u32,
-    pub(crate) post: u32,
+    pub(crate) multiplier: u16,
+    pub(crate) post: u16,
 }
 
 impl Divisor {
@@ -28,16 +28,27 @@ impl Divisor {
     pub(crate) const fn new(d: usize, shift: u32) -> Self {
         assert!(0 < d && d < Self::LIMIT);
         let post = d.next_power_of_two().trailing_zeros();
-        let multiplier = (1u32 << (15 + post)).div_ceil(d as u32);
-        Self { shift, lowest: 128 * d as i32, span: 256 * d as i32 - 1, multiplier, post }
+        let multiplier = (1u32 << (15 + post)).div_ceil(d as u32) as u16;
+        Self { shift, lowest: 128 * d as i32, span: 256 * d as i32 - 1, multiplier, post: post as u16 }
     }
 
     /// `clip(⌊value / (d · 2^shift)⌋)`
     #[inline(always)]
     pub(crate) fn divide(&self, value: i32) -> i8 {
         let u = ((value >> self.shift) + self.lowest).clamp(0, self.span) as u16;
-        let quotient = ((u32::from(2 * u) * self.multiplier) >> 16) as u16 >> self.post;
-        (i32::from(quotient) - 128).max(-127) as i8
+        self.quotient(u)
+    }
+
+    /// `clip(⌊value / d⌋)` of a divisor without a shift, for `|value| ≤ 127²`.
+    #[inline(always)]
+    pub(crate) fn divide_product(&self, value: i16) -> i8 {
+        self.quotient((value + self.lowest as i16).clamp(0, self.span as i16) as u16)
+    }
+
+    #[inline(always)]
+    fn quotient(&self, u: u16) -> i8 {
+        let quotient = ((u32::from(2 * u) * u32::from(self.multiplier)) >> 16) as u16 >> self.post;
+        (quotient as i16 - 128).max(-127) as i8
     }
 }
 
@@ -59,6 +70,10 @@ mod tests {
                 let range = 140 * by;
                 for value in (-range..range).chain([i32::MIN / 2, i32::MAX / 2]) {
                     assert_eq!(divisor.divide(value), divide_plainly(value, by), "{value} / {by}");
+                }
+                for value in -16129..=16129i16 {
+                    let expected = divide_plainly(i32::from(value), d as i32);
+                    assert_eq!(Divisor::new(d, 0).divide_product(value), expected, "{value} / {d}");
                 }
             }
         }

@@ -92,12 +92,13 @@ impl Held {
 
 /// All implementations, and the portable defaults on devices, which run there where a kernel cannot.
 fn with_portable_devices() -> Vec<Implementation> {
-    let mut all = implementations();
+    let all = implementations().into_iter();
     #[cfg(feature = "cube")]
-    if std::env::var_os(crate::simd::VARIABLE).is_none() {
-        all.extend(super::devices().into_iter().map(|on| Implementation { portable: true, ..on }));
-    }
-    all
+    let all = {
+        let devices = if std::env::var_os(crate::simd::VARIABLE).is_none() { super::devices() } else { Vec::new() };
+        all.chain(devices.into_iter().map(|on| Implementation { portable: true, ..on }))
+    };
+    all.collect()
 }
 
 fn members(noise: Option<&Held>) -> usize {

@@ -186,7 +186,9 @@ impl Block<'_> {
             let mut new = [0i8; COLUMNS];
             for c in 0..COLUMNS {
                 let difference = sums[c].clamp(-127, 127) - i16::from(old[c]);
-                let gated = (i32::from(i16::from(f[c]) + 127) * i32::from(difference)) >> 8;
+                // The product has 17 bits: its upper part, of both factors moved up by 8 bits together.
+                let (gate, difference) = ((i16::from(f[c]) + 127) << 7, difference << 1);
+                let gated = ((i32::from(gate) * i32::from(difference)) >> 16) as i16;
                 new[c] = old[c].wrapping_add(gated as i8);
             }
             store(&new, &mut state[at..at + columns]);

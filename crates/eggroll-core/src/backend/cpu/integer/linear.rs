@@ -1,22 +1,23 @@
 //! `y = clip(⌊(x·W + ⌊s·(x·B)·Aᵀ / 2^shift⌋) / divisor⌋)`
 
 use super::NoiseSlice;
-use super::product::{COLUMNS, LowRank, Packed, ROWS, Scale, Tile, offset, store};
+use super::product::{COLUMNS, LowRank, Packed, ROWS, Scale, Tile, offset, write};
 use super::simd::{IntegerKernel, IntegerSimd, dispatch};
 use crate::backend::cpu::scratch::reuse;
 use rayon::prelude::*;
 use std::cell::Cell;
+use std::mem::MaybeUninit;
 
 /// Rows of a task: as many as stay in a first-level cache.
 const TASK_ROWS: usize = 16 * ROWS;
 
-/// Writes `y : [rows, d_output]`.
+/// Writes every element of `y : [rows, d_output]`.
 pub(crate) fn linear(
     x: &[i8],
     weight: &[i8],
     [d_input, d_output]: [usize; 2],
     noise: Option<NoiseSlice>,
-    y: &mut [i8],
+    y: &mut [MaybeUninit<i8>],
 ) {
     if y.is_empty() {
         return;
@@ -45,7 +46,7 @@ struct Task<'a> {
     packed: &'a Packed,
     low_rank: Option<LowRank<'a>>,
     scale: Scale,
-    y: &'a mut [i8],
+    y: &'a mut [MaybeUninit<i8>],
 }
 
 /// What a task works on.
@@ -124,7 +125,7 @@ impl Task<'_> {
                     });
                     // SAFETY: the caller's.
                     let finished = unsafe { S::finish(sums, term, &self.scale) };
-                    store(&finished, &mut self.y[row * d_output + first..][..width]);
+                    write(&finished, &mut self.y[row * d_output + first..][..width]);
                 }
             }
         }

@@ -1,8 +1,9 @@
 //! Packed weights and products of unsigned rows with them: a tile at a time, finished in registers' reach.
 
-use super::simd::IntegerSimd;
+use super::simd::{IntegerKernel, IntegerSimd, dispatch};
 use super::{NoiseSlice, sign};
 use crate::integer::{Divisor, FIXED_POINT, product_divisor};
+use std::mem::MaybeUninit;
 
 /// Rows of a tile.
 pub(super) const ROWS: usize = 8;
@@ -38,22 +39,31 @@ impl Packed {
     /// Packs the matrix whose row `k` is `row(k)`.
     pub(super) fn new<'a>(depth: usize, columns: usize, row: impl Fn(usize) -> &'a [i8]) -> Self {
         let (steps, panels) = (depth.div_ceil(4), columns.div_ceil(COLUMNS));
-        let mut lines = vec![Line([[0; 4]; COLUMNS]); steps * panels];
-        let mut corrections = vec![[0; COLUMNS]; panels];
+        let lines = vec![Line([[0; 4]; COLUMNS]); steps * panels];
+        let mut packed = Self { lines, corrections: vec![[0; COLUMNS]; panels], steps, columns };
+        dispatch(Pack { packed: &mut packed, depth, row });
+        packed
+    }
+
+    #[inline(always)]
+    fn pack<'a>(&mut self, depth: usize, row: impl Fn(usize) -> &'a [i8]) {
+        let Self { lines, corrections, steps, columns } = self;
+        let (steps, columns) = (*steps, *columns);
         let zeros = vec![0; columns];
         for step in 0..steps {
             let rows: [&[i8]; 4] =
                 std::array::from_fn(|k| if 4 * step + k < depth { row(4 * step + k) } else { &zeros });
             for (panel, corrections) in corrections.iter_mut().enumerate() {
-                let four = rows.map(|row| load(&row[panel * COLUMNS..columns.min((panel + 1) * COLUMNS)]));
+                let part = panel * COLUMNS..columns.min((panel + 1) * COLUMNS);
+                let [r0, r1, r2, r3] = rows.map(|row| load(&row[part.clone()]));
                 let line = &mut lines[panel * steps + step].0;
                 for c in 0..COLUMNS {
-                    line[c] = four.map(|row| row[c]);
-                    corrections[c] += 128 * four.iter().map(|row| i32::from(row[c])).sum::<i32>();
+                    line[c] = [r0[c], r1[c], r2[c], r3[c]];
+                    let sum = i16::from(r0[c]) + i16::from(r1[c]) + i16::from(r2[c]) + i16::from(r3[c]);
+                    corrections[c] += 128 * i32::from(sum);
                 }
             }
         }
-        Self { lines, corrections, steps, columns }
     }
 
     /// Bytes of an unsigned row.
@@ -82,6 +92,19 @@ impl Packed {
         let corrections = &self.corrections[panel];
         // SAFETY: by this function's contract; the panel has as many lines as steps.
         unsafe { S::tile(x.as_ptr(), self.row_bytes(), self.steps, lines.cast(), corrections, sums) };
+    }
+}
+
+struct Pack<'a, F> {
+    packed: &'a mut Packed,
+    depth: usize,
+    row: F,
+}
+
+impl<'a, F: Fn(usize) -> &'a [i8]> IntegerKernel for Pack<'_, F> {
+    #[inline(always)]
+    unsafe fn run<S: IntegerSimd>(self) {
+        self.packed.pack(self.depth, self.row);
     }
 }
 
@@ -193,6 +216,18 @@ pub(super) fn store(row: &Row, to: &mut [i8]) {
     match to.first_chunk_mut() {
         Some(to) => *to = *row,
         None => to.copy_from_slice(&row[..to.len()]),
+    }
+}
+
+/// [`store`] to memory that was not written before.
+#[inline(always)]
+pub(super) fn write(row: &Row, to: &mut [MaybeUninit<i8>]) {
+    match to.first_chunk_mut() {
+        Some(to) => *to = row.map(MaybeUninit::new),
+        None => {
+            let len = to.len();
+            to.write_copy_of_slice(&row[..len]);
+        }
     }
 }
 

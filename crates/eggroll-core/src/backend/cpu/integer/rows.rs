@@ -134,7 +134,7 @@ fn normalize(x: &[i8], weight: &[i8], y: &mut [i8]) {
     match mean.checked_sub(1).map(|at| DIVISORS.get(at)) {
         None => y.iter_mut().zip(products).for_each(|(y, product)| *y = if product == 0 { -1 } else { -2 }),
         Some(Some(divisor)) => {
-            y.iter_mut().zip(products).for_each(|(y, product)| *y = divisor.divide(i32::from(product)));
+            y.iter_mut().zip(products).for_each(|(y, product)| *y = divisor.divide_product(product));
         }
         // Only for values beyond the rails: −128 is one.
         Some(None) => y.iter_mut().zip(products).for_each(|(y, product)| {

@@ -207,7 +207,7 @@ impl IntegerSimd for Vnni {
             let u = _mm512_min_epu16(_mm512_packus_epi32(low, high), _mm512_set1_epi16(divisor.span as i16));
             let u = _mm512_add_epi16(u, u);
             let quotient = _mm512_mulhi_epu16(u, _mm512_set1_epi16(divisor.multiplier as i16));
-            let quotient = _mm512_srl_epi16(quotient, _mm_cvtsi32_si128(divisor.post as i32));
+            let quotient = _mm512_srl_epi16(quotient, _mm_cvtsi32_si128(i32::from(divisor.post)));
             let value = _mm512_sub_epi16(quotient, _mm512_set1_epi16(128));
             let value = _mm512_max_epi16(value, _mm512_set1_epi16(-127));
             let order = _mm512_set_epi64(7, 5, 3, 1, 6, 4, 2, 0);
