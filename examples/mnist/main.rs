@@ -12,6 +12,8 @@ mod chart;
 mod compare;
 mod data;
 mod model;
+#[path = "../common/run_folder.rs"]
+mod run_folder;
 #[path = "../common/trace.rs"]
 mod trace;
 mod train;

@@ -4,12 +4,12 @@ use crate::args::{Args, Settings};
 use crate::chart::{self, Point};
 use crate::data::{Batches, Dataset, Images, Sample, Scale};
 use crate::model::Mlp;
+use crate::run_folder::Folder;
 use burn::tensor::Device;
 use eggroll::prelude::*;
 use eggroll::train::{JsonLines, profile};
 use serde_json::json;
 use std::error::Error;
-use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,51 +52,10 @@ impl Data {
     }
 }
 
-/// Files of a run.
-struct Folder {
-    path: PathBuf,
-}
-
-impl Folder {
-    fn checkpoints(&self) -> Checkpoints {
-        Checkpoints::new(self.path.join("checkpoints"))
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.path.join(name)
-    }
-
-    /// Moves an earlier run aside, so that nothing is lost.
-    fn begin(&self, settings: &Settings) -> Result<(), Failure> {
-        if self.path.exists() {
-            let aside = self.path.with_extension("previous");
-            if aside.exists() {
-                fs::remove_dir_all(&aside)?;
-            }
-            fs::rename(&self.path, &aside)?;
-            println!("the earlier run is now in {}", aside.display());
-        }
-        fs::create_dir_all(&self.path).map_err(|error| format!("{}: {error}", self.path.display()))?;
-        fs::write(self.file("settings.json"), serde_json::to_vec_pretty(settings)?)?;
-        Ok(())
-    }
-
-    fn settings(&self) -> Result<Settings, Failure> {
-        let file = self.file("settings.json");
-        let text = fs::read(&file).map_err(|error| format!("nothing to resume, {}: {error}", file.display()))?;
-        Ok(serde_json::from_slice(&text).map_err(|error| format!("{}: {error}", file.display()))?)
-    }
-
-    fn points(&self) -> Result<Vec<Point>, Failure> {
-        let text = fs::read_to_string(self.file("curve.jsonl"))?;
-        Ok(text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?)
-    }
-}
-
 /// Trains, or continues, and prints the result.
 pub fn run(args: Args, stop: &AtomicBool) -> Result<(), Failure> {
     let folder = Folder { path: args.out };
-    let settings = if args.resume { folder.settings()? } else { args.settings.settings() };
+    let settings: Settings = if args.resume { folder.settings()? } else { args.settings.settings() };
     let device = args.backend.device()?;
     let data = Data::read(&args.data, &settings, &device)?;
     device.seed(settings.seed);
@@ -157,7 +116,7 @@ struct Table<'a> {
 impl<'a> Table<'a> {
     fn open(folder: &Folder, settings: &'a Settings, generation: u64) -> Result<Self, Failure> {
         let log = JsonLines::open(folder.file("curve.jsonl"), generation + 1)?;
-        let points = folder.points()?;
+        let points: Vec<Point> = folder.points()?;
         let before = points.last().map_or(0.0, |point| point.seconds);
         println!("generation  seconds  evaluations   per second   fitness  {} accuracy", Self::label(settings));
         Ok(Self { settings, curve: folder.file("curve.svg"), log, points, before, start: Instant::now() })

@@ -1,7 +1,8 @@
 //! What members keep from one generation to the next, as the state of a recurrent model.
 
-use burn::tensor::Tensor;
+use burn::module::{Module, Param, ParamId};
 use burn::tensor::kind::Basic;
+use burn::tensor::{Int, Tensor};
 use eggroll_nn::integer::EggState;
 use std::ops::Range;
 
@@ -60,5 +61,38 @@ impl Carried for EggState {
 
     fn join(chunks: Vec<Self>) -> Self {
         Self { layers: Carried::join(chunks.into_iter().map(|chunk| chunk.layers).collect()) }
+    }
+}
+
+/// The state of sequences as a module: what a checkpoint saves beside the model
+/// ([`Checkpoints::save_carrying`](crate::Checkpoints::save_carrying)).
+///
+/// # Example
+///
+/// ```
+/// use burn::tensor::Device;
+/// use eggroll_nn::integer::{EggModelConfig, EggState};
+/// use eggroll_train::{SavedState, parameter_digest};
+///
+/// let model = EggModelConfig::new().with_layers(2).with_width(8).init(&Device::flex());
+/// let saved = SavedState::from(model.initial_state(4));
+/// assert_eq!(parameter_digest(&saved).len(), 64);
+/// assert_eq!(EggState::from(saved).layers.len(), 2);
+/// ```
+#[derive(Module, Debug)]
+pub struct SavedState {
+    layers: Vec<Param<Tensor<2, Int>>>,
+}
+
+impl From<EggState> for SavedState {
+    fn from(state: EggState) -> Self {
+        let parameter = |layer| Param::initialized(ParamId::new(), layer);
+        Self { layers: state.layers.into_iter().map(parameter).collect() }
+    }
+}
+
+impl From<SavedState> for EggState {
+    fn from(saved: SavedState) -> Self {
+        Self { layers: saved.layers.iter().map(|layer| layer.val()).collect() }
     }
 }

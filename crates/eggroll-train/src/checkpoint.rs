@@ -1,7 +1,7 @@
 //! Checkpoints: everything needed to continue, bit for bit.
 //!
 //! A checkpoint is a folder `generation-N` with `model.bpk` (a Burn record that plain Burn loads), `optimizer.bpk`,
-//! `schedule.bpk` and `strategy.json`. It is written under another name, flushed and renamed, so that a folder of that
+//! `schedule.bpk` and `strategy.json`, and `carried.bpk` if members keep a state. It is written under another name, flushed and renamed, so that a folder of that
 //! name is complete or absent.
 
 use crate::config::EvolutionStrategyConfig;
@@ -22,6 +22,7 @@ const PREFIX: &str = "generation-";
 const MODEL: &str = "model.bpk";
 const OPTIMIZER: &str = "optimizer.bpk";
 const SCHEDULE: &str = "schedule.bpk";
+const CARRIED: &str = "carried.bpk";
 const STRATEGY: &str = "strategy.json";
 
 /// The part of a checkpoint that is not tensors.
@@ -84,12 +85,38 @@ impl Checkpoints {
     ///
     /// [`Error::Io`] or [`Error::Checkpoint`] with the file; earlier checkpoints are unharmed then.
     pub fn save<M: Module>(&self, strategy: &EvolutionStrategy, model: &M) -> Result<PathBuf, Error> {
+        self.save_parts(strategy, |folder| write_parts(folder, strategy, model))
+    }
+
+    /// Saves as [`save`](Self::save) does, with what the members keep from generation to generation, as a module
+    /// ([`SavedState`](crate::SavedState) for one).
+    ///
+    /// # Errors
+    ///
+    /// As [`save`](Self::save).
+    pub fn save_carrying<M: Module, C: Module>(
+        &self,
+        strategy: &EvolutionStrategy,
+        model: &M,
+        carried: &C,
+    ) -> Result<PathBuf, Error> {
+        self.save_parts(strategy, |folder| {
+            write(folder, CARRIED, carried.clone().into_record().into_bytes())?;
+            write_parts(folder, strategy, model)
+        })
+    }
+
+    fn save_parts(
+        &self,
+        strategy: &EvolutionStrategy,
+        write: impl FnOnce(&Path) -> Result<(), Error>,
+    ) -> Result<PathBuf, Error> {
         let name = format!("{PREFIX}{:012}", strategy.generation());
         let target = self.folder.join(&name);
         let draft = self.folder.join(format!(".{name}.draft"));
         remove_if_there(&draft)?;
         fs::create_dir_all(&draft).map_err(Error::io(&draft))?;
-        write_parts(&draft, strategy, model)?;
+        write(&draft)?;
         remove_if_there(&target)?;
         fs::rename(&draft, &target).map_err(Error::io(&target))?;
         sync(&self.folder)?;
@@ -127,6 +154,25 @@ impl Checkpoints {
             None => Ok(None),
             Some(path) => load(path, model).map(Some),
         }
+    }
+
+    /// Loads the latest checkpoint of [`save_carrying`](Self::save_carrying) into `model` and `carried`, whose values do not
+    /// matter; `None` if there is no checkpoint.
+    ///
+    /// # Errors
+    ///
+    /// As [`load`]; also if the checkpoint has nothing that members keep.
+    pub fn load_latest_carrying<M: Module, C: Module>(
+        &self,
+        model: M,
+        carried: C,
+    ) -> Result<Option<(EvolutionStrategy, M, C)>, Error> {
+        let Some(path) = self.list()?.pop() else {
+            return Ok(None);
+        };
+        let (strategy, model) = load(&path, model)?;
+        let carried = read(&path, CARRIED, |bytes| carried.try_load_record(ModuleRecord::from_bytes(bytes)?))?;
+        Ok(Some((strategy, model, carried)))
     }
 
     fn prune(&self) -> Result<(), Error> {

@@ -97,6 +97,30 @@ pub enum Error {
     /// A process that has another subscriber.
     #[error("a trace needs to be the process's tracing subscriber, and there is another one: it sees the same spans")]
     Subscriber,
+    /// A text that cannot be used as asked.
+    #[error("{path}: a text of {len} bytes cannot be used: {reason}")]
+    Text {
+        /// The file.
+        path: PathBuf,
+        /// Bytes of it, or of the part in question.
+        len: usize,
+        /// Why it cannot be used.
+        reason: String,
+    },
+    /// A share for validation that leaves nothing for it, or nothing for training.
+    #[error("the share for validation must be between 0 and 1, not {0}")]
+    ValidationShare(f64),
+    /// Streams over a text that read nothing.
+    #[error("streams over a text must read something, not {streams} sequences of {steps} bytes")]
+    Streams {
+        /// Streams side by side.
+        streams: usize,
+        /// Bytes of a generation.
+        steps: usize,
+    },
+    /// A temperature that samples cannot have.
+    #[error("a temperature must be at least 0 and finite, not {0}")]
+    Temperature(f64),
     /// A failure of the user's own code in the training loop.
     #[error(transparent)]
     User(Box<dyn std::error::Error + Send + Sync>),

@@ -3,6 +3,7 @@
 mod carried;
 mod checkpoint;
 mod config;
+pub mod diagnostics;
 mod digest;
 mod error;
 mod estimate;
@@ -12,11 +13,12 @@ mod optimizer;
 mod population;
 pub mod profile;
 mod strategy;
+pub mod text;
 mod training_loop;
 mod votes;
 mod workers;
 
-pub use carried::Carried;
+pub use carried::{Carried, SavedState};
 pub use checkpoint::{Checkpoints, load};
 pub use config::{EstimateScale, EvolutionStrategyConfig, SigmaSchedule};
 pub use digest::parameter_digest;

@@ -6,6 +6,7 @@ mod shaping;
 pub use scores::Scores;
 pub use shaping::FitnessShaping;
 
+use crate::votes::pair_signs;
 use burn::tensor::{DType, Tensor};
 use eggroll_core::{counters, profile};
 
@@ -39,6 +40,12 @@ impl Fitness {
     /// The scores, member by member.
     pub fn values(&self) -> &[f32] {
         &self.values
+    }
+
+    /// Share of pairs whose members have equal scores, from 0 to 1: in integer strategies they have no vote.
+    pub fn tied_pairs(&self) -> f64 {
+        let signs = pair_signs(self);
+        signs.iter().filter(|sign| **sign == 0).count() as f64 / signs.len().max(1) as f64
     }
 
     /// The scores with those that are not finite replaced, and how many there were: NaN and −∞ count as the worst

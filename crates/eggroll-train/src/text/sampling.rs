@@ -1,0 +1,91 @@
+//! Samples of text from a model.
+
+use super::likelihood::powers;
+use crate::error::Error;
+use burn::tensor::{Int, Tensor};
+use eggroll_core::rng::philox::philox4x32;
+use eggroll_nn::integer::EggModel;
+
+/// Draws bytes from a model: `p_v ∝ 2^(q_v/(16·temperature))`. Equal seeds give equal text.
+#[derive(Clone, Copy, Debug)]
+pub struct Sampler {
+    temperature: f64,
+    seed: u64,
+}
+
+impl Sampler {
+    /// At temperature 1 the model's own probabilities; towards 0 the likeliest byte alone.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Temperature`] if the temperature is negative or not finite.
+    pub fn new(temperature: f64, seed: u64) -> Result<Self, Error> {
+        if !(temperature >= 0.0 && temperature.is_finite()) {
+            return Err(Error::Temperature(temperature));
+        }
+        Ok(Self { temperature, seed })
+    }
+
+    /// `count` bytes that follow `prompt`, read from a state of zeros.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `prompt` is empty or has a byte that the model's vocabulary does not have.
+    #[track_caller]
+    pub fn sample(&self, model: &EggModel, prompt: &[u8], count: usize) -> Vec<u8> {
+        assert!(!prompt.is_empty(), "sampling: an empty prompt");
+        let device = model.head.weight.device();
+        let mut state = model.initial_state(1);
+        let (mut text, mut read) = (prompt.to_vec(), 0);
+        while text.len() < prompt.len() + count {
+            let tokens: Vec<i32> = text[read..].iter().map(|byte| i32::from(*byte)).collect();
+            read = text.len();
+            let tokens = Tensor::<1, Int>::from_ints(&tokens[..], &device).unsqueeze_dim::<2>(0); // [1, steps]
+            let (logits, next) = model.forward(tokens, state);
+            state = next;
+            let [_, steps, vocab] = logits.dims();
+            let last: Vec<i64> = logits.slice([0..1, steps - 1..steps, 0..vocab]).into_data().iter::<i64>().collect();
+            text.push(self.choose(&last, read as u64));
+        }
+        text.split_off(prompt.len())
+    }
+
+    /// A byte by its logits; `index` tells draws apart.
+    fn choose(&self, logits: &[i64], index: u64) -> u8 {
+        let largest = logits.iter().copied().max().expect("a vocabulary");
+        if self.temperature == 0.0 {
+            return logits.iter().position(|logit| *logit == largest).expect("it is there") as u8;
+        }
+        let powers = powers(self.temperature);
+        let weight = |logit: &i64| powers[(logit - largest + 255) as usize];
+        let words =
+            philox4x32([index as u32, (index >> 32) as u32, 0, 0], [self.seed as u32, (self.seed >> 32) as u32]);
+        let uniform = f64::from(words[0]) / 2f64.powi(32);
+        let mut left = uniform * logits.iter().map(weight).sum::<f64>();
+        for (byte, logit) in logits.iter().enumerate() {
+            left -= weight(logit);
+            if left < 0.0 {
+                return byte as u8;
+            }
+        }
+        // Rounding can leave a rest: the likeliest byte takes it.
+        logits.iter().position(|logit| *logit == largest).expect("it is there") as u8
+    }
+}
+
+/// Bytes as text for a terminal: printable ASCII and line feeds as they are, all others as `\xNN`.
+///
+/// # Example
+///
+/// ```
+/// assert_eq!(eggroll_train::text::printable(b"one\n\xFF\\two"), "one\n\\xff\\\\two");
+/// ```
+pub fn printable(bytes: &[u8]) -> String {
+    let shown = |byte: &u8| match byte {
+        b'\n' => "\n".to_owned(),
+        b'\\' => "\\\\".to_owned(),
+        0x20..=0x7e => char::from(*byte).to_string(),
+        other => format!("\\x{other:02x}"),
+    };
+    bytes.iter().map(shown).collect()
+}

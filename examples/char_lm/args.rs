@@ -1,0 +1,199 @@
+//! The command line, and the strategy and model it stands for.
+
+use crate::backend::Backend;
+use clap::{Parser, ValueEnum};
+use eggroll::core::QEggrollConfig;
+use eggroll::core::integer::Votes;
+use eggroll::nn::integer::EggModelConfig;
+use eggroll::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Seconds of a run without `--seconds` and `--generations`.
+const SECONDS: f64 = 600.0;
+
+/// Trains a language model of bytes by integer-only evolution strategies.
+#[derive(Parser, Debug)]
+pub struct Args {
+    /// Folder for checkpoints, logs and the curve.
+    #[arg(long, default_value = "runs/char_lm")]
+    pub out: PathBuf,
+    /// Continue the run in the output folder, with its settings; --seconds and --generations may be given anew.
+    #[arg(long)]
+    pub resume: bool,
+    /// Where to compute.
+    #[arg(long, value_enum, default_value_t = Backend::Flex)]
+    pub backend: Backend,
+    #[command(flatten)]
+    pub limits: Limits,
+    #[command(flatten)]
+    pub settings: Settings,
+    /// Samples of text printed at the end.
+    #[arg(long, default_value_t = 1)]
+    pub samples: u64,
+    /// Bytes of a sample.
+    #[arg(long, default_value_t = 300)]
+    pub sample_bytes: usize,
+    /// Temperature of samples: 1 for the model's own probabilities, 0 for the likeliest byte.
+    #[arg(long, default_value_t = 1.0)]
+    pub temperature: f64,
+    /// Text that samples continue.
+    #[arg(long, default_value = "\n")]
+    pub prompt: String,
+}
+
+/// When training ends: with what comes first. Without both, after 600 seconds.
+#[derive(clap::Args, Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Limits {
+    /// Seconds of the run, parts before a --resume, validation and checkpoints included.
+    #[arg(long)]
+    pub seconds: Option<f64>,
+    /// Generations in all.
+    #[arg(long)]
+    pub generations: Option<u64>,
+}
+
+/// The settings of a run: saved with it.
+#[derive(clap::Args, Clone, Debug, Serialize, Deserialize)]
+pub struct Settings {
+    /// File to learn from: any bytes. Byte 0 starts a document.
+    #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/data/text/shakespeare.txt"))]
+    pub data: PathBuf,
+    /// Share of the file, at its end, that validation reads and training does not.
+    #[arg(long, default_value_t = 0.1)]
+    pub validation_share: f64,
+    /// Bytes of that share that are read, the first ones.
+    #[arg(long, default_value_t = 1 << 20)]
+    pub validation_bytes: usize,
+    /// Generations between two lines of the table.
+    #[arg(long, default_value_t = 200)]
+    pub validate_every: u64,
+    /// Generations between two checkpoints; 0 for one at the end only.
+    #[arg(long, default_value_t = 1000)]
+    pub checkpoint_every: u64,
+    /// Width of the model.
+    #[arg(long, default_value_t = 128)]
+    pub width: usize,
+    /// Recurrent blocks of the model.
+    #[arg(long, default_value_t = 2)]
+    pub layers: usize,
+    /// Bytes that every member reads in a generation.
+    #[arg(long, default_value_t = 128)]
+    pub seq: usize,
+    /// Members of a generation, even.
+    #[arg(long, default_value_t = 256)]
+    pub population: usize,
+    /// Consecutive members that read the same bytes, even.
+    #[arg(long, default_value_t = 2)]
+    pub group_size: usize,
+    /// Members that are computed at a time, by one core on a CPU.
+    #[arg(long, default_value_t = 32)]
+    pub chunk: usize,
+    /// Rank of the noise.
+    #[arg(long, default_value_t = 1)]
+    pub rank: usize,
+    /// Noise scale: 2^-shift.
+    #[arg(long, default_value_t = 4)]
+    pub sigma_shift: u32,
+    /// Share of weights that random fitness would move: above 1 falling from all to 2^-alpha over --decay generations and on.
+    #[arg(long, default_value_t = 4.0)]
+    pub alpha: f64,
+    /// Generations of that schedule.
+    #[arg(long, default_value_t = 1000)]
+    pub decay: u64,
+    /// What noise counts in a vote.
+    #[arg(long, value_enum, default_value_t = VotesName::Values)]
+    pub votes: VotesName,
+    /// Take the noise from a table of this many bytes, instead of drawing it.
+    #[arg(long, value_name = "BYTES")]
+    pub noise_table: Option<usize>,
+    /// Seed of initial weights, noise and samples.
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum, Serialize, Deserialize)]
+pub enum VotesName {
+    Values,
+    Signs,
+}
+
+impl Args {
+    /// Refuses samples that cannot be drawn, before training.
+    pub fn validate(&self) -> Result<(), String> {
+        if !(self.temperature >= 0.0 && self.temperature.is_finite()) {
+            return Err(format!("a temperature must be at least 0 and finite, not {}", self.temperature));
+        }
+        if self.prompt.is_empty() {
+            return Err("samples must continue something: the prompt is empty".into());
+        }
+        Ok(())
+    }
+}
+
+impl Limits {
+    /// Limits given anew in place of `self`.
+    pub fn renewed(self, given: Self) -> Self {
+        if given.seconds.is_none() && given.generations.is_none() { self } else { given }
+    }
+
+    pub fn seconds(&self) -> f64 {
+        self.seconds.unwrap_or(if self.generations.is_none() { SECONDS } else { f64::INFINITY })
+    }
+
+    pub fn generations(&self) -> u64 {
+        self.generations.unwrap_or(u64::MAX)
+    }
+}
+
+impl Settings {
+    /// Refuses what nothing else checks.
+    pub fn validate(&self, limits: Limits) -> Result<(), String> {
+        if self.group_size == 0
+            || !self.group_size.is_multiple_of(2)
+            || !self.population.is_multiple_of(self.group_size)
+        {
+            let Self { group_size, population, .. } = self;
+            return Err(format!(
+                "groups of {group_size} members must be whole pairs and divide a population of {population}"
+            ));
+        }
+        let seconds = limits.seconds();
+        if seconds.is_nan() || seconds < 0.0 {
+            return Err(format!("a run cannot take {seconds} seconds"));
+        }
+        if self.width == 0 || self.validate_every == 0 || self.validation_bytes < 2 {
+            let Self { width, validate_every, validation_bytes, .. } = self;
+            return Err(format!(
+                "width {width}, validate-every {validate_every} and validation-bytes {validation_bytes} must be at least 1, 1 and 2"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Streams of text that the population reads.
+    pub fn streams(&self) -> usize {
+        self.population / self.group_size
+    }
+
+    pub fn model(&self) -> EggModelConfig {
+        EggModelConfig::new().with_layers(self.layers).with_width(self.width)
+    }
+
+    pub fn strategy(&self) -> EvolutionStrategyConfig {
+        let noiser = QEggrollConfig::new()
+            .with_rank(self.rank)
+            .with_sigma_shift(self.sigma_shift)
+            .with_threshold(self.alpha, self.decay)
+            .with_votes(match self.votes {
+                VotesName::Values => Votes::Values,
+                VotesName::Signs => Votes::Signs,
+            });
+        let source = self.noise_table.map_or(NoiseSourceConfig::OnTheFly, |len| NoiseSourceConfig::Table { len });
+        EvolutionStrategyConfig::integer(noiser)
+            .with_population(self.population)
+            .with_noise_source(source)
+            .with_chunk(self.chunk)
+            .with_seed(self.seed)
+    }
+}

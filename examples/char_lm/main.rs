@@ -1,0 +1,47 @@
+//! A language model of bytes in integers only, by evolution strategies: `cargo run --release --example char_lm`.
+//!
+//! Weights, activations and updates are int8 with int32 sums; no gradient and no floating point has a part in training. A
+//! recurrent model reads a text in parallel streams, members of a population in pairs, and every pair votes for the weights
+//! of the one that predicted better. `--help` lists the settings.
+
+mod args;
+#[path = "../common/backend.rs"]
+#[expect(dead_code, reason = "one backend is chosen and opened, no more is asked of it")]
+mod backend;
+mod chart;
+mod report;
+#[path = "../common/run_folder.rs"]
+mod run_folder;
+mod timing;
+mod train;
+
+use clap::Parser;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Tensors come and go with every pass: an allocator that gives their pages back each time costs a part of it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let args = args::Args::parse();
+    let stop = Arc::new(AtomicBool::new(false));
+    let handler = stop.clone();
+    let installed = ctrlc::set_handler(move || {
+        // A second Ctrl-C does not wait for the generation to end.
+        if handler.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    });
+    if let Err(error) = installed {
+        eprintln!("warning: Ctrl-C will end the run without saving: {error}");
+    }
+    match train::run(args, &stop) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! What is printed, logged and drawn of a run.
+
+use crate::args::Settings;
+use crate::chart;
+use crate::run_folder::Folder;
+use crate::timing::Timing;
+use crate::train::Failure;
+use eggroll::nn::integer::{EggModel, EggState};
+use eggroll::prelude::*;
+use eggroll::train::diagnostics::{IntegerStatistics, changed_share, integer_statistics};
+use eggroll::train::text::{BitsPerByte, ByteStatistics, Text, bits_per_byte};
+use eggroll::train::{JsonLines, SavedState};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Sequences that validation reads side by side.
+const VALIDATION_SEQUENCES: usize = 64;
+/// Bytes of the training text that are counted.
+const COUNTED: usize = 1 << 28;
+
+/// What counting comes to on the bytes that validation reads, in bits for each byte.
+#[derive(Clone, Copy, Debug)]
+pub struct Baselines {
+    /// By the frequencies of the training text.
+    pub unigram_bits: f64,
+    pub bigram_bits: f64,
+    /// By their own: no model of that order can do better.
+    pub unigram_entropy: f64,
+    pub bigram_entropy: f64,
+}
+
+impl Baselines {
+    pub fn new(train: &Text, held_out: &Text) -> Self {
+        let (counts, own) = (ByteStatistics::new(&train.head(COUNTED)), ByteStatistics::new(held_out));
+        Self {
+            unigram_bits: counts.unigram_bits(held_out),
+            bigram_bits: counts.bigram_bits(held_out),
+            unigram_entropy: own.unigram_entropy(),
+            bigram_entropy: own.bigram_entropy(),
+        }
+    }
+}
+
+/// The generations between two lines of the table.
+#[derive(Default)]
+pub struct Interval {
+    fitness: f64,
+    tied_pairs: f64,
+    generations: u64,
+    /// The model before the last of them.
+    pub before: Option<EggModel>,
+}
+
+impl Interval {
+    pub fn add(&mut self, fitness: &Fitness) {
+        let values = fitness.values();
+        self.fitness += values.iter().map(|value| f64::from(*value)).sum::<f64>() / values.len() as f64;
+        self.tied_pairs += fitness.tied_pairs();
+        self.generations += 1;
+    }
+
+    /// The mean over the generations, if there are any.
+    fn mean(&self, sum: f64) -> Option<f64> {
+        (self.generations > 0).then(|| sum / self.generations as f64)
+    }
+}
+
+/// One line of the table.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Point {
+    /// Generations done, from which lines of a log are told apart.
+    pub generation: u64,
+    pub seconds: f64,
+    pub tokens: u64,
+    pub tokens_per_second: f64,
+    /// Mean of the members since the line before, by integer arithmetic.
+    pub train_bits_per_byte: Option<f64>,
+    pub valid_bits_per_byte: f64,
+    pub valid_bits_per_byte_integer: f64,
+    /// Share of weights that the last generation moved.
+    pub changed: Option<f64>,
+    /// Share of pairs without a vote, mean since the line before.
+    pub tied_pairs: Option<f64>,
+}
+
+/// The table: printed, logged and drawn.
+pub struct Report<'a> {
+    settings: &'a Settings,
+    baselines: Baselines,
+    held_out: Text,
+    curve: PathBuf,
+    log: JsonLines,
+    diagnostics: JsonLines,
+    points: Vec<Point>,
+    /// Parameters that there was a warning for.
+    warned: BTreeSet<String>,
+    /// Seconds that the run took before it was continued.
+    before: f64,
+    start: Instant,
+}
+
+impl<'a> Report<'a> {
+    pub fn open(
+        folder: &Folder,
+        settings: &'a Settings,
+        baselines: Baselines,
+        held_out: Text,
+        generation: u64,
+    ) -> Result<Self, Failure> {
+        let log = JsonLines::open(folder.file("curve.jsonl"), generation + 1)?;
+        let diagnostics = JsonLines::open(folder.file("diagnostics.jsonl"), generation + 1)?;
+        let points: Vec<Point> = folder.points()?;
+        let before = points.last().map_or(0.0, |point| point.seconds);
+        let Baselines { unigram_bits, bigram_bits, unigram_entropy, bigram_entropy } = baselines;
+        println!(
+            "bits per byte of the {} bytes for validation: unigram {unigram_bits:.3}, bigram {bigram_bits:.3} by the \
+             training text's frequencies; {unigram_entropy:.3}, {bigram_entropy:.3} by their own (entropies)",
+            held_out.len()
+        );
+        println!(
+            "a token is one byte read by one member; seconds are of the whole run, tokens per second of training alone"
+        );
+        println!("generation  seconds    tokens  per second  train bits  validation bits  changed   tied");
+        let start = Instant::now();
+        let curve = folder.file("curve.svg");
+        Ok(Self {
+            settings,
+            baselines,
+            held_out,
+            curve,
+            log,
+            diagnostics,
+            points,
+            warned: BTreeSet::new(),
+            before,
+            start,
+        })
+    }
+
+    /// Seconds of the whole run.
+    pub fn seconds(&self) -> f64 {
+        self.before + self.start.elapsed().as_secs_f64()
+    }
+
+    /// Generation of the last line.
+    pub fn generation(&self) -> Option<u64> {
+        self.points.last().map(|point| point.generation)
+    }
+
+    /// Validates and adds a line.
+    pub fn add(
+        &mut self,
+        generation: u64,
+        model: &EggModel,
+        interval: Interval,
+        timing: &Timing,
+    ) -> Result<(), Failure> {
+        let Settings { population, seq, .. } = *self.settings;
+        let valid = self.validate(model);
+        let point = Point {
+            generation,
+            seconds: self.seconds(),
+            tokens: generation * (population * seq) as u64,
+            tokens_per_second: timing.tokens_per_second(population, seq),
+            train_bits_per_byte: interval.mean(-interval.fitness / (16 * seq) as f64),
+            valid_bits_per_byte: valid.exact,
+            valid_bits_per_byte_integer: valid.integer,
+            changed: interval.before.as_ref().map(|before| changed_share(before, model)),
+            tied_pairs: interval.mean(interval.tied_pairs),
+        };
+        point.print();
+        self.log.write(&point)?;
+        let tensors = integer_statistics(model);
+        self.warn(&tensors);
+        self.diagnostics.write(&json!({ "generation": generation, "tensors": tensors }))?;
+        self.points.push(point);
+        chart::draw(&self.curve, &self.points, self.baselines)
+    }
+
+    /// Warns of each tensor once.
+    fn warn(&mut self, tensors: &[IntegerStatistics]) {
+        for tensor in tensors {
+            let warnings = tensor.warnings();
+            if !warnings.is_empty() && self.warned.insert(tensor.path.clone()) {
+                println!("warning: {}", warnings.join("; "));
+            }
+        }
+    }
+
+    fn validate(&self, model: &EggModel) -> BitsPerByte {
+        bits_per_byte(model, &self.held_out, VALIDATION_SEQUENCES)
+    }
+
+    /// Prints the model's statistics and the result.
+    pub fn finish(self, model: &EggModel, state: &EggState, timing: &Timing) -> Result<(), Failure> {
+        let Settings { population, seq, .. } = *self.settings;
+        let last = self.points.last().expect("training ends with a line");
+        println!("parameter                          mean     sd  entropy  saturated  zeros   min  max");
+        for tensor in integer_statistics(model) {
+            println!("{tensor}");
+        }
+        let share = |part| format!("{:.1} %", 100.0 * timing.share(part));
+        println!(
+            "a generation: noise {}, data {}, evaluate {}, update {}",
+            share(timing.noise),
+            share(timing.data),
+            share(timing.evaluate),
+            share(timing.update)
+        );
+        println!("curve: {}", self.curve.display());
+        let result = json!({
+            "tokens_per_second": timing.tokens_per_second(population, seq),
+            "valid_bits_per_byte": last.valid_bits_per_byte,
+            "valid_bits_per_byte_integer": last.valid_bits_per_byte_integer,
+            "unigram_bits": self.baselines.unigram_bits,
+            "bigram_bits": self.baselines.bigram_bits,
+            "unigram_entropy": self.baselines.unigram_entropy,
+            "bigram_entropy": self.baselines.bigram_entropy,
+            "update_share": timing.share(timing.update),
+            "noise_share": timing.share(timing.noise),
+            "generations": last.generation,
+            "tokens": last.tokens,
+            "train_seconds": last.seconds,
+            "seed": self.settings.seed,
+            "state_digest": parameter_digest(&SavedState::from(state.clone())),
+            "parameter_digest": parameter_digest(model),
+        });
+        println!("RESULT {result}");
+        Ok(())
+    }
+}
+
+impl Point {
+    fn print(&self) {
+        let number = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.4}"));
+        let percent = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{:.1} %", 100.0 * value));
+        println!(
+            "{:>10} {:>8.1} {:>8.2}M {:>11.0} {:>11} {:>16.4} {:>8} {:>6}",
+            self.generation,
+            self.seconds,
+            self.tokens as f64 / 1e6,
+            self.tokens_per_second,
+            number(self.train_bits_per_byte),
+            self.valid_bits_per_byte,
+            percent(self.changed),
+            percent(self.tied_pairs)
+        );
+    }
+}
