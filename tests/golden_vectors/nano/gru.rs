@@ -75,8 +75,8 @@ fn state_after(candidate: i8) -> i8 {
     STATE.wrapping_add(change as i8)
 }
 
-/// States whose candidate is `clip(a + b + c)`: `a` comes as the input, `b` as the product of 112 and a first row, which is divided by
-/// `16·⌊√50⌋ = 112` again, and `c` as the bias.
+/// States whose candidate is `clip(a + b + c)`: `a` comes as the input, `b` as the product of 112 and a first row, which is
+/// divided by `16·⌊√50⌋ = 112` again, and `c` as the bias.
 fn gate_sum(a: &Array, b: &Array, c: &Array, device: &Device) -> Vec<f64> {
     let width = a.shape[0];
     assert_eq!(width, 50);
