@@ -45,7 +45,8 @@ impl Task {
 
     /// Fails unless a pass gives numbers: a device may put work off, and what failed there is seen only in what is read.
     fn check(&mut self) -> Result<(), Box<dyn Error>> {
-        let sum: Vec<f32> = (self.pass)(0).cast(DType::F32).sum().into_data().try_to_vec()?;
+        let sum = (self.pass)(0).cast(DType::F32).sum();
+        let sum: Vec<f32> = sum.try_into_data().map_err(|error| format!("{}: {error}", self.name))?.try_to_vec()?;
         if sum.iter().all(|sum| sum.is_finite()) {
             Ok(())
         } else {
