@@ -7,6 +7,22 @@ use eggroll_core::rng::philox::philox4x32;
 use eggroll_nn::integer::EggModel;
 
 /// Draws bytes from a model: `p_v ∝ 2^(q_v/(16·temperature))`. Equal seeds give equal text.
+///
+/// # Example
+///
+/// ```
+/// use burn::tensor::Device;
+/// use eggroll_nn::integer::EggModelConfig;
+/// use eggroll_train::text::{Sampler, printable};
+///
+/// # fn main() -> Result<(), eggroll_train::Error> {
+/// let model = EggModelConfig::new().with_layers(1).with_width(8).init(&Device::flex());
+/// let text = Sampler::new(0.8, 1)?.sample(&model, b"To be", 10);
+/// assert_eq!(text.len(), 10);
+/// println!("To be{}", printable(&text));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Sampler {
     temperature: f64,
