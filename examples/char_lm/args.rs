@@ -11,6 +11,8 @@ use std::path::PathBuf;
 
 /// Seconds of a run without `--seconds` and `--generations`.
 const SECONDS: f64 = 600.0;
+/// Members of a chunk on a CPU: small enough for a core's cache, and many chunks are shared out evenly.
+const CPU_CHUNK: usize = 16;
 
 /// Trains a language model of bytes by integer-only evolution strategies.
 #[derive(Parser, Debug)]
@@ -86,9 +88,9 @@ pub struct Settings {
     /// Consecutive members that read the same bytes, even.
     #[arg(long, default_value_t = 2)]
     pub group_size: usize,
-    /// Members that are computed at a time, by one core on a CPU.
-    #[arg(long, default_value_t = 32)]
-    pub chunk: usize,
+    /// Members that are computed at a time: on a CPU 16, by each core, elsewhere all, if not given.
+    #[arg(long)]
+    pub chunk: Option<usize>,
     /// Rank of the noise.
     #[arg(long, default_value_t = 1)]
     pub rank: usize,
@@ -180,7 +182,8 @@ impl Settings {
         EggModelConfig::new().with_layers(self.layers).with_width(self.width)
     }
 
-    pub fn strategy(&self) -> EvolutionStrategyConfig {
+    /// The strategy, for a CPU or another device.
+    pub fn strategy(&self, cpu: bool) -> EvolutionStrategyConfig {
         let noiser = QEggrollConfig::new()
             .with_rank(self.rank)
             .with_sigma_shift(self.sigma_shift)
@@ -193,7 +196,7 @@ impl Settings {
         EvolutionStrategyConfig::integer(noiser)
             .with_population(self.population)
             .with_noise_source(source)
-            .with_chunk(self.chunk)
+            .with_chunk(self.chunk.unwrap_or(if cpu { CPU_CHUNK } else { self.population }))
             .with_seed(self.seed)
     }
 }

@@ -1,8 +1,8 @@
 //! A language model of bytes in integers only, by evolution strategies: `cargo run --release --example char_lm`.
 //!
-//! Weights, activations and updates are int8 with int32 sums; no gradient and no floating point has a part in training. A
-//! recurrent model reads a text in parallel streams, members of a population in pairs, and every pair votes for the weights
-//! of the one that predicted better. `--help` lists the settings.
+//! Weights and activations are int8, sums int32, and a generation moves a weight by one or not at all: no gradient is ever
+//! computed. The population reads a text in parallel streams, and of each pair of members the one that predicted better has a
+//! vote on every weight. `--help` lists the settings.
 
 mod args;
 #[path = "../common/backend.rs"]

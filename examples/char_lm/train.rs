@@ -87,8 +87,9 @@ impl<'a> Trainer<'a> {
         let device = args.backend.device()?;
         device.seed(settings.seed);
         let model = settings.model().init(&device);
-        let strategy = settings.strategy().try_init(&model)?;
-        let (state, parallel) = (model.initial_state(settings.population), args.backend.is_cpu());
+        let parallel = args.backend.is_cpu();
+        let strategy = settings.strategy(parallel).try_init(&model)?;
+        let state = model.initial_state(settings.population);
         Ok(Self { settings, strategy, model, state, streams, device, parallel, timing: Timing::default() })
     }
 

@@ -91,6 +91,29 @@ impl Checkpoints {
     /// Saves as [`save`](Self::save) does, with what the members keep from generation to generation, as a module
     /// ([`SavedState`](crate::SavedState) for one).
     ///
+    /// # Example
+    ///
+    /// ```
+    /// use burn::tensor::Device;
+    /// use eggroll_core::QEggrollConfig;
+    /// use eggroll_nn::integer::{EggModelConfig, EggState};
+    /// use eggroll_train::{Checkpoints, EvolutionStrategyConfig, SavedState};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let folder = tempfile::tempdir()?;
+    /// let model = EggModelConfig::new().with_layers(1).with_width(8).init(&Device::flex());
+    /// let strategy = EvolutionStrategyConfig::integer(QEggrollConfig::new()).with_population(4).try_init(&model)?;
+    /// let state = SavedState::from(model.initial_state(4));
+    ///
+    /// let checkpoints = Checkpoints::new(folder.path());
+    /// checkpoints.save_carrying(&strategy, &model, &state)?;
+    /// let loaded = checkpoints.load_latest_carrying(model, state)?;
+    /// let (_strategy, _model, state) = loaded.expect("saved above");
+    /// assert_eq!(EggState::from(state).layers[0].dims(), [4, 8]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`save`](Self::save).

@@ -24,6 +24,19 @@ pub struct BitsPerByte {
 /// sequences, each read from a state of zeros, and every byte counts but the first of each sequence. Lengths of sequences differ
 /// by one at most; there are no more sequences than pairs of bytes.
 ///
+/// # Example
+///
+/// ```
+/// use burn::tensor::Device;
+/// use eggroll_nn::integer::EggModelConfig;
+/// use eggroll_train::text::bits_per_byte;
+///
+/// let model = EggModelConfig::new().with_layers(1).with_width(8).init(&Device::flex());
+/// let found = bits_per_byte(&model, b"a text of 23 bytes, say", 2);
+/// assert_eq!(found.bytes, 21);
+/// assert!(found.exact > 2.0); // nothing is learned yet
+/// ```
+///
 /// # Panics
 ///
 /// Panics if `text` has fewer than two bytes, or a byte that the model's vocabulary does not have.

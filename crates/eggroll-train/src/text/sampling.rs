@@ -7,6 +7,22 @@ use eggroll_core::rng::philox::philox4x32;
 use eggroll_nn::integer::EggModel;
 
 /// Draws bytes from a model: `p_v ∝ 2^(q_v/(16·temperature))`. Equal seeds give equal text.
+///
+/// # Example
+///
+/// ```
+/// use burn::tensor::Device;
+/// use eggroll_nn::integer::EggModelConfig;
+/// use eggroll_train::text::{Sampler, printable};
+///
+/// # fn main() -> Result<(), eggroll_train::Error> {
+/// let model = EggModelConfig::new().with_layers(1).with_width(8).init(&Device::flex());
+/// let text = Sampler::new(0.8, 1)?.sample(&model, b"To be", 10);
+/// assert_eq!(text.len(), 10);
+/// println!("To be{}", printable(&text));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Sampler {
     temperature: f64,
@@ -88,4 +104,22 @@ pub fn printable(bytes: &[u8]) -> String {
         other => format!("\\x{other:02x}"),
     };
     bytes.iter().map(shown).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn draws_have_the_probabilities_of_the_logits() {
+        const DRAWS: u64 = 20_000;
+        for (temperature, expected) in [(1.0, 2.0 / 3.0), (0.5, 4.0 / 5.0), (2.0, 2f64.sqrt() / (1.0 + 2f64.sqrt()))] {
+            let sampler = Sampler::new(temperature, 7).expect("a sampler");
+            let first = (0..DRAWS).filter(|index| sampler.choose(&[16, 0], *index) == 0).count();
+            let (found, error) = (first as f64 / DRAWS as f64, (expected * (1.0 - expected) / DRAWS as f64).sqrt());
+            assert!((found - expected).abs() < 4.0 * error, "{temperature}: {found}, expected {expected} ± {error}");
+        }
+        assert_eq!(Sampler::new(0.0, 7).expect("a sampler").choose(&[-9, 3, -127, 2], 0), 1);
+        assert_eq!(Sampler::new(1e-3, 7).expect("a sampler").choose(&[-9, 3, -127, 2], 0), 1);
+    }
 }
