@@ -8,7 +8,9 @@ pub use eggroll_train as train;
 pub mod prelude {
     pub use burn::prelude::*;
     pub use burn::tensor::activation;
-    pub use eggroll_core::{EggrollConfig, NoiseDistribution, NoiseSourceConfig, NoiserConfig, OpenEsConfig, Role};
+    pub use eggroll_core::{
+        EggrollConfig, NoiseDistribution, NoiseSourceConfig, NoiserConfig, OpenEsConfig, QEggrollConfig, Role,
+    };
     pub use eggroll_nn::loss::cross_entropy;
     pub use eggroll_train::{
         Checkpoints, EstimateScale, EvolutionStrategy, EvolutionStrategyConfig, Fitness, FitnessShaping, Members,
