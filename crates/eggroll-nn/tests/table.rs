@@ -71,7 +71,10 @@ fn configurations_are_strict_and_round_trip() {
     let parse = serde_json::from_str::<NoiserConfig>;
     assert_eq!(parse(r#"{"name":"open_es"}"#).expect("valid"), OpenEsConfig::new().into());
     assert!(
-        parse(r#"{"name":"eggrol"}"#).expect_err("refused").to_string().contains("expected `eggroll` or `open_es`")
+        parse(r#"{"name":"eggrol"}"#)
+            .expect_err("refused")
+            .to_string()
+            .contains("expected one of `eggroll`, `open_es`, `q_eggroll`")
     );
     assert!(parse(r#"{"name":"eggroll","rnak":2}"#).expect_err("refused").to_string().contains("rnak"));
 }
