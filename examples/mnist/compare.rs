@@ -61,7 +61,10 @@ struct Comparison {
 
 /// Runs each method for one epoch and prints the table.
 pub fn run(args: Args) -> Result<(), Failure> {
-    let settings = args.settings.settings();
+    let settings = args.settings.settings()?;
+    if let NoiserName::QEggroll = settings.noiser {
+        return Err("--compare is of float networks: it has no part for q-eggroll".into());
+    }
     let device = args.backend.device()?;
     let images = Images::read(&args.data, "train")?;
     settings.validate(images.len())?;
