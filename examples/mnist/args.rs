@@ -93,6 +93,9 @@ pub struct Choices {
     /// Pixels by which training images are moved at random, up, down, left and right.
     #[arg(long)]
     shift: Option<u32>,
+    /// Average squares of this many by this many pixels into one.
+    #[arg(long)]
+    pool: Option<usize>,
     /// Project the first layer's estimate onto the span of the mini-batch's images.
     #[arg(long)]
     project: Option<bool>,
@@ -160,11 +163,18 @@ pub struct Settings {
     pub generations: u64,
     pub batch: usize,
     pub shift: u32,
+    #[serde(default = "one")]
+    pub pool: usize,
     pub project: bool,
     pub hidden: Vec<usize>,
     pub seed: u64,
     pub validation: usize,
     pub evaluate_every: u64,
+}
+
+/// Runs of earlier versions saw every pixel.
+fn one() -> usize {
+    1
 }
 
 /// The settings of q-eggroll alone.
@@ -198,6 +208,7 @@ impl Preset {
             generations: 22_000,
             batch: 32,
             shift: 1,
+            pool: 1,
             project: true,
             hidden: vec![128],
             seed: 0,
@@ -240,6 +251,7 @@ impl Choices {
             generations,
             batch: self.batch.unwrap_or(preset.batch),
             shift: self.shift.unwrap_or(preset.shift),
+            pool: self.pool.unwrap_or(preset.pool),
             project: self.project.unwrap_or(preset.project),
             hidden: self.hidden.unwrap_or(preset.hidden),
             seed: self.seed.unwrap_or(preset.seed),
@@ -278,13 +290,16 @@ impl Choices {
 
 impl Settings {
     /// Refuses what the strategy does not check itself.
-    pub fn validate(&self, train_images: usize) -> Result<(), String> {
+    pub fn validate(&self, train_images: usize, shape: [usize; 2]) -> Result<(), String> {
         let available = train_images.saturating_sub(self.validation);
         if self.batch == 0 || self.batch > available {
             return Err(format!("a batch of {} needs 1 to {available} training images", self.batch));
         }
         if self.shift > 27 {
             return Err(format!("a shift of {} pixels moves images out of sight", self.shift));
+        }
+        if self.pool == 0 || shape.iter().any(|length| !length.is_multiple_of(self.pool)) {
+            return Err(format!("squares of {} pixels do not divide images of {shape:?}", self.pool));
         }
         if self.hidden.contains(&0) {
             return Err(format!("hidden layers {:?}: a width is 0", self.hidden));

@@ -67,9 +67,10 @@ pub fn run(args: Args) -> Result<(), Failure> {
     }
     let device = args.backend.device()?;
     let images = Images::read(&args.data, "train")?;
-    settings.validate(images.len())?;
+    settings.validate(images.len(), images.shape)?;
+    let images = images.pooled(settings.pool);
     let (scale, inputs) = (images.scale(), images.size());
-    let test = Dataset::new(&Images::read(&args.data, "t10k")?, scale, &device);
+    let test = Dataset::new(&Images::read(&args.data, "t10k")?.pooled(settings.pool), scale, &device);
     let items = images.pixels.chunks(inputs).zip(&images.labels);
     let items = items.map(|(pixels, label)| Item { pixels: pixels.to_vec(), label: *label }).collect();
     let loader = DataLoaderBuilder::new(ToTensors(scale))

@@ -30,6 +30,8 @@ struct Data<C: Classifier> {
     train: Images,
     held_out: C::Data,
     scale: Scale,
+    /// Side of the squares of pixels that the network sees as one.
+    pool: usize,
     device: Device,
 }
 
@@ -37,7 +39,7 @@ impl<C: Classifier> Data<C> {
     /// Reads the files. With a validation split, the test set is not read.
     fn read(folder: &Path, settings: &Settings, device: &Device) -> Result<Self, Failure> {
         let mut train = Images::read(folder, "train")?;
-        settings.validate(train.len())?;
+        settings.validate(train.len(), train.shape)?;
         let held_out = match settings.validation {
             0 => Images::read(folder, "t10k")?,
             count => train.split_off(count),
@@ -45,13 +47,24 @@ impl<C: Classifier> Data<C> {
         if held_out.shape != train.shape {
             return Err(format!("training images are {:?}, test images {:?}", train.shape, held_out.shape).into());
         }
-        let scale = train.scale();
-        Ok(Self { held_out: C::data(&held_out, scale, device), train, scale, device: device.clone() })
+        let (scale, pool) = (train.scale(), settings.pool);
+        Ok(Self {
+            held_out: C::data(&held_out.pooled(pool), scale, device),
+            train,
+            scale,
+            pool,
+            device: device.clone(),
+        })
+    }
+
+    /// Pixels that the network sees of one image.
+    fn inputs(&self) -> usize {
+        self.train.size() / (self.pool * self.pool)
     }
 
     /// A mini-batch on the device.
     fn batch(&self, samples: &[Sample]) -> C::Data {
-        C::data(&self.train.select(samples), self.scale, &self.device)
+        C::data(&self.train.select(samples).pooled(self.pool), self.scale, &self.device)
     }
 }
 
@@ -77,7 +90,7 @@ fn train<C: Classifier>(
 ) -> Result<(), Failure> {
     let data = Data::<C>::read(data, &settings, &device)?;
     device.seed(settings.seed);
-    let mut model = C::new(data.train.size(), &settings.hidden, &device);
+    let mut model = C::new(data.inputs(), &settings.hidden, &device);
     let mut strategy = settings.strategy().try_init(&model)?;
     if !resume {
         folder.begin(&settings)?;
