@@ -6,9 +6,13 @@ use burn::lr_scheduler::cosine::CosineAnnealingLrSchedulerConfig;
 use burn::optim::momentum::MomentumConfig;
 use burn::optim::{AdamConfig, AdamWConfig, SgdConfig};
 use clap::{Parser, ValueEnum};
+use eggroll::core::QEggrollConfig;
 use eggroll::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+
+/// Members that q-eggroll computes at a time on one core: their images are in its cache.
+const INTEGER_CHUNK: usize = 32;
 
 /// Trains a multilayer perceptron on MNIST by evolution strategies, without backpropagation.
 #[derive(Parser, Debug)]
@@ -43,7 +47,7 @@ pub struct Choices {
     /// How parameters are perturbed.
     #[arg(long, value_enum)]
     noiser: Option<NoiserName>,
-    /// Rank of EGGROLL's noise.
+    /// Rank of EGGROLL's and Q-EGGROLL's noise.
     #[arg(long)]
     rank: Option<usize>,
     /// Noise of random signs instead of normals.
@@ -61,6 +65,16 @@ pub struct Choices {
     /// Learning rate of the first generation, falling to 0 along half a cosine.
     #[arg(long)]
     lr: Option<f64>,
+    /// Noise scale of q-eggroll: 2^-shift.
+    #[arg(long)]
+    sigma_shift: Option<u32>,
+    /// Share of weights that random fitness would move in q-eggroll: above 1 falling from all to 2^-alpha over --decay generations
+    /// and on.
+    #[arg(long)]
+    alpha: Option<f64>,
+    /// Generations of that schedule.
+    #[arg(long)]
+    decay: Option<u64>,
     /// Optimizer of the estimated gradient.
     #[arg(long, value_enum)]
     optimizer: Option<OptimizerName>,
@@ -79,6 +93,9 @@ pub struct Choices {
     /// Pixels by which training images are moved at random, up, down, left and right.
     #[arg(long)]
     shift: Option<u32>,
+    /// Average squares of this many by this many pixels into one.
+    #[arg(long)]
+    pool: Option<usize>,
     /// Project the first layer's estimate onto the span of the mini-batch's images.
     #[arg(long)]
     project: Option<bool>,
@@ -108,6 +125,8 @@ enum Preset {
 pub enum NoiserName {
     Eggroll,
     OpenEs,
+    /// Int8 weights and activations, integer fitness, updates by vote: no floating point in training.
+    QEggroll,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum, Serialize, Deserialize)]
@@ -135,6 +154,8 @@ pub struct Settings {
     pub population: usize,
     pub sigma: f64,
     pub sigma_end: f64,
+    #[serde(default)]
+    pub votes: VoteSettings,
     pub lr: f64,
     pub optimizer: OptimizerName,
     pub weight_decay: f32,
@@ -142,6 +163,8 @@ pub struct Settings {
     pub generations: u64,
     pub batch: usize,
     pub shift: u32,
+    #[serde(default = "one")]
+    pub pool: usize,
     pub project: bool,
     pub hidden: Vec<usize>,
     pub seed: u64,
@@ -149,15 +172,35 @@ pub struct Settings {
     pub evaluate_every: u64,
 }
 
+/// Runs of earlier versions saw every pixel.
+fn one() -> usize {
+    1
+}
+
+/// The settings of q-eggroll alone.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct VoteSettings {
+    pub sigma_shift: u32,
+    pub alpha: f64,
+    pub decay: u64,
+}
+
+impl Default for VoteSettings {
+    fn default() -> Self {
+        Self { sigma_shift: 3, alpha: 6.0, decay: 10_000 }
+    }
+}
+
 impl Preset {
-    fn settings(self) -> Settings {
+    fn settings(self, noiser: NoiserName) -> Settings {
         let quick = Settings {
-            noiser: NoiserName::Eggroll,
+            noiser,
             rank: 1,
             rademacher: false,
             population: 2048,
             sigma: 0.02,
             sigma_end: 0.02,
+            votes: VoteSettings::default(),
             lr: 0.001,
             optimizer: OptimizerName::Adam,
             weight_decay: 0.0,
@@ -165,32 +208,42 @@ impl Preset {
             generations: 22_000,
             batch: 32,
             shift: 1,
+            pool: 1,
             project: true,
             hidden: vec![128],
             seed: 0,
             validation: 0,
             evaluate_every: 0,
         };
-        match self {
-            Self::Quick => quick,
-            Self::Long => Settings { generations: 120_000, lr: 0.0005, sigma_end: 0.01, ..quick },
+        match (noiser, self) {
+            (NoiserName::QEggroll, Self::Quick) => Settings { generations: 10_000, ..quick },
+            (NoiserName::QEggroll, Self::Long) => Settings { generations: 50_000, ..quick },
+            (_, Self::Quick) => quick,
+            (_, Self::Long) => Settings { generations: 120_000, lr: 0.0005, sigma_end: 0.01, ..quick },
         }
     }
 }
 
 impl Choices {
-    /// Fills in the preset.
-    pub fn settings(self) -> Settings {
-        let preset = self.preset.settings();
+    /// Fills in the preset of the noiser.
+    pub fn settings(self) -> Result<Settings, String> {
+        let noiser = self.noiser.unwrap_or(NoiserName::Eggroll);
+        self.refuse_foreign(noiser)?;
+        let preset = self.preset.settings(noiser);
         let sigma = self.sigma.unwrap_or(preset.sigma);
         let generations = self.generations.unwrap_or(preset.generations);
-        Settings {
-            noiser: self.noiser.unwrap_or(preset.noiser),
+        Ok(Settings {
+            noiser,
             rank: self.rank.unwrap_or(preset.rank),
             rademacher: self.rademacher,
             population: self.population.unwrap_or(preset.population),
             sigma,
             sigma_end: self.sigma_end.or(self.sigma).unwrap_or(preset.sigma_end),
+            votes: VoteSettings {
+                sigma_shift: self.sigma_shift.unwrap_or(preset.votes.sigma_shift),
+                alpha: self.alpha.unwrap_or(preset.votes.alpha),
+                decay: self.decay.unwrap_or(preset.votes.decay),
+            },
             lr: self.lr.unwrap_or(preset.lr),
             optimizer: self.optimizer.unwrap_or(preset.optimizer),
             weight_decay: self.weight_decay.unwrap_or(preset.weight_decay),
@@ -198,24 +251,55 @@ impl Choices {
             generations,
             batch: self.batch.unwrap_or(preset.batch),
             shift: self.shift.unwrap_or(preset.shift),
+            pool: self.pool.unwrap_or(preset.pool),
             project: self.project.unwrap_or(preset.project),
             hidden: self.hidden.unwrap_or(preset.hidden),
             seed: self.seed.unwrap_or(preset.seed),
             validation: self.validation.unwrap_or(preset.validation),
             evaluate_every: self.evaluate_every.unwrap_or((generations / 20).max(1)),
+        })
+    }
+
+    /// Refuses settings that have no part in training with a noiser.
+    fn refuse_foreign(&self, noiser: NoiserName) -> Result<(), String> {
+        let of_floats = [
+            ("rademacher", self.rademacher),
+            ("sigma", self.sigma.is_some()),
+            ("sigma-end", self.sigma_end.is_some()),
+            ("lr", self.lr.is_some()),
+            ("optimizer", self.optimizer.is_some()),
+            ("weight-decay", self.weight_decay.is_some()),
+            ("shaping", self.shaping.is_some()),
+            ("project", self.project.is_some()),
+        ];
+        let of_integers = [
+            ("sigma-shift", self.sigma_shift.is_some()),
+            ("alpha", self.alpha.is_some()),
+            ("decay", self.decay.is_some()),
+        ];
+        let (foreign, with) = match noiser {
+            NoiserName::QEggroll => (&of_floats[..], "with q-eggroll"),
+            NoiserName::Eggroll | NoiserName::OpenEs => (&of_integers[..], "without q-eggroll"),
+        };
+        match foreign.iter().find(|(_, given)| *given) {
+            Some((name, _)) => Err(format!("--{name} has no part in training {with}")),
+            None => Ok(()),
         }
     }
 }
 
 impl Settings {
     /// Refuses what the strategy does not check itself.
-    pub fn validate(&self, train_images: usize) -> Result<(), String> {
+    pub fn validate(&self, train_images: usize, shape: [usize; 2]) -> Result<(), String> {
         let available = train_images.saturating_sub(self.validation);
         if self.batch == 0 || self.batch > available {
             return Err(format!("a batch of {} needs 1 to {available} training images", self.batch));
         }
         if self.shift > 27 {
             return Err(format!("a shift of {} pixels moves images out of sight", self.shift));
+        }
+        if self.pool == 0 || shape.iter().any(|length| !length.is_multiple_of(self.pool)) {
+            return Err(format!("squares of {} pixels do not divide images of {shape:?}", self.pool));
         }
         if self.hidden.contains(&0) {
             return Err(format!("hidden layers {:?}: a width is 0", self.hidden));
@@ -230,10 +314,16 @@ impl Settings {
     /// The strategy's configuration.
     pub fn strategy(&self) -> EvolutionStrategyConfig {
         let distribution = if self.rademacher { NoiseDistribution::Rademacher } else { NoiseDistribution::Normal };
-        let noiser: NoiserConfig = match self.noiser {
-            NoiserName::Eggroll => EggrollConfig::new().with_rank(self.rank).with_distribution(distribution).into(),
-            NoiserName::OpenEs => OpenEsConfig::new().with_distribution(distribution).into(),
-        };
+        match self.noiser {
+            NoiserName::Eggroll => {
+                self.float_strategy(EggrollConfig::new().with_rank(self.rank).with_distribution(distribution))
+            }
+            NoiserName::OpenEs => self.float_strategy(OpenEsConfig::new().with_distribution(distribution)),
+            NoiserName::QEggroll => self.integer_strategy(),
+        }
+    }
+
+    fn float_strategy(&self, noiser: impl Into<NoiserConfig>) -> EvolutionStrategyConfig {
         let optimizer: OptimizerConfig = match self.optimizer {
             OptimizerName::Sgd => {
                 SgdConfig::new().with_momentum(Some(MomentumConfig::new().with_dampening(0.0))).into()
@@ -254,5 +344,15 @@ impl Settings {
             })
             .with_seed(self.seed)
             .with_project_shared_inputs(self.project)
+    }
+
+    fn integer_strategy(&self) -> EvolutionStrategyConfig {
+        let VoteSettings { sigma_shift, alpha, decay } = self.votes;
+        let noiser =
+            QEggrollConfig::new().with_rank(self.rank).with_sigma_shift(sigma_shift).with_threshold(alpha, decay);
+        EvolutionStrategyConfig::integer(noiser)
+            .with_population(self.population)
+            .with_chunk(INTEGER_CHUNK)
+            .with_seed(self.seed)
     }
 }

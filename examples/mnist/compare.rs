@@ -61,12 +61,16 @@ struct Comparison {
 
 /// Runs each method for one epoch and prints the table.
 pub fn run(args: Args) -> Result<(), Failure> {
-    let settings = args.settings.settings();
+    let settings = args.settings.settings()?;
+    if let NoiserName::QEggroll = settings.noiser {
+        return Err("--compare is of float networks: it has no part for q-eggroll".into());
+    }
     let device = args.backend.device()?;
     let images = Images::read(&args.data, "train")?;
-    settings.validate(images.len())?;
+    settings.validate(images.len(), images.shape)?;
+    let images = images.pooled(settings.pool);
     let (scale, inputs) = (images.scale(), images.size());
-    let test = Dataset::new(&Images::read(&args.data, "t10k")?, scale, &device);
+    let test = Dataset::new(&Images::read(&args.data, "t10k")?.pooled(settings.pool), scale, &device);
     let items = images.pixels.chunks(inputs).zip(&images.labels);
     let items = items.map(|(pixels, label)| Item { pixels: pixels.to_vec(), label: *label }).collect();
     let loader = DataLoaderBuilder::new(ToTensors(scale))

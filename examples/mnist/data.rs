@@ -63,6 +63,24 @@ impl Images {
         Self { pixels, labels: self.labels.split_off(kept), shape: self.shape }
     }
 
+    /// The images at a fraction of their height and width: means of squares of `side` pixels, rounded down. `side` must divide
+    /// both.
+    pub fn pooled(self, side: usize) -> Self {
+        if side == 1 {
+            return self;
+        }
+        let [rows, columns] = self.shape.map(|length| length / side);
+        let mean = |image: &[u8], i: usize| {
+            let corner = (i / columns * self.shape[1] + i % columns) * side;
+            let row = |k: usize| &image[corner + k * self.shape[1]..][..side];
+            let sum: usize = (0..side).flat_map(row).map(|pixel| usize::from(*pixel)).sum();
+            (sum / (side * side)) as u8
+        };
+        let images = self.pixels.chunks_exact(self.size());
+        let pixels = images.flat_map(|image| (0..rows * columns).map(move |i| mean(image, i))).collect();
+        Self { pixels, labels: self.labels, shape: [rows, columns] }
+    }
+
     /// The images of a mini-batch, each moved by its shift.
     pub fn select(&self, batch: &[Sample]) -> Self {
         let mut selected = Self { pixels: Vec::with_capacity(batch.len() * self.size()), labels: Vec::new(), ..*self };

@@ -2,15 +2,17 @@
 //!
 //! No gradient is ever computed: every generation evaluates a population of perturbed networks on one mini-batch and
 //! moves the network towards the perturbations that did better. `--help` lists the settings, `--compare` sets EGGROLL
-//! beside OpenES and backpropagation.
+//! beside OpenES and backpropagation, `--noiser q-eggroll` does everything in integers.
 
 mod args;
 #[path = "../common/backend.rs"]
 #[expect(dead_code, reason = "one backend is chosen and opened, no more is asked of it")]
 mod backend;
 mod chart;
+mod classifier;
 mod compare;
 mod data;
+mod integer;
 mod model;
 #[path = "../common/run_folder.rs"]
 mod run_folder;

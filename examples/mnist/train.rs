@@ -1,10 +1,13 @@
 //! The run: data, strategy, training loop, table, checkpoints, curve.
 
-use crate::args::{Args, Settings};
+use crate::args::{Args, NoiserName, Settings};
 use crate::chart::{self, Point};
-use crate::data::{Batches, Dataset, Images, Sample, Scale};
+use crate::classifier::Classifier;
+use crate::data::{Batches, Images, Sample, Scale};
+use crate::integer::IntegerMlp;
 use crate::model::Mlp;
 use crate::run_folder::Folder;
+use burn::module::Module;
 use burn::tensor::Device;
 use eggroll::prelude::*;
 use eggroll::train::{JsonLines, profile};
@@ -23,18 +26,20 @@ const CHECKPOINT_EVERY: u64 = 2000;
 const LOG_EVERY: u64 = 100;
 
 /// What is trained on, and what accuracy is reported on.
-pub struct Data {
-    pub train: Images,
-    pub held_out: Dataset,
+struct Data<C: Classifier> {
+    train: Images,
+    held_out: C::Data,
     scale: Scale,
+    /// Side of the squares of pixels that the network sees as one.
+    pool: usize,
     device: Device,
 }
 
-impl Data {
+impl<C: Classifier> Data<C> {
     /// Reads the files. With a validation split, the test set is not read.
-    pub fn read(folder: &Path, settings: &Settings, device: &Device) -> Result<Self, Failure> {
+    fn read(folder: &Path, settings: &Settings, device: &Device) -> Result<Self, Failure> {
         let mut train = Images::read(folder, "train")?;
-        settings.validate(train.len())?;
+        settings.validate(train.len(), train.shape)?;
         let held_out = match settings.validation {
             0 => Images::read(folder, "t10k")?,
             count => train.split_off(count),
@@ -42,26 +47,52 @@ impl Data {
         if held_out.shape != train.shape {
             return Err(format!("training images are {:?}, test images {:?}", train.shape, held_out.shape).into());
         }
-        let scale = train.scale();
-        Ok(Self { held_out: Dataset::new(&held_out, scale, device), train, scale, device: device.clone() })
+        let (scale, pool) = (train.scale(), settings.pool);
+        Ok(Self {
+            held_out: C::data(&held_out.pooled(pool), scale, device),
+            train,
+            scale,
+            pool,
+            device: device.clone(),
+        })
+    }
+
+    /// Pixels that the network sees of one image.
+    fn inputs(&self) -> usize {
+        self.train.size() / (self.pool * self.pool)
     }
 
     /// A mini-batch on the device.
-    fn batch(&self, samples: &[Sample]) -> Dataset {
-        Dataset::new(&self.train.select(samples), self.scale, &self.device)
+    fn batch(&self, samples: &[Sample]) -> C::Data {
+        C::data(&self.train.select(samples).pooled(self.pool), self.scale, &self.device)
     }
 }
 
 /// Trains, or continues, and prints the result.
 pub fn run(args: Args, stop: &AtomicBool) -> Result<(), Failure> {
-    let folder = Folder { path: args.out };
-    let settings: Settings = if args.resume { folder.settings()? } else { args.settings.settings() };
-    let device = args.backend.device()?;
-    let data = Data::read(&args.data, &settings, &device)?;
+    let Args { data, out, resume, backend, settings: given, .. } = args;
+    let folder = Folder { path: out };
+    let settings: Settings = if resume { folder.settings()? } else { given.settings()? };
+    let train = match settings.noiser {
+        NoiserName::QEggroll => train::<IntegerMlp>,
+        NoiserName::Eggroll | NoiserName::OpenEs => train::<Mlp>,
+    };
+    train(&data, &folder, settings, resume, backend.device()?, stop)
+}
+
+fn train<C: Classifier>(
+    data: &Path,
+    folder: &Folder,
+    settings: Settings,
+    resume: bool,
+    device: Device,
+    stop: &AtomicBool,
+) -> Result<(), Failure> {
+    let data = Data::<C>::read(data, &settings, &device)?;
     device.seed(settings.seed);
-    let mut model = Mlp::new(data.train.size(), &settings.hidden, &device);
+    let mut model = C::new(data.inputs(), &settings.hidden, &device);
     let mut strategy = settings.strategy().try_init(&model)?;
-    if !args.resume {
+    if !resume {
         folder.begin(&settings)?;
     } else if let Some(saved) = folder.checkpoints().load_latest(model.clone())? {
         (strategy, model) = saved;
@@ -69,7 +100,7 @@ pub fn run(args: Args, stop: &AtomicBool) -> Result<(), Failure> {
     }
     println!("{} training images, {settings:?}\n{}", data.train.len(), strategy.parameters());
 
-    let mut table = Table::open(&folder, &settings, strategy.generation())?;
+    let mut table = Table::open(folder, &settings, strategy.generation())?;
     let mut batches = Batches::new(settings.seed, data.train.len(), settings.batch, settings.shift);
     profile::section("training");
     let model = TrainingLoop::new(settings.generations)
@@ -81,10 +112,7 @@ pub fn run(args: Args, stop: &AtomicBool) -> Result<(), Failure> {
             model,
             |model, population| {
                 let batch = data.batch(&batches.samples(population.generation()));
-                Ok(population.evaluate_parallel(|members| {
-                    let logits = model.forward(batch.images.clone()); // [members · batch, 10]
-                    -members.cross_entropy(logits, batch.labels.clone())
-                }))
+                Ok(model.fitness(population, &batch))
             },
             |model, report| {
                 let done = report.generation + 1;
@@ -149,7 +177,7 @@ impl<'a> Table<'a> {
         chart::draw(&self.curve, &self.points, Self::label(self.settings))
     }
 
-    fn finish(self, model: &Mlp, generation: u64, accuracy: f64) -> Result<(), Failure> {
+    fn finish(self, model: &impl Module, generation: u64, accuracy: f64) -> Result<(), Failure> {
         let (seconds, evaluations) = (self.seconds(), self.evaluations(generation));
         let label = Self::label(self.settings);
         println!("{label} accuracy {:.2} % after {evaluations} member evaluations in {seconds:.1} s", 100.0 * accuracy);

@@ -66,7 +66,9 @@ fn matrix(op: &UpdateSlices, [d_input, d_output]: [usize; 2], parameter: &mut [i
         let (b, a) = noise.split_at(rank * d_input);
         b.chunks_exact(d_input).zip(a.chunks_exact(d_output)).map(move |(b, a)| (*score, b, a))
     });
-    let votes: Vec<(i8, &[i8], &[i8])> = columns.collect();
+    // Room for all at once: a population of any size takes as many allocations.
+    let mut votes: Vec<(i8, &[i8], &[i8])> = Vec::with_capacity(rank * op.scores.len());
+    votes.extend(columns);
     let packed = Packed::new(votes.len(), d_output, |j| votes[j].2);
     parameter.par_chunks_mut(TASK_ROWS * d_output).enumerate().for_each(|(task, parameter)| {
         let first = task * TASK_ROWS;
