@@ -7,6 +7,7 @@ pub mod counters;
 mod held;
 pub mod integer;
 mod key;
+mod matrix;
 pub mod noiser;
 pub mod ops;
 pub mod profile;
@@ -18,6 +19,7 @@ mod table;
 
 pub use held::{HeldNoise, NoiseSourceConfig, NoiseSourceError};
 pub use key::{NoiseKey, PairRange};
+pub use matrix::MatrixView;
 pub use noiser::{
     EggrollConfig, Noiser, NoiserConfig, NoiserError, OpenEsConfig, ParameterNoise, QEggrollConfig, Role,
 };

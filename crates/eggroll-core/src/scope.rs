@@ -223,6 +223,14 @@ impl ActiveParameter {
         y
     }
 
+    /// The vector parameter `vector`, which this is, as every member sees it: `[n]` to `[members, n]`; see [`Noiser::vector`].
+    pub fn vector(&self, vector: &Param<Tensor<1>>) -> Tensor<2> {
+        let noise = self.noise(Use::Other);
+        let values = self.frame.perturbation.noiser.vector(vector.val(), noise, self.frame.pairs);
+        self.count_output(values.shape().num_elements() * values.dtype().size());
+        values
+    }
+
     fn count_output(&self, bytes: usize) {
         self.frame.output_bytes.set(self.frame.output_bytes.get() + bytes);
     }

@@ -6,9 +6,9 @@ use crate::population::Population;
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
 use burn::tensor::{Tensor, TensorData};
-use eggroll_core::Role;
 use eggroll_core::ops::row_projection;
 use eggroll_core::scope::{Perturbation, Use};
+use eggroll_core::{MatrixView, Role};
 
 /// The folded, scaled weight of every pair, `−scale·(f_{2q} − f_{2q+1})`: ready for a minimising optimizer.
 /// `None` if all pairs are tied, so that nothing is to be learned.
@@ -59,12 +59,13 @@ impl ModuleVisitor for Estimator<'_> {
         let data = TensorData::new(self.weights.to_vec(), [self.weights.len()]);
         let weights = Tensor::from_data(data, (&value.device(), value.dtype()));
         let gradient = self.perturbation.noiser.estimate(weights, noise, &value.dims());
-        let gradient = match (self.uses.get(position), &value.dims()[..]) {
-            (Some(Use::Shared(x)), &[d_input, d_output]) => {
-                let gradient = row_projection(gradient.reshape([d_input, d_output]), (**x).clone());
-                gradient.reshape(value.dims())
+        let gradient = match (self.uses.get(position), MatrixView::of(&value.dims())) {
+            (Some(Use::Shared(x)), Some(view)) => {
+                let gradient = row_projection(gradient.reshape([view.d_input, view.d_output]), (**x).clone());
+                view.restore(gradient, value.dims())
             }
-            _ => gradient.reshape(value.dims()),
+            (_, Some(view)) => view.restore(gradient.reshape([view.d_input, view.d_output]), value.dims()),
+            (_, None) => gradient.reshape(value.dims()),
         };
         self.gradients.register(param.id, gradient);
     }

@@ -5,7 +5,8 @@ use crate::rng::NoiseDistribution;
 use serde::{Deserialize, Serialize};
 
 /// Settings of EGGROLL: a matrix `W : [d_input, d_output]` is perturbed by `s·(σ/√r)·B·Aᵀ`, the factors i.i.d. N(0, 1)
-/// (Eq. 4), or random signs ([`NoiseDistribution`]); other parameters by dense noise `s·σ·ε`.
+/// (Eq. 4), or random signs ([`NoiseDistribution`]); a convolution's weight likewise, as the matrix of its
+/// [`MatrixView`](crate::MatrixView); vectors by dense noise `s·σ·ε`.
 ///
 /// # Example
 ///
@@ -84,7 +85,7 @@ struct Eggroll(EggrollConfig);
 impl Noiser for Eggroll {
     fn role(&self, shape: &[usize]) -> Role {
         match shape.len() {
-            2 => Role::LowRank { rank: self.0.rank },
+            2.. => Role::LowRank { rank: self.0.rank },
             _ if self.0.freeze_non_matrix => Role::Frozen,
             _ => Role::Dense,
         }

@@ -14,6 +14,7 @@ pub(crate) use q_eggroll::MAX_SIGMA_SHIFT;
 pub use q_eggroll::{IntegerRule, QEggrollConfig};
 
 use crate::key::{NoiseKey, PairRange};
+use crate::matrix::MatrixView;
 use crate::ops::{
     self, DenseNoise, InputRows, LinearBias, LinearMembers, LowRankNoise, NoiseSource, dense_estimate, dense_linear,
     low_rank_estimate, low_rank_linear,
@@ -28,7 +29,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Noise `B·Aᵀ` of the given rank: matrices.
+    /// Noise `B·Aᵀ` of the given rank: matrices, and what [`MatrixView`] makes matrices of.
     LowRank {
         /// Columns of the factors.
         rank: usize,
@@ -43,7 +44,7 @@ impl Role {
     /// Elements of one pair's noise of a parameter of this shape.
     pub fn noise_elements(&self, shape: &[usize]) -> usize {
         match self {
-            Self::LowRank { rank } => rank * shape.iter().sum::<usize>(),
+            Self::LowRank { rank } => MatrixView::of(shape).map_or(0, |view| rank * (view.d_input + view.d_output)),
             Self::Dense => shape.iter().product(),
             Self::Frozen => 0,
         }
@@ -123,19 +124,20 @@ pub trait Noiser: Debug + Send + Sync {
         }
     }
 
-    /// `Σ_q w_q·E_q` over pairs from 0 on, where `E_q` is the noise added to the parameter for sign +1; flat.
+    /// `Σ_q w_q·E_q` over pairs from 0 on, where `E_q` is the noise added to the parameter for sign +1; flat, in the order
+    /// of the parameter's [`MatrixView`] if it has one.
     ///
     /// `weights` is `[pairs]`, `shape` the parameter's.
     ///
     /// # Panics
     ///
-    /// Panics for a low-rank parameter that is not a matrix, and for a frozen one.
+    /// Panics for a low-rank parameter of fewer than two axes, and for a frozen one.
     #[track_caller]
     fn estimate(&self, weights: Tensor<1>, noise: ParameterNoise, shape: &[usize]) -> Tensor<1> {
         let elements = shape.iter().product::<usize>();
         match noise.role {
             Role::LowRank { rank } => {
-                let &[d_input, d_output] = shape else {
+                let Some(MatrixView { d_input, d_output, .. }) = MatrixView::of(shape) else {
                     panic!("low-rank noise needs a matrix, not a parameter of shape {shape:?}");
                 };
                 let low_rank = LowRankNoise::new(noise.key, rank, noise.sigma);
