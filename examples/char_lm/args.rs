@@ -1,6 +1,7 @@
 //! The command line, and the strategy and model it stands for.
 
 use crate::backend::Backend;
+use crate::trace::TraceArgs;
 use clap::{Parser, ValueEnum};
 use eggroll::core::QEggrollConfig;
 use eggroll::core::integer::Votes;
@@ -26,6 +27,8 @@ pub struct Args {
     /// Where to compute.
     #[arg(long, value_enum, default_value_t = Backend::Flex)]
     pub backend: Backend,
+    #[command(flatten)]
+    pub trace: TraceArgs,
     #[command(flatten)]
     pub limits: Limits,
     #[command(flatten)]
@@ -74,16 +77,16 @@ pub struct Settings {
     #[arg(long, default_value_t = 1000)]
     pub checkpoint_every: u64,
     /// Width of the model.
-    #[arg(long, default_value_t = 128)]
+    #[arg(long, default_value_t = 64)]
     pub width: usize,
     /// Recurrent blocks of the model.
-    #[arg(long, default_value_t = 2)]
+    #[arg(long, default_value_t = 1)]
     pub layers: usize,
     /// Bytes that every member reads in a generation.
-    #[arg(long, default_value_t = 128)]
+    #[arg(long, default_value_t = 32)]
     pub seq: usize,
     /// Members of a generation, even.
-    #[arg(long, default_value_t = 256)]
+    #[arg(long, default_value_t = 4096)]
     pub population: usize,
     /// Consecutive members that read the same bytes, even.
     #[arg(long, default_value_t = 2)]
@@ -101,7 +104,7 @@ pub struct Settings {
     #[arg(long, default_value_t = 4.0)]
     pub alpha: f64,
     /// Generations of that schedule.
-    #[arg(long, default_value_t = 1000)]
+    #[arg(long, default_value_t = 5000)]
     pub decay: u64,
     /// What noise counts in a vote.
     #[arg(long, value_enum, default_value_t = VotesName::Values)]

@@ -13,6 +13,8 @@ mod report;
 #[path = "../common/run_folder.rs"]
 mod run_folder;
 mod timing;
+#[path = "../common/trace.rs"]
+mod trace;
 mod train;
 
 use clap::Parser;
@@ -31,13 +33,14 @@ fn main() -> ExitCode {
     let installed = ctrlc::set_handler(move || {
         // A second Ctrl-C does not wait for the generation to end.
         if handler.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
+            trace::interrupted();
         }
     });
     if let Err(error) = installed {
         eprintln!("warning: Ctrl-C will end the run without saving: {error}");
     }
-    match train::run(args, &stop) {
+    let tracing = args.trace.clone();
+    match tracing.around(|| train::run(args, &stop)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");

@@ -10,10 +10,13 @@ use crate::rng::fill_noise;
 use crate::simd::dispatch;
 use rayon::prelude::*;
 
-/// Factor columns held at a time; a constant, so that the order of summation is one.
+/// Factor columns multiplied at a time; a constant, so that the order of summation is one.
 const DEPTH: usize = 256;
-/// Rows of the estimate that one task takes.
-const TASK_ROWS: usize = 56;
+/// Elements of factors drawn before they are multiplied: several times [`DEPTH`] columns of small matrices, because every
+/// change between drawing and multiplying waits for all threads.
+const ROUND_ELEMENTS: usize = 1 << 19;
+/// Rows of the estimate that one task takes at most.
+const TASK_ROWS: usize = 64;
 /// Elements of a dense estimate that one task takes: a whole number of noise groups.
 const TASK_ELEMENTS: usize = 4096;
 
@@ -31,15 +34,19 @@ pub(crate) fn low_rank_estimate(
     }
     let rank = noise.rank;
     let traced = profile::enabled();
-    let batch = (DEPTH / rank).max(1);
-    let mut b = vec![0.0; batch * rank * d_input]; // [batch · rank, d_input]
-    let mut a = vec![0.0; batch * rank * d_output]; // [batch · rank, d_output]
-    let mut a_blocks = vec![0.0; batch * rank * d_output.next_multiple_of(MAX_COLUMNS)];
-    for (i, weights) in weights.chunks(batch).enumerate() {
+    let batch = (DEPTH / rank).max(1); // pairs multiplied at a time
+    let batches = ROUND_ELEMENTS / (batch * rank * (d_input + d_output));
+    let round = batch * batches.clamp(1, weights.len().div_ceil(batch)); // pairs drawn at a time
+    let padded = d_output.next_multiple_of(MAX_COLUMNS);
+    let mut b = vec![0.0; round * rank * d_input]; // [round · rank, d_input]
+    let mut a = vec![0.0; round * rank * d_output]; // [round · rank, d_output]
+    let mut a_blocks = vec![0.0; round * rank * padded];
+    let rows = task_rows(d_input);
+    for (i, weights) in weights.chunks(round).enumerate() {
         let pairs = b.par_chunks_mut(rank * d_input).zip(a.par_chunks_mut(rank * d_output));
         let drawing = || Drawing::new(traced);
         pairs.zip(weights).enumerate().for_each_init(drawing, |drawing, (p, ((b, a), weight))| {
-            let pair = first + (i * batch + p) as u32;
+            let pair = first + (i * round + p) as u32;
             let mut take = |factors: &[f32]| {
                 let (b_factor, a_factor) = factors.split_at(b.len());
                 b.copy_from_slice(b_factor);
@@ -56,29 +63,42 @@ pub(crate) fn low_rank_estimate(
                 }),
             }
         });
-        let depth = weights.len() * rank;
-        pack_columns(&a[..depth * d_output], d_output, &mut a_blocks);
-        let (a_blocks, b) = (&a_blocks, &b);
-        sum.par_chunks_mut(TASK_ROWS * d_output).enumerate().for_each(|(task, sum)| {
-            with_scratch(depth * TASK_ROWS, |b_block| {
-                let rows = sum.len() / d_output;
-                let _span = profile::task(traced, Component::Estimate, 4 * sum.len());
-                // Beside each other, the rows of one step: `b` itself has a row of the estimate's length between them.
-                for (k, to) in b_block.chunks_exact_mut(TASK_ROWS).enumerate() {
-                    let from = k * d_input + task * TASK_ROWS;
-                    to[..rows].copy_from_slice(&b[from..from + rows]);
-                }
-                dispatch(Product {
-                    rows,
-                    columns: d_output,
-                    depth,
-                    x: Strided { pointer: b_block.as_ptr(), row: 1, depth: TASK_ROWS },
-                    panels: Panels::of_blocks(a_blocks, depth),
-                    target: Target { pointer: sum.as_mut_ptr(), stride: d_output, add: true },
-                });
-            });
+        let columns = weights.len() * rank;
+        let to = a_blocks.par_chunks_mut(batch * rank * padded);
+        let from = a[..columns * d_output].par_chunks(batch * rank * d_output);
+        from.zip(to).for_each(|(a, blocks)| pack_columns(a, d_output, blocks));
+        let (a_blocks, b) = (&a_blocks, &b[..columns * d_input]);
+        sum.par_chunks_mut(rows * d_output).enumerate().for_each(|(task, sum)| {
+            let _span = profile::task(traced, Component::Estimate, 4 * sum.len());
+            let batches = b.chunks(batch * rank * d_input).zip(a_blocks.chunks(batch * rank * padded));
+            batches.for_each(|(b, a_blocks)| add_product(b, d_input, task * rows, a_blocks, d_output, sum));
         });
     }
+}
+
+/// Adds `B·Aᵀ` to some rows of the estimate, from `first` on; `b : [depth, d_input]`, the columns of `a` in blocks.
+fn add_product(b: &[f32], d_input: usize, first: usize, a_blocks: &[f32], d_output: usize, sum: &mut [f32]) {
+    let (depth, rows) = (b.len() / d_input, sum.len() / d_output);
+    with_scratch(depth * rows, |b_block| {
+        // Beside each other, the rows of one step: `b` itself has a row of the estimate's length between them.
+        for (b, to) in b.chunks_exact(d_input).zip(b_block.chunks_exact_mut(rows)) {
+            to.copy_from_slice(&b[first..first + rows]);
+        }
+        dispatch(Product {
+            rows,
+            columns: d_output,
+            depth,
+            x: Strided { pointer: b_block.as_ptr(), row: 1, depth: rows },
+            panels: Panels::of_blocks(a_blocks, depth),
+            target: Target { pointer: sum.as_mut_ptr(), stride: d_output, add: true },
+        });
+    });
+}
+
+/// Rows of the estimate that one task takes: as many tasks for every thread.
+fn task_rows(d_input: usize) -> usize {
+    let tasks = d_input.div_ceil(TASK_ROWS).next_multiple_of(rayon::current_num_threads());
+    d_input.div_ceil(tasks)
 }
 
 /// The span of the pairs that a thread draws in a row: one for each pair would cost as much as drawing.

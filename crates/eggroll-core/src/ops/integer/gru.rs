@@ -1,7 +1,8 @@
 //! The recurrence of the minimal GRU over whole sequences.
 
-use super::{GatePrimitive, IntegerNoise, IntegerOps, primitive};
+use super::{GatePrimitive, IntegerNoise, IntegerOps, primitive, traced};
 use crate::counters;
+use crate::profile::Component;
 use burn::backend::Dispatch;
 use burn::tensor::{Int, Tensor};
 
@@ -48,8 +49,10 @@ pub fn gru(state: Tensor<2, Int>, starts: Tensor<1, Int>, forget: Gate, candidat
     forget.check("forget", rows, members, width);
     candidate.check("candidate", rows, members, width);
     counters::add_launch();
-    let (forget, candidate) = (forget.into_primitive(), candidate.into_primitive());
-    Tensor::from_dispatch(Dispatch::integer_gru(state.into_dispatch(), starts.into_dispatch(), forget, candidate))
+    traced(Component::BaseProduct, || {
+        let (forget, candidate) = (forget.into_primitive(), candidate.into_primitive());
+        Tensor::from_dispatch(Dispatch::integer_gru(state.into_dispatch(), starts.into_dispatch(), forget, candidate))
+    })
 }
 
 impl Gate {

@@ -1,7 +1,8 @@
 //! A product of int8 matrices, perturbed.
 
-use super::{IntegerNoise, IntegerOps, primitive};
+use super::{IntegerNoise, IntegerOps, primitive, traced};
 use crate::counters;
+use crate::profile::Component;
 use burn::backend::Dispatch;
 use burn::tensor::{Int, Tensor};
 
@@ -48,5 +49,7 @@ pub fn linear(x: Tensor<2, Int>, weight: Tensor<2, Int>, noise: Option<IntegerNo
         noise.check("integer linear", noise.rank * (d_input + d_output), rows);
     }
     counters::add_launch();
-    Tensor::from_dispatch(Dispatch::integer_linear(x.into_dispatch(), weight.into_dispatch(), primitive(noise)))
+    traced(Component::BaseProduct, || {
+        Tensor::from_dispatch(Dispatch::integer_linear(x.into_dispatch(), weight.into_dispatch(), primitive(noise)))
+    })
 }

@@ -30,6 +30,7 @@ use crate::integer::Votes;
 use crate::key::{NoiseKey, PairRange};
 use crate::noiser::MAX_SIGMA_SHIFT;
 use crate::ops::portable::integer as portable;
+use crate::profile::{self, Component};
 use burn::backend::tensor::IntTensor;
 use burn::backend::{Autodiff, Backend, Dispatch, ExtensionType, backend_extension};
 #[cfg(feature = "cube")]
@@ -238,6 +239,15 @@ impl IntegerNoise {
             "{operation}: {rows} rows are not a multiple of {members} members"
         );
     }
+}
+
+/// Runs an operation in a span of `component`.
+fn traced<const D: usize>(component: Component, operation: impl FnOnce() -> Tensor<D, Int>) -> Tensor<D, Int> {
+    let span = profile::span(component, 0);
+    let y = operation();
+    span.set_bytes(y.shape().num_elements() * y.dtype().size());
+    span.end(|| drop(y.device().sync()));
+    y
 }
 
 pub(crate) fn primitive(noise: Option<IntegerNoise>) -> IntegerNoisePrimitive<Dispatch> {

@@ -1,8 +1,9 @@
 //! int8 noise as a tensor, made once for a noise generation.
 
-use super::{IntegerOps, integer_type};
+use super::{IntegerOps, integer_type, traced};
 use crate::counters;
 use crate::key::{NoiseKey, PairRange};
+use crate::profile::Component;
 use crate::rng::integer::table_index;
 use burn::backend::Dispatch;
 use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -29,9 +30,11 @@ pub fn noise(key: NoiseKey, pairs: PairRange, elements: usize, device: &Device) 
     let dtype = integer_type(device);
     counters::add_launch();
     counters::add_noise_bytes(pairs.count as usize * elements * dtype.size());
-    // A tensor routes the operation to its device.
-    let like = Tensor::<1, Int>::empty([1], (device, dtype)).into_dispatch();
-    Tensor::from_dispatch(Dispatch::integer_noise(like, key, pairs, elements))
+    traced(Component::Noise, || {
+        // A tensor routes the operation to its device.
+        let like = Tensor::<1, Int>::empty([1], (device, dtype)).into_dispatch();
+        Tensor::from_dispatch(Dispatch::integer_noise(like, key, pairs, elements))
+    })
 }
 
 /// The noise of `pairs` as runs of a table: element `e` of pair `q` is `table[(i_q mod runs) + e]`,
@@ -54,6 +57,8 @@ pub fn table_noise(table: &[i8], key: NoiseKey, pairs: PairRange, elements: usiz
         let start = table_index(key, pair) as usize % runs;
         table[start..start + elements].iter().copied()
     };
-    let values: Vec<i8> = (0..pairs.count).flat_map(|p| run(pairs.first + p)).collect();
-    Tensor::from_data(TensorData::new(values, [pairs.count as usize, elements]), (device, dtype))
+    traced(Component::Noise, || {
+        let values: Vec<i8> = (0..pairs.count).flat_map(|p| run(pairs.first + p)).collect();
+        Tensor::from_data(TensorData::new(values, [pairs.count as usize, elements]), (device, dtype))
+    })
 }

@@ -1,8 +1,9 @@
 //! The update of an integer parameter by votes.
 
-use super::IntegerOps;
+use super::{IntegerOps, traced};
 use crate::counters;
 use crate::integer::Votes;
+use crate::profile::Component;
 use burn::backend::Dispatch;
 use burn::tensor::{Int, Tensor};
 
@@ -45,6 +46,8 @@ pub fn update<const D: usize>(
         scores.dims()[0]
     );
     counters::add_launch();
-    let (parameter, noise, scores) = (parameter.into_dispatch(), noise.into_dispatch(), scores.into_dispatch());
-    Tensor::from_dispatch(Dispatch::integer_update(parameter, noise, scores, rank, votes, limit))
+    traced(Component::Optimizer, || {
+        let (parameter, noise, scores) = (parameter.into_dispatch(), noise.into_dispatch(), scores.into_dispatch());
+        Tensor::from_dispatch(Dispatch::integer_update(parameter, noise, scores, rank, votes, limit))
+    })
 }
