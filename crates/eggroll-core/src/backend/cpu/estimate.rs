@@ -31,7 +31,7 @@ pub(crate) fn low_rank_estimate(
     }
     let rank = noise.rank;
     let traced = profile::enabled();
-    let batch = (DEPTH / rank).max(1);
+    let batch = (DEPTH / rank).max(1).min(weights.len());
     let mut b = vec![0.0; batch * rank * d_input]; // [batch · rank, d_input]
     let mut a = vec![0.0; batch * rank * d_output]; // [batch · rank, d_output]
     let mut a_blocks = vec![0.0; batch * rank * d_output.next_multiple_of(MAX_COLUMNS)];
