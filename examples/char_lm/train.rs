@@ -57,7 +57,7 @@ pub fn run(args: Args, stop: &AtomicBool) -> Result<(), Failure> {
     if args.resume {
         trainer.load(&folder)?;
     }
-    println!("{} bytes of text, {settings:?}\n{}", text.len(), trainer.strategy.parameters());
+    println!("{} bytes of text, {settings:?}\n{}", text.len(), trainer.strategy.parameter_summary());
     let mut report = Report::open(&folder, &settings, baselines, held_out, trainer.strategy.generation())?;
     trainer.train(&folder, &mut report, limits, stop)?;
     for sample in 0..args.samples {

@@ -98,7 +98,7 @@ fn train<C: Classifier>(
         (strategy, model) = saved;
         println!("continuing after generation {}", strategy.generation());
     }
-    println!("{} training images, {settings:?}\n{}", data.train.len(), strategy.parameters());
+    println!("{} training images, {settings:?}\n{}", data.train.len(), strategy.parameter_summary());
 
     let mut table = Table::open(folder, &settings, strategy.generation())?;
     let mut batches = Batches::new(settings.seed, data.train.len(), settings.batch, settings.shift);

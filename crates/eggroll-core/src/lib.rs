@@ -7,14 +7,17 @@ pub mod counters;
 mod held;
 pub mod integer;
 mod key;
+mod materialise;
 mod matrix;
 pub mod noiser;
 pub mod ops;
 pub mod profile;
 pub mod reference;
 pub mod rng;
+mod roles;
 pub mod scope;
 mod simd;
+mod summary;
 mod table;
 
 pub use held::{HeldNoise, NoiseSourceConfig, NoiseSourceError};
@@ -25,4 +28,5 @@ pub use noiser::{
 };
 pub use rng::NoiseDistribution;
 pub use simd::InstructionSet;
+pub use summary::ParameterSummary;
 pub use table::{ParameterEntry, ParameterKind, ParameterTable, TableError};

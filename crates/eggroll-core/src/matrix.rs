@@ -56,4 +56,12 @@ impl MatrixView {
             true => matrix.transpose().reshape(shape),
         }
     }
+
+    /// Noise or an estimate, flat in the order of the parameter's matrix or row-major without one, in the parameter's shape.
+    pub fn shape_flat<const D: usize>(flat: Tensor<1>, shape: [usize; D]) -> Tensor<D> {
+        match Self::of(&shape) {
+            Some(view) => view.restore(flat.reshape([view.d_input, view.d_output]), shape),
+            None => flat.reshape(shape),
+        }
+    }
 }

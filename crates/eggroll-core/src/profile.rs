@@ -10,7 +10,7 @@
 //! | `base product` | `x·W`. On a CPU its last step adds the low-rank part to each tile while that is in registers. Integer products, perturbed or not, and the integer GRU are in here whole |
 //! | `low-rank part` | `x·B`, and the addition of `(x·B)·Aᵀ` where that is a step of its own: rows that all members share, and devices. For OpenES the product `x·ε` |
 //! | `fitness` | an evaluation: the user's closure for a chunk of members, and the host read of all fitness |
-//! | `estimate` | fitness becomes weights of pairs, those become gradients |
+//! | `estimate` | fitness becomes weights of pairs, those become gradients. The same sums, of one pair, make the noise of members that are models of their own |
 //! | `optimizer` | burn-optim's step; the votes on integer parameters |
 //! | `waiting` | a thread only waits for others: not a component, its time is that of the components that it waits for |
 //!

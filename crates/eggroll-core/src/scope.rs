@@ -64,6 +64,21 @@ impl Perturbation {
         Some(IntegerNoise { noise, first_pair: 0, rank, sigma_shift, pairs })
     }
 
+    /// Panics if a scope of the same model is active on this thread.
+    #[track_caller]
+    pub fn refuse_nesting(&self) {
+        let nested = FRAMES.with_borrow(|frames| {
+            let shared =
+                |outer: &Rc<Frame>| self.table.shared_with(&outer.perturbation.table).map(|entry| entry.path.clone());
+            frames.iter().find_map(shared)
+        });
+        if let Some(path) = nested {
+            panic!(
+                "evaluate is already running for this model on this thread (parameter \"{path}\"): it cannot be nested"
+            );
+        }
+    }
+
     /// Runs `f` as the members of `pairs`; also returns which parameters were used.
     ///
     /// # Panics
@@ -138,17 +153,7 @@ struct Guard;
 impl Guard {
     #[track_caller]
     fn enter(frame: Rc<Frame>) -> Self {
-        let table = &frame.perturbation.table;
-        let nested = FRAMES.with_borrow(|frames| {
-            let shared =
-                |outer: &Rc<Frame>| table.shared_with(&outer.perturbation.table).map(|entry| entry.path.clone());
-            frames.iter().find_map(shared)
-        });
-        if let Some(path) = nested {
-            panic!(
-                "evaluate is already running for this model on this thread (parameter \"{path}\"): it cannot be nested"
-            );
-        }
+        frame.perturbation.refuse_nesting();
         FRAMES.with_borrow_mut(|frames| frames.push(frame));
         Self
     }

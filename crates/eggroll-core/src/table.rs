@@ -3,6 +3,8 @@
 use crate::key::NoiseKey;
 use crate::noiser::{Noiser, Role};
 use crate::rng::NoiseDistribution;
+use crate::roles;
+use crate::summary::ParameterSummary;
 use burn::module::{Module, ModuleVisitor, Param, ParamId};
 use burn::tensor::{DType, Device, Int, Tensor};
 use std::collections::HashMap;
@@ -66,6 +68,28 @@ pub enum TableError {
         /// The paths that exist.
         known: Vec<String>,
     },
+    /// A pattern that matches no parameter.
+    #[error("the pattern \"{pattern}\" matches no parameter among {known:?}")]
+    UnmatchedPattern {
+        /// The pattern as given.
+        pattern: String,
+        /// The paths that exist.
+        known: Vec<String>,
+    },
+    /// A pattern that gives a parameter a role that it cannot have.
+    #[error("the pattern \"{pattern}\" gives {role:?} to \"{path}\" of shape {shape:?}: {reason}")]
+    Role {
+        /// The pattern as given.
+        pattern: String,
+        /// Its role.
+        role: Role,
+        /// The parameter.
+        path: String,
+        /// Its shape.
+        shape: Vec<usize>,
+        /// Why it cannot have the role.
+        reason: &'static str,
+    },
     /// No parameter to train.
     #[error("the model has no parameter to train ({0} parameters that the noiser knows, all frozen)")]
     NothingToTrain(usize),
@@ -82,10 +106,26 @@ impl ParameterTable {
     ///
     /// [`TableError`] if a frozen name matches nothing or nothing is left to train.
     pub fn new<M: Module>(model: &M, noiser: &dyn Noiser, frozen: &[String]) -> Result<Self, TableError> {
+        Self::with_roles(model, noiser, &[], frozen)
+    }
+
+    /// As [`new`](Self::new), with `roles` by pattern over the paths in place of the noiser's: the first that matches decides, `*`
+    /// stands for any run of characters, `?` for one. What `frozen` names is frozen whatever the patterns say.
+    ///
+    /// # Errors
+    ///
+    /// [`TableError`] also if a pattern matches no parameter, or gives one a role that it cannot have.
+    pub fn with_roles<M: Module>(
+        model: &M,
+        noiser: &dyn Noiser,
+        roles: &[(String, Role)],
+        frozen: &[String],
+    ) -> Result<Self, TableError> {
         let table = Self { distribution: noiser.distribution(), ..Self::default() };
         let mut collector = Collector { noiser, path: Vec::new(), table };
         model.visit(&mut collector);
         let mut table = collector.table;
+        roles::assign(&mut table.entries, roles)?;
         table.freeze(frozen)?;
         if table.entries.iter().all(|entry| entry.role == Role::Frozen) {
             return Err(TableError::NothingToTrain(table.entries.len()));
@@ -135,6 +175,20 @@ impl ParameterTable {
         (device, *dtype)
     }
 
+    /// Bytes of one pair's noise of the parameter at `position`, in the parameter's type.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is no such position.
+    pub fn noise_bytes(&self, position: usize) -> usize {
+        self.entries[position].noise_elements() * self.place(position).1.size()
+    }
+
+    /// The table to print, with the noise of a generation of `pairs` pairs.
+    pub fn summary(&self, pairs: u32) -> ParameterSummary<'_> {
+        ParameterSummary { table: self, pairs: Some(pairs) }
+    }
+
     /// The devices of the parameters, when the table was made.
     pub(crate) fn devices(&self) -> impl Iterator<Item = &Device> {
         let first = |i: usize, device: &Device| self.places[..i].iter().all(|(other, _)| other != device);
@@ -153,12 +207,10 @@ impl ParameterTable {
     }
 }
 
+/// As [`ParameterSummary`], without the noise of a generation.
 impl fmt::Display for ParameterTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (position, entry) in self.entries.iter().enumerate() {
-            writeln!(f, "{position:>4}  {:<32} {:<16} {:?}", entry.path, format!("{:?}", entry.shape), entry.role)?;
-        }
-        Ok(())
+        ParameterSummary { table: self, pairs: None }.fmt(f)
     }
 }
 

@@ -7,7 +7,7 @@ use crate::strategy::EvolutionStrategy;
 use burn::lr_scheduler::LrSchedulerConfig;
 use burn::module::Module;
 use burn::optim::SgdConfig;
-use eggroll_core::{NoiseSourceConfig, NoiserConfig, QEggrollConfig};
+use eggroll_core::{NoiseSourceConfig, NoiserConfig, QEggrollConfig, Role};
 use serde::{Deserialize, Serialize};
 
 /// How the weighted sum of noise is scaled into a gradient: `G = −scale·Σ_m f_m s_m E_m`, where `E_m` is the noise
@@ -132,6 +132,9 @@ pub struct EvolutionStrategyConfig {
     /// Where the noise comes from: drawn on the fly, cached, or a table.
     #[serde(default)]
     pub noise_source: NoiseSourceConfig,
+    /// Roles by pattern over the parameters' paths; see [`with_roles`](Self::with_roles).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<(String, Role)>,
     /// Parameters, or modules with all their parameters, that get neither noise nor updates.
     pub frozen: Vec<String>,
     /// Members that `evaluate` passes to its closure at a time; chosen by memory if not given.
@@ -188,6 +191,7 @@ impl EvolutionStrategyConfig {
             seed: 0,
             noise_reuse: 1,
             noise_source: NoiseSourceConfig::OnTheFly,
+            roles: Vec::new(),
             frozen: Vec::new(),
             chunk: None,
             project_shared_inputs: false,
@@ -239,6 +243,35 @@ impl EvolutionStrategyConfig {
     /// Sets where the noise comes from.
     pub fn with_noise_source(mut self, source: NoiseSourceConfig) -> Self {
         self.noise_source = source;
+        self
+    }
+
+    /// Gives roles by pattern over the parameters' dotted paths (`encoder.layers.0.weight`): `*` stands for any run of characters,
+    /// dots included, `?` for one character. The first pattern that matches a parameter decides; a parameter that none matches keeps
+    /// the noiser's role. What [`with_frozen`](Self::with_frozen) names is frozen whatever the patterns say.
+    ///
+    /// [`try_init`](Self::try_init) refuses a pattern that matches no parameter, and a role that a parameter cannot have, as low-rank
+    /// noise of a vector.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use burn::optim::AdamConfig;
+    /// use burn::tensor::Device;
+    /// use eggroll_core::{EggrollConfig, Role};
+    /// use eggroll_nn::LinearConfig;
+    /// use eggroll_train::EvolutionStrategyConfig;
+    ///
+    /// let model = LinearConfig::new(16, 4).init(&Device::flex());
+    /// let strategy = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new())
+    ///     .with_roles([("*bias", Role::Frozen), ("*", Role::LowRank { rank: 4 })])
+    ///     .try_init(&model)
+    ///     .unwrap();
+    /// println!("{}", strategy.parameter_summary());
+    /// assert_eq!(strategy.parameters().entries()[0].role, Role::LowRank { rank: 4 });
+    /// ```
+    pub fn with_roles<S: Into<String>>(mut self, roles: impl IntoIterator<Item = (S, Role)>) -> Self {
+        self.roles = roles.into_iter().map(|(pattern, role)| (pattern.into(), role)).collect();
         self
     }
 

@@ -1,4 +1,7 @@
-//! Statistics of integer models that are worth watching: a model that saturates, empties or stops moving shows here first.
+//! What is worth watching: statistics of integer models, where one that saturates, empties or stops moving shows first, and how
+//! close estimates come to true gradients.
+
+pub use crate::cosine::gradient_cosine;
 
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Int, Tensor};

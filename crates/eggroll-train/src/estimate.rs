@@ -61,12 +61,12 @@ impl ModuleVisitor for Estimator<'_> {
         let gradient = self.perturbation.noiser.estimate(weights, noise, &value.dims());
         let gradient = match (self.uses.get(position), MatrixView::of(&value.dims())) {
             (Some(Use::Shared(x)), Some(view)) => {
-                let gradient = row_projection(gradient.reshape([view.d_input, view.d_output]), (**x).clone());
-                view.restore(gradient, value.dims())
+                let elements = gradient.dims();
+                row_projection(gradient.reshape([view.d_input, view.d_output]), (**x).clone()).reshape(elements)
             }
-            (_, Some(view)) => view.restore(gradient.reshape([view.d_input, view.d_output]), value.dims()),
-            (_, None) => gradient.reshape(value.dims()),
+            _ => gradient,
         };
+        let gradient = MatrixView::shape_flat(gradient, value.dims());
         self.gradients.register(param.id, gradient);
     }
 }

@@ -3,10 +3,12 @@
 mod carried;
 mod checkpoint;
 mod config;
+mod cosine;
 pub mod diagnostics;
 mod digest;
 mod error;
 mod estimate;
+mod evaluate_members;
 mod fitness;
 mod log;
 mod optimizer;

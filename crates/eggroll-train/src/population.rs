@@ -176,6 +176,11 @@ impl Population {
         wanted.clamp(2, self.members).next_multiple_of(2)
     }
 
+    /// All parameters were perturbed: members were models of their own.
+    pub(crate) fn note_all_used(&self) {
+        self.note_uses(vec![Use::Other; self.perturbation.table.entries().len()]);
+    }
+
     /// A parameter counts as perturbed only if every chunk used it.
     fn note_uses(&self, uses: Vec<Use>) {
         let mut all = self.uses.lock().expect("never held across a panic");

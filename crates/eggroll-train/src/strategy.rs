@@ -9,9 +9,10 @@ use crate::population::Population;
 use crate::votes;
 use burn::lr_scheduler::module_lr_scheduler::{ModuleLrScheduler, ModuleLrSchedulerConfig};
 use burn::module::Module;
+use burn::optim::GradientsParams;
 use eggroll_core::profile::{self, Component};
 use eggroll_core::scope::Perturbation;
-use eggroll_core::{HeldNoise, Noiser, ParameterTable, Role};
+use eggroll_core::{HeldNoise, Noiser, ParameterSummary, ParameterTable, Role};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
@@ -91,7 +92,7 @@ pub struct GenerationReport {
 impl EvolutionStrategy {
     pub(crate) fn new<M: Module>(config: EvolutionStrategyConfig, model: &M) -> Result<Self, Error> {
         let noiser = config.noiser.init()?;
-        let table = Arc::new(ParameterTable::new(model, noiser.as_ref(), &config.frozen)?);
+        let table = Arc::new(ParameterTable::with_roles(model, noiser.as_ref(), &config.roles, &config.frozen)?);
         config.noise_source.validate(&table)?;
         Ok(Self {
             optimizer: config.optimizer.init(),
@@ -114,6 +115,11 @@ impl EvolutionStrategy {
     /// The parameters with their roles, in the order that addresses their noise.
     pub fn parameters(&self) -> &ParameterTable {
         &self.table
+    }
+
+    /// The parameters as a table to print, with the noise of this strategy's pairs.
+    pub fn parameter_summary(&self) -> ParameterSummary<'_> {
+        self.table.summary((self.config.population / 2) as u32)
     }
 
     /// Generations told so far.
@@ -176,19 +182,15 @@ impl EvolutionStrategy {
     /// [`Error::NeverPerturbed`] if the evaluation left out a parameter that is not frozen. The strategy is unchanged
     /// then; the model, moved in, is a cheap clone to keep.
     pub fn tell<M: Module>(&mut self, model: M, population: Population, fitness: Fitness) -> Result<M, Error> {
-        self.check(&model, &population, &fitness)?;
-        let sigma = population.perturbation.sigma;
+        let gradients = self.estimate(&model, &population, &fitness)?;
         let learning_rate = self.scheduler.step();
-        let span = profile::span(Component::Estimate, 0);
-        let weights = estimate::pair_weights(&self.config, &fitness, sigma);
-        self.report = Some(self.summary(&fitness, sigma, learning_rate.base(), weights.is_some()));
+        let sigma = population.perturbation.sigma;
+        self.report = Some(self.summary(&fitness, sigma, learning_rate.base(), gradients.is_some()));
         self.member_bytes = population.member_bytes.load(std::sync::atomic::Ordering::Relaxed);
         self.generation += 1;
-        Ok(match weights {
+        Ok(match gradients {
             None => model,
-            Some(weights) => {
-                let gradients = estimate::gradients(&model, &population, &weights, self.config.project_shared_inputs);
-                drop(span); // the estimates in it have waited for their devices
+            Some(gradients) => {
                 let span = profile::span(Component::Optimizer, 0);
                 let model = self.optimizer.step(learning_rate, model, gradients);
                 let model = votes::step(model, &population, &votes::pair_signs(&fitness));
@@ -196,6 +198,27 @@ impl EvolutionStrategy {
                 model
             }
         })
+    }
+
+    /// The gradient that [`tell`](Self::tell) hands to the optimizer, of `−fitness`, by parameter; `None` if all fitness is equal,
+    /// so that `tell` makes no step. Changes nothing. Frozen parameters have none, and integer ones have votes instead.
+    ///
+    /// [`gradient_cosine`](crate::diagnostics::gradient_cosine) compares it with a true gradient.
+    ///
+    /// # Errors
+    ///
+    /// As [`tell`](Self::tell).
+    pub fn estimate<M: Module>(
+        &self,
+        model: &M,
+        population: &Population,
+        fitness: &Fitness,
+    ) -> Result<Option<GradientsParams>, Error> {
+        self.check(model, population, fitness)?;
+        let _span = profile::span(Component::Estimate, 0);
+        let weights = estimate::pair_weights(&self.config, fitness, population.perturbation.sigma);
+        let project = self.config.project_shared_inputs;
+        Ok(weights.map(|weights| estimate::gradients(model, population, &weights, project)))
     }
 
     fn check<M: Module>(&self, model: &M, population: &Population, fitness: &Fitness) -> Result<(), Error> {
@@ -207,7 +230,7 @@ impl EvolutionStrategy {
         if found != population_size {
             return Err(Error::FitnessLength { found, population: population_size });
         }
-        let table = ParameterTable::new(model, self.noiser.as_ref(), &self.config.frozen)?;
+        let table = ParameterTable::with_roles(model, self.noiser.as_ref(), &self.config.roles, &self.config.frozen)?;
         if table.entries() != self.table.entries() {
             return Err(Error::OtherModel(difference(&self.table, &table)));
         }

@@ -20,7 +20,7 @@ use crate::ops::{
     low_rank_estimate, low_rank_linear,
 };
 use crate::rng::NoiseDistribution;
-use burn::tensor::Tensor;
+use burn::tensor::{DType, Device, Tensor};
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -134,18 +134,41 @@ pub trait Noiser: Debug + Send + Sync {
     /// Panics for a low-rank parameter of fewer than two axes, and for a frozen one.
     #[track_caller]
     fn estimate(&self, weights: Tensor<1>, noise: ParameterNoise, shape: &[usize]) -> Tensor<1> {
-        let elements = shape.iter().product::<usize>();
-        match noise.role {
-            Role::LowRank { rank } => {
-                let Some(MatrixView { d_input, d_output, .. }) = MatrixView::of(shape) else {
-                    panic!("low-rank noise needs a matrix, not a parameter of shape {shape:?}");
-                };
-                let low_rank = LowRankNoise::new(noise.key, rank, noise.sigma);
-                low_rank_estimate(weights, low_rank, noise.source, 0, [d_input, d_output]).reshape([elements])
-            }
-            Role::Dense => dense_estimate(weights, DenseNoise::new(noise.key, noise.sigma), noise.source, 0, elements),
-            Role::Frozen => panic!("a frozen parameter of shape {shape:?} has no estimate"),
+        weighted_noise(weights, noise, 0, shape)
+    }
+
+    /// The noise `E_q` of one pair as the parameter's elements: `(σ/√r)·B·Aᵀ` or `σ·ε`, added for sign +1 and subtracted for
+    /// sign −1. Flat, in the order of the parameter's [`MatrixView`] if it has one; of the given type, on the given device.
+    ///
+    /// For what has no perturbed operation: every other use of a parameter forms no such tensor.
+    ///
+    /// # Panics
+    ///
+    /// As [`estimate`](Self::estimate).
+    #[track_caller]
+    fn noise(&self, noise: ParameterNoise, pair: u32, shape: &[usize], (device, dtype): (&Device, DType)) -> Tensor<1> {
+        weighted_noise(Tensor::ones([1], (device, dtype)), noise, pair, shape)
+    }
+}
+
+/// `Σ_q w_q·E_q` over pairs from `first_pair` on, flat: see [`Noiser::estimate`].
+#[track_caller]
+fn weighted_noise(weights: Tensor<1>, noise: ParameterNoise, first_pair: u32, shape: &[usize]) -> Tensor<1> {
+    let elements = shape.iter().product::<usize>();
+    match noise.role {
+        Role::LowRank { rank } => {
+            let Some(MatrixView { d_input, d_output, .. }) = MatrixView::of(shape) else {
+                panic!("low-rank noise needs a matrix, not a parameter of shape {shape:?}");
+            };
+            let low_rank = LowRankNoise::new(noise.key, rank, noise.sigma);
+            let sum = low_rank_estimate(weights, low_rank, noise.source, first_pair, [d_input, d_output]);
+            sum.reshape([elements])
         }
+        Role::Dense => {
+            let dense = DenseNoise::new(noise.key, noise.sigma);
+            dense_estimate(weights, dense, noise.source, first_pair, elements)
+        }
+        Role::Frozen => panic!("a frozen parameter of shape {shape:?} has neither noise nor an estimate"),
     }
 }
 

@@ -1,4 +1,5 @@
-//! What an evaluation may return: float scores, or integer ones, which no operation rounds.
+//! What an evaluation may return: float scores, or integer ones, which no operation rounds; of a member that is evaluated alone
+//! also a number on the host.
 
 use super::Fitness;
 use burn::tensor::{DType, Int, Tensor};
@@ -35,5 +36,27 @@ impl Scores for Tensor<1, Int> {
         let data = scores.into_data();
         drop(waiting);
         Fitness::from(data.try_to_vec::<i32>().expect("cast to i32"))
+    }
+}
+
+/// The score of one member: for [`evaluate_members`](crate::Population::evaluate_members).
+impl Scores for f32 {
+    fn shape(&self) -> Vec<usize> {
+        vec![1]
+    }
+
+    fn read(members: Vec<Self>) -> Fitness {
+        Fitness::from(members)
+    }
+}
+
+/// The exact score of one member: for [`evaluate_members`](crate::Population::evaluate_members).
+impl Scores for i32 {
+    fn shape(&self) -> Vec<usize> {
+        vec![1]
+    }
+
+    fn read(members: Vec<Self>) -> Fitness {
+        Fitness::from(members)
     }
 }

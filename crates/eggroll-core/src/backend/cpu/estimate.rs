@@ -34,7 +34,7 @@ pub(crate) fn low_rank_estimate(
     }
     let rank = noise.rank;
     let traced = profile::enabled();
-    let batch = (DEPTH / rank).max(1); // pairs multiplied at a time
+    let batch = (DEPTH / rank).max(1).min(weights.len()); // pairs multiplied at a time
     let batches = ROUND_ELEMENTS / (batch * rank * (d_input + d_output));
     let round = batch * batches.clamp(1, weights.len().div_ceil(batch)); // pairs drawn at a time
     let padded = d_output.next_multiple_of(MAX_COLUMNS);

@@ -15,6 +15,7 @@ mod layer_norm;
 mod linear;
 mod log_likelihood;
 mod noise;
+mod perturbed_vector;
 mod update;
 
 pub use add::add;
@@ -24,6 +25,7 @@ pub use layer_norm::layer_norm;
 pub use linear::linear;
 pub use log_likelihood::log_likelihood;
 pub use noise::{noise, table_noise};
+pub use perturbed_vector::perturbed_vector;
 pub use update::update;
 
 use crate::integer::Votes;

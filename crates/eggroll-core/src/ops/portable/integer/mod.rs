@@ -9,6 +9,7 @@ mod layer_norm;
 mod linear;
 mod log_likelihood;
 mod noise;
+mod perturbed_vector;
 mod update;
 
 pub(crate) use embedding::embedding;
@@ -17,6 +18,7 @@ pub(crate) use layer_norm::layer_norm;
 pub(crate) use linear::linear;
 pub(crate) use log_likelihood::log_likelihood;
 pub(crate) use noise::noise;
+pub(crate) use perturbed_vector::perturbed_vector;
 pub(crate) use update::update;
 
 use crate::integer::RAIL;

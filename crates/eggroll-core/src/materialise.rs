@@ -1,0 +1,132 @@
+//! Members of a population as models of their own: the way out for modules that have no perturbed twin.
+
+use crate::key::PairRange;
+use crate::matrix::MatrixView;
+use crate::noiser::Role;
+use crate::ops::integer::{IntegerNoise, embedding, perturbed_vector};
+use crate::scope::Perturbation;
+use burn::module::{Module, ModuleMapper, Param, ParamId};
+use burn::tensor::{Int, Tensor};
+
+impl Perturbation {
+    /// The two members of `pair` as models: copies of `model` whose parameters are
+    ///
+    /// - `θ + E` and `θ − E` for floats, with the noise `E` of [`Noiser::noise`](crate::Noiser::noise), made once for both;
+    /// - `clip(θ + ⌊s·N / 2^(4 + sigma shift)⌋)` for integers, `N = B·Aᵀ` or the product of two draws, `s = ±1`;
+    /// - `θ` where they are frozen.
+    ///
+    /// The noise is that of the perturbed operations, so that a model's members are the same either way: up to the order of
+    /// float sums, and exactly for integer tables and vectors. An integer product `x·W` differs: the perturbed operation
+    /// shifts `(x·B)·Aᵀ` once, a weight that is formed has been shifted element by element.
+    ///
+    /// A weight that is formed also rounds to its type: in half precision small noise on large weights is lost, which the
+    /// perturbed operations keep.
+    ///
+    /// Parameters keep their identifiers, a tied parameter stays tied. Holds one pair's noise of all parameters while it runs.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `model` is not the one that the perturbation's table was made of, with the first parameter that differs.
+    #[track_caller]
+    pub fn materialise<M: Module>(&self, model: &M, pair: u32) -> [M; 2] {
+        let count = self.table.entries().len();
+        let mut mapper = Materialise {
+            perturbation: self,
+            pair,
+            member: 0,
+            floats: vec![None; count],
+            integers: vec![None; count],
+            met: vec![false; count],
+        };
+        let first = model.clone().map(&mut mapper);
+        if let Some(position) = mapper.met.iter().position(|met| !met) {
+            panic!(
+                "materialise: the model is not the one that the noise is for: it has no parameter \"{}\"",
+                self.table.entries()[position].path
+            );
+        }
+        mapper.member = 1;
+        let second = model.clone().map(&mut mapper);
+        [first, second]
+    }
+}
+
+struct Materialise<'a> {
+    perturbation: &'a Perturbation,
+    pair: u32,
+    /// Of the pair: 0 or 1.
+    member: usize,
+    /// The pair's noise of float parameters, row-major, by position.
+    floats: Vec<Option<Tensor<1>>>,
+    /// Both members' values of integer parameters, `[2, elements]`, by position.
+    integers: Vec<Option<Tensor<2, Int>>>,
+    met: Vec<bool>,
+}
+
+impl Materialise<'_> {
+    /// The position of a parameter that is to be perturbed.
+    fn position(&mut self, id: ParamId, shape: &[usize]) -> Option<usize> {
+        let table = &self.perturbation.table;
+        let position = table.position(id)?;
+        let entry = &table.entries()[position];
+        assert!(
+            entry.shape == shape,
+            "materialise: \"{}\" has the shape {shape:?}, its noise is for {:?}",
+            entry.path,
+            entry.shape
+        );
+        self.met[position] = true;
+        (entry.role != Role::Frozen).then_some(position)
+    }
+
+    /// Both members' values of an integer parameter: `[2, elements]`.
+    fn integer_members<const D: usize>(
+        &self,
+        position: usize,
+        value: Tensor<D, Int>,
+        noise: IntegerNoise,
+    ) -> Tensor<2, Int> {
+        let (shape, elements) = (value.dims(), value.shape().num_elements());
+        match self.perturbation.table.entries()[position].role {
+            Role::LowRank { .. } => {
+                // Every row of the matrix, looked up by both members.
+                let rows = Tensor::<1, Int>::arange(0..shape[0] as i64, &value.device()).repeat_dim(0, 2);
+                embedding(rows, value.reshape([shape[0], elements / shape[0]]), Some(noise)).reshape([2, elements])
+            }
+            _ => perturbed_vector(value.reshape([elements]), noise),
+        }
+    }
+}
+
+impl ModuleMapper for Materialise<'_> {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let Some(position) = self.position(param.id, &param.dims()) else {
+            return param;
+        };
+        let Self { perturbation, pair, member, .. } = *self;
+        param.map(|value| {
+            let shape = value.dims();
+            let noise = self.floats[position].get_or_insert_with(|| {
+                let (device, dtype) = (value.device(), value.dtype());
+                let noise = perturbation.noiser.noise(perturbation.parameter(position), pair, &shape, (&device, dtype));
+                MatrixView::shape_flat(noise, shape).reshape([shape.iter().product::<usize>()])
+            });
+            let noise = noise.clone().reshape(shape);
+            if member == 0 { value + noise } else { value - noise }
+        })
+    }
+
+    fn map_int<const D: usize>(&mut self, param: Param<Tensor<D, Int>>) -> Param<Tensor<D, Int>> {
+        let Some(position) = self.position(param.id, &param.dims()) else {
+            return param;
+        };
+        let Some(noise) = self.perturbation.integer(position, PairRange::new(self.pair, 1)) else {
+            return param;
+        };
+        let members = self.integers[position].take();
+        let members = members.unwrap_or_else(|| self.integer_members(position, param.val(), noise));
+        self.integers[position] = Some(members.clone());
+        let member = self.member;
+        param.map(|value| members.slice_dim(0, member..member + 1).reshape(value.dims()))
+    }
+}

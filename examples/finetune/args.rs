@@ -1,0 +1,111 @@
+//! The command line.
+
+use crate::backend::Backend;
+use crate::damage::Kind;
+use burn::optim::AdamConfig;
+use clap::{Parser, ValueEnum};
+use eggroll::prelude::*;
+use std::path::PathBuf;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum DamageName {
+    /// Weights of small magnitude become 0 and stay so.
+    Prune,
+    /// Weights are rounded to few bits.
+    Quantise,
+}
+
+/// Damages a network that tells digits apart and recovers its accuracy by EGGROLL, with the accuracy itself as fitness.
+#[derive(Parser, Debug)]
+pub struct Args {
+    /// Folder with the four gzip files of MNIST, or of other data in that format.
+    #[arg(default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/data/mnist"))]
+    pub data: PathBuf,
+    /// Load the network from this SafeTensors file (layers.0.weight, layers.0.bias, ...) instead of training one.
+    #[arg(long, value_name = "FILE", conflicts_with = "epochs")]
+    pub weights: Option<PathBuf>,
+    /// Save the network before the damage to this SafeTensors file.
+    #[arg(long, value_name = "FILE")]
+    pub save: Option<PathBuf>,
+    /// Epochs of backpropagation.
+    #[arg(long, default_value_t = 2)]
+    pub epochs: u64,
+    /// Widths of the hidden layers, separated by commas.
+    #[arg(long, value_delimiter = ',', default_value = "64")]
+    pub hidden: Vec<usize>,
+    /// What happens to the network's weights.
+    #[arg(long, value_enum, default_value_t = DamageName::Prune)]
+    damage: DamageName,
+    /// Share of each layer's weights that pruning takes, 0.8 if not given.
+    #[arg(long)]
+    share: Option<f64>,
+    /// Bits that quantising leaves, 2 if not given.
+    #[arg(long)]
+    bits: Option<u32>,
+    /// Generations of the recovery.
+    #[arg(long, default_value_t = 600)]
+    pub generations: u64,
+    /// Members of a generation, even.
+    #[arg(long, default_value_t = 256)]
+    pub population: usize,
+    /// Images of a generation's mini-batch.
+    #[arg(long, default_value_t = 256)]
+    pub batch: usize,
+    /// Rank of the noise.
+    #[arg(long, default_value_t = 1)]
+    rank: usize,
+    /// Noise scale.
+    #[arg(long, default_value_t = 0.02)]
+    sigma: f64,
+    /// Learning rate.
+    #[arg(long, default_value_t = 0.002)]
+    lr: f64,
+    /// Seed of initial weights, noise and batches.
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// Where to compute.
+    #[arg(long, value_enum, default_value_t = Backend::Flex)]
+    pub backend: Backend,
+}
+
+impl Args {
+    /// The damage that is asked for.
+    pub fn damage(&self) -> Result<Kind, String> {
+        let share = self.share.unwrap_or(0.8);
+        let bits = self.bits.unwrap_or(2);
+        match self.damage {
+            DamageName::Prune if self.bits.is_some() => Err("--bits has no part in --damage prune".to_owned()),
+            DamageName::Quantise if self.share.is_some() => Err("--share has no part in --damage quantise".to_owned()),
+            DamageName::Prune if !(share > 0.0 && share < 1.0) => {
+                Err(format!("the share of pruned weights must be between 0 and 1, not {share}"))
+            }
+            DamageName::Quantise if !(1..=8).contains(&bits) => Err(format!("bits must be 1 to 8, not {bits}")),
+            DamageName::Prune => Ok(Kind::Prune { share }),
+            DamageName::Quantise => Ok(Kind::Quantise { bits }),
+        }
+    }
+
+    /// Refuses what the strategy does not check itself.
+    pub fn validate(&self, images: usize) -> Result<(), String> {
+        if self.batch == 0 || self.batch > images {
+            return Err(format!("a batch of {} needs 1 to {images} training images", self.batch));
+        }
+        if self.hidden.contains(&0) {
+            return Err(format!("hidden layers {:?}: a width is 0", self.hidden));
+        }
+        if self.epochs == 0 || self.generations == 0 {
+            let counts = [self.epochs, self.generations];
+            return Err(format!("epochs and generations must be at least 1, not {counts:?}"));
+        }
+        Ok(())
+    }
+
+    /// The strategy of the recovery.
+    pub fn strategy(&self) -> EvolutionStrategyConfig {
+        EvolutionStrategyConfig::new(EggrollConfig::new().with_rank(self.rank), AdamConfig::new().with_epsilon(1e-8))
+            .with_population(self.population)
+            .with_sigma(self.sigma)
+            .with_learning_rate(self.lr)
+            .with_seed(self.seed)
+    }
+}

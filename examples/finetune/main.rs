@@ -1,0 +1,85 @@
+//! Recovers a damaged network by evolution strategies: `cargo run --release --example finetune`.
+//!
+//! A network that was trained by backpropagation, here or elsewhere (`--weights`), loses most of its weights or most of their bits.
+//! EGGROLL brings its accuracy back with the damage in force: every member is the damaged network, and its fitness is the accuracy
+//! itself. Neither has a gradient. `--help` lists the settings.
+
+mod args;
+#[path = "../common/backend.rs"]
+#[expect(dead_code, reason = "one backend is chosen and opened, its name is not printed")]
+mod backend;
+mod damage;
+#[path = "../mnist/data.rs"]
+#[expect(dead_code, reason = "images are neither pooled nor held out here")]
+mod data;
+#[path = "../mnist/model.rs"]
+mod model;
+mod pretrained;
+mod recover;
+
+use args::Args;
+use clap::Parser;
+use damage::Damage;
+use data::{Dataset, Images};
+use eggroll::prelude::*;
+use pretrained::Pretrained;
+use recover::Recovery;
+use serde_json::json;
+use std::error::Error;
+use std::process::ExitCode;
+use std::time::Instant;
+
+type Failure = Box<dyn Error + Send + Sync>;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    match run(&Args::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &Args) -> Result<(), Failure> {
+    let damage = args.damage()?;
+    let device = args.backend.device()?;
+    let train = Images::read(&args.data, "train")?;
+    args.validate(train.len())?;
+    let scale = train.scale();
+    let test = Dataset::new(&Images::read(&args.data, "t10k")?, scale, &device);
+    device.seed(args.seed);
+
+    let pretrained = Pretrained { args, train: &train, scale, device: &device };
+    let model = pretrained.model()?;
+    let before = model.accuracy(&test);
+    println!("test accuracy {:.2} % before", 100.0 * before);
+
+    let damage = Damage::new(damage, &model);
+    let damaged = damage.apply(model.clone()).accuracy(&test);
+    println!("test accuracy {:.2} % after damage: {damage}", 100.0 * damaged);
+
+    let start = Instant::now();
+    let recovery = Recovery { args, train: &train, test: &test, scale, damage: &damage, device: &device };
+    let model = damage.apply(recovery.run(model)?);
+    let (seconds, recovered) = (start.elapsed().as_secs_f64(), model.accuracy(&test));
+    println!("test accuracy {:.2} % after recovery in {seconds:.1} s, {damage}", 100.0 * recovered);
+
+    let evaluations = args.generations * args.population as u64;
+    let result = json!({
+        "accuracy_before": before,
+        "accuracy_damaged": damaged,
+        "accuracy_recovered": recovered,
+        "damage": damage.to_string(),
+        "member_evaluations": evaluations,
+        "evaluations_per_second": evaluations as f64 / seconds,
+        "recovery_seconds": seconds,
+        "seed": args.seed,
+        "parameter_digest": parameter_digest(&model),
+    });
+    println!("RESULT {result}");
+    Ok(())
+}

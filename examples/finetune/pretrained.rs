@@ -1,0 +1,65 @@
+//! The network before the damage: trained by backpropagation, or read from a file.
+
+use crate::Failure;
+use crate::args::Args;
+use crate::data::{Batches, Dataset, Images, Scale};
+use crate::model::Mlp;
+use burn::module::Module;
+use burn::nn::loss::CrossEntropyLossConfig;
+use burn::optim::{AdamConfig, GradientsParams};
+use burn::store::{ModuleSnapshot, SafetensorsStore};
+use burn::tensor::{Device, Tensor};
+use std::path::Path;
+use std::time::Instant;
+
+/// Images of a step of backpropagation.
+const BATCH: usize = 128;
+const LEARNING_RATE: f64 = 1e-3;
+
+/// Where the network comes from.
+pub struct Pretrained<'a> {
+    pub args: &'a Args,
+    pub train: &'a Images,
+    pub scale: Scale,
+    pub device: &'a Device,
+}
+
+impl Pretrained<'_> {
+    /// The network.
+    pub fn model(&self) -> Result<Mlp, Failure> {
+        let model = Mlp::new(self.train.size(), &self.args.hidden, self.device);
+        let model = match &self.args.weights {
+            Some(file) => load(model, file)?,
+            None => self.backpropagate(model),
+        };
+        if let Some(file) = &self.args.save {
+            let saved = model.save_into(&mut SafetensorsStore::from_file(file).overwrite(true));
+            saved.map_err(|error| format!("{}: {error}", file.display()))?;
+        }
+        Ok(model)
+    }
+
+    fn backpropagate(&self, model: Mlp) -> Mlp {
+        let batch = BATCH.min(self.train.len());
+        let mut batches = Batches::new(self.args.seed, self.train.len(), batch, 0);
+        let steps = self.args.epochs * (self.train.len() / batch) as u64;
+        let loss = CrossEntropyLossConfig::new().init(&self.device.clone().autodiff());
+        let (mut model, mut optimizer, start) = (model.train(), AdamConfig::new().init(), Instant::now());
+        for step in 0..steps {
+            let batch = Dataset::new(&self.train.select(&batches.samples(step)), self.scale, self.device);
+            let (images, labels) = (Tensor::from_inner(batch.images), Tensor::from_inner(batch.labels));
+            let gradients = loss.forward(model.forward(images), labels).backward();
+            let gradients = GradientsParams::from_grads(gradients, &model);
+            model = optimizer.step(LEARNING_RATE, model, gradients);
+        }
+        println!("{steps} steps of backpropagation in {:.1} s", start.elapsed().as_secs_f64());
+        model.valid()
+    }
+}
+
+/// Reads a SafeTensors file that has all parameters, and nothing of another shape.
+fn load(mut model: Mlp, file: &Path) -> Result<Mlp, Failure> {
+    let read = model.load_from(&mut SafetensorsStore::from_file(file));
+    read.map_err(|error| format!("{}: {error}", file.display()))?;
+    Ok(model)
+}

@@ -1,0 +1,48 @@
+//! The recovery: accuracy on mini-batches as fitness, the damage applied to every member.
+
+use crate::Failure;
+use crate::args::Args;
+use crate::damage::Damage;
+use crate::data::{Batches, Dataset, Images, Scale};
+use crate::model::Mlp;
+use burn::tensor::Device;
+use std::time::Instant;
+
+/// What the recovery works on.
+pub struct Recovery<'a> {
+    pub args: &'a Args,
+    pub train: &'a Images,
+    pub test: &'a Dataset,
+    pub scale: Scale,
+    pub damage: &'a Damage,
+    pub device: &'a Device,
+}
+
+impl Recovery<'_> {
+    /// Trains the weights behind the damage: what the network computes with is `damage.apply` of them, always.
+    pub fn run(&self, mut model: Mlp) -> Result<Mlp, Failure> {
+        let args = self.args;
+        let mut strategy = args.strategy().try_init(&model)?;
+        println!("{}\ngeneration  seconds  batch accuracy  test accuracy", strategy.parameter_summary());
+        let mut batches = Batches::new(args.seed, self.train.len(), args.batch, 0);
+        let (start, every) = (Instant::now(), (args.generations / 10).max(1));
+        for generation in 0..args.generations {
+            let batch = Dataset::new(&self.train.select(&batches.samples(generation)), self.scale, self.device);
+            // A member's noise is in its weights before they are damaged: no perturbed layer does that.
+            let score = |member: Mlp| self.damage.apply(member).accuracy(&batch) as f32;
+            let population = strategy.ask();
+            let fitness = match args.backend.is_cpu() {
+                true => population.evaluate_members_parallel(&model, score),
+                false => population.evaluate_members(&model, score),
+            };
+            model = strategy.tell(model, population, fitness)?;
+            let done = generation + 1;
+            if done.is_multiple_of(every) || done == args.generations {
+                let batch = strategy.report().expect("a generation was told").fitness_mean;
+                let (batch, test) = (100.0 * batch, 100.0 * self.damage.apply(model.clone()).accuracy(self.test));
+                println!("{done:>10} {:>8.1} {batch:>13.2} % {test:>12.2} %", start.elapsed().as_secs_f64());
+            }
+        }
+        Ok(model)
+    }
+}
