@@ -35,7 +35,7 @@ pub struct Damage {
 /// What one matrix loses.
 enum Loss {
     /// 1 where a weight stays, else 0.
-    Mask(Tensor<2>),
+    Mask(Box<Tensor<2>>),
     /// Rounds to multiples of the step from `−levels` to `levels − 1`.
     Round { step: f32, levels: f32 },
 }
@@ -76,7 +76,7 @@ impl ModuleVisitor for Planner {
         let loss = match self.kind {
             Kind::Prune { share } => {
                 let data = TensorData::new(mask(&values, share), shape);
-                Loss::Mask(Tensor::from_data(data, &device))
+                Loss::Mask(Box::new(Tensor::from_data(data, &device)))
             }
             Kind::Quantise { bits } => {
                 let levels = (1u32 << (bits - 1)) as f32;
@@ -118,7 +118,7 @@ impl ModuleMapper for Apply<'_> {
         param.map(|weight| match loss {
             Loss::Mask(mask) => {
                 let shape = weight.dims();
-                weight * mask.clone().reshape(shape)
+                weight * (**mask).clone().reshape(shape)
             }
             Loss::Round { step, levels } => (weight / *step).round().clamp(-levels, levels - 1.0) * *step,
         })
