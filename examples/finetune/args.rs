@@ -43,7 +43,7 @@ pub struct Args {
     #[arg(long)]
     bits: Option<u32>,
     /// Generations of the recovery.
-    #[arg(long, default_value_t = 600)]
+    #[arg(long, default_value_t = 400)]
     pub generations: u64,
     /// Members of a generation, even.
     #[arg(long, default_value_t = 256)]

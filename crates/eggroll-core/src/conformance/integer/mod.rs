@@ -7,6 +7,7 @@ mod layer_norm;
 mod linear;
 mod log_likelihood;
 mod noise;
+mod perturbed_vector;
 mod update;
 
 use super::{Implementation, implementations};
