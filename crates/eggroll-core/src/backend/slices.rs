@@ -1,7 +1,7 @@
 //! The slice kernels of [`cpu`](super::cpu) on a backend whose tensors are slices: for f32, the portable defaults for other
 //! types.
 
-use super::cpu::{self, BiasSlice, EmbeddingSlices, LinearSlices, Source};
+use super::cpu::{self, BiasSlice, EmbeddingSlices, LinearSlices, SharedRows, Source};
 use super::memory::{Address, Memory, recall, remember};
 use crate::key::NoiseKey;
 use crate::ops::{
@@ -341,10 +341,10 @@ fn linear<B: SliceBackend>(
         }
     };
     let rows = members.rows_per_member(x.shape()[0]);
-    let shared = operands.map(|operands| shared_product::<B>(operands, [&x, &weight], [d_input, d_output]));
+    let shared = operands.map(|operands| shared_rows::<B>(operands, [&x, &weight], [d_input, d_output]));
     let op = LinearSlices {
         x: B::slice(&x),
-        shared: shared.as_deref().map(Vec::as_slice),
+        shared: shared.as_deref(),
         weight: B::slice(&weight),
         bias: match &bias {
             BiasPrimitive::None => BiasSlice::None,
@@ -361,24 +361,24 @@ fn linear<B: SliceBackend>(
     kernel(&op, [members.pairs.members() * rows, d_output])
 }
 
-/// `x·W` of shared rows; `operands` are the tensors that the contiguous `x` and `W` were made from.
-fn shared_product<B: SliceBackend>(
+/// What shared rows have in common; `operands` are the tensors that the contiguous `x` and `W` were made from.
+fn shared_rows<B: SliceBackend>(
     operands: (FloatTensor<B>, FloatTensor<B>),
     [x, weight]: [&FloatTensor<B>; 2],
     shape: [usize; 2],
-) -> Rc<Vec<f32>> {
+) -> Rc<SharedRows> {
     thread_local! {
         /// Every chunk of a generation asks for the same product.
-        static PRODUCT: Memory<[Address; 2], Rc<Vec<f32>>> = const { RefCell::new(None) };
+        static SHARED: Memory<[Address; 2], Rc<SharedRows>> = const { RefCell::new(None) };
     }
     let key = |(x, weight): &(FloatTensor<B>, FloatTensor<B>)| [B::address(x), B::address(weight)];
-    recall(&PRODUCT, &key(&operands), Rc::clone).unwrap_or_else(|| {
+    recall(&SHARED, &key(&operands), Rc::clone).unwrap_or_else(|| {
         // Nothing is borrowed while it runs: a waiting worker may take up another task that comes here.
         let waiting = profile::waiting_for_pool();
-        let product = Rc::new(cpu::shared_product(B::slice(x), B::slice(weight), shape));
+        let shared = Rc::new(SharedRows::new(B::slice(x), B::slice(weight), shape));
         drop(waiting);
-        remember(&PRODUCT, operands, key, product.clone());
-        product
+        remember(&SHARED, operands, key, shared.clone());
+        shared
     })
 }
 

@@ -38,7 +38,10 @@ pub(crate) fn dense_linear(op: &LinearSlices, noise: &DenseNoise, source: Source
             op.bias.fill_pair(pair, bias);
             match (op.shared, &packed) {
                 (None, Some(packed)) => task.base(packed, y),
-                (base, _) => y.chunks_exact_mut(y.len() / 2).for_each(|y| y.copy_from_slice(base.unwrap_or_default())),
+                (shared, _) => {
+                    let base = shared.map_or(&[][..], |shared| &shared.product);
+                    y.chunks_exact_mut(y.len() / 2).for_each(|y| y.copy_from_slice(base));
+                }
             }
             task.combine(delta, bias, y);
         });

@@ -1,9 +1,9 @@
 //! `y = x·W + b + s·c·(x·B)·Aᵀ` without ever forming the perturbed weight.
 
-use super::linear::{BiasSlice, LinearSlices, for_vectors, load_some};
+use super::linear::{BiasSlice, LinearSlices, SharedRows, Target, for_vectors, load_some};
 use super::scratch::with_scratch;
 use super::source::Source;
-use super::tile::{Epilogue, MAX_COLUMNS, Out, Packed, Place, Rows, Strided, Tile, dots, multiply};
+use super::tile::{Epilogue, MAX_COLUMNS, Out, Packed, Panels, Place, Rows, Strided, Tile, dots, multiply};
 use crate::ops::LowRankNoise;
 use crate::profile::{self, Component};
 use crate::rng::fill_noise;
@@ -32,7 +32,8 @@ pub(crate) fn low_rank_linear(op: &LinearSlices, noise: &LowRankNoise, source: S
                 let x = &op.x[task * step * 2 * op.rows * op.d_input..];
                 dispatch(PerMember { block, x, packed, scratch, y });
             }
-            (base, _) => dispatch(Shared { block, base: base.unwrap_or_default(), scratch, y }),
+            (Some(shared), _) => dispatch(Shared { block, shared, scratch, y }),
+            (None, None) => unreachable!("rows of their own have a packed weight"),
         });
     });
 }
@@ -226,8 +227,7 @@ impl Epilogue for AddLowRank {
 
 struct Shared<'a> {
     block: Block<'a>,
-    /// `x·W` of the shared rows.
-    base: &'a [f32],
+    shared: &'a SharedRows,
     scratch: &'a mut [f32],
     y: &'a mut [MaybeUninit<f32>],
 }
@@ -237,7 +237,7 @@ impl Kernel for Shared<'_> {
 
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
-        let Self { block, base, scratch, y } = self;
+        let Self { block, shared, scratch, y } = self;
         let (op, rank, [b_start, a_start]) = (block.op, block.noise.rank, block.starts());
         let Prepared { t, factors, biases } = block.prepare(scratch);
         let _span = profile::task(block.traced, Component::LowRankPart, 4 * (t.len() + y.len()));
@@ -249,10 +249,23 @@ impl Kernel for Shared<'_> {
         };
         for (call, factors) in factors[..calls].iter().enumerate() {
             let b = Rows { pointer: factors[b_start..].as_ptr(), stride, count: vectors };
-            let t = &mut t[call * vectors * op.rows..]; // [vectors, rows]
-            let out = Out { pointer: t.as_mut_ptr(), row: 1, column: op.rows };
-            // SAFETY: `x` holds the shared rows, the factors the vectors.
-            unsafe { dots::<S>(op.d_input, x, b, block.noise.scale, out) };
+            let t = &mut t[call * vectors * op.rows..][..vectors * op.rows]; // [vectors, rows]
+            // SAFETY: `x` and `columns` hold the shared rows, the factors the vectors.
+            unsafe {
+                match &shared.columns {
+                    None => {
+                        let out = Out { pointer: t.as_mut_ptr(), row: 1, column: op.rows };
+                        dots::<S>(op.d_input, x, b, block.noise.scale, out);
+                    }
+                    Some(columns) => {
+                        let b = Strided { pointer: b.pointer, row: stride, depth: 1 };
+                        let mut out = Target { pointer: t.as_mut_ptr(), stride: op.rows, add: false };
+                        let columns = Panels::of_rows(columns, op.rows);
+                        multiply::<S, _>(vectors, op.rows, op.d_input, b, columns, &mut out);
+                        t.iter_mut().for_each(|t| *t *= block.noise.scale);
+                    }
+                }
+            }
         }
         let half = op.rows * op.d_output;
         for (p, y) in y.chunks_exact_mut(2 * half).enumerate() {
@@ -269,17 +282,17 @@ impl Kernel for Shared<'_> {
                     let at = row * op.d_output;
                     // SAFETY: every pointer is at a row of `d_output`.
                     unsafe {
-                        let shared = SharedRow {
+                        let seen = SharedRow {
                             rank,
                             rows: op.rows,
                             d_output: op.d_output,
                             a: a.as_ptr(),
                             t: t.as_ptr().add(row),
                             sign: if member == 0 { 1.0 } else { -1.0 },
-                            base: base.as_ptr().add(at),
+                            base: shared.product.as_ptr().add(at),
                             bias: bias.map(|bias| bias.add(member * op.d_output)),
                         };
-                        shared.write::<S>(y.as_mut_ptr().cast::<f32>().add(at));
+                        seen.write::<S>(y.as_mut_ptr().cast::<f32>().add(at));
                     }
                 }
             }

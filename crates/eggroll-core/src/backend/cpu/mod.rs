@@ -20,7 +20,7 @@ mod vector;
 pub(crate) use cross_entropy::member_cross_entropy;
 pub(crate) use dense_linear::dense_linear;
 pub(crate) use estimate::{dense_estimate, low_rank_estimate};
-pub(crate) use linear::{BiasSlice, LinearSlices, shared_product};
+pub(crate) use linear::{BiasSlice, LinearSlices, SharedRows};
 pub(crate) use low_rank_linear::low_rank_linear;
 pub(crate) use patches::patches;
 pub(crate) use perturbed_embedding::{EmbeddingSlices, perturbed_embedding};
