@@ -131,7 +131,7 @@ fn a_tied_parameter_has_one_estimate() {
         assert_eq!(strategy.parameters().entries().len(), 3);
         let ask = strategy.ask();
         let fitness = ask.evaluate(|members| members.mean(model.forward(tokens.clone()).square()));
-        let scores: Vec<f64> = fitness.values().to_vec();
+        let scores: Vec<f64> = fitness.values().iter().copied().map(f64::from).collect();
         let after = strategy.tell(model.clone(), ask, fitness).expect("a generation");
 
         let weights: Vec<f32> = scores.chunks(2).map(|f| ((f[0] - f[1]) / (population as f64 * sigma)) as f32).collect();
