@@ -221,7 +221,9 @@ impl ConvolutionSettings {
     pub fn shapes(&self, shape: [usize; 2]) -> Result<Vec<[usize; 2]>, String> {
         let Self { channels, kernel, stride } = self;
         if channels.is_empty() || channels.contains(&0) || *kernel == 0 || *stride == 0 {
-            return Err(format!("convolutions of {channels:?} channels, kernel {kernel}, stride {stride}: a size is 0"));
+            return Err(format!(
+                "convolutions of {channels:?} channels, kernel {kernel}, stride {stride}: a size is 0"
+            ));
         }
         let mut shapes = vec![shape];
         for _ in channels {
@@ -358,10 +360,8 @@ impl Choices {
 
     /// Refuses settings that have no part in a network.
     fn refuse_foreign_to_model(&self, model: ModelName, noiser: NoiserName) -> Result<(), String> {
-        let of_mlp = [
-            ("project", self.project.is_some()),
-            ("noiser q-eggroll", matches!(noiser, NoiserName::QEggroll)),
-        ];
+        let of_mlp =
+            [("project", self.project.is_some()), ("noiser q-eggroll", matches!(noiser, NoiserName::QEggroll))];
         let of_cnn = [
             ("channels", self.channels.is_some()),
             ("kernel", self.kernel.is_some()),

@@ -177,7 +177,9 @@ impl Collector<'_> {
     /// Whether the tensor visited now is a state: nothing to be perturbed or trained.
     fn is_state(&self) -> bool {
         let (container, field) = (self.containers.last(), self.path.last());
-        STATES.iter().any(|state| (container.map(String::as_str), field.map(String::as_str)) == (Some(state.0), Some(state.1)))
+        STATES
+            .iter()
+            .any(|state| (container.map(String::as_str), field.map(String::as_str)) == (Some(state.0), Some(state.1)))
     }
 
     fn add(&mut self, id: ParamId, shape: &[usize], place: (Device, DType), role: Role, kind: ParameterKind) {

@@ -132,10 +132,8 @@ impl ModuleDisplay for BatchNorm {
 
     fn custom_content(&self, content: Content) -> Option<Content> {
         let [num_features] = self.beta.shape().dims();
-        let content = content
-            .add("num_features", &num_features)
-            .add("momentum", &self.momentum)
-            .add("epsilon", &self.epsilon);
+        let content =
+            content.add("num_features", &num_features).add("momentum", &self.momentum).add("epsilon", &self.epsilon);
         if self.training.is_enabled() { content.optional() } else { content.add("training", &self.training).optional() }
     }
 }

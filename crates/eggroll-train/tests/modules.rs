@@ -8,7 +8,8 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use eggroll_core::ops::{DenseNoise, LowRankNoise, NoiseSource, dense_estimate, low_rank_estimate};
 use eggroll_core::{EggrollConfig, NoiseKey, NoiserConfig, OpenEsConfig};
 use eggroll_nn::{
-    BatchNorm, BatchNormConfig, Conv2d, Conv2dConfig, Embedding, EmbeddingConfig, LayerNorm, LayerNormConfig, Linear, LinearConfig,
+    BatchNorm, BatchNormConfig, Conv2d, Conv2dConfig, Embedding, EmbeddingConfig, LayerNorm, LayerNormConfig, Linear,
+    LinearConfig,
 };
 use eggroll_train::*;
 
@@ -82,9 +83,8 @@ fn convolutions_learn_and_running_statistics_stay() {
             .init(&model);
         for _ in 0..80 {
             let population = strategy.ask();
-            let fitness = population.evaluate_parallel(|members| {
-                -members.cross_entropy(model.forward(images.clone()), targets.clone())
-            });
+            let fitness = population
+                .evaluate_parallel(|members| -members.cross_entropy(model.forward(images.clone()), targets.clone()));
             model = strategy.tell(model, population, fitness).expect("a generation");
         }
         let right = model.forward(images).argmax(1).reshape([12]).equal(targets).int().sum().into_scalar::<i64>();
@@ -114,7 +114,8 @@ impl Tied {
 fn a_tied_parameter_has_one_estimate() {
     let device = Device::flex();
     let (vocabulary, width, population, sigma) = (5, 3, 16, 0.1);
-    for (noiser, rank) in [(NoiserConfig::from(EggrollConfig::new().with_rank(2)), 2), (OpenEsConfig::new().into(), 0)] {
+    for (noiser, rank) in [(NoiserConfig::from(EggrollConfig::new().with_rank(2)), 2), (OpenEsConfig::new().into(), 0)]
+    {
         let model = Tied {
             embedding: EmbeddingConfig::new(vocabulary, width).init(&device),
             norm: LayerNormConfig::new(width).init(&device),
@@ -134,7 +135,8 @@ fn a_tied_parameter_has_one_estimate() {
         let scores: Vec<f64> = fitness.values().iter().copied().map(f64::from).collect();
         let after = strategy.tell(model.clone(), ask, fitness).expect("a generation");
 
-        let weights: Vec<f32> = scores.chunks(2).map(|f| ((f[0] - f[1]) / (population as f64 * sigma)) as f32).collect();
+        let weights: Vec<f32> =
+            scores.chunks(2).map(|f| ((f[0] - f[1]) / (population as f64 * sigma)) as f32).collect();
         let weights = Tensor::<1>::from_floats(&weights[..], &device);
         let key = NoiseKey::new(3, 0, 0);
         let step = match rank {

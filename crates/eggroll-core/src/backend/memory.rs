@@ -16,7 +16,11 @@ pub(crate) struct Address {
 pub(super) type Memory<K, V> = RefCell<Option<(K, V, Box<dyn Any>)>>;
 
 /// What is remembered under `key`, if that is what was computed last.
-pub(super) fn recall<K: PartialEq, V, R>(last: &'static LocalKey<Memory<K, V>>, key: &K, take: impl FnOnce(&V) -> R) -> Option<R> {
+pub(super) fn recall<K: PartialEq, V, R>(
+    last: &'static LocalKey<Memory<K, V>>,
+    key: &K,
+    take: impl FnOnce(&V) -> R,
+) -> Option<R> {
     last.with_borrow(|last| last.as_ref().filter(|(known, ..)| known == key).map(|(_, value, _)| take(value)))
 }
 

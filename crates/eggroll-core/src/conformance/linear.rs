@@ -143,8 +143,7 @@ fn transposed_equals_explicit_weights() {
                     let elements = noise.of_matrix().elements(case.shape);
                     let (key, pairs) = (noise.of_matrix().key(), case.members.pairs);
                     let held = crate::ops::noise(key, pairs, elements, &on.device, burn::tensor::DType::F32);
-                    let sources =
-                        [NoiseSource::Cached { noise: held, first_pair: pairs.first }, NoiseSource::Drawn];
+                    let sources = [NoiseSource::Cached { noise: held, first_pair: pairs.first }, NoiseSource::Drawn];
                     let cached = case.found_from(&on, noise.transposed(), sources, case.x(&on), case.members);
                     let off = on.distance(&cached, &expected, case.shape[0] * rank);
                     assert!(off < 1.0, "{}, cached, case {index}, {input:?}: {off}", on.name);

@@ -47,7 +47,8 @@ fn remembered_patches_are_never_stale() {
     let (shape, window) = ([2, 3, 5, 7], cases()[1].1);
     for on in implementations() {
         let mut images = on.tensor(&inputs(shape.iter().product(), 3), shape);
-        let run = |images: &burn::tensor::Tensor<4>, window| values(on.patches(images.clone(), window, InputRows::Shared));
+        let run =
+            |images: &burn::tensor::Tensor<4>, window| values(on.patches(images.clone(), window, InputRows::Shared));
         let first = run(&images, window);
         assert_eq!(run(&images, window), first, "{}", on.name);
         assert_ne!(run(&images, Window { padding: [(1, 0), (0, 0)], ..window }), first, "{}", on.name);

@@ -88,7 +88,8 @@ fn canaries_fail() {
         let expected = case.expected(noise);
         for on in implementations() {
             let other_pairs = LinearMembers { pairs: PairRange::new(8, 5), ..case.members };
-            let of_other_pairs = Case { members: other_pairs, indices: case.indices.clone(), w: case.w.clone(), ..case };
+            let of_other_pairs =
+                Case { members: other_pairs, indices: case.indices.clone(), w: case.w.clone(), ..case };
             assert!(distance(&of_other_pairs.found(&on, noise, NoiseSource::Drawn), &expected, rank) > 1000.0);
             let mut other_rows = Case { w: case.w.clone(), indices: case.indices.clone(), ..case };
             other_rows.indices[1] = (other_rows.indices[1] + 1) % case.shape[0];
@@ -125,7 +126,8 @@ fn sources() {
                 let table: Tensor<1> = held(PairRange::new(0, 1), TABLE).reshape([TABLE]);
                 let elements = matrix.elements(case.shape);
                 let run = |pair| table_start(matrix.key(), pair, elements, TABLE);
-                let runs = (0..pairs.count).map(|p| table.clone().slice(run(pairs.first + p)..run(pairs.first + p) + elements));
+                let runs = (0..pairs.count)
+                    .map(|p| table.clone().slice(run(pairs.first + p)..run(pairs.first + p) + elements));
                 let runs: Tensor<2> = Tensor::stack(runs.collect(), 0);
                 let of_runs = case.found(&on, of, NoiseSource::Cached { noise: runs, first_pair: pairs.first });
                 let of_table = case.found(&on, of, NoiseSource::Table(table.clone()));

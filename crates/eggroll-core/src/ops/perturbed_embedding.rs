@@ -59,7 +59,10 @@ pub fn perturbed_embedding(
          member, or use the shared form"
     );
     assert!(!matches!(noise, MatrixNoise::LowRank(noise) if noise.rank == 0), "perturbed embedding: rank 0");
-    assert!(!noise.is_transposed(), "perturbed embedding: rows are of the weight {shape:?} itself, not of its transpose");
+    assert!(
+        !noise.is_transposed(),
+        "perturbed embedding: rows are of the weight {shape:?} itself, not of its transpose"
+    );
     source.check(members.pairs, noise.elements(shape));
     counters::add_launch();
     let (weight, indices) = (weight.into_dispatch(), indices.into_dispatch());

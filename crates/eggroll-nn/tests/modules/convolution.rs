@@ -1,7 +1,8 @@
 //! Convolutions.
 
 use crate::support::{
-    MEMBERS, PAIRS, assert_members, assert_records_move, devices, held, inputs, is_shared, noisers, perturbation, rows_of, values,
+    MEMBERS, PAIRS, assert_members, assert_records_move, devices, held, inputs, is_shared, noisers, perturbation,
+    rows_of, values,
 };
 use burn::nn::{PaddingConfig1d, PaddingConfig2d, conv};
 use burn::tensor::{Device, Tensor};
@@ -13,9 +14,15 @@ fn configs() -> Vec<(Conv2dConfig, [usize; 2])> {
     vec![
         (Conv2dConfig::new([1, 4], [5, 5]).with_stride([2, 2]), [12, 11]),
         (Conv2dConfig::new([3, 5], [3, 2]).with_padding(PaddingConfig2d::Same), [6, 5]),
-        (Conv2dConfig::new([2, 3], [2, 3]).with_padding(PaddingConfig2d::Explicit(1, 2, 0, 1)).with_bias(false), [4, 5]),
+        (
+            Conv2dConfig::new([2, 3], [2, 3]).with_padding(PaddingConfig2d::Explicit(1, 2, 0, 1)).with_bias(false),
+            [4, 5],
+        ),
         (Conv2dConfig::new([2, 2], [3, 3]).with_dilation([2, 1]).with_stride([1, 3]), [7, 9]),
-        (Conv2dConfig::new([4, 6], [3, 3]).with_groups(2).with_padding(PaddingConfig2d::Same).with_stride([2, 1]), [5, 4]),
+        (
+            Conv2dConfig::new([4, 6], [3, 3]).with_groups(2).with_padding(PaddingConfig2d::Same).with_stride([2, 1]),
+            [5, 4],
+        ),
         (Conv2dConfig::new([3, 6], [2, 2]).with_groups(3).with_bias(false), [4, 3]),
         (Conv2dConfig::new([5, 7], [1, 1]), [2, 3]),
     ]
@@ -123,7 +130,13 @@ fn held_noise_equals_drawn_noise() {
                 assert_eq!(values(drawn), values(cached), "{device:?}, {config}");
                 let table = held(&scope, NoiseSourceConfig::Table { len: 5000 });
                 let alone = |member, model: Conv2d| conv::Conv2d::from(model).forward(rows_of(&x, member));
-                assert_members(&format!("{device:?}, {config}, table"), &layer, &table, || layer.forward(x.clone()), alone);
+                assert_members(
+                    &format!("{device:?}, {config}, table"),
+                    &layer,
+                    &table,
+                    || layer.forward(x.clone()),
+                    alone,
+                );
             }
         }
     }

@@ -52,11 +52,9 @@ fn inside_evaluate_equals_explicit_weights() {
         let x = inputs([MEMBERS * 2, 3, WIDTH], &device);
         for noiser in noisers() {
             let drawn = perturbation(&layer, &noiser, &[]);
-            for scope in [
-                held(&drawn, NoiseSourceConfig::Cached),
-                held(&drawn, NoiseSourceConfig::Table { len: 3000 }),
-                drawn,
-            ] {
+            for scope in
+                [held(&drawn, NoiseSourceConfig::Cached), held(&drawn, NoiseSourceConfig::Table { len: 3000 }), drawn]
+            {
                 let what = format!("{device:?}, {noiser:?}, {:?}", scope.parameter(0).source);
                 let alone = |member, model: Embedding| nn::Embedding::from(model).forward(tokens_of(&all, member));
                 assert_members(&what, &layer, &scope, || layer.forward(all.clone()), alone);

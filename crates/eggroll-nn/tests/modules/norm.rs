@@ -1,6 +1,8 @@
 //! Normalizations.
 
-use crate::support::{MEMBERS, PAIRS, assert_members, assert_records_move, devices, inputs, noisers, perturbation, rows_of, values};
+use crate::support::{
+    MEMBERS, PAIRS, assert_members, assert_records_move, devices, inputs, noisers, perturbation, rows_of, values,
+};
 use burn::module::{Module, Param, RunningState};
 use burn::nn;
 use burn::tensor::{Device, Tensor};

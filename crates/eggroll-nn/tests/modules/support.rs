@@ -2,10 +2,11 @@
 
 use burn::module::{Module, ModuleMapper, Param};
 use burn::store::ModuleRecord;
-use burn::tensor::{Device, DType, Tensor, TensorData};
+use burn::tensor::{DType, Device, Tensor, TensorData};
 use eggroll_core::scope::{Perturbation, ScopeUse, Use};
 use eggroll_core::{
-    EggrollConfig, MatrixView, NoiseDistribution, NoiseSourceConfig, NoiserConfig, OpenEsConfig, PairRange, ParameterTable, Role,
+    EggrollConfig, MatrixView, NoiseDistribution, NoiseSourceConfig, NoiserConfig, OpenEsConfig, PairRange,
+    ParameterTable, Role,
 };
 use std::sync::Arc;
 

@@ -13,16 +13,18 @@ pub(crate) fn patches(images: &[f32], shape: [usize; 4], window: &Window, y: &mu
     let [rows, columns] = window.positions([height, width]);
     let (image_len, patch_len) = (channels * height * width, channels * window.size());
     let traced = profile::enabled();
-    y.par_chunks_exact_mut(rows * columns * patch_len).zip(images.par_chunks_exact(image_len)).for_each(|(y, image)| {
-        let _span = profile::task(traced, Component::BaseProduct, 4 * y.len());
-        for (position, patch) in y.chunks_exact_mut(patch_len).enumerate() {
-            let corner = [position / columns * window.stride[0], position % columns * window.stride[1]];
-            let of_channels = patch.chunks_exact_mut(window.size()).zip(image.chunks_exact(height * width));
-            for (patch, channel) in of_channels {
-                cut(channel, [height, width], window, corner, patch);
+    y.par_chunks_exact_mut(rows * columns * patch_len).zip(images.par_chunks_exact(image_len)).for_each(
+        |(y, image)| {
+            let _span = profile::task(traced, Component::BaseProduct, 4 * y.len());
+            for (position, patch) in y.chunks_exact_mut(patch_len).enumerate() {
+                let corner = [position / columns * window.stride[0], position % columns * window.stride[1]];
+                let of_channels = patch.chunks_exact_mut(window.size()).zip(image.chunks_exact(height * width));
+                for (patch, channel) in of_channels {
+                    cut(channel, [height, width], window, corner, patch);
+                }
             }
-        }
-    });
+        },
+    );
 }
 
 /// Writes the part of one channel that a kernel sees at `corner` of the padded image.

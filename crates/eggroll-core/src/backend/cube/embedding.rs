@@ -59,7 +59,8 @@ pub(crate) fn embedding_kernel<F: Float, I: Int>(
         let mut k = 0usize.runtime();
         while k < sizes.depth {
             let factor = first_factor::<F>(held, &drawn, &sizes, k, index, tile);
-            let row_start = if comptime!(tile.low_rank) { sizes.second_factor + k * sizes.d_model } else { index * sizes.d_model };
+            let row_start =
+                if comptime!(tile.low_rank) { sizes.second_factor + k * sizes.d_model } else { index * sizes.d_model };
             let begin = row_start + first_column;
             add_run::<F>(&mut noise, held, &drawn, begin, width, factor, &mut sums, tile.units, tile.source);
             k += 1usize;

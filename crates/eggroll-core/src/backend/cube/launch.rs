@@ -3,9 +3,7 @@
 use super::cross_entropy::member_cross_entropy_kernel;
 use super::embedding::{EmbeddingSizesLaunch, embedding_kernel};
 use super::estimate::{EstimateSizesLaunch, SIDE, dense_estimate_kernel, low_rank_estimate_kernel};
-use super::geometry::{
-    BasisTile, EmbeddingTile, EstimateTile, LinearTile, MemberTile, SourceKind, cube_count, splits,
-};
+use super::geometry::{BasisTile, EmbeddingTile, EstimateTile, LinearTile, MemberTile, SourceKind, cube_count, splits};
 use super::linear::{LinearSizesLaunch, linear_kernel};
 use super::noise::StreamLaunch;
 use super::row_projection::row_basis_kernel;

@@ -18,8 +18,7 @@ pub(crate) fn patches<B: Backend>(images: FloatTensor<B>, window: Window) -> Flo
     let mut seen = Vec::with_capacity(window.size());
     for a in 0..window.kernel[0] {
         for b in 0..window.kernel[1] {
-            let slices =
-                [Slice::from(0..count), Slice::from(0..channels), along(0, a, rows), along(1, b, columns)];
+            let slices = [Slice::from(0..count), Slice::from(0..channels), along(0, a, rows), along(1, b, columns)];
             let element = B::float_slice(padded.clone(), &slices); // [images, channels, height', width']
             seen.push(B::float_reshape(element, Shape::new([count, channels, 1, rows * columns])));
         }
