@@ -1,6 +1,7 @@
 //! The command line, and the strategy it stands for.
 
 use crate::backend::Backend;
+use crate::cnn::ConvolutionSettings;
 use crate::trace::TraceArgs;
 use burn::lr_scheduler::cosine::CosineAnnealingLrSchedulerConfig;
 use burn::optim::momentum::MomentumConfig;
@@ -200,41 +201,6 @@ pub struct Settings {
 /// Runs of earlier versions saw every pixel.
 fn one() -> usize {
     1
-}
-
-/// The settings of the cnn alone.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct ConvolutionSettings {
-    pub channels: Vec<usize>,
-    pub kernel: usize,
-    pub stride: usize,
-}
-
-impl Default for ConvolutionSettings {
-    fn default() -> Self {
-        Self { channels: vec![16], kernel: 5, stride: 2 }
-    }
-}
-
-impl ConvolutionSettings {
-    /// Rows and columns that leave each of the convolutions, for images of `shape`.
-    pub fn shapes(&self, shape: [usize; 2]) -> Result<Vec<[usize; 2]>, String> {
-        let Self { channels, kernel, stride } = self;
-        if channels.is_empty() || channels.contains(&0) || *kernel == 0 || *stride == 0 {
-            return Err(format!(
-                "convolutions of {channels:?} channels, kernel {kernel}, stride {stride}: a size is 0"
-            ));
-        }
-        let mut shapes = vec![shape];
-        for _ in channels {
-            let [height, width] = shapes[shapes.len() - 1];
-            if height.min(width) < *kernel {
-                return Err(format!("a kernel of {kernel} pixels does not fit {height} by {width} (of {shape:?})"));
-            }
-            shapes.push([height, width].map(|length| (length - kernel) / stride + 1));
-        }
-        Ok(shapes.split_off(1))
-    }
 }
 
 /// The settings of q-eggroll alone.

@@ -9,6 +9,42 @@ use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor};
 use eggroll::nn::{Conv2d, Conv2dConfig, Linear, LinearConfig};
 use eggroll::prelude::*;
+use serde::{Deserialize, Serialize};
+
+/// The settings of the cnn alone.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ConvolutionSettings {
+    pub channels: Vec<usize>,
+    pub kernel: usize,
+    pub stride: usize,
+}
+
+impl Default for ConvolutionSettings {
+    fn default() -> Self {
+        Self { channels: vec![16], kernel: 5, stride: 2 }
+    }
+}
+
+impl ConvolutionSettings {
+    /// Rows and columns that leave each of the convolutions, for images of `shape`.
+    pub fn shapes(&self, shape: [usize; 2]) -> Result<Vec<[usize; 2]>, String> {
+        let Self { channels, kernel, stride } = self;
+        if channels.is_empty() || channels.contains(&0) || *kernel == 0 || *stride == 0 {
+            return Err(format!(
+                "convolutions of {channels:?} channels, kernel {kernel}, stride {stride}: a size is 0"
+            ));
+        }
+        let mut shapes = vec![shape];
+        for _ in channels {
+            let [height, width] = shapes[shapes.len() - 1];
+            if height.min(width) < *kernel {
+                return Err(format!("a kernel of {kernel} pixels does not fit {height} by {width} (of {shape:?})"));
+            }
+            shapes.push([height, width].map(|length| (length - kernel) / stride + 1));
+        }
+        Ok(shapes.split_off(1))
+    }
+}
 
 /// Convolutions with rectified linear units, then a perceptron on all their channels and positions.
 #[derive(Module, Debug)]
@@ -24,10 +60,11 @@ impl Cnn {
     pub fn forward(&self, images: Tensor<2>) -> Tensor<2> {
         let ([rows, _], [height, width]) = (images.dims(), self.shape);
         let (first, rest) = self.convolutions.split_first().expect("at least one convolution");
-        let x = relu(first.forward_shared(images.reshape([rows, 1, height, width])));
-        let x = rest.iter().fold(x, |x, convolution| relu(convolution.forward(x))); // [members · rows, channels, height', width']
-        let (last, hidden) = self.layers.split_last().expect("at least one layer");
-        last.forward(hidden.iter().fold(x.flatten(1, 3), |x, layer| relu(layer.forward(x))))
+        let x = first.forward_shared(images.reshape([rows, 1, height, width]));
+        let x = rest.iter().fold(x, |x, convolution| convolution.forward(relu(x))); // [members · rows, channels, height', width']
+        // Channels last, as convolutions of a population leave them in memory: a linear layer takes them in any order.
+        let x = x.permute([0, 2, 3, 1]).flatten::<2>(1, 3);
+        self.layers.iter().fold(x, |x, layer| layer.forward(relu(x)))
     }
 }
 
