@@ -208,9 +208,9 @@ pub(crate) fn patches<B: SliceBackend>(images: FloatTensor<B>, window: Window, i
         let shape = images.shape();
         let shape = [shape[0], shape[1], shape[2], shape[3]];
         let [rows, columns] = window.positions([shape[2], shape[3]]);
-        filled::<B, 2>([shape[0] * rows * columns, shape[1] * window.size()], |y| {
-            cpu::patches(B::slice(&images), shape, &window, y)
-        })
+        let patches = [shape[0] * rows * columns, shape[1] * window.size()];
+        // SAFETY: the kernel writes every element.
+        unsafe { written::<B, 2>(patches, |y| cpu::patches(B::slice(&images), shape, &window, y)) }
     };
     if input == InputRows::PerMember {
         return cut(&images);

@@ -3,9 +3,10 @@
 use crate::ops::Window;
 use crate::profile::{self, Component};
 use rayon::prelude::*;
+use std::mem::MaybeUninit;
 
-/// Writes `y : [images · height' · width', channels · kernel]` from `images : [images, channels, height, width]`.
-pub(crate) fn patches(images: &[f32], shape: [usize; 4], window: &Window, y: &mut [f32]) {
+/// Writes every element of `y : [images · height' · width', channels · kernel]` from `images : [images, channels, height, width]`.
+pub(crate) fn patches(images: &[f32], shape: [usize; 4], window: &Window, y: &mut [MaybeUninit<f32>]) {
     if y.is_empty() {
         return;
     }
@@ -29,13 +30,13 @@ pub(crate) fn patches(images: &[f32], shape: [usize; 4], window: &Window, y: &mu
 
 /// Writes the part of one channel that a kernel sees at `corner` of the padded image.
 #[inline]
-fn cut(channel: &[f32], [height, width]: [usize; 2], window: &Window, corner: [usize; 2], patch: &mut [f32]) {
+fn cut(channel: &[f32], [height, width]: [usize; 2], window: &Window, corner: [usize; 2], patch: &mut [MaybeUninit<f32>]) {
     let ([above, left], [_, dilation]) = ([window.padding[0].0, window.padding[1].0], window.dilation);
     for (a, run) in patch.chunks_exact_mut(window.kernel[1]).enumerate() {
         // Counted from the padded image's edge, so never negative.
         let row = corner[0] + a * window.dilation[0];
         if row < above || row >= above + height {
-            run.fill(0.0);
+            run.fill(MaybeUninit::new(0.0));
             continue;
         }
         let line = &channel[(row - above) * width..][..width];
@@ -43,15 +44,33 @@ fn cut(channel: &[f32], [height, width]: [usize; 2], window: &Window, corner: [u
         if first >= left && last < left + width {
             let seen = &line[first - left..=last - left];
             if dilation == 1 {
-                run.copy_from_slice(seen);
+                copy_run(run, seen);
             } else {
-                run.iter_mut().zip(seen.iter().step_by(dilation)).for_each(|(to, from)| *to = *from);
+                run.iter_mut().zip(seen.iter().step_by(dilation)).for_each(|(to, from)| _ = to.write(*from));
             }
         } else {
             for (b, to) in run.iter_mut().enumerate() {
                 let column = first + b * dilation;
-                *to = column.checked_sub(left).and_then(|column| line.get(column)).copied().unwrap_or(0.0);
+                to.write(column.checked_sub(left).and_then(|column| line.get(column)).copied().unwrap_or(0.0));
             }
         }
+    }
+}
+
+/// Copies a run of elements. The compiler knows the lengths of usual kernels: a move or two, where a copy of any length is a call.
+#[inline(always)]
+fn copy_run(to: &mut [MaybeUninit<f32>], from: &[f32]) {
+    #[inline(always)]
+    fn copy<const N: usize>(to: &mut [MaybeUninit<f32>], from: &[f32]) {
+        to[..N].write_copy_of_slice(&from[..N]);
+    }
+    match to.len() {
+        1 => copy::<1>(to, from),
+        2 => copy::<2>(to, from),
+        3 => copy::<3>(to, from),
+        4 => copy::<4>(to, from),
+        5 => copy::<5>(to, from),
+        7 => copy::<7>(to, from),
+        _ => _ = to.write_copy_of_slice(from),
     }
 }
