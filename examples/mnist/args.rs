@@ -1,6 +1,7 @@
 //! The command line, and the strategy it stands for.
 
 use crate::backend::Backend;
+use crate::cnn::ConvolutionSettings;
 use crate::trace::TraceArgs;
 use burn::lr_scheduler::cosine::CosineAnnealingLrSchedulerConfig;
 use burn::optim::momentum::MomentumConfig;
@@ -14,7 +15,7 @@ use std::path::PathBuf;
 /// Members that q-eggroll computes at a time on one core: their images are in its cache.
 const INTEGER_CHUNK: usize = 32;
 
-/// Trains a multilayer perceptron on MNIST by evolution strategies, without backpropagation.
+/// Trains a multilayer perceptron or a convolutional network on MNIST by evolution strategies, without backpropagation.
 #[derive(Parser, Debug)]
 pub struct Args {
     /// Folder with the four gzip files of MNIST, or of other data in that format.
@@ -44,6 +45,9 @@ pub struct Choices {
     /// Defaults of the settings below.
     #[arg(long, value_enum, default_value_t = Preset::Quick)]
     preset: Preset,
+    /// The network.
+    #[arg(long, value_enum)]
+    model: Option<ModelName>,
     /// How parameters are perturbed.
     #[arg(long, value_enum)]
     noiser: Option<NoiserName>,
@@ -99,9 +103,18 @@ pub struct Choices {
     /// Project the first layer's estimate onto the span of the mini-batch's images.
     #[arg(long)]
     project: Option<bool>,
-    /// Widths of the hidden layers, separated by commas.
+    /// Widths of the hidden layers, separated by commas; of the cnn, those behind its convolutions.
     #[arg(long, value_delimiter = ',')]
     hidden: Option<Vec<usize>>,
+    /// Channels of the cnn's convolutions, separated by commas.
+    #[arg(long, value_delimiter = ',')]
+    channels: Option<Vec<usize>>,
+    /// Side of the convolutions' square kernels.
+    #[arg(long)]
+    kernel: Option<usize>,
+    /// Pixels between two positions of a convolution.
+    #[arg(long)]
+    stride: Option<usize>,
     /// Seed of initial weights, noise and batches.
     #[arg(long)]
     seed: Option<u64>,
@@ -119,6 +132,15 @@ enum Preset {
     Quick,
     /// The best accuracy, with more than five times the generations.
     Long,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, ValueEnum, Serialize, Deserialize)]
+pub enum ModelName {
+    /// Linear layers on all pixels.
+    #[default]
+    Mlp,
+    /// Convolutions, then linear layers.
+    Cnn,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum, Serialize, Deserialize)]
@@ -147,6 +169,8 @@ pub enum ShapingName {
 /// The settings of a run: saved with it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Settings {
+    #[serde(default)]
+    pub model: ModelName,
     pub noiser: NoiserName,
     pub rank: usize,
     #[serde(default)]
@@ -167,6 +191,8 @@ pub struct Settings {
     pub pool: usize,
     pub project: bool,
     pub hidden: Vec<usize>,
+    #[serde(default)]
+    pub convolutions: ConvolutionSettings,
     pub seed: u64,
     pub validation: usize,
     pub evaluate_every: u64,
@@ -192,8 +218,9 @@ impl Default for VoteSettings {
 }
 
 impl Preset {
-    fn settings(self, noiser: NoiserName) -> Settings {
+    fn settings(self, model: ModelName, noiser: NoiserName) -> Settings {
         let quick = Settings {
+            model,
             noiser,
             rank: 1,
             rademacher: false,
@@ -211,9 +238,15 @@ impl Preset {
             pool: 1,
             project: true,
             hidden: vec![128],
+            convolutions: ConvolutionSettings::default(),
             seed: 0,
             validation: 0,
             evaluate_every: 0,
+        };
+        let quick = match model {
+            ModelName::Mlp => quick,
+            // A convolution's patches outnumber its weights: there is no span to project on.
+            ModelName::Cnn => Settings { hidden: Vec::new(), project: false, ..quick },
         };
         match (noiser, self) {
             (NoiserName::QEggroll, Self::Quick) => Settings { generations: 10_000, ..quick },
@@ -227,12 +260,14 @@ impl Preset {
 impl Choices {
     /// Fills in the preset of the noiser.
     pub fn settings(self) -> Result<Settings, String> {
-        let noiser = self.noiser.unwrap_or(NoiserName::Eggroll);
+        let (model, noiser) = (self.model.unwrap_or_default(), self.noiser.unwrap_or(NoiserName::Eggroll));
         self.refuse_foreign(noiser)?;
-        let preset = self.preset.settings(noiser);
+        self.refuse_foreign_to_model(model, noiser)?;
+        let preset = self.preset.settings(model, noiser);
         let sigma = self.sigma.unwrap_or(preset.sigma);
         let generations = self.generations.unwrap_or(preset.generations);
         Ok(Settings {
+            model,
             noiser,
             rank: self.rank.unwrap_or(preset.rank),
             rademacher: self.rademacher,
@@ -254,6 +289,11 @@ impl Choices {
             pool: self.pool.unwrap_or(preset.pool),
             project: self.project.unwrap_or(preset.project),
             hidden: self.hidden.unwrap_or(preset.hidden),
+            convolutions: ConvolutionSettings {
+                channels: self.channels.unwrap_or(preset.convolutions.channels),
+                kernel: self.kernel.unwrap_or(preset.convolutions.kernel),
+                stride: self.stride.unwrap_or(preset.convolutions.stride),
+            },
             seed: self.seed.unwrap_or(preset.seed),
             validation: self.validation.unwrap_or(preset.validation),
             evaluate_every: self.evaluate_every.unwrap_or((generations / 20).max(1)),
@@ -281,10 +321,30 @@ impl Choices {
             NoiserName::QEggroll => (&of_floats[..], "with q-eggroll"),
             NoiserName::Eggroll | NoiserName::OpenEs => (&of_integers[..], "without q-eggroll"),
         };
-        match foreign.iter().find(|(_, given)| *given) {
-            Some((name, _)) => Err(format!("--{name} has no part in training {with}")),
-            None => Ok(()),
+        refuse(foreign, with)
+    }
+
+    /// Refuses settings that have no part in a network.
+    fn refuse_foreign_to_model(&self, model: ModelName, noiser: NoiserName) -> Result<(), String> {
+        let of_mlp =
+            [("project", self.project.is_some()), ("noiser q-eggroll", matches!(noiser, NoiserName::QEggroll))];
+        let of_cnn = [
+            ("channels", self.channels.is_some()),
+            ("kernel", self.kernel.is_some()),
+            ("stride", self.stride.is_some()),
+        ];
+        match model {
+            ModelName::Mlp => refuse(&of_cnn, "the mlp"),
+            ModelName::Cnn => refuse(&of_mlp, "the cnn"),
         }
+    }
+}
+
+/// An error that names the first foreign setting that is given.
+fn refuse(foreign: &[(&str, bool)], with: &str) -> Result<(), String> {
+    match foreign.iter().find(|(_, given)| *given) {
+        Some((name, _)) => Err(format!("--{name} has no part in training {with}")),
+        None => Ok(()),
     }
 }
 
@@ -303,6 +363,9 @@ impl Settings {
         }
         if self.hidden.contains(&0) {
             return Err(format!("hidden layers {:?}: a width is 0", self.hidden));
+        }
+        if self.model == ModelName::Cnn {
+            self.convolutions.shapes(shape.map(|length| length / self.pool))?;
         }
         let counts = [self.generations, self.evaluate_every];
         if counts.contains(&0) {

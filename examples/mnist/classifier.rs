@@ -1,9 +1,10 @@
 //! What the training loop needs of a network, whatever numbers it computes with.
 
+use crate::args::Settings;
 use crate::data::{Dataset, Images, Scale};
 use crate::model::Mlp;
 use burn::module::Module;
-use burn::tensor::Device;
+use burn::tensor::{Device, Tensor};
 use eggroll::prelude::*;
 
 /// A network that tells digits apart.
@@ -11,8 +12,8 @@ pub trait Classifier: Module {
     /// Images with labels, as the network takes them.
     type Data;
 
-    /// A network with random weights, of the given hidden widths.
-    fn new(inputs: usize, hidden: &[usize], device: &Device) -> Self;
+    /// A network with random weights for images of `shape`.
+    fn new(shape: [usize; 2], settings: &Settings, device: &Device) -> Result<Self, String>;
 
     /// Moves images to a device.
     fn data(images: &Images, scale: Scale, device: &Device) -> Self::Data;
@@ -27,23 +28,27 @@ pub trait Classifier: Module {
 impl Classifier for Mlp {
     type Data = Dataset;
 
-    fn new(inputs: usize, hidden: &[usize], device: &Device) -> Self {
-        Self::new(inputs, hidden, device)
+    fn new([height, width]: [usize; 2], settings: &Settings, device: &Device) -> Result<Self, String> {
+        Ok(Self::new(height * width, &settings.hidden, device))
     }
 
     fn data(images: &Images, scale: Scale, device: &Device) -> Dataset {
         Dataset::new(images, scale, device)
     }
 
-    /// Mean log-likelihood of the labels in nats.
     fn fitness(&self, population: &Population, batch: &Dataset) -> Fitness {
-        population.evaluate_parallel(|members| {
-            let logits = self.forward(batch.images.clone()); // [members · batch, 10]
-            -members.cross_entropy(logits, batch.labels.clone())
-        })
+        likelihood(population, batch, |images| self.forward(images))
     }
 
     fn accuracy(&self, data: &Dataset) -> f64 {
         self.accuracy(data)
     }
+}
+
+/// Mean log-likelihood of the labels in nats, for every member.
+pub fn likelihood(population: &Population, batch: &Dataset, logits: impl Fn(Tensor<2>) -> Tensor<2> + Sync) -> Fitness {
+    population.evaluate_parallel(|members| {
+        let logits = logits(batch.images.clone()); // [members · batch, 10]
+        -members.cross_entropy(logits, batch.labels.clone())
+    })
 }

@@ -1,6 +1,6 @@
 //! EGGROLL, OpenES and backpropagation on the same model and data, fed by Burn's `DataLoader`.
 
-use crate::args::{Args, NoiserName, Settings};
+use crate::args::{Args, ModelName, NoiserName, Settings};
 use crate::data::{Dataset, Images, Scale};
 use crate::model::Mlp;
 use crate::train::Failure;
@@ -64,6 +64,9 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let settings = args.settings.settings()?;
     if let NoiserName::QEggroll = settings.noiser {
         return Err("--compare is of float networks: it has no part for q-eggroll".into());
+    }
+    if settings.model == ModelName::Cnn {
+        return Err("--compare is of the mlp: it has no part for the cnn".into());
     }
     let device = args.backend.device()?;
     let images = Images::read(&args.data, "train")?;

@@ -1,5 +1,6 @@
 //! The network in integers only: int8 pixels, weights and activations, int32 sums.
 
+use crate::args::Settings;
 use crate::classifier::Classifier;
 use crate::data::{CLASSES, Images, Scale};
 use burn::module::Module;
@@ -54,10 +55,10 @@ impl IntegerMlp {
 impl Classifier for IntegerMlp {
     type Data = IntegerDataset;
 
-    fn new(inputs: usize, hidden: &[usize], device: &Device) -> Self {
-        let widths: Vec<usize> = [inputs].iter().chain(hidden).chain(&[CLASSES]).copied().collect();
+    fn new([height, width]: [usize; 2], settings: &Settings, device: &Device) -> Result<Self, String> {
+        let widths: Vec<usize> = [height * width].iter().chain(&settings.hidden).chain(&[CLASSES]).copied().collect();
         let layer = |pair: &[usize]| LinearConfig::new(pair[0], pair[1]).init(device);
-        Self { layers: widths.windows(2).map(layer).collect() }
+        Ok(Self { layers: widths.windows(2).map(layer).collect() })
     }
 
     fn data(images: &Images, _scale: Scale, device: &Device) -> IntegerDataset {

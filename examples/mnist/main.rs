@@ -2,7 +2,7 @@
 //!
 //! No gradient is ever computed: every generation evaluates a population of perturbed networks on one mini-batch and
 //! moves the network towards the perturbations that did better. `--help` lists the settings, `--compare` sets EGGROLL
-//! beside OpenES and backpropagation, `--noiser q-eggroll` does everything in integers.
+//! beside OpenES and backpropagation, `--model cnn` trains convolutions, `--noiser q-eggroll` does everything in integers.
 
 mod args;
 #[path = "../common/backend.rs"]
@@ -10,6 +10,7 @@ mod args;
 mod backend;
 mod chart;
 mod classifier;
+mod cnn;
 mod compare;
 mod data;
 mod integer;

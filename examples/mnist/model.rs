@@ -31,15 +31,20 @@ impl Mlp {
 
     /// Share of images whose largest logit is the label's.
     pub fn accuracy(&self, data: &Dataset) -> f64 {
-        let count = data.len();
-        let mut right = 0;
-        for start in (0..count).step_by(EVALUATION_ROWS) {
-            let rows = start..(start + EVALUATION_ROWS).min(count);
-            let guess = self.forward(data.images.clone().slice(rows.clone())).argmax(1);
-            let labels = data.labels.clone().slice(rows.clone());
-            let hits: i64 = guess.reshape([rows.len()]).equal(labels).int().sum().into_scalar();
-            right += hits;
-        }
-        right as f64 / count as f64
+        accuracy(data, |images| self.forward(images))
     }
+}
+
+/// Share of images whose largest logit is the label's.
+pub fn accuracy(data: &Dataset, logits: impl Fn(Tensor<2>) -> Tensor<2>) -> f64 {
+    let count = data.len();
+    let mut right = 0;
+    for start in (0..count).step_by(EVALUATION_ROWS) {
+        let rows = start..(start + EVALUATION_ROWS).min(count);
+        let guess = logits(data.images.clone().slice(rows.clone())).argmax(1);
+        let labels = data.labels.clone().slice(rows.clone());
+        let hits: i64 = guess.reshape([rows.len()]).equal(labels).int().sum().into_scalar();
+        right += hits;
+    }
+    right as f64 / count as f64
 }

@@ -1,8 +1,9 @@
 //! The run: data, strategy, training loop, table, checkpoints, curve.
 
-use crate::args::{Args, NoiserName, Settings};
+use crate::args::{Args, ModelName, NoiserName, Settings};
 use crate::chart::{self, Point};
 use crate::classifier::Classifier;
+use crate::cnn::Cnn;
 use crate::data::{Batches, Images, Sample, Scale};
 use crate::integer::IntegerMlp;
 use crate::model::Mlp;
@@ -57,9 +58,9 @@ impl<C: Classifier> Data<C> {
         })
     }
 
-    /// Pixels that the network sees of one image.
-    fn inputs(&self) -> usize {
-        self.train.size() / (self.pool * self.pool)
+    /// Rows and columns of pixels that the network sees of one image.
+    fn shape(&self) -> [usize; 2] {
+        self.train.shape.map(|length| length / self.pool)
     }
 
     /// A mini-batch on the device.
@@ -73,9 +74,10 @@ pub fn run(args: Args, stop: &AtomicBool) -> Result<(), Failure> {
     let Args { data, out, resume, backend, settings: given, .. } = args;
     let folder = Folder { path: out };
     let settings: Settings = if resume { folder.settings()? } else { given.settings()? };
-    let train = match settings.noiser {
-        NoiserName::QEggroll => train::<IntegerMlp>,
-        NoiserName::Eggroll | NoiserName::OpenEs => train::<Mlp>,
+    let train = match (settings.model, settings.noiser) {
+        (ModelName::Cnn, _) => train::<Cnn>,
+        (ModelName::Mlp, NoiserName::QEggroll) => train::<IntegerMlp>,
+        (ModelName::Mlp, NoiserName::Eggroll | NoiserName::OpenEs) => train::<Mlp>,
     };
     train(&data, &folder, settings, resume, backend.device()?, stop)
 }
@@ -90,7 +92,7 @@ fn train<C: Classifier>(
 ) -> Result<(), Failure> {
     let data = Data::<C>::read(data, &settings, &device)?;
     device.seed(settings.seed);
-    let mut model = C::new(data.inputs(), &settings.hidden, &device);
+    let mut model = C::new(data.shape(), &settings, &device)?;
     let mut strategy = settings.strategy().try_init(&model)?;
     if !resume {
         folder.begin(&settings)?;

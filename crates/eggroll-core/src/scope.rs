@@ -12,7 +12,7 @@ use crate::ops::{InputRows, LinearMembers};
 use crate::profile::{self, Component};
 use crate::table::ParameterTable;
 use burn::module::{Param, ParamId};
-use burn::tensor::Tensor;
+use burn::tensor::{Int, Tensor};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -224,6 +224,34 @@ impl ActiveParameter {
         });
         let members = LinearMembers { pairs: self.frame.pairs, input };
         let y = self.frame.perturbation.noiser.linear(x, (weight, weight_noise), bias, members);
+        self.count_output(y.shape().num_elements() * y.dtype().size());
+        y
+    }
+
+    /// `x·Wᵀ` for the weight `[d_output, d_input]` that this parameter is; see [`Noiser::linear_transposed`].
+    ///
+    /// # Panics
+    ///
+    /// Panics if shapes do not fit.
+    #[track_caller]
+    pub fn linear_transposed(&self, x: Tensor<2>, weight: Tensor<2>, input: InputRows) -> Tensor<2> {
+        let members = LinearMembers { pairs: self.frame.pairs, input };
+        let noise = self.noise(Use::Other);
+        let y = self.frame.perturbation.noiser.linear_transposed(x, (weight, noise), members);
+        self.count_output(y.shape().num_elements() * y.dtype().size());
+        y
+    }
+
+    /// Rows of the weight that this parameter is; see [`Noiser::embedding`].
+    ///
+    /// # Panics
+    ///
+    /// Panics if shapes do not fit.
+    #[track_caller]
+    pub fn embedding(&self, indices: Tensor<1, Int>, weight: Tensor<2>, input: InputRows) -> Tensor<2> {
+        let members = LinearMembers { pairs: self.frame.pairs, input };
+        let noise = self.noise(Use::Other);
+        let y = self.frame.perturbation.noiser.embedding(indices, (weight, noise), members);
         self.count_output(y.shape().num_elements() * y.dtype().size());
         y
     }

@@ -122,7 +122,7 @@ impl ParameterTable {
         frozen: &[String],
     ) -> Result<Self, TableError> {
         let table = Self { distribution: noiser.distribution(), ..Self::default() };
-        let mut collector = Collector { noiser, path: Vec::new(), table };
+        let mut collector = Collector { noiser, path: Vec::new(), containers: Vec::new(), table };
         model.visit(&mut collector);
         let mut table = collector.table;
         roles::assign(&mut table.entries, roles)?;
@@ -217,10 +217,23 @@ impl fmt::Display for ParameterTable {
 struct Collector<'a> {
     noiser: &'a dyn Noiser,
     path: Vec<String>,
+    /// Kinds of the containers of `path`.
+    containers: Vec<String>,
     table: ParameterTable,
 }
 
+/// What modules keep beside their parameters and visitors cannot tell from them: container and field.
+const STATES: [(&str, &str); 2] = [("Struct:BatchNorm", "running_mean"), ("Struct:BatchNorm", "running_var")];
+
 impl Collector<'_> {
+    /// Whether the tensor visited now is a state: nothing to be perturbed or trained.
+    fn is_state(&self) -> bool {
+        let (container, field) = (self.containers.last(), self.path.last());
+        STATES
+            .iter()
+            .any(|state| (container.map(String::as_str), field.map(String::as_str)) == (Some(state.0), Some(state.1)))
+    }
+
     fn add(&mut self, id: ParamId, shape: &[usize], place: (Device, DType), role: Role, kind: ParameterKind) {
         // A tied parameter is visited twice and is one parameter with one noise.
         if self.table.positions.contains_key(&id) {
@@ -234,15 +247,20 @@ impl Collector<'_> {
 }
 
 impl ModuleVisitor for Collector<'_> {
-    fn enter_module(&mut self, name: &str, _container_type: &str) {
+    fn enter_module(&mut self, name: &str, container_type: &str) {
         self.path.push(name.to_owned());
+        self.containers.push(container_type.to_owned());
     }
 
     fn exit_module(&mut self, _name: &str, _container_type: &str) {
         self.path.pop();
+        self.containers.pop();
     }
 
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if self.is_state() {
+            return;
+        }
         let (value, shape) = (param.val(), param.dims());
         let place = (value.device(), value.dtype());
         self.add(param.id, &shape, place, self.noiser.role(&shape), ParameterKind::Float);

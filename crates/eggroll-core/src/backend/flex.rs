@@ -1,11 +1,14 @@
 //! Burn's CPU backend on the slice kernels.
 
 use super::integer_slices::{self, integer_ops_on_slices};
+use super::memory::Address;
 use super::slices::{self, SliceBackend, perturbed_ops_on_slices};
 use crate::integer::Votes;
 use crate::key::NoiseKey;
 use crate::ops::integer::{GatePrimitive, IntegerNoisePrimitive};
-use crate::ops::{BiasPrimitive, DenseNoise, LinearMembers, LowRankNoise, PairRange, SourcePrimitive};
+use crate::ops::{
+    BiasPrimitive, DenseNoise, InputRows, LinearMembers, LowRankNoise, MatrixNoise, PairRange, SourcePrimitive, Window,
+};
 use burn::backend::Flex;
 use burn::backend::flex::{FlexTensor, Layout};
 use burn::backend::ops::IntTensorOps;
@@ -23,6 +26,12 @@ impl SliceBackend for Flex {
     #[track_caller]
     fn slice(tensor: &FlexTensor) -> &[f32] {
         tensor.as_slice().expect("the tensor was made contiguous")
+    }
+
+    fn address(tensor: &FlexTensor) -> Address {
+        let layout = tensor.layout();
+        let start = tensor.storage::<f32>()[layout.start_offset()..].as_ptr();
+        Address { start, shape: layout.shape().to_vec(), strides: layout.strides().to_vec() }
     }
 
     fn from_vec(values: Vec<f32>, shape: Shape) -> FlexTensor {

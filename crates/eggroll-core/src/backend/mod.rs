@@ -10,6 +10,8 @@ pub(crate) mod cube;
 mod flex;
 #[cfg(any(feature = "flex", feature = "ndarray"))]
 mod integer_slices;
+#[cfg(any(feature = "flex", feature = "ndarray"))]
+mod memory;
 #[cfg(feature = "ndarray")]
 mod ndarray;
 #[cfg(any(feature = "flex", feature = "ndarray"))]

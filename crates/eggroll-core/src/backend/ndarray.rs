@@ -3,11 +3,14 @@
 #![expect(deprecated, reason = "Burn deprecates the backend; users still ask for it")]
 
 use super::integer_slices::{self, integer_ops_on_slices};
+use super::memory::Address;
 use super::slices::{self, SliceBackend, perturbed_ops_on_slices};
 use crate::integer::Votes;
 use crate::key::NoiseKey;
 use crate::ops::integer::{GatePrimitive, IntegerNoisePrimitive};
-use crate::ops::{BiasPrimitive, DenseNoise, LinearMembers, LowRankNoise, PairRange, SourcePrimitive};
+use crate::ops::{
+    BiasPrimitive, DenseNoise, InputRows, LinearMembers, LowRankNoise, MatrixNoise, PairRange, SourcePrimitive, Window,
+};
 use burn::backend::NdArray;
 use burn::backend::ndarray::NdArrayTensor;
 use burn::backend::ops::{FloatTensorOps, IntTensorOps};
@@ -35,6 +38,17 @@ impl SliceBackend for NdArray {
         match tensor {
             NdArrayTensor::F32(storage) => storage.view().to_slice().expect("the tensor was made contiguous"),
             _ => panic!("a tensor of another type than f32 has no f32 slice"),
+        }
+    }
+
+    #[track_caller]
+    fn address(tensor: &NdArrayTensor) -> Address {
+        match tensor {
+            NdArrayTensor::F32(storage) => {
+                let view = storage.view();
+                Address { start: view.as_ptr(), shape: view.shape().to_vec(), strides: view.strides().to_vec() }
+            }
+            _ => panic!("a tensor of another type than f32 has no f32 elements"),
         }
     }
 

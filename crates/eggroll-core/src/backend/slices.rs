@@ -1,10 +1,12 @@
 //! The slice kernels of [`cpu`](super::cpu) on a backend whose tensors are slices: for f32, the portable defaults for other
 //! types.
 
-use super::cpu::{self, BiasSlice, LinearSlices, Source};
+use super::cpu::{self, BiasSlice, EmbeddingSlices, LinearSlices, SharedRows, Source};
+use super::memory::{Address, Memory, recall, remember};
 use crate::key::NoiseKey;
 use crate::ops::{
-    BiasPrimitive, DenseNoise, InputRows, LinearMembers, LowRankNoise, PairRange, SourcePrimitive, portable,
+    BiasPrimitive, DenseNoise, InputRows, LinearMembers, LowRankNoise, MatrixNoise, PairRange, SourcePrimitive, Window,
+    portable,
 };
 use crate::profile;
 use burn::backend::tensor::{FloatTensor, IntTensor};
@@ -22,6 +24,9 @@ pub(crate) trait SliceBackend: Backend {
 
     /// Values of a contiguous f32 tensor.
     fn slice(tensor: &FloatTensor<Self>) -> &[f32];
+
+    /// Where the elements of an f32 tensor are.
+    fn address(tensor: &FloatTensor<Self>) -> Address;
 
     /// A tensor of these values, which are not copied.
     fn from_vec(values: Vec<f32>, shape: Shape) -> FloatTensor<Self>;
@@ -63,6 +68,20 @@ macro_rules! perturbed_ops_on_slices {
                 members: LinearMembers,
             ) -> FloatTensor<Self> {
                 slices::dense_linear::<Self>(x, weight, bias, noise, source, members)
+            }
+
+            fn perturbed_embedding(
+                weight: FloatTensor<Self>,
+                indices: IntTensor<Self>,
+                noise: MatrixNoise,
+                source: SourcePrimitive<Self>,
+                members: LinearMembers,
+            ) -> FloatTensor<Self> {
+                slices::perturbed_embedding::<Self>(weight, indices, noise, source, members)
+            }
+
+            fn patches(images: FloatTensor<Self>, window: Window, input: InputRows) -> FloatTensor<Self> {
+                slices::patches::<Self>(images, window, input)
             }
 
             fn perturbed_vector(
@@ -150,6 +169,61 @@ pub(crate) fn dense_linear<B: SliceBackend>(
     })
 }
 
+pub(crate) fn perturbed_embedding<B: SliceBackend>(
+    weight: FloatTensor<B>,
+    indices: IntTensor<B>,
+    noise: MatrixNoise,
+    source: SourcePrimitive<B>,
+    members: LinearMembers,
+) -> FloatTensor<B> {
+    if weight.dtype() != DType::F32 {
+        return portable::perturbed_embedding::<B>(weight, indices, noise, source, members);
+    }
+    let (weight, source) = (B::contiguous(weight), held::<B>(source));
+    let shape = [weight.shape()[0], weight.shape()[1]];
+    let indices = indices_below(B::int_data(indices), shape[0], "perturbed embedding: index", "rows");
+    let op = EmbeddingSlices {
+        weight: B::slice(&weight),
+        indices: &indices,
+        shared: members.input == InputRows::Shared,
+        shape,
+        rows: members.rows_per_member(indices.len()),
+        pairs: members.pairs,
+    };
+    filled::<B, 2>([members.pairs.members() * op.rows, shape[1]], |y| {
+        cpu::perturbed_embedding(&op, noise, on_slices::<B>(&source), y)
+    })
+}
+
+pub(crate) fn patches<B: SliceBackend>(images: FloatTensor<B>, window: Window, input: InputRows) -> FloatTensor<B> {
+    thread_local! {
+        /// The patches of the images that members shared last: every chunk of a generation asks for the same ones.
+        static PATCHES: Memory<(Address, Window), Box<dyn Any>> = const { RefCell::new(None) };
+    }
+    if images.dtype() != DType::F32 {
+        return portable::patches::<B>(images, window);
+    }
+    let cut = |images: &FloatTensor<B>| {
+        let images = B::contiguous(images.clone());
+        let shape = images.shape();
+        let shape = [shape[0], shape[1], shape[2], shape[3]];
+        let [rows, columns] = window.positions([shape[2], shape[3]]);
+        let patches = [shape[0] * rows * columns, shape[1] * window.size()];
+        // SAFETY: the kernel writes every element.
+        unsafe { written::<B, 2>(patches, |y| cpu::patches(B::slice(&images), shape, &window, y)) }
+    };
+    if input == InputRows::PerMember {
+        return cut(&images);
+    }
+    let key = |images: &FloatTensor<B>| (B::address(images), window);
+    let known = recall(&PATCHES, &key(&images), |patches| patches.downcast_ref::<FloatTensor<B>>().cloned());
+    known.flatten().unwrap_or_else(|| {
+        let patches = cut(&images);
+        remember(&PATCHES, images, key, Box::new(patches.clone()));
+        patches
+    })
+}
+
 pub(crate) fn perturbed_vector<B: SliceBackend>(
     vector: FloatTensor<B>,
     noise: DenseNoise,
@@ -227,7 +301,7 @@ pub(crate) fn member_cross_entropy<B: SliceBackend>(
     }
     let logits = B::contiguous(logits);
     let classes = logits.shape()[1];
-    let targets = class_indices(B::int_data(targets), classes);
+    let targets = indices_below(B::int_data(targets), classes, "cross-entropy: target", "classes");
     filled::<B, 1>([members], |losses| cpu::member_cross_entropy(B::slice(&logits), &targets, classes, losses))
 }
 
@@ -256,6 +330,7 @@ fn linear<B: SliceBackend>(
     members: LinearMembers,
     kernel: impl FnOnce(&LinearSlices, [usize; 2]) -> FloatTensor<B>,
 ) -> FloatTensor<B> {
+    let operands = (members.input == InputRows::Shared).then(|| (x.clone(), weight.clone()));
     let (x, weight) = (B::contiguous(x), B::contiguous(weight));
     let (d_input, d_output) = (weight.shape()[0], weight.shape()[1]);
     let bias = match bias {
@@ -266,13 +341,10 @@ fn linear<B: SliceBackend>(
         }
     };
     let rows = members.rows_per_member(x.shape()[0]);
-    let shared = match members.input {
-        InputRows::PerMember => None,
-        InputRows::Shared => Some(shared_product::<B>(&x, &weight, [d_input, d_output])),
-    };
+    let shared = operands.map(|operands| shared_rows::<B>(operands, [&x, &weight], [d_input, d_output]));
     let op = LinearSlices {
         x: B::slice(&x),
-        shared: shared.as_deref().map(Vec::as_slice),
+        shared: shared.as_deref(),
         weight: B::slice(&weight),
         bias: match &bias {
             BiasPrimitive::None => BiasSlice::None,
@@ -289,41 +361,25 @@ fn linear<B: SliceBackend>(
     kernel(&op, [members.pairs.members() * rows, d_output])
 }
 
-thread_local! {
-    /// The last product of shared rows on this thread: every chunk of a generation asks for the same one.
-    static SHARED_PRODUCT: RefCell<Option<SharedProduct>> = const { RefCell::new(None) };
-}
-
-/// A product with its operands, which stay alive and so unchanged: equal addresses are equal operands.
-struct SharedProduct {
-    operands: [Operand; 2],
-    product: Rc<Vec<f32>>,
-    _alive: Box<dyn Any>,
-}
-
-/// Address and sizes of a matrix.
-type Operand = (*const f32, [usize; 2]);
-
-fn shared_product<B: SliceBackend>(x: &FloatTensor<B>, weight: &FloatTensor<B>, shape: [usize; 2]) -> Rc<Vec<f32>> {
-    let known = SHARED_PRODUCT.with_borrow(|last| {
-        let asked = [operand::<B>(x), operand::<B>(weight)];
-        last.as_ref().filter(|last| last.operands == asked).map(|last| last.product.clone())
-    });
-    known.unwrap_or_else(|| {
-        // Not borrowed while it runs: a waiting worker may take up another task that comes here.
+/// What shared rows have in common; `operands` are the tensors that the contiguous `x` and `W` were made from.
+fn shared_rows<B: SliceBackend>(
+    operands: (FloatTensor<B>, FloatTensor<B>),
+    [x, weight]: [&FloatTensor<B>; 2],
+    shape: [usize; 2],
+) -> Rc<SharedRows> {
+    thread_local! {
+        /// Every chunk of a generation asks for the same product.
+        static SHARED: Memory<[Address; 2], Rc<SharedRows>> = const { RefCell::new(None) };
+    }
+    let key = |(x, weight): &(FloatTensor<B>, FloatTensor<B>)| [B::address(x), B::address(weight)];
+    recall(&SHARED, &key(&operands), Rc::clone).unwrap_or_else(|| {
+        // Nothing is borrowed while it runs: a waiting worker may take up another task that comes here.
         let waiting = profile::waiting_for_pool();
-        let product = Rc::new(cpu::shared_product(B::slice(x), B::slice(weight), shape));
+        let shared = Rc::new(SharedRows::new(B::slice(x), B::slice(weight), shape));
         drop(waiting);
-        let alive = Box::new((x.clone(), weight.clone()));
-        // Addresses of the clones: where cloning copies, they are never asked for again.
-        let operands = [operand::<B>(&alive.0), operand::<B>(&alive.1)];
-        SHARED_PRODUCT.set(Some(SharedProduct { operands, product: product.clone(), _alive: alive }));
-        product
+        remember(&SHARED, operands, key, shared.clone());
+        shared
     })
-}
-
-fn operand<B: SliceBackend>(matrix: &FloatTensor<B>) -> Operand {
-    (B::slice(matrix).as_ptr(), [matrix.shape()[0], matrix.shape()[1]])
 }
 
 /// A new tensor that `fill` writes: it starts as zeros.
@@ -354,16 +410,16 @@ unsafe fn written<B: SliceBackend, const D: usize>(
     B::from_vec(values, Shape::new(shape))
 }
 
-/// Class indices of an integer tensor of any type.
+/// Indices of an integer tensor of any type.
 ///
 /// # Panics
 ///
-/// Panics if an index is not below `classes`.
-fn class_indices(targets: TensorData, classes: usize) -> Vec<usize> {
-    let data = targets.convert::<i64>();
-    let index = |target: i64| {
-        let index = usize::try_from(target).ok().filter(|index| *index < classes);
-        index.unwrap_or_else(|| panic!("cross-entropy: target {target} is not one of {classes} classes"))
+/// Panics if an index is not below `count`.
+fn indices_below(indices: TensorData, count: usize, what: &str, of: &str) -> Vec<usize> {
+    let data = indices.convert::<i64>();
+    let index = |value: i64| {
+        let index = usize::try_from(value).ok().filter(|index| *index < count);
+        index.unwrap_or_else(|| panic!("{what} {value} is not one of {count} {of}"))
     };
     data.iter::<i64>().map(index).collect()
 }

@@ -128,6 +128,39 @@ fn equals_explicit_weights() {
     }
 }
 
+/// A weight that is the transpose of the parameter: both kinds of noise, both kinds of input, all sources.
+#[test]
+fn transposed_equals_explicit_weights() {
+    for index in 0..CASES.len() {
+        for input in [InputRows::PerMember, InputRows::Shared] {
+            let (case, rank) = Case::new(index, input, Bias::Perturbed);
+            for noise in noises(rank) {
+                let expected = case.expected(noise.transposed());
+                for on in implementations() {
+                    let found = case.found(&on, noise.transposed(), case.x(&on), case.members);
+                    let off = on.distance(&found, &expected, case.shape[0] * rank);
+                    assert!(off < 1.0, "{}, case {index}, {input:?}: {off}", on.name);
+                    let elements = noise.of_matrix().elements(case.shape);
+                    let (key, pairs) = (noise.of_matrix().key(), case.members.pairs);
+                    let held = crate::ops::noise(key, pairs, elements, &on.device, burn::tensor::DType::F32);
+                    let sources = [NoiseSource::Cached { noise: held, first_pair: pairs.first }, NoiseSource::Drawn];
+                    let cached = case.found_from(&on, noise.transposed(), sources, case.x(&on), case.members);
+                    let off = on.distance(&cached, &expected, case.shape[0] * rank);
+                    assert!(off < 1.0, "{}, cached, case {index}, {input:?}: {off}", on.name);
+                }
+            }
+        }
+    }
+    let (case, rank) = Case::new(5, InputRows::PerMember, Bias::None);
+    for noise in noises(rank) {
+        let expected = case.expected(noise);
+        for on in implementations() {
+            let found = case.found(&on, noise.transposed(), case.x(&on), case.members);
+            assert!(distance(&found, &expected, case.shape[0] * rank) > 1000.0, "canary: {}", on.name);
+        }
+    }
+}
+
 #[test]
 fn canary_neighbouring_pair_fails() {
     let (case, rank) = Case::new(4, InputRows::PerMember, Bias::Perturbed);

@@ -10,12 +10,17 @@ mod half;
 mod integer;
 mod linear;
 mod oracle;
+mod patches;
+mod perturbed_embedding;
 mod row_projection;
 mod source;
 mod vector;
 
 use crate::key::NoiseKey;
-use crate::ops::{self, DenseNoise, LinearBias, LinearMembers, LowRankNoise, NoiseSource, PairRange, portable};
+use crate::ops::{
+    self, DenseNoise, InputRows, LinearBias, LinearMembers, LowRankNoise, MatrixNoise, NoiseSource, PairRange, Window,
+    portable,
+};
 use crate::rng::NoiseDistribution;
 use crate::simd::{InstructionSet, VARIABLE};
 use burn::backend::Dispatch;
@@ -140,6 +145,28 @@ impl Implementation {
         }
         let (x, w, source) = (x.into_dispatch(), w.into_dispatch(), source.into_primitive());
         Tensor::from_dispatch(portable::dense_linear::<Dispatch>(x, w, bias.into_primitive(), noise, source, members))
+    }
+
+    fn perturbed_embedding(
+        &self,
+        weight: Tensor<2>,
+        indices: Tensor<1, Int>,
+        noise: MatrixNoise,
+        source: NoiseSource,
+        members: LinearMembers,
+    ) -> Tensor<2> {
+        if !self.portable {
+            return ops::perturbed_embedding(weight, indices, noise, source, members);
+        }
+        let (weight, indices, source) = (weight.into_dispatch(), indices.into_dispatch(), source.into_primitive());
+        Tensor::from_dispatch(portable::perturbed_embedding::<Dispatch>(weight, indices, noise, source, members))
+    }
+
+    fn patches(&self, images: Tensor<4>, window: Window, input: InputRows) -> Tensor<2> {
+        if !self.portable {
+            return ops::patches(images, window, input);
+        }
+        Tensor::from_dispatch(portable::patches::<Dispatch>(images.into_dispatch(), window))
     }
 
     fn perturbed_vector(

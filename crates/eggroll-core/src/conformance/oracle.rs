@@ -1,6 +1,6 @@
 //! Explicit perturbed weights and sums, in f64.
 
-use crate::ops::{DenseNoise, InputRows, LinearMembers, LowRankNoise};
+use crate::ops::{DenseNoise, InputRows, LinearMembers, LowRankNoise, MatrixNoise};
 use crate::reference::{dense_noise, low_rank_noise, matmul};
 use crate::rng::NoiseDistribution;
 
@@ -19,12 +19,31 @@ impl Noise {
         }
     }
 
+    /// The noise of an operation's matrix, which may be the transpose of the parameter.
     pub(super) fn matrix(&self, pair: u32, shape: [usize; 2]) -> Vec<f64> {
+        let transposed = self.of_matrix().is_transposed();
+        let of_parameter = if transposed { [shape[1], shape[0]] } else { shape };
         let (drawn, scale) = match self {
-            Self::LowRank(noise) => (low_rank_noise(noise.key, pair, noise.rank, shape), noise.scale),
+            Self::LowRank(noise) => (low_rank_noise(noise.key, pair, noise.rank, of_parameter), noise.scale),
             Self::Dense(noise) => (dense_noise(noise.key, pair, shape[0] * shape[1]), noise.scale),
         };
+        let drawn = if transposed { transpose(&drawn, of_parameter) } else { drawn };
         drawn.iter().map(|value| f64::from(scale) * value).collect()
+    }
+
+    pub(super) fn of_matrix(&self) -> MatrixNoise {
+        match *self {
+            Self::LowRank(noise) => MatrixNoise::LowRank(noise),
+            Self::Dense(noise) => MatrixNoise::Dense(noise),
+        }
+    }
+
+    /// The same noise for an operation on the transpose.
+    pub(super) fn transposed(&self) -> Self {
+        match *self {
+            Self::LowRank(noise) => Self::LowRank(noise.transposed()),
+            Self::Dense(noise) => Self::Dense(noise.transposed()),
+        }
     }
 }
 
@@ -62,6 +81,32 @@ pub(super) fn linear(
         y
     };
     (0..count).flat_map(member).collect()
+}
+
+/// Rows of `W + s·noise` for every member.
+pub(super) fn embedding(
+    indices: &[usize],
+    w: &[f64],
+    noise: Noise,
+    members: LinearMembers,
+    shape: [usize; 2],
+) -> Vec<f64> {
+    let count = members.pairs.members();
+    let member = |m: usize| {
+        let drawn = noise.matrix(members.pairs.first + (m / 2) as u32, shape);
+        let indices = match members.input {
+            InputRows::Shared => indices,
+            InputRows::PerMember => &indices[m * indices.len() / count..(m + 1) * indices.len() / count],
+        };
+        let element = |index: &usize, c: usize| w[index * shape[1] + c] + sign(m) * drawn[index * shape[1] + c];
+        indices.iter().flat_map(|index| (0..shape[1]).map(move |c| element(index, c))).collect::<Vec<_>>()
+    };
+    (0..count).flat_map(member).collect()
+}
+
+/// The transpose of a row-major matrix.
+pub(super) fn transpose(matrix: &[f64], [rows, columns]: [usize; 2]) -> Vec<f64> {
+    (0..columns).flat_map(|c| (0..rows).map(move |r| (r, c))).map(|(r, c)| matrix[r * columns + c]).collect()
 }
 
 /// `Σ_q w_q·noise_q`.

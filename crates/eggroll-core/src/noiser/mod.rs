@@ -16,11 +16,11 @@ pub use q_eggroll::{IntegerRule, QEggrollConfig};
 use crate::key::{NoiseKey, PairRange};
 use crate::matrix::MatrixView;
 use crate::ops::{
-    self, DenseNoise, InputRows, LinearBias, LinearMembers, LowRankNoise, NoiseSource, dense_estimate, dense_linear,
-    low_rank_estimate, low_rank_linear,
+    self, DenseNoise, InputRows, LinearBias, LinearMembers, LowRankNoise, MatrixNoise, NoiseSource, dense_estimate,
+    dense_linear, low_rank_estimate, low_rank_linear, perturbed_embedding,
 };
 use crate::rng::NoiseDistribution;
-use burn::tensor::{DType, Device, Tensor};
+use burn::tensor::{DType, Device, Int, Tensor};
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -113,6 +113,67 @@ pub trait Noiser: Debug + Send + Sync {
             }
             Role::Frozen => plain_linear(x, weight, bias, members),
         }
+    }
+
+    /// `x·Wᵀ` under every member's weight `[d_output, d_input]`, with the same noise as elsewhere: an output layer tied to an
+    /// embedding.
+    ///
+    /// # Shapes
+    ///
+    /// As [`low_rank_linear`] with the transpose of the weight.
+    ///
+    /// # Panics
+    ///
+    /// Panics if shapes do not fit.
+    #[track_caller]
+    fn linear_transposed(
+        &self,
+        x: Tensor<2>,
+        (weight, noise): (Tensor<2>, ParameterNoise),
+        members: LinearMembers,
+    ) -> Tensor<2> {
+        let weight = weight.transpose();
+        match noise.role {
+            Role::LowRank { rank } => {
+                let low_rank = LowRankNoise::new(noise.key, rank, noise.sigma).transposed();
+                low_rank_linear(x, weight, LinearBias::None, low_rank, noise.source, members)
+            }
+            Role::Dense => {
+                let dense = DenseNoise::new(noise.key, noise.sigma).transposed();
+                dense_linear(x, weight, LinearBias::None, dense, noise.source, members)
+            }
+            Role::Frozen => plain_linear(x, weight, LinearBias::None, members),
+        }
+    }
+
+    /// Rows of a weight as every member sees them.
+    ///
+    /// # Shapes
+    ///
+    /// As [`perturbed_embedding`].
+    ///
+    /// # Panics
+    ///
+    /// As [`perturbed_embedding`].
+    #[track_caller]
+    fn embedding(
+        &self,
+        indices: Tensor<1, Int>,
+        (weight, noise): (Tensor<2>, ParameterNoise),
+        members: LinearMembers,
+    ) -> Tensor<2> {
+        let matrix = match noise.role {
+            Role::LowRank { rank } => MatrixNoise::LowRank(LowRankNoise::new(noise.key, rank, noise.sigma)),
+            Role::Dense => MatrixNoise::Dense(DenseNoise::new(noise.key, noise.sigma)),
+            Role::Frozen => {
+                let rows = weight.select(0, indices);
+                return match members.input {
+                    InputRows::PerMember => rows,
+                    InputRows::Shared => rows.repeat_dim(0, members.pairs.members()), // [members · rows, d_model]
+                };
+            }
+        };
+        perturbed_embedding(weight, indices, matrix, noise.source, members)
     }
 
     /// A vector parameter as every member sees it: `[n]` to `[members, n]`.

@@ -18,7 +18,7 @@ use burn::tensor::Tensor;
 ///
 /// # Panics
 ///
-/// Panics if the rank is 0 or `source` does not hold the noise.
+/// Panics if the rank is 0, the noise is that of a transpose, or `source` does not hold the noise.
 ///
 /// # References
 ///
@@ -32,6 +32,7 @@ pub fn low_rank_estimate(
     shape: [usize; 2],
 ) -> Tensor<2> {
     assert!(noise.rank > 0, "low-rank estimate: rank 0");
+    assert!(!noise.transposed, "low-rank estimate: of a parameter {shape:?}, not of its transpose");
     let [d_input, d_output] = shape;
     source.check(PairRange::new(first_pair, weights.dims()[0] as u32), noise.rank * (d_input + d_output));
     let span = profile::span(Component::Estimate, 0);
@@ -52,7 +53,7 @@ pub fn low_rank_estimate(
 ///
 /// # Panics
 ///
-/// Panics if `source` does not hold the noise.
+/// Panics if the noise is that of a transpose or `source` does not hold the noise.
 #[track_caller]
 pub fn dense_estimate(
     weights: Tensor<1>,
@@ -61,6 +62,7 @@ pub fn dense_estimate(
     first_pair: u32,
     elements: usize,
 ) -> Tensor<1> {
+    assert!(!noise.transposed, "dense estimate: of a parameter of {elements} elements, not of its transpose");
     source.check(PairRange::new(first_pair, weights.dims()[0] as u32), elements);
     let span = profile::span(Component::Estimate, 0);
     let (weights, source) = (weights.into_dispatch(), source.into_primitive());

@@ -12,6 +12,8 @@ pub mod explicit;
 pub mod integer;
 mod low_rank_linear;
 mod noise;
+mod patches;
+mod perturbed_embedding;
 mod perturbed_vector;
 pub(crate) mod portable;
 mod row_projection;
@@ -23,6 +25,8 @@ pub use dense_linear::dense_linear;
 pub use estimate::{dense_estimate, low_rank_estimate};
 pub use low_rank_linear::low_rank_linear;
 pub use noise::noise;
+pub use patches::{Window, patches};
+pub use perturbed_embedding::perturbed_embedding;
 pub use perturbed_vector::perturbed_vector;
 pub use row_projection::row_projection;
 pub(crate) use source::TABLE_ADDRESS;
@@ -49,12 +53,26 @@ pub struct LowRankNoise {
     pub rank: usize,
     /// `c = σ/√rank`.
     pub scale: f32,
+    /// Whether the operation's matrix is the transpose of the parameter; see [`transposed`](Self::transposed).
+    pub transposed: bool,
 }
 
 impl LowRankNoise {
     /// Noise of standard deviation `sigma` for each element of the product.
     pub fn new(key: NoiseKey, rank: usize, sigma: f64) -> Self {
-        Self { key, rank, scale: (sigma / (rank as f64).sqrt()) as f32 }
+        Self { key, rank, scale: (sigma / (rank as f64).sqrt()) as f32, transposed: false }
+    }
+
+    /// The same noise for a linear operation whose weight is the transpose of the parameter: `c·A·Bᵀ`, the factors of the
+    /// stream in swapped parts. For a parameter that is used both ways, as an embedding and as the output layer tied to it.
+    pub fn transposed(self) -> Self {
+        Self { transposed: !self.transposed, ..self }
+    }
+
+    /// Where the factors of the operation's matrix begin in a pair's stream: the one that inputs are projected on, `[rank, d_input]`,
+    /// and the other, `[rank, d_output]`.
+    pub(crate) fn starts(&self, [d_input, d_output]: [usize; 2]) -> [usize; 2] {
+        if self.transposed { [self.rank * d_output, 0] } else { [0, self.rank * d_input] }
     }
 }
 
@@ -65,12 +83,62 @@ pub struct DenseNoise {
     pub key: NoiseKey,
     /// `σ`.
     pub scale: f32,
+    /// Whether the operation's matrix is the transpose of the parameter; see [`transposed`](Self::transposed).
+    pub transposed: bool,
 }
 
 impl DenseNoise {
     /// Noise of standard deviation `sigma`.
     pub fn new(key: NoiseKey, sigma: f64) -> Self {
-        Self { key, scale: sigma as f32 }
+        Self { key, scale: sigma as f32, transposed: false }
+    }
+
+    /// The same noise for a linear operation whose weight is the transpose of the parameter: `σ·εᵀ`.
+    pub fn transposed(self) -> Self {
+        Self { transposed: !self.transposed, ..self }
+    }
+}
+
+/// Noise of a matrix, of either kind.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum MatrixNoise {
+    /// A product of factors.
+    LowRank(LowRankNoise),
+    /// Independent elements.
+    Dense(DenseNoise),
+}
+
+impl MatrixNoise {
+    /// Elements of one pair's noise of a matrix of this shape.
+    pub fn elements(&self, [d_input, d_output]: [usize; 2]) -> usize {
+        match self {
+            Self::LowRank(noise) => noise.rank * (d_input + d_output),
+            Self::Dense(_) => d_input * d_output,
+        }
+    }
+
+    /// Address of the draw.
+    pub fn key(&self) -> NoiseKey {
+        match self {
+            Self::LowRank(noise) => noise.key,
+            Self::Dense(noise) => noise.key,
+        }
+    }
+
+    /// What the noise is multiplied by.
+    pub fn scale(&self) -> f32 {
+        match self {
+            Self::LowRank(noise) => noise.scale,
+            Self::Dense(noise) => noise.scale,
+        }
+    }
+
+    /// Whether the operation's matrix is the transpose of the parameter.
+    pub(crate) fn is_transposed(&self) -> bool {
+        match self {
+            Self::LowRank(noise) => noise.transposed,
+            Self::Dense(noise) => noise.transposed,
+        }
     }
 }
 
@@ -167,6 +235,25 @@ pub trait PerturbedOps: Backend {
         portable::dense_linear::<Self>(x, weight, bias, noise, source, members)
     }
 
+    /// See [`perturbed_embedding`].
+    #[fusion(dtype = weight, shape = embedding_shape(weight, indices, members))]
+    fn perturbed_embedding(
+        weight: FloatTensor<Self>,
+        indices: IntTensor<Self>,
+        noise: MatrixNoise,
+        #[extension_type] source: SourcePrimitive<Self>,
+        members: LinearMembers,
+    ) -> FloatTensor<Self> {
+        portable::perturbed_embedding::<Self>(weight, indices, noise, source, members)
+    }
+
+    /// See [`patches`].
+    #[fusion(dtype = images, shape = patches_shape(images, window))]
+    fn patches(images: FloatTensor<Self>, window: Window, input: InputRows) -> FloatTensor<Self> {
+        let _ = input; // what is the same for all members needs no special care here
+        portable::patches::<Self>(images, window)
+    }
+
     /// See [`perturbed_vector`].
     #[fusion(dtype = vector, shape = Shape::new([pairs.members(), vector[0]]))]
     fn perturbed_vector(
@@ -226,6 +313,19 @@ pub trait PerturbedOps: Backend {
 #[cfg(feature = "cube")]
 fn linear_shape(x: &Shape, weight: &Shape, members: &LinearMembers) -> Shape {
     Shape::new([members.pairs.members() * members.rows_per_member(x[0]), weight[1]])
+}
+
+/// Shape of the output of an embedding, for backends that run it later.
+#[cfg(feature = "cube")]
+fn embedding_shape(weight: &Shape, indices: &Shape, members: &LinearMembers) -> Shape {
+    Shape::new([members.pairs.members() * members.rows_per_member(indices[0]), weight[1]])
+}
+
+/// Shape of patches, for backends that cut them out later.
+#[cfg(feature = "cube")]
+fn patches_shape(images: &Shape, window: &Window) -> Shape {
+    let [height, width] = window.positions([images[2], images[3]]);
+    Shape::new([images[0] * height * width, images[1] * window.size()])
 }
 
 /// The portable defaults: no gradient flows through noise, so Burn's autodiff decorator needs no more.

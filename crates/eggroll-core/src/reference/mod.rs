@@ -3,6 +3,7 @@
 pub mod integer;
 
 use crate::key::NoiseKey;
+use crate::ops::Window;
 use crate::rng::NoiseDistribution;
 use crate::rng::normal::{BLOCKS, GROUP};
 use crate::rng::philox::philox4x32;
@@ -50,6 +51,26 @@ pub fn low_rank_noise(key: NoiseKey, pair: u32, rank: usize, [d_input, d_output]
 /// The noise `ε` of one pair, without scale and sign.
 pub fn dense_noise(key: NoiseKey, pair: u32, elements: usize) -> Vec<f64> {
     (0..elements).map(|e| noise(key, pair, e)).collect()
+}
+
+/// Patches of images, row-major: every index computed as it stands in the definition of [`patches`](crate::ops::patches).
+pub fn patches(images: &[f64], [count, channels, height, width]: [usize; 4], window: &Window) -> Vec<f64> {
+    let [rows, columns] = window.positions([height, width]);
+    let pixel = |n: usize, c: usize, y: i64, x: i64| {
+        let inside = (0..height as i64).contains(&y) && (0..width as i64).contains(&x);
+        if inside { images[((n * channels + c) * height + y as usize) * width + x as usize] } else { 0.0 }
+    };
+    let at = |axis: usize, position: usize, element: usize| {
+        (position * window.stride[axis] + element * window.dilation[axis]) as i64 - window.padding[axis].0 as i64
+    };
+    let mut rows_of_patches = Vec::new();
+    for (n, i, j) in (0..count * rows * columns).map(|p| (p / (rows * columns), p / columns % rows, p % columns)) {
+        for e in 0..channels * window.size() {
+            let (c, a, b) = (e / window.size(), e / window.kernel[1] % window.kernel[0], e % window.kernel[1]);
+            rows_of_patches.push(pixel(n, c, at(0, i, a), at(1, j, b)));
+        }
+    }
+    rows_of_patches
 }
 
 /// `x·W`, all row-major: `[rows, d_input] × [d_input, d_output]`.

@@ -3,10 +3,10 @@
 use super::linear::{BiasSlice, LinearSlices, Product, Target};
 use super::scratch::with_scratch;
 use super::source::Source;
-use super::tile::{MAX_COLUMNS, Packed, Panels, Strided};
+use super::tile::{MAX_COLUMNS, Out, Packed, Panels, Rows, Strided, dots};
 use crate::ops::DenseNoise;
 use crate::profile::{self, Component};
-use crate::simd::dispatch;
+use crate::simd::{Kernel, Simd, dispatch};
 use rayon::prelude::*;
 
 /// Floats of noise drawn at a time.
@@ -30,11 +30,18 @@ pub(crate) fn dense_linear(op: &LinearSlices, noise: &DenseNoise, source: Source
         with_scratch(task.scratch_len(), |scratch| {
             let (strip, rest) = scratch.split_at_mut(task.strip_len());
             let (delta, bias) = rest.split_at_mut(rows * op.d_output);
-            task.noise_product(strip, delta);
+            if noise.transposed {
+                task.transposed_noise_product(strip, delta);
+            } else {
+                task.noise_product(strip, delta);
+            }
             op.bias.fill_pair(pair, bias);
             match (op.shared, &packed) {
                 (None, Some(packed)) => task.base(packed, y),
-                (base, _) => y.chunks_exact_mut(y.len() / 2).for_each(|y| y.copy_from_slice(base.unwrap_or_default())),
+                (shared, _) => {
+                    let base = shared.map_or(&[][..], |shared| &shared.product);
+                    y.chunks_exact_mut(y.len() / 2).for_each(|y| y.copy_from_slice(base));
+                }
             }
             task.combine(delta, bias, y);
         });
@@ -53,13 +60,20 @@ struct Task<'a> {
 }
 
 impl Task<'_> {
-    /// Input rows whose noise is drawn at a time.
+    /// Rows and columns of the parameter: the weight, or what it is the transpose of.
+    fn parameter(&self) -> [usize; 2] {
+        let (d_input, d_output) = (self.op.d_input, self.op.d_output);
+        if self.noise.transposed { [d_output, d_input] } else { [d_input, d_output] }
+    }
+
+    /// Rows of the parameter whose noise is drawn at a time.
     fn strip_rows(&self) -> usize {
-        (STRIP / self.op.d_output).clamp(1, self.op.d_input.max(1))
+        let [rows, columns] = self.parameter();
+        (STRIP / columns.max(1)).clamp(1, rows.max(1))
     }
 
     fn strip_len(&self) -> usize {
-        self.strip_rows() * self.op.d_output + MAX_COLUMNS
+        self.strip_rows() * self.parameter()[1] + MAX_COLUMNS
     }
 
     fn scratch_len(&self) -> usize {
@@ -84,6 +98,25 @@ impl Task<'_> {
                 x: Strided { pointer: self.x[first..].as_ptr(), row: d_input, depth: 1 },
                 panels: Panels::of_rows(strip, d_output),
                 target: Target { pointer: delta.as_mut_ptr(), stride: d_output, add: true },
+            });
+        }
+    }
+
+    /// `delta = x·εᵀ : [rows, d_output]`, for `ε : [d_output, d_input]`.
+    fn transposed_noise_product(&self, strip: &mut [f32], delta: &mut [f32]) {
+        let (d_input, d_output) = (self.op.d_input, self.op.d_output);
+        let _span = profile::task(self.traced, Component::LowRankPart, 4 * delta.len());
+        for first in (0..d_output).step_by(self.strip_rows()) {
+            let columns = self.strip_rows().min(d_output - first);
+            let drawn = &mut strip[..columns * d_input]; // [columns, d_input]
+            let span = profile::fine(self.traced, Component::Noise, 4 * drawn.len());
+            self.source.fill(self.noise.key, self.pair, d_input * d_output, first * d_input, drawn);
+            drop(span);
+            dispatch(Dots {
+                depth: d_input,
+                x: Rows { pointer: self.x.as_ptr(), stride: d_input, count: self.rows },
+                v: Rows { pointer: strip.as_ptr(), stride: d_input, count: columns },
+                out: Out { pointer: delta[first..].as_mut_ptr(), row: d_output, column: 1 },
             });
         }
     }
@@ -120,5 +153,22 @@ impl Task<'_> {
                 }
             }
         }
+    }
+}
+
+/// Dot products of rows with rows.
+struct Dots {
+    depth: usize,
+    x: Rows,
+    v: Rows,
+    out: Out,
+}
+
+impl Kernel for Dots {
+    type Output = ();
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        // SAFETY: whoever builds `Dots` points it at matrices of these sizes.
+        unsafe { dots::<S>(self.depth, self.x, self.v, 1.0, self.out) }
     }
 }

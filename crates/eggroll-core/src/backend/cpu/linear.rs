@@ -1,7 +1,7 @@
 //! What the low-rank and the dense perturbed linear share: operands, bias rows, the unperturbed product.
 
 use super::source::Source;
-use super::tile::{Epilogue, Packed, Panels, Place, Strided, Tile, multiply};
+use super::tile::{Epilogue, MAX_COLUMNS, Packed, Panels, Place, Strided, Tile, multiply};
 use crate::ops::{DenseNoise, PairRange};
 use crate::profile::{self, Component};
 use crate::simd::{Kernel, Simd, dispatch};
@@ -12,12 +12,26 @@ const TASK_NOISE: usize = 64 * 1024;
 /// Rows that one task takes at least, so that the microkernel's tiles are full.
 const TASK_ROWS: usize = 56;
 
+/// Rows of at most so many elements are projected column by column,
+const SHORT: usize = 128;
+/// if they are at least so many.
+const MANY: usize = 64;
+
+/// What is computed once for rows that all members share.
+pub(crate) struct SharedRows {
+    /// `x·W : [rows, d_output]`
+    pub product: Vec<f32>,
+    /// `xᵀ : [d_input, rows]`, with slack behind for loads of whole vectors, if the rows are short and many: as those of a
+    /// convolution. Dot products of short rows would be mostly horizontal sums.
+    pub columns: Option<Vec<f32>>,
+}
+
 /// Operands of a perturbed linear operation.
 pub(crate) struct LinearSlices<'a> {
     /// `[members · rows, d_input]`, or `[rows, d_input]` if shared.
     pub x: &'a [f32],
-    /// `x·W` if the rows of `x` are shared by all members: see [`shared_product`].
-    pub shared: Option<&'a [f32]>,
+    /// If the rows of `x` are shared by all members.
+    pub shared: Option<&'a SharedRows>,
     /// `[d_input, d_output]`
     pub weight: &'a [f32],
     pub bias: BiasSlice<'a>,
@@ -93,8 +107,29 @@ fn packed(weight: &[f32], d_input: usize, d_output: usize) -> Packed {
     dispatch(Pack(weight, d_input, d_output))
 }
 
+impl SharedRows {
+    /// For `x : [rows, d_input]` and `W : [d_input, d_output]`.
+    pub(crate) fn new(x: &[f32], weight: &[f32], shape: [usize; 2]) -> Self {
+        let [d_input, _] = shape;
+        let rows = x.len().checked_div(d_input).unwrap_or(0);
+        let columns = (d_input <= SHORT && rows >= MANY).then(|| transposed(x, [rows, d_input]));
+        Self { product: shared_product(x, weight, shape), columns }
+    }
+}
+
+/// The transpose of a row-major matrix, with slack behind for loads of whole vectors.
+fn transposed(x: &[f32], [rows, columns]: [usize; 2]) -> Vec<f32> {
+    let mut transposed = vec![0.0; rows * columns + MAX_COLUMNS];
+    for (row, x) in x.chunks_exact(columns).enumerate() {
+        for (column, x) in x.iter().enumerate() {
+            transposed[column * rows + row] = *x;
+        }
+    }
+    transposed
+}
+
 /// `x·W` of rows that all members share: `[rows, d_output]`.
-pub(crate) fn shared_product(x: &[f32], weight: &[f32], [d_input, d_output]: [usize; 2]) -> Vec<f32> {
+fn shared_product(x: &[f32], weight: &[f32], [d_input, d_output]: [usize; 2]) -> Vec<f32> {
     let mut product = vec![0.0; x.len().checked_div(d_input).unwrap_or(0) * d_output];
     let packed = packed(weight, d_input, d_output);
     let chunk = TASK_ROWS * d_output;

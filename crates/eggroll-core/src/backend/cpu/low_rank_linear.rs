@@ -1,9 +1,9 @@
 //! `y = x·W + b + s·c·(x·B)·Aᵀ` without ever forming the perturbed weight.
 
-use super::linear::{BiasSlice, LinearSlices, for_vectors, load_some};
+use super::linear::{BiasSlice, LinearSlices, SharedRows, Target, for_vectors, load_some};
 use super::scratch::with_scratch;
 use super::source::Source;
-use super::tile::{Epilogue, MAX_COLUMNS, Out, Packed, Place, Rows, Strided, Tile, dots, multiply};
+use super::tile::{Epilogue, MAX_COLUMNS, Out, Packed, Panels, Place, Rows, Strided, Tile, dots, multiply};
 use crate::ops::LowRankNoise;
 use crate::profile::{self, Component};
 use crate::rng::fill_noise;
@@ -32,7 +32,8 @@ pub(crate) fn low_rank_linear(op: &LinearSlices, noise: &LowRankNoise, source: S
                 let x = &op.x[task * step * 2 * op.rows * op.d_input..];
                 dispatch(PerMember { block, x, packed, scratch, y });
             }
-            (base, _) => dispatch(Shared { block, base: base.unwrap_or_default(), scratch, y }),
+            (Some(shared), _) => dispatch(Shared { block, shared, scratch, y }),
+            (None, None) => unreachable!("rows of their own have a packed weight"),
         });
     });
 }
@@ -48,7 +49,7 @@ struct Block<'a> {
     op: &'a LinearSlices<'a>,
     noise: &'a LowRankNoise,
     source: Source<'a>,
-    /// Floats of one pair's factors: `B` as `[rank, d_input]`, then `A` as `[rank, d_output]`.
+    /// Floats of one pair's factors.
     factors: usize,
     first: u32,
     pairs: usize,
@@ -65,6 +66,11 @@ impl Block<'_> {
     fn scratch_len(&self) -> usize {
         let drawn = if self.source.is_drawn() { self.factors } else { 0 };
         self.pairs * (drawn + 2 * self.op.d_output) + self.rows() * self.noise.rank + MAX_COLUMNS
+    }
+
+    /// Where `B`, `[rank, d_input]`, and `A`, `[rank, d_output]`, begin in a pair's factors.
+    fn starts(&self) -> [usize; 2] {
+        self.noise.starts([self.op.d_input, self.op.d_output])
     }
 
     /// Finds or draws the factors, and the biases.
@@ -101,7 +107,7 @@ impl Block<'_> {
 struct Prepared<'s> {
     /// `x·B`, to be written.
     t: &'s mut [f32],
-    /// Factors of every pair: `B` as `[rank, d_input]`, then `A` as `[rank, d_output]`.
+    /// Both factors of every pair.
     factors: [&'s [f32]; MAX_PAIRS],
     /// `[members, d_output]`, with slack behind.
     biases: &'s [f32],
@@ -121,16 +127,16 @@ impl Kernel for PerMember<'_> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
         let Self { block, x, packed, scratch, y } = self;
-        let (op, rank) = (block.op, block.noise.rank);
+        let (op, rank, [b_start, a_start]) = (block.op, block.noise.rank, block.starts());
         let Prepared { t, factors, biases } = block.prepare(scratch);
         let pair_rows = 2 * op.rows;
         let span = profile::task(block.traced, Component::LowRankPart, 4 * t.len());
         for p in 0..block.pairs {
             let t = &mut t[p * pair_rows * rank..(p + 1) * pair_rows * rank]; // [2 · rows, rank]
             let x = Rows { pointer: x[p * pair_rows * op.d_input..].as_ptr(), stride: op.d_input, count: pair_rows };
-            let b = Rows { pointer: factors[p].as_ptr(), stride: op.d_input, count: rank };
+            let b = Rows { pointer: factors[p][b_start..].as_ptr(), stride: op.d_input, count: rank };
             let out = Out { pointer: t.as_mut_ptr(), row: rank, column: 1 };
-            // SAFETY: `x` holds the pair's rows, the factors begin with `rank` vectors of `d_input`.
+            // SAFETY: `x` holds the pair's rows, the first factor `rank` vectors of `d_input`.
             unsafe { dots::<S>(op.d_input, x, b, block.noise.scale, out) };
             for t in &mut t[op.rows * rank..] {
                 *t = -*t;
@@ -143,7 +149,7 @@ impl Kernel for PerMember<'_> {
             d_output: op.d_output,
             rows: op.rows,
             member: Cursor::default(),
-            a: factors.map(|factors| factors.get(op.d_input * rank..).map_or(std::ptr::null(), <[f32]>::as_ptr)),
+            a: factors.map(|factors| factors.get(a_start..).map_or(std::ptr::null(), <[f32]>::as_ptr)),
             t: t.as_ptr(),
             bias: (!matches!(op.bias, BiasSlice::None)).then_some(biases.as_ptr()),
             y: y.as_mut_ptr().cast(),
@@ -221,8 +227,7 @@ impl Epilogue for AddLowRank {
 
 struct Shared<'a> {
     block: Block<'a>,
-    /// `x·W` of the shared rows.
-    base: &'a [f32],
+    shared: &'a SharedRows,
     scratch: &'a mut [f32],
     y: &'a mut [MaybeUninit<f32>],
 }
@@ -232,8 +237,8 @@ impl Kernel for Shared<'_> {
 
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
-        let Self { block, base, scratch, y } = self;
-        let (op, rank) = (block.op, block.noise.rank);
+        let Self { block, shared, scratch, y } = self;
+        let (op, rank, [b_start, a_start]) = (block.op, block.noise.rank, block.starts());
         let Prepared { t, factors, biases } = block.prepare(scratch);
         let _span = profile::task(block.traced, Component::LowRankPart, 4 * (t.len() + y.len()));
         let x = Rows { pointer: op.x.as_ptr(), stride: op.d_input, count: op.rows };
@@ -243,16 +248,29 @@ impl Kernel for Shared<'_> {
             _ => (block.pairs, rank, op.d_input),
         };
         for (call, factors) in factors[..calls].iter().enumerate() {
-            let b = Rows { pointer: factors.as_ptr(), stride, count: vectors };
-            let t = &mut t[call * vectors * op.rows..]; // [vectors, rows]
-            let out = Out { pointer: t.as_mut_ptr(), row: 1, column: op.rows };
-            // SAFETY: `x` holds the shared rows, the factors the vectors.
-            unsafe { dots::<S>(op.d_input, x, b, block.noise.scale, out) };
+            let b = Rows { pointer: factors[b_start..].as_ptr(), stride, count: vectors };
+            let t = &mut t[call * vectors * op.rows..][..vectors * op.rows]; // [vectors, rows]
+            // SAFETY: `x` and `columns` hold the shared rows, the factors the vectors.
+            unsafe {
+                match &shared.columns {
+                    None => {
+                        let out = Out { pointer: t.as_mut_ptr(), row: 1, column: op.rows };
+                        dots::<S>(op.d_input, x, b, block.noise.scale, out);
+                    }
+                    Some(columns) => {
+                        let b = Strided { pointer: b.pointer, row: stride, depth: 1 };
+                        let mut out = Target { pointer: t.as_mut_ptr(), stride: op.rows, add: false };
+                        let columns = Panels::of_rows(columns, op.rows);
+                        multiply::<S, _>(vectors, op.rows, op.d_input, b, columns, &mut out);
+                        t.iter_mut().for_each(|t| *t *= block.noise.scale);
+                    }
+                }
+            }
         }
         let half = op.rows * op.d_output;
         for (p, y) in y.chunks_exact_mut(2 * half).enumerate() {
             let (plus, minus) = y.split_at_mut(half);
-            let a = &factors[p][op.d_input * rank..];
+            let a = &factors[p][a_start..];
             let t = &t[p * rank * op.rows..];
             let bias = match op.bias {
                 BiasSlice::None => None,
@@ -264,17 +282,17 @@ impl Kernel for Shared<'_> {
                     let at = row * op.d_output;
                     // SAFETY: every pointer is at a row of `d_output`.
                     unsafe {
-                        let shared = SharedRow {
+                        let seen = SharedRow {
                             rank,
                             rows: op.rows,
                             d_output: op.d_output,
                             a: a.as_ptr(),
                             t: t.as_ptr().add(row),
                             sign: if member == 0 { 1.0 } else { -1.0 },
-                            base: base.as_ptr().add(at),
+                            base: shared.product.as_ptr().add(at),
                             bias: bias.map(|bias| bias.add(member * op.d_output)),
                         };
-                        shared.write::<S>(y.as_mut_ptr().cast::<f32>().add(at));
+                        seen.write::<S>(y.as_mut_ptr().cast::<f32>().add(at));
                     }
                 }
             }

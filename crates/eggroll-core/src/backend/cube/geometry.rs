@@ -98,6 +98,38 @@ impl LinearTile {
     }
 }
 
+/// What one cube of an embedding takes: one row, or the same row of both members of a pair if they share it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct EmbeddingTile {
+    pub units: u32,
+    pub low_rank: bool,
+    /// Whether all members share the indices.
+    pub shared: bool,
+    pub source: SourceKind,
+}
+
+impl EmbeddingTile {
+    /// The tile for rows of `width` elements.
+    pub(crate) fn new(client: &Client, width: usize, low_rank: bool, shared: bool) -> Self {
+        let source = SourceKind::Drawn(NoiseDistribution::Normal);
+        Self { units: units(client, width / 4), low_rank, shared, source }
+    }
+
+    /// Bytes of shared memory that a cube needs.
+    pub(crate) fn shared_bytes(&self) -> usize {
+        4 * chunk_len(self.units)
+    }
+
+    /// Turns of a unit's loops, at most: a run of noise may begin inside a chunk and so meet two.
+    pub(crate) fn turns(&self, width: usize, rank: usize) -> usize {
+        width.div_ceil(chunk_len(self.units)) * (1 + 3 * rank)
+    }
+
+    pub(crate) fn cube_dim(&self) -> CubeDim {
+        CubeDim::new_1d(self.units)
+    }
+}
+
 /// How the units of a cube share a tile of an estimate: `side × side` units with `each × each` elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct EstimateTile {

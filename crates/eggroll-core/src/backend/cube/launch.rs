@@ -1,15 +1,16 @@
 //! Kernel launches: memory, arguments, cube counts.
 
 use super::cross_entropy::member_cross_entropy_kernel;
+use super::embedding::{EmbeddingSizesLaunch, embedding_kernel};
 use super::estimate::{EstimateSizesLaunch, SIDE, dense_estimate_kernel, low_rank_estimate_kernel};
-use super::geometry::{BasisTile, EstimateTile, LinearTile, MemberTile, SourceKind, cube_count, splits};
+use super::geometry::{BasisTile, EmbeddingTile, EstimateTile, LinearTile, MemberTile, SourceKind, cube_count, splits};
 use super::linear::{LinearSizesLaunch, linear_kernel};
 use super::noise::StreamLaunch;
 use super::row_projection::row_basis_kernel;
 use super::vector::{noise_kernel, perturbed_vector_kernel};
 use crate::counters;
 use crate::key::{NoiseKey, PairRange};
-use crate::ops::{SourcePrimitive, table_runs};
+use crate::ops::{LinearMembers, SourcePrimitive, table_runs};
 use crate::rng::normal::{BLOCKS, GROUP};
 use burn::backend::cubecl::dtype_to_elem_type;
 use burn::tensor::{DType, Shape};
@@ -63,6 +64,15 @@ impl Noise {
     }
 }
 
+/// The factors of a linear operation's noise.
+#[derive(Clone, Copy)]
+pub(crate) struct Factors {
+    /// Rows of the second factor: the rank, or `d_input` for dense noise.
+    pub depth: usize,
+    /// Where both begin in a pair's noise.
+    pub starts: [usize; 2],
+}
+
 /// An uninitialised tensor beside `like`, rows after rows.
 pub(crate) fn empty<const D: usize>(like: &CubeTensor, shape: [usize; D], dtype: DType) -> CubeTensor {
     empty_device_contiguous_dtype(like.client.clone(), like.device.clone(), Shape::new(shape), dtype)
@@ -74,7 +84,7 @@ pub(crate) fn linear(
     product: CubeTensor,
     (bias, bias_noise): (Option<CubeTensor>, Noise),
     noise: Noise,
-    depth: usize,
+    factors: Factors,
     pairs: PairRange,
     tile: LinearTile,
 ) -> CubeTensor {
@@ -92,7 +102,9 @@ pub(crate) fn linear(
         rows,
         d_input,
         d_output,
-        depth,
+        factors.depth,
+        factors.starts[0],
+        factors.starts[1],
         x.meta.strides()[0],
         x.meta.strides()[1],
         product.meta.strides()[0],
@@ -120,6 +132,53 @@ pub(crate) fn linear(
         bias_scale,
         tile,
         elem,
+    );
+    counters::add_kernel();
+    y
+}
+
+/// `[members · rows, d_model]`.
+pub(crate) fn perturbed_embedding(
+    weight: CubeTensor,
+    indices: CubeTensor,
+    noise: Noise,
+    rank: Option<usize>,
+    members: LinearMembers,
+    tile: EmbeddingTile,
+) -> CubeTensor {
+    let (weight, indices) = (into_contiguous(weight), into_contiguous(indices));
+    let [count, d_model] = [weight.meta.shape()[0], weight.meta.shape()[1]];
+    let (pairs, rows) = (members.pairs, members.rows_per_member(indices.meta.shape()[0]));
+    let tile = EmbeddingTile { source: noise.kind, ..tile };
+    let y = empty(&weight, [pairs.members() * rows, d_model], weight.dtype);
+    let pair_rows = if tile.shared { rows } else { 2 * rows };
+    let sizes = EmbeddingSizesLaunch::new(
+        pairs.count as usize,
+        pairs.first,
+        rows,
+        count,
+        d_model,
+        rank.unwrap_or(1),
+        rank.map_or(0, |rank| rank * count),
+    );
+    let client = weight.client.clone();
+    let types = (dtype_to_elem_type(weight.dtype), dtype_to_elem_type(indices.dtype));
+    let (stream, scale) = (noise.stream(), noise.scale);
+    let held = noise.held(&weight);
+    embedding_kernel::launch(
+        &client,
+        cube_count(&client, pairs.count as usize * pair_rows),
+        tile.cube_dim(),
+        weight.into_buffer_arg(),
+        indices.into_buffer_arg(),
+        held.into_buffer_arg(),
+        y.clone().into_buffer_arg(),
+        stream,
+        sizes,
+        scale,
+        tile,
+        types.0,
+        types.1,
     );
     counters::add_kernel();
     y

@@ -21,6 +21,10 @@ pub(crate) struct LinearSizes {
     pub d_output: usize,
     /// Rows of the second factor: the rank, or `d_input` for dense noise.
     pub depth: usize,
+    /// Where the first factor starts in a pair's noise; dense noise has none.
+    pub first_factor: usize,
+    /// Where the second factor starts in a pair's noise.
+    pub second_factor: usize,
     pub x_row: usize,
     pub x_column: usize,
     pub base_row: usize,
@@ -142,7 +146,7 @@ fn project<F: Float>(
     #[comptime] tile: LinearTile,
 ) -> f32 {
     let lanes = comptime!(tile.lanes().count);
-    let begin = k * sizes.d_input;
+    let begin = sizes.first_factor + k * sizes.d_input;
     let end = begin + sizes.d_input;
     let mut sum = 0.0f32;
     let mut chunk = begin / GROUP * GROUP;
@@ -177,7 +181,7 @@ fn add_columns<F: Float>(
     sums: &mut Array<f32>,
     #[comptime] tile: LinearTile,
 ) {
-    let start = second_factor(sizes, tile);
+    let start = sizes.second_factor;
     // A narrow second factor is one run of the stream, a wide one has a run in each of its rows.
     let whole = width == sizes.d_output;
     let runs = select(whole, 1usize, sizes.depth);
@@ -200,12 +204,6 @@ fn add_columns<F: Float>(
     }
 }
 
-/// Where the second factor starts in a pair's noise.
-#[cube]
-fn second_factor(sizes: &LinearSizes, #[comptime] tile: LinearTile) -> usize {
-    if comptime!(tile.is_low_rank()) { sizes.depth * sizes.d_input } else { 0usize.runtime() }
-}
-
 /// Adds the elements `low..high` of a pair's noise, which lie in the chunk that starts with element `chunk`.
 #[cube]
 fn add_chunk<F: Float>(
@@ -221,7 +219,7 @@ fn add_chunk<F: Float>(
     sums: &mut Array<f32>,
     #[comptime] tile: LinearTile,
 ) {
-    let start = second_factor(sizes, tile);
+    let start = sizes.second_factor;
     let last_k = (high - 1 - start) / sizes.d_output;
     let mut k = (low - start) / sizes.d_output;
     while k <= last_k {

@@ -4,6 +4,7 @@
 //! named as the operations. The product `x·W` is Burn's own, so that it uses tensor cores where there are any.
 
 mod cross_entropy;
+mod embedding;
 mod estimate;
 mod geometry;
 mod integer;
@@ -17,8 +18,8 @@ mod vector;
 
 use crate::key::NoiseKey;
 use crate::ops::{
-    BiasPrimitive, DenseNoise, InputRows, LinearMembers, LowRankNoise, PairRange, PerturbedOps, SourcePrimitive,
-    portable,
+    BiasPrimitive, DenseNoise, InputRows, LinearMembers, LowRankNoise, MatrixNoise, PairRange, PerturbedOps,
+    SourcePrimitive, portable,
 };
 use crate::profile::{self, Component};
 use burn::backend::ops::FloatTensorOps;
@@ -26,8 +27,8 @@ use burn::backend::{Backend, TensorMetadata};
 use burn::tensor::{DType, FloatDType, Shape};
 use burn_cubecl::CubeBackend;
 use burn_cubecl::tensor::CubeTensor;
-use geometry::{BasisTile, BiasKind, EstimateTile, LinearTile, MemberTile};
-use launch::Noise;
+use geometry::{BasisTile, BiasKind, EmbeddingTile, EstimateTile, LinearTile, MemberTile};
+use launch::{Factors, Noise};
 
 impl PerturbedOps for CubeBackend {
     fn low_rank_linear(
@@ -40,9 +41,11 @@ impl PerturbedOps for CubeBackend {
     ) -> CubeTensor {
         match tile(&x, &weight, &bias, members, noise.rank) {
             Some(tile) => {
-                let elements = noise.rank * (weight.shape()[0] + weight.shape()[1]);
+                let shape = [weight.shape()[0], weight.shape()[1]];
+                let elements = noise.rank * (shape[0] + shape[1]);
                 let drawn = Noise::new(noise.key, noise.scale, elements, source);
-                linear(x, weight, bias, drawn, noise.rank, members, tile)
+                let factors = Factors { depth: noise.rank, starts: noise.starts(shape) };
+                linear(x, weight, bias, drawn, factors, members, tile)
             }
             None => portable::low_rank_linear::<Self>(x, weight, bias, noise, source, members),
         }
@@ -57,13 +60,38 @@ impl PerturbedOps for CubeBackend {
         members: LinearMembers,
     ) -> CubeTensor {
         match tile(&x, &weight, &bias, members, 0) {
-            Some(tile) => {
+            // The kernel reads rows of noise as they are in the stream.
+            Some(tile) if !noise.transposed => {
                 let [d_input, d_output] = [weight.shape()[0], weight.shape()[1]];
                 let drawn = Noise::new(noise.key, noise.scale, d_input * d_output, source);
-                linear(x, weight, bias, drawn, d_input, members, tile)
+                let factors = Factors { depth: d_input, starts: [0, 0] };
+                linear(x, weight, bias, drawn, factors, members, tile)
             }
-            None => portable::dense_linear::<Self>(x, weight, bias, noise, source, members),
+            _ => portable::dense_linear::<Self>(x, weight, bias, noise, source, members),
         }
+    }
+
+    fn perturbed_embedding(
+        weight: CubeTensor,
+        indices: CubeTensor,
+        noise: MatrixNoise,
+        source: SourcePrimitive<Self>,
+        members: LinearMembers,
+    ) -> CubeTensor {
+        let shape = [weight.shape()[0], weight.shape()[1]];
+        let rank = match noise {
+            MatrixNoise::LowRank(noise) => Some(noise.rank),
+            MatrixNoise::Dense(_) => None,
+        };
+        let shared = members.input == InputRows::Shared;
+        let tile = EmbeddingTile::new(&weight.client, shape[1], rank.is_some(), shared);
+        let rows = members.pairs.members() * members.rows_per_member(indices.shape()[0]);
+        if !strategy::has_embedding_kernel(&weight, &indices, &tile, rows, rank.unwrap_or(1)) {
+            return portable::perturbed_embedding::<Self>(weight, indices, noise, source, members);
+        }
+        let drawn = Noise::new(noise.key(), noise.scale(), noise.elements(shape), source);
+        let span = profile::span(Component::LowRankPart, 0);
+        finished(span, launch::perturbed_embedding(weight, indices, drawn, rank, members, tile))
     }
 
     fn perturbed_vector(
@@ -179,7 +207,7 @@ fn linear(
     weight: CubeTensor,
     bias: BiasPrimitive<CubeBackend>,
     noise: Noise,
-    depth: usize,
+    factors: Factors,
     members: LinearMembers,
     tile: LinearTile,
 ) -> CubeTensor {
@@ -194,7 +222,7 @@ fn linear(
     let span = profile::span(Component::BaseProduct, 0);
     let product = finished(span, CubeBackend::float_matmul(x.clone(), weight));
     let span = profile::span(Component::LowRankPart, 0);
-    finished(span, launch::linear(x, product, bias, noise, depth, members.pairs, tile))
+    finished(span, launch::linear(x, product, bias, noise, factors, members.pairs, tile))
 }
 
 /// Closes the span of the work that `output` comes from.

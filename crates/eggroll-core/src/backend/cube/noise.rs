@@ -190,6 +190,15 @@ pub(crate) fn pair_noise(stream: Stream, pair: u32, #[comptime] kind: SourceKind
     PairNoise { stream, pair, start }
 }
 
+/// One element of a pair's noise.
+#[cube]
+pub(crate) fn element_of<F: Float>(held: &[F], of: &PairNoise, element: usize, #[comptime] kind: SourceKind) -> f32 {
+    let block = element / GROUP * BLOCKS + element % BLOCKS;
+    let four = noise_of_block::<F>(held, &of.stream, of.pair, of.start, block, kind);
+    let part = element % GROUP / BLOCKS;
+    select(part < 2usize, select(part == 0usize, four.0, four.1), select(part == 2usize, four.2, four.3))
+}
+
 /// Brings `groups` groups of a pair's noise, from `first_group` on, to shared memory: a block for each unit, so at most
 /// [`chunk_len`] elements. Callers synchronise.
 #[cube]

@@ -1,7 +1,7 @@
 //! Whether a kernel can run, and with what: the capabilities that the device must have. Where it lacks one, the portable
 //! operations run, on the device too.
 
-use super::geometry::{BasisTile, LinearTile, MIN_UNITS, MemberTile, max_units};
+use super::geometry::{BasisTile, EmbeddingTile, LinearTile, MIN_UNITS, MemberTile, max_units};
 use burn::backend::cubecl::dtype_to_elem_type;
 use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
@@ -51,6 +51,28 @@ pub(crate) fn has_linear_kernel(
         && ends(&x.client, tile.turns(d_input, d_output, depth))
 }
 
+/// Whether the kernel of an embedding of `rows` rows runs: as [`has_kernels`], it can read the indices, and no unit works too long.
+pub(crate) fn has_embedding_kernel(
+    weight: &CubeTensor,
+    indices: &CubeTensor,
+    tile: &EmbeddingTile,
+    rows: usize,
+    rank: usize,
+) -> bool {
+    let width = weight.meta.shape()[1];
+    has_kernels(weight, (rows * width).max(weight.meta.shape().num_elements()))
+        && rows * width > 0
+        && has_index_type(weight, indices)
+        && fits(&weight.client, tile.shared_bytes())
+        && ends(&weight.client, tile.turns(width, rank))
+}
+
+/// Whether kernels can read indices of this type.
+fn has_index_type(like: &CubeTensor, indices: &CubeTensor) -> bool {
+    let usage = like.client.properties().type_usage(dtype_to_elem_type(indices.dtype));
+    usage.is_superset(TypeUsage::Buffer | TypeUsage::Conversion)
+}
+
 /// Whether an estimate's kernel runs: as [`has_kernels`], a tile fits into shared memory, and no unit works too long on
 /// `columns` columns of noise.
 pub(crate) fn has_estimate_kernel(weights: &CubeTensor, elements: usize, shared_bytes: usize, columns: usize) -> bool {
@@ -62,9 +84,8 @@ pub(crate) fn has_estimate_kernel(weights: &CubeTensor, elements: usize, shared_
 
 /// Whether the cross-entropy kernel runs: as [`has_kernels`], and it can read the targets.
 pub(crate) fn has_cross_entropy_kernel(logits: &CubeTensor, targets: &CubeTensor, tile: &MemberTile) -> bool {
-    let usage = logits.client.properties().type_usage(dtype_to_elem_type(targets.dtype));
     has_kernels(logits, logits.meta.shape().num_elements())
-        && usage.is_superset(TypeUsage::Buffer | TypeUsage::Conversion)
+        && has_index_type(logits, targets)
         && fits(&logits.client, tile.shared_bytes())
         && ends(&logits.client, tile.turns(targets.meta.shape()[0], logits.meta.shape()[1]))
 }

@@ -3,10 +3,14 @@
 //! The noise is the same stream as everywhere ([`crate::rng`]), made by integer operations of the backend.
 //! It is held in memory for the members of the call: these defaults are for coverage, not for speed.
 
+mod embedding;
 pub(crate) mod integer;
 mod noise;
+mod patches;
 
+pub(crate) use embedding::perturbed_embedding;
 pub(crate) use noise::noise;
+pub(crate) use patches::patches;
 
 use super::{BiasPrimitive, DEPENDENT, DenseNoise, InputRows, LinearMembers, LowRankNoise, PairRange, SourcePrimitive};
 use crate::profile::{self, Component};
@@ -39,7 +43,12 @@ pub(crate) fn dense_linear<B: Backend>(
 ) -> FloatTensor<B> {
     let ([d_input, d_output], pairs) = (dims::<B>(&weight), members.pairs);
     let drawn = held_or_drawn::<B>(source, noise.key, pairs, d_input * d_output, &x);
-    let drawn = B::float_reshape(drawn, Shape::new([pairs.count as usize, d_input, d_output]));
+    let count = pairs.count as usize;
+    let drawn = if noise.transposed {
+        B::float_swap_dims(B::float_reshape(drawn, Shape::new([count, d_output, d_input])), 1, 2)
+    } else {
+        B::float_reshape(drawn, Shape::new([count, d_input, d_output]))
+    };
     let y = explicit_dense_linear::<B>(x, weight, drawn, noise.scale, members.input);
     add_bias::<B>(y, bias, pairs)
 }

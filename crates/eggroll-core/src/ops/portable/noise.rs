@@ -11,7 +11,7 @@ use burn::backend::tensor::{Device, FloatTensor, IntTensor};
 use burn::backend::{Backend, Scalar, TensorMetadata};
 use burn::tensor::{DType, FloatDType, IntDType, Shape, Slice, TensorData};
 
-/// Factors `B : [pairs, rank, d_input]` and `A : [pairs, rank, d_output]`, on the device and of the type of `like`.
+/// Factors `B : [pairs, rank, d_input]` and `A : [pairs, rank, d_output]` of the operation's matrix, on the device and of the type of `like`.
 pub(super) fn factors<B: Backend>(
     noise: &LowRankNoise,
     source: SourcePrimitive<B>,
@@ -21,8 +21,9 @@ pub(super) fn factors<B: Backend>(
 ) -> (FloatTensor<B>, FloatTensor<B>) {
     let (p, r) = (pairs.count as usize, noise.rank);
     let drawn = held_or_drawn::<B>(source, noise.key, pairs, (d_input + d_output) * r, like);
-    let b = slice_columns::<B>(drawn.clone(), 0, d_input * r);
-    let a = slice_columns::<B>(drawn, d_input * r, d_output * r);
+    let [b_start, a_start] = noise.starts([d_input, d_output]);
+    let b = slice_columns::<B>(drawn.clone(), b_start, d_input * r);
+    let a = slice_columns::<B>(drawn, a_start, d_output * r);
     (B::float_reshape(b, Shape::new([p, r, d_input])), B::float_reshape(a, Shape::new([p, r, d_output])))
 }
 

@@ -1,0 +1,80 @@
+//! Patches of images: a convolution as a matrix product.
+
+use super::{InputRows, PerturbedOps};
+use crate::counters;
+use burn::backend::Dispatch;
+use burn::tensor::Tensor;
+
+/// How a convolution's kernel moves over an image; rows first, then columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Elements of the kernel.
+    pub kernel: [usize; 2],
+    /// Steps between two positions.
+    pub stride: [usize; 2],
+    /// Distance between two elements of the kernel.
+    pub dilation: [usize; 2],
+    /// Zeros before and behind the image.
+    pub padding: [(usize, usize); 2],
+}
+
+impl Window {
+    /// Elements of the kernel.
+    pub fn size(&self) -> usize {
+        self.kernel[0] * self.kernel[1]
+    }
+
+    /// Positions of the kernel on an image of `[height, width]`: `⌊(length + padding − dilation·(kernel − 1) − 1)/stride⌋ + 1` each.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the kernel is larger than the padded image, with both, or a stride, dilation or kernel is 0.
+    #[track_caller]
+    pub fn positions(&self, image: [usize; 2]) -> [usize; 2] {
+        std::array::from_fn(|axis| {
+            let (kernel, stride, dilation) = (self.kernel[axis], self.stride[axis], self.dilation[axis]);
+            assert!(kernel > 0 && stride > 0 && dilation > 0, "patches: a size of {self:?} is 0");
+            let (before, behind) = self.padding[axis];
+            let (padded, reach) = (before + image[axis] + behind, dilation * (kernel - 1) + 1);
+            assert!(reach <= padded, "patches: {self:?} does not fit an image of {image:?}");
+            (padded - reach) / stride + 1
+        })
+    }
+}
+
+/// The part of every image that a convolution's kernel sees, at every position, as a row:
+///
+/// `y[(n·height' + i)·width' + j, (c·kernel₀ + a)·kernel₁ + b] = x[n, c, i·stride₀ + a·dilation₀ − before₀, j·stride₁ + …]`,
+///
+/// 0 outside of the image. A convolution is these rows times its weight as a matrix ([`MatrixView`](crate::MatrixView)).
+///
+/// `input` says whether the images are the same for all members: a backend may then remember the patches, because every chunk
+/// of members asks for them again.
+///
+/// # Shapes
+///
+/// - images: `[images, channels, height, width]`
+/// - output: `[images · height' · width', channels · kernel₀ · kernel₁]` for the [`positions`](Window::positions) `[height', width']`
+///
+/// # Panics
+///
+/// As [`Window::positions`].
+///
+/// # Example
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use eggroll_core::ops::{InputRows, Window, patches};
+///
+/// let image = Tensor::<4>::from_data([[[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]]], &Device::flex());
+/// let window = Window { kernel: [2, 2], stride: [1, 1], dilation: [1, 1], padding: [(0, 0); 2] };
+/// let rows = patches(image, window, InputRows::Shared);
+/// assert_eq!(rows.to_data().try_to_vec::<f32>().unwrap(), [1.0, 2.0, 4.0, 5.0, 2.0, 3.0, 5.0, 6.0]);
+/// ```
+#[track_caller]
+pub fn patches(images: Tensor<4>, window: Window, input: InputRows) -> Tensor<2> {
+    let [_, _, height, width] = images.dims();
+    window.positions([height, width]);
+    counters::add_launch();
+    Tensor::from_dispatch(Dispatch::patches(images.into_dispatch(), window, input))
+}

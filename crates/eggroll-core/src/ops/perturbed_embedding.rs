@@ -1,0 +1,70 @@
+//! Perturbed embedding.
+
+use super::{InputRows, LinearMembers, MatrixNoise, NoiseSource, PerturbedOps};
+use crate::counters;
+use burn::backend::Dispatch;
+use burn::tensor::{Int, Tensor};
+
+/// Rows of the weights `W + s·c·B·Aᵀ`, or `W + s·σ·ε`, of every member, none of which is formed:
+///
+/// `y = W[k] + s·c·B[k]·Aᵀ`, or `W[k] + s·σ·ε[k]`, for every index `k`; `s = ±1` for even and odd members.
+///
+/// The noise is that of a linear operation with the same weight: with [`LowRankNoise::transposed`](super::LowRankNoise::transposed)
+/// the output layer tied to an embedding sees the same members.
+///
+/// # Shapes
+///
+/// - weight: `[count, d_model]`
+/// - indices: `[members · rows]`, or `[rows]` if `members.input` is shared; each below `count`
+/// - output: `[members · rows, d_model]`, member-major
+///
+/// # Panics
+///
+/// Panics if the indices are not a multiple of the members, or `source` does not hold the noise, with both shapes; if there are no
+/// members, the rank is 0, or the noise is that of a transpose. An index that is no row panics on the CPU and gives NaN or wrong
+/// values elsewhere, as Burn's select does.
+///
+/// # Example
+///
+/// ```
+/// use burn::tensor::{Device, Int, Tensor};
+/// use eggroll_core::ops::{InputRows, LinearMembers, LowRankNoise, MatrixNoise, NoiseSource, PairRange, perturbed_embedding};
+/// use eggroll_core::NoiseKey;
+///
+/// let device = Device::flex();
+/// let weight = Tensor::<2>::ones([5, 3], &device);
+/// let tokens = Tensor::<1, Int>::from_ints([4, 0, 4], &device);
+/// let noise = MatrixNoise::LowRank(LowRankNoise::new(NoiseKey::new(0, 0, 0), 1, 0.1));
+/// let members = LinearMembers { pairs: PairRange::new(0, 2), input: InputRows::Shared };
+/// let y = perturbed_embedding(weight, tokens, noise, NoiseSource::Drawn, members);
+/// assert_eq!(y.dims(), [4 * 3, 3]);
+/// ```
+///
+/// # References
+///
+/// Sarkar et al., "Evolution Strategies at the Hyperscale", arXiv 2511.16652, Eq. 4.
+#[track_caller]
+pub fn perturbed_embedding(
+    weight: Tensor<2>,
+    indices: Tensor<1, Int>,
+    noise: MatrixNoise,
+    source: NoiseSource,
+    members: LinearMembers,
+) -> Tensor<2> {
+    let ([rows], shape, count) = (indices.dims(), weight.dims(), members.pairs.members());
+    assert!(count > 0, "perturbed embedding: no members");
+    assert!(
+        members.input == InputRows::Shared || rows.is_multiple_of(count),
+        "perturbed embedding: the {rows} indices are not a multiple of {count} members; expand shared indices to every \
+         member, or use the shared form"
+    );
+    assert!(!matches!(noise, MatrixNoise::LowRank(noise) if noise.rank == 0), "perturbed embedding: rank 0");
+    assert!(
+        !noise.is_transposed(),
+        "perturbed embedding: rows are of the weight {shape:?} itself, not of its transpose"
+    );
+    source.check(members.pairs, noise.elements(shape));
+    counters::add_launch();
+    let (weight, indices) = (weight.into_dispatch(), indices.into_dispatch());
+    Tensor::from_dispatch(Dispatch::perturbed_embedding(weight, indices, noise, source.into_primitive(), members))
+}

@@ -1,0 +1,160 @@
+//! The perturbed twin of [`burn::nn::Embedding`], and the output layer tied to it.
+
+use crate::per_member;
+use burn::config::Config;
+use burn::module::{Content, DisplaySettings, Module, ModuleDisplay, Param};
+use burn::nn::{self, Initializer};
+use burn::tensor::{Device, Int, Tensor};
+use eggroll_core::ops::InputRows;
+use eggroll_core::scope;
+
+/// Configuration of an [`Embedding`]: the same as [`burn::nn::EmbeddingConfig`].
+#[derive(Config, Debug)]
+pub struct EmbeddingConfig {
+    /// The number of embedding vectors.
+    pub n_embedding: usize,
+    /// The size of each vector.
+    pub d_model: usize,
+    /// The type of function used to initialize neural network parameters.
+    #[config(default = "Initializer::Normal{mean:0.0, std:1.0}")]
+    pub initializer: Initializer,
+}
+
+impl EmbeddingConfig {
+    /// Initializes a new [`Embedding`].
+    pub fn init(&self, device: &Device) -> Embedding {
+        let config = nn::EmbeddingConfig::new(self.n_embedding, self.d_model);
+        config.with_initializer(self.initializer.clone()).init(device).into()
+    }
+}
+
+/// Lookup of rows `y = W[k]`, the same as [`burn::nn::Embedding`]; inside `evaluate`, `W_m[k]` for every member `m` of the
+/// population.
+///
+/// With [`forward_transposed`](Self::forward_transposed) the same parameter is an output layer too, under the same noise.
+///
+/// Created by [`EmbeddingConfig`] or from a [`burn::nn::Embedding`]; fields and records are the same.
+///
+/// # Example
+///
+/// ```
+/// use burn::tensor::{Device, Int, Tensor};
+/// use eggroll_nn::Embedding;
+///
+/// let device = Device::flex();
+/// let burn_layer = burn::nn::EmbeddingConfig::new(5, 3).init(&device);
+/// let layer = Embedding::from(burn_layer.clone());
+/// let tokens = Tensor::<2, Int>::from_ints([[4, 0, 4]], &device);
+/// assert_eq!(layer.forward(tokens.clone()).into_data(), burn_layer.forward(tokens).into_data());
+/// ```
+///
+/// # References
+///
+/// - Sarkar et al., "Evolution Strategies at the Hyperscale", arXiv 2511.16652, Eq. 4.
+/// - Press and Wolf, "Using the Output Embedding to Improve Language Models", arXiv 1608.05859.
+#[derive(Module, Debug)]
+#[module(custom_display)]
+pub struct Embedding {
+    /// Matrix of shape `[n_embedding, d_model]`.
+    pub weight: Param<Tensor<2>>,
+}
+
+impl Embedding {
+    /// Looks up the rows of indices.
+    ///
+    /// # Shapes
+    ///
+    /// - input: `[rows, length]`; inside `evaluate` the first axis is `members · rows`, member-major
+    /// - output: `[rows, length, d_model]`
+    ///
+    /// # Panics
+    ///
+    /// Panics inside `evaluate` if the rows are not a multiple of the members.
+    #[track_caller]
+    pub fn forward(&self, input: Tensor<2, Int>) -> Tensor<3> {
+        self.look_up(input, InputRows::PerMember)
+    }
+
+    /// Looks up the rows of indices that all members share. For first layers; outside `evaluate` the same as
+    /// [`forward`](Self::forward).
+    ///
+    /// # Shapes
+    ///
+    /// - input: `[rows, length]`
+    /// - output: `[members · rows, length, d_model]` inside `evaluate`, member-major; `[rows, length, d_model]` outside
+    #[track_caller]
+    pub fn forward_shared(&self, input: Tensor<2, Int>) -> Tensor<3> {
+        self.look_up(input, InputRows::Shared)
+    }
+
+    #[track_caller]
+    fn look_up(&self, input: Tensor<2, Int>, rows: InputRows) -> Tensor<3> {
+        let Some(parameter) = scope::active(self.weight.id) else {
+            return nn::Embedding::from(self.clone()).forward(input);
+        };
+        let ([count, length], members) = (input.dims(), parameter.pairs().members());
+        let count = match rows {
+            InputRows::Shared => members * count,
+            InputRows::PerMember => {
+                per_member::check_rows(&input.dims(), members);
+                count
+            }
+        };
+        let y = parameter.embedding(input.flatten(0, 1), self.weight.val(), rows); // [members · rows · length, d_model]
+        let [_, d_model] = y.dims();
+        y.reshape([count, length, d_model])
+    }
+
+    /// The output layer tied to the embedding, `y = x·Wᵀ`: one score for each of its vectors. Inside `evaluate` `x·W_mᵀ`, with the
+    /// noise that lookups of the same member see, `s·c·(x·A)·Bᵀ` for low-rank noise: one parameter, one noise, one estimate.
+    ///
+    /// # Shapes
+    ///
+    /// - input: `[..., d_model]`; inside `evaluate` the first axis is `members · rows`, member-major
+    /// - output: `[..., n_embedding]`
+    ///
+    /// # Panics
+    ///
+    /// Panics if the last axis of `input` is not `d_model`; inside `evaluate` also if the rows are not a multiple of the members.
+    #[track_caller]
+    pub fn forward_transposed<const D: usize>(&self, input: Tensor<D>) -> Tensor<D> {
+        let weight = self.weight.val();
+        let ([n_embedding, d_model], mut dims) = (weight.dims(), input.dims());
+        assert!(
+            dims[D - 1] == d_model,
+            "tied output layer: the input {dims:?} does not fit the transpose of {:?}",
+            weight.dims()
+        );
+        let Some(parameter) = scope::active(self.weight.id) else {
+            return burn::tensor::module::linear(input, weight.transpose(), None);
+        };
+        per_member::check_rows(&dims, parameter.pairs().members());
+        let flat = input.reshape([dims[..D - 1].iter().product::<usize>(), d_model]); // [members · rows · ..., d_model]
+        let y = parameter.linear_transposed(flat, weight, InputRows::PerMember);
+        dims[D - 1] = n_embedding;
+        y.reshape(dims)
+    }
+}
+
+impl From<nn::Embedding> for Embedding {
+    fn from(nn::Embedding { weight }: nn::Embedding) -> Self {
+        Self { weight }
+    }
+}
+
+impl From<Embedding> for nn::Embedding {
+    fn from(Embedding { weight }: Embedding) -> Self {
+        Self { weight }
+    }
+}
+
+impl ModuleDisplay for Embedding {
+    fn custom_settings(&self) -> Option<DisplaySettings> {
+        DisplaySettings::new().with_new_line_after_attribute(false).optional()
+    }
+
+    fn custom_content(&self, content: Content) -> Option<Content> {
+        let [n_embedding, d_model] = self.weight.shape().dims();
+        content.add("n_embedding", &n_embedding).add("d_model", &d_model).optional()
+    }
+}

@@ -1,0 +1,110 @@
+//! The perturbed twin of [`burn::nn::RmsNorm`].
+
+use crate::per_member::{self, scale_and_shift};
+use burn::config::Config;
+use burn::module::{Content, DisplaySettings, Module, ModuleDisplay, Param};
+use burn::nn;
+use burn::tensor::{DType, Device, Tensor};
+use eggroll_core::scope;
+
+/// Configuration of a [`RmsNorm`]: the same as [`burn::nn::RmsNormConfig`].
+#[derive(Config, Debug)]
+pub struct RmsNormConfig {
+    /// The size of the input features.
+    pub d_model: usize,
+    /// A value required for numerical stability.
+    #[config(default = 1e-5)]
+    pub epsilon: f64,
+}
+
+impl RmsNormConfig {
+    /// Initializes a new [`RmsNorm`].
+    ///
+    /// # Panics
+    ///
+    /// Panics if `epsilon` is not positive.
+    #[track_caller]
+    pub fn init(&self, device: &Device) -> RmsNorm {
+        nn::RmsNormConfig::new(self.d_model).with_epsilon(self.epsilon).init(device).into()
+    }
+}
+
+/// Root-mean-square normalization `y = x / √(mean(x²) + ε)·γ`, the same as [`burn::nn::RmsNorm`]; inside `evaluate`, the gain
+/// `γ_m` of every member `m` of the population.
+///
+/// Created by [`RmsNormConfig`] or from a [`burn::nn::RmsNorm`]; fields and records are the same.
+///
+/// # Example
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use eggroll_nn::RmsNorm;
+///
+/// let device = Device::flex();
+/// let burn_layer = burn::nn::RmsNormConfig::new(3).init(&device);
+/// let layer = RmsNorm::from(burn_layer.clone());
+/// let x = Tensor::<2>::from_floats([[1.0, 2.0, 4.0]], &device);
+/// assert_eq!(layer.forward(x.clone()).into_data(), burn_layer.forward(x).into_data());
+/// ```
+///
+/// # References
+///
+/// Zhang and Sennrich, "Root Mean Square Layer Normalization", arXiv 1910.07467.
+#[derive(Module, Debug)]
+#[module(custom_display)]
+pub struct RmsNorm {
+    /// The gain, `[d_model]`.
+    pub gamma: Param<Tensor<1>>,
+    /// A value required for numerical stability.
+    pub epsilon: f64,
+}
+
+impl RmsNorm {
+    /// Applies the layer.
+    ///
+    /// # Shapes
+    ///
+    /// - input: `[..., any, d_model]`; inside `evaluate` the first axis is `members · rows`, member-major
+    /// - output: the same
+    ///
+    /// # Panics
+    ///
+    /// Panics if the last axis of `input` is not `d_model`; inside `evaluate` also if the rows are not a multiple of the members.
+    #[track_caller]
+    pub fn forward<const D: usize>(&self, input: Tensor<D>) -> Tensor<D> {
+        let Some(parameter) = scope::active(self.gamma.id) else {
+            return nn::RmsNorm::from(self.clone()).forward(input);
+        };
+        let (dims, [d_model]) = (input.dims(), self.gamma.shape().dims());
+        assert!(dims[D - 1] == d_model, "RMS norm: the input {dims:?} does not fit the gain [{d_model}]");
+        per_member::check_rows(&dims, parameter.pairs().members());
+        let gain = parameter.vector(&self.gamma); // [members, d_model]
+        // The mean in f32, as Burn computes it.
+        let mean = input.clone().cast(DType::F32).square().mean_dim(D - 1);
+        let normalized = input.clone() / (mean + self.epsilon).sqrt().cast(input.dtype());
+        scale_and_shift(normalized, D - 1, gain, None)
+    }
+}
+
+impl From<nn::RmsNorm> for RmsNorm {
+    fn from(nn::RmsNorm { gamma, epsilon }: nn::RmsNorm) -> Self {
+        Self { gamma, epsilon }
+    }
+}
+
+impl From<RmsNorm> for nn::RmsNorm {
+    fn from(RmsNorm { gamma, epsilon }: RmsNorm) -> Self {
+        Self { gamma, epsilon }
+    }
+}
+
+impl ModuleDisplay for RmsNorm {
+    fn custom_settings(&self) -> Option<DisplaySettings> {
+        DisplaySettings::new().with_new_line_after_attribute(false).optional()
+    }
+
+    fn custom_content(&self, content: Content) -> Option<Content> {
+        let [d_model] = self.gamma.shape().dims();
+        content.add("d_model", &d_model).add("epsilon", &self.epsilon).optional()
+    }
+}
