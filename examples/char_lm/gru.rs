@@ -35,7 +35,7 @@ pub struct GruModel {
 }
 
 impl ByteModel for GruModel {
-    type Kind = burn::tensor::Float;
+    type Kind = Float;
     type State = Vec<Tensor<2>>;
     type LogLikelihood = Tensor<1>;
     const LOGIT_BITS: f64 = LOG2_E;

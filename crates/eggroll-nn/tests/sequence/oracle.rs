@@ -3,7 +3,7 @@
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::store::ModuleRecord;
 use burn::tensor::{Device, Tensor};
-use eggroll_core::scope::{Perturbation, Use};
+use eggroll_core::scope::Perturbation;
 use eggroll_core::{
     EggrollConfig, NoiseDistribution, Noiser, NoiserConfig, OpenEsConfig, PairRange, ParameterTable, Role, reference,
 };
