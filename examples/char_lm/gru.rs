@@ -51,7 +51,9 @@ impl ByteModel for GruModel {
 
     fn forward(&self, tokens: Tensor<2, Int>, state: Vec<Tensor<2>>) -> (Tensor<3>, Vec<Tensor<2>>) {
         let starts = tokens.clone().equal_elem(0).int();
-        let mut x = self.embedding.forward(tokens.one_hot::<3>(VOCAB).float()); // [sequences, steps, width]
+        let bytes = Tensor::<1, Int>::arange(0..VOCAB as i64, (&tokens.device(), tokens.dtype()));
+        let rows = tokens.unsqueeze_dim::<3>(2).equal(bytes.reshape([1, 1, VOCAB])).float(); // one-hot
+        let mut x = self.embedding.forward(rows); // [sequences, steps, width]
         let step = |(block, state): (&GruBlock, Tensor<2>)| {
             let (y, last) = block.gru.forward(block.gru_norm.forward(x.clone()), Some(state), Some(starts.clone()));
             x = x.clone() + y;

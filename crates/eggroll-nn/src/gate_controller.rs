@@ -71,17 +71,19 @@ pub(crate) fn at_step(sequences: &Tensor<3>, step: usize) -> Tensor<2> {
     sequences.clone().slice_dim(1, step..step + 1).squeeze_dim(1)
 }
 
-/// The states of all steps in one tensor, the last step first in `states` if they were taken in `reverse`; with rows like those
-/// of `last` if there are none: `[batch, steps, d_hidden]`.
-pub(crate) fn stack_steps(mut states: Vec<Tensor<2>>, reverse: bool, last: &Tensor<2>) -> Tensor<3> {
-    if states.is_empty() {
-        let [batch, width] = last.dims();
-        return Tensor::zeros([batch, 0, width], (&last.device(), last.dtype()));
-    }
+/// The states of all steps in one tensor, `[batch, steps, d_hidden]`; in `states` the last step is first if they were taken in
+/// `reverse`.
+pub(crate) fn stack_steps(mut states: Vec<Tensor<2>>, reverse: bool) -> Tensor<3> {
     if reverse {
         states.reverse();
     }
     Tensor::stack(states, 1)
+}
+
+/// The states of a sequence without steps: `[batch, 0, d_hidden]`.
+pub(crate) fn no_steps(state: &Tensor<2>) -> Tensor<3> {
+    let [batch, d_hidden] = state.dims();
+    Tensor::zeros([batch, 0, d_hidden], (&state.device(), state.dtype()))
 }
 
 /// The state that a recurrence starts from: `state`, or zeros.

@@ -1,7 +1,7 @@
 //! The perturbed twin of [`burn::nn::Gru`].
 
 use crate::activation::activate;
-use crate::gate_controller::{at_step, initial_state, stack_steps};
+use crate::gate_controller::{at_step, initial_state, no_steps, stack_steps};
 use crate::{GateController, Linear};
 use burn::config::Config;
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay};
@@ -134,6 +134,9 @@ impl Gru {
     pub(crate) fn run(&self, input: Tensor<3>, state: Option<Tensor<2>>, reverse: bool) -> (Tensor<3>, Tensor<2>) {
         let [_, steps, _] = input.dims();
         let mut hidden = initial_state(state, &input, self.d_hidden); // [batch, d_hidden]
+        if steps == 0 {
+            return (no_steps(&hidden), hidden);
+        }
         let inputs = |gate: &GateController| gate.input_transform.forward(input.clone()); // [batch, steps, d_hidden]
         let (update_inputs, reset_inputs, new_inputs) =
             (inputs(&self.update_gate), inputs(&self.reset_gate), inputs(&self.new_gate));
@@ -152,7 +155,7 @@ impl Gru {
             }
             states.push(hidden.clone());
         }
-        (stack_steps(states, reverse, &hidden), hidden)
+        (stack_steps(states, reverse), hidden)
     }
 
     #[track_caller]

@@ -1,7 +1,7 @@
 //! The perturbed twin of [`burn::nn::Lstm`].
 
 use crate::activation::activate;
-use crate::gate_controller::{initial_state, stack_steps};
+use crate::gate_controller::{initial_state, no_steps, stack_steps};
 use crate::{GateController, Linear};
 use burn::config::Config;
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay};
@@ -167,6 +167,9 @@ impl Lstm {
         let (cell, hidden) = state.map(LstmState::unpack).unzip();
         let mut cell = initial_state(cell, &input, self.d_hidden); // [batch, d_hidden]
         let mut hidden = initial_state(hidden, &input, self.d_hidden);
+        if steps == 0 {
+            return (no_steps(&hidden), LstmState::new(cell, hidden));
+        }
         let inputs = |gate: &GateController| gate.input_transform.forward(input.clone()); // [batch, steps, d_hidden]
         let input_inputs = inputs(&self.input_gate);
         let forget = self.own_forget_gate().map(|gate| (gate, inputs(gate)));
@@ -191,7 +194,7 @@ impl Lstm {
             hidden = output * activate(&self.hidden_activation, cell.clone());
             states.push(hidden.clone());
         }
-        (stack_steps(states, reverse, &hidden), LstmState::new(cell, hidden))
+        (stack_steps(states, reverse), LstmState::new(cell, hidden))
     }
 
     /// The forget gate, unless it is coupled to the input gate.

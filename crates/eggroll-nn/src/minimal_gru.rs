@@ -1,6 +1,6 @@
 //! The minimal GRU in floating point.
 
-use crate::gate_controller::{at_step, initial_state, stack_steps};
+use crate::gate_controller::{at_step, initial_state, no_steps, stack_steps};
 use crate::{Linear, LinearConfig};
 use burn::config::Config;
 use burn::module::Module;
@@ -99,6 +99,9 @@ impl MinimalGru {
         let [batch, steps, _] = input.dims();
         let [d_hidden, _] = self.forget_hidden.weight.dims();
         let mut hidden = initial_state(state, &input, d_hidden);
+        if steps == 0 {
+            return (no_steps(&hidden), hidden);
+        }
         let kept = starts.map(|starts| {
             let found = starts.dims();
             assert!(found == [batch, steps], "minimal GRU: starts {found:?} do not fit the input {:?}", input.dims());
@@ -117,6 +120,6 @@ impl MinimalGru {
             hidden = hidden.clone() + forget * (candidate - hidden);
             states.push(hidden.clone());
         }
-        (stack_steps(states, false, &hidden), hidden)
+        (stack_steps(states, false), hidden)
     }
 }
