@@ -15,7 +15,7 @@ const SECONDS: f64 = 600.0;
 /// Members of a chunk on a CPU: small enough for a core's cache, and many chunks are shared out evenly.
 const CPU_CHUNK: usize = 16;
 
-/// Trains a language model of bytes by integer-only evolution strategies.
+/// Trains a language model of bytes by evolution strategies, in integers only or in floats.
 #[derive(Parser, Debug)]
 pub struct Args {
     /// Folder for checkpoints, logs and the curve.
@@ -33,6 +33,8 @@ pub struct Args {
     pub limits: Limits,
     #[command(flatten)]
     pub settings: Settings,
+    #[command(flatten)]
+    pub model: ModelSettings,
     /// Samples of text printed at the end.
     #[arg(long, default_value_t = 1)]
     pub samples: u64,
@@ -97,7 +99,7 @@ pub struct Settings {
     /// Rank of the noise.
     #[arg(long, default_value_t = 1)]
     pub rank: usize,
-    /// Noise scale: 2^-shift.
+    /// Noise scale of the integer model: 2^-shift.
     #[arg(long, default_value_t = 4)]
     pub sigma_shift: u32,
     /// Share of weights that random fitness would move: above 1 falling from all to 2^-alpha over --decay generations and on.
@@ -115,6 +117,33 @@ pub struct Settings {
     /// Seed of initial weights, noise and samples.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
+}
+
+/// Which model is trained, and what only the float one has: saved with the run.
+#[derive(clap::Args, Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ModelSettings {
+    /// The model: int8 and moved by votes, or a float GRU that Adam moves.
+    #[arg(long, value_enum, default_value_t = Self::default().model)]
+    pub model: ModelName,
+    /// Noise scale of the float model.
+    #[arg(long, default_value_t = Self::default().sigma)]
+    pub sigma: f64,
+    /// Learning rate of the float model.
+    #[arg(long, default_value_t = Self::default().learning_rate)]
+    pub learning_rate: f64,
+}
+
+impl Default for ModelSettings {
+    fn default() -> Self {
+        Self { model: ModelName::Integer, sigma: 0.02, learning_rate: 0.003 }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+pub enum ModelName {
+    Integer,
+    Gru,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum, Serialize, Deserialize)]
@@ -181,12 +210,17 @@ impl Settings {
         self.population / self.group_size
     }
 
-    pub fn model(&self) -> EggModelConfig {
+    /// Members that are computed at a time, on a CPU or another device.
+    pub fn chunk(&self, cpu: bool) -> usize {
+        self.chunk.unwrap_or(if cpu { CPU_CHUNK } else { self.population })
+    }
+
+    pub fn integer_model(&self) -> EggModelConfig {
         EggModelConfig::new().with_layers(self.layers).with_width(self.width)
     }
 
-    /// The strategy, for a CPU or another device.
-    pub fn strategy(&self, cpu: bool) -> EvolutionStrategyConfig {
+    /// The strategy of the integer model, for a CPU or another device.
+    pub fn integer_strategy(&self, cpu: bool) -> EvolutionStrategyConfig {
         let noiser = QEggrollConfig::new()
             .with_rank(self.rank)
             .with_sigma_shift(self.sigma_shift)
@@ -199,7 +233,7 @@ impl Settings {
         EvolutionStrategyConfig::integer(noiser)
             .with_population(self.population)
             .with_noise_source(source)
-            .with_chunk(self.chunk.unwrap_or(if cpu { CPU_CHUNK } else { self.population }))
+            .with_chunk(self.chunk(cpu))
             .with_seed(self.seed)
     }
 }

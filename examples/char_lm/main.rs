@@ -1,14 +1,18 @@
-//! A language model of bytes in integers only, by evolution strategies: `cargo run --release --example char_lm`.
+//! A language model of bytes by evolution strategies, in integers only: `cargo run --release --example char_lm`; with
+//! `--model gru` in floats.
 //!
-//! Weights and activations are int8, sums int32, and a generation moves a weight by one or not at all: no gradient is ever
-//! computed. The population reads a text in parallel streams, and of each pair of members the one that predicted better has a
-//! vote on every weight. `--help` lists the settings.
+//! No gradient is ever computed. The population reads a text in parallel streams, and of each pair of members it counts which
+//! predicted better. In the integer model weights and activations are int8, sums int32, the better member has a vote on every
+//! weight, and a generation moves a weight by one or not at all; the float model is moved by Adam. `--help` lists the
+//! settings.
 
 mod args;
 #[path = "../common/backend.rs"]
 #[expect(dead_code, reason = "one backend is chosen and opened, no more is asked of it")]
 mod backend;
 mod chart;
+mod gru;
+mod language_model;
 mod report;
 #[path = "../common/run_folder.rs"]
 mod run_folder;

@@ -2,14 +2,14 @@
 
 use crate::args::Settings;
 use crate::chart;
+use crate::language_model::LanguageModel;
 use crate::run_folder::Folder;
 use crate::timing::Timing;
 use crate::train::Failure;
-use eggroll::nn::integer::{EggModel, EggState};
 use eggroll::prelude::*;
-use eggroll::train::diagnostics::{IntegerStatistics, changed_share, integer_statistics};
+use eggroll::train::JsonLines;
+use eggroll::train::diagnostics::IntegerStatistics;
 use eggroll::train::text::{BitsPerByte, ByteStatistics, Text, bits_per_byte};
-use eggroll::train::{JsonLines, SavedState};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -45,16 +45,21 @@ impl Baselines {
 }
 
 /// The generations between two lines of the table.
-#[derive(Default)]
-pub struct Interval {
+pub struct Interval<M> {
     fitness: f64,
     tied_pairs: f64,
     generations: u64,
     /// The model before the last of them.
-    pub before: Option<EggModel>,
+    pub before: Option<M>,
 }
 
-impl Interval {
+impl<M> Default for Interval<M> {
+    fn default() -> Self {
+        Self { fitness: 0.0, tied_pairs: 0.0, generations: 0, before: None }
+    }
+}
+
+impl<M> Interval<M> {
     pub fn add(&mut self, fitness: &Fitness) {
         let values = fitness.values();
         self.fitness += values.iter().map(|value| f64::from(*value)).sum::<f64>() / values.len() as f64;
@@ -76,7 +81,7 @@ pub struct Point {
     pub seconds: f64,
     pub tokens: u64,
     pub tokens_per_second: f64,
-    /// Mean of the members since the line before, by integer arithmetic.
+    /// Mean of the members since the line before, by the arithmetic of training.
     pub train_bits_per_byte: Option<f64>,
     pub valid_bits_per_byte: f64,
     pub valid_bits_per_byte_integer: f64,
@@ -151,11 +156,11 @@ impl<'a> Report<'a> {
     }
 
     /// Validates and adds a line.
-    pub fn add(
+    pub fn add<M: LanguageModel>(
         &mut self,
         generation: u64,
-        model: &EggModel,
-        interval: Interval,
+        model: &M,
+        interval: Interval<M>,
         timing: &Timing,
     ) -> Result<(), Failure> {
         let Settings { population, seq, .. } = *self.settings;
@@ -165,15 +170,15 @@ impl<'a> Report<'a> {
             seconds: self.seconds(),
             tokens: generation * (population * seq) as u64,
             tokens_per_second: timing.tokens_per_second(population, seq),
-            train_bits_per_byte: interval.mean(-interval.fitness / (16 * seq) as f64),
+            train_bits_per_byte: interval.mean(-interval.fitness * M::LOGIT_BITS / seq as f64),
             valid_bits_per_byte: valid.exact,
             valid_bits_per_byte_integer: valid.integer,
-            changed: interval.before.as_ref().map(|before| changed_share(before, model)),
+            changed: interval.before.as_ref().and_then(|before| M::changed_share(before, model)),
             tied_pairs: interval.mean(interval.tied_pairs),
         };
         point.print();
         self.log.write(&point)?;
-        let tensors = integer_statistics(model);
+        let tensors = model.statistics();
         self.warn(&tensors);
         self.diagnostics.write(&json!({ "generation": generation, "tensors": tensors }))?;
         self.points.push(point);
@@ -190,16 +195,19 @@ impl<'a> Report<'a> {
         }
     }
 
-    fn validate(&self, model: &EggModel) -> BitsPerByte {
+    fn validate<M: LanguageModel>(&self, model: &M) -> BitsPerByte {
         bits_per_byte(model, &self.held_out, VALIDATION_SEQUENCES)
     }
 
     /// Prints the model's statistics and the result.
-    pub fn finish(self, model: &EggModel, state: &EggState, timing: &Timing) -> Result<(), Failure> {
+    pub fn finish<M: LanguageModel>(self, model: &M, state: &M::State, timing: &Timing) -> Result<(), Failure> {
         let Settings { population, seq, .. } = *self.settings;
         let last = self.points.last().expect("training ends with a line");
-        println!("parameter                          mean     sd  entropy  saturated  zeros   min  max");
-        for tensor in integer_statistics(model) {
+        let tensors = model.statistics();
+        if !tensors.is_empty() {
+            println!("parameter                          mean     sd  entropy  saturated  zeros   min  max");
+        }
+        for tensor in tensors {
             println!("{tensor}");
         }
         let share = |part| format!("{:.1} %", 100.0 * timing.share(part));
@@ -225,7 +233,7 @@ impl<'a> Report<'a> {
             "tokens": last.tokens,
             "train_seconds": last.seconds,
             "seed": self.settings.seed,
-            "state_digest": parameter_digest(&SavedState::from(state.clone())),
+            "state_digest": parameter_digest(&M::Saved::from(state.clone())),
             "parameter_digest": parameter_digest(model),
         });
         println!("RESULT {result}");

@@ -1,14 +1,14 @@
 //! The run: text, model, strategy, the loop over generations.
 
-use crate::args::{Args, Limits, Settings};
+use crate::args::{Args, Limits, ModelName, ModelSettings, Settings};
+use crate::gru::GruModel;
+use crate::language_model::LanguageModel;
 use crate::report::{Baselines, Interval, Report};
 use crate::run_folder::Folder;
 use crate::timing::{Timing, timed};
 use burn::tensor::Device;
-use eggroll::core::ops::integer::log_likelihood;
-use eggroll::nn::integer::{EggModel, EggState};
+use eggroll::nn::integer::EggModel;
 use eggroll::prelude::*;
-use eggroll::train::SavedState;
 use eggroll::train::text::{ByteStreams, Sampler, Text, printable};
 use serde::{Deserialize, Serialize};
 use std::error::Error;
@@ -23,6 +23,8 @@ struct Saved {
     #[serde(flatten)]
     settings: Settings,
     #[serde(flatten)]
+    model: ModelSettings,
+    #[serde(flatten)]
     limits: Limits,
     /// Length of the text: positions in another one would be others.
     text_bytes: usize,
@@ -33,9 +35,21 @@ pub fn run(args: Args, stop: &AtomicBool) -> Result<(), Failure> {
     args.validate()?;
     let folder = Folder { path: args.out.clone() };
     let earlier: Option<Saved> = if args.resume { Some(folder.settings()?) } else { None };
-    let (settings, limits) = match &earlier {
-        Some(saved) => (saved.settings.clone(), saved.limits.renewed(args.limits)),
-        None => (args.settings.clone(), args.limits),
+    match earlier.as_ref().map_or(args.model.model, |saved| saved.model.model) {
+        ModelName::Integer => run_model::<EggModel>(args, folder, earlier, stop),
+        ModelName::Gru => run_model::<GruModel>(args, folder, earlier, stop),
+    }
+}
+
+fn run_model<M: LanguageModel>(
+    args: Args,
+    folder: Folder,
+    earlier: Option<Saved>,
+    stop: &AtomicBool,
+) -> Result<(), Failure> {
+    let (settings, model, limits) = match &earlier {
+        Some(saved) => (saved.settings.clone(), saved.model, saved.limits.renewed(args.limits)),
+        None => (args.settings.clone(), args.model, args.limits),
     };
     settings.validate(limits)?;
     let text = Text::open(&settings.data)?;
@@ -48,8 +62,8 @@ pub fn run(args: Args, stop: &AtomicBool) -> Result<(), Failure> {
     let (train, held_out) = text.split(settings.validation_share)?;
     let held_out = held_out.head(settings.validation_bytes);
     let baselines = Baselines::new(&train, &held_out);
-    let mut trainer = Trainer::new(&settings, train, &args)?;
-    let saved = Saved { settings: settings.clone(), limits, text_bytes: text.len() };
+    let mut trainer = Trainer::<M>::new(&settings, &model, train, &args)?;
+    let saved = Saved { settings: settings.clone(), model, limits, text_bytes: text.len() };
     match earlier {
         Some(_) => fs::write(folder.file("settings.json"), serde_json::to_vec_pretty(&saved)?)?,
         None => folder.begin(&saved)?,
@@ -68,12 +82,12 @@ pub fn run(args: Args, stop: &AtomicBool) -> Result<(), Failure> {
     report.finish(&trainer.model, &trainer.state, &trainer.timing)
 }
 
-struct Trainer<'a> {
+struct Trainer<'a, M: LanguageModel> {
     settings: &'a Settings,
     strategy: EvolutionStrategy,
-    model: EggModel,
+    model: M,
     /// Of every member: `[population, width]` by layer.
-    state: EggState,
+    state: M::State,
     streams: ByteStreams,
     device: Device,
     /// Chunks side by side on all cores.
@@ -81,21 +95,21 @@ struct Trainer<'a> {
     timing: Timing,
 }
 
-impl<'a> Trainer<'a> {
-    fn new(settings: &'a Settings, text: Text, args: &Args) -> Result<Self, Failure> {
+impl<'a, M: LanguageModel> Trainer<'a, M> {
+    fn new(settings: &'a Settings, own: &ModelSettings, text: Text, args: &Args) -> Result<Self, Failure> {
         let streams = ByteStreams::new(text, settings.streams(), settings.seq)?;
         let device = args.backend.device()?;
         device.seed(settings.seed);
-        let model = settings.model().init(&device);
+        let model = M::new(settings, &device);
         let parallel = args.backend.is_cpu();
-        let strategy = settings.strategy(parallel).try_init(&model)?;
+        let strategy = M::strategy(settings, own, parallel).try_init(&model)?;
         let state = model.initial_state(settings.population);
         Ok(Self { settings, strategy, model, state, streams, device, parallel, timing: Timing::default() })
     }
 
     /// Takes over the latest checkpoint, if there is one.
     fn load(&mut self, folder: &Folder) -> Result<(), Failure> {
-        let state = SavedState::from(self.state.clone());
+        let state = M::Saved::from(self.state.clone());
         if let Some((strategy, model, state)) = folder.checkpoints().load_latest_carrying(self.model.clone(), state)? {
             (self.strategy, self.model, self.state) = (strategy, model, state.into());
             println!("continuing after generation {}", self.strategy.generation());
@@ -104,7 +118,7 @@ impl<'a> Trainer<'a> {
     }
 
     fn save(&self, folder: &Folder) -> Result<(), Failure> {
-        let state = SavedState::from(self.state.clone());
+        let state = M::Saved::from(self.state.clone());
         folder.checkpoints().save_carrying(&self.strategy, &self.model, &state)?;
         Ok(())
     }
@@ -145,17 +159,17 @@ impl<'a> Trainer<'a> {
     }
 
     /// One generation: ask, evaluate, tell.
-    fn generation(&mut self, interval: &mut Interval) -> Result<(), Failure> {
+    fn generation(&mut self, interval: &mut Interval<M>) -> Result<(), Failure> {
         let Self { strategy, model, timing, .. } = self;
         let population = timed(&mut timing.noise, || strategy.ask());
         let batch = timed(&mut timing.data, || {
             self.streams.batch(population.generation(), self.settings.group_size, &self.device)
         });
         let state = self.state.clone();
-        let score = |members: &Members, state: EggState| {
+        let score = |members: &Members, state: M::State| {
             let (logits, state) = model.forward(members.rows(batch.inputs.clone()), state); // [members, steps, 256]
             let targets = members.rows(batch.targets.clone()).flatten::<1>(0, 1); // [members · steps]
-            (log_likelihood(logits.flatten::<2>(0, 1), targets, members.count()), state)
+            (M::log_likelihood(logits.flatten::<2>(0, 1), targets, members.count()), state)
         };
         let (fitness, state) = timed(&mut timing.evaluate, || match self.parallel {
             true => population.evaluate_parallel_carrying(state, score),

@@ -1,21 +1,42 @@
 #![doc = include_str!("../README.md")]
 
+mod activation;
+pub mod attention;
 mod batch_norm;
+mod bi_gru;
+mod bi_lstm;
+pub mod cache;
 mod conv1d;
 mod conv2d;
 mod convolution;
 mod embedding;
+mod gate_controller;
+pub mod graph;
+mod gru;
 pub mod integer;
 mod layer_norm;
 mod linear;
 pub mod loss;
+mod lstm;
+mod minimal_gru;
 mod per_member;
 mod rms_norm;
+pub mod transformer;
 
 pub use batch_norm::{BatchNorm, BatchNormConfig};
+pub use bi_gru::{BiGru, BiGruConfig};
+pub use bi_lstm::{BiLstm, BiLstmConfig};
+// Without parameters, Burn's own are the same for every member and take `members · rows` rows as they take any.
+pub use burn::nn::{
+    LstmState, PositionalEncoding, PositionalEncodingConfig, RotaryEncoding, RotaryEncodingConfig, generate_sinusoids,
+};
 pub use conv1d::{Conv1d, Conv1dConfig};
 pub use conv2d::{Conv2d, Conv2dConfig};
 pub use embedding::{Embedding, EmbeddingConfig};
+pub use gate_controller::GateController;
+pub use gru::{Gru, GruConfig};
 pub use layer_norm::{LayerNorm, LayerNormConfig};
 pub use linear::{Linear, LinearConfig};
+pub use lstm::{Lstm, LstmConfig};
+pub use minimal_gru::{MinimalGru, MinimalGruConfig};
 pub use rms_norm::{RmsNorm, RmsNormConfig};

@@ -1,9 +1,10 @@
 //! Text: files of any bytes, streams of them, statistics, likelihood, samples.
 
-use burn::module::Module;
-use burn::tensor::{Device, Int, Tensor};
+use burn::module::{Module, Param};
+use burn::tensor::{Device, Float, Int, Tensor};
 use eggroll_nn::integer::{EggModel, EggModelConfig};
-use eggroll_train::text::{ByteStatistics, ByteStreams, Sampler, Text, bits_per_byte};
+use eggroll_nn::loss::cross_entropy;
+use eggroll_train::text::{ByteModel, ByteStatistics, ByteStreams, Sampler, Text, bits_per_byte};
 use std::fs::{self, File};
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -214,4 +215,65 @@ fn samples_depend_on_the_seed_alone() {
     for temperature in [-1.0, f64::NAN, f64::INFINITY] {
         assert!(error(Sampler::new(temperature, 0)).contains(&format!("not {temperature}")));
     }
+}
+
+/// A float model: the next byte by the last one alone, a row of logits for each.
+#[derive(Module, Debug)]
+struct Bigram {
+    rows: Param<Tensor<2>>,
+}
+
+impl ByteModel for Bigram {
+    type Kind = Float;
+    type State = ();
+    type LogLikelihood = Tensor<1>;
+    const LOGIT_BITS: f64 = std::f64::consts::LOG2_E;
+
+    fn device(&self) -> Device {
+        self.rows.device()
+    }
+
+    fn initial_state(&self, _sequences: usize) {}
+
+    fn forward(&self, tokens: Tensor<2, Int>, _state: ()) -> (Tensor<3>, ()) {
+        let [sequences, steps] = tokens.dims();
+        let rows = self.rows.val().select(0, tokens.flatten::<1>(0, 1));
+        (rows.reshape([sequences, steps, 256]), ())
+    }
+
+    fn log_likelihood(logits: Tensor<2>, targets: Tensor<1, Int>, members: usize) -> Tensor<1> {
+        let losses = cross_entropy(logits, targets);
+        let rows = losses.dims()[0] / members;
+        -losses.reshape([members, rows]).sum_dim(1).reshape([members])
+    }
+
+    fn exact_bits(logits: Tensor<2>, targets: Tensor<1, Int>) -> f64 {
+        Self::LOGIT_BITS * cross_entropy(logits, targets).into_data().iter::<f64>().sum::<f64>()
+    }
+}
+
+#[test]
+fn float_models_are_measured_and_sampled_too() {
+    let table: Vec<f32> = (0..256 * 256).map(|i| (i as f32 * 1.7).sin() * 3.0).collect();
+    let rows = Tensor::<1>::from_floats(&table[..], &Device::flex()).reshape([256, 256]);
+    let model = Bigram { rows: Param::from_tensor(rows) };
+    let text: Vec<u8> = (0..500u32).map(|i| (i * i % 251) as u8).collect();
+    let bits = |pair: &[u8]| {
+        let row = &table[256 * usize::from(pair[0])..][..256];
+        let total: f64 = row.iter().map(|logit| f64::from(*logit).exp()).sum();
+        (total / f64::from(row[usize::from(pair[1])]).exp()).log2()
+    };
+    let expected = text.windows(2).map(bits).sum::<f64>() / 499.0;
+    let found = bits_per_byte(&model, &text, 1);
+    assert!((found.exact - expected).abs() < 1e-5 && (found.integer - expected).abs() < 1e-5, "{found:?} {expected}");
+    assert!((bits_per_byte(&model, &text[1..], 1).exact - expected).abs() > 1e-4, "canary");
+    // At temperature 0 each byte is the likeliest after the one before.
+    let sample = Sampler::new(0.0, 0).expect("a sampler").sample(&model, b"a", 5);
+    let likeliest = |byte: u8| {
+        let row = &table[256 * usize::from(byte)..][..256];
+        row.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).expect("256 bytes").0 as u8
+    };
+    let expected: Vec<u8> =
+        std::iter::successors(Some(likeliest(b'a')), |byte| Some(likeliest(*byte))).take(5).collect();
+    assert_eq!(sample, expected);
 }

@@ -5,12 +5,14 @@
 
 mod corpus;
 mod likelihood;
+mod model;
 mod sampling;
 mod statistics;
 mod streams;
 
 pub use corpus::Text;
 pub use likelihood::{BitsPerByte, bits_per_byte};
+pub use model::ByteModel;
 pub use sampling::{Sampler, printable};
 pub use statistics::ByteStatistics;
 pub use streams::{ByteStreams, TextBatch};

@@ -1,12 +1,11 @@
 //! Samples of text from a model.
 
-use super::likelihood::powers;
+use super::ByteModel;
 use crate::error::Error;
 use burn::tensor::{Int, Tensor};
 use eggroll_core::rng::philox::philox4x32;
-use eggroll_nn::integer::EggModel;
 
-/// Draws bytes from a model: `p_v ∝ 2^(q_v/(16·temperature))`. Equal seeds give equal text.
+/// Draws bytes from a model: `p_v ∝ 2^(l_v/temperature)` for logits `l_v` in bits. Equal seeds give equal text.
 ///
 /// # Example
 ///
@@ -48,9 +47,9 @@ impl Sampler {
     ///
     /// Panics if `prompt` is empty or has a byte that the model's vocabulary does not have.
     #[track_caller]
-    pub fn sample(&self, model: &EggModel, prompt: &[u8], count: usize) -> Vec<u8> {
+    pub fn sample<M: ByteModel>(&self, model: &M, prompt: &[u8], count: usize) -> Vec<u8> {
         assert!(!prompt.is_empty(), "sampling: an empty prompt");
-        let device = model.head.weight.device();
+        let device = model.device();
         let mut state = model.initial_state(1);
         let (mut text, mut read) = (prompt.to_vec(), 0);
         while text.len() < prompt.len() + count {
@@ -60,20 +59,21 @@ impl Sampler {
             let (logits, next) = model.forward(tokens, state);
             state = next;
             let [_, steps, vocab] = logits.dims();
-            let last: Vec<i64> = logits.slice([0..1, steps - 1..steps, 0..vocab]).into_data().iter::<i64>().collect();
-            text.push(self.choose(&last, read as u64));
+            let last = logits.slice([0..1, steps - 1..steps, 0..vocab]).into_data();
+            let bits: Vec<f64> = last.iter::<f64>().map(|logit| M::LOGIT_BITS * logit).collect();
+            text.push(self.choose(&bits, read as u64));
         }
         text.split_off(prompt.len())
     }
 
-    /// A byte by its logits; `index` tells draws apart.
-    fn choose(&self, logits: &[i64], index: u64) -> u8 {
-        let largest = logits.iter().copied().max().expect("a vocabulary");
+    /// A byte by its logits in bits; `index` tells draws apart.
+    fn choose(&self, logits: &[f64], index: u64) -> u8 {
+        let largest = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let likeliest = || logits.iter().position(|logit| *logit == largest).unwrap_or(0) as u8;
         if self.temperature == 0.0 {
-            return logits.iter().position(|logit| *logit == largest).expect("it is there") as u8;
+            return likeliest();
         }
-        let powers = powers(self.temperature);
-        let weight = |logit: &i64| powers[(logit - largest + 255) as usize];
+        let weight = |logit: &f64| ((logit - largest) / self.temperature).exp2();
         let words =
             philox4x32([index as u32, (index >> 32) as u32, 0, 0], [self.seed as u32, (self.seed >> 32) as u32]);
         let uniform = f64::from(words[0]) / 2f64.powi(32);
@@ -85,7 +85,7 @@ impl Sampler {
             }
         }
         // Rounding can leave a rest: the likeliest byte takes it.
-        logits.iter().position(|logit| *logit == largest).expect("it is there") as u8
+        likeliest()
     }
 }
 
@@ -115,11 +115,11 @@ mod tests {
         const DRAWS: u64 = 20_000;
         for (temperature, expected) in [(1.0, 2.0 / 3.0), (0.5, 4.0 / 5.0), (2.0, 2f64.sqrt() / (1.0 + 2f64.sqrt()))] {
             let sampler = Sampler::new(temperature, 7).expect("a sampler");
-            let first = (0..DRAWS).filter(|index| sampler.choose(&[16, 0], *index) == 0).count();
+            let first = (0..DRAWS).filter(|index| sampler.choose(&[1.0, 0.0], *index) == 0).count();
             let (found, error) = (first as f64 / DRAWS as f64, (expected * (1.0 - expected) / DRAWS as f64).sqrt());
             assert!((found - expected).abs() < 4.0 * error, "{temperature}: {found}, expected {expected} ± {error}");
         }
-        assert_eq!(Sampler::new(0.0, 7).expect("a sampler").choose(&[-9, 3, -127, 2], 0), 1);
-        assert_eq!(Sampler::new(1e-3, 7).expect("a sampler").choose(&[-9, 3, -127, 2], 0), 1);
+        assert_eq!(Sampler::new(0.0, 7).expect("a sampler").choose(&[-9.0, 3.0, -127.0, 2.0], 0), 1);
+        assert_eq!(Sampler::new(1e-3, 7).expect("a sampler").choose(&[-9.0, 3.0, -127.0, 2.0], 0), 1);
     }
 }

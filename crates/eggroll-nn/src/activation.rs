@@ -1,0 +1,48 @@
+//! Activations inside modules: Burn's, perturbed where they have parameters.
+
+use crate::Linear;
+use burn::nn::activation::Activation;
+use burn::nn::{PRelu, SwiGlu};
+use burn::tensor::Tensor;
+use burn::tensor::activation::silu;
+use eggroll_core::scope::{self, ActiveParameter};
+
+/// Applies `activation`; inside `evaluate` with the parameters of every member, if it has any.
+#[track_caller]
+pub(crate) fn activate<const D: usize>(activation: &Activation, input: Tensor<D>) -> Tensor<D> {
+    match activation {
+        Activation::SwiGlu(layer) => swi_glu(layer, input),
+        Activation::PRelu(layer) => match scope::active(layer.alpha.id) {
+            None => layer.forward(input),
+            Some(alpha) => p_relu(layer, alpha, input),
+        },
+        other => other.forward(input),
+    }
+}
+
+/// `silu(x·W_inner)·(x·W_outer)`: without a scope, operation by operation what Burn does.
+#[track_caller]
+fn swi_glu<const D: usize>(layer: &SwiGlu, input: Tensor<D>) -> Tensor<D> {
+    let inner = Linear::from(layer.linear_inner.clone()).forward(input.clone());
+    silu(inner) * Linear::from(layer.linear_outer.clone()).forward(input)
+}
+
+/// `max(x, 0) + α_m·min(x, 0)`, an `α` for all or one for each index of the second axis.
+#[track_caller]
+fn p_relu<const D: usize>(layer: &PRelu, alpha: ActiveParameter, input: Tensor<D>) -> Tensor<D> {
+    let members = alpha.pairs().members();
+    let (batch, alpha) = (input.dims()[0], alpha.vector(&layer.alpha)); // [members, channels]
+    let [_, channels] = alpha.dims();
+    assert!(
+        batch.is_multiple_of(members),
+        "PReLU: the leading axis of {:?} is not a multiple of {members} members",
+        input.dims()
+    );
+    let mut shape = [1; D];
+    shape[0] = batch;
+    if channels > 1 {
+        shape[1] = channels;
+    }
+    let alpha = alpha.unsqueeze_dim::<3>(1).repeat_dim(1, batch / members).reshape(shape);
+    input.clone().clamp_min(0.0) + alpha * input.clamp_max(0.0)
+}

@@ -1,0 +1,105 @@
+//! The perturbed twin of [`burn::nn::GateController`], and what recurrent modules share.
+
+use crate::Linear;
+use burn::module::Module;
+use burn::nn::{self, Initializer};
+use burn::tensor::{Device, Tensor};
+use eggroll_core::scope;
+
+/// A gate of a recurrent module, the same as [`burn::nn::GateController`]: a layer for the input and one for the state.
+#[derive(Module, Debug)]
+pub struct GateController {
+    /// The layer applied to the input.
+    pub input_transform: Linear,
+    /// The layer applied to the hidden state.
+    pub hidden_transform: Linear,
+}
+
+impl GateController {
+    /// Initializes a new gate; both layers have a bias or none.
+    pub fn new(d_input: usize, d_output: usize, bias: bool, initializer: Initializer, device: &Device) -> Self {
+        nn::GateController::new(d_input, d_output, bias, initializer, device).into()
+    }
+
+    /// `x·W_x + b_x + h·W_h + b_h`, the value of the gate before its activation.
+    ///
+    /// # Shapes
+    ///
+    /// - input: `[batch, d_input]`, hidden: `[batch, d_output]`; inside `evaluate` the first axis is `members · rows`,
+    ///   member-major
+    /// - output: `[batch, d_output]`
+    ///
+    /// # Panics
+    ///
+    /// As [`Linear::forward`].
+    #[track_caller]
+    pub fn gate_product(&self, input: Tensor<2>, hidden: Tensor<2>) -> Tensor<2> {
+        self.input_transform.forward(input) + self.hidden_transform.forward(hidden)
+    }
+
+    /// Whether a layer of the gate is perturbed on this thread now.
+    pub(crate) fn is_active(&self) -> bool {
+        [&self.input_transform, &self.hidden_transform].iter().any(|layer| scope::active(layer.weight.id).is_some())
+    }
+
+    /// The gate at `step`, before its activation, when its input layer has been applied to all steps at once.
+    ///
+    /// # Shapes
+    ///
+    /// - inputs: `[batch, steps, d_output]`, hidden: `[batch, d_output]`
+    /// - output: `[batch, d_output]`
+    #[track_caller]
+    pub(crate) fn at(&self, step: usize, inputs: &Tensor<3>, hidden: Tensor<2>) -> Tensor<2> {
+        at_step(inputs, step) + self.hidden_transform.forward(hidden)
+    }
+}
+
+impl From<nn::GateController> for GateController {
+    fn from(nn::GateController { input_transform, hidden_transform }: nn::GateController) -> Self {
+        Self { input_transform: input_transform.into(), hidden_transform: hidden_transform.into() }
+    }
+}
+
+impl From<GateController> for nn::GateController {
+    fn from(GateController { input_transform, hidden_transform }: GateController) -> Self {
+        Self { input_transform: input_transform.into(), hidden_transform: hidden_transform.into() }
+    }
+}
+
+/// One step of every sequence: `[batch, steps, d]` to `[batch, d]`.
+pub(crate) fn at_step(sequences: &Tensor<3>, step: usize) -> Tensor<2> {
+    sequences.clone().slice_dim(1, step..step + 1).squeeze_dim(1)
+}
+
+/// The states of all steps in one tensor, `[batch, steps, d_hidden]`; in `states` the last step is first if they were taken in
+/// `reverse`.
+pub(crate) fn stack_steps(mut states: Vec<Tensor<2>>, reverse: bool) -> Tensor<3> {
+    if reverse {
+        states.reverse();
+    }
+    Tensor::stack(states, 1)
+}
+
+/// The states of a sequence without steps: `[batch, 0, d_hidden]`.
+pub(crate) fn no_steps(state: &Tensor<2>) -> Tensor<3> {
+    let [batch, d_hidden] = state.dims();
+    Tensor::zeros([batch, 0, d_hidden], (&state.device(), state.dtype()))
+}
+
+/// The state that a recurrence starts from: `state`, or zeros.
+///
+/// # Panics
+///
+/// Panics if `state` is not `[batch, d_hidden]`, with both shapes.
+#[track_caller]
+pub(crate) fn initial_state(state: Option<Tensor<2>>, input: &Tensor<3>, d_hidden: usize) -> Tensor<2> {
+    let [batch, ..] = input.dims();
+    let state = state.unwrap_or_else(|| Tensor::zeros([batch, d_hidden], (&input.device(), input.dtype())));
+    assert!(
+        state.dims() == [batch, d_hidden],
+        "recurrent module: the state {:?} does not fit the input {:?} and a hidden size of {d_hidden}",
+        state.dims(),
+        input.dims()
+    );
+    state
+}
