@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+pub mod graph;
 pub mod integer;
 mod linear;
 pub mod loss;
