@@ -121,22 +121,13 @@ impl<M: Module, X: GraphTensors, Y: GraphTensors> PopulationGraph<M, X, Y> {
         if !parameters.iter().any(Parameter::is_float) {
             return Err(GraphError::NoParameter);
         }
-        let mut failure = None;
         let batched = |members: X| {
             let parts = members.parts();
-            match graph.program(model, &parameters, &parts, verify::MEMBERS) {
-                Ok(program) => execute::run(&program, &parameters, parts),
-                Err(error) => {
-                    failure = Some(error);
-                    Vec::new()
-                }
-            }
+            let program = graph.program(model, &parameters, &parts, verify::MEMBERS)?;
+            Ok(execute::run(&program, &parameters, parts))
         };
-        let verified = verify::verify(model, example, &*graph.forward, batched);
-        match failure {
-            Some(error) => Err(error),
-            None => verified.map(|()| graph),
-        }
+        verify::verify(model, example, &*graph.forward, batched)?;
+        Ok(graph)
     }
 
     /// Applies the model: to rows of all members inside `evaluate`, to any batch outside.

@@ -26,7 +26,7 @@ pub(super) fn verify<M: Module, X: GraphTensors, Y: GraphTensors>(
     model: &M,
     example: X,
     forward: &dyn Fn(&M, X) -> Y,
-    batched: impl FnOnce(X) -> Vec<DispatchTensor>,
+    batched: impl FnOnce(X) -> Result<Vec<DispatchTensor>, GraphError>,
 ) -> Result<(), GraphError> {
     let noiser = EggrollConfig::new().init().expect("rank 1");
     let table = ParameterTable::new(model, &noiser, &[]).map_err(|_| GraphError::NoParameter)?;
@@ -40,8 +40,8 @@ pub(super) fn verify<M: Module, X: GraphTensors, Y: GraphTensors>(
     };
     let members = folded(example.clone());
     let (found, _) = perturbation.run(PairRange::new(0, PAIRS), || batched(members));
+    let found = numbers(found?);
     let plain = numbers(forward(model, example.clone()).parts());
-    let found = numbers(found);
     let mut expected: Vec<Vec<f64>> = vec![Vec::new(); found.len()];
     let mut effects = vec![0.0f64; found.len()];
     for member in 0..MEMBERS {
