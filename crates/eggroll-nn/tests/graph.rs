@@ -9,7 +9,8 @@ use burn::nn::*;
 use burn::tensor::{Device, Int, Tensor, activation};
 use eggroll_core::scope::{Perturbation, ScopeUse, Use};
 use eggroll_core::{
-    EggrollConfig, MatrixView, NoiseSourceConfig, NoiserConfig, OpenEsConfig, PairRange, ParameterTable, Role, reference,
+    EggrollConfig, MatrixView, NoiseSourceConfig, NoiserConfig, OpenEsConfig, PairRange, ParameterTable, Role,
+    reference,
 };
 use eggroll_nn::graph::{GraphError, GraphTensors, PopulationGraph};
 use std::sync::Arc;
@@ -42,7 +43,12 @@ fn sines<const D: usize>(shape: [usize; D], device: &Device) -> Tensor<D> {
     Tensor::<1>::from_floats(&values[..], device).reshape(shape)
 }
 
-fn perturbation<M: Module>(model: &M, noiser: &NoiserConfig, source: NoiseSourceConfig, frozen: &[&str]) -> Perturbation {
+fn perturbation<M: Module>(
+    model: &M,
+    noiser: &NoiserConfig,
+    source: NoiseSourceConfig,
+    frozen: &[&str],
+) -> Perturbation {
     let noiser = noiser.init().expect("valid");
     let frozen: Vec<String> = frozen.iter().map(|name| name.to_string()).collect();
     let table = ParameterTable::new(model, noiser.as_ref(), &frozen).expect("valid");
@@ -112,7 +118,8 @@ fn check<M: Module + 'static, const A: usize, const D: usize>(
     let device = model.devices()[0].clone();
     let example = sines(shape, &device);
     let graph = PopulationGraph::trace(model, example.clone(), forward).expect("traced");
-    assert_eq!(values(graph.forward(model, example.clone())), values(forward(model, example)));
+    assert_eq!(values(graph.forward(model, example.clone())), values(forward(model, example.clone())));
+    assert_eq!(values(graph.forward_shared(model, example.clone())), values(forward(model, example.clone())));
     let mut all = shape;
     all[0] *= MEMBERS;
     let folded = sines(all, &device);
@@ -128,11 +135,29 @@ fn check<M: Module + 'static, const A: usize, const D: usize>(
         let (difference, used) = compare(model, &graph, &scope, &rows, folded.clone(), forward);
         assert!(difference < 2e-4, "{noiser:?}: {difference:e}");
         assert!(used.uses.iter().all(Use::is_used), "{used:?}");
+        shared_rows(model, &graph, &scope, example.clone(), example.clone().repeat_dim(0, MEMBERS));
         // Canary: other members.
         let mut shifted = rows.clone();
         shifted.rotate_left(1);
         let (difference, _) = compare(model, &graph, &scope, &shifted, folded.clone(), forward);
         assert!(difference > 1e-3, "{difference:e}");
+    }
+}
+
+/// Rows that all members share give what they give when they are repeated.
+fn shared_rows<M: Module, X: GraphTensors, const D: usize>(
+    model: &M,
+    graph: &PopulationGraph<M, X, Tensor<D>>,
+    scope: &Perturbation,
+    rows: X,
+    repeated: X,
+) {
+    let (shared, used) = scope.run(PAIRS, || graph.forward_shared(model, rows));
+    let (expected, _) = scope.run(PAIRS, || graph.forward(model, repeated));
+    assert!(used.uses.iter().all(Use::is_used), "{used:?}");
+    assert_eq!(shared.dims(), expected.dims());
+    for (shared, expected) in values(shared).into_iter().zip(values(expected)) {
+        assert!((shared - expected).abs() < 2e-4 * (1.0 + expected.abs()), "{shared} {expected}");
     }
 }
 
@@ -144,7 +169,10 @@ struct Mlp {
 
 impl Mlp {
     fn new(device: &Device) -> Self {
-        Self { first: LinearConfig::new(7, 9).init(device), second: LinearConfig::new(9, 3).with_bias(false).init(device) }
+        Self {
+            first: LinearConfig::new(7, 9).init(device),
+            second: LinearConfig::new(9, 3).with_bias(false).init(device),
+        }
     }
 
     fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
@@ -283,6 +311,7 @@ fn transformer_encoder() {
             let mut shifted = rows.clone();
             shifted.rotate_left(1);
             assert!(compare(&model, &graph, &scope, &shifted, folded.clone(), forward).0 > 1e-3);
+            shared_rows(&model, &graph, &scope, tokens(2), tokens(2).repeat_dim(0, MEMBERS));
         }
     }
 }

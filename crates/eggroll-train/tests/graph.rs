@@ -85,26 +85,38 @@ fn fitness_is_that_of_perturbed_modules() {
         let net = graph(&stock, x.clone());
         let exact = !format!("{device:?}").contains("Wgpu");
         for noiser in [NoiserConfig::from(EggrollConfig::new().with_rank(2)), OpenEsConfig::new().into()] {
-            for (chunk, source) in [(2, NoiseSourceConfig::OnTheFly), (6, NoiseSourceConfig::Cached), (64, NoiseSourceConfig::OnTheFly)]
+            for (chunk, source) in
+                [(2, NoiseSourceConfig::OnTheFly), (6, NoiseSourceConfig::Cached), (64, NoiseSourceConfig::OnTheFly)]
             {
                 let config = EvolutionStrategyConfig::new(noiser.clone(), SgdConfig::new())
                     .with_population(20)
                     .with_chunk(chunk)
                     .with_noise_source(source);
                 let population = config.init(&stock).ask();
-                let found = population.evaluate(|members| {
-                    members.mean(net.forward(&stock, members.expand(x.clone())).square())
-                });
-                let parallel = population.evaluate_parallel(|members| {
-                    members.mean(net.forward(&stock, members.expand(x.clone())).square())
-                });
+                let found = population
+                    .evaluate(|members| members.mean(net.forward(&stock, members.expand(x.clone())).square()));
+                let parallel = population
+                    .evaluate_parallel(|members| members.mean(net.forward(&stock, members.expand(x.clone())).square()));
                 let population = config.init(&twin).ask();
-                let expected = population.evaluate(|members| {
-                    members.mean(twin.forward(members.expand(x.clone())).square())
+                let expected =
+                    population.evaluate(|members| members.mean(twin.forward(members.expand(x.clone())).square()));
+                let shared = config
+                    .init(&stock)
+                    .ask()
+                    .evaluate(|members| members.mean(net.forward_shared(&stock, x.clone()).square()));
+                let twin_shared = config.init(&twin).ask().evaluate(|members| {
+                    let hidden = activation::tanh(twin.first.forward_shared(x.clone()));
+                    members.mean(twin.second.forward(hidden).square())
                 });
-                let other = config.clone().with_seed(77).init(&twin).ask().evaluate(|members| {
-                    members.mean(twin.forward(members.expand(x.clone())).square())
-                });
+                if exact {
+                    assert_eq!(values(&shared), values(&twin_shared));
+                }
+                let other = config
+                    .clone()
+                    .with_seed(77)
+                    .init(&twin)
+                    .ask()
+                    .evaluate(|members| members.mean(twin.forward(members.expand(x.clone())).square()));
                 if exact {
                     assert_eq!(values(&found), values(&expected));
                     assert_eq!(values(&parallel), values(&expected));
@@ -142,6 +154,10 @@ fn launches_and_host_reads_are_those_of_perturbed_modules() {
     });
     assert_eq!(found, expected);
     assert_eq!((found.host_reads, found.noise_bytes), (1, 0));
+    let shared = count(&|| {
+        graph_population.evaluate(|members| members.mean(net.forward_shared(&stock, x.clone()).square()));
+    });
+    assert_eq!(shared, expected);
 }
 
 /// The weights of today are used in every generation, without another recording.

@@ -5,8 +5,8 @@ use super::operation;
 use super::program::Step;
 use super::rewrite::{Batch, Rewrite, read};
 use burn::backend::ir::{
-    BaseOperationIr, ModuleOperationIr, NumericOperationIr, OperationIr, PadModeIr, PadOpIr, ScalarIr, SwapDimsOpIr, TensorIr,
-    Unfold4dOpIr, Unfold4dOptionsIr,
+    BaseOperationIr, ModuleOperationIr, NumericOperationIr, OperationIr, PadModeIr, PadOpIr, ScalarIr, SwapDimsOpIr,
+    TensorIr, Unfold4dOpIr, Unfold4dOptionsIr,
 };
 use burn::tensor::TensorId;
 use eggroll_core::ops::InputRows;
@@ -87,8 +87,9 @@ impl Rewrite<'_> {
     ) -> Result<(), GraphError> {
         let &Convolution { x, bias, out, .. } = convolution;
         let dtype = out.dtype;
-        let (images, input) = match self.batch(x.id) {
-            Batch::None if self.is_plain(x) => (x.clone(), InputRows::Shared),
+        let (images, input) = match (self.once(x), self.batch(x.id)) {
+            (Some(once), _) => (once, InputRows::Shared),
+            (None, Batch::None) if self.is_plain(x) => (x.clone(), InputRows::Shared),
             _ => (self.lift_fully(operation, x)?, InputRows::PerMember),
         };
         let channels = x.shape[1];
@@ -165,7 +166,8 @@ impl Rewrite<'_> {
             return images.clone();
         }
         let padding = vec![(0, 0), (0, 0), rows, columns];
-        let shape: Vec<usize> = images.shape.iter().zip(&padding).map(|(n, (before, after))| n + before + after).collect();
+        let shape: Vec<usize> =
+            images.shape.iter().zip(&padding).map(|(n, (before, after))| n + before + after).collect();
         let out = self.fresh(shape, images.dtype);
         let mode = PadModeIr::Constant(ScalarIr::Float(0.0));
         let op = PadOpIr { input: read(images), out: out.clone(), padding, mode };

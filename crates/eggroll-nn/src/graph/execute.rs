@@ -5,8 +5,8 @@ use super::program::{Program, Step};
 use super::trace::Parameter;
 use super::values::{embedding, values};
 use burn::backend::ir::TensorIr;
-use burn::backend::{Dispatch, DispatchTensor, TensorMetadata};
 use burn::backend::ops::FloatTensorOps;
+use burn::backend::{Dispatch, DispatchTensor, TensorMetadata};
 use burn::module::{Param, ParamId};
 use burn::tensor::{Int, Shape, Tensor};
 use eggroll_core::MatrixView;
@@ -85,7 +85,8 @@ fn linear(x: DispatchTensor, input: InputRows, weight: &Parameter, bias: Option<
 /// The parameter in the scope.
 #[track_caller]
 fn active(parameter: &Parameter) -> ActiveParameter {
-    scope::active(parameter.id).unwrap_or_else(|| panic!("graph: \"{}\" is not of the model in evaluation", parameter.path))
+    scope::active(parameter.id)
+        .unwrap_or_else(|| panic!("graph: \"{}\" is not of the model in evaluation", parameter.path))
 }
 
 /// The first parameter that the scope of this thread perturbs.

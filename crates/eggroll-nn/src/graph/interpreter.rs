@@ -1,12 +1,12 @@
 //! Running operations on the device of the model, whichever backend that is.
 
-use burn::backend::ir::{BackendIr, HandleKind, OperationIr, TensorIr};
 #[cfg(any(feature = "wgpu", feature = "cuda"))]
 use burn::backend::Cube;
 #[cfg(feature = "flex")]
 use burn::backend::Flex;
 #[cfg(feature = "ndarray")]
 use burn::backend::NdArray;
+use burn::backend::ir::{BackendIr, HandleKind, OperationIr, TensorIr};
 use burn::backend::{BackendTensor, DispatchKindConversion, DispatchTensor, TensorMetadata};
 use burn::tensor::{TensorData, TensorId};
 use burn_router::TensorInterpreter;

@@ -4,7 +4,9 @@
 mod convolution;
 mod error;
 mod execute;
+mod fuse;
 mod interpreter;
+mod lift;
 mod modules;
 mod operation;
 mod program;
@@ -88,6 +90,8 @@ struct Recorder {
 struct Shapes {
     inputs: Vec<Form>,
     members: usize,
+    /// Whether the inputs have the rows of one member, for all.
+    shared: bool,
 }
 
 impl<M: Module, X: GraphTensors, Y: GraphTensors> PopulationGraph<M, X, Y> {
@@ -123,7 +127,7 @@ impl<M: Module, X: GraphTensors, Y: GraphTensors> PopulationGraph<M, X, Y> {
         }
         let batched = |members: X| {
             let parts = members.parts();
-            let program = graph.program(model, &parameters, &parts, verify::MEMBERS)?;
+            let program = graph.program(model, &parameters, &parts, verify::MEMBERS, false)?;
             Ok(execute::run(&program, &parameters, parts))
         };
         verify::verify(model, example, &*graph.forward, batched)?;
@@ -143,12 +147,33 @@ impl<M: Module, X: GraphTensors, Y: GraphTensors> PopulationGraph<M, X, Y> {
     /// rows are not a multiple of the members; and as the forward does.
     #[track_caller]
     pub fn forward(&self, model: &M, input: X) -> Y {
+        self.apply(model, input, false)
+    }
+
+    /// Applies the model to rows that all members share: a first layer computes its product with them once, and what only depends on
+    /// them is computed once. Results are those of [`forward`](Self::forward) on the rows repeated for every member.
+    ///
+    /// # Shapes
+    ///
+    /// - input: `[rows, ...]`, every tensor
+    /// - output: `[members · rows, ...]` inside `evaluate`, member-major, every tensor; `[rows, ...]` outside
+    ///
+    /// # Panics
+    ///
+    /// As [`forward`](Self::forward).
+    #[track_caller]
+    pub fn forward_shared(&self, model: &M, input: X) -> Y {
+        self.apply(model, input, true)
+    }
+
+    #[track_caller]
+    fn apply(&self, model: &M, input: X, shared: bool) -> Y {
         let parameters = parameters(model);
         let Some(active) = execute::first_active(&parameters) else {
             return (self.forward)(model, input);
         };
         let parts = input.parts();
-        let program = self.program(model, &parameters, &parts, active.pairs().members());
+        let program = self.program(model, &parameters, &parts, active.pairs().members(), shared);
         let program = program.unwrap_or_else(|error| panic!("graph: {error}"));
         Y::rebuild(&mut execute::run(&program, &parameters, parts).into_iter())
     }
@@ -160,14 +185,18 @@ impl<M: Module, X: GraphTensors, Y: GraphTensors> PopulationGraph<M, X, Y> {
         parameters: &[Parameter],
         inputs: &[DispatchTensor],
         members: usize,
+        shared: bool,
     ) -> Result<Arc<Program>, GraphError> {
-        let forms: Vec<Form> = inputs.iter().map(|input| (input.shape().to_vec(), input.dtype())).collect();
-        let shapes = Shapes { inputs: forms.clone(), members };
+        let times = if shared { members } else { 1 };
+        let forms = inputs.iter().map(|input| multiplied((input.shape().to_vec(), input.dtype()), times));
+        let forms: Vec<Form> = forms.collect();
+        let shapes = Shapes { inputs: forms.clone(), members, shared };
         let mut recorder = self.recorder.lock().expect("a recording has failed before");
         if let Some(known) = recorder.programs.get(&shapes) {
             return Ok(known.clone());
         }
-        let refused = |reason| GraphError::Input { shapes: forms.iter().map(|(shape, _)| shape.clone()).collect(), reason };
+        let refused =
+            |reason| GraphError::Input { shapes: forms.iter().map(|(shape, _)| shape.clone()).collect(), reason };
         let Some(first) = inputs.first() else {
             return Err(refused("there are none"));
         };
@@ -178,19 +207,21 @@ impl<M: Module, X: GraphTensors, Y: GraphTensors> PopulationGraph<M, X, Y> {
             return Err(refused("no backend that is built in runs graphs there"));
         };
         let settings = Device::new(first.device()).settings();
-        let doubled: Vec<Form> = forms.iter().cloned().map(doubled).collect();
+        let doubled: Vec<Form> = forms.iter().map(|form| multiplied(form.clone(), 2)).collect();
         let record = |forms: &[Form]| trace(&recorder.device, settings, model, forms, &*self.forward);
         let (trace, other) = (record(&forms)?, record(&doubled)?);
-        let program = rewrite::rewrite(trace, &other, parameters, members, on.as_mut())?;
+        let program = rewrite::rewrite(trace, &other, parameters, members, shared, on.as_mut())?;
         let program = Arc::new(program);
         recorder.programs.insert(shapes, program.clone());
         Ok(program)
     }
 }
 
-/// The form of twice the rows.
-fn doubled((mut shape, dtype): Form) -> Form {
-    shape[0] *= 2;
+/// The form of `times` as many rows.
+fn multiplied((mut shape, dtype): Form, times: usize) -> Form {
+    if let Some(rows) = shape.first_mut() {
+        *rows *= times;
+    }
     (shape, dtype)
 }
 

@@ -5,8 +5,8 @@ use super::operation::{as_matmul, binary};
 use super::program::Step;
 use super::rewrite::{Batch, Rewrite, read};
 use burn::backend::ir::{
-    BaseOperationIr, BatchNormOpIr, FloatOperationIr, FullOpIr, LayerNormOpIr, MatmulOpIr, ModuleOperationIr, NumericOperationIr,
-    OperationIr, ScalarIr, ScalarOpIr, TensorIr, UnaryOpIr,
+    BaseOperationIr, BatchNormOpIr, FloatOperationIr, FullOpIr, LayerNormOpIr, MatmulOpIr, ModuleOperationIr,
+    NumericOperationIr, OperationIr, ScalarIr, ScalarOpIr, TensorIr, UnaryOpIr,
 };
 use eggroll_core::ops::InputRows;
 
@@ -21,6 +21,7 @@ struct Linear<'a> {
 impl Rewrite<'_> {
     /// Rewrites an operation that has a form of its own; `None` if it has none.
     pub(super) fn module(&mut self, operation: &OperationIr) -> Option<Result<(), GraphError>> {
+        // A product of other than two axes on the right.
         if let Some((x, weight, out)) = as_matmul(operation) {
             return Some(self.linear(operation, &Linear { x, weight, bias: None, out }));
         }
@@ -50,12 +51,19 @@ impl Rewrite<'_> {
         };
         let fused = bias.and_then(|bias| self.view(bias)).filter(|view| view.base).map(|view| view.parameter);
         let rest = bias.filter(|_| fused.is_none());
-        let step = |x: &TensorIr, input, out: &TensorIr| {
-            Step::Linear { x: read(x), input, weight: view.parameter, bias: fused, out: out.clone() }
+        let step = |x: &TensorIr, input, out: &TensorIr| Step::Linear {
+            x: read(x),
+            input,
+            weight: view.parameter,
+            bias: fused,
+            out: out.clone(),
         };
         if self.is_plain(x) && self.batch(x.id) == Batch::Leading && rest.is_none() {
             self.lifted_shape(operation, x)?;
-            self.step(step(x, InputRows::PerMember, out));
+            match self.once(x) {
+                Some(once) => self.step(step(&once, InputRows::Shared, out)),
+                None => self.step(step(x, InputRows::PerMember, out)),
+            }
             self.land_rows(out);
             return Ok(());
         }
@@ -114,18 +122,25 @@ impl Rewrite<'_> {
         let Some(view) = self.view(weight).filter(|view| view.base && view.matrix.is_some()) else {
             return Err(self.unsupported(operation));
         };
-        let step =
-            |input, out: TensorIr| Step::Embedding { indices: read(indices), input, weight: view.parameter, out };
+        let step = |indices: &TensorIr, input, out: &TensorIr| Step::Embedding {
+            indices: read(indices),
+            input,
+            weight: view.parameter,
+            out: out.clone(),
+        };
         match self.batch(indices.id) {
             Batch::Leading => {
                 self.lifted_shape(operation, indices)?;
-                self.step(step(InputRows::PerMember, out.clone()));
+                match self.once(indices) {
+                    Some(once) => self.step(step(&once, InputRows::Shared, out)),
+                    None => self.step(step(indices, InputRows::PerMember, out)),
+                }
                 self.land_rows(out);
             }
             Batch::None => {
                 let shape = self.lifted_shape(operation, out)?;
                 let y = self.fresh(shape, out.dtype);
-                self.step(step(InputRows::Shared, y.clone()));
+                self.step(step(indices, InputRows::Shared, &y));
                 self.land_members(out, y);
             }
             Batch::Other => return Err(self.misplaced(operation, indices)),

@@ -1,10 +1,10 @@
 //! Burn's operations as the rewrite sees them: their names, and how they carry a leading axis of members.
 
 use burn::backend::ir::{
-    ActivationOperationIr, BaseOperationIr, BinaryOpIr, DimOpIr, FloatOperationIr, IrVisitorMut, NumericOperationIr, OperationIr, ReduceDimOpIr,
-    TensorIr,
+    ActivationOperationIr, BaseOperationIr, BinaryOpIr, DimOpIr, FloatOperationIr, IntOperationIr, IrVisitorMut,
+    NumericOperationIr, OperationIr, ReduceDimOpIr, TensorIr,
 };
-use burn::tensor::{Slice, TensorId};
+use burn::tensor::{DType, Slice, TensorId};
 use std::collections::HashMap;
 
 /// The name of an operation, as Burn's intermediate representation calls it.
@@ -27,9 +27,42 @@ pub(super) fn is_view(operation: &OperationIr) -> bool {
     matches!(
         operation,
         OperationIr::BaseFloat(
-            BaseOperationIr::Reshape(_) | BaseOperationIr::SwapDims(_) | BaseOperationIr::Permute(_) | BaseOperationIr::Cast(_)
+            BaseOperationIr::Reshape(_)
+                | BaseOperationIr::SwapDims(_)
+                | BaseOperationIr::Permute(_)
+                | BaseOperationIr::Cast(_)
         )
     )
+}
+
+/// Whether the operation, of one operand, treats rows on the leading axis one by one.
+pub(super) fn is_row_wise(operation: &OperationIr) -> bool {
+    match operation {
+        OperationIr::BaseFloat(BaseOperationIr::SwapDims(op)) => op.dim1 > 0 && op.dim2 > 0,
+        OperationIr::BaseFloat(op) | OperationIr::BaseInt(op) => {
+            matches!(op, BaseOperationIr::Reshape(_) | BaseOperationIr::Cast(_))
+        }
+        OperationIr::NumericFloat(_, op) => matches!(
+            op,
+            NumericOperationIr::AddScalar(_)
+                | NumericOperationIr::SubScalar(_)
+                | NumericOperationIr::MulScalar(_)
+                | NumericOperationIr::DivScalar(_)
+        ),
+        OperationIr::Int(IntOperationIr::IntoFloat(_)) => true,
+        _ => false,
+    }
+}
+
+/// An operation on tensors of the kind of `dtype`.
+pub(super) fn of_kind(dtype: DType, operation: BaseOperationIr) -> OperationIr {
+    if dtype.is_float() {
+        OperationIr::BaseFloat(operation)
+    } else if dtype.is_bool() {
+        OperationIr::BaseBool(operation)
+    } else {
+        OperationIr::BaseInt(operation)
+    }
 }
 
 /// Gives other tensors to an operation: those of `tensors`, by the recorded ones.
@@ -80,9 +113,10 @@ fn base(operation: &mut BaseOperationIr) -> bool {
 fn numeric(operation: &mut NumericOperationIr) -> bool {
     use NumericOperationIr::*;
     match operation {
-        Add(_) | AddScalar(_) | Sub(_) | SubScalar(_) | Div(_) | DivScalar(_) | Rem(_) | RemScalar(_) | Mul(_) | MulScalar(_)
-        | Powi(_) | PowiScalar(_) | Greater(_) | GreaterElem(_) | GreaterEqual(_) | GreaterEqualElem(_) | Lower(_) | LowerElem(_)
-        | LowerEqual(_) | LowerEqualElem(_) | Abs(_) | Neg(_) | Sign(_) | Clamp(_) | ClampMin(_) | ClampMax(_) => {}
+        Add(_) | AddScalar(_) | Sub(_) | SubScalar(_) | Div(_) | DivScalar(_) | Rem(_) | RemScalar(_) | Mul(_)
+        | MulScalar(_) | Powi(_) | PowiScalar(_) | Greater(_) | GreaterElem(_) | GreaterEqual(_)
+        | GreaterEqualElem(_) | Lower(_) | LowerElem(_) | LowerEqual(_) | LowerEqualElem(_) | Abs(_) | Neg(_)
+        | Sign(_) | Clamp(_) | ClampMin(_) | ClampMax(_) => {}
         MeanDim(op) | SumDim(op) | ProdDim(op) | MaxDim(op) | MinDim(op) | MaxAbsDim(op) => reduce(op),
         _ => return false,
     }
@@ -120,7 +154,12 @@ pub(super) fn as_matmul(operation: &OperationIr) -> Option<(&TensorIr, &TensorIr
 }
 
 /// `lhs + rhs`, `lhs · rhs` or another operation on two floats, into `out`.
-pub(super) fn binary(kind: fn(BinaryOpIr) -> NumericOperationIr, lhs: &TensorIr, rhs: &TensorIr, out: &TensorIr) -> OperationIr {
+pub(super) fn binary(
+    kind: fn(BinaryOpIr) -> NumericOperationIr,
+    lhs: &TensorIr,
+    rhs: &TensorIr,
+    out: &TensorIr,
+) -> OperationIr {
     let op = BinaryOpIr { lhs: lhs.clone(), rhs: rhs.clone(), out: out.clone() };
     OperationIr::NumericFloat(out.dtype, kind(op))
 }

@@ -108,7 +108,10 @@ pub(super) fn difference(a: &[OperationIr], b: &[OperationIr]) -> Option<usize> 
     let same = |a: &OperationIr, b: &OperationIr| {
         operation::name(a) == operation::name(b)
             && a.nodes().len() == b.nodes().len()
-            && a.nodes().iter().zip(b.nodes()).all(|(a, b)| a.shape.num_dims() == b.shape.num_dims() && a.dtype == b.dtype)
+            && a.nodes()
+                .iter()
+                .zip(b.nodes())
+                .all(|(a, b)| a.shape.num_dims() == b.shape.num_dims() && a.dtype == b.dtype)
     };
     let length = a.len().min(b.len());
     (0..length).find(|&i| !same(&a[i], &b[i])).or((a.len() != b.len()).then_some(length))

@@ -6,11 +6,12 @@
 //! the operation runs with members on an axis of their own.
 
 use super::error::GraphError;
+use super::fuse::fuse;
 use super::interpreter::Interpreter;
-use super::operation::{is_view, name, replace, with_leading_axis};
+use super::operation::{is_row_wise, is_view, name, of_kind, replace};
 use super::program::{Program, Step, difference, needed};
 use super::trace::{Parameter, Trace};
-use burn::backend::ir::{BaseOperationIr, OperationIr, ShapeOpIr, TensorIr, TensorStatus};
+use burn::backend::ir::{BaseOperationIr, OperationIr, RepeatDimOpIr, ShapeOpIr, TensorIr, TensorStatus};
 use burn::tensor::{DType, Shape, TensorId};
 use std::collections::{HashMap, HashSet};
 
@@ -36,8 +37,9 @@ pub(super) struct View {
     pub matrix: Option<bool>,
 }
 
+/// What a recorded tensor is: see the top of this file.
 #[derive(Clone, Copy, Debug)]
-enum Origin {
+pub(super) enum Origin {
     Plain,
     Parameter(View),
     Members,
@@ -48,29 +50,33 @@ pub(super) struct Rewrite<'a> {
     parameters: &'a [Parameter],
     pub(super) members: usize,
     batch: HashMap<TensorId, Batch>,
-    origins: HashMap<TensorId, Origin>,
+    pub(super) origins: HashMap<TensorId, Origin>,
     /// How a parameter was arranged.
-    views: HashMap<TensorId, OperationIr>,
+    pub(super) views: HashMap<TensorId, OperationIr>,
     /// `[members, ...]` of tensors that every member has its own of.
-    lifted: HashMap<TensorId, TensorIr>,
+    pub(super) lifted: HashMap<TensorId, TensorIr>,
     /// A parameter that a tensor was computed from.
     roots: HashMap<TensorId, usize>,
     /// Tensors that depend on the inputs' values.
-    rows: HashSet<TensorId>,
+    pub(super) rows: HashSet<TensorId>,
+    /// Rows that are the same for all members and stand only once, so far: of recorded tensors that nothing has needed yet.
+    repeated: HashMap<TensorId, TensorIr>,
     steps: Vec<Step>,
     next_id: u64,
 }
 
 /// The program of a recording for `members` members. `other` is the recording for another batch: by it we know which axes are
-/// rows. Constants are brought to the device of `on`.
+/// rows. With `shared`, the inputs have the rows of one member, for all. Constants are brought to the device of `on`.
 pub(super) fn rewrite(
     trace: Trace,
     other: &Trace,
     parameters: &[Parameter],
     members: usize,
+    shared: bool,
     on: &mut dyn Interpreter,
 ) -> Result<Program, GraphError> {
-    let batch = batch_axes(&trace, other)?;
+    let operations = whole(&trace);
+    let batch = batch_axes(&operations, &whole(other))?;
     let mut rewrite = Rewrite {
         parameters,
         members,
@@ -79,9 +85,14 @@ pub(super) fn rewrite(
         views: HashMap::new(),
         lifted: HashMap::new(),
         roots: HashMap::new(),
-        rows: trace.inputs.iter().copied().collect(),
+        rows: trace.inputs.iter().map(|input| input.id).collect(),
+        repeated: HashMap::new(),
         steps: Vec::new(),
         next_id: u64::MAX,
+    };
+    let inputs = match shared {
+        false => trace.inputs.iter().map(|input| input.id).collect(),
+        true => trace.inputs.iter().map(|input| rewrite.repeat(input).id).collect(),
     };
     let mut plain_parameters = Vec::new();
     for (position, (parameter, id)) in parameters.iter().zip(&trace.parameters).enumerate() {
@@ -94,7 +105,7 @@ pub(super) fn rewrite(
         }
     }
     let mut shapes: HashMap<TensorId, TensorIr> = HashMap::new();
-    for operation in needed(&trace.operations, &trace.outputs) {
+    for operation in operations {
         shapes.extend(operation.nodes().into_iter().map(|node| (node.id, node.clone())));
         rewrite.operation(operation)?;
     }
@@ -102,24 +113,28 @@ pub(super) fn rewrite(
         let ir = shapes.get(id).cloned();
         match (rewrite.origin(*id), rewrite.batch(*id), ir) {
             (Origin::Plain, Batch::Leading, Some(ir)) => Ok(ir),
-            (_, _, ir) => {
-                Err(GraphError::Output { output, shape: ir.map(|ir| ir.shape.to_vec()).unwrap_or_default() })
-            }
+            (_, _, ir) => Err(GraphError::Output { output, shape: ir.map(|ir| ir.shape.to_vec()).unwrap_or_default() }),
         }
     });
     let outputs = outputs.collect::<Result<Vec<_>, _>>()?;
+    outputs.iter().for_each(|output| rewrite.unfold(output));
     let constants = trace.constants.into_iter().map(|(id, data)| {
         let (shape, dtype) = (data.shape().clone(), data.dtype());
         on.put_data(id, data);
         (id, on.take(&TensorIr { id, shape, status: TensorStatus::ReadWrite, dtype }))
     });
     let (constants, steps) = (constants.collect(), rewrite.steps);
-    Ok(Program { steps, constants, inputs: trace.inputs, plain_parameters, outputs }.finish())
+    Ok(Program { steps, constants, inputs, plain_parameters, outputs }.finish())
+}
+
+/// What a forward needs, linear operations as a whole.
+fn whole(trace: &Trace) -> Vec<OperationIr> {
+    needed(&fuse(&trace.operations, &trace.outputs), &trace.outputs)
 }
 
 /// Where the rows of every tensor lie: on the axes on which two recordings, for other numbers of rows, differ.
-fn batch_axes(trace: &Trace, other: &Trace) -> Result<HashMap<TensorId, Batch>, GraphError> {
-    if let Some(position) = difference(&trace.operations, &other.operations) {
+fn batch_axes(operations: &[OperationIr], other: &[OperationIr]) -> Result<HashMap<TensorId, Batch>, GraphError> {
+    if let Some(position) = difference(operations, other) {
         return Err(GraphError::ShapeDependent { position });
     }
     let axes = |a: &Shape, b: &Shape| {
@@ -131,7 +146,7 @@ fn batch_axes(trace: &Trace, other: &Trace) -> Result<HashMap<TensorId, Batch>, 
         }
     };
     let mut batch = HashMap::new();
-    for (a, b) in trace.operations.iter().zip(&other.operations) {
+    for (a, b) in operations.iter().zip(other) {
         for (a, b) in a.nodes().into_iter().zip(b.nodes()) {
             batch.insert(a.id, axes(&a.shape, &b.shape));
         }
@@ -169,8 +184,51 @@ impl Rewrite<'_> {
                 self.rows.insert(out.id);
             }
         }
-        self.run(operation);
+        if self.plain_once(&operation).is_none() {
+            operation.inputs().for_each(|input| self.unfold(input));
+            self.run(operation);
+        }
         Ok(())
+    }
+
+    /// Runs an operation without parameters on rows that all members share, once; `None` if it needs them repeated.
+    fn plain_once(&mut self, operation: &OperationIr) -> Option<()> {
+        let (mut inputs, mut outputs) = (operation.inputs(), operation.outputs());
+        let (input, out) = (inputs.next()?, outputs.next()?);
+        let once = self.repeated.get(&input.id)?.clone();
+        let single = inputs.next().is_none() && outputs.next().is_none() && is_row_wise(operation);
+        if !single || self.batch(out.id) != Batch::Leading || !out.shape[0].is_multiple_of(self.members) {
+            return None;
+        }
+        let result = self.repeat(out);
+        let mut operation = operation.clone();
+        replace(&mut operation, &HashMap::from([(input.id, once), (out.id, result)]));
+        self.run(operation);
+        Some(())
+    }
+
+    /// One member's rows of a recorded tensor, which all share.
+    fn repeat(&mut self, tensor: &TensorIr) -> TensorIr {
+        let mut shape = tensor.shape.to_vec();
+        shape[0] /= self.members;
+        let once = self.fresh(shape, tensor.dtype);
+        self.repeated.insert(tensor.id, once.clone());
+        once
+    }
+
+    /// One member's rows of a recorded tensor, if all share them.
+    pub(super) fn once(&self, tensor: &TensorIr) -> Option<TensorIr> {
+        self.repeated.get(&tensor.id).cloned()
+    }
+
+    /// Repeats the rows of a recorded tensor for every member, if they stand only once.
+    pub(super) fn unfold(&mut self, tensor: &TensorIr) {
+        if let Some(once) = self.repeated.remove(&tensor.id) {
+            let out = TensorIr { status: TensorStatus::NotInit, ..tensor.clone() };
+            let dtype = out.dtype;
+            let op = RepeatDimOpIr { tensor: read(&once), dim: 0, times: self.members, out };
+            self.run(of_kind(dtype, BaseOperationIr::RepeatDim(op)));
+        }
     }
 
     /// Notes a parameter that is arranged anew; false if the operand is none.
@@ -200,7 +258,7 @@ impl Rewrite<'_> {
         true
     }
 
-    fn origin(&self, id: TensorId) -> Origin {
+    pub(super) fn origin(&self, id: TensorId) -> Origin {
         self.origins.get(&id).copied().unwrap_or(Origin::Plain)
     }
 
@@ -256,13 +314,7 @@ impl Rewrite<'_> {
     pub(super) fn reshape_into(&mut self, tensor: &TensorIr, out: TensorIr) {
         let dtype = out.dtype;
         let op = BaseOperationIr::Reshape(ShapeOpIr { input: read(tensor), out });
-        self.run(if dtype.is_float() {
-            OperationIr::BaseFloat(op)
-        } else if dtype.is_bool() {
-            OperationIr::BaseBool(op)
-        } else {
-            OperationIr::BaseInt(op)
-        });
+        self.run(of_kind(dtype, op));
     }
 
     pub(super) fn reshape(&mut self, tensor: &TensorIr, shape: impl Into<Vec<usize>>) -> TensorIr {
@@ -273,141 +325,6 @@ impl Rewrite<'_> {
         let out = self.fresh(shape, tensor.dtype);
         self.reshape_into(tensor, out.clone());
         out
-    }
-
-    /// The shape of a recorded tensor with members on an axis of their own, in front.
-    pub(super) fn lifted_shape(&self, operation: &OperationIr, tensor: &TensorIr) -> Result<Vec<usize>, GraphError> {
-        let (shape, members) = (tensor.shape.to_vec(), self.members);
-        match self.batch(tensor.id) {
-            Batch::None => Ok([&[members], &shape[..]].concat()),
-            Batch::Leading if shape[0].is_multiple_of(members) => {
-                Ok([&[members, shape[0] / members], &shape[1..]].concat())
-            }
-            _ => Err(self.misplaced(operation, tensor)),
-        }
-    }
-
-    /// A tensor with members on an axis of their own, in front: `[members, ...]`, or `[1, ...]` if it is the same for all.
-    pub(super) fn lift(&mut self, operation: &OperationIr, tensor: &TensorIr) -> Result<TensorIr, GraphError> {
-        match self.origin(tensor.id) {
-            Origin::Plain if self.batch(tensor.id) == Batch::None => {
-                Ok(self.reshape(tensor, [&[1], &tensor.shape[..]].concat()))
-            }
-            Origin::Plain => {
-                let shape = self.lifted_shape(operation, tensor)?;
-                Ok(self.reshape(tensor, shape))
-            }
-            Origin::Members => Ok(self.lifted[&tensor.id].clone()),
-            Origin::Parameter(view) => self.values(view, tensor),
-        }
-    }
-
-    /// As [`lift`](Self::lift), `[members, ...]` always.
-    pub(super) fn lift_fully(&mut self, operation: &OperationIr, tensor: &TensorIr) -> Result<TensorIr, GraphError> {
-        let lifted = self.lift(operation, tensor)?;
-        let shape = self.lifted_shape(operation, tensor)?;
-        if lifted.shape[..] == shape[..] {
-            return Ok(lifted);
-        }
-        let out = self.fresh(shape, lifted.dtype);
-        let op = BaseOperationIr::Expand(ShapeOpIr { input: read(&lifted), out: out.clone() });
-        self.run(OperationIr::BaseFloat(op));
-        Ok(out)
-    }
-
-    /// A vector, by members, to be broadcast along axis `axis` of recorded tensors of rank `rank`.
-    pub(super) fn lift_vector(
-        &mut self,
-        operation: &OperationIr,
-        vector: &TensorIr,
-        rank: usize,
-        axis: usize,
-    ) -> Result<TensorIr, GraphError> {
-        let lifted = self.lift(operation, vector)?;
-        let mut shape = vec![1; rank + 1];
-        shape[0] = lifted.shape[0];
-        shape[axis + 1] = lifted.shape[1];
-        Ok(self.reshape(&lifted, shape))
-    }
-
-    /// A parameter as every member sees it, arranged as it was.
-    fn values(&mut self, view: View, tensor: &TensorIr) -> Result<TensorIr, GraphError> {
-        if let Some(known) = self.lifted.get(&tensor.id) {
-            return Ok(known.clone());
-        }
-        let shape = [&[self.members], &tensor.shape[..]].concat();
-        let out = self.fresh(shape, tensor.dtype);
-        if view.base {
-            self.step(Step::Values { parameter: view.parameter, out: out.clone() });
-        } else {
-            let operation = self.views[&tensor.id].clone();
-            let input = operation.inputs().next().expect("a view has an operand").clone();
-            let input_lifted = self.lift(&operation, &input)?;
-            let tensors = HashMap::from([(input.id, input_lifted), (tensor.id, out.clone())]);
-            self.run_lifted(&operation, &tensors)?;
-        }
-        self.lifted.insert(tensor.id, out.clone());
-        Ok(out)
-    }
-
-    fn run_lifted(&mut self, operation: &OperationIr, tensors: &HashMap<TensorId, TensorIr>) -> Result<(), GraphError> {
-        let mut lifted = with_leading_axis(operation.clone()).ok_or_else(|| self.unsupported(operation))?;
-        replace(&mut lifted, tensors);
-        self.run(lifted);
-        Ok(())
-    }
-
-    /// Hands a result over: rows of members folded again, or what every member has its own of.
-    pub(super) fn land(&mut self, out: &TensorIr, lifted: TensorIr) {
-        if self.batch(out.id) == Batch::Leading {
-            self.reshape_into(&lifted, out.clone());
-            self.rows.insert(out.id);
-        } else {
-            self.land_members(out, lifted);
-        }
-    }
-
-    /// Notes that `out` was written as it stands.
-    pub(super) fn land_rows(&mut self, out: &TensorIr) {
-        self.rows.insert(out.id);
-    }
-
-    pub(super) fn land_members(&mut self, out: &TensorIr, lifted: TensorIr) {
-        self.origins.insert(out.id, Origin::Members);
-        self.lifted.insert(out.id, lifted);
-    }
-
-    /// Runs an operation with members on an axis of their own.
-    fn lift_operation(&mut self, operation: &OperationIr) -> Result<(), GraphError> {
-        let mut operation = operation.clone();
-        if with_leading_axis(operation.clone()).is_none() {
-            return Err(self.unsupported(&operation));
-        }
-        let inputs: Vec<TensorIr> = operation.inputs().cloned().collect();
-        let outputs: Vec<TensorIr> = operation.outputs().cloned().collect();
-        let together = matches!(operation, OperationIr::BaseFloat(BaseOperationIr::Cat(_)));
-        let mut tensors = HashMap::new();
-        for input in &inputs {
-            let lifted =
-                if together { self.lift_fully(&operation, input)? } else { self.lift(&operation, input)? };
-            tensors.insert(input.id, lifted);
-        }
-        for out in &outputs {
-            let shape = self.lifted_shape(&operation, out)?;
-            let lifted = self.fresh(shape, out.dtype);
-            tensors.insert(out.id, lifted);
-        }
-        if let OperationIr::BaseFloat(BaseOperationIr::RepeatDim(op)) = &mut operation
-            && op.dim == 0
-            && self.batch(op.out.id) == Batch::Leading
-        {
-            op.times /= self.members;
-        }
-        self.run_lifted(&operation, &tensors)?;
-        for out in &outputs {
-            self.land(out, tensors[&out.id].clone());
-        }
-        Ok(())
     }
 }
 

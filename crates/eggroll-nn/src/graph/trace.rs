@@ -2,9 +2,9 @@
 
 use super::error::GraphError;
 use super::tensors::GraphTensors;
+use burn::backend::ir::{BaseOperationIr, OperationIr, TensorIr};
 use burn::backend::ops::{BoolTensorOps, FloatTensorOps, IntTensorOps};
 use burn::backend::{BackendTensor, Capture, Dispatch, DispatchKindConversion, DispatchTensor, TensorMetadata};
-use burn::backend::ir::{BaseOperationIr, OperationIr};
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
 use burn::tensor::kind::Basic;
 use burn::tensor::{Bool, DType, Device, DeviceConfig, DeviceSettings, Int, Shape, Tensor, TensorData, TensorId};
@@ -75,7 +75,7 @@ pub(super) struct Trace {
     /// Tensors made from data of the host, in order.
     pub constants: Vec<(TensorId, TensorData)>,
     /// The inputs.
-    pub inputs: Vec<TensorId>,
+    pub inputs: Vec<TensorIr>,
     /// The parameters, by position.
     pub parameters: Vec<TensorId>,
     /// The outputs.
@@ -94,20 +94,24 @@ pub(super) fn trace<M: Module, X: GraphTensors, Y: GraphTensors>(
     forms: &[Form],
     forward: &dyn Fn(&M, X) -> Y,
 ) -> Result<Trace, GraphError> {
-    let (mut inputs, mut parameters, mut outputs) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut inputs, mut parameters) = (Vec::new(), Vec::new());
     let captured = device.capture_scope(|scope| {
         configure(device, settings);
         // `valid` makes running states of its own: `to_device` would move those of the user's model.
         let mut placeholders = Placeholders { device, ids: Vec::new() };
         let model = model.valid().map(&mut placeholders).to_device(device);
         parameters = placeholders.ids;
-        let tensors: Vec<DispatchTensor> = forms.iter().map(|(shape, dtype)| placeholder(device, shape, *dtype)).collect();
-        inputs = tensors.iter().cloned().map(id).collect();
-        outputs = forward(&model, X::rebuild(&mut tensors.into_iter())).parts().into_iter().map(id).collect();
-        scope.complete([], outputs.iter().copied())
+        let tensors: Vec<DispatchTensor> =
+            forms.iter().map(|(shape, dtype)| placeholder(device, shape, *dtype)).collect();
+        let names = tensors.iter().cloned().map(id).zip(forms);
+        inputs = names.map(|(id, (shape, dtype))| TensorIr::uninit(id, Shape::from(shape.clone()), *dtype)).collect();
+        let outputs: Vec<TensorId> =
+            forward(&model, X::rebuild(&mut tensors.into_iter())).parts().into_iter().map(id).collect();
+        scope.complete([], outputs)
     });
     let captured = captured.map_err(|error| GraphError::Capture(error.to_string()))?;
-    let given: Vec<TensorId> = inputs.iter().chain(&parameters).copied().collect();
+    let given: Vec<TensorId> =
+        inputs.iter().map(|input: &TensorIr| input.id).chain(parameters.iter().copied()).collect();
     let mut operations = captured.graph.operations;
     operations.retain(|operation| !is_placeholder(operation, &given));
     let constants = captured.values.into_iter().collect();
@@ -116,8 +120,7 @@ pub(super) fn trace<M: Module, X: GraphTensors, Y: GraphTensors>(
 
 /// Gives the capture device the default types of the device that will run the graph.
 fn configure(device: &Device, settings: DeviceSettings) {
-    let config =
-        DeviceConfig::new(Some(settings.float_dtype), Some(settings.int_dtype), Some(settings.bool_dtype));
+    let config = DeviceConfig::new(Some(settings.float_dtype), Some(settings.int_dtype), Some(settings.bool_dtype));
     // Refused from the second scope on, when it has these settings already.
     let _ = device.clone().configure(config);
 }

@@ -103,7 +103,12 @@ fn factors(
 }
 
 /// The noise of `pairs`, from wherever it comes: `[pairs, elements]`.
-fn pair_noise(noise_of: &ParameterNoise, pairs: PairRange, elements: usize, (device, dtype): (&Device, DType)) -> Tensor<2> {
+fn pair_noise(
+    noise_of: &ParameterNoise,
+    pairs: PairRange,
+    elements: usize,
+    (device, dtype): (&Device, DType),
+) -> Tensor<2> {
     let (key, count) = (noise_of.key, pairs.count as usize);
     match &noise_of.source {
         NoiseSource::Drawn => noise(key, pairs, elements, device, dtype),
