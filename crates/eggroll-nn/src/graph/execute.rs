@@ -1,0 +1,100 @@
+//! Running a program for the members of the scope.
+
+use super::interpreter::{Interpreter, interpreter};
+use super::program::{Program, Step};
+use super::trace::Parameter;
+use super::values::{embedding, values};
+use burn::backend::ir::TensorIr;
+use burn::backend::ops::FloatTensorOps;
+use burn::backend::{Dispatch, DispatchTensor, TensorMetadata};
+use burn::module::{Param, ParamId};
+use burn::tensor::{Int, Shape, Tensor};
+use eggroll_core::MatrixView;
+use eggroll_core::ops::InputRows;
+use eggroll_core::scope::{self, ActiveParameter};
+
+/// Runs `program` on `inputs` under the perturbed parameters of the model of today.
+///
+/// # Panics
+///
+/// Panics if no backend that is built in runs graphs where the first input lies.
+#[track_caller]
+pub(super) fn run(program: &Program, parameters: &[Parameter], inputs: Vec<DispatchTensor>) -> Vec<DispatchTensor> {
+    let Some(mut on) = inputs.first().and_then(interpreter) else {
+        panic!("graph: graphs do not run where the input lies");
+    };
+    for (id, tensor) in &program.constants {
+        on.put(*id, tensor.clone());
+    }
+    for (position, id) in &program.plain_parameters {
+        on.put(*id, parameters[*position].value.clone());
+    }
+    for (id, tensor) in program.inputs.iter().zip(inputs) {
+        on.put(*id, tensor);
+    }
+    for step in &program.steps {
+        perform(on.as_mut(), step, parameters);
+    }
+    program.outputs.iter().map(|output| on.take(output)).collect()
+}
+
+fn perform(on: &mut dyn Interpreter, step: &Step, parameters: &[Parameter]) {
+    let (result, out) = match step {
+        Step::Run(operation) => return on.run(operation.clone()),
+        Step::Linear { x, input, weight, bias, out } => {
+            let x = on.take(x);
+            (linear(x, *input, &parameters[*weight], bias.map(|bias| &parameters[bias])), out)
+        }
+        Step::Embedding { indices, input, weight, out } => {
+            let indices = Tensor::<1, Int>::from_dispatch(on.take(indices));
+            let count = indices.shape().num_elements();
+            let parameter = &parameters[*weight];
+            (embedding(&active(parameter), parameter, indices.reshape([count]), *input), out)
+        }
+        Step::Values { parameter, out } => {
+            let parameter = &parameters[*parameter];
+            let active = active(parameter);
+            let vector = || Param::initialized(parameter.id, Tensor::<1>::from_dispatch(parameter.value.clone()));
+            let values = match parameter.shape().len() {
+                1 => active.vector(&vector()),
+                _ => values(&active, parameter),
+            };
+            (values, out)
+        }
+    };
+    on.put(out.id, shaped(result, out));
+}
+
+/// A linear operation on the last axis of `x`, whatever its rank, with the parameter as a matrix.
+fn linear(x: DispatchTensor, input: InputRows, weight: &Parameter, bias: Option<&Parameter>) -> Tensor<2> {
+    let shape = weight.shape();
+    let view = MatrixView::of(&shape).expect("the weight of a linear operation has two axes or more");
+    let rows = x.shape().num_elements() / view.d_input;
+    let x = Tensor::<2>::from_dispatch(Dispatch::float_reshape(x, Shape::new([rows, view.d_input])));
+    let matrix = match shape.len() {
+        2 => Tensor::<2>::from_dispatch(weight.value.clone()),
+        _ => {
+            let flat = Shape::new([view.d_output, view.d_input]);
+            Tensor::<2>::from_dispatch(Dispatch::float_reshape(weight.value.clone(), flat)).transpose()
+        }
+    };
+    let bias = bias.map(|bias| Param::initialized(bias.id, Tensor::<1>::from_dispatch(bias.value.clone())));
+    active(weight).linear(x, matrix, bias.as_ref(), input)
+}
+
+/// The parameter in the scope.
+#[track_caller]
+fn active(parameter: &Parameter) -> ActiveParameter {
+    scope::active(parameter.id)
+        .unwrap_or_else(|| panic!("graph: \"{}\" is not of the model in evaluation", parameter.path))
+}
+
+/// The first parameter that the scope of this thread perturbs.
+pub(super) fn first_active(parameters: &[Parameter]) -> Option<ActiveParameter> {
+    let ids = parameters.iter().filter(|parameter| parameter.is_float()).map(|parameter| parameter.id);
+    ids.into_iter().find_map(|id: ParamId| scope::active(id))
+}
+
+fn shaped(tensor: Tensor<2>, out: &TensorIr) -> DispatchTensor {
+    Dispatch::float_reshape(tensor.into_dispatch(), out.shape.clone())
+}

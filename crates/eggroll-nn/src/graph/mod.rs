@@ -1,0 +1,232 @@
+//! Unmodified models for a whole population at once: Burn records the forward as a graph, and every use of a parameter in it
+//! becomes its perturbed operation.
+
+mod convolution;
+mod error;
+mod execute;
+mod fuse;
+mod interpreter;
+mod lift;
+mod modules;
+mod operation;
+mod program;
+mod rewrite;
+mod tensors;
+mod trace;
+mod values;
+mod verify;
+
+pub use error::GraphError;
+pub use tensors::GraphTensors;
+
+use burn::backend::{DispatchTensor, TensorMetadata};
+use burn::module::Module;
+use burn::tensor::Device;
+use interpreter::interpreter;
+use program::Program;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use trace::{Form, Parameter, parameters, trace};
+
+type Forward<M, X, Y> = dyn Fn(&M, X) -> Y + Send + Sync;
+
+/// The forward of a model that is built of `burn::nn` or anything else, to be run for all members of a population at once.
+///
+/// Inside `evaluate`, [`forward`](Self::forward) takes rows of all members, as the forward of a perturbed module does; outside it is the
+/// model's own, bit for bit. The model keeps its type: nothing of it is replaced. Draws and estimates are those of the perturbed
+/// modules, because a parameter's address is its position in the model either way.
+///
+/// The forward is recorded by Burn's capture device, which computes nothing, once for every shape of input. Rows of members stand
+/// on the leading axis, so that Burn's operations are right as they are; those that use a parameter become
+///
+/// | use | becomes |
+/// |---|---|
+/// | linear, product with a matrix, convolution of one group over one or two axes | the perturbed linear operation: no weight is formed |
+/// | embedding | rows with their noise |
+/// | layer and batch norm; sums, products and other operations element by element; reductions along an axis | the operation under every member's vector |
+/// | other convolutions; products with a transpose or with what was computed from parameters | a batched operation under every member's weight, which is formed |
+///
+/// A parameter that is used in any other way is refused when the forward is recorded. So is a forward in which members would
+/// mix: axes of the batch are followed through the graph, and a population of four is compared with its members one by one.
+///
+/// # Example
+///
+/// ```
+/// use burn::module::Module;
+/// use burn::nn::{Linear, LinearConfig};
+/// use burn::tensor::{Device, Distribution, Tensor, activation};
+/// use eggroll_nn::graph::PopulationGraph;
+///
+/// #[derive(Module, Debug)]
+/// struct Mlp {
+///     first: Linear,
+///     second: Linear,
+/// }
+///
+/// let device = Device::flex();
+/// let model = Mlp { first: LinearConfig::new(3, 8).init(&device), second: LinearConfig::new(8, 2).init(&device) };
+/// let x = Tensor::<2>::random([5, 3], Distribution::Default, &device);
+/// let net = PopulationGraph::trace(&model, x.clone(), |model: &Mlp, x: Tensor<2>| {
+///     model.second.forward(activation::relu(model.first.forward(x)))
+/// })?;
+/// // Inside evaluate: `net.forward(&model, members.expand(x))`, `[members · rows, 2]`.
+/// assert_eq!(net.forward(&model, x).dims(), [5, 2]);
+/// # Ok::<(), eggroll_nn::graph::GraphError>(())
+/// ```
+pub struct PopulationGraph<M, X, Y> {
+    forward: Arc<Forward<M, X, Y>>,
+    /// Recordings by shape: one at a time on the capture device.
+    recorder: Mutex<Recorder>,
+}
+
+struct Recorder {
+    device: Device,
+    programs: HashMap<Shapes, Arc<Program>>,
+}
+
+/// What a program was made for.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Shapes {
+    inputs: Vec<Form>,
+    members: usize,
+    /// Whether the inputs have the rows of one member, for all.
+    shared: bool,
+}
+
+impl<M: Module, X: GraphTensors, Y: GraphTensors> PopulationGraph<M, X, Y> {
+    /// Records `forward` of `model`, and checks it on a population of four with the rows of `example`.
+    ///
+    /// `forward` may compute what it likes, but must not read values, and needs its rows independent of each other: no
+    /// statistics over the batch. Its tensors are the inputs, fields of the model, and what it makes on the device of an input.
+    /// Models must not be on an autodiff device.
+    ///
+    /// # Shapes
+    ///
+    /// - example: `[rows, ...]`, every tensor with the rows of one member on its leading axis
+    ///
+    /// # Errors
+    ///
+    /// [`GraphError`] with the operation and the parameter that have no perturbed form, or how the forward mixes rows.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `forward` reads values or uses tensors from elsewhere.
+    pub fn trace(
+        model: &M,
+        example: X,
+        forward: impl Fn(&M, X) -> Y + Send + Sync + 'static,
+    ) -> Result<Self, GraphError> {
+        let graph = Self {
+            forward: Arc::new(forward),
+            recorder: Mutex::new(Recorder { device: Device::capture(), programs: HashMap::new() }),
+        };
+        let parameters = parameters(model);
+        if !parameters.iter().any(Parameter::is_float) {
+            return Err(GraphError::NoParameter);
+        }
+        let batched = |members: X| {
+            let parts = members.parts();
+            let program = graph.program(model, &parameters, &parts, verify::MEMBERS, false)?;
+            Ok(execute::run(&program, &parameters, parts))
+        };
+        verify::verify(model, example, &*graph.forward, batched)?;
+        Ok(graph)
+    }
+
+    /// Applies the model: to rows of all members inside `evaluate`, to any batch outside.
+    ///
+    /// # Shapes
+    ///
+    /// - input: `[members · rows, ...]` inside `evaluate`, member-major, every tensor; `[rows, ...]` outside
+    /// - output: the same leading axis, every tensor
+    ///
+    /// # Panics
+    ///
+    /// Panics if `input` has another form than the example in such a way that it cannot be recorded, with the [`GraphError`]; if its
+    /// rows are not a multiple of the members; and as the forward does.
+    #[track_caller]
+    pub fn forward(&self, model: &M, input: X) -> Y {
+        self.apply(model, input, false)
+    }
+
+    /// Applies the model to rows that all members share: a first layer computes its product with them once, and what only depends on
+    /// them is computed once. Results are those of [`forward`](Self::forward) on the rows repeated for every member.
+    ///
+    /// # Shapes
+    ///
+    /// - input: `[rows, ...]`, every tensor
+    /// - output: `[members · rows, ...]` inside `evaluate`, member-major, every tensor; `[rows, ...]` outside
+    ///
+    /// # Panics
+    ///
+    /// As [`forward`](Self::forward).
+    #[track_caller]
+    pub fn forward_shared(&self, model: &M, input: X) -> Y {
+        self.apply(model, input, true)
+    }
+
+    #[track_caller]
+    fn apply(&self, model: &M, input: X, shared: bool) -> Y {
+        let parameters = parameters(model);
+        let Some(active) = execute::first_active(&parameters) else {
+            return (self.forward)(model, input);
+        };
+        let parts = input.parts();
+        let program = self.program(model, &parameters, &parts, active.pairs().members(), shared);
+        let program = program.unwrap_or_else(|error| panic!("graph: {error}"));
+        Y::rebuild(&mut execute::run(&program, &parameters, parts).into_iter())
+    }
+
+    /// The program for inputs of this form, recorded if there is none yet.
+    fn program(
+        &self,
+        model: &M,
+        parameters: &[Parameter],
+        inputs: &[DispatchTensor],
+        members: usize,
+        shared: bool,
+    ) -> Result<Arc<Program>, GraphError> {
+        let times = if shared { members } else { 1 };
+        let forms = inputs.iter().map(|input| multiplied((input.shape().to_vec(), input.dtype()), times));
+        let forms: Vec<Form> = forms.collect();
+        let shapes = Shapes { inputs: forms.clone(), members, shared };
+        let mut recorder = self.recorder.lock().expect("a recording has failed before");
+        if let Some(known) = recorder.programs.get(&shapes) {
+            return Ok(known.clone());
+        }
+        let refused =
+            |reason| GraphError::Input { shapes: forms.iter().map(|(shape, _)| shape.clone()).collect(), reason };
+        let Some(first) = inputs.first() else {
+            return Err(refused("there are none"));
+        };
+        if forms.iter().any(|(shape, _)| shape.first().is_none_or(|rows| *rows == 0 || !rows.is_multiple_of(members))) {
+            return Err(refused("every leading axis must be a multiple of the members"));
+        }
+        let Some(mut on) = interpreter(first) else {
+            return Err(refused("no backend that is built in runs graphs there"));
+        };
+        let settings = Device::new(first.device()).settings();
+        let doubled: Vec<Form> = forms.iter().map(|form| multiplied(form.clone(), 2)).collect();
+        let record = |forms: &[Form]| trace(&recorder.device, settings, model, forms, &*self.forward);
+        let (trace, other) = (record(&forms)?, record(&doubled)?);
+        let program = rewrite::rewrite(trace, &other, parameters, members, shared, on.as_mut())?;
+        let program = Arc::new(program);
+        recorder.programs.insert(shapes, program.clone());
+        Ok(program)
+    }
+}
+
+/// The form of `times` as many rows.
+fn multiplied((mut shape, dtype): Form, times: usize) -> Form {
+    if let Some(rows) = shape.first_mut() {
+        *rows *= times;
+    }
+    (shape, dtype)
+}
+
+impl<M, X, Y> fmt::Debug for PopulationGraph<M, X, Y> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PopulationGraph").finish_non_exhaustive()
+    }
+}

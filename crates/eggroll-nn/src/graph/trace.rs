@@ -1,0 +1,187 @@
+//! Recording a forward: what Burn's capture device sees of it, without any computation.
+
+use super::error::GraphError;
+use super::tensors::GraphTensors;
+use burn::backend::ir::{BaseOperationIr, OperationIr, TensorIr};
+use burn::backend::ops::{BoolTensorOps, FloatTensorOps, IntTensorOps};
+use burn::backend::{BackendTensor, Capture, Dispatch, DispatchKindConversion, DispatchTensor, TensorMetadata};
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
+use burn::tensor::kind::Basic;
+use burn::tensor::{Bool, DType, Device, DeviceConfig, DeviceSettings, Int, Shape, Tensor, TensorData, TensorId};
+
+/// One parameter of the model of today.
+#[derive(Clone)]
+pub(super) struct Parameter {
+    pub id: ParamId,
+    /// Names of fields from the model down, joined by dots.
+    pub path: String,
+    pub value: DispatchTensor,
+}
+
+impl Parameter {
+    pub fn is_float(&self) -> bool {
+        self.value.dtype().is_float()
+    }
+
+    pub fn shape(&self) -> Vec<usize> {
+        self.value.shape().to_vec()
+    }
+}
+
+/// The parameters of `model` in traversal order; a tied one as often as it is visited.
+pub(super) fn parameters<M: Module>(model: &M) -> Vec<Parameter> {
+    let mut collector = Collector { path: Vec::new(), found: Vec::new() };
+    model.visit(&mut collector);
+    collector.found
+}
+
+struct Collector {
+    path: Vec<String>,
+    found: Vec<Parameter>,
+}
+
+impl Collector {
+    fn add<const D: usize, K: Basic>(&mut self, id: ParamId, value: Tensor<D, K>) {
+        self.found.push(Parameter { id, path: self.path.join("."), value: value.into_dispatch() });
+    }
+}
+
+impl ModuleVisitor for Collector {
+    fn enter_module(&mut self, name: &str, _container_type: &str) {
+        self.path.push(name.to_owned());
+    }
+
+    fn exit_module(&mut self, _name: &str, _container_type: &str) {
+        self.path.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        self.add(param.id, param.val());
+    }
+
+    fn visit_int<const D: usize>(&mut self, param: &Param<Tensor<D, Int>>) {
+        self.add(param.id, param.val());
+    }
+
+    fn visit_bool<const D: usize>(&mut self, param: &Param<Tensor<D, Bool>>) {
+        self.add(param.id, param.val());
+    }
+}
+
+/// A recorded forward.
+pub(super) struct Trace {
+    /// What is computed, in order.
+    pub operations: Vec<OperationIr>,
+    /// Tensors made from data of the host, in order.
+    pub constants: Vec<(TensorId, TensorData)>,
+    /// The inputs.
+    pub inputs: Vec<TensorIr>,
+    /// The parameters, by position.
+    pub parameters: Vec<TensorId>,
+    /// The outputs.
+    pub outputs: Vec<TensorId>,
+}
+
+/// Shape and type of an input.
+pub(super) type Form = (Vec<usize>, DType);
+
+/// Records `forward` for inputs of these forms, on `device`, which is a capture device; operations that create tensors choose
+/// types as `settings` says.
+pub(super) fn trace<M: Module, X: GraphTensors, Y: GraphTensors>(
+    device: &Device,
+    settings: DeviceSettings,
+    model: &M,
+    forms: &[Form],
+    forward: &dyn Fn(&M, X) -> Y,
+) -> Result<Trace, GraphError> {
+    let (mut inputs, mut parameters) = (Vec::new(), Vec::new());
+    let captured = device.capture_scope(|scope| {
+        configure(device, settings);
+        // `valid` makes running states of its own: `to_device` would move those of the user's model.
+        let mut placeholders = Placeholders { device, ids: Vec::new() };
+        let model = model.valid().map(&mut placeholders).to_device(device);
+        parameters = placeholders.ids;
+        let tensors: Vec<DispatchTensor> =
+            forms.iter().map(|(shape, dtype)| placeholder(device, shape, *dtype)).collect();
+        let names = tensors.iter().cloned().map(id).zip(forms);
+        inputs = names.map(|(id, (shape, dtype))| TensorIr::uninit(id, Shape::from(shape.clone()), *dtype)).collect();
+        let outputs: Vec<TensorId> =
+            forward(&model, X::rebuild(&mut tensors.into_iter())).parts().into_iter().map(id).collect();
+        scope.complete([], outputs)
+    });
+    let captured = captured.map_err(|error| GraphError::Capture(error.to_string()))?;
+    let given: Vec<TensorId> =
+        inputs.iter().map(|input: &TensorIr| input.id).chain(parameters.iter().copied()).collect();
+    let mut operations = captured.graph.operations;
+    operations.retain(|operation| !is_placeholder(operation, &given));
+    let constants = captured.values.into_iter().collect();
+    Ok(Trace { operations, constants, inputs, parameters, outputs: captured.graph.outputs })
+}
+
+/// Gives the capture device the default types of the device that will run the graph.
+fn configure(device: &Device, settings: DeviceSettings) {
+    let config = DeviceConfig::new(Some(settings.float_dtype), Some(settings.int_dtype), Some(settings.bool_dtype));
+    // Refused from the second scope on, when it has these settings already.
+    let _ = device.clone().configure(config);
+}
+
+/// A tensor without values on the capture device.
+fn placeholder(device: &Device, shape: &[usize], dtype: DType) -> DispatchTensor {
+    let (shape, device) = (Shape::from(shape.to_vec()), device.as_dispatch());
+    if dtype.is_float() {
+        Dispatch::float_empty(shape, device, dtype.into())
+    } else if dtype.is_bool() {
+        Dispatch::bool_empty(shape, device, dtype.into())
+    } else {
+        Dispatch::int_empty(shape, device, dtype.into())
+    }
+}
+
+fn is_placeholder(operation: &OperationIr, given: &[TensorId]) -> bool {
+    match operation {
+        OperationIr::BaseFloat(BaseOperationIr::Empty(op))
+        | OperationIr::BaseInt(BaseOperationIr::Empty(op))
+        | OperationIr::BaseBool(BaseOperationIr::Empty(op)) => given.contains(&op.out.id),
+        _ => false,
+    }
+}
+
+/// The name of a tensor in the graph.
+fn id(tensor: DispatchTensor) -> TensorId {
+    match <DispatchTensor as DispatchKindConversion<Capture>>::try_into_backend(tensor) {
+        Ok(BackendTensor::Float(tensor) | BackendTensor::Int(tensor) | BackendTensor::Bool(tensor)) => tensor.id(),
+        Ok(_) => panic!("graph: quantized tensors cannot be recorded"),
+        Err(found) => panic!(
+            "graph: the forward returns a tensor that it did not compute from its inputs or the model ({found}); \
+             tensors that it needs must be inputs, fields of the model, or made on the device of an input"
+        ),
+    }
+}
+
+/// Replaces parameters by tensors without values, under new identifiers: perturbed modules stay plain while they are recorded.
+struct Placeholders<'a> {
+    device: &'a Device,
+    ids: Vec<TensorId>,
+}
+
+impl Placeholders<'_> {
+    fn replace<const D: usize, K: Basic>(&mut self, value: &Tensor<D, K>) -> Tensor<D, K> {
+        let tensor = placeholder(self.device, &value.dims(), value.dtype());
+        self.ids.push(id(tensor.clone()));
+        Tensor::from_dispatch(tensor)
+    }
+}
+
+impl ModuleMapper for Placeholders<'_> {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        Param::initialized(ParamId::new(), self.replace(&param.val()))
+    }
+
+    fn map_int<const D: usize>(&mut self, param: Param<Tensor<D, Int>>) -> Param<Tensor<D, Int>> {
+        Param::initialized(ParamId::new(), self.replace(&param.val()))
+    }
+
+    fn map_bool<const D: usize>(&mut self, param: Param<Tensor<D, Bool>>) -> Param<Tensor<D, Bool>> {
+        Param::initialized(ParamId::new(), self.replace(&param.val()))
+    }
+}

@@ -1,0 +1,150 @@
+//! The safety net: a small population, batched and one by one.
+
+use super::error::GraphError;
+use super::tensors::GraphTensors;
+use super::trace::parameters;
+use burn::backend::{DispatchTensor, TensorMetadata};
+use burn::module::{Module, ModuleMapper, Param};
+use burn::tensor::{DType, Shape, Tensor, TensorData};
+use eggroll_core::scope::Perturbation;
+use eggroll_core::{EggrollConfig, HeldNoise, MatrixView, PairRange, ParameterTable};
+use std::sync::Arc;
+
+/// Pairs of the population.
+const PAIRS: u32 = 2;
+/// Its members.
+pub(super) const MEMBERS: usize = 2 * PAIRS as usize;
+/// Noise scale: large enough to be seen behind rounding, in the range of usual weights.
+const SIGMA: f64 = 0.05;
+/// Share of the noise's effect that the batched forward may be off by: rows under a wrong member's weights are off by all of it.
+const SHARE: f64 = 0.02;
+/// Roundings of the largest output beside it.
+const ROUNDINGS: f64 = 64.0;
+
+/// Compares `batched`, which runs inside a scope on rows of [`MEMBERS`] members, with `forward` of their models one by one.
+pub(super) fn verify<M: Module, X: GraphTensors, Y: GraphTensors>(
+    model: &M,
+    example: X,
+    forward: &dyn Fn(&M, X) -> Y,
+    batched: impl FnOnce(X) -> Result<Vec<DispatchTensor>, GraphError>,
+) -> Result<(), GraphError> {
+    let noiser = EggrollConfig::new().init().expect("rank 1");
+    let table = ParameterTable::new(model, &noiser, &[]).map_err(|_| GraphError::NoParameter)?;
+    let perturbation = Perturbation {
+        noiser: Arc::new(noiser),
+        table: Arc::new(table),
+        seed: 0,
+        generation: 0,
+        sigma: SIGMA,
+        held: Arc::new(HeldNoise::default()),
+    };
+    let members = folded(example.clone());
+    let (found, _) = perturbation.run(PairRange::new(0, PAIRS), || batched(members));
+    let found = numbers(found?);
+    let plain = numbers(forward(model, example.clone()).parts());
+    let mut expected: Vec<Vec<f64>> = vec![Vec::new(); found.len()];
+    let mut effects = vec![0.0f64; found.len()];
+    for member in 0..MEMBERS {
+        let mut mapper = Materialise { perturbation: &perturbation, member };
+        let outputs = numbers(forward(&model.valid().map(&mut mapper), example.clone()).parts());
+        for (output, values) in outputs.into_iter().enumerate() {
+            effects[output] = effects[output].max(largest_difference(&values, &plain[output]));
+            expected[output].extend(values);
+        }
+    }
+    for (output, (found, expected)) in found.iter().zip(&expected).enumerate() {
+        let (difference, effect) = (largest_difference(found, expected), effects[output]);
+        let largest = expected.iter().filter(|value| value.is_finite()).fold(0.0f64, |a, b| a.max(b.abs()));
+        let tolerance = SHARE * effect + ROUNDINGS * epsilon(model) * largest;
+        if found.len() != expected.len() || difference > tolerance {
+            return Err(GraphError::Differs { output, difference, effect });
+        }
+    }
+    Ok(())
+}
+
+/// Every tensor's rows for every member.
+fn folded<X: GraphTensors>(example: X) -> X {
+    let parts: Vec<DispatchTensor> = example.parts();
+    let folded: Vec<DispatchTensor> = parts.into_iter().map(repeat_rows).collect();
+    X::rebuild(&mut folded.into_iter())
+}
+
+fn repeat_rows(tensor: DispatchTensor) -> DispatchTensor {
+    use burn::backend::Dispatch;
+    use burn::backend::ops::{BoolTensorOps, FloatTensorOps, IntTensorOps};
+    let dtype = tensor.dtype();
+    if dtype.is_float() {
+        Dispatch::float_repeat_dim(tensor, 0, MEMBERS)
+    } else if dtype.is_bool() {
+        Dispatch::bool_repeat_dim(tensor, 0, MEMBERS)
+    } else {
+        Dispatch::int_repeat_dim(tensor, 0, MEMBERS)
+    }
+}
+
+/// The values of every tensor of floats; nothing of others, which a rounding may change altogether.
+fn numbers(tensors: Vec<DispatchTensor>) -> Vec<Vec<f64>> {
+    let values = |tensor: DispatchTensor| {
+        if !tensor.dtype().is_float() {
+            return Vec::new();
+        }
+        let elements = tensor.shape().num_elements();
+        let data: TensorData = Tensor::<1>::from_dispatch(flat(tensor, elements)).cast(DType::F32).into_data();
+        data.iter::<f64>().collect()
+    };
+    tensors.into_iter().map(values).collect()
+}
+
+fn flat(tensor: DispatchTensor, elements: usize) -> DispatchTensor {
+    use burn::backend::Dispatch;
+    use burn::backend::ops::FloatTensorOps;
+    Dispatch::float_reshape(tensor, Shape::new([elements]))
+}
+
+/// Infinite where only one of two values is a number.
+fn largest_difference(a: &[f64], b: &[f64]) -> f64 {
+    let difference = |(a, b): (&f64, &f64)| match (a.is_finite(), b.is_finite()) {
+        (true, true) => (a - b).abs(),
+        (false, false) => 0.0,
+        _ => f64::INFINITY,
+    };
+    a.iter().zip(b).map(difference).fold(0.0, f64::max)
+}
+
+/// Rounding of the coarsest type among the parameters.
+fn epsilon<M: Module>(model: &M) -> f64 {
+    let of = |dtype| match dtype {
+        DType::F64 => f64::EPSILON,
+        DType::F16 => 2f64.powi(-10),
+        DType::BF16 => 2f64.powi(-7),
+        _ => f64::from(f32::EPSILON),
+    };
+    let floats = parameters(model).into_iter().filter(|parameter| parameter.is_float());
+    floats.map(|parameter| of(parameter.value.dtype())).fold(0.0, f64::max)
+}
+
+/// The parameters of one member, formed.
+struct Materialise<'a> {
+    perturbation: &'a Perturbation,
+    member: usize,
+}
+
+impl ModuleMapper for Materialise<'_> {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let position = self.perturbation.table.position(param.id).expect("every parameter of the model");
+        let noise = self.perturbation.parameter(position);
+        let value = param.val();
+        let shape = value.dims();
+        // The weighted sum of all pairs' noise, with weight 0 for all but one.
+        let weights: Vec<f32> = (0..PAIRS as usize).map(|pair| f32::from(u8::from(pair == self.member / 2))).collect();
+        let weights = Tensor::from_data(TensorData::new(weights, [PAIRS as usize]), (&value.device(), value.dtype()));
+        let noise = self.perturbation.noiser.estimate(weights, noise, &shape);
+        let noise = match MatrixView::of(&shape) {
+            Some(view) => view.restore(noise.reshape([view.d_input, view.d_output]), shape),
+            None => noise.reshape(shape),
+        };
+        let sign = if self.member.is_multiple_of(2) { 1.0 } else { -1.0 };
+        Param::initialized(param.id, value + noise * sign)
+    }
+}

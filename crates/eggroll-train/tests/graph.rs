@@ -1,0 +1,189 @@
+//! Models of `burn::nn` alone, trained as they are: the same generations as with perturbed modules, and a stated loss.
+
+use burn::module::{Module, Param};
+use burn::nn;
+use burn::optim::{AdamConfig, SgdConfig};
+use burn::tensor::{Device, Tensor, activation};
+use eggroll_core::{EggrollConfig, NoiseSourceConfig, NoiserConfig, OpenEsConfig, counters};
+use eggroll_nn::Linear;
+use eggroll_nn::graph::PopulationGraph;
+use eggroll_train::{EvolutionStrategyConfig, Fitness};
+
+#[derive(Module, Debug)]
+struct Stock {
+    first: nn::Linear,
+    second: nn::Linear,
+}
+
+impl Stock {
+    fn new(device: &Device) -> Self {
+        Self { first: layer(4, 16, device).into(), second: layer(16, 2, device).into() }
+    }
+
+    fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+        self.second.forward(activation::tanh(self.first.forward(x)))
+    }
+}
+
+#[derive(Module, Debug)]
+struct Twin {
+    first: Linear,
+    second: Linear,
+}
+
+impl Twin {
+    fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+        self.second.forward(activation::tanh(self.first.forward(x)))
+    }
+}
+
+impl From<Stock> for Twin {
+    fn from(Stock { first, second }: Stock) -> Self {
+        Self { first: first.into(), second: second.into() }
+    }
+}
+
+fn sines(count: usize, device: &Device) -> Tensor<1> {
+    let values: Vec<f32> = (0..count).map(|i| (i as f32 * 0.7).sin()).collect();
+    Tensor::from_floats(&values[..], device)
+}
+
+fn layer(d_input: usize, d_output: usize, device: &Device) -> Linear {
+    let weight = sines(d_input * d_output, device).reshape([d_input, d_output]) * 0.4;
+    Linear { weight: Param::from_tensor(weight), bias: Some(Param::from_tensor(sines(d_output, device) * 0.1)) }
+}
+
+fn devices() -> Vec<Device> {
+    vec![
+        #[cfg(feature = "flex")]
+        Device::flex(),
+        #[cfg(feature = "ndarray")]
+        {
+            #[expect(deprecated, reason = "Burn deprecates the backend; users still ask for it")]
+            Device::ndarray()
+        },
+        #[cfg(feature = "wgpu")]
+        Device::wgpu(burn::tensor::DeviceKind::DefaultDevice),
+    ]
+}
+
+fn graph(model: &Stock, x: Tensor<2>) -> PopulationGraph<Stock, Tensor<2>, Tensor<2>> {
+    PopulationGraph::trace(model, x, Stock::forward).expect("traced")
+}
+
+fn values(fitness: &Fitness) -> Vec<f32> {
+    fitness.values().to_vec()
+}
+
+/// The same noise, the same operations: on the CPU the same bits, whatever the chunks.
+#[test]
+fn fitness_is_that_of_perturbed_modules() {
+    for device in devices() {
+        let stock = Stock::new(&device);
+        let twin = Twin::from(stock.clone());
+        let x = sines(20, &device).reshape([5, 4]);
+        let net = graph(&stock, x.clone());
+        let exact = !format!("{device:?}").contains("Wgpu");
+        for noiser in [NoiserConfig::from(EggrollConfig::new().with_rank(2)), OpenEsConfig::new().into()] {
+            for (chunk, source) in
+                [(2, NoiseSourceConfig::OnTheFly), (6, NoiseSourceConfig::Cached), (64, NoiseSourceConfig::OnTheFly)]
+            {
+                let config = EvolutionStrategyConfig::new(noiser.clone(), SgdConfig::new())
+                    .with_population(20)
+                    .with_chunk(chunk)
+                    .with_noise_source(source);
+                let population = config.init(&stock).ask();
+                let found = population
+                    .evaluate(|members| members.mean(net.forward(&stock, members.expand(x.clone())).square()));
+                let parallel = population
+                    .evaluate_parallel(|members| members.mean(net.forward(&stock, members.expand(x.clone())).square()));
+                let population = config.init(&twin).ask();
+                let expected =
+                    population.evaluate(|members| members.mean(twin.forward(members.expand(x.clone())).square()));
+                let shared = config
+                    .init(&stock)
+                    .ask()
+                    .evaluate(|members| members.mean(net.forward_shared(&stock, x.clone()).square()));
+                let twin_shared = config.init(&twin).ask().evaluate(|members| {
+                    let hidden = activation::tanh(twin.first.forward_shared(x.clone()));
+                    members.mean(twin.second.forward(hidden).square())
+                });
+                if exact {
+                    assert_eq!(values(&shared), values(&twin_shared));
+                }
+                let other = config
+                    .clone()
+                    .with_seed(77)
+                    .init(&twin)
+                    .ask()
+                    .evaluate(|members| members.mean(twin.forward(members.expand(x.clone())).square()));
+                if exact {
+                    assert_eq!(values(&found), values(&expected));
+                    assert_eq!(values(&parallel), values(&expected));
+                } else {
+                    for (found, expected) in values(&found).iter().zip(values(&expected)) {
+                        assert!((found - expected).abs() < 1e-4 * (1.0 + expected.abs()), "{found} {expected}");
+                    }
+                }
+                assert_ne!(values(&found), values(&other), "another seed is another population");
+            }
+        }
+    }
+}
+
+/// One perturbed operation for each layer, and nothing read to the host beside the fitness.
+#[test]
+fn launches_and_host_reads_are_those_of_perturbed_modules() {
+    let device = Device::flex();
+    let stock = Stock::new(&device);
+    let twin = Twin::from(stock.clone());
+    let x = sines(20, &device).reshape([5, 4]);
+    let net = graph(&stock, x.clone());
+    let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_population(20).with_chunk(4);
+    let count = |evaluate: &dyn Fn()| {
+        let before = counters::snapshot();
+        evaluate();
+        counters::snapshot() - before
+    };
+    let (graph_population, twin_population) = (config.init(&stock).ask(), config.init(&twin).ask());
+    let found = count(&|| {
+        graph_population.evaluate(|members| members.mean(net.forward(&stock, members.expand(x.clone())).square()));
+    });
+    let expected = count(&|| {
+        twin_population.evaluate(|members| members.mean(twin.forward(members.expand(x.clone())).square()));
+    });
+    assert_eq!(found, expected);
+    assert_eq!((found.host_reads, found.noise_bytes), (1, 0));
+    let shared = count(&|| {
+        graph_population.evaluate(|members| members.mean(net.forward_shared(&stock, x.clone()).square()));
+    });
+    assert_eq!(shared, expected);
+}
+
+/// The weights of today are used in every generation, without another recording.
+#[test]
+fn a_stock_model_trains() {
+    for device in devices() {
+        let mut model = Stock::new(&device);
+        let x = sines(32, &device).reshape([8, 4]);
+        let y = (x.clone().slice_dim(1, 0..2) * 1.5 - x.clone().slice_dim(1, 2..4)).sin();
+        let net = graph(&model, x.clone());
+        let loss = |model: &Stock| -> f32 { (model.forward(x.clone()) - y.clone()).square().mean().into_scalar() };
+        let first = loss(&model);
+        let config = EvolutionStrategyConfig::new(EggrollConfig::new().with_rank(2), AdamConfig::new())
+            .with_population(64)
+            .with_learning_rate(0.05)
+            .with_seed(3);
+        let mut strategy = config.init(&model);
+        for _ in 0..120 {
+            let population = strategy.ask();
+            let fitness = population.evaluate(|members| {
+                let error = net.forward(&model, members.expand(x.clone())) - members.expand(y.clone());
+                -members.mean(error.square())
+            });
+            model = strategy.tell(model, population, fitness).expect("every parameter was perturbed");
+        }
+        let last = loss(&model);
+        assert!(first > 0.2 && last < 0.03, "{first} {last}");
+    }
+}
