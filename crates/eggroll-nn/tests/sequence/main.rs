@@ -4,7 +4,6 @@ mod attention;
 mod both_directions;
 mod gru;
 mod launches;
-mod layer_norm;
 mod lstm;
 mod minimal_gru;
 mod oracle;
