@@ -2,7 +2,7 @@
 
 use crate::backend::Backend;
 use crate::cnn::ConvolutionSettings;
-use crate::settings::{ModelName, NoiserName, OptimizerName, Preset, Settings, ShapingName, VoteSettings};
+use crate::settings::{ModelName, NoiserName, OptimizerName, Preset, ProjectName, Settings, ShapingName, VoteSettings};
 use crate::trace::TraceArgs;
 use clap::Parser;
 use std::path::PathBuf;
@@ -92,9 +92,9 @@ pub struct Choices {
     /// Average squares of this many by this many pixels into one.
     #[arg(long)]
     pool: Option<usize>,
-    /// Project the first layer's estimate onto the span of the mini-batch's images.
-    #[arg(long)]
-    project: Option<bool>,
+    /// Estimates that are projected onto the span of a layer's input rows.
+    #[arg(long, value_enum)]
+    project: Option<ProjectName>,
     /// Widths of the hidden layers, separated by commas; of the cnn, those behind its convolutions.
     #[arg(long, value_delimiter = ',')]
     hidden: Option<Vec<usize>>,
@@ -187,8 +187,7 @@ impl Choices {
 
     /// Refuses settings that have no part in a network.
     fn refuse_foreign_to_model(&self, model: ModelName, noiser: NoiserName) -> Result<(), String> {
-        let of_mlp =
-            [("project", self.project.is_some()), ("noiser q-eggroll", matches!(noiser, NoiserName::QEggroll))];
+        let of_mlp = [("noiser q-eggroll", matches!(noiser, NoiserName::QEggroll))];
         let of_cnn = [
             ("channels", self.channels.is_some()),
             ("kernel", self.kernel.is_some()),

@@ -52,6 +52,15 @@ pub enum ShapingName {
     PairSign,
 }
 
+#[derive(Clone, Copy, Debug, ValueEnum, Serialize, Deserialize)]
+pub enum ProjectName {
+    Off,
+    /// The first layer's, onto the images.
+    Shared,
+    /// All layers', onto what the unperturbed network gives them.
+    Unperturbed,
+}
+
 /// The settings of a run: saved with it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Settings {
@@ -75,7 +84,7 @@ pub struct Settings {
     pub shift: u32,
     #[serde(default = "one")]
     pub pool: usize,
-    pub project: bool,
+    pub project: ProjectName,
     pub hidden: Vec<usize>,
     #[serde(default)]
     pub convolutions: ConvolutionSettings,
@@ -123,7 +132,7 @@ impl Preset {
             batch: 32,
             shift: 1,
             pool: 1,
-            project: true,
+            project: ProjectName::Shared,
             hidden: vec![128],
             convolutions: ConvolutionSettings::default(),
             seed: 0,
@@ -132,8 +141,7 @@ impl Preset {
         };
         let quick = match model {
             ModelName::Mlp => quick,
-            // A convolution's patches outnumber its weights: there is no span to project on.
-            ModelName::Cnn => Settings { hidden: Vec::new(), project: false, ..quick },
+            ModelName::Cnn => Settings { hidden: Vec::new(), project: ProjectName::Unperturbed, ..quick },
         };
         match (noiser, self) {
             (NoiserName::QEggroll, Self::Quick) => quick.in_integers(10_000),
@@ -207,7 +215,11 @@ impl Settings {
                 ShapingName::PairSign => FitnessShaping::PairSign,
             })
             .with_seed(self.seed)
-            .with_project_shared_inputs(self.project)
+            .with_input_projection(match self.project {
+                ProjectName::Off => InputProjection::Off,
+                ProjectName::Shared => InputProjection::Shared,
+                ProjectName::Unperturbed => InputProjection::Unperturbed,
+            })
     }
 
     fn integer_strategy(&self) -> EvolutionStrategyConfig {
