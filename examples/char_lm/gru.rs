@@ -6,7 +6,9 @@ use burn::module::{Module, Param};
 use burn::optim::AdamConfig;
 use burn::tensor::{Device, Int, Tensor};
 use eggroll::nn::transformer::{PositionWiseFeedForward, PositionWiseFeedForwardConfig};
-use eggroll::nn::{Embedding, EmbeddingConfig, LayerNorm, LayerNormConfig, Linear, LinearConfig, MinimalGru, MinimalGruConfig};
+use eggroll::nn::{
+    Embedding, EmbeddingConfig, LayerNorm, LayerNormConfig, Linear, LinearConfig, MinimalGru, MinimalGruConfig,
+};
 use eggroll::prelude::*;
 use eggroll::train::diagnostics::IntegerStatistics;
 use eggroll::train::text::ByteModel;
