@@ -194,9 +194,10 @@ fn a_stock_model_trains() {
 
 /// Compares the fitness of a stock model's members with that of its perturbed twin's.
 fn assert_like_twin<S: Module + 'static, T: Module, K: Basic + 'static, const A: usize, const D: usize>(
-    (stock, forward): (&S, fn(&S, Tensor<A, K>) -> Tensor<D>),
-    (twin, forward_twin): (&T, fn(&T, Tensor<A, K>) -> Tensor<D>),
+    (stock, twin): (&S, &T),
     x: &Tensor<A, K>,
+    forward: fn(&S, Tensor<A, K>) -> Tensor<D>,
+    forward_twin: fn(&T, Tensor<A, K>) -> Tensor<D>,
 ) {
     let net = PopulationGraph::trace(stock, x.clone(), forward).expect("traced");
     for noiser in [NoiserConfig::from(EggrollConfig::new().with_rank(2)), OpenEsConfig::new().into()] {
@@ -245,15 +246,16 @@ fn a_convolutional_network_is_like_its_twin() {
         let twin = TwinCnn { convolution: convolution.into(), norm: norm.into(), pool, output: output.into() };
         let x = sines(3 * 2 * 64, &device).reshape([3, 2, 8, 8]);
         assert_like_twin(
-            (&stock, |net, x: Tensor<4>| {
-                let x = activation::relu(net.norm.forward(net.convolution.forward(x)));
-                net.output.forward(net.pool.forward(x).flatten::<2>(1, 3))
-            }),
-            (&twin, |net, x| {
-                let x = activation::relu(net.norm.forward(net.convolution.forward(x)));
-                net.output.forward(net.pool.forward(x).flatten::<2>(1, 3))
-            }),
+            (&stock, &twin),
             &x,
+            |net, x| {
+                let x = activation::relu(net.norm.forward(net.convolution.forward(x)));
+                net.output.forward(net.pool.forward(x).flatten::<2>(1, 3))
+            },
+            |net, x| {
+                let x = activation::relu(net.norm.forward(net.convolution.forward(x)));
+                net.output.forward(net.pool.forward(x).flatten::<2>(1, 3))
+            },
         );
     }
 }
@@ -284,19 +286,20 @@ fn a_transformer_encoder_is_like_its_twin() {
         let twin = TwinEncoder { tokens: tokens.into(), encoder: encoder.into(), output: output.into() };
         let x = (Tensor::<1, Int>::arange(0..15, &device).mul_scalar(7) % 11).reshape([3, 5]);
         assert_like_twin(
-            (&stock, |net, tokens: Tensor<2, Int>| {
+            (&stock, &twin),
+            &x,
+            |net, tokens| {
                 let [batch, length] = tokens.dims();
                 let mask = generate_autoregressive_mask(batch, length, &tokens.device());
                 let input = nn::transformer::TransformerEncoderInput::new(net.tokens.forward(tokens));
                 net.output.forward(net.encoder.forward(input.mask_attn(mask)))
-            }),
-            (&twin, |net, tokens| {
+            },
+            |net, tokens| {
                 let [batch, length] = tokens.dims();
                 let mask = generate_autoregressive_mask(batch, length, &tokens.device());
                 let input = TransformerEncoderInput::new(net.tokens.forward(tokens));
                 net.output.forward(net.encoder.forward(input.mask_attn(mask)))
-            }),
-            &x,
+            },
         );
     }
 }
