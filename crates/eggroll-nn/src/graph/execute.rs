@@ -91,7 +91,7 @@ fn active(parameter: &Parameter) -> ActiveParameter {
 
 /// The first parameter that the scope of this thread perturbs.
 pub(super) fn first_active(parameters: &[Parameter]) -> Option<ActiveParameter> {
-    let ids = parameters.iter().filter(|parameter| parameter.is_float()).map(|parameter| parameter.id);
+    let ids = parameters.iter().filter(|parameter| parameter.is_perturbed).map(|parameter| parameter.id);
     ids.into_iter().find_map(|id: ParamId| scope::active(id))
 }
 
