@@ -1,5 +1,8 @@
+//! Multi-head attention.
+
 use crate::support::{
-    MEMBERS, PAIRS, assert_forward, assert_records_move, devices, distance, noisers, perturbation, scramble, uniform, values,
+    MEMBERS, PAIRS, assert_forward, assert_records_move, devices, distance, noisers, perturbation, scramble, uniform,
+    values,
 };
 use burn::nn::attention as plain;
 use burn::tensor::{Bool, Device, Tensor};

@@ -1,3 +1,5 @@
+//! Recurrent modules in both directions.
+
 use crate::support::{MEMBERS, assert_forward, assert_records_move, devices, noisers, scramble, uniform, values};
 use burn::nn;
 use burn::nn::LstmState;

@@ -77,7 +77,8 @@ fn inside_evaluate_equals_explicit_weights() {
                 let alone = |member, model: Conv2d| conv::Conv2d::from(model).forward(rows_of(&x, member));
                 assert_members((&what, LAYER), &layer, &scope, || layer.forward(x.clone()), alone);
                 let alone = |_, model: Conv2d| conv::Conv2d::from(model).forward(shared.clone());
-                let used = assert_members((&what, LAYER), &layer, &scope, || layer.forward_shared(shared.clone()), alone);
+                let used =
+                    assert_members((&what, LAYER), &layer, &scope, || layer.forward_shared(shared.clone()), alone);
                 assert_eq!(matches!(used.uses[0], Use::Shared(_)), config.groups == 1, "{what}");
             }
         }

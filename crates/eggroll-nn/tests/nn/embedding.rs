@@ -1,7 +1,8 @@
 //! Embeddings and the output layers tied to them.
 
 use crate::support::{
-    LAYER, MEMBERS, PAIRS, assert_members, assert_records_move, devices, held, noisers, perturbation, rows_of, uniform, values,
+    LAYER, MEMBERS, PAIRS, assert_members, assert_records_move, devices, held, noisers, perturbation, rows_of, uniform,
+    values,
 };
 use burn::module::Module;
 use burn::nn;

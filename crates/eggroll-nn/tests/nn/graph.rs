@@ -14,8 +14,8 @@ use burn::tensor::{Device, Int, Tensor, activation};
 use eggroll_core::{EggrollConfig, NoiseSourceConfig};
 use eggroll_nn::graph::{GraphError, PopulationGraph};
 
-/// Traces, runs under all noisers and with noise that is held, and compares: on rows of the members' own, `[members · rows, ...]`, and
-/// on the first member's rows for all.
+/// Traces, runs under all noisers and with noise that is held, and compares: every member on its part of `rows`, and all on the
+/// first part.
 fn check<M: Module + 'static, K: Basic + 'static, const A: usize, const D: usize>(
     model: &M,
     rows: Tensor<A, K>,

@@ -1,3 +1,5 @@
+//! Gated recurrent units.
+
 use crate::support::{
     MEMBERS, PAIRS, assert_forward, assert_records_move, devices, noisers, perturbation, scramble, uniform, values,
 };

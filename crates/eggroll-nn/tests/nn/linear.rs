@@ -57,8 +57,8 @@ fn frozen_parameters_stay_plain() {
     let shared = rows_of(&x, 0);
     for (noiser, frozen) in [
         (EggrollConfig::new(), &["weight"][..]),
-        (EggrollConfig::new(), &["bias"]),
-        (EggrollConfig::new().with_freeze_non_matrix(true), &[]),
+        (EggrollConfig::new(), &["bias"][..]),
+        (EggrollConfig::new().with_freeze_non_matrix(true), &[][..]),
     ] {
         let what = format!("{noiser:?}, without {frozen:?}");
         let scope = perturbation(&layer, &noiser.into(), frozen);

@@ -1,3 +1,5 @@
+//! Long short-term memory.
+
 use crate::support::{
     MEMBERS, PAIRS, assert_forward, assert_records_move, devices, noisers, perturbation, scramble, uniform, values,
 };

@@ -1,5 +1,5 @@
-//! Perturbed modules and graphs: outside `evaluate` against `burn::nn`, inside against models with the weights of one member, which the
-//! f64 oracle forms.
+//! Perturbed modules and graphs: outside `evaluate` against `burn::nn`, inside against models with the weights of one member,
+//! which the f64 oracle forms.
 
 mod attention;
 mod both_directions;

@@ -1,6 +1,6 @@
-use crate::support::{
-    MEMBERS, PAIRS, assert_forward, devices, noisers, perturbation, scramble, uniform, values,
-};
+//! Minimal gated recurrent units.
+
+use crate::support::{MEMBERS, PAIRS, assert_forward, devices, noisers, perturbation, scramble, uniform, values};
 use burn::tensor::{Device, Int, Tensor};
 use eggroll_nn::{MinimalGru, MinimalGruConfig};
 use std::ops::Range;

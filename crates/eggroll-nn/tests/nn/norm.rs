@@ -1,7 +1,8 @@
 //! Normalizations.
 
 use crate::support::{
-    LAYER, MEMBERS, PAIRS, assert_members, assert_records_move, devices, noisers, perturbation, rows_of, uniform, values,
+    LAYER, MEMBERS, PAIRS, assert_members, assert_records_move, devices, noisers, perturbation, rows_of, uniform,
+    values,
 };
 use burn::module::{Module, Param, RunningState};
 use burn::nn;
@@ -77,23 +78,23 @@ fn inside_evaluate_equals_explicit_weights() {
         let images = uniform([MEMBERS * 2, WIDTH, 2, 3], 0, &device);
         let features = uniform([MEMBERS * 3, WIDTH], 0, &device);
         for noiser in noisers() {
-            let what = format!("{device:?}, {noiser:?}");
+            let what = |layer: &str| format!("{layer}, {device:?}, {noiser:?}");
             for bias in [true, false] {
                 let layer = layer_norm(&device, bias);
                 let scope = perturbation(&layer, &noiser, &[]);
                 let alone = |member, model: LayerNorm| nn::LayerNorm::from(model).forward(rows_of(&x, member));
-                assert_members((&format!("layer norm, {what}"), LAYER), &layer, &scope, || layer.forward(x.clone()), alone);
+                assert_members((&what("layer norm"), LAYER), &layer, &scope, || layer.forward(x.clone()), alone);
             }
             let layer = rms_norm(&device);
             let scope = perturbation(&layer, &noiser, &[]);
             let alone = |member, model: RmsNorm| nn::RmsNorm::from(model).forward(rows_of(&x, member));
-            assert_members((&format!("RMS norm, {what}"), LAYER), &layer, &scope, || layer.forward(x.clone()), alone);
+            assert_members((&what("RMS norm"), LAYER), &layer, &scope, || layer.forward(x.clone()), alone);
             let layer = batch_norm(&device);
             let scope = perturbation(&layer, &noiser, &[]);
             let alone = |member, model: BatchNorm| nn::BatchNorm::from(model).forward(rows_of(&images, member));
-            assert_members((&format!("batch norm, {what}"), LAYER), &layer, &scope, || layer.forward(images.clone()), alone);
+            assert_members((&what("batch norm"), LAYER), &layer, &scope, || layer.forward(images.clone()), alone);
             let alone = |member, model: BatchNorm| nn::BatchNorm::from(model).forward(rows_of(&features, member));
-            assert_members((&format!("batch norm, {what}"), LAYER), &layer, &scope, || layer.forward(features.clone()), alone);
+            assert_members((&what("batch norm"), LAYER), &layer, &scope, || layer.forward(features.clone()), alone);
         }
     }
 }

@@ -58,7 +58,8 @@ pub fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
     tensor.into_data().try_to_vec().expect("f32")
 }
 
-/// Values in `[−1, 1)` that look random, others in every stream: the same on every device, and not of Burn's global generator.
+/// Values in `[−1, 1)` that look random, others in every stream: the same on every device, and not of Burn's generator, which is
+/// global.
 pub fn uniform<const D: usize>(shape: [usize; D], stream: u32, device: &Device) -> Tensor<D> {
     let count = shape.iter().product::<usize>() as u32;
     let word = |i| philox4x32([i, stream, 0, u32::MAX], [3; 2])[0];

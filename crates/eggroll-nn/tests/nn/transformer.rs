@@ -1,6 +1,8 @@
+//! Transformer encoders and encodings of positions.
+
 use crate::support::{
-    LAYER, MEMBERS, PAIRS, assert_forward, assert_records_move, devices, distance, noisers, perturbation, scramble, uniform,
-    values,
+    LAYER, MEMBERS, PAIRS, assert_forward, assert_records_move, devices, distance, noisers, perturbation, scramble,
+    uniform, values,
 };
 use burn::nn::activation::ActivationConfig;
 use burn::nn::transformer as plain;
