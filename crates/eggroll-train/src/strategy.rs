@@ -157,6 +157,8 @@ impl EvolutionStrategy {
             chunk: self.config.chunk,
             member_bytes: AtomicUsize::new(self.member_bytes),
             uses: Mutex::new(None),
+            input_projection: self.config.input_projection,
+            unperturbed_rows: Mutex::default(),
         }
     }
 
@@ -217,8 +219,7 @@ impl EvolutionStrategy {
         self.check(model, population, fitness)?;
         let _span = profile::span(Component::Estimate, 0);
         let weights = estimate::pair_weights(&self.config, fitness, population.perturbation.sigma);
-        let project = self.config.project_shared_inputs;
-        Ok(weights.map(|weights| estimate::gradients(model, population, &weights, project)))
+        Ok(weights.map(|weights| estimate::gradients(model, population, &weights)))
     }
 
     fn check<M: Module>(&self, model: &M, population: &Population, fitness: &Fitness) -> Result<(), Error> {

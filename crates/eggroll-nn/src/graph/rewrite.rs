@@ -301,7 +301,7 @@ impl Rewrite<'_> {
     }
 
     pub(super) fn run(&mut self, operation: OperationIr) {
-        self.step(Step::Run(operation));
+        self.step(Step::Run(Box::new(operation)));
     }
 
     /// A tensor of our own.

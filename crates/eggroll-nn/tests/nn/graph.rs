@@ -110,7 +110,7 @@ fn the_model_stays_where_it_is() {
     let model = Cnn::new(&device);
     let graph = PopulationGraph::trace(&model, uniform([2, 2, 8, 8], 0, &device), Cnn::forward);
     assert!(graph.is_ok());
-    assert_eq!(model.devices()[..], [device.clone()]);
+    assert_eq!(model.devices()[..], [device]);
     assert_eq!(values(model.norm.running_var.value()), [1.0; 4]);
 }
 
