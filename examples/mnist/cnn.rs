@@ -21,7 +21,7 @@ pub struct ConvolutionSettings {
 
 impl Default for ConvolutionSettings {
     fn default() -> Self {
-        Self { channels: vec![16], kernel: 5, stride: 2 }
+        Self { channels: vec![16], kernel: 7, stride: 4 }
     }
 }
 

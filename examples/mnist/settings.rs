@@ -141,7 +141,14 @@ impl Preset {
         };
         let quick = match model {
             ModelName::Mlp => quick,
-            ModelName::Cnn => Settings { hidden: Vec::new(), project: ProjectName::Unperturbed, ..quick },
+            ModelName::Cnn => Settings {
+                population: 1024,
+                hidden: Vec::new(),
+                project: ProjectName::Unperturbed,
+                lr: 0.002,
+                generations: 24_000,
+                ..quick
+            },
         };
         match (noiser, self) {
             (NoiserName::QEggroll, Self::Quick) => quick.in_integers(10_000),
