@@ -126,10 +126,12 @@ y = ["a", "b"]
 fn crashes_and_hangs_are_records_and_nothing_runs_twice() {
     let sweep = Sweep::new(SCRIPT, PARAMETERS);
     sweep.run(&[]);
-    let all = ["1 a 1", "1 a 5", "1 b 1", "1 b 5", "2 a 1", "2 a 5", "2 b 1", "2 b 5", "3 a 1", "3 a 5", "3 b 1", "3 b 5"];
+    let all =
+        ["1 a 1", "1 a 5", "1 b 1", "1 b 5", "2 a 1", "2 a 5", "2 b 1", "2 b 5", "3 a 1", "3 a 5", "3 b 1", "3 b 5"];
     assert_eq!(sweep.log(), all);
     let records = sweep.records();
-    let found: Vec<_> = records.iter().map(|record| (record["outcome"].as_str(), record["objective"].as_f64())).collect();
+    let found: Vec<_> =
+        records.iter().map(|record| (record["outcome"].as_str(), record["objective"].as_f64())).collect();
     let (failed, late) = ((Some("failed"), None), (Some("timed_out"), None));
     let finished = |objective| (Some("finished"), Some(objective));
     assert_eq!(found[..4], [finished(1.1), finished(1.5), failed, failed]);
@@ -266,7 +268,8 @@ fn grids_of_ranges_meet_their_ends() {
                 x = { low = 0.001, high = 0.1, scale = 'log', steps = 3 }\ny = { low = 1, high = 3, steps = 9 }\n";
     let sweep = Sweep::new("echo 'RESULT {\"s\": 1}'", rest);
     sweep.run(&["--jobs", "4"]);
-    let expected = ["0.001 1 0", "0.001 2 0", "0.001 3 0", "0.01 1 0", "0.01 2 0", "0.01 3 0", "0.1 1 0", "0.1 2 0", "0.1 3 0"];
+    let expected =
+        ["0.001 1 0", "0.001 2 0", "0.001 3 0", "0.01 1 0", "0.01 2 0", "0.01 3 0", "0.1 1 0", "0.1 2 0", "0.1 3 0"];
     assert_eq!(sweep.log(), expected);
 }
 
@@ -303,11 +306,13 @@ fn refusals_name_the_value() {
     range("{ low = 0, high = 1, step = 3 }", "unknown field `step`");
     range("{ low = 0, high = 1, scale = 'cubic' }", "unknown variant `cubic`");
     range("{ low = 0, high = 1 }", "parameters.x: a range of a grid needs steps");
-    let budget = |line: &str, expected: &str| refuse("[parameters]", &format!("[budget]\n{line}\n[parameters]"), expected);
+    let budget =
+        |line: &str, expected: &str| refuse("[parameters]", &format!("[budget]\n{line}\n[parameters]"), expected);
     budget("seconds = -1.0", "budget.seconds must be positive and finite, not -1");
     budget("trial_seconds = nan", "budget.trial_seconds must be positive and finite, not NaN");
     budget("minutes = 1", "unknown field `minutes`");
-    let random = |search: &str, expected: &str| refuse("seeds = [0]", &format!("seeds = [0]\nsearch = {search}"), expected);
+    let random =
+        |search: &str, expected: &str| refuse("seeds = [0]", &format!("seeds = [0]\nsearch = {search}"), expected);
     random("{ random = { configurations = 2, seed = 0 } }", "2 configurations in a space of 1");
     random("{ random = { configurations = 0, seed = 0 } }", "a random search of 0 configurations");
     random("{ random = { seed = 0 } }", "missing field `configurations`");

@@ -163,7 +163,8 @@ impl Plan {
             Search::Random { configurations: 0, .. } => Err("a random search of 0 configurations is empty".into()),
             Search::Random { configurations, .. } => {
                 let lengths = finite.map(|(_, points)| points.map(<[Value]>::len));
-                let size = lengths.collect::<Option<Vec<_>>>().map(|all| all.into_iter().fold(1, usize::saturating_mul));
+                let size =
+                    lengths.collect::<Option<Vec<_>>>().map(|all| all.into_iter().fold(1, usize::saturating_mul));
                 match size.filter(|size| *size < configurations) {
                     Some(size) => Err(format!(
                         "a random search of {configurations} configurations in a space of {size}: use the grid"
@@ -181,7 +182,8 @@ impl Plan {
         let configurations = self.configurations()?;
         let mut keys = HashSet::new();
         let seeds = self.seeds.iter();
-        let all = seeds.flat_map(|seed| configurations.iter().map(|settings| Trial::new(&self.template, settings, *seed)));
+        let all = seeds
+            .flat_map(|seed| configurations.iter().map(move |settings| Trial::new(&self.template, settings, *seed)));
         Ok(all.filter(|trial| keys.insert(trial.key.clone())).collect())
     }
 
@@ -215,9 +217,8 @@ impl Plan {
                 break;
             }
             let parameters = self.parameters.iter().enumerate();
-            let settings = parameters.map(|(index, (name, parameter))| {
-                (name.clone(), parameter.draw(uniform(seed, draw, index as u32)))
-            });
+            let settings = parameters
+                .map(|(index, (name, parameter))| (name.clone(), parameter.draw(uniform(seed, draw, index as u32))));
             let settings = settings.collect();
             if !found.contains(&settings) {
                 found.push(settings);

@@ -89,7 +89,9 @@ impl Parameter {
         match value {
             toml::Value::Array(list) => Self::list(list),
             toml::Value::Table(_) => Range::deserialize(value.clone()).map_err(|error| error.to_string())?.read(),
-            other => Err(format!("must be a list or a range {{ low, high }}, not {other}: write what is fixed into the command")),
+            other => Err(format!(
+                "must be a list or a range {{ low, high }}, not {other}: write what is fixed into the command"
+            )),
         }
     }
 

@@ -25,22 +25,24 @@ struct Configuration<'a> {
 pub fn write(plan: &Plan, trials: &[Trial], store: &Store, seconds: f64) -> Result<(), Failure> {
     let records = trials.iter().map(|trial| Ok((trial, store.load(trial)?)));
     let records = records.collect::<Result<Vec<(&Trial, Option<Record>)>, Failure>>()?;
-    let count = |outcome| records.iter().flat_map(|(_, record)| record).filter(|record| record.outcome == outcome).count();
+    let count =
+        |outcome| records.iter().flat_map(|(_, record)| record).filter(|record| record.outcome == outcome).count();
     let [finished, failed, timed_out] = [Outcome::Finished, Outcome::Failed, Outcome::TimedOut].map(count);
 
     let table = store.file("trials.csv");
     fs::write(&table, csv(plan, &records)).map_err(|error| format!("{}: {error}", table.display()))?;
     let picture = store.file("summary.svg");
-    let points: Vec<_> = records.iter().filter_map(|(trial, record)| Some((*trial, record.as_ref()?.objective?))).collect();
+    let points: Vec<_> =
+        records.iter().filter_map(|(trial, record)| Some((*trial, record.as_ref()?.objective?))).collect();
     let chart = if points.is_empty() { None } else { Some(chart::draw(&picture, plan, &points).map(|()| &picture)?) };
 
     let ranking = ranking(plan.goal, &records);
     for configuration in ranking.iter().take(SHOWN) {
         println!("{} {:.6}: {}", plan.objective, configuration.median(), configuration.trial.configuration());
     }
-    let best = ranking.first().map(|best| {
-        json!({ "settings": best.trial.settings, "objective": best.median(), "objectives": best.objectives })
-    });
+    let best = ranking.first().map(
+        |best| json!({ "settings": best.trial.settings, "objective": best.median(), "objectives": best.objectives }),
+    );
     let result = json!({
         "trials": trials.len(),
         "finished": finished,
@@ -95,7 +97,8 @@ fn ranking<'a>(goal: Goal, records: &[(&'a Trial, Option<Record>)]) -> Vec<Confi
 fn csv(plan: &Plan, records: &[(&Trial, Option<Record>)]) -> String {
     let names = plan.parameters.keys().map(String::as_str);
     let last = ["seed", plan.objective.as_str(), "seconds", "status"];
-    let mut lines: Vec<Vec<String>> = vec![["trial", "outcome"].into_iter().chain(names).chain(last).map(quoted).collect()];
+    let mut lines: Vec<Vec<String>> =
+        vec![["trial", "outcome"].into_iter().chain(names).chain(last).map(quoted).collect()];
     for (trial, record) in records {
         let mut fields = vec![trial.key.clone(), outcome(record.as_ref())];
         fields.extend(trial.settings.values().map(Value::to_string));

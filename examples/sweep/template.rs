@@ -126,6 +126,9 @@ pub fn find_program(name: &str) -> Result<PathBuf, Failure> {
     let file = format!("{name}{}", env::consts::EXE_SUFFIX);
     folders.map(|folder| folder.join(&file)).find(|path| path.is_file()).ok_or_else(|| {
         let beside = beside.display();
-        format!("there is no program {name}, neither in {beside} nor on the search path: an example must be built first").into()
+        format!(
+            "there is no program {name}, neither in {beside} nor on the search path: an example must be built first"
+        )
+        .into()
     })
 }

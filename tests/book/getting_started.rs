@@ -62,18 +62,15 @@ fn run(folder: &std::path::Path, generations: u64) -> Result<Mlp, eggroll::train
         Some(saved) => saved,
         None => (config().try_init(&model)?, model),
     };
-    TrainingLoop::new(generations)
-        .with_checkpoints(checkpoints, 10)
-        .with_log(folder.join("log.jsonl"), 1)
-        .run(
-            &mut strategy,
-            model,
-            |model, population| {
-                let score = |members: &Members| -members.cross_entropy(model.forward(x.clone()), labels.clone());
-                Ok(population.evaluate_parallel(score))
-            },
-            |_model, _report| Ok(std::ops::ControlFlow::Continue(())),
-        )
+    TrainingLoop::new(generations).with_checkpoints(checkpoints, 10).with_log(folder.join("log.jsonl"), 1).run(
+        &mut strategy,
+        model,
+        |model, population| {
+            let score = |members: &Members| -members.cross_entropy(model.forward(x.clone()), labels.clone());
+            Ok(population.evaluate_parallel(score))
+        },
+        |_model, _report| Ok(std::ops::ControlFlow::Continue(())),
+    )
 }
 // ANCHOR_END: resume
 

@@ -26,7 +26,9 @@ fn train(mut model: Linear, device: &Device) -> Result<Linear, eggroll::train::E
 fn votes_raise_the_targets_logit() {
     let device = Device::flex();
     let model = LinearConfig::new(16, 4).init(&device);
-    let sum = |model: &Linear| -> i64 { model.weight.val().slice_dim(1, 2..3).cast(burn::tensor::DType::I32).sum().into_scalar() };
+    let sum = |model: &Linear| -> i64 {
+        model.weight.val().slice_dim(1, 2..3).cast(burn::tensor::DType::I32).sum().into_scalar()
+    };
     let before = sum(&model);
     let model = train(model, &device).expect("trains");
     assert!(sum(&model) > before, "{before} {}", sum(&model));

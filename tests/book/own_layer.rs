@@ -32,7 +32,8 @@ fn equals_members_of_explicit_weights() {
     let device = Device::flex();
     let model = Gain { gamma: Param::from_tensor(Tensor::from_floats([1.0, 2.0, 3.0], &device)) };
     let x = Tensor::<2>::from_floats([[1.0, -1.0, 0.5], [2.0, 0.0, 1.0]], &device);
-    let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_population(8).with_sigma(0.5);
+    let config =
+        EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_population(8).with_sigma(0.5);
     let population = config.init(&model).ask();
     let batched = population.evaluate(|members| members.mean(model.forward(members.expand(x.clone()))));
     // Every member as a model of its own, outside the scope.

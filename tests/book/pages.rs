@@ -18,7 +18,8 @@ fn book() -> PathBuf {
 /// Files of a folder with an ending, by name.
 fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
-    let mut files: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|found| found == ending)).collect();
+    let mut files: Vec<PathBuf> =
+        entries.filter(|path| path.extension().is_some_and(|found| found == ending)).collect();
     files.sort();
     files
 }
@@ -100,8 +101,12 @@ fn canary_problems_are_found() {
          {{{{#include {here}}}}} {{{{#include {here}:nothing}}}} {{{{#include absent.rs:part}}}}\n{}",
         "\n".repeat(PAGE_LINES)
     );
-    let expected =
-        ["no file absent.md".into(), format!("no anchor nothing in {here}"), "no file absent.rs".into(), "155 lines".into()];
+    let expected = [
+        "no file absent.md".into(),
+        format!("no anchor nothing in {here}"),
+        "no file absent.rs".into(),
+        "155 lines".into(),
+    ];
     let found = problems(&page, &text);
     assert_eq!(found.len(), expected.len(), "{found:?}");
     assert!(found.iter().zip(expected).all(|(found, expected)| found.starts_with(&expected)), "{found:?}");

@@ -32,11 +32,7 @@ pub(crate) fn validate_parameters(config: &EvolutionStrategyConfig, table: &Para
     };
     let voted = table.entries().iter().find(|e| e.kind == ParameterKind::Integer && e.role != Role::Frozen);
     match voted {
-        Some(entry) => Err(Error::EpisodeVotes {
-            episode,
-            noise_reuse: config.noise_reuse,
-            path: entry.path.clone(),
-        }),
+        Some(entry) => Err(Error::EpisodeVotes { episode, noise_reuse: config.noise_reuse, path: entry.path.clone() }),
         None => Ok(()),
     }
 }

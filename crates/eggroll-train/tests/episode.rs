@@ -43,7 +43,8 @@ fn values<const D: usize>(gradients: &GradientsParams, parameter: &Param<Tensor<
 
 /// The estimates of weight and bias for a fitness, flat.
 fn estimate(strategy: &EvolutionStrategy, layer: &Linear, fitness: &Fitness) -> Vec<f32> {
-    let gradients = strategy.estimate(layer, &strategy.ask(), fitness).expect("belongs together").expect("fitness differs");
+    let gradients =
+        strategy.estimate(layer, &strategy.ask(), fitness).expect("belongs together").expect("fitness differs");
     let mut flat = values(&gradients, &layer.weight);
     flat.extend(layer.bias.iter().flat_map(|bias| values(&gradients, bias)));
     flat
@@ -69,9 +70,8 @@ fn oracle(config: &EvolutionStrategyConfig, fitness: &[f32], sigma: f64, generat
     for generation in generations {
         for (pair, scores) in fitness.chunks_exact(2).enumerate() {
             let weight = -scale * (f64::from(scores[0]) - f64::from(scores[1]));
-            let key = |parameter| {
-                NoiseKey::new(SEED, parameter, *generation).with_distribution(config.noiser.distribution())
-            };
+            let key =
+                |parameter| NoiseKey::new(SEED, parameter, *generation).with_distribution(config.noiser.distribution());
             let of_weight: Vec<f64> = match &config.noiser {
                 NoiserConfig::Eggroll(eggroll) => {
                     let noise = low_rank_noise(key(0), pair as u32, eggroll.rank, [3, 2]);
@@ -89,7 +89,8 @@ fn oracle(config: &EvolutionStrategyConfig, fitness: &[f32], sigma: f64, generat
 }
 
 fn fits(found: &[f32], expected: &[[f64; 2]]) -> bool {
-    found.len() == expected.len() && found.iter().zip(expected).all(|(a, [b, size])| (f64::from(*a) - b).abs() < 1e-5 * size)
+    found.len() == expected.len()
+        && found.iter().zip(expected).all(|(a, [b, size])| (f64::from(*a) - b).abs() < 1e-5 * size)
 }
 
 /// Every noiser and reuse, in two episodes, against the sum in f64. σ is that of the episode's first generation.
@@ -159,13 +160,14 @@ fn influence(x: [f64; 5], drive: f64) -> [f64; 5] {
 fn derivatives(truncated: bool) -> Vec<f64> {
     let (mut x, mut dx) = ([0.0; 5], [0.0; 5]);
     let unroll = |_| {
-        let start = if truncated { [0.0; 5] } else { dx };
-        dx = start;
+        if truncated {
+            dx = [0.0; 5];
+        }
         let step = |_| {
             (x, dx) = (influence(x, THETA), influence(dx, 1.0));
             (x[0] - 1.0) * dx[0]
         };
-        (0..STEPS).map(step).sum()
+        (0..STEPS).map(step).sum::<f64>()
     };
     (0..UNROLLS).map(unroll).collect()
 }
@@ -175,7 +177,9 @@ fn mean_estimates(config: &EvolutionStrategyConfig) -> Vec<[f64; 2]> {
     let device = Device::flex();
     let layer = layer(&[THETA as f32], [1, 1], None);
     let signs = Tensor::<2>::from_floats(SIGNS.map(|s| [s as f32]), &device); // [5, 1]
-    let shift = std::array::from_fn::<_, 5, _>(|i| std::array::from_fn::<f32, 5, _>(|j| if i == j || i == j + 1 { 0.5 } else { 0.0 }));
+    let shift = std::array::from_fn::<_, 5, _>(|i| {
+        std::array::from_fn::<f32, 5, _>(|j| if i == j || i == j + 1 { 0.5 } else { 0.0 })
+    });
     let transition = Tensor::<2>::from_floats(shift, &device); // the transpose of A
     let (members, seeds) = (64, 150);
     let mut sums = [[0.0; 2]; UNROLLS];
@@ -221,10 +225,8 @@ fn persistent_estimates_are_unbiased_where_truncated_ones_are_not() {
     let last = UNROLLS - 1;
     assert!(whole[last] > 5.0 && truncated[last] < -5.0, "{whole:?} {truncated:?}");
     for noiser in [NoiserConfig::from(OpenEsConfig::new()), EggrollConfig::new().into()] {
-        let plain = config(noiser.clone())
-            .with_population(64)
-            .with_sigma(0.1)
-            .with_estimate_scale(EstimateScale::Score);
+        let plain =
+            config(noiser.clone()).with_population(64).with_sigma(0.1).with_estimate_scale(EstimateScale::Score);
         for reuse in [1, 2, UNROLLS as u64] {
             let found = mean_estimates(&plain.clone().with_noise_reuse(reuse).with_episode(UNROLLS as u64));
             assert!(agrees(&found, &whole), "{noiser:?}, reuse {reuse}: {found:?}, expected {whole:?}");
