@@ -13,7 +13,7 @@ const PANEL: (u32, u32) = (420, 320);
 /// Panels side by side.
 const COLUMNS: usize = 3;
 /// Numbers that span this factor are drawn on a logarithmic axis.
-const WIDE: f64 = 10.0;
+const WIDE: f64 = 4.0;
 
 /// The horizontal axis of a parameter: a place for every setting.
 struct Axis {

@@ -83,9 +83,7 @@ fn data() -> (Tensor<2>, Tensor<1, Int>) {
 #[test]
 fn learns_exclusive_or() {
     let (x, labels) = data();
-    let loss = |model: &Mlp| -> f32 {
-        eggroll::prelude::cross_entropy(model.forward(x.clone()), labels.clone()).mean().into_scalar()
-    };
+    let loss = |model: &Mlp| -> f32 { cross_entropy(model.forward(x.clone()), labels.clone()).mean().into_scalar() };
     let model = Mlp::new(&Device::flex());
     let before = loss(&model);
     let model = train(model, x.clone(), labels.clone()).expect("trains");

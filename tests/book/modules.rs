@@ -2,7 +2,7 @@
 
 use burn::optim::SgdConfig;
 use eggroll::nn::graph::PopulationGraph;
-use eggroll::prelude::*;
+use eggroll::prelude::{Device, EggrollConfig, EvolutionStrategyConfig, Module, Tensor, activation};
 
 #[test]
 fn twins_and_back() {
