@@ -3,6 +3,7 @@
 use crate::episode;
 use crate::error::Error;
 use crate::fitness::FitnessShaping;
+use crate::input_projection::InputProjection;
 use crate::optimizer::OptimizerConfig;
 use crate::strategy::EvolutionStrategy;
 use burn::lr_scheduler::LrSchedulerConfig;
@@ -144,9 +145,9 @@ pub struct EvolutionStrategyConfig {
     pub frozen: Vec<String>,
     /// Members that `evaluate` passes to its closure at a time; chosen by memory if not given.
     pub chunk: Option<usize>,
-    /// Project the estimate of a layer on shared rows onto the span of these rows; see
-    /// [`with_project_shared_inputs`](Self::with_project_shared_inputs).
-    pub project_shared_inputs: bool,
+    /// Which estimates are projected onto the span of a layer's input rows.
+    #[serde(default)]
+    pub input_projection: InputProjection,
 }
 
 impl EvolutionStrategyConfig {
@@ -200,7 +201,7 @@ impl EvolutionStrategyConfig {
             roles: Vec::new(),
             frozen: Vec::new(),
             chunk: None,
-            project_shared_inputs: false,
+            input_projection: InputProjection::default(),
         }
     }
 
@@ -272,7 +273,7 @@ impl EvolutionStrategyConfig {
     /// generations. σ stays that of the episode's first generation. Nothing but the generation is state: a checkpoint continues
     /// within an episode, the members' own state being saved by [`save_carrying`](crate::Checkpoints::save_carrying).
     ///
-    /// [`try_init`](Self::try_init) refuses an episode that is no multiple of the shared generations, projection onto shared inputs,
+    /// [`try_init`](Self::try_init) refuses an episode that is no multiple of the shared generations, projection onto input rows,
     /// and with integer parameters all but ES-Single.
     ///
     /// # Example
@@ -367,13 +368,9 @@ impl EvolutionStrategyConfig {
         self
     }
 
-    /// Sets whether the estimate of a weight that was used once, by `forward_shared`, is projected onto the span of the shared
-    /// rows ([`row_projection`](eggroll_core::ops::row_projection)). The fitness of members on the same rows `x` depends on
-    /// the noise only through `x·E`, so the rest of the noise is removed: same expectation (with random signs, but for terms
-    /// that the true gradient does not have), less variance, much less if the rows are fewer than `d_input`. The rows must be
-    /// the same in every chunk of a generation.
-    pub fn with_project_shared_inputs(mut self, project: bool) -> Self {
-        self.project_shared_inputs = project;
+    /// Sets which estimates are projected onto the span of a layer's input rows.
+    pub fn with_input_projection(mut self, projection: InputProjection) -> Self {
+        self.input_projection = projection;
         self
     }
 

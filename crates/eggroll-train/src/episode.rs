@@ -2,6 +2,7 @@
 
 use crate::config::EvolutionStrategyConfig;
 use crate::error::Error;
+use crate::input_projection::InputProjection;
 use crate::population::Population;
 use eggroll_core::scope::Perturbation;
 use eggroll_core::{NoiseSourceConfig, ParameterKind, ParameterTable, Role};
@@ -19,8 +20,8 @@ pub(crate) fn validate(config: &EvolutionStrategyConfig) -> Result<(), Error> {
     if noise_reuse == 0 || !episode.is_multiple_of(noise_reuse) {
         return Err(Error::EpisodeNoise { episode, noise_reuse });
     }
-    if config.project_shared_inputs && episode > 1 {
-        return Err(Error::EpisodeProjection(episode));
+    if config.input_projection != InputProjection::Off && episode > 1 {
+        return Err(Error::EpisodeProjection { episode, projection: config.input_projection });
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Everything that can go wrong in training, with the values in it.
 
+use crate::input_projection::InputProjection;
 use burn::store::RecordError;
 use eggroll_core::{NoiseSourceError, NoiserError, TableError};
 use std::io;
@@ -45,10 +46,15 @@ pub enum Error {
     },
     /// A projection onto the rows of one generation of an estimate that earlier ones are part of.
     #[error(
-        "the estimate cannot be projected onto a generation's shared inputs: in an episode of {0} generations the fitness \
-         depends on earlier inputs too"
+        "estimates cannot be projected ({projection:?}) onto a generation's input rows: in an episode of {episode} generations the \
+         fitness depends on earlier rows too"
     )]
-    EpisodeProjection(u64),
+    EpisodeProjection {
+        /// Generations of an episode.
+        episode: u64,
+        /// The projection.
+        projection: InputProjection,
+    },
     /// Votes that would have to count the noise of several noise generations.
     #[error(
         "\"{path}\" is updated by votes, which count the noise of one noise generation: an episode of {episode} \

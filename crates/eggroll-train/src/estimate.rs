@@ -3,6 +3,7 @@
 use crate::config::EvolutionStrategyConfig;
 use crate::episode;
 use crate::fitness::{Fitness, fold_pairs};
+use crate::input_projection::InputProjection;
 use crate::population::Population;
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
@@ -24,8 +25,8 @@ pub(crate) fn pair_weights(config: &EvolutionStrategyConfig, fitness: &Fitness, 
     weights.iter().any(|weight| *weight != 0.0).then_some(weights)
 }
 
-/// Estimates the gradient of every parameter of `model` that is not frozen, over all noise since the members' episode began;
-/// if so configured, those of layers on shared rows are projected onto the span of the rows.
+/// Estimates the gradient of every parameter of `model` that is not frozen, over all noise since the members' episode began and
+/// projected as the population's evaluation wants it.
 pub(crate) fn gradients<M: Module>(
     model: &M,
     population: &Population,
@@ -33,7 +34,12 @@ pub(crate) fn gradients<M: Module>(
     config: &EvolutionStrategyConfig,
 ) -> GradientsParams {
     let uses = population.uses.lock().expect("never held across a panic");
-    let uses = if config.project_shared_inputs { uses.as_deref().unwrap_or_default() } else { &[] };
+    let unperturbed = population.unperturbed_rows.lock().expect("never held across a panic");
+    let uses = match population.input_projection {
+        InputProjection::Off => &[],
+        InputProjection::Shared => uses.as_deref().unwrap_or_default(),
+        InputProjection::Unperturbed => unperturbed.as_slice(),
+    };
     let perturbations = episode::perturbations(config, population);
     let table = &population.perturbation.table;
     let mut visitor = Estimator { table, perturbations, uses, weights, gradients: GradientsParams::new() };

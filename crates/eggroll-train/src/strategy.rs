@@ -161,6 +161,8 @@ impl EvolutionStrategy {
             chunk: self.config.chunk,
             member_bytes: AtomicUsize::new(self.member_bytes),
             uses: Mutex::new(None),
+            input_projection: self.config.input_projection,
+            unperturbed_rows: Mutex::default(),
         }
     }
 

@@ -310,9 +310,14 @@ fn refusals_name_the_values() {
         let expected = format!("noise that {reuse} generations share does not divide an episode of 4");
         refuse(plain.clone().with_noise_reuse(reuse).with_episode(4), &expected);
     }
-    let projected = plain.clone().with_project_shared_inputs(true);
-    refuse(projected.clone().with_episode(2), "in an episode of 2 generations");
-    assert!(projected.with_episode(1).try_init(&small()).is_ok());
+    for projection in [InputProjection::Shared, InputProjection::Unperturbed] {
+        let projected = plain.clone().with_input_projection(projection);
+        refuse(
+            projected.clone().with_episode(2),
+            &format!("({projection:?}) onto a generation's input rows: in an episode of 2"),
+        );
+        assert!(projected.with_episode(1).try_init(&small()).is_ok());
+    }
 
     let integers = integer::LinearConfig::new(4, 2).init(&Device::flex());
     let config = EvolutionStrategyConfig::integer(QEggrollConfig::new()).with_population(4).with_episode(4);
