@@ -1,5 +1,6 @@
 //! Configuration of a strategy: everything but the model.
 
+use crate::episode;
 use crate::error::Error;
 use crate::fitness::FitnessShaping;
 use crate::input_projection::InputProjection;
@@ -130,6 +131,10 @@ pub struct EvolutionStrategyConfig {
     pub seed: u64,
     /// Generations that share one draw: 1 is fresh noise every generation, 0 the same noise always.
     pub noise_reuse: u64,
+    /// Generations over which members keep their state, if estimates are to persist over them; see
+    /// [`with_episode`](Self::with_episode).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub episode: Option<u64>,
     /// Where the noise comes from: drawn on the fly, cached, or a table.
     #[serde(default)]
     pub noise_source: NoiseSourceConfig,
@@ -191,6 +196,7 @@ impl EvolutionStrategyConfig {
             estimate_scale: EstimateScale::default(),
             seed: 0,
             noise_reuse: 1,
+            episode: None,
             noise_source: NoiseSourceConfig::OnTheFly,
             roles: Vec::new(),
             frozen: Vec::new(),
@@ -238,6 +244,80 @@ impl EvolutionStrategyConfig {
     /// Sets how many generations share one draw.
     pub fn with_noise_reuse(mut self, generations: u64) -> Self {
         self.noise_reuse = generations;
+        self
+    }
+
+    /// Sets how many generations are one episode: members keep their state over them
+    /// ([`evaluate_carrying`](crate::Population::evaluate_carrying)) and start anew where
+    /// [`starts_episode`](crate::Population::starts_episode) says so. A generation is then one unroll of the episode, truncated in
+    /// time, and its fitness depends on the noise of all generations since the episode began. The estimate of generation `g` takes
+    /// all of it:
+    ///
+    /// `G_g = −scale·Σ_m f_m s_m Σ_t E_{m,t}`, `t` from `⌊g₀/K⌋` to `⌊g/K⌋`,
+    ///
+    /// where `g₀ = T·⌊g/T⌋` is the episode's first generation, `T` its length, `K` the generations that share one draw
+    /// ([`with_noise_reuse`](Self::with_noise_reuse)) and `E_{m,t}` the noise of noise generation `t`.
+    ///
+    /// | `K` | estimate |
+    /// |---|---|
+    /// | 1 | persistent evolution strategies (PES): fresh noise in every unroll |
+    /// | `T` | ES-Single: one draw for the episode, a sum of one term |
+    /// | between | generalised PES |
+    ///
+    /// With raw fitness and fixed parameters the expectation is the gradient of the unroll's fitness in the parameters of all
+    /// unrolls up to it: of the fitness smoothed by the noise for PES, the exact one for a quadratic fitness for all of them. The
+    /// plain estimate, without an episode, knows only of the parameters' influence within the unroll. Each draw that PES adds adds
+    /// variance; that of ES-Single does not grow with the unrolls.
+    ///
+    /// Noise is a pure function: the sum draws it again and stores none, so that an estimate costs as many sums as noise
+    /// generations. σ stays that of the episode's first generation. Nothing but the generation is state: a checkpoint continues
+    /// within an episode, the members' own state being saved by [`save_carrying`](crate::Checkpoints::save_carrying).
+    ///
+    /// [`try_init`](Self::try_init) refuses an episode that is no multiple of the shared generations, projection onto input rows,
+    /// and with integer parameters all but ES-Single.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use burn::optim::SgdConfig;
+    /// use burn::tensor::{Device, Tensor};
+    /// use eggroll_core::OpenEsConfig;
+    /// use eggroll_nn::LinearConfig;
+    /// use eggroll_train::EvolutionStrategyConfig;
+    ///
+    /// # fn main() -> Result<(), eggroll_train::Error> {
+    /// let device = Device::flex();
+    /// let mut model = LinearConfig::new(1, 1).with_bias(false).init(&device);
+    /// let one = Tensor::<2>::ones([1, 1], &device);
+    /// let config = EvolutionStrategyConfig::new(OpenEsConfig::new(), SgdConfig::new()).with_population(16).with_episode(4);
+    /// let mut strategy = config.try_init(&model)?;
+    /// let mut state = Tensor::<2>::zeros([16, 1], &device);
+    /// for _ in 0..8 {
+    ///     let population = strategy.ask();
+    ///     if population.starts_episode() {
+    ///         state = state.zeros_like();
+    ///     }
+    ///     let (fitness, next) = population.evaluate_carrying(state, |members, state| {
+    ///         let state = state * 0.5 + model.forward(members.expand(one.clone())); // [members, 1]
+    ///         (-members.mean((state.clone() - 1.0).square()), state)
+    ///     });
+    ///     state = next;
+    ///     model = strategy.tell(model, population, fitness)?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # References
+    ///
+    /// - PES: Vicol, Metz and Sohl-Dickstein, "Unbiased Gradient Estimation in Unrolled Computation Graphs with Persistent Evolution
+    ///   Strategies", ICML 2021, arXiv 2112.13835.
+    /// - ES-Single: Vicol, Kolter and Swersky, "Low-Variance Gradient Estimation in Unrolled Computation Graphs with ES-Single",
+    ///   ICML 2023, arXiv 2304.11153.
+    /// - Generalised PES: Li, Harrison, Sohl-Dickstein, Smith and Metz, "Variance-Reduced Gradient Estimation via Noise-Reuse in
+    ///   Online Evolution Strategies", NeurIPS 2023, arXiv 2304.12180.
+    pub fn with_episode(mut self, generations: u64) -> Self {
+        self.episode = Some(generations);
         self
     }
 
@@ -325,7 +405,13 @@ impl EvolutionStrategyConfig {
             return Err(Error::Chunk(0));
         }
         self.sigma.validate()?;
+        episode::validate(self)?;
         self.shaping.validate(self.population)
+    }
+
+    /// First generation of the episode that a generation belongs to; itself without episodes.
+    pub(crate) fn episode_start(&self, generation: u64) -> u64 {
+        generation - self.episode.map_or(0, |episode| generation % episode)
     }
 
     /// Noise generation of a generation: `g div noise_reuse`, or 0 if the noise is always the same.

@@ -1,5 +1,6 @@
 //! Everything that can go wrong in training, with the values in it.
 
+use crate::input_projection::InputProjection;
 use burn::store::RecordError;
 use eggroll_core::{NoiseSourceError, NoiserError, TableError};
 use std::io;
@@ -29,6 +30,44 @@ pub enum Error {
     /// A chunk of members that holds no pair.
     #[error("a chunk must hold at least one pair of members, not {0} members")]
     Chunk(usize),
+    /// An episode without a generation.
+    #[error("an episode lasts at least 1 generation, not {0}")]
+    EpisodeLength(u64),
+    /// An episode that would begin or end within a noise generation.
+    #[error(
+        "noise that {noise_reuse} generations share does not divide an episode of {episode}: with 1 it is fresh in every \
+         generation, with {episode} it stays for the episode"
+    )]
+    EpisodeNoise {
+        /// Generations of an episode.
+        episode: u64,
+        /// Generations that share one draw.
+        noise_reuse: u64,
+    },
+    /// A projection onto the rows of one generation of an estimate that earlier ones are part of.
+    #[error(
+        "estimates cannot be projected ({projection:?}) onto a generation's input rows: in an episode of {episode} generations the \
+         fitness depends on earlier rows too"
+    )]
+    EpisodeProjection {
+        /// Generations of an episode.
+        episode: u64,
+        /// The projection.
+        projection: InputProjection,
+    },
+    /// Votes that would have to count the noise of several noise generations.
+    #[error(
+        "\"{path}\" is updated by votes, which count the noise of one noise generation: an episode of {episode} \
+         generations needs noise that all of them share, not {noise_reuse} of them"
+    )]
+    EpisodeVotes {
+        /// Generations of an episode.
+        episode: u64,
+        /// Generations that share one draw.
+        noise_reuse: u64,
+        /// The parameter.
+        path: String,
+    },
     /// A learning-rate schedule that burn refuses.
     #[error("the learning-rate schedule is invalid: {0}")]
     Schedule(String),

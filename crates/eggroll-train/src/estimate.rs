@@ -1,6 +1,7 @@
 //! From fitness to the gradient of every parameter.
 
 use crate::config::EvolutionStrategyConfig;
+use crate::episode;
 use crate::fitness::{Fitness, fold_pairs};
 use crate::input_projection::InputProjection;
 use crate::population::Population;
@@ -9,7 +10,7 @@ use burn::optim::GradientsParams;
 use burn::tensor::{Tensor, TensorData};
 use eggroll_core::ops::row_projection;
 use eggroll_core::scope::{Perturbation, Use};
-use eggroll_core::{MatrixView, Role};
+use eggroll_core::{MatrixView, ParameterTable, Role};
 
 /// The folded, scaled weight of every pair, `−scale·(f_{2q} − f_{2q+1})`: ready for a minimising optimizer.
 /// `None` if all pairs are tied, so that nothing is to be learned.
@@ -24,8 +25,14 @@ pub(crate) fn pair_weights(config: &EvolutionStrategyConfig, fitness: &Fitness, 
     weights.iter().any(|weight| *weight != 0.0).then_some(weights)
 }
 
-/// Estimates the gradient of every parameter of `model` that is not frozen, projected as the population's evaluation wants it.
-pub(crate) fn gradients<M: Module>(model: &M, population: &Population, weights: &[f32]) -> GradientsParams {
+/// Estimates the gradient of every parameter of `model` that is not frozen, over all noise since the members' episode began and
+/// projected as the population's evaluation wants it.
+pub(crate) fn gradients<M: Module>(
+    model: &M,
+    population: &Population,
+    weights: &[f32],
+    config: &EvolutionStrategyConfig,
+) -> GradientsParams {
     let uses = population.uses.lock().expect("never held across a panic");
     let unperturbed = population.unperturbed_rows.lock().expect("never held across a panic");
     let uses = match population.input_projection {
@@ -33,14 +40,17 @@ pub(crate) fn gradients<M: Module>(model: &M, population: &Population, weights: 
         InputProjection::Shared => uses.as_deref().unwrap_or_default(),
         InputProjection::Unperturbed => unperturbed.as_slice(),
     };
-    let perturbation = &population.perturbation;
-    let mut visitor = Estimator { perturbation, uses, weights, gradients: GradientsParams::new() };
+    let perturbations = episode::perturbations(config, population);
+    let table = &population.perturbation.table;
+    let mut visitor = Estimator { table, perturbations, uses, weights, gradients: GradientsParams::new() };
     model.visit(&mut visitor);
     visitor.gradients
 }
 
 struct Estimator<'a> {
-    perturbation: &'a Perturbation,
+    table: &'a ParameterTable,
+    /// How the members were perturbed: the estimate is the sum over all, with the same weights.
+    perturbations: Vec<Perturbation>,
     uses: &'a [Use],
     weights: &'a [f32],
     gradients: GradientsParams,
@@ -48,17 +58,20 @@ struct Estimator<'a> {
 
 impl ModuleVisitor for Estimator<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let Some(position) = self.perturbation.table.position(param.id) else {
+        let Some(position) = self.table.position(param.id) else {
             return;
         };
-        let noise = self.perturbation.parameter(position);
-        if noise.role == Role::Frozen {
+        if self.table.entries()[position].role == Role::Frozen {
             return;
         }
         let value = param.val();
         let data = TensorData::new(self.weights.to_vec(), [self.weights.len()]);
         let weights = Tensor::from_data(data, (&value.device(), value.dtype()));
-        let gradient = self.perturbation.noiser.estimate(weights, noise, &value.dims());
+        let estimate = |perturbation: &Perturbation| {
+            perturbation.noiser.estimate(weights.clone(), perturbation.parameter(position), &value.dims())
+        };
+        let estimates = self.perturbations.iter().map(estimate);
+        let gradient = estimates.reduce(|sum, next| sum + next).expect("the members were perturbed");
         let gradient = match (self.uses.get(position), MatrixView::of(&value.dims())) {
             (Some(Use::Shared(x)), Some(view)) => {
                 let elements = gradient.dims();

@@ -6,6 +6,7 @@ mod config;
 mod cosine;
 pub mod diagnostics;
 mod digest;
+mod episode;
 mod error;
 mod estimate;
 mod evaluate_members;

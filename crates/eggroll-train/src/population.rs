@@ -25,6 +25,7 @@ const CORE_BYTES: usize = 1 << 20;
 #[derive(Debug)]
 pub struct Population {
     pub(crate) generation: u64,
+    pub(crate) starts_episode: bool,
     pub(crate) members: usize,
     pub(crate) perturbation: Perturbation,
     pub(crate) chunk: Option<usize>,
@@ -46,6 +47,12 @@ impl Population {
     /// The generation, from 0.
     pub fn generation(&self) -> u64 {
         self.generation
+    }
+
+    /// Whether members start anew in this generation: in the first of an episode
+    /// ([`with_episode`](crate::EvolutionStrategyConfig::with_episode)); without episodes in every one.
+    pub fn starts_episode(&self) -> bool {
+        self.starts_episode
     }
 
     /// Evaluates all members: calls `score` once for every chunk of members and reads the fitness to the host once.

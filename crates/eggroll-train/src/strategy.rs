@@ -1,6 +1,7 @@
 //! Ask and tell.
 
 use crate::config::EvolutionStrategyConfig;
+use crate::episode;
 use crate::error::Error;
 use crate::estimate;
 use crate::fitness::Fitness;
@@ -94,6 +95,7 @@ impl EvolutionStrategy {
         let noiser = config.noiser.init()?;
         let table = Arc::new(ParameterTable::with_roles(model, noiser.as_ref(), &config.roles, &config.frozen)?);
         config.noise_source.validate(&table)?;
+        episode::validate_parameters(&config, &table)?;
         Ok(Self {
             optimizer: config.optimizer.init(),
             scheduler: ModuleLrSchedulerConfig::new(config.learning_rate.clone()).init().map_err(Error::Schedule)?,
@@ -143,15 +145,17 @@ impl EvolutionStrategy {
         let _span = profile::span(Component::Ask, 0);
         let noise_generation = self.config.noise_generation(self.generation);
         let noise_generation = noise_generation.unwrap_or_else(|error| panic!("{error}"));
+        let episode_start = self.config.episode_start(self.generation);
         Population {
             generation: self.generation,
+            starts_episode: self.generation == episode_start,
             members: self.config.population,
             perturbation: Perturbation {
                 noiser: self.noiser.clone(),
                 table: self.table.clone(),
                 seed: self.config.seed,
                 generation: noise_generation,
-                sigma: self.config.sigma.at(self.generation),
+                sigma: self.config.sigma.at(episode_start),
                 held: self.held(noise_generation),
             },
             chunk: self.config.chunk,
@@ -219,7 +223,7 @@ impl EvolutionStrategy {
         self.check(model, population, fitness)?;
         let _span = profile::span(Component::Estimate, 0);
         let weights = estimate::pair_weights(&self.config, fitness, population.perturbation.sigma);
-        Ok(weights.map(|weights| estimate::gradients(model, population, &weights)))
+        Ok(weights.map(|weights| estimate::gradients(model, population, &weights, &self.config)))
     }
 
     fn check<M: Module>(&self, model: &M, population: &Population, fitness: &Fitness) -> Result<(), Error> {

@@ -1,0 +1,29 @@
+//! Devices, and how work is cut up.
+
+use burn::optim::SgdConfig;
+use eggroll::core::{InstructionSet, counters};
+use eggroll::nn::LinearConfig;
+use eggroll::prelude::*;
+
+#[test]
+fn a_device_is_chosen_at_run_time() {
+    // ANCHOR: device
+    let device = Device::flex(); // or Device::ndarray(), Device::cuda(0), Device::wgpu(…), each behind its feature
+    let model = LinearConfig::new(64, 8).init(&device);
+    println!("kernels for {}", InstructionSet::detected().name());
+    // ANCHOR_END: device
+    let x = Tensor::<2>::ones([4, 64], &device);
+    // ANCHOR: chunks
+    let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_population(64);
+    let small = config.clone().with_chunk(8).init(&model).ask();
+    let whole = config.with_chunk(64).init(&model).ask();
+    let score = |members: &Members| members.mean(model.forward_shared(x.clone()));
+    assert_eq!(small.evaluate(score), whole.evaluate_parallel(score)); // bit for bit, on a CPU
+    // ANCHOR_END: chunks
+    // ANCHOR: counters
+    let before = counters::snapshot();
+    whole.evaluate(score);
+    let work = counters::snapshot() - before;
+    assert_eq!((work.host_reads, work.launches, work.noise_bytes), (1, 1, 0));
+    // ANCHOR_END: counters
+}

@@ -1,0 +1,46 @@
+//! A perturbed layer of one's own.
+
+use burn::module::Param;
+use burn::optim::SgdConfig;
+use eggroll::core::scope;
+use eggroll::prelude::*;
+
+// ANCHOR: layer
+/// `y = x·γ`, element by element; inside `evaluate` every member's own `γ`.
+#[derive(Module, Debug)]
+struct Gain {
+    gamma: Param<Tensor<1>>,
+}
+
+impl Gain {
+    /// - input: `[rows, width]`; inside `evaluate` `[members · rows, width]`, member-major
+    fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+        let Some(parameter) = scope::active(self.gamma.id) else {
+            return x * self.gamma.val().unsqueeze::<2>();
+        };
+        let gain = parameter.vector(&self.gamma); // [members, width]
+        let ([rows, width], [members, _]) = (x.dims(), gain.dims());
+        let x = x.reshape([members, rows / members, width]);
+        (x * gain.unsqueeze_dim::<3>(1)).reshape([rows, width])
+    }
+}
+// ANCHOR_END: layer
+
+// ANCHOR: test
+#[test]
+fn equals_members_of_explicit_weights() {
+    let device = Device::flex();
+    let model = Gain { gamma: Param::from_tensor(Tensor::from_floats([1.0, 2.0, 3.0], &device)) };
+    let x = Tensor::<2>::from_floats([[1.0, -1.0, 0.5], [2.0, 0.0, 1.0]], &device);
+    let config =
+        EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_population(8).with_sigma(0.5);
+    let population = config.init(&model).ask();
+    let batched = population.evaluate(|members| members.mean(model.forward(members.expand(x.clone()))));
+    // Every member as a model of its own, outside the scope.
+    let expected = population.evaluate_members(&model, |member: Gain| member.forward(x.clone()).mean());
+    for (member, (found, expected)) in batched.values().iter().zip(expected.values()).enumerate() {
+        assert!((found - expected).abs() < 1e-5, "member {member}: {found} {expected}");
+    }
+    assert!(batched.values()[0] != batched.values()[1], "canary: the members of a pair differ");
+}
+// ANCHOR_END: test

@@ -1,0 +1,32 @@
+//! A trace of a program of one's own.
+
+use burn::optim::SgdConfig;
+use eggroll::nn::LinearConfig;
+use eggroll::prelude::*;
+use eggroll::train::profile::TraceConfig;
+
+#[test]
+fn a_trace() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("trace.json");
+    let traced = || -> Result<(), eggroll::train::Error> {
+        // ANCHOR: trace
+        let trace = TraceConfig::new(&path).with_generations(20).start()?;
+        train();
+        println!("{}", trace.finish()?); // what each component took; the file opens in Perfetto
+        // ANCHOR_END: trace
+        Ok(())
+    };
+    traced().expect("a trace");
+    let text = std::fs::read_to_string(&path).expect("a file");
+    assert!(text.contains("\"name\":\"estimate\""), "{}", &text[..text.len().min(500)]);
+}
+
+fn train() {
+    let model = LinearConfig::new(4, 2).init(&Device::flex());
+    let mut strategy = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).init(&model);
+    let population = strategy.ask();
+    let x = Tensor::<2>::ones([1, 4], &Device::flex());
+    let fitness = population.evaluate(|members| members.mean(model.forward_shared(x.clone())));
+    strategy.tell(model.clone(), population, fitness).expect("a generation");
+}
