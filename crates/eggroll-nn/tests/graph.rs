@@ -71,6 +71,9 @@ impl ModuleMapper for Member<'_> {
             (Role::LowRank { rank }, Some(view)) => {
                 (reference::low_rank_noise(noise.key, pair, rank, [view.d_input, view.d_output]), (rank as f64).sqrt())
             }
+            (Role::Sparse, Some(view)) => {
+                (reference::sparse_noise(noise.key, pair, [view.d_input, view.d_output]), 1.0)
+            }
             _ => (reference::dense_noise(noise.key, pair, elements), 1.0),
         };
         let sign = if member.is_multiple_of(2) { 1.0 } else { -1.0 };

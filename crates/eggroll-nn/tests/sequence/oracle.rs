@@ -110,6 +110,7 @@ impl ModuleMapper for Explicit<'_> {
         let (drawn, scale) = match noise.role {
             Role::Frozen => return Param::from_tensor(value),
             Role::Dense => (reference::dense_noise(noise.key, self.pair, shape.iter().product()), 1.0),
+            Role::Sparse => (reference::sparse_noise(noise.key, self.pair, [shape[0], shape[1]]), 1.0),
             Role::LowRank { rank } => {
                 let drawn = reference::low_rank_noise(noise.key, self.pair, rank, [shape[0], shape[1]]);
                 (drawn, (rank as f64).sqrt())

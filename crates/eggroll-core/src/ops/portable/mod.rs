@@ -72,6 +72,7 @@ pub(crate) fn low_rank_estimate<B: Backend>(
 ) -> FloatTensor<B> {
     let pairs = PairRange::new(first, weights.shape()[0] as u32);
     let (b, a) = factors::<B>(&noise, source, pairs, shape, &weights);
+    let (b, a) = if noise.signs { (B::float_sign(b), B::float_sign(a)) } else { (b, a) };
     explicit_low_rank_estimate::<B>(weights, b, a, noise.scale)
 }
 
@@ -223,7 +224,7 @@ fn per_pair<B: Backend>(x: FloatTensor<B>, pairs: usize, input: InputRows) -> Fl
 }
 
 /// `x·W ± delta`: `[members · rows, d_output]`.
-fn plus_minus_product<B: Backend>(
+pub(crate) fn plus_minus_product<B: Backend>(
     x: FloatTensor<B>,
     weight: FloatTensor<B>,
     delta: FloatTensor<B>,
@@ -256,7 +257,7 @@ fn plus_minus_product<B: Backend>(
 }
 
 /// Adds the bias of every member to `y : [members · rows, d_output]`.
-fn add_bias<B: Backend>(y: FloatTensor<B>, bias: BiasPrimitive<B>, pairs: PairRange) -> FloatTensor<B> {
+pub(crate) fn add_bias<B: Backend>(y: FloatTensor<B>, bias: BiasPrimitive<B>, pairs: PairRange) -> FloatTensor<B> {
     let [rows, d_output] = dims::<B>(&y);
     match bias {
         BiasPrimitive::None => y,
