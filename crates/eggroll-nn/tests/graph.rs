@@ -9,7 +9,7 @@ use burn::nn::*;
 use burn::tensor::{Device, Int, Tensor, activation};
 use eggroll_core::scope::{Perturbation, ScopeUse, Use};
 use eggroll_core::{
-    EggrollConfig, MatrixView, NoiseSourceConfig, NoiserConfig, OpenEsConfig, PairRange, ParameterTable, Role,
+    EggrollConfig, MatrixView, NoiseSourceConfig, NoiserConfig, OpenEsConfig, PairRange, ParameterTable, Role, SparseConfig,
     reference,
 };
 use eggroll_nn::graph::{GraphError, GraphTensors, PopulationGraph};
@@ -133,6 +133,7 @@ fn check<M: Module + 'static, const A: usize, const D: usize>(
         (NoiserConfig::from(EggrollConfig::new().with_rank(2)), drawn),
         (OpenEsConfig::new().into(), drawn),
         (EggrollConfig::new().into(), NoiseSourceConfig::Cached),
+        (SparseConfig::new().into(), drawn),
     ] {
         let scope = perturbation(model, &noiser, source, frozen);
         let (difference, used) = compare(model, &graph, &scope, &rows, folded.clone(), forward);

@@ -99,7 +99,7 @@ impl ModuleMapper for Step<'_> {
             How::Threshold(limit) => param.map(|value| update(value, noise, scores, rank, votes, *limit)),
             How::Optimizer(optimizer, rate) => param.map(|value| {
                 let (shape, dtype) = (value.dims(), value.dtype());
-                let flat = |values: Tensor<D, Int>| values.float().cast(DType::F32).reshape([-1]);
+                let flat = |values: Tensor<D, Int>| -> Tensor<1> { values.float().cast(DType::F32).reshape([-1]) };
                 let gradient = -flat(sum_votes(noise, scores, rank, votes, shape));
                 let moved = optimizer.step_integer(rate.clone(), id, flat(value), gradient);
                 moved.int().cast(dtype).reshape(shape)

@@ -5,7 +5,7 @@ use burn::store::ModuleRecord;
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use eggroll_core::scope::{Perturbation, ScopeUse, Use};
 use eggroll_core::{
-    EggrollConfig, MatrixView, NoiseDistribution, NoiseSourceConfig, NoiserConfig, OpenEsConfig, PairRange,
+    EggrollConfig, MatrixView, NoiseDistribution, NoiseSourceConfig, NoiserConfig, OpenEsConfig, PairRange, SparseConfig,
     ParameterTable, Role,
 };
 use std::sync::Arc;
@@ -32,9 +32,10 @@ fn ndarray() -> Device {
     Device::ndarray()
 }
 
-/// Low-rank and dense noise, of both distributions.
-pub fn noisers() -> [NoiserConfig; 4] {
+/// Low-rank and dense noise, of both distributions, and sparse noise.
+pub fn noisers() -> [NoiserConfig; 5] {
     [
+        SparseConfig::new().into(),
         EggrollConfig::new().with_rank(3).into(),
         OpenEsConfig::new().into(),
         EggrollConfig::new().with_distribution(NoiseDistribution::Rademacher).into(),
@@ -67,15 +68,15 @@ pub fn held(scope: &Perturbation, source: NoiseSourceConfig) -> Perturbation {
     Perturbation { held: Arc::new(held), ..scope.clone() }
 }
 
-/// The model with the weights that `member` sees: the noise of one pair is the estimate of a weight of one for it.
+/// The model with the weights that `member` sees.
 pub fn explicit<M: Module>(model: &M, scope: &Perturbation, member: usize) -> M {
     let sign = if member.is_multiple_of(2) { 1.0 } else { -1.0 };
-    model.clone().map(&mut Explicit { scope, pair: PAIRS.first as usize + member / 2, sign })
+    model.clone().map(&mut Explicit { scope, pair: PAIRS.first + (member / 2) as u32, sign })
 }
 
 struct Explicit<'a> {
     scope: &'a Perturbation,
-    pair: usize,
+    pair: u32,
     sign: f64,
 }
 
@@ -89,9 +90,7 @@ impl ModuleMapper for Explicit<'_> {
             return param;
         }
         let (device, shape) = (param.val().device(), param.dims());
-        let weights = (0..=self.pair).map(|pair| if pair == self.pair { 1.0f32 } else { 0.0 }).collect();
-        let weights = Tensor::from_data(TensorData::new(weights, [self.pair + 1]), &device);
-        let flat = self.scope.noiser.estimate(weights, noise, &shape);
+        let flat = self.scope.noiser.noise(noise, self.pair, &shape, (&device, DType::F32));
         let drawn = match MatrixView::of(&shape) {
             Some(view) => view.restore(flat.reshape([view.d_input, view.d_output]), shape),
             None => flat.reshape(shape),
