@@ -12,9 +12,11 @@ pub mod prelude {
         BaselineConfig, EggrollConfig, NoiseDistribution, NoiseSourceConfig, NoiserConfig, OpenEsConfig,
         QEggrollConfig, Role, SparseConfig,
     };
+    pub use eggroll_nn::graph::PopulationGraph;
     pub use eggroll_nn::loss::cross_entropy;
     pub use eggroll_train::{
-        Checkpoints, ClipUpConfig, EstimateScale, EvolutionStrategy, EvolutionStrategyConfig, Fitness, FitnessShaping, Members,
-        IntegerAdamWConfig, OptimizerConfig, Population, SigmaSchedule, TrainingLoop, parameter_digest,
+        Checkpoints, ClipUpConfig, EstimateScale, EvolutionStrategy, EvolutionStrategyConfig, Fitness, FitnessShaping,
+        InputProjection, IntegerAdamWConfig, Members, OptimizerConfig, Population, SigmaSchedule, TrainingLoop,
+        parameter_digest,
     };
 }

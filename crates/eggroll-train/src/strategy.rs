@@ -163,6 +163,8 @@ impl EvolutionStrategy {
             chunk: self.config.chunk,
             member_bytes: AtomicUsize::new(self.member_bytes),
             uses: Mutex::new(None),
+            input_projection: self.config.input_projection,
+            unperturbed_rows: Mutex::default(),
         }
     }
 
@@ -230,7 +232,7 @@ impl EvolutionStrategy {
         let Some(weights) = estimate::pair_weights(&self.config, fitness, population.perturbation.sigma) else {
             return Ok(None);
         };
-        let gradients = estimate::gradients(model, population, &weights, self.config.project_shared_inputs);
+        let gradients = estimate::gradients(model, population, &weights);
         Ok(Some(match self.config.clip_norm {
             None => gradients,
             Some(longest) => clip_norm(model, gradients, longest),
