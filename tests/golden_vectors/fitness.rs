@@ -30,7 +30,8 @@ fn baseline_subtraction() {
             let shape = |rule: FitnessShaping| rule.shape_questions(golden.values(name), group);
             let rule = FitnessShaping::Baseline { size: group };
             rule.validate(group).expect("one group");
-            let (what, expected) = (format!("{name}, groups of {group}"), golden.values(&format!("{name}_bs_g{group}")));
+            let (what, expected) =
+                (format!("{name}, groups of {group}"), golden.values(&format!("{name}_bs_g{group}")));
             assert_close(&what, &shape(rule), expected, ROUNDING);
             if name != "scores_const" {
                 assert_differs(&what, &shape(FitnessShaping::GroupZScore { size: group }), expected, ROUNDING);

@@ -125,7 +125,11 @@ fn sparse_product() {
         let product = Product { golden: &golden, x: "x", y: "sparse_mm_x".into() };
         product.check(1.0, &device, |x, scale, wrong, input| {
             let pairs = if wrong { [2, 4, 6, 0] } else { [0, 2, 4, 6] };
-            sparse_entries(&golden, &pairs, &device).linear(x, weight.clone(), scale, input)
+            let base = match input {
+                InputRows::PerMember => x.clone().matmul(weight.clone()),
+                InputRows::Shared => x.clone().matmul(weight.clone()).repeat_dim(0, MEMBERS),
+            };
+            base + sparse_entries(&golden, &pairs, &device).product(x, scale, 6, input)
         });
     }
 }

@@ -28,7 +28,14 @@ fn momentum(dampening: f64) -> OptimizerConfig {
 
 /// One step on the noise of the file's generation.
 fn one_step(tag: &'static str, rank: usize, optimizer: OptimizerConfig) -> Case {
-    Case { tag, noiser: EggrollConfig::new().with_rank(rank).into(), optimizer, steps: 1, noise_reuse: 1, clip_norm: None }
+    Case {
+        tag,
+        noiser: EggrollConfig::new().with_rank(rank).into(),
+        optimizer,
+        steps: 1,
+        noise_reuse: 1,
+        clip_norm: None,
+    }
 }
 
 /// Three steps on the noise of generation 0, which all generations share.
@@ -61,7 +68,8 @@ fn optimizers() {
 fn canary_other_settings_differ() {
     let golden = Golden::open("jax_updates.npz");
     let eggroll = || EggrollConfig::new().with_rank(4).into();
-    let case = |tag, optimizer, steps| Case { tag, noiser: eggroll(), optimizer, steps, noise_reuse: 0, clip_norm: None };
+    let case =
+        |tag, optimizer, steps| Case { tag, noiser: eggroll(), optimizer, steps, noise_reuse: 0, clip_norm: None };
     for device in devices() {
         for wrong in [
             case("eggroll_r4_adam3", adam(), 2),

@@ -51,14 +51,7 @@ pub fn perturbation<M: Module>(
         _ => record(entry, noise_generation).source(),
     };
     let held = HeldNoise::of_floats(noise_generation, table.entries().iter().map(source).collect());
-    Perturbation {
-        noiser,
-        table: Arc::new(table),
-        seed: 0,
-        generation: noise_generation,
-        sigma,
-        held: Arc::new(held),
-    }
+    Perturbation { noiser, table: Arc::new(table), seed: 0, generation: noise_generation, sigma, held: Arc::new(held) }
 }
 
 /// The weight of every pair for a minimising optimizer, as a strategy computes it from fitness.

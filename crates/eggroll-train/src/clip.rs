@@ -94,7 +94,8 @@ mod tests {
 
     fn gradients(layer: &Linear, size: f32) -> GradientsParams {
         let mut gradients = GradientsParams::new();
-        gradients.register(layer.weight.id, Tensor::<2>::from_floats([[size, 0.0], [0.0, -2.0 * size]], &Device::flex()));
+        gradients
+            .register(layer.weight.id, Tensor::<2>::from_floats([[size, 0.0], [0.0, -2.0 * size]], &Device::flex()));
         let bias = layer.bias.as_ref().expect("a bias");
         gradients.register(bias.id, Tensor::<1>::from_floats([0.0, 2.0 * size], &Device::flex()));
         gradients

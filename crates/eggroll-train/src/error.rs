@@ -31,13 +31,17 @@ pub enum Error {
         noiser: Option<usize>,
     },
     /// An optimizer of integer parameters for a model that trains others.
-    #[error("the optimizer integer_adam_w is for integer parameters only, and \"{0}\" is a float parameter that is trained")]
+    #[error(
+        "the optimizer integer_adam_w is for integer parameters only, and \"{0}\" is a float parameter that is trained"
+    )]
     FloatParameter(String),
     /// A name that no optimizer has: what was given, and the names there are.
     #[error("no such optimizer: {0}")]
     OptimizerName(String),
     /// Settings that ClipUp cannot have.
-    #[error("ClipUp needs a momentum from 0 to below 1 and a positive, finite max_speed, not {momentum} and {max_speed}")]
+    #[error(
+        "ClipUp needs a momentum from 0 to below 1 and a positive, finite max_speed, not {momentum} and {max_speed}"
+    )]
     ClipUp {
         /// Share of the velocity that is kept.
         momentum: f64,

@@ -1,6 +1,6 @@
 //! What every registered noiser keeps under every shaping rule, and every role of a parameter.
 
-use burn::module::{Module, Param};
+use burn::module::{Module, Param, ParamId};
 use burn::optim::{AdamConfig, SgdConfig};
 use burn::tensor::{DType, Device, Int, Tensor};
 use eggroll_core::ops::integer::log_likelihood;
@@ -65,7 +65,7 @@ impl Subject for Votes {
 
     fn model() -> integer::Linear {
         let weight = Tensor::<2, Int>::from_data([[3i8, -4, 5, -6]; 16], (&Device::flex(), DType::I8));
-        integer::Linear { weight: Param::from_tensor(weight) }
+        integer::Linear { weight: Param::initialized(ParamId::new(), weight) }
     }
 
     fn score(model: &integer::Linear, members: &Members) -> Tensor<1, Int> {
@@ -346,11 +346,15 @@ fn estimates_of_a_quadratic() {
     let (weight, bias) = (model.weight.val(), model.bias.as_ref().expect("a bias").val());
     let error = weight + bias.unsqueeze() - sines(SHAPE, 2.0);
     let of_bias = error.clone().sum_dim(0).reshape([SHAPE[1]]);
-    let gradient = [error.into_data().to_vec::<f32>().expect("f32"), of_bias.into_data().to_vec().expect("f32")];
+    let gradient =
+        [error.into_data().try_to_vec::<f32>().expect("f32"), of_bias.into_data().try_to_vec().expect("f32")];
     for case in cases().into_iter().filter(|case| !matches!(case.config.noiser, NoiserConfig::QEggroll(_))) {
         let shares = shares(&case);
-        let expected: Vec<f64> =
-            gradient.iter().zip(shares).flat_map(|(part, share)| part.iter().map(move |g| share * f64::from(*g))).collect();
+        let expected: Vec<f64> = gradient
+            .iter()
+            .zip(shares)
+            .flat_map(|(part, share)| part.iter().map(move |g| share * f64::from(*g)))
+            .collect();
         let config = EvolutionStrategyConfig { optimizer: SgdConfig::new().into(), ..case.config.clone() };
         let config = config.with_estimate_scale(EstimateScale::Score).with_clip_norm(None);
         let (mut sum, mut squares) = (vec![0.0; expected.len()], vec![0.0; expected.len()]);
@@ -369,7 +373,8 @@ fn estimates_of_a_quadratic() {
             }
         }
         let length = |v: &[f64]| v.iter().map(|x| x * x).sum::<f64>().sqrt();
-        let errors = sum.iter().zip(&squares).map(|(mean, square)| ((square - mean * mean).max(0.0) / ROUNDS as f64).sqrt());
+        let errors =
+            sum.iter().zip(&squares).map(|(mean, square)| ((square - mean * mean).max(0.0) / ROUNDS as f64).sqrt());
         let within = |sign: f64| {
             let mut all = sum.iter().zip(errors.clone()).zip(&expected);
             all.all(|((mean, error), expected)| (mean - sign * expected).abs() <= 5.0 * error)

@@ -1,7 +1,7 @@
 //! Every registered optimizer: it trains, leaves frozen parameters alone, and goes on bit for bit from what it saved.
 
 use burn::grad_clipping::GradientClippingConfig;
-use burn::module::Param;
+use burn::module::{Param, ParamId};
 use burn::optim::decay::WeightDecayConfig;
 use burn::optim::momentum::MomentumConfig;
 use burn::optim::{
@@ -102,7 +102,8 @@ fn names_are_those_of_the_registry() {
 #[test]
 fn all_train() {
     for (optimizer, rate) in optimizers() {
-        let (before, after) = (loss(&layer()), loss(&train(&mut config(&optimizer, rate).init(&layer()), layer(), 150)));
+        let start = layer();
+        let (before, after) = (loss(&start), loss(&train(&mut config(&optimizer, rate).init(&start), start, 150)));
         assert!(after < 0.5 * before, "{optimizer:?}: {before} {after}");
     }
 }
@@ -111,7 +112,8 @@ fn all_train() {
 #[test]
 fn frozen_parameters_stay() {
     let values = |tensor: Tensor<2>| tensor.into_data().try_to_vec::<f32>().expect("f32");
-    let bias = |layer: &Linear| layer.bias.as_ref().expect("a bias").val().into_data().try_to_vec::<f32>().expect("f32");
+    let bias =
+        |layer: &Linear| layer.bias.as_ref().expect("a bias").val().into_data().try_to_vec::<f32>().expect("f32");
     for (optimizer, rate) in optimizers() {
         let start = layer();
         let frozen = config(&optimizer, rate).with_frozen(["weight"]);
@@ -146,14 +148,15 @@ fn saved_state_goes_on_bit_for_bit() {
 fn canary_state_matters() {
     for (optimizer, rate) in optimizers().into_iter().skip(1) {
         let model = layer();
-        let gradient = |phase| {
+        let gradient = |phase, size: f32| {
             let mut gradients = GradientsParams::new();
-            gradients.register(model.weight.id, tensor([5, 3], phase));
+            gradients.register(model.weight.id, tensor([5, 3], phase) * size);
             gradients
         };
         let (mut fresh, mut used) = (optimizer.init(), optimizer.init());
-        let moved = used.step(rate, model.clone(), gradient(1.0));
-        let [fresh, used] = [&mut fresh, &mut used].map(|optimizer| optimizer.step(rate, moved.clone(), gradient(3.0)));
+        let moved = used.step(rate, model.clone(), gradient(1.0, 100.0));
+        let next = |optimizer: &mut Optimizer| optimizer.step(rate, moved.clone(), gradient(3.0, 1.0));
+        let [fresh, used] = [&mut fresh, &mut used].map(next);
         assert_ne!(parameter_digest(&fresh), parameter_digest(&used), "{optimizer:?}");
     }
 }
@@ -207,8 +210,7 @@ fn clip_up_is_its_formula() {
     for step in 0..6 {
         let scale = 10.0f32.powi(step - 3); // of no account
         let (of_weight, of_bias) = (tensor([5, 3], step as f32) * scale, tensor([3], 4.0) * scale);
-        let gradient: Vec<f64> =
-            of_weight.to_data().iter::<f64>().chain(of_bias.to_data().iter::<f64>()).collect();
+        let gradient: Vec<f64> = of_weight.to_data().iter::<f64>().chain(of_bias.to_data().iter::<f64>()).collect();
         let mut gradients = GradientsParams::new();
         gradients.register(model.weight.id, of_weight);
         gradients.register(model.bias.as_ref().expect("a bias").id, of_bias);
@@ -238,7 +240,7 @@ fn clip_up_is_its_formula() {
 
 fn integer_layer() -> integer::Linear {
     let weight = Tensor::<2, Int>::from_data([[3i8, -4, 5, -6]; 16], (&Device::flex(), DType::I8));
-    integer::Linear { weight: Param::from_tensor(weight) }
+    integer::Linear { weight: Param::initialized(ParamId::new(), weight) }
 }
 
 fn integer_config() -> EvolutionStrategyConfig {

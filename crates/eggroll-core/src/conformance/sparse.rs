@@ -141,7 +141,10 @@ fn canaries_fail() {
     for key in keys() {
         for on in devices() {
             let case = Case::new(3, key, InputRows::PerMember);
-            let other = Case { noise: SparseNoise::new(NoiseKey::new(1, 3, 11), 0.5), ..Case::new(3, key, InputRows::PerMember) };
+            let other = Case {
+                noise: SparseNoise::new(NoiseKey::new(1, 3, 11), 0.5),
+                ..Case::new(3, key, InputRows::PerMember)
+            };
             let [_, expected] = case.linear(&on, NoiseSource::Drawn, None);
             let [found, _] = other.linear(&on, NoiseSource::Drawn, None);
             assert!(off([found, expected], 64) > 1000.0, "{}", on.name);
@@ -189,7 +192,8 @@ fn sources_and_matrices() {
             let table = noise(key.with_baselines(0), PairRange::new(0, 1), 1000, place.0, place.1).reshape([1000]);
             assert!(case.linear(&on, NoiseSource::Table(table), None)[0] != drawn, "canary: {}", on.name);
 
-            let matrices = sparse_entries(case.noise, &NoiseSource::Drawn, pairs, case.shape, place).matrices(case.shape);
+            let matrices =
+                sparse_entries(case.noise, &NoiseSource::Drawn, pairs, case.shape, place).matrices(case.shape);
             let expected: Vec<f64> =
                 (0..pairs.count).flat_map(|pair| sparse_noise(key, pairs.first + pair, case.shape)).collect();
             assert!(distance(&values(matrices), &expected, 1) < 1.0, "{}", on.name);

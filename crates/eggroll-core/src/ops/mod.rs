@@ -30,11 +30,11 @@ pub use patches::{Window, patches};
 pub use perturbed_embedding::perturbed_embedding;
 pub use perturbed_vector::perturbed_vector;
 pub use row_projection::row_projection;
-pub(crate) use source::{TABLE_ADDRESS, loudness};
 pub use source::{NoiseSource, SourcePrimitive, table_start};
-pub use sparse::{SparseNoise, sparse_embedding, sparse_entries, sparse_estimate, sparse_linear};
+pub(crate) use source::{TABLE_ADDRESS, loudness};
 #[cfg(feature = "cube")]
 pub(crate) use source::{TABLE_STEP, table_runs};
+pub use sparse::{SparseNoise, sparse_embedding, sparse_entries, sparse_estimate, sparse_linear};
 
 use crate::key::NoiseKey;
 use burn::backend::tensor::{FloatTensor, IntTensor};

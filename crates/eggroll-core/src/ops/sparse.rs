@@ -1,13 +1,12 @@
 //! Sparse noise: operations composed of gathers, scatters and products on the device, whose places are drawn on the host.
 
 use super::{
-    InputRows, LinearBias, LinearMembers, NoiseSource, PairRange, check_linear, portable,
+    InputRows, LinearBias, LinearMembers, LowRankNoise, NoiseSource, PairRange, check_linear, low_rank_linear,
 };
 use crate::counters;
 use crate::key::NoiseKey;
 use crate::profile::{self, Component};
 use crate::rng::sparse::{count, places};
-use burn::backend::Dispatch;
 use burn::tensor::{DType, Device, IndexingUpdateOp, Int, Tensor, TensorData};
 
 /// Elements that one scatter adds at most: a device without atomic sums adds them one after the other.
@@ -48,15 +47,29 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// `c·x·E` for the rows of every pair: `[pairs, rows, d_input]`, or `[1, rows, d_input]` shared, to `[pairs, rows, d_output]`.
-    fn product(self, x: Tensor<3>, scale: f32, d_output: usize) -> Tensor<3> {
-        let ([_, rows, d_input], [pairs, entries]) = (x.dims(), self.values.dims());
+    /// `s·c·x·E` for members of both signs, in a matrix of `d_output` columns.
+    ///
+    /// # Shapes
+    ///
+    /// - x: `[members · rows, d_input]`, or `[rows, d_input]` if shared
+    /// - output: `[members · rows, d_output]`
+    ///
+    /// # Panics
+    ///
+    /// Panics if shapes do not fit.
+    pub fn product(self, x: Tensor<2>, scale: f32, d_output: usize, input: InputRows) -> Tensor<2> {
+        let ([all, d_input], [pairs, entries]) = (x.dims(), self.values.dims());
         let place = (&x.device(), x.dtype());
+        let (first, rows) = match input {
+            InputRows::PerMember => (pairs, all / pairs),
+            InputRows::Shared => (1, all),
+        };
         let sum = Tensor::zeros([pairs, rows, d_output], place);
         let each = |index: Tensor<2, Int>| index.unsqueeze_dim::<3>(1).expand([pairs, rows, entries]);
-        let chosen = x.expand([pairs, rows, d_input]).gather(2, each(self.rows)); // [pairs, rows, entries]
-        let values = chosen * (self.values * scale).unsqueeze_dim::<3>(1);
-        sum.scatter(2, each(self.columns), values, IndexingUpdateOp::Add)
+        let x = x.reshape([first, rows, d_input]).expand([pairs, rows, d_input]);
+        let values = x.gather(2, each(self.rows)) * (self.values * scale).unsqueeze_dim::<3>(1); // [pairs, rows, entries]
+        let delta = sum.scatter(2, each(self.columns), values, IndexingUpdateOp::Add);
+        both_signs(delta, input)
     }
 
     /// Rows `indices : [pairs, rows]` of `c·E`: `[pairs, rows, d_output]`.
@@ -76,24 +89,6 @@ impl Entries {
         let [pairs, _] = self.values.dims();
         let matrices = Tensor::zeros([pairs, d_input * d_output], (&self.values.device(), self.values.dtype()));
         matrices.scatter(1, self.rows.mul_scalar(d_output as i64) + self.columns, self.values, IndexingUpdateOp::Add)
-    }
-
-    /// `x·W + s·c·x·E` for members of both signs; shapes as [`low_rank_linear`](super::low_rank_linear).
-    ///
-    /// # Panics
-    ///
-    /// Panics if shapes do not fit.
-    pub fn linear(self, x: Tensor<2>, weight: Tensor<2>, scale: f32, input: InputRows) -> Tensor<2> {
-        let ([rows, d_input], [pairs, _]) = (x.dims(), self.values.dims());
-        let of_pairs = match input {
-            InputRows::PerMember => [pairs, rows / pairs, d_input],
-            InputRows::Shared => [1, rows, d_input],
-        };
-        let span = profile::span(Component::LowRankPart, 0);
-        let delta = self.product(x.clone().reshape(of_pairs), scale, weight.dims()[1]);
-        span.end(|| drop(delta.device().sync()));
-        let (x, weight, delta) = (x.into_dispatch(), weight.into_dispatch(), delta.into_dispatch());
-        Tensor::from_dispatch(portable::plus_minus_product::<Dispatch>(x, weight, delta, input))
     }
 
     /// `Σ_q w_q·c·E_q` for weights `[pairs]`: `[d_input, d_output]`.
@@ -180,11 +175,27 @@ pub fn sparse_linear(
     members: LinearMembers,
 ) -> Tensor<2> {
     check_linear(&x, &weight, &bias, &members);
-    counters::add_launch();
-    let place = (&x.device(), x.dtype());
-    let entries = sparse_entries(noise, &source, members.pairs, weight.dims(), place);
-    let y = entries.linear(x, weight, noise.scale, members.input).into_dispatch();
-    Tensor::from_dispatch(portable::add_bias::<Dispatch>(y, bias.into_primitive(), members.pairs))
+    let (place, shape) = ((&x.device(), x.dtype()), weight.dims());
+    let entries = sparse_entries(noise, &source, members.pairs, shape, place);
+    let span = profile::span(Component::LowRankPart, 0);
+    let delta = entries.product(x.clone(), noise.scale, shape[1], members.input);
+    span.end(|| drop(delta.device().sync()));
+    // Kernels make `x·W + b`, the same whatever the chunks: the low-rank operation of pairs that are all baselines.
+    let silent = LowRankNoise::new(noise.key.with_baselines(1), 1, 0.0);
+    low_rank_linear(x, weight, bias, silent, NoiseSource::Drawn, members) + delta
+}
+
+/// The noise of pairs, for members of both signs: `[pairs, 2 · rows, columns]` of their own rows, or `[pairs, rows, columns]` of shared
+/// rows, to `[members · rows, columns]`.
+fn both_signs(delta: Tensor<3>, input: InputRows) -> Tensor<2> {
+    let [pairs, rows, columns] = delta.dims();
+    let (of_pair, each) = match input {
+        InputRows::PerMember => ([pairs, 2, rows / 2, columns], rows / 2),
+        InputRows::Shared => ([pairs, 1, rows, columns], rows),
+    };
+    let place = (&delta.device(), delta.dtype());
+    let signs = Tensor::<4>::from_data(TensorData::new(vec![1.0f32, -1.0], [1, 2, 1, 1]), place);
+    (delta.reshape(of_pair) * signs).reshape([2 * pairs * each, columns])
 }
 
 /// Rows of the weights `W + s·E` of every member, none of which is formed: `y = W[k] + s·E[k]` for every index `k`.
@@ -221,9 +232,7 @@ pub fn sparse_embedding(
     let place = (&weight.device(), weight.dtype());
     let entries = sparse_entries(noise, &source, members.pairs, weight.dims(), place);
     let delta = entries.select(indices.clone().reshape([pairs, 2 * each]), noise.scale, d_model);
-    let signs = Tensor::<4>::from_data(TensorData::new(vec![1.0f32, -1.0], [1, 2, 1, 1]), place);
-    let delta = delta.reshape([pairs, 2, each, d_model]) * signs;
-    weight.select(0, indices) + delta.reshape([count * each, d_model])
+    weight.select(0, indices) + both_signs(delta, InputRows::PerMember)
 }
 
 /// `Σ_q w_q·E_q` over the pairs `first_pair, first_pair + 1, …`.

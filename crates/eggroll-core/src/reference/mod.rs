@@ -61,9 +61,8 @@ pub fn low_rank_signs(key: NoiseKey, pair: u32, rank: usize, [d_input, d_output]
         let value = noise(key, pair, element);
         if value == 0.0 { 0.0 } else { value.signum() }
     };
-    let element = |i, o| {
-        (0..rank).map(|k| sign(k * d_input + i) * sign(rank * d_input + k * d_output + o)).sum::<f64>()
-    };
+    let element =
+        |i, o| (0..rank).map(|k| sign(k * d_input + i) * sign(rank * d_input + k * d_output + o)).sum::<f64>();
     (0..d_input).flat_map(|i| (0..d_output).map(move |o| (i, o))).map(|(i, o)| element(i, o)).collect()
 }
 

@@ -48,11 +48,11 @@ fn ndarray() -> Device {
 /// Low-rank and dense noise, of both distributions, and sparse noise.
 pub fn noisers() -> [NoiserConfig; 5] {
     [
-        SparseConfig::new().into(),
         EggrollConfig::new().with_rank(3).into(),
         OpenEsConfig::new().into(),
         EggrollConfig::new().with_distribution(NoiseDistribution::Rademacher).into(),
         OpenEsConfig::new().with_distribution(NoiseDistribution::Rademacher).into(),
+        SparseConfig::new().into(),
     ]
 }
 

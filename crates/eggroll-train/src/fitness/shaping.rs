@@ -55,7 +55,9 @@ impl FitnessShaping {
     /// [`Error::Group`] if groups do not divide the population, [`Error::Noiser`] if they have no pair beside their baselines.
     pub fn validate(&self, population: usize) -> Result<(), Error> {
         match *self {
-            Self::Baseline { size } if size < 4 || !size.is_multiple_of(2) => Err(NoiserError::BaselineGroup(size).into()),
+            Self::Baseline { size } if size < 4 || !size.is_multiple_of(2) => {
+                Err(NoiserError::BaselineGroup(size).into())
+            }
             Self::GroupZScore { size } | Self::Baseline { size } if size == 0 || !population.is_multiple_of(size) => {
                 Err(Error::Group { group: size, population })
             }

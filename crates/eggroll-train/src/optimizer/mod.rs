@@ -197,7 +197,12 @@ impl Optimizer {
     }
 }
 
-fn stepped<M: Module>(steps: &mut ModuleOptimizer, rate: ModuleLearningRate, model: M, gradients: GradientsParams) -> M {
+fn stepped<M: Module>(
+    steps: &mut ModuleOptimizer,
+    rate: ModuleLearningRate,
+    model: M,
+    gradients: GradientsParams,
+) -> M {
     let lifted = model.map(&mut Lift);
     steps.step(rate, lifted, gradients).map(&mut Lower)
 }

@@ -18,7 +18,8 @@ pub(super) fn step<M: Module>(
     model: M,
     gradients: &GradientsParams,
 ) -> M {
-    let mut parts = Parts { gradients, device: None, places: HashMap::new(), end: 0, values: Vec::new(), slopes: Vec::new() };
+    let mut parts =
+        Parts { gradients, device: None, places: HashMap::new(), end: 0, values: Vec::new(), slopes: Vec::new() };
     model.visit(&mut parts);
     if parts.values.is_empty() {
         return model;

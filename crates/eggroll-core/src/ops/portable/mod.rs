@@ -224,7 +224,7 @@ fn per_pair<B: Backend>(x: FloatTensor<B>, pairs: usize, input: InputRows) -> Fl
 }
 
 /// `x·W ± delta`: `[members · rows, d_output]`.
-pub(crate) fn plus_minus_product<B: Backend>(
+fn plus_minus_product<B: Backend>(
     x: FloatTensor<B>,
     weight: FloatTensor<B>,
     delta: FloatTensor<B>,
@@ -257,7 +257,7 @@ pub(crate) fn plus_minus_product<B: Backend>(
 }
 
 /// Adds the bias of every member to `y : [members · rows, d_output]`.
-pub(crate) fn add_bias<B: Backend>(y: FloatTensor<B>, bias: BiasPrimitive<B>, pairs: PairRange) -> FloatTensor<B> {
+fn add_bias<B: Backend>(y: FloatTensor<B>, bias: BiasPrimitive<B>, pairs: PairRange) -> FloatTensor<B> {
     let [rows, d_output] = dims::<B>(&y);
     match bias {
         BiasPrimitive::None => y,
