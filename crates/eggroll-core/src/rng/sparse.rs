@@ -10,6 +10,7 @@
 //! `row = ⌊w·d_input / 2³²⌋`, `column = ⌊w'·d_output / 2³²⌋`, words `2·(j mod 2)` and the next of block `⌊j/2⌋`.
 //!
 //! All places are equally likely up to `max(d_input, d_output)/2³²`. Values of entries that meet are added.
+//! Places belong to the version of the distribution that values are drawn from: whoever changes them raises that of all distributions.
 
 use crate::key::NoiseKey;
 use crate::rng::philox::philox4x32;
