@@ -59,7 +59,7 @@ fn order_of_scores_is_kept_in_a_pair() {
     for rule in RULES {
         for (q, (pair, weight)) in SCORES.chunks(2).zip(fold_pairs(&rule.shape(&SCORES))).enumerate() {
             // The first of two pairs of a group is its baseline.
-            let baseline = matches!(rule, FitnessShaping::Baseline { .. }) && q % 2 == 0;
+            let baseline = matches!(rule, FitnessShaping::Baseline { .. }) && q.is_multiple_of(2);
             let expected = if baseline { Some(Ordering::Equal) } else { pair[0].partial_cmp(&pair[1]) };
             assert_eq!(weight.partial_cmp(&0.0), expected, "{rule:?}");
         }

@@ -18,7 +18,7 @@ const ROWS: usize = 3;
 const TABLE: usize = 5000;
 
 fn is_baseline(pair: u32) -> bool {
-    (PAIRS.first + pair) % GROUP == 0
+    (PAIRS.first + pair).is_multiple_of(GROUP)
 }
 
 /// The noise under a key, of any scale, from one of the sources.

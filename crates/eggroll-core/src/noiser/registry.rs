@@ -32,7 +32,7 @@ use std::sync::Arc;
 /// assert_eq!(json, r#"{"name":"eggroll","rank":4,"freeze_non_matrix":false}"#);
 /// assert_eq!(serde_json::from_str::<NoiserConfig>(&json).unwrap(), config);
 ///
-/// assert_eq!("eggroll".parse::<NoiserConfig>().unwrap(), EggrollConfig::new().into());
+/// assert_eq!("eggroll".parse::<NoiserConfig>().unwrap(), NoiserConfig::from(EggrollConfig::new()));
 /// let error = "egroll".parse::<NoiserConfig>().unwrap_err().to_string();
 /// assert!(error.contains("`open_es`"), "{error}");
 /// ```

@@ -45,7 +45,7 @@ macro_rules! optimizers {
         /// assert!(json.starts_with(r#"{"name":"adam_w""#), "{json}");
         /// assert!(serde_json::from_str::<OptimizerConfig>(&json).is_ok());
         ///
-        /// assert!(matches!("muon".parse().unwrap(), OptimizerConfig::Muon(_)));
+        /// assert!(matches!("muon".parse::<OptimizerConfig>().unwrap(), OptimizerConfig::Muon(_)));
         /// let error = "moun".parse::<OptimizerConfig>().unwrap_err().to_string();
         /// assert!(error.contains("`clip_up`"), "{error}");
         /// ```

@@ -7,11 +7,11 @@ use crate::profile::Component;
 use burn::backend::Dispatch;
 use burn::tensor::{Int, Tensor};
 
-/// The votes `Z` that [`update`](super::update) compares with its limit, for updates of another kind.
+/// The votes `Z` that [`update`](super::update()) compares with its limit, for updates of another kind.
 ///
 /// # Shapes
 ///
-/// - noise and scores as in [`update`](super::update), for a parameter of the given shape
+/// - noise and scores as in [`update`](super::update()), for a parameter of the given shape
 /// - output: `shape`, of type I32
 ///
 /// # Panics
