@@ -9,12 +9,14 @@ pub mod prelude {
     pub use burn::prelude::*;
     pub use burn::tensor::activation;
     pub use eggroll_core::{
-        EggrollConfig, NoiseDistribution, NoiseSourceConfig, NoiserConfig, OpenEsConfig, QEggrollConfig, Role,
+        BaselineConfig, EggrollConfig, NoiseDistribution, NoiseSourceConfig, NoiserConfig, OpenEsConfig,
+        QEggrollConfig, Role, SparseConfig,
     };
     pub use eggroll_nn::graph::PopulationGraph;
     pub use eggroll_nn::loss::cross_entropy;
     pub use eggroll_train::{
-        Checkpoints, EstimateScale, EvolutionStrategy, EvolutionStrategyConfig, Fitness, FitnessShaping,
-        InputProjection, Members, OptimizerConfig, Population, SigmaSchedule, TrainingLoop, parameter_digest,
+        Checkpoints, ClipUpConfig, EstimateScale, EvolutionStrategy, EvolutionStrategyConfig, Fitness, FitnessShaping,
+        InputProjection, IntegerAdamWConfig, Members, OptimizerConfig, Population, SigmaSchedule, TrainingLoop,
+        parameter_digest,
     };
 }

@@ -2,12 +2,12 @@
 
 use crate::compare::{ROUNDING, assert_close, assert_differs, values};
 use crate::devices;
-use crate::loader::Golden;
+use crate::loader::{Golden, sparse_entries};
 use burn::module::Param;
 use burn::tensor::{Device, Tensor};
-use eggroll::core::NoiseKey;
 use eggroll::core::ops::explicit::{Factors, dense_linear, low_rank_linear, perturbed_vector};
-use eggroll::core::ops::{InputRows, LowRankNoise};
+use eggroll::core::ops::{self, DenseNoise, InputRows, LinearBias, LinearMembers, LowRankNoise, NoiseSource};
+use eggroll::core::{NoiseKey, PairRange};
 use eggroll::nn::Linear;
 
 const MEMBERS: usize = 8;
@@ -113,6 +113,57 @@ fn dense_products() {
         product.check(scale, &device, |x, scale, wrong, input| {
             dense_linear(x, weight.clone().transpose(), noise(wrong, &transposed), scale, input)
         });
+    }
+}
+
+/// Sign and σ are in the values; both members of a pair share places.
+#[test]
+fn sparse_product() {
+    let golden = open();
+    for device in devices() {
+        let weight = golden.array("W").flipped().tensor::<2>(&device);
+        let product = Product { golden: &golden, x: "x", y: "sparse_mm_x".into() };
+        product.check(1.0, &device, |x, scale, wrong, input| {
+            let pairs = if wrong { [2, 4, 6, 0] } else { [0, 2, 4, 6] };
+            let base = match input {
+                InputRows::PerMember => x.clone().matmul(weight.clone()),
+                InputRows::Shared => x.clone().matmul(weight.clone()).repeat_dim(0, MEMBERS),
+            };
+            base + sparse_entries(&golden, &pairs, &device).product(x, scale, 6, input)
+        });
+    }
+}
+
+/// In groups of four members the first two are baselines: the library's own operations, on recorded noise.
+#[test]
+fn baselines() {
+    let golden = open();
+    let (sigma, pairs) = (golden.scalar("sigma"), PairRange::new(0, MEMBERS as u32 / 2));
+    for device in devices() {
+        let weight = golden.array("W").flipped().tensor::<2>(&device);
+        let Factors { b, a } = golden.array("noise_r4").factors(D_INPUT, &device);
+        let factors = Tensor::cat(vec![b.flatten(1, 2), a.flatten(1, 2)], 1);
+        let held = |noise| NoiseSource::Cached { noise, first_pair: 0 };
+        let x = rows(&golden, "X", &device);
+        let product = |key| {
+            let noise = LowRankNoise::new(key, 4, sigma);
+            let members = LinearMembers { pairs, input: InputRows::Shared };
+            let (x, weight) = (x.clone(), weight.clone());
+            values(ops::low_rank_linear(x, weight, LinearBias::None, noise, held(factors.clone()), members))
+        };
+        let bias = |key| {
+            let source = held(golden.array("noise_bias").dense(&device));
+            let noise = DenseNoise::new(key, sigma);
+            values(ops::perturbed_vector(golden.array("bias").tensor(&device), noise, source, pairs))
+        };
+        let key = NoiseKey::new(0, 0, 0);
+        let (expected, expected_bias) = (golden.values("bs_g4_mm_X_r4"), golden.values("bs_g4_noisy_bias"));
+        assert_close("product", &product(key.with_baselines(2)), expected, ROUNDING);
+        assert_close("bias", &bias(key.with_baselines(2)), expected_bias, ROUNDING);
+        for group in [0, 1, 3] {
+            assert_differs("product, other groups", &product(key.with_baselines(group)), expected, ROUNDING);
+            assert_differs("bias, other groups", &bias(key.with_baselines(group)), expected_bias, ROUNDING);
+        }
     }
 }
 

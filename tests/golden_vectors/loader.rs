@@ -1,7 +1,7 @@
 //! Golden files as tensors: the only place that knows their layout and turns it into Burn's.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use eggroll::core::ops::explicit::Factors;
+use eggroll::core::ops::explicit::{Entries, Factors};
 use eggroll::core::ops::integer::integer_type;
 use npyz::npz::NpzArchive;
 use npyz::{Deserialize, NpyFile, Order};
@@ -170,6 +170,16 @@ impl Array {
         let pairs = noise.shape[0];
         let shape = vec![pairs, noise.values.len() / pairs];
         Self { shape, ..noise }.tensor(device)
+    }
+}
+
+/// The entries of sparse noise of some members, in Burn's layout: rows are those of the input.
+pub fn sparse_entries(golden: &Golden, members: &[usize], device: &Device) -> Entries {
+    let of_members = |name| golden.array(name).select(members);
+    Entries {
+        rows: of_members("sparse_ib").tokens(device),
+        columns: of_members("sparse_ia").tokens(device),
+        values: of_members("sparse_vals").tensor(device),
     }
 }
 

@@ -60,7 +60,7 @@ impl Step {
                 _ => Draw::Dense(noise.dense(device)),
             }
         };
-        perturbation(layers, &noiser, &[], (0, sigma), &[0], record)
+        perturbation(layers, &noiser, &[], (0, sigma), record)
     }
 
     fn forward(&self, layers: &[Linear], x: Tensor<2>) -> Tensor<2> {

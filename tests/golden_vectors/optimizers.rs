@@ -28,12 +28,19 @@ fn momentum(dampening: f64) -> OptimizerConfig {
 
 /// One step on the noise of the file's generation.
 fn one_step(tag: &'static str, rank: usize, optimizer: OptimizerConfig) -> Case {
-    Case { tag, noiser: EggrollConfig::new().with_rank(rank).into(), optimizer, steps: 1, noise_reuse: 1 }
+    Case {
+        tag,
+        noiser: EggrollConfig::new().with_rank(rank).into(),
+        optimizer,
+        steps: 1,
+        noise_reuse: 1,
+        clip_norm: None,
+    }
 }
 
 /// Three steps on the noise of generation 0, which all generations share.
 fn three_steps(tag: &'static str, optimizer: OptimizerConfig) -> Case {
-    Case { tag, noiser: EggrollConfig::new().with_rank(4).into(), optimizer, steps: 3, noise_reuse: 0 }
+    Case { tag, noiser: EggrollConfig::new().with_rank(4).into(), optimizer, steps: 3, noise_reuse: 0, clip_norm: None }
 }
 
 fn cases() -> [Case; 5] {
@@ -61,7 +68,8 @@ fn optimizers() {
 fn canary_other_settings_differ() {
     let golden = Golden::open("jax_updates.npz");
     let eggroll = || EggrollConfig::new().with_rank(4).into();
-    let case = |tag, optimizer, steps| Case { tag, noiser: eggroll(), optimizer, steps, noise_reuse: 0 };
+    let case =
+        |tag, optimizer, steps| Case { tag, noiser: eggroll(), optimizer, steps, noise_reuse: 0, clip_norm: None };
     for device in devices() {
         for wrong in [
             case("eggroll_r4_adam3", adam(), 2),
@@ -84,7 +92,8 @@ fn canary_another_noise_generation_differs() {
     let golden = Golden::open("jax_updates.npz");
     let eggroll = || EggrollConfig::new().with_rank(4).into();
     let gradient = |noise_reuse, device: &_| {
-        let case = Case { tag: "", noiser: eggroll(), optimizer: momentum(0.0), steps: 1, noise_reuse };
+        let optimizer = momentum(0.0);
+        let case = Case { tag: "", noiser: eggroll(), optimizer, steps: 1, noise_reuse, clip_norm: None };
         case.train(&golden, golden.values("fitness"), EstimateScale::Hyperscale, device).gradients["w"].clone()
     };
     for device in devices() {

@@ -60,7 +60,7 @@ impl Port {
             let (b, a) = (factor("B"), factor("A")); // [pairs, rank, _]
             Draw::LowRank(eggroll::core::ops::explicit::Factors { b, a })
         };
-        perturbation(layer, &noiser, &[], (0, SIGMA), &[0], record)
+        perturbation(layer, &noiser, &[], (0, SIGMA), record)
     }
 }
 

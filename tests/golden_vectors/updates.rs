@@ -3,16 +3,16 @@
 //! The model has a weight and a bias that are trained, an embedding and another matrix that the reference excludes, and
 //! a weight stacked over two layers, here two weights.
 
-use crate::compare::{ROUNDING, assert_close, assert_differs};
+use crate::compare::{ROUNDING, assert_close, assert_differs, values};
 use crate::devices;
-use crate::loader::{Array, Golden};
+use crate::loader::{Array, Golden, sparse_entries};
 use crate::recorded::{Draw, gradients, pair_weights, parameters, perturbation};
 use burn::module::{Module, Param};
 use burn::optim::SgdConfig;
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{Device, Tensor, TensorData};
 use eggroll::core::scope::Perturbation;
-use eggroll::core::{EggrollConfig, NoiserConfig, OpenEsConfig, ParameterEntry, Role};
-use eggroll::train::{EstimateScale, EvolutionStrategyConfig, FitnessShaping, OptimizerConfig};
+use eggroll::core::{BaselineConfig, EggrollConfig, NoiserConfig, OpenEsConfig, ParameterEntry, Role};
+use eggroll::train::{EstimateScale, EvolutionStrategyConfig, FitnessShaping, OptimizerConfig, clip_norm};
 use std::collections::BTreeMap;
 
 const D_INPUT: usize = 10;
@@ -69,6 +69,8 @@ pub struct Case {
     pub steps: u64,
     /// Generations that share noise.
     pub noise_reuse: u64,
+    /// The longest gradient that reaches the optimizer.
+    pub clip_norm: Option<f64>,
 }
 
 /// What training came to.
@@ -83,7 +85,8 @@ pub struct Outcome {
 
 impl Case {
     fn one_step(tag: &'static str, noiser: impl Into<NoiserConfig>) -> Self {
-        Self { tag, noiser: noiser.into(), optimizer: SgdConfig::new().into(), steps: 1, noise_reuse: 1 }
+        let optimizer = SgdConfig::new().into();
+        Self { tag, noiser: noiser.into(), optimizer, steps: 1, noise_reuse: 1, clip_norm: None }
     }
 
     /// Paths that the reference does not train; for OpenES the file has no noise of the stack either.
@@ -98,9 +101,6 @@ impl Case {
         let config = EvolutionStrategyConfig::new(self.noiser.clone(), self.optimizer.clone())
             .with_noise_reuse(self.noise_reuse);
         let noise_generation = config.noise_generation(generation).expect("small");
-        let first = golden.scalar("epoch") as u32;
-        // The file has noise of generation 0 for rank 4 only.
-        let recorded = if self.noise_reuse == 0 { vec![first, 0] } else { vec![first] };
         let record = |entry: &ParameterEntry, t: u32| {
             let (name, layer) = name(&entry.path);
             let prefix = if t == 0 { "noise0" } else { "noise" };
@@ -116,7 +116,7 @@ impl Case {
             }
         };
         let noise = (noise_generation, golden.scalar("sigma"));
-        perturbation(model, &self.noiser, self.frozen(), noise, &recorded, record)
+        perturbation(model, &self.noiser, self.frozen(), noise, record)
     }
 
     /// Trains the model of the file.
@@ -129,6 +129,10 @@ impl Case {
             let perturbation = self.perturbation(golden, &model, generation, device);
             let (estimate, by_path) = gradients(&model, &perturbation, &weights, device);
             first.get_or_insert((by_path, perturbation.table));
+            let estimate = match self.clip_norm {
+                None => estimate,
+                Some(longest) => clip_norm(&model, estimate, longest),
+            };
             model = optimizer.step(golden.scalar("lr"), model, estimate);
         }
         let (gradients, table) = first.expect("at least one step");
@@ -149,7 +153,7 @@ impl Case {
             wrong.push((what, self.train(golden, fitness, EstimateScale::Hyperscale, device)));
         }
         wrong.push(("another scale", self.train(golden, fitness, EstimateScale::Score, device)));
-        let plain_sgd = matches!(self.optimizer, OptimizerConfig::Sgd(_));
+        let plain_sgd = matches!(self.optimizer, OptimizerConfig::Sgd(_)) && self.clip_norm.is_none();
 
         for (path, role) in &right.roles {
             let what = format!("{}, {path}", self.tag);
@@ -163,7 +167,7 @@ impl Case {
             let has_gradient = golden.get(&format!("{}_grad_{}", self.tag, name(path).0)).is_some();
             assert_eq!(has_gradient, self.steps == 1, "{what}: gradients are in the file for single steps");
             for (how, wrong) in &wrong {
-                // Adam's step does not depend on the gradient's scale.
+                // Adam's step does not depend on the gradient's scale, and neither does that of a gradient that is clipped.
                 if plain_sgd || *how != "another scale" {
                     assert_differs(&format!("{what}: parameter, {how}"), &wrong.parameters[path], &new, ROUNDING);
                 }
@@ -203,6 +207,59 @@ fn open_es_estimates() {
     let golden = Golden::open("jax_updates.npz");
     for device in devices() {
         Case::one_step("openes_sgd", OpenEsConfig::new()).check(&golden, &device);
+    }
+}
+
+#[test]
+fn sign_eggroll_estimates() {
+    let golden = Golden::open("jax_updates.npz");
+    let noiser = || NoiserConfig::SignEggroll(EggrollConfig::new().with_rank(4));
+    for device in devices() {
+        Case::one_step("alteggroll_r4_sgd", noiser()).check(&golden, &device);
+        let case = Case::one_step("", NoiserConfig::from(EggrollConfig::new().with_rank(4)));
+        let found = case.train(&golden, golden.values("fitness"), EstimateScale::Hyperscale, &device);
+        let expected = parameter(&golden, "alteggroll_r4_sgd_grad", "w").values;
+        assert_differs("values in place of signs", &found.gradients["w"], &expected, ROUNDING);
+    }
+}
+
+/// Two of four members are baselines; the gradient is clipped to a norm of 0.05 for the step.
+#[test]
+fn baseline_estimates() {
+    let golden = Golden::open("jax_updates.npz");
+    let of_groups = |group| BaselineConfig::new(group).with_eggroll(EggrollConfig::new().with_rank(4));
+    let case = |group| Case { clip_norm: Some(0.05), ..Case::one_step("bs_r4_g4_sgd", of_groups(group)) };
+    for device in devices() {
+        case(4).check(&golden, &device);
+        let train = |case: Case| case.train(&golden, golden.values("fitness"), EstimateScale::Hyperscale, &device);
+        let gradient = parameter(&golden, "bs_r4_g4_sgd_grad", "w").values;
+        assert_differs("other groups", &train(case(6)).gradients["w"], &gradient, ROUNDING);
+        let new = parameter(&golden, "bs_r4_g4_sgd_new", "w").values;
+        let longer = Case { clip_norm: Some(0.06), ..case(4) };
+        assert_differs("clipped to another norm", &train(longer).parameters["w"], &new, ROUNDING);
+    }
+}
+
+/// Entries are given with sign and σ in their values, member by member; both members of a pair share their places.
+#[test]
+fn sparse_estimate() {
+    let golden = Golden::open("jax_updates.npz");
+    let fitness = golden.values("fitness");
+    for device in devices() {
+        let expected = parameter(&golden, "sparse_grad", "w").values;
+        let pairs: Vec<usize> = (0..fitness.len()).step_by(2).collect();
+        let gradient = |fitness: &[f64], scale| {
+            let weights = pair_weights(fitness, FitnessShaping::Raw, scale, golden.scalar("sigma"));
+            let share = Role::Sparse.noise_elements(&[D_INPUT, 6]) as f64 / (D_INPUT * 6) as f64;
+            let weights: Vec<f32> = weights.iter().map(|weight| (weight * share) as f32).collect();
+            let weights = Tensor::from_data(TensorData::new(weights.clone(), [weights.len()]), &device);
+            values(sparse_entries(&golden, &pairs, &device).estimate(weights, 1.0, [D_INPUT, 6]))
+        };
+        assert_close("sparse gradient", &gradient(fitness, EstimateScale::Hyperscale), &expected, ROUNDING);
+        assert_differs("another scale", &gradient(fitness, EstimateScale::Score), &expected, ROUNDING);
+        let mut rotated = fitness.to_vec();
+        rotated.rotate_left(2);
+        assert_differs("another pair", &gradient(&rotated, EstimateScale::Hyperscale), &expected, ROUNDING);
     }
 }
 

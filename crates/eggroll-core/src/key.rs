@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 ///
 /// Noise is a pure function of this key, the pair and the element; nothing else (chunks, shards, threads,
 /// devices) ever changes a draw. The key also says which distribution the words become; normals unless
-/// [`with_distribution`](Self::with_distribution) says otherwise. Together with the pair `q` and the block it fills the
+/// [`with_distribution`](Self::with_distribution) says otherwise; and which pairs have no noise
+/// ([`with_baselines`](Self::with_baselines)). Together with the pair `q` and the block it fills the
 /// 128-bit counter and the 64-bit key of Philox4x32-10:
 ///
 /// | word | content |
@@ -15,7 +16,7 @@ use serde::{Deserialize, Serialize};
 /// | counter 0 | block: four normals, or 128 signs |
 /// | counter 1 | pair `q` |
 /// | counter 2 | noise generation `t` |
-/// | counter 3 | parameter (position in the module's traversal order), below 2²⁴; bit 24 marks places in a noise table, bit 25 its values, bit 26 random signs |
+/// | counter 3 | parameter (position in the module's traversal order), below 2²⁴; bit 24 marks places in a noise table, bit 25 its values, bit 26 random signs, bit 27 places of sparse noise |
 /// | key 0, 1 | low and high half of the seed |
 ///
 /// # Example
@@ -33,6 +34,13 @@ pub struct NoiseKey {
     generation: u32,
     #[serde(default, skip_serializing_if = "NoiseDistribution::is_default")]
     distribution: NoiseDistribution,
+    /// Pairs of a group whose first pair has no noise; 0 without groups.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    group: u32,
+}
+
+fn is_zero(group: &u32) -> bool {
+    *group == 0
 }
 
 impl NoiseKey {
@@ -47,7 +55,7 @@ impl NoiseKey {
     #[track_caller]
     pub fn new(seed: u64, parameter: u32, generation: u32) -> Self {
         assert!(parameter < Self::MAX_PARAMETERS, "parameter index {parameter} is not below {}", Self::MAX_PARAMETERS);
-        Self { seed, parameter, generation, distribution: NoiseDistribution::Normal }
+        Self { seed, parameter, generation, distribution: NoiseDistribution::Normal, group: 0 }
     }
 
     /// Sets the distribution of the noise.
@@ -61,9 +69,44 @@ impl NoiseKey {
         self.distribution
     }
 
+    /// Makes baselines of the first pair of every `pairs` consecutive ones, from pair 0 on: all elements of their noise are 0,
+    /// wherever the noise of the others comes from. None of 0.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use eggroll_core::{NoiseKey, rng::fill_noise};
+    ///
+    /// let key = NoiseKey::new(42, 0, 3).with_baselines(4);
+    /// let mut noise = [1.0; 3];
+    /// fill_noise(key, 8, 0, &mut noise);
+    /// assert_eq!(noise, [0.0; 3]);
+    /// assert!(key.is_baseline(8) && !key.is_baseline(9));
+    /// ```
+    pub fn with_baselines(mut self, pairs: u32) -> Self {
+        self.group = pairs;
+        self
+    }
+
+    /// Whether the members of `pair` are baselines: their noise is 0.
+    pub fn is_baseline(&self, pair: u32) -> bool {
+        self.has_baselines() && pair.is_multiple_of(self.group)
+    }
+
+    /// Whether some pairs are baselines.
+    pub(crate) fn has_baselines(&self) -> bool {
+        self.group > 0
+    }
+
+    /// Pairs of a group whose first pair is a baseline; 0 without.
+    #[cfg(feature = "cube")]
+    pub(crate) fn baseline_group(&self) -> u32 {
+        self.group
+    }
+
     /// The address of a noise table: above all parameters.
     pub(crate) fn table(seed: u64) -> Self {
-        Self { seed, parameter: 2 << 24, generation: 0, distribution: NoiseDistribution::Normal }
+        Self { seed, parameter: 2 << 24, generation: 0, distribution: NoiseDistribution::Normal, group: 0 }
     }
 
     /// Philox key words.

@@ -24,7 +24,8 @@ pub use held::{HeldNoise, NoiseSourceConfig, NoiseSourceError};
 pub use key::{NoiseKey, PairRange};
 pub use matrix::MatrixView;
 pub use noiser::{
-    EggrollConfig, Noiser, NoiserConfig, NoiserError, OpenEsConfig, ParameterNoise, QEggrollConfig, Role,
+    BaselineConfig, EggrollConfig, Noiser, NoiserConfig, NoiserError, OpenEsConfig, ParameterNoise, QEggrollConfig,
+    Role, SparseConfig,
 };
 pub use rng::NoiseDistribution;
 pub use simd::InstructionSet;

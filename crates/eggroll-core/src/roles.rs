@@ -33,6 +33,10 @@ fn refusal(entry: &ParameterEntry, role: Role) -> Option<&'static str> {
         (ParameterKind::Float, Role::LowRank { .. }, _) if MatrixView::of(&entry.shape).is_none() => {
             Some("low-rank noise needs a matrix")
         }
+        (ParameterKind::Float, Role::Sparse, _) if MatrixView::of(&entry.shape).is_none() => {
+            Some("sparse noise needs a matrix")
+        }
+        (ParameterKind::Integer, Role::Sparse, _) => Some("integers have no sparse noise"),
         (ParameterKind::Integer, Role::LowRank { .. }, axes) if axes != 2 => {
             Some("low-rank noise of integers needs two axes")
         }

@@ -59,6 +59,7 @@ fn role_name(role: Role) -> String {
     match role {
         Role::LowRank { rank } => format!("low rank {rank}"),
         Role::Dense => "dense".to_owned(),
+        Role::Sparse => "sparse".to_owned(),
         Role::Frozen => "frozen".to_owned(),
     }
 }

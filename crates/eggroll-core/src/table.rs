@@ -54,6 +54,8 @@ pub struct ParameterTable {
     /// Device and type by position.
     places: Vec<(Device, DType)>,
     distribution: NoiseDistribution,
+    /// Pairs of a group whose first pair has no noise.
+    baselines: u32,
 }
 
 /// A parameter table that cannot be made.
@@ -104,7 +106,8 @@ impl ParameterTable {
     ///
     /// # Errors
     ///
-    /// [`TableError`] if a frozen name matches nothing or nothing is left to train.
+    /// [`TableError`] if a frozen name matches nothing, or nothing is left to train and the noiser is not
+    /// [meant to](Noiser::is_no_op) train nothing.
     pub fn new<M: Module>(model: &M, noiser: &dyn Noiser, frozen: &[String]) -> Result<Self, TableError> {
         Self::with_roles(model, noiser, &[], frozen)
     }
@@ -121,13 +124,16 @@ impl ParameterTable {
         roles: &[(String, Role)],
         frozen: &[String],
     ) -> Result<Self, TableError> {
-        let table = Self { distribution: noiser.distribution(), ..Self::default() };
+        let (distribution, baselines) = (noiser.distribution(), noiser.baselines());
+        let table = Self { distribution, baselines, ..Self::default() };
         let mut collector = Collector { noiser, path: Vec::new(), containers: Vec::new(), table };
         model.visit(&mut collector);
         let mut table = collector.table;
         roles::assign(&mut table.entries, roles)?;
         table.freeze(frozen)?;
-        if table.entries.iter().all(|entry| entry.role == Role::Frozen) {
+        if noiser.is_no_op() {
+            table.entries.iter_mut().for_each(|entry| entry.role = Role::Frozen);
+        } else if table.entries.iter().all(|entry| entry.role == Role::Frozen) {
             return Err(TableError::NothingToTrain(table.entries.len()));
         }
         if table.entries.len() > NoiseKey::MAX_PARAMETERS as usize {
@@ -166,7 +172,8 @@ impl ParameterTable {
 
     /// Address of the noise of the parameter at `position`.
     pub(crate) fn key(&self, position: usize, seed: u64, generation: u32) -> NoiseKey {
-        NoiseKey::new(seed, position as u32, generation).with_distribution(self.distribution)
+        let key = NoiseKey::new(seed, position as u32, generation).with_distribution(self.distribution);
+        key.with_baselines(self.baselines)
     }
 
     /// Device and type of the parameter at `position`, when the table was made.

@@ -9,7 +9,7 @@ use crate::strategy::EvolutionStrategy;
 use burn::lr_scheduler::LrSchedulerConfig;
 use burn::module::Module;
 use burn::optim::SgdConfig;
-use eggroll_core::{NoiseSourceConfig, NoiserConfig, QEggrollConfig, Role};
+use eggroll_core::{NoiseSourceConfig, NoiserConfig, NoiserError, QEggrollConfig, Role};
 use serde::{Deserialize, Serialize};
 
 /// How the weighted sum of noise is scaled into a gradient: `G = −scale·Σ_m f_m s_m E_m`, where `E_m` is the noise
@@ -127,6 +127,9 @@ pub struct EvolutionStrategyConfig {
     pub shaping: FitnessShaping,
     /// Scale of the estimate.
     pub estimate_scale: EstimateScale,
+    /// The longest gradient that reaches the optimizer; see [`with_clip_norm`](Self::with_clip_norm).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clip_norm: Option<f64>,
     /// Seed of all noise.
     pub seed: u64,
     /// Generations that share one draw: 1 is fresh noise every generation, 0 the same noise always.
@@ -151,8 +154,9 @@ pub struct EvolutionStrategyConfig {
 }
 
 impl EvolutionStrategyConfig {
-    /// A strategy for a model of integer parameters: no optimizer, learning rate or σ schedule has a part in it. Population 256,
-    /// fresh noise every generation, seed 0.
+    /// A strategy for a model of integer parameters: no optimizer, learning rate or σ schedule has a part in it
+    /// ([`IntegerAdamWConfig`](crate::IntegerAdamWConfig) is an optimizer that has). Population 256, fresh noise every generation, seed
+    /// 0.
     ///
     /// # Example
     ///
@@ -184,16 +188,20 @@ impl EvolutionStrategyConfig {
         Self::new(noiser, SgdConfig::new())
     }
 
-    /// Population 256, σ 0.02, learning rate 0.002, z-score, fresh noise every generation, seed 0.
+    /// Population 256, σ 0.02, learning rate 0.002, z-score, fresh noise every generation, seed 0. With a noiser that has baselines
+    /// they are subtracted ([`FitnessShaping::Baseline`]) and gradients clipped to a norm of 1.
     pub fn new(noiser: impl Into<NoiserConfig>, optimizer: impl Into<OptimizerConfig>) -> Self {
+        let noiser = noiser.into();
+        let baselines = noiser.baselines();
         Self {
-            noiser: noiser.into(),
+            noiser,
             optimizer: optimizer.into(),
             population: 256,
             sigma: SigmaSchedule::Constant(0.02),
             learning_rate: LrSchedulerConfig::Constant(0.002),
-            shaping: FitnessShaping::default(),
+            shaping: baselines.map_or_else(FitnessShaping::default, |size| FitnessShaping::Baseline { size }),
             estimate_scale: EstimateScale::default(),
+            clip_norm: baselines.map(|_| 1.0),
             seed: 0,
             noise_reuse: 1,
             episode: None,
@@ -232,6 +240,14 @@ impl EvolutionStrategyConfig {
     /// Sets the scale of the estimate.
     pub fn with_estimate_scale(mut self, scale: EstimateScale) -> Self {
         self.estimate_scale = scale;
+        self
+    }
+
+    /// Sets the longest gradient, over all parameters together, that reaches the optimizer: a longer one is scaled down to it
+    /// ([`clip_norm`](crate::clip_norm())). Without, gradients of any length pass, but for what the optimizer's own clipping does to
+    /// those of single parameters.
+    pub fn with_clip_norm(mut self, longest: impl Into<Option<f64>>) -> Self {
+        self.clip_norm = longest.into();
         self
     }
 
@@ -378,7 +394,7 @@ impl EvolutionStrategyConfig {
     ///
     /// # Errors
     ///
-    /// An [`Error`] with the value that cannot be used: population, rank, sigma, group, chunk, schedule, frozen names.
+    /// An [`Error`] with the value that cannot be used: population, rank, sigma, group, chunk, norm, schedule, frozen names.
     pub fn try_init<M: Module>(&self, model: &M) -> Result<EvolutionStrategy, Error> {
         self.validate()?;
         EvolutionStrategy::new(self.clone(), model)
@@ -404,9 +420,29 @@ impl EvolutionStrategyConfig {
         if self.chunk == Some(0) {
             return Err(Error::Chunk(0));
         }
+        if let Some(norm) = self.clip_norm
+            && !(norm > 0.0 && norm.is_finite())
+        {
+            return Err(Error::ClipNorm(norm));
+        }
         self.sigma.validate()?;
         episode::validate(self)?;
-        self.shaping.validate(self.population)
+        self.shaping.validate(self.population)?;
+        self.validate_baselines()
+    }
+
+    fn validate_baselines(&self) -> Result<(), Error> {
+        let noiser = self.noiser.baselines();
+        match (noiser, self.shaping) {
+            (Some(0), _) => Err(NoiserError::BaselineGroup(0).into()),
+            (Some(group), _) if !self.population.is_multiple_of(group) => {
+                Err(Error::Group { group, population: self.population })
+            }
+            (_, FitnessShaping::Baseline { size }) if noiser != Some(size) => {
+                Err(Error::Baselines { shaping: size, noiser })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// First generation of the episode that a generation belongs to; itself without episodes.

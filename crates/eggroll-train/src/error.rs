@@ -1,6 +1,7 @@
 //! Everything that can go wrong in training, with the values in it.
 
 use crate::input_projection::InputProjection;
+use crate::optimizer::IntegerAdamWConfig;
 use burn::store::RecordError;
 use eggroll_core::{NoiseSourceError, NoiserError, TableError};
 use std::io;
@@ -19,7 +20,39 @@ pub enum Error {
     /// A decay that is not in (0, 1].
     #[error("the decay of sigma must be in (0, 1], not {0}")]
     SigmaDecay(f64),
-    /// A fitness group that does not divide the population.
+    /// A longest gradient that is not positive and finite.
+    #[error("gradients must be clipped to a norm that is positive and finite, not {0}")]
+    ClipNorm(f64),
+    /// Baselines that the shaping rule finds elsewhere than the noiser makes them.
+    #[error("the shaping rule finds baselines in groups of {shaping}, but the noiser's groups are {noiser:?}")]
+    Baselines {
+        /// Members of a group in the shaping rule.
+        shaping: usize,
+        /// Members of the noiser's groups, if it has any.
+        noiser: Option<usize>,
+    },
+    /// An optimizer of integer parameters for a model that trains others.
+    #[error(
+        "the optimizer integer_adam_w is for integer parameters only, and \"{0}\" is a float parameter that is trained"
+    )]
+    FloatParameter(String),
+    /// A name that no optimizer has: what was given, and the names there are.
+    #[error("no such optimizer: {0}")]
+    OptimizerName(String),
+    /// Settings that ClipUp cannot have.
+    #[error(
+        "ClipUp needs a momentum from 0 to below 1 and a positive, finite max_speed, not {momentum} and {max_speed}"
+    )]
+    ClipUp {
+        /// Share of the velocity that is kept.
+        momentum: f64,
+        /// The longest step.
+        max_speed: f64,
+    },
+    /// Settings that integer AdamW cannot have.
+    #[error("integer AdamW needs betas from 0 to below 1, a positive epsilon and no negative weight decay, not {0}")]
+    IntegerAdamW(IntegerAdamWConfig),
+    /// A group of members that does not divide the population.
     #[error("fitness groups of {group} do not divide a population of {population}")]
     Group {
         /// Size of a group.
@@ -80,7 +113,7 @@ pub enum Error {
     /// The noise source.
     #[error(transparent)]
     NoiseSource(#[from] NoiseSourceError),
-    /// A fitness of the wrong length.
+    /// A fitness of the wrong length: not that of whole questions to all members.
     #[error("{found} fitness values for a population of {population}")]
     FitnessLength {
         /// Values given.

@@ -20,7 +20,7 @@ pub(crate) fn pair_weights(config: &EvolutionStrategyConfig, fitness: &Fitness, 
         return None;
     }
     let scale = config.estimate_scale.factor(config.population, sigma);
-    let folded = fold_pairs(&config.shaping.shape(&scores));
+    let folded = fold_pairs(&config.shaping.shape_questions(&scores, config.population));
     let weights: Vec<f32> = folded.iter().map(|weight| (-scale * weight) as f32).collect();
     weights.iter().any(|weight| *weight != 0.0).then_some(weights)
 }

@@ -96,7 +96,7 @@ impl Population {
 
     #[track_caller]
     fn finish_members<R: Scores>(&self, scores: Vec<R>) -> Fitness {
-        if let Some((member, score)) = scores.iter().enumerate().find(|(_, score)| score.shape() != [1]) {
+        if let Some((member, score)) = scores.iter().enumerate().find(|(_, score)| score.shape().first() != Some(&1)) {
             panic!(
                 "evaluate_members: the closure returned fitness of shape {:?} for member {member}, expected [1]",
                 score.shape()

@@ -2,6 +2,7 @@
 
 mod carried;
 mod checkpoint;
+mod clip;
 mod config;
 mod cosine;
 pub mod diagnostics;
@@ -24,13 +25,14 @@ mod workers;
 
 pub use carried::{Carried, SavedState};
 pub use checkpoint::{Checkpoints, load};
+pub use clip::clip_norm;
 pub use config::{EstimateScale, EvolutionStrategyConfig, SigmaSchedule};
 pub use digest::parameter_digest;
 pub use error::Error;
 pub use fitness::{Fitness, FitnessShaping, Scores, fold_pairs};
 pub use input_projection::InputProjection;
 pub use log::JsonLines;
-pub use optimizer::{Optimizer, OptimizerConfig};
+pub use optimizer::{ClipUpConfig, IntegerAdamWConfig, MuonAdamWConfig, Optimizer, OptimizerConfig};
 pub use population::{Members, Population};
 pub use strategy::{EvolutionStrategy, GenerationReport};
 pub use training_loop::{TrainingLoop, UserError};

@@ -70,6 +70,18 @@ impl Population {
         self.evaluate_carrying((), |members, ()| (score(members), ())).0
     }
 
+    /// [`evaluate`](Self::evaluate) for several scores of each member, `[members, questions]`, as of the answers to several prompts:
+    /// the shaping rule shapes each question's scores alone and takes the mean
+    /// ([`FitnessShaping::shape_questions`](crate::FitnessShaping::shape_questions)).
+    ///
+    /// # Panics
+    ///
+    /// As [`evaluate`](Self::evaluate).
+    #[track_caller]
+    pub fn evaluate_questions(&self, mut score: impl FnMut(&Members) -> Tensor<2>) -> Fitness {
+        self.evaluate_carrying((), |members, ()| (score(members), ())).0
+    }
+
     /// [`evaluate`](Self::evaluate) for fitness of integers, which are compared exactly.
     ///
     /// # Panics
@@ -167,7 +179,7 @@ impl Population {
         let part = carried.rows(members.first..members.first + members.count);
         let ((scores, part), scope) = self.perturbation.run(pairs, || score(&members, part));
         assert!(
-            scores.shape() == [members.count],
+            scores.shape().first() == Some(&members.count),
             "evaluate: the closure returned fitness of shape {:?} for a chunk of {} members",
             scores.shape(),
             members.count

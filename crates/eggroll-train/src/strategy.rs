@@ -1,5 +1,6 @@
 //! Ask and tell.
 
+use crate::clip::clip_norm;
 use crate::config::EvolutionStrategyConfig;
 use crate::episode;
 use crate::error::Error;
@@ -13,7 +14,7 @@ use burn::module::Module;
 use burn::optim::GradientsParams;
 use eggroll_core::profile::{self, Component};
 use eggroll_core::scope::Perturbation;
-use eggroll_core::{HeldNoise, Noiser, ParameterSummary, ParameterTable, Role};
+use eggroll_core::{HeldNoise, Noiser, ParameterEntry, ParameterKind, ParameterSummary, ParameterTable, Role};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
@@ -96,8 +97,13 @@ impl EvolutionStrategy {
         let table = Arc::new(ParameterTable::with_roles(model, noiser.as_ref(), &config.roles, &config.frozen)?);
         config.noise_source.validate(&table)?;
         episode::validate_parameters(&config, &table)?;
+        config.optimizer.validate()?;
+        let optimizer = config.optimizer.init();
+        if optimizer.moves_integers() {
+            refuse_floats(&table)?;
+        }
         Ok(Self {
-            optimizer: config.optimizer.init(),
+            optimizer,
             scheduler: ModuleLrSchedulerConfig::new(config.learning_rate.clone()).init().map_err(Error::Schedule)?,
             generation: 0,
             member_bytes: 0,
@@ -198,16 +204,18 @@ impl EvolutionStrategy {
             None => model,
             Some(gradients) => {
                 let span = profile::span(Component::Optimizer, 0);
-                let model = self.optimizer.step(learning_rate, model, gradients);
-                let model = votes::step(model, &population, &votes::pair_signs(&fitness));
+                let model = self.optimizer.step(learning_rate.clone(), model, gradients);
+                let signs = votes::pair_signs(&fitness, population.members);
+                let model = votes::step(model, &population, &signs, &mut self.optimizer, learning_rate);
                 span.end_waiting(|| model.devices().iter().for_each(|device| drop(device.sync())));
                 model
             }
         })
     }
 
-    /// The gradient that [`tell`](Self::tell) hands to the optimizer, of `−fitness`, by parameter; `None` if all fitness is equal,
-    /// so that `tell` makes no step. Changes nothing. Frozen parameters have none, and integer ones have votes instead.
+    /// The gradient that [`tell`](Self::tell) hands to the optimizer, of `−fitness`, by parameter, clipped if so configured; `None` if
+    /// all fitness is equal or the noiser perturbs nothing, so that `tell` makes no step. Changes nothing. Frozen parameters have
+    /// none, and integer ones have votes instead.
     ///
     /// [`gradient_cosine`](crate::diagnostics::gradient_cosine) compares it with a true gradient.
     ///
@@ -222,8 +230,17 @@ impl EvolutionStrategy {
     ) -> Result<Option<GradientsParams>, Error> {
         self.check(model, population, fitness)?;
         let _span = profile::span(Component::Estimate, 0);
-        let weights = estimate::pair_weights(&self.config, fitness, population.perturbation.sigma);
-        Ok(weights.map(|weights| estimate::gradients(model, population, &weights, &self.config)))
+        if self.noiser.is_no_op() {
+            return Ok(None);
+        }
+        let Some(weights) = estimate::pair_weights(&self.config, fitness, population.perturbation.sigma) else {
+            return Ok(None);
+        };
+        let gradients = estimate::gradients(model, population, &weights, &self.config);
+        Ok(Some(match self.config.clip_norm {
+            None => gradients,
+            Some(longest) => clip_norm(model, gradients, longest),
+        }))
     }
 
     fn check<M: Module>(&self, model: &M, population: &Population, fitness: &Fitness) -> Result<(), Error> {
@@ -232,7 +249,7 @@ impl EvolutionStrategy {
             return Err(Error::Generation { found, expected });
         }
         let (found, population_size) = (fitness.values().len(), population.members);
-        if found != population_size {
+        if found == 0 || !found.is_multiple_of(population_size) {
             return Err(Error::FitnessLength { found, population: population_size });
         }
         let table = ParameterTable::with_roles(model, self.noiser.as_ref(), &self.config.roles, &self.config.frozen)?;
@@ -265,6 +282,15 @@ impl EvolutionStrategy {
             learning_rate,
             stepped,
         }
+    }
+}
+
+/// Refuses float parameters that are trained.
+fn refuse_floats(table: &ParameterTable) -> Result<(), Error> {
+    let trained = |entry: &&ParameterEntry| entry.kind == ParameterKind::Float && entry.role != Role::Frozen;
+    match table.entries().iter().find(trained) {
+        Some(entry) => Err(Error::FloatParameter(entry.path.clone())),
+        None => Ok(()),
     }
 }
 

@@ -1,42 +1,67 @@
-//! The update of integer parameters: the pairs' votes, in place of a gradient and an optimizer.
+//! The update of integer parameters: the pairs' votes, in place of a gradient.
 
 use crate::fitness::Fitness;
+use crate::optimizer::Optimizer;
 use crate::population::Population;
+use burn::lr_scheduler::module_lr_scheduler::ModuleLearningRate;
 use burn::module::{Module, ModuleMapper, Param};
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use eggroll_core::Role;
 use eggroll_core::integer::Votes;
-use eggroll_core::ops::integer::{integer_type, update};
+use eggroll_core::ops::integer::{integer_type, sum_votes, update};
 use eggroll_core::scope::Perturbation;
+use std::iter::Sum;
 
-/// `sign(f_{2q} − f_{2q+1})` of every pair.
-pub(crate) fn pair_signs(fitness: &Fitness) -> Vec<i8> {
-    fn signs<T: PartialOrd>(scores: &[T]) -> Vec<i8> {
-        let sign = |pair: &[T]| i8::from(pair[0] > pair[1]) - i8::from(pair[0] < pair[1]);
-        scores.chunks_exact(2).map(sign).collect()
+/// `sign(f_{2q} − f_{2q+1})` of every pair of `members`, whose fitness is the sum of their scores over questions.
+pub(crate) fn pair_signs(fitness: &Fitness, members: usize) -> Vec<i8> {
+    fn signs<T: PartialOrd + Sum<T> + Copy>(scores: &[T], members: usize) -> Vec<i8> {
+        let fitness = |m: usize| scores[m..].iter().step_by(members).copied().sum::<T>();
+        let sign = |pair: usize| {
+            let [plus, minus] = [fitness(2 * pair), fitness(2 * pair + 1)];
+            i8::from(plus > minus) - i8::from(plus < minus)
+        };
+        (0..members / 2).map(sign).collect()
     }
     match fitness.integers() {
-        Some(scores) => signs(scores),
-        None => signs(&fitness.finite().0),
+        Some(scores) => signs(&scores.iter().copied().map(i64::from).collect::<Vec<_>>(), members),
+        None => signs(&fitness.finite().0, members),
     }
 }
 
-/// Moves every integer parameter of `model` that is not frozen by the votes of the pairs, `signs`.
-pub(crate) fn step<M: Module>(model: M, population: &Population, signs: &[i8]) -> M {
+/// Moves every integer parameter of `model` that is not frozen by the votes of the pairs, `signs`: by `optimizer` if it is one for them,
+/// else where votes are above the noiser's threshold.
+pub(crate) fn step<M: Module>(
+    model: M,
+    population: &Population,
+    signs: &[i8],
+    optimizer: &mut Optimizer,
+    rate: ModuleLearningRate,
+) -> M {
     let perturbation = &population.perturbation;
     let Some(rule) = perturbation.noiser.integer() else {
         return model;
     };
-    let limit = rule.step_limit(population.generation, signs.len());
-    let mut step = Step { perturbation, signs, votes: rule.votes(), limit, scores: None };
+    let how = match optimizer.moves_integers() {
+        true => How::Optimizer(optimizer, rate),
+        false => How::Threshold(rule.step_limit(population.generation, signs.len())),
+    };
+    let mut step = Step { perturbation, signs, votes: rule.votes(), how, scores: None };
     model.map(&mut step)
+}
+
+/// What votes lead to.
+enum How<'a> {
+    /// A step by one of every weight whose vote reaches the limit.
+    Threshold(i32),
+    /// What the optimizer makes of them.
+    Optimizer(&'a mut Optimizer, ModuleLearningRate),
 }
 
 struct Step<'a> {
     perturbation: &'a Perturbation,
     signs: &'a [i8],
     votes: Votes,
-    limit: i32,
+    how: How<'a>,
     /// The signs on the device of the last parameter.
     scores: Option<(Device, Tensor<1, Int>)>,
 }
@@ -62,14 +87,23 @@ impl ModuleMapper for Step<'_> {
             return param;
         };
         let rank = match table.entries()[position].role {
-            Role::LowRank { rank } => rank,
-            Role::Dense => 0,
             Role::Frozen => return param,
+            Role::LowRank { rank } => rank,
+            _ => 0,
         };
         let noise =
             self.perturbation.held.integer(position).expect("held for every parameter that is not frozen").clone();
         let scores = self.scores(&param.device());
-        let (votes, limit) = (self.votes, self.limit);
-        param.map(|value| update(value, noise, scores, rank, votes, limit))
+        let (id, votes) = (param.id, self.votes);
+        match &mut self.how {
+            How::Threshold(limit) => param.map(|value| update(value, noise, scores, rank, votes, *limit)),
+            How::Optimizer(optimizer, rate) => param.map(|value| {
+                let (shape, dtype) = (value.dims(), value.dtype());
+                let flat = |values: Tensor<D, Int>| -> Tensor<1> { values.float().cast(DType::F32).reshape([-1]) };
+                let gradient = -flat(sum_votes(noise, scores, rank, votes, shape));
+                let moved = optimizer.step_integer(rate.clone(), id, flat(value), gradient);
+                moved.int().cast(dtype).reshape(shape)
+            }),
+        }
     }
 }

@@ -1,14 +1,20 @@
 //! Fitness shaping: known answers and the contract that every rule keeps.
 
-use eggroll_train::{Fitness, FitnessShaping, fold_pairs};
+use burn::optim::SgdConfig;
+use burn::tensor::{Device, Tensor};
+use eggroll_core::EggrollConfig;
+use eggroll_nn::LinearConfig;
+use eggroll_train::{EvolutionStrategyConfig, Fitness, FitnessShaping, fold_pairs};
+use std::cmp::Ordering;
 
-const RULES: [FitnessShaping; 6] = [
+const RULES: [FitnessShaping; 7] = [
     FitnessShaping::Raw,
     FitnessShaping::ZScore,
     FitnessShaping::SampleZScore,
     FitnessShaping::GroupZScore { size: 4 },
     FitnessShaping::CenteredRank,
     FitnessShaping::PairSign,
+    FitnessShaping::Baseline { size: 4 },
 ];
 const SCORES: [f64; 8] = [1.0, -2.0, 4.0, 4.0, 0.5, 7.0, -1.0, 1.0];
 
@@ -23,6 +29,8 @@ fn known_answers() {
     close(FitnessShaping::SampleZScore, &[1.0, 3.0], &[-0.5f64.sqrt(), 0.5f64.sqrt()]);
     close(FitnessShaping::GroupZScore { size: 2 }, &[0.0, 2.0, 10.0, 12.0], &[-0.19612, 0.19612, -0.19612, 0.19612]);
     close(FitnessShaping::CenteredRank, &[5.0, 1.0, 5.0, 9.0], &[0.0, -0.5, 0.0, 0.5]);
+    // Mean 3, deviation √5; the second pair is 4 and 6 above the first score.
+    close(FitnessShaping::Baseline { size: 4 }, &[0.0, 2.0, 4.0, 6.0], &[0.0, 0.0, 1.78885, 2.68328]);
     close(FitnessShaping::PairSign, &[5.0, 1.0, 2.0, 9.0, 3.0, 3.0], &[0.5, -0.5, -0.5, 0.5, 0.0, 0.0]);
 }
 
@@ -49,8 +57,11 @@ fn swapping_a_pair_flips_its_weight() {
 #[test]
 fn order_of_scores_is_kept_in_a_pair() {
     for rule in RULES {
-        for (pair, weight) in SCORES.chunks(2).zip(fold_pairs(&rule.shape(&SCORES))) {
-            assert_eq!(weight.partial_cmp(&0.0), pair[0].partial_cmp(&pair[1]), "{rule:?}");
+        for (q, (pair, weight)) in SCORES.chunks(2).zip(fold_pairs(&rule.shape(&SCORES))).enumerate() {
+            // The first of two pairs of a group is its baseline.
+            let baseline = matches!(rule, FitnessShaping::Baseline { .. }) && q.is_multiple_of(2);
+            let expected = if baseline { Some(Ordering::Equal) } else { pair[0].partial_cmp(&pair[1]) };
+            assert_eq!(weight.partial_cmp(&0.0), expected, "{rule:?}");
         }
     }
 }
@@ -68,4 +79,66 @@ fn groups_must_divide() {
     assert!(FitnessShaping::GroupZScore { size: 4 }.validate(8).is_ok());
     assert!(FitnessShaping::GroupZScore { size: 0 }.validate(8).is_err());
     assert!(FitnessShaping::GroupZScore { size: 3 }.validate(8).is_err());
+    assert!(FitnessShaping::Baseline { size: 4 }.validate(8).is_ok());
+    for size in [0, 2, 3, 5, 6] {
+        let error = FitnessShaping::Baseline { size }.validate(8).expect_err("refused").to_string();
+        assert!(error.contains(&size.to_string()), "{error}");
+    }
+}
+
+/// Every question alone, then the mean; one question is no question.
+#[test]
+fn questions() {
+    let other: Vec<f64> = SCORES.iter().rev().map(|score| 1000.0 * score).collect();
+    for rule in RULES {
+        assert_eq!(rule.shape_questions(&SCORES, 8), rule.shape(&SCORES));
+        let both = rule.shape_questions(&[&SCORES[..], &other].concat(), 8);
+        let mean = rule.shape(&SCORES).into_iter().zip(rule.shape(&other)).map(|(a, b)| (a + b) / 2.0);
+        assert!(both.iter().zip(mean).all(|(a, b)| (a - b).abs() < 1e-12), "{rule:?}");
+        assert_ne!(both, rule.shape(&SCORES), "canary: {rule:?}");
+    }
+}
+
+#[test]
+#[should_panic(expected = "7 scores are not those of whole questions to 8 members")]
+fn questions_are_whole() {
+    FitnessShaping::Raw.shape_questions(&SCORES[..7], 8);
+}
+
+/// A generation of three questions: one read, question after question, whatever the chunks; the update is that of the mean of the
+/// shaped scores.
+#[test]
+fn a_generation_of_questions() {
+    let layer = LinearConfig::new(3, 3).with_bias(false).init(&Device::flex());
+    let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new())
+        .with_population(8)
+        .with_shaping(FitnessShaping::CenteredRank);
+    let evaluated = |chunk: usize| {
+        let population = config.clone().with_chunk(chunk).init(&layer).ask();
+        population.evaluate_questions(|_| layer.forward_shared(Tensor::ones([1, 3], &Device::flex())))
+    };
+    let fitness = evaluated(8);
+    assert_eq!(fitness.values().len(), 24);
+    assert_eq!(evaluated(2), fitness);
+    let answers = |question: usize| fitness.values()[8 * question..8 * (question + 1)].to_vec();
+    let single = config.init(&layer).ask().evaluate(|_| {
+        let y = layer.forward_shared(Tensor::<2>::ones([1, 3], &Device::flex()));
+        y.slice_dim(1, 1..2).reshape([8])
+    });
+    assert_eq!(answers(1), single.values());
+
+    let updated = |config: &EvolutionStrategyConfig, fitness: Fitness| {
+        let mut strategy = config.init(&layer);
+        let population = strategy.ask();
+        let layer = strategy.tell(layer.clone(), population, fitness).expect("a generation");
+        layer.weight.val().into_data().try_to_vec::<f32>().expect("f32")
+    };
+    let scores: Vec<f64> = fitness.values().iter().copied().map(f64::from).collect();
+    let mean = config.shaping.shape_questions(&scores, 8).into_iter().map(|weight| weight as f32).collect::<Vec<_>>();
+    let found = updated(&config, fitness.clone());
+    let expected = updated(&config.clone().with_shaping(FitnessShaping::Raw), mean.into());
+    let close = |a: &[f32], b: &[f32]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-6);
+    assert!(close(&found, &expected), "{found:?} {expected:?}");
+    let canary = updated(&config.clone().with_learning_rate(0.5), fitness);
+    assert!(!close(&canary, &found), "canary");
 }

@@ -1,7 +1,7 @@
 //! The integer kernels of [`cpu::integer`](super::cpu::integer) on a backend whose tensors are slices: for parameters of type
 //! I8, the portable defaults for other types.
 
-use super::cpu::integer::{self as kernels, GateSlices, NoiseSlice, UpdateSlices};
+use super::cpu::integer::{self as kernels, GateSlices, NoiseSlice, VoteSlices};
 use super::slices::SliceBackend;
 use crate::integer::Votes;
 use crate::key::{NoiseKey, PairRange};
@@ -67,6 +67,17 @@ macro_rules! integer_ops_on_slices {
                 members: usize,
             ) -> IntTensor<Self> {
                 integer_slices::log_likelihood::<Self>(logits, targets, members)
+            }
+
+            fn integer_sum_votes(
+                noise: IntTensor<Self>,
+                scores: IntTensor<Self>,
+                rank: usize,
+                votes: Votes,
+                d_input: usize,
+                d_output: usize,
+            ) -> IntTensor<Self> {
+                integer_slices::sum_votes::<Self>(noise, scores, rank, votes, [d_input, d_output])
             }
 
             fn integer_update(
@@ -210,9 +221,26 @@ pub(crate) fn update<B: SliceBackend>(
     let shape = parameter.shape();
     let matrix = if rank > 0 { [shape[0], shape[1]] } else { [1, shape.num_elements()] };
     let mut moved = B::int8_slice(&parameter).to_vec();
-    let op = UpdateSlices { noise: B::int8_slice(&noise), scores: B::int8_slice(&scores), rank, votes, limit };
-    kernels::update(&op, matrix, &mut moved);
+    let op = VoteSlices { noise: B::int8_slice(&noise), scores: B::int8_slice(&scores), rank, votes };
+    kernels::update(&op, limit, matrix, &mut moved);
     B::from_int8(moved, shape)
+}
+
+pub(crate) fn sum_votes<B: SliceBackend>(
+    noise: IntTensor<B>,
+    scores: IntTensor<B>,
+    rank: usize,
+    votes: Votes,
+    shape: [usize; 2],
+) -> IntTensor<B> {
+    if noise.dtype() != DType::I8 {
+        return portable::sum_votes::<B>(noise, scores, rank, votes, shape);
+    }
+    let (noise, scores) = (B::int8(noise), B::int8(scores));
+    let mut sums = vec![0; shape[0] * shape[1]];
+    let op = VoteSlices { noise: B::int8_slice(&noise), scores: B::int8_slice(&scores), rank, votes };
+    kernels::sum_votes(&op, shape, &mut sums);
+    B::int_from_data(TensorData::new(sums, shape), &Default::default())
 }
 
 /// Noise that is readable as a slice.

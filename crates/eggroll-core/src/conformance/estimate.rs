@@ -3,7 +3,9 @@
 use super::oracle::{self, Noise};
 use super::{DISTRIBUTIONS, Implementation, distance, implementations, inputs, values};
 use crate::key::NoiseKey;
-use crate::ops::{DenseNoise, LowRankNoise, NoiseSource};
+use crate::ops::{DenseNoise, InputRows, LinearBias, LinearMembers, LowRankNoise, NoiseSource, PairRange};
+use crate::rng::NoiseDistribution;
+use burn::tensor::Tensor;
 
 /// Pairs, d_input, d_output, rank.
 const CASES: [(usize, usize, usize, usize); 10] = [
@@ -39,7 +41,9 @@ fn equals_explicit_sum() {
 fn estimates_equal_explicit_sum(key: NoiseKey) {
     for (index, (pairs, d_input, d_output, rank)) in CASES.into_iter().enumerate() {
         let (weights, shape) = (inputs(pairs, 4), [d_input, d_output]);
-        for noise in [Noise::LowRank(LowRankNoise::new(key, rank, 0.2)), Noise::Dense(DenseNoise::new(key, 0.2))] {
+        let low_rank = LowRankNoise::new(key, rank, 0.2);
+        let signs = LowRankNoise { signs: true, ..low_rank };
+        for noise in [Noise::LowRank(low_rank), Noise::LowRank(signs), Noise::Dense(DenseNoise::new(key, 0.2))] {
             let expected = oracle::estimate(&weights, noise, 3, shape);
             // A single sign may well be the next pair's too.
             let other = (4..).find(|first| oracle::estimate(&weights, noise, *first, shape) != expected);
@@ -53,6 +57,35 @@ fn estimates_equal_explicit_sum(key: NoiseKey) {
             }
         }
     }
+}
+
+/// Signs of normals are not the normals; those of signs are, and zeros of a cache have none.
+#[test]
+fn signs_of_factors() {
+    let shape = [19, 35];
+    for distribution in DISTRIBUTIONS {
+        let low_rank = LowRankNoise::new(NoiseKey::new(4, 1, 2).with_distribution(distribution), 2, 1.0);
+        let signs = LowRankNoise { signs: true, ..low_rank };
+        for on in implementations() {
+            let weights = inputs(7, 4);
+            let of = |noise| found(&on, Noise::LowRank(noise), &weights, 0, shape);
+            assert_eq!(of(low_rank) == of(signs), distribution == NoiseDistribution::Rademacher, "{}", on.name);
+            let noise = Tensor::zeros([7, 2 * (19 + 35)], &on.device);
+            let source = NoiseSource::Cached { noise, first_pair: 0 };
+            let none = values(on.low_rank_estimate(on.tensor(&weights, [7]), signs, source, 0, shape));
+            assert!(none.iter().all(|value| *value == 0.0), "{}", on.name);
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "signs of factors are for estimates")]
+fn refuses_a_product_with_signs() {
+    let on = &implementations()[0];
+    let noise = LowRankNoise { signs: true, ..LowRankNoise::new(NoiseKey::new(1, 1, 1), 1, 1.0) };
+    let members = LinearMembers { pairs: PairRange::new(0, 1), input: InputRows::Shared };
+    let (x, w) = (Tensor::zeros([1, 3], &on.device), Tensor::zeros([3, 2], &on.device));
+    crate::ops::low_rank_linear(x, w, LinearBias::None, noise, NoiseSource::Drawn, members);
 }
 
 /// Zero weights: nothing, exactly. A tied pair adds nothing to the others either.

@@ -4,6 +4,7 @@
 //! the device does best; [`other_instruction_sets`] and [`other_reductions`] repeat the suite in child processes for the
 //! others.
 
+mod baseline;
 mod cross_entropy;
 mod estimate;
 mod half;
@@ -14,6 +15,7 @@ mod patches;
 mod perturbed_embedding;
 mod row_projection;
 mod source;
+mod sparse;
 mod vector;
 
 use crate::key::NoiseKey;

@@ -1,7 +1,7 @@
 //! Explicit perturbed weights and sums, in f64.
 
 use crate::ops::{DenseNoise, InputRows, LinearMembers, LowRankNoise, MatrixNoise};
-use crate::reference::{dense_noise, low_rank_noise, matmul};
+use crate::reference::{dense_noise, low_rank_noise, low_rank_signs, matmul};
 use crate::rng::NoiseDistribution;
 
 /// Noise of a matrix, as the oracle sees it: what is added for sign +1.
@@ -24,6 +24,9 @@ impl Noise {
         let transposed = self.of_matrix().is_transposed();
         let of_parameter = if transposed { [shape[1], shape[0]] } else { shape };
         let (drawn, scale) = match self {
+            Self::LowRank(noise) if noise.signs => {
+                (low_rank_signs(noise.key, pair, noise.rank, of_parameter), noise.scale)
+            }
             Self::LowRank(noise) => (low_rank_noise(noise.key, pair, noise.rank, of_parameter), noise.scale),
             Self::Dense(noise) => (dense_noise(noise.key, pair, shape[0] * shape[1]), noise.scale),
         };

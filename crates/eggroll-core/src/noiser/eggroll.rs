@@ -66,6 +66,10 @@ impl EggrollConfig {
     ///
     /// [`NoiserError::Rank`] if the rank is 0.
     pub fn init(&self) -> Result<impl Noiser + use<>, NoiserError> {
+        self.build()
+    }
+
+    pub(super) fn build(&self) -> Result<Eggroll, NoiserError> {
         match self.rank {
             0 => Err(NoiserError::Rank(0)),
             _ => Ok(Eggroll(self.clone())),
@@ -80,7 +84,7 @@ impl From<EggrollConfig> for NoiserConfig {
 }
 
 #[derive(Debug)]
-struct Eggroll(EggrollConfig);
+pub(super) struct Eggroll(EggrollConfig);
 
 impl Noiser for Eggroll {
     fn role(&self, shape: &[usize]) -> Role {

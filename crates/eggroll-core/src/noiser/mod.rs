@@ -1,29 +1,37 @@
 //! Noisers: how a parameter is perturbed, and how its noise becomes a gradient estimate.
 //!
 //! One algorithm per file. A noiser gives each parameter a [`Role`]; the provided methods of [`Noiser`] turn the role
-//! into perturbed operations. A noiser of another kind (sparse, signs, integers) overrides them. [`NoiserConfig`] is the
-//! registry: add a file, a variant and its arm there.
+//! into perturbed operations. Most noisers only choose roles and answer the questions above these methods; one of another kind
+//! overrides them. [`NoiserConfig`] is the registry: add a file, a variant with its arms, and its name there.
 
+mod baseline;
 mod eggroll;
+mod no_op;
 mod open_es;
 mod q_eggroll;
+mod registry;
+mod sign_eggroll;
+mod sparse;
 
+pub use baseline::BaselineConfig;
 pub use eggroll::EggrollConfig;
 pub use open_es::OpenEsConfig;
 pub(crate) use q_eggroll::MAX_SIGMA_SHIFT;
 pub use q_eggroll::{IntegerRule, QEggrollConfig};
+pub use registry::{NoiserConfig, NoiserError};
+pub use sparse::SparseConfig;
 
 use crate::key::{NoiseKey, PairRange};
 use crate::matrix::MatrixView;
 use crate::ops::{
-    self, DenseNoise, InputRows, LinearBias, LinearMembers, LowRankNoise, MatrixNoise, NoiseSource, dense_estimate,
-    dense_linear, low_rank_estimate, low_rank_linear, perturbed_embedding,
+    self, DenseNoise, InputRows, LinearBias, LinearMembers, LowRankNoise, MatrixNoise, NoiseSource, SparseNoise,
+    dense_estimate, dense_linear, low_rank_estimate, low_rank_linear, perturbed_embedding, sparse_embedding,
+    sparse_estimate, sparse_linear,
 };
-use crate::rng::NoiseDistribution;
+use crate::rng::{NoiseDistribution, sparse as places};
 use burn::tensor::{DType, Device, Int, Tensor};
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
-use std::sync::Arc;
 
 /// What happens to a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +44,8 @@ pub enum Role {
     },
     /// Independent noise for every element.
     Dense,
+    /// Independent noise for a few entries: matrices, as for low rank.
+    Sparse,
     /// No noise and no update of any kind, weight decay included.
     Frozen,
 }
@@ -45,6 +55,7 @@ impl Role {
     pub fn noise_elements(&self, shape: &[usize]) -> usize {
         match self {
             Self::LowRank { rank } => MatrixView::of(shape).map_or(0, |view| rank * (view.d_input + view.d_output)),
+            Self::Sparse => MatrixView::of(shape).map_or(0, |view| places::count([view.d_input, view.d_output])),
             Self::Dense => shape.iter().product(),
             Self::Frozen => 0,
         }
@@ -79,6 +90,21 @@ pub trait Noiser: Debug + Send + Sync {
         None
     }
 
+    /// Pairs of a group whose first pair has no noise ([`NoiseKey::with_baselines`]); 0 if there are none.
+    fn baselines(&self) -> u32 {
+        0
+    }
+
+    /// Whether estimates count the signs of the factors of low-rank noise in place of their values.
+    fn counts_signs(&self) -> bool {
+        false
+    }
+
+    /// Whether it perturbs nothing on purpose: then all parameters are frozen, whatever roles they are given.
+    fn is_no_op(&self) -> bool {
+        false
+    }
+
     /// A linear layer under every member's weight and bias.
     ///
     /// # Shapes
@@ -111,6 +137,10 @@ pub trait Noiser: Debug + Send + Sync {
                 let dense = DenseNoise::new(noise.key, noise.sigma);
                 dense_linear(x, weight, bias, dense, noise.source, members)
             }
+            Role::Sparse => {
+                let sparse = SparseNoise::new(noise.key, noise.sigma);
+                sparse_linear(x, weight, bias, sparse, noise.source, members)
+            }
             Role::Frozen => plain_linear(x, weight, bias, members),
         }
     }
@@ -142,6 +172,10 @@ pub trait Noiser: Debug + Send + Sync {
                 let dense = DenseNoise::new(noise.key, noise.sigma).transposed();
                 dense_linear(x, weight, LinearBias::None, dense, noise.source, members)
             }
+            Role::Sparse => {
+                let sparse = SparseNoise::new(noise.key, noise.sigma).transposed();
+                sparse_linear(x, weight, LinearBias::None, sparse, noise.source, members)
+            }
             Role::Frozen => plain_linear(x, weight, LinearBias::None, members),
         }
     }
@@ -165,6 +199,10 @@ pub trait Noiser: Debug + Send + Sync {
         let matrix = match noise.role {
             Role::LowRank { rank } => MatrixNoise::LowRank(LowRankNoise::new(noise.key, rank, noise.sigma)),
             Role::Dense => MatrixNoise::Dense(DenseNoise::new(noise.key, noise.sigma)),
+            Role::Sparse => {
+                let sparse = SparseNoise::new(noise.key, noise.sigma);
+                return sparse_embedding(weight, indices, sparse, noise.source, members);
+            }
             Role::Frozen => {
                 let rows = weight.select(0, indices);
                 return match members.input {
@@ -185,17 +223,25 @@ pub trait Noiser: Debug + Send + Sync {
         }
     }
 
-    /// `Σ_q w_q·E_q` over pairs from 0 on, where `E_q` is the noise added to the parameter for sign +1; flat, in the order
-    /// of the parameter's [`MatrixView`] if it has one.
+    /// `Σ_q w_q·E_q` over pairs from 0 on, where `E_q` is the noise added to the parameter for sign +1, or what the noiser counts in
+    /// its place; flat, in the order of the parameter's [`MatrixView`] if it has one. That of sparse noise is multiplied by the
+    /// share of perturbed entries, `k/(d_input·d_output)`.
     ///
     /// `weights` is `[pairs]`, `shape` the parameter's.
     ///
     /// # Panics
     ///
-    /// Panics for a low-rank parameter of fewer than two axes, and for a frozen one.
+    /// Panics for a low-rank or sparse parameter of fewer than two axes, and for a frozen one.
     #[track_caller]
     fn estimate(&self, weights: Tensor<1>, noise: ParameterNoise, shape: &[usize]) -> Tensor<1> {
-        weighted_noise(weights, noise, 0, shape)
+        let weights = match noise.role {
+            Role::Sparse => {
+                let share = Role::Sparse.noise_elements(shape) as f64 / shape.iter().product::<usize>().max(1) as f64;
+                weights.mul_scalar(share)
+            }
+            _ => weights,
+        };
+        weighted_noise(weights, noise, 0, shape, self.counts_signs())
     }
 
     /// The noise `E_q` of one pair as the parameter's elements: `(σ/√r)·B·Aᵀ` or `σ·ε`, added for sign +1 and subtracted for
@@ -208,22 +254,32 @@ pub trait Noiser: Debug + Send + Sync {
     /// As [`estimate`](Self::estimate).
     #[track_caller]
     fn noise(&self, noise: ParameterNoise, pair: u32, shape: &[usize], (device, dtype): (&Device, DType)) -> Tensor<1> {
-        weighted_noise(Tensor::ones([1], (device, dtype)), noise, pair, shape)
+        weighted_noise(Tensor::ones([1], (device, dtype)), noise, pair, shape, false)
     }
 }
 
-/// `Σ_q w_q·E_q` over pairs from `first_pair` on, flat: see [`Noiser::estimate`].
+/// `Σ_q w_q·E_q` over pairs from `first_pair` on, flat, of low-rank noise perhaps by the factors' signs: see [`Noiser::estimate`].
 #[track_caller]
-fn weighted_noise(weights: Tensor<1>, noise: ParameterNoise, first_pair: u32, shape: &[usize]) -> Tensor<1> {
+fn weighted_noise(
+    weights: Tensor<1>,
+    noise: ParameterNoise,
+    first_pair: u32,
+    shape: &[usize],
+    signs: bool,
+) -> Tensor<1> {
     let elements = shape.iter().product::<usize>();
+    let matrix = || match MatrixView::of(shape) {
+        Some(view) => [view.d_input, view.d_output],
+        None => panic!("{:?} noise needs a matrix, not a parameter of shape {shape:?}", noise.role),
+    };
     match noise.role {
         Role::LowRank { rank } => {
-            let Some(MatrixView { d_input, d_output, .. }) = MatrixView::of(shape) else {
-                panic!("low-rank noise needs a matrix, not a parameter of shape {shape:?}");
-            };
-            let low_rank = LowRankNoise::new(noise.key, rank, noise.sigma);
-            let sum = low_rank_estimate(weights, low_rank, noise.source, first_pair, [d_input, d_output]);
-            sum.reshape([elements])
+            let low_rank = LowRankNoise { signs, ..LowRankNoise::new(noise.key, rank, noise.sigma) };
+            low_rank_estimate(weights, low_rank, noise.source, first_pair, matrix()).reshape([elements])
+        }
+        Role::Sparse => {
+            let sparse = SparseNoise::new(noise.key, noise.sigma);
+            sparse_estimate(weights, sparse, noise.source, first_pair, matrix()).reshape([elements])
         }
         Role::Dense => {
             let dense = DenseNoise::new(noise.key, noise.sigma);
@@ -252,70 +308,4 @@ fn plain_linear(x: Tensor<2>, weight: Tensor<2>, bias: LinearBias, members: Line
             y.reshape([rows, d_output])
         }
     }
-}
-
-/// A noiser by name and settings: what configuration files hold.
-///
-/// # Example
-///
-/// ```
-/// use eggroll_core::{EggrollConfig, NoiserConfig};
-///
-/// let config = NoiserConfig::from(EggrollConfig::new().with_rank(4));
-/// let json = serde_json::to_string(&config).unwrap();
-/// assert_eq!(json, r#"{"name":"eggroll","rank":4,"freeze_non_matrix":false}"#);
-/// assert_eq!(serde_json::from_str::<NoiserConfig>(&json).unwrap(), config);
-/// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "name", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum NoiserConfig {
-    /// Low-rank noise for matrices.
-    Eggroll(EggrollConfig),
-    /// Independent noise for every element.
-    OpenEs(OpenEsConfig),
-    /// Integers only.
-    QEggroll(QEggrollConfig),
-}
-
-impl NoiserConfig {
-    /// The distribution of every noise element.
-    pub fn distribution(&self) -> NoiseDistribution {
-        match self {
-            Self::Eggroll(config) => config.distribution,
-            Self::OpenEs(config) => config.distribution,
-            Self::QEggroll(_) => NoiseDistribution::Normal,
-        }
-    }
-
-    /// Builds the noiser.
-    ///
-    /// # Errors
-    ///
-    /// [`NoiserError`] with the value that cannot be used.
-    pub fn init(&self) -> Result<Arc<dyn Noiser>, NoiserError> {
-        Ok(match self {
-            Self::Eggroll(config) => Arc::new(config.init()?),
-            Self::OpenEs(config) => Arc::new(config.init()),
-            Self::QEggroll(config) => Arc::new(config.init()?),
-        })
-    }
-}
-
-/// Settings that no noiser can be built from.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum NoiserError {
-    /// The rank is 0.
-    #[error("the rank of EGGROLL must be at least 1, not {0}")]
-    Rank(usize),
-    /// The sigma shift is above 24.
-    #[error("the sigma shift must be at most {MAX_SIGMA_SHIFT}, not {0}")]
-    SigmaShift(u32),
-    /// The threshold's alpha is not in (0, 64].
-    #[error("the threshold's alpha must be above 0 and at most 64, not {0}")]
-    Alpha(f64),
-    /// The threshold's schedule has no generations.
-    #[error("the threshold's decay must be at least 1 generation, not {0}")]
-    Decay(u64),
 }

@@ -6,7 +6,8 @@ use crate::profile::{self, Component};
 use burn::backend::Dispatch;
 use burn::tensor::Tensor;
 
-/// `Σ_q w_q·c·B_q·A_qᵀ` over the pairs `first_pair, first_pair + 1, …`, `c = σ/√r`.
+/// `Σ_q w_q·c·B_q·A_qᵀ` over the pairs `first_pair, first_pair + 1, …`, `c = σ/√r`; `sign(B_q)·sign(A_q)ᵀ` in place of the product
+/// if the noise says so, where the sign of 0 is 0.
 ///
 /// Both members of a pair share their factors, so their fitness is folded first, `w_q = f_{2q} − f_{2q+1}`:
 /// half the work.

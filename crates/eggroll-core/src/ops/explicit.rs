@@ -2,6 +2,8 @@
 //!
 //! Composed of ordinary tensor operations. A pair's noise is shared by its two members, with signs +1 and −1.
 
+pub use super::sparse::Entries;
+
 use super::{InputRows, portable};
 use burn::backend::Dispatch;
 use burn::tensor::Tensor;

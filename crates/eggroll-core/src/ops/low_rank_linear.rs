@@ -18,7 +18,7 @@ use burn::tensor::Tensor;
 /// # Panics
 ///
 /// Panics if shapes do not fit, the rows are not a multiple of the members, or `source` does not hold the noise, with both shapes; or if the rank
-/// is 0.
+/// is 0 or the noise that of signs.
 ///
 /// # Example
 ///
@@ -50,6 +50,7 @@ pub fn low_rank_linear(
 ) -> Tensor<2> {
     check_linear(&x, &weight, &bias, &members);
     assert!(noise.rank > 0, "perturbed linear: rank 0");
+    assert!(!noise.signs, "perturbed linear: signs of factors are for estimates");
     source.check(members.pairs, noise.rank * (weight.dims()[0] + weight.dims()[1]));
     counters::add_launch();
     Tensor::from_dispatch(Dispatch::low_rank_linear(

@@ -18,6 +18,7 @@ mod perturbed_vector;
 pub(crate) mod portable;
 mod row_projection;
 mod source;
+mod sparse;
 
 pub use crate::key::PairRange;
 pub use cross_entropy::member_cross_entropy;
@@ -29,10 +30,11 @@ pub use patches::{Window, patches};
 pub use perturbed_embedding::perturbed_embedding;
 pub use perturbed_vector::perturbed_vector;
 pub use row_projection::row_projection;
-pub(crate) use source::TABLE_ADDRESS;
 pub use source::{NoiseSource, SourcePrimitive, table_start};
+pub(crate) use source::{TABLE_ADDRESS, loudness};
 #[cfg(feature = "cube")]
 pub(crate) use source::{TABLE_STEP, table_runs};
+pub use sparse::{SparseNoise, sparse_embedding, sparse_entries, sparse_estimate, sparse_linear};
 
 use crate::key::NoiseKey;
 use burn::backend::tensor::{FloatTensor, IntTensor};
@@ -55,12 +57,14 @@ pub struct LowRankNoise {
     pub scale: f32,
     /// Whether the operation's matrix is the transpose of the parameter; see [`transposed`](Self::transposed).
     pub transposed: bool,
+    /// Whether the factors' signs stand for them, `c·sign(B)·sign(A)ᵀ`: for estimates only.
+    pub signs: bool,
 }
 
 impl LowRankNoise {
     /// Noise of standard deviation `sigma` for each element of the product.
     pub fn new(key: NoiseKey, rank: usize, sigma: f64) -> Self {
-        Self { key, rank, scale: (sigma / (rank as f64).sqrt()) as f32, transposed: false }
+        Self { key, rank, scale: (sigma / (rank as f64).sqrt()) as f32, transposed: false, signs: false }
     }
 
     /// The same noise for a linear operation whose weight is the transpose of the parameter: `c·A·Bᵀ`, the factors of the

@@ -21,7 +21,7 @@ use burn::tensor::{Int, Tensor};
 /// # Panics
 ///
 /// Panics if the indices are not a multiple of the members, or `source` does not hold the noise, with both shapes; if there are no
-/// members, the rank is 0, or the noise is that of a transpose. An index that is no row panics on the CPU and gives NaN or wrong
+/// members, the rank is 0, or the noise is that of a transpose or of signs. An index that is no row panics on the CPU and gives NaN or wrong
 /// values elsewhere, as Burn's select does.
 ///
 /// # Example
@@ -58,7 +58,10 @@ pub fn perturbed_embedding(
         "perturbed embedding: the {rows} indices are not a multiple of {count} members; expand shared indices to every \
          member, or use the shared form"
     );
-    assert!(!matches!(noise, MatrixNoise::LowRank(noise) if noise.rank == 0), "perturbed embedding: rank 0");
+    if let MatrixNoise::LowRank(noise) = noise {
+        assert!(noise.rank > 0, "perturbed embedding: rank 0");
+        assert!(!noise.signs, "perturbed embedding: signs of factors are for estimates");
+    }
     assert!(
         !noise.is_transposed(),
         "perturbed embedding: rows are of the weight {shape:?} itself, not of its transpose"

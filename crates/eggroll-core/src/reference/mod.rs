@@ -8,6 +8,7 @@ use crate::rng::NoiseDistribution;
 use crate::rng::normal::{BLOCKS, GROUP};
 use crate::rng::philox::philox4x32;
 use crate::rng::rademacher::SIGNS;
+use crate::rng::sparse::SPARSE;
 use std::f64::consts::FRAC_PI_2;
 
 /// Element `element` of the stream of `key` and `pair`; see [`crate::rng::normal`] for the definition.
@@ -32,9 +33,10 @@ pub fn rademacher(key: NoiseKey, pair: u32, element: usize) -> f64 {
     1.0 - 2.0 * f64::from(bit)
 }
 
-/// Element `element` of the stream of `key` and `pair`, in the distribution of the key.
+/// Element `element` of the stream of `key` and `pair`, in the distribution of the key; 0 for a baseline.
 pub fn noise(key: NoiseKey, pair: u32, element: usize) -> f64 {
     match key.distribution() {
+        _ if key.is_baseline(pair) => 0.0,
         NoiseDistribution::Normal => normal(key, pair, element),
         NoiseDistribution::Rademacher => rademacher(key, pair, element),
     }
@@ -51,6 +53,35 @@ pub fn low_rank_noise(key: NoiseKey, pair: u32, rank: usize, [d_input, d_output]
 /// The noise `ε` of one pair, without scale and sign.
 pub fn dense_noise(key: NoiseKey, pair: u32, elements: usize) -> Vec<f64> {
     (0..elements).map(|e| noise(key, pair, e)).collect()
+}
+
+/// The product of the factors' signs, `sign(B)·sign(A)ᵀ`, of one pair: what estimates by signs sum up in place of `B·Aᵀ`.
+pub fn low_rank_signs(key: NoiseKey, pair: u32, rank: usize, [d_input, d_output]: [usize; 2]) -> Vec<f64> {
+    let sign = |element| {
+        let value = noise(key, pair, element);
+        if value == 0.0 { 0.0 } else { value.signum() }
+    };
+    let element =
+        |i, o| (0..rank).map(|k| sign(k * d_input + i) * sign(rank * d_input + k * d_output + o)).sum::<f64>();
+    (0..d_input).flat_map(|i| (0..d_output).map(move |o| (i, o))).map(|(i, o)| element(i, o)).collect()
+}
+
+/// The row and the column of entry `entry` of the sparse noise of `key` and `pair`; see [`crate::rng::sparse`].
+pub fn sparse_place(key: NoiseKey, pair: u32, entry: usize, [d_input, d_output]: [usize; 2]) -> [usize; 2] {
+    let [block, c1, c2, c3] = key.counter((entry / 2) as u32, pair);
+    let words = philox4x32([block, c1, c2, c3 | SPARSE], key.words());
+    let place = |word: usize, extent: usize| (words[word] as usize * extent) >> 32;
+    [place(entry % 2 * 2, d_input), place(entry % 2 * 2 + 1, d_output)]
+}
+
+/// The sparse noise matrix of one pair, row-major `[d_input, d_output]`, without scale and sign.
+pub fn sparse_noise(key: NoiseKey, pair: u32, shape: [usize; 2]) -> Vec<f64> {
+    let mut matrix = vec![0.0; shape[0] * shape[1]];
+    for entry in 0..shape[0].max(shape[1]) {
+        let [row, column] = sparse_place(key, pair, entry, shape);
+        matrix[row * shape[1] + column] += noise(key, pair, entry);
+    }
+    matrix
 }
 
 /// Patches of images, row-major: every index computed as it stands in the definition of [`patches`](crate::ops::patches).

@@ -1,9 +1,10 @@
-//! Bits and noise: `philox` makes words, `normal`, `rademacher` and `integer` turn them into values.
+//! Bits and noise: `philox` makes words, `normal`, `rademacher` and `integer` turn them into values, `sparse` into places.
 
 pub mod integer;
 pub mod normal;
 pub mod philox;
 pub mod rademacher;
+pub mod sparse;
 
 use crate::key::NoiseKey;
 use serde::{Deserialize, Serialize};
@@ -54,7 +55,8 @@ impl NoiseDistribution {
     }
 }
 
-/// Writes elements `start .. start + out.len()` of the stream of `key` and `pair`, in the distribution of the key.
+/// Writes elements `start .. start + out.len()` of the stream of `key` and `pair`, in the distribution of the key: zeros for a
+/// baseline ([`NoiseKey::with_baselines`]).
 ///
 /// # Example
 ///
@@ -72,6 +74,9 @@ impl NoiseDistribution {
 /// Panics if the range ends beyond the stream.
 #[track_caller]
 pub fn fill_noise(key: NoiseKey, pair: u32, start: usize, out: &mut [f32]) {
+    if key.is_baseline(pair) {
+        return out.fill(0.0);
+    }
     match key.distribution() {
         NoiseDistribution::Normal => normal::fill_normals(key, pair, start, out),
         NoiseDistribution::Rademacher => rademacher::fill_signs(key, pair, start, out),

@@ -3,11 +3,11 @@
 use super::trace::Parameter;
 use burn::tensor::{DType, Device, Int, Tensor};
 use eggroll_core::ops::explicit::perturbed_vector;
-use eggroll_core::ops::{DenseNoise, InputRows, LowRankNoise, NoiseSource, noise, table_start};
+use eggroll_core::ops::{DenseNoise, InputRows, LowRankNoise, SparseNoise, sparse_entries};
 use eggroll_core::scope::{ActiveParameter, Use};
 use eggroll_core::{MatrixView, PairRange, ParameterNoise, Role};
 
-/// A parameter as every member sees it: `θ + s·c·B·Aᵀ` or `θ + s·σ·ε`, `s = ±1`.
+/// A parameter as every member sees it: `θ + s·E`, `s = ±1`, with the noise `E` of its role.
 ///
 /// # Shapes
 ///
@@ -21,7 +21,15 @@ pub(super) fn values(active: &ActiveParameter, parameter: &Parameter) -> Tensor<
     let place = (&flat.device(), flat.dtype());
     let (delta, scale) = match noise.role {
         Role::Frozen => return flat.unsqueeze::<2>().repeat_dim(0, pairs.members()),
-        Role::Dense => (pair_noise(&noise, pairs, elements, place), DenseNoise::new(noise.key, noise.sigma).scale),
+        Role::Dense => {
+            let drawn = noise.source.noise(noise.key, pairs, elements, place);
+            (drawn, DenseNoise::new(noise.key, noise.sigma).scale)
+        }
+        Role::Sparse => {
+            let view = MatrixView::of(&shape).expect("sparse noise is for matrices");
+            let (sparse, size) = (SparseNoise::new(noise.key, noise.sigma), [view.d_input, view.d_output]);
+            (sparse_entries(sparse, &noise.source, pairs, size, place).matrices(size), sparse.scale)
+        }
         Role::LowRank { rank } => {
             let view = MatrixView::of(&shape).expect("low-rank noise is for matrices");
             let [b, a] = factors(&noise, rank, pairs, [view.d_input, view.d_output], place);
@@ -43,7 +51,7 @@ fn row_major(noise: Tensor<2>, shape: &[usize]) -> Tensor<2> {
     }
 }
 
-/// Rows of a matrix parameter as members see them: `W[k] + s·c·B[k]·Aᵀ`.
+/// Rows of a matrix parameter as members see them: `W[k] + s·E[k]`.
 ///
 /// # Shapes
 ///
@@ -75,12 +83,17 @@ pub(super) fn embedding(
             (b.matmul(a), LowRankNoise::new(noise.key, rank, noise.sigma).scale)
         }
         Role::Dense => {
-            let drawn = pair_noise(&noise, pairs, count * d_model, place).reshape([p * count, d_model]);
+            let drawn = noise.source.noise(noise.key, pairs, count * d_model, place).reshape([p * count, d_model]);
             let first = Tensor::<1, Int>::arange(0..p as i64, place.0).mul_scalar(count as i64);
             let first = first.cast(indices.dtype()).reshape([p, 1]);
             let index = indices.reshape([p, 2 * each]) + first;
             let delta = drawn.select(0, index.reshape([rows])).reshape([p, 2 * each, d_model]);
             (delta, DenseNoise::new(noise.key, noise.sigma).scale)
+        }
+        Role::Sparse => {
+            let sparse = SparseNoise::new(noise.key, noise.sigma);
+            let entries = sparse_entries(sparse, &noise.source, pairs, [count, d_model], place);
+            (entries.select(indices.reshape([p, 2 * each]), 1.0, d_model), sparse.scale)
         }
     };
     let delta = delta.reshape([p, 2, each, d_model]) * scale;
@@ -96,33 +109,9 @@ fn factors(
     [d_input, d_output]: [usize; 2],
     place: (&Device, DType),
 ) -> [Tensor<3>; 2] {
-    let (p, drawn) = (pairs.count as usize, pair_noise(noise, pairs, rank * (d_input + d_output), place));
+    let (p, elements) = (pairs.count as usize, rank * (d_input + d_output));
+    let drawn = noise.source.noise(noise.key, pairs, elements, place);
     let b = drawn.clone().slice_dim(1, 0..rank * d_input);
     let a = drawn.slice_dim(1, rank * d_input..rank * (d_input + d_output));
     [b.reshape([p, rank, d_input]), a.reshape([p, rank, d_output])]
-}
-
-/// The noise of `pairs`, from wherever it comes: `[pairs, elements]`.
-fn pair_noise(
-    noise_of: &ParameterNoise,
-    pairs: PairRange,
-    elements: usize,
-    (device, dtype): (&Device, DType),
-) -> Tensor<2> {
-    let (key, count) = (noise_of.key, pairs.count as usize);
-    match &noise_of.source {
-        NoiseSource::Drawn => noise(key, pairs, elements, device, dtype),
-        NoiseSource::Cached { noise, first_pair } => {
-            let first = (pairs.first - first_pair) as usize;
-            noise.clone().slice_dim(0, first..first + count)
-        }
-        NoiseSource::Table(table) => {
-            let [len] = table.dims();
-            let runs = (0..pairs.count).map(|pair| {
-                let start = table_start(key, pairs.first + pair, elements, len);
-                table.clone().slice_dim(0, start..start + elements).unsqueeze::<2>()
-            });
-            Tensor::cat(runs.collect(), 0)
-        }
-    }
 }

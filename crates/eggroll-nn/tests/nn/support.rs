@@ -6,10 +6,11 @@ use burn::tensor::kind::Basic;
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use eggroll_core::ops::{NoiseSource, table_start};
 use eggroll_core::rng::philox::philox4x32;
+use eggroll_core::rng::sparse;
 use eggroll_core::scope::{Perturbation, ScopeUse};
 use eggroll_core::{
     EggrollConfig, MatrixView, NoiseDistribution, NoiseSourceConfig, NoiserConfig, OpenEsConfig, PairRange,
-    ParameterNoise, ParameterTable, Role, reference,
+    ParameterNoise, ParameterTable, Role, SparseConfig, reference,
 };
 use std::fmt::Display;
 use std::ops::Range;
@@ -44,13 +45,14 @@ fn ndarray() -> Device {
     Device::ndarray()
 }
 
-/// Low-rank and dense noise, of both distributions.
-pub fn noisers() -> [NoiserConfig; 4] {
+/// Low-rank and dense noise, of both distributions, and sparse noise.
+pub fn noisers() -> [NoiserConfig; 5] {
     [
         EggrollConfig::new().with_rank(3).into(),
         OpenEsConfig::new().into(),
         EggrollConfig::new().with_distribution(NoiseDistribution::Rademacher).into(),
         OpenEsConfig::new().with_distribution(NoiseDistribution::Rademacher).into(),
+        SparseConfig::new().into(),
     ]
 }
 
@@ -179,7 +181,7 @@ impl ModuleMapper for Explicit<'_> {
         let scale = match noise.role {
             Role::Frozen => return param,
             Role::LowRank { rank } => self.sign * noise.sigma / (rank as f64).sqrt(),
-            Role::Dense => self.sign * noise.sigma,
+            Role::Dense | Role::Sparse => self.sign * noise.sigma,
         };
         let shift: Vec<f32> =
             drawn(&noise, self.pair, &param.dims()).iter().map(|drawn| (scale * drawn) as f32).collect();
@@ -207,6 +209,13 @@ fn drawn(noise: &ParameterNoise, pair: u32, shape: &[usize]) -> Vec<f64> {
             let (b, a) = stream.split_at(rank * d_input);
             let b: Vec<f64> = (0..d_input * rank).map(|at| b[at % rank * d_input + at / rank]).collect();
             reference::matmul(&b, a, rank, d_output)
+        }
+        (Role::Sparse, Some(MatrixView { d_input, d_output, .. })) => {
+            let mut matrix = vec![0.0; d_input * d_output];
+            for ([row, column], value) in sparse::places(noise.key, pair, [d_input, d_output]).zip(stream) {
+                matrix[row * d_output + column] += value;
+            }
+            matrix
         }
         _ => stream,
     }

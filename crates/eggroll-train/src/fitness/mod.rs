@@ -10,7 +10,8 @@ use crate::votes::pair_signs;
 use burn::tensor::{DType, Tensor};
 use eggroll_core::{counters, profile};
 
-/// Scores of all members of one generation, higher is better.
+/// Scores of all members of one generation, higher is better: one for each member, or one for each question and member,
+/// `[questions, members]` row after row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fitness {
     values: Vec<f32>,
@@ -37,14 +38,14 @@ impl Fitness {
         self.integers.as_deref()
     }
 
-    /// The scores, member by member.
+    /// The scores, member by member, question after question.
     pub fn values(&self) -> &[f32] {
         &self.values
     }
 
-    /// Share of pairs whose members have equal scores, from 0 to 1: in integer strategies they have no vote.
+    /// Share of pairs, of all questions, whose members have equal scores, from 0 to 1: in integer strategies they have no vote.
     pub fn tied_pairs(&self) -> f64 {
-        let signs = pair_signs(self);
+        let signs = pair_signs(self, self.values.len());
         signs.iter().filter(|sign| **sign == 0).count() as f64 / signs.len().max(1) as f64
     }
 

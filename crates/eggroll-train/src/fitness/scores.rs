@@ -5,9 +5,9 @@ use super::Fitness;
 use burn::tensor::{DType, Int, Tensor};
 use eggroll_core::{counters, profile};
 
-/// Scores of members, one for each, higher is better.
+/// Scores of members, one for each or several, higher is better.
 pub trait Scores: Send + Sized {
-    /// The shape: `[members]`.
+    /// The shape: `[members]`, or `[members, questions]`.
     fn shape(&self) -> Vec<usize>;
 
     /// Reads the scores of all chunks to the host at once.
@@ -21,6 +21,20 @@ impl Scores for Tensor<1> {
 
     fn read(chunks: Vec<Self>) -> Fitness {
         Fitness::read(Tensor::cat(chunks, 0))
+    }
+}
+
+/// Scores of several questions for each member, `[members, questions]`: shaped question by question
+/// ([`FitnessShaping::shape_questions`](crate::FitnessShaping::shape_questions)).
+impl Scores for Tensor<2> {
+    fn shape(&self) -> Vec<usize> {
+        self.dims().to_vec()
+    }
+
+    fn read(chunks: Vec<Self>) -> Fitness {
+        let questions_first = Tensor::cat(chunks, 0).transpose(); // [questions, members]
+        let count = questions_first.shape().num_elements();
+        Fitness::read(questions_first.reshape([count]))
     }
 }
 

@@ -1,10 +1,14 @@
 //! Fitness shaping: pure functions of the finite scores of a generation.
 
 use crate::error::Error;
+use eggroll_core::NoiserError;
 use serde::{Deserialize, Serialize};
 
 /// How scores become the weights `f` of the estimate. Every rule maps equal scores to equal weights, so a constant
 /// fitness cancels in every pair.
+///
+/// Where members have answered several questions, each question's scores are shaped alone and a member's weight is the mean over
+/// questions ([`shape_questions`](Self::shape_questions)): no question counts more because its scores are larger.
 ///
 /// # Example
 ///
@@ -34,6 +38,13 @@ pub enum FitnessShaping {
     CenteredRank,
     /// `±½·sign(f₊ − f₋)` for the members of a pair, so that a pair's folded weight is the sign.
     PairSign,
+    /// `(f − f₀) / (std + 1e-8)` in groups of consecutive members, `f₀` the first score of the group and the standard deviation that
+    /// of the group's population; 0 for its first two members, which the noiser of the same name
+    /// ([`BaselineConfig`](eggroll_core::BaselineConfig)) leaves unperturbed (HyperscaleES).
+    Baseline {
+        /// Members of a group: even, at least 4; divides the population.
+        size: usize,
+    },
 }
 
 impl FitnessShaping {
@@ -41,10 +52,13 @@ impl FitnessShaping {
     ///
     /// # Errors
     ///
-    /// [`Error::Group`] if groups do not divide the population.
+    /// [`Error::Group`] if groups do not divide the population, [`Error::Noiser`] if they have no pair beside their baselines.
     pub fn validate(&self, population: usize) -> Result<(), Error> {
         match *self {
-            Self::GroupZScore { size } if size == 0 || !population.is_multiple_of(size) => {
+            Self::Baseline { size } if size < 4 || !size.is_multiple_of(2) => {
+                Err(NoiserError::BaselineGroup(size).into())
+            }
+            Self::GroupZScore { size } | Self::Baseline { size } if size == 0 || !population.is_multiple_of(size) => {
                 Err(Error::Group { group: size, population })
             }
             _ => Ok(()),
@@ -60,7 +74,39 @@ impl FitnessShaping {
             Self::SampleZScore => sample_z_score(scores),
             Self::CenteredRank => centered_rank(scores),
             Self::PairSign => scores.chunks(2).flat_map(pair_sign).collect(),
+            Self::Baseline { size } => scores.chunks(size.max(1)).flat_map(baseline).collect(),
         }
+    }
+
+    /// Shapes scores of several questions, `[questions, members]` row after row, each question alone, and returns the mean over
+    /// questions: `[members]`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the scores are not those of whole questions.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use eggroll_train::FitnessShaping;
+    ///
+    /// let weights = FitnessShaping::CenteredRank.shape_questions(&[1.0, 2.0, 3.0, 700.0, 600.0, 500.0], 3);
+    /// assert_eq!(weights, [0.0, 0.0, 0.0]);
+    /// ```
+    #[track_caller]
+    pub fn shape_questions(&self, scores: &[f64], members: usize) -> Vec<f64> {
+        let questions = scores.len() / members.max(1);
+        assert!(
+            questions > 0 && scores.len() == questions * members,
+            "{} scores are not those of whole questions to {members} members",
+            scores.len()
+        );
+        let mut sums = self.shape(&scores[..members]);
+        for row in scores.chunks(members).skip(1) {
+            sums.iter_mut().zip(self.shape(row)).for_each(|(sum, weight)| *sum += weight);
+        }
+        sums.iter_mut().for_each(|sum| *sum /= questions as f64);
+        sums
     }
 }
 
@@ -102,6 +148,12 @@ fn centered_rank(scores: &[f64]) -> Vec<f64> {
         start += tied.len();
     }
     if order.len() < 2 { vec![0.0; scores.len()] } else { ranks }
+}
+
+fn baseline(group: &[f64]) -> Vec<f64> {
+    let std = (sum_of_squares(group) / group.len() as f64).sqrt();
+    let weight = |(m, score): (usize, &f64)| if m < 2 { 0.0 } else { (score - group[0]) / (std + 1e-8) };
+    group.iter().enumerate().map(weight).collect()
 }
 
 fn pair_sign(pair: &[f64]) -> [f64; 2] {

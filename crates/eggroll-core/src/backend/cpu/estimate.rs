@@ -49,9 +49,14 @@ pub(crate) fn low_rank_estimate(
             let pair = first + (i * round + p) as u32;
             let mut take = |factors: &[f32]| {
                 let (b_factor, a_factor) = factors.split_at(b.len());
-                b.copy_from_slice(b_factor);
                 let scale = weight * noise.scale;
-                a.iter_mut().zip(a_factor).for_each(|(a, factor)| *a = scale * factor);
+                if noise.signs {
+                    b.iter_mut().zip(b_factor).for_each(|(b, factor)| *b = sign(*factor));
+                    a.iter_mut().zip(a_factor).for_each(|(a, factor)| *a = scale * sign(*factor));
+                } else {
+                    b.copy_from_slice(b_factor);
+                    a.iter_mut().zip(a_factor).for_each(|(a, factor)| *a = scale * factor);
+                }
             };
             let elements = rank * (d_input + d_output);
             match source.held(noise.key, pair, elements) {
@@ -74,6 +79,11 @@ pub(crate) fn low_rank_estimate(
             batches.for_each(|(b, a_blocks)| add_product(b, d_input, task * rows, a_blocks, d_output, sum));
         });
     }
+}
+
+/// −1, 0 or 1: `signum` knows no 0.
+fn sign(value: f32) -> f32 {
+    f32::from(i8::from(value > 0.0) - i8::from(value < 0.0))
 }
 
 /// Adds `B·Aᵀ` to some rows of the estimate, from `first` on; `b : [depth, d_input]`, the columns of `a` in blocks.

@@ -61,10 +61,10 @@ impl Block<'_> {
         self.pairs * 2 * self.op.rows
     }
 
-    /// `x·B`, bias of every member, and factors if they are drawn; loads of a tile's last vector may run past the end of
+    /// `x·B`, bias of every member, and factors if they are not held; loads of a tile's last vector may run past the end of
     /// a bias.
     fn scratch_len(&self) -> usize {
-        let drawn = if self.source.is_drawn() { self.factors } else { 0 };
+        let drawn = if self.source.writes(self.noise.key) { self.factors } else { 0 };
         self.pairs * (drawn + 2 * self.op.d_output) + self.rows() * self.noise.rank + MAX_COLUMNS
     }
 
@@ -75,7 +75,7 @@ impl Block<'_> {
 
     /// Finds or draws the factors, and the biases.
     fn prepare<'s>(&'s self, scratch: &'s mut [f32]) -> Prepared<'s> {
-        let drawn = if self.source.is_drawn() { self.factors } else { 0 };
+        let drawn = if self.source.writes(self.noise.key) { self.factors } else { 0 };
         let _span = profile::task(self.traced, Component::Noise, 4 * self.pairs * (drawn + self.op.bias.drawn()));
         let (t, rest) = scratch.split_at_mut(self.rows() * self.noise.rank);
         let (drawn_factors, biases) = rest.split_at_mut(self.pairs * drawn);

@@ -138,7 +138,7 @@ impl PairStream<'_> {
         let [count, d_model] = self.shape;
         buffers.a.resize(noise.rank * d_model, 0.0);
         self.fill(noise.rank * count, &mut buffers.a);
-        let all = self.source.is_drawn() && count <= GROUP * looked_up;
+        let all = self.source.writes(self.noise.key()) && count <= GROUP * looked_up;
         buffers.b.resize(if all { noise.rank * count } else { 0 }, 0.0);
         self.fill(0, &mut buffers.b);
     }

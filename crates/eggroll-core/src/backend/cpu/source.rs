@@ -17,13 +17,15 @@ pub(crate) enum Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    pub(crate) fn is_drawn(&self) -> bool {
-        matches!(self, Self::Drawn)
+    /// Whether the noise of some pairs has to be written: it is drawn, or it is that of baselines.
+    pub(crate) fn writes(&self, key: NoiseKey) -> bool {
+        matches!(self, Self::Drawn) || key.has_baselines()
     }
 
-    /// The whole noise of `pair`, `elements` long, if it is held.
+    /// The whole noise of `pair`, `elements` long, if it is held; that of baselines never is.
     pub(crate) fn held(&self, key: NoiseKey, pair: u32, elements: usize) -> Option<&'a [f32]> {
         match *self {
+            _ if key.is_baseline(pair) => None,
             Self::Drawn => None,
             Self::Cached { noise, first } => {
                 let start = (pair - first) as usize * elements;

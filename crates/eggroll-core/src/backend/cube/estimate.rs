@@ -81,6 +81,7 @@ pub(crate) fn low_rank_estimate_kernel<F: Float>(
                 let held_at = held_start(&stream, number, tile.source);
                 let stream_block = group * BLOCKS + block % BLOCKS;
                 let noise = noise_of_block::<F>(held, &stream, number, held_at, stream_block, tile.source);
+                let noise = counted(noise, tile.signs);
                 let weight = select(column + step < columns, scale * f32::cast_from(weights[pair]), 0.0f32);
                 let element = group * GROUP + block % BLOCKS;
                 let to = step * SIDE;
@@ -124,6 +125,18 @@ pub(crate) fn low_rank_estimate_kernel<F: Float>(
             }
         }
     }
+}
+
+/// Four elements, or their signs.
+#[cube]
+fn counted(four: (f32, f32, f32, f32), #[comptime] signs: bool) -> (f32, f32, f32, f32) {
+    if comptime!(signs) { (sign(four.0), sign(four.1), sign(four.2), sign(four.3)) } else { four }
+}
+
+/// −1, 0 or 1.
+#[cube]
+fn sign(value: f32) -> f32 {
+    select(value > 0.0f32, 1.0f32, select(value < 0.0f32, -1.0f32, 0.0f32))
 }
 
 /// Keeps an element of a stream that lies in the part from `start` on.

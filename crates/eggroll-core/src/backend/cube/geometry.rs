@@ -136,12 +136,14 @@ pub(crate) struct EstimateTile {
     pub side: usize,
     pub each: usize,
     pub source: SourceKind,
+    /// Whether the signs of the factors are multiplied in their place.
+    pub signs: bool,
 }
 
 impl EstimateTile {
     pub(crate) fn new(client: &Client) -> Self {
         let side = if max_units(client) >= 256 { 16 } else { 8 };
-        Self { side, each: SIDE / side, source: SourceKind::Drawn(NoiseDistribution::Normal) }
+        Self { side, each: SIDE / side, source: SourceKind::Drawn(NoiseDistribution::Normal), signs: false }
     }
 
     pub(crate) fn units(&self) -> u32 {

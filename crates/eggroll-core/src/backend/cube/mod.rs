@@ -117,7 +117,7 @@ impl PerturbedOps for CubeBackend {
         d_output: usize,
     ) -> CubeTensor {
         let shape = [d_input, d_output];
-        let tile = EstimateTile::new(&weights.client);
+        let tile = EstimateTile { signs: noise.signs, ..EstimateTile::new(&weights.client) };
         let columns = weights.shape()[0] * noise.rank;
         if !strategy::has_estimate_kernel(&weights, d_input * d_output, tile.shared_bytes(), columns) {
             return portable::low_rank_estimate::<Self>(weights, noise, source, first_pair, shape);

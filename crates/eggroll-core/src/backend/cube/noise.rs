@@ -23,6 +23,8 @@ pub(crate) struct Stream {
     first_held: u32,
     /// Places in a table where noise may start.
     runs: u32,
+    /// Pairs of a group whose first pair has no noise; 0 without groups.
+    group: u32,
 }
 
 impl StreamLaunch {
@@ -30,7 +32,7 @@ impl StreamLaunch {
     pub(crate) fn of(key: NoiseKey, elements: usize, first_held: u32, runs: u32) -> Self {
         let [seed_low, seed_high] = key.words();
         let [_, _, generation, parameter] = key.counter(0, 0);
-        Self::new(seed_low, seed_high, generation, parameter, elements, first_held, runs)
+        Self::new(seed_low, seed_high, generation, parameter, elements, first_held, runs, key.baseline_group())
     }
 }
 
@@ -62,11 +64,22 @@ pub(crate) fn drawn_block(
     block: u32,
     #[comptime] distribution: NoiseDistribution,
 ) -> (f32, f32, f32, f32) {
-    if comptime!(distribution == NoiseDistribution::Rademacher) {
+    let four = if comptime!(distribution == NoiseDistribution::Rademacher) {
         signs_of_block(stream, pair, block)
     } else {
         normals_of_block(stream, pair, block)
+    };
+    without_baselines(stream, pair, four)
+}
+
+/// Zeros for a pair that is a baseline; the branch is the same for all units where there are none.
+#[cube]
+fn without_baselines(stream: &Stream, pair: u32, four: (f32, f32, f32, f32)) -> (f32, f32, f32, f32) {
+    let mut loud = 1.0f32;
+    if stream.group > 0u32 {
+        loud = select(pair % stream.group == 0u32, 0.0f32, 1.0f32);
     }
+    (loud * four.0, loud * four.1, loud * four.2, loud * four.3)
 }
 
 /// The four elements of [`drawn_block`] are four neighbouring bits of one word of a block of signs: every unit makes that
@@ -153,17 +166,18 @@ pub(crate) fn noise_of_block<F: Float>(
     #[comptime] kind: SourceKind,
 ) -> (f32, f32, f32, f32) {
     if comptime!(kind == SourceKind::Drawn(NoiseDistribution::Rademacher)) {
-        signs_of_block(stream, pair, block as u32)
+        drawn_block(stream, pair, block as u32, NoiseDistribution::Rademacher)
     } else if comptime!(kind == SourceKind::Drawn(NoiseDistribution::Normal)) {
-        normals_of_block(stream, pair, block as u32)
+        drawn_block(stream, pair, block as u32, NoiseDistribution::Normal)
     } else {
         let element = block / BLOCKS * GROUP + block % BLOCKS;
-        (
+        let four = (
             held_element::<F>(held, stream, start, element),
             held_element::<F>(held, stream, start, element + BLOCKS),
             held_element::<F>(held, stream, start, element + 2 * BLOCKS),
             held_element::<F>(held, stream, start, element + 3 * BLOCKS),
-        )
+        );
+        without_baselines(stream, pair, four)
     }
 }
 

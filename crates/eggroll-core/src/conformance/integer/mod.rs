@@ -203,6 +203,24 @@ impl Implementation {
         Tensor::from_dispatch(portable::update::<Dispatch>(parameter, noise, scores, rank, votes, limit))
     }
 
+    fn integer_sum_votes(
+        &self,
+        noise: Tensor<2, Int>,
+        scores: Tensor<1, Int>,
+        (rank, votes): (usize, Votes),
+        shape: [usize; 2],
+    ) -> Vec<i32> {
+        let sums = if self.portable {
+            let (noise, scores) = (noise.into_dispatch(), scores.into_dispatch());
+            Tensor::<2, Int>::from_dispatch(portable::sum_votes::<Dispatch>(noise, scores, rank, votes, shape))
+        } else if rank == 0 {
+            ops::sum_votes(noise, scores, rank, votes, [shape[1]]).reshape(shape)
+        } else {
+            ops::sum_votes(noise, scores, rank, votes, shape)
+        };
+        sums.into_data().try_to_vec().expect("an I32 tensor")
+    }
+
     fn integer_noise(&self, key: NoiseKey, pairs: PairRange, elements: usize) -> Tensor<2, Int> {
         if !self.portable {
             return ops::noise(key, pairs, elements, &self.device);

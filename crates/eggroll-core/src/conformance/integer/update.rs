@@ -72,6 +72,31 @@ fn equals_oracle() {
     }
 }
 
+#[test]
+fn sums_equal_oracle() {
+    for (index, d_input) in SIZES.into_iter().enumerate() {
+        let d_output = SIZES[(index + 2) % SIZES.len()];
+        for rank in RANKS.into_iter().chain([0]) {
+            let shape = if rank == 0 { [1, d_input] } else { [d_input, d_output] };
+            let case = Case::new(shape, [1, 7, 70][index % 3], rank);
+            for votes in [Votes::Values, Votes::Signs] {
+                let expected = oracle::votes(&case.noise, &case.scores, shape, rank, votes);
+                for on in implementations() {
+                    let sums = |scores: &[i8]| {
+                        let scores = on.ints(scores, [scores.len()]);
+                        let sums = on.integer_sum_votes(case.noise(&on), scores, (rank, votes), shape);
+                        sums.into_iter().map(i64::from).collect::<Vec<_>>()
+                    };
+                    assert!(sums(&case.scores) == expected, "{}, {shape:?}, rank {rank}, {votes:?}", on.name);
+                    let negated: Vec<i8> = case.scores.iter().map(|score| -score).collect();
+                    let same = expected.iter().all(|vote| *vote == 0);
+                    assert!(same || sums(&negated) != expected, "canary: {}, {shape:?}, rank {rank}", on.name);
+                }
+            }
+        }
+    }
+}
+
 /// Votes at a limit exactly, on both sides.
 #[test]
 fn limit_is_inclusive() {

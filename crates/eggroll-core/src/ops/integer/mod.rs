@@ -16,6 +16,7 @@ mod linear;
 mod log_likelihood;
 mod noise;
 mod perturbed_vector;
+mod sum_votes;
 mod update;
 
 pub use add::add;
@@ -26,6 +27,7 @@ pub use linear::linear;
 pub use log_likelihood::log_likelihood;
 pub use noise::{noise, table_noise};
 pub use perturbed_vector::perturbed_vector;
+pub use sum_votes::sum_votes;
 pub use update::update;
 
 use crate::integer::Votes;
@@ -166,6 +168,19 @@ pub trait IntegerOps: Backend {
         portable::log_likelihood::<Self>(logits, targets, members)
     }
 
+    /// See [`sum_votes`]; the noise of a vector, rank 0, is for one row.
+    #[fusion(dtype = DType::I32, shape = Shape::new([*d_input, *d_output]))]
+    fn integer_sum_votes(
+        noise: IntTensor<Self>,
+        scores: IntTensor<Self>,
+        rank: usize,
+        votes: Votes,
+        d_input: usize,
+        d_output: usize,
+    ) -> IntTensor<Self> {
+        portable::sum_votes::<Self>(noise, scores, rank, votes, [d_input, d_output])
+    }
+
     /// See [`update`].
     #[fusion(dtype = parameter, shape = parameter)]
     fn integer_update(
@@ -241,6 +256,22 @@ impl IntegerNoise {
             "{operation}: {rows} rows are not a multiple of {members} members"
         );
     }
+}
+
+/// Panics if the noise is not that of a parameter of this shape, for as many pairs as there are scores.
+#[track_caller]
+fn check_votes(operation: &str, noise: &Tensor<2, Int>, scores: &Tensor<1, Int>, rank: usize, shape: &[usize]) {
+    let elements = match (rank, shape) {
+        (0, shape) => 2 * shape.iter().product::<usize>(),
+        (rank, &[d_input, d_output]) => rank * (d_input + d_output),
+        _ => panic!("{operation}: noise of rank {rank} is for matrices, not for {shape:?}"),
+    };
+    assert!(
+        noise.dims() == [scores.dims()[0], elements],
+        "{operation}: the noise {:?} does not fit {} scores and the parameter {shape:?} at rank {rank}",
+        noise.dims(),
+        scores.dims()[0]
+    );
 }
 
 /// Runs an operation in a span of `component`.

@@ -1,6 +1,6 @@
 //! The update of an integer parameter by votes.
 
-use super::{IntegerOps, traced};
+use super::{IntegerOps, check_votes, traced};
 use crate::counters;
 use crate::integer::Votes;
 use crate::profile::Component;
@@ -33,18 +33,7 @@ pub fn update<const D: usize>(
     votes: Votes,
     limit: i32,
 ) -> Tensor<D, Int> {
-    let shape = parameter.dims();
-    let elements = match (rank, &shape[..]) {
-        (0, shape) => 2 * shape.iter().product::<usize>(),
-        (rank, &[d_input, d_output]) => rank * (d_input + d_output),
-        _ => panic!("integer update: noise of rank {rank} is for matrices, not for {shape:?}"),
-    };
-    assert!(
-        noise.dims() == [scores.dims()[0], elements],
-        "integer update: the noise {:?} does not fit {} scores and the parameter {shape:?} at rank {rank}",
-        noise.dims(),
-        scores.dims()[0]
-    );
+    check_votes("integer update", &noise, &scores, rank, &parameter.dims());
     counters::add_launch();
     traced(Component::Optimizer, || {
         let (parameter, noise, scores) = (parameter.into_dispatch(), noise.into_dispatch(), scores.into_dispatch());

@@ -72,6 +72,7 @@ pub(crate) fn low_rank_estimate<B: Backend>(
 ) -> FloatTensor<B> {
     let pairs = PairRange::new(first, weights.shape()[0] as u32);
     let (b, a) = factors::<B>(&noise, source, pairs, shape, &weights);
+    let (b, a) = if noise.signs { (B::float_sign(b), B::float_sign(a)) } else { (b, a) };
     explicit_low_rank_estimate::<B>(weights, b, a, noise.scale)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::counters;
 use crate::key::NoiseKey;
-use crate::ops::{LowRankNoise, PairRange, SourcePrimitive, table_start};
+use crate::ops::{LowRankNoise, PairRange, SourcePrimitive, loudness, table_start};
 use crate::profile::{self, Component};
 use crate::rng::normal::{BLOCKS, GROUP};
 use crate::rng::philox::{MULTIPLIERS, ROUNDS, round_key};
@@ -47,7 +47,8 @@ pub(super) fn held_or_drawn<B: Backend>(
         }
         SourcePrimitive::Cached(noise, first) => {
             let first = (pairs.first - first) as usize;
-            B::float_slice(noise, &[Slice::from(first..first + count), Slice::from(0..len)])
+            let noise = B::float_slice(noise, &[Slice::from(first..first + count), Slice::from(0..len)]);
+            without_baselines::<B>(noise, key, pairs)
         }
         SourcePrimitive::Table(table) => {
             let table_len = table.shape()[0];
@@ -59,17 +60,28 @@ pub(super) fn held_or_drawn<B: Backend>(
             let shape = Shape::new([count, len]);
             let indices = B::int_add(B::int_expand(starts, shape.clone()), B::int_expand(offsets, shape.clone()));
             let run = B::float_gather(0, table, B::int_reshape(indices, Shape::new([count * len])));
-            B::float_reshape(run, shape)
+            without_baselines::<B>(B::float_reshape(run, shape), key, pairs)
         }
     }
 }
 
+/// The noise `[pairs, len]`, that of baselines 0.
+fn without_baselines<B: Backend>(noise: FloatTensor<B>, key: NoiseKey, pairs: PairRange) -> FloatTensor<B> {
+    if !key.has_baselines() {
+        return noise;
+    }
+    let loud = TensorData::new(loudness(key, pairs), [pairs.count as usize, 1]);
+    let loud = B::float_cast(B::float_from_data(loud, &noise.device()), noise.dtype().into());
+    B::float_mul(noise, loud)
+}
+
 /// The first `len` elements of the streams of `pairs`: `[pairs, len]`, on the device and of the type of `like`.
 pub(crate) fn noise<B: Backend>(key: NoiseKey, pairs: PairRange, len: usize, like: &FloatTensor<B>) -> FloatTensor<B> {
-    match key.distribution() {
+    let noise = match key.distribution() {
         NoiseDistribution::Normal => normals::<B>(key, pairs, len, like),
         NoiseDistribution::Rademacher => signs::<B>(key, pairs, len, like),
-    }
+    };
+    without_baselines::<B>(noise, key, pairs)
 }
 
 fn normals<B: Backend>(key: NoiseKey, pairs: PairRange, len: usize, like: &FloatTensor<B>) -> FloatTensor<B> {

@@ -15,7 +15,7 @@ pub(crate) use gru::{GateSlices, gru};
 pub(crate) use linear::linear;
 pub(crate) use log_likelihood::log_likelihood;
 pub(crate) use rows::{add, embedding, layer_norm};
-pub(crate) use update::{UpdateSlices, update};
+pub(crate) use update::{VoteSlices, sum_votes, update};
 
 use crate::key::{NoiseKey, PairRange};
 use crate::ops::integer::IntegerMembers;

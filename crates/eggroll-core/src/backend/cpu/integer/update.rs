@@ -1,4 +1,4 @@
-//! Votes and the step that they lead to: `Z = Σ_q f_q·B_q·A_qᵀ` as one product over all pairs.
+//! Votes, and the step that they may lead to: `Z = Σ_q f_q·B_q·A_qᵀ` as one product over all pairs.
 
 use super::product::{COLUMNS, OFFSET, Packed, ROWS, Tile};
 use super::simd::{IntegerKernel, IntegerSimd, dispatch};
@@ -8,9 +8,9 @@ use rayon::prelude::*;
 use std::borrow::Cow;
 use std::cell::Cell;
 
-/// An update on slices.
+/// The votes of all pairs.
 #[derive(Clone, Copy)]
-pub(crate) struct UpdateSlices<'a> {
+pub(crate) struct VoteSlices<'a> {
     /// `[pairs, elements]`
     pub(crate) noise: &'a [i8],
     /// `[pairs]`, in {−1, 0, 1}
@@ -18,10 +18,46 @@ pub(crate) struct UpdateSlices<'a> {
     /// 0 for a vector.
     pub(crate) rank: usize,
     pub(crate) votes: Votes,
-    pub(crate) limit: i32,
 }
 
-impl UpdateSlices<'_> {
+/// What the sum of votes does to its element of the output.
+trait Outcome: Copy + Sync {
+    type Element: Send;
+
+    fn apply(self, element: &mut Self::Element, vote: i32);
+}
+
+/// The sum itself.
+#[derive(Clone, Copy)]
+struct Sum;
+
+impl Outcome for Sum {
+    type Element = i32;
+
+    #[inline(always)]
+    fn apply(self, element: &mut i32, vote: i32) {
+        *element = vote;
+    }
+}
+
+/// A step of the weight, if the vote is strong enough.
+#[derive(Clone, Copy)]
+struct Step {
+    limit: i32,
+}
+
+impl Outcome for Step {
+    type Element = i8;
+
+    #[inline(always)]
+    fn apply(self, weight: &mut i8, vote: i32) {
+        let stays = vote.unsigned_abs() < self.limit as u32;
+        let moved = clip(i32::from(*weight) + if vote > 0 { 1 } else { -1 });
+        *weight = if stays { *weight } else { moved };
+    }
+}
+
+impl VoteSlices<'_> {
     fn value(&self, noise: i8) -> i8 {
         match self.votes {
             Votes::Values => noise,
@@ -31,18 +67,27 @@ impl UpdateSlices<'_> {
 }
 
 /// Moves `parameter : [d_input, d_output]`; a vector has one row.
-pub(crate) fn update(op: &UpdateSlices, shape: [usize; 2], parameter: &mut [i8]) {
-    if parameter.is_empty() {
+pub(crate) fn update(op: &VoteSlices, limit: i32, shape: [usize; 2], parameter: &mut [i8]) {
+    count(op, Step { limit }, shape, parameter);
+}
+
+/// Writes `sums : [d_input, d_output]`; a vector has one row.
+pub(crate) fn sum_votes(op: &VoteSlices, shape: [usize; 2], sums: &mut [i32]) {
+    count(op, Sum, shape, sums);
+}
+
+fn count<O: Outcome>(op: &VoteSlices, outcome: O, shape: [usize; 2], output: &mut [O::Element]) {
+    if output.is_empty() {
         return;
     }
     match op.rank {
-        0 => vector(op, parameter),
-        _ => matrix(op, shape, parameter),
+        0 => vector(op, outcome, output),
+        _ => matrix(op, outcome, shape, output),
     }
 }
 
-fn vector(op: &UpdateSlices, parameter: &mut [i8]) {
-    let n = parameter.len();
+fn vector<O: Outcome>(op: &VoteSlices, outcome: O, output: &mut [O::Element]) {
+    let n = output.len();
     let mut sums = vec![0i32; n];
     for (noise, score) in op.noise.chunks_exact(2 * n).zip(op.scores).filter(|(_, score)| **score != 0) {
         let (n0, n1) = noise.split_at(n);
@@ -51,10 +96,10 @@ fn vector(op: &UpdateSlices, parameter: &mut [i8]) {
             *sum = sum.wrapping_add(i32::from(*score) * vote);
         }
     }
-    parameter.iter_mut().zip(sums).for_each(|(weight, vote)| *weight = step(*weight, vote, op.limit));
+    output.iter_mut().zip(sums).for_each(|(element, vote)| outcome.apply(element, vote));
 }
 
-fn matrix(op: &UpdateSlices, [d_input, d_output]: [usize; 2], parameter: &mut [i8]) {
+fn matrix<O: Outcome>(op: &VoteSlices, outcome: O, [d_input, d_output]: [usize; 2], output: &mut [O::Element]) {
     let (rank, each) = (op.rank, op.rank * (d_input + d_output));
     let noise: Cow<[i8]> = match op.votes {
         Votes::Values => op.noise.into(),
@@ -70,38 +115,38 @@ fn matrix(op: &UpdateSlices, [d_input, d_output]: [usize; 2], parameter: &mut [i
     let mut votes: Vec<(i8, &[i8], &[i8])> = Vec::with_capacity(rank * op.scores.len());
     votes.extend(columns);
     let packed = Packed::new(votes.len(), d_output, |j| votes[j].2);
-    parameter.par_chunks_mut(TASK_ROWS * d_output).enumerate().for_each(|(task, parameter)| {
+    output.par_chunks_mut(TASK_ROWS * d_output).enumerate().for_each(|(task, output)| {
         let first = task * TASK_ROWS;
-        let (votes, packed, limit) = (&votes, &packed, op.limit);
+        let (votes, packed) = (&votes, &packed);
         // The scratch outside: closures inside would not be compiled for the instruction set.
-        reuse(&UNSIGNED, |unsigned| dispatch(Task { votes, packed, first, limit, unsigned, parameter }));
+        reuse(&UNSIGNED, |unsigned| dispatch(Task { votes, packed, first, outcome, unsigned, output }));
     });
 }
 
-/// Rows of a parameter that a task updates.
+/// Rows of a parameter that a task takes.
 const TASK_ROWS: usize = 2 * ROWS;
 
-struct Task<'a> {
+struct Task<'a, O: Outcome> {
     /// Score and both columns.
     votes: &'a [(i8, &'a [i8], &'a [i8])],
     packed: &'a Packed,
     /// The task's first row.
     first: usize,
-    limit: i32,
+    outcome: O,
     /// `f·B` of the task's rows, unsigned: `[TASK_ROWS, row bytes]`.
     unsigned: &'a mut Vec<u8>,
-    parameter: &'a mut [i8],
+    output: &'a mut [O::Element],
 }
 
 thread_local! {
     static UNSIGNED: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-impl IntegerKernel for Task<'_> {
+impl<O: Outcome> IntegerKernel for Task<'_, O> {
     #[inline(always)]
     unsafe fn run<S: IntegerSimd>(self) {
         let (d_output, bytes) = (self.packed.columns, self.packed.row_bytes());
-        let rows = self.parameter.len() / d_output;
+        let rows = self.output.len() / d_output;
         let unsigned = self.unsigned;
         unsigned.resize(TASK_ROWS * bytes, 0);
         for (j, (score, b, _)) in self.votes.iter().enumerate() {
@@ -116,20 +161,12 @@ impl IntegerKernel for Task<'_> {
                 // SAFETY: the instruction set is there by the trait's contract; the buffer holds whole tiles.
                 unsafe { self.packed.tile::<S>(&unsigned[tile * bytes..], panel, &mut sums) };
                 for (r, sums) in sums.iter().enumerate().take(rows - tile) {
-                    let weights = &mut self.parameter[(tile + r) * d_output + first..][..width];
-                    for (weight, vote) in weights.iter_mut().zip(sums) {
-                        *weight = step(*weight, *vote, self.limit);
+                    let elements = &mut self.output[(tile + r) * d_output + first..][..width];
+                    for (element, vote) in elements.iter_mut().zip(sums) {
+                        self.outcome.apply(element, *vote);
                     }
                 }
             }
         }
     }
-}
-
-/// A weight after its vote.
-#[inline(always)]
-fn step(weight: i8, vote: i32, limit: i32) -> i8 {
-    let stays = vote.unsigned_abs() < limit as u32;
-    let moved = clip(i32::from(weight) + if vote > 0 { 1 } else { -1 });
-    if stays { weight } else { moved }
 }

@@ -19,7 +19,7 @@ pub(crate) use linear::linear;
 pub(crate) use log_likelihood::log_likelihood;
 pub(crate) use noise::noise;
 pub(crate) use perturbed_vector::perturbed_vector;
-pub(crate) use update::update;
+pub(crate) use update::{sum_votes, update};
 
 use crate::integer::RAIL;
 use crate::ops::integer::{IntegerMembers, IntegerNoisePrimitive};

@@ -4,7 +4,7 @@ use super::{at_least, clip, constant, not, reshape, wide};
 use crate::integer::Votes;
 use burn::backend::tensor::IntTensor;
 use burn::backend::{Backend, Scalar, TensorMetadata};
-use burn::tensor::Slice;
+use burn::tensor::{IntDType, Shape, Slice};
 
 pub(crate) fn update<B: Backend>(
     parameter: IntTensor<B>,
@@ -15,7 +15,7 @@ pub(crate) fn update<B: Backend>(
     limit: i32,
 ) -> IntTensor<B> {
     let (shape, dtype) = (parameter.shape(), parameter.dtype());
-    let votes = B::int_reshape(sum_votes::<B>(noise, scores, &shape, rank, votes), shape);
+    let votes = B::int_reshape(votes_of_pairs::<B>(noise, scores, &shape, rank, votes), shape);
     // A limit of 0 moves a weight without votes, too: down.
     let limit = limit.max(0);
     let up = at_least::<B>(votes.clone(), limit.max(1));
@@ -27,8 +27,20 @@ pub(crate) fn update<B: Backend>(
     B::int_cast(B::int_add(parameter, change), dtype.into())
 }
 
+/// `Z` of every weight of a parameter `[d_input, d_output]`, int32.
+pub(crate) fn sum_votes<B: Backend>(
+    noise: IntTensor<B>,
+    scores: IntTensor<B>,
+    rank: usize,
+    votes: Votes,
+    shape: [usize; 2],
+) -> IntTensor<B> {
+    let sums = votes_of_pairs::<B>(noise, scores, &shape, rank, votes);
+    B::int_cast(B::int_reshape(sums, Shape::new(shape)), IntDType::I32)
+}
+
 /// `Z` of every weight.
-fn sum_votes<B: Backend>(
+fn votes_of_pairs<B: Backend>(
     noise: IntTensor<B>,
     scores: IntTensor<B>,
     shape: &[usize],

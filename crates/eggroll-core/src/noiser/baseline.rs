@@ -1,0 +1,104 @@
+//! Baseline subtraction: EGGROLL with unperturbed members in every group (as in HyperscaleES, the code of Sarkar et al., "Evolution
+//! Strategies at the Hyperscale", arXiv 2511.16652).
+
+use super::eggroll::Eggroll;
+use super::{EggrollConfig, Noiser, NoiserConfig, NoiserError, Role};
+use crate::rng::NoiseDistribution;
+use serde::{Deserialize, Serialize};
+
+/// Settings of baseline subtraction: members come in groups of `group` consecutive ones, and the first two of each group,
+/// `m mod group < 2`, are baselines without noise. All others are members of EGGROLL.
+///
+/// What a member adds to its group's baseline is its fitness, if the shaping says so (`FitnessShaping::Baseline` of `eggroll-train`).
+/// The noise of a baseline is 0 for every use, so that it has no part in an estimate, whatever its score.
+///
+/// # Example
+///
+/// ```
+/// use eggroll_core::{BaselineConfig, EggrollConfig, NoiserConfig};
+///
+/// let config = NoiserConfig::from(BaselineConfig::new(8).with_eggroll(EggrollConfig::new().with_rank(4)));
+/// assert_eq!(config.baselines(), Some(8));
+/// assert!(BaselineConfig::new(7).init().is_err());
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BaselineConfig {
+    /// Members of a group: even, at least 4.
+    pub group: usize,
+    /// The members that are perturbed.
+    pub eggroll: EggrollConfig,
+}
+
+impl Default for BaselineConfig {
+    fn default() -> Self {
+        Self::new(8)
+    }
+}
+
+impl BaselineConfig {
+    /// Groups of `group` members, two of them baselines; the others EGGROLL's of rank 1.
+    pub fn new(group: usize) -> Self {
+        Self { group, eggroll: EggrollConfig::new() }
+    }
+
+    /// Sets how members that are not baselines are perturbed.
+    pub fn with_eggroll(mut self, eggroll: EggrollConfig) -> Self {
+        self.eggroll = eggroll;
+        self
+    }
+
+    /// Builds the noiser.
+    ///
+    /// # Errors
+    ///
+    /// [`NoiserError::BaselineGroup`] if a group has no pair beside its baselines, or half a pair; [`NoiserError::Rank`] if the rank
+    /// is 0.
+    pub fn init(&self) -> Result<impl Noiser + use<>, NoiserError> {
+        let pairs = u32::try_from(self.group / 2).ok().filter(|pairs| *pairs >= 2 && self.group.is_multiple_of(2));
+        let pairs = pairs.ok_or(NoiserError::BaselineGroup(self.group))?;
+        Ok(Baseline { pairs, eggroll: self.eggroll.build()? })
+    }
+}
+
+impl From<BaselineConfig> for NoiserConfig {
+    fn from(config: BaselineConfig) -> Self {
+        Self::Baseline(config)
+    }
+}
+
+#[derive(Debug)]
+struct Baseline {
+    /// Of a group.
+    pairs: u32,
+    eggroll: Eggroll,
+}
+
+impl Noiser for Baseline {
+    fn role(&self, shape: &[usize]) -> Role {
+        self.eggroll.role(shape)
+    }
+
+    fn distribution(&self) -> NoiseDistribution {
+        self.eggroll.distribution()
+    }
+
+    fn baselines(&self) -> u32 {
+        self.pairs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_groups_without_pairs() {
+        for group in [0, 2, 3, 5, usize::MAX - 1] {
+            let error = BaselineConfig::new(group).init().map(drop).unwrap_err();
+            assert!(error.to_string().contains(&group.to_string()), "{error}");
+        }
+        let rank = BaselineConfig::new(4).with_eggroll(EggrollConfig::new().with_rank(0));
+        assert_eq!(rank.init().map(drop), Err(NoiserError::Rank(0)));
+    }
+}

@@ -1,0 +1,17 @@
+//! No noise and no update: to measure what evaluation alone costs, or to run a training program over a model that must not change.
+
+use super::{Noiser, Role};
+
+/// The noiser that freezes every parameter, whatever roles a strategy gives.
+#[derive(Debug)]
+pub(super) struct NoOp;
+
+impl Noiser for NoOp {
+    fn role(&self, _shape: &[usize]) -> Role {
+        Role::Frozen
+    }
+
+    fn is_no_op(&self) -> bool {
+        true
+    }
+}

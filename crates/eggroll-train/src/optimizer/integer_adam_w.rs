@@ -1,0 +1,234 @@
+//! AdamW on the votes of integer parameters: a float accumulator of every weight decides when the weight moves by one.
+
+use crate::error::Error;
+use burn::config::Config;
+use burn::optim::{
+    AdamW, AdamWConfig, AdamWState, ModuleOptimizer, Optimizer, RecordState, StateSink, StateSource, join_path,
+};
+use burn::tensor::{Device, Tensor};
+use eggroll_core::integer::RAIL;
+
+/// Settings of the hybrid for Q-EGGROLL: in place of the threshold that moves weights of strong votes by one, AdamW adds up what votes say
+/// over generations, with the strategy's learning rate.
+///
+/// With the votes `Z` of a weight `w` ([`sum_votes`](eggroll_core::ops::integer::sum_votes)), `g = −Z`:
+///
+/// `m ← β₁·m + (1 − β₁)·g`, `v ← β₂·v + (1 − β₂)·g²`, `a ← a − α·(m̂/(√v̂ + ε) + λ·w)`
+///
+/// with the moments' bias corrected. Where `|a| ≥ 1` the weight moves by one in the direction of `a`, on the rails ±127, and the unit is
+/// taken from `a`. A learning rate of 0.1 moves a weight by one in ten generations of unanimous votes.
+///
+/// Moments and accumulators take twelve bytes for each weight of one; they are part of a checkpoint. Float operations round: unlike
+/// the update by threshold, results may differ from one backend to another.
+///
+/// # Example
+///
+/// ```
+/// use burn::tensor::{DType, Device, Int, Tensor};
+/// use eggroll_core::QEggrollConfig;
+/// use eggroll_core::ops::integer::log_likelihood;
+/// use eggroll_nn::integer::LinearConfig;
+/// use eggroll_train::{EvolutionStrategyConfig, IntegerAdamWConfig};
+///
+/// # fn main() -> Result<(), eggroll_train::Error> {
+/// let device = Device::flex();
+/// let mut model = LinearConfig::new(16, 4).init(&device);
+/// let x = Tensor::<2, Int>::full([1, 16], 16, (&device, DType::I8));
+/// let config = EvolutionStrategyConfig::new(QEggrollConfig::new(), IntegerAdamWConfig::new()).with_learning_rate(0.5);
+/// let mut strategy = config.try_init(&model)?;
+/// for _ in 0..5 {
+///     let population = strategy.ask();
+///     let fitness = population.evaluate_integers(|members| {
+///         let logits = model.forward(members.expand(x.clone()));
+///         let target = Tensor::<1, Int>::full([members.count()], 2, &device);
+///         log_likelihood(logits, target, members.count())
+///     });
+///     model = strategy.tell(model, population, fitness)?;
+/// }
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # References
+///
+/// Loshchilov and Hutter, "Decoupled Weight Decay Regularization", arXiv 1711.05101, Algorithm 2.
+#[derive(Config, Debug, PartialEq)]
+pub struct IntegerAdamWConfig {
+    /// β₁, from 0 to below 1.
+    #[config(default = 0.9)]
+    pub beta_1: f32,
+    /// β₂, from 0 to below 1.
+    #[config(default = 0.95)]
+    pub beta_2: f32,
+    /// ε, above 0.
+    #[config(default = 1e-8)]
+    pub epsilon: f32,
+    /// λ, not below 0.
+    #[config(default = 0.0)]
+    pub weight_decay: f64,
+}
+
+impl IntegerAdamWConfig {
+    /// The optimizer of parameters whose values are integers from −127 to 127, and whose gradients are negated votes.
+    pub fn init(&self) -> ModuleOptimizer {
+        let adam = AdamWConfig::new().with_beta_1(self.beta_1).with_beta_2(self.beta_2).with_epsilon(self.epsilon);
+        // Its own decay would be that of the accumulator.
+        ModuleOptimizer::from(IntegerAdamW {
+            adam: adam.with_weight_decay(0.0).build(),
+            weight_decay: self.weight_decay,
+        })
+    }
+
+    pub(super) fn validate(&self) -> Result<(), Error> {
+        let betas = [self.beta_1, self.beta_2].iter().all(|beta| (0.0..1.0).contains(beta));
+        let others = self.epsilon > 0.0 && self.weight_decay >= 0.0 && self.weight_decay.is_finite();
+        if betas && others { Ok(()) } else { Err(Error::IntegerAdamW(self.clone())) }
+    }
+}
+
+#[derive(Clone)]
+struct IntegerAdamW {
+    adam: AdamW,
+    weight_decay: f64,
+}
+
+#[derive(Clone)]
+struct State<const D: usize> {
+    adam: AdamWState<D>,
+    /// What is left of the accumulator.
+    rest: Tensor<D>,
+}
+
+const ADAM: &str = "adam";
+const REST: &str = "rest";
+
+impl<const D: usize> RecordState for State<D> {
+    fn state_flatten(&self, prefix: &str, out: &mut StateSink) {
+        self.adam.state_flatten(&join_path(prefix, ADAM), out);
+        out.push_tensor(prefix, REST, self.rest.to_data());
+    }
+
+    fn state_unflatten(prefix: &str, src: &mut StateSource, device: &Device) -> Option<Self> {
+        let adam = AdamWState::state_unflatten(&join_path(prefix, ADAM), src, device)?;
+        let rest = Tensor::from_data(src.take_tensor(prefix, REST)?, device);
+        Some(Self { adam, rest })
+    }
+}
+
+impl Optimizer for IntegerAdamW {
+    type State<const D: usize> = State<D>;
+
+    fn step<const D: usize>(
+        &self,
+        rate: f64,
+        weight: Tensor<D>,
+        gradient: Tensor<D>,
+        state: Option<State<D>>,
+    ) -> (Tensor<D>, Option<State<D>>) {
+        let (rest, adam) = match state {
+            None => (weight.zeros_like(), None),
+            Some(State { adam, rest }) => (rest, Some(adam)),
+        };
+        let (sum, adam) = self.adam.step(rate, rest, gradient, adam);
+        let sum = sum - weight.clone() * (rate * self.weight_decay);
+        // 1, 0 or −1.
+        let up = sum.clone().greater_equal_scalar(1.0).float();
+        let unit = up - sum.clone().lower_equal_scalar(-1.0).float();
+        let moved = (weight + unit.clone()).clamp(-RAIL, RAIL);
+        (moved, adam.map(|adam| State { adam, rest: sum - unit }))
+    }
+
+    fn to_device<const D: usize>(state: State<D>, device: &Device) -> State<D> {
+        State { adam: AdamW::to_device(state.adam, device), rest: state.rest.to_device(device) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::optimizer::OptimizerConfig;
+    use burn::module::ParamId;
+
+    /// The formula in f64, for one weight.
+    struct Reference {
+        m: f64,
+        v: f64,
+        sum: f64,
+        weight: f64,
+    }
+
+    impl Reference {
+        fn step(&mut self, time: i32, rate: f64, decay: f64, vote: f64) {
+            let g = -vote;
+            self.m = 0.9 * self.m + 0.1 * g;
+            self.v = 0.95 * self.v + 0.05 * g * g;
+            let (m, v) = (self.m / (1.0 - 0.9f64.powi(time)), self.v / (1.0 - 0.95f64.powi(time)));
+            self.sum -= rate * (m / (v.sqrt() + 1e-8) + decay * self.weight);
+            if self.sum.abs() >= 1.0 {
+                self.weight = (self.weight + self.sum.signum()).clamp(-127.0, 127.0);
+                self.sum -= self.sum.signum();
+            }
+        }
+    }
+
+    fn votes(time: i32) -> [f64; 5] {
+        let wave = |phase: f64| (100.0 * (f64::from(time) * 0.7 + phase).sin()).round();
+        [5.0, -3.0, wave(0.0), wave(2.0) + 40.0, 9.0]
+    }
+
+    const START: [f64; 5] = [0.0, -20.0, 7.0, 100.0, 126.0];
+
+    /// Weights after 40 steps, the state saved and loaded before the given one.
+    fn trained(decay: f64, resumed_at: Option<i32>) -> Vec<f32> {
+        let device = Device::flex();
+        let config = OptimizerConfig::from(IntegerAdamWConfig::new().with_weight_decay(decay));
+        let (mut optimizer, id) = (config.init(), ParamId::from(7));
+        let tensor = |values: [f64; 5]| Tensor::<1>::from_floats(values.map(|value| value as f32), &device);
+        let mut weights = tensor(START);
+        for time in 1..=40 {
+            if resumed_at == Some(time) {
+                let bytes = optimizer.to_record().into_bytes().expect("saves");
+                let record = burn::optim::OptimizerRecord::from_bytes(bytes).expect("reads");
+                optimizer = config.init().load_record(record);
+            }
+            weights = optimizer.step_integer(0.31.into(), id, weights, -tensor(votes(time)));
+        }
+        weights.into_data().try_to_vec().expect("f32")
+    }
+
+    #[test]
+    fn steps_are_those_of_the_formula() {
+        for decay in [0.0, 0.01] {
+            let expected = std::array::from_fn::<f32, 5, _>(|i| {
+                let mut reference = Reference { m: 0.0, v: 0.0, sum: 0.0, weight: START[i] };
+                (1..=40).for_each(|time| reference.step(time, 0.31, decay, votes(time)[i]));
+                reference.weight as f32
+            });
+            assert_eq!(trained(decay, None), expected, "decay {decay}");
+        }
+        assert_ne!(trained(0.0, None), trained(0.01, None), "canary");
+        assert_eq!(trained(0.0, None)[..2], [12.0, -32.0]); // 40·0.31 units of unanimous votes, whole ones
+        assert_eq!(trained(0.0, None)[4], 127.0);
+    }
+
+    #[test]
+    fn resumes_bit_for_bit() {
+        for at in [1, 2, 17, 40] {
+            assert_eq!(trained(0.01, Some(at)), trained(0.01, None), "at {at}");
+        }
+    }
+
+    #[test]
+    fn refuses_what_cannot_be() {
+        let new = IntegerAdamWConfig::new;
+        for config in [
+            new().with_beta_1(1.0),
+            new().with_beta_2(-0.1),
+            new().with_epsilon(0.0),
+            new().with_weight_decay(f64::NAN),
+        ] {
+            let error = config.validate().expect_err("refused").to_string();
+            assert!(error.contains("beta_1"), "{error}");
+        }
+    }
+}

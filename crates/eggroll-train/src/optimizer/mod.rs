@@ -1,0 +1,224 @@
+//! Optimizers on estimated gradients: burn-optim's, and some of our own in its form, so that its machinery keeps their state.
+//!
+//! burn's module optimizer only takes parameters on an autodiff device. Models here are never on one: their parameters
+//! are lifted for the step and lowered again, which moves no data.
+
+mod clip_up;
+mod integer_adam_w;
+mod muon;
+mod whole;
+
+pub use clip_up::ClipUpConfig;
+pub use integer_adam_w::IntegerAdamWConfig;
+pub use muon::MuonAdamWConfig;
+
+use crate::error::Error;
+use burn::lr_scheduler::module_lr_scheduler::ModuleLearningRate;
+use burn::module::{Module, ModuleMapper, Param, ParamId};
+use burn::optim::{
+    AdaGradConfig, AdafactorConfig, AdamConfig, AdamWConfig, AdanConfig, GradientsParams, LambConfig, LionConfig,
+    ModuleOptimizer, OptimizerRecord, RmsPropConfig, SgdConfig,
+};
+use burn::tensor::Tensor;
+use serde::{Deserialize, Serialize};
+use std::str::FromStr;
+
+/// The registry: a line for each optimizer.
+macro_rules! optimizers {
+    ($($(#[$doc:meta])* $name:literal => $variant:ident($config:ty),)*) => {
+        /// An optimizer by name and settings: what configuration files hold, and command lines by the name alone.
+        ///
+        /// Settings of burn-optim are Burn's; `grad_clipping` in them clips the gradient of each parameter by value or norm, while
+        /// [`with_clip_norm`](crate::EvolutionStrategyConfig::with_clip_norm) clips all of them together. Frozen parameters have no
+        /// gradient and stay as they are, whatever the weight decay.
+        ///
+        /// burn-optim's L-BFGS is not among them: its line search evaluates the true loss again and again.
+        ///
+        /// # Example
+        ///
+        /// ```
+        /// use burn::optim::AdamWConfig;
+        /// use eggroll_train::OptimizerConfig;
+        ///
+        /// let config = OptimizerConfig::from(AdamWConfig::new().with_weight_decay(0.01));
+        /// let json = serde_json::to_string(&config).unwrap();
+        /// assert!(json.starts_with(r#"{"name":"adam_w""#), "{json}");
+        /// assert!(serde_json::from_str::<OptimizerConfig>(&json).is_ok());
+        ///
+        /// assert!(matches!("muon".parse::<OptimizerConfig>().unwrap(), OptimizerConfig::Muon(_)));
+        /// let error = "moun".parse::<OptimizerConfig>().unwrap_err().to_string();
+        /// assert!(error.contains("`clip_up`"), "{error}");
+        /// ```
+        #[derive(Clone, Debug, Serialize, Deserialize)]
+        #[serde(tag = "name")]
+        #[non_exhaustive]
+        pub enum OptimizerConfig {
+            $($(#[$doc])* #[serde(rename = $name)] $variant($config),)*
+        }
+
+        impl OptimizerConfig {
+            /// The names of all optimizers.
+            pub const NAMES: &[&str] = &[$($name),*];
+
+            fn steps(&self) -> ModuleOptimizer {
+                match self {
+                    $(Self::$variant(config) => config.init(),)*
+                }
+            }
+        }
+
+        /// The optimizer of that name with its default settings.
+        impl FromStr for OptimizerConfig {
+            type Err = Error;
+
+            fn from_str(name: &str) -> Result<Self, Error> {
+                match name {
+                    $($name => Ok(Self::$variant(<$config>::new())),)*
+                    _ => {
+                        let known: Vec<String> = Self::NAMES.iter().map(|name| format!("`{name}`")).collect();
+                        Err(Error::OptimizerName(format!("`{name}`, expected one of {}", known.join(", "))))
+                    }
+                }
+            }
+        }
+
+        $(impl From<$config> for OptimizerConfig {
+            fn from(config: $config) -> Self {
+                Self::$variant(config)
+            }
+        })*
+    };
+}
+
+optimizers! {
+    /// Gradient descent, with momentum, Nesterov's too, if configured.
+    "sgd" => Sgd(SgdConfig),
+    /// Adam.
+    "adam" => Adam(AdamConfig),
+    /// Adam with decoupled weight decay.
+    "adam_w" => AdamW(AdamWConfig),
+    /// Gradients divided by a running mean of their size.
+    "rms_prop" => RmsProp(RmsPropConfig),
+    /// Gradients divided by the size of all before.
+    "ada_grad" => AdaGrad(AdaGradConfig),
+    /// Adam with Nesterov momentum of gradients' differences.
+    "adan" => Adan(AdanConfig),
+    /// Adam scaled parameter by parameter, for large batches.
+    "lamb" => Lamb(LambConfig),
+    /// Signs of a momentum.
+    "lion" => Lion(LionConfig),
+    /// Adam's second moments by rows and columns only.
+    "adafactor" => Adafactor(AdafactorConfig),
+    /// Orthogonal updates of matrices, AdamW for all other parameters.
+    "muon" => Muon(MuonAdamWConfig),
+    /// Steps of a given length along a momentum of limited speed.
+    "clip_up" => ClipUp(ClipUpConfig),
+    /// AdamW on the votes of integer parameters.
+    "integer_adam_w" => IntegerAdamW(IntegerAdamWConfig),
+}
+
+impl OptimizerConfig {
+    /// Builds the optimizer.
+    pub fn init(&self) -> Optimizer {
+        let over = match self {
+            Self::ClipUp(_) => Over::Whole,
+            Self::IntegerAdamW(_) => Over::Integers,
+            _ => Over::Parameters,
+        };
+        Optimizer { steps: self.steps(), over }
+    }
+
+    /// Checks settings that burn-optim does not know.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ClipUp`] or [`Error::IntegerAdamW`] with the values.
+    pub fn validate(&self) -> Result<(), Error> {
+        match self {
+            Self::ClipUp(config) => config.validate(),
+            Self::IntegerAdamW(config) => config.validate(),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// An optimizer for models that are not on an autodiff device.
+#[derive(Clone)]
+pub struct Optimizer {
+    steps: ModuleOptimizer,
+    over: Over,
+}
+
+/// What an optimizer makes its steps over.
+#[derive(Clone, Copy, PartialEq)]
+enum Over {
+    /// Each parameter alone.
+    Parameters,
+    /// All parameters as one vector.
+    Whole,
+    /// Integer parameters, each alone.
+    Integers,
+}
+
+impl Optimizer {
+    /// One step on `model`; gradients on its own device, by parameter. Parameters without a gradient stay as they are,
+    /// whatever the weight decay.
+    pub fn step<M: Module>(&mut self, rate: impl Into<ModuleLearningRate>, model: M, gradients: GradientsParams) -> M {
+        match self.over {
+            Over::Whole => whole::step(&mut self.steps, rate.into(), model, &gradients),
+            _ => stepped(&mut self.steps, rate.into(), model, gradients),
+        }
+    }
+
+    /// Whether it moves integer parameters, by [`step_integer`](Self::step_integer).
+    pub(crate) fn moves_integers(&self) -> bool {
+        self.over == Over::Integers
+    }
+
+    /// One step on the values of an integer parameter.
+    pub(crate) fn step_integer(
+        &mut self,
+        rate: ModuleLearningRate,
+        id: ParamId,
+        values: Tensor<1>,
+        gradient: Tensor<1>,
+    ) -> Tensor<1> {
+        let mut gradients = GradientsParams::new();
+        gradients.register(id, gradient);
+        stepped(&mut self.steps, rate, Param::initialized(id, values), gradients).val()
+    }
+
+    pub(crate) fn to_record(&self) -> OptimizerRecord {
+        self.steps.to_record()
+    }
+
+    pub(crate) fn load_record(self, record: OptimizerRecord) -> Self {
+        Self { steps: self.steps.load_record(record), ..self }
+    }
+}
+
+fn stepped<M: Module>(
+    steps: &mut ModuleOptimizer,
+    rate: ModuleLearningRate,
+    model: M,
+    gradients: GradientsParams,
+) -> M {
+    let lifted = model.map(&mut Lift);
+    steps.step(rate, lifted, gradients).map(&mut Lower)
+}
+
+struct Lift;
+
+impl ModuleMapper for Lift {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        param.map(Tensor::from_inner)
+    }
+}
+
+struct Lower;
+
+impl ModuleMapper for Lower {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        param.map(Tensor::inner)
+    }
+}

@@ -1,0 +1,103 @@
+//! Muon for matrices and AdamW for what it cannot orthogonalise.
+
+use burn::config::Config;
+use burn::optim::{
+    AdamW, AdamWConfig, AdamWState, ModuleOptimizer, Muon, MuonConfig, MuonState, Optimizer, RecordState, StateSink,
+    StateSource,
+};
+use burn::tensor::{Device, Tensor};
+
+/// Settings of Muon, whose updates are orthogonal matrices: for parameters of two axes. All others, as biases, gains and the kernels of
+/// convolutions, go to AdamW. Both have the same learning rate: [`AdjustLrFn::MatchRmsAdamW`](burn::optim::AdjustLrFn) makes one of AdamW fit both.
+///
+/// # References
+///
+/// Jordan et al., "Muon: An optimizer for hidden layers in neural networks", 2024; Liu et al., "Muon is Scalable for LLM Training",
+/// arXiv 2502.16982.
+#[derive(Config, Debug)]
+pub struct MuonAdamWConfig {
+    /// For matrices.
+    #[config(default = "MuonConfig::new()")]
+    pub matrices: MuonConfig,
+    /// For all other parameters.
+    #[config(default = "AdamWConfig::new()")]
+    pub others: AdamWConfig,
+}
+
+impl MuonAdamWConfig {
+    /// The optimizer of a module's parameters.
+    pub fn init(&self) -> ModuleOptimizer {
+        ModuleOptimizer::from(MuonAdamW { matrices: self.matrices.build(), others: self.others.build() })
+    }
+}
+
+#[derive(Clone)]
+struct MuonAdamW {
+    matrices: Muon,
+    others: AdamW,
+}
+
+#[derive(Clone)]
+enum State<const D: usize> {
+    Matrix(MuonState<D>),
+    Other(AdamWState<D>),
+}
+
+impl<const D: usize> State<D> {
+    fn matrix(self) -> Option<MuonState<D>> {
+        match self {
+            Self::Matrix(state) => Some(state),
+            Self::Other(_) => None,
+        }
+    }
+
+    fn other(self) -> Option<AdamWState<D>> {
+        match self {
+            Self::Matrix(_) => None,
+            Self::Other(state) => Some(state),
+        }
+    }
+}
+
+impl<const D: usize> RecordState for State<D> {
+    fn state_flatten(&self, prefix: &str, out: &mut StateSink) {
+        match self {
+            Self::Matrix(state) => state.state_flatten(prefix, out),
+            Self::Other(state) => state.state_flatten(prefix, out),
+        }
+    }
+
+    fn state_unflatten(prefix: &str, src: &mut StateSource, device: &Device) -> Option<Self> {
+        match D {
+            2 => MuonState::state_unflatten(prefix, src, device).map(Self::Matrix),
+            _ => AdamWState::state_unflatten(prefix, src, device).map(Self::Other),
+        }
+    }
+}
+
+impl Optimizer for MuonAdamW {
+    type State<const D: usize> = State<D>;
+
+    fn step<const D: usize>(
+        &self,
+        rate: f64,
+        tensor: Tensor<D>,
+        gradient: Tensor<D>,
+        state: Option<State<D>>,
+    ) -> (Tensor<D>, Option<State<D>>) {
+        if D == 2 {
+            let (tensor, state) = self.matrices.step(rate, tensor, gradient, state.and_then(State::matrix));
+            (tensor, state.map(State::Matrix))
+        } else {
+            let (tensor, state) = self.others.step(rate, tensor, gradient, state.and_then(State::other));
+            (tensor, state.map(State::Other))
+        }
+    }
+
+    fn to_device<const D: usize>(state: State<D>, device: &Device) -> State<D> {
+        match state {
+            State::Matrix(state) => State::Matrix(Muon::to_device(state, device)),
+            State::Other(state) => State::Other(AdamW::to_device(state, device)),
+        }
+    }
+}
