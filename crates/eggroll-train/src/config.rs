@@ -139,6 +139,9 @@ pub struct EvolutionStrategyConfig {
     pub frozen: Vec<String>,
     /// Members that `evaluate` passes to its closure at a time; chosen by memory if not given.
     pub chunk: Option<usize>,
+    /// Bytes of memory that noise and chunks may take; see [`with_memory_limit`](Self::with_memory_limit).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_limit: Option<u64>,
     /// Project the estimate of a layer on shared rows onto the span of these rows; see
     /// [`with_project_shared_inputs`](Self::with_project_shared_inputs).
     pub project_shared_inputs: bool,
@@ -194,6 +197,7 @@ impl EvolutionStrategyConfig {
             roles: Vec::new(),
             frozen: Vec::new(),
             chunk: None,
+            memory_limit: None,
             project_shared_inputs: false,
         }
     }
@@ -287,6 +291,18 @@ impl EvolutionStrategyConfig {
         self
     }
 
+    /// Sets the bytes of memory that noise and chunks of members may take. If not set, it is what Linux says is available when the
+    /// strategy is made, for models in host memory; elsewhere there is no limit.
+    ///
+    /// [`try_init`](Self::try_init) refuses noise that does not fit, and a chunk of which not even one row for each member would.
+    /// An evaluation measures what the perturbed layers return for a member, and refuses a chunk that would take more than the limit by
+    /// a panic with [`Error::ChunkMemory`], which proposes one that fits. To measure, an evaluation of a chunk that may not fit
+    /// begins with one of 32 members, once. Other operations of the model are not counted.
+    pub fn with_memory_limit(mut self, bytes: u64) -> Self {
+        self.memory_limit = Some(bytes);
+        self
+    }
+
     /// Sets whether the estimate of a weight that was used once, by `forward_shared`, is projected onto the span of the shared
     /// rows ([`row_projection`](eggroll_core::ops::row_projection)). The fitness of members on the same rows `x` depends on
     /// the noise only through `x·E`, so the rest of the noise is removed: same expectation (with random signs, but for terms
@@ -301,7 +317,7 @@ impl EvolutionStrategyConfig {
     ///
     /// # Errors
     ///
-    /// An [`Error`] with the value that cannot be used: population, rank, sigma, group, chunk, schedule, frozen names.
+    /// An [`Error`] with the value that cannot be used: population, rank, sigma, group, chunk, schedule, frozen names, memory.
     pub fn try_init<M: Module>(&self, model: &M) -> Result<EvolutionStrategy, Error> {
         self.validate()?;
         EvolutionStrategy::new(self.clone(), model)
@@ -326,6 +342,12 @@ impl EvolutionStrategyConfig {
         }
         if self.chunk == Some(0) {
             return Err(Error::Chunk(0));
+        }
+        match self.learning_rate {
+            LrSchedulerConfig::Constant(rate) if !(rate >= 0.0 && rate.is_finite()) => {
+                return Err(Error::LearningRate(rate));
+            }
+            _ => {}
         }
         self.sigma.validate()?;
         self.shaping.validate(self.population)

@@ -4,6 +4,7 @@ use crate::config::EvolutionStrategyConfig;
 use crate::error::Error;
 use crate::estimate;
 use crate::fitness::Fitness;
+use crate::memory;
 use crate::optimizer::Optimizer;
 use crate::population::Population;
 use crate::votes;
@@ -63,6 +64,8 @@ pub struct EvolutionStrategy {
     pub(crate) scheduler: ModuleLrScheduler,
     pub(crate) generation: u64,
     member_bytes: usize,
+    /// Bytes of memory that may be used, if known.
+    memory_limit: Option<u64>,
     report: Option<GenerationReport>,
     /// What is held for the noise generation asked for last.
     held: Arc<Mutex<Option<Arc<HeldNoise>>>>,
@@ -94,11 +97,14 @@ impl EvolutionStrategy {
         let noiser = config.noiser.init()?;
         let table = Arc::new(ParameterTable::with_roles(model, noiser.as_ref(), &config.roles, &config.frozen)?);
         config.noise_source.validate(&table)?;
+        let memory_limit = memory::limit(&config, &table);
+        memory_limit.map_or(Ok(()), |limit| memory::check(&config, &table, limit))?;
         Ok(Self {
             optimizer: config.optimizer.init(),
             scheduler: ModuleLrSchedulerConfig::new(config.learning_rate.clone()).init().map_err(Error::Schedule)?,
             generation: 0,
             member_bytes: 0,
+            memory_limit,
             report: None,
             held: Arc::default(),
             config,
@@ -156,6 +162,7 @@ impl EvolutionStrategy {
             },
             chunk: self.config.chunk,
             member_bytes: AtomicUsize::new(self.member_bytes),
+            memory_limit: self.memory_limit,
             uses: Mutex::new(None),
         }
     }
@@ -179,8 +186,8 @@ impl EvolutionStrategy {
     /// # Errors
     ///
     /// [`Error::FitnessLength`], [`Error::Generation`] or [`Error::OtherModel`] if the arguments do not belong together;
-    /// [`Error::NeverPerturbed`] if the evaluation left out a parameter that is not frozen. The strategy is unchanged
-    /// then; the model, moved in, is a cheap clone to keep.
+    /// [`Error::NeverPerturbed`] if the evaluation left out a parameter that is not frozen; [`Error::PairWeight`] if the fitness is too
+    /// large for the estimate. The strategy is unchanged then; the model, moved in, is a cheap clone to keep.
     pub fn tell<M: Module>(&mut self, model: M, population: Population, fitness: Fitness) -> Result<M, Error> {
         let gradients = self.estimate(&model, &population, &fitness)?;
         let learning_rate = self.scheduler.step();
@@ -216,7 +223,12 @@ impl EvolutionStrategy {
     ) -> Result<Option<GradientsParams>, Error> {
         self.check(model, population, fitness)?;
         let _span = profile::span(Component::Estimate, 0);
-        let weights = estimate::pair_weights(&self.config, fitness, population.perturbation.sigma);
+        let sigma = population.perturbation.sigma;
+        let weights = estimate::pair_weights(&self.config, fitness, sigma);
+        let infinite = weights.iter().flatten().copied().enumerate().find(|(_, weight)| !weight.is_finite());
+        if let Some((pair, weight)) = infinite {
+            return Err(Error::PairWeight { generation: population.generation, pair, weight, sigma });
+        }
         let project = self.config.project_shared_inputs;
         Ok(weights.map(|weights| estimate::gradients(model, population, &weights, project)))
     }

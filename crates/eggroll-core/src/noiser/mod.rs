@@ -19,7 +19,7 @@ use crate::ops::{
     self, DenseNoise, InputRows, LinearBias, LinearMembers, LowRankNoise, MatrixNoise, NoiseSource, dense_estimate,
     dense_linear, low_rank_estimate, low_rank_linear, perturbed_embedding,
 };
-use crate::rng::NoiseDistribution;
+use crate::rng::{NoiseDistribution, integer};
 use burn::tensor::{DType, Device, Int, Tensor};
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
@@ -41,10 +41,12 @@ pub enum Role {
 }
 
 impl Role {
-    /// Elements of one pair's noise of a parameter of this shape.
+    /// Elements of one pair's noise of a parameter of this shape; `usize::MAX` for more.
     pub fn noise_elements(&self, shape: &[usize]) -> usize {
         match self {
-            Self::LowRank { rank } => MatrixView::of(shape).map_or(0, |view| rank * (view.d_input + view.d_output)),
+            Self::LowRank { rank } => {
+                MatrixView::of(shape).map_or(0, |view| rank.saturating_mul(view.d_input + view.d_output))
+            }
             Self::Dense => shape.iter().product(),
             Self::Frozen => 0,
         }
@@ -299,6 +301,14 @@ impl NoiserConfig {
             Self::OpenEs(config) => Arc::new(config.init()),
             Self::QEggroll(config) => Arc::new(config.init()?),
         })
+    }
+
+    /// Version of the stream that its noise comes from: a change of any value is a new version, and old checkpoints are refused.
+    pub fn stream_version(&self) -> u32 {
+        match self {
+            Self::QEggroll(_) => integer::STREAM_VERSION,
+            _ => self.distribution().stream_version(),
+        }
     }
 }
 
