@@ -148,25 +148,25 @@ pub enum Error {
         /// Where the record begins.
         offset: usize,
     },
-    /// A generation that a replay log does not have.
-    #[error("{path}: a log from generation {first} to before generation {end}, and generation {asked} is asked for")]
+    /// A generation that cannot be made of a replay log.
+    #[error("{path}: the models of generations {first} to {last} can be made of it here, not that of {asked}")]
     ReplayRange {
         /// The log.
         path: PathBuf,
-        /// First generation of the log.
+        /// First generation that can be made.
         first: u64,
-        /// Generation after the last one of the log.
-        end: u64,
+        /// Last generation that can be made.
+        last: u64,
         /// The generation asked for.
         asked: u64,
     },
     /// A fitness of another generation than a replay log goes on with.
-    #[error("{path}: the record of generation {expected} is due, and the strategy was told generation {found} last")]
+    #[error("{path}: the record of generation {expected} is due, and the strategy was told {}", told(*found))]
     ReplayOrder {
         /// The log.
         path: PathBuf,
-        /// The generation that the strategy was told.
-        found: u64,
+        /// The generation that the strategy was told last, if any.
+        found: Option<u64>,
         /// The generation that is due.
         expected: u64,
     },
@@ -266,6 +266,10 @@ pub enum Error {
     /// A failure of the user's own code in the training loop.
     #[error(transparent)]
     User(Box<dyn std::error::Error + Send + Sync>),
+}
+
+fn told(generation: Option<u64>) -> String {
+    generation.map_or_else(|| "nothing yet".to_owned(), |generation| format!("generation {generation} last"))
 }
 
 fn at_once(side_by_side: usize) -> String {

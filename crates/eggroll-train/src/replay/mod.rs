@@ -142,7 +142,7 @@ impl ReplayLog {
     pub fn append(&mut self, strategy: &EvolutionStrategy, fitness: &Fitness) -> Result<(), Error> {
         let told = strategy.report().map(|report| (report.generation, report.stepped, report.sigma));
         let Some((_, stepped, sigma)) = told.filter(|(generation, ..)| *generation == self.next) else {
-            let found = told.map_or(strategy.generation(), |(generation, ..)| generation);
+            let found = told.map(|(generation, ..)| generation);
             return Err(Error::ReplayOrder { path: self.path.clone(), found, expected: self.next });
         };
         let (found, population) = (fitness.values().len(), strategy.config().population);
@@ -291,18 +291,19 @@ impl<'a> Log<'a> {
                 return Err(Error::SavedModel { path: self.path.to_owned(), difference });
             }
         }
+        let reached = strategy.generation();
         while until.is_none_or(|until| strategy.generation() < until) {
             match (records.next()?, until) {
                 (Some(scores), _) => {
                     let population = strategy.ask();
                     model = strategy.tell(model, population, scores.into_fitness())?;
                 }
-                (None, Some(until)) => return Err(records.out_of_range(until)),
+                (None, Some(until)) => return Err(records.out_of_range(reached, until)),
                 (None, None) => break,
             }
         }
         match until {
-            Some(until) if until < strategy.generation() => Err(records.out_of_range(until)),
+            Some(until) if until < reached => Err(records.out_of_range(reached, until)),
             _ => Ok((strategy, model)),
         }
     }
@@ -342,12 +343,11 @@ impl Records<'_> {
                 break;
             }
         }
-        if self.generation == generation { Ok(()) } else { Err(self.out_of_range(generation)) }
+        if self.generation == generation { Ok(()) } else { Err(self.out_of_range(self.log.header.first, generation)) }
     }
 
-    fn out_of_range(&mut self, asked: u64) -> Error {
+    fn out_of_range(&mut self, first: u64, asked: u64) -> Error {
         while let Ok(Some(_)) = self.next() {}
-        let (path, first) = (self.log.path.to_owned(), self.log.header.first);
-        Error::ReplayRange { path, first, end: self.generation, asked }
+        Error::ReplayRange { path: self.log.path.to_owned(), first, last: self.generation, asked }
     }
 }
