@@ -120,7 +120,9 @@ impl NoiseSourceConfig {
             }
         }
         let tables = match *self {
-            Self::Table { len } => tables.iter().fold(0u64, |sum, (_, size)| sum.saturating_add(len.saturating_mul(*size) as u64)),
+            Self::Table { len } => {
+                tables.iter().fold(0u64, |sum, (_, size)| sum.saturating_add(len.saturating_mul(*size) as u64))
+            }
             _ => 0,
         };
         each.saturating_mul(u64::from(pairs)).saturating_add(tables)

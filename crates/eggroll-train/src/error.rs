@@ -139,7 +139,9 @@ pub enum Error {
         difference: String,
     },
     /// A replay log with a damaged record, which is not one that was cut off while it was written.
-    #[error("{path}: the record of generation {generation}, at byte {offset}, is damaged, and there are others behind it")]
+    #[error(
+        "{path}: the record of generation {generation}, at byte {offset}, is damaged, and there are others behind it"
+    )]
     ReplayRecord {
         /// The log.
         path: PathBuf,
@@ -161,7 +163,7 @@ pub enum Error {
         asked: u64,
     },
     /// A fitness of another generation than a replay log goes on with.
-    #[error("{path}: the record of generation {expected} is due, and the strategy was told {}", told(*found))]
+    #[error("{path}: the record of generation {expected} is due, and the strategy was told {}", told(.found))]
     ReplayOrder {
         /// The log.
         path: PathBuf,
@@ -186,7 +188,7 @@ pub enum Error {
     /// A chunk of members that would take too much memory.
     #[error(
         "a chunk of {members} members takes about {needed} bytes{}, more than the {limit} that may be used: {}",
-        at_once(*side_by_side), chunk_advice(*fits)
+        at_once(.side_by_side), chunk_advice(.fits)
     )]
     ChunkMemory {
         /// Members of the chunk.
@@ -268,15 +270,15 @@ pub enum Error {
     User(Box<dyn std::error::Error + Send + Sync>),
 }
 
-fn told(generation: Option<u64>) -> String {
+fn told(generation: &Option<u64>) -> String {
     generation.map_or_else(|| "nothing yet".to_owned(), |generation| format!("generation {generation} last"))
 }
 
-fn at_once(side_by_side: usize) -> String {
-    if side_by_side > 1 { format!(", {side_by_side} of them side by side") } else { String::new() }
+fn at_once(side_by_side: &usize) -> String {
+    if *side_by_side > 1 { format!(", {side_by_side} of them side by side") } else { String::new() }
 }
 
-fn chunk_advice(fits: usize) -> String {
+fn chunk_advice(fits: &usize) -> String {
     match fits {
         0 => "not even a chunk of 2 members fits".to_owned(),
         _ => format!("a chunk of {fits} members fits"),

@@ -186,7 +186,8 @@ impl Population {
     fn is_to_be_measured(&self, side_by_side: usize) -> bool {
         let member_bytes = self.perturbation.table.least_output_bytes() as u64;
         let risky = |members: usize, limit: u64| Chunk { member_bytes, side_by_side, limit }.is_risky(members);
-        let known = self.member_bytes.load(Relaxed) > 0 || self.uses.lock().expect("never held across a panic").is_some();
+        let known =
+            self.member_bytes.load(Relaxed) > 0 || self.uses.lock().expect("never held across a panic").is_some();
         let chunk = self.chunk.map(|members| members.min(self.members));
         !known && chunk.is_none_or(|members| self.memory_limit.is_some_and(|limit| risky(members, limit)))
     }

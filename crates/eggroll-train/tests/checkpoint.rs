@@ -225,7 +225,8 @@ fn other_models_are_refused_with_the_difference() {
 
     let (folder, device) = (tempfile::tempdir().expect("a folder"), Device::flex());
     saved(folder.path());
-    let (weight, bias) = (Param::from_tensor(Tensor::ones([3, 2], &device)), Param::from_tensor(Tensor::ones([2], &device)));
+    let (weight, bias) =
+        (Param::from_tensor(Tensor::ones([3, 2], &device)), Param::from_tensor(Tensor::ones([2], &device)));
     let wide = LinearConfig::new(4, 2).init(&device);
     refused(folder.path(), wide, ["it has \"weight\" of shape [3, 2] (Float)", "has \"weight\" of shape [4, 2]"]);
     refused(folder.path(), Wrapped { layer: layer() }, ["\"weight\"", "\"layer.weight\""]);

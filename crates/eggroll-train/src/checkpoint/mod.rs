@@ -28,6 +28,7 @@ use parts::{Draft, Part, Saved};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 const FORMAT: u32 = 2;
@@ -247,8 +248,8 @@ impl Checkpoints {
             return Ok(Vec::new());
         }
         let entries = fs::read_dir(&self.folder).map_err(Error::io(&self.folder))?;
-        let name = |entry: std::io::Result<fs::DirEntry>| Ok(entry?.file_name().to_string_lossy().into_owned());
-        entries.map(name).collect::<std::io::Result<_>>().map_err(Error::io(&self.folder))
+        let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+        entries.map(|entry| entry.map(name)).collect::<io::Result<_>>().map_err(Error::io(&self.folder))
     }
 
     /// Loads the latest checkpoint into `model`, whose values do not matter; `None` if there is no checkpoint.

@@ -59,8 +59,8 @@ impl<'a> Draft<'a> {
     pub fn finish(mut self, mut state: State) -> Result<(), Error> {
         state.parts = std::mem::take(&mut self.parts);
         let path = self.folder.join(STRATEGY);
-        let json = serde_json::to_vec_pretty(&state)
-            .map_err(|error| Error::Checkpoint { path, reason: error.to_string() })?;
+        let json =
+            serde_json::to_vec_pretty(&state).map_err(|error| Error::Checkpoint { path, reason: error.to_string() })?;
         self.write(STRATEGY, Ok(json))?;
         flush(&self.folder.join(SUMS), self.sums.as_bytes())?;
         sync(self.folder)

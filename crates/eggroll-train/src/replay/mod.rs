@@ -75,11 +75,7 @@ impl ReplayLog {
     ///
     /// [`Error::Io`] if the file exists already, or cannot be written; [`Error::ReplayProjection`] if the updates depend on more than
     /// the fitness.
-    pub fn create<M: Module>(
-        path: impl Into<PathBuf>,
-        strategy: &EvolutionStrategy,
-        model: &M,
-    ) -> Result<Self, Error> {
+    pub fn create<M: Module>(path: impl Into<PathBuf>, strategy: &EvolutionStrategy, model: &M) -> Result<Self, Error> {
         let path = path.into();
         if strategy.config().project_shared_inputs {
             return Err(Error::ReplayProjection);
@@ -287,7 +283,8 @@ impl<'a> Log<'a> {
         if strategy.generation() == self.header.first {
             let (expected, found) = (&self.header.model, parameter_digest(&model));
             if *expected != found {
-                let difference = format!("the digest of the first model was {expected}, that of the one given is {found}");
+                let difference =
+                    format!("the digest of the first model was {expected}, that of the one given is {found}");
                 return Err(Error::SavedModel { path: self.path.to_owned(), difference });
             }
         }

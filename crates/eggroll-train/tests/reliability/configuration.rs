@@ -110,7 +110,8 @@ fn values_that_cannot_be_do_not_panic() {
         for (place, value) in changes {
             let mut all = Vec::new();
             places(&json, String::new(), &mut all);
-            *json.pointer_mut(&all[place.index(all.len())]).expect("a place") = values[value.index(values.len())].clone();
+            *json.pointer_mut(&all[place.index(all.len())]).expect("a place") =
+                values[value.index(values.len())].clone();
         }
         read(json.to_string().as_bytes());
         Ok(())
@@ -158,6 +159,9 @@ fn errors_name_the_value() {
     for rate in [f64::NAN, f64::INFINITY, -0.1] {
         let config = config(QEggrollConfig::new(), AdamConfig::new());
         let error = config.with_learning_rate(LrSchedulerConfig::Constant(rate)).try_init(&Net::start());
-        assert_eq!(error.err().expect("refused").to_string(), format!("the learning rate must be finite and not negative, not {rate}"));
+        assert_eq!(
+            error.err().expect("refused").to_string(),
+            format!("the learning rate must be finite and not negative, not {rate}")
+        );
     }
 }

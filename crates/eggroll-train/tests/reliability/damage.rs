@@ -15,9 +15,8 @@ use tempfile::TempDir;
 
 /// Beyond the size of the files: what a model, its strategy and error messages take.
 const SLACK: usize = 64 << 10;
-/// What serde reserves at most for a list of unknown length, before it has read any of it.
-const RESERVED: usize = 1 << 20;
-const CASES: u32 = 400;
+const CASES: u32 = 500;
+const STATE: &str = "strategy.json";
 
 fn saved() -> (TempDir, PathBuf, String) {
     let folder = tempfile::tempdir().expect("a folder");
@@ -41,10 +40,10 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Loads, watched: the digest of the model, or the error.
-fn load_watched(folder: &Path, slack: usize) -> Result<Result<String, String>, TestCaseError> {
+fn load_watched(folder: &Path) -> Result<Result<String, String>, TestCaseError> {
     let (outcome, bytes) = largest(|| load(folder, Net::start()));
     let size = bytes_of(folder);
-    prop_assert!(bytes <= size + slack, "an allocation of {bytes} bytes for {size} bytes on disk");
+    prop_assert!(bytes <= size + SLACK, "an allocation of {bytes} bytes for {size} bytes on disk");
     Ok(outcome.map(|(_, model)| parameter_digest(&model)).map_err(|error| error.to_string()))
 }
 
@@ -52,30 +51,33 @@ fn load_watched(folder: &Path, slack: usize) -> Result<Result<String, String>, T
 fn a_damaged_checkpoint_is_refused_or_whole() {
     let (_folder, path, digest) = saved();
     prop_damage(&path, |_, damaged| {
-        match load_watched(damaged, SLACK)? {
+        match load_watched(damaged)? {
             // Only what nobody reads may change: a line more in the list of checksums.
             Ok(found) => prop_assert_eq!(&found, &digest, "damage went unnoticed"),
             Err(error) => prop_assert!(error.contains("generation-000000000003"), "{error}"),
         }
         Ok(())
     });
-    assert_eq!(load_watched(&path, SLACK).expect("no failure"), Ok(digest), "canary: the undamaged one loads");
+    assert_eq!(load_watched(&path).expect("no failure"), Ok(digest), "canary: the undamaged one loads");
 }
 
-/// As if it had been written so: checksums and lengths agree with the damage, and the parsers see it.
+/// As if it had been written so: its checksum agrees with the damage, and the parser and the strategy see it. Parts that are Burn's
+/// records are never parsed if they are not what was written.
 #[test]
-fn damage_under_good_checksums_does_not_panic() {
+fn a_state_that_was_written_wrongly_does_not_panic() {
     let (_folder, path, digest) = saved();
     let parsed = Cell::new(0);
     prop_damage(&path, |name, damaged| {
-        sign(damaged, name);
-        parsed.set(parsed.get() + u32::from(load_watched(damaged, SLACK + RESERVED)?.is_ok()));
+        if name == STATE {
+            sign(damaged);
+            parsed.set(parsed.get() + u32::from(load_watched(damaged)?.is_ok()));
+        }
         Ok(())
     });
     // Canary: the checksums are right, so that damage to values, which no parser can know of, gets through.
     assert!(parsed.get() > 0, "nothing was parsed");
-    sign(&path, "model.bpk");
-    assert_eq!(load_watched(&path, SLACK).expect("no failure"), Ok(digest));
+    sign(&path);
+    assert_eq!(load_watched(&path).expect("no failure"), Ok(digest));
 }
 
 /// Damages one file of a copy of the checkpoint, and hands over its name and the copy.
@@ -94,16 +96,8 @@ fn prop_damage(path: &Path, property: impl Fn(&str, &Path) -> Result<(), TestCas
     });
 }
 
-/// Writes the length of the part `name`, and all checksums, anew.
-fn sign(folder: &Path, name: &str) {
-    let (state, part) = (folder.join("strategy.json"), folder.join(name));
-    let text = fs::read(&state).expect("reads");
-    if let Ok(mut json) = serde_json::from_slice::<serde_json::Value>(&text)
-        && json["parts"][name].is_object()
-    {
-        json["parts"][name]["bytes"] = fs::metadata(part).expect("a file").len().into();
-        fs::write(&state, serde_json::to_vec_pretty(&json).expect("writes")).expect("writes");
-    }
+/// Writes all checksums anew.
+fn sign(folder: &Path) {
     let mut sums = String::new();
     for file in files(folder).iter().filter(|file| !file.ends_with("SHA256SUMS")) {
         let sum: String =

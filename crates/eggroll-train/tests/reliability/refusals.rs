@@ -31,7 +31,8 @@ fn parameters_without_values() {
         // Frozen, it is in nobody's way.
         let mut strategy = config.with_frozen(["hollow"]).try_init(&hollow).expect("a strategy");
         let population = strategy.ask();
-        let moved = strategy.tell(hollow.clone(), population, vec![1.0f32, 2.0, 4.0, 3.0].into()).expect("a generation");
+        let moved =
+            strategy.tell(hollow.clone(), population, vec![1.0f32, 2.0, 4.0, 3.0].into()).expect("a generation");
         assert_ne!(moved.full.val().into_data(), hollow.full.val().into_data());
     }
 }
@@ -79,7 +80,10 @@ fn populations_and_sigmas() {
     }
     for decay in [0.0, -0.5, 1.01, f64::NAN] {
         let sigma = SigmaSchedule::Exponential { initial: 0.1, decay };
-        assert_eq!(refused(config().with_sigma(sigma), &net), format!("the decay of sigma must be in (0, 1], not {decay}"));
+        assert_eq!(
+            refused(config().with_sigma(sigma), &net),
+            format!("the decay of sigma must be in (0, 1], not {decay}")
+        );
     }
 }
 
@@ -88,7 +92,8 @@ fn populations_and_sigmas() {
 fn weights_beyond_f32() {
     let net = Net::start();
     let digest = parameter_digest(&net);
-    let scores = |largest: f32| (0..POPULATION).map(|member| if member == 2 { largest } else { 0.0 }).collect::<Vec<_>>();
+    let scores =
+        |largest: f32| (0..POPULATION).map(|member| if member == 2 { largest } else { 0.0 }).collect::<Vec<_>>();
     let cases = [(1e38, 1e-3, "inf"), (-1e38, 1e-3, "inf"), (1.0, 1e-30, "inf")];
     for (largest, sigma, weight) in cases {
         let config = config(EggrollConfig::new(), AdamConfig::new())

@@ -13,7 +13,8 @@ use tempfile::TempDir;
 const GENERATIONS: usize = 5;
 
 struct Logged {
-    _folder: TempDir,
+    /// Removes the file in the end.
+    folder: TempDir,
     path: PathBuf,
     digests: Vec<String>,
 }
@@ -26,7 +27,7 @@ fn logged<T: Task>(config: &EvolutionStrategyConfig) -> Logged {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("run.replay");
     let digests = digests::<T>(config, GENERATIONS, &path);
-    Logged { _folder: folder, path, digests }
+    Logged { folder, path, digests }
 }
 
 fn message<T>(result: Result<T, Error>) -> String {
@@ -35,7 +36,7 @@ fn message<T>(result: Result<T, Error>) -> String {
 
 #[test]
 fn any_generation_from_the_beginning_or_from_a_checkpoint() {
-    let Logged { path, digests, .. } = logged::<Net>(&adam());
+    let Logged { folder: _folder, path, digests } = logged::<Net>(&adam());
     let folder = tempfile::tempdir().expect("a folder");
     let checkpoints = Checkpoints::new(folder.path());
     let (strategy, model) = replay(&path, Net::start(), Some(2)).expect("replays");
@@ -100,7 +101,7 @@ fn integers_replay_whatever_their_scores() {
 #[test]
 fn a_torn_tail_is_cut() {
     for (torn, generations) in [(0, 5), (1, 4), (16, 4), (63, 4), (66, 3)] {
-        let Logged { path, digests, .. } = logged::<Net>(&adam());
+        let Logged { folder: _folder, path, digests } = logged::<Net>(&adam());
         let bytes = fs::read(&path).expect("reads");
         fs::write(&path, &bytes[..bytes.len() - torn]).expect("writes");
         assert_eq!(replay_range(&path).expect("a log"), 0..generations, "{torn} bytes torn off");
@@ -114,7 +115,7 @@ fn a_torn_tail_is_cut() {
         assert_eq!(parameter_digest(&replayed), parameter_digest(&model));
     }
     // Zeros behind the last record, as some file systems leave them when the power fails.
-    let Logged { path, .. } = logged::<Net>(&adam());
+    let Logged { folder: _folder, path, .. } = logged::<Net>(&adam());
     let mut file = OpenOptions::new().append(true).open(&path).expect("opens");
     file.write_all(&[0; 1000]).expect("writes");
     assert_eq!(replay_range(&path).expect("a log"), 0..5);
@@ -122,7 +123,7 @@ fn a_torn_tail_is_cut() {
 
 #[test]
 fn a_damaged_record_with_others_behind_it_is_refused() {
-    let Logged { path, .. } = logged::<Net>(&adam());
+    let Logged { folder: _folder, path, .. } = logged::<Net>(&adam());
     let mut bytes = fs::read(&path).expect("reads");
     let record = 4 * POPULATION + 17;
     let offset = bytes.len() - 3 * record;
@@ -138,11 +139,17 @@ fn a_damaged_record_with_others_behind_it_is_refused() {
 
 #[test]
 fn other_logs_models_strategies_and_generations_are_refused() {
-    let Logged { path, digests, .. } = logged::<Net>(&adam());
+    let Logged { folder: _folder, path, digests } = logged::<Net>(&adam());
     let wrong = |message: String, part: &str| assert!(message.contains(part), "{message}");
-    wrong(message(replay(&path, Net::start(), Some(6))), "models of generations 0 to 5 can be made of it here, not that of 6");
+    wrong(
+        message(replay(&path, Net::start(), Some(6))),
+        "models of generations 0 to 5 can be made of it here, not that of 6",
+    );
     let (strategy, model) = replay(&path, Net::start(), Some(3)).expect("replays");
-    wrong(message(replay_from(&path, strategy, model.clone(), Some(2))), "models of generations 3 to 5 can be made of it here, not that of 2");
+    wrong(
+        message(replay_from(&path, strategy, model.clone(), Some(2))),
+        "models of generations 3 to 5 can be made of it here, not that of 2",
+    );
     wrong(message(replay(&path, model, None)), &format!("the digest of the first model was {}", digests[0]));
     let other = LinearConfig::new(3, 2).init(&burn::tensor::Device::flex());
     wrong(message(replay(&path, other, None)), "saved of another model");
@@ -168,7 +175,10 @@ fn a_log_takes_one_generation_after_the_other() {
     strategy = adam().init(&model);
     let model = generation(&mut strategy, model, &mut log);
     let short = message(log.append(&strategy, &fitness(POPULATION)));
-    assert!(short.contains("the record of generation 1 is due, and the strategy was told generation 0 last"), "{short}");
+    assert!(
+        short.contains("the record of generation 1 is due, and the strategy was told generation 0 last"),
+        "{short}"
+    );
     let population = strategy.ask();
     strategy.tell(model, population, fitness(POPULATION)).expect("a generation");
     let short = message(log.append(&strategy, &fitness(4)));
