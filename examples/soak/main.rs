@@ -5,7 +5,6 @@
 
 mod args;
 #[path = "../common/backend.rs"]
-#[expect(dead_code, reason = "one backend is chosen and opened, no more is asked of it")]
 mod backend;
 mod memory;
 #[path = "../common/status.rs"]
