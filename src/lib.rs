@@ -11,9 +11,10 @@ pub mod prelude {
     pub use eggroll_core::{
         EggrollConfig, NoiseDistribution, NoiseSourceConfig, NoiserConfig, OpenEsConfig, QEggrollConfig, Role,
     };
+    pub use eggroll_nn::graph::PopulationGraph;
     pub use eggroll_nn::loss::cross_entropy;
     pub use eggroll_train::{
-        Checkpoints, EstimateScale, EvolutionStrategy, EvolutionStrategyConfig, Fitness, FitnessShaping, Members,
-        OptimizerConfig, Population, SigmaSchedule, TrainingLoop, parameter_digest,
+        Checkpoints, EstimateScale, EvolutionStrategy, EvolutionStrategyConfig, Fitness, FitnessShaping,
+        InputProjection, Members, OptimizerConfig, Population, SigmaSchedule, TrainingLoop, parameter_digest,
     };
 }

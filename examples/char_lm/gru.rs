@@ -3,11 +3,12 @@
 use crate::args::{ModelSettings, Settings};
 use crate::language_model::LanguageModel;
 use burn::module::{Module, Param};
-use burn::nn::Initializer;
 use burn::optim::AdamConfig;
 use burn::tensor::{Device, Int, Tensor};
 use eggroll::nn::transformer::{PositionWiseFeedForward, PositionWiseFeedForwardConfig};
-use eggroll::nn::{LayerNorm, LayerNormConfig, Linear, LinearConfig, MinimalGru, MinimalGruConfig};
+use eggroll::nn::{
+    Embedding, EmbeddingConfig, LayerNorm, LayerNormConfig, Linear, LinearConfig, MinimalGru, MinimalGruConfig,
+};
 use eggroll::prelude::*;
 use eggroll::train::diagnostics::IntegerStatistics;
 use eggroll::train::text::ByteModel;
@@ -27,8 +28,7 @@ struct GruBlock {
 
 #[derive(Module, Debug)]
 pub struct GruModel {
-    /// Applied to one-hot rows.
-    embedding: Linear,
+    embedding: Embedding,
     blocks: Vec<GruBlock>,
     norm: LayerNorm,
     head: Linear,
@@ -51,9 +51,7 @@ impl ByteModel for GruModel {
 
     fn forward(&self, tokens: Tensor<2, Int>, state: Vec<Tensor<2>>) -> (Tensor<3>, Vec<Tensor<2>>) {
         let starts = tokens.clone().equal_elem(0).int();
-        let bytes = Tensor::<1, Int>::arange(0..VOCAB as i64, (&tokens.device(), tokens.dtype()));
-        let rows = tokens.unsqueeze_dim::<3>(2).equal(bytes.reshape([1, 1, VOCAB])).float(); // one-hot
-        let mut x = self.embedding.forward(rows); // [sequences, steps, width]
+        let mut x = self.embedding.forward(tokens); // [sequences, steps, width]
         let step = |(block, state): (&GruBlock, Tensor<2>)| {
             let (y, last) = block.gru.forward(block.gru_norm.forward(x.clone()), Some(state), Some(starts.clone()));
             x = x.clone() + y;
@@ -88,10 +86,7 @@ impl LanguageModel for GruModel {
             mlp: PositionWiseFeedForwardConfig::new(width, 4 * width).init(device),
         };
         Self {
-            embedding: LinearConfig::new(VOCAB, width)
-                .with_bias(false)
-                .with_initializer(Initializer::Normal { mean: 0.0, std: 1.0 })
-                .init(device),
+            embedding: EmbeddingConfig::new(VOCAB, width).init(device),
             blocks: (0..settings.layers).map(|_| block()).collect(),
             norm: norm(),
             head: LinearConfig::new(width, VOCAB).init(device),

@@ -1,19 +1,11 @@
-//! The command line, and the strategy it stands for.
+//! The command line.
 
 use crate::backend::Backend;
 use crate::cnn::ConvolutionSettings;
+use crate::settings::{ModelName, NoiserName, OptimizerName, Preset, ProjectName, Settings, ShapingName, VoteSettings};
 use crate::trace::TraceArgs;
-use burn::lr_scheduler::cosine::CosineAnnealingLrSchedulerConfig;
-use burn::optim::momentum::MomentumConfig;
-use burn::optim::{AdamConfig, AdamWConfig, SgdConfig};
-use clap::{Parser, ValueEnum};
-use eggroll::core::QEggrollConfig;
-use eggroll::prelude::*;
-use serde::{Deserialize, Serialize};
+use clap::Parser;
 use std::path::PathBuf;
-
-/// Members that q-eggroll computes at a time on one core: their images are in its cache.
-const INTEGER_CHUNK: usize = 32;
 
 /// Trains a multilayer perceptron or a convolutional network on MNIST by evolution strategies, without backpropagation.
 #[derive(Parser, Debug)]
@@ -76,7 +68,7 @@ pub struct Choices {
     /// and on.
     #[arg(long)]
     alpha: Option<f64>,
-    /// Generations of that schedule.
+    /// Generations of that schedule: all, unless given.
     #[arg(long)]
     decay: Option<u64>,
     /// Optimizer of the estimated gradient.
@@ -100,9 +92,9 @@ pub struct Choices {
     /// Average squares of this many by this many pixels into one.
     #[arg(long)]
     pool: Option<usize>,
-    /// Project the first layer's estimate onto the span of the mini-batch's images.
-    #[arg(long)]
-    project: Option<bool>,
+    /// Estimates that are projected onto the span of a layer's input rows.
+    #[arg(long, value_enum)]
+    project: Option<ProjectName>,
     /// Widths of the hidden layers, separated by commas; of the cnn, those behind its convolutions.
     #[arg(long, value_delimiter = ',')]
     hidden: Option<Vec<usize>>,
@@ -126,137 +118,6 @@ pub struct Choices {
     evaluate_every: Option<u64>,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Preset {
-    /// Three to four minutes on two cores.
-    Quick,
-    /// The best accuracy, with more than five times the generations.
-    Long,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, ValueEnum, Serialize, Deserialize)]
-pub enum ModelName {
-    /// Linear layers on all pixels.
-    #[default]
-    Mlp,
-    /// Convolutions, then linear layers.
-    Cnn,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum, Serialize, Deserialize)]
-pub enum NoiserName {
-    Eggroll,
-    OpenEs,
-    /// Int8 weights and activations, integer fitness, updates by vote: no floating point in training.
-    QEggroll,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum, Serialize, Deserialize)]
-pub enum OptimizerName {
-    Sgd,
-    Adam,
-    Adamw,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum, Serialize, Deserialize)]
-pub enum ShapingName {
-    Raw,
-    ZScore,
-    CenteredRank,
-    PairSign,
-}
-
-/// The settings of a run: saved with it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Settings {
-    #[serde(default)]
-    pub model: ModelName,
-    pub noiser: NoiserName,
-    pub rank: usize,
-    #[serde(default)]
-    pub rademacher: bool,
-    pub population: usize,
-    pub sigma: f64,
-    pub sigma_end: f64,
-    #[serde(default)]
-    pub votes: VoteSettings,
-    pub lr: f64,
-    pub optimizer: OptimizerName,
-    pub weight_decay: f32,
-    pub shaping: ShapingName,
-    pub generations: u64,
-    pub batch: usize,
-    pub shift: u32,
-    #[serde(default = "one")]
-    pub pool: usize,
-    pub project: bool,
-    pub hidden: Vec<usize>,
-    #[serde(default)]
-    pub convolutions: ConvolutionSettings,
-    pub seed: u64,
-    pub validation: usize,
-    pub evaluate_every: u64,
-}
-
-/// Runs of earlier versions saw every pixel.
-fn one() -> usize {
-    1
-}
-
-/// The settings of q-eggroll alone.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct VoteSettings {
-    pub sigma_shift: u32,
-    pub alpha: f64,
-    pub decay: u64,
-}
-
-impl Default for VoteSettings {
-    fn default() -> Self {
-        Self { sigma_shift: 3, alpha: 6.0, decay: 10_000 }
-    }
-}
-
-impl Preset {
-    fn settings(self, model: ModelName, noiser: NoiserName) -> Settings {
-        let quick = Settings {
-            model,
-            noiser,
-            rank: 1,
-            rademacher: false,
-            population: 2048,
-            sigma: 0.02,
-            sigma_end: 0.02,
-            votes: VoteSettings::default(),
-            lr: 0.001,
-            optimizer: OptimizerName::Adam,
-            weight_decay: 0.0,
-            shaping: ShapingName::ZScore,
-            generations: 22_000,
-            batch: 32,
-            shift: 1,
-            pool: 1,
-            project: true,
-            hidden: vec![128],
-            convolutions: ConvolutionSettings::default(),
-            seed: 0,
-            validation: 0,
-            evaluate_every: 0,
-        };
-        let quick = match model {
-            ModelName::Mlp => quick,
-            // A convolution's patches outnumber its weights: there is no span to project on.
-            ModelName::Cnn => Settings { hidden: Vec::new(), project: false, ..quick },
-        };
-        match (noiser, self) {
-            (NoiserName::QEggroll, Self::Quick) => Settings { generations: 10_000, ..quick },
-            (NoiserName::QEggroll, Self::Long) => Settings { generations: 50_000, ..quick },
-            (_, Self::Quick) => quick,
-            (_, Self::Long) => Settings { generations: 120_000, lr: 0.0005, sigma_end: 0.01, ..quick },
-        }
-    }
-}
-
 impl Choices {
     /// Fills in the preset of the noiser.
     pub fn settings(self) -> Result<Settings, String> {
@@ -277,7 +138,7 @@ impl Choices {
             votes: VoteSettings {
                 sigma_shift: self.sigma_shift.unwrap_or(preset.votes.sigma_shift),
                 alpha: self.alpha.unwrap_or(preset.votes.alpha),
-                decay: self.decay.unwrap_or(preset.votes.decay),
+                decay: self.decay.unwrap_or(generations),
             },
             lr: self.lr.unwrap_or(preset.lr),
             optimizer: self.optimizer.unwrap_or(preset.optimizer),
@@ -326,8 +187,7 @@ impl Choices {
 
     /// Refuses settings that have no part in a network.
     fn refuse_foreign_to_model(&self, model: ModelName, noiser: NoiserName) -> Result<(), String> {
-        let of_mlp =
-            [("project", self.project.is_some()), ("noiser q-eggroll", matches!(noiser, NoiserName::QEggroll))];
+        let of_mlp = [("noiser q-eggroll", matches!(noiser, NoiserName::QEggroll))];
         let of_cnn = [
             ("channels", self.channels.is_some()),
             ("kernel", self.kernel.is_some()),
@@ -345,77 +205,5 @@ fn refuse(foreign: &[(&str, bool)], with: &str) -> Result<(), String> {
     match foreign.iter().find(|(_, given)| *given) {
         Some((name, _)) => Err(format!("--{name} has no part in training {with}")),
         None => Ok(()),
-    }
-}
-
-impl Settings {
-    /// Refuses what the strategy does not check itself.
-    pub fn validate(&self, train_images: usize, shape: [usize; 2]) -> Result<(), String> {
-        let available = train_images.saturating_sub(self.validation);
-        if self.batch == 0 || self.batch > available {
-            return Err(format!("a batch of {} needs 1 to {available} training images", self.batch));
-        }
-        if self.shift > 27 {
-            return Err(format!("a shift of {} pixels moves images out of sight", self.shift));
-        }
-        if self.pool == 0 || shape.iter().any(|length| !length.is_multiple_of(self.pool)) {
-            return Err(format!("squares of {} pixels do not divide images of {shape:?}", self.pool));
-        }
-        if self.hidden.contains(&0) {
-            return Err(format!("hidden layers {:?}: a width is 0", self.hidden));
-        }
-        if self.model == ModelName::Cnn {
-            self.convolutions.shapes(shape.map(|length| length / self.pool))?;
-        }
-        let counts = [self.generations, self.evaluate_every];
-        if counts.contains(&0) {
-            return Err(format!("generations and evaluate-every must be at least 1, not {counts:?}"));
-        }
-        Ok(())
-    }
-
-    /// The strategy's configuration.
-    pub fn strategy(&self) -> EvolutionStrategyConfig {
-        let distribution = if self.rademacher { NoiseDistribution::Rademacher } else { NoiseDistribution::Normal };
-        match self.noiser {
-            NoiserName::Eggroll => {
-                self.float_strategy(EggrollConfig::new().with_rank(self.rank).with_distribution(distribution))
-            }
-            NoiserName::OpenEs => self.float_strategy(OpenEsConfig::new().with_distribution(distribution)),
-            NoiserName::QEggroll => self.integer_strategy(),
-        }
-    }
-
-    fn float_strategy(&self, noiser: impl Into<NoiserConfig>) -> EvolutionStrategyConfig {
-        let optimizer: OptimizerConfig = match self.optimizer {
-            OptimizerName::Sgd => {
-                SgdConfig::new().with_momentum(Some(MomentumConfig::new().with_dampening(0.0))).into()
-            }
-            OptimizerName::Adam => AdamConfig::new().with_epsilon(1e-8).into(),
-            OptimizerName::Adamw => AdamWConfig::new().with_epsilon(1e-8).with_weight_decay(self.weight_decay).into(),
-        };
-        let generations = self.generations;
-        EvolutionStrategyConfig::new(noiser, optimizer)
-            .with_population(self.population)
-            .with_sigma(SigmaSchedule::Cosine { initial: self.sigma, last: self.sigma_end, generations })
-            .with_learning_rate(CosineAnnealingLrSchedulerConfig::new(self.lr, generations as usize))
-            .with_shaping(match self.shaping {
-                ShapingName::Raw => FitnessShaping::Raw,
-                ShapingName::ZScore => FitnessShaping::ZScore,
-                ShapingName::CenteredRank => FitnessShaping::CenteredRank,
-                ShapingName::PairSign => FitnessShaping::PairSign,
-            })
-            .with_seed(self.seed)
-            .with_project_shared_inputs(self.project)
-    }
-
-    fn integer_strategy(&self) -> EvolutionStrategyConfig {
-        let VoteSettings { sigma_shift, alpha, decay } = self.votes;
-        let noiser =
-            QEggrollConfig::new().with_rank(self.rank).with_sigma_shift(sigma_shift).with_threshold(alpha, decay);
-        EvolutionStrategyConfig::integer(noiser)
-            .with_population(self.population)
-            .with_chunk(INTEGER_CHUNK)
-            .with_seed(self.seed)
     }
 }

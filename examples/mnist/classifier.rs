@@ -1,8 +1,8 @@
 //! What the training loop needs of a network, whatever numbers it computes with.
 
-use crate::args::Settings;
 use crate::data::{Dataset, Images, Scale};
 use crate::model::Mlp;
+use crate::settings::Settings;
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use eggroll::prelude::*;

@@ -1,9 +1,9 @@
 //! The convolutional network: eggroll's convolutions on the image, then linear layers.
 
-use crate::args::Settings;
 use crate::classifier::{self, Classifier};
 use crate::data::{CLASSES, Dataset, Images, Scale};
 use crate::model;
+use crate::settings::Settings;
 use burn::module::Module;
 use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor};

@@ -1,8 +1,9 @@
 //! EGGROLL, OpenES and backpropagation on the same model and data, fed by Burn's `DataLoader`.
 
-use crate::args::{Args, ModelName, NoiserName, Settings};
+use crate::args::Args;
 use crate::data::{Dataset, Images, Scale};
 use crate::model::Mlp;
+use crate::settings::{ModelName, NoiserName, Settings};
 use crate::train::Failure;
 use burn::data::dataloader::batcher::Batcher;
 use burn::data::dataloader::{DataLoader, DataLoaderBuilder};

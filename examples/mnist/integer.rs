@@ -1,8 +1,8 @@
 //! The network in integers only: int8 pixels, weights and activations, int32 sums.
 
-use crate::args::Settings;
 use crate::classifier::Classifier;
 use crate::data::{CLASSES, Images, Scale};
+use crate::settings::Settings;
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use eggroll::core::ops::integer::{integer_type, log_likelihood};

@@ -17,6 +17,7 @@ mod integer;
 mod model;
 #[path = "../common/run_folder.rs"]
 mod run_folder;
+mod settings;
 #[path = "../common/trace.rs"]
 mod trace;
 mod train;

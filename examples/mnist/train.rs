@@ -1,6 +1,6 @@
 //! The run: data, strategy, training loop, table, checkpoints, curve.
 
-use crate::args::{Args, ModelName, NoiserName, Settings};
+use crate::args::Args;
 use crate::chart::{self, Point};
 use crate::classifier::Classifier;
 use crate::cnn::Cnn;
@@ -8,6 +8,7 @@ use crate::data::{Batches, Images, Sample, Scale};
 use crate::integer::IntegerMlp;
 use crate::model::Mlp;
 use crate::run_folder::Folder;
+use crate::settings::{ModelName, NoiserName, Settings};
 use burn::module::Module;
 use burn::tensor::Device;
 use eggroll::prelude::*;

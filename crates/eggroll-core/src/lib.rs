@@ -29,4 +29,4 @@ pub use noiser::{
 pub use rng::NoiseDistribution;
 pub use simd::InstructionSet;
 pub use summary::ParameterSummary;
-pub use table::{ParameterEntry, ParameterKind, ParameterTable, TableError};
+pub use table::{ParameterEntry, ParameterKind, ParameterTable, TableError, is_state};

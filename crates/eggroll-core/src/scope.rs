@@ -86,9 +86,27 @@ impl Perturbation {
     /// Panics if a scope of the same model is active on this thread already.
     #[track_caller]
     pub fn run<R>(&self, pairs: PairRange, f: impl FnOnce() -> R) -> (R, ScopeUse) {
+        self.run_frame(pairs, false, f)
+    }
+
+    /// Runs `f` as the two members of one pair without noise; returns the rows that weights of linear layers were given for one of
+    /// them, where that happened once, as [`Use::Shared`].
+    ///
+    /// # Panics
+    ///
+    /// As [`run`](Self::run); and in debug builds if the two members are given different rows.
+    #[track_caller]
+    pub fn unperturbed_rows<R>(&self, f: impl FnOnce() -> R) -> Vec<Use> {
+        let still = Self { sigma: 0.0, ..self.clone() };
+        still.run_frame(PairRange::new(0, 1), true, f).1.uses
+    }
+
+    #[track_caller]
+    fn run_frame<R>(&self, pairs: PairRange, unperturbed: bool, f: impl FnOnce() -> R) -> (R, ScopeUse) {
         let frame = Rc::new(Frame {
             perturbation: self.clone(),
             pairs,
+            unperturbed,
             uses: RefCell::new(vec![Use::None; self.table.entries().len()]),
             output_bytes: Cell::new(0),
         });
@@ -140,6 +158,8 @@ impl Use {
 struct Frame {
     perturbation: Perturbation,
     pairs: PairRange,
+    /// Whether members differ in nothing, so that the rows of one are those of all.
+    unperturbed: bool,
     uses: RefCell<Vec<Use>>,
     output_bytes: Cell<usize>,
 }
@@ -214,6 +234,7 @@ impl ActiveParameter {
     ) -> Tensor<2> {
         let weight_noise = self.noise(match input {
             InputRows::Shared => Use::Shared(Box::new(x.clone())),
+            InputRows::PerMember if self.frame.unperturbed => Use::Shared(Box::new(self.rows_of_one(&x))),
             InputRows::PerMember => Use::Other,
         });
         let bias = bias.map(|bias| {
@@ -262,6 +283,18 @@ impl ActiveParameter {
         let values = self.frame.perturbation.noiser.vector(vector.val(), noise, self.frame.pairs);
         self.count_output(values.shape().num_elements() * values.dtype().size());
         values
+    }
+
+    /// The first of the equal rows of all members.
+    #[track_caller]
+    fn rows_of_one(&self, x: &Tensor<2>) -> Tensor<2> {
+        let rows = x.dims()[0] / self.frame.pairs.members();
+        let one = x.clone().slice_dim(0, 0..rows);
+        debug_assert!(
+            one.to_data() == x.clone().slice_dim(0, rows..2 * rows).to_data(),
+            "members without noise are given different rows: their estimates cannot be projected onto them"
+        );
+        one
     }
 
     fn count_output(&self, bytes: usize) {

@@ -286,16 +286,16 @@ struct Collector<'a> {
     table: ParameterTable,
 }
 
-/// What modules keep beside their parameters and visitors cannot tell from them: container and field.
-const STATES: [(&str, &str); 2] = [("Struct:BatchNorm", "running_mean"), ("Struct:BatchNorm", "running_var")];
+/// Whether a tensor that a visitor of a module meets is a state, which visitors cannot tell from a parameter: a batch norm's running
+/// statistics, of Burn's module or eggroll's. `container` is the kind of the innermost container, `field` its name for the tensor.
+pub fn is_state(container: Option<&str>, field: Option<&str>) -> bool {
+    container == Some("Struct:BatchNorm") && matches!(field, Some("running_mean" | "running_var"))
+}
 
 impl Collector<'_> {
     /// Whether the tensor visited now is a state: nothing to be perturbed or trained.
     fn is_state(&self) -> bool {
-        let (container, field) = (self.containers.last(), self.path.last());
-        STATES
-            .iter()
-            .any(|state| (container.map(String::as_str), field.map(String::as_str)) == (Some(state.0), Some(state.1)))
+        is_state(self.containers.last().map(String::as_str), self.path.last().map(String::as_str))
     }
 
     fn add(&mut self, id: ParamId, shape: &[usize], place: (Device, DType), role: Role, kind: ParameterKind) {

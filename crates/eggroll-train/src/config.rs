@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::fitness::FitnessShaping;
+use crate::input_projection::InputProjection;
 use crate::optimizer::OptimizerConfig;
 use crate::strategy::EvolutionStrategy;
 use burn::lr_scheduler::LrSchedulerConfig;
@@ -142,9 +143,9 @@ pub struct EvolutionStrategyConfig {
     /// Bytes of memory that noise and chunks may take; see [`with_memory_limit`](Self::with_memory_limit).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_limit: Option<u64>,
-    /// Project the estimate of a layer on shared rows onto the span of these rows; see
-    /// [`with_project_shared_inputs`](Self::with_project_shared_inputs).
-    pub project_shared_inputs: bool,
+    /// Which estimates are projected onto the span of a layer's input rows.
+    #[serde(default)]
+    pub input_projection: InputProjection,
 }
 
 impl EvolutionStrategyConfig {
@@ -198,7 +199,7 @@ impl EvolutionStrategyConfig {
             frozen: Vec::new(),
             chunk: None,
             memory_limit: None,
-            project_shared_inputs: false,
+            input_projection: InputProjection::default(),
         }
     }
 
@@ -303,13 +304,9 @@ impl EvolutionStrategyConfig {
         self
     }
 
-    /// Sets whether the estimate of a weight that was used once, by `forward_shared`, is projected onto the span of the shared
-    /// rows ([`row_projection`](eggroll_core::ops::row_projection)). The fitness of members on the same rows `x` depends on
-    /// the noise only through `x·E`, so the rest of the noise is removed: same expectation (with random signs, but for terms
-    /// that the true gradient does not have), less variance, much less if the rows are fewer than `d_input`. The rows must be
-    /// the same in every chunk of a generation.
-    pub fn with_project_shared_inputs(mut self, project: bool) -> Self {
-        self.project_shared_inputs = project;
+    /// Sets which estimates are projected onto the span of a layer's input rows.
+    pub fn with_input_projection(mut self, projection: InputProjection) -> Self {
+        self.input_projection = projection;
         self
     }
 

@@ -1,5 +1,6 @@
 //! Everything that can go wrong in training, with the values in it.
 
+use crate::input_projection::InputProjection;
 use burn::store::RecordError;
 use eggroll_core::{NoiseSourceError, NoiserError, TableError};
 use std::io;
@@ -183,8 +184,8 @@ pub enum Error {
         given: String,
     },
     /// A strategy whose updates depend on more than the fitness.
-    #[error("a replay log holds fitness, and with project_shared_inputs the estimate depends on the input rows too")]
-    ReplayProjection,
+    #[error("a replay log holds fitness, and with input_projection {0:?} the estimate depends on input rows too")]
+    ReplayProjection(InputProjection),
     /// A chunk of members that would take too much memory.
     #[error(
         "a chunk of {members} members takes about {needed} bytes{}, more than the {limit} that may be used: {}",

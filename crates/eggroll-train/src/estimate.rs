@@ -2,6 +2,7 @@
 
 use crate::config::EvolutionStrategyConfig;
 use crate::fitness::{Fitness, fold_pairs};
+use crate::input_projection::InputProjection;
 use crate::population::Population;
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
@@ -23,16 +24,15 @@ pub(crate) fn pair_weights(config: &EvolutionStrategyConfig, fitness: &Fitness, 
     weights.iter().any(|weight| *weight != 0.0).then_some(weights)
 }
 
-/// Estimates the gradient of every parameter of `model` that is not frozen; with `project`, those of layers on shared rows
-/// are projected onto the span of the rows.
-pub(crate) fn gradients<M: Module>(
-    model: &M,
-    population: &Population,
-    weights: &[f32],
-    project: bool,
-) -> GradientsParams {
+/// Estimates the gradient of every parameter of `model` that is not frozen, projected as the population's evaluation wants it.
+pub(crate) fn gradients<M: Module>(model: &M, population: &Population, weights: &[f32]) -> GradientsParams {
     let uses = population.uses.lock().expect("never held across a panic");
-    let uses = if project { uses.as_deref().unwrap_or_default() } else { &[] };
+    let unperturbed = population.unperturbed_rows.lock().expect("never held across a panic");
+    let uses = match population.input_projection {
+        InputProjection::Off => &[],
+        InputProjection::Shared => uses.as_deref().unwrap_or_default(),
+        InputProjection::Unperturbed => unperturbed.as_slice(),
+    };
     let perturbation = &population.perturbation;
     let mut visitor = Estimator { perturbation, uses, weights, gradients: GradientsParams::new() };
     model.visit(&mut visitor);

@@ -2,6 +2,7 @@
 
 use crate::carried::Carried;
 use crate::fitness::{Fitness, Scores};
+use crate::input_projection::InputProjection;
 use crate::memory::Chunk;
 use crate::workers;
 use burn::tensor::kind::Basic;
@@ -34,6 +35,9 @@ pub struct Population {
     pub(crate) memory_limit: Option<u64>,
     /// How all chunks so far have used the parameters; `None` before the first.
     pub(crate) uses: Mutex<Option<Vec<Use>>>,
+    pub(crate) input_projection: InputProjection,
+    /// The rows that weights are given without noise, if estimates are projected onto them.
+    pub(crate) unperturbed_rows: Mutex<Vec<Use>>,
 }
 
 impl Population {
@@ -165,6 +169,11 @@ impl Population {
         );
         self.member_bytes.store(scope.output_bytes.div_ceil(members.count), Relaxed);
         self.note_uses(scope.uses);
+        if self.input_projection == InputProjection::Unperturbed && members.first == 0 {
+            let two = Members { first: 0, count: 2 };
+            let rows = self.perturbation.unperturbed_rows(|| score(&two, carried.rows(0..2)));
+            *self.unperturbed_rows.lock().expect("never held across a panic") = rows;
+        }
         (scores, part)
     }
 

@@ -164,6 +164,8 @@ impl EvolutionStrategy {
             member_bytes: AtomicUsize::new(self.member_bytes),
             memory_limit: self.memory_limit,
             uses: Mutex::new(None),
+            input_projection: self.config.input_projection,
+            unperturbed_rows: Mutex::default(),
         }
     }
 
@@ -229,8 +231,7 @@ impl EvolutionStrategy {
         if let Some((pair, weight)) = infinite {
             return Err(Error::PairWeight { generation: population.generation, pair, weight, sigma });
         }
-        let project = self.config.project_shared_inputs;
-        Ok(weights.map(|weights| estimate::gradients(model, population, &weights, project)))
+        Ok(weights.map(|weights| estimate::gradients(model, population, &weights)))
     }
 
     fn check<M: Module>(&self, model: &M, population: &Population, fitness: &Fitness) -> Result<(), Error> {

@@ -7,7 +7,7 @@ use burn::tensor::{Device, Tensor};
 use eggroll_core::{EggrollConfig, NoiserConfig, OpenEsConfig};
 use eggroll_nn::Linear;
 use eggroll_train::diagnostics::gradient_cosine;
-use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig};
+use eggroll_train::{EstimateScale, EvolutionStrategy, EvolutionStrategyConfig, FitnessShaping, InputProjection};
 
 const SEEDS: u64 = 3;
 
@@ -127,4 +127,79 @@ fn equal_fitness_has_no_estimate_and_nothing_changes() {
     assert_eq!((strategy.generation(), strategy.report()), (0, None));
     let error = strategy.estimate(&net, &strategy.ask(), &vec![1.0; 7].into()).expect_err("refused").to_string();
     assert!(error.contains("7 fitness values for a population of 8"), "{error}");
+}
+
+fn without_bias(d_input: usize, d_output: usize) -> Linear {
+    let weight = sines(d_input * d_output, 0.7).reshape([d_input, d_output]) * 0.4;
+    Linear { weight: Param::from_tensor(weight), bias: None }
+}
+
+/// Mean and mean square of the estimate of `weight` over many seeds, for the fitness `−(forward(x) − target)²`.
+fn moments<M: Module>(
+    (projection, sigma): (InputProjection, f64),
+    model: &M,
+    forward: impl Fn(&M) -> Tensor<2>,
+    weight: impl Fn(&M) -> Tensor<2>,
+) -> (Vec<f64>, f64) {
+    let rounds = 400;
+    let target = sines(6, 0.7).reshape([3, 2]);
+    let (mut sum, mut squares) = (vec![0.0f64; 24], 0.0f64);
+    for seed in 0..rounds {
+        let mut strategy = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new())
+            .with_population(256)
+            .with_sigma(sigma)
+            .with_shaping(FitnessShaping::Raw)
+            .with_estimate_scale(EstimateScale::Score)
+            .with_learning_rate(1.0)
+            .with_input_projection(projection)
+            .with_chunk(4)
+            .with_seed(seed)
+            .init(model);
+        let population = strategy.ask();
+        let fitness =
+            population.evaluate(|members| -members.mean((forward(model) - members.expand(target.clone())).square()));
+        let moved = strategy.tell(model.clone(), population, fitness).expect("a generation");
+        let gradient: Vec<f32> = (weight(model) - weight(&moved)).into_data().try_to_vec().expect("f32");
+        squares += gradient.iter().map(|g| f64::from(*g).powi(2)).sum::<f64>() / rounds as f64;
+        sum.iter_mut().zip(gradient).for_each(|(sum, g)| *sum += f64::from(g) / rounds as f64);
+    }
+    (sum, squares)
+}
+
+/// The mean is kept and variance is lost.
+fn assert_less_variance((plain, plain_squares): (Vec<f64>, f64), (projected, projected_squares): (Vec<f64>, f64)) {
+    let length = |mean: &[f64]| mean.iter().map(|g| g * g).sum::<f64>();
+    let (plain_variance, variance) = (plain_squares - length(&plain), projected_squares - length(&projected));
+    assert!(variance < 0.5 * plain_variance, "{variance} {plain_variance}");
+    let difference: Vec<f64> = plain.iter().zip(&projected).map(|(a, b)| a - b).collect();
+    // The squared distance of two means of 400: its expectation is at most the sum of their variances.
+    assert!(length(&difference) < 3.0 * (plain_variance + variance) / 400.0, "{difference:?}");
+    let (signal, noise) = (length(&plain), length(&difference));
+    assert!(signal > 10.0 * noise, "canary: the means are just noise, {signal} {noise} ({plain_variance})");
+}
+
+#[test]
+fn projection_onto_shared_rows_keeps_the_mean_and_reduces_the_variance() {
+    let layer = without_bias(12, 2);
+    let x = sines(36, 0.7).reshape([3, 12]);
+    let estimates = |projection| {
+        moments((projection, 0.1), &layer, |layer| layer.forward_shared(x.clone()), |layer| layer.weight.val())
+    };
+    let plain = estimates(InputProjection::Off);
+    assert_less_variance(plain.clone(), estimates(InputProjection::Shared));
+    assert_eq!(estimates(InputProjection::Shared), estimates(InputProjection::Unperturbed));
+}
+
+/// The same behind the first layer, whose members have rows of their own: up to terms of order σ².
+#[test]
+fn projection_onto_unperturbed_rows_keeps_the_mean_and_reduces_the_variance() {
+    let layers = [without_bias(5, 12), without_bias(12, 2)];
+    let x = sines(15, 0.7).reshape([3, 5]);
+    let estimates = |projection| {
+        let forward = |[first, second]: &[Linear; 2]| second.forward(first.forward_shared(x.clone()).tanh());
+        moments((projection, 0.02), &layers, forward, |[_, second]| second.weight.val())
+    };
+    let plain = estimates(InputProjection::Off);
+    assert_less_variance(plain.clone(), estimates(InputProjection::Unperturbed));
+    assert_eq!(plain, estimates(InputProjection::Shared), "canary: these rows are not shared");
 }

@@ -2,11 +2,15 @@
 
 use burn::module::{Module, Param};
 use burn::nn;
+use burn::nn::attention::generate_autoregressive_mask;
+use burn::nn::pool::{MaxPool2d, MaxPool2dConfig};
 use burn::optim::{AdamConfig, SgdConfig};
-use burn::tensor::{Device, Tensor, activation};
+use burn::tensor::kind::Basic;
+use burn::tensor::{Device, Int, Tensor, activation};
 use eggroll_core::{EggrollConfig, NoiseSourceConfig, NoiserConfig, OpenEsConfig, counters};
-use eggroll_nn::Linear;
 use eggroll_nn::graph::PopulationGraph;
+use eggroll_nn::transformer::{TransformerEncoder, TransformerEncoderInput};
+use eggroll_nn::{BatchNorm, Conv2d, Embedding, Linear};
 use eggroll_train::{EvolutionStrategyConfig, Fitness};
 
 #[derive(Module, Debug)]
@@ -185,5 +189,117 @@ fn a_stock_model_trains() {
         }
         let last = loss(&model);
         assert!(first > 0.2 && last < 0.03, "{first} {last}");
+    }
+}
+
+/// Compares the fitness of a stock model's members with that of its perturbed twin's.
+fn assert_like_twin<S: Module + 'static, T: Module, K: Basic + 'static, const A: usize, const D: usize>(
+    (stock, twin): (&S, &T),
+    x: &Tensor<A, K>,
+    forward: fn(&S, Tensor<A, K>) -> Tensor<D>,
+    forward_twin: fn(&T, Tensor<A, K>) -> Tensor<D>,
+) {
+    let net = PopulationGraph::trace(stock, x.clone(), forward).expect("traced");
+    for noiser in [NoiserConfig::from(EggrollConfig::new().with_rank(2)), OpenEsConfig::new().into()] {
+        let config = EvolutionStrategyConfig::new(noiser, SgdConfig::new()).with_population(12).with_chunk(6);
+        let of_twin = |config: &EvolutionStrategyConfig| {
+            let score = |y: Tensor<D>, members: &eggroll_train::Members| members.mean(y.square());
+            let population = config.init(twin).ask();
+            values(&population.evaluate(|members| score(forward_twin(twin, members.expand(x.clone())), members)))
+        };
+        let population = config.init(stock).ask();
+        let found = population.evaluate(|members| members.mean(net.forward(stock, members.expand(x.clone())).square()));
+        let (found, expected, other) = (values(&found), of_twin(&config), of_twin(&config.clone().with_seed(77)));
+        let distance =
+            |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| (a - b).abs() / b.abs()).fold(0.0f32, f32::max);
+        assert!(distance(&found, &expected) < 1e-4, "{found:?} {expected:?}");
+        assert!(distance(&found, &other) > 1e-3, "canary: another seed is another population");
+    }
+}
+
+#[derive(Module, Debug)]
+struct StockCnn {
+    convolution: nn::conv::Conv2d,
+    norm: nn::BatchNorm,
+    pool: MaxPool2d,
+    output: nn::Linear,
+}
+
+#[derive(Module, Debug)]
+struct TwinCnn {
+    convolution: Conv2d,
+    norm: BatchNorm,
+    pool: MaxPool2d,
+    output: Linear,
+}
+
+#[test]
+fn a_convolutional_network_is_like_its_twin() {
+    for device in devices() {
+        let stock = StockCnn {
+            convolution: nn::conv::Conv2dConfig::new([2, 4], [3, 3]).init(&device),
+            norm: nn::BatchNormConfig::new(4).init(&device),
+            pool: MaxPool2dConfig::new([2, 2]).init(),
+            output: nn::LinearConfig::new(36, 3).init(&device),
+        };
+        let StockCnn { convolution, norm, pool, output } = stock.clone();
+        let twin = TwinCnn { convolution: convolution.into(), norm: norm.into(), pool, output: output.into() };
+        let x = sines(3 * 2 * 64, &device).reshape([3, 2, 8, 8]);
+        assert_like_twin(
+            (&stock, &twin),
+            &x,
+            |net, x| {
+                let x = activation::relu(net.norm.forward(net.convolution.forward(x)));
+                net.output.forward(net.pool.forward(x).flatten::<2>(1, 3))
+            },
+            |net, x| {
+                let x = activation::relu(net.norm.forward(net.convolution.forward(x)));
+                net.output.forward(net.pool.forward(x).flatten::<2>(1, 3))
+            },
+        );
+    }
+}
+
+#[derive(Module, Debug)]
+struct StockEncoder {
+    tokens: nn::Embedding,
+    encoder: nn::transformer::TransformerEncoder,
+    output: nn::Linear,
+}
+
+#[derive(Module, Debug)]
+struct TwinEncoder {
+    tokens: Embedding,
+    encoder: TransformerEncoder,
+    output: Linear,
+}
+
+#[test]
+fn a_transformer_encoder_is_like_its_twin() {
+    for device in devices() {
+        let stock = StockEncoder {
+            tokens: nn::EmbeddingConfig::new(11, 8).init(&device),
+            encoder: nn::transformer::TransformerEncoderConfig::new(8, 16, 2, 2).init(&device),
+            output: nn::LinearConfig::new(8, 3).init(&device),
+        };
+        let StockEncoder { tokens, encoder, output } = stock.clone();
+        let twin = TwinEncoder { tokens: tokens.into(), encoder: encoder.into(), output: output.into() };
+        let x = (Tensor::<1, Int>::arange(0..15, &device).mul_scalar(7) % 11).reshape([3, 5]);
+        assert_like_twin(
+            (&stock, &twin),
+            &x,
+            |net, tokens| {
+                let [batch, length] = tokens.dims();
+                let mask = generate_autoregressive_mask(batch, length, &tokens.device());
+                let input = nn::transformer::TransformerEncoderInput::new(net.tokens.forward(tokens));
+                net.output.forward(net.encoder.forward(input.mask_attn(mask)))
+            },
+            |net, tokens| {
+                let [batch, length] = tokens.dims();
+                let mask = generate_autoregressive_mask(batch, length, &tokens.device());
+                let input = TransformerEncoderInput::new(net.tokens.forward(tokens));
+                net.output.forward(net.encoder.forward(input.mask_attn(mask)))
+            },
+        );
     }
 }

@@ -79,7 +79,7 @@ fn convolutions_learn_and_running_statistics_stay() {
             .with_population(128)
             .with_sigma(0.05)
             .with_learning_rate(0.02)
-            .with_project_shared_inputs(true)
+            .with_input_projection(InputProjection::Shared)
             .init(&model);
         for _ in 0..80 {
             let population = strategy.ask();

@@ -208,47 +208,6 @@ fn estimate_is_the_gradient_of_a_quadratic() {
     }
 }
 
-/// Projection onto the shared rows keeps the mean of the estimate and takes away variance.
-#[test]
-fn projection_keeps_the_mean_and_reduces_the_variance() {
-    let layer = Linear { bias: None, ..layer(12, 2) };
-    let x = sines(36).reshape([3, 12]);
-    let target = sines(6).reshape([3, 2]);
-    let estimates = |project: bool| {
-        let rounds = 400;
-        let (mut sum, mut squares) = (vec![0.0f64; 24], 0.0f64);
-        for seed in 0..rounds {
-            let mut strategy = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new())
-                .with_population(16)
-                .with_sigma(0.1)
-                .with_shaping(FitnessShaping::Raw)
-                .with_estimate_scale(EstimateScale::Score)
-                .with_learning_rate(1.0)
-                .with_project_shared_inputs(project)
-                .with_chunk(4)
-                .with_seed(seed)
-                .init(&layer);
-            let population = strategy.ask();
-            let fitness = population.evaluate(|members| {
-                -members.mean((layer.forward_shared(x.clone()) - members.expand(target.clone())).square())
-            });
-            let moved = strategy.tell(layer.clone(), population, fitness).expect("a generation");
-            let gradient: Vec<f32> = (layer.weight.val() - moved.weight.val()).into_data().try_to_vec().expect("f32");
-            squares += gradient.iter().map(|g| f64::from(*g).powi(2)).sum::<f64>() / rounds as f64;
-            sum.iter_mut().zip(gradient).for_each(|(sum, g)| *sum += f64::from(g) / rounds as f64);
-        }
-        (sum, squares)
-    };
-    let ((plain, plain_squares), (projected, projected_squares)) = (estimates(false), estimates(true));
-    let length = |mean: &[f64]| mean.iter().map(|g| g * g).sum::<f64>();
-    let (plain_variance, variance) = (plain_squares - length(&plain), projected_squares - length(&projected));
-    assert!(variance < 0.5 * plain_variance, "{variance} {plain_variance}");
-    let difference: Vec<f64> = plain.iter().zip(&projected).map(|(a, b)| a - b).collect();
-    // The squared distance of two means of 400: its expectation is at most the sum of their variances.
-    assert!(length(&difference) < 3.0 * (plain_variance + variance) / 400.0, "{difference:?}");
-    assert!(length(&plain) > 10.0 * length(&difference), "canary: the means are not just noise");
-}
-
 #[test]
 fn constant_fitness_moves_nothing() {
     let optimizer = AdamWConfig::new().with_weight_decay(0.1);

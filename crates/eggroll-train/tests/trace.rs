@@ -10,7 +10,7 @@ use eggroll_core::profile::{self, Component};
 use eggroll_core::{EggrollConfig, NoiseSourceConfig, NoiserConfig, OpenEsConfig};
 use eggroll_nn::Linear;
 use eggroll_train::profile::{Section, Summary, TraceConfig, section};
-use eggroll_train::{Error, EvolutionStrategyConfig, Members, Population};
+use eggroll_train::{Error, EvolutionStrategyConfig, InputProjection, Members, Population};
 use serde_json::Value;
 use std::fs;
 use std::sync::{Mutex, PoisonError};
@@ -65,7 +65,7 @@ impl Run {
             .with_population(96)
             .with_learning_rate(0.5)
             .with_seed(self.seed)
-            .with_project_shared_inputs(true)
+            .with_input_projection(InputProjection::Shared)
             .with_noise_source(self.source)
             .init(&net);
         for _ in 0..GENERATIONS {

@@ -40,7 +40,7 @@ pub(super) fn run(program: &Program, parameters: &[Parameter], inputs: Vec<Dispa
 
 fn perform(on: &mut dyn Interpreter, step: &Step, parameters: &[Parameter]) {
     let (result, out) = match step {
-        Step::Run(operation) => return on.run(operation.clone()),
+        Step::Run(operation) => return on.run(operation.as_ref().clone()),
         Step::Linear { x, input, weight, bias, out } => {
             let x = on.take(x);
             (linear(x, *input, &parameters[*weight], bias.map(|bias| &parameters[bias])), out)
@@ -91,7 +91,7 @@ fn active(parameter: &Parameter) -> ActiveParameter {
 
 /// The first parameter that the scope of this thread perturbs.
 pub(super) fn first_active(parameters: &[Parameter]) -> Option<ActiveParameter> {
-    let ids = parameters.iter().filter(|parameter| parameter.is_float()).map(|parameter| parameter.id);
+    let ids = parameters.iter().filter(|parameter| parameter.is_perturbed).map(|parameter| parameter.id);
     ids.into_iter().find_map(|id: ParamId| scope::active(id))
 }
 

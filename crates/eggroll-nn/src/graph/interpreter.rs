@@ -4,8 +4,6 @@
 use burn::backend::Cube;
 #[cfg(feature = "flex")]
 use burn::backend::Flex;
-#[cfg(feature = "ndarray")]
-use burn::backend::NdArray;
 use burn::backend::ir::{BackendIr, HandleKind, OperationIr, TensorIr};
 use burn::backend::{BackendTensor, DispatchKindConversion, DispatchTensor, TensorMetadata};
 use burn::tensor::{TensorData, TensorId};
@@ -80,8 +78,9 @@ pub(super) fn interpreter(tensor: &DispatchTensor) -> Option<Box<dyn Interpreter
         found = found.or_else(|| on::<Flex>(tensor));
     }
     #[cfg(feature = "ndarray")]
+    #[expect(deprecated, reason = "Burn deprecates the backend; users still ask for it")]
     {
-        found = found.or_else(|| on::<NdArray>(tensor));
+        found = found.or_else(|| on::<burn::backend::NdArray>(tensor));
     }
     #[cfg(any(feature = "wgpu", feature = "cuda"))]
     {

@@ -122,7 +122,7 @@ impl<M: Module, X: GraphTensors, Y: GraphTensors> PopulationGraph<M, X, Y> {
             recorder: Mutex::new(Recorder { device: Device::capture(), programs: HashMap::new() }),
         };
         let parameters = parameters(model);
-        if !parameters.iter().any(Parameter::is_float) {
+        if !parameters.iter().any(|parameter| parameter.is_perturbed) {
             return Err(GraphError::NoParameter);
         }
         let batched = |members: X| {

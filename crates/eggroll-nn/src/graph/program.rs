@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     /// An operation of Burn.
-    Run(OperationIr),
+    Run(Box<OperationIr>),
     /// A linear operation on the last axis, under a parameter as the matrix `[d_input, d_output]`.
     Linear { x: TensorIr, input: InputRows, weight: usize, bias: Option<usize>, out: TensorIr },
     /// Rows of a matrix parameter.

@@ -96,7 +96,7 @@ pub(super) fn rewrite(
     };
     let mut plain_parameters = Vec::new();
     for (position, (parameter, id)) in parameters.iter().zip(&trace.parameters).enumerate() {
-        if parameter.is_float() {
+        if parameter.is_perturbed {
             let matrix = (parameter.shape().len() == 2).then_some(false);
             rewrite.origins.insert(*id, Origin::Parameter(View { parameter: position, base: true, matrix }));
             rewrite.roots.insert(*id, position);
@@ -301,7 +301,7 @@ impl Rewrite<'_> {
     }
 
     pub(super) fn run(&mut self, operation: OperationIr) {
-        self.step(Step::Run(operation));
+        self.step(Step::Run(Box::new(operation)));
     }
 
     /// A tensor of our own.

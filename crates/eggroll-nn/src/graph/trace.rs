@@ -8,6 +8,7 @@ use burn::backend::{BackendTensor, Capture, Dispatch, DispatchKindConversion, Di
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
 use burn::tensor::kind::Basic;
 use burn::tensor::{Bool, DType, Device, DeviceConfig, DeviceSettings, Int, Shape, Tensor, TensorData, TensorId};
+use eggroll_core::is_state;
 
 /// One parameter of the model of today.
 #[derive(Clone)]
@@ -16,13 +17,11 @@ pub(super) struct Parameter {
     /// Names of fields from the model down, joined by dots.
     pub path: String,
     pub value: DispatchTensor,
+    /// Whether scopes perturb it: floats, but no running statistics.
+    pub is_perturbed: bool,
 }
 
 impl Parameter {
-    pub fn is_float(&self) -> bool {
-        self.value.dtype().is_float()
-    }
-
     pub fn shape(&self) -> Vec<usize> {
         self.value.shape().to_vec()
     }
@@ -30,29 +29,35 @@ impl Parameter {
 
 /// The parameters of `model` in traversal order; a tied one as often as it is visited.
 pub(super) fn parameters<M: Module>(model: &M) -> Vec<Parameter> {
-    let mut collector = Collector { path: Vec::new(), found: Vec::new() };
+    let mut collector = Collector { path: Vec::new(), containers: Vec::new(), found: Vec::new() };
     model.visit(&mut collector);
     collector.found
 }
 
 struct Collector {
     path: Vec<String>,
+    /// Kinds of the containers of `path`.
+    containers: Vec<String>,
     found: Vec<Parameter>,
 }
 
 impl Collector {
     fn add<const D: usize, K: Basic>(&mut self, id: ParamId, value: Tensor<D, K>) {
-        self.found.push(Parameter { id, path: self.path.join("."), value: value.into_dispatch() });
+        let is_state = is_state(self.containers.last().map(String::as_str), self.path.last().map(String::as_str));
+        let is_perturbed = value.dtype().is_float() && !is_state;
+        self.found.push(Parameter { id, path: self.path.join("."), value: value.into_dispatch(), is_perturbed });
     }
 }
 
 impl ModuleVisitor for Collector {
-    fn enter_module(&mut self, name: &str, _container_type: &str) {
+    fn enter_module(&mut self, name: &str, container_type: &str) {
         self.path.push(name.to_owned());
+        self.containers.push(container_type.to_owned());
     }
 
     fn exit_module(&mut self, _name: &str, _container_type: &str) {
         self.path.pop();
+        self.containers.pop();
     }
 
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {

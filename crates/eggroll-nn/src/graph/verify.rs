@@ -4,10 +4,10 @@ use super::error::GraphError;
 use super::tensors::GraphTensors;
 use super::trace::parameters;
 use burn::backend::{DispatchTensor, TensorMetadata};
-use burn::module::{Module, ModuleMapper, Param};
+use burn::module::Module;
 use burn::tensor::{DType, Shape, Tensor, TensorData};
 use eggroll_core::scope::Perturbation;
-use eggroll_core::{EggrollConfig, HeldNoise, MatrixView, PairRange, ParameterTable};
+use eggroll_core::{EggrollConfig, HeldNoise, PairRange, ParameterTable};
 use std::sync::Arc;
 
 /// Pairs of the population.
@@ -44,9 +44,9 @@ pub(super) fn verify<M: Module, X: GraphTensors, Y: GraphTensors>(
     let plain = numbers(forward(model, example.clone()).parts());
     let mut expected: Vec<Vec<f64>> = vec![Vec::new(); found.len()];
     let mut effects = vec![0.0f64; found.len()];
-    for member in 0..MEMBERS {
-        let mut mapper = Materialise { perturbation: &perturbation, member };
-        let outputs = numbers(forward(&model.valid().map(&mut mapper), example.clone()).parts());
+    // `valid` makes running states of its own.
+    for member in (0..PAIRS).flat_map(|pair| perturbation.materialise(&model.valid(), pair)) {
+        let outputs = numbers(forward(&member, example.clone()).parts());
         for (output, values) in outputs.into_iter().enumerate() {
             effects[output] = effects[output].max(largest_difference(&values, &plain[output]));
             expected[output].extend(values);
@@ -120,31 +120,6 @@ fn epsilon<M: Module>(model: &M) -> f64 {
         DType::BF16 => 2f64.powi(-7),
         _ => f64::from(f32::EPSILON),
     };
-    let floats = parameters(model).into_iter().filter(|parameter| parameter.is_float());
+    let floats = parameters(model).into_iter().filter(|parameter| parameter.is_perturbed);
     floats.map(|parameter| of(parameter.value.dtype())).fold(0.0, f64::max)
-}
-
-/// The parameters of one member, formed.
-struct Materialise<'a> {
-    perturbation: &'a Perturbation,
-    member: usize,
-}
-
-impl ModuleMapper for Materialise<'_> {
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let position = self.perturbation.table.position(param.id).expect("every parameter of the model");
-        let noise = self.perturbation.parameter(position);
-        let value = param.val();
-        let shape = value.dims();
-        // The weighted sum of all pairs' noise, with weight 0 for all but one.
-        let weights: Vec<f32> = (0..PAIRS as usize).map(|pair| f32::from(u8::from(pair == self.member / 2))).collect();
-        let weights = Tensor::from_data(TensorData::new(weights, [PAIRS as usize]), (&value.device(), value.dtype()));
-        let noise = self.perturbation.noiser.estimate(weights, noise, &shape);
-        let noise = match MatrixView::of(&shape) {
-            Some(view) => view.restore(noise.reshape([view.d_input, view.d_output]), shape),
-            None => noise.reshape(shape),
-        };
-        let sign = if self.member.is_multiple_of(2) { 1.0 } else { -1.0 };
-        Param::initialized(param.id, value + noise * sign)
-    }
 }

@@ -10,6 +10,7 @@ use crate::digest::{hex, parameter_digest};
 use crate::error::Error;
 use crate::estimate;
 use crate::fitness::Fitness;
+use crate::input_projection::InputProjection;
 use crate::strategy::EvolutionStrategy;
 use crate::votes::pair_signs;
 use burn::module::Module;
@@ -77,8 +78,9 @@ impl ReplayLog {
     /// the fitness.
     pub fn create<M: Module>(path: impl Into<PathBuf>, strategy: &EvolutionStrategy, model: &M) -> Result<Self, Error> {
         let path = path.into();
-        if strategy.config().project_shared_inputs {
-            return Err(Error::ReplayProjection);
+        match strategy.config().input_projection {
+            InputProjection::Off => {}
+            projection => return Err(Error::ReplayProjection(projection)),
         }
         if path.exists() {
             return Err(Error::io(&path)(io::ErrorKind::AlreadyExists.into()));
@@ -142,7 +144,7 @@ impl ReplayLog {
             return Err(Error::ReplayOrder { path: self.path.clone(), found, expected: self.next });
         };
         let (found, population) = (fitness.values().len(), strategy.config().population);
-        if found != population {
+        if found == 0 || !found.is_multiple_of(population) {
             return Err(Error::FitnessLength { found, population });
         }
         let record = recorded(strategy, fitness, stepped, sigma).encode(&self.check, self.next);
@@ -317,15 +319,15 @@ struct Records<'a> {
 impl Records<'_> {
     /// The scores of the next generation; `None` at the end, or where a record was cut off.
     fn next(&mut self) -> Result<Option<Recorded>, Error> {
-        let Log { bytes, check, header, .. } = self.log;
-        let (rest, population) = (&bytes[self.offset..], header.config.population);
-        match Record::decode(rest, check, population) {
+        let Log { bytes, check, .. } = self.log;
+        let rest = &bytes[self.offset..];
+        match Record::decode(rest, check) {
             Some(record) if record.generation == self.generation => {
                 self.offset += record.len;
                 self.generation += 1;
                 Ok(Some(record.scores))
             }
-            _ if Record::any_after(self.generation, rest, check, population) => {
+            _ if Record::any_from(self.generation, rest, check) => {
                 let (path, generation, offset) = (self.log.path.to_owned(), self.generation, self.offset);
                 Err(Error::ReplayRecord { path, generation, offset })
             }

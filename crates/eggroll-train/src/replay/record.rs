@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! log    = "eggroll replay log\n", length of the header: u32, header: JSON, check, record …
-//! record = kind: u8, generation: u64, scores, check
+//! record = kind: u8, count: u32, generation: u64, scores, check
 //! ```
 //!
 //! All numbers are little-endian. A check is the first eight bytes of a SHA-256: of the header with its length, or of the log's check and the
@@ -16,8 +16,8 @@ use sha2::{Digest, Sha256};
 pub(super) const FORMAT: u32 = 1;
 
 const MAGIC: &[u8] = b"eggroll replay log\n";
-/// Kind and generation.
-const HEAD: usize = 1 + 8;
+/// Kind, number of scores and generation.
+const HEAD: usize = 1 + 4 + 8;
 /// Trits that a byte holds: 3⁵ ≤ 256.
 const TRITS: usize = 5;
 
@@ -127,60 +127,62 @@ impl Recorded {
 
     /// The record of a generation in the log of that check.
     pub fn encode(&self, log: &Check, generation: u64) -> Vec<u8> {
-        let (kind, scores): (u8, Vec<u8>) = match self {
-            Self::Floats(scores) => (0, scores.iter().flat_map(|score| score.to_le_bytes()).collect()),
-            Self::Integers(scores) => (1, scores.iter().flat_map(|score| score.to_le_bytes()).collect()),
-            Self::Signs(signs) => (2, signs.chunks(TRITS).map(pack).collect()),
+        let (kind, count, scores): (u8, usize, Vec<u8>) = match self {
+            Self::Floats(scores) => (0, scores.len(), scores.iter().flat_map(|score| score.to_le_bytes()).collect()),
+            Self::Integers(scores) => (1, scores.len(), scores.iter().flat_map(|score| score.to_le_bytes()).collect()),
+            Self::Signs(signs) => (2, signs.len(), signs.chunks(TRITS).map(pack).collect()),
         };
-        let head = [&[kind][..], &generation.to_le_bytes()].concat();
+        let head = [&[kind][..], &(count as u32).to_le_bytes(), &generation.to_le_bytes()].concat();
         let check = check(&[log, &head, &scores]);
         [&head[..], &scores, &check].concat()
     }
 
-    fn decode(kind: u8, scores: &[u8], population: usize) -> Self {
+    fn decode(kind: u8, count: usize, scores: &[u8]) -> Self {
         let words = || scores.as_chunks::<4>().0.iter().copied();
         match kind {
             0 => Self::Floats(words().map(f32::from_le_bytes).collect()),
             1 => Self::Integers(words().map(i32::from_le_bytes).collect()),
-            _ => Self::Signs(scores.iter().flat_map(|byte| unpack(*byte)).take(population / 2).collect()),
+            _ => Self::Signs(scores.iter().flat_map(|byte| unpack(*byte)).take(count).collect()),
         }
     }
 }
 
 impl Record {
     /// The record that `bytes` begin with, in the log of that check; `None` if there is none, or it is damaged.
-    pub fn decode(bytes: &[u8], log: &Check, population: usize) -> Option<Self> {
+    pub fn decode(bytes: &[u8], log: &Check) -> Option<Self> {
         let (head, rest) = bytes.split_at_checked(HEAD)?;
-        let (kind, generation) = (head[0], u64::from_le_bytes(*head.last_chunk()?));
-        let (scores, rest) = rest.split_at_checked(scores_len(kind, population)?)?;
+        let (kind, count, generation) = parse_head(head.first_chunk()?);
+        let len = match kind {
+            0 | 1 => count.checked_mul(4)?,
+            2 => count.div_ceil(TRITS),
+            _ => return None,
+        };
+        let (scores, rest) = rest.split_at_checked(len)?;
         let expected = rest.first_chunk::<8>()?;
         if check(&[log, head, scores]) != *expected {
             return None;
         }
         let len = HEAD + scores.len() + expected.len();
-        Some(Self { generation, scores: Recorded::decode(kind, scores, population), len })
+        Some(Self { generation, scores: Recorded::decode(kind, count, scores), len })
     }
 
-    /// Whether a record of a later generation than `generation` begins anywhere in `bytes`.
-    pub fn any_after(generation: u64, bytes: &[u8], log: &Check, population: usize) -> bool {
+    /// Whether a record of `generation` or a later one begins anywhere in `bytes`.
+    pub fn any_from(generation: u64, bytes: &[u8], log: &Check) -> bool {
         // No more records than bytes: most places are ruled out without a checksum.
         let possible = generation..generation.saturating_add(bytes.len() as u64);
         (0..bytes.len()).any(|start| {
             let bytes = &bytes[start..];
-            let found = bytes.get(1..HEAD).and_then(|found| found.first_chunk()).copied();
-            found.is_some_and(|found| possible.contains(&u64::from_le_bytes(found)))
-                && Self::decode(bytes, log, population).is_some()
+            let found = bytes.first_chunk().map(|head| parse_head(head).2);
+            found.is_some_and(|found| possible.contains(&found)) && Self::decode(bytes, log).is_some()
         })
     }
 }
 
-/// Bytes of the scores of a record.
-fn scores_len(kind: u8, population: usize) -> Option<usize> {
-    match kind {
-        0 | 1 => population.checked_mul(4),
-        2 => Some((population / 2).div_ceil(TRITS)),
-        _ => None,
-    }
+/// Kind, number of scores and generation.
+fn parse_head(head: &[u8; HEAD]) -> (u8, usize, u64) {
+    let [kind, count @ .., _, _, _, _, _, _, _, _] = *head;
+    let generation = std::array::from_fn(|i| head[HEAD - 8 + i]);
+    (kind, u32::from_le_bytes(count) as usize, u64::from_le_bytes(generation))
 }
 
 /// Up to five signs as digits 0, 1, 2 of a number to base 3.
@@ -217,17 +219,12 @@ mod tests {
         /// NaN and its payload included: compared as bytes.
         #[test]
         fn records_come_back(scores in (1usize..40).prop_flat_map(|pairs| recorded(2 * pairs)), generation: u64) {
-            let population = match &scores {
-                Recorded::Floats(scores) => scores.len(),
-                Recorded::Integers(scores) => scores.len(),
-                Recorded::Signs(signs) => 2 * signs.len(),
-            };
             let bytes = scores.encode(&LOG, generation);
-            let record = Record::decode(&bytes, &LOG, population).expect("whole");
+            let record = Record::decode(&bytes, &LOG).expect("whole");
             prop_assert_eq!((record.generation, record.len), (generation, bytes.len()));
             prop_assert_eq!(record.scores.encode(&LOG, generation), bytes.clone());
-            prop_assert!(Record::decode(&bytes[..bytes.len() - 1], &LOG, population).is_none(), "cut off");
-            prop_assert!(Record::decode(&bytes, b"thecheck", population).is_none(), "of another log");
+            prop_assert!(Record::decode(&bytes[..bytes.len() - 1], &LOG).is_none(), "cut off");
+            prop_assert!(Record::decode(&bytes, b"thecheck").is_none(), "of another log");
         }
 
         #[test]
@@ -235,7 +232,7 @@ mod tests {
             let mut bytes = scores.encode(&LOG, 77);
             let bit = bit.index(8 * bytes.len());
             bytes[bit / 8] ^= 1 << (bit % 8);
-            prop_assert!(Record::decode(&bytes, &LOG, 12).is_none());
+            prop_assert!(Record::decode(&bytes, &LOG).is_none());
         }
     }
 

@@ -1,7 +1,8 @@
 //! Normalizations.
 
 use crate::support::{
-    MEMBERS, PAIRS, assert_members, assert_records_move, devices, inputs, noisers, perturbation, rows_of, values,
+    LAYER, MEMBERS, PAIRS, assert_members, assert_records_move, devices, noisers, perturbation, rows_of, uniform,
+    values,
 };
 use burn::module::{Module, Param, RunningState};
 use burn::nn;
@@ -13,7 +14,7 @@ const WIDTH: usize = 7;
 
 /// A vector parameter that is not all the same.
 fn uneven(device: &Device, shift: f32) -> Param<Tensor<1>> {
-    Param::from_tensor(inputs([WIDTH], device) * 0.5 + shift)
+    Param::from_tensor(uniform([WIDTH], 0, device) * 0.5 + shift)
 }
 
 fn layer_norm(device: &Device, bias: bool) -> LayerNorm {
@@ -29,8 +30,8 @@ fn batch_norm(device: &Device) -> BatchNorm {
     BatchNorm {
         gamma: uneven(device, 1.0),
         beta: uneven(device, 0.2),
-        running_mean: RunningState::new(inputs([WIDTH], device)),
-        running_var: RunningState::new(inputs([WIDTH], device) + 1.5),
+        running_mean: RunningState::new(uniform([WIDTH], 1, device)),
+        running_var: RunningState::new(uniform([WIDTH], 2, device) + 1.5),
         ..BatchNormConfig::new(WIDTH).with_epsilon(1e-3).init(device)
     }
 }
@@ -38,7 +39,7 @@ fn batch_norm(device: &Device) -> BatchNorm {
 #[test]
 fn outside_evaluate_equals_burn_bit_for_bit() {
     let device = Device::flex();
-    let x = inputs([4, 3, WIDTH], &device);
+    let x = uniform([4, 3, WIDTH], 0, &device);
     for bias in [true, false] {
         let layer = layer_norm(&device, bias);
         let burn = nn::LayerNorm::from(layer.clone());
@@ -53,7 +54,7 @@ fn outside_evaluate_equals_burn_bit_for_bit() {
     assert_eq!(format!("{layer}"), format!("{burn}"));
     let layer = batch_norm(&device);
     let burn = nn::BatchNorm::from(layer.clone());
-    let x = inputs([4, WIDTH, 2, 3], &device);
+    let x = uniform([4, WIDTH, 2, 3], 0, &device);
     assert_eq!(values(layer.forward(x.clone())), values(burn.forward(x.clone())));
     assert_eq!(values(BatchNorm::from(burn.clone()).forward(x.clone())), values(burn.forward(x)));
     assert_eq!(format!("{layer}"), format!("{burn}"));
@@ -73,27 +74,27 @@ fn epsilon_survives() {
 #[test]
 fn inside_evaluate_equals_explicit_weights() {
     for device in devices() {
-        let x = inputs([MEMBERS * 2, 3, WIDTH], &device);
-        let images = inputs([MEMBERS * 2, WIDTH, 2, 3], &device);
-        let features = inputs([MEMBERS * 3, WIDTH], &device);
+        let x = uniform([MEMBERS * 2, 3, WIDTH], 0, &device);
+        let images = uniform([MEMBERS * 2, WIDTH, 2, 3], 0, &device);
+        let features = uniform([MEMBERS * 3, WIDTH], 0, &device);
         for noiser in noisers() {
-            let what = format!("{device:?}, {noiser:?}");
+            let what = |layer: &str| format!("{layer}, {device:?}, {noiser:?}");
             for bias in [true, false] {
                 let layer = layer_norm(&device, bias);
                 let scope = perturbation(&layer, &noiser, &[]);
                 let alone = |member, model: LayerNorm| nn::LayerNorm::from(model).forward(rows_of(&x, member));
-                assert_members(&format!("layer norm, {what}"), &layer, &scope, || layer.forward(x.clone()), alone);
+                assert_members((&what("layer norm"), LAYER), &layer, &scope, || layer.forward(x.clone()), alone);
             }
             let layer = rms_norm(&device);
             let scope = perturbation(&layer, &noiser, &[]);
             let alone = |member, model: RmsNorm| nn::RmsNorm::from(model).forward(rows_of(&x, member));
-            assert_members(&format!("RMS norm, {what}"), &layer, &scope, || layer.forward(x.clone()), alone);
+            assert_members((&what("RMS norm"), LAYER), &layer, &scope, || layer.forward(x.clone()), alone);
             let layer = batch_norm(&device);
             let scope = perturbation(&layer, &noiser, &[]);
             let alone = |member, model: BatchNorm| nn::BatchNorm::from(model).forward(rows_of(&images, member));
-            assert_members(&format!("batch norm, {what}"), &layer, &scope, || layer.forward(images.clone()), alone);
+            assert_members((&what("batch norm"), LAYER), &layer, &scope, || layer.forward(images.clone()), alone);
             let alone = |member, model: BatchNorm| nn::BatchNorm::from(model).forward(rows_of(&features, member));
-            assert_members(&format!("batch norm, {what}"), &layer, &scope, || layer.forward(features.clone()), alone);
+            assert_members((&what("batch norm"), LAYER), &layer, &scope, || layer.forward(features.clone()), alone);
         }
     }
 }
@@ -101,16 +102,16 @@ fn inside_evaluate_equals_explicit_weights() {
 #[test]
 fn frozen_gains_and_biases_stay_plain() {
     for device in devices() {
-        let (x, images) = (inputs([MEMBERS, 3, WIDTH], &device), inputs([MEMBERS, WIDTH, 4], &device));
+        let (x, images) = (uniform([MEMBERS, 3, WIDTH], 0, &device), uniform([MEMBERS, WIDTH, 4], 0, &device));
         for frozen in ["gamma", "beta"] {
             let layer = layer_norm(&device, true);
             let scope = perturbation(&layer, &EggrollConfig::new().into(), &[frozen]);
             let alone = |member, model: LayerNorm| nn::LayerNorm::from(model).forward(rows_of(&x, member));
-            assert_members(frozen, &layer, &scope, || layer.forward(x.clone()), alone);
+            assert_members((frozen, LAYER), &layer, &scope, || layer.forward(x.clone()), alone);
             let layer = batch_norm(&device);
             let scope = perturbation(&layer, &EggrollConfig::new().into(), &[frozen]);
             let alone = |member, model: BatchNorm| nn::BatchNorm::from(model).forward(rows_of(&images, member));
-            assert_members(frozen, &layer, &scope, || layer.forward(images.clone()), alone);
+            assert_members((frozen, LAYER), &layer, &scope, || layer.forward(images.clone()), alone);
         }
     }
 }
@@ -129,31 +130,16 @@ fn running_statistics_belong_to_evaluation() {
     let statistics = || (values(layer.running_mean.value_sync()), values(layer.running_var.value_sync()));
     let before = statistics();
     let scope = perturbation(&layer, &EggrollConfig::new().into(), &[]);
-    scope.run(PAIRS, || layer.forward(inputs([MEMBERS * 2, WIDTH, 5], &device)));
+    scope.run(PAIRS, || layer.forward(uniform([MEMBERS * 2, WIDTH, 5], 0, &device)));
     assert_eq!(statistics(), before);
 }
 
 #[test]
 fn records_move_both_ways() {
     let device = Device::flex();
-    assert_records_move(
-        layer_norm(&device, true),
-        nn::LayerNormConfig::new(WIDTH).init(&device),
-        (|twin: &LayerNorm| values(twin.gamma.val()), |burn: &nn::LayerNorm| values(burn.gamma.val())),
-    );
-    assert_records_move(
-        rms_norm(&device),
-        nn::RmsNormConfig::new(WIDTH).init(&device),
-        (|twin: &RmsNorm| values(twin.gamma.val()), |burn: &nn::RmsNorm| values(burn.gamma.val())),
-    );
-    assert_records_move(
-        batch_norm(&device),
-        nn::BatchNormConfig::new(WIDTH).init(&device),
-        (
-            |twin: &BatchNorm| values(Tensor::cat(vec![twin.gamma.val(), twin.running_var.value()], 0)),
-            |burn: &nn::BatchNorm| values(Tensor::cat(vec![burn.gamma.val(), burn.running_var.value()], 0)),
-        ),
-    );
+    assert_records_move::<_, LayerNorm>(|| nn::LayerNormConfig::new(WIDTH).with_epsilon(1e-3).init(&device));
+    assert_records_move::<_, RmsNorm>(|| nn::RmsNormConfig::new(WIDTH).init(&device));
+    assert_records_move::<_, BatchNorm>(|| nn::BatchNormConfig::new(WIDTH).init(&device));
 }
 
 #[test]
@@ -162,5 +148,5 @@ fn refuses_uneven_rows() {
     let device = Device::flex();
     let layer = layer_norm(&device, true);
     let scope = perturbation(&layer, &EggrollConfig::new().into(), &[]);
-    scope.run(PAIRS, || layer.forward(inputs([4, WIDTH], &device)));
+    scope.run(PAIRS, || layer.forward(uniform([4, WIDTH], 0, &device)));
 }

@@ -1,11 +1,12 @@
 //! Convolutions.
 
 use crate::support::{
-    MEMBERS, PAIRS, assert_members, assert_records_move, devices, held, inputs, is_shared, noisers, perturbation,
-    rows_of, values,
+    LAYER, MEMBERS, PAIRS, assert_members, assert_records_move, devices, held, noisers, perturbation, rows_of, uniform,
+    values,
 };
 use burn::nn::{PaddingConfig1d, PaddingConfig2d, conv};
 use burn::tensor::{Device, Tensor};
+use eggroll_core::scope::Use;
 use eggroll_core::{EggrollConfig, NoiseSourceConfig, NoiserConfig};
 use eggroll_nn::{Conv1d, Conv1dConfig, Conv2d, Conv2dConfig};
 
@@ -44,7 +45,7 @@ fn outside_evaluate_equals_burn_bit_for_bit() {
     for (config, [height, width]) in configs() {
         let layer = config.init(&device);
         let burn = conv::Conv2d::from(layer.clone());
-        let x = inputs([3, config.channels[0], height, width], &device);
+        let x = uniform([3, config.channels[0], height, width], 0, &device);
         let expected = values(burn.forward(x.clone()));
         assert_eq!(values(layer.forward(x.clone())), expected, "{config}");
         assert_eq!(values(layer.forward_shared(x.clone())), expected, "{config}");
@@ -54,7 +55,7 @@ fn outside_evaluate_equals_burn_bit_for_bit() {
     for (config, length) in configs_1d() {
         let layer = config.init(&device);
         let burn = conv::Conv1d::from(layer.clone());
-        let x = inputs([3, config.channels_in, length], &device);
+        let x = uniform([3, config.channels_in, length], 0, &device);
         let expected = values(burn.forward(x.clone()));
         assert_eq!(values(layer.forward(x.clone())), expected, "{config}");
         assert_eq!(values(layer.forward_shared(x.clone())), expected, "{config}");
@@ -68,29 +69,30 @@ fn inside_evaluate_equals_explicit_weights() {
     for device in devices() {
         for (config, [height, width]) in configs() {
             let layer = config.init(&device);
-            let x = inputs([MEMBERS * 2, config.channels[0], height, width], &device);
+            let x = uniform([MEMBERS * 2, config.channels[0], height, width], 0, &device);
             let shared = rows_of(&x, 1);
             for noiser in noisers() {
                 let scope = perturbation(&layer, &noiser, &[]);
                 let what = format!("{device:?}, {config}, {noiser:?}");
                 let alone = |member, model: Conv2d| conv::Conv2d::from(model).forward(rows_of(&x, member));
-                assert_members(&what, &layer, &scope, || layer.forward(x.clone()), alone);
+                assert_members((&what, LAYER), &layer, &scope, || layer.forward(x.clone()), alone);
                 let alone = |_, model: Conv2d| conv::Conv2d::from(model).forward(shared.clone());
-                let used = assert_members(&what, &layer, &scope, || layer.forward_shared(shared.clone()), alone);
-                assert_eq!(is_shared(&used.uses[0]), config.groups == 1, "{what}");
+                let used =
+                    assert_members((&what, LAYER), &layer, &scope, || layer.forward_shared(shared.clone()), alone);
+                assert_eq!(matches!(used.uses[0], Use::Shared(_)), config.groups == 1, "{what}");
             }
         }
         for (config, length) in configs_1d() {
             let layer = config.init(&device);
-            let x = inputs([MEMBERS * 2, config.channels_in, length], &device);
+            let x = uniform([MEMBERS * 2, config.channels_in, length], 0, &device);
             let shared = rows_of(&x, 1);
             for noiser in noisers() {
                 let scope = perturbation(&layer, &noiser, &[]);
                 let what = format!("{device:?}, {config}, {noiser:?}");
                 let alone = |member, model: Conv1d| conv::Conv1d::from(model).forward(rows_of(&x, member));
-                assert_members(&what, &layer, &scope, || layer.forward(x.clone()), alone);
+                assert_members((&what, LAYER), &layer, &scope, || layer.forward(x.clone()), alone);
                 let alone = |_, model: Conv1d| conv::Conv1d::from(model).forward(shared.clone());
-                assert_members(&what, &layer, &scope, || layer.forward_shared(shared.clone()), alone);
+                assert_members((&what, LAYER), &layer, &scope, || layer.forward_shared(shared.clone()), alone);
             }
         }
     }
@@ -101,7 +103,7 @@ fn frozen_parameters_stay_plain() {
     for device in devices() {
         for (config, [height, width]) in [configs()[0].clone(), configs()[4].clone()] {
             let layer = config.init(&device);
-            let x = inputs([MEMBERS, config.channels[0], height, width], &device);
+            let x = uniform([MEMBERS, config.channels[0], height, width], 0, &device);
             for (noiser, frozen) in [
                 (NoiserConfig::from(EggrollConfig::new()), "weight"),
                 (EggrollConfig::new().with_freeze_non_matrix(true).into(), ""),
@@ -111,7 +113,7 @@ fn frozen_parameters_stay_plain() {
                 let scope = perturbation(&layer, &noiser, frozen);
                 let what = format!("{device:?}, {config}, {frozen:?}");
                 let alone = |member, model: Conv2d| conv::Conv2d::from(model).forward(rows_of(&x, member));
-                assert_members(&what, &layer, &scope, || layer.forward(x.clone()), alone);
+                assert_members((&what, LAYER), &layer, &scope, || layer.forward(x.clone()), alone);
             }
         }
     }
@@ -122,7 +124,7 @@ fn held_noise_equals_drawn_noise() {
     for device in devices() {
         for (config, [height, width]) in [configs()[1].clone(), configs()[4].clone()] {
             let layer = config.init(&device);
-            let x = inputs([MEMBERS, config.channels[0], height, width], &device);
+            let x = uniform([MEMBERS, config.channels[0], height, width], 0, &device);
             for noiser in noisers() {
                 let scope = perturbation(&layer, &noiser, &[]);
                 let (drawn, _) = scope.run(PAIRS, || layer.forward(x.clone()));
@@ -130,13 +132,8 @@ fn held_noise_equals_drawn_noise() {
                 assert_eq!(values(drawn), values(cached), "{device:?}, {config}");
                 let table = held(&scope, NoiseSourceConfig::Table { len: 5000 });
                 let alone = |member, model: Conv2d| conv::Conv2d::from(model).forward(rows_of(&x, member));
-                assert_members(
-                    &format!("{device:?}, {config}, table"),
-                    &layer,
-                    &table,
-                    || layer.forward(x.clone()),
-                    alone,
-                );
+                let what = format!("{device:?}, {config}, table");
+                assert_members((&what, LAYER), &layer, &table, || layer.forward(x.clone()), alone);
             }
         }
     }
@@ -148,7 +145,7 @@ fn chunks_of_shared_images_change_no_bit() {
     let device = Device::flex();
     let (config, [height, width]) = configs()[0].clone();
     let layer = config.init(&device);
-    let x = inputs([2, 1, height, width], &device);
+    let x = uniform([2, 1, height, width], 0, &device);
     let scope = perturbation(&layer, &EggrollConfig::new().into(), &[]);
     let (whole, _) = scope.run(PAIRS, || layer.forward_shared(x.clone()));
     let chunk = |pair| {
@@ -163,18 +160,8 @@ fn chunks_of_shared_images_change_no_bit() {
 #[test]
 fn records_move_both_ways() {
     let device = Device::flex();
-    let config = Conv2dConfig::new([2, 3], [3, 3]);
-    assert_records_move(
-        config.init(&device),
-        conv::Conv2d::from(config.init(&device)),
-        (|twin: &Conv2d| values(twin.weight.val()), |burn: &conv::Conv2d| values(burn.weight.val())),
-    );
-    let config = Conv1dConfig::new(2, 3, 3);
-    assert_records_move(
-        config.init(&device),
-        conv::Conv1d::from(config.init(&device)),
-        (|twin: &Conv1d| values(twin.weight.val()), |burn: &conv::Conv1d| values(burn.weight.val())),
-    );
+    assert_records_move::<_, Conv2d>(|| conv::Conv2dConfig::new([2, 3], [3, 3]).init(&device));
+    assert_records_move::<_, Conv1d>(|| conv::Conv1dConfig::new(2, 3, 3).init(&device));
 }
 
 fn call(images: [usize; 4]) {

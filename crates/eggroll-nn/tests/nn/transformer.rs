@@ -1,5 +1,8 @@
-use crate::oracle::{
-    PAIRS, check_members, check_records, devices, largest_difference, noisers, perturbation, scramble, values, wave,
+//! Transformer encoders and encodings of positions.
+
+use crate::support::{
+    LAYER, MEMBERS, PAIRS, assert_forward, assert_records_move, devices, distance, noisers, perturbation, scramble,
+    uniform, values,
 };
 use burn::nn::activation::ActivationConfig;
 use burn::nn::transformer as plain;
@@ -19,10 +22,10 @@ fn outside_evaluate_equals_burn_bit_for_bit() {
     for norm_first in [false, true] {
         let config = plain::TransformerEncoderConfig::new(8, 12, 2, 2).with_norm_first(norm_first);
         let config = config.with_quiet_softmax(norm_first).with_layer_norm_eps(0.01);
-        let burn_module = scramble(config.with_activation(ActivationConfig::Relu).init(&device), 1.0);
+        let burn_module = scramble(config.with_activation(ActivationConfig::Relu).init(&device));
         let module = TransformerEncoder::from(burn_module.clone());
-        let (x, causal) = (wave([2, 5, 8], 0.0, &device), generate_autoregressive_mask(2, 5, &device));
-        let pad = wave([2, 5], 0.0, &device).greater_elem(0.8);
+        let (x, causal) = (uniform([2, 5, 8], 0, &device), generate_autoregressive_mask(2, 5, &device));
+        let pad = uniform([2, 5], 2, &device).greater_elem(0.5);
         let run = |module: &plain::TransformerEncoder| {
             let input = plain::TransformerEncoderInput::new(x.clone()).mask_attn(causal.clone()).mask_pad(pad.clone());
             values(module.forward(input))
@@ -45,10 +48,10 @@ fn outside_evaluate_equals_burn_bit_for_bit() {
 
 #[test]
 fn records_move_both_ways() {
-    let fresh = || plain::TransformerEncoderConfig::new(8, 12, 2, 2).init(&Device::flex());
-    check_records::<_, TransformerEncoder>(fresh(), fresh());
-    let fresh = || plain::PositionWiseFeedForwardConfig::new(8, 12).init(&Device::flex());
-    check_records::<_, PositionWiseFeedForward>(fresh(), fresh());
+    let config = plain::TransformerEncoderConfig::new(8, 12, 2, 2);
+    assert_records_move::<_, TransformerEncoder>(|| config.init(&Device::flex()));
+    let config = plain::PositionWiseFeedForwardConfig::new(8, 12);
+    assert_records_move::<_, PositionWiseFeedForward>(|| config.init(&Device::flex()));
 }
 
 #[test]
@@ -56,16 +59,16 @@ fn inside_evaluate_equals_explicit_weights() {
     for device in devices() {
         for norm_first in [false, true] {
             let config = TransformerEncoderConfig::new(8, 12, 2, 2).with_norm_first(norm_first);
-            let module = scramble(config.init(&device), 1.0);
-            let (x, causal) = (wave([6 * 2, 4, 8], 0.0, &device), generate_autoregressive_mask(1, 4, &device));
+            let module = scramble(config.init(&device));
+            let (x, causal) = (uniform([MEMBERS * 2, 4, 8], 0, &device), generate_autoregressive_mask(1, 4, &device));
             let forward = |module: &TransformerEncoder, rows: Range<usize>| {
                 let input = TransformerEncoderInput::new(x.clone().slice_dim(0, rows));
                 module.forward(input.mask_attn(causal.clone()))
             };
             for noiser in noisers() {
-                check_members(&module, (noiser, &[]), 2, forward);
+                assert_forward(&module, (&noiser, &[]), forward);
             }
-            check_members(&module, (noisers()[0].clone(), &["layers.0", "layers.1.norm_1"]), 2, forward);
+            assert_forward(&module, (&noisers()[0], &["layers.0", "layers.1.norm_1"]), forward);
         }
     }
 }
@@ -76,8 +79,8 @@ fn grows_position_by_position_inside_evaluate() {
     for norm_first in [false, true] {
         let config = TransformerEncoderConfig::new(8, 12, 2, 2).with_norm_first(norm_first);
         let module = config.init(&device);
-        let scope = perturbation(&module, noisers()[0].clone(), &[]);
-        let (x, causal) = (wave([6 * 2, 4, 8], 0.0, &device), generate_autoregressive_mask(1, 4, &device));
+        let scope = perturbation(&module, &noisers()[0], &[]);
+        let (x, causal) = (uniform([MEMBERS * 2, 4, 8], 0, &device), generate_autoregressive_mask(1, 4, &device));
         let input = TransformerEncoderInput::new(x.clone());
         let (unmasked, _) = scope.run(PAIRS, || module.forward(input.clone()));
         let (expected, _) = scope.run(PAIRS, || module.forward(input.mask_attn(causal)));
@@ -89,8 +92,8 @@ fn grows_position_by_position_inside_evaluate() {
             };
             (1..=4).map(grow).last().expect("positions")
         });
-        assert!(largest_difference(found.clone(), expected) < 1e-4);
-        assert!(largest_difference(found, unmasked) > 1e-2, "canary");
+        assert!(distance(found.clone(), expected) < LAYER);
+        assert!(distance(found, unmasked) > 1e-2, "canary");
     }
 }
 
@@ -101,11 +104,11 @@ fn feed_forward_inside_evaluate_equals_explicit_weights() {
         let activations = [ActivationConfig::Gelu, PReluConfig::new().into(), SwiGluConfig::new(12, 12).into()];
         for activation in activations {
             let config = PositionWiseFeedForwardConfig::new(8, 12).with_activation(activation);
-            let module = scramble(config.init(&device), 1.0);
-            let x = wave([6 * 2, 3, 8], 0.0, &device);
+            let module = scramble(config.init(&device));
+            let x = uniform([MEMBERS * 2, 3, 8], 0, &device);
             for noiser in noisers() {
                 let forward = |module: &PositionWiseFeedForward, rows| module.forward(x.clone().slice_dim(0, rows));
-                check_members(&module, (noiser, &["linear_outer.bias"]), 2, forward);
+                assert_forward(&module, (&noiser, &["linear_outer.bias"]), forward);
             }
         }
     }
@@ -118,9 +121,9 @@ fn encodings_of_positions_are_the_same_for_every_member() {
         PositionalEncodingConfig::new(8).with_max_sequence_size(16).init(&device),
         RotaryEncodingConfig::new(16, 8).init(&device),
     );
-    let x = wave([2, 5, 8], 0.0, &device);
-    let all = x.clone().repeat_dim(0, 6);
-    let expect = |y: Tensor<3>| values(y.repeat_dim(0, 6));
+    let x = uniform([2, 5, 8], 0, &device);
+    let all = x.clone().repeat_dim(0, MEMBERS);
+    let expect = |y: Tensor<3>| values(y.repeat_dim(0, MEMBERS));
     assert_eq!(values(positional.forward(all.clone())), expect(positional.forward(x.clone())));
     assert_ne!(values(positional.forward(all.clone())), values(all.clone()), "canary");
     assert_eq!(values(rotary.forward(all)), expect(rotary.forward(x)));
@@ -132,6 +135,6 @@ fn refuses_another_models_cache() {
     let device = Device::flex();
     let model = |layers| TransformerEncoderConfig::new(4, 4, 1, layers).init(&device);
     let mut cache = model(1).new_autoregressive_cache();
-    let input = TransformerEncoderInput::new(wave([1, 1, 4], 0.0, &device));
+    let input = TransformerEncoderInput::new(uniform([1, 1, 4], 0, &device));
     model(2).forward_autoregressive_inference(input, &mut cache);
 }

@@ -1,4 +1,6 @@
-use crate::oracle::{PAIRS, check_members, devices, noisers, perturbation, scramble, values, wave};
+//! Minimal gated recurrent units.
+
+use crate::support::{MEMBERS, PAIRS, assert_forward, devices, noisers, perturbation, scramble, uniform, values};
 use burn::tensor::{Device, Int, Tensor};
 use eggroll_nn::{MinimalGru, MinimalGruConfig};
 use std::ops::Range;
@@ -40,9 +42,9 @@ fn oracle(module: &MinimalGru, x: &[f32], mut h: Vec<f64>, starts: &[i32]) -> Ve
 fn equals_the_formula() {
     for device in devices() {
         for bias in [true, false] {
-            let module = scramble(MinimalGruConfig::new(3, 4).with_bias(bias).init(&device), 1.0);
+            let module = scramble(MinimalGruConfig::new(3, 4).with_bias(bias).init(&device));
             assert_eq!(module.forget_input.bias.is_some(), bias);
-            let (x, state) = (wave([2, STEPS, 3], 0.0, &device), wave([2, 4], 1.0, &device));
+            let (x, state) = (uniform([2, STEPS, 3], 0, &device), uniform([2, 4], 1, &device));
             let starts = [[0, 0, 1, 0, 0], [1, 0, 0, 0, 1]];
             let given = Tensor::<2, Int>::from_ints(starts, &device);
             let (found, last) = module.forward(x.clone(), Some(state.clone()), Some(given));
@@ -65,12 +67,12 @@ fn equals_the_formula() {
 #[test]
 fn inside_evaluate_equals_explicit_weights() {
     for device in devices() {
-        let module = scramble(MinimalGruConfig::new(5, 7).init(&device), 1.0);
-        let (x, state) = (wave([6 * 2, STEPS, 5], 0.0, &device), wave([6 * 2, 7], 2.0, &device));
-        let starts = wave([6 * 2, STEPS], 0.5, &device).greater_elem(0.7).int();
+        let module = scramble(MinimalGruConfig::new(5, 7).init(&device));
+        let (x, state) = (uniform([MEMBERS * 2, STEPS, 5], 0, &device), uniform([MEMBERS * 2, 7], 2, &device));
+        let starts = uniform([MEMBERS * 2, STEPS], 1, &device).greater_elem(0.5).int();
         for noiser in noisers() {
             for frozen in [&[][..], &["forget_hidden", "candidate_input.bias"]] {
-                check_members(&module, (noiser.clone(), frozen), 2, |module, rows: Range<usize>| {
+                assert_forward(&module, (&noiser, frozen), |module, rows: Range<usize>| {
                     let state = state.clone().slice_dim(0, rows.clone());
                     let starts = starts.clone().slice_dim(0, rows.clone());
                     module.forward(x.clone().slice_dim(0, rows), Some(state), Some(starts)).0
@@ -84,8 +86,8 @@ fn inside_evaluate_equals_explicit_weights() {
 fn goes_on_from_its_last_state() {
     let device = Device::flex();
     let module = MinimalGruConfig::new(5, 7).init(&device);
-    let scope = perturbation(&module, noisers()[0].clone(), &[]);
-    let x = wave([6, STEPS, 5], 0.0, &device);
+    let scope = perturbation(&module, &noisers()[0], &[]);
+    let x = uniform([MEMBERS, STEPS, 5], 0, &device);
     let ((whole, last), _) = scope.run(PAIRS, || module.forward(x.clone(), None, None));
     let ((parts, end), _) = scope.run(PAIRS, || {
         let (first, state) = module.forward(x.clone().slice_dim(1, 0..2), None, None);
@@ -101,5 +103,5 @@ fn goes_on_from_its_last_state() {
 fn refuses_other_starts() {
     let device = Device::flex();
     let starts = Tensor::zeros([2, 4], &device);
-    MinimalGruConfig::new(3, 4).init(&device).forward(wave([2, STEPS, 3], 0.0, &device), None, Some(starts));
+    MinimalGruConfig::new(3, 4).init(&device).forward(uniform([2, STEPS, 3], 0, &device), None, Some(starts));
 }

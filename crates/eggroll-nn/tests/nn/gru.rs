@@ -1,4 +1,8 @@
-use crate::oracle::{PAIRS, check_members, check_records, devices, noisers, perturbation, scramble, values, wave};
+//! Gated recurrent units.
+
+use crate::support::{
+    MEMBERS, PAIRS, assert_forward, assert_records_move, devices, noisers, perturbation, scramble, uniform, values,
+};
 use burn::nn;
 use burn::nn::activation::ActivationConfig;
 use burn::nn::{PReluConfig, SwiGluConfig};
@@ -15,8 +19,8 @@ fn outside_evaluate_equals_burn_bit_for_bit() {
             let config = nn::GruConfig::new(5, 7, bias).with_reset_after(reset_after).with_clip(clip);
             let burn_module = config.with_gate_activation(ActivationConfig::Softsign).init(&device);
             let module = Gru::from(burn_module.clone());
-            let x = wave([3, STEPS, 5], 0.0, &device);
-            for state in [None, Some(wave([3, 7], 4.0, &device))] {
+            let x = uniform([3, STEPS, 5], 0, &device);
+            for state in [None, Some(uniform([3, 7], 4, &device))] {
                 let expected = values(burn_module.forward(x.clone(), state.clone()));
                 assert_eq!(values(module.forward(x.clone(), state.clone())), expected);
                 assert_eq!(values(nn::Gru::from(module.clone()).forward(x.clone(), state)), expected);
@@ -27,18 +31,17 @@ fn outside_evaluate_equals_burn_bit_for_bit() {
 
 #[test]
 fn records_move_both_ways() {
-    let fresh = || nn::GruConfig::new(3, 4, true).init(&Device::flex());
-    check_records::<_, Gru>(fresh(), fresh());
+    assert_records_move::<_, Gru>(|| nn::GruConfig::new(3, 4, true).init(&Device::flex()));
     let config = GruConfig::new(3, 4, false).with_reset_after(false).with_clip(Some(0.5));
     let module = config.init(&Device::flex());
     assert!(!module.reset_after && module.clip == Some(0.5) && module.new_gate.input_transform.bias.is_none());
 }
 
 fn check(config: GruConfig, frozen: &[&str], device: &Device) {
-    let module = scramble(config.init(device), 1.0);
-    let (x, state) = (wave([6 * 2, STEPS, 5], 0.0, device), wave([6 * 2, 7], 2.0, device));
+    let module = scramble(config.init(device));
+    let (x, state) = (uniform([MEMBERS * 2, STEPS, 5], 0, device), uniform([MEMBERS * 2, 7], 2, device));
     for noiser in noisers() {
-        check_members(&module, (noiser, frozen), 2, |module, rows| {
+        assert_forward(&module, (&noiser, frozen), |module, rows| {
             let state = state.clone().slice_dim(0, rows.clone());
             module.forward(x.clone().slice_dim(0, rows), Some(state))
         });
@@ -72,25 +75,25 @@ fn parameters_of_activations_are_perturbed() {
 fn without_a_state_it_starts_from_zeros() {
     let device = Device::flex();
     let module = GruConfig::new(5, 7, true).init(&device);
-    let scope = perturbation(&module, noisers()[0].clone(), &[]);
-    let x = wave([6, STEPS, 5], 0.0, &device);
+    let scope = perturbation(&module, &noisers()[0], &[]);
+    let x = uniform([MEMBERS, STEPS, 5], 0, &device);
     let run = |state| scope.run(PAIRS, || module.forward(x.clone(), state)).0;
-    assert_eq!(values(run(None)), values(run(Some(Tensor::zeros([6, 7], &device)))));
-    assert_ne!(values(run(None)), values(run(Some(Tensor::ones([6, 7], &device)))), "canary");
+    assert_eq!(values(run(None)), values(run(Some(Tensor::zeros([MEMBERS, 7], &device)))));
+    assert_ne!(values(run(None)), values(run(Some(Tensor::ones([MEMBERS, 7], &device)))), "canary");
 }
 
 #[test]
 fn sequences_may_be_cut_or_empty() {
     let device = Device::flex();
     let module = GruConfig::new(5, 7, true).init(&device);
-    let scope = perturbation(&module, noisers()[0].clone(), &[]);
-    let x = wave([6, STEPS, 5], 0.0, &device);
+    let scope = perturbation(&module, &noisers()[0], &[]);
+    let x = uniform([MEMBERS, STEPS, 5], 0, &device);
     let (whole, _) = scope.run(PAIRS, || module.forward(x.clone(), None));
     let (cut, _) = scope.run(PAIRS, || {
         let first = module.forward(x.clone().slice_dim(1, 0..1), None);
-        let state = first.clone().reshape([6, 7]);
+        let state = first.clone().reshape([MEMBERS, 7]);
         let none = module.forward(x.clone().slice_dim(1, 0..0), Some(state.clone()));
-        assert_eq!(none.dims(), [6, 0, 7]);
+        assert_eq!(none.dims(), [MEMBERS, 0, 7]);
         Tensor::cat(vec![first, module.forward(x.clone().slice_dim(1, 1..STEPS), Some(state))], 1)
     });
     assert_eq!(values(cut), values(whole));
@@ -101,6 +104,6 @@ fn sequences_may_be_cut_or_empty() {
 fn refuses_another_state() {
     let device = Device::flex();
     let module = GruConfig::new(5, 7, true).init(&device);
-    let scope = perturbation(&module, noisers()[0].clone(), &[]);
-    scope.run(PAIRS, || module.forward(wave([6, STEPS, 5], 0.0, &device), Some(wave([6, 8], 0.0, &device))));
+    let scope = perturbation(&module, &noisers()[0], &[]);
+    scope.run(PAIRS, || module.forward(uniform([6, STEPS, 5], 0, &device), Some(uniform([6, 8], 0, &device))));
 }

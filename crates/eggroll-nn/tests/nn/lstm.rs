@@ -1,4 +1,8 @@
-use crate::oracle::{PAIRS, check_members, check_records, devices, noisers, perturbation, scramble, values, wave};
+//! Long short-term memory.
+
+use crate::support::{
+    MEMBERS, PAIRS, assert_forward, assert_records_move, devices, noisers, perturbation, scramble, uniform, values,
+};
 use burn::nn;
 use burn::nn::activation::ActivationConfig;
 use burn::nn::{LstmState, PReluConfig};
@@ -29,8 +33,8 @@ fn outside_evaluate_equals_burn_bit_for_bit() {
         let burn_module = config.init(&device);
         let module = Lstm::from(burn_module.clone());
         let shape = if config.batch_first { [3, STEPS, 5] } else { [STEPS, 3, 5] };
-        let x = wave(shape, 0.0, &device);
-        for state in [None, Some(LstmState::new(wave([3, 7], 4.0, &device), wave([3, 7], 5.0, &device)))] {
+        let x = uniform(shape, 0, &device);
+        for state in [None, Some(LstmState::new(uniform([3, 7], 4, &device), uniform([3, 7], 5, &device)))] {
             let run = |result| values(all(result, config.batch_first));
             let expected = run(burn_module.forward(x.clone(), state.clone()));
             assert_eq!(run(module.forward(x.clone(), state.clone())), expected);
@@ -42,8 +46,8 @@ fn outside_evaluate_equals_burn_bit_for_bit() {
 #[test]
 fn records_move_both_ways() {
     for input_forget in [false, true] {
-        let fresh = || nn::LstmConfig::new(3, 4, true).with_input_forget(input_forget).init(&Device::flex());
-        check_records::<_, Lstm>(fresh(), fresh());
+        let config = nn::LstmConfig::new(3, 4, true).with_input_forget(input_forget);
+        assert_records_move::<_, Lstm>(|| config.init(&Device::flex()));
     }
     let config = LstmConfig::new(3, 4, false).with_reverse(true).with_batch_first(false).with_clip(Some(0.5));
     let module = config.init(&Device::flex());
@@ -51,11 +55,11 @@ fn records_move_both_ways() {
 }
 
 fn check(config: LstmConfig, frozen: &[&str], device: &Device) {
-    let module = scramble(config.init(device), 1.0);
-    let x = wave([6 * 2, STEPS, 5], 0.0, device);
-    let (cell, hidden) = (wave([6 * 2, 7], 2.0, device), wave([6 * 2, 7], 3.0, device));
+    let module = scramble(config.init(device));
+    let x = uniform([MEMBERS * 2, STEPS, 5], 0, device);
+    let (cell, hidden) = (uniform([MEMBERS * 2, 7], 2, device), uniform([MEMBERS * 2, 7], 3, device));
     for noiser in noisers() {
-        check_members(&module, (noiser, frozen), 2, |module, rows: Range<usize>| {
+        assert_forward(&module, (&noiser, frozen), |module, rows: Range<usize>| {
             let [cell, hidden] = [&cell, &hidden].map(|state| state.clone().slice_dim(0, rows.clone()));
             let x = x.clone().slice_dim(0, rows.clone());
             let x = if config.batch_first { x } else { x.swap_dims(0, 1) };
@@ -80,10 +84,10 @@ fn inside_evaluate_equals_explicit_weights() {
 fn without_a_state_it_starts_from_zeros() {
     let device = Device::flex();
     let module = LstmConfig::new(5, 7, true).init(&device);
-    let scope = perturbation(&module, noisers()[0].clone(), &[]);
-    let x = wave([6, STEPS, 5], 0.0, &device);
+    let scope = perturbation(&module, &noisers()[0], &[]);
+    let x = uniform([MEMBERS, STEPS, 5], 0, &device);
     let run = |state| values(all(scope.run(PAIRS, || module.forward(x.clone(), state)).0, true));
-    assert_eq!(run(None), run(Some(LstmState::initial([6, 7], &device))));
-    let ones = Tensor::ones([6, 7], &device);
+    assert_eq!(run(None), run(Some(LstmState::initial([MEMBERS, 7], &device))));
+    let ones = Tensor::ones([MEMBERS, 7], &device);
     assert_ne!(run(None), run(Some(LstmState::new(ones.clone(), ones))), "canary");
 }

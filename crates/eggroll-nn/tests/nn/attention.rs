@@ -1,5 +1,8 @@
-use crate::oracle::{
-    PAIRS, check_members, check_records, devices, largest_difference, noisers, perturbation, scramble, values, wave,
+//! Multi-head attention.
+
+use crate::support::{
+    MEMBERS, PAIRS, assert_forward, assert_records_move, devices, distance, noisers, perturbation, scramble, uniform,
+    values,
 };
 use burn::nn::attention as plain;
 use burn::tensor::{Bool, Device, Tensor};
@@ -25,8 +28,9 @@ fn outside_evaluate_equals_burn_bit_for_bit() {
         let burn_module = config.with_key_bias(quiet).init(&device);
         let module = MultiHeadAttention::from(burn_module.clone());
         assert_eq!((module.key.bias.is_some(), module.quiet_softmax, module.min_float), (quiet, quiet, -1e3));
-        let [query, key, value] = [4, 5, 5].map(|positions| wave([2, positions, 8], positions as f32, &device));
-        let causal = wave([2, 4, 5], 0.0, &device).greater_elem(0.5);
+        let inputs = [(4, 0), (5, 1), (5, 2)];
+        let [query, key, value] = inputs.map(|(positions, stream)| uniform([2, positions, 8], stream, &device));
+        let causal = uniform([2, 4, 5], 0, &device).greater_elem(0.5);
         let expected = plain::MhaInput::new(query.clone(), key.clone(), value.clone());
         let given = MhaInput::new(query, key, value);
         let unmasked = both(burn_module.forward(expected.clone()));
@@ -45,7 +49,7 @@ fn caches_equal_burns_bit_for_bit() {
     let device = Device::flex();
     let burn_module = plain::MultiHeadAttentionConfig::new(8, 2).init(&device);
     let module = MultiHeadAttention::from(burn_module.clone());
-    let (x, other) = (wave([2, 4, 8], 0.0, &device), wave([2, 3, 8], 7.0, &device));
+    let (x, other) = (uniform([2, 4, 8], 0, &device), uniform([2, 3, 8], 7, &device));
     let mut caches = (plain::MhaCache::autoregressive(), MhaCache::autoregressive());
     let mut cross = (plain::MhaCache::autoregressive_cross_attention(), MhaCache::autoregressive_cross_attention());
     for positions in 1..=4 {
@@ -61,8 +65,8 @@ fn caches_equal_burns_bit_for_bit() {
 
 #[test]
 fn records_move_both_ways() {
-    let fresh = || plain::MultiHeadAttentionConfig::new(6, 3).with_value_bias(false).init(&Device::flex());
-    check_records::<_, MultiHeadAttention>(fresh(), fresh());
+    let config = plain::MultiHeadAttentionConfig::new(6, 3).with_value_bias(false);
+    assert_records_move::<_, MultiHeadAttention>(|| config.init(&Device::flex()));
 }
 
 #[test]
@@ -70,18 +74,18 @@ fn inside_evaluate_equals_explicit_weights() {
     for device in devices() {
         for quiet in [false, true] {
             let config = MultiHeadAttentionConfig::new(8, 2).with_quiet_softmax(quiet).with_query_bias(!quiet);
-            let module = scramble(config.init(&device), 1.0);
-            let (x, other) = (wave([6 * 2, 4, 8], 0.0, &device), wave([6 * 2, 5, 8], 7.0, &device));
+            let module = scramble(config.init(&device));
+            let (x, other) = (uniform([MEMBERS * 2, 4, 8], 0, &device), uniform([MEMBERS * 2, 5, 8], 7, &device));
             // Rows of their own for every member.
-            let mask = wave([6 * 2, 4, 5], 0.0, &device).greater_elem(0.6);
+            let mask = uniform([MEMBERS * 2, 4, 5], 0, &device).greater_elem(0.6);
             let forward = |module: &MultiHeadAttention, rows: Range<usize>| {
                 let [x, other] = [&x, &other].map(|input| input.clone().slice_dim(0, rows.clone()));
                 let input = MhaInput::new(x, other.clone(), other).mask_attn(mask.clone().slice_dim(0, rows));
                 module.forward(input).context
             };
             for noiser in noisers() {
-                check_members(&module, (noiser.clone(), &[]), 2, forward);
-                check_members(&module, (noiser, &["key", "output.weight"]), 2, forward);
+                assert_forward(&module, (&noiser, &[]), forward);
+                assert_forward(&module, (&noiser, &["key", "output.weight"]), forward);
             }
         }
     }
@@ -91,15 +95,15 @@ fn inside_evaluate_equals_explicit_weights() {
 fn masks_may_be_shared_by_all_members() {
     for device in devices() {
         let module = MultiHeadAttentionConfig::new(8, 2).init(&device);
-        let scope = perturbation(&module, noisers()[0].clone(), &[]);
-        let x = wave([6 * 2, 5, 8], 0.0, &device);
+        let scope = perturbation(&module, &noisers()[0], &[]);
+        let x = uniform([MEMBERS * 2, 5, 8], 0, &device);
         let causal = generate_autoregressive_mask(1, 5, &device);
         let run = |pad: Option<Tensor<2, Bool>>, attn: Tensor<3, Bool>| {
             let input = MhaInput::self_attn(x.clone()).mask_attn(attn);
             let input = pad.into_iter().fold(input, MhaInput::mask_pad);
             values(scope.run(PAIRS, || module.forward(input)).0.context)
         };
-        let every = run(Some(padding(&device).repeat_dim(0, 6)), causal.clone().repeat_dim(0, 12));
+        let every = run(Some(padding(&device).repeat_dim(0, MEMBERS)), causal.clone().repeat_dim(0, 2 * MEMBERS));
         assert_eq!(run(Some(padding(&device)), causal.clone().repeat_dim(0, 2)), every);
         assert_eq!(run(Some(padding(&device)), causal.clone()), every);
         assert_ne!(run(None, causal), every, "canary");
@@ -110,16 +114,16 @@ fn masks_may_be_shared_by_all_members() {
 fn causal_masks_hide_what_comes_later() {
     let device = Device::flex();
     let module = MultiHeadAttentionConfig::new(8, 2).init(&device);
-    let scope = perturbation(&module, noisers()[0].clone(), &[]);
-    let run = |last: f32, mask: bool| {
-        let x = Tensor::cat(vec![wave([6, 4, 8], 0.0, &device), wave([6, 1, 8], last, &device)], 1);
+    let scope = perturbation(&module, &noisers()[0], &[]);
+    let run = |last: u32, mask: bool| {
+        let x = Tensor::cat(vec![uniform([MEMBERS, 4, 8], 0, &device), uniform([MEMBERS, 1, 8], last, &device)], 1);
         let input = MhaInput::self_attn(x);
-        let input = if mask { input.mask_attn(generate_autoregressive_mask(6, 5, &device)) } else { input };
+        let input = if mask { input.mask_attn(generate_autoregressive_mask(MEMBERS, 5, &device)) } else { input };
         let (output, _) = scope.run(PAIRS, || module.forward(input));
         output.context.slice_dim(1, 0..4)
     };
-    assert_eq!(largest_difference(run(1.0, true), run(2.0, true)), 0.0);
-    assert!(largest_difference(run(1.0, false), run(2.0, false)) > 1e-3, "canary");
+    assert_eq!(distance(run(1, true), run(2, true)), 0.0);
+    assert!(distance(run(1, false), run(2, false)) > 1e-3, "canary");
 }
 
 #[test]
@@ -128,6 +132,6 @@ fn causal_masks_hide_what_comes_later() {
 )]
 fn refuses_values_of_other_positions() {
     let device = Device::flex();
-    let [query, key, value] = [4, 5, 4].map(|positions| wave([2, positions, 8], 0.0, &device));
+    let [query, key, value] = [4, 5, 4].map(|positions| uniform([2, positions, 8], 0, &device));
     MultiHeadAttentionConfig::new(8, 2).init(&device).forward(MhaInput::new(query, key, value));
 }

@@ -1,4 +1,6 @@
-use crate::oracle::{check_members, check_records, devices, noisers, scramble, values, wave};
+//! Recurrent modules in both directions.
+
+use crate::support::{MEMBERS, assert_forward, assert_records_move, devices, noisers, scramble, uniform, values};
 use burn::nn;
 use burn::nn::LstmState;
 use burn::tensor::{Device, Tensor};
@@ -22,7 +24,7 @@ fn input(batch_first: bool, x: Tensor<3>) -> Tensor<3> {
 fn outside_evaluate_equal_burn_bit_for_bit() {
     let device = Device::flex();
     for batch_first in [true, false] {
-        let (x, state) = (input(batch_first, wave([3, STEPS, 5], 0.0, &device)), wave([2, 3, 7], 4.0, &device));
+        let (x, state) = (input(batch_first, uniform([3, STEPS, 5], 0, &device)), uniform([2, 3, 7], 4, &device));
         let burn_module = nn::BiGruConfig::new(5, 7, true).with_batch_first(batch_first).init(&device);
         let module = BiGru::from(burn_module.clone());
         for state in [None, Some(state.clone())] {
@@ -43,10 +45,8 @@ fn outside_evaluate_equal_burn_bit_for_bit() {
 
 #[test]
 fn records_move_both_ways() {
-    let fresh = || nn::BiGruConfig::new(3, 4, true).init(&Device::flex());
-    check_records::<_, BiGru>(fresh(), fresh());
-    let fresh = || nn::BiLstmConfig::new(3, 4, true).init(&Device::flex());
-    check_records::<_, BiLstm>(fresh(), fresh());
+    assert_records_move::<_, BiGru>(|| nn::BiGruConfig::new(3, 4, true).init(&Device::flex()));
+    assert_records_move::<_, BiLstm>(|| nn::BiLstmConfig::new(3, 4, true).init(&Device::flex()));
 }
 
 #[test]
@@ -54,16 +54,16 @@ fn inside_evaluate_equal_explicit_weights() {
     for device in devices() {
         for batch_first in [true, false] {
             let config = BiGruConfig::new(5, 7, true).with_batch_first(batch_first);
-            let module = scramble(config.init(&device), 1.0);
-            let (x, state) = (wave([6 * 2, STEPS, 5], 0.0, &device), wave([2, 6 * 2, 7], 2.0, &device));
-            check_members(&module, (noisers()[0].clone(), &["reverse.new_gate"]), 2, |module, rows: Range<usize>| {
+            let module = scramble(config.init(&device));
+            let (x, state) = (uniform([MEMBERS * 2, STEPS, 5], 0, &device), uniform([2, MEMBERS * 2, 7], 2, &device));
+            assert_forward(&module, (&noisers()[0], &["reverse.new_gate"]), |module, rows: Range<usize>| {
                 let (x, state) = (x.clone().slice_dim(0, rows.clone()), state.clone().slice_dim(1, rows));
                 let (states, last) = module.forward(input(batch_first, x), Some(state));
                 all(states, last, batch_first)
             });
             let config = BiLstmConfig::new(5, 7, true).with_batch_first(batch_first).with_clip(Some(0.6));
-            let module = scramble(config.init(&device), 1.0);
-            check_members(&module, (noisers()[1].clone(), &["forward.cell_gate"]), 2, |module, rows: Range<usize>| {
+            let module = scramble(config.init(&device));
+            assert_forward(&module, (&noisers()[1], &["forward.cell_gate"]), |module, rows: Range<usize>| {
                 let (x, state) = (x.clone().slice_dim(0, rows.clone()), state.clone().slice_dim(1, rows));
                 let state = LstmState::new(state.clone(), state * 0.5);
                 let (states, last) = module.forward(input(batch_first, x), Some(state));

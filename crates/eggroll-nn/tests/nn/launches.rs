@@ -1,7 +1,7 @@
 //! Perturbed modules launch no more operations than Burn's modules, and a constant: for few members and many, for short
 //! sequences and long ones.
 
-use crate::oracle::{devices, noisers, perturbation, wave};
+use crate::support::{devices, noisers, perturbation, uniform};
 use burn::backend::Capture;
 use burn::backend::ir::{FloatOperationIr, ModuleOperationIr, OperationIr};
 use burn::module::Module;
@@ -37,8 +37,8 @@ fn plain_products(forward: impl FnOnce(&Device) -> Tensor<3>) -> u64 {
 fn launches<M: Module>(model: &M, pairs: u32, steps: usize, forward: impl Fn(&M, Tensor<3>)) -> u64 {
     let found = devices().into_iter().map(|device| {
         let model = model.clone().to_device(&device);
-        let scope = perturbation(&model, noisers()[0].clone(), &[]);
-        let x = wave([2 * pairs as usize, steps, D], 0.0, &device);
+        let scope = perturbation(&model, &noisers()[0], &[]);
+        let x = uniform([2 * pairs as usize, steps, D], 0, &device);
         let before = counters::snapshot();
         scope.run(PairRange::new(1, pairs), || forward(&model, x));
         let work = counters::snapshot() - before;

@@ -1,7 +1,8 @@
 //! Embeddings and the output layers tied to them.
 
 use crate::support::{
-    MEMBERS, PAIRS, assert_members, assert_records_move, devices, held, inputs, noisers, perturbation, rows_of, values,
+    LAYER, MEMBERS, PAIRS, assert_members, assert_records_move, devices, held, noisers, perturbation, rows_of, uniform,
+    values,
 };
 use burn::module::Module;
 use burn::nn;
@@ -16,11 +17,6 @@ const WIDTH: usize = 7;
 fn tokens(rows: usize, length: usize, device: &Device) -> Tensor<2, Int> {
     let tokens: Vec<i32> = (0..rows * length).map(|i| (i * i * 7 % 13 % VOCABULARY) as i32).collect();
     Tensor::from_data(TensorData::new(tokens, [rows, length]), device)
-}
-
-fn tokens_of(tokens: &Tensor<2, Int>, member: usize) -> Tensor<2, Int> {
-    let rows = tokens.dims()[0] / MEMBERS;
-    tokens.clone().slice_dim(0, member * rows..(member + 1) * rows)
 }
 
 /// `x·Wᵀ` by Burn's embedding.
@@ -38,7 +34,7 @@ fn outside_evaluate_equals_burn_bit_for_bit() {
     assert_eq!(values(layer.forward(tokens.clone())), expected);
     assert_eq!(values(layer.forward_shared(tokens.clone())), expected);
     assert_eq!(values(Embedding::from(burn.clone()).forward(tokens)), expected);
-    let x = inputs([2, 3, WIDTH], &device);
+    let x = uniform([2, 3, WIDTH], 0, &device);
     assert_eq!(values(layer.forward_transposed(x.clone())), values(tied(burn.clone(), x)));
     assert_eq!(format!("{layer}"), format!("{burn}"));
 }
@@ -48,20 +44,20 @@ fn inside_evaluate_equals_explicit_weights() {
     for device in devices() {
         let layer = EmbeddingConfig::new(VOCABULARY, WIDTH).init(&device);
         let all = tokens(MEMBERS * 2, 5, &device);
-        let shared = tokens_of(&all, 1);
-        let x = inputs([MEMBERS * 2, 3, WIDTH], &device);
+        let shared = rows_of(&all, 1);
+        let x = uniform([MEMBERS * 2, 3, WIDTH], 0, &device);
         for noiser in noisers() {
             let drawn = perturbation(&layer, &noiser, &[]);
             for scope in
                 [held(&drawn, NoiseSourceConfig::Cached), held(&drawn, NoiseSourceConfig::Table { len: 3000 }), drawn]
             {
                 let what = format!("{device:?}, {noiser:?}, {:?}", scope.parameter(0).source);
-                let alone = |member, model: Embedding| nn::Embedding::from(model).forward(tokens_of(&all, member));
-                assert_members(&what, &layer, &scope, || layer.forward(all.clone()), alone);
+                let alone = |member, model: Embedding| nn::Embedding::from(model).forward(rows_of(&all, member));
+                assert_members((&what, LAYER), &layer, &scope, || layer.forward(all.clone()), alone);
                 let alone = |_, model: Embedding| nn::Embedding::from(model).forward(shared.clone());
-                assert_members(&what, &layer, &scope, || layer.forward_shared(shared.clone()), alone);
+                assert_members((&what, LAYER), &layer, &scope, || layer.forward_shared(shared.clone()), alone);
                 let alone = |member, model: Embedding| tied(model.into(), rows_of(&x, member));
-                assert_members(&what, &layer, &scope, || layer.forward_transposed(x.clone()), alone);
+                assert_members((&what, LAYER), &layer, &scope, || layer.forward_transposed(x.clone()), alone);
             }
         }
     }
@@ -104,8 +100,8 @@ fn tied_parameters_have_one_noise() {
             let scope = perturbation(&model, &noiser, &[]);
             assert_eq!(scope.table.entries().len(), 3, "{}", scope.table);
             let what = format!("{device:?}, {noiser:?}");
-            let alone = |member, model: Tied| model.plain(tokens_of(&all, member));
-            assert_members(&what, &model, &scope, || model.forward(all.clone()), alone);
+            let alone = |member, model: Tied| model.plain(rows_of(&all, member));
+            assert_members((&what, LAYER), &model, &scope, || model.forward(all.clone()), alone);
         }
     }
 }
@@ -120,20 +116,15 @@ fn a_frozen_embedding_stays_plain() {
         assert_eq!(values(rows), values(model.embedding.forward(all.clone())));
         let (rows, _) = scope.run(PAIRS, || model.embedding.forward_shared(shared.clone()));
         assert_eq!(values(rows), values(model.embedding.forward(shared).repeat_dim(0, MEMBERS)));
-        let alone = |member, model: Tied| model.plain(tokens_of(&all, member));
-        assert_members(&format!("{device:?}"), &model, &scope, || model.forward(all.clone()), alone);
+        let alone = |member, model: Tied| model.plain(rows_of(&all, member));
+        assert_members((&format!("{device:?}"), LAYER), &model, &scope, || model.forward(all.clone()), alone);
     }
 }
 
 #[test]
 fn records_move_both_ways() {
     let device = Device::flex();
-    let config = EmbeddingConfig::new(VOCABULARY, WIDTH);
-    assert_records_move(
-        config.init(&device),
-        nn::Embedding::from(config.init(&device)),
-        (|twin: &Embedding| values(twin.weight.val()), |burn: &nn::Embedding| values(burn.weight.val())),
-    );
+    assert_records_move::<_, Embedding>(|| nn::EmbeddingConfig::new(VOCABULARY, WIDTH).init(&device));
 }
 
 #[test]

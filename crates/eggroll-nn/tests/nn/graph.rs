@@ -1,0 +1,234 @@
+//! Unmodified models in batch against their members one by one, whose weights the f64 oracle forms.
+
+use crate::support::{
+    MEMBERS, NETWORK, assert_members, devices, held, noisers, perturbation, rows_of, uniform, values,
+};
+use burn::module::{Module, Param};
+use burn::nn::attention::generate_autoregressive_mask;
+use burn::nn::conv::{Conv1d, Conv1dConfig, Conv2d, Conv2dConfig, ConvTranspose2d, ConvTranspose2dConfig};
+use burn::nn::pool::{MaxPool2d, MaxPool2dConfig};
+use burn::nn::transformer::{TransformerEncoder, TransformerEncoderConfig, TransformerEncoderInput};
+use burn::nn::*;
+use burn::tensor::kind::Basic;
+use burn::tensor::{Device, Int, Tensor, activation};
+use eggroll_core::{EggrollConfig, NoiseSourceConfig};
+use eggroll_nn::graph::{GraphError, PopulationGraph};
+
+/// Traces, runs under all noisers and with noise that is held, and compares: every member on its part of `rows`, and all on the
+/// first part.
+fn check<M: Module + 'static, K: Basic + 'static, const A: usize, const D: usize>(
+    model: &M,
+    rows: Tensor<A, K>,
+    frozen: &[&str],
+    forward: fn(&M, Tensor<A, K>) -> Tensor<D>,
+) {
+    let example = rows_of(&rows, 0);
+    let graph = PopulationGraph::trace(model, example.clone(), forward).expect("traced");
+    let plain = values(forward(model, example.clone()));
+    assert_eq!(values(graph.forward(model, example.clone())), plain);
+    assert_eq!(values(graph.forward_shared(model, example.clone())), plain);
+    let drawn = noisers().map(|noiser| (noiser, NoiseSourceConfig::OnTheFly));
+    let cached = (EggrollConfig::new().into(), NoiseSourceConfig::Cached);
+    for (noiser, source) in drawn.into_iter().chain([cached]) {
+        let scope = held(&perturbation(model, &noiser, frozen), source);
+        let what = format!("{:?}, {noiser:?}, {source:?}, without {frozen:?}", model.devices());
+        let alone = |member, model: M| forward(&model, rows_of(&rows, member));
+        assert_members((&what, NETWORK), model, &scope, || graph.forward(model, rows.clone()), alone);
+        let (what, alone) = (format!("shared, {what}"), |_, model: M| forward(&model, example.clone()));
+        assert_members((&what, NETWORK), model, &scope, || graph.forward_shared(model, example.clone()), alone);
+    }
+}
+
+#[derive(Module, Debug)]
+struct Mlp {
+    first: Linear,
+    second: Linear,
+}
+
+impl Mlp {
+    fn new(device: &Device) -> Self {
+        Self {
+            first: LinearConfig::new(7, 9).init(device),
+            second: LinearConfig::new(9, 3).with_bias(false).init(device),
+        }
+    }
+
+    fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
+        self.second.forward(activation::gelu(self.first.forward(x)))
+    }
+}
+
+#[test]
+fn mlp() {
+    for device in devices() {
+        check(&Mlp::new(&device), uniform([MEMBERS * 2, 7], 0, &device), &[], Mlp::forward::<2>);
+        check(&Mlp::new(&device), uniform([MEMBERS * 2, 5, 7], 0, &device), &[], Mlp::forward::<3>);
+    }
+}
+
+#[derive(Module, Debug)]
+struct Cnn {
+    first: Conv2d,
+    norm: BatchNorm,
+    second: Conv2d,
+    up: ConvTranspose2d,
+    pool: MaxPool2d,
+    head: Linear,
+}
+
+impl Cnn {
+    fn new(device: &Device) -> Self {
+        Self {
+            first: Conv2dConfig::new([2, 4], [3, 3]).with_padding(PaddingConfig2d::Same).init(device),
+            norm: BatchNormConfig::new(4).init(device),
+            second: Conv2dConfig::new([4, 6], [3, 2]).with_stride([2, 1]).with_groups(2).init(device),
+            up: ConvTranspose2dConfig::new([6, 3], [2, 2]).init(device),
+            pool: MaxPool2dConfig::new([2, 2]).init(),
+            head: LinearConfig::new(3 * 2 * 4, 5).init(device),
+        }
+    }
+
+    fn forward(&self, x: Tensor<4>) -> Tensor<2> {
+        let x = activation::relu(self.norm.forward(self.first.forward(x))); // [rows, 4, 8, 8]
+        let x = activation::relu(self.second.forward(x)); // [rows, 6, 3, 7]
+        let x = self.pool.forward(self.up.forward(x)); // [rows, 3, 2, 4]
+        self.head.forward(x.flatten(1, 3))
+    }
+}
+
+#[test]
+fn convolutional_network() {
+    for device in devices() {
+        check(&Cnn::new(&device), uniform([MEMBERS * 2, 2, 8, 8], 0, &device), &[], Cnn::forward);
+    }
+}
+
+/// Recording moves nothing of the user's model, whose running statistics all clones share.
+#[test]
+fn the_model_stays_where_it_is() {
+    let device = Device::flex();
+    let model = Cnn::new(&device);
+    let graph = PopulationGraph::trace(&model, uniform([2, 2, 8, 8], 0, &device), Cnn::forward);
+    assert!(graph.is_ok());
+    assert_eq!(model.devices()[..], [device]);
+    assert_eq!(values(model.norm.running_var.value()), [1.0; 4]);
+}
+
+#[derive(Module, Debug)]
+struct Sequence {
+    conv: Conv1d,
+    recurrent: Lstm,
+    gated: Gru,
+    norm: RmsNorm,
+    slope: PRelu,
+}
+
+#[test]
+fn recurrent_network() {
+    fn forward(model: &Sequence, x: Tensor<3>) -> Tensor<3> {
+        let x = model.conv.forward(x.swap_dims(1, 2)).swap_dims(1, 2);
+        let (x, _) = model.recurrent.forward(x, None);
+        model.slope.forward(model.norm.forward(model.gated.forward(x, None)))
+    }
+    for device in devices() {
+        let model = Sequence {
+            conv: Conv1dConfig::new(3, 4, 3).with_padding(PaddingConfig1d::Same).init(&device),
+            recurrent: LstmConfig::new(4, 5, true).init(&device),
+            gated: GruConfig::new(5, 4, true).init(&device),
+            norm: RmsNormConfig::new(4).init(&device),
+            slope: PReluConfig::new().init(&device),
+        };
+        check(&model, uniform([MEMBERS * 2, 6, 3], 0, &device), &[], forward);
+    }
+}
+
+#[derive(Module, Debug)]
+struct Encoder {
+    tokens: Embedding,
+    positions: Param<Tensor<3>>,
+    encoder: TransformerEncoder,
+}
+
+impl Encoder {
+    fn new(device: &Device) -> Self {
+        Self {
+            tokens: EmbeddingConfig::new(11, 8).init(device),
+            positions: Param::from_tensor(uniform([1, 6, 8], 0, device) * 0.3),
+            encoder: TransformerEncoderConfig::new(8, 16, 2, 2).with_norm_first(true).init(device),
+        }
+    }
+
+    /// The head is tied to the embedding.
+    fn forward(&self, tokens: Tensor<2, Int>) -> Tensor<3> {
+        let [batch, length] = tokens.dims();
+        let mask = generate_autoregressive_mask(batch, length, &tokens.device());
+        let x = self.tokens.forward(tokens) + self.positions.val().slice_dim(1, 0..length);
+        let x = self.encoder.forward(TransformerEncoderInput::new(x).mask_attn(mask));
+        x.matmul(self.tokens.weight.val().transpose().unsqueeze())
+    }
+}
+
+#[test]
+fn transformer_encoder() {
+    for device in devices() {
+        let tokens = Tensor::<1, Int>::arange(0..5 * 2 * MEMBERS as i64, &device).mul_scalar(7) % 11;
+        check(&Encoder::new(&device), tokens.reshape([2 * MEMBERS, 5]), &[], Encoder::forward);
+    }
+}
+
+/// Parameters that are computed with before they meet rows, frozen ones too.
+#[test]
+fn parameters_that_are_computed_with() {
+    #[derive(Module, Debug)]
+    struct Scaled {
+        linear: Linear,
+        scale: Param<Tensor<1>>,
+    }
+    fn forward(model: &Scaled, x: Tensor<2>) -> Tensor<2> {
+        let weight = model.linear.weight.val() * activation::softmax(model.scale.val(), 0).unsqueeze::<2>();
+        x.matmul(weight) * model.scale.val().exp().sum().unsqueeze::<2>()
+    }
+    fn supported(model: &Scaled, x: Tensor<2>) -> Tensor<2> {
+        let weight = model.linear.weight.val() * activation::softmax(model.scale.val(), 0).unsqueeze::<2>();
+        let rows = x.dims()[0];
+        let shift = model.scale.val().exp().unsqueeze::<2>().repeat_dim(0, rows);
+        x.matmul(weight) + shift
+    }
+    let device = Device::flex();
+    let model = Scaled {
+        linear: LinearConfig::new(4, 3).with_bias(false).init(&device),
+        scale: Param::from_tensor(uniform([3], 0, &device)),
+    };
+    for frozen in [&[][..], &["linear"], &["scale"]] {
+        check(&model, uniform([MEMBERS * 2, 4], 0, &device), frozen, supported);
+    }
+    let x = uniform([2, 4], 0, &device);
+    let refused = PopulationGraph::trace(&model, x, forward).expect_err("a sum of all elements");
+    assert_eq!(refused, GraphError::UnsupportedUse { operation: "Sum".into(), parameter: "scale".into() });
+}
+
+#[test]
+fn forwards_that_mix_rows_are_refused() {
+    let device = Device::flex();
+    let model = Mlp::new(&device);
+    let x = || uniform([2, 7], 0, &device);
+    let centred = PopulationGraph::trace(&model, x(), |model: &Mlp, x: Tensor<2>| {
+        let mean = x.clone().mean_dim(0);
+        model.forward(x - mean)
+    });
+    assert!(matches!(centred, Err(GraphError::MixesRows { .. })), "{centred:?}");
+    // Every row has its part of the batch, from another row: only the comparison shows it.
+    let flipped = PopulationGraph::trace(&model, x(), |model: &Mlp, x: Tensor<2>| model.forward(x).flip([0]));
+    assert!(matches!(flipped, Err(GraphError::Differs { .. })), "{flipped:?}");
+    let transposed = PopulationGraph::trace(&model, uniform([7, 7], 0, &device), |model: &Mlp, x: Tensor<2>| {
+        let rows = x.dims()[0];
+        let wide = x.transpose().unsqueeze_dim::<3>(2).repeat_dim(2, 7); // [7, rows, 7]
+        model.forward(wide).swap_dims(0, 1).reshape([rows, 21])
+    });
+    assert!(matches!(transposed, Err(GraphError::BatchAxis { .. })), "{transposed:?}");
+    let dependent = PopulationGraph::trace(&model, x(), |model: &Mlp, x: Tensor<2>| {
+        let large = x.dims()[0] > 10;
+        if large { model.forward(x) * 2.0 } else { model.forward(x) }
+    });
+    assert!(matches!(dependent, Err(GraphError::ShapeDependent { .. })), "{dependent:?}");
+}
