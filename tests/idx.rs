@@ -1,44 +1,20 @@
 //! The IDX loader of the examples: damaged files are refused, or read as they say; nothing is allocated that is not there.
 
+#[path = "../crates/eggroll-train/tests/reliability/allocations.rs"]
+mod allocations;
 #[path = "../examples/mnist/data.rs"]
 #[expect(dead_code, reason = "only the loader is tested here")]
 mod data;
 
+use allocations::largest;
 use data::{CLASSES, Images};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use proptest::prelude::*;
 use proptest::sample::Index;
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-
-/// Remembers the largest allocation of this thread.
-struct Watching;
-
-thread_local! {
-    static LARGEST: Cell<usize> = const { Cell::new(0) };
-}
-
-// SAFETY: everything is passed on to the system's allocator. A reallocation comes in as an allocation, by the trait's default.
-unsafe impl GlobalAlloc for Watching {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // A thread that is ending has no counter any more.
-        let _ = LARGEST.try_with(|largest| largest.set(largest.get().max(layout.size())));
-        // SAFETY: by the caller's contract.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: by the caller's contract.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Watching = Watching;
 
 /// Of decompression, and of reading ahead.
 const SLACK: usize = 64 << 10;
@@ -68,9 +44,7 @@ fn labels() -> Vec<u8> {
 fn read(folder: &Path, images: &[u8], labels: &[u8]) -> (Result<Images, String>, usize) {
     fs::write(folder.join("x-images-idx3-ubyte.gz"), images).expect("writes");
     fs::write(folder.join("x-labels-idx1-ubyte.gz"), labels).expect("writes");
-    LARGEST.set(0);
-    let outcome = Images::read(folder, "x").map_err(|error| error.to_string());
-    (outcome, LARGEST.get())
+    largest(|| Images::read(folder, "x").map_err(|error| error.to_string()))
 }
 
 /// Changes bytes: a flip, a cut, an insertion, or what could be taken for a length.
