@@ -48,6 +48,8 @@ mod data;
 mod model;
 #[path = "../throughput/network.rs"]
 mod network;
+#[path = "../common/status.rs"]
+mod status;
 #[path = "../common/trace.rs"]
 mod trace;
 

@@ -1,5 +1,6 @@
 //! Memory of the process.
 
+use crate::status;
 use std::fs;
 
 /// Forgets the peak so far, so that the next one is of one backend. Linux only, and not everywhere allowed: the peak is
@@ -10,8 +11,5 @@ pub fn reset_peak() {
 
 /// Most memory that was resident, in bytes; `None` where the system does not tell in `/proc`.
 pub fn peak_rss() -> Option<u64> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    let value = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kibibytes: u64 = value.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kibibytes * 1024)
+    status::bytes("VmHWM")
 }

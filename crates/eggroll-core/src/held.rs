@@ -5,7 +5,7 @@ use crate::noiser::Role;
 use crate::ops::integer::table_noise;
 use crate::ops::{self, NoiseSource, noise};
 use crate::rng::integer;
-use crate::table::{ParameterKind, ParameterTable};
+use crate::table::{MAX_NOISE_ELEMENTS, ParameterKind, ParameterTable};
 use burn::tensor::{DType, Device, Int, Tensor};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -60,6 +60,12 @@ pub enum NoiseSourceError {
         /// The parameter.
         path: String,
     },
+    /// The table is longer than the stream that fills it.
+    #[error("a noise table of {len} elements is longer than the {MAX_NOISE_ELEMENTS} of a noise stream")]
+    TableTooLong {
+        /// Elements of the table.
+        len: usize,
+    },
 }
 
 /// The noise that a strategy holds.
@@ -80,11 +86,14 @@ impl NoiseSourceConfig {
     ///
     /// # Errors
     ///
-    /// [`NoiseSourceError`] with the parameter that does not fit.
+    /// [`NoiseSourceError`] with the parameter that does not fit, or the length.
     pub fn validate(&self, table: &ParameterTable) -> Result<(), NoiseSourceError> {
         let Self::Table { len } = *self else {
             return Ok(());
         };
+        if len > MAX_NOISE_ELEMENTS {
+            return Err(NoiseSourceError::TableTooLong { len });
+        }
         let noise = table.entries().iter().map(|entry| (entry, entry.noise_elements()));
         match noise.max_by_key(|(_, elements)| *elements) {
             Some((entry, elements)) if elements > len => {
@@ -92,6 +101,31 @@ impl NoiseSourceConfig {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Bytes that [`hold`](Self::hold) will hold for `pairs` pairs; `u64::MAX` for more.
+    pub fn held_bytes(&self, table: &ParameterTable, pairs: u32) -> u64 {
+        let mut each = 0u64; // bytes of a pair's noise
+        let mut tables: Vec<(Option<&Device>, usize)> = Vec::new(); // device and bytes of an element
+        for (position, entry) in table.entries().iter().enumerate() {
+            let (noise, (device, dtype)) = (table.noise_bytes(position) as u64, table.place(position));
+            let (held, in_table) = match entry.kind {
+                // All integers share one table of bytes on the host.
+                ParameterKind::Integer => (entry.role != Role::Frozen, (None, 1)),
+                ParameterKind::Float => (*self == Self::Cached, (Some(device), dtype.size())),
+            };
+            each = each.saturating_add(if held { noise } else { 0 });
+            if !tables.contains(&in_table) {
+                tables.push(in_table);
+            }
+        }
+        let tables = match *self {
+            Self::Table { len } => {
+                tables.iter().fold(0u64, |sum, (_, size)| sum.saturating_add(len.saturating_mul(*size) as u64))
+            }
+            _ => 0,
+        };
+        each.saturating_mul(u64::from(pairs)).saturating_add(tables)
     }
 
     /// The noise of `pairs` pairs in one noise generation; a table is taken over from what was held `before`.

@@ -1,10 +1,12 @@
 //! The parameters of a model: which index, shape and role each has.
 
 use crate::key::NoiseKey;
+use crate::matrix::MatrixView;
 use crate::noiser::{Noiser, Role};
 use crate::rng::NoiseDistribution;
 use crate::roles;
 use crate::summary::ParameterSummary;
+use burn::backend::DispatchDevice;
 use burn::module::{Module, ModuleVisitor, Param, ParamId};
 use burn::tensor::{DType, Device, Int, Tensor};
 use std::collections::HashMap;
@@ -30,9 +32,20 @@ impl ParameterEntry {
     pub fn noise_elements(&self) -> usize {
         match (self.kind, self.role) {
             // The product of two draws.
-            (ParameterKind::Integer, Role::Dense) => 2 * self.role.noise_elements(&self.shape),
+            (ParameterKind::Integer, Role::Dense) => self.role.noise_elements(&self.shape).saturating_mul(2),
             _ => self.role.noise_elements(&self.shape),
         }
+    }
+
+    fn validate(&self) -> Result<(), TableError> {
+        let (path, shape, role, elements) = (&self.path, &self.shape, self.role, self.noise_elements());
+        if role != Role::Frozen && shape.contains(&0) {
+            return Err(TableError::Empty { path: path.clone(), shape: shape.clone() });
+        }
+        if elements > MAX_NOISE_ELEMENTS {
+            return Err(TableError::TooMuchNoise { path: path.clone(), shape: shape.clone(), role, elements });
+        }
+        Ok(())
     }
 }
 
@@ -57,6 +70,9 @@ pub struct ParameterTable {
     /// Pairs of a group whose first pair has no noise.
     baselines: u32,
 }
+
+/// Elements that every distribution's stream has for a pair and a parameter.
+pub(crate) const MAX_NOISE_ELEMENTS: usize = 1 << 34;
 
 /// A parameter table that cannot be made.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -95,6 +111,29 @@ pub enum TableError {
     /// No parameter to train.
     #[error("the model has no parameter to train ({0} parameters that the noiser knows, all frozen)")]
     NothingToTrain(usize),
+    /// A parameter without values.
+    #[error("\"{path}\" of shape {shape:?} has no values to train: freeze it by name")]
+    Empty {
+        /// The parameter.
+        path: String,
+        /// Its shape.
+        shape: Vec<usize>,
+    },
+    /// More noise than a stream has, by a huge rank for example.
+    #[error(
+        "one pair's noise of \"{path}\" of shape {shape:?} has {elements} elements under {role:?}, more than the \
+         {MAX_NOISE_ELEMENTS} of a noise stream"
+    )]
+    TooMuchNoise {
+        /// The parameter.
+        path: String,
+        /// Its shape.
+        shape: Vec<usize>,
+        /// Its role.
+        role: Role,
+        /// Elements of one pair's noise, `usize::MAX` for more.
+        elements: usize,
+    },
     /// More parameters than noise addresses.
     #[error("the model has {0} parameters, more than {max}", max = NoiseKey::MAX_PARAMETERS)]
     TooMany(usize),
@@ -136,6 +175,7 @@ impl ParameterTable {
         } else if table.entries.iter().all(|entry| entry.role == Role::Frozen) {
             return Err(TableError::NothingToTrain(table.entries.len()));
         }
+        table.entries.iter().try_for_each(ParameterEntry::validate)?;
         if table.entries.len() > NoiseKey::MAX_PARAMETERS as usize {
             return Err(TableError::TooMany(table.entries.len()));
         }
@@ -189,6 +229,30 @@ impl ParameterTable {
     /// Panics if there is no such position.
     pub fn noise_bytes(&self, position: usize) -> usize {
         self.entries[position].noise_elements() * self.place(position).1.size()
+    }
+
+    /// Bytes that a forward of one row by one member returns at least: those of the outputs of all matrices that are not frozen, whether
+    /// they are used as they are or transposed.
+    pub fn least_output_bytes(&self) -> usize {
+        let bytes = |(entry, (_, dtype)): (&ParameterEntry, &(Device, DType))| match MatrixView::of(&entry.shape) {
+            Some(view) if entry.role != Role::Frozen => view.d_input.min(view.d_output) * dtype.size(),
+            _ => 0,
+        };
+        self.entries.iter().zip(&self.places).map(bytes).sum()
+    }
+
+    /// Whether all parameters are in host memory, when the table was made.
+    pub fn is_on_host(&self) -> bool {
+        self.devices().all(|device| {
+            let device = device.as_dispatch();
+            let host = [
+                #[cfg(feature = "flex")]
+                matches!(device, DispatchDevice::Flex(_)),
+                #[cfg(feature = "ndarray")]
+                matches!(device, DispatchDevice::NdArray(_)),
+            ];
+            host.contains(&true)
+        })
     }
 
     /// The table to print, with the noise of a generation of `pairs` pairs.

@@ -148,6 +148,9 @@ pub struct EvolutionStrategyConfig {
     pub frozen: Vec<String>,
     /// Members that `evaluate` passes to its closure at a time; chosen by memory if not given.
     pub chunk: Option<usize>,
+    /// Bytes of memory that noise and chunks may take; see [`with_memory_limit`](Self::with_memory_limit).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_limit: Option<u64>,
     /// Which estimates are projected onto the span of a layer's input rows.
     #[serde(default)]
     pub input_projection: InputProjection,
@@ -209,6 +212,7 @@ impl EvolutionStrategyConfig {
             roles: Vec::new(),
             frozen: Vec::new(),
             chunk: None,
+            memory_limit: None,
             input_projection: InputProjection::default(),
         }
     }
@@ -384,6 +388,18 @@ impl EvolutionStrategyConfig {
         self
     }
 
+    /// Sets the bytes of memory that noise and chunks of members may take. If not set, it is what Linux says is available when the
+    /// strategy is made, for models in host memory; elsewhere there is no limit.
+    ///
+    /// [`try_init`](Self::try_init) refuses noise that does not fit, and a chunk of which not even one row for each member would.
+    /// An evaluation measures what the perturbed layers return for a member, and refuses a chunk that would take more than the limit by
+    /// a panic with [`Error::ChunkMemory`], which proposes one that fits. To measure, an evaluation of a chunk that may not fit
+    /// begins with one of 32 members, once. Other operations of the model are not counted.
+    pub fn with_memory_limit(mut self, bytes: u64) -> Self {
+        self.memory_limit = Some(bytes);
+        self
+    }
+
     /// Sets which estimates are projected onto the span of a layer's input rows.
     pub fn with_input_projection(mut self, projection: InputProjection) -> Self {
         self.input_projection = projection;
@@ -394,7 +410,8 @@ impl EvolutionStrategyConfig {
     ///
     /// # Errors
     ///
-    /// An [`Error`] with the value that cannot be used: population, rank, sigma, group, chunk, norm, schedule, frozen names.
+    /// An [`Error`] with the value that cannot be used: population, rank, sigma, group, chunk, norm, schedule, frozen names,
+    /// memory.
     pub fn try_init<M: Module>(&self, model: &M) -> Result<EvolutionStrategy, Error> {
         self.validate()?;
         EvolutionStrategy::new(self.clone(), model)
@@ -424,6 +441,12 @@ impl EvolutionStrategyConfig {
             && !(norm > 0.0 && norm.is_finite())
         {
             return Err(Error::ClipNorm(norm));
+        }
+        match self.learning_rate {
+            LrSchedulerConfig::Constant(rate) if !(rate >= 0.0 && rate.is_finite()) => {
+                return Err(Error::LearningRate(rate));
+            }
+            _ => {}
         }
         self.sigma.validate()?;
         episode::validate(self)?;

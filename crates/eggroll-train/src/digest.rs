@@ -20,7 +20,17 @@ use sha2::{Digest, Sha256};
 pub fn parameter_digest<M: Module>(model: &M) -> String {
     let mut hasher = Hasher { path: Vec::new(), state: Sha256::new() };
     model.visit(&mut hasher);
-    hasher.state.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&hasher.state.finalize())
+}
+
+/// Bytes as hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// SHA-256 of a file's bytes, as `sha256sum` prints it.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
 }
 
 struct Hasher {

@@ -60,6 +60,9 @@ pub enum Error {
         /// Members of a generation.
         population: usize,
     },
+    /// A constant learning rate that is not a number, infinite or negative.
+    #[error("the learning rate must be finite and not negative, not {0}")]
+    LearningRate(f64),
     /// A chunk of members that holds no pair.
     #[error("a chunk must hold at least one pair of members, not {0} members")]
     Chunk(usize),
@@ -157,6 +160,147 @@ pub enum Error {
         /// Why it cannot be used.
         reason: String,
     },
+    /// A checkpoint or a replay log of another format than this version writes.
+    #[error("{path}: of format {found}, and this version reads format {known}")]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+        /// The format that is read.
+        known: u32,
+    },
+    /// A checkpoint or a replay log of another noise.
+    #[error(
+        "{path}: of version {found} of the noise stream, and this version draws {known}: it would not go on bit for bit"
+    )]
+    NoiseStream {
+        /// The file.
+        path: PathBuf,
+        /// Version of the stream when it was written.
+        found: u32,
+        /// Version of the stream that is drawn now.
+        known: u32,
+    },
+    /// A file that is not what was written.
+    #[error("{path}: damaged: its checksum is {found}, and was {expected} when it was written")]
+    Checksum {
+        /// The file.
+        path: PathBuf,
+        /// The checksum when it was written.
+        expected: String,
+        /// The checksum now.
+        found: String,
+    },
+    /// A file of another length than was written.
+    #[error("{path}: truncated or added to: {found} bytes long, and {expected} when it was written")]
+    FileLength {
+        /// The file.
+        path: PathBuf,
+        /// Bytes when it was written.
+        expected: u64,
+        /// Bytes now.
+        found: u64,
+    },
+    /// A checkpoint or a replay log of another model than the one given.
+    #[error("{path}: saved of another model: {difference}")]
+    SavedModel {
+        /// The file.
+        path: PathBuf,
+        /// The first difference.
+        difference: String,
+    },
+    /// A replay log with a damaged record, which is not one that was cut off while it was written.
+    #[error(
+        "{path}: the record of generation {generation}, at byte {offset}, is damaged, and there are others behind it"
+    )]
+    ReplayRecord {
+        /// The log.
+        path: PathBuf,
+        /// Generation of the record.
+        generation: u64,
+        /// Where the record begins.
+        offset: usize,
+    },
+    /// A generation that cannot be made of a replay log.
+    #[error("{path}: the models of generations {first} to {last} can be made of it here, not that of {asked}")]
+    ReplayRange {
+        /// The log.
+        path: PathBuf,
+        /// First generation that can be made.
+        first: u64,
+        /// Last generation that can be made.
+        last: u64,
+        /// The generation asked for.
+        asked: u64,
+    },
+    /// A fitness of another generation than a replay log goes on with.
+    #[error("{path}: the record of generation {expected} is due, and the strategy was told {}", told(.found))]
+    ReplayOrder {
+        /// The log.
+        path: PathBuf,
+        /// The generation that the strategy was told last, if any.
+        found: Option<u64>,
+        /// The generation that is due.
+        expected: u64,
+    },
+    /// A strategy of another configuration than the one that was logged.
+    #[error("{path}: logged under the configuration {logged}, and the strategy's is {given}")]
+    ReplayConfig {
+        /// The log.
+        path: PathBuf,
+        /// The configuration of the log.
+        logged: String,
+        /// The configuration of the strategy.
+        given: String,
+    },
+    /// A strategy whose updates depend on more than the fitness.
+    #[error("a replay log holds fitness, and with input_projection {0:?} the estimate depends on input rows too")]
+    ReplayProjection(InputProjection),
+    /// A chunk of members that would take too much memory.
+    #[error(
+        "a chunk of {members} members takes about {needed} bytes{}, more than the {limit} that may be used: {}",
+        at_once(.side_by_side), chunk_advice(.fits)
+    )]
+    ChunkMemory {
+        /// Members of the chunk.
+        members: usize,
+        /// Chunks that are evaluated side by side.
+        side_by_side: usize,
+        /// Bytes that they would take.
+        needed: u64,
+        /// Bytes that may be used.
+        limit: u64,
+        /// Members of a chunk that fits: 0 if no pair does.
+        fits: usize,
+    },
+    /// Noise that would take too much memory.
+    #[error("{what} takes {needed} bytes, more than the {limit} that may be used: {advice}")]
+    NoiseMemory {
+        /// Which noise.
+        what: String,
+        /// Bytes of it.
+        needed: u64,
+        /// Bytes that may be used.
+        limit: u64,
+        /// What would fit.
+        advice: String,
+    },
+    /// A weight of a pair in the estimate that f32 cannot hold.
+    #[error(
+        "the weight of pair {pair} in the estimate of generation {generation} is {weight}, with sigma {sigma}: \
+         scale the fitness, shape it, or choose another scale of the estimate"
+    )]
+    PairWeight {
+        /// The generation.
+        generation: u64,
+        /// The pair.
+        pair: usize,
+        /// Its weight.
+        weight: f32,
+        /// Noise scale of the generation.
+        sigma: f64,
+    },
     /// A trace of no generations.
     #[error("a trace holds at least 1 generation, not {0}")]
     TraceGenerations(u64),
@@ -196,6 +340,21 @@ pub enum Error {
     /// A failure of the user's own code in the training loop.
     #[error(transparent)]
     User(Box<dyn std::error::Error + Send + Sync>),
+}
+
+fn told(generation: &Option<u64>) -> String {
+    generation.map_or_else(|| "nothing yet".to_owned(), |generation| format!("generation {generation} last"))
+}
+
+fn at_once(side_by_side: &usize) -> String {
+    if *side_by_side > 1 { format!(", {side_by_side} of them side by side") } else { String::new() }
+}
+
+fn chunk_advice(fits: &usize) -> String {
+    match fits {
+        0 => "not even a chunk of 2 members fits".to_owned(),
+        _ => format!("a chunk of {fits} members fits"),
+    }
 }
 
 impl Error {

@@ -3,6 +3,7 @@
 use crate::carried::Carried;
 use crate::fitness::{Fitness, Scores};
 use crate::input_projection::InputProjection;
+use crate::memory::Chunk;
 use crate::workers;
 use burn::tensor::kind::Basic;
 use burn::tensor::{DType, Int, Tensor};
@@ -31,6 +32,8 @@ pub struct Population {
     pub(crate) chunk: Option<usize>,
     /// Bytes that the perturbed layers return for one member, once known.
     pub(crate) member_bytes: AtomicUsize,
+    /// Bytes of memory that may be used, if known.
+    pub(crate) memory_limit: Option<u64>,
     /// How all chunks so far have used the parameters; `None` before the first.
     pub(crate) uses: Mutex<Option<Vec<Use>>>,
     pub(crate) input_projection: InputProjection,
@@ -63,8 +66,9 @@ impl Population {
     ///
     /// # Panics
     ///
-    /// Panics if `score` returns another number of values than the chunk has members, or if an evaluation of the
-    /// same model is running on this thread already.
+    /// Panics if `score` returns another number of values than the chunk has members, if an evaluation of the same model is
+    /// running on this thread already, or if a chunk would take more memory than there is
+    /// ([`with_memory_limit`](crate::EvolutionStrategyConfig::with_memory_limit)).
     #[track_caller]
     pub fn evaluate(&self, mut score: impl FnMut(&Members) -> Tensor<1>) -> Fitness {
         self.evaluate_carrying((), |members, ()| (score(members), ())).0
@@ -108,7 +112,8 @@ impl Population {
         let mut results = Vec::new();
         let mut first = 0;
         while first < self.members {
-            let members = self.chunk_size(CHUNK_BYTES).min(self.members - first);
+            let members = self.chunk_size(CHUNK_BYTES, 1).min(self.members - first);
+            self.check_memory(members, 1);
             results.push(self.evaluate_chunk(Members { first, count: members }, &carried, &mut score));
             first += members;
         }
@@ -148,16 +153,13 @@ impl Population {
             self.evaluate_chunk(*chunk, &carried, &mut |members: &Members, part| score(members, part))
         };
         // Without a measurement yet, a first chunk makes one.
-        let head = if self.chunk.is_none() && self.member_bytes.load(Relaxed) == 0 {
-            FIRST_CHUNK.min(self.members)
-        } else {
-            0
-        };
+        let head = if self.is_to_be_measured(workers.len()) { FIRST_CHUNK.min(self.members) } else { 0 };
         let mut results = Vec::new();
         if head > 0 {
             results.push(evaluate(&Members { first: 0, count: head }));
         }
-        let size = self.chunk_size(CORE_BYTES).min(even);
+        let size = self.chunk_size(CORE_BYTES, workers.len()).min(even);
+        self.check_memory(size, workers.len().min((self.members - head).div_ceil(size)));
         let chunks: Vec<Members> = (head..self.members)
             .step_by(size)
             .map(|first| Members { first, count: size.min(self.members - first) })
@@ -194,14 +196,38 @@ impl Population {
         (scores, part)
     }
 
-    /// Members of the next chunk, whole pairs, that keep the layers' outputs below `budget` bytes.
-    fn chunk_size(&self, budget: usize) -> usize {
+    /// Members of the next chunk, whole pairs, that keep the layers' outputs below `budget` bytes, and those of all chunks
+    /// that are evaluated side by side below the limit.
+    fn chunk_size(&self, budget: usize, side_by_side: usize) -> usize {
+        let limit = self.memory_limit.map_or(u64::MAX, |limit| limit / side_by_side as u64);
+        let budget = budget.min(usize::try_from(limit).unwrap_or(usize::MAX));
         let wanted = match (self.chunk, self.member_bytes.load(Relaxed)) {
+            (Some(chunk), 0) if self.is_to_be_measured(side_by_side) => chunk.min(FIRST_CHUNK),
             (Some(chunk), _) => chunk,
             (None, 0) => FIRST_CHUNK,
             (None, bytes) => budget / bytes,
         };
         wanted.clamp(2, self.members).next_multiple_of(2)
+    }
+
+    /// Whether a small first chunk is to tell what a member takes: if chunks are chosen by it, or may not fit.
+    fn is_to_be_measured(&self, side_by_side: usize) -> bool {
+        let member_bytes = self.perturbation.table.least_output_bytes() as u64;
+        let risky = |members: usize, limit: u64| Chunk { member_bytes, side_by_side, limit }.is_risky(members);
+        let known =
+            self.member_bytes.load(Relaxed) > 0 || self.uses.lock().expect("never held across a panic").is_some();
+        let chunk = self.chunk.map(|members| members.min(self.members));
+        !known && chunk.is_none_or(|members| self.memory_limit.is_some_and(|limit| risky(members, limit)))
+    }
+
+    /// Panics if a chunk of `members` would not fit into memory, with what would.
+    #[track_caller]
+    fn check_memory(&self, members: usize, side_by_side: usize) {
+        let Some(limit) = self.memory_limit else { return };
+        let member_bytes = self.member_bytes.load(Relaxed) as u64;
+        if let Err(error) = (Chunk { member_bytes, side_by_side, limit }).check(members) {
+            panic!("{error}");
+        }
     }
 
     /// All parameters were perturbed: members were models of their own.

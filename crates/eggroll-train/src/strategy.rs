@@ -6,6 +6,7 @@ use crate::episode;
 use crate::error::Error;
 use crate::estimate;
 use crate::fitness::Fitness;
+use crate::memory;
 use crate::optimizer::Optimizer;
 use crate::population::Population;
 use crate::votes;
@@ -65,6 +66,8 @@ pub struct EvolutionStrategy {
     pub(crate) scheduler: ModuleLrScheduler,
     pub(crate) generation: u64,
     member_bytes: usize,
+    /// Bytes of memory that may be used, if known.
+    memory_limit: Option<u64>,
     report: Option<GenerationReport>,
     /// What is held for the noise generation asked for last.
     held: Arc<Mutex<Option<Arc<HeldNoise>>>>,
@@ -102,11 +105,14 @@ impl EvolutionStrategy {
         if optimizer.moves_integers() {
             refuse_floats(&table)?;
         }
+        let memory_limit = memory::limit(&config, &table);
+        memory_limit.map_or(Ok(()), |limit| memory::check(&config, &table, limit))?;
         Ok(Self {
             optimizer,
             scheduler: ModuleLrSchedulerConfig::new(config.learning_rate.clone()).init().map_err(Error::Schedule)?,
             generation: 0,
             member_bytes: 0,
+            memory_limit,
             report: None,
             held: Arc::default(),
             config,
@@ -166,6 +172,7 @@ impl EvolutionStrategy {
             },
             chunk: self.config.chunk,
             member_bytes: AtomicUsize::new(self.member_bytes),
+            memory_limit: self.memory_limit,
             uses: Mutex::new(None),
             input_projection: self.config.input_projection,
             unperturbed_rows: Mutex::default(),
@@ -191,8 +198,8 @@ impl EvolutionStrategy {
     /// # Errors
     ///
     /// [`Error::FitnessLength`], [`Error::Generation`] or [`Error::OtherModel`] if the arguments do not belong together;
-    /// [`Error::NeverPerturbed`] if the evaluation left out a parameter that is not frozen. The strategy is unchanged
-    /// then; the model, moved in, is a cheap clone to keep.
+    /// [`Error::NeverPerturbed`] if the evaluation left out a parameter that is not frozen; [`Error::PairWeight`] if the fitness is too
+    /// large for the estimate. The strategy is unchanged then; the model, moved in, is a cheap clone to keep.
     pub fn tell<M: Module>(&mut self, model: M, population: Population, fitness: Fitness) -> Result<M, Error> {
         let gradients = self.estimate(&model, &population, &fitness)?;
         let learning_rate = self.scheduler.step();
@@ -233,9 +240,14 @@ impl EvolutionStrategy {
         if self.noiser.is_no_op() {
             return Ok(None);
         }
-        let Some(weights) = estimate::pair_weights(&self.config, fitness, population.perturbation.sigma) else {
+        let sigma = population.perturbation.sigma;
+        let Some(weights) = estimate::pair_weights(&self.config, fitness, sigma) else {
             return Ok(None);
         };
+        let infinite = weights.iter().copied().enumerate().find(|(_, weight)| !weight.is_finite());
+        if let Some((pair, weight)) = infinite {
+            return Err(Error::PairWeight { generation: population.generation, pair, weight, sigma });
+        }
         let gradients = estimate::gradients(model, population, &weights, &self.config);
         Ok(Some(match self.config.clip_norm {
             None => gradients,

@@ -1,16 +1,17 @@
 //! Saving and continuing: equal, bit for bit, to not having stopped.
 
 use burn::lr_scheduler::cosine::CosineAnnealingLrSchedulerConfig;
-use burn::module::Module;
+use burn::module::{Module, Param, ParamId};
 use burn::optim::momentum::MomentumConfig;
 use burn::optim::{AdamConfig, AdamWConfig, SgdConfig};
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{Device, Int, Tensor};
 use eggroll_core::{EggrollConfig, NoiseDistribution, NoiserConfig, OpenEsConfig};
 use eggroll_nn::{Linear, LinearConfig};
 use eggroll_train::*;
+use sha2::{Digest, Sha256};
 use std::fs;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 fn layer() -> Linear {
     LinearConfig::new(3, 2).init(&Device::flex())
@@ -108,38 +109,150 @@ fn distributions_of_noise_as_text() {
     assert!(error.contains("unknown variant `cauchy`, expected `normal` or `rademacher`"), "{error}");
 }
 
+fn refused(checkpoints: &Checkpoints, model: Linear) -> Error {
+    checkpoints.load_latest(model).err().expect("refused")
+}
+
+/// The latest checkpoint's file of this name.
+fn file(checkpoints: &Checkpoints, name: &str) -> PathBuf {
+    checkpoints.list().expect("lists").pop().expect("one").join(name)
+}
+
+const FILES: [&str; 5] = ["model.bpk", "optimizer.bpk", "schedule.bpk", "strategy.json", "SHA256SUMS"];
+
 #[test]
-fn damaged_checkpoints_are_refused_with_the_file() {
-    for (file, content, part) in [
-        ("strategy.json", "{", "EOF"),
-        ("strategy.json", r#"{"format":1}"#, "noise_stream"),
-        ("model.bpk", "not a record", "model.bpk"),
-        ("optimizer.bpk", "", "optimizer.bpk"),
-    ] {
+fn damaged_and_missing_files_are_refused_by_name() {
+    for name in FILES {
         let folder = tempfile::tempdir().expect("a folder");
         let (checkpoints, _) = saved(folder.path());
-        let path = checkpoints.list().expect("lists")[0].join(file);
-        fs::write(&path, content).expect("writes");
-        let error = checkpoints.load_latest(layer()).err().expect("refused").to_string();
-        assert!(error.contains(file) && error.contains(part), "{error}");
+        let path = file(&checkpoints, name);
+        let whole = fs::read(&path).expect("reads");
+        let mut damaged = whole.clone();
+        damaged[whole.len() / 2] ^= 4;
+        fs::write(&path, &damaged).expect("writes");
+        match refused(&checkpoints, layer()) {
+            Error::Checksum { path: named, expected, found } => {
+                assert!((named == path || name == "SHA256SUMS") && expected != found, "{named:?}: {expected} {found}");
+            }
+            other => panic!("{name}: {other}"),
+        }
+        fs::write(&path, &whole[..whole.len() - 2]).expect("writes");
+        match refused(&checkpoints, layer()) {
+            Error::FileLength { path: named, expected, found } => {
+                assert_eq!((named, expected, found), (path.clone(), whole.len() as u64, whole.len() as u64 - 2));
+            }
+            // Their lengths stand nowhere.
+            Error::Checksum { .. } if ["strategy.json", "SHA256SUMS"].contains(&name) => {}
+            other => panic!("{name}: {other}"),
+        }
         fs::remove_file(&path).expect("removes");
-        let error = checkpoints.load_latest(layer()).err().expect("refused").to_string();
-        assert!(error.contains(file), "{error}");
+        let error = refused(&checkpoints, layer());
+        assert!(matches!(error, Error::Io { .. }) && error.to_string().contains(name), "{error}");
+        fs::write(&path, &whole).expect("writes");
+        assert!(checkpoints.load_latest(layer()).is_ok(), "canary: the whole one loads");
     }
 }
 
+/// Writes the state anew, with its checksum.
+fn rewrite_state(checkpoints: &Checkpoints, change: impl Fn(&str) -> String) {
+    let [state, sums] = ["strategy.json", "SHA256SUMS"].map(|name| file(checkpoints, name));
+    let text = change(&fs::read_to_string(&state).expect("reads"));
+    let sum: String = Sha256::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect();
+    fs::write(&state, &text).expect("writes");
+    let others = fs::read_to_string(&sums).expect("reads");
+    let others = others.lines().filter(|line| !line.ends_with("strategy.json"));
+    let lines: Vec<String> = others.map(str::to_owned).chain([format!("{sum}  strategy.json\n")]).collect();
+    fs::write(&sums, lines.join("\n")).expect("writes");
+}
+
 #[test]
-fn other_versions_and_models_are_refused() {
+fn other_formats_and_noise_streams_are_refused_with_both_versions() {
     let folder = tempfile::tempdir().expect("a folder");
     let (checkpoints, _) = saved(folder.path());
-    let other = LinearConfig::new(4, 2).init(&Device::flex());
-    let error = checkpoints.load_latest(other).err().expect("refused").to_string();
-    assert!(error.contains("shape mismatch"), "{error}");
-    let path = checkpoints.list().expect("lists")[0].join("strategy.json");
-    let text = fs::read_to_string(&path).expect("reads").replace("\"noise_stream\": 1", "\"noise_stream\": 99");
-    fs::write(&path, text).expect("writes");
-    let error = checkpoints.load_latest(layer()).err().expect("refused").to_string();
-    assert!(error.contains("(1, 99)"), "{error}");
+    rewrite_state(&checkpoints, str::to_owned);
+    assert!(checkpoints.load_latest(layer()).is_ok(), "canary: what is rewritten loads");
+    rewrite_state(&checkpoints, |text| text.replace("\"noise_stream\": 1", "\"noise_stream\": 99"));
+    let error = refused(&checkpoints, layer());
+    assert!(matches!(error, Error::NoiseStream { found: 99, known: 1, .. }), "{error}");
+    rewrite_state(&checkpoints, |text| text.replace("\"format\": 2", "\"format\": 3"));
+    let error = refused(&checkpoints, layer());
+    assert!(matches!(error, Error::Format { found: 3, known: 2, .. }), "{error}");
+    assert!(error.to_string().ends_with("strategy.json: of format 3, and this version reads format 2"), "{error}");
+    rewrite_state(&checkpoints, |_| "{}".to_owned());
+    let error = refused(&checkpoints, layer());
+    assert!(matches!(error, Error::Checkpoint { .. }) && error.to_string().contains("format"), "{error}");
+}
+
+/// The first format had no checksums.
+#[test]
+fn the_first_format_is_refused_by_its_number() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (checkpoints, _) = saved(folder.path());
+    rewrite_state(&checkpoints, |_| r#"{"format":1,"noise_stream":1,"generation":7,"config":{}}"#.to_owned());
+    fs::remove_file(file(&checkpoints, "SHA256SUMS")).expect("removes");
+    let error = refused(&checkpoints, layer());
+    assert!(matches!(error, Error::Format { found: 1, known: 2, .. }), "{error}");
+}
+
+#[test]
+fn other_models_are_refused_with_the_difference() {
+    #[derive(Module, Debug)]
+    struct Wrapped {
+        layer: Linear,
+    }
+
+    /// The same parameters in another order: other noise for each.
+    #[derive(Module, Debug)]
+    struct Turned {
+        bias: Param<Tensor<1>>,
+        weight: Param<Tensor<2>>,
+    }
+
+    #[derive(Module, Debug)]
+    struct Integers {
+        weight: Param<Tensor<2, Int>>,
+        bias: Param<Tensor<1>>,
+    }
+
+    fn refused<M: Module>(folder: &Path, model: M, parts: [&str; 2]) {
+        match Checkpoints::new(folder).load_latest(model).err().expect("refused") {
+            Error::SavedModel { difference, .. } => {
+                assert!(parts.iter().all(|part| difference.contains(part)), "{difference}");
+            }
+            other => panic!("{other}"),
+        }
+    }
+
+    let (folder, device) = (tempfile::tempdir().expect("a folder"), Device::flex());
+    saved(folder.path());
+    let (weight, bias) =
+        (Param::from_tensor(Tensor::ones([3, 2], &device)), Param::from_tensor(Tensor::ones([2], &device)));
+    let wide = LinearConfig::new(4, 2).init(&device);
+    refused(folder.path(), wide, ["it has \"weight\" of shape [3, 2] (Float)", "has \"weight\" of shape [4, 2]"]);
+    refused(folder.path(), Wrapped { layer: layer() }, ["\"weight\"", "\"layer.weight\""]);
+    refused(folder.path(), LinearConfig::new(3, 2).with_bias(false).init(&device), ["2 tensors", "1"]);
+    refused(folder.path(), Turned { bias: bias.clone(), weight }, ["it has \"weight\"", "has \"bias\""]);
+    let integers = Param::initialized(ParamId::new(), Tensor::ones([3, 2], &device));
+    refused(folder.path(), Integers { weight: integers, bias }, ["(Float)", "(Integer)"]);
+}
+
+/// A checkpoint that is saved again is there all the time, under its own name or, between two renames, under another.
+#[test]
+fn a_replaced_checkpoint_is_never_missing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (checkpoints, first) = saved(folder.path());
+    let name = "generation-000000000000";
+    let [target, replaced] = [name.to_owned(), format!(".{name}.replaced")].map(|name| folder.path().join(name));
+    // A kill between the renames.
+    fs::rename(&target, &replaced).expect("renames");
+    assert_eq!(checkpoints.list().expect("lists"), [replaced.clone()]);
+    let (strategy, model) = checkpoints.load_latest(layer()).expect("loads").expect("is there");
+    assert_eq!(parameter_digest(&model), parameter_digest(&first));
+    checkpoints.save(&strategy, &layer()).expect("saves");
+    let names: Vec<_> = fs::read_dir(folder.path()).expect("reads").map(|entry| entry.expect("one").path()).collect();
+    assert_eq!(names, [target], "nothing is left over");
+    let (_, model) = checkpoints.load_latest(layer()).expect("loads").expect("is there");
+    assert_ne!(parameter_digest(&model), parameter_digest(&first), "canary: it is the new one");
 }
 
 #[test]

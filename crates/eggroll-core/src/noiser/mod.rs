@@ -51,10 +51,12 @@ pub enum Role {
 }
 
 impl Role {
-    /// Elements of one pair's noise of a parameter of this shape.
+    /// Elements of one pair's noise of a parameter of this shape; `usize::MAX` for more.
     pub fn noise_elements(&self, shape: &[usize]) -> usize {
         match self {
-            Self::LowRank { rank } => MatrixView::of(shape).map_or(0, |view| rank * (view.d_input + view.d_output)),
+            Self::LowRank { rank } => {
+                MatrixView::of(shape).map_or(0, |view| rank.saturating_mul(view.d_input + view.d_output))
+            }
             Self::Sparse => MatrixView::of(shape).map_or(0, |view| places::count([view.d_input, view.d_output])),
             Self::Dense => shape.iter().product(),
             Self::Frozen => 0,

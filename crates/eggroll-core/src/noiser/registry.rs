@@ -4,7 +4,7 @@ use super::no_op::NoOp;
 use super::{
     BaselineConfig, EggrollConfig, MAX_SIGMA_SHIFT, Noiser, OpenEsConfig, QEggrollConfig, SparseConfig, sign_eggroll,
 };
-use crate::rng::NoiseDistribution;
+use crate::rng::{NoiseDistribution, integer};
 use serde::de::value::MapDeserializer;
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
@@ -77,6 +77,14 @@ impl NoiserConfig {
         match self {
             Self::Baseline(config) => Some(config.group),
             _ => None,
+        }
+    }
+
+    /// Version of the stream that its noise comes from: a change of any value is a new version, and old checkpoints are refused.
+    pub fn stream_version(&self) -> u32 {
+        match self {
+            Self::QEggroll(_) => integer::STREAM_VERSION,
+            _ => self.distribution().stream_version(),
         }
     }
 

@@ -55,7 +55,7 @@ pub fn table_start(key: NoiseKey, pair: u32, elements: usize, len: usize) -> usi
     let runs = table_runs(elements, len);
     let [c0, c1, c2, c3] = key.counter(0, pair);
     let word = crate::rng::philox::philox4x32([c0, c1, c2, c3 | TABLE_ADDRESS], key.words())[0];
-    TABLE_STEP * ((u64::from(word) * runs as u64) >> 32) as usize
+    TABLE_STEP * ((u128::from(word) * runs as u128) >> 32) as usize
 }
 
 /// 0 for baselines, 1 for all other pairs.

@@ -1,0 +1,12 @@
+//! What can go wrong, and what happens then: `docs/reliability.md` lists it all.
+
+mod allocations;
+mod configuration;
+mod damage;
+mod kill;
+mod memory;
+mod noise_table;
+mod refusals;
+mod replay;
+mod resume;
+mod support;

@@ -1,0 +1,43 @@
+//! The command line.
+
+use crate::backend::Backend;
+use clap::Parser;
+use std::path::PathBuf;
+
+/// Trains for long, in floats and in integers, and checks that memory stays flat and that the replay log gives every checkpoint back.
+#[derive(Parser, Debug)]
+pub struct Args {
+    /// Generations of each of the two runs.
+    #[arg(long, default_value_t = 10_000)]
+    pub generations: u64,
+    /// Members of a generation, even.
+    #[arg(long, default_value_t = 64)]
+    pub population: usize,
+    /// Generations between two checkpoints, and between two looks at the memory.
+    #[arg(long, default_value_t = 250)]
+    pub every: u64,
+    /// Growth of the resident memory, in MiB, between the first half of the run, less its beginning, and the second half
+    /// that is not taken for a leak.
+    #[arg(long, default_value_t = 8)]
+    pub tolerance: u64,
+    /// Seed of noise and data.
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// Where to keep checkpoints and logs: nowhere, if not given.
+    #[arg(long, value_name = "FOLDER")]
+    pub out: Option<PathBuf>,
+    /// Where to compute.
+    #[arg(long, value_enum, default_value_t = Backend::Flex)]
+    pub backend: Backend,
+}
+
+impl Args {
+    pub fn validate(&self) -> Result<(), String> {
+        for (name, value) in [("generations", self.generations), ("every", self.every)] {
+            if value == 0 {
+                return Err(format!("{name} must be at least 1, not 0"));
+            }
+        }
+        Ok(())
+    }
+}

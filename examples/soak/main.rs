@@ -1,0 +1,120 @@
+//! A long run that checks itself: `cargo run --release --example soak`.
+//!
+//! Two small networks train for 10,000 generations each, one of floats and one of integers. Memory must stay flat, and the replay log
+//! must make the model of every checkpoint that is left, and the last one, again, bit for bit.
+
+mod args;
+#[path = "../common/backend.rs"]
+mod backend;
+mod memory;
+#[path = "../common/status.rs"]
+mod status;
+mod task;
+
+use args::Args;
+use burn::tensor::Device;
+use clap::Parser;
+use eggroll::train::{Checkpoints, ReplayLog, load, parameter_digest, replay};
+use memory::Looks;
+use serde_json::{Value, json};
+use std::error::Error;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Instant;
+use task::{Floats, Integers, Task};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    match run(&Args::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &Args) -> Result<(), Box<dyn Error>> {
+    args.validate()?;
+    let device = args.backend.device()?;
+    device.seed(args.seed);
+    let temporary = tempfile::tempdir()?;
+    let folder = args.out.as_deref().unwrap_or(temporary.path());
+    let runs = [soak::<Floats>(args, folder, &device)?, soak::<Integers>(args, folder, &device)?];
+    let failures: Vec<String> = runs.iter().flat_map(|run| run.failures.clone()).collect();
+    let result = json!({
+        "generations": args.generations,
+        "population": args.population,
+        "backend": args.backend.name(),
+        "passed": failures.is_empty(),
+        "runs": runs.map(|run| run.report),
+    });
+    println!("RESULT {result}");
+    if failures.is_empty() { Ok(()) } else { Err(failures.join("; ").into()) }
+}
+
+/// What a run came to, and what was wrong with it.
+struct Soaked {
+    report: Value,
+    failures: Vec<String>,
+}
+
+fn soak<T: Task>(args: &Args, folder: &Path, device: &Device) -> Result<Soaked, Box<dyn Error>> {
+    let (folder, start) = (folder.join(T::NAME), Instant::now());
+    let first = T::new(device);
+    let config = T::config().with_population(args.population).with_seed(args.seed);
+    let (mut strategy, mut model) = (config.try_init(&first)?, first.clone());
+    let (checkpoints, path) = (Checkpoints::new(folder.join("checkpoints")), folder.join("run.replay"));
+    let mut log = ReplayLog::create(&path, &strategy, &model)?;
+    let (mut looks, mut fitness_by_look) = (Looks::default(), Vec::new());
+    while strategy.generation() < args.generations {
+        let population = strategy.ask();
+        let fitness = model.fitness(&population, args, device);
+        model = strategy.tell(model, population, fitness.clone())?;
+        log.append(&strategy, &fitness)?;
+        let done = strategy.generation();
+        if done.is_multiple_of(args.every) || done == args.generations {
+            log.sync()?;
+            checkpoints.save(&strategy, &model)?;
+            looks.look();
+            fitness_by_look.extend(strategy.report().map(|report| report.fitness_mean));
+        }
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    println!("{}: {} generations in {seconds:.1} s", T::NAME, args.generations);
+
+    let mut failures = differences(&checkpoints, &path, &first)?;
+    let replay_equal = failures.is_empty();
+    let halves = looks.halves();
+    if let Some([before, after]) = halves
+        && after > before + (args.tolerance << 20)
+    {
+        failures.push(format!("{}: memory grew from {before} to {after} bytes", T::NAME));
+    }
+    let report = json!({
+        "model": T::NAME,
+        "seconds": seconds,
+        "resident_bytes": halves,
+        "replay_bytes": path.metadata()?.len(),
+        "replay_equal": replay_equal,
+        "fitness": [fitness_by_look.first(), fitness_by_look.last()],
+        "parameter_digest": parameter_digest(&model),
+    });
+    Ok(Soaked { report, failures })
+}
+
+/// Where the log's models are other ones than those of the checkpoints that are left, the last of which is the run's last model.
+fn differences<T: Task>(checkpoints: &Checkpoints, log: &Path, first: &T) -> Result<Vec<String>, Box<dyn Error>> {
+    let mut differences = Vec::new();
+    for path in checkpoints.list()? {
+        let (strategy, saved) = load(&path, first.clone())?;
+        let (_, replayed) = replay(log, first.clone(), Some(strategy.generation()))?;
+        let [saved, replayed] = [&saved, &replayed].map(|model| parameter_digest(model));
+        if saved != replayed {
+            differences.push(format!("{}: the replay gives {replayed}, the checkpoint is {saved}", path.display()));
+        }
+    }
+    Ok(differences)
+}
