@@ -10,7 +10,9 @@ mod error;
 mod estimate;
 mod evaluate_members;
 mod fitness;
+mod learner;
 mod log;
+mod norms;
 mod optimizer;
 mod population;
 pub mod profile;
@@ -20,12 +22,17 @@ mod training_loop;
 mod votes;
 mod workers;
 
+pub use burn::train::{Interrupter, Interruption};
 pub use carried::{Carried, SavedState};
 pub use checkpoint::{Checkpoints, load};
 pub use config::{EstimateScale, EvolutionStrategyConfig, SigmaSchedule};
 pub use digest::parameter_digest;
 pub use error::Error;
 pub use fitness::{Fitness, FitnessShaping, Scores, fold_pairs};
+pub use learner::{
+    Display, EarlyStoppingConfig, EsOutcome, EsTask, EsTraining, EsTrainingConfig, Generation, GenerationItem,
+    MetricChoice, NumberMetric, Numbers, Stop, Times,
+};
 pub use log::JsonLines;
 pub use optimizer::{Optimizer, OptimizerConfig};
 pub use population::{Members, Population};
