@@ -123,11 +123,16 @@ impl EsTrainingConfig {
         Ok(())
     }
 
-    /// The first field that another configuration differs in, but for the number of generations.
+    /// The first field that another configuration differs in, but for the number of generations and the size of chunks, which
+    /// change no generation.
     pub(super) fn difference(&self, other: &Self) -> Option<String> {
-        let fields = |config| serde_json::to_value(config).ok().and_then(|value: Value| value.as_object().cloned());
+        let fields = |config: &Self| {
+            let strategy = EvolutionStrategyConfig { chunk: None, ..config.strategy.clone() };
+            let config = Self { strategy, generations: 0, ..config.clone() };
+            serde_json::to_value(config).ok().and_then(|value| value.as_object().cloned())
+        };
         let (these, those) = (fields(self)?, fields(other)?);
-        let differs = |(name, value): &(&String, &Value)| *name != "generations" && those.get(*name) != Some(*value);
+        let differs = |(name, value): &(&String, &Value)| those.get(*name) != Some(*value);
         these.iter().find(differs).map(|(name, _)| name.clone())
     }
 
