@@ -42,7 +42,8 @@ impl JsonMetrics {
         let text = fs::read_to_string(path).map_err(Error::io(path))?;
         let (names, values, failure) = (HashMap::new(), HashMap::new(), Failure::default());
         let mut log = Self { file, names, values, generation, failure };
-        text.lines().filter_map(|line| serde_json::from_str(line).ok()).for_each(|line| log.remember(&line));
+        let lines = text.lines().filter_map(|line| serde_json::from_str::<Map<String, Value>>(line).ok());
+        lines.for_each(|line| log.remember(&line));
         Ok(log)
     }
 
