@@ -174,8 +174,7 @@ impl<M: LanguageModel> EsTask<M> for Task<'_, M> {
 
     fn evaluate(&mut self, model: &M, population: &Population) -> Result<Fitness, Failure> {
         let Self { timing, state, streams, settings, device, .. } = self;
-        let batch =
-            timed(&mut timing.data, || streams.batch(population.generation(), settings.group_size, device));
+        let batch = timed(&mut timing.data, || streams.batch(population.generation(), settings.group_size, device));
         let score = |members: &Members, state: M::State| {
             let (logits, state) = model.forward(members.rows(batch.inputs.clone()), state); // [members, steps, 256]
             let targets = members.rows(batch.targets.clone()).flatten::<1>(0, 1); // [members · steps]

@@ -2,8 +2,8 @@
 
 use burn::module::{Module, Param, ParamId};
 use burn::tensor::{Device, Int, Tensor};
-use eggroll_train::Fitness;
 use eggroll_nn::Linear;
+use eggroll_train::Fitness;
 use eggroll_train::diagnostics::{
     FloatStatistics, IntegerStatistics, PairStatistics, SplitHalf, changed_share, diagnose, integer_statistics,
 };
@@ -138,7 +138,8 @@ fn a_diagnosis_of_a_model() {
     assert_eq!((diagnosis.non_finite(), diagnosis.saturated(), diagnosis.entropy()), (1, Some(0.5), Some(1.5)));
     let printed = diagnosis.to_string();
     let lines: Vec<&str> = printed.lines().collect();
-    let starts = ["parameter", "layer.weight", "positions", "parameter", "table", "warning: layer.weight", "warning: tab"];
+    let starts =
+        ["parameter", "layer.weight", "positions", "parameter", "table", "warning: layer.weight", "warning: tab"];
     assert_eq!(lines.len(), starts.len(), "{printed}");
     assert!(lines.iter().zip(starts).all(|(line, start)| line.starts_with(start)), "{printed}");
     assert!(lines[1].contains("[2, 2]") && lines[2].contains("1.000e3"), "{printed}");

@@ -74,11 +74,15 @@ impl PairStatistics {
             ),
             (
                 self.tied <= MOST_TIED && roundings < LEAST_ROUNDINGS,
-                format!("sigma may be too small: at {sigma}, the members of a pair differ by {roundings:.1} roundings of f32"),
+                format!(
+                    "sigma may be too small: at {sigma}, the members of a pair differ by {roundings:.1} roundings of f32"
+                ),
             ),
             (
                 self.slope > 0.0 && ratio > MOST_CURVATURE,
-                format!("sigma may be too large: at {sigma}, curvature moves the fitness {ratio:.1} times as far as slope"),
+                format!(
+                    "sigma may be too large: at {sigma}, curvature moves the fitness {ratio:.1} times as far as slope"
+                ),
             ),
         ];
         checks.into_iter().filter(|(found, _)| *found).map(|(_, hint)| hint).collect()

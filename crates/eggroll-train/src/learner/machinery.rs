@@ -14,9 +14,9 @@ use burn::train::metric::ItemLazy;
 use burn::train::metric::store::{Aggregate, EventStoreClient, Split};
 use burn::train::renderer::CliMetricsRenderer;
 use burn::train::{
-    CloneEarlyStoppingStrategy, EventProcessorTraining, InferenceStep, Interrupter, Interruption, Learner, LearnerEvent,
-    LearningResult, SupervisedLearningStrategy, SupervisedTraining, SupervisedTrainingEventProcessor, TrainLoader,
-    TrainOutput, TrainStep, TrainingComponents, TrainingError, TrainingStrategy, ValidLoader,
+    CloneEarlyStoppingStrategy, EventProcessorTraining, InferenceStep, Interrupter, Interruption, Learner,
+    LearnerEvent, LearningResult, SupervisedLearningStrategy, SupervisedTraining, SupervisedTrainingEventProcessor,
+    TrainLoader, TrainOutput, TrainStep, TrainingComponents, TrainingError, TrainingStrategy, ValidLoader,
 };
 use std::convert::Infallible;
 use std::fmt;

@@ -201,11 +201,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
     /// - [`Error::User`] with what the task returned, after a checkpoint
     /// - [`Error::Training`] with a failure of burn-train's metrics, after a checkpoint
     /// - those of the strategy, the checkpoints and the log
-    pub fn run<M: Module, T: EsTask<M, Output = V>>(
-        mut self,
-        model: M,
-        task: &mut T,
-    ) -> Result<EsOutcome<M>, Error> {
+    pub fn run<M: Module, T: EsTask<M, Output = V>>(mut self, model: M, task: &mut T) -> Result<EsOutcome<M>, Error> {
         self.config.validate()?;
         self.claim()?;
         let checkpoints = Checkpoints::new(self.folder.join("checkpoints")).with_keep(self.config.keep_checkpoints);

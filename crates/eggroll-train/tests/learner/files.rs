@@ -105,7 +105,9 @@ fn refusals_name_what_is_wrong() {
     // A number that no metric follows is not lost without a word.
     let without = EsTraining::new(folder.path(), config(5)).with_display(Display::Progress);
     let without = without.run(layer(), &mut Scripted::default());
-    assert!(without.err().expect("refused").to_string().starts_with("no metric is named \"Twice\"; there are [\"Evalu"));
+    assert!(
+        without.err().expect("refused").to_string().starts_with("no metric is named \"Twice\"; there are [\"Evalu")
+    );
 
     let mut other = config(9);
     other.strategy.seed = 4;
@@ -122,5 +124,7 @@ fn settings_are_read_back() {
     let again = EsTrainingConfig::load_binary(config.to_string().as_bytes()).expect("reads");
     let settings: std::collections::BTreeMap<String, Vec<usize>> = again.read_settings().expect("settings");
     assert_eq!(settings["hidden"], [3, 4]);
-    assert!(again.read_settings::<u8>().expect_err("refused").to_string().starts_with("the settings of the run are not"));
+    assert!(
+        again.read_settings::<u8>().expect_err("refused").to_string().starts_with("the settings of the run are not")
+    );
 }
