@@ -30,13 +30,7 @@ pub(crate) fn patches(images: &[f32], shape: [usize; 4], window: &Window, y: &mu
 
 /// Writes the part of one channel that a kernel sees at `corner` of the padded image.
 #[inline]
-fn cut(
-    channel: &[f32],
-    [height, width]: [usize; 2],
-    window: &Window,
-    corner: [usize; 2],
-    patch: &mut [MaybeUninit<f32>],
-) {
+fn cut(channel: &[f32], [height, width]: [usize; 2], window: &Window, corner: [usize; 2], patch: &mut [MaybeUninit<f32>]) {
     let ([above, left], [_, dilation]) = ([window.padding[0].0, window.padding[1].0], window.dilation);
     for (a, run) in patch.chunks_exact_mut(window.kernel[1]).enumerate() {
         // Counted from the padded image's edge, so never negative.
