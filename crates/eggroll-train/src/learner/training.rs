@@ -139,7 +139,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
     }
 
     /// Adds a metric of training: a [`NumberMetric`] of a number that [`after_generation`](EsTask::after_generation) returns, or one
-    /// of burn-train's that look at no item, as `CpuUse`.
+    /// of burn-train's that look at no item, as `IterationSpeedMetric`.
     pub fn metric_train<Me: Metric + Numeric + 'static>(mut self, metric: Me) -> Self
     where
         GenerationItem: Adaptor<Me::Input>,
