@@ -107,6 +107,8 @@ fn floats_by_hand() {
     let none = FloatStatistics::new("none", &[0, 3], &[]);
     assert_eq!((none.mean, none.deviation, none.zeros, none.min, none.max), (0.0, 0.0, 0.0, 0.0, 0.0));
     assert!(none.warnings().is_empty());
+    let nothing = FloatStatistics::new("w", &[2, 1], &[f64::NAN; 2]);
+    assert_eq!(nothing.warnings(), ["w: 2 of 2 values are not finite"]);
     // Half zeros are allowed; a bias of zeros is how it begins, a matrix of one value is not.
     assert!(FloatStatistics::new("w", &[2, 2], &[0.0, 0.0, 1.0, 2.0]).warnings().is_empty());
     let mostly = FloatStatistics::new("w", &[5, 1], &[0.0, 0.0, 0.0, 1.0, 2.0]);

@@ -64,7 +64,7 @@ impl FloatStatistics {
     /// equal. Vectors of equal values, zeros among them, are how biases and gains begin.
     pub fn warnings(&self) -> Vec<String> {
         let Self { path, count, non_finite, zeros, .. } = self;
-        let matrix = self.shape.len() > 1 && *count > 1;
+        let matrix = self.shape.len() > 1 && count - non_finite > 1;
         let checks = [
             (*non_finite > 0, format!("{path}: {non_finite} of {count} values are not finite")),
             (matrix && *zeros > MOST_ZEROS, format!("{path}: {:.1} % of the values are 0", 100.0 * zeros)),
