@@ -3,6 +3,7 @@
 pub use eggroll_core as core;
 pub use eggroll_nn as nn;
 pub use eggroll_train as train;
+pub use eggroll_train::diagnostics::diagnose;
 
 /// What most programs need: `use eggroll::prelude::*;`.
 pub mod prelude {
@@ -15,8 +16,8 @@ pub mod prelude {
     pub use eggroll_nn::graph::PopulationGraph;
     pub use eggroll_nn::loss::cross_entropy;
     pub use eggroll_train::{
-        Checkpoints, ClipUpConfig, EstimateScale, EvolutionStrategy, EvolutionStrategyConfig, Fitness, FitnessShaping,
-        InputProjection, IntegerAdamWConfig, Members, OptimizerConfig, Population, SigmaSchedule, TrainingLoop,
-        parameter_digest,
+        Checkpoints, ClipUpConfig, EsTask, EsTraining, EsTrainingConfig, EstimateScale, EvolutionStrategy,
+        EvolutionStrategyConfig, Fitness, FitnessShaping, InputProjection, IntegerAdamWConfig, Members,
+        OptimizerConfig, Population, SigmaSchedule, TrainingLoop, parameter_digest,
     };
 }

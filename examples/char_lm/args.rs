@@ -24,6 +24,9 @@ pub struct Args {
     /// Continue the run in the output folder, with its settings; --seconds and --generations may be given anew.
     #[arg(long)]
     pub resume: bool,
+    /// Show Burn's dashboard, if this is a terminal.
+    #[arg(long)]
+    pub dashboard: bool,
     /// Where to compute.
     #[arg(long, value_enum, default_value_t = Backend::Flex)]
     pub backend: Backend,

@@ -22,9 +22,8 @@ mod trace;
 mod train;
 
 use clap::Parser;
+use eggroll::train::Interrupter;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Tensors come and go with every pass: an allocator that gives their pages back each time costs a part of it.
 #[global_allocator]
@@ -32,19 +31,20 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let args = args::Args::parse();
-    let stop = Arc::new(AtomicBool::new(false));
-    let handler = stop.clone();
+    let interrupter = Interrupter::new();
+    let handler = interrupter.clone();
     let installed = ctrlc::set_handler(move || {
         // A second Ctrl-C does not wait for the generation to end.
-        if handler.swap(true, Ordering::Relaxed) {
+        if handler.should_stop() {
             trace::interrupted();
         }
+        handler.stop(Some("Ctrl-C"));
     });
     if let Err(error) = installed {
         eprintln!("warning: Ctrl-C will end the run without saving: {error}");
     }
     let tracing = args.trace.clone();
-    match tracing.around(|| train::run(args, &stop)) {
+    match tracing.around(|| train::run(args, interrupter)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");

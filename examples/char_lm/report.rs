@@ -155,14 +155,14 @@ impl<'a> Report<'a> {
         self.points.last().map(|point| point.generation)
     }
 
-    /// Validates and adds a line.
+    /// Validates, adds a line and returns the bits per byte of validation.
     pub fn add<M: LanguageModel>(
         &mut self,
         generation: u64,
         model: &M,
         interval: Interval<M>,
         timing: &Timing,
-    ) -> Result<(), Failure> {
+    ) -> Result<f64, Failure> {
         let Settings { population, seq, .. } = *self.settings;
         let valid = self.validate(model);
         let point = Point {
@@ -182,7 +182,8 @@ impl<'a> Report<'a> {
         self.warn(&tensors);
         self.diagnostics.write(&json!({ "generation": generation, "tensors": tensors }))?;
         self.points.push(point);
-        chart::draw(&self.curve, &self.points, self.baselines)
+        chart::draw(&self.curve, &self.points, self.baselines)?;
+        Ok(valid.exact)
     }
 
     /// Warns of each tensor once.

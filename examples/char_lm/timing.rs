@@ -1,5 +1,6 @@
 //! Where the time of a generation goes.
 
+use eggroll::train::Times;
 use std::time::{Duration, Instant};
 
 /// Time of the parts of all generations since the start or a resume; validation, samples and checkpoints are not in it.
@@ -16,6 +17,13 @@ pub struct Timing {
 }
 
 impl Timing {
+    /// Adds a generation, whose parts in between are timed where they happen.
+    pub fn add(&mut self, times: Times) {
+        self.noise += times.ask;
+        self.update += times.tell;
+        self.generations += 1;
+    }
+
     pub fn total(&self) -> Duration {
         self.noise + self.data + self.evaluate + self.update
     }

@@ -1,4 +1,4 @@
-//! The run: text, model, strategy, the loop over generations.
+//! The run: text, model, what the learner asks of them.
 
 use crate::args::{Args, Limits, ModelName, ModelSettings, Settings};
 use crate::gru::GruModel;
@@ -10,12 +10,16 @@ use burn::tensor::Device;
 use eggroll::nn::integer::EggModel;
 use eggroll::prelude::*;
 use eggroll::train::text::{ByteStreams, Sampler, Text, printable};
+use eggroll::train::{self, Display, Generation, GenerationReport, Interrupter, NumberMetric, Numbers};
 use serde::{Deserialize, Serialize};
 use std::error::Error;
 use std::fs;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::PathBuf;
 
 pub type Failure = Box<dyn Error + Send + Sync>;
+
+/// The metric of validation.
+const BITS_PER_BYTE: &str = "Bits per byte";
 
 /// What is saved of a run beside its checkpoints.
 #[derive(Serialize, Deserialize)]
@@ -31,13 +35,13 @@ struct Saved {
 }
 
 /// Trains, or continues, and prints the result.
-pub fn run(args: Args, stop: &AtomicBool) -> Result<(), Failure> {
+pub fn run(args: Args, interrupter: Interrupter) -> Result<(), Failure> {
     args.validate()?;
     let folder = Folder { path: args.out.clone() };
     let earlier: Option<Saved> = if args.resume { Some(folder.settings()?) } else { None };
     match earlier.as_ref().map_or(args.model.model, |saved| saved.model.model) {
-        ModelName::Integer => run_model::<EggModel>(args, folder, earlier, stop),
-        ModelName::Gru => run_model::<GruModel>(args, folder, earlier, stop),
+        ModelName::Integer => run_model::<EggModel>(args, folder, earlier, interrupter),
+        ModelName::Gru => run_model::<GruModel>(args, folder, earlier, interrupter),
     }
 }
 
@@ -45,7 +49,7 @@ fn run_model<M: LanguageModel>(
     args: Args,
     folder: Folder,
     earlier: Option<Saved>,
-    stop: &AtomicBool,
+    interrupter: Interrupter,
 ) -> Result<(), Failure> {
     let (settings, model, limits) = match &earlier {
         Some(saved) => (saved.settings.clone(), saved.model, saved.limits.renewed(args.limits)),
@@ -62,123 +66,155 @@ fn run_model<M: LanguageModel>(
     let (train, held_out) = text.split(settings.validation_share)?;
     let held_out = held_out.head(settings.validation_bytes);
     let baselines = Baselines::new(&train, &held_out);
-    let mut trainer = Trainer::<M>::new(&settings, &model, train, &args)?;
+    let device = args.backend.device()?;
+    device.seed(settings.seed);
+    let initial = M::new(&settings, &device);
+    let streams = ByteStreams::new(train, settings.streams(), settings.seq)?;
+    let strategy = M::strategy(&settings, &model, args.backend.is_cpu());
+    strategy.try_init(&initial)?;
     let saved = Saved { settings: settings.clone(), model, limits, text_bytes: text.len() };
     match earlier {
         Some(_) => fs::write(folder.file("settings.json"), serde_json::to_vec_pretty(&saved)?)?,
         None => folder.begin(&saved)?,
     }
-    if args.resume {
-        trainer.load(&folder)?;
+    let mut task = Task::<M> {
+        settings: &settings,
+        folder: &folder,
+        limits,
+        text_bytes: text.len(),
+        baselines,
+        held_out,
+        streams,
+        device,
+        parallel: args.backend.is_cpu(),
+        state: initial.initial_state(settings.population),
+        timing: Timing::default(),
+        interval: Interval::default(),
+        report: None,
+        interrupter: interrupter.clone(),
+    };
+    let config = EsTrainingConfig::new(strategy, limits.generations())
+        .with_validate_every(settings.validate_every)
+        .with_report_every(settings.validate_every)
+        .with_checkpoint_every(settings.checkpoint_every);
+    let outcome = EsTraining::new(&folder.path, config)
+        .with_display(if args.dashboard { Display::Dashboard } else { Display::Progress })
+        .with_interrupter(interrupter)
+        .metric_valid(NumberMetric::new(BITS_PER_BYTE).lower_is_better())
+        .run(initial, &mut task)?;
+    let (model, done) = (outcome.model, outcome.strategy.generation());
+    let Task { report, interval, timing, state, .. } = task;
+    let mut report = report.expect("opened when the run began");
+    if report.generation() != Some(done) {
+        report.add(done, &model, interval, &timing)?;
     }
-    println!("{} bytes of text, {settings:?}\n{}", text.len(), trainer.strategy.parameter_summary());
-    let mut report = Report::open(&folder, &settings, baselines, held_out, trainer.strategy.generation())?;
-    trainer.train(&folder, &mut report, limits, stop)?;
+    if done < limits.generations() {
+        println!("stopped after generation {done}: continue with --resume");
+    }
     for sample in 0..args.samples {
         let sampler = Sampler::new(args.temperature, settings.seed.wrapping_add(sample))?;
-        let bytes = sampler.sample(&trainer.model, args.prompt.as_bytes(), args.sample_bytes);
+        let bytes = sampler.sample(&model, args.prompt.as_bytes(), args.sample_bytes);
         println!("--- sample {sample} at temperature {}\n{}\n---", args.temperature, printable(&bytes));
     }
-    report.finish(&trainer.model, &trainer.state, &trainer.timing)
+    report.finish(&model, &state, &timing)
 }
 
-struct Trainer<'a, M: LanguageModel> {
+/// Streams of text for the population, each member with a state of its own; bits per byte on what is held out.
+struct Task<'a, M: LanguageModel> {
     settings: &'a Settings,
-    strategy: EvolutionStrategy,
-    model: M,
-    /// Of every member: `[population, width]` by layer.
-    state: M::State,
+    folder: &'a Folder,
+    limits: Limits,
+    text_bytes: usize,
+    baselines: Baselines,
+    held_out: Text,
     streams: ByteStreams,
     device: Device,
     /// Chunks side by side on all cores.
     parallel: bool,
+    /// Of every member: `[population, width]` by layer.
+    state: M::State,
     timing: Timing,
+    interval: Interval<M>,
+    /// From the beginning of the run on.
+    report: Option<Report<'a>>,
+    interrupter: Interrupter,
 }
 
-impl<'a, M: LanguageModel> Trainer<'a, M> {
-    fn new(settings: &'a Settings, own: &ModelSettings, text: Text, args: &Args) -> Result<Self, Failure> {
-        let streams = ByteStreams::new(text, settings.streams(), settings.seq)?;
-        let device = args.backend.device()?;
-        device.seed(settings.seed);
-        let model = M::new(settings, &device);
-        let parallel = args.backend.is_cpu();
-        let strategy = M::strategy(settings, own, parallel).try_init(&model)?;
-        let state = model.initial_state(settings.population);
-        Ok(Self { settings, strategy, model, state, streams, device, parallel, timing: Timing::default() })
+impl<'a, M: LanguageModel> Task<'a, M> {
+    fn report(&mut self) -> &mut Report<'a> {
+        self.report.as_mut().expect("opened when the run began")
     }
 
-    /// Takes over the latest checkpoint, if there is one.
-    fn load(&mut self, folder: &Folder) -> Result<(), Failure> {
-        let state = M::Saved::from(self.state.clone());
-        if let Some((strategy, model, state)) = folder.checkpoints().load_latest_carrying(self.model.clone(), state)? {
-            (self.strategy, self.model, self.state) = (strategy, model, state.into());
-            println!("continuing after generation {}", self.strategy.generation());
+    /// Ends the run after its seconds.
+    fn watch_time(&mut self) {
+        if self.report().seconds() >= self.limits.seconds() {
+            self.interrupter.stop(Some("out of time"));
         }
+    }
+}
+
+impl<M: LanguageModel> EsTask<M> for Task<'_, M> {
+    type Output = Numbers;
+
+    fn begin(&mut self, strategy: &EvolutionStrategy, _model: &M) -> Result<(), Failure> {
+        let done = strategy.generation();
+        if done > 0 {
+            println!("continuing after generation {done}");
+        }
+        println!("{} bytes of text, {:?}\n{}", self.text_bytes, self.settings, strategy.parameter_summary());
+        self.report = Some(Report::open(self.folder, self.settings, self.baselines, self.held_out.clone(), done)?);
+        self.watch_time();
         Ok(())
     }
 
-    fn save(&self, folder: &Folder) -> Result<(), Failure> {
-        let state = M::Saved::from(self.state.clone());
-        folder.checkpoints().save_carrying(&self.strategy, &self.model, &state)?;
+    fn before_generation(&mut self, model: &M, _generation: u64) -> Result<(), Failure> {
+        self.interval.before = Some(model.clone());
         Ok(())
     }
 
-    fn train(
-        &mut self,
-        folder: &Folder,
-        report: &mut Report,
-        limits: Limits,
-        stop: &AtomicBool,
-    ) -> Result<(), Failure> {
-        let every = self.settings.checkpoint_every;
-        let mut interval = Interval::default();
-        let done = |trainer: &Self| trainer.strategy.generation();
-        let mut saved = None;
-        while done(self) < limits.generations() && report.seconds() < limits.seconds() && !stop.load(Ordering::Relaxed)
-        {
-            interval.before = Some(self.model.clone());
-            self.generation(&mut interval)?;
-            if done(self).is_multiple_of(self.settings.validate_every) {
-                report.add(done(self), &self.model, std::mem::take(&mut interval), &self.timing)?;
-            }
-            if every > 0 && done(self).is_multiple_of(every) {
-                self.save(folder)?;
-                saved = Some(done(self));
-            }
-        }
-        if saved != Some(done(self)) {
-            self.save(folder)?;
-        }
-        if report.generation() != Some(done(self)) {
-            report.add(done(self), &self.model, interval, &self.timing)?;
-        }
-        if done(self) < limits.generations() {
-            println!("stopped after generation {}: continue with --resume", done(self));
-        }
-        Ok(())
-    }
-
-    /// One generation: ask, evaluate, tell.
-    fn generation(&mut self, interval: &mut Interval<M>) -> Result<(), Failure> {
-        let Self { strategy, model, timing, .. } = self;
-        let population = timed(&mut timing.noise, || strategy.ask());
-        let batch = timed(&mut timing.data, || {
-            self.streams.batch(population.generation(), self.settings.group_size, &self.device)
-        });
-        let state = self.state.clone();
+    fn evaluate(&mut self, model: &M, population: &Population) -> Result<Fitness, Failure> {
+        let Self { timing, state, streams, settings, device, .. } = self;
+        let batch = timed(&mut timing.data, || streams.batch(population.generation(), settings.group_size, device));
         let score = |members: &Members, state: M::State| {
             let (logits, state) = model.forward(members.rows(batch.inputs.clone()), state); // [members, steps, 256]
             let targets = members.rows(batch.targets.clone()).flatten::<1>(0, 1); // [members · steps]
             (M::log_likelihood(logits.flatten::<2>(0, 1), targets, members.count()), state)
         };
-        let (fitness, state) = timed(&mut timing.evaluate, || match self.parallel {
-            true => population.evaluate_parallel_carrying(state, score),
-            false => population.evaluate_carrying(state, score),
+        let (fitness, kept) = timed(&mut timing.evaluate, || match self.parallel {
+            true => population.evaluate_parallel_carrying(state.clone(), score),
+            false => population.evaluate_carrying(state.clone(), score),
         });
-        self.state = state;
-        interval.add(&fitness);
-        self.model = timed(&mut timing.update, || strategy.tell(model.clone(), population, fitness))?;
-        timing.generations += 1;
-        Ok(())
+        self.state = kept;
+        Ok(fitness)
+    }
+
+    fn after_generation(&mut self, generation: &Generation<'_, M>) -> Result<Numbers, Failure> {
+        self.interval.add(generation.fitness);
+        self.timing.add(generation.times);
+        self.watch_time();
+        Ok(Numbers::default())
+    }
+
+    fn validate(&mut self, model: &M, report: &GenerationReport) -> Result<Vec<Numbers>, Failure> {
+        let (interval, timing) = (std::mem::take(&mut self.interval), self.timing);
+        let bits = self.report().add(report.generation + 1, model, interval, &timing)?;
+        Ok(vec![Numbers::from([(BITS_PER_BYTE, bits)])])
+    }
+
+    fn save(
+        &self,
+        checkpoints: &Checkpoints,
+        strategy: &EvolutionStrategy,
+        model: &M,
+    ) -> Result<PathBuf, train::Error> {
+        checkpoints.save_carrying(strategy, model, &M::Saved::from(self.state.clone()))
+    }
+
+    fn load(&mut self, checkpoints: &Checkpoints, model: M) -> Result<Option<(EvolutionStrategy, M)>, train::Error> {
+        let loaded = checkpoints.load_latest_carrying(model, M::Saved::from(self.state.clone()))?;
+        Ok(loaded.map(|(strategy, model, state)| {
+            self.state = state.into();
+            (strategy, model)
+        }))
     }
 }

@@ -1,6 +1,5 @@
-//! The folder of a run: settings, logs, checkpoints. Shared by the examples that train.
+//! The folder of a run: settings and curve, beside what the learner writes. Shared by the examples that train.
 
-use eggroll::train::Checkpoints;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::error::Error;
@@ -15,10 +14,6 @@ pub struct Folder {
 }
 
 impl Folder {
-    pub fn checkpoints(&self) -> Checkpoints {
-        Checkpoints::new(self.path.join("checkpoints"))
-    }
-
     pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }

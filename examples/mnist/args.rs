@@ -22,6 +22,9 @@ pub struct Args {
     /// Compare EGGROLL, OpenES and backpropagation on the same model and data instead.
     #[arg(long)]
     pub compare: bool,
+    /// Show Burn's dashboard, if this is a terminal.
+    #[arg(long)]
+    pub dashboard: bool,
     /// Where to compute.
     #[arg(long, value_enum, default_value_t = Backend::Flex)]
     pub backend: Backend,

@@ -23,9 +23,8 @@ mod trace;
 mod train;
 
 use clap::Parser;
+use eggroll::train::Interrupter;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Large tensors come and go with every pass: an allocator that gives their pages back each time costs a third of it.
 #[global_allocator]
@@ -33,19 +32,20 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let args = args::Args::parse();
-    let stop = Arc::new(AtomicBool::new(false));
-    let handler = stop.clone();
+    let interrupter = Interrupter::new();
+    let handler = interrupter.clone();
     let installed = ctrlc::set_handler(move || {
         // A second Ctrl-C does not wait for the generation to end.
-        if handler.swap(true, Ordering::Relaxed) {
+        if handler.should_stop() {
             trace::interrupted();
         }
+        handler.stop(Some("Ctrl-C"));
     });
     if let Err(error) = installed {
         eprintln!("warning: Ctrl-C will end the run without saving: {error}");
     }
     let tracing = args.trace.clone();
-    let outcome = tracing.around(|| if args.compare { compare::run(args) } else { train::run(args, &stop) });
+    let outcome = tracing.around(|| if args.compare { compare::run(args) } else { train::run(args, interrupter) });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

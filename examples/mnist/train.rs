@@ -1,4 +1,4 @@
-//! The run: data, strategy, training loop, table, checkpoints, curve.
+//! The run: data, task and configuration of the learner, table, curve.
 
 use crate::args::Args;
 use crate::chart::{self, Point};
@@ -12,20 +12,20 @@ use crate::settings::{ModelName, NoiserName, Settings};
 use burn::module::Module;
 use burn::tensor::Device;
 use eggroll::prelude::*;
-use eggroll::train::{JsonLines, profile};
+use eggroll::train::{Display, GenerationReport, Interrupter, JsonLines, NumberMetric, Numbers, profile};
 use serde_json::json;
 use std::error::Error;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 pub type Failure = Box<dyn Error + Send + Sync>;
 
 /// Generations between two checkpoints.
 const CHECKPOINT_EVERY: u64 = 2000;
-/// Generations between two lines of the log.
-const LOG_EVERY: u64 = 100;
+/// Generations between two reports of metrics.
+const REPORT_EVERY: u64 = 100;
+/// The metric of validation.
+const ACCURACY: &str = "Accuracy";
 
 /// What is trained on, and what accuracy is reported on.
 struct Data<C: Classifier> {
@@ -71,8 +71,8 @@ impl<C: Classifier> Data<C> {
 }
 
 /// Trains, or continues, and prints the result.
-pub fn run(args: Args, stop: &AtomicBool) -> Result<(), Failure> {
-    let Args { data, out, resume, backend, settings: given, .. } = args;
+pub fn run(args: Args, interrupter: Interrupter) -> Result<(), Failure> {
+    let Args { data, out, resume, dashboard, backend, settings: given, .. } = args;
     let folder = Folder { path: out };
     let settings: Settings = if resume { folder.settings()? } else { given.settings()? };
     let train = match (settings.model, settings.noiser) {
@@ -80,57 +80,80 @@ pub fn run(args: Args, stop: &AtomicBool) -> Result<(), Failure> {
         (ModelName::Mlp, NoiserName::QEggroll) => train::<IntegerMlp>,
         (ModelName::Mlp, NoiserName::Eggroll | NoiserName::OpenEs) => train::<Mlp>,
     };
-    train(&data, &folder, settings, resume, backend.device()?, stop)
+    let data = (&*data, backend.device()?);
+    let display = if dashboard { Display::Dashboard } else { Display::Progress };
+    train(data, &folder, settings, resume, display, interrupter)
 }
 
 fn train<C: Classifier>(
-    data: &Path,
+    (data, device): (&Path, Device),
     folder: &Folder,
     settings: Settings,
     resume: bool,
-    device: Device,
-    stop: &AtomicBool,
+    display: Display,
+    interrupter: Interrupter,
 ) -> Result<(), Failure> {
     let data = Data::<C>::read(data, &settings, &device)?;
     device.seed(settings.seed);
-    let mut model = C::new(data.shape(), &settings, &device)?;
-    let mut strategy = settings.strategy().try_init(&model)?;
+    let model = C::new(data.shape(), &settings, &device)?;
+    settings.strategy().try_init(&model)?;
     if !resume {
         folder.begin(&settings)?;
-    } else if let Some(saved) = folder.checkpoints().load_latest(model.clone())? {
-        (strategy, model) = saved;
-        println!("continuing after generation {}", strategy.generation());
     }
-    println!("{} training images, {settings:?}\n{}", data.train.len(), strategy.parameter_summary());
-
-    let mut table = Table::open(folder, &settings, strategy.generation())?;
-    let mut batches = Batches::new(settings.seed, data.train.len(), settings.batch, settings.shift);
-    profile::section("training");
-    let model = TrainingLoop::new(settings.generations)
-        .with_progress(true)
-        .with_log(folder.file("log.jsonl"), LOG_EVERY)
-        .with_checkpoints(folder.checkpoints(), CHECKPOINT_EVERY)
-        .run(
-            &mut strategy,
-            model,
-            |model, population| {
-                let batch = data.batch(&batches.samples(population.generation()));
-                Ok(model.fitness(population, &batch))
-            },
-            |model, report| {
-                let done = report.generation + 1;
-                if done.is_multiple_of(settings.evaluate_every) || done == settings.generations {
-                    table.add(done, report.fitness_mean, model.accuracy(&data.held_out))?;
-                }
-                let stop = stop.load(Ordering::Relaxed);
-                Ok(if stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-            },
-        )?;
-    let done = strategy.generation();
+    let batches = Batches::new(settings.seed, data.train.len(), settings.batch, settings.shift);
+    let mut task = Task { data, batches, folder, settings: &settings, table: None };
+    let config = EsTrainingConfig::new(settings.strategy(), settings.generations)
+        .with_validate_every(settings.evaluate_every)
+        .with_report_every(REPORT_EVERY)
+        .with_checkpoint_every(CHECKPOINT_EVERY);
+    let outcome = EsTraining::new(&folder.path, config)
+        .with_display(display)
+        .with_interrupter(interrupter)
+        .metric_valid(NumberMetric::new(ACCURACY))
+        .run(model, &mut task)?;
+    let done = outcome.strategy.generation();
     if done < settings.generations {
         println!("stopped after generation {done}: continue with --resume");
     }
-    table.finish(&model, done, model.accuracy(&data.held_out))
+    let accuracy = outcome.model.accuracy(&task.data.held_out);
+    task.table.expect("opened when the run began").finish(&outcome.model, done, accuracy)
+}
+
+/// A mini-batch for each generation, accuracy on what is held out.
+struct Task<'a, C: Classifier> {
+    data: Data<C>,
+    batches: Batches,
+    folder: &'a Folder,
+    settings: &'a Settings,
+    /// From the beginning of the run on.
+    table: Option<Table<'a>>,
+}
+
+impl<C: Classifier> EsTask<C> for Task<'_, C> {
+    type Output = Numbers;
+
+    fn begin(&mut self, strategy: &EvolutionStrategy, _model: &C) -> Result<(), Failure> {
+        let done = strategy.generation();
+        if done > 0 {
+            println!("continuing after generation {done}");
+        }
+        println!("{} training images, {:?}\n{}", self.data.train.len(), self.settings, strategy.parameter_summary());
+        self.table = Some(Table::open(self.folder, self.settings, done)?);
+        profile::section("training");
+        Ok(())
+    }
+
+    fn evaluate(&mut self, model: &C, population: &Population) -> Result<Fitness, Failure> {
+        let batch = self.data.batch(&self.batches.samples(population.generation()));
+        Ok(model.fitness(population, &batch))
+    }
+
+    fn validate(&mut self, model: &C, report: &GenerationReport) -> Result<Vec<Numbers>, Failure> {
+        let accuracy = model.accuracy(&self.data.held_out);
+        let table = self.table.as_mut().expect("opened when the run began");
+        table.add(report.generation + 1, report.fitness_mean, accuracy)?;
+        Ok(vec![Numbers::from([(ACCURACY, accuracy)])])
+    }
 }
 
 /// The table of accuracies: printed, logged and drawn.

@@ -6,6 +6,7 @@ use burn::store::RecordError;
 use eggroll_core::{NoiseSourceError, NoiserError, TableError};
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Errors of this crate.
 #[derive(Debug, thiserror::Error)]
@@ -337,6 +338,39 @@ pub enum Error {
     /// A temperature that samples cannot have.
     #[error("a temperature must be at least 0 and finite, not {0}")]
     Temperature(f64),
+    /// A configuration of a run that cannot be read.
+    #[error("{path}: {reason}")]
+    Configuration {
+        /// The file.
+        path: PathBuf,
+        /// Why it cannot be read.
+        reason: String,
+    },
+    /// A program's settings, in the configuration of a run, that it cannot read.
+    #[error("the settings of the run are not this program's: {0}")]
+    Settings(String),
+    /// An interval of no generations.
+    #[error("{0} must be at least 1 generation, not 0")]
+    Interval(&'static str),
+    /// A folder that holds another run.
+    #[error("{path} is that of another run: `{field}` differs")]
+    OtherRun {
+        /// The configuration of the run that is there.
+        path: PathBuf,
+        /// A field in which the configurations differ.
+        field: String,
+    },
+    /// A number or a choice of a metric that has not been registered.
+    #[error("no metric is named {name:?}; there are {known:?}")]
+    UnknownMetric {
+        /// The name.
+        name: String,
+        /// Names of metrics of that kind.
+        known: Vec<String>,
+    },
+    /// A failure inside burn-train.
+    #[error("{0}")]
+    Training(Arc<burn::train::TrainingError>),
     /// A failure of the user's own code in the training loop.
     #[error(transparent)]
     User(Box<dyn std::error::Error + Send + Sync>),

@@ -13,8 +13,10 @@ mod estimate;
 mod evaluate_members;
 mod fitness;
 mod input_projection;
+mod learner;
 mod log;
 mod memory;
+mod norms;
 mod optimizer;
 mod population;
 pub mod profile;
@@ -25,6 +27,7 @@ mod training_loop;
 mod votes;
 mod workers;
 
+pub use burn::train::{Interrupter, Interruption};
 pub use carried::{Carried, SavedState};
 pub use checkpoint::{Checkpoints, load};
 pub use clip::clip_norm;
@@ -33,6 +36,10 @@ pub use digest::parameter_digest;
 pub use error::Error;
 pub use fitness::{Fitness, FitnessShaping, Scores, fold_pairs};
 pub use input_projection::InputProjection;
+pub use learner::{
+    Display, EarlyStoppingConfig, EsOutcome, EsTask, EsTraining, EsTrainingConfig, Generation, GenerationItem,
+    MetricChoice, NumberMetric, Numbers, Stop, Times,
+};
 pub use log::JsonLines;
 pub use optimizer::{ClipUpConfig, IntegerAdamWConfig, MuonAdamWConfig, Optimizer, OptimizerConfig};
 pub use population::{Members, Population};

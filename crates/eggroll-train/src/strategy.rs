@@ -201,7 +201,19 @@ impl EvolutionStrategy {
     /// [`Error::NeverPerturbed`] if the evaluation left out a parameter that is not frozen; [`Error::PairWeight`] if the fitness is too
     /// large for the estimate. The strategy is unchanged then; the model, moved in, is a cheap clone to keep.
     pub fn tell<M: Module>(&mut self, model: M, population: Population, fitness: Fitness) -> Result<M, Error> {
+        self.tell_observed(model, population, fitness, |_, _| {})
+    }
+
+    /// [`tell`](Self::tell), with the model before the step and its gradient, if there is one, shown to `observe`.
+    pub(crate) fn tell_observed<M: Module>(
+        &mut self,
+        model: M,
+        population: Population,
+        fitness: Fitness,
+        observe: impl FnOnce(&M, Option<&GradientsParams>),
+    ) -> Result<M, Error> {
         let gradients = self.estimate(&model, &population, &fitness)?;
+        observe(&model, gradients.as_ref());
         let learning_rate = self.scheduler.step();
         let sigma = population.perturbation.sigma;
         self.report = Some(self.summary(&fitness, sigma, learning_rate.base(), gradients.is_some()));
@@ -253,6 +265,28 @@ impl EvolutionStrategy {
             None => gradients,
             Some(longest) => clip_norm(model, gradients, longest),
         }))
+    }
+
+    /// [`estimate`](Self::estimate) once from the pairs of even and once from those of odd number: two independent estimates whose
+    /// sum is `estimate`'s, up to rounding. [`SplitHalf`](crate::diagnostics::SplitHalf) compares them.
+    ///
+    /// # Errors
+    ///
+    /// As [`tell`](Self::tell).
+    pub fn estimate_halves<M: Module>(
+        &self,
+        model: &M,
+        population: &Population,
+        fitness: &Fitness,
+    ) -> Result<Option<[GradientsParams; 2]>, Error> {
+        self.check(model, population, fitness)?;
+        let weights = estimate::pair_weights(&self.config, fitness, population.perturbation.sigma);
+        let half = |weights: &[f32], odd: usize| {
+            let of_half = |(pair, weight): (usize, &f32)| if pair % 2 == odd { *weight } else { 0.0 };
+            let weights: Vec<f32> = weights.iter().enumerate().map(of_half).collect();
+            estimate::gradients(model, population, &weights, self.config.project_shared_inputs)
+        };
+        Ok(weights.map(|weights| [half(&weights, 0), half(&weights, 1)]))
     }
 
     fn check<M: Module>(&self, model: &M, population: &Population, fitness: &Fitness) -> Result<(), Error> {

@@ -1,21 +1,18 @@
-//! A plain training loop: ask, evaluate, tell, with progress bar, log and checkpoints.
+//! A plain training loop: ask, evaluate, tell, with checkpoints.
 
 use crate::checkpoint::Checkpoints;
 use crate::error::Error;
 use crate::fitness::Fitness;
-use crate::log::JsonLines;
 use crate::population::Population;
 use crate::strategy::{EvolutionStrategy, GenerationReport};
 use burn::module::Module;
-use indicatif::{ProgressBar, ProgressStyle};
-use serde::Serialize;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 
 /// What user code in the loop may fail with.
 pub type UserError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A training loop over generations.
+/// A training loop over generations, without a configuration file, metrics or a display: those are the learner's,
+/// [`EsTraining`](crate::EsTraining).
 ///
 /// # Example
 ///
@@ -47,34 +44,13 @@ pub type UserError = Box<dyn std::error::Error + Send + Sync>;
 #[derive(Clone, Debug)]
 pub struct TrainingLoop {
     generations: u64,
-    progress: bool,
-    log: Option<(PathBuf, u64)>,
     checkpoints: Option<(Checkpoints, u64)>,
-}
-
-#[derive(Serialize)]
-struct LogLine<'a> {
-    #[serde(flatten)]
-    report: &'a GenerationReport,
-    evaluations: u64,
 }
 
 impl TrainingLoop {
     /// A loop until the strategy has been told `generations` generations in all.
     pub fn new(generations: u64) -> Self {
-        Self { generations, progress: false, log: None, checkpoints: None }
-    }
-
-    /// Shows a progress bar on standard error, if that is a terminal.
-    pub fn with_progress(mut self, progress: bool) -> Self {
-        self.progress = progress;
-        self
-    }
-
-    /// Writes the report of every `every`-th generation, and of the last one, to a JSON-lines file.
-    pub fn with_log(mut self, path: impl Into<PathBuf>, every: u64) -> Self {
-        self.log = Some((path.into(), every.max(1)));
-        self
+        Self { generations, checkpoints: None }
     }
 
     /// Saves a checkpoint every `every` generations and at the end, however the loop ends but by a panic.
@@ -88,74 +64,114 @@ impl TrainingLoop {
     ///
     /// # Errors
     ///
-    /// Errors of the strategy, the log or the checkpoints; [`Error::User`] with what `evaluate` or `after` returned. A
+    /// Errors of the strategy or the checkpoints; [`Error::User`] with what `evaluate` or `after` returned. A
     /// checkpoint of the last complete generation is saved before an error of `evaluate` or `after` is returned.
     pub fn run<M: Module>(
         &self,
         strategy: &mut EvolutionStrategy,
-        mut model: M,
-        mut evaluate: impl FnMut(&M, &Population) -> Result<Fitness, UserError>,
-        mut after: impl FnMut(&M, &GenerationReport) -> Result<ControlFlow<()>, UserError>,
+        model: M,
+        evaluate: impl FnMut(&M, &Population) -> Result<Fitness, UserError>,
+        after: impl FnMut(&M, &GenerationReport) -> Result<ControlFlow<()>, UserError>,
     ) -> Result<M, Error> {
-        let bar = self.bar(strategy.generation());
-        let mut log = match &self.log {
-            None => None,
-            Some((path, every)) => Some((JsonLines::open(path, strategy.generation())?, *every)),
+        let (checkpoints, every) = match &self.checkpoints {
+            Some((checkpoints, every)) => (Some(checkpoints), *every),
+            None => (None, 0),
         };
-        while strategy.generation() < self.generations {
-            let population = strategy.ask();
-            let fitness = match evaluate(&model, &population) {
-                Ok(fitness) => fitness,
-                Err(error) => return self.fail(strategy, &model, error),
-            };
-            model = strategy.tell(model, population, fitness)?;
-            let report = *strategy.report().expect("tell made a report");
-            let done = strategy.generation();
-            bar.set_position(done);
-            bar.set_message(format!("fitness {:.5}", report.fitness_mean));
-            if let Some((log, every)) = &mut log
-                && (report.generation.is_multiple_of(*every) || done == self.generations)
-            {
-                let evaluations = done * strategy.config().population as u64;
-                log.write(&LogLine { report: &report, evaluations })?;
-            }
-            let flow = match bar.suspend(|| after(&model, &report)) {
-                Ok(flow) => flow,
-                Err(error) => return self.fail(strategy, &model, error),
-            };
-            if flow.is_break() {
-                break;
-            }
-            if let Some((checkpoints, every)) = &self.checkpoints
-                && done.is_multiple_of(*every)
-                && done < self.generations
-            {
-                checkpoints.save(strategy, &model)?;
-            }
-        }
-        bar.finish_and_clear();
-        self.save(strategy, &model)?;
-        Ok(model)
+        let mut steps = Plain { evaluate, after, checkpoints, stopped: false };
+        drive(strategy, model, self.generations, every, &mut steps)
+    }
+}
+
+/// What is done in each generation of a loop.
+pub(crate) trait Steps<M: Module> {
+    /// Whether the loop is to end before the next generation.
+    fn stopped(&self) -> bool;
+
+    /// Asks for the population of the coming generation.
+    fn ask(&mut self, strategy: &EvolutionStrategy) -> Population {
+        strategy.ask()
     }
 
-    fn save<M: Module>(&self, strategy: &EvolutionStrategy, model: &M) -> Result<(), Error> {
-        match &self.checkpoints {
-            Some((checkpoints, _)) => checkpoints.save(strategy, model).map(drop),
-            None => Ok(()),
-        }
+    /// Scores the population.
+    fn evaluate(&mut self, model: &M, population: &Population) -> Result<Fitness, Error>;
+
+    /// Makes the generation's step.
+    fn tell(
+        &mut self,
+        strategy: &mut EvolutionStrategy,
+        model: M,
+        population: Population,
+        fitness: Fitness,
+    ) -> Result<M, Error> {
+        strategy.tell(model, population, fitness)
     }
 
-    fn fail<M: Module>(&self, strategy: &EvolutionStrategy, model: &M, error: UserError) -> Result<M, Error> {
-        self.save(strategy, model)?;
-        Err(Error::User(error))
+    /// Sees the updated model.
+    fn after(&mut self, strategy: &EvolutionStrategy, model: &M) -> Result<(), Error>;
+
+    /// Saves a checkpoint.
+    fn save(&mut self, strategy: &EvolutionStrategy, model: &M) -> Result<(), Error>;
+}
+
+/// Runs generations until `until` have been told or the steps stop, with a checkpoint every `every` generations (0: none) and one
+/// of the last complete generation in the end, before an error of `evaluate` or `after` is returned too.
+pub(crate) fn drive<M: Module>(
+    strategy: &mut EvolutionStrategy,
+    mut model: M,
+    until: u64,
+    every: u64,
+    steps: &mut impl Steps<M>,
+) -> Result<M, Error> {
+    let mut saved = None;
+    while strategy.generation() < until && !steps.stopped() {
+        let population = steps.ask(strategy);
+        let fitness = match steps.evaluate(&model, &population) {
+            Ok(fitness) => fitness,
+            Err(error) => return steps.save(strategy, &model).and(Err(error)),
+        };
+        model = steps.tell(strategy, model, population, fitness)?;
+        if let Err(error) = steps.after(strategy, &model) {
+            return steps.save(strategy, &model).and(Err(error));
+        }
+        if every > 0 && strategy.generation().is_multiple_of(every) {
+            steps.save(strategy, &model)?;
+            saved = Some(strategy.generation());
+        }
+    }
+    if saved != Some(strategy.generation()) {
+        steps.save(strategy, &model)?;
+    }
+    Ok(model)
+}
+
+/// The steps of a [`TrainingLoop`].
+struct Plain<'a, E, A> {
+    evaluate: E,
+    after: A,
+    checkpoints: Option<&'a Checkpoints>,
+    stopped: bool,
+}
+
+impl<M: Module, E, A> Steps<M> for Plain<'_, E, A>
+where
+    E: FnMut(&M, &Population) -> Result<Fitness, UserError>,
+    A: FnMut(&M, &GenerationReport) -> Result<ControlFlow<()>, UserError>,
+{
+    fn stopped(&self) -> bool {
+        self.stopped
     }
 
-    fn bar(&self, position: u64) -> ProgressBar {
-        if !self.progress {
-            return ProgressBar::hidden();
-        }
-        let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {per_sec} eta {eta} {msg}");
-        let bar = ProgressBar::new(self.generations).with_position(position);
-        bar.with_style(style.expect("a valid template"))
+    fn evaluate(&mut self, model: &M, population: &Population) -> Result<Fitness, Error> {
+        (self.evaluate)(model, population).map_err(Error::User)
+    }
+
+    fn after(&mut self, strategy: &EvolutionStrategy, model: &M) -> Result<(), Error> {
+        let report = strategy.report().expect("tell made a report");
+        self.stopped = (self.after)(model, report).map_err(Error::User)?.is_break();
+        Ok(())
+    }
+
+    fn save(&mut self, strategy: &EvolutionStrategy, model: &M) -> Result<(), Error> {
+        self.checkpoints.map_or(Ok(()), |checkpoints| checkpoints.save(strategy, model).map(drop))
     }
 }

@@ -279,20 +279,6 @@ fn keeps_the_latest_and_survives_drafts() {
 }
 
 #[test]
-fn the_log_continues_where_the_checkpoint_stands() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("log.jsonl");
-    let model = layer();
-    let mut strategy = config(EggrollConfig::new().into(), SgdConfig::new().into()).init(&model);
-    train(&mut strategy, model, 100, TrainingLoop::new(6).with_log(&path, 1));
-    let lines = || fs::read_to_string(&path).expect("reads").lines().count();
-    assert_eq!(lines(), 6);
-    fs::write(&path, fs::read_to_string(&path).expect("reads") + "{\"generation\":6,\"cut").expect("writes");
-    drop(JsonLines::open(&path, 4).expect("opens"));
-    assert_eq!(lines(), 4);
-}
-
-#[test]
 fn errors_of_the_user_save_first() {
     let folder = tempfile::tempdir().expect("a folder");
     let checkpoints = Checkpoints::new(folder.path());

@@ -6,8 +6,10 @@ use burn::tensor::activation::tanh;
 use burn::tensor::{Device, Tensor};
 use eggroll_core::{EggrollConfig, NoiserConfig, OpenEsConfig};
 use eggroll_nn::Linear;
-use eggroll_train::diagnostics::gradient_cosine;
-use eggroll_train::{EstimateScale, EvolutionStrategy, EvolutionStrategyConfig, FitnessShaping, InputProjection};
+use eggroll_train::diagnostics::{SplitHalf, gradient_cosine};
+use eggroll_train::{
+    EstimateScale, EvolutionStrategy, EvolutionStrategyConfig, Fitness, FitnessShaping, InputProjection,
+};
 
 const SEEDS: u64 = 3;
 
@@ -53,14 +55,18 @@ fn strategy(net: &Net, noiser: NoiserConfig, pairs: usize, seed: u64) -> Evoluti
     config.with_sigma(0.01).with_seed(seed).init(net)
 }
 
-/// Cosine of the estimate of `pairs` pairs; the fitness may be that of another seed's noise.
-fn cosine(net: &Net, noiser: &NoiserConfig, pairs: usize, [seed, fitness_seed]: [u64; 2]) -> f64 {
+/// Fitness of a generation.
+fn fitness(net: &Net, noiser: &NoiserConfig, pairs: usize, seed: u64) -> Fitness {
     let (x, target) = data();
-    let evaluated = strategy(net, noiser.clone(), pairs, fitness_seed).ask();
-    let fitness = evaluated.evaluate_parallel(|members| {
+    strategy(net, noiser.clone(), pairs, seed).ask().evaluate_parallel(|members| {
         let y = net.forward(members.expand(x.clone()));
         -members.mean((y - members.expand(target.clone())).square())
-    });
+    })
+}
+
+/// Cosine of the estimate of `pairs` pairs; the fitness may be that of another seed's noise.
+fn cosine(net: &Net, noiser: &NoiserConfig, pairs: usize, [seed, fitness_seed]: [u64; 2]) -> f64 {
+    let fitness = fitness(net, noiser, pairs, fitness_seed);
     let strategy = strategy(net, noiser.clone(), pairs, seed);
     let estimate = strategy.estimate(net, &strategy.ask(), &fitness).expect("belongs together");
     gradient_cosine(net, &estimate.expect("fitness differs"), &gradient(net)).expect("gradients that are not 0")
@@ -116,6 +122,28 @@ fn canary_another_seeds_noise_has_no_direction() {
     let noiser = NoiserConfig::from(EggrollConfig::new());
     let mean = (0..SEEDS).map(|seed| cosine(&net, &noiser, 4096, [seed, seed + 100])).sum::<f64>() / SEEDS as f64;
     assert!(mean.abs() < 0.15, "{mean}");
+}
+
+/// Two halves of the pairs say how close all of them come to the gradient, without knowing it; fitness of other noise has none.
+#[test]
+fn halves_foretell_the_cosine() {
+    let net = Net::new();
+    let noiser = NoiserConfig::from(EggrollConfig::new());
+    let split_half = |pairs: usize, [seed, fitness_seed]: [u64; 2]| {
+        let strategy = strategy(&net, noiser.clone(), pairs, seed);
+        let fitness = fitness(&net, &noiser, pairs, fitness_seed);
+        let halves = strategy.estimate_halves(&net, &strategy.ask(), &fitness).expect("belongs together");
+        SplitHalf::new(&net, &halves.expect("fitness differs")).expect("gradients that are not 0")
+    };
+    for pairs in [256, 1024, 4096] {
+        let mean = |f: &dyn Fn(u64) -> f64| (0..SEEDS).map(f).sum::<f64>() / SEEDS as f64;
+        let foretold = mean(&|seed| split_half(pairs, [seed; 2]).cosine());
+        let found = mean(&|seed| cosine(&net, &noiser, pairs, [seed; 2]));
+        println!("{pairs} pairs: cosine {found:.4}, foretold {foretold:.4}");
+        assert!((foretold - found).abs() < 0.08, "{pairs} pairs: {foretold} {found}");
+    }
+    let canary = split_half(4096, [0, 100]);
+    assert!(canary.correlation.abs() < 0.3, "{canary:?}");
 }
 
 #[test]

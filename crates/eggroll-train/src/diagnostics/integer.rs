@@ -1,10 +1,7 @@
-//! What is worth watching: statistics of integer models, where one that saturates, empties or stops moving shows first, and how
-//! close estimates come to true gradients.
+//! Statistics of int8 values, where a model that saturates, empties or stops moving shows first.
 
-pub use crate::cosine::gradient_cosine;
-
-use burn::module::{Module, ModuleVisitor, Param};
-use burn::tensor::{Int, Tensor};
+use super::values::{Values, parameter_values};
+use burn::module::Module;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -130,7 +127,7 @@ pub fn integer_statistics<M: Module>(model: &M) -> Vec<IntegerStatistics> {
 #[track_caller]
 pub fn changed_share<M: Module>(before: &M, after: &M) -> f64 {
     let (before, after) = (integer_values(before), integer_values(after));
-    let sizes = |values: &Values| values.iter().map(|(_, values)| values.len()).collect::<Vec<_>>();
+    let sizes = |values: &[(String, Vec<i64>)]| values.iter().map(|(_, values)| values.len()).collect::<Vec<_>>();
     assert!(
         sizes(&before) == sizes(&after),
         "share of changed weights: parameters of {:?} and {:?} values",
@@ -148,31 +145,12 @@ pub(crate) fn entropy(counts: &[u64]) -> f64 {
     counts.iter().filter(|count| **count > 0).map(term).sum()
 }
 
-/// Values of parameters by path.
-type Values = Vec<(String, Vec<i64>)>;
-
-fn integer_values<M: Module>(model: &M) -> Values {
-    let mut reader = Reader { path: Vec::new(), values: Vec::new() };
-    model.visit(&mut reader);
-    reader.values
-}
-
-struct Reader {
-    path: Vec<String>,
-    values: Values,
-}
-
-impl ModuleVisitor for Reader {
-    fn enter_module(&mut self, name: &str, _container_type: &str) {
-        self.path.push(name.to_owned());
-    }
-
-    fn exit_module(&mut self, _name: &str, _container_type: &str) {
-        self.path.pop();
-    }
-
-    fn visit_int<const D: usize>(&mut self, param: &Param<Tensor<D, Int>>) {
-        let values = param.val().into_data().iter::<i64>().collect();
-        self.values.push((self.path.join("."), values));
-    }
+fn integer_values<M: Module>(model: &M) -> Vec<(String, Vec<i64>)> {
+    let integers = parameter_values(model, false).into_iter();
+    integers
+        .filter_map(|parameter| match parameter.values {
+            Values::Integer(values) => Some((parameter.path, values)),
+            Values::Float(_) => None,
+        })
+        .collect()
 }

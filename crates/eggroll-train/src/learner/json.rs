@@ -1,0 +1,134 @@
+//! burn-train's metric log as JSON lines, which a resumed run continues.
+
+use crate::error::Error;
+use crate::log::JsonLines;
+use burn::train::logger::MetricLogger;
+use burn::train::metric::store::{EpochSummary, MetricsUpdate, Split};
+use burn::train::metric::{MetricDefinition, MetricId, NumericEntry};
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+/// Keys of a line that are no metrics.
+const GENERATION: &str = "generation";
+const EPOCH: &str = "epoch";
+const SPLIT: &str = "split";
+
+/// Where a failure to write waits for the loop: a metric logger cannot return it.
+pub(super) type Failure = Arc<Mutex<Option<Error>>>;
+
+/// A line for each generation that is reported, and one for each validation. Values of earlier epochs, which early stopping and
+/// checkpointing strategies ask for, are read back from it when a run is resumed.
+pub(super) struct JsonMetrics {
+    file: JsonLines,
+    names: HashMap<MetricId, String>,
+    /// By split, key and epoch.
+    values: HashMap<(Split, String, usize), Vec<NumericEntry>>,
+    /// Of the last line of training.
+    generation: u64,
+    failure: Failure,
+}
+
+impl JsonMetrics {
+    /// Opens the log of a run that begins, or continues, at `generation`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] with the file.
+    pub fn open(path: &Path, generation: u64) -> Result<Self, Error> {
+        let file = JsonLines::open(path, generation)?;
+        let text = fs::read_to_string(path).map_err(Error::io(path))?;
+        let (names, values, failure) = (HashMap::new(), HashMap::new(), Failure::default());
+        let mut log = Self { file, names, values, generation, failure };
+        let lines = text.lines().filter_map(|line| serde_json::from_str::<Map<String, Value>>(line).ok());
+        lines.for_each(|line| log.remember(&line));
+        Ok(log)
+    }
+
+    /// Where failures to write are found.
+    pub fn failure(&self) -> Failure {
+        self.failure.clone()
+    }
+
+    /// Takes over a line of an earlier process.
+    fn remember(&mut self, line: &Map<String, Value>) {
+        let split = match line.get(SPLIT).and_then(Value::as_str) {
+            Some("train") => Split::Train,
+            Some("valid") => Split::Valid,
+            _ => return,
+        };
+        let Some(epoch) = line.get(EPOCH).and_then(Value::as_u64) else {
+            return;
+        };
+        for (name, value) in line.iter().filter(|(name, _)| ![GENERATION, EPOCH].contains(&name.as_str())) {
+            // JSON has no NaN.
+            if let Some(value) = value.as_f64().or(value.is_null().then_some(f64::NAN)) {
+                self.add(&split, name.clone(), epoch as usize, value);
+            }
+        }
+    }
+
+    /// Adds a value to an epoch. A validation has one: that of a last epoch which was short, and is continued now, counts no more.
+    fn add(&mut self, split: &Split, key: String, epoch: usize, value: f64) {
+        let values = self.values.entry((split.clone(), key, epoch)).or_default();
+        if *split == Split::Valid {
+            values.clear();
+        }
+        values.push(NumericEntry::Value(value));
+    }
+}
+
+/// The key of a metric: its name in small letters, joined by underscores.
+fn key(name: &str) -> String {
+    name.to_lowercase().replace([' ', '-'], "_")
+}
+
+/// A text as a number, if it is one.
+fn value(text: &str) -> Value {
+    text.parse::<u64>().map_or_else(|_| json!(text), Value::from)
+}
+
+impl MetricLogger for JsonMetrics {
+    /// Keeps and writes the generations of training, whose mean over the epoch is computed when asked for, and the final values of
+    /// validations.
+    fn log(&mut self, update: MetricsUpdate, epoch: usize, split: &Split) {
+        let is_final = |entry: &NumericEntry| matches!(entry, NumericEntry::Final(_));
+        let of_epoch = update.entries_numeric.iter().filter_map(|metric| metric.numeric_entry.as_ref()).any(is_final);
+        if of_epoch != (*split == Split::Valid) {
+            return;
+        }
+        let mut line = Map::new();
+        for entry in update.entries.iter().filter(|entry| !entry.serialized_entry.is_not_available()) {
+            line.insert(key(&self.names[&entry.metric_id]), value(&entry.serialized_entry.serialized));
+        }
+        for metric in &update.entries_numeric {
+            let available = !metric.entry.serialized_entry.is_not_available();
+            if let Some(entry) = metric.numeric_entry.as_ref().filter(|_| available) {
+                let (key, number) = (key(&self.names[&metric.entry.metric_id]), entry.current());
+                line.insert(key.clone(), json!(number));
+                self.add(split, key, epoch, number);
+            }
+        }
+        if let Some(generation) = line.get(GENERATION).and_then(Value::as_u64) {
+            self.generation = generation;
+        }
+        line.insert(GENERATION.into(), json!(self.generation));
+        line.insert(EPOCH.into(), json!(epoch));
+        line.insert(SPLIT.into(), json!(split.to_string()));
+        if let Err(error) = self.file.write(&line) {
+            self.failure.lock().expect("never held across a panic").get_or_insert(error);
+        }
+    }
+
+    fn read_numeric(&mut self, name: &str, epoch: usize, split: &Split) -> Result<Vec<NumericEntry>, String> {
+        Ok(self.values.get(&(split.clone(), key(name), epoch)).cloned().unwrap_or_default())
+    }
+
+    fn log_metric_definition(&mut self, definition: MetricDefinition) {
+        self.names.insert(definition.metric_id, definition.name.to_string());
+    }
+
+    fn log_epoch_summary(&mut self, _summary: EpochSummary) {}
+}

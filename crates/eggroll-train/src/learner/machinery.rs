@@ -1,0 +1,223 @@
+//! burn-train's machinery without its loop.
+//!
+//! Its event processor and event store are only made inside [`SupervisedTraining::launch`], which hands them to a learning strategy, and
+//! a learning strategy must not borrow anything, as tasks do. So ours takes them and returns at once; the loop over generations
+//! runs outside. Its model is a shell of no parameters, whose steps have inputs that do not exist.
+
+use super::metrics::GenerationItem;
+use burn::data::dataloader::{DataLoader, DataLoaderIterator, Progress};
+use burn::data::dataset::DatasetError;
+use burn::module::{Devices, Module, ModuleMapper, ModuleVisitor};
+use burn::optim::SgdConfig;
+use burn::tensor::Device;
+use burn::train::metric::ItemLazy;
+use burn::train::metric::store::{Aggregate, EventStoreClient, Split};
+use burn::train::renderer::CliMetricsRenderer;
+use burn::train::{
+    CloneEarlyStoppingStrategy, EventProcessorTraining, InferenceStep, Interrupter, Interruption, Learner,
+    LearnerEvent, LearningResult, SupervisedLearningStrategy, SupervisedTraining, SupervisedTrainingEventProcessor,
+    TrainLoader, TrainOutput, TrainStep, TrainingComponents, TrainingError, TrainingStrategy, ValidLoader,
+};
+use std::convert::Infallible;
+use std::fmt;
+use std::marker::PhantomData;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+/// A training whose parts are to be taken: metrics, loggers and the like are registered as in any other.
+pub(super) type Parts<V> = SupervisedTraining<Shell<V>>;
+
+/// A training of nothing yet.
+pub(super) fn parts<V: ItemLazy + 'static>(folder: &Path) -> Parts<V> {
+    SupervisedTraining::new(folder, Arc::new(NoData), Arc::new(NoData)).with_application_logger(None)
+}
+
+/// What runs metrics, renderer, loggers and strategies.
+pub(super) struct Machinery<V: ItemLazy + 'static> {
+    processor: SupervisedTrainingEventProcessor<Shell<V>>,
+    pub store: Arc<EventStoreClient>,
+    pub interrupter: Interrupter,
+    pub early_stopping: Option<Box<dyn CloneEarlyStoppingStrategy>>,
+}
+
+/// Why a run stopped that was told to.
+pub(super) struct Ending {
+    pub interruption: Option<Interruption>,
+    pub error: Option<Arc<TrainingError>>,
+}
+
+impl<V: ItemLazy + 'static> Machinery<V> {
+    /// Starts what has been registered and takes it.
+    pub fn start(parts: Parts<V>) -> Self {
+        let handover = Arc::new(Handover(Mutex::new(None)));
+        let learner = Learner::new(Shell(PhantomData), SgdConfig::new().init(), 0.0);
+        parts.with_training_strategy(TrainingStrategy::Custom(handover.clone())).launch(learner);
+        let components = handover.0.lock().expect("launch has returned").take().expect("launch trains");
+        let TrainingComponents { event_processor, event_store, interrupter, early_stopping, .. } = components;
+        Self { processor: event_processor, store: event_store, interrupter, early_stopping }
+    }
+
+    /// Hands on an event of training; a failure of a metric interrupts the run.
+    pub fn train(&mut self, event: LearnerEvent<GenerationItem>) {
+        self.interrupter.fail_on_error(self.processor.process_train(event));
+    }
+
+    /// Hands on an event of a validation.
+    pub fn valid(&mut self, event: LearnerEvent<V>) {
+        self.interrupter.fail_on_error(self.processor.process_valid(event));
+    }
+
+    /// Waits until metrics and loggers have seen all events.
+    pub fn flush(&mut self) {
+        self.interrupter.fail_on_error(self.processor.flush());
+        // The store has a queue of its own, which an answer has to pass.
+        self.store.find_metric("", 0, Aggregate::Mean, &Split::Train);
+    }
+
+    /// Ends the run: files are complete and the terminal is the program's again.
+    pub fn finish(mut self) -> Ending {
+        self.flush();
+        // The dashboard resets the interrupter when training ends.
+        let ending = Ending { interruption: self.interrupter.interruption(), error: self.interrupter.error() };
+        self.train(LearnerEvent::End(None));
+        self.flush();
+        drop(self.processor.renderer());
+        ending
+    }
+}
+
+/// A learning strategy that gives the components away.
+struct Handover<V: ItemLazy + 'static>(Mutex<Option<TrainingComponents<Shell<V>>>>);
+
+impl<V: ItemLazy + 'static> SupervisedLearningStrategy<Shell<V>> for Handover<V> {
+    fn train(
+        &self,
+        learner: Learner<Shell<V>>,
+        _train: TrainLoader<Shell<V>>,
+        _valid: ValidLoader<Shell<V>>,
+        components: TrainingComponents<Shell<V>>,
+    ) -> LearningResult<Shell<V>> {
+        *self.0.lock().expect("never held across a panic") = Some(components);
+        let renderer = Box::new(CliMetricsRenderer::new());
+        LearningResult { model: learner.model(), renderer, interrupted: None, error: None }
+    }
+
+    fn fit(
+        &self,
+        _components: TrainingComponents<Shell<V>>,
+        _learner: Learner<Shell<V>>,
+        _train: TrainLoader<Shell<V>>,
+        _valid: ValidLoader<Shell<V>>,
+        _starting_epoch: usize,
+    ) -> (Shell<V>, SupervisedTrainingEventProcessor<Shell<V>>) {
+        unreachable!("only train calls fit, and ours does not")
+    }
+}
+
+/// A model of no parameters whose validation has outputs `V`.
+pub(super) struct Shell<V>(PhantomData<fn() -> V>);
+
+impl<V> Clone for Shell<V> {
+    fn clone(&self) -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<V> fmt::Debug for Shell<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Shell")
+    }
+}
+
+impl<V> fmt::Display for Shell<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+impl<V> Module for Shell<V> {
+    /// One, because a launch looks at the first.
+    fn collect_devices(&self, mut devices: Devices) -> Devices {
+        devices.push(Device::default());
+        devices
+    }
+
+    fn fork(self, _device: &Device) -> Self {
+        self
+    }
+
+    fn to_device(self, _device: &Device) -> Self {
+        self
+    }
+
+    fn visit<Visitor: ModuleVisitor>(&self, _visitor: &mut Visitor) {}
+
+    fn map<Mapper: ModuleMapper>(self, _mapper: &mut Mapper) -> Self {
+        self
+    }
+
+    fn train(self) -> Self {
+        self
+    }
+
+    fn valid(&self) -> Self {
+        self.clone()
+    }
+
+    fn materialize(self) -> Self {
+        self
+    }
+}
+
+impl<V> TrainStep for Shell<V> {
+    type Input = Infallible;
+    type Output = GenerationItem;
+
+    fn step(&self, item: Infallible) -> TrainOutput<GenerationItem> {
+        match item {}
+    }
+}
+
+impl<V: ItemLazy + 'static> InferenceStep for Shell<V> {
+    type Input = Infallible;
+    type Output = V;
+
+    fn step(&self, item: Infallible) -> V {
+        match item {}
+    }
+}
+
+/// A data loader of nothing.
+struct NoData;
+
+impl Iterator for NoData {
+    type Item = Result<Infallible, DatasetError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        None
+    }
+}
+
+impl DataLoaderIterator<Infallible> for NoData {
+    fn progress(&self) -> Progress {
+        Progress::new(0, 0, None)
+    }
+}
+
+impl DataLoader<Infallible> for NoData {
+    fn iter<'a>(&'a self) -> Box<dyn DataLoaderIterator<Infallible> + 'a> {
+        Box::new(NoData)
+    }
+
+    fn num_items(&self) -> usize {
+        0
+    }
+
+    fn to_device(&self, _device: &Device) -> Arc<dyn DataLoader<Infallible>> {
+        Arc::new(NoData)
+    }
+
+    fn slice(&self, _start: usize, _end: usize) -> Arc<dyn DataLoader<Infallible>> {
+        Arc::new(NoData)
+    }
+}
