@@ -62,7 +62,7 @@ fn run(folder: &std::path::Path, generations: u64) -> Result<Mlp, eggroll::train
         Some(saved) => saved,
         None => (config().try_init(&model)?, model),
     };
-    TrainingLoop::new(generations).with_checkpoints(checkpoints, 10).with_log(folder.join("log.jsonl"), 1).run(
+    TrainingLoop::new(generations).with_checkpoints(checkpoints, 10).run(
         &mut strategy,
         model,
         |model, population| {

@@ -284,7 +284,7 @@ impl EvolutionStrategy {
         let half = |weights: &[f32], odd: usize| {
             let of_half = |(pair, weight): (usize, &f32)| if pair % 2 == odd { *weight } else { 0.0 };
             let weights: Vec<f32> = weights.iter().enumerate().map(of_half).collect();
-            estimate::gradients(model, population, &weights, self.config.project_shared_inputs)
+            estimate::gradients(model, population, &weights, &self.config)
         };
         Ok(weights.map(|weights| [half(&weights, 0), half(&weights, 1)]))
     }

@@ -178,7 +178,7 @@ fn recorded(strategy: &EvolutionStrategy, fitness: &Fitness, stepped: bool, sigm
     if !trained.all(|entry| entry.kind == ParameterKind::Integer) {
         return Recorded::all(fitness);
     }
-    let signs = Recorded::Signs(pair_signs(fitness));
+    let signs = Recorded::Signs(pair_signs(fitness, strategy.config().population));
     let weights = estimate::pair_weights(strategy.config(), &signs.clone().into_fitness(), sigma);
     if weights.is_some() == stepped { signs } else { Recorded::all(fitness) }
 }
