@@ -3,13 +3,12 @@
 use super::interpreter::{Interpreter, interpreter};
 use super::program::{Program, Step};
 use super::trace::Parameter;
-use super::values::{embedding, values};
+use super::values::{matrix, values};
 use burn::backend::ir::TensorIr;
 use burn::backend::ops::FloatTensorOps;
 use burn::backend::{Dispatch, DispatchTensor, TensorMetadata};
 use burn::module::{Param, ParamId};
 use burn::tensor::{Int, Shape, Tensor};
-use eggroll_core::MatrixView;
 use eggroll_core::ops::InputRows;
 use eggroll_core::scope::{self, ActiveParameter};
 
@@ -49,7 +48,7 @@ fn perform(on: &mut dyn Interpreter, step: &Step, parameters: &[Parameter]) {
             let indices = Tensor::<1, Int>::from_dispatch(on.take(indices));
             let count = indices.shape().num_elements();
             let parameter = &parameters[*weight];
-            (embedding(&active(parameter), parameter, indices.reshape([count]), *input), out)
+            (active(parameter).embedding(indices.reshape([count]), matrix(parameter), *input), out)
         }
         Step::Values { parameter, out } => {
             let parameter = &parameters[*parameter];
@@ -67,17 +66,10 @@ fn perform(on: &mut dyn Interpreter, step: &Step, parameters: &[Parameter]) {
 
 /// A linear operation on the last axis of `x`, whatever its rank, with the parameter as a matrix.
 fn linear(x: DispatchTensor, input: InputRows, weight: &Parameter, bias: Option<&Parameter>) -> Tensor<2> {
-    let shape = weight.shape();
-    let view = MatrixView::of(&shape).expect("the weight of a linear operation has two axes or more");
-    let rows = x.shape().num_elements() / view.d_input;
-    let x = Tensor::<2>::from_dispatch(Dispatch::float_reshape(x, Shape::new([rows, view.d_input])));
-    let matrix = match shape.len() {
-        2 => Tensor::<2>::from_dispatch(weight.value.clone()),
-        _ => {
-            let flat = Shape::new([view.d_output, view.d_input]);
-            Tensor::<2>::from_dispatch(Dispatch::float_reshape(weight.value.clone(), flat)).transpose()
-        }
-    };
+    let matrix = matrix(weight);
+    let [d_input, _] = matrix.dims();
+    let rows = x.shape().num_elements() / d_input;
+    let x = Tensor::<2>::from_dispatch(Dispatch::float_reshape(x, Shape::new([rows, d_input])));
     let bias = bias.map(|bias| Param::initialized(bias.id, Tensor::<1>::from_dispatch(bias.value.clone())));
     active(weight).linear(x, matrix, bias.as_ref(), input)
 }
