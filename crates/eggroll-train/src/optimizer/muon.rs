@@ -38,6 +38,7 @@ struct MuonAdamW {
 }
 
 #[derive(Clone)]
+#[expect(clippy::large_enum_variant, reason = "made of handles to tensors and moved, not kept in arrays")]
 enum State<const D: usize> {
     Matrix(MuonState<D>),
     Other(AdamWState<D>),

@@ -77,7 +77,8 @@ pub(crate) fn drawn_block(
 fn without_baselines(stream: &Stream, pair: u32, four: (f32, f32, f32, f32)) -> (f32, f32, f32, f32) {
     let mut loud = 1.0f32;
     if stream.group > 0u32 {
-        loud = select(pair % stream.group == 0u32, 0.0f32, 1.0f32);
+        let place = pair % stream.group;
+        loud = select(place == 0u32, 0.0f32, 1.0f32);
     }
     (loud * four.0, loud * four.1, loud * four.2, loud * four.3)
 }
