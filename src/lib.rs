@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub use eggroll_core as core;
+pub use eggroll_envs as envs;
 pub use eggroll_nn as nn;
 pub use eggroll_train as train;
 pub use eggroll_train::diagnostics::diagnose;
