@@ -47,7 +47,7 @@ fn on(device: &Device, environment: &impl TensorEnvironment, state: &Array, acti
 /// The step in every form, with what rounding may make of it: sines and cosines of devices are as good as Vulkan asks for.
 fn forms(environment: &impl TensorEnvironment, state: &Array, actions: &Array) -> Vec<(Stepped, f64)> {
     let tensor = |device: Device| {
-        let tolerance = if format!("{device:?}").contains("Wgpu") { 2e-3 } else { ROUNDING };
+        let tolerance = if format!("{device:?}").contains("Cube") { 2e-3 } else { ROUNDING };
         (on(&device, environment, state, actions), tolerance)
     };
     let host = (on_the_host(environment, state, actions), ROUNDING);

@@ -1,10 +1,8 @@
 //! New episodes: functions of their keys alone, in Gymnasium's ranges, and stable from release to release.
 
-mod support;
-
+use crate::support::{all, classic, devices, keys, values};
 use eggroll_envs::{Bandit, CartPole, EpisodeKey, Memory, TensorEnvironment};
 use std::f32::consts::PI;
-use support::{all, classic, devices, keys, values};
 
 /// Largest `√n·D` of Kolmogorov and Smirnov: `2·exp(−2k²) = 5.7e-7`, the two tails of five sigma.
 const KOLMOGOROV: f64 = 2.745;

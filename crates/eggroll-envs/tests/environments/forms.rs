@@ -1,8 +1,9 @@
 //! Both forms of every environment compute the same: the same bits on Flex.
 
-mod support;
-
-use support::{Stepped, all, classic, devices, keys, random_actions, recurrent, step_host, step_tensor, unit, values};
+use crate::support::{
+    Stepped, all, classic, devices, keys, matrix, random_actions, recurrent, step_host, step_tensor, unit, values,
+};
+use eggroll_envs::TensorEnvironment;
 
 /// Environments of a batch: more than a vector, and no multiple of one.
 const ENVIRONMENTS: usize = 257;
@@ -21,7 +22,7 @@ fn distance(found: &[f32], expected: &[f32]) -> f64 {
 }
 
 /// Another action for every environment.
-fn others(actions: &[f32], environment: &dyn eggroll_envs::TensorEnvironment) -> Vec<f32> {
+fn others(actions: &[f32], environment: &dyn TensorEnvironment) -> Vec<f32> {
     let outputs = environment.actions().outputs() as f32;
     actions.iter().map(|action| if outputs > 1.0 { (action + 1.0) % outputs } else { -action }).collect()
 }
@@ -105,7 +106,7 @@ fn recurrent_tasks_are_the_same_on_every_device() {
 #[should_panic(expected = "CartPole-v1: states of shape [2, 4] and actions of shape [3, 1]")]
 fn shapes_that_do_not_fit_panic_with_both() {
     let (environment, device) = (&all()[0], &devices()[0].0);
-    let _ = environment.step(support::matrix(&[0.0; 8], 2, device), support::matrix(&[0.0; 3], 3, device));
+    let _ = environment.step(matrix(&[0.0; 8], 2, device), matrix(&[0.0; 3], 3, device));
 }
 
 #[test]

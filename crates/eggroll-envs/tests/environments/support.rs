@@ -1,7 +1,5 @@
 //! Environments, devices, random numbers, and one step in either form.
 
-#![expect(dead_code, reason = "every test program uses a part")]
-
 use burn::tensor::{Device, Tensor, TensorData};
 use eggroll_core::rng::philox::philox4x32;
 use eggroll_envs::{

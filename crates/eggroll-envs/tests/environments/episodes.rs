@@ -1,9 +1,7 @@
 //! Batches of episodes against episodes that are stepped one by one on the host.
 
-mod support;
-
+use crate::support::{Environment, devices, keys, matrix, random_actions, values};
 use eggroll_envs::{CartPole, EndOfEpisode, EpisodeKey, Episodes, Memory, MountainCar, TensorEnvironment};
-use support::{Environment, devices, keys, matrix, random_actions, values};
 
 const ENVIRONMENTS: usize = 33;
 
