@@ -22,7 +22,7 @@ pub enum EndOfEpisode {
 ///
 /// ```
 /// use burn::tensor::{Bool, Device, Tensor};
-/// use eggroll_envs::{CartPole, EndOfEpisode, EpisodeKey, Episodes, TensorEnvironment};
+/// use eggroll_envs::{CartPole, EndOfEpisode, EpisodeKey, Episodes};
 ///
 /// let (environment, device) = (CartPole::new(), Device::flex());
 /// let keys: Vec<EpisodeKey> = (0..3).map(|episode| EpisodeKey::new(0, 0, episode)).collect();
