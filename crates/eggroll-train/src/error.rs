@@ -105,6 +105,9 @@ pub enum Error {
         /// The parameter.
         path: String,
     },
+    /// Settings of rollouts that fit neither each other nor the environment.
+    #[error("rollouts: {0}")]
+    Rollout(String),
     /// A learning-rate schedule that burn refuses.
     #[error("the learning-rate schedule is invalid: {0}")]
     Schedule(String),

@@ -21,6 +21,7 @@ mod optimizer;
 mod population;
 pub mod profile;
 mod replay;
+mod rollout;
 mod strategy;
 pub mod text;
 mod training_loop;
@@ -44,5 +45,9 @@ pub use log::JsonLines;
 pub use optimizer::{ClipUpConfig, IntegerAdamWConfig, MuonAdamWConfig, Optimizer, OptimizerConfig};
 pub use population::{Members, Population};
 pub use replay::{ReplayLog, replay, replay_from, replay_range};
+pub use rollout::{
+    ActionHead, EpisodeStatistics, FeedForward, ObservationNormaliser, Policy, PolicyLayer, RolloutConfig, RolloutOutcome, Rollouts,
+    feed_forward,
+};
 pub use strategy::{EvolutionStrategy, GenerationReport};
 pub use training_loop::{TrainingLoop, UserError};
