@@ -10,7 +10,7 @@ mod recurrent;
 use burn::tensor::Device;
 use clap::Parser;
 use control::{Args, Run, Settings, Task};
-use eggroll::envs::{DelayedMemory, TensorEnvironment};
+use eggroll::envs::{Memory, TensorEnvironment};
 use eggroll::nn::Mlp;
 use recurrent::Recurrent;
 use std::process::ExitCode;
@@ -22,9 +22,12 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Trains a recurrent network to remember by evolution strategies, without backpropagation.
 #[derive(Parser, Debug)]
 struct Cli {
-    /// Steps between the cue and the question.
-    #[arg(long, default_value_t = 10)]
-    delay: usize,
+    /// Cues that one is chosen from.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..))]
+    cues: u32,
+    /// Steps from the cue to the question.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    delay: u32,
     /// A perceptron without memory instead: what guessing comes to.
     #[arg(long)]
     feed_forward: bool,
@@ -33,14 +36,14 @@ struct Cli {
 }
 
 /// By a GRU.
-struct Remember(DelayedMemory);
+struct Remember(Memory);
 
 impl Task for Remember {
-    type Environment = DelayedMemory;
+    type Environment = Memory;
     type Network = Recurrent;
 
-    fn environment(&self) -> DelayedMemory {
-        self.0.clone()
+    fn environment(&self) -> Memory {
+        self.0
     }
 
     fn network(&self, settings: &Settings, device: &Device) -> Recurrent {
@@ -50,14 +53,14 @@ impl Task for Remember {
 }
 
 /// By a perceptron.
-struct Guess(DelayedMemory);
+struct Guess(Memory);
 
 impl Task for Guess {
-    type Environment = DelayedMemory;
+    type Environment = Memory;
     type Network = Mlp;
 
-    fn environment(&self) -> DelayedMemory {
-        self.0.clone()
+    fn environment(&self) -> Memory {
+        self.0
     }
 
     fn network(&self, settings: &Settings, device: &Device) -> Mlp {
@@ -66,8 +69,8 @@ impl Task for Guess {
 }
 
 fn main() -> ExitCode {
-    let Cli { delay, feed_forward, args } = Cli::parse();
-    let environment = DelayedMemory::new(delay);
+    let Cli { cues, delay, feed_forward, args } = Cli::parse();
+    let environment = Memory::new(cues as usize, delay as usize);
     let task: Box<dyn Run> = if feed_forward { Box::new(Guess(environment)) } else { Box::new(Remember(environment)) };
     control::main(&args, &[&*task])
 }

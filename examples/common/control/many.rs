@@ -64,7 +64,11 @@ pub fn run<T: Task>(
 fn curve(noiser: NoiserName, points: &[Point]) -> Curve {
     let color = if noiser == NoiserName::Eggroll { BLUE } else { RED };
     let value = |point: &Point| point.policy_return.unwrap_or(point.population_return);
-    Curve { label: noiser.name(), color, points: points.iter().map(|point| (point.env_steps as f64, value(point))).collect() }
+    Curve {
+        label: noiser.name(),
+        color,
+        points: points.iter().map(|point| (point.env_steps as f64, value(point))).collect(),
+    }
 }
 
 fn print(outcome: &Outcome) {

@@ -10,7 +10,12 @@ use eggroll::train::{JsonLines, profile};
 use plotters::style::{BLUE, RGBColor};
 use serde_json::{Value, json};
 
-pub fn run<T: Task>(task: &T, mut trainer: Trainer<'_, T>, folder: &Folder, session: &Session) -> Result<Value, Failure> {
+pub fn run<T: Task>(
+    task: &T,
+    mut trainer: Trainer<'_, T>,
+    folder: &Folder,
+    session: &Session,
+) -> Result<Value, Failure> {
     let name = task.environment().name();
     let threshold = trainer.threshold;
     println!("{name}: solved at a mean return of {threshold} over 100 episodes");

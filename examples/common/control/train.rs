@@ -87,7 +87,11 @@ impl<'a, T: Task> Trainer<'a, T> {
     }
 
     /// Trains until the task is solved, the budget is spent or the program is to stop; shows some points on the way.
-    pub fn run(&mut self, session: &Session, mut show: impl FnMut(Point) -> Result<(), Failure>) -> Result<Outcome, Failure> {
+    pub fn run(
+        &mut self,
+        session: &Session,
+        mut show: impl FnMut(Point) -> Result<(), Failure>,
+    ) -> Result<Outcome, Failure> {
         self.start = Instant::now();
         let (mut solved, mut population_return) = (false, f64::NAN);
         while !solved && self.env_steps < self.settings.budget && !session.interrupter.should_stop() {
@@ -97,7 +101,8 @@ impl<'a, T: Task> Trainer<'a, T> {
             }
             if self.generations().is_multiple_of(self.settings.test_every) {
                 let policy_return = (self.protocol == Protocol::Policy).then(|| self.test(TEST_SEED));
-                solved |= policy_return.is_some_and(|found| found >= self.threshold && self.test(CONFIRM_SEED) >= self.threshold);
+                solved |= policy_return
+                    .is_some_and(|found| found >= self.threshold && self.test(CONFIRM_SEED) >= self.threshold);
                 show(self.point(population_return, policy_return))?;
             }
         }
