@@ -4,8 +4,6 @@ use eggroll_core::rng::philox::philox4x32;
 
 /// Marks the words of episodes in the counter, so that none is a word of a parameter's noise under the same seed.
 const MARK: u32 = 0x4550_4953;
-/// Marks those of actions.
-const ACTIONS: u32 = 0x4143_5453;
 
 /// The address of an episode: the same key gives the same episode on every backend, chunk and shard.
 ///
@@ -36,31 +34,17 @@ impl EpisodeKey {
 
     /// Word number `draw` of a step; step 0 is the reset.
     pub fn word(&self, step: u32, draw: u32) -> u32 {
-        self.marked(MARK, step, draw)
-    }
-
-    fn marked(&self, mark: u32, step: u32, draw: u32) -> u32 {
-        let counter = [draw / 4, step, self.episode, self.stream ^ mark];
+        let counter = [draw / 4, step, self.episode, self.stream ^ MARK];
         philox4x32(counter, [self.seed as u32, (self.seed >> 32) as u32])[draw as usize % 4]
     }
 
     /// A uniform number in `[0, 1)` with 24 bits, the same on every device; see [`word`](Self::word).
     pub fn uniform(&self, step: u32, draw: u32) -> f32 {
-        unit(self.word(step, draw))
-    }
-
-    /// A uniform number in `[0, 1)` for the action of `member` at a step: no word of the environment's.
-    pub fn action_uniform(&self, step: u32, member: u32) -> f32 {
-        unit(self.marked(ACTIONS, step, member))
+        (self.word(step, draw) >> 8) as f32 * (1.0 / 16_777_216.0)
     }
 
     /// A uniform number in `[low, high)`.
     pub fn uniform_in(&self, low: f32, high: f32, step: u32, draw: u32) -> f32 {
         low + (high - low) * self.uniform(step, draw)
     }
-}
-
-/// The upper 24 bits of a word as a number in `[0, 1)`.
-fn unit(word: u32) -> f32 {
-    (word >> 8) as f32 * (1.0 / 16_777_216.0)
 }
