@@ -46,8 +46,8 @@ pub use optimizer::{ClipUpConfig, IntegerAdamWConfig, MuonAdamWConfig, Optimizer
 pub use population::{Members, Population};
 pub use replay::{ReplayLog, replay, replay_from, replay_range};
 pub use rollout::{
-    ActionHead, EpisodeStatistics, FeedForward, ObservationNormaliser, Policy, PolicyLayer, RolloutConfig, RolloutOutcome, Rollouts,
-    feed_forward,
+    ActionHead, EpisodeStatistics, FeedForward, ObservationNormaliser, Policy, PolicyLayer, RolloutConfig,
+    RolloutOutcome, Rollouts, feed_forward,
 };
 pub use strategy::{EvolutionStrategy, GenerationReport};
 pub use training_loop::{TrainingLoop, UserError};

@@ -56,7 +56,8 @@ impl RolloutConfig {
         if !self.head.fits(actions) {
             return Err(Error::Rollout(format!("the head {:?} makes no actions of {actions:?}", self.head)));
         }
-        let normaliser = self.normalise_observations.then(|| ObservationNormaliser::new(environment.observation_size()));
+        let normaliser =
+            self.normalise_observations.then(|| ObservationNormaliser::new(environment.observation_size()));
         Ok(Rollouts { config: self.clone(), environment, normaliser })
     }
 }
@@ -159,7 +160,13 @@ impl<E: TensorEnvironment> Rollouts<E> {
     ///
     /// Panics if the policy's shapes do not fit the environment.
     #[track_caller]
-    pub fn evaluate_model<P: Policy>(&self, policy: &P, episodes: usize, seed: u64, device: &Device) -> EpisodeStatistics {
+    pub fn evaluate_model<P: Policy>(
+        &self,
+        policy: &P,
+        episodes: usize,
+        seed: u64,
+        device: &Device,
+    ) -> EpisodeStatistics {
         let keys: Vec<EpisodeKey> = (0..episodes).map(|e| EpisodeKey::new(seed, EVALUATION, e as u32)).collect();
         let rows = self.tensor_run(device).run(policy, &keys, 0);
         EpisodeStatistics::from_rows(&rows, self.row_width(), self.config.action_repeat)
@@ -220,7 +227,8 @@ impl<E: TensorEnvironment> Rollouts<E> {
     }
 }
 
-/// The number that a sampled head draws for an action: of the episode's key, so that it is the same in every chunk.
+/// The number that a sampled head draws for an action, the same in every chunk: of a key that no episode of the environment has,
+/// because none begins anew at the last step there is.
 pub(super) fn uniform(key: EpisodeKey, member: usize, step: usize) -> f32 {
-    key.action_uniform(step as u32, member as u32)
+    key.restarted(u32::MAX).uniform(step as u32, member as u32)
 }

@@ -21,7 +21,7 @@ impl<E: TensorEnvironment> TensorRun<'_, E> {
     /// [`EpisodeStatistics::from_rows`](super::EpisodeStatistics).
     pub(super) fn run<P: Policy>(&self, policy: &P, keys: &[EpisodeKey], first: usize) -> Vec<f32> {
         let repeat = self.config.action_repeat;
-        let mut episodes = Episodes::new(self.environment, keys, EndOfEpisode::Freeze, &self.device);
+        let mut episodes = Episodes::new(self.environment, keys.to_vec(), EndOfEpisode::Freeze, &self.device);
         let mut state = policy.initial_state(keys.len(), &self.device);
         let mut sums: Option<Tensor<2>> = None;
         for step in 0..self.environment.time_limit().div_ceil(repeat) {
@@ -81,7 +81,7 @@ fn any_live(episodes: &Episodes) -> bool {
 fn read_rows(episodes: &Episodes, sums: Option<Tensor<2>>) -> Vec<f32> {
     counters::add_host_read();
     let columns = [episodes.returns(), episodes.lengths()].map(|column| column.unsqueeze_dim::<2>(1));
-    let rows = Tensor::cat(columns.into_iter().chain(sums).collect(), 1); // [rows, 2 + 2 · observation_size]
+    let rows: Tensor<2> = Tensor::cat(columns.into_iter().chain(sums).collect(), 1); // [rows, 2 + 2 · observation_size]
     let waiting = profile::waiting();
     let data = rows.cast(DType::F32).into_data();
     drop(waiting);
