@@ -7,6 +7,7 @@
 use crate::backend::cpu::{BiasSlice, ChainForward, ChainSlices, Source, chain_forward, packed};
 use crate::noiser::{ParameterNoise, Role};
 use crate::ops::{DenseNoise, LowRankNoise, NoiseSource};
+use crate::profile::{self, Component};
 use crate::rng::fill_noise;
 use crate::scope::Perturbation;
 use burn::module::{Param, ParamId};
@@ -49,6 +50,7 @@ pub struct Chain {
     draws: Vec<Draw>,
     noise_len: usize,
     parameters: Vec<ParamId>,
+    traced: bool,
 }
 
 /// How a layer's noise is drawn.
@@ -77,7 +79,8 @@ impl Chain {
         if layers.is_empty() || !perturbation.noiser.follows_roles() {
             return None;
         }
-        let mut chain = Self { layers: Vec::new(), draws: Vec::new(), noise_len: 0, parameters: Vec::new() };
+        let traced = profile::enabled();
+        let mut chain = Self { layers: Vec::new(), draws: Vec::new(), noise_len: 0, parameters: Vec::new(), traced };
         layers.iter().try_for_each(|layer| chain.push(perturbation, layer))?;
         Some(chain)
     }
@@ -148,6 +151,7 @@ impl Chain {
     ///
     /// Panics if there is no such slot.
     pub fn draw(&self, pair: u32, slot: u32, buffers: &mut ChainBuffers) {
+        let _span = profile::fine(self.traced, Component::Noise, 4 * self.noise_len);
         let mut rest = &mut buffers.noise[slot as usize * self.noise_len..][..self.noise_len];
         for (draw, layer) in self.draws.iter().zip(&self.layers) {
             let (factors, after) = rest.split_at_mut(draw.elements);
@@ -175,8 +179,9 @@ impl Chain {
     /// Panics if there are more rows than the buffers or slices hold, or a slot that the buffers do not have.
     pub fn forward(&self, rows: &[ChainRow], x: &[f32], buffers: &mut ChainBuffers, y: &mut [f32]) {
         let ChainBuffers { noise, t, hidden: [a, b] } = buffers;
-        let noise_len = self.noise_len;
-        chain_forward(ChainForward { layers: &self.layers, noise, noise_len, rows, x, t, hidden: [a, b], y });
+        let Self { layers, noise_len, traced, .. } = self;
+        let (noise_len, traced) = (*noise_len, *traced);
+        chain_forward(ChainForward { layers, noise, noise_len, rows, x, t, hidden: [a, b], y, traced });
     }
 }
 

@@ -301,3 +301,29 @@ fn keys_are_of_the_generation() {
     assert_ne!(first, second);
     assert_eq!(first, rollouts.evaluate_model(&model, 5, 1, &Device::flex()));
 }
+
+/// A device keeps the rollouts on it: the same episodes, and returns that differ by roundings only.
+#[cfg(feature = "wgpu")]
+#[test]
+fn a_device_runs_the_same_episodes() {
+    let on = |device: Device, seed: u64| {
+        let policy = mlp(&Pendulum::new(), ActivationConfig::Relu).to_device(&device);
+        let config = RolloutConfig::new().with_head(ActionHead::Tanh).with_fused(false).with_seed(seed);
+        let rollouts = config.with_check_every(1000).init(Pendulum::new()).expect("valid");
+        let mut strategy = strategy(EggrollConfig::new().with_rank(2), &policy, None);
+        let before = counters::snapshot();
+        let outcome = outcome(&rollouts, &mut strategy, &policy);
+        (outcome, (counters::snapshot() - before).host_reads)
+    };
+    let (expected, _) = on(Device::flex(), 0);
+    let (found, reads) = on(Device::wgpu(burn::tensor::DeviceKind::DefaultDevice), 0);
+    assert_eq!(reads, 1, "one read for 200 steps");
+    let (canary, _) = on(Device::flex(), 1);
+    let distance = |other: &RolloutOutcome| {
+        let pairs = found.episodes.returns().iter().zip(other.episodes.returns());
+        pairs.map(|(a, b)| (a - b).abs() / (1.0 + b.abs())).fold(0.0, f32::max)
+    };
+    // Roundings grow over 200 steps of a pendulum that may stand on its head.
+    assert!(distance(&expected) < 0.02, "{}", distance(&expected));
+    assert!(distance(&canary) > 0.2, "canary: {}", distance(&canary));
+}

@@ -3,6 +3,7 @@
 use super::linear::{for_vectors, load_some};
 use super::tile::{Epilogue, Out, Packed, Place, Rows, Strided, Tile, dots, multiply};
 use crate::chain::{ChainActivation, ChainRow};
+use crate::profile::{self, Component};
 use crate::simd::{Kernel, Simd, dispatch};
 
 /// Rows of one member and its twin whose projections share the loads of a factor.
@@ -37,6 +38,7 @@ pub(crate) struct ChainForward<'a> {
     pub hidden: [&'a mut [f32]; 2],
     /// `[rows, d_output]` of the last layer.
     pub y: &'a mut [f32],
+    pub traced: bool,
 }
 
 /// Runs all layers, one after the other.
@@ -53,7 +55,7 @@ impl Kernel for ChainForward<'_> {
 
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
-        let Self { layers, noise, noise_len, rows, x, t, hidden: [mut from, mut to], y } = self;
+        let Self { layers, noise, noise_len, rows, x, t, hidden: [mut from, mut to], y, traced } = self;
         let last = layers.len() - 1;
         for (index, layer) in layers.iter().enumerate() {
             let x = if index == 0 { x } else { &*from };
@@ -63,7 +65,10 @@ impl Kernel for ChainForward<'_> {
             let pairs = Noise { values: noise, len: noise_len, rows };
             // SAFETY: the processor has the instruction set by this function's contract; the slices hold the rows.
             unsafe {
+                let span = profile::fine(traced, Component::LowRankPart, 4 * t.len());
                 layer.project::<S>(&pairs, x, t);
+                drop(span);
+                let _span = profile::fine(traced, Component::BaseProduct, 4 * y.len());
                 layer.multiply::<S>(&pairs, x, t, y);
             }
             if layer.activation == ChainActivation::Tanh {
