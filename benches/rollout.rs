@@ -110,7 +110,7 @@ fn cells(test: bool) -> Vec<(Cell, bool)> {
 
 fn train(cell: &Cell, fused: bool, generations: u64, seed: u64, device: &Device) -> Result<Run, Box<dyn Error>> {
     device.seed(seed);
-    let sizes = [&[4], &cell.hidden[..], &[2]].concat();
+    let sizes = [&[4][..], &cell.hidden, &[2]].concat();
     let mut policy = MlpConfig::new(sizes).init(device);
     let config = EvolutionStrategyConfig::new(EggrollConfig::new().with_rank(cell.rank), SgdConfig::new())
         .with_population(cell.population)

@@ -35,7 +35,7 @@ fn policy(settings: &Settings, device: &Device) -> Mlp {
         }
     }
 
-    let sizes = [&[4], &settings.hidden[..], &[2]].concat();
+    let sizes = [&[4][..], &settings.hidden, &[2]].concat();
     let network = MlpConfig::new(sizes).with_activation(settings.activation()).init(device);
     network.map(&mut Draw { seed: settings.seed, parameter: 0 })
 }
