@@ -196,9 +196,10 @@ fn jax(args: &Args, cells: &[Cell]) -> Result<Vec<PeerFigures>, Box<dyn Error>> 
     let text = String::from_utf8(output.stdout)?;
     let mut lines = text.lines();
     println!("peer: {}", lines.next().unwrap_or_default());
-    lines
-        .map(|line| Ok(serde_json::from_str(line).map_err(|error| format!("the peer's line {line:?}: {error}"))?))
-        .collect()
+    let figures = |line: &str| -> Result<PeerFigures, Box<dyn Error>> {
+        Ok(serde_json::from_str(line).map_err(|error| format!("the peer's line {line:?}: {error}"))?)
+    };
+    lines.map(figures).collect()
 }
 
 fn print(figures: &Figures) {

@@ -7,7 +7,7 @@ use super::train::{Outcome, Point, Trainer};
 use super::{Failure, Session, Task};
 use eggroll::envs::TensorEnvironment;
 use eggroll::train::{JsonLines, profile};
-use plotters::style::{BLUE, RED};
+use plotters::prelude::{BLUE, RED};
 use serde_json::{Value, json};
 
 pub fn run<T: Task>(

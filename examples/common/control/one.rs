@@ -7,7 +7,7 @@ use super::{Failure, Session, Task};
 use eggroll::envs::TensorEnvironment;
 use eggroll::prelude::parameter_digest;
 use eggroll::train::{JsonLines, profile};
-use plotters::style::{BLUE, RGBColor};
+use plotters::prelude::{BLUE, RGBColor};
 use serde_json::{Value, json};
 
 pub fn run<T: Task>(

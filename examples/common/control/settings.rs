@@ -7,9 +7,9 @@ use clap::ValueEnum;
 use eggroll::envs::ActionSpace;
 use eggroll::prelude::*;
 use eggroll::train::{ActionHead, RolloutConfig};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoiserName {
     /// Low-rank noise.
@@ -27,14 +27,14 @@ impl NoiserName {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ActivationName {
     Relu,
     Tanh,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ShapingName {
     ZScore,
@@ -43,7 +43,7 @@ pub enum ShapingName {
 }
 
 /// Everything that a run depends on.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Settings {
     pub noiser: NoiserName,
     /// Of EGGROLL's noise.
