@@ -13,7 +13,7 @@ const MAX_ROWS: usize = 14;
 pub(crate) const MAX_COLUMNS: usize = 32;
 
 /// Depth steps at a time in a tile of one vector.
-const UNROLL: usize = 2;
+const UNROLL: usize = 4;
 
 /// A finished register tile, row after row, `stride` columns each.
 #[repr(align(64))]
