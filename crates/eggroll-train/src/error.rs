@@ -40,6 +40,12 @@ pub enum Error {
     /// A name that no optimizer has: what was given, and the names there are.
     #[error("no such optimizer: {0}")]
     OptimizerName(String),
+    /// A name that no shaping rule has: what was given, and the names there are.
+    #[error("no such fitness shaping: {0}")]
+    ShapingName(String),
+    /// A name that no input projection has: what was given, and the names there are.
+    #[error("no such input projection: {0}")]
+    ProjectionName(String),
     /// Settings that ClipUp cannot have.
     #[error(
         "ClipUp needs a momentum from 0 to below 1 and a positive, finite max_speed, not {momentum} and {max_speed}"

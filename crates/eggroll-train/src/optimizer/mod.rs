@@ -13,6 +13,7 @@ pub use integer_adam_w::IntegerAdamWConfig;
 pub use muon::MuonAdamWConfig;
 
 use crate::error::Error;
+use crate::filled::filled;
 use burn::lr_scheduler::module_lr_scheduler::ModuleLearningRate;
 use burn::module::{Module, ModuleMapper, Param, ParamId};
 use burn::optim::{
@@ -20,7 +21,9 @@ use burn::optim::{
     ModuleOptimizer, OptimizerRecord, RmsPropConfig, SgdConfig,
 };
 use burn::tensor::Tensor;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
 use std::str::FromStr;
 
 /// The registry: a line for each optimizer.
@@ -44,12 +47,13 @@ macro_rules! optimizers {
         /// let json = serde_json::to_string(&config).unwrap();
         /// assert!(json.starts_with(r#"{"name":"adam_w""#), "{json}");
         /// assert!(serde_json::from_str::<OptimizerConfig>(&json).is_ok());
+        /// assert!(serde_json::from_str::<OptimizerConfig>(r#"{"name":"adam_w","weight_decay":0.01}"#).is_ok());
         ///
         /// assert!(matches!("muon".parse::<OptimizerConfig>().unwrap(), OptimizerConfig::Muon(_)));
         /// let error = "moun".parse::<OptimizerConfig>().unwrap_err().to_string();
         /// assert!(error.contains("`clip_up`"), "{error}");
         /// ```
-        #[derive(Clone, Debug, Serialize, Deserialize)]
+        #[derive(Clone, Debug, Serialize)]
         #[serde(tag = "name")]
         #[non_exhaustive]
         pub enum OptimizerConfig {
@@ -67,17 +71,26 @@ macro_rules! optimizers {
             }
         }
 
-        /// The optimizer of that name with its default settings.
+        /// Settings that are left out are the defaults.
+        impl<'de> Deserialize<'de> for OptimizerConfig {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let mut given = Map::<String, Value>::deserialize(deserializer)?;
+                match given.remove("name").as_ref().and_then(Value::as_str) {
+                    $(Some($name) => filled(&<$config>::new(), given).map(Self::$variant),)*
+                    Some(name) => Err(D::Error::custom(unknown(name))),
+                    None => Err(D::Error::missing_field("name")),
+                }
+            }
+        }
+
+        /// The optimizer of that name with its default settings; hyphens in it count as underscores.
         impl FromStr for OptimizerConfig {
             type Err = Error;
 
             fn from_str(name: &str) -> Result<Self, Error> {
-                match name {
+                match &*name.replace('-', "_") {
                     $($name => Ok(Self::$variant(<$config>::new())),)*
-                    _ => {
-                        let known: Vec<String> = Self::NAMES.iter().map(|name| format!("`{name}`")).collect();
-                        Err(Error::OptimizerName(format!("`{name}`, expected one of {}", known.join(", "))))
-                    }
+                    _ => Err(unknown(name)),
                 }
             }
         }
@@ -115,6 +128,11 @@ optimizers! {
     "clip_up" => ClipUp(ClipUpConfig),
     /// AdamW on the votes of integer parameters.
     "integer_adam_w" => IntegerAdamW(IntegerAdamWConfig),
+}
+
+fn unknown(name: &str) -> Error {
+    let known: Vec<String> = OptimizerConfig::NAMES.iter().map(|name| format!("`{name}`")).collect();
+    Error::OptimizerName(format!("`{name}`, expected one of {}", known.join(", ")))
 }
 
 impl OptimizerConfig {
