@@ -1,7 +1,7 @@
 //! Settings as text: what is left out is the default's, and what is no setting is refused.
 
-use serde::de::{DeserializeOwned, Error};
 use serde::Serialize;
+use serde::de::{DeserializeOwned, Error};
 use serde_json::{Map, Value};
 
 /// Settings that Burn's `Config` reads only as a whole, from a part of them.

@@ -302,8 +302,7 @@ impl<'a> Log<'a> {
 
     /// Refuses a strategy of another configuration.
     fn check_config(&self, strategy: &EvolutionStrategy) -> Result<(), Error> {
-        let text =
-            |config: &EvolutionStrategyConfig| serde_json::to_string(&config.of_updates()).unwrap_or_default();
+        let text = |config: &EvolutionStrategyConfig| serde_json::to_string(&config.of_updates()).unwrap_or_default();
         let [logged, given] = [&self.header.config, strategy.config()].map(text);
         if logged == given { Ok(()) } else { Err(Error::ReplayConfig { path: self.path.to_owned(), logged, given }) }
     }

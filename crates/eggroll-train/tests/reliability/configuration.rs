@@ -3,7 +3,9 @@
 use crate::support::*;
 use burn::lr_scheduler::LrSchedulerConfig;
 use burn::optim::{AdamConfig, AdamWConfig};
-use eggroll_core::{BaselineConfig, EggrollConfig, NoiseSourceConfig, NoiserConfig, ParameterKind, QEggrollConfig, Role};
+use eggroll_core::{
+    BaselineConfig, EggrollConfig, NoiseSourceConfig, NoiserConfig, ParameterKind, QEggrollConfig, Role,
+};
 use eggroll_train::*;
 use proptest::prelude::*;
 use proptest::sample::Index;

@@ -214,7 +214,12 @@ fn the_training_loop_logs() {
     let (checkpoints, path) = (Checkpoints::new(folder.path().join("checkpoints")), folder.path().join("log"));
     let run = |strategy: &mut EvolutionStrategy, model: Net, until: u64| {
         let loops = TrainingLoop::new(until).with_checkpoints(checkpoints.clone(), 2).with_replay_log(&path);
-        loops.run(strategy, model, |model, population| Ok(model.fitness(population)), |_, _| Ok(ControlFlow::Continue(())))
+        loops.run(
+            strategy,
+            model,
+            |model, population| Ok(model.fitness(population)),
+            |_, _| Ok(ControlFlow::Continue(())),
+        )
     };
     run(&mut adam().init(&Net::start()), Net::start(), 5).expect("trains");
     let last = checkpoints.list().expect("lists").pop().expect("saved");

@@ -96,9 +96,7 @@ pub fn noisers(kind: ParameterKind) -> Vec<NoiserConfig> {
         EggrollConfig::new().with_rank(2).with_distribution(NoiseDistribution::Rademacher).into(),
         QEggrollConfig::new().with_rank(2).with_threshold(0.5, 10).into(),
     ];
-    let fits = |noiser: &NoiserConfig| {
-        matches!(noiser, NoiserConfig::QEggroll(_)) == (kind == ParameterKind::Integer)
-    };
+    let fits = |noiser: &NoiserConfig| matches!(noiser, NoiserConfig::QEggroll(_)) == (kind == ParameterKind::Integer);
     registered.into_iter().chain(others).filter(fits).collect()
 }
 
