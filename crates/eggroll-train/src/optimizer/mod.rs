@@ -5,6 +5,7 @@
 
 mod clip_up;
 mod integer_adam_w;
+mod limits;
 mod muon;
 mod whole;
 
@@ -146,13 +147,15 @@ impl OptimizerConfig {
         Optimizer { steps: self.steps(), over }
     }
 
-    /// Checks settings that burn-optim does not know.
+    /// Checks settings that no optimizer can be built from.
     ///
     /// # Errors
     ///
-    /// [`Error::ClipUp`] or [`Error::IntegerAdamW`] with the values.
+    /// [`Error::Adafactor`], [`Error::NewtonSchulz`], [`Error::ClipUp`] or [`Error::IntegerAdamW`] with the values.
     pub fn validate(&self) -> Result<(), Error> {
         match self {
+            Self::Adafactor(config) => limits::adafactor(config),
+            Self::Muon(config) => limits::muon(&config.matrices),
             Self::ClipUp(config) => config.validate(),
             Self::IntegerAdamW(config) => config.validate(),
             _ => Ok(()),

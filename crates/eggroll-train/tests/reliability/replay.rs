@@ -221,7 +221,8 @@ fn the_training_loop_logs() {
             |_, _| Ok(ControlFlow::Continue(())),
         )
     };
-    run(&mut adam().init(&Net::start()), Net::start(), 5).expect("trains");
+    let begin = |model: Net, until: u64| run(&mut adam().init(&model), model, until);
+    begin(Net::start(), 5).expect("trains");
     let last = checkpoints.list().expect("lists").pop().expect("saved");
     fs::remove_dir_all(last).expect("removes");
     assert_eq!(replay_range(&path).expect("a log"), 0..5, "canary: ahead of the checkpoint of generation 4");
@@ -234,7 +235,7 @@ fn the_training_loop_logs() {
 
     // A run that never came to a checkpoint, and begins anew with another model: so does its log.
     let other = Net::start().map(&mut Halve);
-    run(&mut adam().init(&other), other.clone(), 3).expect("trains");
+    begin(other.clone(), 3).expect("trains");
     assert!(replay(&path, other, None).is_ok() && replay(&path, Net::start(), None).is_err());
     // The log of another strategy is not written over.
     let error = message(run(&mut adam().with_seed(9).init(&Net::start()), Net::start(), 3));
