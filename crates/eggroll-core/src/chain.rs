@@ -4,7 +4,10 @@
 //! tensor and no allocation in a step: the noise of a pair is drawn once for its episodes, rows name the slot that holds it. Values
 //! are those of the perturbed operations on a CPU backend, bit for bit.
 
-use crate::backend::cpu::{BiasSlice, ChainForward, ChainSlices, Source, chain_forward, packed};
+use crate::backend::cpu::{
+    BiasSlice, ChainForward, ChainNoise, ChainSlices, MAX_COLUMNS, Source, chain_forward, packed,
+};
+use crate::key::NoiseKey;
 use crate::noiser::{ParameterNoise, Role};
 use crate::ops::{DenseNoise, LowRankNoise, NoiseSource};
 use crate::profile::{self, Component};
@@ -55,7 +58,7 @@ pub struct Chain {
 
 /// How a layer's noise is drawn.
 struct Draw {
-    weight: LowRankNoise,
+    key: NoiseKey,
     elements: usize,
     bias: Option<Bias>,
 }
@@ -73,7 +76,7 @@ pub struct ChainBuffers {
 }
 
 impl Chain {
-    /// The chain of `layers` under `perturbation`, if it can be run on the host: float32 weights of low-rank noise that is drawn, by a
+    /// The chain of `layers` under `perturbation`, if it can be run on the host: float32 weights of low-rank or dense noise that is drawn, by a
     /// noiser that [follows roles](crate::Noiser::follows_roles). Reads the parameters to the host.
     pub fn new(perturbation: &Perturbation, layers: &[ChainLayer]) -> Option<Self> {
         if layers.is_empty() || !perturbation.noiser.follows_roles() {
@@ -88,15 +91,24 @@ impl Chain {
     fn push(&mut self, perturbation: &Perturbation, layer: &ChainLayer) -> Option<()> {
         let noise_of = |id| Some(perturbation.parameter(perturbation.table.position(id)?)).filter(is_drawn);
         let noise = noise_of(layer.weight.id)?;
-        let Role::LowRank { rank } = noise.role else { return None };
         let weight = layer.weight.val();
         let [d_input, d_output] = weight.dims();
         if self.layers.last().is_some_and(|before| before.d_output != d_input) {
             return None;
         }
-        let low_rank = LowRankNoise::new(noise.key, rank, noise.sigma);
-        let elements = rank * (d_input + d_output);
-        let factors = low_rank.starts([d_input, d_output]).map(|start| self.noise_len + start);
+        let at = self.noise_len;
+        let (elements, scale, of_weight) = match noise.role {
+            Role::LowRank { rank } => {
+                let low_rank = LowRankNoise::new(noise.key, rank, noise.sigma);
+                let [b, a] = low_rank.starts([d_input, d_output]).map(|start| at + start);
+                (rank * (d_input + d_output), low_rank.scale, ChainNoise::LowRank { rank, b, a })
+            }
+            Role::Dense => {
+                let dense = DenseNoise::new(noise.key, noise.sigma);
+                (d_input * d_output, dense.scale, ChainNoise::Dense { epsilon: at })
+            }
+            Role::Sparse | Role::Frozen => return None,
+        };
         self.noise_len += elements;
         self.parameters.push(layer.weight.id);
         let bias = match layer.bias {
@@ -114,13 +126,12 @@ impl Chain {
             d_input,
             d_output,
             packed: packed(&floats(weight)?, d_input, d_output),
-            rank,
-            scale: low_rank.scale,
-            factors,
+            noise: of_weight,
+            scale,
             biases,
             activation: layer.activation,
         });
-        self.draws.push(Draw { weight: low_rank, elements, bias });
+        self.draws.push(Draw { key: noise.key, elements, bias });
         Some(())
     }
 
@@ -137,10 +148,10 @@ impl Chain {
     /// Buffers for at most `rows` rows of at most `slots` pairs.
     pub fn buffers(&self, slots: usize, rows: usize) -> ChainBuffers {
         let widest = self.layers.iter().map(|layer| layer.d_output).max().unwrap_or(0);
-        let rank = self.layers.iter().map(|layer| layer.rank).max().unwrap_or(0);
+        let projected = self.layers.iter().map(ChainSlices::t_width).max().unwrap_or(0);
         ChainBuffers {
-            noise: vec![0.0; slots * self.noise_len],
-            t: vec![0.0; rows * rank],
+            noise: vec![0.0; slots * self.noise_len + MAX_COLUMNS],
+            t: vec![0.0; rows * projected],
             hidden: [(); 2].map(|()| vec![0.0; rows * widest]),
         }
     }
@@ -154,8 +165,8 @@ impl Chain {
         let _span = profile::fine(self.traced, Component::Noise, 4 * self.noise_len);
         let mut rest = &mut buffers.noise[slot as usize * self.noise_len..][..self.noise_len];
         for (draw, layer) in self.draws.iter().zip(&self.layers) {
-            let (factors, after) = rest.split_at_mut(draw.elements);
-            fill_noise(draw.weight.key, pair, 0, factors);
+            let (weight, after) = rest.split_at_mut(draw.elements);
+            fill_noise(draw.key, pair, 0, weight);
             let (biases, after) = after.split_at_mut(if draw.bias.is_some() { 2 * layer.d_output } else { 0 });
             if let Some(bias) = &draw.bias {
                 let slice = match bias.noise {

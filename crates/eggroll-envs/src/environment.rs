@@ -68,10 +68,14 @@ pub trait TensorEnvironment: Send + Sync {
     /// The state of a new episode.
     fn reset_host(&self, key: EpisodeKey, state: &mut [f32]);
 
-    /// What the policy sees of one environment.
+    /// What the policy sees of one environment: `state_size` floats to `observation_size`.
     fn observe_host(&self, state: &[f32], observation: &mut [f32]);
 
-    /// One step of one environment.
+    /// One step of one environment, `state_size` floats, with an action of `action_size`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there are fewer floats.
     fn step_host(&self, state: &mut [f32], action: &[f32]) -> HostTransition;
 }
 

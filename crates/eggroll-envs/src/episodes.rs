@@ -1,7 +1,7 @@
 //! Batches of episodes: who is live, what they have gained, and what follows an end.
 
 use crate::{EpisodeKey, TensorEnvironment};
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{Bool, Device, Tensor};
 
 /// What becomes of an environment whose episode has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub enum EndOfEpisode {
 /// # Example
 ///
 /// ```
-/// use burn::tensor::{Device, Tensor};
+/// use burn::tensor::{Bool, Device, Tensor};
 /// use eggroll_envs::{CartPole, EndOfEpisode, EpisodeKey, Episodes, TensorEnvironment};
 ///
 /// let (environment, device) = (CartPole::new(), Device::flex());
@@ -95,9 +95,7 @@ impl Episodes {
                 let frozen = live.clone().equal_elem(0.0);
                 self.returns = self.returns.clone() + transition.reward.mask_fill(frozen.clone(), 0.0);
                 self.lengths = self.lengths.clone() + live.clone();
-                // [environments] to [environments, state_size]
-                let frozen = frozen.unsqueeze_dim::<2>(1).expand(self.state.dims());
-                self.state = transition.state.mask_where(frozen, self.state.clone());
+                self.state = transition.state.mask_where(for_rows(frozen, &self.state), self.state.clone());
                 // All have begun together, so the time limit is the same step for all.
                 *live = if self.steps < limit {
                     live.clone().mask_fill(transition.terminated, 0.0)
@@ -113,9 +111,7 @@ impl Episodes {
                 self.returns = self.returns.clone() + transition.reward;
                 self.lengths = lengths.mask_fill(over.clone(), 0.0);
                 *ended = ended.clone() + over.clone().float();
-                // [environments] to [environments, state_size]
-                let over = over.unsqueeze_dim::<2>(1).expand(self.state.dims());
-                self.state = transition.state.mask_where(over, fresh);
+                self.state = transition.state.mask_where(for_rows(over, &fresh), fresh);
             }
         }
     }
@@ -155,4 +151,9 @@ impl Episodes {
     pub fn any_live(&self) -> bool {
         self.live().max().into_scalar::<f32>() > 0.0
     }
+}
+
+/// A flag of every environment for all floats of its state: `[environments]` to `[environments, state_size]`.
+fn for_rows(flags: Tensor<1, Bool>, state: &Tensor<2>) -> Tensor<2, Bool> {
+    flags.unsqueeze_dim::<2>(1).expand(state.dims())
 }

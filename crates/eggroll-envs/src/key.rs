@@ -61,7 +61,7 @@ impl EpisodeKey {
     /// The key of the episode that begins at a step because this one has ended there: its seed is drawn from this key.
     pub fn restarted(&self, step: u32) -> Self {
         let [low, high, ..] = self.words(step, RESTART);
-        Self { seed: u64::from(low) | u64::from(high) << 32, ..*self }
+        Self { seed: u64::from(low) | (u64::from(high) << 32), ..*self }
     }
 
     /// Words `4·block .. 4·block + 4` of a step.

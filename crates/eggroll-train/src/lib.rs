@@ -11,6 +11,7 @@ mod episode;
 mod error;
 mod estimate;
 mod evaluate_members;
+mod filled;
 mod fitness;
 mod input_projection;
 mod learner;

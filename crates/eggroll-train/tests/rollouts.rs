@@ -59,7 +59,11 @@ fn outcome<E: TensorEnvironment>(
 fn assert_fused<E: TensorEnvironment + Clone>(environment: E, config: &RolloutConfig, activation: ActivationConfig) {
     let name = environment.name();
     let policy = mlp(&environment, activation);
-    for noiser in [NoiserConfig::from(EggrollConfig::new().with_rank(3)), BaselineConfig::new(4).into()] {
+    for noiser in [
+        EggrollConfig::new().with_rank(3).into(),
+        BaselineConfig::new(4).into(),
+        NoiserConfig::from(OpenEsConfig::new()),
+    ] {
         let run = |config: &RolloutConfig, chunk| {
             let rollouts = config.init(environment.clone()).expect("valid");
             outcome(&rollouts, &mut strategy(noiser.clone(), &policy, chunk), &policy)

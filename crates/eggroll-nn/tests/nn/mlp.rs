@@ -7,14 +7,14 @@ use burn::nn::activation::ActivationConfig;
 use burn::tensor::{Device, Tensor};
 use eggroll_core::chain::{Chain, ChainActivation, ChainLayer, ChainRow};
 use eggroll_core::scope::Perturbation;
-use eggroll_core::{BaselineConfig, EggrollConfig, NoiseDistribution, NoiserConfig};
+use eggroll_core::{BaselineConfig, EggrollConfig, NoiseDistribution, NoiserConfig, OpenEsConfig, SparseConfig};
 use eggroll_nn::{Mlp, MlpConfig};
 
 /// Rows of a member.
 const ROWS: usize = 3;
 
 fn mlp(activation: ActivationConfig, device: &Device) -> Mlp {
-    scramble(MlpConfig::new(vec![5, 37, 18, 3]).with_activation(activation).init(device))
+    scramble(MlpConfig::new(vec![5, 37, 180, 3]).with_activation(activation).init(device))
 }
 
 #[test]
@@ -75,11 +75,12 @@ fn shuffled(chain: &Chain, x: &Tensor<2>) -> Vec<f32> {
 #[test]
 fn chains_give_the_bits_of_the_operations() {
     let device = Device::flex();
-    let noisers: [NoiserConfig; 4] = [
+    let noisers: [NoiserConfig; 5] = [
         EggrollConfig::new().with_rank(4).into(),
         EggrollConfig::new().with_distribution(NoiseDistribution::Rademacher).into(),
         EggrollConfig::new().with_rank(3).with_freeze_non_matrix(true).into(),
         BaselineConfig::new(4).into(),
+        OpenEsConfig::new().into(),
     ];
     let activations = [
         (ActivationConfig::Relu, ChainActivation::Relu),
@@ -106,9 +107,7 @@ fn chains_give_the_bits_of_the_operations() {
 fn what_roles_do_not_say_is_no_chain() {
     let device = Device::flex();
     let model = mlp(ActivationConfig::Relu, &device);
-    for noiser in
-        [eggroll_core::OpenEsConfig::new().into(), NoiserConfig::NoOp, eggroll_core::SparseConfig::new().into()]
-    {
+    for noiser in [NoiserConfig::NoOp, SparseConfig::new().into()] {
         let scope = perturbation(&model, &noiser, &[]);
         assert!(chain(&model, &scope, ChainActivation::Relu).is_none(), "{noiser:?}");
     }

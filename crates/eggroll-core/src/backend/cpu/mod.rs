@@ -18,7 +18,7 @@ mod source;
 mod tile;
 mod vector;
 
-pub(crate) use chain::{ChainForward, ChainSlices, chain_forward};
+pub(crate) use chain::{ChainForward, ChainNoise, ChainSlices, chain_forward};
 pub(crate) use cross_entropy::member_cross_entropy;
 pub(crate) use dense_linear::dense_linear;
 pub(crate) use estimate::{dense_estimate, low_rank_estimate};
@@ -28,4 +28,5 @@ pub(crate) use patches::patches;
 pub(crate) use perturbed_embedding::{EmbeddingSlices, perturbed_embedding};
 pub(crate) use row_projection::row_projection;
 pub(crate) use source::Source;
+pub(crate) use tile::MAX_COLUMNS;
 pub(crate) use vector::{noise, perturbed_vector};
