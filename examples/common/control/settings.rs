@@ -1,6 +1,6 @@
 //! What the examples train with: the table of settings, with the reasons for each environment.
 
-use burn::lr_scheduler::ExponentialLrSchedulerConfig;
+use burn::lr_scheduler::exponential::ExponentialLrSchedulerConfig;
 use burn::nn::activation::ActivationConfig;
 use burn::optim::AdamConfig;
 use clap::ValueEnum;
