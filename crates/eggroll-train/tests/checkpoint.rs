@@ -245,7 +245,7 @@ fn a_replaced_checkpoint_is_never_missing() {
     let [target, replaced] = [name.to_owned(), format!(".{name}.replaced")].map(|name| folder.path().join(name));
     // A kill between the renames.
     fs::rename(&target, &replaced).expect("renames");
-    assert_eq!(checkpoints.list().expect("lists"), [replaced.clone()]);
+    assert_eq!(checkpoints.list().expect("lists"), std::slice::from_ref(&replaced));
     let (strategy, model) = checkpoints.load_latest(layer()).expect("loads").expect("is there");
     assert_eq!(parameter_digest(&model), parameter_digest(&first));
     checkpoints.save(&strategy, &layer()).expect("saves");

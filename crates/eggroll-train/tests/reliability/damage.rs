@@ -13,8 +13,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// Beyond the size of the files: what a model, its strategy and error messages take.
-const SLACK: usize = 64 << 10;
+/// Beyond the size of the files: what a model, its strategy and error messages take, and tables of the process that grow now and then.
+/// Wrong lengths would ask for thousands of times as much.
+const SLACK: usize = 1 << 20;
 const CASES: u32 = 500;
 const STATE: &str = "strategy.json";
 

@@ -134,11 +134,11 @@ fn what_is_on_disk_is_complete_whenever_a_save_is_killed() {
         assert!(value == last || value == last + 0.5, "round {round}: {value} on disk, {last} saved");
         let logged = replay_range(&folder.path().join("log")).expect("a log");
         assert!(logged.end >= strategy.generation(), "{logged:?} {}", strategy.generation());
-        let names = std::fs::read_dir(folder.path().join("checkpoints")).expect("reads");
+        let mut names = std::fs::read_dir(folder.path().join("checkpoints")).expect("reads");
         let hidden = |entry: std::io::Result<std::fs::DirEntry>| {
             entry.expect("an entry").file_name().to_string_lossy().starts_with('.')
         };
-        interrupted += usize::from(names.map(hidden).any(|hidden| hidden));
+        interrupted += usize::from(names.any(hidden));
     }
     // Canary: kills do hit saves, and leave something unfinished.
     assert!(interrupted > 0, "no save was interrupted in {ROUNDS} rounds");
