@@ -217,7 +217,7 @@ fn policies_that_remember_are_the_same_in_all_chunks() {
     let memory = Memory::new(4, 3);
     let policy = remembering(memory.observation_size(), memory.actions().outputs());
     let run = |chunk| {
-        let rollouts = RolloutConfig::new().with_episodes(4).init(memory.clone()).expect("valid");
+        let rollouts = RolloutConfig::new().with_episodes(4).init(memory).expect("valid");
         outcome(&rollouts, &mut strategy(EggrollConfig::new().with_rank(2), &policy, chunk), &policy)
     };
     let all = run(None);
@@ -271,7 +271,7 @@ fn sampled_actions_follow_their_probabilities() {
     let environment = Bandit::new(3, 200);
     let policy = feed_forward(|x: Tensor<2>| outputs.clone().repeat_dim(0, x.dims()[0]) + x.sum_dim(1) * 0.0);
     let counts = std::sync::Mutex::new([0usize; 3]);
-    let rollouts = RolloutConfig::new().with_head(ActionHead::Sampled).init(environment.clone()).expect("valid");
+    let rollouts = RolloutConfig::new().with_head(ActionHead::Sampled).init(environment).expect("valid");
     let watching = feed_forward(|x: Tensor<2>| {
         // The observation begins with the last action, one-hot.
         let rows: Vec<f32> = x.clone().into_data().try_to_vec().expect("f32");
