@@ -184,7 +184,7 @@ fn edges() {
         (Box::new(MountainCar::new()), vec![0.55, -0.02], 2.0, vec![0.531_197_5, -0.018_802_5], -1.0, false),
         // Torque and speed clamped.
         (Box::new(Pendulum::new()), vec![0.0, 7.9], 5.0, vec![0.4, 8.0], -6.245, false),
-        (Box::new(Pendulum::new()), vec![2.0 * PI as f32, 0.0], -9.0, vec![6.268_185_3, -0.3], -0.004, false),
+        (Box::new(Pendulum::new()), vec![2.0 * PI as f32, 0.0], -9.0, vec![6.268_185, -0.3], -0.004, false),
         // Out of the track, and a pole that leans too far.
         (
             Box::new(CartPole::new()),
