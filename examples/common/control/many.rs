@@ -40,6 +40,9 @@ pub fn run<T: Task>(
                 points.push(point);
                 Ok(log.write(&point)?)
             })?;
+            if session.interrupter.should_stop() && !outcome.solved {
+                break; // says nothing of the noiser
+            }
             print(&outcome);
             outcomes.push(outcome);
             curves.push(curve(noiser, &points));

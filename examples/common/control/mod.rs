@@ -111,7 +111,13 @@ pub fn main(args: &Args, tasks: &[&dyn Run]) -> ExitCode {
 
 fn run(args: &Args, tasks: &[&dyn Run], interrupter: Interrupter) -> Result<(), Failure> {
     let session = Session { device: args.backend.device()?, protocol: args.protocol, interrupter };
-    let mut results = tasks.iter().map(|task| task.run(args, &session)).collect::<Result<Vec<_>, _>>()?;
+    let mut results = Vec::new();
+    for task in tasks {
+        results.push(task.run(args, &session)?);
+        if session.interrupter.should_stop() {
+            break;
+        }
+    }
     let result = if results.len() == 1 { results.remove(0) } else { json!({ "environments": results }) };
     println!("RESULT {result}");
     Ok(())
