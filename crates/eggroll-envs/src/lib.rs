@@ -2,6 +2,8 @@
 
 mod environment;
 mod key;
+#[cfg(feature = "mujoco")]
+pub mod mujoco;
 
 pub use environment::{ActionSpace, HostTransition, TensorEnvironment, Transition};
 pub use key::EpisodeKey;

@@ -368,6 +368,17 @@ pub enum Error {
         /// Names of metrics of that kind.
         known: Vec<String>,
     },
+    /// Rollouts of no episodes, or of episodes of no steps.
+    #[error(
+        "rollouts need at least 1 episode of at least 1 step for each member, not {episodes} of {}",
+        steps(.max_steps)
+    )]
+    Rollouts {
+        /// Episodes of a member.
+        episodes: usize,
+        /// Steps after which they are cut off, if they are.
+        max_steps: Option<usize>,
+    },
     /// A failure inside burn-train.
     #[error("{0}")]
     Training(Arc<burn::train::TrainingError>),
@@ -378,6 +389,10 @@ pub enum Error {
 
 fn told(generation: &Option<u64>) -> String {
     generation.map_or_else(|| "nothing yet".to_owned(), |generation| format!("generation {generation} last"))
+}
+
+fn steps(limit: &Option<usize>) -> String {
+    limit.map_or_else(|| "any length".to_owned(), |steps| format!("at most {steps} steps"))
 }
 
 fn at_once(side_by_side: &usize) -> String {

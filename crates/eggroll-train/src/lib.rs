@@ -12,6 +12,8 @@ mod error;
 mod estimate;
 mod evaluate_members;
 mod fitness;
+#[cfg(feature = "rl")]
+pub mod host_rollout;
 mod input_projection;
 mod learner;
 mod log;
