@@ -8,7 +8,11 @@ use burn::tensor::{Bool, Device, Tensor, TensorData};
 /// The state of an environment is a row of `state_size` floats, and nothing else: time limits, returns and the end of episodes are
 /// kept by whoever runs it. Every environment comes in two forms of the same physics: [`observe`](Self::observe) and
 /// [`step`](Self::step) on tensors, without a read to the host, and [`observe_host`](Self::observe_host) and
-/// [`step_host`](Self::step_host) on one row for the fused rollouts on CPUs. On a CPU backend both give the same bits.
+/// [`step_host`](Self::step_host) on one row for the fused rollouts on CPUs. On the backend Flex both give the same bits; others round
+/// sines and cosines in ways of their own.
+///
+/// A terminal state may be stepped on, as frozen environments are whose transitions nobody looks at: it gives no reward that means
+/// anything, but no panic either.
 ///
 /// Actions are floats too: of a [`Discrete`](ActionSpace::Discrete) space one column that holds the index.
 pub trait TensorEnvironment: Send + Sync {

@@ -105,6 +105,9 @@ pub enum Error {
         /// The parameter.
         path: String,
     },
+    /// Settings of rollouts that fit neither each other nor the environment.
+    #[error("rollouts: {0}")]
+    Rollout(String),
     /// A learning-rate schedule that burn refuses.
     #[error("the learning-rate schedule is invalid: {0}")]
     Schedule(String),
@@ -368,17 +371,6 @@ pub enum Error {
         /// Names of metrics of that kind.
         known: Vec<String>,
     },
-    /// Rollouts of no episodes, or of episodes of no steps.
-    #[error(
-        "rollouts need at least 1 episode of at least 1 step for each member, not {episodes} of {}",
-        steps(.max_steps)
-    )]
-    Rollouts {
-        /// Episodes of a member.
-        episodes: usize,
-        /// Steps after which they are cut off, if they are.
-        max_steps: Option<usize>,
-    },
     /// A failure inside burn-train.
     #[error("{0}")]
     Training(Arc<burn::train::TrainingError>),
@@ -389,10 +381,6 @@ pub enum Error {
 
 fn told(generation: &Option<u64>) -> String {
     generation.map_or_else(|| "nothing yet".to_owned(), |generation| format!("generation {generation} last"))
-}
-
-fn steps(limit: &Option<usize>) -> String {
-    limit.map_or_else(|| "any length".to_owned(), |steps| format!("at most {steps} steps"))
 }
 
 fn at_once(side_by_side: &usize) -> String {

@@ -12,8 +12,6 @@ mod error;
 mod estimate;
 mod evaluate_members;
 mod fitness;
-#[cfg(feature = "rl")]
-pub mod host_rollout;
 mod input_projection;
 mod learner;
 mod log;
@@ -23,6 +21,7 @@ mod optimizer;
 mod population;
 pub mod profile;
 mod replay;
+mod rollout;
 mod strategy;
 pub mod text;
 mod training_loop;
@@ -46,5 +45,11 @@ pub use log::JsonLines;
 pub use optimizer::{ClipUpConfig, IntegerAdamWConfig, MuonAdamWConfig, Optimizer, OptimizerConfig};
 pub use population::{Members, Population};
 pub use replay::{ReplayLog, replay, replay_from, replay_range};
+pub use rollout::{
+    ActionHead, EpisodeStatistics, FeedForward, ObservationNormaliser, Policy, PolicyLayer, RolloutConfig,
+    RolloutOutcome, Rollouts, feed_forward,
+};
+#[cfg(feature = "rl")]
+pub use rollout::{HostRolloutConfig, HostRollouts, HostTask};
 pub use strategy::{EvolutionStrategy, GenerationReport};
 pub use training_loop::{TrainingLoop, UserError};

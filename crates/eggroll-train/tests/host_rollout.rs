@@ -10,9 +10,9 @@ use burn_rl::{Environment, StepResult};
 use eggroll_core::{EggrollConfig, counters};
 use eggroll_envs::EpisodeKey;
 use eggroll_nn::Linear;
-use eggroll_train::host_rollout::*;
 use eggroll_train::*;
-use std::cell::{Cell, RefCell};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 const POPULATION: usize = 12;
 const EPISODES: usize = 3;
@@ -136,7 +136,7 @@ fn population(net: &Net, chunk: Option<usize>) -> Population {
 }
 
 fn rollouts(config: HostRolloutConfig) -> HostRollouts<Table> {
-    config.with_episodes(EPISODES).try_init(Table, &Device::flex()).expect("rollouts")
+    config.with_episodes(EPISODES).init(Table).expect("rollouts")
 }
 
 fn keys(seed: u64) -> Vec<EpisodeKey> {
@@ -188,11 +188,10 @@ fn returns_are_those_of_a_scalar_loop() {
     let outcome = rollouts.evaluate(&population(&net, None), &plain);
     assert!(compare(outcome.clone(), scalar_loop(&population(&net, Some(2)), &plain, 7)));
     // Episodes of all kinds: fallen off, cut off by the game, cut off by the limit.
-    let episodes = &outcome.episodes;
-    let ends: Vec<(u32, bool)> = episodes.lengths().iter().copied().zip(episodes.terminated().iter().copied()).collect();
-    assert!(ends.iter().any(|(_, terminated)| *terminated), "{ends:?}");
-    assert!(ends.contains(&(25, false)) && ends.contains(&(40, false)), "{ends:?}");
-    assert_eq!(episodes.env_steps(), episodes.lengths().iter().map(|length| u64::from(*length)).sum::<u64>());
+    let lengths = outcome.episodes.lengths();
+    assert!(lengths.iter().any(|length| *length < 25), "{lengths:?}");
+    assert!(lengths.contains(&25) && lengths.contains(&40), "{lengths:?}");
+    assert_eq!(outcome.episodes.env_steps(), lengths.iter().map(|length| u64::from(*length)).sum::<u64>());
     // With memory.
     let leaky = rollouts.evaluate(&population(&net, None), &Leaky(&net));
     assert!(compare(leaky.clone(), scalar_loop(&population(&net, Some(2)), &Leaky(&net), 7)));
@@ -204,6 +203,7 @@ fn returns_are_those_of_a_scalar_loop() {
 #[test]
 fn chunks_and_threads_change_no_bit() {
     let net = Net::new();
+    let device = Device::flex();
     let run = |chunk: Option<usize>, threads: usize, seed: u64| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
         pool.install(|| {
@@ -211,10 +211,11 @@ fn chunks_and_threads_change_no_bit() {
             let mut rollouts = rollouts(config);
             let first = rollouts.evaluate(&population(&net, chunk), &feed_forward(|x| net.forward(x)));
             rollouts.observe(&first.episodes);
-            // The second sees normalised observations.
+            // The second sees normalised observations; members in chunks, the model on all of the pool's threads.
             let second = rollouts.evaluate(&population(&net, chunk), &feed_forward(|x| net.forward(x)));
             assert_ne!(first.fitness, second.fitness);
-            (second.fitness, second.episodes, rollouts.observed().expect("normalised").clone())
+            let model = rollouts.evaluate_model(&feed_forward(|x| net.forward(x)), 37, seed, &device);
+            (second, model, rollouts.normaliser().expect("normalised").clone())
         })
     };
     let expected = run(None, 1, 0);
@@ -226,94 +227,95 @@ fn chunks_and_threads_change_no_bit() {
 }
 
 #[test]
-fn a_projection_counts_no_episode_twice() {
-    let net = Net::new();
-    let config = config(Some(4)).with_input_projection(InputProjection::Unperturbed);
-    let population = config.try_init(&net).expect("a strategy").ask();
-    let outcome = rollouts(HostRolloutConfig::new()).evaluate(&population, &feed_forward(|x| net.forward(x)));
-    assert_eq!(outcome.episodes.returns().len(), POPULATION * EPISODES);
-    let returns = outcome.episodes.returns().chunks(EPISODES);
-    let means = returns.map(|returns| (returns.iter().map(|r| f64::from(*r)).sum::<f64>() / EPISODES as f64) as f32);
-    assert_eq!(outcome.fitness.values(), means.collect::<Vec<_>>());
-}
-
-#[test]
 fn rollouts_end_with_their_last_episode() {
     let net = Net::new();
-    let forwards = Cell::new(0);
+    let forwards = AtomicU32::new(0);
     let policy = feed_forward(|x| {
-        forwards.set(forwards.get() + 1);
+        forwards.fetch_add(1, Relaxed);
         net.forward(x)
     });
-    // A seed under which all games are short.
-    let seed = (0..1000).find(|seed| keys(*seed).iter().all(|key| Table.begin(*key).is_short())).expect("one of 8");
+    let config = HostRolloutConfig::new();
     let before = counters::snapshot();
-    let episodes = rollouts(HostRolloutConfig::new().with_seed(seed)).evaluate(&population(&net, Some(POPULATION)), &policy).episodes;
-    let longest = *episodes.lengths().iter().max().expect("episodes");
-    assert!(longest <= 25, "{longest}");
-    assert_eq!(forwards.get(), longest);
-    // One read for each step, and one of the fitness.
-    assert_eq!((counters::snapshot() - before).host_reads, u64::from(longest) + 1);
+    let mut longest = 0;
+    for seed in 0..20 {
+        let episodes = rollouts(config.clone()).evaluate_model(&policy, 1, seed, &Device::flex());
+        longest += episodes.lengths()[0];
+    }
+    assert!(longest < 20 * Ball::MAX_STEPS as u32, "{longest}");
+    // One forward and one read for each step, and none beyond the last.
+    assert_eq!(forwards.load(Relaxed), longest);
+    assert_eq!((counters::snapshot() - before).host_reads, u64::from(longest));
 }
 
 #[test]
 fn episodes_are_cut_off() {
     let net = Net::new();
-    let mut rollouts = rollouts(HostRolloutConfig::new().with_max_steps(Some(3)));
-    let play = |rollouts: &HostRollouts<Table>| rollouts.evaluate_model(&feed_forward(|x| net.forward(x)), 50, 1);
-    let episodes = play(&rollouts);
-    assert!(episodes.lengths().iter().all(|length| *length <= 3));
-    assert!(episodes.lengths().contains(&3) && episodes.terminated().contains(&false));
-    rollouts.set_max_steps(1000);
-    assert_eq!(play(&rollouts).lengths().iter().max(), Some(&40));
+    let lengths = |steps: Option<usize>| {
+        let rollouts = rollouts(HostRolloutConfig::new().with_max_steps(steps));
+        let episodes = rollouts.evaluate_model(&feed_forward(|x| net.forward(x)), 50, 1, &Device::flex());
+        episodes.lengths().to_vec()
+    };
+    let (free, cut) = (lengths(None), lengths(Some(10)));
+    assert_eq!(free.iter().max(), Some(&40));
+    assert_eq!(lengths(Some(1000)), free);
+    let expected: Vec<u32> = free.iter().map(|length| *length.min(&10)).collect();
+    assert_eq!(cut, expected);
+    assert_ne!(cut, free);
 }
 
 #[test]
 fn observations_have_mean_0_and_variance_1() {
     let net = Net::new();
-    let seen = RefCell::new(Vec::new());
+    let device = Device::flex();
+    let seen = Mutex::new(Vec::new());
     let policy = feed_forward(|x: Tensor<2>| {
-        seen.borrow_mut().extend(x.clone().into_data().try_to_vec::<f32>().expect("floats"));
+        let rows = x.clone().into_data().try_to_vec::<f32>().expect("floats");
+        seen.lock().expect("unpoisoned").extend(rows);
         net.forward(x)
     });
-    let column = |values: &[f32], index: usize| {
-        let mut moments = Moments::new(1);
-        values.iter().skip(index).step_by(2).for_each(|value| moments.add(&[*value]));
-        moments
+    let positions = || -> Vec<f32> { std::mem::take(&mut *seen.lock().expect("unpoisoned")).into_iter().step_by(2).collect() };
+    let moments = |values: &[f32]| {
+        let mean = values.iter().map(|x| f64::from(*x)).sum::<f64>() / values.len() as f64;
+        (mean, values.iter().map(|x| (f64::from(*x) - mean).powi(2)).sum::<f64>() / values.len() as f64)
     };
-    let mut rollouts = rollouts(HostRolloutConfig::new().with_normalise_observations(true).with_max_steps(1));
-    // A step each, so that every observation is that of an episode that goes on.
-    let episodes = rollouts.evaluate_model(&policy, 500, 3);
-    let raw = seen.take();
-    assert!((column(&raw, 0).variance(0) - 1.0 / 12.0).abs() < 0.01);
+    // A few steps, in which nobody falls off: every row that is seen counts.
+    let config = HostRolloutConfig::new().with_normalise_observations(true).with_max_steps(Some(2));
+    let mut rollouts = rollouts(config);
+    let episodes = rollouts.evaluate_model(&policy, 500, 3, &device);
+    let raw = positions();
+    let (mean, variance) = moments(&raw);
+    assert!((variance - 1.0 / 12.0).abs() < 0.02, "{variance}");
     rollouts.observe(&episodes);
-    let observed = rollouts.observed().expect("normalised");
-    assert_eq!((observed.count(), observed.variance(1) > 0.0), (1000 - ends(&episodes), true));
-    rollouts.evaluate_model(&policy, 500, 3);
-    let normalised = column(&seen.take(), 0);
-    let (mean, variance) = (observed.mean(0), observed.variance(0));
-    let expected = (column(&raw, 0).mean(0) - mean) / variance.sqrt();
-    assert!((normalised.mean(0) - expected).abs() < 1e-5);
-    assert!((normalised.variance(0) - column(&raw, 0).variance(0) / variance).abs() < 1e-5);
-}
-
-/// Episodes that ended by themselves: their last state is not seen.
-fn ends(episodes: &EpisodeStatistics) -> u64 {
-    episodes.terminated().iter().filter(|terminated| **terminated).count() as u64
+    let normaliser = rollouts.normaliser().expect("normalised");
+    assert_eq!(normaliser.count(), 1000.0);
+    assert!((normaliser.mean()[0] - mean).abs() < 1e-5 && (normaliser.variance()[0] - variance).abs() < 1e-5);
+    // The same first states again, normalised; kept statistics do the same.
+    let kept = normaliser.clone();
+    rollouts.evaluate_model(&policy, 500, 3, &device);
+    let normalised = positions();
+    for (raw, normalised) in raw.iter().zip(&normalised).take(500) {
+        let expected = (f64::from(*raw) - mean) / variance.sqrt();
+        assert!((f64::from(*normalised) - expected).abs() < 1e-4, "{normalised} {expected}");
+    }
+    let config = HostRolloutConfig::new().with_normalise_observations(true).with_max_steps(Some(2));
+    let again = config.init(Table).expect("rollouts").with_normaliser(kept.clone()).expect("of its size");
+    again.evaluate_model(&policy, 500, 3, &device);
+    assert_eq!(positions(), normalised);
+    let refused = HostRolloutConfig::new().init(Table).expect("rollouts").with_normaliser(kept);
+    assert!(refused.expect_err("not normalised").to_string().contains("normalise_observations = false"));
 }
 
 #[test]
 fn rollouts_of_nothing_are_refused() {
-    let error = |config: HostRolloutConfig| config.try_init(Table, &Device::flex()).expect_err("nothing").to_string();
-    let episodes = error(HostRolloutConfig::new().with_episodes(0));
-    assert!(episodes.contains("not 0 of any length"), "{episodes}");
-    let steps = error(HostRolloutConfig::new().with_max_steps(Some(0)));
-    assert!(steps.contains("not 1 of at most 0 steps"), "{steps}");
+    let error = |config: HostRolloutConfig| config.init(Table).expect_err("nothing").to_string();
+    assert!(error(HostRolloutConfig::new().with_episodes(0)).contains("episodes must be at least 1"));
+    assert!(error(HostRolloutConfig::new().with_max_steps(Some(0))).contains("max_steps must be at least 1"));
 }
 
 #[test]
 #[should_panic(expected = "the policy returned 1 rows for 3 environments")]
 fn policies_answer_all_rows() {
     let net = Net::new();
-    rollouts(HostRolloutConfig::new()).evaluate_model(&feed_forward(|x| net.forward(x).slice_dim(0, 0..1)), 3, 0);
+    let first = feed_forward(|x| net.forward(x).slice_dim(0, 0..1));
+    rollouts(HostRolloutConfig::new()).evaluate_model(&first, 3, 0, &Device::flex());
 }
