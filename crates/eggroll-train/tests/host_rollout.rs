@@ -19,7 +19,7 @@ const EPISODES: usize = 3;
 /// The state of `Leaky` at the beginning.
 const MEMORY: usize = 4;
 
-/// A ball on a table in the wind. It falls off at ±1, and some games are short.
+/// A ball in a bowl, in the wind. It falls off at ±1, and some games are short.
 struct Ball {
     key: EpisodeKey,
     steps: u32,
@@ -39,8 +39,8 @@ impl Environment for Ball {
 
     fn step(&mut self, push: f64) -> StepResult<Self::State> {
         self.steps += 1;
-        let wind = f64::from(self.key.uniform_in(-0.1, 0.1, self.steps, 0));
-        self.velocity = 0.95 * self.velocity + 0.02 * push + wind;
+        let wind = f64::from(self.key.uniform_in(-0.05, 0.05, self.steps, 0));
+        self.velocity = 0.9 * self.velocity - 0.05 * self.position + 0.02 * push + wind;
         self.position += self.velocity;
         StepResult {
             next_state: self.state(),
@@ -180,13 +180,15 @@ fn scalar_loop<P: Policy>(population: &Population, policy: &P, seed: u64) -> (Fi
 #[test]
 fn returns_are_those_of_a_scalar_loop() {
     let net = Net::new();
-    let rollouts = rollouts(HostRolloutConfig::new().with_seed(7));
+    let short = |seed: &u64| keys(*seed).iter().filter(|key| Table.begin(**key).is_short()).count();
+    let seed = (0..100).find(|seed| short(seed) == 1).expect("3 of 8");
+    let rollouts = rollouts(HostRolloutConfig::new().with_seed(seed));
     let compare = |outcome: RolloutOutcome, (fitness, lengths): (Fitness, Vec<u32>)| {
         outcome.fitness == fitness && outcome.episodes.lengths() == lengths
     };
     let plain = feed_forward(|x| net.forward(x));
     let outcome = rollouts.evaluate(&population(&net, None), &plain);
-    assert!(compare(outcome.clone(), scalar_loop(&population(&net, Some(2)), &plain, 7)));
+    assert!(compare(outcome.clone(), scalar_loop(&population(&net, Some(2)), &plain, seed)));
     // Episodes of all kinds: fallen off, cut off by the game, cut off by the limit.
     let lengths = outcome.episodes.lengths();
     assert!(lengths.iter().any(|length| *length < 25), "{lengths:?}");
@@ -194,9 +196,9 @@ fn returns_are_those_of_a_scalar_loop() {
     assert_eq!(outcome.episodes.env_steps(), lengths.iter().map(|length| u64::from(*length)).sum::<u64>());
     // With memory.
     let leaky = rollouts.evaluate(&population(&net, None), &Leaky(&net));
-    assert!(compare(leaky.clone(), scalar_loop(&population(&net, Some(2)), &Leaky(&net), 7)));
+    assert!(compare(leaky.clone(), scalar_loop(&population(&net, Some(2)), &Leaky(&net), seed)));
     // Canaries: other episodes, and a policy that remembers, give other returns.
-    assert!(!compare(outcome.clone(), scalar_loop(&population(&net, Some(2)), &plain, 8)));
+    assert!(!compare(outcome.clone(), scalar_loop(&population(&net, Some(2)), &plain, seed + 1)));
     assert_ne!(leaky.fitness, outcome.fitness);
 }
 
