@@ -50,8 +50,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     if !args.resume {
         folder.begin(&settings)?;
     }
-    let budget =
-        Budget { seconds: 60.0 * args.minutes, generations: args.generations.unwrap_or(u64::MAX) };
+    let budget = Budget { seconds: 60.0 * args.minutes, generations: args.generations.unwrap_or(u64::MAX) };
     let mut first = Run::new(settings.clone(), &cheetah, folder.path.clone(), &device)?;
     first.train(budget)?;
     if !args.compare {
@@ -97,8 +96,11 @@ impl Run {
         device.seed(settings.seed);
         let policy = settings.policy(SIZES.0, SIZES.1).init(device);
         let whole = HostRolloutConfig::new().with_normalise_observations(true);
-        let config =
-            whole.clone().with_episodes(settings.episodes).with_max_steps(Some(settings.steps)).with_seed(settings.seed);
+        let config = whole
+            .clone()
+            .with_episodes(settings.episodes)
+            .with_max_steps(Some(settings.steps))
+            .with_seed(settings.seed);
         let mut run = Self {
             strategy: settings.strategy().try_init(&policy)?,
             policy,
@@ -157,9 +159,7 @@ impl Run {
         println!("generation  seconds  env steps  per second  population    policy");
         let mut log = JsonLines::open(self.folder.join("curve.jsonl"), self.strategy.generation() + 1)?;
         self.start = Instant::now();
-        let over = |run: &Self| {
-            run.strategy.generation() >= budget.generations || run.seconds() >= budget.seconds
-        };
+        let over = |run: &Self| run.strategy.generation() >= budget.generations || run.seconds() >= budget.seconds;
         while !over(self) {
             let population_return = self.generation()?;
             if self.strategy.generation().is_multiple_of(self.settings.evaluate_every) || over(self) {

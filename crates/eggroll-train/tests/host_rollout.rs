@@ -155,8 +155,7 @@ fn scalar_loop<P: Policy>(population: &Population, policy: &P, seed: u64) -> (Fi
         lengths.resize(first + rows, 0);
         let mut state = policy.initial_state(rows, &device);
         for _ in 0..Ball::MAX_STEPS {
-            let seen: Vec<f32> =
-                balls.iter().flat_map(|ball| [ball.position as f32, ball.velocity as f32]).collect();
+            let seen: Vec<f32> = balls.iter().flat_map(|ball| [ball.position as f32, ball.velocity as f32]).collect();
             let seen = Tensor::from_data(TensorData::new(seen, [rows, 2]), &device);
             let (outputs, next) = policy.forward(seen, state);
             state = next;
@@ -275,7 +274,8 @@ fn observations_have_mean_0_and_variance_1() {
         seen.lock().expect("unpoisoned").extend(rows);
         net.forward(x)
     });
-    let positions = || -> Vec<f32> { std::mem::take(&mut *seen.lock().expect("unpoisoned")).into_iter().step_by(2).collect() };
+    let positions =
+        || -> Vec<f32> { std::mem::take(&mut *seen.lock().expect("unpoisoned")).into_iter().step_by(2).collect() };
     let moments = |values: &[f32]| {
         let mean = values.iter().map(|x| f64::from(*x)).sum::<f64>() / values.len() as f64;
         (mean, values.iter().map(|x| (f64::from(*x) - mean).powi(2)).sum::<f64>() / values.len() as f64)

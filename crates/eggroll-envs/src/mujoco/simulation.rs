@@ -47,12 +47,7 @@ impl Simulation {
         let data = MjData::new(Arc::new(model));
         let found = [data.qpos().len(), data.qvel().len(), data.ctrl().len()];
         if found != body.size {
-            return Err(MujocoError::OtherBody {
-                path,
-                environment: body.environment,
-                expected: body.size,
-                found,
-            });
+            return Err(MujocoError::OtherBody { path, environment: body.environment, expected: body.size, found });
         }
         Ok(Self { body, data, key: EpisodeKey::new(0, 0, 0), resets: 0, steps: 0 })
     }
