@@ -92,7 +92,7 @@ pub struct Settings {
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
     /// Generations between two evaluations of the policy.
-    #[arg(long, default_value_t = 10)]
+    #[arg(long, default_value_t = 5)]
     pub evaluate_every: u64,
 }
 

@@ -176,7 +176,7 @@ impl<T: HostTask> HostRollouts<T> {
     pub fn evaluate<P: Policy>(&self, population: &Population, policy: &P) -> RolloutOutcome {
         let _span = profile::span(Component::Fitness, 0);
         let stream = (population.generation() % u64::from(EVALUATION)) as u32;
-        let keys = self.keys(self.config.seed, stream, self.config.episodes);
+        let keys = keys(self.config.seed, stream, self.config.episodes);
         let (device, scaling) = (population.device(), self.scaling());
         let parts = Mutex::new(Vec::new());
         population.evaluate_holding(|members: &Members| {
@@ -203,7 +203,7 @@ impl<T: HostTask> HostRollouts<T> {
         seed: u64,
         device: &Device,
     ) -> EpisodeStatistics {
-        let keys = self.keys(seed, EVALUATION, episodes);
+        let keys = keys(seed, EVALUATION, episodes);
         let rows = self.run(policy, &keys, 1, self.scaling().as_ref(), device);
         EpisodeStatistics::from_rows(&rows, self.row_width(), 1)
     }
@@ -230,10 +230,6 @@ impl<T: HostTask> HostRollouts<T> {
         play.into_rows()
     }
 
-    fn keys(&self, seed: u64, stream: u32, episodes: usize) -> Vec<EpisodeKey> {
-        (0..episodes as u32).map(|episode| EpisodeKey::new(seed, stream, episode)).collect()
-    }
-
     fn scaling(&self) -> Option<Scaling> {
         self.normaliser.as_ref().map(ObservationNormaliser::prepare)
     }
@@ -242,4 +238,8 @@ impl<T: HostTask> HostRollouts<T> {
     fn row_width(&self) -> usize {
         2 + self.normaliser.as_ref().map_or(0, |_| 2 * self.task.observation_size())
     }
+}
+
+fn keys(seed: u64, stream: u32, episodes: usize) -> Vec<EpisodeKey> {
+    (0..episodes as u32).map(|episode| EpisodeKey::new(seed, stream, episode)).collect()
 }
