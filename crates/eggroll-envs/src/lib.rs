@@ -10,6 +10,8 @@ mod key;
 mod memory;
 mod mountain_car;
 mod mountain_car_continuous;
+#[cfg(feature = "mujoco")]
+pub mod mujoco;
 mod number;
 mod pendulum;
 mod rows;

@@ -50,5 +50,7 @@ pub use rollout::{
     ActionHead, EpisodeStatistics, FeedForward, ObservationNormaliser, Policy, PolicyLayer, RolloutConfig,
     RolloutOutcome, Rollouts, feed_forward,
 };
+#[cfg(feature = "rl")]
+pub use rollout::{HostRolloutConfig, HostRollouts, HostTask};
 pub use strategy::{EvolutionStrategy, GenerationReport};
 pub use training_loop::{TrainingLoop, UserError};

@@ -101,7 +101,7 @@ pub struct Rollouts<E> {
 }
 
 /// The stream of episodes that [`Rollouts::evaluate_model`] draws: no generation's.
-const EVALUATION: u32 = u32::MAX;
+pub(super) const EVALUATION: u32 = u32::MAX;
 
 impl<E: TensorEnvironment> Rollouts<E> {
     /// The environment.

@@ -8,6 +8,8 @@ mod config;
 #[cfg(any(feature = "flex", feature = "ndarray"))]
 mod fused;
 mod head;
+#[cfg(feature = "rl")]
+mod host;
 mod normaliser;
 mod policy;
 mod statistics;
@@ -15,6 +17,8 @@ mod tensors;
 
 pub use config::{RolloutConfig, Rollouts};
 pub use head::ActionHead;
+#[cfg(feature = "rl")]
+pub use host::{HostRolloutConfig, HostRollouts, HostTask};
 pub use normaliser::ObservationNormaliser;
 pub use policy::{FeedForward, Policy, PolicyLayer, feed_forward};
 pub use statistics::{EpisodeStatistics, RolloutOutcome};
