@@ -57,7 +57,7 @@ impl Environment for Ball {
 
 impl Ball {
     fn is_short(&self) -> bool {
-        self.key.word(0, 9) % 2 == 0
+        self.key.word(0, 9).is_multiple_of(2)
     }
 }
 
