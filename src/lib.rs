@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub use eggroll_core as core;
+pub use eggroll_envs as envs;
 pub use eggroll_nn as nn;
 pub use eggroll_train as train;
 pub use eggroll_train::diagnostics::diagnose;
@@ -13,11 +14,13 @@ pub mod prelude {
         BaselineConfig, EggrollConfig, NoiseDistribution, NoiseSourceConfig, NoiserConfig, OpenEsConfig,
         QEggrollConfig, Role, SparseConfig,
     };
+    pub use eggroll_envs::{ActionSpace, EpisodeKey, TensorEnvironment};
     pub use eggroll_nn::graph::PopulationGraph;
     pub use eggroll_nn::loss::cross_entropy;
     pub use eggroll_train::{
         Checkpoints, ClipUpConfig, EsTask, EsTraining, EsTrainingConfig, EstimateScale, EvolutionStrategy,
         EvolutionStrategyConfig, Fitness, FitnessShaping, InputProjection, IntegerAdamWConfig, Members,
-        OptimizerConfig, Population, SigmaSchedule, TrainingLoop, parameter_digest,
+        OptimizerConfig, Policy, Population, RolloutConfig, Rollouts, SigmaSchedule, TrainingLoop, feed_forward,
+        parameter_digest,
     };
 }

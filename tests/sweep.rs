@@ -188,8 +188,11 @@ fn a_killed_sweep_goes_on_where_it_was() {
     wait_until("four children", || sweep.log().len() == 4 && sweep.records().len() == 2);
     process.kill().expect("killed");
     process.wait().expect("ended");
-    // The children of a process that is killed outright live on: they end at the open gate.
+    // The children of a process that is killed outright are ended too: nobody is left to pass the gate.
+    sleep(Duration::from_millis(500));
     fs::write(sweep.file("gate"), "").expect("writes");
+    sleep(Duration::from_millis(300));
+    assert!(!sweep.file("gate.3").exists() && !sweep.file("gate.4").exists());
     assert_eq!(outcomes(&sweep), [Some(1.0), Some(2.0)]);
     // What a write that was cut off leaves behind is no record.
     fs::write(sweep.file("out/trials/0123456789abcdef.draft"), "{\"key\"").expect("writes");
@@ -197,6 +200,7 @@ fn a_killed_sweep_goes_on_where_it_was() {
     assert_eq!(outcomes(&sweep), [Some(1.0), Some(2.0), Some(3.0), Some(4.0), Some(5.0)]);
     let begun: Vec<char> = sweep.log().iter().map(|line| line.chars().next().expect("x")).collect();
     assert_eq!(begun, ['1', '2', '3', '3', '4', '4', '5']);
+    assert!(sweep.file("gate.3").exists(), "canary: who passes leaves a file");
 }
 
 #[test]

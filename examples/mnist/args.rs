@@ -2,9 +2,10 @@
 
 use crate::backend::Backend;
 use crate::cnn::ConvolutionSettings;
-use crate::settings::{ModelName, NoiserName, OptimizerName, Preset, ProjectName, Settings, ShapingName, VoteSettings};
+use crate::settings::{ModelName, Preset, Settings, VoteSettings};
 use crate::trace::TraceArgs;
 use clap::Parser;
+use eggroll::prelude::*;
 use std::path::PathBuf;
 
 /// Trains a multilayer perceptron or a convolutional network on MNIST by evolution strategies, without backpropagation.
@@ -43,10 +44,11 @@ pub struct Choices {
     /// The network.
     #[arg(long, value_enum)]
     model: Option<ModelName>,
-    /// How parameters are perturbed.
-    #[arg(long, value_enum)]
-    noiser: Option<NoiserName>,
-    /// Rank of EGGROLL's and Q-EGGROLL's noise.
+    /// How parameters are perturbed: any of the library's noisers, by name. q-eggroll has int8 weights and activations, integer
+    /// fitness and updates by vote: no floating point in training.
+    #[arg(long, default_value = "eggroll")]
+    noiser: NoiserConfig,
+    /// Rank of low-rank noise.
     #[arg(long)]
     rank: Option<usize>,
     /// Noise of random signs instead of normals.
@@ -74,15 +76,15 @@ pub struct Choices {
     /// Generations of that schedule: all, unless given.
     #[arg(long)]
     decay: Option<u64>,
-    /// Optimizer of the estimated gradient.
-    #[arg(long, value_enum)]
-    optimizer: Option<OptimizerName>,
+    /// Optimizer of the estimated gradient: any of the library's, by name.
+    #[arg(long)]
+    optimizer: Option<OptimizerConfig>,
     /// Decoupled weight decay of AdamW.
     #[arg(long)]
     weight_decay: Option<f32>,
-    /// Fitness shaping.
-    #[arg(long, value_enum)]
-    shaping: Option<ShapingName>,
+    /// Fitness shaping: any of the library's rules, by name, with the size of its groups behind a colon.
+    #[arg(long)]
+    shaping: Option<FitnessShaping>,
     /// Generations, one mini-batch each.
     #[arg(long)]
     generations: Option<u64>,
@@ -95,9 +97,10 @@ pub struct Choices {
     /// Average squares of this many by this many pixels into one.
     #[arg(long)]
     pool: Option<usize>,
-    /// Estimates that are projected onto the span of a layer's input rows.
-    #[arg(long, value_enum)]
-    project: Option<ProjectName>,
+    /// Estimates that are projected onto the span of a layer's input rows: off; shared for the first layer's, onto the images; or
+    /// unperturbed for all layers', onto what the unperturbed network gives them.
+    #[arg(long)]
+    project: Option<InputProjection>,
     /// Widths of the hidden layers, separated by commas; of the cnn, those behind its convolutions.
     #[arg(long, value_delimiter = ',')]
     hidden: Option<Vec<usize>>,
@@ -124,15 +127,15 @@ pub struct Choices {
 impl Choices {
     /// Fills in the preset of the noiser.
     pub fn settings(self) -> Result<Settings, String> {
-        let (model, noiser) = (self.model.unwrap_or_default(), self.noiser.unwrap_or(NoiserName::Eggroll));
-        self.refuse_foreign(noiser)?;
-        self.refuse_foreign_to_model(model, noiser)?;
-        let preset = self.preset.settings(model, noiser);
+        let model = self.model.unwrap_or_default();
+        self.refuse_foreign()?;
+        self.refuse_foreign_to_model(model)?;
+        let preset = self.preset.settings(model, self.noiser);
         let sigma = self.sigma.unwrap_or(preset.sigma);
         let generations = self.generations.unwrap_or(preset.generations);
         Ok(Settings {
             model,
-            noiser,
+            noiser: preset.noiser,
             rank: self.rank.unwrap_or(preset.rank),
             rademacher: self.rademacher,
             population: self.population.unwrap_or(preset.population),
@@ -146,7 +149,7 @@ impl Choices {
             lr: self.lr.unwrap_or(preset.lr),
             optimizer: self.optimizer.unwrap_or(preset.optimizer),
             weight_decay: self.weight_decay.unwrap_or(preset.weight_decay),
-            shaping: self.shaping.unwrap_or(preset.shaping),
+            shaping: self.shaping.or(preset.shaping),
             generations,
             batch: self.batch.unwrap_or(preset.batch),
             shift: self.shift.unwrap_or(preset.shift),
@@ -164,8 +167,12 @@ impl Choices {
         })
     }
 
-    /// Refuses settings that have no part in training with a noiser.
-    fn refuse_foreign(&self, noiser: NoiserName) -> Result<(), String> {
+    fn integers(&self) -> bool {
+        matches!(self.noiser, NoiserConfig::QEggroll(_))
+    }
+
+    /// Refuses settings that have no part in training with the noiser.
+    fn refuse_foreign(&self) -> Result<(), String> {
         let of_floats = [
             ("rademacher", self.rademacher),
             ("sigma", self.sigma.is_some()),
@@ -181,16 +188,16 @@ impl Choices {
             ("alpha", self.alpha.is_some()),
             ("decay", self.decay.is_some()),
         ];
-        let (foreign, with) = match noiser {
-            NoiserName::QEggroll => (&of_floats[..], "with q-eggroll"),
-            NoiserName::Eggroll | NoiserName::OpenEs => (&of_integers[..], "without q-eggroll"),
+        let (foreign, with) = match self.integers() {
+            true => (&of_floats[..], "with q-eggroll"),
+            false => (&of_integers[..], "without q-eggroll"),
         };
         refuse(foreign, with)
     }
 
     /// Refuses settings that have no part in a network.
-    fn refuse_foreign_to_model(&self, model: ModelName, noiser: NoiserName) -> Result<(), String> {
-        let of_mlp = [("noiser q-eggroll", matches!(noiser, NoiserName::QEggroll))];
+    fn refuse_foreign_to_model(&self, model: ModelName) -> Result<(), String> {
+        let of_mlp = [("noiser q-eggroll", self.integers())];
         let of_cnn = [
             ("channels", self.channels.is_some()),
             ("kernel", self.kernel.is_some()),

@@ -3,7 +3,7 @@
 use crate::args::Args;
 use crate::data::{Dataset, Images, Scale};
 use crate::model::Mlp;
-use crate::settings::{ModelName, NoiserName, Settings};
+use crate::settings::{ModelName, Settings};
 use crate::train::Failure;
 use burn::data::dataloader::batcher::Batcher;
 use burn::data::dataloader::{DataLoader, DataLoaderBuilder};
@@ -12,6 +12,7 @@ use burn::module::Module;
 use burn::nn::loss::CrossEntropyLossConfig;
 use burn::optim::{AdamConfig, GradientsParams};
 use burn::tensor::{Device, Int, Tensor, TensorData};
+use eggroll::core::NoiserConfig;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Instant;
@@ -63,7 +64,7 @@ struct Comparison {
 /// Runs each method for one epoch and prints the table.
 pub fn run(args: Args) -> Result<(), Failure> {
     let settings = args.settings.settings()?;
-    if let NoiserName::QEggroll = settings.noiser {
+    if let NoiserConfig::QEggroll(_) = settings.noiser {
         return Err("--compare is of float networks: it has no part for q-eggroll".into());
     }
     if settings.model == ModelName::Cnn {
@@ -85,11 +86,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     device.seed(settings.seed);
     let model = Mlp::new(inputs, &settings.hidden, &device);
     let comparison = Comparison { settings, loader, test, model, device };
-    let outcomes = [
-        comparison.evolve("eggroll", NoiserName::Eggroll)?,
-        comparison.evolve("open_es", NoiserName::OpenEs)?,
-        comparison.backpropagate()?,
-    ];
+    let outcomes = [comparison.evolve("eggroll")?, comparison.evolve("open_es")?, comparison.backpropagate()?];
     comparison.report(&outcomes);
     Ok(())
 }
@@ -101,7 +98,8 @@ impl Comparison {
         Ok(batches.into_iter().filter(|batch| batch.len() == self.settings.batch).collect())
     }
 
-    fn evolve(&self, name: &'static str, noiser: NoiserName) -> Result<Outcome, Failure> {
+    fn evolve(&self, name: &'static str) -> Result<Outcome, Failure> {
+        let noiser = name.parse()?;
         let batches = self.batches()?;
         let generations = batches.len() as u64;
         let settings = Settings { noiser, generations, ..self.settings.clone() };

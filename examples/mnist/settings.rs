@@ -2,10 +2,9 @@
 
 use crate::cnn::ConvolutionSettings;
 use burn::lr_scheduler::cosine::CosineAnnealingLrSchedulerConfig;
+use burn::optim::AdamConfig;
 use burn::optim::momentum::MomentumConfig;
-use burn::optim::{AdamConfig, AdamWConfig, SgdConfig};
 use clap::ValueEnum;
-use eggroll::core::QEggrollConfig;
 use eggroll::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -29,44 +28,13 @@ pub enum ModelName {
     Cnn,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum, Serialize, Deserialize)]
-pub enum NoiserName {
-    Eggroll,
-    OpenEs,
-    /// Int8 weights and activations, integer fitness, updates by vote: no floating point in training.
-    QEggroll,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum, Serialize, Deserialize)]
-pub enum OptimizerName {
-    Sgd,
-    Adam,
-    Adamw,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum, Serialize, Deserialize)]
-pub enum ShapingName {
-    Raw,
-    ZScore,
-    CenteredRank,
-    PairSign,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum, Serialize, Deserialize)]
-pub enum ProjectName {
-    Off,
-    /// The first layer's, onto the images.
-    Shared,
-    /// All layers', onto what the unperturbed network gives them.
-    Unperturbed,
-}
-
 /// The settings of a run: saved with it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Settings {
     #[serde(default)]
     pub model: ModelName,
-    pub noiser: NoiserName,
+    /// By name: its settings are the following.
+    pub noiser: NoiserConfig,
     pub rank: usize,
     #[serde(default)]
     pub rademacher: bool,
@@ -76,15 +44,17 @@ pub struct Settings {
     #[serde(default)]
     pub votes: VoteSettings,
     pub lr: f64,
-    pub optimizer: OptimizerName,
+    /// By name.
+    pub optimizer: OptimizerConfig,
     pub weight_decay: f32,
-    pub shaping: ShapingName,
+    /// What suits the noiser, unless given.
+    pub shaping: Option<FitnessShaping>,
     pub generations: u64,
     pub batch: usize,
     pub shift: u32,
     #[serde(default = "one")]
     pub pool: usize,
-    pub project: ProjectName,
+    pub project: InputProjection,
     pub hidden: Vec<usize>,
     #[serde(default)]
     pub convolutions: ConvolutionSettings,
@@ -114,7 +84,8 @@ impl Default for VoteSettings {
 
 impl Preset {
     /// The settings of a network and a noiser.
-    pub fn settings(self, model: ModelName, noiser: NoiserName) -> Settings {
+    pub fn settings(self, model: ModelName, noiser: NoiserConfig) -> Settings {
+        let integers = matches!(noiser, NoiserConfig::QEggroll(_));
         let quick = Settings {
             model,
             noiser,
@@ -125,14 +96,14 @@ impl Preset {
             sigma_end: 0.02,
             votes: VoteSettings::default(),
             lr: 0.001,
-            optimizer: OptimizerName::Adam,
+            optimizer: AdamConfig::new().into(),
             weight_decay: 0.0,
-            shaping: ShapingName::ZScore,
+            shaping: None,
             generations: 22_000,
             batch: 32,
             shift: 1,
             pool: 1,
-            project: ProjectName::Shared,
+            project: InputProjection::Shared,
             hidden: vec![128],
             convolutions: ConvolutionSettings::default(),
             seed: 0,
@@ -144,17 +115,17 @@ impl Preset {
             ModelName::Cnn => Settings {
                 population: 1024,
                 hidden: Vec::new(),
-                project: ProjectName::Unperturbed,
+                project: InputProjection::Unperturbed,
                 lr: 0.002,
                 generations: 24_000,
                 ..quick
             },
         };
-        match (noiser, self) {
-            (NoiserName::QEggroll, Self::Quick) => quick.in_integers(10_000),
-            (NoiserName::QEggroll, Self::Long) => quick.in_integers(50_000),
-            (_, Self::Quick) => quick,
-            (_, Self::Long) => Settings { generations: 120_000, lr: 0.0005, sigma_end: 0.01, ..quick },
+        match (integers, self) {
+            (true, Self::Quick) => quick.in_integers(10_000),
+            (true, Self::Long) => quick.in_integers(50_000),
+            (false, Self::Quick) => quick,
+            (false, Self::Long) => Settings { generations: 120_000, lr: 0.0005, sigma_end: 0.01, ..quick },
         }
     }
 }
@@ -192,50 +163,53 @@ impl Settings {
 
     /// The strategy's configuration.
     pub fn strategy(&self) -> EvolutionStrategyConfig {
-        let distribution = if self.rademacher { NoiseDistribution::Rademacher } else { NoiseDistribution::Normal };
-        match self.noiser {
-            NoiserName::Eggroll => {
-                self.float_strategy(EggrollConfig::new().with_rank(self.rank).with_distribution(distribution))
-            }
-            NoiserName::OpenEs => self.float_strategy(OpenEsConfig::new().with_distribution(distribution)),
-            NoiserName::QEggroll => self.integer_strategy(),
+        match self.noiser() {
+            NoiserConfig::QEggroll(noiser) => EvolutionStrategyConfig::integer(noiser)
+                .with_population(self.population)
+                .with_chunk(INTEGER_CHUNK)
+                .with_seed(self.seed),
+            noiser => self.float_strategy(noiser),
         }
     }
 
-    fn float_strategy(&self, noiser: impl Into<NoiserConfig>) -> EvolutionStrategyConfig {
-        let optimizer: OptimizerConfig = match self.optimizer {
-            OptimizerName::Sgd => {
-                SgdConfig::new().with_momentum(Some(MomentumConfig::new().with_dampening(0.0))).into()
+    /// The noiser with those of the settings that it has.
+    fn noiser(&self) -> NoiserConfig {
+        let distribution = if self.rademacher { NoiseDistribution::Rademacher } else { NoiseDistribution::Normal };
+        let eggroll = EggrollConfig::new().with_rank(self.rank).with_distribution(distribution);
+        let VoteSettings { sigma_shift, alpha, decay } = self.votes;
+        match self.noiser.clone() {
+            NoiserConfig::Eggroll(_) => eggroll.into(),
+            NoiserConfig::SignEggroll(_) => NoiserConfig::SignEggroll(eggroll),
+            NoiserConfig::Baseline(noiser) => noiser.with_eggroll(eggroll).into(),
+            NoiserConfig::OpenEs(noiser) => noiser.with_distribution(distribution).into(),
+            NoiserConfig::Sparse(noiser) => noiser.with_distribution(distribution).into(),
+            NoiserConfig::QEggroll(noiser) => {
+                noiser.with_rank(self.rank).with_sigma_shift(sigma_shift).with_threshold(alpha, decay).into()
             }
-            OptimizerName::Adam => AdamConfig::new().with_epsilon(1e-8).into(),
-            OptimizerName::Adamw => AdamWConfig::new().with_epsilon(1e-8).with_weight_decay(self.weight_decay).into(),
-        };
+            noiser => noiser,
+        }
+    }
+
+    fn float_strategy(&self, noiser: NoiserConfig) -> EvolutionStrategyConfig {
         let generations = self.generations;
-        EvolutionStrategyConfig::new(noiser, optimizer)
+        let strategy = EvolutionStrategyConfig::new(noiser, self.optimizer())
             .with_population(self.population)
             .with_sigma(SigmaSchedule::Cosine { initial: self.sigma, last: self.sigma_end, generations })
             .with_learning_rate(CosineAnnealingLrSchedulerConfig::new(self.lr, generations as usize))
-            .with_shaping(match self.shaping {
-                ShapingName::Raw => FitnessShaping::Raw,
-                ShapingName::ZScore => FitnessShaping::ZScore,
-                ShapingName::CenteredRank => FitnessShaping::CenteredRank,
-                ShapingName::PairSign => FitnessShaping::PairSign,
-            })
             .with_seed(self.seed)
-            .with_input_projection(match self.project {
-                ProjectName::Off => InputProjection::Off,
-                ProjectName::Shared => InputProjection::Shared,
-                ProjectName::Unperturbed => InputProjection::Unperturbed,
-            })
+            .with_input_projection(self.project);
+        match self.shaping {
+            Some(shaping) => strategy.with_shaping(shaping),
+            None => strategy,
+        }
     }
 
-    fn integer_strategy(&self) -> EvolutionStrategyConfig {
-        let VoteSettings { sigma_shift, alpha, decay } = self.votes;
-        let noiser =
-            QEggrollConfig::new().with_rank(self.rank).with_sigma_shift(sigma_shift).with_threshold(alpha, decay);
-        EvolutionStrategyConfig::integer(noiser)
-            .with_population(self.population)
-            .with_chunk(INTEGER_CHUNK)
-            .with_seed(self.seed)
+    fn optimizer(&self) -> OptimizerConfig {
+        match self.optimizer.clone() {
+            OptimizerConfig::Sgd(sgd) => sgd.with_momentum(Some(MomentumConfig::new().with_dampening(0.0))).into(),
+            OptimizerConfig::Adam(adam) => adam.with_epsilon(1e-8).into(),
+            OptimizerConfig::AdamW(adam) => adam.with_epsilon(1e-8).with_weight_decay(self.weight_decay).into(),
+            optimizer => optimizer,
+        }
     }
 }

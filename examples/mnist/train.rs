@@ -8,7 +8,7 @@ use crate::data::{Batches, Images, Sample, Scale};
 use crate::integer::IntegerMlp;
 use crate::model::Mlp;
 use crate::run_folder::Folder;
-use crate::settings::{ModelName, NoiserName, Settings};
+use crate::settings::{ModelName, Settings};
 use burn::module::Module;
 use burn::tensor::Device;
 use eggroll::prelude::*;
@@ -75,10 +75,10 @@ pub fn run(args: Args, interrupter: Interrupter) -> Result<(), Failure> {
     let Args { data, out, resume, dashboard, backend, settings: given, .. } = args;
     let folder = Folder { path: out };
     let settings: Settings = if resume { folder.settings()? } else { given.settings()? };
-    let train = match (settings.model, settings.noiser) {
+    let train = match (settings.model, &settings.noiser) {
         (ModelName::Cnn, _) => train::<Cnn>,
-        (ModelName::Mlp, NoiserName::QEggroll) => train::<IntegerMlp>,
-        (ModelName::Mlp, NoiserName::Eggroll | NoiserName::OpenEs) => train::<Mlp>,
+        (ModelName::Mlp, NoiserConfig::QEggroll(_)) => train::<IntegerMlp>,
+        (ModelName::Mlp, _) => train::<Mlp>,
     };
     let data = (&*data, backend.device()?);
     let display = if dashboard { Display::Dashboard } else { Display::Progress };

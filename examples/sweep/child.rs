@@ -1,6 +1,8 @@
 //! Child processes that can be ended with everything they have started.
 
 use std::io;
+#[cfg(unix)]
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
@@ -23,12 +25,17 @@ pub enum End {
 }
 
 /// Starts a child and waits for it. It is in a process group of its own, which a terminal's Ctrl-C does not reach: it is ended
-/// by us, and what it has started with it.
+/// by us, and what it has started with it; also if we are killed, where there are process groups.
 pub fn run(command: &mut Command, limit: Option<Duration>, stop: &AtomicBool) -> io::Result<End> {
     #[cfg(unix)]
-    std::os::unix::process::CommandExt::process_group(command, 0);
+    command.process_group(0);
     let begun = Instant::now();
     let mut child = command.spawn()?;
+    #[cfg(unix)]
+    let _watch = match Watch::over(&child) {
+        Ok(watch) => watch,
+        Err(error) => return terminate(&mut child).and(Err(error)),
+    };
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(End::Exited(status));
@@ -56,6 +63,31 @@ fn terminate(child: &mut Child) -> io::Result<()> {
     // Descendants may have outlived the child.
     signal(child, "KILL")?;
     child.wait().map(drop)
+}
+
+/// Ends a child's process group when this process is gone, however it ended: then the pipe that the watch reads from is closed.
+#[cfg(unix)]
+struct Watch(Child);
+
+#[cfg(unix)]
+impl Watch {
+    fn over(child: &Child) -> io::Result<Self> {
+        use std::process::Stdio;
+        let group = child.id().to_string();
+        let script = "read -r _; kill -s KILL -- \"-$0\" 2> /dev/null";
+        let mut watch = Command::new("sh");
+        watch.args(["-c", script, &group]).process_group(0).stdin(Stdio::piped());
+        watch.stdout(Stdio::null()).stderr(Stdio::null()).spawn().map(Self)
+    }
+}
+
+#[cfg(unix)]
+impl Drop for Watch {
+    /// The child has ended: there is nothing to watch.
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// Sends a signal to the child's process group. The standard library cannot, and a shell is where there are signals; a group

@@ -23,6 +23,15 @@ fn train(mut model: Linear, device: &Device) -> Result<Linear, eggroll::train::E
 // ANCHOR_END: train
 
 #[test]
+fn adam_adds_votes_up() {
+    let model = LinearConfig::new(16, 4).init(&Device::flex());
+    // ANCHOR: adam
+    let config = EvolutionStrategyConfig::new(QEggrollConfig::new(), IntegerAdamWConfig::new()).with_learning_rate(0.1);
+    // ANCHOR_END: adam
+    assert!(config.try_init(&model).is_ok());
+}
+
+#[test]
 fn votes_raise_the_targets_logit() {
     let device = Device::flex();
     let model = LinearConfig::new(16, 4).init(&device);

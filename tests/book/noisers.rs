@@ -11,6 +11,7 @@ fn chosen_in_code() {
     let low_rank = EggrollConfig::new().with_rank(4);
     let signs = EggrollConfig::new().with_distribution(NoiseDistribution::Rademacher);
     let dense = OpenEsConfig::new();
+    let by_name: NoiserConfig = "sign_eggroll".parse().expect("a registered noiser");
 
     let strategy = EvolutionStrategyConfig::new(low_rank, AdamConfig::new()).init(&model);
     // ANCHOR_END: choose
@@ -18,6 +19,19 @@ fn chosen_in_code() {
     EvolutionStrategyConfig::new(signs, AdamConfig::new()).init(&model);
     let strategy = EvolutionStrategyConfig::new(dense, AdamConfig::new()).init(&model);
     assert_eq!(strategy.parameters().entries()[0].role, Role::Dense);
+    assert_eq!(by_name, NoiserConfig::SignEggroll(EggrollConfig::new()));
+}
+
+#[test]
+fn baselines() {
+    let model = LinearConfig::new(16, 4).init(&Device::flex());
+    // ANCHOR: baselines
+    let noiser = BaselineConfig::new(8).with_eggroll(EggrollConfig::new().with_rank(2));
+    let config = EvolutionStrategyConfig::new(noiser, AdamConfig::new()).with_population(64);
+    assert_eq!(config.shaping, FitnessShaping::Baseline { size: 8 });
+    assert_eq!(config.clip_norm, Some(1.0));
+    // ANCHOR_END: baselines
+    assert!(config.try_init(&model).is_ok());
 }
 
 #[test]

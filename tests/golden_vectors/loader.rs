@@ -87,6 +87,7 @@ impl Array {
         let values = match file.dtype().descr().trim_matches('\'') {
             "<f4" => values::<f32, R>(file),
             "<f8" => values::<f64, R>(file),
+            "|b1" => values::<bool, R>(file),
             "|i1" => values::<i8, R>(file),
             "|u1" => values::<u8, R>(file),
             "<i4" => values::<i32, R>(file),

@@ -1,9 +1,10 @@
-//! The library against golden vectors of three reference codebases; see `tests/golden/README.md`.
+//! The library against golden vectors of other codebases; see `tests/golden/README.md`.
 //!
 //! Noise is given, so nothing depends on a generator. Every comparison has a canary: the same computation on a wrong
 //! input must be far off, so that a comparison that compares nothing is noticed.
 
 mod compare;
+mod environments;
 mod files;
 mod fitness;
 mod forward;

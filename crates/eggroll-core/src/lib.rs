@@ -1,6 +1,8 @@
 #![doc = include_str!("../README.md")]
 
 mod backend;
+#[cfg(any(feature = "flex", feature = "ndarray"))]
+pub mod chain;
 #[cfg(test)]
 mod conformance;
 pub mod counters;

@@ -261,7 +261,7 @@ impl ParameterTable {
     }
 
     /// The devices of the parameters, when the table was made.
-    pub(crate) fn devices(&self) -> impl Iterator<Item = &Device> {
+    pub fn devices(&self) -> impl Iterator<Item = &Device> {
         let first = |i: usize, device: &Device| self.places[..i].iter().all(|(other, _)| other != device);
         let devices = self.places.iter().map(|(device, _)| device).enumerate();
         devices.filter(move |(i, device)| first(*i, device)).map(|(_, device)| device)

@@ -1,5 +1,7 @@
 //! Configuration of a strategy: everything but the model.
 
+mod given;
+
 use crate::episode;
 use crate::error::Error;
 use crate::fitness::FitnessShaping;
@@ -10,6 +12,7 @@ use burn::lr_scheduler::LrSchedulerConfig;
 use burn::module::Module;
 use burn::optim::SgdConfig;
 use eggroll_core::{NoiseSourceConfig, NoiserConfig, NoiserError, QEggrollConfig, Role};
+use given::Given;
 use serde::{Deserialize, Serialize};
 
 /// How the weighted sum of noise is scaled into a gradient: `G = −scale·Σ_m f_m s_m E_m`, where `E_m` is the noise
@@ -94,7 +97,8 @@ impl From<f64> for SigmaSchedule {
     }
 }
 
-/// Configuration of an [`EvolutionStrategy`].
+/// Configuration of an [`EvolutionStrategy`]. As text it needs a noiser and an optimizer; what else it leaves out is as
+/// [`new`](Self::new) sets it.
 ///
 /// # Example
 ///
@@ -109,9 +113,12 @@ impl From<f64> for SigmaSchedule {
 ///     .with_learning_rate(0.002);
 /// let json = serde_json::to_string(&config).unwrap();
 /// assert_eq!(serde_json::from_str::<EvolutionStrategyConfig>(&json).unwrap().population, 256);
+///
+/// let short = r#"{ "noiser": { "name": "eggroll" }, "optimizer": { "name": "adam" }, "sigma": { "constant": 0.01 } }"#;
+/// assert_eq!(serde_json::from_str::<EvolutionStrategyConfig>(short).unwrap().population, 256);
 /// ```
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(from = "Given")]
 pub struct EvolutionStrategyConfig {
     /// How parameters are perturbed.
     pub noiser: NoiserConfig,
@@ -128,7 +135,6 @@ pub struct EvolutionStrategyConfig {
     /// Scale of the estimate.
     pub estimate_scale: EstimateScale,
     /// The longest gradient that reaches the optimizer; see [`with_clip_norm`](Self::with_clip_norm).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clip_norm: Option<f64>,
     /// Seed of all noise.
     pub seed: u64,
@@ -136,23 +142,21 @@ pub struct EvolutionStrategyConfig {
     pub noise_reuse: u64,
     /// Generations over which members keep their state, if estimates are to persist over them; see
     /// [`with_episode`](Self::with_episode).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub episode: Option<u64>,
     /// Where the noise comes from: drawn on the fly, cached, or a table.
-    #[serde(default)]
     pub noise_source: NoiseSourceConfig,
     /// Roles by pattern over the parameters' paths; see [`with_roles`](Self::with_roles).
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<(String, Role)>,
     /// Parameters, or modules with all their parameters, that get neither noise nor updates.
     pub frozen: Vec<String>,
     /// Members that `evaluate` passes to its closure at a time; chosen by memory if not given.
     pub chunk: Option<usize>,
     /// Bytes of memory that noise and chunks may take; see [`with_memory_limit`](Self::with_memory_limit).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_limit: Option<u64>,
     /// Which estimates are projected onto the span of a layer's input rows.
-    #[serde(default)]
     pub input_projection: InputProjection,
 }
 
@@ -466,6 +470,11 @@ impl EvolutionStrategyConfig {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Without what changes no update: the size of chunks and the memory that they may take.
+    pub(crate) fn of_updates(&self) -> Self {
+        Self { chunk: None, memory_limit: None, ..self.clone() }
     }
 
     /// First generation of the episode that a generation belongs to; itself without episodes.

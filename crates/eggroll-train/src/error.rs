@@ -2,6 +2,7 @@
 
 use crate::input_projection::InputProjection;
 use crate::optimizer::IntegerAdamWConfig;
+use burn::optim::AdafactorConfig;
 use burn::store::RecordError;
 use eggroll_core::{NoiseSourceError, NoiserError, TableError};
 use std::io;
@@ -40,6 +41,26 @@ pub enum Error {
     /// A name that no optimizer has: what was given, and the names there are.
     #[error("no such optimizer: {0}")]
     OptimizerName(String),
+    /// A name that no shaping rule has: what was given, and the names there are.
+    #[error("no such fitness shaping: {0}")]
+    ShapingName(String),
+    /// A name that no input projection has: what was given, and the names there are.
+    #[error("no such input projection: {0}")]
+    ProjectionName(String),
+    /// Settings that Adafactor cannot have.
+    #[error(
+        "Adafactor needs positive epsilons and clip_threshold, a negative decay_rate and no negative weight_decay, all \
+         finite, not {0}"
+    )]
+    Adafactor(AdafactorConfig),
+    /// Iterations of Muon that would not end.
+    #[error("Muon makes at most {most} Newton-Schulz steps, not {steps}")]
+    NewtonSchulz {
+        /// Steps that are asked for.
+        steps: f64,
+        /// The most there are.
+        most: f64,
+    },
     /// Settings that ClipUp cannot have.
     #[error(
         "ClipUp needs a momentum from 0 to below 1 and a positive, finite max_speed, not {momentum} and {max_speed}"
@@ -105,6 +126,9 @@ pub enum Error {
         /// The parameter.
         path: String,
     },
+    /// Settings of rollouts that fit neither each other nor the environment.
+    #[error("rollouts: {0}")]
+    Rollout(String),
     /// A learning-rate schedule that burn refuses.
     #[error("the learning-rate schedule is invalid: {0}")]
     Schedule(String),

@@ -1,6 +1,10 @@
 //! Which estimates are projected onto the rows that their layers saw.
 
+use crate::error::Error;
+use serde::de::IntoDeserializer;
+use serde::de::value::StrDeserializer;
 use serde::{Deserialize, Serialize};
+use std::str::FromStr;
 
 /// Which weights' estimates are projected onto the span of the rows that their layers were given
 /// ([`row_projection`](eggroll_core::ops::row_projection)).
@@ -19,6 +23,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// let config = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new())
 ///     .with_input_projection(InputProjection::Unperturbed);
+/// assert_eq!("unperturbed".parse::<InputProjection>().unwrap(), config.input_projection);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -37,4 +42,14 @@ pub enum InputProjection {
     /// An evaluation calls its closure once more, for two members without noise, whose fitness is dropped. All members must be given the
     /// same rows; `evaluate_members`, whose members are models of their own, projects nothing.
     Unperturbed,
+}
+
+/// The projection of that name, as in configuration files.
+impl FromStr for InputProjection {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        let name: StrDeserializer<'_, serde::de::value::Error> = name.into_deserializer();
+        Self::deserialize(name).map_err(|error| Error::ProjectionName(error.to_string()))
+    }
 }

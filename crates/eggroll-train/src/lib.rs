@@ -11,6 +11,7 @@ mod episode;
 mod error;
 mod estimate;
 mod evaluate_members;
+mod filled;
 mod fitness;
 mod input_projection;
 mod learner;
@@ -21,6 +22,7 @@ mod optimizer;
 mod population;
 pub mod profile;
 mod replay;
+mod rollout;
 mod strategy;
 pub mod text;
 mod training_loop;
@@ -44,5 +46,11 @@ pub use log::JsonLines;
 pub use optimizer::{ClipUpConfig, IntegerAdamWConfig, MuonAdamWConfig, Optimizer, OptimizerConfig};
 pub use population::{Members, Population};
 pub use replay::{ReplayLog, replay, replay_from, replay_range};
+pub use rollout::{
+    ActionHead, EpisodeStatistics, FeedForward, ObservationNormaliser, Policy, PolicyLayer, RolloutConfig,
+    RolloutOutcome, Rollouts, feed_forward,
+};
+#[cfg(feature = "rl")]
+pub use rollout::{HostRolloutConfig, HostRollouts, HostTask};
 pub use strategy::{EvolutionStrategy, GenerationReport};
 pub use training_loop::{TrainingLoop, UserError};

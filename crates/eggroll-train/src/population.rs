@@ -5,14 +5,15 @@ use crate::fitness::{Fitness, Scores};
 use crate::input_projection::InputProjection;
 use crate::memory::Chunk;
 use crate::workers;
+use burn::module::ParamId;
 use burn::tensor::kind::Basic;
-use burn::tensor::{DType, Int, Tensor};
-use eggroll_core::PairRange;
+use burn::tensor::{DType, Device, Int, Tensor};
 use eggroll_core::ops::member_cross_entropy;
 use eggroll_core::profile::{self, Component};
 use eggroll_core::scope::{Perturbation, Use};
-use std::sync::Mutex;
+use eggroll_core::{NoiseSourceConfig, PairRange};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 
 /// Members of the first chunk of a run, from which the memory of a member is learned.
 const FIRST_CHUNK: usize = 32;
@@ -21,6 +22,8 @@ const FIRST_CHUNK: usize = 32;
 const CHUNK_BYTES: usize = 32 << 20;
 /// The same for one core's chunk: a usual second-level cache.
 const CORE_BYTES: usize = 1 << 20;
+/// Twice the bytes of noise that an evaluation of many forwards holds at most, where nothing is known of the memory.
+const HELD_BYTES: u64 = 2 << 30;
 
 /// The members of one generation; made by [`ask`](crate::EvolutionStrategy::ask).
 #[derive(Debug)]
@@ -228,6 +231,62 @@ impl Population {
         if let Err(error) = (Chunk { member_bytes, side_by_side, limit }).check(members) {
             panic!("{error}");
         }
+    }
+
+    /// Runs `episodes` for chunks of members, side by side on all cores for a model in host memory: many forwards under the same noise,
+    /// which is therefore held if memory allows it.
+    ///
+    /// A chunk is as configured, or a core's even share on CPUs and all members on a device.
+    #[track_caller]
+    pub(crate) fn evaluate_holding(&self, episodes: impl Fn(&Members) + Sync) {
+        let perturbation = self.holding();
+        let workers = if perturbation.table.is_on_host() { workers::pools() } else { &workers::pools()[..1] };
+        let even = self.members.div_ceil(workers.len());
+        let size = self.chunk.map_or(even, |chunk| chunk.min(even)).next_multiple_of(2);
+        let chunks: Vec<Members> = (0..self.members)
+            .step_by(size)
+            .map(|first| Members { first, count: size.min(self.members - first) })
+            .collect();
+        let run = |members: &Members| {
+            let pairs = PairRange::new((members.first / 2) as u32, (members.count / 2) as u32);
+            let ((), scope) = perturbation.run(pairs, || episodes(members));
+            self.note_uses(scope.uses);
+        };
+        if perturbation.table.is_on_host() {
+            let waiting = profile::waiting();
+            workers::map(workers, &chunks, run);
+            drop(waiting);
+        } else {
+            // Host reads are counted on the thread that trains.
+            chunks.iter().for_each(run);
+        }
+    }
+
+    /// The perturbation with its noise held, where it was drawn on the fly and half of the memory has room for it.
+    fn holding(&self) -> Perturbation {
+        let perturbation = &self.perturbation;
+        let pairs = (self.members / 2) as u32;
+        let bytes = NoiseSourceConfig::Cached.held_bytes(&perturbation.table, pairs);
+        if perturbation.held.bytes() > 0 || bytes > self.memory_limit.unwrap_or(HELD_BYTES) / 2 {
+            return perturbation.clone();
+        }
+        let (seed, generation) = (perturbation.seed, perturbation.generation);
+        let held = NoiseSourceConfig::Cached.hold(&perturbation.table, seed, generation, pairs, None);
+        Perturbation { held: Arc::new(held), ..perturbation.clone() }
+    }
+
+    /// Where the model is.
+    pub(crate) fn device(&self) -> Device {
+        self.perturbation.table.devices().next().cloned().unwrap_or_default()
+    }
+
+    /// These parameters were perturbed, in a loop that asks no scope.
+    pub(crate) fn note_used(&self, parameters: &[ParamId]) {
+        let mut uses = vec![Use::None; self.perturbation.table.entries().len()];
+        for position in parameters.iter().filter_map(|id| self.perturbation.table.position(*id)) {
+            uses[position] = Use::Other;
+        }
+        self.note_uses(uses);
     }
 
     /// All parameters were perturbed: members were models of their own.

@@ -4,9 +4,11 @@ use crate::checkpoint::Checkpoints;
 use crate::error::Error;
 use crate::fitness::Fitness;
 use crate::population::Population;
+use crate::replay::ReplayLog;
 use crate::strategy::{EvolutionStrategy, GenerationReport};
 use burn::module::Module;
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 
 /// What user code in the loop may fail with.
 pub type UserError = Box<dyn std::error::Error + Send + Sync>;
@@ -45,12 +47,13 @@ pub type UserError = Box<dyn std::error::Error + Send + Sync>;
 pub struct TrainingLoop {
     generations: u64,
     checkpoints: Option<(Checkpoints, u64)>,
+    replay_log: Option<PathBuf>,
 }
 
 impl TrainingLoop {
     /// A loop until the strategy has been told `generations` generations in all.
     pub fn new(generations: u64) -> Self {
-        Self { generations, checkpoints: None }
+        Self { generations, checkpoints: None, replay_log: None }
     }
 
     /// Saves a checkpoint every `every` generations and at the end, however the loop ends but by a panic.
@@ -59,12 +62,19 @@ impl TrainingLoop {
         self
     }
 
+    /// Logs all fitness in a file, which [`replay`](crate::replay()) makes the model of any generation from. A log that is there goes on
+    /// where the strategy stands ([`ReplayLog::open`]).
+    pub fn with_replay_log(mut self, path: impl Into<PathBuf>) -> Self {
+        self.replay_log = Some(path.into());
+        self
+    }
+
     /// Runs the loop and returns the model. `evaluate` scores a population; `after` sees the updated model after every
     /// generation and may break the loop.
     ///
     /// # Errors
     ///
-    /// Errors of the strategy or the checkpoints; [`Error::User`] with what `evaluate` or `after` returned. A
+    /// Errors of the strategy, the checkpoints or the replay log; [`Error::User`] with what `evaluate` or `after` returned. A
     /// checkpoint of the last complete generation is saved before an error of `evaluate` or `after` is returned.
     pub fn run<M: Module>(
         &self,
@@ -77,8 +87,9 @@ impl TrainingLoop {
             Some((checkpoints, every)) => (Some(checkpoints), *every),
             None => (None, 0),
         };
+        let log = self.replay_log.as_ref().map(|path| ReplayLog::open(path, strategy, &model)).transpose()?;
         let mut steps = Plain { evaluate, after, checkpoints, stopped: false };
-        drive(strategy, model, self.generations, every, &mut steps)
+        drive(strategy, model, self.generations, every, log, &mut steps)
     }
 }
 
@@ -114,12 +125,14 @@ pub(crate) trait Steps<M: Module> {
 }
 
 /// Runs generations until `until` have been told or the steps stop, with a checkpoint every `every` generations (0: none) and one
-/// of the last complete generation in the end, before an error of `evaluate` or `after` is returned too.
+/// of the last complete generation in the end, before an error of `evaluate` or `after` is returned too. Fitness is in the replay log,
+/// and flushed, before a checkpoint is saved that goes on from it.
 pub(crate) fn drive<M: Module>(
     strategy: &mut EvolutionStrategy,
     mut model: M,
     until: u64,
     every: u64,
+    mut log: Option<ReplayLog>,
     steps: &mut impl Steps<M>,
 ) -> Result<M, Error> {
     let mut saved = None;
@@ -127,21 +140,35 @@ pub(crate) fn drive<M: Module>(
         let population = steps.ask(strategy);
         let fitness = match steps.evaluate(&model, &population) {
             Ok(fitness) => fitness,
-            Err(error) => return steps.save(strategy, &model).and(Err(error)),
+            Err(error) => return save(steps, log.as_ref(), strategy, &model).and(Err(error)),
         };
+        let logged = log.is_some().then(|| fitness.clone());
         model = steps.tell(strategy, model, population, fitness)?;
+        if let (Some(log), Some(fitness)) = (&mut log, &logged) {
+            log.append(strategy, fitness)?;
+        }
         if let Err(error) = steps.after(strategy, &model) {
-            return steps.save(strategy, &model).and(Err(error));
+            return save(steps, log.as_ref(), strategy, &model).and(Err(error));
         }
         if every > 0 && strategy.generation().is_multiple_of(every) {
-            steps.save(strategy, &model)?;
+            save(steps, log.as_ref(), strategy, &model)?;
             saved = Some(strategy.generation());
         }
     }
     if saved != Some(strategy.generation()) {
-        steps.save(strategy, &model)?;
+        save(steps, log.as_ref(), strategy, &model)?;
     }
     Ok(model)
+}
+
+fn save<M: Module>(
+    steps: &mut impl Steps<M>,
+    log: Option<&ReplayLog>,
+    strategy: &EvolutionStrategy,
+    model: &M,
+) -> Result<(), Error> {
+    log.map_or(Ok(()), ReplayLog::sync)?;
+    steps.save(strategy, model)
 }
 
 /// The steps of a [`TrainingLoop`].

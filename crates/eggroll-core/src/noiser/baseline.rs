@@ -86,6 +86,10 @@ impl Noiser for Baseline {
     fn baselines(&self) -> u32 {
         self.pairs
     }
+
+    fn follows_roles(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

@@ -98,4 +98,8 @@ impl Noiser for Eggroll {
     fn distribution(&self) -> NoiseDistribution {
         self.0.distribution
     }
+
+    fn follows_roles(&self) -> bool {
+        true
+    }
 }

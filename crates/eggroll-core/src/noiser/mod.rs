@@ -107,6 +107,12 @@ pub trait Noiser: Debug + Send + Sync {
         false
     }
 
+    /// Whether roles say all about the perturbation: no method below is overridden. Then loops that never make a tensor
+    /// ([`Chain`](crate::chain::Chain)) may do what these methods do; a noiser that does not say so is always asked.
+    fn follows_roles(&self) -> bool {
+        false
+    }
+
     /// A linear layer under every member's weight and bias.
     ///
     /// # Shapes

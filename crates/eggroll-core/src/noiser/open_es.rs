@@ -62,4 +62,8 @@ impl Noiser for OpenEs {
     fn distribution(&self) -> NoiseDistribution {
         self.0.distribution
     }
+
+    fn follows_roles(&self) -> bool {
+        true
+    }
 }

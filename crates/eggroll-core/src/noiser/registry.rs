@@ -106,12 +106,13 @@ impl NoiserConfig {
     }
 }
 
-/// The noiser of that name with its default settings.
+/// The noiser of that name with its default settings; hyphens in it count as underscores.
 impl FromStr for NoiserConfig {
     type Err = NoiserError;
 
     fn from_str(name: &str) -> Result<Self, NoiserError> {
-        let settings = MapDeserializer::<_, serde::de::value::Error>::new([("name", name)].into_iter());
+        let name = name.replace('-', "_");
+        let settings = MapDeserializer::<_, serde::de::value::Error>::new([("name", &*name)].into_iter());
         Self::deserialize(settings).map_err(|error| NoiserError::Name(error.to_string()))
     }
 }
@@ -150,6 +151,7 @@ mod tests {
             let config: NoiserConfig = name.parse().expect("a name of the registry");
             assert!(serde_json::to_string(&config).expect("writes").contains(&format!("\"name\":\"{name}\"")));
             assert!(config.init().is_ok(), "{name}");
+            assert_eq!(name.replace('_', "-").parse::<NoiserConfig>(), Ok(config));
         }
         let error = "eggrol".parse::<NoiserConfig>().unwrap_err().to_string();
         let all = NoiserConfig::NAMES.map(|name| format!("`{name}`")).join(", ");

@@ -33,4 +33,8 @@ impl Noiser for SignEggroll {
     fn counts_signs(&self) -> bool {
         true
     }
+
+    fn follows_roles(&self) -> bool {
+        true
+    }
 }

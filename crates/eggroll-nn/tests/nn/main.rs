@@ -11,6 +11,7 @@ mod launches;
 mod linear;
 mod lstm;
 mod minimal_gru;
+mod mlp;
 mod norm;
 mod support;
 mod table;

@@ -3,6 +3,8 @@
 use crate::error::Error;
 use eggroll_core::NoiserError;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::str::FromStr;
 
 /// How scores become the weights `f` of the estimate. Every rule maps equal scores to equal weights, so a constant
 /// fitness cancels in every pair.
@@ -17,6 +19,9 @@ use serde::{Deserialize, Serialize};
 ///
 /// let ranks = FitnessShaping::CenteredRank.shape(&[3.0, 100.0, 3.0, -1.0]);
 /// assert_eq!(ranks, [0.0, 0.5, 0.0, -0.5]);
+///
+/// assert_eq!("centered_rank".parse::<FitnessShaping>().unwrap(), FitnessShaping::CenteredRank);
+/// assert_eq!("group_z_score:4".parse::<FitnessShaping>().unwrap(), FitnessShaping::GroupZScore { size: 4 });
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -45,6 +50,20 @@ pub enum FitnessShaping {
         /// Members of a group: even, at least 4; divides the population.
         size: usize,
     },
+}
+
+/// The rule of that name, as in configuration files; the size of its groups follows a colon. Hyphens count as underscores.
+impl FromStr for FitnessShaping {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let text = text.replace('-', "_");
+        let rule = match text.split_once(':').map(|(name, size)| (name, size.parse::<usize>())) {
+            Some((name, Ok(size))) => json!({ name: { "size": size } }),
+            _ => json!(text),
+        };
+        serde_json::from_value(rule).map_err(|error| Error::ShapingName(error.to_string()))
+    }
 }
 
 impl FitnessShaping {

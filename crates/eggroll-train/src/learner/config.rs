@@ -2,9 +2,13 @@
 
 use crate::config::EvolutionStrategyConfig;
 use crate::error::Error;
+use crate::filled::filled;
+use crate::replay::check_projection;
 use burn::config::Config;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use std::fs;
 use std::path::Path;
 
 /// The file of a run's configuration.
@@ -53,6 +57,10 @@ pub struct EsTrainingConfig {
     /// How many of these checkpoints are kept.
     #[config(default = 2)]
     pub keep_checkpoints: usize,
+    /// Whether all fitness is logged beside the checkpoints, so that [`replay`](crate::replay()) makes the model of any generation again
+    /// from the first model. It needs updates that depend on the fitness alone: no input projection.
+    #[config(default = false)]
+    pub replay_log: bool,
     /// The metric whose best epoch is kept as a checkpoint of its own, in the folder `kept`.
     pub keep_best: Option<MetricChoice>,
     /// When to stop early.
@@ -99,10 +107,32 @@ impl EsTrainingConfig {
     ///
     /// # Errors
     ///
-    /// [`Error::Configuration`] if there is none, or none that this version reads.
+    /// As [`read`](Self::read).
     pub fn of_run(folder: impl AsRef<Path>) -> Result<Self, Error> {
-        let path = folder.as_ref().join(FILE);
-        Self::load(&path).map_err(|error| Error::Configuration { path, reason: error.to_string() })
+        Self::read(folder.as_ref().join(FILE))
+    }
+
+    /// The configuration in a file of JSON. It needs `strategy` and `generations`; what else it leaves out is as [`new`](Self::new) sets
+    /// it, while Burn's [`load`](Config::load) wants every field.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Configuration`] if there is none, or none that this version reads.
+    pub fn read(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let refuse = |reason: String| Error::Configuration { path: path.to_owned(), reason };
+        let text = fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?;
+        Self::parse(&text).map_err(|error| refuse(error.to_string()))
+    }
+
+    fn parse(text: &str) -> serde_json::Result<Self> {
+        #[derive(Deserialize)]
+        struct Required {
+            strategy: EvolutionStrategyConfig,
+            generations: u64,
+        }
+        let Required { strategy, generations } = serde_json::from_str(text)?;
+        filled(&Self::new(strategy, generations), serde_json::from_str(text)?)
     }
 
     /// The program's own settings.
@@ -120,15 +150,14 @@ impl EsTrainingConfig {
                 return Err(Error::Interval(name));
             }
         }
-        Ok(())
+        if self.replay_log { check_projection(&self.strategy) } else { Ok(()) }
     }
 
-    /// The first field that another configuration differs in, but for the number of generations and the size of chunks, which
+    /// The first field that another configuration differs in, but for the number of generations and the memory of chunks, which
     /// change no generation.
     pub(super) fn difference(&self, other: &Self) -> Option<String> {
         let fields = |config: &Self| {
-            let strategy = EvolutionStrategyConfig { chunk: None, ..config.strategy.clone() };
-            let config = Self { strategy, generations: 0, ..config.clone() };
+            let config = Self { strategy: config.strategy.of_updates(), generations: 0, ..config.clone() };
             serde_json::to_value(config).ok().and_then(|value| value.as_object().cloned())
         };
         let (these, those) = (fields(self)?, fields(other)?);

@@ -10,6 +10,7 @@ use super::run::{Pending, Registered, Run};
 use super::task::EsTask;
 use crate::checkpoint::Checkpoints;
 use crate::error::Error;
+use crate::replay::ReplayLog;
 use crate::strategy::EvolutionStrategy;
 use crate::training_loop::drive;
 use burn::module::Module;
@@ -69,7 +70,8 @@ type Register<V> = Box<dyn FnOnce(Parts<V>) -> Parts<V>>;
 /// A run of an evolution strategy inside burn-train's machinery, in a folder of its own.
 ///
 /// The folder holds `training.json`, the [configuration](EsTrainingConfig); `log.jsonl`, metrics by generation and validation;
-/// `checkpoints`, to continue from; and `kept`, the checkpoints that a strategy has chosen. A run whose folder holds checkpoints
+/// `checkpoints`, to continue from; `kept`, the checkpoints that a strategy has chosen; and `run.replay`, all fitness, if the
+/// configuration [wants it](EsTrainingConfig::replay_log). A run whose folder holds checkpoints
 /// goes on from the latest one, and equals, bit for bit, one that was never stopped.
 ///
 /// # Example
@@ -197,10 +199,10 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
     /// # Errors
     ///
     /// - [`Error::OtherRun`] if the folder holds a run of another configuration; it may have had fewer or more generations
-    /// - [`Error::Interval`] and [`Error::UnknownMetric`] of a configuration that cannot be run
+    /// - [`Error::Interval`], [`Error::ReplayProjection`] and [`Error::UnknownMetric`] of a configuration that cannot be run
     /// - [`Error::User`] with what the task returned, after a checkpoint
     /// - [`Error::Training`] with a failure of burn-train's metrics, after a checkpoint
-    /// - those of the strategy, the checkpoints and the log
+    /// - those of the strategy, the checkpoints and the logs
     pub fn run<M: Module, T: EsTask<M, Output = V>>(mut self, model: M, task: &mut T) -> Result<EsOutcome<M>, Error> {
         self.config.validate()?;
         self.claim()?;
@@ -209,10 +211,14 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
             Some(loaded) => loaded,
             None => (self.config.strategy.try_init(&model)?, model),
         };
+        let log = match self.config.replay_log {
+            true => Some(ReplayLog::open(self.folder.join("run.replay"), &strategy, &model)?),
+            false => None,
+        };
         task.begin(&strategy, &model).map_err(Error::User)?;
         let (until, every) = (self.config.generations, self.config.checkpoint_every);
         let mut run = self.start(&strategy, checkpoints, task)?;
-        let result = drive(&mut strategy, model, until, every, &mut run);
+        let result = drive(&mut strategy, model, until, every, log, &mut run);
         let (ending, early, warnings) = run.finish()?;
         let model = result?;
         if let Some(error) = ending.error {

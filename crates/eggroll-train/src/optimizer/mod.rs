@@ -5,6 +5,7 @@
 
 mod clip_up;
 mod integer_adam_w;
+mod limits;
 mod muon;
 mod whole;
 
@@ -13,6 +14,7 @@ pub use integer_adam_w::IntegerAdamWConfig;
 pub use muon::MuonAdamWConfig;
 
 use crate::error::Error;
+use crate::filled::filled;
 use burn::lr_scheduler::module_lr_scheduler::ModuleLearningRate;
 use burn::module::{Module, ModuleMapper, Param, ParamId};
 use burn::optim::{
@@ -20,7 +22,9 @@ use burn::optim::{
     ModuleOptimizer, OptimizerRecord, RmsPropConfig, SgdConfig,
 };
 use burn::tensor::Tensor;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
 use std::str::FromStr;
 
 /// The registry: a line for each optimizer.
@@ -44,12 +48,13 @@ macro_rules! optimizers {
         /// let json = serde_json::to_string(&config).unwrap();
         /// assert!(json.starts_with(r#"{"name":"adam_w""#), "{json}");
         /// assert!(serde_json::from_str::<OptimizerConfig>(&json).is_ok());
+        /// assert!(serde_json::from_str::<OptimizerConfig>(r#"{"name":"adam_w","weight_decay":0.01}"#).is_ok());
         ///
         /// assert!(matches!("muon".parse::<OptimizerConfig>().unwrap(), OptimizerConfig::Muon(_)));
         /// let error = "moun".parse::<OptimizerConfig>().unwrap_err().to_string();
         /// assert!(error.contains("`clip_up`"), "{error}");
         /// ```
-        #[derive(Clone, Debug, Serialize, Deserialize)]
+        #[derive(Clone, Debug, Serialize)]
         #[serde(tag = "name")]
         #[non_exhaustive]
         pub enum OptimizerConfig {
@@ -67,17 +72,26 @@ macro_rules! optimizers {
             }
         }
 
-        /// The optimizer of that name with its default settings.
+        /// Settings that are left out are the defaults.
+        impl<'de> Deserialize<'de> for OptimizerConfig {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let mut given = Map::<String, Value>::deserialize(deserializer)?;
+                match given.remove("name").as_ref().and_then(Value::as_str) {
+                    $(Some($name) => filled(&<$config>::new(), given).map(Self::$variant),)*
+                    Some(name) => Err(D::Error::custom(unknown(name))),
+                    None => Err(D::Error::missing_field("name")),
+                }
+            }
+        }
+
+        /// The optimizer of that name with its default settings; hyphens in it count as underscores.
         impl FromStr for OptimizerConfig {
             type Err = Error;
 
             fn from_str(name: &str) -> Result<Self, Error> {
-                match name {
+                match &*name.replace('-', "_") {
                     $($name => Ok(Self::$variant(<$config>::new())),)*
-                    _ => {
-                        let known: Vec<String> = Self::NAMES.iter().map(|name| format!("`{name}`")).collect();
-                        Err(Error::OptimizerName(format!("`{name}`, expected one of {}", known.join(", "))))
-                    }
+                    _ => Err(unknown(name)),
                 }
             }
         }
@@ -117,6 +131,11 @@ optimizers! {
     "integer_adam_w" => IntegerAdamW(IntegerAdamWConfig),
 }
 
+fn unknown(name: &str) -> Error {
+    let known: Vec<String> = OptimizerConfig::NAMES.iter().map(|name| format!("`{name}`")).collect();
+    Error::OptimizerName(format!("`{name}`, expected one of {}", known.join(", ")))
+}
+
 impl OptimizerConfig {
     /// Builds the optimizer.
     pub fn init(&self) -> Optimizer {
@@ -128,13 +147,15 @@ impl OptimizerConfig {
         Optimizer { steps: self.steps(), over }
     }
 
-    /// Checks settings that burn-optim does not know.
+    /// Checks settings that no optimizer can be built from.
     ///
     /// # Errors
     ///
-    /// [`Error::ClipUp`] or [`Error::IntegerAdamW`] with the values.
+    /// [`Error::Adafactor`], [`Error::NewtonSchulz`], [`Error::ClipUp`] or [`Error::IntegerAdamW`] with the values.
     pub fn validate(&self) -> Result<(), Error> {
         match self {
+            Self::Adafactor(config) => limits::adafactor(config),
+            Self::Muon(config) => limits::muon(&config.matrices),
             Self::ClipUp(config) => config.validate(),
             Self::IntegerAdamW(config) => config.validate(),
             _ => Ok(()),

@@ -6,6 +6,7 @@
 mod record;
 
 use crate::checkpoint::sync;
+use crate::config::EvolutionStrategyConfig;
 use crate::digest::{hex, parameter_digest};
 use crate::error::Error;
 use crate::estimate;
@@ -78,13 +79,33 @@ impl ReplayLog {
     /// the fitness.
     pub fn create<M: Module>(path: impl Into<PathBuf>, strategy: &EvolutionStrategy, model: &M) -> Result<Self, Error> {
         let path = path.into();
-        match strategy.config().input_projection {
-            InputProjection::Off => {}
-            projection => return Err(Error::ReplayProjection(projection)),
-        }
         if path.exists() {
             return Err(Error::io(&path)(io::ErrorKind::AlreadyExists.into()));
         }
+        Self::begin(path, strategy, model)
+    }
+
+    /// Goes on with a log, as [`resume`](Self::resume) does, or begins one if there is none. A log that begins where `strategy` stands, with
+    /// another model, is of a run that never came to a checkpoint: it is begun anew.
+    ///
+    /// # Errors
+    ///
+    /// As [`create`](Self::create) and [`resume`](Self::resume).
+    pub fn open<M: Module>(path: impl Into<PathBuf>, strategy: &EvolutionStrategy, model: &M) -> Result<Self, Error> {
+        let path = path.into();
+        if !path.exists() {
+            return Self::begin(path, strategy, model);
+        }
+        let anew = {
+            let log = Log::read(&path)?;
+            log.check_config(strategy)?;
+            log.header.first == strategy.generation() && log.header.model != parameter_digest(model)
+        };
+        if anew { Self::begin(path, strategy, model) } else { Self::resume(path, strategy) }
+    }
+
+    fn begin<M: Module>(path: PathBuf, strategy: &EvolutionStrategy, model: &M) -> Result<Self, Error> {
+        check_projection(strategy.config())?;
         let header = Header {
             format: FORMAT,
             noise_stream: strategy.config().noiser.stream_version(),
@@ -165,6 +186,18 @@ impl ReplayLog {
     /// [`Error::Io`] with the file.
     pub fn sync(&self) -> Result<(), Error> {
         self.file.sync_data().map_err(Error::io(&self.path))
+    }
+}
+
+/// Refuses a strategy whose updates depend on more than the fitness.
+///
+/// # Errors
+///
+/// [`Error::ReplayProjection`] with the projection.
+pub(crate) fn check_projection(config: &EvolutionStrategyConfig) -> Result<(), Error> {
+    match config.input_projection {
+        InputProjection::Off => Ok(()),
+        projection => Err(Error::ReplayProjection(projection)),
     }
 }
 
@@ -269,8 +302,8 @@ impl<'a> Log<'a> {
 
     /// Refuses a strategy of another configuration.
     fn check_config(&self, strategy: &EvolutionStrategy) -> Result<(), Error> {
-        let [logged, given] =
-            [&self.header.config, strategy.config()].map(|config| serde_json::to_string(config).unwrap_or_default());
+        let text = |config: &EvolutionStrategyConfig| serde_json::to_string(&config.of_updates()).unwrap_or_default();
+        let [logged, given] = [&self.header.config, strategy.config()].map(text);
         if logged == given { Ok(()) } else { Err(Error::ReplayConfig { path: self.path.to_owned(), logged, given }) }
     }
 

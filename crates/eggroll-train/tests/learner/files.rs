@@ -2,11 +2,12 @@
 
 use crate::task::{EVERY, Scripted, config, layer, log, saved, training};
 use burn::config::Config;
+use burn::optim::AdamConfig;
 use burn::tensor::{Device, Int, Tensor};
 use burn::train::ClassificationOutput;
 use burn::train::logger::FileMetricLogger;
 use burn::train::metric::AccuracyMetric;
-use eggroll_core::counters;
+use eggroll_core::{BaselineConfig, counters};
 use eggroll_nn::Linear;
 use eggroll_train::*;
 use std::fs;
@@ -95,6 +96,11 @@ fn refusals_name_what_is_wrong() {
     };
     assert_eq!(refused(config(5).with_validate_every(0)), "validate_every must be at least 1 generation, not 0");
     assert_eq!(refused(config(5).with_report_every(0)), "report_every must be at least 1 generation, not 0");
+    let mut projected = config(5).with_replay_log(true);
+    projected.strategy.input_projection = InputProjection::Shared;
+    let message = "a replay log holds fitness, and with input_projection Shared the estimate depends on input rows too";
+    assert_eq!(refused(projected), message);
+    assert!(!folder.path().join("training.json").exists(), "before anything is written");
     let unknown = MetricChoice::new("Accuracy".into());
     let message = "no metric is named \"Accuracy\"; there are [\"Score\"]";
     assert_eq!(refused(config(5).with_keep_best(Some(unknown.clone()))), message);
@@ -112,9 +118,28 @@ fn refusals_name_what_is_wrong() {
     let mut other = config(9);
     other.strategy.seed = 4;
     assert!(refused(other).ends_with("training.json is that of another run: `strategy` differs"));
+    let logged = refused(config(9).with_replay_log(true));
+    assert!(logged.ends_with("training.json is that of another run: `replay_log` differs"), "{logged}");
     fs::write(folder.path().join("training.json"), "{\"generations\": 5}").expect("writes");
     let message = refused(config(5));
-    assert!(message.contains("training.json") && message.contains("missing field"), "{message}");
+    assert!(message.contains("training.json") && message.contains("missing field `strategy`"), "{message}");
+}
+
+/// What a file leaves out is as the builder sets it.
+#[test]
+fn a_short_file_is_enough() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("training.json");
+    let read = |text: &str| {
+        fs::write(&path, text).expect("writes");
+        EsTrainingConfig::of_run(folder.path())
+    };
+    let strategy = r#""strategy": { "noiser": { "name": "baseline" }, "optimizer": { "name": "adam" } }"#;
+    let short = read(&format!("{{ {strategy}, \"generations\": 5, \"keep_checkpoints\": 4 }}")).expect("reads");
+    let strategy_of = EvolutionStrategyConfig::new(BaselineConfig::new(8), AdamConfig::new());
+    assert_eq!(short.to_string(), EsTrainingConfig::new(strategy_of, 5).with_keep_checkpoints(4).to_string());
+    let error = read(&format!("{{ {strategy}, \"generations\": 5, \"epochs\": 4 }}")).expect_err("refused").to_string();
+    assert!(error.contains("training.json") && error.contains("`epochs`") && error.contains("`replay_log`"), "{error}");
 }
 
 /// Settings of the program's own go with the configuration.

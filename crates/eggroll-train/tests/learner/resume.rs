@@ -1,11 +1,15 @@
-//! Runs that go on, and runs from the saved configuration alone.
+//! Runs that go on, runs from the saved configuration alone, and runs made again from their fitness.
 
 use crate::task::{Scripted, config, layer, log, training};
 use burn::optim::AdamConfig;
 use eggroll_nn::Linear;
 use eggroll_train::*;
+use std::env;
 use std::fs;
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 fn run(folder: &Path, config: EsTrainingConfig, interrupt: Option<u64>) -> Linear {
     let training = training(folder, config);
@@ -76,4 +80,62 @@ fn a_log_is_cut_where_the_run_goes_on() {
     fs::write(&path, fs::read_to_string(&path).expect("reads") + "{\"generation\":6,\"cut").expect("writes");
     drop(JsonLines::open(&path, 4).expect("opens"));
     assert_eq!(lines(), 4);
+}
+
+/// Set for the process that is to be killed: the folder of its run.
+const FOLDER: &str = "EGGROLL_TEST_RUN_IN";
+
+fn logged(generations: u64) -> EsTrainingConfig {
+    EsTrainingConfig { generations, ..adam() }.with_replay_log(true).with_report_every(10)
+}
+
+#[test]
+fn child_that_trains() {
+    if let Some(folder) = env::var_os(FOLDER) {
+        run(Path::new(&folder), logged(1 << 40), None);
+    }
+}
+
+/// Starts the child and kills it a while after its next checkpoint.
+fn kill(folder: &Path, delay: Duration) {
+    let latest = || Checkpoints::new(folder.join("checkpoints")).list().expect("lists").pop();
+    let before = latest();
+    let mut child = Command::new(env::current_exe().expect("this program"))
+        .args(["--exact", "resume::child_that_trains"])
+        .env(FOLDER, folder)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("starts");
+    let begun = Instant::now();
+    while latest() == before {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the child saves nothing");
+        sleep(Duration::from_millis(1));
+    }
+    sleep(delay);
+    child.kill().expect("SIGKILL");
+    child.wait().expect("is gone");
+}
+
+/// The log of a run that was killed again and again makes every checkpoint of it, and the run that was not.
+#[test]
+fn a_killed_runs_log_makes_its_checkpoints() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, checkpoints) = (folder.path().join("run.replay"), Checkpoints::new(folder.path().join("checkpoints")));
+    [0, 3, 7].into_iter().for_each(|delay| kill(folder.path(), Duration::from_millis(delay)));
+    let (killed, _) = checkpoints.load_latest(layer()).expect("loads").expect("saved");
+    let generations = killed.generation() + 20;
+    let model = run(folder.path(), logged(generations), None);
+    assert_eq!(replay_range(&path).expect("a log"), 0..generations);
+    let saved = checkpoints.list().expect("lists");
+    assert_eq!(saved.len(), 2);
+    for saved in saved {
+        let (strategy, model) = load(&saved, layer()).expect("loads");
+        let (_, replayed) = replay(&path, layer(), Some(strategy.generation())).expect("replays");
+        assert_eq!(parameter_digest(&replayed), parameter_digest(&model), "{}", saved.display());
+    }
+    let straight = tempfile::tempdir().expect("a folder");
+    assert_eq!(parameter_digest(&run(straight.path(), logged(generations), None)), parameter_digest(&model));
+    let (_, earlier) = replay(&path, layer(), Some(generations - 1)).expect("replays");
+    assert_ne!(parameter_digest(&earlier), parameter_digest(&model), "canary");
 }

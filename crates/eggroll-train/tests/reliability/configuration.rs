@@ -2,8 +2,10 @@
 
 use crate::support::*;
 use burn::lr_scheduler::LrSchedulerConfig;
-use burn::optim::AdamConfig;
-use eggroll_core::{EggrollConfig, NoiseSourceConfig, NoiserConfig, QEggrollConfig, Role};
+use burn::optim::{AdamConfig, AdamWConfig, MuonConfig};
+use eggroll_core::{
+    BaselineConfig, EggrollConfig, NoiseSourceConfig, NoiserConfig, ParameterKind, QEggrollConfig, Role,
+};
 use eggroll_train::*;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -14,8 +16,8 @@ const LIMIT: u64 = 64 << 20;
 
 /// Texts that are read, of every noiser and optimizer.
 fn texts() -> Vec<String> {
-    let floats = noisers().into_iter().flat_map(|noiser| {
-        optimizers().into_iter().map(move |optimizer| {
+    let floats = noisers(ParameterKind::Float).into_iter().flat_map(|noiser| {
+        optimizers(ParameterKind::Float).into_iter().map(move |optimizer| {
             config(noiser.clone(), optimizer)
                 .with_noise_source(NoiseSourceConfig::Table { len: 1 << 12 })
                 .with_shaping(FitnessShaping::GroupZScore { size: 4 })
@@ -164,4 +166,100 @@ fn errors_name_the_value() {
             format!("the learning rate must be finite and not negative, not {rate}")
         );
     }
+}
+
+fn text(config: &impl serde::Serialize) -> Value {
+    serde_json::to_value(config).expect("writes")
+}
+
+/// What a file leaves out is what the builder sets, also where that depends on the noiser; what it says counts.
+#[test]
+fn what_is_left_out_is_the_default() {
+    for noiser in noisers(ParameterKind::Float).into_iter().chain(noisers(ParameterKind::Integer)) {
+        for name in OptimizerConfig::NAMES {
+            let optimizer: OptimizerConfig = name.parse().expect("registered");
+            let whole = text(&EvolutionStrategyConfig::new(noiser.clone(), optimizer));
+            let short = json!({ "noiser": noiser, "optimizer": { "name": name } });
+            assert_eq!(text(&serde_json::from_value::<EvolutionStrategyConfig>(short).expect("reads")), whole);
+        }
+    }
+    let baselines = config(BaselineConfig::new(6), AdamConfig::new());
+    assert_eq!((baselines.clip_norm, baselines.shaping), (Some(1.0), FitnessShaping::Baseline { size: 6 }));
+    // Every field alone, and one that says that there is none.
+    let other = baselines.with_shaping(FitnessShaping::Raw).with_clip_norm(None).with_seed(9).with_chunk(4);
+    let whole = text(&other);
+    assert_eq!(text(&serde_json::from_value::<EvolutionStrategyConfig>(whole.clone()).expect("reads")), whole);
+    for (name, value) in whole.as_object().expect("an object") {
+        let mut short = json!({ "noiser": whole["noiser"], "optimizer": whole["optimizer"] });
+        short[name] = value.clone();
+        let read = text(&serde_json::from_value::<EvolutionStrategyConfig>(short).expect("reads"));
+        assert_eq!(read[name], *value, "{name}");
+    }
+    for needed in ["noiser", "optimizer"] {
+        let mut without = whole.clone();
+        without.as_object_mut().expect("an object").remove(needed);
+        let error = serde_json::from_value::<EvolutionStrategyConfig>(without).expect_err("refused").to_string();
+        assert_eq!(error, format!("missing field `{needed}`"));
+    }
+}
+
+#[test]
+fn optimizers_as_text_have_defaults_and_no_unknown_fields() {
+    let read = |text: &str| serde_json::from_str::<OptimizerConfig>(text);
+    let decayed = OptimizerConfig::from(AdamWConfig::new().with_weight_decay(0.25));
+    assert_eq!(text(&read(r#"{ "weight_decay": 0.25, "name": "adam_w" }"#).expect("reads")), text(&decayed));
+    let refused = |text: &str| read(text).expect_err("refused").to_string();
+    let unknown = refused(r#"{ "name": "adam", "beta_3": 0.9 }"#);
+    assert!(unknown.contains("`beta_3`") && unknown.contains("`beta_1`"), "{unknown}");
+    assert_eq!(refused("{}"), "missing field `name`");
+    assert!(refused(r#"{ "name": 3 }"#).contains("missing field `name`"));
+    for name in OptimizerConfig::NAMES {
+        let parsed: OptimizerConfig = name.replace('_', "-").parse().expect("registered");
+        assert_eq!(text(&parsed)["name"], *name);
+    }
+}
+
+/// Also what Burn's own optimizers would panic of, or not come to an end with.
+#[test]
+fn settings_that_no_optimizer_is_built_from() {
+    for (name, setting, value) in [
+        ("adafactor", "epsilon_1", json!(0)),
+        ("adafactor", "epsilon_2", json!(-1.5)),
+        ("adafactor", "clip_threshold", json!(1e300)),
+        ("adafactor", "decay_rate", json!(0.25)),
+        ("adafactor", "weight_decay", json!(-0.125)),
+        ("clip_up", "momentum", json!(1)),
+        ("clip_up", "max_speed", json!(0)),
+        ("integer_adam_w", "beta_2", json!(-0.5)),
+        ("integer_adam_w", "epsilon", json!(0)),
+        ("integer_adam_w", "weight_decay", json!(-1)),
+    ] {
+        let text = json!({ "name": name, setting: value });
+        let optimizer: OptimizerConfig = serde_json::from_value(text).expect("reads");
+        let error = optimizer.validate().expect_err("refused").to_string();
+        let part = setting.split('_').next().expect("a word");
+        assert!(error.contains(" needs ") && error.contains(part), "{name} {setting}: {error}");
+    }
+    let steps = MuonAdamWConfig::new().with_matrices(MuonConfig::new().with_ns_steps(1 << 40));
+    let error = config(EggrollConfig::new(), steps).try_init(&Net::start()).err().expect("refused").to_string();
+    assert_eq!(error, "Muon makes at most 100 Newton-Schulz steps, not 1099511627776");
+}
+
+#[test]
+fn names_on_the_command_line_are_those_of_files() {
+    for rule in ["raw", "z_score", "sample_z_score", "centered_rank", "pair_sign"] {
+        assert_eq!(text(&rule.parse::<FitnessShaping>().expect("a rule")), rule);
+    }
+    let groups = "baseline:8".parse::<FitnessShaping>().expect("a rule");
+    assert_eq!(groups, FitnessShaping::Baseline { size: 8 });
+    let error = "z_core".parse::<FitnessShaping>().expect_err("refused").to_string();
+    assert!(["no such fitness shaping", "`z_core`", "`z_score`"].iter().all(|part| error.contains(part)), "{error}");
+    for wrong in ["group_z_score", "baseline:", "raw:4", "group_z_score:many"] {
+        assert!(wrong.parse::<FitnessShaping>().is_err(), "{wrong}");
+    }
+    for projection in ["off", "shared", "unperturbed"] {
+        assert_eq!(text(&projection.parse::<InputProjection>().expect("a projection")), projection);
+    }
+    let error = "on".parse::<InputProjection>().expect_err("refused").to_string();
+    assert!(["no such input projection", "`on`", "`shared`"].iter().all(|part| error.contains(part)), "{error}");
 }

@@ -1,13 +1,17 @@
 //! Replay logs: what they give back, what they refuse, and what a cut-off end does.
 
 use crate::support::*;
+use burn::module::{Module, ModuleMapper, Param};
 use burn::optim::AdamConfig;
+use burn::tensor::Tensor;
 use eggroll_core::{EggrollConfig, QEggrollConfig};
 use eggroll_nn::LinearConfig;
 use eggroll_train::*;
+use sha2::{Digest, Sha256};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
-use std::path::PathBuf;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 const GENERATIONS: usize = 5;
@@ -161,6 +165,95 @@ fn other_logs_models_strategies_and_generations_are_refused() {
     wrong(message(replay(&path.with_extension("none"), Net::start(), None)), "run.none");
     fs::write(&path, "something else").expect("writes");
     wrong(message(replay(&path, Net::start(), None)), "this is no replay log");
+}
+
+/// The header of a log, written anew with its check.
+fn rewrite_header(path: &Path, change: impl Fn(&str) -> String) {
+    let magic = b"eggroll replay log\n";
+    let bytes = fs::read(path).expect("reads");
+    let (len, rest) = bytes[magic.len()..].split_first_chunk::<4>().expect("a length");
+    let json = std::str::from_utf8(&rest[..u32::from_le_bytes(*len) as usize]).expect("JSON");
+    let changed = change(json);
+    let len = (changed.len() as u32).to_le_bytes();
+    let check = &Sha256::digest([&len[..], changed.as_bytes()].concat())[..8];
+    let records = &rest[json.len() + check.len()..];
+    fs::write(path, [&magic[..], &len, changed.as_bytes(), check, records].concat()).expect("writes");
+}
+
+/// Of floats and of integers, whose streams have versions of their own.
+#[test]
+fn other_formats_and_noise_streams_are_refused_with_both_versions() {
+    fn check<T: Task>(config: &EvolutionStrategyConfig) {
+        let Logged { folder: _folder, path, .. } = logged::<T>(config);
+        rewrite_header(&path, str::to_owned);
+        assert!(replay(&path, T::start(), None).is_ok(), "canary: what is rewritten is read");
+        let known = config.noiser.stream_version();
+        let stream = |version: u32| format!("\"noise_stream\":{version},");
+        rewrite_header(&path, |json| json.replace(&stream(known), &stream(99)));
+        let refused = [
+            replay(&path, T::start(), None).err(),
+            replay_range(&path).err(),
+            ReplayLog::resume(&path, &config.init(&T::start())).err(),
+        ];
+        for error in refused.map(|error| error.expect("refused")) {
+            assert!(matches!(&error, Error::NoiseStream { found: 99, known: k, .. } if *k == known), "{error}");
+            assert!(error.to_string().contains("run.replay: of version 99 of the noise stream"), "{error}");
+        }
+        rewrite_header(&path, |json| json.replace("{\"format\":1,", "{\"format\":7,"));
+        let error = replay_range(&path).expect_err("refused");
+        assert!(matches!(error, Error::Format { found: 7, known: 1, .. }), "{error}");
+    }
+    check::<Net>(&adam());
+    check::<Integers>(&integer_config());
+}
+
+/// A loop that is stopped and goes on from its checkpoint keeps one log, of which the checkpoint comes out.
+#[test]
+fn the_training_loop_logs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (checkpoints, path) = (Checkpoints::new(folder.path().join("checkpoints")), folder.path().join("log"));
+    let run = |strategy: &mut EvolutionStrategy, model: Net, until: u64| {
+        let loops = TrainingLoop::new(until).with_checkpoints(checkpoints.clone(), 2).with_replay_log(&path);
+        loops.run(
+            strategy,
+            model,
+            |model, population| Ok(model.fitness(population)),
+            |_, _| Ok(ControlFlow::Continue(())),
+        )
+    };
+    let begin = |model: Net, until: u64| run(&mut adam().init(&model), model, until);
+    begin(Net::start(), 5).expect("trains");
+    let last = checkpoints.list().expect("lists").pop().expect("saved");
+    fs::remove_dir_all(last).expect("removes");
+    assert_eq!(replay_range(&path).expect("a log"), 0..5, "canary: ahead of the checkpoint of generation 4");
+    let (mut strategy, model) = checkpoints.load_latest(Net::start()).expect("loads").expect("saved");
+    run(&mut strategy, model, 9).expect("trains");
+    let (strategy, model) = checkpoints.load_latest(Net::start()).expect("loads").expect("saved");
+    let (replayed, again) = replay(&path, Net::start(), None).expect("replays");
+    assert_eq!((replayed.generation(), strategy.generation()), (9, 9));
+    assert_eq!(parameter_digest(&again), parameter_digest(&model));
+
+    // A run that never came to a checkpoint, and begins anew with another model: so does its log.
+    let other = Net::start().map(&mut Halve);
+    begin(other.clone(), 3).expect("trains");
+    assert!(replay(&path, other, None).is_ok() && replay(&path, Net::start(), None).is_err());
+    // The log of another strategy is not written over.
+    let error = message(run(&mut adam().with_seed(9).init(&Net::start()), Net::start(), 3));
+    assert!(error.contains("logged under the configuration"), "{error}");
+    assert_eq!(replay_range(&path).expect("a log"), 0..3);
+    let projected = adam().with_input_projection(InputProjection::Unperturbed);
+    fs::remove_file(&path).expect("removes");
+    let error = message(run(&mut projected.init(&Net::start()), Net::start(), 3));
+    assert!(error.contains("input_projection Unperturbed"), "{error}");
+    assert!(!path.exists());
+}
+
+struct Halve;
+
+impl ModuleMapper for Halve {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        param.map(|tensor| tensor * 0.5)
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A run that is killed anywhere and goes on from its checkpoint is the run that was not: every noiser, every optimizer, bit for bit.
 
 use crate::support::*;
-use eggroll_core::{NoiserConfig, QEggrollConfig};
+use eggroll_core::{NoiserConfig, ParameterKind};
 use eggroll_train::*;
 use proptest::prelude::*;
 use std::path::Path;
@@ -44,7 +44,7 @@ fn killed<T: Task>(config: &EvolutionStrategyConfig, kills: &[u64], folder: &Pat
 
 fn resumes<T: Task>(config: EvolutionStrategyConfig) {
     let inputs = (any::<u64>(), proptest::collection::vec(0..=GENERATIONS as u64, 0..4), 0..=GENERATIONS);
-    check(4, &inputs, |(seed, kills, until)| {
+    check(1, &inputs, |(seed, kills, until)| {
         let config = config.clone().with_seed(seed);
         let folder = tempfile::tempdir().expect("a folder");
         let straight = digests::<T>(&config, GENERATIONS, &folder.path().join("straight"));
@@ -57,15 +57,17 @@ fn resumes<T: Task>(config: EvolutionStrategyConfig) {
         prop_assert_eq!(&parameter_digest(&model), &straight[until]);
         // Canary: generations differ, so that the comparisons can fail.
         let moved = (1..straight.len()).filter(|i| straight[*i] != straight[*i - 1]).count();
-        prop_assert!(moved > GENERATIONS / 2, "{} of {} generations moved something", moved, GENERATIONS);
+        let moves = config.noiser != NoiserConfig::NoOp;
+        prop_assert_eq!(moved > GENERATIONS / 2, moves, "{} generations moved something: {:?}", moved, config);
         Ok(())
     });
 }
 
+/// One case for each pair: there are many.
 #[test]
 fn every_noiser_and_optimizer_resumes_bit_for_bit() {
-    for noiser in noisers() {
-        for optimizer in optimizers() {
+    for noiser in noisers(ParameterKind::Float) {
+        for optimizer in optimizers(ParameterKind::Float) {
             resumes::<Net>(config(noiser.clone(), optimizer));
         }
     }
@@ -73,7 +75,9 @@ fn every_noiser_and_optimizer_resumes_bit_for_bit() {
 
 #[test]
 fn integers_resume_bit_for_bit() {
-    resumes::<Integers>(integer_config());
-    let noiser = NoiserConfig::from(QEggrollConfig::new().with_rank(2).with_threshold(0.5, 10));
-    resumes::<Integers>(EvolutionStrategyConfig { noiser, ..integer_config() });
+    for noiser in noisers(ParameterKind::Integer) {
+        for optimizer in optimizers(ParameterKind::Integer) {
+            resumes::<Integers>(config(noiser.clone(), optimizer).with_learning_rate(0.5));
+        }
+    }
 }

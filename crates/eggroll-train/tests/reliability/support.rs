@@ -3,11 +3,11 @@
 use burn::lr_scheduler::cosine::CosineAnnealingLrSchedulerConfig;
 use burn::module::{Module, Param, ParamId};
 use burn::optim::momentum::MomentumConfig;
-use burn::optim::{AdamConfig, AdamWConfig, SgdConfig};
+use burn::optim::{AdamWConfig, SgdConfig};
 use burn::tensor::activation::tanh;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use eggroll_core::ops::integer::{integer_type, log_likelihood};
-use eggroll_core::{EggrollConfig, NoiseDistribution, NoiserConfig, OpenEsConfig, QEggrollConfig};
+use eggroll_core::{BaselineConfig, EggrollConfig, NoiseDistribution, NoiserConfig, ParameterKind, QEggrollConfig};
 use eggroll_nn::{Linear, integer};
 use eggroll_train::*;
 use proptest::prelude::*;
@@ -85,23 +85,34 @@ impl Task for Integers {
     }
 }
 
-/// Every noiser of float models.
-pub fn noisers() -> Vec<NoiserConfig> {
-    vec![
-        EggrollConfig::new().with_rank(2).into(),
-        EggrollConfig::new().with_distribution(NoiseDistribution::Rademacher).into(),
-        OpenEsConfig::new().into(),
-    ]
+/// Every registered noiser of that kind of parameters, and some with other settings.
+pub fn noisers(kind: ParameterKind) -> Vec<NoiserConfig> {
+    let registered = NoiserConfig::NAMES.map(|name| match name.parse().expect("a registered noiser") {
+        // Groups that divide the population.
+        NoiserConfig::Baseline(config) => BaselineConfig { group: POPULATION / 2, ..config }.into(),
+        noiser => noiser,
+    });
+    let others = [
+        EggrollConfig::new().with_rank(2).with_distribution(NoiseDistribution::Rademacher).into(),
+        QEggrollConfig::new().with_rank(2).with_threshold(0.5, 10).into(),
+    ];
+    let fits = |noiser: &NoiserConfig| matches!(noiser, NoiserConfig::QEggroll(_)) == (kind == ParameterKind::Integer);
+    registered.into_iter().chain(others).filter(fits).collect()
 }
 
-/// Every optimizer.
-pub fn optimizers() -> Vec<OptimizerConfig> {
-    vec![
-        SgdConfig::new().into(),
+/// Every registered optimizer of that kind of parameters, and some with other settings. Gradient descent has no part in the votes of
+/// integers.
+pub fn optimizers(kind: ParameterKind) -> Vec<OptimizerConfig> {
+    let registered = OptimizerConfig::NAMES.iter().map(|name| name.parse().expect("a registered optimizer"));
+    let others = [
         SgdConfig::new().with_momentum(Some(MomentumConfig::new())).into(),
-        AdamConfig::new().into(),
         AdamWConfig::new().with_weight_decay(0.1).into(),
-    ]
+    ];
+    let fits = |optimizer: &OptimizerConfig| match kind {
+        ParameterKind::Integer => matches!(optimizer, OptimizerConfig::IntegerAdamW(_) | OptimizerConfig::Sgd(_)),
+        ParameterKind::Float => !matches!(optimizer, OptimizerConfig::IntegerAdamW(_)),
+    };
+    registered.chain(others).filter(fits).collect()
 }
 
 /// A strategy with schedules, whose states are saved too.

@@ -12,6 +12,11 @@ use rayon::prelude::*;
 /// Floats of noise drawn at a time.
 const STRIP: usize = 4096;
 
+/// Rows of a parameter whose noise is used at a time: sums over them are rounded alike wherever noise is dense.
+pub(crate) fn strip_rows([rows, columns]: [usize; 2]) -> usize {
+    (STRIP / columns.max(1)).clamp(1, rows.max(1))
+}
+
 /// Writes `y : [members · rows, d_output]`.
 pub(crate) fn dense_linear(op: &LinearSlices, noise: &DenseNoise, source: Source, y: &mut [f32]) {
     if y.is_empty() {
@@ -68,8 +73,7 @@ impl Task<'_> {
 
     /// Rows of the parameter whose noise is drawn at a time.
     fn strip_rows(&self) -> usize {
-        let [rows, columns] = self.parameter();
-        (STRIP / columns.max(1)).clamp(1, rows.max(1))
+        strip_rows(self.parameter())
     }
 
     fn strip_len(&self) -> usize {

@@ -94,7 +94,8 @@ impl LinearSlices<'_> {
     }
 }
 
-fn packed(weight: &[f32], d_input: usize, d_output: usize) -> Packed {
+/// A weight `[d_input, d_output]` in panels for the detected instruction set.
+pub(crate) fn packed(weight: &[f32], d_input: usize, d_output: usize) -> Packed {
     struct Pack<'a>(&'a [f32], usize, usize);
     impl Kernel for Pack<'_> {
         type Output = Packed;

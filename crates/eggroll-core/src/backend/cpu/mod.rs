@@ -3,6 +3,7 @@
 //! A kernel splits its pairs into tasks for rayon; each task draws the noise of its own pairs into a scratch buffer
 //! that stays in cache, uses it, and forgets it. Nothing that is stored grows with the population but the output.
 
+mod chain;
 mod cross_entropy;
 mod dense_linear;
 mod estimate;
@@ -17,13 +18,15 @@ mod source;
 mod tile;
 mod vector;
 
+pub(crate) use chain::{ChainForward, ChainNoise, ChainSlices, chain_forward};
 pub(crate) use cross_entropy::member_cross_entropy;
 pub(crate) use dense_linear::dense_linear;
 pub(crate) use estimate::{dense_estimate, low_rank_estimate};
-pub(crate) use linear::{BiasSlice, LinearSlices, SharedRows};
+pub(crate) use linear::{BiasSlice, LinearSlices, SharedRows, packed};
 pub(crate) use low_rank_linear::low_rank_linear;
 pub(crate) use patches::patches;
 pub(crate) use perturbed_embedding::{EmbeddingSlices, perturbed_embedding};
 pub(crate) use row_projection::row_projection;
 pub(crate) use source::Source;
+pub(crate) use tile::MAX_COLUMNS;
 pub(crate) use vector::{noise, perturbed_vector};

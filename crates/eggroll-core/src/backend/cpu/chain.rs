@@ -1,0 +1,257 @@
+//! A chain of perturbed linear layers for rows of any members: what a policy does at every step of an episode.
+
+use super::dense_linear::strip_rows;
+use super::linear::{Target, for_vectors, load_some};
+use super::tile::{Epilogue, Out, Packed, Panels, Place, Rows, Strided, Tile, dots, multiply};
+use crate::chain::{ChainActivation, ChainRow};
+use crate::profile::{self, Component};
+use crate::simd::{Kernel, Simd, dispatch};
+
+/// Rows of one pair whose projections share the loads of a factor.
+const MAX_RUN: usize = 14;
+
+/// One layer, ready for use: `y = f(x·W + n + b)`, where `n` is what the member's noise makes of `x`.
+pub(crate) struct ChainSlices {
+    pub d_input: usize,
+    pub d_output: usize,
+    pub packed: Packed,
+    pub noise: ChainNoise,
+    pub scale: f32,
+    /// Where the biases of both members begin there, `[2, d_output]`.
+    pub biases: Option<usize>,
+    pub activation: ChainActivation,
+}
+
+/// The noise of a weight, by where it begins in a slot's noise.
+#[derive(Clone, Copy)]
+pub(crate) enum ChainNoise {
+    /// `n = t·A`, `t = s·c·x·B : [rows, rank]`, for `B : [rank, d_input]` and `A : [rank, d_output]`.
+    LowRank { rank: usize, b: usize, a: usize },
+    /// `n = s·σ·t`, `t = x·ε : [rows, d_output]`, for `ε : [d_input, d_output]`.
+    Dense { epsilon: usize },
+}
+
+/// What the layers are run on.
+pub(crate) struct ChainForward<'a> {
+    pub layers: &'a [ChainSlices],
+    /// `[slots, noise_len]`, with slack behind for loads of whole vectors.
+    pub noise: &'a [f32],
+    pub noise_len: usize,
+    pub rows: &'a [ChainRow],
+    /// `[rows, d_input]` of the first layer.
+    pub x: &'a [f32],
+    /// `[rows, t_width]` of the layer where that is widest.
+    pub t: &'a mut [f32],
+    /// Two of `[rows, d_output]` of the widest layer.
+    pub hidden: [&'a mut [f32]; 2],
+    /// `[rows, d_output]` of the last layer.
+    pub y: &'a mut [f32],
+    pub traced: bool,
+}
+
+/// Runs all layers, one after the other.
+///
+/// # Panics
+///
+/// Panics if a buffer is too short.
+pub(crate) fn chain_forward(forward: ChainForward) {
+    dispatch(forward);
+}
+
+impl Kernel for ChainForward<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let Self { layers, noise, noise_len, rows, x, t, hidden: [mut from, mut to], y, traced } = self;
+        let last = layers.len() - 1;
+        for (index, layer) in layers.iter().enumerate() {
+            let x = if index == 0 { x } else { &*from };
+            let y = if index == last { &mut *y } else { &mut *to };
+            let (x, y) = (&x[..rows.len() * layer.d_input], &mut y[..rows.len() * layer.d_output]);
+            let t = &mut t[..rows.len() * layer.t_width()];
+            let pairs = Noise { values: noise, len: noise_len, rows };
+            // SAFETY: the processor has the instruction set by this function's contract; the slices hold the rows.
+            unsafe {
+                let span = profile::fine(traced, Component::LowRankPart, 4 * t.len());
+                layer.project::<S>(&pairs, x, t);
+                drop(span);
+                let _span = profile::fine(traced, Component::BaseProduct, 4 * y.len());
+                layer.multiply::<S>(&pairs, x, t, y);
+            }
+            if layer.activation == ChainActivation::Tanh {
+                // The same function as the tensor operation's, so that both give the same bits.
+                y.iter_mut().for_each(|value| *value = value.tanh());
+            }
+            std::mem::swap(&mut from, &mut to);
+        }
+    }
+}
+
+/// The noise of every row's member.
+struct Noise<'a> {
+    values: &'a [f32],
+    len: usize,
+    rows: &'a [ChainRow],
+}
+
+impl Noise<'_> {
+    #[inline(always)]
+    fn of(&self, row: usize) -> &[f32] {
+        &self.from(row, 0)[..self.len]
+    }
+
+    /// From an element of the row's noise on, with what is behind.
+    #[inline(always)]
+    fn from(&self, row: usize, element: usize) -> &[f32] {
+        &self.values[self.rows[row].slot as usize * self.len + element..]
+    }
+}
+
+impl ChainSlices {
+    /// Columns of `t`.
+    pub(crate) fn t_width(&self) -> usize {
+        match self.noise {
+            ChainNoise::LowRank { rank, .. } => rank,
+            ChainNoise::Dense { .. } => self.d_output,
+        }
+    }
+
+    /// `t` of all rows, those of one pair after each other together.
+    ///
+    /// # Safety
+    ///
+    /// The processor must have the instruction set `S`; `x` and `t` must hold all rows.
+    #[inline(always)]
+    unsafe fn project<S: Simd>(&self, noise: &Noise, x: &[f32], t: &mut [f32]) {
+        let (rows, width) = (noise.rows, self.t_width());
+        let mut row = 0;
+        while row < rows.len() {
+            let slot = rows[row].slot;
+            let run = rows[row..].iter().take(MAX_RUN).take_while(|next| next.slot == slot).count();
+            let x = &x[row * self.d_input..][..run * self.d_input];
+            let t = &mut t[row * width..][..run * width];
+            // SAFETY: `x` and `t` hold `run` rows.
+            unsafe {
+                match self.noise {
+                    ChainNoise::LowRank { rank, b, .. } => {
+                        let b = &noise.of(row)[b..][..rank * self.d_input];
+                        self.dots::<S>(&rows[row..row + run], x, b, t);
+                    }
+                    ChainNoise::Dense { epsilon } => self.noise_product::<S>(x, noise.from(row, epsilon), t),
+                }
+            }
+            row += run;
+        }
+    }
+
+    /// `t = s·c·x·B : [run, rank]`
+    ///
+    /// # Safety
+    ///
+    /// As [`project`](Self::project).
+    #[inline(always)]
+    unsafe fn dots<S: Simd>(&self, rows: &[ChainRow], x: &[f32], b: &[f32], t: &mut [f32]) {
+        let rank = self.t_width();
+        let x = Rows { pointer: x.as_ptr(), stride: self.d_input, count: rows.len() };
+        let b = Rows { pointer: b.as_ptr(), stride: self.d_input, count: rank };
+        let out = Out { pointer: t.as_mut_ptr(), row: rank, column: 1 };
+        // SAFETY: `x` and `t` hold the rows, `b` the factor.
+        unsafe { dots::<S>(self.d_input, x, b, self.scale, out) };
+        for (row, t) in rows.iter().zip(t.chunks_exact_mut(rank)) {
+            if row.minus {
+                t.iter_mut().for_each(|t| *t = -*t);
+            }
+        }
+    }
+
+    /// `t = x·ε : [run, d_output]`, strip by strip as in a single operation, so that sums round alike.
+    ///
+    /// # Safety
+    ///
+    /// As [`project`](Self::project); behind `ε` there must be slack for a vector.
+    #[inline(always)]
+    unsafe fn noise_product<S: Simd>(&self, x: &[f32], epsilon: &[f32], t: &mut [f32]) {
+        let (d_input, d_output) = (self.d_input, self.d_output);
+        let strip = strip_rows([d_input, d_output]);
+        t.fill(0.0);
+        for first in (0..d_input).step_by(strip) {
+            let depth = strip.min(d_input - first);
+            let x = Strided { pointer: x[first..].as_ptr(), row: d_input, depth: 1 };
+            let panels = Panels::of_rows(&epsilon[first * d_output..], d_output);
+            let mut sum = Target { pointer: t.as_mut_ptr(), stride: d_output, add: true };
+            // SAFETY: `x` and `t` hold the rows, `ε` the strip and what is loaded behind it.
+            unsafe { multiply::<S, _>(t.len() / d_output, d_output, depth, x, panels, &mut sum) };
+        }
+    }
+
+    /// `y = f(x·W + n + b)`, but for an activation that has no vector form.
+    ///
+    /// # Safety
+    ///
+    /// As [`project`](Self::project).
+    #[inline(always)]
+    unsafe fn multiply<S: Simd>(&self, noise: &Noise, x: &[f32], t: &[f32], y: &mut [f32]) {
+        let rows = noise.rows.len();
+        let mut epilogue = Finish { layer: self, noise, t, y: y.as_mut_ptr() };
+        let x = Strided { pointer: x.as_ptr(), row: self.d_input, depth: 1 };
+        // SAFETY: `x` and `y` hold the rows; `W` was packed for this instruction set.
+        unsafe { multiply::<S, _>(rows, self.d_output, self.d_input, x, self.packed.panels(), &mut epilogue) };
+    }
+}
+
+/// Makes `f(x·W + n + b)` of a tile of `x·W`.
+struct Finish<'a> {
+    layer: &'a ChainSlices,
+    noise: &'a Noise<'a>,
+    t: &'a [f32],
+    y: *mut f32,
+}
+
+impl Epilogue for Finish<'_> {
+    #[inline(always)]
+    unsafe fn finish<S: Simd>(&mut self, place: Place, tile: &Tile) {
+        let (layer, d_output) = (self.layer, self.layer.d_output);
+        let relu = layer.activation == ChainActivation::Relu;
+        for r in 0..place.rows {
+            let row = place.row + r;
+            let noise = self.noise.of(row);
+            let minus = self.noise.rows[row].minus;
+            let column = |values: &[f32]| values[..d_output][place.column..].as_ptr();
+            let bias = layer.biases.map(|at| column(&noise[at + usize::from(minus) * d_output..]));
+            let t = &self.t[row * layer.t_width()..][..layer.t_width()];
+            // SAFETY: the row of `y` is inside it, as the place is inside the product; `a`, `t` and the bias were cut to size.
+            unsafe {
+                let source = tile.row(r);
+                let y = self.y.add(row * d_output + place.column);
+                let end = |mut sum: S::F, c: usize, lanes: usize| {
+                    if let Some(bias) = bias {
+                        sum = S::add(sum, load_some::<S>(bias.add(c), lanes));
+                    }
+                    if relu { S::max(sum, S::splat(0.0)) } else { sum }
+                };
+                match layer.noise {
+                    ChainNoise::LowRank { rank, a, .. } => {
+                        let a = noise[a..][..rank * d_output][place.column..].as_ptr();
+                        for_vectors::<S>(place.columns, y, |c, lanes| {
+                            let mut sum = S::load(source.add(c));
+                            for (k, t) in t.iter().enumerate() {
+                                sum = S::fma(S::splat(*t), load_some::<S>(a.add(k * d_output + c), lanes), sum);
+                            }
+                            end(sum, c, lanes)
+                        });
+                    }
+                    ChainNoise::Dense { .. } => {
+                        let scale = S::splat(if minus { -layer.scale } else { layer.scale });
+                        let t = column(t);
+                        for_vectors::<S>(place.columns, y, |c, lanes| {
+                            // Two roundings, as in a single operation.
+                            let noise = S::mul(scale, load_some::<S>(t.add(c), lanes));
+                            end(S::add(S::load(source.add(c)), noise), c, lanes)
+                        });
+                    }
+                }
+            }
+        }
+    }
+}

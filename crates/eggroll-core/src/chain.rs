@@ -1,0 +1,207 @@
+//! Perturbed linear layers one after the other, on the host, for rows of any members: the network of a rollout.
+//!
+//! An episode asks a small network thousands of times, and members come and go as their episodes end. A [`Chain`] has no
+//! tensor and no allocation in a step: the noise of a pair is drawn once for its episodes, rows name the slot that holds it. Values
+//! are those of the perturbed operations on a CPU backend, bit for bit.
+
+use crate::backend::cpu::{
+    BiasSlice, ChainForward, ChainNoise, ChainSlices, MAX_COLUMNS, Source, chain_forward, packed,
+};
+use crate::key::NoiseKey;
+use crate::noiser::{ParameterNoise, Role};
+use crate::ops::{DenseNoise, LowRankNoise, NoiseSource};
+use crate::profile::{self, Component};
+use crate::rng::fill_noise;
+use crate::scope::Perturbation;
+use burn::module::{Param, ParamId};
+use burn::tensor::{DType, Tensor};
+
+/// A linear layer of a chain and what follows it.
+#[derive(Clone, Copy, Debug)]
+pub struct ChainLayer<'a> {
+    /// `[d_input, d_output]`
+    pub weight: &'a Param<Tensor<2>>,
+    /// `[d_output]`
+    pub bias: Option<&'a Param<Tensor<1>>>,
+    /// What its outputs go through.
+    pub activation: ChainActivation,
+}
+
+/// A function of single elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChainActivation {
+    /// `x`
+    Identity,
+    /// `max(x, 0)`
+    Relu,
+    /// `tanh(x)`
+    Tanh,
+}
+
+/// The member that a row belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChainRow {
+    /// The slot that holds the noise of its pair.
+    pub slot: u32,
+    /// Whether it is the pair's second member, whose noise is subtracted.
+    pub minus: bool,
+}
+
+/// The layers of a model as one generation perturbs them.
+pub struct Chain {
+    layers: Vec<ChainSlices>,
+    draws: Vec<Draw>,
+    noise_len: usize,
+    parameters: Vec<ParamId>,
+    traced: bool,
+}
+
+/// How a layer's noise is drawn.
+struct Draw {
+    key: NoiseKey,
+    elements: usize,
+    bias: Option<Bias>,
+}
+
+struct Bias {
+    values: Vec<f32>,
+    noise: Option<DenseNoise>,
+}
+
+/// Buffers of a chain, for a number of rows and slots.
+pub struct ChainBuffers {
+    noise: Vec<f32>,
+    t: Vec<f32>,
+    hidden: [Vec<f32>; 2],
+}
+
+impl Chain {
+    /// The chain of `layers` under `perturbation`, if it can be run on the host: float32 weights of low-rank or dense noise that is drawn, by a
+    /// noiser that [follows roles](crate::Noiser::follows_roles). Reads the parameters to the host.
+    pub fn new(perturbation: &Perturbation, layers: &[ChainLayer]) -> Option<Self> {
+        if layers.is_empty() || !perturbation.noiser.follows_roles() {
+            return None;
+        }
+        let traced = profile::enabled();
+        let mut chain = Self { layers: Vec::new(), draws: Vec::new(), noise_len: 0, parameters: Vec::new(), traced };
+        layers.iter().try_for_each(|layer| chain.push(perturbation, layer))?;
+        Some(chain)
+    }
+
+    fn push(&mut self, perturbation: &Perturbation, layer: &ChainLayer) -> Option<()> {
+        let noise_of = |id| Some(perturbation.parameter(perturbation.table.position(id)?)).filter(is_drawn);
+        let noise = noise_of(layer.weight.id)?;
+        let weight = layer.weight.val();
+        let [d_input, d_output] = weight.dims();
+        if self.layers.last().is_some_and(|before| before.d_output != d_input) {
+            return None;
+        }
+        let at = self.noise_len;
+        let (elements, scale, of_weight) = match noise.role {
+            Role::LowRank { rank } => {
+                let low_rank = LowRankNoise::new(noise.key, rank, noise.sigma);
+                let [b, a] = low_rank.starts([d_input, d_output]).map(|start| at + start);
+                (rank * (d_input + d_output), low_rank.scale, ChainNoise::LowRank { rank, b, a })
+            }
+            Role::Dense => {
+                let dense = DenseNoise::new(noise.key, noise.sigma);
+                (d_input * d_output, dense.scale, ChainNoise::Dense { epsilon: at })
+            }
+            Role::Sparse | Role::Frozen => return None,
+        };
+        self.noise_len += elements;
+        self.parameters.push(layer.weight.id);
+        let bias = match layer.bias {
+            None => None,
+            Some(bias) => {
+                let noise = noise_of(bias.id)?;
+                let dense = (noise.role != Role::Frozen).then(|| DenseNoise::new(noise.key, noise.sigma));
+                self.parameters.push(bias.id);
+                Some(Bias { values: floats(bias.val())?, noise: dense })
+            }
+        };
+        let biases = bias.is_some().then_some(self.noise_len);
+        self.noise_len += if bias.is_some() { 2 * d_output } else { 0 };
+        self.layers.push(ChainSlices {
+            d_input,
+            d_output,
+            packed: packed(&floats(weight)?, d_input, d_output),
+            noise: of_weight,
+            scale,
+            biases,
+            activation: layer.activation,
+        });
+        self.draws.push(Draw { key: noise.key, elements, bias });
+        Some(())
+    }
+
+    /// The parameters that it perturbs.
+    pub fn parameters(&self) -> &[ParamId] {
+        &self.parameters
+    }
+
+    /// Inputs of the first layer and outputs of the last.
+    pub fn shape(&self) -> [usize; 2] {
+        [self.layers[0].d_input, self.layers[self.layers.len() - 1].d_output]
+    }
+
+    /// Buffers for at most `rows` rows of at most `slots` pairs.
+    pub fn buffers(&self, slots: usize, rows: usize) -> ChainBuffers {
+        let widest = self.layers.iter().map(|layer| layer.d_output).max().unwrap_or(0);
+        let projected = self.layers.iter().map(ChainSlices::t_width).max().unwrap_or(0);
+        ChainBuffers {
+            noise: vec![0.0; slots * self.noise_len + MAX_COLUMNS],
+            t: vec![0.0; rows * projected],
+            hidden: [(); 2].map(|()| vec![0.0; rows * widest]),
+        }
+    }
+
+    /// Draws the noise of `pair` into a slot.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is no such slot.
+    pub fn draw(&self, pair: u32, slot: u32, buffers: &mut ChainBuffers) {
+        let _span = profile::fine(self.traced, Component::Noise, 4 * self.noise_len);
+        let mut rest = &mut buffers.noise[slot as usize * self.noise_len..][..self.noise_len];
+        for (draw, layer) in self.draws.iter().zip(&self.layers) {
+            let (weight, after) = rest.split_at_mut(draw.elements);
+            fill_noise(draw.key, pair, 0, weight);
+            let (biases, after) = after.split_at_mut(if draw.bias.is_some() { 2 * layer.d_output } else { 0 });
+            if let Some(bias) = &draw.bias {
+                let slice = match bias.noise {
+                    None => BiasSlice::Plain(&bias.values),
+                    Some(noise) => BiasSlice::Perturbed(&bias.values, noise, Source::Drawn),
+                };
+                slice.fill_pair(pair, biases);
+            }
+            rest = after;
+        }
+    }
+
+    /// Runs the layers on rows of members whose noise has been drawn.
+    ///
+    /// # Shapes
+    ///
+    /// - x: `[rows, d_input]`, y: `[rows, d_output]`; longer slices are used in part
+    ///
+    /// # Panics
+    ///
+    /// Panics if there are more rows than the buffers or slices hold, or a slot that the buffers do not have.
+    pub fn forward(&self, rows: &[ChainRow], x: &[f32], buffers: &mut ChainBuffers, y: &mut [f32]) {
+        let ChainBuffers { noise, t, hidden: [a, b] } = buffers;
+        let Self { layers, noise_len, traced, .. } = self;
+        let (noise_len, traced) = (*noise_len, *traced);
+        chain_forward(ChainForward { layers, noise, noise_len, rows, x, t, hidden: [a, b], y, traced });
+    }
+}
+
+/// Whether the noise is drawn, or held as it would be drawn.
+fn is_drawn(noise: &ParameterNoise) -> bool {
+    !matches!(noise.source, NoiseSource::Table(_))
+}
+
+/// The values of a float32 tensor.
+fn floats<const D: usize>(tensor: Tensor<D>) -> Option<Vec<f32>> {
+    (tensor.dtype() == DType::F32).then(|| tensor.into_data().try_to_vec().expect("of type f32"))
+}

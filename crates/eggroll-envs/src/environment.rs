@@ -1,0 +1,134 @@
+//! What an environment is: the trait, its actions and its transitions.
+
+use crate::EpisodeKey;
+use burn::tensor::{Bool, Device, Tensor, TensorData};
+
+/// A batch of environments that lives on the device of the policy.
+///
+/// The state of an environment is a row of `state_size` floats, and nothing else: time limits, returns and the end of episodes are
+/// kept by whoever runs it. Every environment comes in two forms of the same physics: [`observe`](Self::observe) and
+/// [`step`](Self::step) on tensors, without a read to the host, and [`observe_host`](Self::observe_host) and
+/// [`step_host`](Self::step_host) on one row for the fused rollouts on CPUs. On the backend Flex both give the same bits; others round
+/// sines and cosines in ways of their own.
+///
+/// A terminal state may be stepped on, as frozen environments are whose transitions nobody looks at: it gives no reward that means
+/// anything, but no panic either.
+///
+/// Actions are floats too: of a [`Discrete`](ActionSpace::Discrete) space one column that holds the index.
+pub trait TensorEnvironment: Send + Sync {
+    /// Its name, with its version, as `CartPole-v1`.
+    fn name(&self) -> &'static str;
+
+    /// Floats of a state.
+    fn state_size(&self) -> usize;
+
+    /// Floats of an observation.
+    fn observation_size(&self) -> usize;
+
+    /// The actions that it takes.
+    fn actions(&self) -> ActionSpace;
+
+    /// Steps after which an episode is cut off.
+    fn time_limit(&self) -> usize;
+
+    /// Mean return of 100 episodes from which on the task counts as solved, if there is a usual one.
+    fn solved_at(&self) -> Option<f32> {
+        None
+    }
+
+    /// States of new episodes, one for each key: `[keys, state_size]`. Made on the host, so that they are the same everywhere.
+    fn reset(&self, keys: &[EpisodeKey], device: &Device) -> Tensor<2> {
+        let size = self.state_size();
+        let mut states = vec![0.0; keys.len() * size];
+        for (key, state) in keys.iter().zip(states.chunks_exact_mut(size)) {
+            self.reset_host(*key, state);
+        }
+        Tensor::from_data(TensorData::new(states, [keys.len(), size]), device)
+    }
+
+    /// What the policy sees.
+    ///
+    /// # Shapes
+    ///
+    /// - state: `[environments, state_size]`
+    /// - output: `[environments, observation_size]`
+    fn observe(&self, state: Tensor<2>) -> Tensor<2>;
+
+    /// One step of all environments.
+    ///
+    /// # Shapes
+    ///
+    /// - state: `[environments, state_size]`, actions: `[environments, action_size]`
+    ///
+    /// # Panics
+    ///
+    /// Panics if shapes do not fit, with both.
+    fn step(&self, state: Tensor<2>, actions: Tensor<2>) -> Transition;
+
+    /// The state of a new episode.
+    fn reset_host(&self, key: EpisodeKey, state: &mut [f32]);
+
+    /// What the policy sees of one environment: `state_size` floats to `observation_size`.
+    fn observe_host(&self, state: &[f32], observation: &mut [f32]);
+
+    /// One step of one environment, `state_size` floats, with an action of `action_size`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there are fewer floats.
+    fn step_host(&self, state: &mut [f32], action: &[f32]) -> HostTransition;
+}
+
+/// What an environment takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ActionSpace {
+    /// One of `0 .. n`, as one float.
+    Discrete(usize),
+    /// `size` numbers between bounds.
+    Continuous {
+        /// Numbers of an action.
+        size: usize,
+        /// Smallest value.
+        low: f32,
+        /// Largest value.
+        high: f32,
+    },
+}
+
+impl ActionSpace {
+    /// Floats of an action.
+    pub fn size(&self) -> usize {
+        match *self {
+            Self::Discrete(_) => 1,
+            Self::Continuous { size, .. } => size,
+        }
+    }
+
+    /// Outputs of a policy: a score for each discrete action, or the action's numbers.
+    pub fn outputs(&self) -> usize {
+        match *self {
+            Self::Discrete(actions) => actions,
+            Self::Continuous { size, .. } => size,
+        }
+    }
+}
+
+/// What a step of a batch gives.
+#[derive(Clone, Debug)]
+pub struct Transition {
+    /// `[environments, state_size]`
+    pub state: Tensor<2>,
+    /// `[environments]`
+    pub reward: Tensor<1>,
+    /// Whether the episode has ended by itself, time limits aside: `[environments]`
+    pub terminated: Tensor<1, Bool>,
+}
+
+/// What a step of one environment gives, beside its state.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HostTransition {
+    /// The reward.
+    pub reward: f32,
+    /// Whether the episode has ended by itself.
+    pub terminated: bool,
+}

@@ -1,0 +1,29 @@
+//! Environments of the MuJoCo physics engine, as those of Gymnasium (feature `mujoco`).
+//!
+//! [`HalfCheetah`] and [`Hopper`] are environments of [burn-rl](burn_rl::Environment): a policy plays them on the host, a population of
+//! policies through `eggroll_train`'s `HostRollouts`. The library is linked, and Gymnasium's files that describe the bodies are read at
+//! run time; `scripts/mujoco-library` of the repository fetches both from PyPI, and `docs/mujoco.md` says how to use them.
+
+mod error;
+mod half_cheetah;
+mod hopper;
+mod simulation;
+
+pub use error::MujocoError;
+pub use half_cheetah::HalfCheetah;
+pub use hopper::Hopper;
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+/// Environment variable that names the folder of Gymnasium's descriptions: `gymnasium/envs/mujoco/assets` of its wheel.
+pub const ASSETS: &str = "EGGROLL_MUJOCO_ASSETS";
+
+/// The file that describes a body: the one given, or `file` of the folder that [`ASSETS`] names.
+fn description(given: Option<&Path>, file: &'static str) -> Result<PathBuf, MujocoError> {
+    let folder = || env::var_os(ASSETS).map(|folder| Path::new(&folder).join(file));
+    let Some(path) = given.map(Path::to_owned).or_else(folder) else {
+        return Err(MujocoError::Unnamed { file });
+    };
+    if path.is_file() { Ok(path) } else { Err(MujocoError::Missing { path }) }
+}

@@ -1,0 +1,135 @@
+//! What the bodies have in common: a simulation that is reset by key and moved by actions.
+
+use super::{MujocoError, description};
+use crate::EpisodeKey;
+use mujoco_rs::prelude::{MjData, MjModel};
+use std::f64::consts::TAU;
+use std::path::Path;
+use std::sync::Arc;
+
+/// An environment's body and times.
+#[derive(Debug)]
+pub(super) struct Body {
+    /// The environment's name.
+    pub environment: &'static str,
+    /// The file that Gymnasium describes it in.
+    pub file: &'static str,
+    /// Positions, velocities and actuators.
+    pub size: [usize; 3],
+    /// Steps of the simulation for one of the environment.
+    pub frame_skip: usize,
+    /// Steps of an episode.
+    pub time_limit: usize,
+    /// What is added to the initial positions.
+    pub position_noise: ResetNoise,
+    /// What is added to the initial velocities, 0.
+    pub velocity_noise: ResetNoise,
+}
+
+/// A body in motion, and where its random numbers come from.
+#[derive(Clone, Debug)]
+pub(super) struct Simulation {
+    body: &'static Body,
+    data: MjData<Arc<MjModel>>,
+    key: EpisodeKey,
+    /// Resets so far: each has random numbers of its own.
+    resets: u32,
+    /// Steps of the environment since the last one.
+    steps: usize,
+}
+
+impl Simulation {
+    /// The body at rest, of the description given or of the usual one.
+    pub fn open(body: &'static Body, given: Option<&Path>) -> Result<Self, MujocoError> {
+        let path = description(given, body.file)?;
+        let model = MjModel::from_xml(&path)
+            .map_err(|error| MujocoError::Description { path: path.clone(), reason: error.to_string() })?;
+        let data = MjData::new(Arc::new(model));
+        let found = [data.qpos().len(), data.qvel().len(), data.ctrl().len()];
+        if found != body.size {
+            return Err(MujocoError::OtherBody { path, environment: body.environment, expected: body.size, found });
+        }
+        Ok(Self { body, data, key: EpisodeKey::new(0, 0, 0), resets: 0, steps: 0 })
+    }
+
+    /// The same body at the beginning of an episode whose resets draw under `key`.
+    pub fn episode(&self, key: EpisodeKey) -> Self {
+        let mut simulation = Self { key, resets: 0, ..self.clone() };
+        simulation.reset();
+        simulation
+    }
+
+    pub fn positions(&self) -> &[f64] {
+        self.data.qpos()
+    }
+
+    pub fn velocities(&self) -> &[f64] {
+        self.data.qvel()
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.steps >= self.body.time_limit
+    }
+
+    /// Starts anew near the initial state.
+    pub fn reset(&mut self) {
+        let (key, reset) = (self.key, self.resets);
+        let mut draw = 0;
+        let mut uniform = || {
+            draw += 1;
+            f64::from(key.uniform(reset, draw - 1))
+        };
+        self.data.reset();
+        self.data.qpos_mut().iter_mut().for_each(|x| *x += self.body.position_noise.draw(&mut uniform));
+        self.data.qvel_mut().iter_mut().for_each(|v| *v += self.body.velocity_noise.draw(&mut uniform));
+        self.data.forward();
+        self.resets += 1;
+        self.steps = 0;
+    }
+
+    /// Starts anew from a state.
+    pub fn set_state(&mut self, positions: &[f64], velocities: &[f64]) {
+        self.data.reset();
+        self.data.qpos_mut().copy_from_slice(positions);
+        self.data.qvel_mut().copy_from_slice(velocities);
+        self.data.forward();
+        self.steps = 0;
+    }
+
+    /// One step of the environment under an action: the mean velocity of the body along the track.
+    pub fn advance(&mut self, action: &[f64]) -> f64 {
+        let before = self.data.qpos()[0];
+        self.data.ctrl_mut().copy_from_slice(action);
+        (0..self.body.frame_skip).for_each(|_| self.data.step());
+        self.steps += 1;
+        let seconds = self.body.frame_skip as f64 * self.data.model_opt().timestep;
+        (self.data.qpos()[0] - before) / seconds
+    }
+}
+
+/// Random numbers of a first state.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ResetNoise {
+    /// Uniform in `[−scale, scale)`.
+    Uniform(f64),
+    /// Normal with this standard deviation, by Box and Muller.
+    Normal(f64),
+}
+
+impl ResetNoise {
+    /// One of them, from uniform numbers in `[0, 1)`.
+    fn draw(self, mut uniform: impl FnMut() -> f64) -> f64 {
+        match self {
+            Self::Uniform(scale) => scale * (2.0 * uniform() - 1.0),
+            Self::Normal(scale) => {
+                let radius = (-2.0 * (1.0 - uniform()).ln()).sqrt();
+                scale * radius * (TAU * uniform()).cos()
+            }
+        }
+    }
+}
+
+/// `Σ aᵢ²`
+pub(super) fn squared(action: &[f64]) -> f64 {
+    action.iter().map(|a| a * a).sum()
+}

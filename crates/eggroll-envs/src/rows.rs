@@ -1,0 +1,52 @@
+//! Rows and columns of states, in both forms.
+
+use crate::TensorEnvironment;
+use burn::tensor::kind::Basic;
+use burn::tensor::{Bool, Device, Tensor};
+
+/// The first `N` columns of `[environments, floats]`, each `[environments, 1]`.
+pub fn columns<const N: usize>(rows: &Tensor<2>) -> [Tensor<2>; N] {
+    std::array::from_fn(|column| rows.clone().narrow(1, column, 1))
+}
+
+/// `[environments, 1]` to `[environments]`.
+pub fn flat<K: Basic>(column: Tensor<2, K>) -> Tensor<1, K> {
+    column.squeeze_dim(1)
+}
+
+/// `0 .. count` as a row: `[1, count]`.
+pub fn counting(count: usize, device: &Device) -> Tensor<2> {
+    Tensor::arange(0..count as i64, device).float().unsqueeze()
+}
+
+/// No environment has ended: `[environments]`.
+pub fn none_ended(environments: usize, device: &Device) -> Tensor<1, Bool> {
+    Tensor::zeros([environments], device)
+}
+
+/// Panics unless there is a state and an action for every environment.
+#[track_caller]
+pub fn check(environment: &impl TensorEnvironment, state: &Tensor<2>, actions: &Tensor<2>) {
+    let [environments, floats] = state.dims();
+    assert!(
+        floats == environment.state_size() && actions.dims() == [environments, environment.actions().size()],
+        "{}: states of shape {:?} and actions of shape {:?} for states of {} and actions of {} floats",
+        environment.name(),
+        state.dims(),
+        actions.dims(),
+        environment.state_size(),
+        environment.actions().size(),
+    );
+}
+
+/// A row of one environment as an array.
+///
+/// # Panics
+///
+/// Panics if it has another number of floats.
+#[inline]
+#[track_caller]
+pub fn row<const N: usize>(floats: &mut [f32]) -> &mut [f32; N] {
+    let found = floats.len();
+    floats.try_into().unwrap_or_else(|_| panic!("a row of {found} floats, where {N} are due"))
+}

@@ -1,0 +1,84 @@
+//! Linear layers with an activation between: the usual network of a policy.
+
+use crate::activation::activate;
+use crate::{Linear, LinearConfig};
+use burn::config::Config;
+use burn::module::Module;
+use burn::nn::Initializer;
+use burn::nn::activation::{Activation, ActivationConfig};
+use burn::tensor::{Device, Tensor};
+
+/// Configuration of an [`Mlp`].
+#[derive(Config, Debug)]
+pub struct MlpConfig {
+    /// Inputs, widths of the hidden layers, and outputs: at least two.
+    pub sizes: Vec<usize>,
+    /// What follows every layer but the last.
+    #[config(default = "ActivationConfig::Relu")]
+    pub activation: ActivationConfig,
+    /// Whether layers have biases.
+    #[config(default = true)]
+    pub bias: bool,
+    /// How weights and biases begin.
+    #[config(default = "Initializer::KaimingUniform{gain: 1.0 / 3.0f64.sqrt(), fan_out_only: false}")]
+    pub initializer: Initializer,
+}
+
+impl MlpConfig {
+    /// Initializes a new [`Mlp`].
+    ///
+    /// # Panics
+    ///
+    /// Panics if there are fewer than two sizes, with them.
+    #[track_caller]
+    pub fn init(&self, device: &Device) -> Mlp {
+        assert!(self.sizes.len() >= 2, "a network has inputs and outputs, its sizes are {:?}", self.sizes);
+        let layer = |sizes: &[usize]| {
+            let config = LinearConfig::new(sizes[0], sizes[1]).with_bias(self.bias);
+            config.with_initializer(self.initializer.clone()).init(device)
+        };
+        Mlp { layers: self.sizes.windows(2).map(layer).collect(), activation: self.activation.init(device) }
+    }
+}
+
+/// Multilayer perceptron: `x·W₁ + b₁`, activation, `·W₂ + b₂`, …, without an activation in the end. Inside `evaluate` every layer
+/// is perturbed.
+///
+/// # Example
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use eggroll_nn::MlpConfig;
+///
+/// let device = Device::flex();
+/// let policy = MlpConfig::new(vec![4, 32, 32, 2]).init(&device);
+/// assert_eq!(policy.forward(Tensor::<2>::ones([5, 4], &device)).dims(), [5, 2]);
+/// ```
+#[derive(Module, Debug)]
+pub struct Mlp {
+    /// The linear layers, from the first on.
+    pub layers: Vec<Linear>,
+    /// What follows every layer but the last.
+    pub activation: Activation,
+}
+
+impl Mlp {
+    /// Applies the network.
+    ///
+    /// # Shapes
+    ///
+    /// - input: `[..., d_input]`; inside `evaluate` the first axis is `members · rows`, member-major
+    /// - output: `[..., d_output]`
+    ///
+    /// # Panics
+    ///
+    /// As [`Linear::forward`].
+    #[track_caller]
+    pub fn forward<const D: usize>(&self, input: Tensor<D>) -> Tensor<D> {
+        let last = self.layers.len() - 1;
+        self.layers.iter().enumerate().fold(input, |x, (index, layer)| {
+            let y = layer.forward(x);
+            if index == last { y } else { activate(&self.activation, y) }
+        })
+    }
+}

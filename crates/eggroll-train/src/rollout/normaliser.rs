@@ -1,0 +1,133 @@
+//! Running mean and variance of observations.
+
+use burn::tensor::{Device, Tensor};
+use serde::{Deserialize, Serialize};
+
+/// Normalised observations stay within so many standard deviations.
+const LIMIT: f32 = 10.0;
+/// Variances are never smaller.
+const LEAST_VARIANCE: f64 = 1e-8;
+
+/// Mean and variance of all observations so far: those that a policy sees are `(o − mean)/√variance`, within ±10.
+///
+/// The statistics of a generation enter when it is over ([`Rollouts::observe`](crate::Rollouts::observe)), so that all its members
+/// see alike; they are sums over members in order, so that chunks and shards do not change them.
+///
+/// # References
+///
+/// Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ObservationNormaliser {
+    count: f64,
+    mean: Vec<f64>,
+    /// Sums of squared distances to the mean.
+    squares: Vec<f64>,
+}
+
+/// Sums over the observations of a generation: of their distances `d` to the mean before it, and of `d²`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Moments {
+    pub(crate) count: f64,
+    pub(crate) sums: Vec<f64>,
+    pub(crate) squares: Vec<f64>,
+}
+
+impl Moments {
+    /// Adds the sums of one environment: `[sums of d, sums of d²]`.
+    pub(crate) fn add(&mut self, count: f64, row: &[f32]) {
+        let (sums, squares) = row.split_at(row.len() / 2);
+        self.count += count;
+        for (all, part) in [(&mut self.sums, sums), (&mut self.squares, squares)] {
+            all.resize(part.len(), 0.0);
+            all.iter_mut().zip(part).for_each(|(all, part)| *all += f64::from(*part));
+        }
+    }
+}
+
+impl ObservationNormaliser {
+    pub(crate) fn new(size: usize) -> Self {
+        Self { count: 0.0, mean: vec![0.0; size], squares: vec![0.0; size] }
+    }
+
+    /// Observations so far.
+    pub fn count(&self) -> f64 {
+        self.count
+    }
+
+    /// Their mean.
+    pub fn mean(&self) -> &[f64] {
+        &self.mean
+    }
+
+    /// Their variance; 1 before the first.
+    pub fn variance(&self) -> Vec<f64> {
+        let variance = |squares: &f64| (squares / self.count).max(LEAST_VARIANCE);
+        self.squares.iter().map(|squares| if self.count < 2.0 { 1.0 } else { variance(squares) }).collect()
+    }
+
+    pub(crate) fn add(&mut self, moments: &Moments) {
+        if moments.count == 0.0 {
+            return;
+        }
+        let count = self.count + moments.count;
+        let sums = moments.sums.iter().zip(&moments.squares);
+        for ((mean, squares), (sum, square)) in self.mean.iter_mut().zip(&mut self.squares).zip(sums) {
+            let shift = sum / moments.count;
+            *squares += square - sum * shift + shift * shift * self.count * moments.count / count;
+            *mean += shift * moments.count / count;
+        }
+        self.count = count;
+    }
+
+    /// As numbers for the steps of a generation.
+    pub(crate) fn prepare(&self) -> Scaling {
+        let scale = |variance: f64| (1.0 / variance.sqrt()) as f32;
+        Scaling {
+            mean: self.mean.iter().map(|mean| *mean as f32).collect(),
+            scale: self.variance().into_iter().map(scale).collect(),
+        }
+    }
+}
+
+/// `d = o − mean`, and `d·scale` within limits.
+#[derive(Clone, Debug)]
+pub(crate) struct Scaling {
+    mean: Vec<f32>,
+    scale: Vec<f32>,
+}
+
+impl Scaling {
+    /// Normalises one observation; adds `d` and `d²` to the sums of its environment.
+    #[inline]
+    pub(crate) fn apply(&self, observation: &mut [f32], sums: &mut [f32]) {
+        let (sums, squares) = sums.split_at_mut(observation.len());
+        for (i, value) in observation.iter_mut().enumerate() {
+            let distance = *value - self.mean[i];
+            sums[i] += distance;
+            squares[i] += distance * distance;
+            *value = (distance * self.scale[i]).clamp(-LIMIT, LIMIT);
+        }
+    }
+
+    /// On a device, for rows of observations.
+    pub(crate) fn on_device(&self, device: &Device) -> DeviceScaling {
+        let row = |values: &Vec<f32>| Tensor::<1>::from_floats(values.as_slice(), device).unsqueeze::<2>(); // [1, size]
+        DeviceScaling { mean: row(&self.mean), scale: row(&self.scale) }
+    }
+}
+
+/// [`Scaling`] on a device.
+pub(crate) struct DeviceScaling {
+    mean: Tensor<2>,
+    scale: Tensor<2>,
+}
+
+impl DeviceScaling {
+    /// Normalises observations `[rows, size]`; also returns `[d, d²]`, `[rows, 2 · size]`, zeros where `live` is 0.
+    pub(crate) fn apply(&self, observations: Tensor<2>, live: Tensor<1>) -> (Tensor<2>, Tensor<2>) {
+        let distance = observations - self.mean.clone();
+        let sums = Tensor::cat(vec![distance.clone(), distance.clone() * distance.clone()], 1);
+        let normalised = (distance * self.scale.clone()).clamp(-LIMIT, LIMIT);
+        (normalised, sums * live.unsqueeze_dim::<2>(1))
+    }
+}

@@ -1,0 +1,73 @@
+//! The classic control tasks one after the other: `cargo run --release --example classic -- --compare --seeds 5`.
+//!
+//! Prints which are solved by Gymnasium's usual thresholds, in how many environment steps and seconds, EGGROLL beside OpenES. The
+//! returns are Gymnasium's: no reward is shaped. `--env` chooses tasks.
+
+#[path = "../common/control/mod.rs"]
+mod control;
+
+use burn::tensor::Device;
+use clap::{Parser, ValueEnum};
+use control::{Args, Run, Settings, Task};
+use eggroll::envs::{Acrobot, CartPole, MountainCar, MountainCarContinuous, Pendulum, TensorEnvironment};
+use eggroll::nn::Mlp;
+use std::process::ExitCode;
+
+/// Tensors come and go with every pass: an allocator that gives their pages back each time costs a part of it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Solves classic control tasks by evolution strategies, without backpropagation.
+#[derive(Parser, Debug)]
+struct Cli {
+    /// The tasks: all, unless given.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    env: Vec<Name>,
+    #[command(flatten)]
+    args: Args,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Name {
+    CartPole,
+    Pendulum,
+    Acrobot,
+    MountainCar,
+    MountainCarContinuous,
+}
+
+/// A perceptron in an environment.
+struct Classic<E>(E);
+
+impl<E: TensorEnvironment + Clone> Task for Classic<E> {
+    type Environment = E;
+    type Network = Mlp;
+
+    fn environment(&self) -> E {
+        self.0.clone()
+    }
+
+    fn network(&self, settings: &Settings, device: &Device) -> Mlp {
+        control::perceptron(&self.0, settings, device)
+    }
+}
+
+impl Name {
+    fn task(self) -> Box<dyn Run> {
+        match self {
+            Self::CartPole => Box::new(Classic(CartPole::new())),
+            Self::Pendulum => Box::new(Classic(Pendulum::new())),
+            Self::Acrobot => Box::new(Classic(Acrobot::new())),
+            Self::MountainCar => Box::new(Classic(MountainCar::new())),
+            Self::MountainCarContinuous => Box::new(Classic(MountainCarContinuous::new())),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let Cli { env, args } = Cli::parse();
+    let names = if env.is_empty() { Name::value_variants() } else { &env };
+    let tasks: Vec<Box<dyn Run>> = names.iter().map(|name| name.task()).collect();
+    let tasks: Vec<&dyn Run> = tasks.iter().map(|task| &**task).collect();
+    control::main(&args, &tasks)
+}

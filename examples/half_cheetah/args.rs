@@ -1,0 +1,131 @@
+//! The command line, and the strategy and policy it stands for.
+
+use crate::backend::Backend;
+use burn::nn::activation::ActivationConfig;
+use burn::optim::AdamConfig;
+use clap::{Parser, ValueEnum};
+use eggroll::nn::MlpConfig;
+use eggroll::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Trains a policy for MuJoCo's HalfCheetah by evolution strategies.
+#[derive(Parser, Debug)]
+pub struct Args {
+    /// Folder for checkpoints, log and curve.
+    #[arg(long, default_value = "runs/half_cheetah")]
+    pub out: PathBuf,
+    /// The file half_cheetah.xml; otherwise it is taken from the folder that EGGROLL_MUJOCO_ASSETS names.
+    #[arg(long)]
+    pub xml: Option<PathBuf>,
+    /// Continue the run in the output folder, with its settings.
+    #[arg(long, conflicts_with = "compare")]
+    pub resume: bool,
+    /// Train a second policy by OpenES, with as many generations, and draw both curves.
+    #[arg(long)]
+    pub compare: bool,
+    /// Minutes of training, those of evaluation included.
+    #[arg(long, default_value_t = 30.0)]
+    pub minutes: f64,
+    /// Generations of training, if they come to an end before the minutes.
+    #[arg(long)]
+    pub generations: Option<u64>,
+    /// Where the policy computes.
+    #[arg(long, value_enum, default_value_t = Backend::Flex)]
+    pub backend: Backend,
+    #[command(flatten)]
+    pub settings: Settings,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+pub enum NoiserName {
+    Eggroll,
+    OpenEs,
+}
+
+impl NoiserName {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Eggroll => "eggroll",
+            Self::OpenEs => "open_es",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum, Serialize, Deserialize)]
+pub enum ActivationName {
+    Tanh,
+    Relu,
+}
+
+/// The settings of a run: saved with it.
+#[derive(clap::Args, Clone, Debug, Serialize, Deserialize)]
+pub struct Settings {
+    /// How parameters are perturbed.
+    #[arg(long, value_enum, default_value_t = NoiserName::Eggroll)]
+    pub noiser: NoiserName,
+    /// Rank of EGGROLL's noise.
+    #[arg(long, default_value_t = 4)]
+    pub rank: usize,
+    /// Members of a generation, even.
+    #[arg(long, default_value_t = 256)]
+    pub population: usize,
+    /// Episodes of a member.
+    #[arg(long, default_value_t = 1)]
+    pub episodes: usize,
+    /// Steps after which episodes of training are cut off; those of evaluation have all 1000.
+    #[arg(long, default_value_t = 1000)]
+    pub steps: usize,
+    /// Noise scale.
+    #[arg(long, default_value_t = 0.05)]
+    pub sigma: f64,
+    /// Learning rate of Adam.
+    #[arg(long, default_value_t = 0.02)]
+    pub lr: f64,
+    /// Widths of the hidden layers.
+    #[arg(long, value_delimiter = ',', default_values_t = [64, 64])]
+    pub hidden: Vec<usize>,
+    /// What follows the hidden layers.
+    #[arg(long, value_enum, default_value_t = ActivationName::Tanh)]
+    pub activation: ActivationName,
+    /// Seed of parameters, noise and episodes.
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// Generations between two evaluations of the policy.
+    #[arg(long, default_value_t = 5)]
+    pub evaluate_every: u64,
+}
+
+impl Settings {
+    /// Refuses what nobody else checks.
+    pub fn validate(&self) -> Result<(), String> {
+        if self.evaluate_every == 0 {
+            return Err("evaluate-every must be at least 1, not 0".to_owned());
+        }
+        if self.hidden.contains(&0) {
+            return Err(format!("hidden layers {:?}: a width is 0", self.hidden));
+        }
+        Ok(())
+    }
+
+    pub fn strategy(&self) -> EvolutionStrategyConfig {
+        let noiser: NoiserConfig = match self.noiser {
+            NoiserName::Eggroll => EggrollConfig::new().with_rank(self.rank).into(),
+            NoiserName::OpenEs => OpenEsConfig::new().into(),
+        };
+        EvolutionStrategyConfig::new(noiser, AdamConfig::new().with_epsilon(1e-8))
+            .with_population(self.population)
+            .with_sigma(self.sigma)
+            .with_learning_rate(self.lr)
+            .with_shaping(FitnessShaping::CenteredRank)
+            .with_seed(self.seed)
+    }
+
+    pub fn policy(&self, inputs: usize, outputs: usize) -> MlpConfig {
+        let sizes = [inputs].iter().chain(&self.hidden).chain(&[outputs]).copied().collect();
+        MlpConfig::new(sizes).with_activation(match self.activation {
+            ActivationName::Tanh => ActivationConfig::Tanh,
+            ActivationName::Relu => ActivationConfig::Relu,
+        })
+    }
+}

@@ -1,0 +1,224 @@
+//! The run: generations, table, curve.
+
+use crate::args::{Args, NoiserName, Settings};
+use crate::chart::{self, Point};
+use crate::run_folder::Folder;
+use crate::task::{Running, SIZES};
+use burn::tensor::Device;
+use eggroll::envs::mujoco::HalfCheetah;
+use eggroll::nn::Mlp;
+use eggroll::prelude::*;
+use eggroll::train::{HostRolloutConfig, HostRollouts, JsonLines, ObservationNormaliser};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::error::Error;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Instant;
+
+pub type Failure = Box<dyn Error + Send + Sync>;
+
+/// Episodes of the evaluations on the way.
+const EPISODES: usize = 16;
+/// Episodes of the last one.
+const LAST_EPISODES: usize = 100;
+/// Seeds of evaluations, which have the same episodes in every run.
+const SEED: u64 = 1_000_000;
+
+/// A line of the log: what a checkpoint needs beside the strategy and the policy.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    #[serde(flatten)]
+    point: Point,
+    normaliser: ObservationNormaliser,
+}
+
+/// When training ends.
+#[derive(Clone, Copy)]
+struct Budget {
+    seconds: f64,
+    generations: u64,
+}
+
+/// Trains, or continues, and prints the result.
+pub fn run(args: Args) -> Result<(), Failure> {
+    let folder = Folder { path: args.out };
+    let settings: Settings = if args.resume { folder.settings()? } else { args.settings };
+    settings.validate()?;
+    let device = args.backend.device()?;
+    let cheetah = HalfCheetah::open(args.xml.as_deref())?;
+    if !args.resume {
+        folder.begin(&settings)?;
+    }
+    let budget = Budget { seconds: 60.0 * args.minutes, generations: args.generations.unwrap_or(u64::MAX) };
+    let mut first = Run::new(settings.clone(), &cheetah, folder.path.clone(), &device)?;
+    first.train(budget)?;
+    if !args.compare {
+        return print(&first.result()?);
+    }
+    let other = match settings.noiser {
+        NoiserName::Eggroll => NoiserName::OpenEs,
+        NoiserName::OpenEs => NoiserName::Eggroll,
+    };
+    let path = folder.file(other.name());
+    fs::create_dir_all(&path)?;
+    let mut second = Run::new(Settings { noiser: other, ..settings }, &cheetah, path, &device)?;
+    second.train(Budget { seconds: f64::INFINITY, generations: first.strategy.generation() })?;
+    chart::draw(&folder.file("compare.svg"), &[first.curve(), second.curve()])?;
+    print(&json!({ first.name(): first.result()?, second.name(): second.result()? }))
+}
+
+fn print(result: &Value) -> Result<(), Failure> {
+    println!("RESULT {result}");
+    Ok(())
+}
+
+/// One policy in training.
+struct Run {
+    settings: Settings,
+    folder: PathBuf,
+    device: Device,
+    strategy: EvolutionStrategy,
+    policy: Mlp,
+    rollouts: HostRollouts<Running>,
+    /// For evaluations: whole episodes.
+    whole: HostRolloutConfig,
+    points: Vec<Point>,
+    env_steps: u64,
+    /// Seconds that the run took before it was continued.
+    before: f64,
+    start: Instant,
+}
+
+impl Run {
+    /// A new run, or one that goes on after the last checkpoint in its folder.
+    fn new(settings: Settings, cheetah: &HalfCheetah, folder: PathBuf, device: &Device) -> Result<Self, Failure> {
+        device.seed(settings.seed);
+        let policy = settings.policy(SIZES.0, SIZES.1).init(device);
+        let whole = HostRolloutConfig::new().with_normalise_observations(true);
+        let config = whole
+            .clone()
+            .with_episodes(settings.episodes)
+            .with_max_steps(Some(settings.steps))
+            .with_seed(settings.seed);
+        let mut run = Self {
+            strategy: settings.strategy().try_init(&policy)?,
+            policy,
+            rollouts: config.init(Running(cheetah.clone()))?,
+            whole,
+            settings,
+            folder,
+            device: device.clone(),
+            points: Vec::new(),
+            env_steps: 0,
+            before: 0.0,
+            start: Instant::now(),
+        };
+        if let Some((strategy, policy)) = run.checkpoints().load_latest(run.policy.clone())? {
+            run.resume(strategy, policy)?;
+        }
+        Ok(run)
+    }
+
+    fn checkpoints(&self) -> Checkpoints {
+        Checkpoints::new(self.folder.join("checkpoints"))
+    }
+
+    fn resume(&mut self, strategy: EvolutionStrategy, policy: Mlp) -> Result<(), Failure> {
+        let generation = strategy.generation();
+        (self.strategy, self.policy) = (strategy, policy);
+        let mut lines: Vec<Line> = Folder { path: self.folder.clone() }.points()?;
+        lines.retain(|line| line.point.generation <= generation);
+        let last = lines.last().filter(|line| line.point.generation == generation);
+        let last = last.ok_or_else(|| format!("curve.jsonl has no line of generation {generation}"))?;
+        self.rollouts = self.rollouts.clone().with_normaliser(last.normaliser.clone())?;
+        (self.before, self.env_steps) = (last.point.seconds, last.point.env_steps);
+        self.points = lines.into_iter().map(|line| line.point).collect();
+        println!("continuing after generation {generation}");
+        Ok(())
+    }
+
+    fn normaliser(&self) -> ObservationNormaliser {
+        self.rollouts.normaliser().expect("observations are normalised").clone()
+    }
+
+    fn name(&self) -> &'static str {
+        self.settings.noiser.name()
+    }
+
+    fn curve(&self) -> (&str, &[Point]) {
+        (self.name(), &self.points)
+    }
+
+    fn seconds(&self) -> f64 {
+        self.before + self.start.elapsed().as_secs_f64()
+    }
+
+    fn train(&mut self, budget: Budget) -> Result<(), Failure> {
+        println!("{}: {:?}\n{}", self.name(), self.settings, self.strategy.parameter_summary());
+        println!("generation  seconds  env steps  per second  population    policy");
+        let mut log = JsonLines::open(self.folder.join("curve.jsonl"), self.strategy.generation() + 1)?;
+        self.start = Instant::now();
+        let over = |run: &Self| run.strategy.generation() >= budget.generations || run.seconds() >= budget.seconds;
+        while !over(self) {
+            let population_return = self.generation()?;
+            if self.strategy.generation().is_multiple_of(self.settings.evaluate_every) || over(self) {
+                self.report(&mut log, population_return)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the population's mean return.
+    fn generation(&mut self) -> Result<f64, Failure> {
+        let population = self.strategy.ask();
+        let outcome = self.rollouts.evaluate(&population, &self.policy);
+        self.rollouts.observe(&outcome.episodes);
+        self.env_steps += outcome.episodes.env_steps();
+        self.policy = self.strategy.tell(self.policy.clone(), population, outcome.fitness)?;
+        Ok(outcome.episodes.mean_return())
+    }
+
+    /// Mean return of the policy over whole episodes.
+    fn evaluate(&self, episodes: usize) -> Result<f64, Failure> {
+        let whole = self.whole.init(self.rollouts.task().clone())?.with_normaliser(self.normaliser())?;
+        Ok(whole.evaluate_model(&self.policy, episodes, SEED, &self.device).mean_return())
+    }
+
+    fn report(&mut self, log: &mut JsonLines, population_return: f64) -> Result<(), Failure> {
+        let mean_return = self.evaluate(EPISODES)?;
+        let (generation, seconds, env_steps) = (self.strategy.generation(), self.seconds(), self.env_steps);
+        println!(
+            "{generation:>10} {seconds:>8.1} {:>9.2}M {:>11.0} {population_return:>11.1} {mean_return:>9.1}",
+            env_steps as f64 / 1e6,
+            env_steps as f64 / seconds
+        );
+        let point = Point { generation, seconds, env_steps, population_return, mean_return };
+        log.write(&Line { point, normaliser: self.normaliser() })?;
+        self.points.push(point);
+        chart::draw(&self.folder.join("curve.svg"), &[self.curve()])?;
+        self.checkpoints().save(&self.strategy, &self.policy)?;
+        Ok(())
+    }
+
+    /// What the run came to: seconds are those to the last line of the table.
+    fn result(&self) -> Result<Value, Failure> {
+        let seconds = self.points.last().map_or(0.0, |point| point.seconds);
+        let mean_return = self.evaluate(LAST_EPISODES)?;
+        println!(
+            "{}: mean return {mean_return:.1} over {LAST_EPISODES} episodes; curve: {}",
+            self.name(),
+            self.folder.join("curve.svg").display()
+        );
+        Ok(json!({
+            "mean_return": mean_return,
+            "train_seconds": seconds,
+            "env_steps": self.env_steps,
+            "env_steps_per_second": self.env_steps as f64 / seconds,
+            "generations": self.strategy.generation(),
+            "noiser": self.name(),
+            "seed": self.settings.seed,
+            "parameter_digest": parameter_digest(&self.policy),
+        }))
+    }
+}

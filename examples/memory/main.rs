@@ -1,0 +1,76 @@
+//! A task that cannot be solved without memory, by a recurrent network: `cargo run --release --example memory`.
+//!
+//! A cue is seen in the first step only, and asked for at the end of the episode. The state of every member's GRU is carried from
+//! step to step. `--feed-forward` trains a perceptron instead, which can only guess.
+
+#[path = "../common/control/mod.rs"]
+mod control;
+mod recurrent;
+
+use burn::tensor::Device;
+use clap::Parser;
+use control::{Args, Run, Settings, Task};
+use eggroll::envs::{Memory, TensorEnvironment};
+use eggroll::nn::Mlp;
+use recurrent::Recurrent;
+use std::process::ExitCode;
+
+/// Tensors come and go with every pass: an allocator that gives their pages back each time costs a part of it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Trains a recurrent network to remember by evolution strategies, without backpropagation.
+#[derive(Parser, Debug)]
+struct Cli {
+    /// Cues that one is chosen from.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..))]
+    cues: u32,
+    /// Steps from the cue to the question.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    delay: u32,
+    /// A perceptron without memory instead: what guessing comes to.
+    #[arg(long)]
+    feed_forward: bool,
+    #[command(flatten)]
+    args: Args,
+}
+
+/// By a GRU.
+struct Remember(Memory);
+
+impl Task for Remember {
+    type Environment = Memory;
+    type Network = Recurrent;
+
+    fn environment(&self) -> Memory {
+        self.0
+    }
+
+    fn network(&self, settings: &Settings, device: &Device) -> Recurrent {
+        let width = *settings.hidden.last().unwrap_or(&16);
+        Recurrent::new(self.0.observation_size(), width, self.0.actions().outputs(), device)
+    }
+}
+
+/// By a perceptron.
+struct Guess(Memory);
+
+impl Task for Guess {
+    type Environment = Memory;
+    type Network = Mlp;
+
+    fn environment(&self) -> Memory {
+        self.0
+    }
+
+    fn network(&self, settings: &Settings, device: &Device) -> Mlp {
+        control::perceptron(&self.0, settings, device)
+    }
+}
+
+fn main() -> ExitCode {
+    let Cli { cues, delay, feed_forward, args } = Cli::parse();
+    let environment = Memory::new(cues as usize, delay as usize);
+    let task: Box<dyn Run> = if feed_forward { Box::new(Guess(environment)) } else { Box::new(Remember(environment)) };
+    control::main(&args, &[&*task])
+}

@@ -1,0 +1,44 @@
+//! Pendulum-v1 by evolution strategies, continuous torques: `cargo run --release --example pendulum`.
+//!
+//! `--seeds 5` trains with five seeds, `--compare` sets EGGROLL beside OpenES; the table of settings is in
+//! `examples/common/control/settings.rs`.
+
+#[path = "../common/control/mod.rs"]
+mod control;
+
+use burn::tensor::Device;
+use clap::Parser;
+use control::{Args, Settings, Task};
+use eggroll::envs::Pendulum;
+use eggroll::nn::Mlp;
+use std::process::ExitCode;
+
+/// Tensors come and go with every pass: an allocator that gives their pages back each time costs a part of it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Swings a pendulum up by evolution strategies, without backpropagation.
+#[derive(Parser, Debug)]
+struct Cli {
+    #[command(flatten)]
+    args: Args,
+}
+
+struct SwingUp;
+
+impl Task for SwingUp {
+    type Environment = Pendulum;
+    type Network = Mlp;
+
+    fn environment(&self) -> Pendulum {
+        Pendulum::new()
+    }
+
+    fn network(&self, settings: &Settings, device: &Device) -> Mlp {
+        control::perceptron(&self.environment(), settings, device)
+    }
+}
+
+fn main() -> ExitCode {
+    control::main(&Cli::parse().args, &[&SwingUp])
+}
