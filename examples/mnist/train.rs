@@ -12,6 +12,7 @@ use crate::settings::{ModelName, NoiserName, Settings};
 use burn::module::Module;
 use burn::tensor::Device;
 use eggroll::prelude::*;
+use eggroll::train::distribution::{Distribution, detect};
 use eggroll::train::{Display, GenerationReport, Interrupter, JsonLines, NumberMetric, Numbers, profile};
 use serde_json::json;
 use std::error::Error;
@@ -72,6 +73,7 @@ impl<C: Classifier> Data<C> {
 
 /// Trains, or continues, and prints the result.
 pub fn run(args: Args, interrupter: Interrupter) -> Result<(), Failure> {
+    let distribution = Distribution::new(detect()?);
     let Args { data, out, resume, dashboard, backend, settings: given, .. } = args;
     let folder = Folder { path: out };
     let settings: Settings = if resume { folder.settings()? } else { given.settings()? };
@@ -82,7 +84,7 @@ pub fn run(args: Args, interrupter: Interrupter) -> Result<(), Failure> {
     };
     let data = (&*data, backend.device()?);
     let display = if dashboard { Display::Dashboard } else { Display::Progress };
-    train(data, &folder, settings, resume, display, interrupter)
+    train(data, &folder, settings, resume, display, (interrupter, distribution))
 }
 
 fn train<C: Classifier>(
@@ -91,17 +93,18 @@ fn train<C: Classifier>(
     settings: Settings,
     resume: bool,
     display: Display,
-    interrupter: Interrupter,
+    (interrupter, mut distribution): (Interrupter, Distribution),
 ) -> Result<(), Failure> {
     let data = Data::<C>::read(data, &settings, &device)?;
     device.seed(settings.seed);
     let model = C::new(data.shape(), &settings, &device)?;
     settings.strategy().try_init(&model)?;
     if !resume {
-        folder.begin(&settings)?;
+        distribution.lead(|| folder.begin(&settings))?;
     }
+    let leads = distribution.leads();
     let batches = Batches::new(settings.seed, data.train.len(), settings.batch, settings.shift);
-    let mut task = Task { data, batches, folder, settings: &settings, table: None };
+    let mut task = Task { data, batches, folder, settings: &settings, leads, table: None };
     let config = EsTrainingConfig::new(settings.strategy(), settings.generations)
         .with_validate_every(settings.evaluate_every)
         .with_report_every(REPORT_EVERY)
@@ -109,14 +112,16 @@ fn train<C: Classifier>(
     let outcome = EsTraining::new(&folder.path, config)
         .with_display(display)
         .with_interrupter(interrupter)
+        .with_distribution(distribution)
         .metric_valid(NumberMetric::new(ACCURACY))
         .run(model, &mut task)?;
+    let Some(table) = task.table else { return Ok(()) };
     let done = outcome.strategy.generation();
     if done < settings.generations {
         println!("stopped after generation {done}: continue with --resume");
     }
     let accuracy = outcome.model.accuracy(&task.data.held_out);
-    task.table.expect("opened when the run began").finish(&outcome.model, done, accuracy)
+    table.finish(&outcome.model, done, accuracy)
 }
 
 /// A mini-batch for each generation, accuracy on what is held out.
@@ -125,7 +130,9 @@ struct Task<'a, C: Classifier> {
     batches: Batches,
     folder: &'a Folder,
     settings: &'a Settings,
-    /// From the beginning of the run on.
+    /// Whether this process prints and writes: rank 0 of several, or the only one.
+    leads: bool,
+    /// Its table, from the beginning of the run on.
     table: Option<Table<'a>>,
 }
 
@@ -133,13 +140,16 @@ impl<C: Classifier> EsTask<C> for Task<'_, C> {
     type Output = Numbers;
 
     fn begin(&mut self, strategy: &EvolutionStrategy, _model: &C) -> Result<(), Failure> {
+        profile::section("training");
+        if !self.leads {
+            return Ok(());
+        }
         let done = strategy.generation();
         if done > 0 {
             println!("continuing after generation {done}");
         }
         println!("{} training images, {:?}\n{}", self.data.train.len(), self.settings, strategy.parameter_summary());
         self.table = Some(Table::open(self.folder, self.settings, done)?);
-        profile::section("training");
         Ok(())
     }
 

@@ -35,7 +35,7 @@ pub use carried::{Carried, SavedState};
 pub use checkpoint::{Checkpoints, load};
 pub use clip::clip_norm;
 pub use config::{EstimateScale, EvolutionStrategyConfig, SigmaSchedule};
-pub use digest::parameter_digest;
+pub use digest::{parameter_digest, portable_digest};
 pub use error::Error;
 pub use fitness::{Fitness, FitnessShaping, Scores, fold_pairs};
 pub use input_projection::InputProjection;

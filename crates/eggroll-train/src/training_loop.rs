@@ -1,6 +1,7 @@
 //! A plain training loop: ask, evaluate, tell, with checkpoints.
 
 use crate::checkpoint::Checkpoints;
+use crate::distribution::{Distribution, Replica};
 use crate::error::Error;
 use crate::fitness::Fitness;
 use crate::population::Population;
@@ -73,17 +74,44 @@ impl TrainingLoop {
         evaluate: impl FnMut(&M, &Population) -> Result<Fitness, UserError>,
         after: impl FnMut(&M, &GenerationReport) -> Result<ControlFlow<()>, UserError>,
     ) -> Result<M, Error> {
+        self.run_distributed(&mut Distribution::default(), strategy, model, evaluate, after)
+    }
+
+    /// [`run`](Self::run) as one of several replicas: `evaluate` gets a slice of every population. Only rank 0 calls `after` and saves
+    /// checkpoints; if it breaks the loop, all end.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run); [`Error::Distribution`] with what the replicas found, or with the rank that has failed.
+    pub fn run_distributed<M: Module>(
+        &self,
+        distribution: &mut Distribution,
+        strategy: &mut EvolutionStrategy,
+        model: M,
+        evaluate: impl FnMut(&M, &Population) -> Result<Fitness, UserError>,
+        after: impl FnMut(&M, &GenerationReport) -> Result<ControlFlow<()>, UserError>,
+    ) -> Result<M, Error> {
         let (checkpoints, every) = match &self.checkpoints {
             Some((checkpoints, every)) => (Some(checkpoints), *every),
             None => (None, 0),
         };
+        let after = distribution.leads().then_some(after);
         let mut steps = Plain { evaluate, after, checkpoints, stopped: false };
-        drive(strategy, model, self.generations, every, &mut steps)
+        let begun = distribution.begin(strategy, &model);
+        let result = begun.and_then(|()| {
+            drive(strategy, model, self.generations, every, &mut Replica::new(&mut steps, distribution))
+        });
+        distribution.end(result)
     }
 }
 
 /// What is done in each generation of a loop.
 pub(crate) trait Steps<M: Module> {
+    /// Called once, before the first generation.
+    fn begin(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Whether the loop is to end before the next generation.
     fn stopped(&self) -> bool;
 
@@ -123,6 +151,7 @@ pub(crate) fn drive<M: Module>(
     steps: &mut impl Steps<M>,
 ) -> Result<M, Error> {
     let mut saved = None;
+    steps.begin()?;
     while strategy.generation() < until && !steps.stopped() {
         let population = steps.ask(strategy);
         let fitness = match steps.evaluate(&model, &population) {
@@ -147,7 +176,8 @@ pub(crate) fn drive<M: Module>(
 /// The steps of a [`TrainingLoop`].
 struct Plain<'a, E, A> {
     evaluate: E,
-    after: A,
+    /// Of rank 0.
+    after: Option<A>,
     checkpoints: Option<&'a Checkpoints>,
     stopped: bool,
 }
@@ -167,7 +197,9 @@ where
 
     fn after(&mut self, strategy: &EvolutionStrategy, model: &M) -> Result<(), Error> {
         let report = strategy.report().expect("tell made a report");
-        self.stopped = (self.after)(model, report).map_err(Error::User)?.is_break();
+        if let Some(after) = &mut self.after {
+            self.stopped = after(model, report).map_err(Error::User)?.is_break();
+        }
         Ok(())
     }
 

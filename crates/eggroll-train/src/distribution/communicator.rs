@@ -2,9 +2,10 @@
 
 use super::error::DistributionError;
 use std::cmp::Reverse;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The length of a message that says that its rank has failed.
-const FAILED: u32 = u32::MAX;
+pub(super) const FAILED: u32 = u32::MAX;
 
 /// Replicas of one run that exchange a few numbers: each has a rank from 0, and what one calls all call, in the same order.
 ///
@@ -48,22 +49,7 @@ pub trait Communicator: Send {
     /// As [`all_gather`](Self::all_gather), [`DistributionError::Failed`] if a rank has [failed](Self::fail), and
     /// [`DistributionError::Length`] if this is not what all ranks call now.
     fn all_gather_words(&mut self, words: &[u32]) -> Result<Vec<Vec<u32>>, DistributionError> {
-        let message: Vec<f32> = [words.len() as u32].iter().chain(words).map(|word| f32::from_bits(*word)).collect();
-        let all: Vec<u32> = self.all_gather(&message)?.into_iter().map(f32::to_bits).collect();
-        let mut rest = all.as_slice();
-        let messages = (0..self.size()).map(|rank| {
-            let (len, after) = match rest.split_first() {
-                Some((&FAILED, _)) => return Err(DistributionError::Failed { rank }),
-                Some((len, after)) => (*len as usize, after),
-                None => return Err(DistributionError::Length { rank, found: 0, expected: 1 }),
-            };
-            let found = after.len();
-            let (words, after) =
-                after.split_at_checked(len).ok_or(DistributionError::Length { rank, found, expected: len })?;
-            rest = after;
-            Ok(words.to_vec())
-        });
-        messages.collect()
+        exchange(self, words)
     }
 
     /// The text of every rank, in the order of ranks.
@@ -78,7 +64,7 @@ pub trait Communicator: Send {
         Ok(texts.map(|words| words.into_iter().map(character).collect()).collect())
     }
 
-    /// Compares the digests of all parameters ([`parameter_digest`](crate::parameter_digest)) after `generation` generations.
+    /// Compares the digests of all parameters ([`portable_digest`](crate::portable_digest)) after `generation` generations.
     ///
     /// # Errors
     ///
@@ -107,6 +93,29 @@ pub trait Communicator: Send {
     }
 }
 
+/// The words of every rank.
+pub(super) fn exchange<C: Communicator + ?Sized>(
+    communicator: &mut C,
+    words: &[u32],
+) -> Result<Vec<Vec<u32>>, DistributionError> {
+    let message: Vec<f32> = [words.len() as u32].iter().chain(words).map(|word| f32::from_bits(*word)).collect();
+    let all: Vec<u32> = communicator.all_gather(&message)?.into_iter().map(f32::to_bits).collect();
+    let mut rest = all.as_slice();
+    let messages = (0..communicator.size()).map(|rank| {
+        let (len, after) = match rest.split_first() {
+            Some((&FAILED, _)) => return Err(DistributionError::Failed { rank }),
+            Some((len, after)) => (*len as usize, after),
+            None => return Err(DistributionError::Length { rank, found: 0, expected: 1 }),
+        };
+        let found = after.len();
+        let (words, after) =
+            after.split_at_checked(len).ok_or(DistributionError::Length { rank, found, expected: len })?;
+        rest = after;
+        Ok(words.to_vec())
+    });
+    messages.collect()
+}
+
 impl<C: Communicator + ?Sized> Communicator for Box<C> {
     fn rank(&self) -> usize {
         (**self).rank()
@@ -122,6 +131,14 @@ impl<C: Communicator + ?Sized> Communicator for Box<C> {
 
     fn barrier(&mut self) -> Result<(), DistributionError> {
         (**self).barrier()
+    }
+
+    fn all_gather_words(&mut self, words: &[u32]) -> Result<Vec<Vec<u32>>, DistributionError> {
+        (**self).all_gather_words(words)
+    }
+
+    fn fail(&mut self) {
+        (**self).fail();
     }
 }
 
@@ -145,4 +162,35 @@ impl Communicator for Alone {
     fn barrier(&mut self) -> Result<(), DistributionError> {
         Ok(())
     }
+}
+
+/// A communicator that a program and its trainer share: for exchanges of the program's own, in the same order on all ranks.
+impl<C: Communicator> Communicator for Arc<Mutex<C>> {
+    fn rank(&self) -> usize {
+        shared(self).rank()
+    }
+
+    fn size(&self) -> usize {
+        shared(self).size()
+    }
+
+    fn all_gather(&mut self, values: &[f32]) -> Result<Vec<f32>, DistributionError> {
+        shared(self).all_gather(values)
+    }
+
+    fn barrier(&mut self) -> Result<(), DistributionError> {
+        shared(self).barrier()
+    }
+
+    fn all_gather_words(&mut self, words: &[u32]) -> Result<Vec<Vec<u32>>, DistributionError> {
+        shared(self).all_gather_words(words)
+    }
+
+    fn fail(&mut self) {
+        shared(self).fail();
+    }
+}
+
+fn shared<C>(communicator: &Mutex<C>) -> MutexGuard<'_, C> {
+    communicator.lock().expect("never held across a panic")
 }

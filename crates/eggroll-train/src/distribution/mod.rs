@@ -6,10 +6,19 @@
 
 mod communicator;
 mod error;
+mod launch;
+#[cfg(feature = "mpi")]
+mod mpi;
+mod replica;
 mod sharding;
 mod threads;
 
+#[cfg(feature = "mpi")]
+pub use self::mpi::Mpi;
 pub use communicator::{Alone, Communicator};
 pub use error::DistributionError;
+pub use launch::detect;
+pub use replica::Distribution;
+pub(crate) use replica::Replica;
 pub use sharding::{evaluate_sharded, shard};
 pub use threads::{Threads, on_devices};
