@@ -12,4 +12,5 @@ mod own_layer;
 mod own_noiser;
 mod pages;
 mod profile;
+mod replicas;
 mod rollouts;
