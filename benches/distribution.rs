@@ -15,7 +15,8 @@ use std::time::Instant;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-const POPULATION: usize = 4096;
+/// Two, so that what an update costs beside its pairs can be told from what the pairs cost.
+const POPULATIONS: [usize; 2] = [64, 4096];
 const BATCH: usize = 32;
 /// Generations that are measured, after as many that are not.
 const GENERATIONS: usize = 15;
@@ -23,35 +24,38 @@ const GENERATIONS: usize = 15;
 const EXCHANGED: usize = 65_536;
 const EXCHANGES: usize = 500;
 
+type Measured = Result<serde_json::Value, Box<dyn Error + Send + Sync>>;
+
 fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let mut communicator = detect()?;
-    let generation = generations(communicator.as_mut())?;
+    let generations = POPULATIONS.map(|population| generations(population, communicator.as_mut()));
+    let generations = generations.into_iter().collect::<Result<Vec<_>, _>>()?;
     let exchange = exchange(communicator.as_mut())?;
     if communicator.rank() == 0 {
         let (ranks, exchanged) = (communicator.size(), EXCHANGED);
         println!(
             "RESULT {}",
-            json!({ "ranks": ranks, "exchanged": exchanged, "exchange": exchange, "generation": generation })
+            json!({ "ranks": ranks, "exchanged": exchanged, "exchange": exchange, "generations": generations })
         );
     }
     Ok(())
 }
 
 /// Median seconds of the parts of a generation: a network and a batch as in the example mnist.
-fn generations(communicator: &mut dyn Communicator) -> Result<serde_json::Value, Box<dyn Error + Send + Sync>> {
+fn generations(population: usize, communicator: &mut dyn Communicator) -> Measured {
     let device = Device::flex();
     device.seed(0);
     let mut model: Mlp = MlpConfig::new(vec![784, 128, 10]).init(&device);
     let x = Tensor::<2>::random([BATCH, 784], burn::tensor::Distribution::Default, &device);
     let labels = Tensor::<1, Int>::arange(0..BATCH as i64, &device).remainder_scalar(10);
     let config = EvolutionStrategyConfig::new(EggrollConfig::new(), burn::optim::AdamConfig::new());
-    let mut strategy = config.with_population(POPULATION).try_init(&model)?;
+    let mut strategy = config.with_population(population).try_init(&model)?;
     let [mut own, mut sharded, mut told] = [(); 3].map(|()| Vec::new());
     for _ in 0..2 * GENERATIONS {
-        let population = strategy.ask();
+        let members = strategy.ask();
         communicator.barrier()?;
         let start = Instant::now();
-        let fitness = evaluate_sharded(&population, communicator, |slice| {
+        let fitness = evaluate_sharded(&members, communicator, |slice| {
             let start = Instant::now();
             let fitness = slice.evaluate_parallel(|members| {
                 let logits = model.forward(members.expand(x.clone()));
@@ -62,14 +66,14 @@ fn generations(communicator: &mut dyn Communicator) -> Result<serde_json::Value,
         })?;
         sharded.push(start.elapsed().as_secs_f64());
         let start = Instant::now();
-        model = strategy.tell(model, population, fitness)?;
+        model = strategy.tell(model, members, fitness)?;
         told.push(start.elapsed().as_secs_f64());
     }
     let [own, sharded, told] = [own, sharded, told].map(|seconds| median(&seconds[GENERATIONS..]));
     // The length, generation, kind and questions stand in front of the scores.
-    let sent = 4 * (4 + POPULATION / communicator.size());
+    let sent = 4 * (4 + population / communicator.size());
     Ok(json!({
-        "population": POPULATION,
+        "population": population,
         "batch": BATCH,
         "evaluate_own_seconds": own,
         "evaluate_sharded_seconds": sharded,
@@ -80,7 +84,7 @@ fn generations(communicator: &mut dyn Communicator) -> Result<serde_json::Value,
 }
 
 /// Seconds of an exchange of fitness, of which each rank has its share.
-fn exchange(communicator: &mut dyn Communicator) -> Result<serde_json::Value, Box<dyn Error + Send + Sync>> {
+fn exchange(communicator: &mut dyn Communicator) -> Measured {
     let own = vec![1.0; EXCHANGED / communicator.size()];
     let mut seconds = Vec::new();
     for _ in 0..EXCHANGES {

@@ -11,7 +11,7 @@ fn mixed_devices_are_refused() {
         let rank = inner.rank();
         let out = move |values: &mut Vec<f32>| {
             let text: String = values.iter().filter_map(|value| char::from_u32(value.to_bits())).collect();
-            if rank == 1 && text[1..].starts_with("Flex (") {
+            if rank == 1 && text.chars().skip(1).collect::<String>().starts_with("Flex (") {
                 values[1] = f32::from_bits(u32::from('C'));
             }
         };

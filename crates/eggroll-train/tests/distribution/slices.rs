@@ -47,7 +47,7 @@ fn every_evaluation() {
     assert_slices("parallel", |net, population| population.evaluate_parallel(|members| score(net, members)));
     assert_slices("questions", |net, population| population.evaluate_questions(|members| questions(net, members)));
     assert_slices("integers", |net, population| population.evaluate_integers(|members| integers(net, members)));
-    let alone = |net: Net| -(net.forward(sines(20).reshape([5, 4])) - 0.5).square().mean();
+    let alone = |net: Net| -(net.forward(sines(12).reshape([3, 4])) - 0.5).square().mean();
     assert_slices("members", |net, population| population.evaluate_members(net, alone));
     assert_slices("members in parallel", |net, population| population.evaluate_members_parallel(net, alone));
     let offset = |members: &Members| members.rows(sines(MEMBERS));
@@ -81,7 +81,7 @@ fn uses_are_noted() {
     let population = strategy.ask();
     let part = population
         .slice(0..2)
-        .evaluate(|members| members.mean(net.clone().no_grad().forward(sines(20).reshape([5, 4]))));
+        .evaluate(|members| members.mean(net.clone().no_grad().forward(sines(12).reshape([3, 4]))));
     assert_eq!(part.values().len(), 2);
     let told =
         strategy.tell(net.clone(), population, Fitness::from((0..MEMBERS).map(|m| m as f32).collect::<Vec<_>>()));
