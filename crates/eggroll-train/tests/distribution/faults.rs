@@ -181,3 +181,18 @@ fn foreign_fitness() {
     };
     assert_eq!(exchange(short, false, 0), Err(DistributionError::Length { rank: 1, found: 12, expected: 13 }));
 }
+
+/// All wait for a slow rank, and nothing else changes.
+#[test]
+fn a_slow_rank() {
+    let digests = replicas(3, |threads| {
+        let slow = threads.rank() == 1;
+        run_with(&config(), &mut Distribution::new(threads), |net, population| {
+            if slow {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            Ok(population.evaluate(|members| score(net, members)))
+        })
+    });
+    assert!(digests.into_iter().all(|digest| digest.unwrap() == alone(&config())));
+}
