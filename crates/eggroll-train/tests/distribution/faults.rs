@@ -173,7 +173,7 @@ fn foreign_fitness() {
     assert_eq!(exchange(|_| {}, false, 1), Err(generation));
     let error = exchange(|_| {}, true, 0).expect_err("of another kind").to_string();
     assert_eq!(error, "rank 1 sent integer scores of 1 questions, and this rank has float scores of 1 questions");
-    let cut_off = exchange(|values| drop(values.pop()), false, 0);
+    let cut_off = exchange(|values| values.truncate(values.len() - 1), false, 0);
     assert_eq!(cut_off, Err(DistributionError::Length { rank: 1, found: 12, expected: 13 }));
     let short = |values: &mut Vec<f32>| {
         values[0] = f32::from_bits(values[0].to_bits() - 1);
