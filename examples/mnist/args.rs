@@ -6,6 +6,7 @@ use crate::settings::{ModelName, Preset, Settings, VoteSettings};
 use crate::trace::TraceArgs;
 use clap::Parser;
 use eggroll::prelude::*;
+use eggroll::train::distribution::DeviceName;
 use std::path::PathBuf;
 
 /// Trains a multilayer perceptron or a convolutional network on MNIST by evolution strategies, without backpropagation.
@@ -29,6 +30,9 @@ pub struct Args {
     /// Where to compute.
     #[arg(long, value_enum, default_value_t = Backend::Flex)]
     pub backend: Backend,
+    /// Devices that share every population, separated by commas: flex, cuda:0, cuda:1, …
+    #[arg(long, value_delimiter = ',', conflicts_with_all = ["backend", "compare"])]
+    pub devices: Vec<DeviceName>,
     #[command(flatten)]
     pub trace: TraceArgs,
     #[command(flatten)]

@@ -12,6 +12,7 @@ use crate::settings::{ModelName, Settings};
 use burn::module::Module;
 use burn::tensor::Device;
 use eggroll::prelude::*;
+use eggroll::train::distribution::{Communicator, DeviceName, Distribution, detect, on_devices};
 use eggroll::train::{Display, GenerationReport, Interrupter, JsonLines, NumberMetric, Numbers, profile};
 use serde_json::json;
 use std::error::Error;
@@ -72,51 +73,81 @@ impl<C: Classifier> Data<C> {
 
 /// Trains, or continues, and prints the result.
 pub fn run(args: Args, interrupter: Interrupter) -> Result<(), Failure> {
-    let Args { data, out, resume, dashboard, backend, settings: given, .. } = args;
+    let communicator = detect()?;
+    let Args { data, out, resume, dashboard, backend, devices, settings: given, .. } = args;
     let folder = Folder { path: out };
     let settings: Settings = if resume { folder.settings()? } else { given.settings()? };
-    let train = match (settings.model, &settings.noiser) {
-        (ModelName::Cnn, _) => train::<Cnn>,
-        (ModelName::Mlp, NoiserConfig::QEggroll(_)) => train::<IntegerMlp>,
-        (ModelName::Mlp, _) => train::<Mlp>,
-    };
-    let data = (&*data, backend.device()?);
     let display = if dashboard { Display::Dashboard } else { Display::Progress };
-    train(data, &folder, settings, resume, display, interrupter)
+    let devices = match devices.is_empty() {
+        true => vec![backend.device()?],
+        false => devices.iter().map(DeviceName::open).collect::<Result<_, _>>()?,
+    };
+    let run = Run { data: &data, folder: &folder, settings: &settings, resume, display, interrupter };
+    match (settings.model, &settings.noiser) {
+        (ModelName::Cnn, _) => run.on::<Cnn>(&devices, communicator),
+        (ModelName::Mlp, NoiserConfig::QEggroll(_)) => run.on::<IntegerMlp>(&devices, communicator),
+        (ModelName::Mlp, _) => run.on::<Mlp>(&devices, communicator),
+    }
 }
 
-fn train<C: Classifier>(
-    (data, device): (&Path, Device),
-    folder: &Folder,
-    settings: Settings,
+/// What a run consists of, whatever it trains and wherever.
+struct Run<'a> {
+    data: &'a Path,
+    folder: &'a Folder,
+    settings: &'a Settings,
     resume: bool,
     display: Display,
     interrupter: Interrupter,
-) -> Result<(), Failure> {
-    let data = Data::<C>::read(data, &settings, &device)?;
-    device.seed(settings.seed);
-    let model = C::new(data.shape(), &settings, &device)?;
-    settings.strategy().try_init(&model)?;
-    if !resume {
-        folder.begin(&settings)?;
+}
+
+impl Run<'_> {
+    /// Trains on one device, alone or as a process of several, or on several devices of this process.
+    fn on<C: Classifier + Sync>(&self, devices: &[Device], communicator: Box<dyn Communicator>) -> Result<(), Failure> {
+        let first = &devices[0];
+        let data = Data::<C>::read(self.data, self.settings, first)?;
+        first.seed(self.settings.seed);
+        let model = C::new(data.shape(), self.settings, first)?;
+        self.settings.strategy().try_init(&model)?;
+        if devices.len() == 1 {
+            return self.train(model, data, Distribution::new(communicator));
+        }
+        if communicator.size() > 1 {
+            return Err("several devices belong to one process, not to each rank of a job".into());
+        }
+        let outcomes = on_devices(devices, |replica, device| {
+            let data = Data::<C>::read(self.data, self.settings, device)?;
+            self.train(model.clone().to_device(device), data, Distribution::new(replica))
+        });
+        let errors: Vec<String> = outcomes.into_iter().filter_map(Result::err).map(|error| error.to_string()).collect();
+        if errors.is_empty() { Ok(()) } else { Err(errors.join("; ").into()) }
     }
-    let batches = Batches::new(settings.seed, data.train.len(), settings.batch, settings.shift);
-    let mut task = Task { data, batches, folder, settings: &settings, table: None };
-    let config = EsTrainingConfig::new(settings.strategy(), settings.generations)
-        .with_validate_every(settings.evaluate_every)
-        .with_report_every(REPORT_EVERY)
-        .with_checkpoint_every(CHECKPOINT_EVERY);
-    let outcome = EsTraining::new(&folder.path, config)
-        .with_display(display)
-        .with_interrupter(interrupter)
-        .metric_valid(NumberMetric::new(ACCURACY))
-        .run(model, &mut task)?;
-    let done = outcome.strategy.generation();
-    if done < settings.generations {
-        println!("stopped after generation {done}: continue with --resume");
+
+    fn train<C: Classifier>(&self, model: C, data: Data<C>, mut distribution: Distribution) -> Result<(), Failure> {
+        let Self { folder, settings, .. } = *self;
+        if !self.resume {
+            distribution.lead(|| folder.begin(settings))?;
+        }
+        let leads = distribution.leads();
+        let batches = Batches::new(settings.seed, data.train.len(), settings.batch, settings.shift);
+        let mut task = Task { data, batches, folder, settings, leads, table: None };
+        let config = EsTrainingConfig::new(settings.strategy(), settings.generations)
+            .with_validate_every(settings.evaluate_every)
+            .with_report_every(REPORT_EVERY)
+            .with_checkpoint_every(CHECKPOINT_EVERY);
+        let outcome = EsTraining::new(&folder.path, config)
+            .with_display(self.display)
+            .with_interrupter(self.interrupter.clone())
+            .with_distribution(distribution)
+            .metric_valid(NumberMetric::new(ACCURACY))
+            .run(model, &mut task)?;
+        let Some(table) = task.table else { return Ok(()) };
+        let done = outcome.strategy.generation();
+        if done < settings.generations {
+            println!("stopped after generation {done}: continue with --resume");
+        }
+        let accuracy = outcome.model.accuracy(&task.data.held_out);
+        table.finish(&outcome.model, done, accuracy)
     }
-    let accuracy = outcome.model.accuracy(&task.data.held_out);
-    task.table.expect("opened when the run began").finish(&outcome.model, done, accuracy)
 }
 
 /// A mini-batch for each generation, accuracy on what is held out.
@@ -125,7 +156,9 @@ struct Task<'a, C: Classifier> {
     batches: Batches,
     folder: &'a Folder,
     settings: &'a Settings,
-    /// From the beginning of the run on.
+    /// Whether this process prints and writes: rank 0 of several, or the only one.
+    leads: bool,
+    /// Its table, from the beginning of the run on.
     table: Option<Table<'a>>,
 }
 
@@ -133,13 +166,16 @@ impl<C: Classifier> EsTask<C> for Task<'_, C> {
     type Output = Numbers;
 
     fn begin(&mut self, strategy: &EvolutionStrategy, _model: &C) -> Result<(), Failure> {
+        profile::section("training");
+        if !self.leads {
+            return Ok(());
+        }
         let done = strategy.generation();
         if done > 0 {
             println!("continuing after generation {done}");
         }
         println!("{} training images, {:?}\n{}", self.data.train.len(), self.settings, strategy.parameter_summary());
         self.table = Some(Table::open(self.folder, self.settings, done)?);
-        profile::section("training");
         Ok(())
     }
 

@@ -17,4 +17,5 @@ mod pages;
 mod profile;
 mod reinforcement;
 mod reliability;
+mod replicas;
 mod rollouts;

@@ -18,7 +18,17 @@ use sha2::{Digest, Sha256};
 /// assert_eq!(parameter_digest(&layer).len(), 64);
 /// ```
 pub fn parameter_digest<M: Module>(model: &M) -> String {
-    let mut hasher = Hasher { path: Vec::new(), state: Sha256::new() };
+    digest(model, true)
+}
+
+/// [`parameter_digest`] but for the width of integers, which devices store as they can: integer models that are equal have equal ones
+/// on all devices.
+pub fn portable_digest<M: Module>(model: &M) -> String {
+    digest(model, false)
+}
+
+fn digest<M: Module>(model: &M, widths: bool) -> String {
+    let mut hasher = Hasher { path: Vec::new(), widths, state: Sha256::new() };
     model.visit(&mut hasher);
     hex(&hasher.state.finalize())
 }
@@ -35,6 +45,8 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
 
 struct Hasher {
     path: Vec<String>,
+    /// Whether the width of integers counts.
+    widths: bool,
     state: Sha256,
 }
 
@@ -60,6 +72,7 @@ impl ModuleVisitor for Hasher {
     }
 
     fn visit_int<const D: usize>(&mut self, param: &Param<Tensor<D, Int>>) {
-        self.add(param.val().into_data());
+        let data = param.val().into_data();
+        self.add(if self.widths { data } else { data.convert::<i64>() });
     }
 }

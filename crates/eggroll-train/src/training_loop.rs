@@ -1,6 +1,7 @@
 //! A plain training loop: ask, evaluate, tell, with checkpoints.
 
 use crate::checkpoint::Checkpoints;
+use crate::distribution::{Distribution, Replica};
 use crate::error::Error;
 use crate::fitness::Fitness;
 use crate::population::Population;
@@ -83,18 +84,44 @@ impl TrainingLoop {
         evaluate: impl FnMut(&M, &Population) -> Result<Fitness, UserError>,
         after: impl FnMut(&M, &GenerationReport) -> Result<ControlFlow<()>, UserError>,
     ) -> Result<M, Error> {
+        self.run_distributed(&mut Distribution::default(), strategy, model, evaluate, after)
+    }
+
+    /// [`run`](Self::run) as one of several replicas: `evaluate` gets a slice of every population. Only rank 0 calls `after` and saves
+    /// checkpoints; if it breaks the loop, all end.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run); [`Error::Distribution`] with what the replicas found, or with the rank that has failed.
+    pub fn run_distributed<M: Module>(
+        &self,
+        distribution: &mut Distribution,
+        strategy: &mut EvolutionStrategy,
+        model: M,
+        evaluate: impl FnMut(&M, &Population) -> Result<Fitness, UserError>,
+        after: impl FnMut(&M, &GenerationReport) -> Result<ControlFlow<()>, UserError>,
+    ) -> Result<M, Error> {
         let (checkpoints, every) = match &self.checkpoints {
             Some((checkpoints, every)) => (Some(checkpoints), *every),
             None => (None, 0),
         };
-        let log = self.replay_log.as_ref().map(|path| ReplayLog::open(path, strategy, &model)).transpose()?;
-        let mut steps = Plain { evaluate, after, checkpoints, stopped: false };
-        drive(strategy, model, self.generations, every, log, &mut steps)
+        let (leads, replay_log) = (distribution.leads(), self.replay_log.as_ref());
+        let mut steps = Plain { evaluate, after: leads.then_some(after), checkpoints, stopped: false };
+        let result = distribution.begin(strategy, &model).and_then(|()| {
+            let log = replay_log.filter(|_| leads).map(|path| ReplayLog::open(path, strategy, &model)).transpose()?;
+            drive(strategy, model, self.generations, every, log, &mut Replica::new(&mut steps, distribution))
+        });
+        distribution.end(result)
     }
 }
 
 /// What is done in each generation of a loop.
 pub(crate) trait Steps<M: Module> {
+    /// Called once, before the first generation.
+    fn begin(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Whether the loop is to end before the next generation.
     fn stopped(&self) -> bool;
 
@@ -136,6 +163,7 @@ pub(crate) fn drive<M: Module>(
     steps: &mut impl Steps<M>,
 ) -> Result<M, Error> {
     let mut saved = None;
+    steps.begin()?;
     while strategy.generation() < until && !steps.stopped() {
         let population = steps.ask(strategy);
         let fitness = match steps.evaluate(&model, &population) {
@@ -174,7 +202,8 @@ fn save<M: Module>(
 /// The steps of a [`TrainingLoop`].
 struct Plain<'a, E, A> {
     evaluate: E,
-    after: A,
+    /// Of rank 0.
+    after: Option<A>,
     checkpoints: Option<&'a Checkpoints>,
     stopped: bool,
 }
@@ -194,7 +223,9 @@ where
 
     fn after(&mut self, strategy: &EvolutionStrategy, model: &M) -> Result<(), Error> {
         let report = strategy.report().expect("tell made a report");
-        self.stopped = (self.after)(model, report).map_err(Error::User)?.is_break();
+        if let Some(after) = &mut self.after {
+            self.stopped = after(model, report).map_err(Error::User)?.is_break();
+        }
         Ok(())
     }
 

@@ -15,6 +15,10 @@ use std::time::Duration;
 /// How members are scored, and what else a program does in a run: all but [`evaluate`](Self::evaluate) have defaults. A closure
 /// `|model: &M, population: &Population| Ok(fitness)` is a task too.
 ///
+/// In a run of several replicas ([`with_distribution`](super::EsTraining::with_distribution)) each has a task; `evaluate` gets a slice
+/// of the population. What has to be the same on all ranks belongs into `load`, `begin`, `before_generation` and `evaluate`, which all
+/// call; the other methods are rank 0's.
+///
 /// # Example
 ///
 /// ```

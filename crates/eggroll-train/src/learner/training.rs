@@ -1,6 +1,7 @@
 //! The learner: a run from its configuration, begun or continued.
 
 use super::config::{EarlyStoppingConfig, EsTrainingConfig, FILE, MetricChoice};
+use super::follower::Follower;
 use super::json::JsonMetrics;
 use super::kept::Kept;
 use super::machinery::{Machinery, Parts, parts};
@@ -9,6 +10,7 @@ use super::progress::Progress;
 use super::run::{Pending, Registered, Run};
 use super::task::EsTask;
 use crate::checkpoint::Checkpoints;
+use crate::distribution::{Distribution, Replica};
 use crate::error::Error;
 use crate::replay::ReplayLog;
 use crate::strategy::EvolutionStrategy;
@@ -51,6 +53,8 @@ pub enum Stop {
     },
     /// The interrupter was told to stop.
     Interrupted(Interruption),
+    /// Another replica decided so.
+    Elsewhere,
 }
 
 /// What a run comes to.
@@ -111,6 +115,7 @@ pub struct EsTraining<V: ItemLazy + 'static = Numbers> {
     /// What the user has registered with burn-train, in order.
     register: Vec<Register<V>>,
     checkpointing: Option<Box<dyn CheckpointingStrategy>>,
+    distribution: Distribution,
 }
 
 impl<V: ItemLazy + 'static> EsTraining<V> {
@@ -125,6 +130,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
             registered: Registered::default(),
             register: Vec::new(),
             checkpointing: None,
+            distribution: Distribution::default(),
         }
     }
 
@@ -176,6 +182,14 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         self
     }
 
+    /// Makes the run one of several replicas in the same folder. Only rank 0 writes into it, shows anything, validates, and calls
+    /// the task's [`after_generation`](EsTask::after_generation) and [`save`](EsTask::save); the others load the checkpoints that it
+    /// has written, and evaluate. Any rank's interrupter stops all.
+    pub fn with_distribution(mut self, distribution: Distribution) -> Self {
+        self.distribution = distribution;
+        self
+    }
+
     /// Sets the handle that interrupts the run.
     pub fn with_interrupter(mut self, interrupter: Interrupter) -> Self {
         self.interrupter = interrupter;
@@ -202,23 +216,72 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
     /// - [`Error::Interval`], [`Error::ReplayProjection`] and [`Error::UnknownMetric`] of a configuration that cannot be run
     /// - [`Error::User`] with what the task returned, after a checkpoint
     /// - [`Error::Training`] with a failure of burn-train's metrics, after a checkpoint
+    /// - [`Error::Distribution`] with what replicas found, or with the rank that has failed
     /// - those of the strategy, the checkpoints and the logs
     pub fn run<M: Module, T: EsTask<M, Output = V>>(mut self, model: M, task: &mut T) -> Result<EsOutcome<M>, Error> {
-        self.config.validate()?;
-        self.claim()?;
-        let checkpoints = Checkpoints::new(self.folder.join("checkpoints")).with_keep(self.config.keep_checkpoints);
-        let (mut strategy, model) = match task.load(&checkpoints, model.clone())? {
+        let mut distribution = std::mem::take(&mut self.distribution);
+        let result = match distribution.leads() {
+            true => self.lead(model, task, &mut distribution),
+            false => self.follow(model, task, &mut distribution),
+        };
+        distribution.end(result)
+    }
+
+    /// The strategy and the model to go on with, the same on all replicas.
+    fn load<M: Module, T: EsTask<M, Output = V>>(
+        &self,
+        model: M,
+        task: &mut T,
+        checkpoints: &Checkpoints,
+        distribution: &mut Distribution,
+    ) -> Result<(EvolutionStrategy, M), Error> {
+        let (strategy, model) = match task.load(checkpoints, model.clone())? {
             Some(loaded) => loaded,
             None => (self.config.strategy.try_init(&model)?, model),
         };
+        distribution.begin(&strategy, &model)?;
+        task.begin(&strategy, &model).map_err(Error::User)?;
+        Ok((strategy, model))
+    }
+
+    fn checkpoints(&self) -> Checkpoints {
+        Checkpoints::new(self.folder.join("checkpoints")).with_keep(self.config.keep_checkpoints)
+    }
+
+    /// Runs as a replica that writes nothing.
+    fn follow<M: Module, T: EsTask<M, Output = V>>(
+        self,
+        model: M,
+        task: &mut T,
+        distribution: &mut Distribution,
+    ) -> Result<EsOutcome<M>, Error> {
+        self.config.validate()?;
+        let (mut strategy, model) = self.load(model, task, &self.checkpoints(), distribution)?;
+        let mut steps = Follower { task, interrupter: self.interrupter };
+        let mut replica = Replica::new(&mut steps, distribution);
+        let model = drive(&mut strategy, model, self.config.generations, 0, None, &mut replica)?;
+        let finished = strategy.generation() >= self.config.generations;
+        let stop = if finished { Stop::Finished } else { Stop::Elsewhere };
+        Ok(EsOutcome { model, strategy, stop, warnings: Vec::new() })
+    }
+
+    fn lead<M: Module, T: EsTask<M, Output = V>>(
+        mut self,
+        model: M,
+        task: &mut T,
+        distribution: &mut Distribution,
+    ) -> Result<EsOutcome<M>, Error> {
+        self.config.validate()?;
+        self.claim()?;
+        let checkpoints = self.checkpoints();
+        let (mut strategy, model) = self.load(model, task, &checkpoints, distribution)?;
         let log = match self.config.replay_log {
             true => Some(ReplayLog::open(self.folder.join("run.replay"), &strategy, &model)?),
             false => None,
         };
-        task.begin(&strategy, &model).map_err(Error::User)?;
         let (until, every) = (self.config.generations, self.config.checkpoint_every);
         let mut run = self.start(&strategy, checkpoints, task)?;
-        let result = drive(&mut strategy, model, until, every, log, &mut run);
+        let result = drive(&mut strategy, model, until, every, log, &mut Replica::new(&mut run, distribution));
         let (ending, early, warnings) = run.finish()?;
         let model = result?;
         if let Some(error) = ending.error {
@@ -228,7 +291,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
             _ if strategy.generation() >= until => Stop::Finished,
             (Some(epoch), _) => Stop::Early { epoch },
             (None, Some(interruption)) => Stop::Interrupted(interruption),
-            (None, None) => Stop::Finished,
+            (None, None) => Stop::Elsewhere,
         };
         Ok(EsOutcome { model, strategy, stop, warnings })
     }

@@ -148,10 +148,20 @@ impl<E: TensorEnvironment> Rollouts<E> {
     /// Panics if the policy's shapes do not fit the environment, or an evaluation of the same model is running on this thread.
     #[track_caller]
     pub fn evaluate<P: Policy>(&self, population: &Population, policy: &P) -> RolloutOutcome {
-        let _span = profile::span(Component::Fitness, 0);
-        let rows = self.fused(population, policy).unwrap_or_else(|| self.on_tensors(population, policy));
-        let episodes = EpisodeStatistics::from_rows(&rows, self.row_width(), self.config.action_repeat);
+        let episodes = self.statistics(&self.rows(population, policy));
         RolloutOutcome { fitness: episodes.member_returns(self.config.episodes).into(), episodes }
+    }
+
+    /// The rows of all episodes of a population, member after member.
+    #[track_caller]
+    pub(super) fn rows<P: Policy>(&self, population: &Population, policy: &P) -> Vec<f32> {
+        let _span = profile::span(Component::Fitness, 0);
+        self.fused(population, policy).unwrap_or_else(|| self.on_tensors(population, policy))
+    }
+
+    /// What rows of episodes come to.
+    pub(super) fn statistics(&self, rows: &[f32]) -> EpisodeStatistics {
+        EpisodeStatistics::from_rows(rows, self.row_width(), self.config.action_repeat)
     }
 
     /// Runs episodes of the model as it is, without noise: `episodes` of them, from a seed of their own.
@@ -169,7 +179,7 @@ impl<E: TensorEnvironment> Rollouts<E> {
     ) -> EpisodeStatistics {
         let keys: Vec<EpisodeKey> = (0..episodes).map(|e| EpisodeKey::new(seed, EVALUATION, e as u32)).collect();
         let rows = self.tensor_run(device).run(policy, &keys, 0);
-        EpisodeStatistics::from_rows(&rows, self.row_width(), self.config.action_repeat)
+        self.statistics(&rows)
     }
 
     #[cfg(any(feature = "flex", feature = "ndarray"))]

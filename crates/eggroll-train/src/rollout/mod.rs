@@ -7,6 +7,7 @@
 mod config;
 #[cfg(any(feature = "flex", feature = "ndarray"))]
 mod fused;
+mod gather;
 mod head;
 #[cfg(feature = "rl")]
 mod host;

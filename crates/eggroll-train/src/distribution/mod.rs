@@ -1,0 +1,26 @@
+//! One run on several devices, processes or machines.
+//!
+//! Noise is a pure function of seed, parameter, noise generation and pair, so replicas need nothing of each other but fitness: each
+//! evaluates a slice of the population ([`shard`], [`Population::slice`](crate::Population::slice)), all get the fitness of all
+//! members ([`evaluate_sharded`]) and make the same update. Any number of replicas makes the bits that one process makes.
+
+mod communicator;
+mod device_name;
+mod error;
+mod launch;
+#[cfg(feature = "mpi")]
+mod mpi;
+mod replica;
+mod sharding;
+mod threads;
+
+#[cfg(feature = "mpi")]
+pub use self::mpi::Mpi;
+pub use communicator::{Alone, Communicator};
+pub use device_name::DeviceName;
+pub use error::DistributionError;
+pub use launch::detect;
+pub use replica::Distribution;
+pub(crate) use replica::Replica;
+pub use sharding::{evaluate_sharded, shard};
+pub use threads::{Threads, on_devices};

@@ -1,0 +1,10 @@
+//! Replicas of one run: any number of them makes the bits of one process, and none goes on when something is wrong.
+
+mod devices;
+mod faults;
+mod integers;
+mod learner;
+mod rollouts;
+mod slices;
+mod support;
+mod worlds;
