@@ -65,7 +65,8 @@ impl RolloutConfig {
 /// Runs the episodes of populations in an environment.
 ///
 /// An episode is addressed by the seed, the generation and its number: it begins the same on every backend, in every chunk and
-/// shard. See the [module's documentation](self) for how it is run.
+/// shard. All members act at once, as rows of a batch on the device of the policy; on CPUs a policy that is a chain of layers
+/// ([`Policy::layers`]) runs fused, without tensors, and comes to the same returns.
 ///
 /// # Example
 ///
