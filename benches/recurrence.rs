@@ -33,7 +33,7 @@ fn recurrence(c: &mut Criterion) {
             let table = Arc::new(ParameterTable::new(&gru, noiser.as_ref(), &[]).expect("parameters to train"));
             let sources = [("drawn", NoiseSourceConfig::OnTheFly), ("cached", NoiseSourceConfig::Cached)];
             for (name, source) in sources {
-                let held: HeldNoise = source.hold(&table, 0, 0, pairs, None);
+                let held: HeldNoise = source.hold(&table, 0, 0, PairRange::new(0, pairs), None);
                 let perturbation = Perturbation {
                     noiser: noiser.clone(),
                     table: table.clone(),

@@ -75,7 +75,7 @@ impl Population {
     ) -> Result<Self, NoiserError> {
         let noiser = noiser.init()?;
         let table = ParameterTable::new(network, noiser.as_ref(), &[]).expect("two matrices to train");
-        let held = source.hold(&table, 0, 0, (members / 2) as u32, None);
+        let held = source.hold(&table, 0, 0, PairRange::new(0, (members / 2) as u32), None);
         let inputs = network.first.weight.val().dims()[0];
         Ok(Self {
             x: Tensor::random([members, inputs], Distribution::Default, device),

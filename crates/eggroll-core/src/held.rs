@@ -79,6 +79,8 @@ pub struct HeldNoise {
     integer_table: Option<Arc<Vec<i8>>>,
     bytes: usize,
     generation: u32,
+    /// The pair of the first row.
+    first_pair: u32,
 }
 
 impl NoiseSourceConfig {
@@ -128,13 +130,13 @@ impl NoiseSourceConfig {
         each.saturating_mul(u64::from(pairs)).saturating_add(tables)
     }
 
-    /// The noise of `pairs` pairs in one noise generation; a table is taken over from what was held `before`.
+    /// The noise of `pairs` in one noise generation; a table is taken over from what was held `before`.
     pub fn hold(
         &self,
         table: &ParameterTable,
         seed: u64,
         generation: u32,
-        pairs: u32,
+        pairs: PairRange,
         before: Option<&HeldNoise>,
     ) -> HeldNoise {
         let mut held = match (*self, before) {
@@ -143,14 +145,14 @@ impl NoiseSourceConfig {
             (Self::Table { len }, None) => HeldNoise::table(table, seed, len),
             (Self::Cached, _) => HeldNoise::cached(table, seed, generation, pairs),
         };
-        held.generation = generation;
+        (held.generation, held.first_pair) = (generation, pairs.first);
         held.hold_integers(table, seed, pairs);
         held
     }
 }
 
 impl HeldNoise {
-    fn cached(table: &ParameterTable, seed: u64, generation: u32, pairs: u32) -> Self {
+    fn cached(table: &ParameterTable, seed: u64, generation: u32, pairs: PairRange) -> Self {
         let mut held = Self::default();
         for (position, entry) in table.entries().iter().enumerate() {
             let elements = entry.noise_elements();
@@ -159,9 +161,9 @@ impl HeldNoise {
             } else {
                 let (device, dtype) = table.place(position);
                 let key = table.key(position, seed, generation);
-                held.bytes += pairs as usize * elements * dtype.size();
-                let noise = noise(key, PairRange::new(0, pairs), elements, device, dtype);
-                NoiseSource::Cached { noise, first_pair: 0 }
+                held.bytes += pairs.count as usize * elements * dtype.size();
+                let noise = noise(key, pairs, elements, device, dtype);
+                NoiseSource::Cached { noise, first_pair: pairs.first }
             });
         }
         held
@@ -193,12 +195,12 @@ impl HeldNoise {
     }
 
     /// Makes the noise of all integer parameters.
-    fn hold_integers(&mut self, table: &ParameterTable, seed: u64, pairs: u32) {
+    fn hold_integers(&mut self, table: &ParameterTable, seed: u64, pairs: PairRange) {
         self.integers.clear();
         for (position, entry) in table.entries().iter().enumerate() {
             let held = entry.kind == ParameterKind::Integer && entry.role != Role::Frozen;
             self.integers.push(held.then(|| {
-                let ((device, _), pairs) = (table.place(position), PairRange::new(0, pairs));
+                let (device, _) = table.place(position);
                 let key = table.key(position, seed, self.generation);
                 match &self.integer_table {
                     Some(table) => table_noise(table, key, pairs, entry.noise_elements(), device),
@@ -219,7 +221,7 @@ impl HeldNoise {
         Self { integers: noise, generation, ..Self::default() }
     }
 
-    /// The noise of all pairs of the integer parameter at `position`, `[pairs, elements]`, if it has any.
+    /// The noise of all held pairs of the integer parameter at `position`, `[pairs, elements]`, if it has any.
     pub fn integer(&self, position: usize) -> Option<&Tensor<2, Int>> {
         self.integers.get(position)?.as_ref()
     }
@@ -227,6 +229,11 @@ impl HeldNoise {
     /// Where the noise of the parameter at `position` comes from.
     pub fn source(&self, position: usize) -> NoiseSource {
         self.sources.get(position).cloned().unwrap_or_default()
+    }
+
+    /// The first pair whose noise is held.
+    pub(crate) fn first_pair(&self) -> u32 {
+        self.first_pair
     }
 
     /// The noise generation that it is held for.

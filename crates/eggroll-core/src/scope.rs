@@ -61,7 +61,8 @@ impl Perturbation {
         };
         let sigma_shift = self.noiser.integer()?.sigma_shift();
         let noise = self.held.integer(position)?.clone();
-        Some(IntegerNoise { noise, first_pair: 0, rank, sigma_shift, pairs })
+        let first_pair = self.held.first_pair();
+        Some(IntegerNoise { noise, first_pair, rank, sigma_shift, pairs })
     }
 
     /// Panics if a scope of the same model is active on this thread.

@@ -1,5 +1,6 @@
 //! Everything that can go wrong in training, with the values in it.
 
+use crate::distribution::DistributionError;
 use crate::input_projection::InputProjection;
 use crate::optimizer::IntegerAdamWConfig;
 use burn::store::RecordError;
@@ -317,6 +318,9 @@ pub enum Error {
     /// A process that has another subscriber.
     #[error("a trace needs to be the process's tracing subscriber, and there is another one: it sees the same spans")]
     Subscriber,
+    /// Replicas of a distributed run.
+    #[error(transparent)]
+    Distribution(#[from] DistributionError),
     /// A text that cannot be used as asked.
     #[error("{path}: a text of {len} bytes cannot be used: {reason}")]
     Text {

@@ -5,6 +5,7 @@ use crate::population::Population;
 use crate::workers;
 use burn::module::Module;
 use eggroll_core::profile::{self, Component};
+use std::ops::Range;
 
 /// For models with layers that have no perturbed twin. Every member is formed as a model of its own, `W + s·E` with the noise
 /// that [`evaluate`](Self::evaluate) uses, and scored alone; all parameters count as used. A twin in such a model computes plainly on
@@ -61,8 +62,8 @@ impl Population {
     pub fn evaluate_members<M: Module, R: Scores>(&self, model: &M, mut score: impl FnMut(M) -> R) -> Fitness {
         let _span = profile::span(Component::Fitness, 0);
         self.perturbation.refuse_nesting();
-        let pairs = 0..self.pairs();
-        let scores = pairs.flat_map(|pair| self.perturbation.materialise(model, pair).map(&mut score)).collect();
+        let scores =
+            self.pair_numbers().flat_map(|pair| self.perturbation.materialise(model, pair).map(&mut score)).collect();
         self.finish_members(scores)
     }
 
@@ -80,7 +81,7 @@ impl Population {
     ) -> Fitness {
         let _span = profile::span(Component::Fitness, 0);
         self.perturbation.refuse_nesting();
-        let pairs: Vec<u32> = (0..self.pairs()).collect();
+        let pairs: Vec<u32> = self.pair_numbers().collect();
         let waiting = profile::waiting();
         let scores = workers::map(workers::pools(), &pairs, |pair| {
             let _span = profile::span(Component::Fitness, 0);
@@ -90,13 +91,14 @@ impl Population {
         self.finish_members(scores.into_iter().flatten().collect())
     }
 
-    fn pairs(&self) -> u32 {
-        (self.count() / 2) as u32
+    fn pair_numbers(&self) -> Range<u32> {
+        let pairs = self.pairs();
+        pairs.first..pairs.first + pairs.count
     }
 
     #[track_caller]
     fn finish_members<R: Scores>(&self, scores: Vec<R>) -> Fitness {
-        if let Some((member, score)) = scores.iter().enumerate().find(|(_, score)| score.shape().first() != Some(&1)) {
+        if let Some((member, score)) = self.range().zip(&scores).find(|(_, score)| score.shape().first() != Some(&1)) {
             panic!(
                 "evaluate_members: the closure returned fitness of shape {:?} for member {member}, expected [1]",
                 score.shape()

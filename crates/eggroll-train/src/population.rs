@@ -12,6 +12,7 @@ use eggroll_core::ops::member_cross_entropy;
 use eggroll_core::profile::{self, Component};
 use eggroll_core::scope::{Perturbation, Use};
 use eggroll_core::{NoiseSourceConfig, PairRange};
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
@@ -30,24 +31,32 @@ const HELD_BYTES: u64 = 2 << 30;
 pub struct Population {
     pub(crate) generation: u64,
     pub(crate) starts_episode: bool,
+    /// The first member that is evaluated here.
+    pub(crate) first: usize,
+    /// Members that are evaluated here.
     pub(crate) members: usize,
     pub(crate) perturbation: Perturbation,
     pub(crate) chunk: Option<usize>,
     /// Bytes that the perturbed layers return for one member, once known.
-    pub(crate) member_bytes: AtomicUsize,
+    pub(crate) member_bytes: Arc<AtomicUsize>,
     /// Bytes of memory that may be used, if known.
     pub(crate) memory_limit: Option<u64>,
-    /// How all chunks so far have used the parameters; `None` before the first.
-    pub(crate) uses: Mutex<Option<Vec<Use>>>,
+    /// How all chunks so far have used the parameters; `None` before the first. Slices note it with the population.
+    pub(crate) uses: Arc<Mutex<Option<Vec<Use>>>>,
     pub(crate) input_projection: InputProjection,
     /// The rows that weights are given without noise, if estimates are projected onto them.
-    pub(crate) unperturbed_rows: Mutex<Vec<Use>>,
+    pub(crate) unperturbed_rows: Arc<Mutex<Vec<Use>>>,
 }
 
 impl Population {
-    /// Number of members.
+    /// Number of members: of a [slice](Self::slice) its own.
     pub fn count(&self) -> usize {
         self.members
+    }
+
+    /// Numbers of the members in their generation: from 0, or those of a [slice](Self::slice).
+    pub fn range(&self) -> Range<usize> {
+        self.first..self.first + self.members
     }
 
     /// The generation, from 0.
@@ -104,7 +113,7 @@ impl Population {
     ///
     /// # Panics
     ///
-    /// As [`evaluate`](Self::evaluate), and if `carried` has no row for every member.
+    /// As [`evaluate`](Self::evaluate), and if `carried` has no row for every member: of a slice, for every one of its own.
     #[track_caller]
     pub fn evaluate_carrying<R: Scores, S: Carried>(
         &self,
@@ -113,9 +122,9 @@ impl Population {
     ) -> (Fitness, S) {
         let _span = profile::span(Component::Fitness, 0);
         let mut results = Vec::new();
-        let mut first = 0;
-        while first < self.members {
-            let members = self.chunk_size(CHUNK_BYTES, 1).min(self.members - first);
+        let Range { start: mut first, end } = self.range();
+        while first < end {
+            let members = self.chunk_size(CHUNK_BYTES, 1).min(end - first);
             self.check_memory(members, 1);
             results.push(self.evaluate_chunk(Members { first, count: members }, &carried, &mut score));
             first += members;
@@ -159,14 +168,11 @@ impl Population {
         let head = if self.is_to_be_measured(workers.len()) { FIRST_CHUNK.min(self.members) } else { 0 };
         let mut results = Vec::new();
         if head > 0 {
-            results.push(evaluate(&Members { first: 0, count: head }));
+            results.push(evaluate(&Members { first: self.first, count: head }));
         }
         let size = self.chunk_size(CORE_BYTES, workers.len()).min(even);
         self.check_memory(size, workers.len().min((self.members - head).div_ceil(size)));
-        let chunks: Vec<Members> = (head..self.members)
-            .step_by(size)
-            .map(|first| Members { first, count: size.min(self.members - first) })
-            .collect();
+        let chunks = self.chunks(head, size);
         let waiting = profile::waiting();
         results.extend(workers::map(workers, &chunks, evaluate));
         drop(waiting);
@@ -180,9 +186,8 @@ impl Population {
         carried: &S,
         score: &mut impl FnMut(&Members, S) -> (R, S),
     ) -> (R, S) {
-        let pairs = PairRange::new((members.first / 2) as u32, (members.count / 2) as u32);
-        let part = carried.rows(members.first..members.first + members.count);
-        let ((scores, part), scope) = self.perturbation.run(pairs, || score(&members, part));
+        let part = carried.rows(members.first - self.first..members.first - self.first + members.count);
+        let ((scores, part), scope) = self.perturbation.run(members.pairs(), || score(&members, part));
         assert!(
             scores.shape().first() == Some(&members.count),
             "evaluate: the closure returned fitness of shape {:?} for a chunk of {} members",
@@ -191,12 +196,19 @@ impl Population {
         );
         self.member_bytes.store(scope.output_bytes.div_ceil(members.count), Relaxed);
         self.note_uses(scope.uses);
-        if self.input_projection == InputProjection::Unperturbed && members.first == 0 {
-            let two = Members { first: 0, count: 2 };
+        if self.input_projection == InputProjection::Unperturbed && members.first == self.first {
+            let two = Members { first: self.first, count: 2 };
             let rows = self.perturbation.unperturbed_rows(|| score(&two, carried.rows(0..2)));
             *self.unperturbed_rows.lock().expect("never held across a panic") = rows;
         }
         (scores, part)
+    }
+
+    /// The members but for the first `skipped`, in chunks of `size`.
+    fn chunks(&self, skipped: usize, size: usize) -> Vec<Members> {
+        let Range { start, end } = self.range();
+        let chunk = |first| Members { first, count: size.min(end - first) };
+        (start + skipped..end).step_by(size).map(chunk).collect()
     }
 
     /// Members of the next chunk, whole pairs, that keep the layers' outputs below `budget` bytes, and those of all chunks
@@ -243,13 +255,9 @@ impl Population {
         let workers = if perturbation.table.is_on_host() { workers::pools() } else { &workers::pools()[..1] };
         let even = self.members.div_ceil(workers.len());
         let size = self.chunk.map_or(even, |chunk| chunk.min(even)).next_multiple_of(2);
-        let chunks: Vec<Members> = (0..self.members)
-            .step_by(size)
-            .map(|first| Members { first, count: size.min(self.members - first) })
-            .collect();
+        let chunks = self.chunks(0, size);
         let run = |members: &Members| {
-            let pairs = PairRange::new((members.first / 2) as u32, (members.count / 2) as u32);
-            let ((), scope) = perturbation.run(pairs, || episodes(members));
+            let ((), scope) = perturbation.run(members.pairs(), || episodes(members));
             self.note_uses(scope.uses);
         };
         if perturbation.table.is_on_host() {
@@ -265,14 +273,19 @@ impl Population {
     /// The perturbation with its noise held, where it was drawn on the fly and half of the memory has room for it.
     fn holding(&self) -> Perturbation {
         let perturbation = &self.perturbation;
-        let pairs = (self.members / 2) as u32;
-        let bytes = NoiseSourceConfig::Cached.held_bytes(&perturbation.table, pairs);
+        let pairs = self.pairs();
+        let bytes = NoiseSourceConfig::Cached.held_bytes(&perturbation.table, pairs.count);
         if perturbation.held.bytes() > 0 || bytes > self.memory_limit.unwrap_or(HELD_BYTES) / 2 {
             return perturbation.clone();
         }
         let (seed, generation) = (perturbation.seed, perturbation.generation);
         let held = NoiseSourceConfig::Cached.hold(&perturbation.table, seed, generation, pairs, None);
         Perturbation { held: Arc::new(held), ..perturbation.clone() }
+    }
+
+    /// The pairs of the members.
+    pub(crate) fn pairs(&self) -> PairRange {
+        Members { first: self.first, count: self.members }.pairs()
     }
 
     /// Where the model is.
@@ -359,6 +372,10 @@ impl Members {
         self.count
     }
 
+    fn pairs(&self) -> PairRange {
+        PairRange::new((self.first / 2) as u32, (self.count / 2) as u32)
+    }
+
     /// Repeats shared rows for every member: `[rows, ...]` to `[members · rows, ...]`, member-major.
     ///
     /// A first layer needs no expanded input: see `forward_shared`.
@@ -366,7 +383,7 @@ impl Members {
         rows.repeat_dim(0, self.count)
     }
 
-    /// The chunk's rows of what has a row for every member of the population: `[population, ...]` to `[members, ...]`.
+    /// The chunk's rows of what has a row for every member of the whole population: `[population, ...]` to `[members, ...]`.
     pub fn rows<const D: usize, K: Basic>(&self, all: Tensor<D, K>) -> Tensor<D, K> {
         all.slice_dim(0, self.first..self.first + self.count)
     }

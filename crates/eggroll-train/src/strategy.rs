@@ -15,7 +15,9 @@ use burn::module::Module;
 use burn::optim::GradientsParams;
 use eggroll_core::profile::{self, Component};
 use eggroll_core::scope::Perturbation;
-use eggroll_core::{HeldNoise, Noiser, ParameterEntry, ParameterKind, ParameterSummary, ParameterTable, Role};
+use eggroll_core::{
+    HeldNoise, Noiser, PairRange, ParameterEntry, ParameterKind, ParameterSummary, ParameterTable, Role,
+};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
@@ -161,6 +163,7 @@ impl EvolutionStrategy {
         Population {
             generation: self.generation,
             starts_episode: self.generation == episode_start,
+            first: 0,
             members: self.config.population,
             perturbation: Perturbation {
                 noiser: self.noiser.clone(),
@@ -171,11 +174,11 @@ impl EvolutionStrategy {
                 held: self.held(noise_generation),
             },
             chunk: self.config.chunk,
-            member_bytes: AtomicUsize::new(self.member_bytes),
+            member_bytes: Arc::new(AtomicUsize::new(self.member_bytes)),
             memory_limit: self.memory_limit,
-            uses: Mutex::new(None),
+            uses: Arc::default(),
             input_projection: self.config.input_projection,
-            unperturbed_rows: Mutex::default(),
+            unperturbed_rows: Arc::default(),
         }
     }
 
@@ -184,7 +187,7 @@ impl EvolutionStrategy {
         let mut last = self.held.lock().expect("never held across a panic");
         let known = last.as_ref().filter(|held| held.generation() == noise_generation);
         known.cloned().unwrap_or_else(|| {
-            let pairs = (self.config.population / 2) as u32;
+            let pairs = PairRange::new(0, (self.config.population / 2) as u32);
             let (source, seed) = (self.config.noise_source, self.config.seed);
             let held = Arc::new(source.hold(&self.table, seed, noise_generation, pairs, last.as_deref()));
             *last = Some(held.clone());
@@ -224,7 +227,7 @@ impl EvolutionStrategy {
             Some(gradients) => {
                 let span = profile::span(Component::Optimizer, 0);
                 let model = self.optimizer.step(learning_rate.clone(), model, gradients);
-                let signs = votes::pair_signs(&fitness, population.members);
+                let signs = votes::pair_signs(&fitness, self.config.population);
                 let model = votes::step(model, &population, &signs, &mut self.optimizer, learning_rate);
                 span.end_waiting(|| model.devices().iter().for_each(|device| drop(device.sync())));
                 model
@@ -294,7 +297,7 @@ impl EvolutionStrategy {
         if found != expected {
             return Err(Error::Generation { found, expected });
         }
-        let (found, population_size) = (fitness.values().len(), population.members);
+        let (found, population_size) = (fitness.values().len(), self.config.population);
         if found == 0 || !found.is_multiple_of(population_size) {
             return Err(Error::FitnessLength { found, population: population_size });
         }

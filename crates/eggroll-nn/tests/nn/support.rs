@@ -94,7 +94,8 @@ pub fn perturbation(model: &impl Module, noiser: &NoiserConfig, frozen: &[&str])
 
 /// The same with noise from elsewhere.
 pub fn held(scope: &Perturbation, source: NoiseSourceConfig) -> Perturbation {
-    let held = source.hold(&scope.table, scope.seed, scope.generation, PAIRS.first + PAIRS.count, None);
+    let pairs = PairRange::new(0, PAIRS.first + PAIRS.count);
+    let held = source.hold(&scope.table, scope.seed, scope.generation, pairs, None);
     Perturbation { held: Arc::new(held), ..scope.clone() }
 }
 

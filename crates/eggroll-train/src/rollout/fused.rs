@@ -32,22 +32,22 @@ pub(super) fn run<E: TensorEnvironment, P: Policy>(
     check_shape(rollouts.environment(), chain.shape());
     let width = rollouts.row_width();
     let each = rollouts.config().episodes * width; // floats of a member's rows
-    let pairs = (population.count() / 2) as u32;
-    let next = AtomicU32::new(0);
+    let pairs = population.pairs();
+    let next = AtomicU32::new(pairs.first);
     let pools = workers::pools();
     let waiting = profile::waiting();
     let parts = workers::map(pools, &vec![(); pools.len()], |()| {
         let _span = profile::span(Component::Fitness, 0);
         Worker::new(rollouts, &chain, scaling, population.generation()).run(|| {
             let pair = next.fetch_add(1, Relaxed);
-            (pair < pairs).then_some(pair)
+            (pair < pairs.first + pairs.count).then_some(pair)
         })
     });
     drop(waiting);
     population.note_used(chain.parameters());
     let mut rows = vec![0.0; population.count() * each];
     for (pair, part) in parts.into_iter().flatten() {
-        rows[pair as usize * 2 * each..][..2 * each].copy_from_slice(&part);
+        rows[(pair - pairs.first) as usize * 2 * each..][..2 * each].copy_from_slice(&part);
     }
     Some(rows)
 }
