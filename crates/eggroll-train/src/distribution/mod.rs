@@ -6,6 +6,8 @@
 
 mod communicator;
 mod error;
+#[cfg(feature = "nats")]
+pub mod nats;
 mod sharding;
 mod threads;
 

@@ -282,5 +282,16 @@ fn rows<T: Copy>(parts: &[&[T]], questions: usize) -> Vec<T> {
     (0..questions).flat_map(row).collect() // [questions, members]
 }
 
+/// Scores in parts that take at most `bytes` each.
+pub(super) fn split(scores: &Recorded, bytes: usize) -> Vec<Recorded> {
+    let numbers = (bytes / 4).max(1);
+    match scores {
+        Recorded::Floats(scores) => scores.chunks(numbers).map(|part| Recorded::Floats(part.to_vec())).collect(),
+        Recorded::Integers(scores) => scores.chunks(numbers).map(|part| Recorded::Integers(part.to_vec())).collect(),
+        // Five signs to a byte.
+        Recorded::Signs(signs) => signs.chunks(5 * bytes.max(1)).map(|part| Recorded::Signs(part.to_vec())).collect(),
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -99,3 +99,33 @@ impl<M: Module> Replica<M> {
         (self.strategy, self.model.expect("is there but while it is told"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(generation: u64, part: u32, parts: u32) -> ToldPart {
+        ToldPart { generation, part, parts, scores: Recorded::Integers(vec![part as i32]) }
+    }
+
+    fn take(assembly: &mut Assembly, generation: u64, number: u32, parts: u32) -> Option<Recorded> {
+        assembly.take(part(generation, number, parts)).expect("no gap")
+    }
+
+    #[test]
+    fn generations_are_put_together_in_order() {
+        let mut assembly = Assembly::new(3);
+        assert_eq!(take(&mut assembly, 2, 0, 1), None, "one that is over");
+        assert_eq!(take(&mut assembly, 3, 0, 3), None);
+        assert_eq!(take(&mut assembly, 3, 1, 3), None);
+        // The coordinator died here, and another begins the generation anew.
+        assert_eq!(take(&mut assembly, 3, 0, 3), None);
+        assert_eq!(take(&mut assembly, 3, 0, 3), None, "twice");
+        assert_eq!(take(&mut assembly, 3, 1, 3), None);
+        assert_eq!(take(&mut assembly, 3, 1, 3), None, "twice");
+        assert_eq!(take(&mut assembly, 3, 2, 3), Some(Recorded::Integers(vec![0, 1, 2])));
+        assert_eq!(take(&mut assembly, 3, 2, 3), None, "over");
+        assert_eq!(take(&mut assembly, 4, 0, 1), Some(Recorded::Integers(vec![0])));
+        assert!(matches!(assembly.take(part(6, 0, 1)), Err(NatsError::Gap { due: 5, first: 6 })));
+    }
+}
