@@ -28,7 +28,7 @@ fn lies(run: &RunId, work: &Work) -> Vec<Vec<u8>> {
         fair(vec![f32::INFINITY; count]),
         fair(vec![1.0; count + 2]),
         fair(Vec::new()),
-        of(Work { generation: work.generation.saturating_sub(1), ..work.clone() }),
+        of(Work { generation: work.generation.wrapping_sub(1), ..work.clone() }),
         of(Work { generation: work.generation + 1, ..work.clone() }),
         of(Work { slice: 1 << 20, ..work.clone() }),
         of(Work { digest, ..work.clone() }),

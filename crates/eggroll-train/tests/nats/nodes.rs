@@ -9,7 +9,7 @@ use std::env;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -120,17 +120,33 @@ pub fn coordinate<T: NatsTask>(
 pub struct Local {
     thread: JoinHandle<Result<Outcome, NatsError>>,
     done: Receiver<u64>,
+    resume: Sender<()>,
     _folder: tempfile::TempDir,
 }
 
 impl Local {
     pub fn start<T: NatsTask>(config: NatsConfig) -> Self {
+        Self::start_with_pause::<T>(config, None)
+    }
+
+    /// One that waits after a generation, until [`resume`](Self::resume).
+    pub fn start_with_pause<T: NatsTask>(config: NatsConfig, pause: Option<u64>) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let (sender, done) = mpsc::channel();
+        let (resume, resumed) = mpsc::channel();
         let path = folder.path().to_owned();
-        let tell = move |generation| drop(sender.send(generation));
+        let tell = move |generation| {
+            let _ = sender.send(generation);
+            if pause == Some(generation) {
+                let _ = resumed.recv_timeout(LIMIT);
+            }
+        };
         let thread = std::thread::spawn(move || coordinate::<T>(config, &path, tell));
-        Self { thread, done, _folder: folder }
+        Self { thread, done, resume, _folder: folder }
+    }
+
+    pub fn resume(&self) {
+        self.resume.send(()).expect("waits");
     }
 
     /// Waits until so many generations are done.
@@ -240,6 +256,8 @@ fn child() {
     let Ok(role) = env::var(ROLE) else {
         return;
     };
+    // What the test harness has begun is no line of ours.
+    println!();
     match env::var_os(INTEGERS) {
         Some(_) => run_as::<Integers>(&role),
         None => run_as::<Net>(&role),
@@ -261,6 +279,7 @@ fn run_as<T: NatsTask>(role: &str) {
         "worker" => {
             let model = T::start();
             let mut worker = Worker::connect(config).expect("connects");
+            println!("here");
             let (_, model) = worker.run(T::strategy().init(&model), model, score(delay)).expect("works");
             println!("slices {}", worker.report().slices);
             println!("checkpoints {}", worker.report().checkpoints);

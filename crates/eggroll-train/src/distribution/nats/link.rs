@@ -16,6 +16,8 @@ use tokio::runtime::{Builder, Runtime};
 
 /// The name of the consumer that all workers share.
 const WORKERS: &str = "workers";
+/// How soon a connection that is dead is noticed.
+const PING_INTERVAL: Duration = Duration::from_secs(10);
 /// Longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// Results of one worker that wait at most, for each slice of a generation.
@@ -83,7 +85,8 @@ impl Link {
         let runtime = runtime.map_err(|error| refuse(error.to_string()))?;
         let client = runtime.block_on(persist(config.patience, "connecting", async || {
             let options = options(&config.connection, &config.node).await.map_err(|reason| Failure::ForGood(refuse(reason)))?;
-            options.connect(&config.connection.servers).await.map_err(|error| match error.kind() {
+            let servers: Vec<&str> = config.connection.servers.split(',').map(str::trim).collect();
+            options.connect(servers).await.map_err(|error| match error.kind() {
                 ConnectErrorKind::Dns | ConnectErrorKind::TimedOut | ConnectErrorKind::Io => for_now(error),
                 _ => Failure::ForGood(refuse(error.to_string())),
             })
@@ -232,7 +235,8 @@ impl From<PublishFailure> for Failure {
 }
 
 async fn options(connection: &NatsConnection, node: &str) -> Result<ConnectOptions, String> {
-    let mut options = ConnectOptions::new().name(node).require_tls(connection.require_tls);
+    let mut options =
+        ConnectOptions::new().name(node).require_tls(connection.require_tls).ping_interval(PING_INTERVAL);
     options = match &connection.auth {
         NatsAuth::None => options,
         NatsAuth::Token(token) => options.token(token.clone()),
