@@ -172,7 +172,6 @@ pub struct Node {
 }
 
 /// How to start a node.
-#[derive(Clone)]
 pub struct Start<'a> {
     pub role: &'a str,
     pub name: &'a str,

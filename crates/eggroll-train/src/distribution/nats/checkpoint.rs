@@ -61,28 +61,37 @@ pub(super) fn load<M: Module>(
     let Some(name) = latest(link, &store)?.filter(|name| generation_of(name) > Some(generation)) else {
         return Ok(None);
     };
-    let refuse = |reason: &str| NatsError::Checkpoint { name: name.clone(), reason: reason.to_owned() };
     let scratch = config.scratch.join(format!("eggroll-{}-{}-{}", config.run, config.node, std::process::id()));
     let folder = scratch.join(&name);
-    let write = |file: &str, bytes: &[u8]| {
-        let path = folder.join(file);
-        fs::write(&path, bytes).map_err(|error| NatsError::from(Error::io(path)(error)))
-    };
-    fs::create_dir_all(&folder).map_err(Error::io(&folder))?;
-    let loaded = (|| {
-        let sums = get(link, &store, &format!("{name}/{SUMS}"), SMALL)?.ok_or_else(|| refuse("it is not whole"))?;
-        let mut left = config.checkpoint_bytes;
-        for file in files(&sums).ok_or_else(|| refuse("its list of files cannot be read"))? {
-            let bytes = get(link, &store, &format!("{name}/{file}"), left)?.ok_or_else(|| refuse("it is not whole"))?;
-            left -= bytes.len() as u64;
-            write(&file, &bytes)?;
-        }
-        write(SUMS, &sums)?;
-        Ok(checkpoint::load(&folder, model.clone())?)
-    })();
+    let loaded = download(link, config, &store, &name, &folder)
+        .and_then(|()| Ok(checkpoint::load(&folder, model.clone())?));
     // What is left behind is small, and in a folder for such.
     let _ = fs::remove_dir_all(&scratch);
     loaded.map(Some)
+}
+
+/// Copies a checkpoint's files to a folder.
+fn download(
+    link: &Link,
+    config: &NatsConfig,
+    store: &ObjectStore,
+    name: &str,
+    folder: &Path,
+) -> Result<(), NatsError> {
+    let refuse = |reason: &str| NatsError::Checkpoint { name: name.to_owned(), reason: reason.to_owned() };
+    let load = |file: &str, limit| {
+        let bytes = get(link, store, &format!("{name}/{file}"), limit)?.ok_or_else(|| refuse("it is not whole"))?;
+        let path = folder.join(file);
+        fs::write(&path, &bytes).map_err(Error::io(&path))?;
+        Ok::<_, NatsError>(bytes)
+    };
+    fs::create_dir_all(folder).map_err(Error::io(folder))?;
+    let sums = load(SUMS, SMALL)?;
+    let mut left = config.checkpoint_bytes;
+    for file in files(&sums).ok_or_else(|| refuse("its list of files cannot be read"))? {
+        left -= load(&file, left)?.len() as u64;
+    }
+    Ok(())
 }
 
 async fn create(link: &Link, config: &NatsConfig) -> Result<ObjectStore, Failure> {
