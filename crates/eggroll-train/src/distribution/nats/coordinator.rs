@@ -226,8 +226,8 @@ impl Coordinator {
     /// not.
     fn nothing_is_out(&self) -> bool {
         let out = async {
-            let mut workers = Link::workers(&self.link.context, &self.link.names).await?;
-            let info = workers.info().await.map_err(for_now)?;
+            let workers = self.link.workers().await?;
+            let info = workers.cached_info();
             if info.num_pending > 0 || info.num_ack_pending > 0 {
                 return Ok(true);
             }

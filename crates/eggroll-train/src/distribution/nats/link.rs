@@ -165,9 +165,9 @@ impl Link {
         })
     }
 
-    /// The consumer of work.
-    pub async fn workers(context: &Context, names: &Names) -> Result<PullConsumer, Failure> {
-        context.get_consumer_from_stream(WORKERS, &names.work).await.map_err(for_now)
+    /// The consumer of work, as it is now.
+    pub async fn workers(&self) -> Result<PullConsumer, Failure> {
+        self.context.get_consumer_from_stream(WORKERS, &self.names.work).await.map_err(for_now)
     }
 
     /// Publishes a message under an id, by which the server tells it from its repetitions; returns its place in the stream. With

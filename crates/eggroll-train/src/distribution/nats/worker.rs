@@ -3,7 +3,7 @@
 use super::checkpoint;
 use super::config::NatsConfig;
 use super::error::NatsError;
-use super::link::{Failure, Link, Names};
+use super::link::{Failure, Link};
 use super::protocol::{RunId, ScoreRules, SliceResult, Told, Work};
 use super::replica::Replica;
 use super::tail::Tail;
@@ -12,7 +12,8 @@ use crate::fitness::Fitness;
 use crate::population::Population;
 use crate::strategy::EvolutionStrategy;
 use crate::training_loop::UserError;
-use async_nats::jetstream::{AckKind, Context, Message};
+use async_nats::jetstream::consumer::PullConsumer;
+use async_nats::jetstream::{AckKind, Message};
 use burn::module::Module;
 use burn::train::Interrupter;
 use futures_util::StreamExt;
@@ -103,6 +104,7 @@ impl Worker {
         let run = RunId::of(&self.config, &strategy)?;
         let rules = ScoreRules::of(&self.config, &strategy);
         self.link.find_streams(&self.config, &run)?;
+        let workers = self.link.persist("waiting for the consumer of work", async || self.link.workers().await)?;
         let mut replica = Replica::new(strategy, model);
         self.catch_up(&mut replica)?;
         let mut fitness = self.fitness();
@@ -116,8 +118,7 @@ impl Worker {
                 self.link.runtime.block_on(due.message.ack()).ok();
             }
             if task.is_none() && pulling.is_none() {
-                let pull = pull(self.link.context.clone(), self.link.names.clone());
-                pulling = Some(self.link.runtime.spawn(pull));
+                pulling = Some(self.link.runtime.spawn(pull(workers.clone())));
             }
             match self.link.runtime.block_on(event(&mut fitness, &mut pulling)) {
                 Event::Fitness(message) => match Told::decode(&message.payload, &run) {
@@ -250,10 +251,9 @@ async fn event(fitness: &mut Tail, pulling: &mut Option<JoinHandle<Message>>) ->
 }
 
 /// Waits for one message of work, whatever happens to server and connection.
-async fn pull(context: Context, names: Names) -> Message {
+async fn pull(workers: PullConsumer) -> Message {
     loop {
-        if let Ok(workers) = Link::workers(&context, &names).await
-            && let Ok(mut batch) = workers.batch().max_messages(1).expires(PULL).messages().await
+        if let Ok(mut batch) = workers.batch().max_messages(1).expires(PULL).messages().await
             && let Some(Ok(message)) = batch.next().await
         {
             return message;
