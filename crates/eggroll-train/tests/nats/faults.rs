@@ -19,7 +19,8 @@ fn survives<T: NatsTask>() {
         ..Start::worker(name, &url)
     };
     let coordinator = Local::start_with_pause::<T>(config::<T>(&url, "coordinator"), Some(7));
-    let [victim, slow, steady] = [("victim", 400), ("slow", 200), ("steady", 50)].map(|(name, delay)| start(name, delay).node());
+    let [victim, slow, steady] =
+        [("victim", 400), ("slow", 200), ("steady", 50)].map(|(name, delay)| start(name, delay).node());
     victim.hear("evaluating");
     victim.kill();
     coordinator.wait(7);

@@ -41,7 +41,8 @@ fn lies(run: &RunId, work: &Work) -> Vec<Vec<u8>> {
 /// Takes work, answers it with a lie after the other and acknowledges it; one whose name begins so tells plausible ones only.
 pub fn lie(config: &NatsConfig) {
     let run = run_id(config);
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
     let subject = format!("eggroll.{}.result.{}", config.run, config.node);
     runtime.block_on(async {
         let client = async_nats::connect(&config.connection.servers).await.expect("connects");
@@ -59,7 +60,12 @@ pub fn lie(config: &NatsConfig) {
             let Ok(work) = Work::decode(&message.payload, &run) else { continue };
             let mut lies = lies(&run, &work);
             let lie = match config.node.starts_with("plausible") {
-                true => SliceResult::new(&work, work.digest.clone(), &Fitness::from(vec![told as f32; work.members as usize])).encode(&run),
+                true => SliceResult::new(
+                    &work,
+                    work.digest.clone(),
+                    &Fitness::from(vec![told as f32; work.members as usize]),
+                )
+                .encode(&run),
                 false => lies.swap_remove(told % lies.len()),
             };
             let published = context.publish(subject.clone(), lie.into()).await.expect("sends").await;

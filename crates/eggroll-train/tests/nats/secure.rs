@@ -14,7 +14,8 @@ fn admits(server: &Server, connection: NatsConnection, refused: &[NatsConnection
     let servers = connection.servers.clone();
     let config = |node| NatsConfig { connection: connection.clone(), ..config::<Net>(&servers, node) };
     for connection in refused {
-        let strange = NatsConfig { connection: connection.clone(), patience: Duration::from_secs(1), ..config("stranger") };
+        let strange =
+            NatsConfig { connection: connection.clone(), patience: Duration::from_secs(1), ..config("stranger") };
         let error = Worker::connect(strange).map(drop).expect_err("refused");
         let log = std::fs::read_to_string(server.folder.path().join("server.log")).unwrap_or_default();
         assert!(matches!(error, NatsError::Connection { .. } | NatsError::Patience { .. }), "{error}\n{log}");
@@ -60,12 +61,15 @@ fn certificates(folder: &Path) -> Result<(), String> {
             other => Err(format!("openssl {arguments}: {other:?}")),
         }
     };
-    std::fs::write(folder.join("names"), "subjectAltName=DNS:localhost,IP:127.0.0.1\n").map_err(|error| error.to_string())?;
+    std::fs::write(folder.join("names"), "subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+        .map_err(|error| error.to_string())?;
     let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
     openssl(&format!("req -x509 {key} -keyout ca.key -out ca.pem -days 2 -subj /CN=eggroll-test"))?;
     for name in ["server", "client"] {
         openssl(&format!("req {key} -keyout {name}.key -out {name}.csr -subj /CN={name}"))?;
-        openssl(&format!("x509 -req -in {name}.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out {name}.pem -days 2 -extfile names"))?;
+        openssl(&format!(
+            "x509 -req -in {name}.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out {name}.pem -days 2 -extfile names"
+        ))?;
     }
     Ok(())
 }

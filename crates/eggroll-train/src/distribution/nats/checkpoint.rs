@@ -63,21 +63,15 @@ pub(super) fn load<M: Module>(
     };
     let scratch = config.scratch.join(format!("eggroll-{}-{}-{}", config.run, config.node, std::process::id()));
     let folder = scratch.join(&name);
-    let loaded = download(link, config, &store, &name, &folder)
-        .and_then(|()| Ok(checkpoint::load(&folder, model.clone())?));
+    let loaded =
+        download(link, config, &store, &name, &folder).and_then(|()| Ok(checkpoint::load(&folder, model.clone())?));
     // What is left behind is small, and in a folder for such.
     let _ = fs::remove_dir_all(&scratch);
     loaded.map(Some)
 }
 
 /// Copies a checkpoint's files to a folder.
-fn download(
-    link: &Link,
-    config: &NatsConfig,
-    store: &ObjectStore,
-    name: &str,
-    folder: &Path,
-) -> Result<(), NatsError> {
+fn download(link: &Link, config: &NatsConfig, store: &ObjectStore, name: &str, folder: &Path) -> Result<(), NatsError> {
     let refuse = |reason: &str| NatsError::Checkpoint { name: name.to_owned(), reason: reason.to_owned() };
     let load = |file: &str, limit| {
         let bytes = get(link, store, &format!("{name}/{file}"), limit)?.ok_or_else(|| refuse("it is not whole"))?;
@@ -120,9 +114,7 @@ fn files(sums: &[u8]) -> Option<Vec<String>> {
 }
 
 fn put(link: &Link, store: &ObjectStore, name: &str, bytes: &[u8]) -> Result<(), NatsError> {
-    link.persist(&format!("storing {name}"), async || {
-        store.put(name, &mut &bytes[..]).await.map(drop).map_err(for_now)
-    })
+    link.persist(&format!("storing {name}"), async || store.put(name, &mut &bytes[..]).await.map(drop).map_err(for_now))
 }
 
 /// An object of at most `limit` bytes; `None` if it is not there.

@@ -119,14 +119,16 @@ pub(super) struct Collection {
     generation: u64,
     digest: Option<String>,
     slots: Vec<Slot>,
+    missing: usize,
 }
 
 impl Collection {
     /// Nothing yet of a generation, in which results carry `digest` if there is one. Offers are numbered from `attempt` on: other
     /// numbers for every life of a coordinator, because the server remembers messages by them.
     pub fn new(rules: Rules, generation: u64, digest: Option<String>, attempt: u32) -> Self {
-        let slots = (0..rules.slices()).map(|_| Slot { held: None, attempt, wanted: false }).collect();
-        Self { rules, generation, digest, slots }
+        let missing = rules.slices();
+        let slots = (0..missing).map(|_| Slot { held: None, attempt, wanted: false }).collect();
+        Self { rules, generation, digest, slots, missing }
     }
 
     /// Judges what a worker has sent, and takes it if it is good.
@@ -147,6 +149,7 @@ impl Collection {
             None if !finite => Judgement::Doubtful(slice, result.scores),
             None => {
                 self.slots[slice].held = Some(Held { scores: result.scores, worker: Some(worker.to_owned()) });
+                self.missing -= 1;
                 Judgement::Accepted(slice)
             }
         }
@@ -193,6 +196,7 @@ impl Collection {
     pub fn settle(&mut self, slice: usize, scores: Recorded) -> Option<(String, Recorded)> {
         let slot = &mut self.slots[slice];
         slot.wanted = false;
+        self.missing -= usize::from(slot.held.is_none());
         let before = slot.held.replace(Held { scores, worker: None })?;
         Some((before.worker?, before.scores))
     }
@@ -203,6 +207,7 @@ impl Collection {
             if slot.held.as_ref().is_some_and(|held| held.worker.as_deref() == Some(worker)) {
                 slot.held = None;
                 slot.wanted = true;
+                self.missing += 1;
             }
         }
     }
@@ -234,7 +239,7 @@ impl Collection {
     }
 
     pub fn missing(&self) -> usize {
-        self.slots.iter().filter(|slot| slot.held.is_none()).count()
+        self.missing
     }
 
     /// The scores of all members.

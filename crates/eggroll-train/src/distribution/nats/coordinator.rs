@@ -3,6 +3,7 @@
 use super::checkpoint;
 use super::collection::{Collection, Judgement, Rejection, Rules, same_bits, split};
 use super::config::NatsConfig;
+use super::counts::Counts;
 use super::error::NatsError;
 use super::link::{Failure, Link, PublishFailure, for_now};
 use super::protocol::{ENVELOPE, RunId, ScoreRules, Told, ToldPart, Work};
@@ -18,8 +19,8 @@ use crate::training_loop::UserError;
 use async_nats::jetstream::{ErrorCode, Message};
 use burn::module::Module;
 use futures_util::future::try_join_all;
+use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
-use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, Hasher};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -28,27 +29,6 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const TICK: Duration = Duration::from_millis(250);
 /// Workers that are told apart at most.
 const WORKERS: usize = 1 << 16;
-
-/// What has arrived since the coordinator started.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Results that were taken.
-    pub accepted: u64,
-    /// Results that were there already, the same bit for bit.
-    pub duplicates: u64,
-    /// Results that were not taken, by reason.
-    pub rejected: BTreeMap<Rejection, u64>,
-    /// Results that were taken, by node.
-    pub by_node: BTreeMap<String, u64>,
-    /// Slices that were offered again.
-    pub offered_again: u64,
-    /// Slices that the coordinator has evaluated itself, to tell who is right.
-    pub evaluated: u64,
-    /// Generations whose fitness the server had already.
-    pub recovered: u64,
-    /// Nodes whose results are not looked at any more.
-    pub ignored: BTreeSet<String>,
-}
 
 /// The process that trains, see [the module](super).
 pub struct Coordinator {
@@ -81,13 +61,13 @@ impl Coordinator {
     pub fn connect(config: NatsConfig, strategy: &EvolutionStrategy) -> Result<Self, NatsError> {
         let run = RunId::of(&config, strategy)?;
         let (population, slice_members) = (strategy.config().population, config.slice_members);
-        let bytes = 4 * slice_members.min(population) * config.questions;
+        let bytes = slice_members.min(population).saturating_mul(4).saturating_mul(config.questions);
         let scores = ScoreRules::of(&config, strategy);
-        let rules = Rules { run, population, slice_members, scores, limit: bytes + ENVELOPE };
+        let rules = Rules { run, population, slice_members, scores, limit: bytes.saturating_add(ENVELOPE) };
         let link = Link::connect(&config)?;
         link.check_limit(slice_members, bytes)?;
         // Names and ids of messages stand in headers, which the stream's limit counts too.
-        link.create_streams(&config, &run, rules.limit + 2 * ENVELOPE, rules.slices())?;
+        link.create_streams(&config, &run, rules.limit.saturating_add(2 * ENVELOPE), rules.slices())?;
         let last_fitness =
             link.persist("reading the stream of fitness", async || link.last_sequence(&link.names.fitness).await)?;
         let tail = |stream: &str| Tail::new(link.context.clone(), stream, 1);
@@ -185,23 +165,23 @@ impl Coordinator {
         }
         self.link.purge(&self.link.names.work, None)?;
         collection.want_missing();
-        let (mut offered, mut quiet) = (None, Instant::now());
+        let (mut offered, mut progress) = (None, Instant::now());
         while collection.missing() > 0 {
             // Not more often, whatever workers send.
             if offered.is_none_or(|offered: Instant| offered.elapsed() >= TICK) {
                 self.offer(collection, offered.is_some())?;
                 offered = Some(Instant::now());
             }
-            match self.link.wait(self.results.next(), TICK) {
-                Some(message) => {
-                    self.hear(collection, &message, own)?;
-                    quiet = Instant::now();
-                }
-                None if quiet.elapsed() >= self.config.offer_again_after || self.nothing_is_out() => {
-                    collection.want_missing();
-                    quiet = Instant::now();
-                }
-                None => {}
+            let (missing, message) = (collection.missing(), self.link.wait(self.results.next(), TICK));
+            let is_quiet = message.is_none();
+            if let Some(message) = message {
+                self.hear(collection, &message, own)?;
+            }
+            if collection.missing() < missing {
+                progress = Instant::now();
+            } else if progress.elapsed() >= self.config.offer_again_after || is_quiet && self.nothing_is_out() {
+                collection.want_missing();
+                progress = Instant::now();
             }
         }
         Ok(())
@@ -332,12 +312,11 @@ impl Coordinator {
     fn tell(&mut self, id: &str, told: &Told, generation: u64) -> Result<(), NatsError> {
         let (subject, bytes) = (self.link.names.fitness_subject(), told.encode(&self.rules.run));
         let (link, after) = (&self.link, self.last_fitness);
-        let place = link.persist("publishing fitness", async || {
-            match link.publish(&subject, id, &bytes, Some(after)).await {
+        let place =
+            link.persist("publishing fitness", async || match link.publish(&subject, id, &bytes, Some(after)).await {
                 Err(PublishFailure::NotLast) => Err(Failure::ForGood(NatsError::SecondCoordinator { generation })),
                 published => Ok(published?),
-            }
-        })?;
+            })?;
         // A repetition has the place of the first.
         self.last_fitness = after.max(place);
         Ok(())

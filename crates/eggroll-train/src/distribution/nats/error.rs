@@ -76,7 +76,9 @@ pub enum NatsError {
         found: String,
     },
     /// Fitness that is no longer on the server, without a checkpoint behind it.
-    #[error("the fitness of generation {due} is due, the server has it from generation {first} on, and no checkpoint there is as late")]
+    #[error(
+        "the fitness of generation {due} is due, the server has it from generation {first} on, and no checkpoint there is as late"
+    )]
     Gap {
         /// The generation that is due.
         due: u64,

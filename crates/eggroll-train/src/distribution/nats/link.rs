@@ -79,12 +79,12 @@ impl Link {
     pub fn connect(config: &NatsConfig) -> Result<Self, NatsError> {
         config.validate()?;
         let names = Names::of(config);
-        let refuse =
-            |reason: String| NatsError::Connection { servers: config.connection.servers.clone(), reason };
+        let refuse = |reason: String| NatsError::Connection { servers: config.connection.servers.clone(), reason };
         let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("eggroll-nats").enable_all().build();
         let runtime = runtime.map_err(|error| refuse(error.to_string()))?;
         let client = runtime.block_on(persist(config.patience, "connecting", async || {
-            let options = options(&config.connection, &config.node).await.map_err(|reason| Failure::ForGood(refuse(reason)))?;
+            let options =
+                options(&config.connection, &config.node).await.map_err(|reason| Failure::ForGood(refuse(reason)))?;
             let servers: Vec<&str> = config.connection.servers.split(',').map(str::trim).collect();
             options.connect(servers).await.map_err(|error| match error.kind() {
                 ConnectErrorKind::Dns | ConnectErrorKind::TimedOut | ConnectErrorKind::Io => for_now(error),
@@ -105,7 +105,13 @@ impl Link {
     }
 
     /// Makes the streams of a run, or finds those that are there.
-    pub fn create_streams(&self, config: &NatsConfig, run: &RunId, limit: usize, slices: usize) -> Result<(), NatsError> {
+    pub fn create_streams(
+        &self,
+        config: &NatsConfig,
+        run: &RunId,
+        limit: usize,
+        slices: usize,
+    ) -> Result<(), NatsError> {
         let stream = |name: &str, subject: String| Config {
             name: name.to_owned(),
             subjects: vec![subject],
@@ -172,7 +178,13 @@ impl Link {
 
     /// Publishes a message under an id, by which the server tells it from its repetitions; returns its place in the stream. With
     /// `after`, only if that is the last place so far.
-    pub async fn publish(&self, subject: &str, id: &str, bytes: &[u8], after: Option<u64>) -> Result<u64, PublishFailure> {
+    pub async fn publish(
+        &self,
+        subject: &str,
+        id: &str,
+        bytes: &[u8],
+        after: Option<u64>,
+    ) -> Result<u64, PublishFailure> {
         let message = PublishMessage::build().payload(bytes.to_vec().into()).message_id(id);
         let message = match after {
             Some(after) => message.expected_last_sequence(after),
@@ -235,8 +247,7 @@ impl From<PublishFailure> for Failure {
 }
 
 async fn options(connection: &NatsConnection, node: &str) -> Result<ConnectOptions, String> {
-    let mut options =
-        ConnectOptions::new().name(node).require_tls(connection.require_tls).ping_interval(PING_INTERVAL);
+    let mut options = ConnectOptions::new().name(node).require_tls(connection.require_tls).ping_interval(PING_INTERVAL);
     options = match &connection.auth {
         NatsAuth::None => options,
         NatsAuth::Token(token) => options.token(token.clone()),

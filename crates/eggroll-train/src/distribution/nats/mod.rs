@@ -50,6 +50,7 @@ mod checkpoint;
 mod collection;
 mod config;
 mod coordinator;
+mod counts;
 mod error;
 mod link;
 pub mod protocol;
@@ -59,6 +60,7 @@ mod worker;
 
 pub use collection::Rejection;
 pub use config::{NatsAuth, NatsConfig, NatsConnection};
-pub use coordinator::{Coordinator, Counts, remove_run};
+pub use coordinator::{Coordinator, remove_run};
+pub use counts::Counts;
 pub use error::NatsError;
 pub use worker::{Worker, WorkerReport};

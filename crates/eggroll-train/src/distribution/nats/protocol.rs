@@ -59,8 +59,9 @@ impl RunId {
         let NatsConfig { run, slice_members, questions, integers, pair_signs, digest_every, .. } = config;
         let own = format!("{run} {slice_members} {questions} {integers} {pair_signs} {digest_every} ");
         let entries = strategy.parameters().entries().iter();
-        let model: String =
-            entries.map(|entry| format!("{} {:?} {:?} {:?}\n", entry.path, entry.shape, entry.kind, entry.role)).collect();
+        let model: String = entries
+            .map(|entry| format!("{} {:?} {:?} {:?}\n", entry.path, entry.shape, entry.kind, entry.role))
+            .collect();
         let stream = settings.noiser.stream_version().to_le_bytes();
         Ok(Self(check(&[own.as_bytes(), &stream, &json, model.as_bytes()])))
     }

@@ -58,7 +58,9 @@ fn slices_are_offered_and_joined_in_order() {
     assert!(offers.iter().all(|work| work.digest == digest() && work.generation == GENERATION));
     assert!(collection.offers().is_empty(), "once");
     for (slice, scores) in [(2, &[8.0, 9.0][..]), (0, &[0.0, 1.0, 2.0, 3.0])] {
-        assert!(matches!(collection.judge("a", &result(slice, scores)), Judgement::Accepted(found) if found == slice as usize));
+        assert!(
+            matches!(collection.judge("a", &result(slice, scores)), Judgement::Accepted(found) if found == slice as usize)
+        );
     }
     collection.want_missing();
     let missing: Vec<_> = collection.offers().iter().map(|work| (work.slice, work.attempt)).collect();
@@ -97,7 +99,10 @@ fn what_is_wrong_is_rejected_by_reason() {
     // The work of slices that were answered wrongly is acknowledged.
     let offered: Vec<_> = collection.offers().iter().map(|work| work.slice).collect();
     assert_eq!(offered, [0, 2]);
-    assert!(matches!(collection.judge("a", &result(0, &good)), Judgement::Accepted(0)), "canary: what is right is taken");
+    assert!(
+        matches!(collection.judge("a", &result(0, &good)), Judgement::Accepted(0)),
+        "canary: what is right is taken"
+    );
     assert!(!Rejection::Stale.is_a_strike() && Rejection::Early.is_a_strike());
 }
 

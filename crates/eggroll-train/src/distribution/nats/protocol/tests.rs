@@ -12,13 +12,8 @@ fn digest() -> impl Strategy<Value = Option<String>> {
 }
 
 fn work() -> impl Strategy<Value = Work> {
-    (any::<u64>(), any::<[u32; 4]>(), digest()).prop_map(|(generation, [slice, first, members, attempt], digest)| Work {
-        generation,
-        slice,
-        first,
-        members,
-        attempt,
-        digest,
+    (any::<u64>(), any::<[u32; 4]>(), digest()).prop_map(|(generation, [slice, first, members, attempt], digest)| {
+        Work { generation, slice, first, members, attempt, digest }
     })
 }
 
