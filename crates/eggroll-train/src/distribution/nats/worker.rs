@@ -135,7 +135,7 @@ impl Worker {
                     // An end that was followed by more, or what is none of the coordinator's.
                     _ => {}
                 },
-                Event::Work(message) => task = self.accept(message, &run, &mut replica),
+                Event::Work(message) => task = self.accept(message, &run, &replica),
                 Event::Nothing => {}
             }
         }
@@ -163,7 +163,7 @@ impl Worker {
     }
 
     /// Takes work, if it can be: what cannot is dropped, and is offered again if it was meant.
-    fn accept<M: Module>(&self, message: Message, run: &RunId, replica: &mut Replica<M>) -> Option<Task> {
+    fn accept<M: Module>(&self, message: Message, run: &RunId, replica: &Replica<M>) -> Option<Task> {
         let population = replica.strategy.config().population;
         let fits = |work: &Work| {
             let (first, members) = (work.first as usize, work.members as usize);
