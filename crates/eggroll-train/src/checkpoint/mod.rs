@@ -86,7 +86,12 @@ impl Hidden {
 }
 
 fn is_checkpoint(name: &str) -> bool {
-    name.strip_prefix(PREFIX).is_some_and(|digits| digits.parse::<u64>().is_ok())
+    generation_of(name).is_some()
+}
+
+/// The generation of the checkpoint whose folder has this name.
+pub(crate) fn generation_of(name: &str) -> Option<u64> {
+    name.strip_prefix(PREFIX)?.parse().ok()
 }
 
 /// A folder of checkpoints, the latest few kept.

@@ -10,6 +10,8 @@ mod error;
 mod launch;
 #[cfg(feature = "mpi")]
 mod mpi;
+#[cfg(feature = "nats")]
+pub mod nats;
 mod replica;
 mod sharding;
 mod threads;

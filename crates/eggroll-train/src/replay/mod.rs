@@ -16,7 +16,11 @@ use crate::strategy::EvolutionStrategy;
 use crate::votes::pair_signs;
 use burn::module::Module;
 use eggroll_core::{ParameterKind, Role};
-use record::{Check, FORMAT, Header, HeaderError, Record, Recorded};
+#[cfg(feature = "nats")]
+pub(crate) use record::check;
+use record::{Check, FORMAT, Header, HeaderError};
+pub(crate) use record::{Record, Recorded};
+
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::ops::Range;

@@ -21,7 +21,7 @@ const HEAD: usize = 1 + 4 + 8;
 /// Trits that a byte holds: 3⁵ ≤ 256.
 const TRITS: usize = 5;
 
-pub(super) type Check = [u8; 8];
+pub(crate) type Check = [u8; 8];
 
 /// What a log is of.
 #[derive(Debug, Serialize, Deserialize)]
@@ -50,7 +50,7 @@ pub(super) enum HeaderError {
 
 /// The scores of one generation.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Recorded {
+pub(crate) enum Recorded {
     Floats(Vec<f32>),
     Integers(Vec<i32>),
     /// `sign(f₊ − f₋)` of every pair: all that matters to integer parameters.
@@ -58,13 +58,14 @@ pub(super) enum Recorded {
 }
 
 /// A record with its generation and length.
-pub(super) struct Record {
+pub(crate) struct Record {
     pub generation: u64,
     pub scores: Recorded,
     pub len: usize,
 }
 
-fn check(parts: &[&[u8]]) -> Check {
+/// The first bytes of a SHA-256 over all parts.
+pub(crate) fn check(parts: &[&[u8]]) -> Check {
     let mut hasher = Sha256::new();
     parts.iter().for_each(|part| hasher.update(part));
     let digest = hasher.finalize();
@@ -122,6 +123,16 @@ impl Recorded {
                 let pair = |sign: i8| [i32::from(sign > 0), i32::from(sign < 0)];
                 signs.into_iter().flat_map(pair).collect::<Vec<_>>().into()
             }
+        }
+    }
+
+    /// How many scores there are, or signs.
+    #[cfg(feature = "nats")]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Floats(scores) => scores.len(),
+            Self::Integers(scores) => scores.len(),
+            Self::Signs(signs) => signs.len(),
         }
     }
 

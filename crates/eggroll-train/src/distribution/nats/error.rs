@@ -1,0 +1,105 @@
+//! What can go wrong in a run over NATS, with the values in it.
+
+use crate::error::Error;
+use std::time::Duration;
+
+/// Errors of a coordinator or a worker.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NatsError {
+    /// A setting that cannot be.
+    #[error("{what} must be {rule}, not {value}")]
+    Setting {
+        /// Which one.
+        what: &'static str,
+        /// What it has to be.
+        rule: &'static str,
+        /// What it is.
+        value: String,
+    },
+    /// A server that refuses the connection.
+    #[error("{servers}: {reason}")]
+    Connection {
+        /// The servers.
+        servers: String,
+        /// Why not.
+        reason: String,
+    },
+    /// What failed for longer than a node waits.
+    #[error("{what}: failed for {patience:?}, at last because of: {reason}")]
+    Patience {
+        /// What was tried.
+        what: String,
+        /// How long.
+        patience: Duration,
+        /// The last failure.
+        reason: String,
+    },
+    /// Streams of a run with another configuration.
+    #[error(
+        "the run {run:?} on this server is {found}, and this program's is {expected}: another configuration, model or program"
+    )]
+    OtherRun {
+        /// Its name.
+        run: String,
+        /// This program's.
+        expected: String,
+        /// The server's.
+        found: String,
+    },
+    /// Results that the server would not take.
+    #[error("the fitness of a slice of {members} members takes {bytes} bytes, and a message has at most {limit}")]
+    SliceBytes {
+        /// Members of a slice.
+        members: usize,
+        /// Bytes of their result.
+        bytes: usize,
+        /// Bytes that the server allows.
+        limit: usize,
+    },
+    /// A score that returned something else than the configuration says.
+    #[error("the score returned {found}, and {expected} are due")]
+    Score {
+        /// What it returned.
+        found: String,
+        /// What the configuration says.
+        expected: String,
+    },
+    /// A replica whose parameters are not the coordinator's.
+    #[error("generation {generation}: the digest of the parameters is {found} here and {expected} at the coordinator")]
+    Diverged {
+        /// The generation before which they differ.
+        generation: u64,
+        /// The coordinator's.
+        expected: String,
+        /// This replica's.
+        found: String,
+    },
+    /// Fitness that is no longer on the server, without a checkpoint behind it.
+    #[error(
+        "the fitness of generation {due} is due, the server has it from generation {first} on, and no checkpoint there is as late"
+    )]
+    Gap {
+        /// The generation that is due.
+        due: u64,
+        /// The first that is there.
+        first: u64,
+    },
+    /// A second coordinator of the same run.
+    #[error("generation {generation}: another coordinator of this run has published fitness")]
+    SecondCoordinator {
+        /// The generation that was to be published.
+        generation: u64,
+    },
+    /// A checkpoint in the object store that cannot be used.
+    #[error("checkpoint {name:?} in the object store: {reason}")]
+    Checkpoint {
+        /// Its name.
+        name: String,
+        /// Why not.
+        reason: String,
+    },
+    /// The strategy, a file, or the program's own code.
+    #[error(transparent)]
+    Training(#[from] Error),
+}

@@ -1,0 +1,145 @@
+//! One run on any number of machines, over a NATS server with JetStream:
+//!
+//! ```text
+//! nats-server -js &
+//! cargo run --release --features nats --example distributed -- worker &
+//! cargo run --release --features nats --example distributed -- worker &
+//! cargo run --release --features nats --example distributed -- coordinator
+//! ```
+//!
+//! Workers may come, die and return while it runs, the coordinator too: the digest of the parameters in the last line is that of
+//! `-- alone`. The task is a classification of points by which of three spirals they lie on.
+
+mod args;
+mod spirals;
+
+use args::{Args, Role};
+use burn::module::Module;
+use burn::optim::AdamConfig;
+use burn::tensor::Device;
+use clap::Parser;
+use eggroll::prelude::*;
+use eggroll::train::distribution::nats::{Coordinator, Counts, Worker, remove_run};
+use eggroll::train::{Checkpoints, Interrupter};
+use serde_json::json;
+use spirals::{Classifier, Spirals};
+use std::error::Error;
+use std::process::ExitCode;
+use std::time::Instant;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+type Failure = Box<dyn Error + Send + Sync>;
+
+fn main() -> ExitCode {
+    match run(&Args::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &Args) -> Result<(), Failure> {
+    // All nodes make the same first model and the same data.
+    let device = Device::flex();
+    device.seed(args.seed);
+    let model = Classifier::new(args.width, &device);
+    let strategy = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new())
+        .with_population(args.population)
+        .with_sigma(0.05)
+        .with_learning_rate(0.02)
+        .with_seed(args.seed)
+        .try_init(&model)?;
+    let data = Spirals::new(args.points, &device);
+    let score = |model: &Classifier, members: &Population| Ok(model.fitness(members, &data));
+    let start = Instant::now();
+    let (model, counts) = match args.role {
+        Role::Alone => (alone(args, strategy, model, score)?, None),
+        Role::Coordinator => {
+            let (model, counts) = coordinate(args, strategy, model, score)?;
+            (model, Some(counts))
+        }
+        Role::Worker => (work(args, strategy, model, score)?, None),
+        Role::Remove => return Ok(remove_run(&args.config())?),
+    };
+    let mut result = json!({
+        "accuracy": model.accuracy(&data),
+        "seconds": start.elapsed().as_secs_f64(),
+        "parameter_digest": parameter_digest(&model),
+    });
+    if let Some(counts) = counts {
+        let rejected: u64 = counts.rejected.values().sum();
+        result["slices_by_node"] = json!(counts.by_node);
+        result["rejected"] = json!(rejected);
+        result["recovered_generations"] = json!(counts.recovered);
+    }
+    println!("RESULT {result}");
+    Ok(())
+}
+
+/// The run in one process.
+fn alone(
+    args: &Args,
+    mut strategy: EvolutionStrategy,
+    mut model: Classifier,
+    score: impl Fn(&Classifier, &Population) -> Result<Fitness, Failure>,
+) -> Result<Classifier, Failure> {
+    while strategy.generation() < args.generations {
+        let population = strategy.ask();
+        let fitness = score(&model, &population)?;
+        model = strategy.tell(model, population, fitness)?;
+        report(args, &strategy);
+    }
+    Ok(model)
+}
+
+/// The run with workers: begun, or gone on with from the checkpoint in the folder and what the server has.
+fn coordinate(
+    args: &Args,
+    strategy: EvolutionStrategy,
+    model: Classifier,
+    score: impl Fn(&Classifier, &Population) -> Result<Fitness, Failure>,
+) -> Result<(Classifier, Counts), Failure> {
+    let checkpoints = Checkpoints::new(args.out.join(&args.run));
+    let (mut strategy, mut model) = checkpoints.load_latest(model.clone())?.unwrap_or((strategy, model));
+    let mut coordinator = Coordinator::connect(args.config(), &strategy)?;
+    if let Some(later) = coordinator.load_checkpoint(&strategy, &model)? {
+        (strategy, model) = later;
+    }
+    while strategy.generation() < args.generations {
+        let population = strategy.ask();
+        let fitness = coordinator.evaluate(&model, &population, &score)?;
+        model = strategy.tell(model, population, fitness)?;
+        if strategy.generation().is_multiple_of(args.checkpoint_every) {
+            coordinator.offer_checkpoint(&checkpoints.save(&strategy, &model)?)?;
+        }
+        report(args, &strategy);
+    }
+    Ok((model, coordinator.finish()?))
+}
+
+/// Evaluates slices until the run is over, or Ctrl-C.
+fn work(
+    args: &Args,
+    strategy: EvolutionStrategy,
+    model: Classifier,
+    score: impl Fn(&Classifier, &Population) -> Result<Fitness, Failure>,
+) -> Result<Classifier, Failure> {
+    let interrupter = Interrupter::new();
+    let handler = interrupter.clone();
+    ctrlc::set_handler(move || handler.stop(Some("Ctrl-C")))?;
+    let mut worker = Worker::connect(args.config())?.with_interrupter(interrupter);
+    let (_, model) = worker.run(strategy, model, score)?;
+    println!("{:?}", worker.report());
+    Ok(model)
+}
+
+fn report(args: &Args, strategy: &EvolutionStrategy) {
+    let every = (args.generations / 10).max(1);
+    if let Some(report) = strategy.report().filter(|_| strategy.generation().is_multiple_of(every)) {
+        println!("{:>6} {:>9.4}", strategy.generation(), report.fitness_mean);
+    }
+}
