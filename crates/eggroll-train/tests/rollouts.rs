@@ -327,7 +327,7 @@ fn a_device_runs_the_same_episodes() {
         let pairs = found.episodes.returns().iter().zip(other.episodes.returns());
         pairs.map(|(a, b)| (a - b).abs() / (1.0 + b.abs())).fold(0.0, f32::max)
     };
-    // Roundings grow over 200 steps of a pendulum that may stand on its head.
+    // Roundings grow over 200 steps of a pendulum that may stand on its head; other episodes are five times as far away.
     assert!(distance(&expected) < 0.02, "{}", distance(&expected));
-    assert!(distance(&canary) > 0.2, "canary: {}", distance(&canary));
+    assert!(distance(&canary) > 0.1, "canary: {}", distance(&canary));
 }
