@@ -5,7 +5,7 @@ use crate::server::Server;
 use crate::support::{Integers, Net, Task};
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::Tensor;
-use eggroll_train::distribution::nats::{NatsConfig, NatsError, Worker};
+use eggroll_train::distribution::nats::{Coordinator, NatsConfig, NatsError, Worker};
 use eggroll_train::*;
 use std::time::Duration;
 
@@ -105,6 +105,6 @@ fn slices_that_the_server_would_not_take_are_refused_before() {
     let large = EvolutionStrategyConfig { population: 4096, ..Net::strategy() };
     let config = NatsConfig { slice_members: 4096, ..config::<Net>(&server.url(), "coordinator") };
     let strategy = large.init(&Net::start());
-    let refused = eggroll_train::distribution::nats::Coordinator::connect(config, &strategy).map(drop);
+    let refused = Coordinator::connect(config, &strategy).map(drop);
     assert!(matches!(refused, Err(NatsError::SliceBytes { members: 4096, bytes: 16384, .. })), "{refused:?}");
 }

@@ -91,7 +91,11 @@ impl Link {
                 _ => Failure::ForGood(refuse(error.to_string())),
             })
         }))?;
-        Ok(Self { runtime, context: jetstream::new(client), names, patience: config.patience })
+        // A context starts a task of its own.
+        let inside = runtime.enter();
+        let context = jetstream::new(client);
+        drop(inside);
+        Ok(Self { runtime, context, names, patience: config.patience })
     }
 
     /// Waits for `future`; `None` after `limit`.
