@@ -14,7 +14,6 @@ mod args;
 mod spirals;
 
 use args::{Args, Role};
-use burn::module::Module;
 use burn::optim::AdamConfig;
 use burn::tensor::Device;
 use clap::Parser;
