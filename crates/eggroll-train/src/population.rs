@@ -246,28 +246,29 @@ impl Population {
     }
 
     /// Runs `episodes` for chunks of members, side by side on all cores for a model in host memory: many forwards under the same noise,
-    /// which is therefore held if memory allows it.
+    /// which is therefore held if memory allows it. Returns the rows of all chunks, in the order of their members.
     ///
     /// A chunk is as configured, or a core's even share on CPUs and all members on a device.
     #[track_caller]
-    pub(crate) fn evaluate_holding(&self, episodes: impl Fn(&Members) + Sync) {
+    pub(crate) fn evaluate_holding(&self, episodes: impl Fn(&Members) -> Vec<f32> + Sync) -> Vec<f32> {
         let perturbation = self.holding();
         let workers = if perturbation.table.is_on_host() { workers::pools() } else { &workers::pools()[..1] };
         let even = self.members.div_ceil(workers.len());
         let size = self.chunk.map_or(even, |chunk| chunk.min(even)).next_multiple_of(2);
         let chunks = self.chunks(0, size);
         let run = |members: &Members| {
-            let ((), scope) = perturbation.run(members.pairs(), || episodes(members));
+            let (rows, scope) = perturbation.run(members.pairs(), || episodes(members));
             self.note_uses(scope.uses);
+            rows
         };
-        if perturbation.table.is_on_host() {
-            let waiting = profile::waiting();
-            workers::map(workers, &chunks, run);
-            drop(waiting);
+        let parts = if perturbation.table.is_on_host() {
+            let _waiting = profile::waiting();
+            workers::map(workers, &chunks, run)
         } else {
             // Host reads are counted on the thread that trains.
-            chunks.iter().for_each(run);
-        }
+            chunks.iter().map(run).collect()
+        };
+        parts.concat()
     }
 
     /// The perturbation with its noise held, where it was drawn on the fly and half of the memory has room for it.

@@ -1,7 +1,7 @@
 //! How episodes are run, and who runs them.
 
 use super::head::ActionHead;
-use super::normaliser::{ObservationNormaliser, Scaling};
+use super::normaliser::{Normalisation, ObservationNormaliser};
 use super::policy::Policy;
 use super::statistics::{EpisodeStatistics, RolloutOutcome};
 use super::tensors::TensorRun;
@@ -11,7 +11,6 @@ use burn::config::Config;
 use burn::tensor::Device;
 use eggroll_core::profile::{self, Component};
 use eggroll_envs::{EpisodeKey, TensorEnvironment};
-use std::sync::Mutex;
 
 /// Settings of [`Rollouts`].
 #[derive(Config, Debug)]
@@ -56,9 +55,8 @@ impl RolloutConfig {
         if !self.head.fits(actions) {
             return Err(Error::Rollout(format!("the head {:?} makes no actions of {actions:?}", self.head)));
         }
-        let normaliser =
-            self.normalise_observations.then(|| ObservationNormaliser::new(environment.observation_size()));
-        Ok(Rollouts { config: self.clone(), environment, normaliser })
+        let normalisation = Normalisation::new(self.normalise_observations, environment.observation_size());
+        Ok(Rollouts { config: self.clone(), environment, normalisation })
     }
 }
 
@@ -98,7 +96,7 @@ impl RolloutConfig {
 pub struct Rollouts<E> {
     config: RolloutConfig,
     environment: E,
-    normaliser: Option<ObservationNormaliser>,
+    normalisation: Normalisation,
 }
 
 /// The stream of episodes that [`Rollouts::evaluate_model`] draws: no generation's.
@@ -112,7 +110,7 @@ impl<E: TensorEnvironment> Rollouts<E> {
 
     /// The statistics of observations, if they are normalised: to be saved beside the model.
     pub fn normaliser(&self) -> Option<&ObservationNormaliser> {
-        self.normaliser.as_ref()
+        self.normalisation.statistics()
     }
 
     /// Goes on with statistics that were saved.
@@ -121,22 +119,13 @@ impl<E: TensorEnvironment> Rollouts<E> {
     ///
     /// [`Error::Rollout`] if they are of observations of another size, or observations are not normalised.
     pub fn with_normaliser(mut self, normaliser: ObservationNormaliser) -> Result<Self, Error> {
-        let (found, expected) = (normaliser.mean().len(), self.environment.observation_size());
-        if found != expected || self.normaliser.is_none() {
-            let normalised = self.config.normalise_observations;
-            return Err(Error::Rollout(format!(
-                "statistics of {found} observed values for {expected}, normalise_observations = {normalised}"
-            )));
-        }
-        self.normaliser = Some(normaliser);
+        self.normalisation.restore(normaliser)?;
         Ok(self)
     }
 
     /// Takes the observations of a generation into the running statistics; without normalisation there are none.
     pub fn observe(&mut self, episodes: &EpisodeStatistics) {
-        if let Some(normaliser) = &mut self.normaliser {
-            normaliser.add(&episodes.moments);
-        }
+        self.normalisation.observe(episodes);
     }
 
     /// Runs the episodes of all members; their fitness is the mean return.
@@ -178,7 +167,7 @@ impl<E: TensorEnvironment> Rollouts<E> {
         seed: u64,
         device: &Device,
     ) -> EpisodeStatistics {
-        let keys: Vec<EpisodeKey> = (0..episodes).map(|e| EpisodeKey::new(seed, EVALUATION, e as u32)).collect();
+        let keys = episode_keys(seed, EVALUATION, episodes);
         let rows = self.tensor_run(device).run(policy, &keys, 0);
         self.statistics(&rows)
     }
@@ -189,7 +178,7 @@ impl<E: TensorEnvironment> Rollouts<E> {
         if !self.config.fused || !population.perturbation.table.is_on_host() {
             return None;
         }
-        let scaling = self.scaling();
+        let scaling = self.normalisation.scaling();
         super::fused::run(self, population, policy, scaling.as_ref())
     }
 
@@ -202,30 +191,20 @@ impl<E: TensorEnvironment> Rollouts<E> {
     fn on_tensors<P: Policy>(&self, population: &Population, policy: &P) -> Vec<f32> {
         let keys = self.keys(population.generation());
         let run = self.tensor_run(&population.device());
-        let parts = Mutex::new(Vec::new());
         population.evaluate_holding(|members: &Members| {
             let keys: Vec<EpisodeKey> = (0..members.count()).flat_map(|_| keys.iter().copied()).collect();
-            let rows = run.run(policy, &keys, members.first());
-            parts.lock().expect("never held across a panic").push((members.first(), rows));
-        });
-        let mut parts = parts.into_inner().expect("never held across a panic");
-        parts.sort_by_key(|(first, _)| *first);
-        parts.into_iter().flat_map(|(_, rows)| rows).collect()
+            run.run(policy, &keys, members.first())
+        })
     }
 
     fn tensor_run(&self, device: &Device) -> TensorRun<'_, E> {
-        let scaling = self.scaling().map(|scaling| scaling.on_device(device));
+        let scaling = self.normalisation.scaling().map(|scaling| scaling.on_device(device));
         TensorRun { environment: &self.environment, config: &self.config, scaling, device: device.clone() }
-    }
-
-    fn scaling(&self) -> Option<Scaling> {
-        self.normaliser.as_ref().map(ObservationNormaliser::prepare)
     }
 
     /// Of every member in a generation.
     pub(super) fn keys(&self, generation: u64) -> Vec<EpisodeKey> {
-        let stream = (generation % u64::from(EVALUATION)) as u32;
-        (0..self.config.episodes).map(|e| EpisodeKey::new(self.config.seed, stream, e as u32)).collect()
+        episode_keys(self.config.seed, stream(generation), self.config.episodes)
     }
 
     pub(super) fn config(&self) -> &RolloutConfig {
@@ -234,8 +213,18 @@ impl<E: TensorEnvironment> Rollouts<E> {
 
     /// Numbers of an episode's row: its return, its length, and the sums of a normaliser.
     pub(super) fn row_width(&self) -> usize {
-        2 + self.normaliser.as_ref().map_or(0, |_| 2 * self.environment.observation_size())
+        self.normalisation.row_width()
     }
+}
+
+/// The stream of a generation's episodes.
+pub(super) fn stream(generation: u64) -> u32 {
+    (generation % u64::from(EVALUATION)) as u32
+}
+
+/// The first episodes of a stream.
+pub(super) fn episode_keys(seed: u64, stream: u32, episodes: usize) -> Vec<EpisodeKey> {
+    (0..episodes as u32).map(|episode| EpisodeKey::new(seed, stream, episode)).collect()
 }
 
 /// The number that a sampled head draws for an action, the same in every chunk: of a key that no episode of the environment has,

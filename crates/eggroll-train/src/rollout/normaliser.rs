@@ -1,5 +1,7 @@
 //! Running mean and variance of observations.
 
+use super::statistics::EpisodeStatistics;
+use crate::error::Error;
 use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 
@@ -86,6 +88,52 @@ impl ObservationNormaliser {
             mean: self.mean.iter().map(|mean| *mean as f32).collect(),
             scale: self.variance().into_iter().map(scale).collect(),
         }
+    }
+}
+
+/// The statistics of whoever runs episodes, if it normalises observations.
+#[derive(Clone, Debug)]
+pub(crate) struct Normalisation {
+    /// Values of an observation.
+    size: usize,
+    statistics: Option<ObservationNormaliser>,
+}
+
+impl Normalisation {
+    pub(crate) fn new(normalise: bool, size: usize) -> Self {
+        Self { size, statistics: normalise.then(|| ObservationNormaliser::new(size)) }
+    }
+
+    pub(crate) fn statistics(&self) -> Option<&ObservationNormaliser> {
+        self.statistics.as_ref()
+    }
+
+    /// Goes on with statistics that were saved; refuses those of other observations, or of none that are normalised.
+    pub(crate) fn restore(&mut self, saved: ObservationNormaliser) -> Result<(), Error> {
+        let (found, expected, normalised) = (saved.mean().len(), self.size, self.statistics.is_some());
+        if found != expected || !normalised {
+            return Err(Error::Rollout(format!(
+                "statistics of {found} observed values for {expected}, normalise_observations = {normalised}"
+            )));
+        }
+        self.statistics = Some(saved);
+        Ok(())
+    }
+
+    /// Takes in the observations of a generation.
+    pub(crate) fn observe(&mut self, episodes: &EpisodeStatistics) {
+        if let Some(statistics) = &mut self.statistics {
+            statistics.add(&episodes.moments);
+        }
+    }
+
+    pub(crate) fn scaling(&self) -> Option<Scaling> {
+        self.statistics().map(ObservationNormaliser::prepare)
+    }
+
+    /// Numbers of an episode's row: its return, its length, and the sums of the statistics.
+    pub(crate) fn row_width(&self) -> usize {
+        2 + self.statistics().map_or(0, |_| 2 * self.size)
     }
 }
 

@@ -3,16 +3,15 @@
 use super::HostTask;
 use super::play::Play;
 use crate::error::Error;
-use crate::population::{Members, Population};
-use crate::rollout::config::EVALUATION;
-use crate::rollout::normaliser::{ObservationNormaliser, Scaling};
+use crate::population::Population;
+use crate::rollout::config::{EVALUATION, episode_keys, stream};
+use crate::rollout::normaliser::{Normalisation, ObservationNormaliser, Scaling};
 use crate::rollout::{EpisodeStatistics, Policy, RolloutOutcome};
 use burn::config::Config;
 use burn::tensor::Device;
 use burn_rl::Environment;
 use eggroll_core::profile::{self, Component};
 use eggroll_envs::EpisodeKey;
-use std::sync::Mutex;
 
 /// Settings of [`HostRollouts`].
 #[derive(Config, Debug, PartialEq)]
@@ -43,8 +42,8 @@ impl HostRolloutConfig {
         if let Some((name, _)) = counts.iter().find(|(_, count)| *count == Some(0)) {
             return Err(Error::Rollout(format!("{name} must be at least 1, not 0")));
         }
-        let normaliser = self.normalise_observations.then(|| ObservationNormaliser::new(size));
-        Ok(HostRollouts { config: self.clone(), task, normaliser })
+        let normalisation = Normalisation::new(self.normalise_observations, task.observation_size());
+        Ok(HostRollouts { config: self.clone(), task, normalisation })
     }
 }
 
@@ -125,7 +124,7 @@ impl HostRolloutConfig {
 pub struct HostRollouts<T> {
     config: HostRolloutConfig,
     task: T,
-    normaliser: Option<ObservationNormaliser>,
+    normalisation: Normalisation,
 }
 
 impl<T: HostTask> HostRollouts<T> {
@@ -136,7 +135,7 @@ impl<T: HostTask> HostRollouts<T> {
 
     /// The statistics of observations, if they are normalised: to be saved beside the model.
     pub fn normaliser(&self) -> Option<&ObservationNormaliser> {
-        self.normaliser.as_ref()
+        self.normalisation.statistics()
     }
 
     /// Goes on with statistics that were saved.
@@ -145,22 +144,13 @@ impl<T: HostTask> HostRollouts<T> {
     ///
     /// [`Error::Rollout`] if they are of observations of another size, or observations are not normalised.
     pub fn with_normaliser(mut self, normaliser: ObservationNormaliser) -> Result<Self, Error> {
-        let (found, expected) = (normaliser.mean().len(), self.task.observation_size());
-        if found != expected || self.normaliser.is_none() {
-            let normalised = self.config.normalise_observations;
-            return Err(Error::Rollout(format!(
-                "statistics of {found} observed values for {expected}, normalise_observations = {normalised}"
-            )));
-        }
-        self.normaliser = Some(normaliser);
+        self.normalisation.restore(normaliser)?;
         Ok(self)
     }
 
     /// Takes the observations of a generation into the running statistics; without normalisation there are none.
     pub fn observe(&mut self, episodes: &EpisodeStatistics) {
-        if let Some(normaliser) = &mut self.normaliser {
-            normaliser.add(&episodes.moments);
-        }
+        self.normalisation.observe(episodes);
     }
 
     /// Runs the episodes of all members; their fitness is the mean return.
@@ -175,18 +165,11 @@ impl<T: HostTask> HostRollouts<T> {
     #[track_caller]
     pub fn evaluate<P: Policy>(&self, population: &Population, policy: &P) -> RolloutOutcome {
         let _span = profile::span(Component::Fitness, 0);
-        let stream = (population.generation() % u64::from(EVALUATION)) as u32;
-        let keys = keys(self.config.seed, stream, self.config.episodes);
-        let (device, scaling) = (population.device(), self.scaling());
-        let parts = Mutex::new(Vec::new());
-        population.evaluate_holding(|members: &Members| {
-            let rows = self.run(policy, &keys, members.count(), scaling.as_ref(), &device);
-            parts.lock().expect("never held across a panic").push((members.first(), rows));
-        });
-        let mut parts = parts.into_inner().expect("never held across a panic");
-        parts.sort_by_key(|(first, _)| *first);
-        let rows: Vec<f32> = parts.into_iter().flat_map(|(_, rows)| rows).collect();
-        let episodes = EpisodeStatistics::from_rows(&rows, self.row_width(), 1);
+        let keys = episode_keys(self.config.seed, stream(population.generation()), self.config.episodes);
+        let (device, scaling) = (population.device(), self.normalisation.scaling());
+        let rows =
+            population.evaluate_holding(|members| self.run(policy, &keys, members.count(), scaling.as_ref(), &device));
+        let episodes = EpisodeStatistics::from_rows(&rows, self.normalisation.row_width(), 1);
         RolloutOutcome { fitness: episodes.member_returns(self.config.episodes).into(), episodes }
     }
 
@@ -203,9 +186,9 @@ impl<T: HostTask> HostRollouts<T> {
         seed: u64,
         device: &Device,
     ) -> EpisodeStatistics {
-        let keys = keys(seed, EVALUATION, episodes);
-        let rows = self.run(policy, &keys, 1, self.scaling().as_ref(), device);
-        EpisodeStatistics::from_rows(&rows, self.row_width(), 1)
+        let keys = episode_keys(seed, EVALUATION, episodes);
+        let rows = self.run(policy, &keys, 1, self.normalisation.scaling().as_ref(), device);
+        EpisodeStatistics::from_rows(&rows, self.normalisation.row_width(), 1)
     }
 
     /// Plays the episodes of all keys with each of some members, whose rows are member-major. Returns the rows of
@@ -229,17 +212,4 @@ impl<T: HostTask> HostRollouts<T> {
         }
         play.into_rows()
     }
-
-    fn scaling(&self) -> Option<Scaling> {
-        self.normaliser.as_ref().map(ObservationNormaliser::prepare)
-    }
-
-    /// Numbers of an episode's row: its return, its length, and the sums of a normaliser.
-    fn row_width(&self) -> usize {
-        2 + self.normaliser.as_ref().map_or(0, |_| 2 * self.task.observation_size())
-    }
-}
-
-fn keys(seed: u64, stream: u32, episodes: usize) -> Vec<EpisodeKey> {
-    (0..episodes as u32).map(|episode| EpisodeKey::new(seed, stream, episode)).collect()
 }
