@@ -117,8 +117,12 @@ impl Array {
 
     /// Tokens, or other indices, as a tensor of the same shape and of the device's ordinary integers.
     pub fn tokens<const D: usize>(&self, device: &Device) -> Tensor<D, Int> {
-        let values: Vec<i32> = self.values.iter().map(|value| *value as i32).collect();
-        Tensor::from_data(TensorData::new(values, self.shape.clone()), device)
+        Tensor::from_data(TensorData::new(self.indices(), self.shape.clone()), device)
+    }
+
+    /// Values that are whole numbers.
+    pub fn indices(&self) -> Vec<i32> {
+        self.values.iter().map(|value| *value as i32).collect()
     }
 
     /// The entries `indices` of the first axis, in that order.
@@ -178,8 +182,8 @@ impl Array {
 pub fn sparse_entries(golden: &Golden, members: &[usize], device: &Device) -> Entries {
     let of_members = |name| golden.array(name).select(members);
     Entries {
-        rows: of_members("sparse_ib").tokens(device),
-        columns: of_members("sparse_ia").tokens(device),
+        rows: of_members("sparse_ib").indices(),
+        columns: of_members("sparse_ia").indices(),
         values: of_members("sparse_vals").tensor(device),
     }
 }

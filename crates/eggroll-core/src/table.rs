@@ -1,12 +1,12 @@
 //! The parameters of a model: which index, shape and role each has.
 
+use crate::backend::is_on_host;
 use crate::key::NoiseKey;
 use crate::matrix::MatrixView;
 use crate::noiser::{Noiser, Role};
 use crate::rng::NoiseDistribution;
 use crate::roles;
 use crate::summary::ParameterSummary;
-use burn::backend::DispatchDevice;
 use burn::module::{Module, ModuleVisitor, Param, ParamId};
 use burn::tensor::{DType, Device, Int, Tensor};
 use std::collections::HashMap;
@@ -243,16 +243,7 @@ impl ParameterTable {
 
     /// Whether all parameters are in host memory, when the table was made.
     pub fn is_on_host(&self) -> bool {
-        self.devices().all(|device| {
-            let device = device.as_dispatch();
-            let host = [
-                #[cfg(feature = "flex")]
-                matches!(device, DispatchDevice::Flex(_)),
-                #[cfg(feature = "ndarray")]
-                matches!(device, DispatchDevice::NdArray(_)),
-            ];
-            host.contains(&true)
-        })
+        self.devices().all(is_on_host)
     }
 
     /// The table to print, with the noise of a generation of `pairs` pairs.

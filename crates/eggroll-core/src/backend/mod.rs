@@ -16,3 +16,18 @@ mod memory;
 mod ndarray;
 #[cfg(any(feature = "flex", feature = "ndarray"))]
 mod slices;
+
+use burn::backend::DispatchDevice;
+use burn::tensor::Device;
+
+/// Whether the device's tensors are in host memory.
+pub(crate) fn is_on_host(device: &Device) -> bool {
+    let device = device.as_dispatch();
+    let host = [
+        #[cfg(feature = "flex")]
+        matches!(device, DispatchDevice::Flex(_)),
+        #[cfg(feature = "ndarray")]
+        matches!(device, DispatchDevice::NdArray(_)),
+    ];
+    host.contains(&true)
+}

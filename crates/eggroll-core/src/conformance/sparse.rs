@@ -179,6 +179,27 @@ fn estimates_equal_explicit_sums() {
     }
 }
 
+/// The last bits of sums in which many entries meet do not depend on the run.
+#[test]
+fn sums_are_repeatable() {
+    let (pairs, shape) = (64, [130, 20]);
+    let (weights, x) = (inputs(pairs, 4), inputs(2 * pairs * shape[0], 1));
+    let noise = SparseNoise::new(NoiseKey::new(5, 1, 2), 0.2);
+    for on in devices() {
+        let run = || {
+            let entries = || {
+                let place = (&on.device, DType::F32);
+                sparse_entries(noise, &NoiseSource::Drawn, PairRange::new(3, pairs as u32), shape, place)
+            };
+            let estimate = entries().estimate(on.tensor(&weights, [pairs]), noise.scale, shape);
+            let x = on.tensor(&x, [2 * pairs, shape[0]]);
+            [values(estimate), values(entries().product(x, noise.scale, shape[1], InputRows::PerMember))]
+        };
+        let first = run();
+        assert!((0..20).all(|_| run() == first), "{}", on.name);
+    }
+}
+
 #[test]
 fn sources_and_matrices() {
     for key in keys() {

@@ -7,6 +7,7 @@
 
 mod cross_entropy;
 mod dense_linear;
+mod entry_sum;
 mod estimate;
 pub mod explicit;
 pub mod integer;

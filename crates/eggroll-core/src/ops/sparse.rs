@@ -1,5 +1,6 @@
-//! Sparse noise: operations composed of gathers, scatters and products on the device, whose places are drawn on the host.
+//! Sparse noise: operations composed of gathers, sums of entries and products on the device, whose places are drawn on the host.
 
+use super::entry_sum::sum_entries;
 use super::{
     InputRows, LinearBias, LinearMembers, LowRankNoise, NoiseSource, PairRange, check_linear, low_rank_linear,
 };
@@ -7,10 +8,7 @@ use crate::counters;
 use crate::key::NoiseKey;
 use crate::profile::{self, Component};
 use crate::rng::sparse::{count, places};
-use burn::tensor::{DType, Device, IndexingUpdateOp, Int, Tensor, TensorData};
-
-/// Elements that one scatter adds at most: a device without atomic sums adds them one after the other.
-const SCATTER: usize = 32 * 1024;
+use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
 /// Noise of a few entries of a matrix, `σ·N(0, 1)` each: [`crate::rng::sparse`] says where they are.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,9 +37,9 @@ impl SparseNoise {
 #[derive(Clone, Debug)]
 pub struct Entries {
     /// Row of every entry: `[pairs, entries]`.
-    pub rows: Tensor<2, Int>,
+    pub rows: Vec<i32>,
     /// Column of every entry: `[pairs, entries]`.
-    pub columns: Tensor<2, Int>,
+    pub columns: Vec<i32>,
     /// `[pairs, entries]`
     pub values: Tensor<2>,
 }
@@ -59,36 +57,29 @@ impl Entries {
     /// Panics if shapes do not fit.
     pub fn product(self, x: Tensor<2>, scale: f32, d_output: usize, input: InputRows) -> Tensor<2> {
         let ([all, d_input], [pairs, entries]) = (x.dims(), self.values.dims());
-        let place = (&x.device(), x.dtype());
         let (first, rows) = match input {
             InputRows::PerMember => (pairs, all / pairs),
             InputRows::Shared => (1, all),
         };
-        let sum = Tensor::zeros([pairs, rows, d_output], place);
-        let each = |index: Tensor<2, Int>| index.unsqueeze_dim::<3>(1).expand([pairs, rows, entries]);
         let x = x.reshape([first, rows, d_input]).expand([pairs, rows, d_input]);
-        let values = x.gather(2, each(self.rows)) * (self.values * scale).unsqueeze_dim::<3>(1); // [pairs, rows, entries]
-        let delta = sum.scatter(2, each(self.columns), values, IndexingUpdateOp::Add);
-        both_signs(delta, input)
+        let read = self.index(self.rows.clone()).expand([pairs, rows, entries]);
+        let values = x.gather(2, read) * (self.values * scale).unsqueeze_dim::<3>(1); // [pairs, rows, entries]
+        both_signs(sum_entries(values, &self.columns, d_output), input)
     }
 
     /// Rows `indices : [pairs, rows]` of `c·E`: `[pairs, rows, d_output]`.
     pub fn select(self, indices: Tensor<2, Int>, scale: f32, d_output: usize) -> Tensor<3> {
         let ([pairs, rows], [_, entries]) = (indices.dims(), self.values.dims());
-        let place = (&self.values.device(), self.values.dtype());
-        let sum = Tensor::zeros([pairs, rows, d_output], place);
-        let each = |index: Tensor<2, Int>| index.unsqueeze_dim::<3>(1).expand([pairs, rows, entries]);
-        let of_rows = each(self.rows.cast(indices.dtype()));
+        let of_rows = self.index(self.rows.clone()).cast(indices.dtype()).expand([pairs, rows, entries]);
         let met = of_rows.equal(indices.unsqueeze_dim::<3>(2).expand([pairs, rows, entries]));
-        let values = met.float().cast(place.1) * (self.values * scale).unsqueeze_dim::<3>(1);
-        sum.scatter(2, each(self.columns), values, IndexingUpdateOp::Add)
+        let values = met.float().cast(self.values.dtype()) * (self.values * scale).unsqueeze_dim::<3>(1);
+        sum_entries(values, &self.columns, d_output)
     }
 
     /// `E` of every pair, row-major: `[pairs, d_input · d_output]`.
     pub fn matrices(self, [d_input, d_output]: [usize; 2]) -> Tensor<2> {
-        let [pairs, _] = self.values.dims();
-        let matrices = Tensor::zeros([pairs, d_input * d_output], (&self.values.device(), self.values.dtype()));
-        matrices.scatter(1, self.rows.mul_scalar(d_output as i64) + self.columns, self.values, IndexingUpdateOp::Add)
+        let places = self.places([d_input, d_output]);
+        sum_entries(self.values.unsqueeze_dim(1), &places, d_input * d_output).squeeze_dim(1)
     }
 
     /// `Σ_q w_q·c·E_q` for weights `[pairs]`: `[d_input, d_output]`.
@@ -97,18 +88,24 @@ impl Entries {
     ///
     /// Panics if there are not as many weights as pairs.
     pub fn estimate(self, weights: Tensor<1>, scale: f32, [d_input, d_output]: [usize; 2]) -> Tensor<2> {
-        let [pairs, entries] = self.values.dims();
-        let places = self.rows.mul_scalar(d_output as i64) + self.columns;
+        let ([pairs, entries], places) = (self.values.dims(), self.places([d_input, d_output]));
         let values = self.values * (weights * scale).reshape([pairs, 1]);
-        let (all, elements) = (pairs * entries, d_input * d_output);
-        let (places, values) = (places.reshape([all]), values.reshape([all]));
-        let sum = Tensor::zeros([elements], (&values.device(), values.dtype()));
-        let parts = (0..all).step_by(SCATTER).map(|start| start..all.min(start + SCATTER));
-        let sum: Tensor<1> = parts.fold(sum, |sum, part| {
-            let (places, values) = (places.clone().slice(part.clone()), values.clone().slice(part));
-            sum.scatter(0, places, values, IndexingUpdateOp::Add)
-        });
-        sum.reshape([d_input, d_output])
+        sum_entries(values.reshape([1, 1, pairs * entries]), &places, d_input * d_output).reshape([d_input, d_output])
+    }
+
+    /// Place of every entry in a row-major matrix.
+    fn places(&self, [d_input, d_output]: [usize; 2]) -> Vec<i32> {
+        assert!(
+            d_input * d_output <= i32::MAX as usize,
+            "a matrix [{d_input}, {d_output}] of 2³¹ elements or more is too large for sparse noise"
+        );
+        self.rows.iter().zip(&self.columns).map(|(row, column)| row * d_output as i32 + column).collect()
+    }
+
+    /// Indices `[pairs, entries]` on the device: `[pairs, 1, entries]`.
+    fn index(&self, indices: Vec<i32>) -> Tensor<3, Int> {
+        let [pairs, entries] = self.values.dims();
+        Tensor::from_data(TensorData::new(indices, [pairs, 1, entries]), &self.values.device())
     }
 }
 
@@ -133,8 +130,6 @@ pub fn sparse_entries(
         rows.push(row as i32);
         columns.push(column as i32);
     }
-    let tensor = |places| Tensor::from_data(TensorData::new(places, [pairs.count as usize, entries]), device);
-    let (rows, columns) = (tensor(rows), tensor(columns));
     let (rows, columns) = if noise.transposed { (columns, rows) } else { (rows, columns) };
     Entries { rows, columns, values: source.noise(noise.key, pairs, entries, (device, dtype)) }
 }
