@@ -12,6 +12,8 @@ mod args;
 mod backend;
 mod chart;
 mod gru;
+#[path = "../common/interrupt.rs"]
+mod interrupt;
 mod language_model;
 mod report;
 #[path = "../common/run_folder.rs"]
@@ -22,7 +24,7 @@ mod trace;
 mod train;
 
 use clap::Parser;
-use eggroll::train::Interrupter;
+use interrupt::on_ctrl_c;
 use std::process::ExitCode;
 
 /// Tensors come and go with every pass: an allocator that gives their pages back each time costs a part of it.
@@ -31,18 +33,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let args = args::Args::parse();
-    let interrupter = Interrupter::new();
-    let handler = interrupter.clone();
-    let installed = ctrlc::set_handler(move || {
-        // A second Ctrl-C does not wait for the generation to end.
-        if handler.should_stop() {
-            trace::interrupted();
-        }
-        handler.stop(Some("Ctrl-C"));
-    });
-    if let Err(error) = installed {
-        eprintln!("warning: Ctrl-C will end the run without saving: {error}");
-    }
+    let interrupter = on_ctrl_c("saving", || trace::interrupted());
     let tracing = args.trace.clone();
     match tracing.around(|| train::run(args, interrupter)) {
         Ok(()) => ExitCode::SUCCESS,

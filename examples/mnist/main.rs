@@ -14,6 +14,8 @@ mod cnn;
 mod compare;
 mod data;
 mod integer;
+#[path = "../common/interrupt.rs"]
+mod interrupt;
 mod model;
 #[path = "../common/run_folder.rs"]
 mod run_folder;
@@ -23,7 +25,7 @@ mod trace;
 mod train;
 
 use clap::Parser;
-use eggroll::train::Interrupter;
+use interrupt::on_ctrl_c;
 use std::process::ExitCode;
 
 /// Large tensors come and go with every pass: an allocator that gives their pages back each time costs a third of it.
@@ -32,18 +34,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let args = args::Args::parse();
-    let interrupter = Interrupter::new();
-    let handler = interrupter.clone();
-    let installed = ctrlc::set_handler(move || {
-        // A second Ctrl-C does not wait for the generation to end.
-        if handler.should_stop() {
-            trace::interrupted();
-        }
-        handler.stop(Some("Ctrl-C"));
-    });
-    if let Err(error) = installed {
-        eprintln!("warning: Ctrl-C will end the run without saving: {error}");
-    }
+    let interrupter = on_ctrl_c("saving", || trace::interrupted());
     let tracing = args.trace.clone();
     let outcome = tracing.around(|| if args.compare { compare::run(args) } else { train::run(args, interrupter) });
     match outcome {

@@ -1,8 +1,11 @@
 //! Configuration of a strategy: everything but the model.
 
 mod given;
+mod sigma_schedule;
+mod validate;
 
-use crate::episode;
+pub use sigma_schedule::SigmaSchedule;
+
 use crate::error::Error;
 use crate::fitness::FitnessShaping;
 use crate::input_projection::InputProjection;
@@ -11,7 +14,7 @@ use crate::strategy::EvolutionStrategy;
 use burn::lr_scheduler::LrSchedulerConfig;
 use burn::module::Module;
 use burn::optim::SgdConfig;
-use eggroll_core::{NoiseSourceConfig, NoiserConfig, NoiserError, QEggrollConfig, Role};
+use eggroll_core::{NoiseSourceConfig, NoiserConfig, QEggrollConfig, Role};
 use given::Given;
 use serde::{Deserialize, Serialize};
 
@@ -38,62 +41,6 @@ impl EstimateScale {
             Self::Score => 1.0 / (n * sigma * sigma),
             Self::Paper => 1.0 / (n * sigma),
         }
-    }
-}
-
-/// Noise scale σ by generation: a pure function, so that it needs no state.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SigmaSchedule {
-    /// The same σ always.
-    Constant(f64),
-    /// `σ·decayᵍ`
-    Exponential {
-        /// σ of generation 0.
-        initial: f64,
-        /// Factor for each generation, in (0, 1].
-        decay: f64,
-    },
-    /// From `initial` to `last` along half a cosine over `generations`, then `last`.
-    Cosine {
-        /// σ of generation 0.
-        initial: f64,
-        /// σ from generation `generations` on.
-        last: f64,
-        /// Length of the schedule.
-        generations: u64,
-    },
-}
-
-impl SigmaSchedule {
-    /// σ of a generation.
-    pub fn at(&self, generation: u64) -> f64 {
-        match *self {
-            Self::Constant(sigma) => sigma,
-            Self::Exponential { initial, decay } => initial * decay.powf(generation as f64),
-            Self::Cosine { initial, last, generations } => {
-                let progress = generation.min(generations) as f64 / generations.max(1) as f64;
-                last + (initial - last) * 0.5 * (1.0 + (std::f64::consts::PI * progress).cos())
-            }
-        }
-    }
-
-    fn validate(&self) -> Result<(), Error> {
-        let check = |sigma: f64| if sigma > 0.0 && sigma.is_finite() { Ok(()) } else { Err(Error::Sigma(sigma)) };
-        match *self {
-            Self::Constant(sigma) => check(sigma),
-            Self::Exponential { initial, decay } => {
-                let fits = decay > 0.0 && decay <= 1.0;
-                check(initial).and(if fits { Ok(()) } else { Err(Error::SigmaDecay(decay)) })
-            }
-            Self::Cosine { initial, last, .. } => check(initial).and(check(last)),
-        }
-    }
-}
-
-impl From<f64> for SigmaSchedule {
-    fn from(sigma: f64) -> Self {
-        Self::Constant(sigma)
     }
 }
 
@@ -431,44 +378,6 @@ impl EvolutionStrategyConfig {
         match self.try_init(model) {
             Ok(strategy) => strategy,
             Err(error) => panic!("{error}"),
-        }
-    }
-
-    fn validate(&self) -> Result<(), Error> {
-        if self.population < 2 || !self.population.is_multiple_of(2) || self.population / 2 > u32::MAX as usize {
-            return Err(Error::Population(self.population));
-        }
-        if self.chunk == Some(0) {
-            return Err(Error::Chunk(0));
-        }
-        if let Some(norm) = self.clip_norm
-            && !(norm > 0.0 && norm.is_finite())
-        {
-            return Err(Error::ClipNorm(norm));
-        }
-        match self.learning_rate {
-            LrSchedulerConfig::Constant(rate) if !(rate >= 0.0 && rate.is_finite()) => {
-                return Err(Error::LearningRate(rate));
-            }
-            _ => {}
-        }
-        self.sigma.validate()?;
-        episode::validate(self)?;
-        self.shaping.validate(self.population)?;
-        self.validate_baselines()
-    }
-
-    fn validate_baselines(&self) -> Result<(), Error> {
-        let noiser = self.noiser.baselines();
-        match (noiser, self.shaping) {
-            (Some(0), _) => Err(NoiserError::BaselineGroup(0).into()),
-            (Some(group), _) if !self.population.is_multiple_of(group) => {
-                Err(Error::Group { group, population: self.population })
-            }
-            (_, FitnessShaping::Baseline { size }) if noiser != Some(size) => {
-                Err(Error::Baselines { shaping: size, noiser })
-            }
-            _ => Ok(()),
         }
     }
 

@@ -5,6 +5,8 @@ mod args;
 #[expect(dead_code, reason = "one backend is chosen and opened, no more is asked of it")]
 mod backend;
 mod chart;
+#[path = "../interrupt.rs"]
+mod interrupt;
 mod many;
 mod one;
 #[path = "../run_folder.rs"]
@@ -26,6 +28,7 @@ use burn::tensor::Device;
 use eggroll::envs::TensorEnvironment;
 use eggroll::nn::{Mlp, MlpConfig};
 use eggroll::train::{Interrupter, Policy};
+use interrupt::on_ctrl_c;
 use serde_json::{Value, json};
 use std::error::Error;
 use std::process::ExitCode;
@@ -88,18 +91,7 @@ impl<T: Task> Run for T {
 
 /// Runs the tasks one after the other and prints the result.
 pub fn main(args: &Args, tasks: &[&dyn Run]) -> ExitCode {
-    let interrupter = Interrupter::new();
-    let handler = interrupter.clone();
-    let installed = ctrlc::set_handler(move || {
-        // A second Ctrl-C does not wait for the generation to end.
-        if handler.should_stop() {
-            trace::interrupted();
-        }
-        handler.stop(Some("Ctrl-C"));
-    });
-    if let Err(error) = installed {
-        eprintln!("warning: Ctrl-C will end the run without a result: {error}");
-    }
+    let interrupter = on_ctrl_c("a result", || trace::interrupted());
     match args.trace.around(|| run(args, tasks, interrupter)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

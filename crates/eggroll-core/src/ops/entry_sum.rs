@@ -51,7 +51,7 @@ fn in_rounds(values: Tensor<3>, places: &[i32], width: usize) -> Tensor<3> {
 fn rounds(places: &[i32], groups: usize, width: usize) -> Vec<Vec<Vec<i32>>> {
     let mut rounds = Vec::new();
     let mut met = vec![0; width];
-    for (group, places) in places.chunks(places.len() / groups).enumerate() {
+    for (group, places) in places.chunks((places.len() / groups).max(1)).enumerate() {
         met.fill(0);
         for (entry, place) in places.iter().enumerate() {
             let met = &mut met[*place as usize];

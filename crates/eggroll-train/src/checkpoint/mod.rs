@@ -284,7 +284,7 @@ impl Checkpoints {
             return Ok(None);
         };
         let saved = Saved::open(&path)?;
-        let (strategy, model) = load_saved(&saved, model)?;
+        let (strategy, model) = load_saved(&saved, saved.state.config.clone(), model)?;
         Ok(Some((strategy, model, saved.module(CARRIED, carried)?)))
     }
 
@@ -339,17 +339,35 @@ impl State {
 /// | [`Error::SavedModel`] | a model of other parameters, or with the same in another order |
 /// | [`Error::Checkpoint`] | what cannot be parsed all the same |
 pub fn load<M: Module>(path: &Path, model: M) -> Result<(EvolutionStrategy, M), Error> {
-    load_saved(&Saved::open(path)?, model)
+    let saved = Saved::open(path)?;
+    load_saved(&saved, saved.state.config.clone(), model)
 }
 
-fn load_saved<M: Module>(saved: &Saved, model: M) -> Result<(EvolutionStrategy, M), Error> {
+/// As [`load`], with the chunks and the memory limit of `here`: those of a checkpoint are of the machine that has made it.
+pub(crate) fn load_elsewhere<M: Module>(
+    path: &Path,
+    here: &EvolutionStrategyConfig,
+    model: M,
+) -> Result<(EvolutionStrategy, M), Error> {
+    let saved = Saved::open(path)?;
+    let EvolutionStrategyConfig { chunk, memory_limit, .. } = *here;
+    let config = EvolutionStrategyConfig { chunk, memory_limit, ..saved.state.config.clone() };
+    load_saved(&saved, config, model)
+}
+
+/// Loads a checkpoint under `config`, which is its own but for what changes no update.
+fn load_saved<M: Module>(
+    saved: &Saved,
+    config: EvolutionStrategyConfig,
+    model: M,
+) -> Result<(EvolutionStrategy, M), Error> {
     let state = &saved.state;
     let (found, known) = (state.noise_stream, state.config.noiser.stream_version());
     if found != known {
         return Err(Error::NoiseStream { path: saved.path(), found, known });
     }
     let model = saved.module(MODEL, model)?;
-    let mut strategy = state.config.try_init(&model)?;
+    let mut strategy = config.try_init(&model)?;
     let optimizer = saved.read(OPTIMIZER, OptimizerRecord::from_bytes)?;
     let schedule = saved.read(SCHEDULE, LrSchedulerRecord::from_bytes)?;
     strategy.optimizer = strategy.optimizer.load_record(optimizer);

@@ -11,6 +11,7 @@ use crate::population::Population;
 use crate::strategy::EvolutionStrategy;
 use crate::training_loop::Steps;
 use burn::module::Module;
+use burn::tensor::Device;
 use eggroll_core::{InstructionSet, ParameterKind, Role};
 
 /// How a training loop is one replica of several: its communicator, and how often replicas are compared.
@@ -108,7 +109,7 @@ impl Distribution {
         self.same("configuration", &configuration(strategy.config()))?;
         self.same("generation", &strategy.generation().to_string())?;
         if trains_floats(strategy) {
-            let devices = self.communicator.all_gather_text(&arithmetic(model))?;
+            let devices = self.communicator.all_gather_text(&arithmetic(model.devices().iter()))?;
             if let Some((rank, found)) = first_difference(&devices) {
                 let (found, expected) = (found.clone(), devices[0].clone());
                 return Err(DistributionError::MixedDevices { rank, found, expected }.into());
@@ -168,18 +169,17 @@ fn first_difference(texts: &[String]) -> Option<(usize, &String)> {
 
 /// The configuration but for what each process may choose.
 fn configuration(config: &EvolutionStrategyConfig) -> String {
-    let config = EvolutionStrategyConfig { chunk: None, memory_limit: None, ..config.clone() };
-    serde_json::to_string(&config).unwrap_or_default()
+    serde_json::to_string(&config.of_updates()).unwrap_or_default()
 }
 
-fn trains_floats(strategy: &EvolutionStrategy) -> bool {
+pub(super) fn trains_floats(strategy: &EvolutionStrategy) -> bool {
     let mut entries = strategy.parameters().entries().iter();
     entries.any(|entry| entry.kind == ParameterKind::Float && entry.role != Role::Frozen)
 }
 
 /// What the rounding of floats depends on: the kind of device, and on hosts the instruction set.
-fn arithmetic<M: Module>(model: &M) -> String {
-    let kinds = model.devices().into_iter().map(|device| {
+pub(super) fn arithmetic<'a>(devices: impl Iterator<Item = &'a Device>) -> String {
+    let kinds = devices.map(|device| {
         let name = format!("{:?}", device.as_dispatch());
         name.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_owned()
     });

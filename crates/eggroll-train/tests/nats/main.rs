@@ -2,6 +2,9 @@
 //!
 //! Without a server's program here the tests say so and pass, unless `EGGROLL_REQUIRE_NATS` is set: `scripts/nats-server` installs it.
 
+mod credentials;
+#[cfg(feature = "wgpu")]
+mod devices;
 mod faults;
 mod lies;
 mod nodes;
@@ -12,3 +15,4 @@ mod server;
 #[path = "../reliability/support.rs"]
 #[expect(dead_code, reason = "its models and configurations are used, its damage to files is not")]
 mod support;
+mod traffic;

@@ -156,12 +156,16 @@ impl Local {
     }
 
     pub fn finish(self) -> Outcome {
+        self.end().expect("no error")
+    }
+
+    pub fn end(self) -> Result<Outcome, NatsError> {
         let start = Instant::now();
         while !self.thread.is_finished() {
             assert!(start.elapsed() < LIMIT, "the run does not end");
             std::thread::sleep(Duration::from_millis(20));
         }
-        self.thread.join().expect("no panic").expect("no error")
+        self.thread.join().expect("no panic")
     }
 }
 
@@ -233,6 +237,12 @@ impl Node {
                 return rest.trim().to_owned();
             }
         }
+    }
+
+    /// Waits until it ends with an error.
+    pub fn fails(mut self) {
+        while self.lines.recv_timeout(LIMIT).is_ok() {}
+        assert!(!self.process.wait().expect("ends").success(), "it ended well");
     }
 
     /// `kill -9`.

@@ -1,16 +1,16 @@
 //! Who may come in: passwords, tokens and certificates.
 
 use crate::nodes::*;
-use crate::server::Server;
+use crate::server::{Server, skip};
 use crate::support::{Net, Task};
 use eggroll_train::distribution::nats::{NatsAuth, NatsConfig, NatsConnection, NatsError, Worker};
 use eggroll_train::*;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 /// A run to the end under this connection; then those that must be refused.
-fn admits(server: &Server, connection: NatsConnection, refused: &[NatsConnection]) {
+pub fn admits(server: &Server, connection: NatsConnection, refused: &[NatsConnection]) {
     let servers = connection.servers.clone();
     let config = |node| NatsConfig { connection: connection.clone(), ..config::<Net>(&servers, node) };
     for connection in refused {
@@ -51,16 +51,17 @@ fn passwords_and_tokens() {
     }
 }
 
+/// What `openssl` answers in a folder.
+pub fn openssl(folder: &Path, arguments: &str) -> Result<Vec<u8>, String> {
+    match Command::new("openssl").args(arguments.split(' ')).current_dir(folder).output() {
+        Ok(output) if output.status.success() => Ok(output.stdout),
+        other => Err(format!("openssl {arguments}: {other:?}")),
+    }
+}
+
 /// An authority, and certificates of it for a server and a client.
 fn certificates(folder: &Path) -> Result<(), String> {
-    let openssl = |arguments: &str| {
-        let mut command = Command::new("openssl");
-        command.args(arguments.split(' ')).current_dir(folder).stdout(Stdio::null()).stderr(Stdio::null());
-        match command.status() {
-            Ok(status) if status.success() => Ok(()),
-            other => Err(format!("openssl {arguments}: {other:?}")),
-        }
-    };
+    let openssl = |arguments: &str| openssl(folder, arguments).map(drop);
     std::fs::write(folder.join("names"), "subjectAltName=DNS:localhost,IP:127.0.0.1\n")
         .map_err(|error| error.to_string())?;
     let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
@@ -78,8 +79,7 @@ fn certificates(folder: &Path) -> Result<(), String> {
 fn certificates_of_servers_and_nodes() {
     let files = tempfile::tempdir().expect("a folder");
     if let Err(reason) = certificates(files.path()) {
-        eprintln!("skipped: no certificates can be made here: {reason}");
-        return;
+        return skip(&format!("no certificates can be made here: {reason}"));
     }
     let file = |name: &str| files.path().join(name);
     let lines = format!(

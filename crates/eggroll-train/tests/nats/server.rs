@@ -10,6 +10,12 @@ use tempfile::TempDir;
 /// Set where the tests must not pass without a server.
 const REQUIRED: &str = "EGGROLL_REQUIRE_NATS";
 
+/// Says that a test cannot run here, where that may be.
+pub fn skip(reason: &str) {
+    assert!(env::var_os(REQUIRED).is_none(), "{reason}, and {REQUIRED} is set");
+    eprintln!("skipped: {reason}");
+}
+
 /// A server with JetStream on a free port, and its store; killed when dropped.
 pub struct Server {
     pub folder: TempDir,
@@ -27,8 +33,7 @@ impl Server {
     /// Starts one that listens on `host`, with more lines of configuration, which may name files of its folder.
     pub fn with(host: &'static str, lines: impl FnOnce(&TempDir) -> String) -> Option<Self> {
         if Command::new("nats-server").arg("--version").stdout(Stdio::null()).status().is_err() {
-            assert!(env::var_os(REQUIRED).is_none(), "there is no nats-server here, and {REQUIRED} is set");
-            eprintln!("skipped: there is no nats-server here (scripts/nats-server installs it)");
+            skip("there is no nats-server here (scripts/nats-server installs it)");
             return None;
         }
         let folder = tempfile::tempdir().expect("a folder");

@@ -62,24 +62,30 @@ pub struct Integers {
     second: integer::Linear,
 }
 
-fn ramp<const D: usize>(shape: [usize; D], step: usize) -> Tensor<D, Int> {
-    let device = Device::flex();
+fn ramp<const D: usize>(shape: [usize; D], step: usize, device: &Device) -> Tensor<D, Int> {
     let values: Vec<i8> = (0..shape.iter().product::<usize>()).map(|i| (i * step % 61) as i8 - 30).collect();
-    Tensor::from_data(TensorData::new(values, shape), (&device, integer_type(&device)))
+    Tensor::from_data(TensorData::new(values, shape), (device, integer_type(device)))
 }
 
 impl Task for Integers {
     fn start() -> Self {
-        let layer = |shape| integer::Linear { weight: Param::initialized(ParamId::new(), ramp(shape, 17)) };
+        let layer =
+            |shape| integer::Linear { weight: Param::initialized(ParamId::new(), ramp(shape, 17, &Device::flex())) };
         Self { first: layer([8, 6]), second: layer([6, 4]) }
     }
 
     fn fitness(&self, population: &Population) -> Fitness {
-        let device = Device::flex();
-        let x = ramp([3, 8], 7 + population.generation() as usize);
+        self.fitness_on(population, &Device::flex())
+    }
+}
+
+impl Integers {
+    /// The fitness on the device of the model.
+    pub fn fitness_on(&self, population: &Population, device: &Device) -> Fitness {
+        let x = ramp([3, 8], 7 + population.generation() as usize, device);
         population.evaluate_integers(|members| {
             let logits = self.second.forward(self.first.forward(members.expand(x.clone())));
-            let targets = Tensor::<1, Int>::from_ints([0, 3, 1], &device);
+            let targets = Tensor::<1, Int>::from_ints([0, 3, 1], device);
             log_likelihood(logits, members.expand(targets), members.count())
         })
     }

@@ -3,6 +3,7 @@
 use super::config::NatsConfig;
 use super::error::NatsError;
 use super::link::{Failure, Link, for_now};
+use super::protocol::RunId;
 use crate::checkpoint::{self, generation_of};
 use crate::error::Error;
 use crate::strategy::EvolutionStrategy;
@@ -10,8 +11,11 @@ use async_nats::jetstream::object_store::{self, ObjectStore};
 use burn::module::Module;
 use futures_util::StreamExt;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use tokio::io::AsyncReadExt;
+use tokio::time::timeout;
 
 /// The object that names the latest checkpoint.
 const LATEST: &str = "latest";
@@ -19,6 +23,8 @@ const LATEST: &str = "latest";
 const SUMS: &str = "SHA256SUMS";
 /// Bytes of a name, and of a list of files.
 const SMALL: u64 = 64 << 10;
+/// How long no byte of an object may come. Of one that is replaced while it is read, none comes any more.
+const SILENCE: Duration = Duration::from_secs(10);
 
 /// Puts a checkpoint's folder into the store, makes it the latest, and drops all but the one before.
 pub(super) fn offer(link: &Link, config: &NatsConfig, folder: &Path) -> Result<(), NatsError> {
@@ -48,26 +54,47 @@ pub(super) fn offer(link: &Link, config: &NatsConfig, folder: &Path) -> Result<(
     })
 }
 
-/// Loads the latest checkpoint into `model`, if it is of a later generation than `generation`.
+/// Loads the latest checkpoint into `model`, if it is of a later generation than `strategy`, of whose run it has to be.
 pub(super) fn load<M: Module>(
     link: &Link,
     config: &NatsConfig,
+    strategy: &EvolutionStrategy,
     model: &M,
-    generation: u64,
 ) -> Result<Option<(EvolutionStrategy, M)>, NatsError> {
     let Some(store) = link.runtime.block_on(link.context.get_object_store(&link.names.bucket)).ok() else {
         return Ok(None);
     };
-    let Some(name) = latest(link, &store)?.filter(|name| generation_of(name) > Some(generation)) else {
-        return Ok(None);
+    let expected = RunId::of(config, strategy)?;
+    let scratch = scratch(config);
+    let load = |name: &str| {
+        let folder = scratch.join(name);
+        download(link, config, &store, name, &folder)?;
+        let loaded = checkpoint::load_elsewhere(&folder, strategy.config(), model.clone())?;
+        match RunId::of(config, &loaded.0)? {
+            found if found == expected => Ok(loaded),
+            found => Err(NatsError::other_run(config, &expected, &found)),
+        }
     };
-    let scratch = config.scratch.join(format!("eggroll-{}-{}-{}", config.run, config.node, std::process::id()));
-    let folder = scratch.join(&name);
-    let loaded =
-        download(link, config, &store, &name, &folder).and_then(|()| Ok(checkpoint::load(&folder, model.clone())?));
-    // What is left behind is small, and in a folder for such.
-    let _ = fs::remove_dir_all(&scratch);
-    loaded.map(Some)
+    loop {
+        let later = |name: &String| generation_of(name) > Some(strategy.generation());
+        let Some(name) = latest(link, &store)?.filter(later) else {
+            return Ok(None);
+        };
+        let loaded = load(&name);
+        // What is left behind is small, and in a folder for such.
+        let _ = fs::remove_dir_all(&scratch);
+        // One that was dropped while it was loaded has a successor.
+        if loaded.is_ok() || latest(link, &store)?.as_ref() == Some(&name) {
+            return loaded.map(Some);
+        }
+    }
+}
+
+/// A folder that no other worker uses, in this process or another.
+fn scratch(config: &NatsConfig) -> PathBuf {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    config.scratch.join(format!("eggroll-{}-{}-{process}-{count}", config.run, config.node))
 }
 
 /// Copies a checkpoint's files to a folder.
@@ -131,9 +158,15 @@ fn get(link: &Link, store: &ObjectStore, name: &str, limit: u64) -> Result<Optio
             let reason = format!("{size} bytes, more than the {limit} that are allowed");
             return Err(Failure::ForGood(NatsError::Checkpoint { name: name.to_owned(), reason }));
         }
-        let mut bytes = Vec::with_capacity(size as usize);
         // The size is what somebody has written beside the object.
-        (&mut object).take(limit + 1).read_to_end(&mut bytes).await.map_err(for_now)?;
+        let (mut object, mut bytes) = ((&mut object).take(limit + 1), Vec::with_capacity(size as usize));
+        loop {
+            match timeout(SILENCE, object.read_buf(&mut bytes)).await {
+                Ok(Ok(0)) => break,
+                Ok(read) => read.map(drop).map_err(for_now)?,
+                Err(_) => return Err(for_now("the rest of the object does not come")),
+            }
+        }
         if bytes.len() as u64 == size { Ok(Some(bytes)) } else { Err(for_now("the object is not as long as it says")) }
     })
 }

@@ -7,6 +7,9 @@ use crate::replay::Recorded;
 use std::fmt;
 use std::ops::Range;
 
+/// The largest score that is taken on trust: sums of such, scaled and squared, are finite.
+const LARGEST: f32 = 1e18;
+
 /// Why a result was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -19,7 +22,7 @@ pub enum Rejection {
     OtherRun,
     /// Of a generation that is over: late, not wrong.
     Stale,
-    /// Of a generation that has not begun.
+    /// Of a generation that has not begun: from before the server has lost something, or wrong.
     Early,
     /// Of a slice that there is not.
     UnknownSlice,
@@ -40,7 +43,7 @@ pub enum Rejection {
 impl Rejection {
     /// Whether it speaks against the worker.
     pub fn is_a_strike(self) -> bool {
-        !matches!(self, Self::Stale | Self::Ignored)
+        !matches!(self, Self::Stale | Self::Early | Self::Ignored)
     }
 }
 
@@ -137,8 +140,8 @@ impl Collection {
             Ok(examined) => examined,
             Err(reason) => return Judgement::Rejected(reason),
         };
-        let finite = match &result.scores {
-            Recorded::Floats(scores) => scores.iter().all(|score| score.is_finite()),
+        let plausible = match &result.scores {
+            Recorded::Floats(scores) => scores.iter().all(|score| score.abs() <= LARGEST),
             _ => true,
         };
         match &self.slots[slice].held {
@@ -146,7 +149,7 @@ impl Collection {
             // The coordinator has looked itself.
             Some(Held { worker: None, .. }) => Judgement::Rejected(Rejection::Disagreement),
             Some(_) => Judgement::Doubtful(slice, result.scores),
-            None if !finite => Judgement::Doubtful(slice, result.scores),
+            None if !plausible => Judgement::Doubtful(slice, result.scores),
             None => {
                 self.slots[slice].held = Some(Held { scores: result.scores, worker: Some(worker.to_owned()) });
                 self.missing -= 1;
@@ -236,6 +239,10 @@ impl Collection {
             })
         };
         self.slots.iter_mut().enumerate().filter_map(offer).collect()
+    }
+
+    pub fn generation(&self) -> u64 {
+        self.generation
     }
 
     pub fn missing(&self) -> usize {

@@ -1,7 +1,9 @@
 //! Settings of a run over NATS.
 
 use super::error::NatsError;
+use std::collections::hash_map::RandomState;
 use std::fmt;
+use std::hash::{BuildHasher, Hasher};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -46,7 +48,7 @@ pub struct NatsConnection {
     pub auth: NatsAuth,
     /// Refuses a server without TLS.
     pub require_tls: bool,
-    /// Certificates of authorities, PEM, beside the system's.
+    /// Certificates of authorities, PEM, in place of the system's.
     pub root_certificates: Option<PathBuf>,
     /// This node's certificate and its key, PEM.
     pub client_certificate: Option<(PathBuf, PathBuf)>,
@@ -81,7 +83,7 @@ pub struct NatsConfig {
     pub digest_every: u64,
     /// Where the server is.
     pub connection: NatsConnection,
-    /// This node's name, as [`run`](Self::run): results are counted by it.
+    /// This node's name, no other's, as [`run`](Self::run): results are counted by it.
     pub node: String,
     /// How long a slice may go without a sign of life from its worker before another gets it.
     pub ack_wait: Duration,
@@ -116,7 +118,7 @@ impl NatsConfig {
             pair_signs: true,
             digest_every: 10,
             connection: NatsConnection { servers: servers.into(), ..NatsConnection::default() },
-            node: format!("node-{}", std::process::id()),
+            node: format!("node-{}-{:016x}", std::process::id(), RandomState::new().build_hasher().finish()),
             ack_wait: Duration::from_secs(30),
             longest_slice: Duration::from_secs(3600),
             in_flight: 4096,

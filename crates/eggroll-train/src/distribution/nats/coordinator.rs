@@ -9,7 +9,7 @@ use super::link::{Failure, Link, PublishFailure, for_now};
 use super::protocol::{ENVELOPE, RunId, ScoreRules, Told, ToldPart, Work};
 use super::replica::Assembly;
 use super::tail::Tail;
-use crate::digest::parameter_digest;
+use crate::digest::portable_digest;
 use crate::error::Error;
 use crate::fitness::Fitness;
 use crate::population::Population;
@@ -38,6 +38,8 @@ pub struct Coordinator {
     results: Tail,
     /// The fitness that was on the server when the coordinator started, up to that place.
     recorded: Option<(Tail, u64)>,
+    /// Tells what this coordinator publishes from what an earlier one has: the server remembers messages by their ids.
+    life: u32,
     /// Place of the last message in the stream of fitness.
     last_fitness: u64,
     /// The same, when the checkpoint before the next was offered.
@@ -75,6 +77,7 @@ impl Coordinator {
             results: tail(&link.names.results),
             recorded: Some((tail(&link.names.fitness), last_fitness)),
             rules,
+            life: incarnation(),
             last_fitness,
             before_checkpoint: None,
             counts: Counts::default(),
@@ -118,7 +121,7 @@ impl Coordinator {
             let fitness = score(model, &population.slice(members.clone())).map_err(Error::User)?;
             rules.scores.pack(&fitness, members.len())
         };
-        let digest = self.config.digest_is_due(generation).then(|| parameter_digest(model));
+        let digest = self.config.digest_is_due(generation).then(|| portable_digest(model));
         let mut collection = Collection::new(rules, generation, digest, incarnation());
         self.collect(&mut collection, &mut own)?;
         let scores = collection.join();
@@ -155,6 +158,7 @@ impl Coordinator {
         collection: &mut Collection,
         own: &mut impl FnMut(usize) -> Result<Recorded, NatsError>,
     ) -> Result<(), NatsError> {
+        self.check_alone(collection.generation())?;
         let last = self.link.persist("reading the stream of results", async || {
             self.link.last_sequence(&self.link.names.results).await
         })?;
@@ -180,11 +184,20 @@ impl Coordinator {
             if collection.missing() < missing {
                 progress = Instant::now();
             } else if progress.elapsed() >= self.config.offer_again_after || is_quiet && self.nothing_is_out() {
+                self.check_alone(collection.generation())?;
                 collection.want_missing();
                 progress = Instant::now();
             }
         }
         Ok(())
+    }
+
+    /// Refuses to go on beside another coordinator, before it takes away the other's work.
+    fn check_alone(&self, generation: u64) -> Result<(), NatsError> {
+        let stream = &self.link.names.fitness;
+        let last =
+            self.link.persist("reading the stream of fitness", async || self.link.last_sequence(stream).await)?;
+        if last == self.last_fitness { Ok(()) } else { Err(NatsError::SecondCoordinator { generation }) }
     }
 
     /// Publishes the offers that are due.
@@ -303,7 +316,7 @@ impl Coordinator {
         let count = parts.len() as u32;
         for (part, scores) in (0..count).zip(parts) {
             let told = Told::Part(ToldPart { generation, part, parts: count, scores });
-            self.tell(&format!("{generation}.{part}"), &told, generation)?;
+            self.tell(&format!("{}.{generation}.{part}", self.life), &told, generation)?;
         }
         Ok(())
     }
@@ -347,7 +360,7 @@ impl Coordinator {
         strategy: &EvolutionStrategy,
         model: &M,
     ) -> Result<Option<(EvolutionStrategy, M)>, NatsError> {
-        checkpoint::load(&self.link, &self.config, model, strategy.generation())
+        checkpoint::load(&self.link, &self.config, strategy, model)
     }
 
     /// Tells the workers that the run is over. The streams stay, for workers that come later; [`remove_run`] removes them.
@@ -356,8 +369,7 @@ impl Coordinator {
     ///
     /// [`NatsError`].
     pub fn finish(mut self) -> Result<Counts, NatsError> {
-        let id = format!("end.{}", self.last_fitness);
-        self.tell(&id, &Told::End, 0)?;
+        self.tell(&format!("{}.end", self.life), &Told::End, 0)?;
         self.link.purge(&self.link.names.work, None)?;
         Ok(self.counts)
     }
@@ -372,7 +384,8 @@ pub fn remove_run(config: &NatsConfig) -> Result<(), NatsError> {
     use async_nats::jetstream::context::GetStreamErrorKind::JetStream;
     let link = Link::connect(config)?;
     let bucket = format!("OBJ_{}", link.names.bucket);
-    for name in [&link.names.work, &link.names.results, &link.names.fitness, &bucket] {
+    // The store first: its checkpoints would be later than what a run of the same name begins with.
+    for name in [&bucket, &link.names.work, &link.names.results, &link.names.fitness] {
         link.persist(&format!("removing {name}"), async || match link.context.delete_stream(name).await {
             Ok(_) => Ok(()),
             Err(error) => match error.kind() {

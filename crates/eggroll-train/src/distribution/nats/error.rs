@@ -1,5 +1,7 @@
 //! What can go wrong in a run over NATS, with the values in it.
 
+use super::config::NatsConfig;
+use super::protocol::RunId;
 use crate::error::Error;
 use std::time::Duration;
 
@@ -35,9 +37,10 @@ pub enum NatsError {
         /// The last failure.
         reason: String,
     },
-    /// Streams of a run with another configuration.
+    /// Streams or a checkpoint of a run with another configuration, or that computes otherwise.
     #[error(
-        "the run {run:?} on this server is {found}, and this program's is {expected}: another configuration, model or program"
+        "the run {run:?} on this server is {found}, and this program's is {expected}: another configuration, model or program, or \
+         floats on another kind of device or instruction set"
     )]
     OtherRun {
         /// Its name.
@@ -85,8 +88,20 @@ pub enum NatsError {
         /// The first that is there.
         first: u64,
     },
-    /// A second coordinator of the same run.
-    #[error("generation {generation}: another coordinator of this run has published fitness")]
+    /// Fitness that the server has lost: this replica is ahead of the run.
+    #[error(
+        "generation {generation} is evaluated again, whose fitness this replica has had: the server has lost it; start this worker \
+         again"
+    )]
+    Lost {
+        /// The generation that is evaluated.
+        generation: u64,
+    },
+    /// A second coordinator of the same run, or a server that has lost fitness.
+    #[error(
+        "generation {generation}: the stream of fitness does not end with what this coordinator has published: there is another \
+         coordinator of this run, or the server has lost it"
+    )]
     SecondCoordinator {
         /// The generation that was to be published.
         generation: u64,
@@ -102,4 +117,10 @@ pub enum NatsError {
     /// The strategy, a file, or the program's own code.
     #[error(transparent)]
     Training(#[from] Error),
+}
+
+impl NatsError {
+    pub(super) fn other_run(config: &NatsConfig, expected: &RunId, found: &RunId) -> Self {
+        Self::OtherRun { run: config.run.clone(), expected: expected.to_string(), found: found.to_string() }
+    }
 }

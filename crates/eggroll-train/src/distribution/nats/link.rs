@@ -121,6 +121,8 @@ impl Link {
             subjects: vec![subject],
             description: Some(run.to_string()),
             num_replicas: config.replicas,
+            // As long as a message may be repeated.
+            duplicate_window: config.patience.max(Duration::from_secs(120)),
             ..Config::default()
         };
         let names = &self.names;

@@ -16,8 +16,8 @@
 
 use super::config::NatsConfig;
 use super::error::NatsError;
-use crate::config::EvolutionStrategyConfig;
 use crate::digest::hex;
+use crate::distribution::replica::{arithmetic, trains_floats};
 use crate::error::Error;
 use crate::fitness::Fitness;
 use crate::replay::{Record, Recorded, check};
@@ -38,7 +38,8 @@ pub(super) const ENVELOPE: usize = 256;
 /// Integers up to this size are what they are in f32 too.
 const EXACT: u32 = 1 << 24;
 
-/// Which run a message belongs to: a hash of name, settings, strategy and the names, shapes and roles of all parameters.
+/// Which run a message belongs to: a hash of name, settings, strategy and the names, shapes and roles of all parameters; where floats
+/// are trained also of the kind of device and the instruction set, which they are rounded by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunId(pub [u8; 8]);
 
@@ -54,7 +55,7 @@ impl RunId {
         if strategy.config().input_projection != Off {
             return Err(Error::ReplayProjection(strategy.config().input_projection).into());
         }
-        let settings = EvolutionStrategyConfig { chunk: None, memory_limit: None, ..strategy.config().clone() };
+        let settings = strategy.config().of_updates();
         let json = serde_json::to_vec(&settings).map_err(|error| Error::Settings(error.to_string()))?;
         let NatsConfig { run, slice_members, questions, integers, pair_signs, digest_every, .. } = config;
         let own = format!("{run} {slice_members} {questions} {integers} {pair_signs} {digest_every} ");
@@ -63,7 +64,9 @@ impl RunId {
             .map(|entry| format!("{} {:?} {:?} {:?}\n", entry.path, entry.shape, entry.kind, entry.role))
             .collect();
         let stream = settings.noiser.stream_version().to_le_bytes();
-        Ok(Self(check(&[own.as_bytes(), &stream, &json, model.as_bytes()])))
+        let arithmetic =
+            if trains_floats(strategy) { arithmetic(strategy.parameters().devices()) } else { String::new() };
+        Ok(Self(check(&[own.as_bytes(), &stream, &json, model.as_bytes(), arithmetic.as_bytes()])))
     }
 }
 

@@ -83,7 +83,7 @@ impl<M: Module> Replica<M> {
 
     pub fn digest(&mut self) -> String {
         let model = self.model.as_ref().expect("is there but while it is told");
-        self.digest.get_or_insert_with(|| crate::digest::parameter_digest(model)).clone()
+        self.digest.get_or_insert_with(|| crate::digest::portable_digest(model)).clone()
     }
 
     /// Makes the update of the generation.

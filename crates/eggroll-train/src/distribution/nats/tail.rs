@@ -4,6 +4,7 @@ use async_nats::jetstream::consumer::DeliverPolicy;
 use async_nats::jetstream::consumer::pull::{Ordered, OrderedConfig};
 use async_nats::jetstream::{Context, Message};
 use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
 use std::time::Duration;
 
 /// Pause before a stream is opened again.
@@ -16,12 +17,14 @@ pub(super) struct Tail {
     /// Place of the next message, if it is still there.
     next: u64,
     messages: Option<Ordered>,
+    /// The stream being opened, which may take longer than a call.
+    opening: Option<BoxFuture<'static, Option<Ordered>>>,
 }
 
 impl Tail {
     /// The messages from `next` on.
     pub fn new(context: Context, stream: &str, next: u64) -> Self {
-        Self { context, stream: stream.to_owned(), next: next.max(1), messages: None }
+        Self { context, stream: stream.to_owned(), next: next.max(1), messages: None, opening: None }
     }
 
     /// Place of the next message.
@@ -33,7 +36,13 @@ impl Tail {
     pub async fn next(&mut self) -> Message {
         loop {
             match &mut self.messages {
-                None => self.messages = self.open().await,
+                None => {
+                    let opening = self
+                        .opening
+                        .get_or_insert_with(|| Box::pin(open(self.context.clone(), self.stream.clone(), self.next)));
+                    self.messages = opening.await;
+                    self.opening = None;
+                }
                 Some(messages) => match messages.next().await {
                     Some(Ok(message)) => {
                         let place = message.info().map(|info| info.stream_sequence).unwrap_or(self.next);
@@ -51,13 +60,11 @@ impl Tail {
             }
         }
     }
+}
 
-    async fn open(&self) -> Option<Ordered> {
-        let config = OrderedConfig {
-            deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: self.next },
-            ..OrderedConfig::default()
-        };
-        let consumer = self.context.create_consumer_on_stream(config, self.stream.as_str()).await.ok()?;
-        consumer.messages().await.ok()
-    }
+async fn open(context: Context, stream: String, start_sequence: u64) -> Option<Ordered> {
+    let deliver_policy = DeliverPolicy::ByStartSequence { start_sequence };
+    let config = OrderedConfig { deliver_policy, ..OrderedConfig::default() };
+    let consumer = context.create_consumer_on_stream(config, stream).await.ok()?;
+    consumer.messages().await.ok()
 }

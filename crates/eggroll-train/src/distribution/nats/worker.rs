@@ -24,6 +24,8 @@ use tokio::task::JoinHandle;
 const TICK: Duration = Duration::from_millis(500);
 /// How long a request for work waits at the server.
 const PULL: Duration = Duration::from_secs(5);
+/// Pause before work that was given back is delivered again.
+const BACK: Duration = Duration::from_millis(500);
 /// Pause after a request for work that failed.
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -112,8 +114,9 @@ impl Worker {
         while !self.interrupter.should_stop() {
             if let Some(due) = task.take_if(|task| task.work.generation <= replica.generation()) {
                 // Older work is of a generation that is over.
-                if due.work.generation == replica.generation() {
-                    self.evaluate(&mut replica, &due, &rules, &run, &mut score)?;
+                match due.work.generation == replica.generation() {
+                    true => self.evaluate(&mut replica, &due, &rules, &run, &mut score)?,
+                    false => self.check_fitness(&fitness, due.work.generation)?,
                 }
                 self.link.runtime.block_on(due.message.ack()).ok();
             }
@@ -151,9 +154,17 @@ impl Worker {
         Tail::new(self.link.context.clone(), &self.link.names.fitness, 1)
     }
 
+    /// Refuses to follow a server that has not got any more what was read from it.
+    fn check_fitness(&self, fitness: &Tail, generation: u64) -> Result<(), NatsError> {
+        let stream = &self.link.names.fitness;
+        let last =
+            self.link.persist("reading the stream of fitness", async || self.link.last_sequence(stream).await)?;
+        if last + 1 < fitness.position() { Err(NatsError::Lost { generation }) } else { Ok(()) }
+    }
+
     /// Goes on with the latest checkpoint in the object store, if there is a later one than here.
     fn catch_up<M: Module>(&mut self, replica: &mut Replica<M>) -> Result<bool, NatsError> {
-        let later = checkpoint::load(&self.link, &self.config, replica.model(), replica.generation())?;
+        let later = checkpoint::load(&self.link, &self.config, &replica.strategy, replica.model())?;
         let found = later.is_some();
         if let Some((strategy, model)) = later {
             *replica = Replica::new(strategy, model);
@@ -162,7 +173,8 @@ impl Worker {
         Ok(found)
     }
 
-    /// Takes work, if it can be: what cannot is dropped, and is offered again if it was meant.
+    /// Takes work, if it can be. What is for replicas that are further goes back to them; what cannot be is dropped, and is offered
+    /// again if it was meant.
     fn accept<M: Module>(&self, message: Message, run: &RunId, replica: &Replica<M>) -> Option<Task> {
         let population = replica.strategy.config().population;
         let fits = |work: &Work| {
@@ -171,6 +183,10 @@ impl Worker {
             pairs && (2..=self.config.slice_members).contains(&members) && first + members <= population
         };
         match Work::decode(&message.payload, run).ok().filter(fits) {
+            Some(work) if work.generation > replica.generation() + 1 => {
+                self.link.runtime.block_on(message.ack_with(AckKind::Nak(Some(BACK)))).ok();
+                None
+            }
             Some(work) => {
                 let heartbeat = Heartbeat::of(&self.link, &message, &self.config);
                 Some(Task { message, work, _heartbeat: heartbeat })
