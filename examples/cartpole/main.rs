@@ -39,7 +39,11 @@ impl Task for Balance {
         control::perceptron(&self.environment(), settings, device)
     }
 
-    fn show(&self, network: &Mlp, folder: &Folder) -> Result<(), Failure> {
+    fn show(&self, network: &Mlp, settings: &Settings, folder: &Folder) -> Result<(), Failure> {
+        if settings.normalise || settings.sampled || settings.action_repeat > 1 {
+            println!("no animation: it knows plain observations and one best action for each step");
+            return Ok(());
+        }
         let path = folder.file("policy.svg");
         let states = animation::episode(&self.environment(), network);
         std::fs::write(&path, animation::svg(&states))?;

@@ -5,7 +5,7 @@ use super::child::{self, End};
 use super::plan::Plan;
 use super::store::{Store, tail};
 use super::template::with_folder;
-use super::trial::{Outcome, Record, Trial};
+use super::trial::{Outcome, Record, Trial, number};
 use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -101,7 +101,7 @@ impl Runner<'_> {
         let end = child::run(&mut command, self.plan.budget.trial_limit(), self.stop);
         let seconds = begun.elapsed().as_secs_f64();
         let result = result_line(&tail(&output, OUTPUT_BYTES)?);
-        let objective = result.as_ref().and_then(|result| self.objective(result));
+        let objective = result.as_ref().and_then(|result| number(result, &self.plan.objective));
         let (outcome, status) = match end {
             Ok(End::Interrupted) => return Ok(None),
             Ok(End::TimedOut) => (Outcome::TimedOut, format!("ended after {seconds:.1} s")),
@@ -126,11 +126,6 @@ impl Runner<'_> {
             result,
             stderr: if finished { String::new() } else { tail(&errors, ERROR_BYTES)? },
         }))
-    }
-
-    /// The number that the sweep is about; keys of nested objects are joined by `/`.
-    fn objective(&self, result: &serde_json::Value) -> Option<f64> {
-        result.pointer(&format!("/{}", self.plan.objective))?.as_f64()
     }
 
     fn describe(&self, record: &Record) -> String {

@@ -23,7 +23,8 @@ struct Configuration<'a> {
 /// Writes `trials.csv` and `summary.svg` and prints the best configurations, then the `RESULT` line. A configuration is judged by
 /// the median over its seeds, and only if all of them finished: otherwise crashes would choose the seeds.
 pub fn write(plan: &Plan, trials: &[Trial], store: &Store, seconds: f64) -> Result<(), Failure> {
-    let records = trials.iter().map(|trial| Ok((trial, store.load(trial)?)));
+    let judged = |record: Record| record.judged_by(&plan.objective);
+    let records = trials.iter().map(|trial| Ok((trial, store.load(trial)?.map(judged))));
     let records = records.collect::<Result<Vec<(&Trial, Option<Record>)>, Failure>>()?;
     let count =
         |outcome| records.iter().flat_map(|(_, record)| record).filter(|record| record.outcome == outcome).count();

@@ -51,6 +51,21 @@ pub struct Record {
     pub stderr: String,
 }
 
+impl Record {
+    /// Judged by the number of this name in its result: the sweep may have been about another when it ended.
+    pub fn judged_by(mut self, objective: &str) -> Self {
+        if self.outcome == Outcome::Finished {
+            self.objective = self.result.as_ref().and_then(|result| number(result, objective));
+        }
+        self
+    }
+}
+
+/// A number of a result; keys of nested objects are joined by `/`.
+pub fn number(result: &serde_json::Value, name: &str) -> Option<f64> {
+    result.pointer(&format!("/{name}"))?.as_f64()
+}
+
 impl Trial {
     /// The trial of some settings.
     pub fn new(template: &Template, settings: &BTreeMap<String, Value>, seed: Option<u64>) -> Self {

@@ -241,6 +241,12 @@ impl ParameterTable {
         self.entries.iter().zip(&self.places).map(bytes).sum()
     }
 
+    /// Whether a parameter of this type is not frozen.
+    pub fn trains(&self, dtype: DType) -> bool {
+        let mut entries = self.entries.iter().zip(&self.places);
+        entries.any(|(entry, (_, found))| entry.role != Role::Frozen && *found == dtype)
+    }
+
     /// Whether all parameters are in host memory, when the table was made.
     pub fn is_on_host(&self) -> bool {
         self.devices().all(is_on_host)

@@ -345,7 +345,8 @@ impl EvolutionStrategyConfig {
     /// [`try_init`](Self::try_init) refuses noise that does not fit, and a chunk of which not even one row for each member would.
     /// An evaluation measures what the perturbed layers return for a member, and refuses a chunk that would take more than the limit by
     /// a panic with [`Error::ChunkMemory`], which proposes one that fits. To measure, an evaluation of a chunk that may not fit
-    /// begins with one of 32 members, once. Other operations of the model are not counted.
+    /// begins with one of 32 members, once. Other operations of the model are not counted. Rollouts on tensors are not measured: they take
+    /// the chunk that [`with_chunk`](Self::with_chunk) sets, if it sets one.
     pub fn with_memory_limit(mut self, bytes: u64) -> Self {
         self.memory_limit = Some(bytes);
         self
@@ -379,6 +380,11 @@ impl EvolutionStrategyConfig {
             Ok(strategy) => strategy,
             Err(error) => panic!("{error}"),
         }
+    }
+
+    /// With the chunk and the memory limit of another, which change no update.
+    pub(crate) fn with_limits_of(&self, other: &Self) -> Self {
+        Self { chunk: other.chunk, memory_limit: other.memory_limit, ..self.clone() }
     }
 
     /// Without what changes no update: the size of chunks and the memory that they may take.

@@ -312,7 +312,7 @@ pub enum Error {
         /// What would fit.
         advice: String,
     },
-    /// A weight of a pair in the estimate that f32 cannot hold.
+    /// A weight of a pair in the estimate that f32, or a parameter's half precision, cannot hold.
     #[error(
         "the weight of pair {pair} in the estimate of generation {generation} is {weight}, with sigma {sigma}: \
          scale the fitness, shape it, or choose another scale of the estimate"

@@ -13,6 +13,7 @@ use crate::votes;
 use burn::lr_scheduler::module_lr_scheduler::{ModuleLrScheduler, ModuleLrSchedulerConfig};
 use burn::module::Module;
 use burn::optim::GradientsParams;
+use burn::tensor::DType;
 use eggroll_core::profile::{self, Component};
 use eggroll_core::scope::Perturbation;
 use eggroll_core::{
@@ -21,6 +22,9 @@ use eggroll_core::{
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
+
+/// The largest number of half precision.
+const F16_MAX: f32 = 65_504.0;
 
 /// An evolution strategy for one model: [`ask`](Self::ask) for a population, evaluate it, [`tell`](Self::tell) the
 /// fitness.
@@ -250,19 +254,10 @@ impl EvolutionStrategy {
         population: &Population,
         fitness: &Fitness,
     ) -> Result<Option<GradientsParams>, Error> {
-        self.check(model, population, fitness)?;
         let _span = profile::span(Component::Estimate, 0);
-        if self.noiser.is_no_op() {
-            return Ok(None);
-        }
-        let sigma = population.perturbation.sigma;
-        let Some(weights) = estimate::pair_weights(&self.config, fitness, sigma) else {
+        let Some(weights) = self.pair_weights(model, population, fitness)? else {
             return Ok(None);
         };
-        let infinite = weights.iter().copied().enumerate().find(|(_, weight)| !weight.is_finite());
-        if let Some((pair, weight)) = infinite {
-            return Err(Error::PairWeight { generation: population.generation, pair, weight, sigma });
-        }
         let gradients = estimate::gradients(model, population, &weights, &self.config);
         Ok(Some(match self.config.clip_norm {
             None => gradients,
@@ -270,8 +265,29 @@ impl EvolutionStrategy {
         }))
     }
 
+    /// The weights of the pairs in an estimate, which are finite in the parameters' types too; `None` where there is nothing to estimate.
+    fn pair_weights<M: Module>(
+        &self,
+        model: &M,
+        population: &Population,
+        fitness: &Fitness,
+    ) -> Result<Option<Vec<f32>>, Error> {
+        self.check(model, population, fitness)?;
+        if self.noiser.is_no_op() {
+            return Ok(None);
+        }
+        let sigma = population.perturbation.sigma;
+        let weights = estimate::pair_weights(&self.config, fitness, sigma);
+        let largest = if self.table.trains(DType::F16) { F16_MAX } else { f32::MAX };
+        let too_large = |weight: &f32| weight.is_nan() || weight.abs() > largest;
+        match weights.iter().flatten().copied().enumerate().find(|(_, weight)| too_large(weight)) {
+            Some((pair, weight)) => Err(Error::PairWeight { generation: population.generation, pair, weight, sigma }),
+            None => Ok(weights),
+        }
+    }
+
     /// [`estimate`](Self::estimate) once from the pairs of even and once from those of odd number: two independent estimates whose
-    /// sum is `estimate`'s, up to rounding. [`SplitHalf`](crate::diagnostics::SplitHalf) compares them.
+    /// sum is `estimate`'s before it is clipped, up to rounding. [`SplitHalf`](crate::diagnostics::SplitHalf) compares them.
     ///
     /// # Errors
     ///
@@ -282,8 +298,7 @@ impl EvolutionStrategy {
         population: &Population,
         fitness: &Fitness,
     ) -> Result<Option<[GradientsParams; 2]>, Error> {
-        self.check(model, population, fitness)?;
-        let weights = estimate::pair_weights(&self.config, fitness, population.perturbation.sigma);
+        let weights = self.pair_weights(model, population, fitness)?;
         let half = |weights: &[f32], odd: usize| {
             let of_half = |(pair, weight): (usize, &f32)| if pair % 2 == odd { *weight } else { 0.0 };
             let weights: Vec<f32> = weights.iter().enumerate().map(of_half).collect();

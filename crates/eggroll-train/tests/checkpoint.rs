@@ -296,3 +296,33 @@ fn errors_of_the_user_save_first() {
     assert_eq!(result.expect_err("fails").to_string(), "the simulator is gone");
     assert_eq!(checkpoints.load_latest(layer()).expect("loads").expect("is there").0.generation(), 3);
 }
+
+/// A folder with later checkpoints of another run: what has just been saved stays.
+#[test]
+fn the_latest_save_is_never_dropped() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (checkpoints, model) = saved(folder.path());
+    let mut strategy = config(EggrollConfig::new().into(), AdamConfig::new().into()).init(&model);
+    let loops = TrainingLoop::new(9).with_checkpoints(checkpoints.clone(), 3);
+    train(&mut strategy, model.clone(), 9, loops);
+    let names = || -> Vec<String> {
+        let name = |path: &PathBuf| path.file_name().expect("named").to_string_lossy().into_owned();
+        checkpoints.list().expect("lists").iter().map(name).collect()
+    };
+    assert_eq!(names(), ["generation-000000000006", "generation-000000000009"]);
+    let strategy = config(EggrollConfig::new().into(), AdamConfig::new().into()).init(&model);
+    let path = checkpoints.save(&strategy, &model).expect("saves");
+    assert!(path.exists());
+    assert_eq!(names(), ["generation-000000000000", "generation-000000000009"]);
+}
+
+#[test]
+fn limits_are_those_of_the_machine_that_goes_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (checkpoints, model) = saved(folder.path());
+    let (strategy, _) = checkpoints.load_latest(model.clone()).expect("loads").expect("is there");
+    assert_eq!((strategy.config().chunk, strategy.config().memory_limit), (None, None));
+    let here = strategy.config().clone().with_chunk(4).with_memory_limit(1 << 30);
+    let (strategy, _) = checkpoints.with_limits_of(&here).load_latest(model).expect("loads").expect("is there");
+    assert_eq!((strategy.config().chunk, strategy.config().memory_limit), (Some(4), Some(1 << 30)));
+}

@@ -4,7 +4,7 @@ use burn::module::{Module, Param};
 use burn::optim::momentum::MomentumConfig;
 use burn::optim::{AdamConfig, AdamWConfig, SgdConfig};
 use burn::tensor::activation::tanh;
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{DType, Device, Tensor};
 use eggroll_core::{EggrollConfig, NoiseDistribution, NoiseSourceConfig, NoiserConfig, OpenEsConfig, counters};
 use eggroll_nn::Linear;
 use eggroll_train::*;
@@ -299,6 +299,27 @@ fn tell_refuses_what_does_not_belong_together() {
     let net = generation(&mut strategy, net);
     refuse(&mut strategy, &net, stale, vec![1.0; 20], "population of generation 0, but generation 1 is due");
     assert_eq!(strategy.generation(), 1);
+}
+
+/// A weight that f32 holds and half precision does not would make all parameters infinite.
+#[test]
+fn weights_beyond_half_precision_are_refused() {
+    let run = |dtype| {
+        let first = layer(3, 2);
+        let layer = Linear { weight: first.weight.map(|weight| weight.cast(dtype)), bias: None };
+        let config = EvolutionStrategyConfig::new(OpenEsConfig::new(), SgdConfig::new()).with_population(16);
+        let config = config.with_sigma(1e-3).with_estimate_scale(EstimateScale::Score);
+        let mut strategy = config.with_shaping(FitnessShaping::Raw).init(&layer);
+        let population = strategy.ask();
+        let x = Tensor::<2>::ones([1, 3], (&Device::flex(), dtype));
+        let fitness = population.evaluate(|members| {
+            let y = layer.forward(members.expand(x.clone()));
+            (members.mean(y).cast(DType::F32)) * 1e4
+        });
+        strategy.tell(layer, population, fitness).map(drop)
+    };
+    assert!(matches!(run(DType::F16), Err(Error::PairWeight { .. })), "{:?}", run(DType::F16));
+    assert!(run(DType::F32).is_ok(), "canary");
 }
 
 #[test]

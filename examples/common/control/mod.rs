@@ -47,7 +47,7 @@ pub trait Task {
     fn network(&self, settings: &Settings, device: &Device) -> Self::Network;
 
     /// Shows what the trained network does.
-    fn show(&self, _network: &Self::Network, _folder: &Folder) -> Result<(), Failure> {
+    fn show(&self, _network: &Self::Network, _settings: &Settings, _folder: &Folder) -> Result<(), Failure> {
         Ok(())
     }
 }

@@ -45,7 +45,7 @@ pub fn run<T: Task>(
         outcome.last.seconds
     );
     println!("curve: {}", curve.display());
-    task.show(&trainer.network, folder)?;
+    task.show(&trainer.network, trainer.settings, folder)?;
     Ok(json!({
         "environment": name,
         "noiser": outcome.last.noiser,

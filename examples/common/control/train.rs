@@ -36,7 +36,7 @@ pub struct Point {
 /// What a run came to.
 pub struct Outcome {
     pub solved: bool,
-    /// Mean return of the mean policy over 100 episodes that decided nothing before.
+    /// Mean return of the mean policy over 100 episodes, those that confirm that a task is solved.
     pub mean_return: f64,
     pub last: Point,
 }
@@ -50,7 +50,7 @@ pub struct Times {
 }
 
 pub struct Trainer<'a, T: Task> {
-    settings: &'a Settings,
+    pub settings: &'a Settings,
     protocol: Protocol,
     /// Return at which the environment is solved.
     pub threshold: f64,

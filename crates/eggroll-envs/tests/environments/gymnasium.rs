@@ -212,3 +212,17 @@ fn edges() {
         }
     }
 }
+
+/// As Gymnasium registers them; the pendulum has no threshold there.
+#[test]
+fn limits_and_thresholds_are_the_registered_ones() {
+    let found: Vec<_> = classic().iter().map(|(e, _)| (e.name(), e.time_limit(), e.solved_at())).collect();
+    let expected = [
+        ("CartPole-v1", 500, Some(475.0)),
+        ("Pendulum-v1", 200, Some(-200.0)),
+        ("Acrobot-v1", 500, Some(-100.0)),
+        ("MountainCar-v0", 200, Some(-110.0)),
+        ("MountainCarContinuous-v0", 999, Some(90.0)),
+    ];
+    assert_eq!(found, expected);
+}

@@ -123,12 +123,14 @@ pub(crate) fn generation_of(name: &str) -> Option<u64> {
 pub struct Checkpoints {
     folder: PathBuf,
     keep: usize,
+    /// Whose chunks and memory limit are used, if not those that were saved.
+    limits: Option<EvolutionStrategyConfig>,
 }
 
 impl Checkpoints {
     /// Checkpoints in `folder`, the latest two kept. The folder is made when needed.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into(), keep: 2 }
+        Self { folder: folder.into(), keep: 2, limits: None }
     }
 
     /// Sets how many checkpoints are kept, at least one.
@@ -137,7 +139,14 @@ impl Checkpoints {
         self
     }
 
-    /// Saves strategy and model under the strategy's generation and drops the oldest checkpoints. A checkpoint of that
+    /// Loads strategies with the chunk and the memory limit of `config` in place of those that were saved: a run may go on where there is
+    /// less memory, or more. They change no update.
+    pub fn with_limits_of(mut self, config: &EvolutionStrategyConfig) -> Self {
+        self.limits = Some(config.clone());
+        self
+    }
+
+    /// Saves strategy and model under the strategy's generation and drops the oldest of the other checkpoints. A checkpoint of that
     /// generation that is there already is replaced.
     ///
     /// # Errors
@@ -209,7 +218,7 @@ impl Checkpoints {
         fs::rename(&draft, &target).map_err(Error::io(&target))?;
         sync(&self.folder)?;
         self.sweep()?;
-        self.prune()?;
+        self.prune(&name)?;
         Ok(target)
     }
 
@@ -265,7 +274,7 @@ impl Checkpoints {
     pub fn load_latest<M: Module>(&self, model: M) -> Result<Option<(EvolutionStrategy, M)>, Error> {
         match self.list()?.last() {
             None => Ok(None),
-            Some(path) => load(path, model).map(Some),
+            Some(path) => load_under(path, self.limits.as_ref(), model).map(Some),
         }
     }
 
@@ -284,7 +293,7 @@ impl Checkpoints {
             return Ok(None);
         };
         let saved = Saved::open(&path)?;
-        let (strategy, model) = load_saved(&saved, saved.state.config.clone(), model)?;
+        let (strategy, model) = load_saved(&saved, self.limits.as_ref(), model)?;
         Ok(Some((strategy, model, saved.module(CARRIED, carried)?)))
     }
 
@@ -301,14 +310,26 @@ impl Checkpoints {
         Ok(())
     }
 
-    fn prune(&self) -> Result<(), Error> {
+    /// Drops the oldest checkpoints but the one that has just been saved: later ones may be of another run.
+    fn prune(&self, saved: &str) -> Result<(), Error> {
         let complete = self.complete()?;
         let excess = complete.len().saturating_sub(self.keep);
-        complete.iter().take(excess).try_for_each(|(name, path)| {
-            let removed = Hidden::Removed.path(&self.folder, name);
-            fs::rename(path, &removed).map_err(Error::io(path))?;
-            remove_if_there(&removed)
-        })
+        let others = complete.iter().filter(|(name, _)| *name != saved);
+        others.take(excess).try_for_each(|(name, path)| self.remove(name, path))
+    }
+
+    /// Drops a checkpoint, in one step for whoever looks.
+    fn remove(&self, name: &str, path: &Path) -> Result<(), Error> {
+        let removed = Hidden::Removed.path(&self.folder, name);
+        fs::rename(path, &removed).map_err(Error::io(path))?;
+        remove_if_there(&removed)
+    }
+
+    /// Drops the checkpoints of these generations that are there.
+    pub(crate) fn remove_of(&self, generations: impl Fn(u64) -> bool) -> Result<(), Error> {
+        let is_one = |name: &str| generation_of(name).is_some_and(&generations);
+        let complete = self.complete()?;
+        complete.iter().filter(|(name, _)| is_one(name)).try_for_each(|(name, path)| self.remove(name, path))
     }
 }
 
@@ -339,29 +360,28 @@ impl State {
 /// | [`Error::SavedModel`] | a model of other parameters, or with the same in another order |
 /// | [`Error::Checkpoint`] | what cannot be parsed all the same |
 pub fn load<M: Module>(path: &Path, model: M) -> Result<(EvolutionStrategy, M), Error> {
-    let saved = Saved::open(path)?;
-    load_saved(&saved, saved.state.config.clone(), model)
+    load_under(path, None, model)
 }
 
-/// As [`load`], with the chunks and the memory limit of `here`: those of a checkpoint are of the machine that has made it.
-pub(crate) fn load_elsewhere<M: Module>(
+/// As [`load`], with the chunk and the memory limit of `limits`, if given.
+pub(crate) fn load_under<M: Module>(
     path: &Path,
-    here: &EvolutionStrategyConfig,
+    limits: Option<&EvolutionStrategyConfig>,
     model: M,
 ) -> Result<(EvolutionStrategy, M), Error> {
-    let saved = Saved::open(path)?;
-    let EvolutionStrategyConfig { chunk, memory_limit, .. } = *here;
-    let config = EvolutionStrategyConfig { chunk, memory_limit, ..saved.state.config.clone() };
-    load_saved(&saved, config, model)
+    load_saved(&Saved::open(path)?, limits, model)
 }
 
-/// Loads a checkpoint under `config`, which is its own but for what changes no update.
 fn load_saved<M: Module>(
     saved: &Saved,
-    config: EvolutionStrategyConfig,
+    limits: Option<&EvolutionStrategyConfig>,
     model: M,
 ) -> Result<(EvolutionStrategy, M), Error> {
     let state = &saved.state;
+    let config = match limits {
+        Some(limits) => state.config.with_limits_of(limits),
+        None => state.config.clone(),
+    };
     let (found, known) = (state.noise_stream, state.config.noiser.stream_version());
     if found != known {
         return Err(Error::NoiseStream { path: saved.path(), found, known });

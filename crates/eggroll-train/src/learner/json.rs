@@ -24,24 +24,27 @@ pub(super) type Failure = Arc<Mutex<Option<Error>>>;
 pub(super) struct JsonMetrics {
     file: JsonLines,
     names: HashMap<MetricId, String>,
-    /// By split, key and epoch.
+    /// By split, key and epoch; of epochs that are over, their mean.
     values: HashMap<(Split, String, usize), Vec<NumericEntry>>,
+    /// The last epoch whose values may be asked for: one that an earlier process has not finished is not over, and burn-train would keep
+    /// what it is told of it.
+    shown: usize,
     /// Of the last line of training.
     generation: u64,
     failure: Failure,
 }
 
 impl JsonMetrics {
-    /// Opens the log of a run that begins, or continues, at `generation`.
+    /// Opens the log of a run that begins, or continues, at `generation`, after `epochs` that are over.
     ///
     /// # Errors
     ///
     /// [`Error::Io`] with the file.
-    pub fn open(path: &Path, generation: u64) -> Result<Self, Error> {
+    pub fn open(path: &Path, generation: u64, epochs: u64) -> Result<Self, Error> {
         let file = JsonLines::open(path, generation)?;
         let text = fs::read_to_string(path).map_err(Error::io(path))?;
         let (names, values, failure) = (HashMap::new(), HashMap::new(), Failure::default());
-        let mut log = Self { file, names, values, generation, failure };
+        let mut log = Self { file, names, values, shown: epochs as usize, generation, failure };
         let lines = text.lines().filter_map(|line| serde_json::from_str::<Map<String, Value>>(line).ok());
         lines.for_each(|line| log.remember(&line));
         Ok(log)
@@ -72,6 +75,11 @@ impl JsonMetrics {
 
     /// Adds a value to an epoch. A validation has one: that of a last epoch which was short, and is continued now, counts no more.
     fn add(&mut self, split: &Split, key: String, epoch: usize, value: f64) {
+        let before = epoch.checked_sub(1).and_then(|before| self.values.get_mut(&(split.clone(), key.clone(), before)));
+        if let Some(before) = before.filter(|before| before.len() > 1) {
+            let sum: f64 = before.iter().map(NumericEntry::current).sum();
+            *before = vec![NumericEntry::Value(sum / before.len() as f64)];
+        }
         let values = self.values.entry((split.clone(), key, epoch)).or_default();
         if *split == Split::Valid {
             values.clear();
@@ -99,6 +107,7 @@ impl MetricLogger for JsonMetrics {
         if of_epoch != (*split == Split::Valid) {
             return;
         }
+        self.shown = self.shown.max(epoch);
         let mut line = Map::new();
         for entry in update.entries.iter().filter(|entry| !entry.serialized_entry.is_not_available()) {
             line.insert(key(&self.names[&entry.metric_id]), value(&entry.serialized_entry.serialized));
@@ -123,7 +132,14 @@ impl MetricLogger for JsonMetrics {
     }
 
     fn read_numeric(&mut self, name: &str, epoch: usize, split: &Split) -> Result<Vec<NumericEntry>, String> {
-        Ok(self.values.get(&(split.clone(), key(name), epoch)).cloned().unwrap_or_default())
+        let values = self.values.get(&(split.clone(), key(name), epoch)).filter(|_| epoch <= self.shown);
+        Ok(match values {
+            Some(values) => values.clone(),
+            // Of an epoch without a value, as one whose validation failed: burn-train looks no further than the first that has none, and
+            // nothing is better than NaN.
+            None if epoch < self.shown => vec![NumericEntry::Value(f64::NAN)],
+            None => Vec::new(),
+        })
     }
 
     fn log_metric_definition(&mut self, definition: MetricDefinition) {
@@ -131,4 +147,36 @@ impl MetricLogger for JsonMetrics {
     }
 
     fn log_epoch_summary(&mut self, _summary: EpochSummary) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Epochs of two generations; the fourth has no validation, the fifth is not over.
+    fn log() -> String {
+        let train = (0..9).map(|g| format!(r#"{{"generation":{g},"epoch":{},"split":"train","loss":{g}}}"#, g / 2 + 1));
+        let valid =
+            [1, 2, 3].map(|e| format!(r#"{{"generation":{},"epoch":{e},"split":"valid","loss":{e}}}"#, 2 * e - 1));
+        train.chain(valid).map(|line| line + "\n").collect()
+    }
+
+    #[test]
+    fn what_an_earlier_process_left_is_read_back() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("log.jsonl");
+        fs::write(&path, log()).expect("writes");
+        let mut metrics = JsonMetrics::open(&path, 9, 4).expect("opens");
+        let mut read = |epoch, split| metrics.read_numeric("Loss", epoch, &split).expect("reads");
+        let numbers = |values: Vec<NumericEntry>| values.iter().map(NumericEntry::current).collect::<Vec<_>>();
+        assert_eq!(numbers(read(1, Split::Train)), [0.5], "the mean of an epoch that is over");
+        assert_eq!(numbers(read(4, Split::Train)), [6.5]);
+        assert!(read(5, Split::Train).is_empty(), "an epoch that is not over");
+        assert_eq!(numbers(read(3, Split::Valid)), [3.0]);
+        assert!(read(4, Split::Valid).is_empty(), "the last epoch, without a validation");
+        metrics.shown = 5;
+        assert_eq!(numbers(metrics.read_numeric("Loss", 5, &Split::Train).expect("reads")), [8.0]);
+        let gap = metrics.read_numeric("Loss", 4, &Split::Valid).expect("reads");
+        assert!(gap.len() == 1 && gap[0].current().is_nan(), "{gap:?}");
+    }
 }

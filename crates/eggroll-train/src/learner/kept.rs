@@ -5,7 +5,6 @@ use crate::checkpoint::Checkpoints;
 use crate::error::Error;
 use burn::train::checkpoint::{CheckpointingAction, CheckpointingStrategy};
 use burn::train::metric::store::EventStoreClient;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A strategy and the folder that it rules.
@@ -33,26 +32,16 @@ impl Kept {
         store: &EventStoreClient,
         save: impl Fn(&Checkpoints) -> Result<PathBuf, Error>,
     ) -> Result<(), Error> {
-        for action in self.strategy.checkpointing(epoch as usize, store) {
-            match action {
-                CheckpointingAction::Save => drop(save(&self.checkpoints)?),
-                CheckpointingAction::Delete(epoch) => {
-                    let epoch = epoch as u64;
-                    self.delete(config.start(epoch) + config.length(epoch))?;
-                }
-            }
-        }
-        Ok(())
+        let mut actions = self.strategy.checkpointing(epoch as usize, store);
+        // What takes a checkpoint's place is there before that goes.
+        actions.sort_by_key(|action| matches!(action, CheckpointingAction::Delete(_)));
+        actions.into_iter().try_for_each(|action| match action {
+            CheckpointingAction::Save => save(&self.checkpoints).map(drop),
+            CheckpointingAction::Delete(dropped) if dropped as u64 == epoch => Ok(()),
+            // Also where the epoch ended when the run was to be shorter.
+            CheckpointingAction::Delete(dropped) => self.checkpoints.remove_of(|generation| {
+                generation.checked_sub(1).is_some_and(|last| config.epoch(last) == dropped as u64)
+            }),
+        })
     }
-
-    /// Deletes the checkpoint of a generation, if it is there.
-    fn delete(&self, generation: u64) -> Result<(), Error> {
-        let found = self.checkpoints.list()?.into_iter().find(|path| number(path) == Some(generation));
-        found.map_or(Ok(()), |path| fs::remove_dir_all(&path).map_err(Error::io(path)))
-    }
-}
-
-/// The generation in a checkpoint's name.
-fn number(path: &Path) -> Option<u64> {
-    path.file_name()?.to_str()?.rsplit('-').next()?.parse().ok()
 }

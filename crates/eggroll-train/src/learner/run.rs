@@ -6,7 +6,7 @@ use super::kept::Kept;
 use super::machinery::{Ending, Machinery};
 use super::metrics::{GenerationItem, Numbers, names};
 use super::task::{EsTask, Generation, Times};
-use crate::checkpoint::Checkpoints;
+use crate::checkpoint::{Checkpoints, sync};
 use crate::diagnostics::{PairStatistics, SplitHalf, changed_share, diagnose};
 use crate::error::Error;
 use crate::fitness::Fitness;
@@ -21,6 +21,7 @@ use burn::train::{LearnerEvent, TrainingItem};
 use indicatif::ProgressBar;
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -60,6 +61,8 @@ pub(super) struct Run<'a, T, V: ItemLazy + 'static> {
     pub config: EsTrainingConfig,
     pub machinery: Machinery<V>,
     pub checkpoints: Checkpoints,
+    /// The file of metrics.
+    pub log: PathBuf,
     pub kept: Option<Kept>,
     /// What lines of text have to go around.
     pub bar: ProgressBar,
@@ -313,6 +316,8 @@ impl<M: Module, V: ItemLazy + 'static, T: EsTask<M, Output = V>> Steps<M> for Ru
     }
 
     fn save(&mut self, strategy: &EvolutionStrategy, model: &M) -> Result<(), Error> {
+        // A log is never behind a checkpoint.
+        sync(&self.log)?;
         self.task.save(&self.checkpoints, strategy, model).map(drop)
     }
 }

@@ -12,6 +12,7 @@ use super::task::EsTask;
 use crate::checkpoint::Checkpoints;
 use crate::distribution::{Distribution, Replica};
 use crate::error::Error;
+use crate::log::replace;
 use crate::replay::ReplayLog;
 use crate::strategy::EvolutionStrategy;
 use crate::training_loop::drive;
@@ -245,7 +246,8 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
     }
 
     fn checkpoints(&self) -> Checkpoints {
-        Checkpoints::new(self.folder.join("checkpoints")).with_keep(self.config.keep_checkpoints)
+        let checkpoints = Checkpoints::new(self.folder.join("checkpoints")).with_keep(self.config.keep_checkpoints);
+        checkpoints.with_limits_of(&self.config.strategy)
     }
 
     /// Runs as a replica that writes nothing.
@@ -306,9 +308,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
             }
         }
         fs::create_dir_all(&self.folder).map_err(Error::io(&self.folder))?;
-        let draft = path.with_extension("draft");
-        fs::write(&draft, self.config.to_string()).map_err(Error::io(&draft))?;
-        fs::rename(&draft, &path).map_err(Error::io(path))
+        replace(&path, self.config.to_string().as_bytes())
     }
 
     /// Registers everything with burn-train and starts it.
@@ -324,7 +324,9 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
             entries.any(|entry| entry.kind == kind && entry.role != Role::Frozen)
         };
         let (floats, integers) = (has(ParameterKind::Float), has(ParameterKind::Integer));
-        let log = JsonMetrics::open(&self.folder.join("log.jsonl"), strategy.generation())?;
+        let epoch = config.epoch(strategy.generation());
+        let path = self.folder.join("log.jsonl");
+        let log = JsonMetrics::open(&path, strategy.generation(), epoch - 1)?;
         let failure = log.failure();
         let renderer = self.renderer.take();
         let dashboard = renderer.is_none() && self.display == Display::Dashboard && std::io::stdout().is_terminal();
@@ -358,7 +360,6 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         };
 
         let mut machinery = Machinery::start(parts);
-        let epoch = config.epoch(strategy.generation());
         let [total_epochs, starting_epoch] = [config.generations.div_ceil(config.validate_every), epoch];
         let [total_epochs, starting_epoch] = [total_epochs, starting_epoch].map(|epoch| epoch as usize);
         machinery.train(LearnerEvent::Start { total_epochs, starting_epoch, label: None });
@@ -366,6 +367,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
             task,
             machinery,
             checkpoints,
+            log: path,
             kept: kept.map(|strategy| Kept::new(&self.folder, strategy)),
             bar,
             failure,

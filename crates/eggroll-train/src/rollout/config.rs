@@ -168,7 +168,7 @@ impl<E: TensorEnvironment> Rollouts<E> {
         device: &Device,
     ) -> EpisodeStatistics {
         let keys = episode_keys(seed, EVALUATION, episodes);
-        let rows = self.tensor_run(device).run(policy, &keys, 0);
+        let rows = self.tensor_run(device).run(policy, &keys, 0, episodes);
         self.statistics(&rows)
     }
 
@@ -193,7 +193,7 @@ impl<E: TensorEnvironment> Rollouts<E> {
         let run = self.tensor_run(&population.device());
         population.evaluate_holding(|members: &Members| {
             let keys: Vec<EpisodeKey> = (0..members.count()).flat_map(|_| keys.iter().copied()).collect();
-            run.run(policy, &keys, members.first())
+            run.run(policy, &keys, members.first(), self.config.episodes)
         })
     }
 

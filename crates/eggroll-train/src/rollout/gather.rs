@@ -15,7 +15,7 @@ impl<E: TensorEnvironment> Rollouts<E> {
     ///
     /// # Errors
     ///
-    /// As [`Communicator::all_gather_words`]; [`DistributionError::Length`] if the slices of all ranks are not the population.
+    /// As [`Communicator::all_gather_words`]; [`DistributionError::Length`] if the slices of all ranks leave a gap.
     ///
     /// # Panics
     ///
@@ -36,7 +36,7 @@ impl<E: TensorEnvironment> Rollouts<E> {
 }
 
 /// The rows of all members, of which this rank has those from `first` on. Members that several ranks have run have the same rows.
-fn gather<C: Communicator + ?Sized>(
+pub(super) fn gather<C: Communicator + ?Sized>(
     first: usize,
     rows: &[f32],
     each: usize,

@@ -176,6 +176,8 @@ impl DeviceScaling {
         let distance = observations - self.mean.clone();
         let sums = Tensor::cat(vec![distance.clone(), distance.clone() * distance.clone()], 1);
         let normalised = (distance * self.scale.clone()).clamp(-LIMIT, LIMIT);
-        (normalised, sums * live.unsqueeze_dim::<2>(1))
+        // What stands still may be infinite, which no product with 0 takes away.
+        let frozen = live.equal_elem(0.0).unsqueeze_dim::<2>(1).expand(sums.dims());
+        (normalised, sums.mask_fill(frozen, 0.0))
     }
 }

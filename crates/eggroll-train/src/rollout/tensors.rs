@@ -17,9 +17,9 @@ pub(super) struct TensorRun<'a, E> {
 }
 
 impl<E: TensorEnvironment> TensorRun<'_, E> {
-    /// Runs an episode for every key; the keys are those of members from `first` on, as many for each. Returns the rows of
+    /// Runs an episode for every key; the keys are those of members from `first` on, `each` for each. Returns the rows of
     /// [`EpisodeStatistics::from_rows`](super::EpisodeStatistics).
-    pub(super) fn run<P: Policy>(&self, policy: &P, keys: &[EpisodeKey], first: usize) -> Vec<f32> {
+    pub(super) fn run<P: Policy>(&self, policy: &P, keys: &[EpisodeKey], first: usize, each: usize) -> Vec<f32> {
         let repeat = self.config.action_repeat;
         let mut episodes = Episodes::new(self.environment, keys.to_vec(), EndOfEpisode::Freeze, &self.device);
         let mut state = policy.initial_state(keys.len(), &self.device);
@@ -43,7 +43,8 @@ impl<E: TensorEnvironment> TensorRun<'_, E> {
             let (outputs, next) = policy.forward(observations, state);
             state = next;
             self.check_outputs(&outputs, keys.len());
-            let actions = self.actions(outputs, keys, first, step);
+            let member = |row| first + row / each;
+            let actions = self.actions(outputs, keys, member, step);
             for _ in 0..repeat {
                 episodes.step(self.environment, actions.clone());
             }
@@ -51,10 +52,15 @@ impl<E: TensorEnvironment> TensorRun<'_, E> {
         read_rows(&episodes, sums)
     }
 
-    fn actions(&self, outputs: Tensor<2>, keys: &[EpisodeKey], first: usize, step: usize) -> Tensor<2> {
-        let each = self.config.episodes;
+    fn actions(
+        &self,
+        outputs: Tensor<2>,
+        keys: &[EpisodeKey],
+        member: impl Fn(usize) -> usize,
+        step: usize,
+    ) -> Tensor<2> {
         let draws = (self.config.head == ActionHead::Sampled).then(|| {
-            let draw = |(row, key): (usize, &EpisodeKey)| uniform(*key, first + row / each, step);
+            let draw = |(row, key): (usize, &EpisodeKey)| uniform(*key, member(row), step);
             let draws: Vec<f32> = keys.iter().enumerate().map(draw).collect();
             Tensor::<1>::from_floats(draws.as_slice(), &self.device)
         });

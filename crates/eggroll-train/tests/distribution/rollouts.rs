@@ -75,3 +75,86 @@ fn rollouts_of_slices() {
         assert_ne!(own[0], own[1], "canary: ranks that observe their own episodes only");
     }
 }
+
+#[cfg(feature = "rl")]
+mod on_the_host {
+    use super::*;
+    use burn_rl::{Environment, StepResult};
+    use eggroll_envs::EpisodeKey;
+
+    /// A cart that is pushed, and drifts.
+    struct Cart(f64);
+
+    impl Environment for Cart {
+        type State = f64;
+        type Action = f64;
+        const MAX_STEPS: usize = 12;
+
+        fn state(&self) -> f64 {
+            self.0
+        }
+        fn step(&mut self, action: f64) -> StepResult<f64> {
+            self.0 += 0.1 * action.tanh() + 0.02;
+            StepResult { next_state: self.0, reward: -self.0.abs(), done: self.0.abs() > 2.0, truncated: false }
+        }
+        fn reset(&mut self) {
+            unreachable!("an episode begins with an environment of its own");
+        }
+    }
+
+    #[derive(Clone, Debug)]
+    struct Centre;
+
+    impl HostTask for Centre {
+        type Environment = Cart;
+
+        fn observation_size(&self) -> usize {
+            4
+        }
+        fn begin(&self, key: EpisodeKey) -> Cart {
+            Cart(key.uniform_in(-1.0, 1.0, 0, 0).into())
+        }
+        fn observe(&self, state: &f64, observation: &mut [f32]) {
+            let x = *state as f32;
+            observation.copy_from_slice(&[x, x * x, 3.0 * x, 1.0]);
+        }
+        fn act(&self, outputs: &[f32]) -> f64 {
+            f64::from(outputs[0] - outputs[1])
+        }
+    }
+
+    fn train(communicator: impl Communicator, gathers: bool) -> (String, Option<ObservationNormaliser>) {
+        let mut policy = policy();
+        let strategy = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new());
+        let mut strategy = strategy.with_population(MEMBERS).with_sigma(0.4).with_seed(5).init(&policy);
+        let config = HostRolloutConfig::new().with_episodes(2).with_normalise_observations(true);
+        let mut rollouts = config.init(Centre).expect("valid");
+        let mut communicator = Arc::new(Mutex::new(communicator));
+        for _ in 0..3 {
+            let population = strategy.ask();
+            let (mut within, mut episodes) = (communicator.clone(), None);
+            let fitness = evaluate_sharded(&population, &mut communicator, |slice| {
+                let outcome = match gathers {
+                    true => rollouts.evaluate_gathering(slice, &policy, &mut within).expect("of all ranks"),
+                    false => rollouts.evaluate(slice, &policy),
+                };
+                episodes = Some(outcome.episodes);
+                outcome.fitness
+            });
+            rollouts.observe(&episodes.expect("evaluated"));
+            policy = strategy.tell(policy, population, fitness.expect("of all ranks")).expect("a generation");
+        }
+        (parameter_digest(&policy), rollouts.normaliser().cloned())
+    }
+
+    #[test]
+    fn host_rollouts_of_slices() {
+        let expected = train(Alone, true);
+        for size in [1, 3, 4] {
+            for found in replicas(size, |threads| train(threads, true)) {
+                assert_eq!(found, expected, "{size} replicas");
+            }
+        }
+        assert_ne!(replicas(2, |threads| train(threads, false))[0], expected, "canary: own episodes only");
+    }
+}

@@ -69,7 +69,7 @@ pub(super) fn load<M: Module>(
     let load = |name: &str| {
         let folder = scratch.join(name);
         download(link, config, &store, name, &folder)?;
-        let loaded = checkpoint::load_elsewhere(&folder, strategy.config(), model.clone())?;
+        let loaded = checkpoint::load_under(&folder, Some(strategy.config()), model.clone())?;
         match RunId::of(config, &loaded.0)? {
             found if found == expected => Ok(loaded),
             found => Err(NatsError::other_run(config, &expected, &found)),

@@ -2,9 +2,11 @@
 
 use super::HostTask;
 use super::play::Play;
+use crate::distribution::{Communicator, DistributionError};
 use crate::error::Error;
 use crate::population::Population;
 use crate::rollout::config::{EVALUATION, episode_keys, stream};
+use crate::rollout::gather::gather;
 use crate::rollout::normaliser::{Normalisation, ObservationNormaliser, Scaling};
 use crate::rollout::{EpisodeStatistics, Policy, RolloutOutcome};
 use burn::config::Config;
@@ -164,13 +166,46 @@ impl<T: HostTask> HostRollouts<T> {
     /// thread.
     #[track_caller]
     pub fn evaluate<P: Policy>(&self, population: &Population, policy: &P) -> RolloutOutcome {
+        let episodes = self.statistics(&self.rows(population, policy));
+        RolloutOutcome { fitness: episodes.member_returns(self.config.episodes).into(), episodes }
+    }
+
+    /// [`evaluate`](Self::evaluate) of a slice of the population, in a replica of several, as
+    /// [`Rollouts::evaluate_gathering`](crate::Rollouts::evaluate_gathering).
+    ///
+    /// # Errors
+    ///
+    /// As [`Communicator::all_gather_words`]; [`DistributionError::Length`] if the slices of all ranks leave a gap.
+    ///
+    /// # Panics
+    ///
+    /// As [`evaluate`](Self::evaluate).
+    #[track_caller]
+    pub fn evaluate_gathering<P: Policy, C: Communicator + ?Sized>(
+        &self,
+        population: &Population,
+        policy: &P,
+        communicator: &mut C,
+    ) -> Result<RolloutOutcome, DistributionError> {
+        let rows = self.rows(population, policy);
+        let fitness = self.statistics(&rows).member_returns(self.config.episodes).into();
+        let each = self.config.episodes * self.normalisation.row_width(); // floats of a member's rows
+        let all = gather(population.range().start, &rows, each, communicator)?;
+        Ok(RolloutOutcome { fitness, episodes: self.statistics(&all) })
+    }
+
+    /// The rows of all episodes of a population, member after member.
+    #[track_caller]
+    fn rows<P: Policy>(&self, population: &Population, policy: &P) -> Vec<f32> {
         let _span = profile::span(Component::Fitness, 0);
         let keys = episode_keys(self.config.seed, stream(population.generation()), self.config.episodes);
         let (device, scaling) = (population.device(), self.normalisation.scaling());
-        let rows =
-            population.evaluate_holding(|members| self.run(policy, &keys, members.count(), scaling.as_ref(), &device));
-        let episodes = EpisodeStatistics::from_rows(&rows, self.normalisation.row_width(), 1);
-        RolloutOutcome { fitness: episodes.member_returns(self.config.episodes).into(), episodes }
+        population.evaluate_holding(|members| self.run(policy, &keys, members.count(), scaling.as_ref(), &device))
+    }
+
+    /// What rows of episodes come to.
+    fn statistics(&self, rows: &[f32]) -> EpisodeStatistics {
+        EpisodeStatistics::from_rows(rows, self.normalisation.row_width(), 1)
     }
 
     /// Runs episodes of the model as it is, without noise: `episodes` of them, from a seed of their own.
@@ -188,7 +223,7 @@ impl<T: HostTask> HostRollouts<T> {
     ) -> EpisodeStatistics {
         let keys = episode_keys(seed, EVALUATION, episodes);
         let rows = self.run(policy, &keys, 1, self.normalisation.scaling().as_ref(), device);
-        EpisodeStatistics::from_rows(&rows, self.normalisation.row_width(), 1)
+        self.statistics(&rows)
     }
 
     /// Plays the episodes of all keys with each of some members, whose rows are member-major. Returns the rows of
