@@ -185,7 +185,7 @@ impl HeldNoise {
             let known = tables.iter().find(|(on, of, _)| on == device && *of == dtype);
             let noise = known.map(|(_, _, noise)| noise.clone()).unwrap_or_else(|| {
                 held.bytes += len * dtype.size();
-                let noise = noise(key, PairRange::new(0, 1), len, device, dtype).reshape([len]);
+                let noise = noise(key, PairRange::new(0, 1), len, device, dtype).squeeze_dim(0);
                 tables.push((device.clone(), dtype, noise.clone()));
                 noise
             });

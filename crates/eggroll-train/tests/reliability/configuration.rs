@@ -84,6 +84,13 @@ fn places(value: &Value, place: String, all: &mut Vec<String>) {
     all.push(place);
 }
 
+/// Found by the test below: a noiser without noise needs no table.
+#[test]
+fn an_empty_table_of_no_noise_is_one() {
+    let text = r#"{ "noiser": { "name": "no_op" }, "optimizer": { "name": "sgd" }, "noise_source": { "table": { "len": 0 } } }"#;
+    assert!(read(text.as_bytes()), "read and asked");
+}
+
 #[test]
 fn values_that_cannot_be_do_not_panic() {
     let texts = texts();
