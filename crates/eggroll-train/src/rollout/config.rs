@@ -138,8 +138,12 @@ impl<E: TensorEnvironment> Rollouts<E> {
     /// Panics if the policy's shapes do not fit the environment, or an evaluation of the same model is running on this thread.
     #[track_caller]
     pub fn evaluate<P: Policy>(&self, population: &Population, policy: &P) -> RolloutOutcome {
-        let episodes = self.statistics(&self.rows(population, policy));
-        RolloutOutcome { fitness: episodes.member_returns(self.config.episodes).into(), episodes }
+        self.outcome(&self.rows(population, policy))
+    }
+
+    /// What rows of members' episodes come to.
+    pub(super) fn outcome(&self, rows: &[f32]) -> RolloutOutcome {
+        RolloutOutcome::of(self.statistics(rows), self.config.episodes)
     }
 
     /// The rows of all episodes of a population, member after member.

@@ -27,21 +27,19 @@ impl<E: TensorEnvironment> Rollouts<E> {
         policy: &P,
         communicator: &mut C,
     ) -> Result<RolloutOutcome, DistributionError> {
-        let rows = self.rows(population, policy);
-        let fitness = self.statistics(&rows).member_returns(self.config().episodes).into();
-        let each = self.config().episodes * self.row_width(); // floats of a member's rows
-        let all = gather(population.range().start, &rows, each, communicator)?;
-        Ok(RolloutOutcome { fitness, episodes: self.statistics(&all) })
+        let own = self.rows(population, policy);
+        let all = gather(population, &own, communicator)?;
+        Ok(RolloutOutcome { episodes: self.statistics(&all), ..self.outcome(&own) })
     }
 }
 
-/// The rows of all members, of which this rank has those from `first` on. Members that several ranks have run have the same rows.
+/// The rows of all members, of which this rank has those of `slice`. Members that several ranks have run have the same rows.
 pub(super) fn gather<C: Communicator + ?Sized>(
-    first: usize,
+    slice: &Population,
     rows: &[f32],
-    each: usize,
     communicator: &mut C,
 ) -> Result<Vec<f32>, DistributionError> {
+    let (first, each) = (slice.range().start, rows.len() / slice.count()); // floats of a member's rows
     let message: Vec<u32> = std::iter::once(first as u32).chain(rows.iter().map(|value| value.to_bits())).collect();
     let mut parts: Vec<(usize, usize, Vec<u32>)> = Vec::new(); // first member, rank, rows
     for (rank, mut words) in communicator.all_gather_words(&message)?.into_iter().enumerate() {

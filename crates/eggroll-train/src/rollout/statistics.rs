@@ -59,3 +59,10 @@ pub struct RolloutOutcome {
     /// Every episode.
     pub episodes: EpisodeStatistics,
 }
+
+impl RolloutOutcome {
+    /// What members come to that have run so many episodes each.
+    pub(crate) fn of(episodes: EpisodeStatistics, each: usize) -> Self {
+        Self { fitness: episodes.member_returns(each).into(), episodes }
+    }
+}

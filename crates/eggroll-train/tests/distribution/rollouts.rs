@@ -28,33 +28,45 @@ fn policy() -> Mlp {
     MlpConfig::new(vec![4, 9, 2]).init(&Device::flex()).map(&mut Fixed)
 }
 
-/// The parameters and the observations' statistics after some generations.
-fn train(
-    config: &RolloutConfig,
-    communicator: impl Communicator,
-    gathers: bool,
-) -> (String, Option<ObservationNormaliser>) {
+/// The parameters and the rollouts, with what they have observed, after some generations.
+fn train<R, C: Communicator>(
+    mut rollouts: R,
+    communicator: C,
+    evaluate: impl Fn(&R, &Population, &Mlp, &mut Arc<Mutex<C>>) -> RolloutOutcome,
+    observe: impl Fn(&mut R, &EpisodeStatistics),
+) -> (String, R) {
     let mut policy = policy();
     let strategy = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new());
     let mut strategy = strategy.with_population(MEMBERS).with_sigma(0.4).with_seed(5).init(&policy);
-    let mut rollouts = config.init(CartPole::new()).expect("valid");
     let mut communicator = Arc::new(Mutex::new(communicator));
     for _ in 0..3 {
         let population = strategy.ask();
         let mut within = communicator.clone();
         let mut episodes = None;
         let fitness = evaluate_sharded(&population, &mut communicator, |slice| {
-            let outcome = match gathers {
-                true => rollouts.evaluate_gathering(slice, &policy, &mut within).expect("of all ranks"),
-                false => rollouts.evaluate(slice, &policy),
-            };
+            let outcome = evaluate(&rollouts, slice, &policy, &mut within);
             episodes = Some(outcome.episodes);
             outcome.fitness
         });
-        rollouts.observe(&episodes.expect("evaluated"));
+        observe(&mut rollouts, &episodes.expect("evaluated"));
         policy = strategy.tell(policy, population, fitness.expect("of all ranks")).expect("a generation");
     }
-    (parameter_digest(&policy), rollouts.normaliser().cloned())
+    (parameter_digest(&policy), rollouts)
+}
+
+/// The parameters and the observations' statistics.
+fn on_cart_pole(
+    config: &RolloutConfig,
+    communicator: impl Communicator,
+    gathers: bool,
+) -> (String, Option<ObservationNormaliser>) {
+    let rollouts = config.init(CartPole::new()).expect("valid");
+    let evaluate = |rollouts: &Rollouts<CartPole>, slice: &_, policy: &_, within: &mut _| match gathers {
+        true => rollouts.evaluate_gathering(slice, policy, within).expect("of all ranks"),
+        false => rollouts.evaluate(slice, policy),
+    };
+    let (digest, rollouts) = train(rollouts, communicator, evaluate, Rollouts::observe);
+    (digest, rollouts.normaliser().cloned())
 }
 
 #[test]
@@ -64,14 +76,14 @@ fn rollouts_of_slices() {
         let plain = config.clone().with_fused(fused);
         let normalised = plain.clone().with_normalise_observations(true);
         for config in [&plain, &normalised] {
-            let expected = train(config, Alone, true);
+            let expected = on_cart_pole(config, Alone, true);
             for size in [1, 2, 3, 4, 9] {
-                for found in replicas(size, |threads| train(config, threads, true)) {
+                for found in replicas(size, |threads| on_cart_pole(config, threads, true)) {
                     assert_eq!(found, expected, "{size} replicas, {config:?}");
                 }
             }
         }
-        let own = replicas(2, |threads| train(&normalised, threads, false).1);
+        let own = replicas(2, |threads| on_cart_pole(&normalised, threads, false).1);
         assert_ne!(own[0], own[1], "canary: ranks that observe their own episodes only");
     }
 }
@@ -123,38 +135,25 @@ mod on_the_host {
         }
     }
 
-    fn train(communicator: impl Communicator, gathers: bool) -> (String, Option<ObservationNormaliser>) {
-        let mut policy = policy();
-        let strategy = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new());
-        let mut strategy = strategy.with_population(MEMBERS).with_sigma(0.4).with_seed(5).init(&policy);
+    fn on_the_host(communicator: impl Communicator, gathers: bool) -> (String, Option<ObservationNormaliser>) {
         let config = HostRolloutConfig::new().with_episodes(2).with_normalise_observations(true);
-        let mut rollouts = config.init(Centre).expect("valid");
-        let mut communicator = Arc::new(Mutex::new(communicator));
-        for _ in 0..3 {
-            let population = strategy.ask();
-            let (mut within, mut episodes) = (communicator.clone(), None);
-            let fitness = evaluate_sharded(&population, &mut communicator, |slice| {
-                let outcome = match gathers {
-                    true => rollouts.evaluate_gathering(slice, &policy, &mut within).expect("of all ranks"),
-                    false => rollouts.evaluate(slice, &policy),
-                };
-                episodes = Some(outcome.episodes);
-                outcome.fitness
-            });
-            rollouts.observe(&episodes.expect("evaluated"));
-            policy = strategy.tell(policy, population, fitness.expect("of all ranks")).expect("a generation");
-        }
-        (parameter_digest(&policy), rollouts.normaliser().cloned())
+        let evaluate = |rollouts: &HostRollouts<Centre>, slice: &_, policy: &_, within: &mut _| match gathers {
+            true => rollouts.evaluate_gathering(slice, policy, within).expect("of all ranks"),
+            false => rollouts.evaluate(slice, policy),
+        };
+        let rollouts = config.init(Centre).expect("valid");
+        let (digest, rollouts) = train(rollouts, communicator, evaluate, HostRollouts::observe);
+        (digest, rollouts.normaliser().cloned())
     }
 
     #[test]
     fn host_rollouts_of_slices() {
-        let expected = train(Alone, true);
+        let expected = on_the_host(Alone, true);
         for size in [1, 3, 4] {
-            for found in replicas(size, |threads| train(threads, true)) {
+            for found in replicas(size, |threads| on_the_host(threads, true)) {
                 assert_eq!(found, expected, "{size} replicas");
             }
         }
-        assert_ne!(replicas(2, |threads| train(threads, false))[0], expected, "canary: own episodes only");
+        assert_ne!(replicas(2, |threads| on_the_host(threads, false))[0], expected, "canary: own episodes only");
     }
 }

@@ -70,8 +70,7 @@ impl Coordinator {
         link.check_limit(slice_members, bytes)?;
         // Names and ids of messages stand in headers, which the stream's limit counts too.
         link.create_streams(&config, &run, rules.limit.saturating_add(2 * ENVELOPE), rules.slices())?;
-        let last_fitness =
-            link.persist("reading the stream of fitness", async || link.last_sequence(&link.names.fitness).await)?;
+        let last_fitness = link.wait_for_last(&link.names.fitness)?;
         let tail = |stream: &str| Tail::new(link.context.clone(), stream, 1);
         Ok(Self {
             results: tail(&link.names.results),
@@ -159,9 +158,7 @@ impl Coordinator {
         own: &mut impl FnMut(usize) -> Result<Recorded, NatsError>,
     ) -> Result<(), NatsError> {
         self.check_alone(collection.generation())?;
-        let last = self.link.persist("reading the stream of results", async || {
-            self.link.last_sequence(&self.link.names.results).await
-        })?;
+        let last = self.link.wait_for_last(&self.link.names.results)?;
         while self.results.position() <= last {
             // What was dropped meanwhile never comes.
             let Some(message) = self.link.wait(self.results.next(), 4 * TICK) else { break };
@@ -194,9 +191,7 @@ impl Coordinator {
 
     /// Refuses to go on beside another coordinator, before it takes away the other's work.
     fn check_alone(&self, generation: u64) -> Result<(), NatsError> {
-        let stream = &self.link.names.fitness;
-        let last =
-            self.link.persist("reading the stream of fitness", async || self.link.last_sequence(stream).await)?;
+        let last = self.link.wait_for_last(&self.link.names.fitness)?;
         if last == self.last_fitness { Ok(()) } else { Err(NatsError::SecondCoordinator { generation }) }
     }
 

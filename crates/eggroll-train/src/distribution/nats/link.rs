@@ -218,6 +218,11 @@ impl Link {
         })
     }
 
+    /// Waits for [`last_sequence`](Self::last_sequence).
+    pub fn wait_for_last(&self, stream: &str) -> Result<u64, NatsError> {
+        self.persist(&format!("reading the stream {stream}"), async || self.last_sequence(stream).await)
+    }
+
     /// The place of the last message of a stream, ever.
     pub async fn last_sequence(&self, stream: &str) -> Result<u64, Failure> {
         Ok(self.stream(stream).await?.cached_info().state.last_sequence)

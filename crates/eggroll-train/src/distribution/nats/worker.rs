@@ -156,9 +156,7 @@ impl Worker {
 
     /// Refuses to follow a server that has not got any more what was read from it.
     fn check_fitness(&self, fitness: &Tail, generation: u64) -> Result<(), NatsError> {
-        let stream = &self.link.names.fitness;
-        let last =
-            self.link.persist("reading the stream of fitness", async || self.link.last_sequence(stream).await)?;
+        let last = self.link.wait_for_last(&self.link.names.fitness)?;
         if last + 1 < fitness.position() { Err(NatsError::Lost { generation }) } else { Ok(()) }
     }
 

@@ -166,8 +166,7 @@ impl<T: HostTask> HostRollouts<T> {
     /// thread.
     #[track_caller]
     pub fn evaluate<P: Policy>(&self, population: &Population, policy: &P) -> RolloutOutcome {
-        let episodes = self.statistics(&self.rows(population, policy));
-        RolloutOutcome { fitness: episodes.member_returns(self.config.episodes).into(), episodes }
+        self.outcome(&self.rows(population, policy))
     }
 
     /// [`evaluate`](Self::evaluate) of a slice of the population, in a replica of several, as
@@ -187,11 +186,14 @@ impl<T: HostTask> HostRollouts<T> {
         policy: &P,
         communicator: &mut C,
     ) -> Result<RolloutOutcome, DistributionError> {
-        let rows = self.rows(population, policy);
-        let fitness = self.statistics(&rows).member_returns(self.config.episodes).into();
-        let each = self.config.episodes * self.normalisation.row_width(); // floats of a member's rows
-        let all = gather(population.range().start, &rows, each, communicator)?;
-        Ok(RolloutOutcome { fitness, episodes: self.statistics(&all) })
+        let own = self.rows(population, policy);
+        let all = gather(population, &own, communicator)?;
+        Ok(RolloutOutcome { episodes: self.statistics(&all), ..self.outcome(&own) })
+    }
+
+    /// What rows of members' episodes come to.
+    fn outcome(&self, rows: &[f32]) -> RolloutOutcome {
+        RolloutOutcome::of(self.statistics(rows), self.config.episodes)
     }
 
     /// The rows of all episodes of a population, member after member.
