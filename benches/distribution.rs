@@ -6,7 +6,7 @@
 
 use eggroll::nn::{Mlp, MlpConfig};
 use eggroll::prelude::*;
-use eggroll::train::distribution::{Communicator, detect, evaluate_sharded};
+use eggroll::run::distribution::{Communicator, detect, evaluate_sharded};
 use serde_json::json;
 use std::error::Error;
 use std::time::Instant;

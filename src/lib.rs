@@ -3,8 +3,9 @@
 pub use eggroll_core as core;
 pub use eggroll_envs as envs;
 pub use eggroll_nn as nn;
+pub use eggroll_run as run;
+pub use eggroll_run::diagnostics::diagnose;
 pub use eggroll_train as train;
-pub use eggroll_train::diagnostics::diagnose;
 
 /// What most programs need: `use eggroll::prelude::*;`.
 pub mod prelude {
@@ -17,10 +18,10 @@ pub mod prelude {
     pub use eggroll_envs::{ActionSpace, EpisodeKey, TensorEnvironment};
     pub use eggroll_nn::graph::PopulationGraph;
     pub use eggroll_nn::loss::cross_entropy;
+    pub use eggroll_run::{Checkpoints, EsTask, EsTraining, EsTrainingConfig, TrainingLoop, parameter_digest};
     pub use eggroll_train::{
-        Checkpoints, ClipUpConfig, EsTask, EsTraining, EsTrainingConfig, EstimateScale, EvolutionStrategy,
-        EvolutionStrategyConfig, Fitness, FitnessShaping, InputProjection, IntegerAdamWConfig, Members,
-        OptimizerConfig, Policy, Population, RolloutConfig, Rollouts, SigmaSchedule, TrainingLoop, feed_forward,
-        parameter_digest,
+        ClipUpConfig, EstimateScale, EvolutionStrategy, EvolutionStrategyConfig, Fitness, FitnessShaping,
+        InputProjection, IntegerAdamWConfig, Members, OptimizerConfig, Policy, Population, RolloutConfig, Rollouts,
+        SigmaSchedule, feed_forward,
     };
 }

@@ -1,6 +1,6 @@
 //! The IDX loader of the examples: damaged files are refused, or read as they say; nothing is allocated that is not there.
 
-#[path = "../crates/eggroll-train/tests/reliability/allocations.rs"]
+#[path = "../crates/eggroll-run/tests/run/reliability/allocations.rs"]
 mod allocations;
 #[path = "../examples/mnist/data.rs"]
 #[expect(dead_code, reason = "only the loader is tested here")]

@@ -9,7 +9,7 @@ use crate::training::{Mnist, Trainer};
 use crate::{memory, oracle, timing};
 use burn::tensor::{Device, Tensor};
 use eggroll::core::InstructionSet;
-use eggroll::train::profile::section;
+use eggroll::run::profile::section;
 
 /// Runs every chosen backend.
 pub fn measure(args: &Args) -> Result<Comparison, Failure> {

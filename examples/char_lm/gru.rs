@@ -10,8 +10,8 @@ use eggroll::nn::{
     Embedding, EmbeddingConfig, LayerNorm, LayerNormConfig, Linear, LinearConfig, MinimalGru, MinimalGruConfig,
 };
 use eggroll::prelude::*;
-use eggroll::train::diagnostics::IntegerStatistics;
-use eggroll::train::text::ByteModel;
+use eggroll::run::diagnostics::IntegerStatistics;
+use eggroll::run::text::ByteModel;
 use std::f64::consts::LOG2_E;
 
 /// Bytes.

@@ -5,9 +5,9 @@ use burn::module::Module;
 use burn::tensor::Device;
 use eggroll::nn::integer::EggModel;
 use eggroll::prelude::*;
+use eggroll::run::diagnostics::{IntegerStatistics, changed_share, integer_statistics};
+use eggroll::run::text::ByteModel;
 use eggroll::train::SavedState;
-use eggroll::train::diagnostics::{IntegerStatistics, changed_share, integer_statistics};
-use eggroll::train::text::ByteModel;
 
 /// A model that `char_lm` can train.
 pub trait LanguageModel: ByteModel + Sync {

@@ -1,6 +1,6 @@
 //! Where the time of a generation goes.
 
-use eggroll::train::Times;
+use eggroll::run::Times;
 use std::time::{Duration, Instant};
 
 /// Time of the parts of all generations since the start or a resume; validation, samples and checkpoints are not in it.

@@ -1,6 +1,6 @@
 //! Ctrl-C: the first ends the run after its generation, the second at once. Shared by the examples that train.
 
-use eggroll::train::Interrupter;
+use eggroll::run::Interrupter;
 
 /// An interrupter that Ctrl-C stops; if there is no handler to be had, a warning that the run ends without `lost`. A second Ctrl-C
 /// calls `at_once`.

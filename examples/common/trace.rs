@@ -1,7 +1,7 @@
 //! `--trace` of the examples: a Chrome trace of the run, and a summary by component.
 
+use eggroll::run::profile::{self, TraceConfig};
 use eggroll::train::Error;
-use eggroll::train::profile::{self, TraceConfig};
 use std::path::PathBuf;
 
 #[derive(clap::Args, Debug, Clone)]

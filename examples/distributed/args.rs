@@ -1,7 +1,7 @@
 //! The command line.
 
 use clap::{Parser, ValueEnum};
-use eggroll::train::distribution::nats::{NatsAuth, NatsConfig, NatsConnection};
+use eggroll::run::distribution::nats::{NatsAuth, NatsConfig, NatsConnection};
 use std::path::PathBuf;
 
 /// What a process does.

@@ -6,7 +6,7 @@ use crate::settings::{ModelName, Preset, Settings, VoteSettings};
 use crate::trace::TraceArgs;
 use clap::Parser;
 use eggroll::prelude::*;
-use eggroll::train::distribution::DeviceName;
+use eggroll::run::distribution::DeviceName;
 use std::path::PathBuf;
 
 /// Trains a multilayer perceptron or a convolutional network on MNIST by evolution strategies, without backpropagation.

@@ -105,7 +105,7 @@ impl Comparison {
         let settings = Settings { noiser, generations, ..self.settings.clone() };
         let mut model = self.model.clone();
         let mut strategy = settings.strategy().try_init(&model)?;
-        eggroll::train::profile::section(name);
+        eggroll::run::profile::section(name);
         let start = Instant::now();
         for batch in &batches {
             let population = strategy.ask();

@@ -14,7 +14,7 @@ mod task;
 use args::Args;
 use burn::tensor::Device;
 use clap::Parser;
-use eggroll::train::{Checkpoints, ReplayLog, load, parameter_digest, replay};
+use eggroll::run::{Checkpoints, ReplayLog, load, parameter_digest, replay};
 use memory::Looks;
 use serde_json::{Value, json};
 use std::error::Error;

@@ -5,7 +5,7 @@ use crate::columns::{Column, Pass, columns};
 use crate::network::{Network, Size};
 use burn::tensor::Device;
 use eggroll::core::{NoiserError, profile};
-use eggroll::train::profile::section;
+use eggroll::run::profile::section;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 

@@ -3,11 +3,11 @@
 use burn::optim::AdamConfig;
 use eggroll::nn::{Linear, LinearConfig};
 use eggroll::prelude::*;
-use eggroll::train::diagnostics::gradient_cosine;
-use eggroll::train::{
-    Display, EarlyStoppingConfig, EsOutcome, Generation, GenerationReport, MetricChoice, NumberMetric, Numbers,
-    UserError, load, replay,
+use eggroll::run::diagnostics::gradient_cosine;
+use eggroll::run::{
+    Display, EarlyStoppingConfig, EsOutcome, Generation, MetricChoice, NumberMetric, Numbers, UserError, load, replay,
 };
+use eggroll::train::GenerationReport;
 use std::path::Path;
 
 // ANCHOR: task

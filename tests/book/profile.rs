@@ -3,7 +3,7 @@
 use burn::optim::SgdConfig;
 use eggroll::nn::LinearConfig;
 use eggroll::prelude::*;
-use eggroll::train::profile::TraceConfig;
+use eggroll::run::profile::TraceConfig;
 
 #[test]
 fn a_trace() {

@@ -3,7 +3,7 @@
 use burn::optim::AdamConfig;
 use eggroll::nn::{Linear, LinearConfig};
 use eggroll::prelude::*;
-use eggroll::train::distribution::{Distribution, on_devices};
+use eggroll::run::distribution::{Distribution, on_devices};
 use std::ops::ControlFlow;
 
 // ANCHOR: replicas

@@ -1,6 +1,6 @@
 //! Where the time goes: spans of the [`tracing`](https://docs.rs/tracing) crate around the parts of a generation.
 //!
-//! Any subscriber sees them, as spans of level `TRACE` and target [`TARGET`]; `eggroll_train::profile` has one that writes a
+//! Any subscriber sees them, as spans of level `TRACE` and target [`TARGET`]; `eggroll_run::profile` has one that writes a
 //! Chrome trace and sums up. Without a subscriber a span costs one load of a counter that stays in cache.
 //!
 //! | span | what is inside |

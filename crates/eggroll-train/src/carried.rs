@@ -72,7 +72,8 @@ impl Carried for EggState {
 /// ```
 /// use burn::tensor::Device;
 /// use eggroll_nn::integer::{EggModelConfig, EggState};
-/// use eggroll_train::{SavedState, parameter_digest};
+/// use eggroll_run::parameter_digest;
+/// use eggroll_train::SavedState;
 ///
 /// let model = EggModelConfig::new().with_layers(2).with_width(8).init(&Device::flex());
 /// let saved = SavedState::from(model.initial_state(4));

@@ -1,7 +1,7 @@
 //! Memory that a strategy would take, estimated before anything is allocated.
 
 use crate::config::EvolutionStrategyConfig;
-use crate::error::Error;
+use crate::error::MemoryError;
 use eggroll_core::{NoiseSourceConfig, ParameterTable};
 use std::fs;
 
@@ -20,7 +20,7 @@ fn parse_available(meminfo: &str) -> Option<u64> {
 }
 
 /// Refuses noise, and a configured chunk, that can be seen not to fit before anything is evaluated.
-pub(crate) fn check(config: &EvolutionStrategyConfig, table: &ParameterTable, limit: u64) -> Result<(), Error> {
+pub(crate) fn check(config: &EvolutionStrategyConfig, table: &ParameterTable, limit: u64) -> Result<(), MemoryError> {
     check_pair_noise(table, limit)?;
     check_held_noise(config, table, limit)?;
     let least = Chunk { member_bytes: table.least_output_bytes() as u64, side_by_side: 1, limit };
@@ -28,18 +28,18 @@ pub(crate) fn check(config: &EvolutionStrategyConfig, table: &ParameterTable, li
 }
 
 /// One pair's noise of one parameter is the least that any operation holds.
-fn check_pair_noise(table: &ParameterTable, limit: u64) -> Result<(), Error> {
+fn check_pair_noise(table: &ParameterTable, limit: u64) -> Result<(), MemoryError> {
     let bytes = (0..table.entries().len()).map(|position| (table.noise_bytes(position) as u64, position));
     match bytes.max() {
         Some((needed, position)) if needed > limit => {
             let what = format!("one pair's noise of \"{}\"", table.entries()[position].path);
-            Err(Error::NoiseMemory { what, needed, limit, advice: "a lower rank takes less".to_owned() })
+            Err(MemoryError::Noise { what, needed, limit, advice: "a lower rank takes less".to_owned() })
         }
         _ => Ok(()),
     }
 }
 
-fn check_held_noise(config: &EvolutionStrategyConfig, table: &ParameterTable, limit: u64) -> Result<(), Error> {
+fn check_held_noise(config: &EvolutionStrategyConfig, table: &ParameterTable, limit: u64) -> Result<(), MemoryError> {
     let (source, pairs) = (config.noise_source, (config.population / 2) as u32);
     let held = |pairs| source.held_bytes(table, pairs);
     let needed = held(pairs);
@@ -56,7 +56,7 @@ fn check_held_noise(config: &EvolutionStrategyConfig, table: &ParameterTable, li
         NoiseSourceConfig::Cached => format!("{advice}; on the fly, only integer parameters hold noise"),
         _ => advice,
     };
-    Err(Error::NoiseMemory { what: format!("the noise that {pairs} pairs hold"), needed, limit, advice })
+    Err(MemoryError::Noise { what: format!("the noise that {pairs} pairs hold"), needed, limit, advice })
 }
 
 /// What chunks of members take.
@@ -72,14 +72,14 @@ pub(crate) struct Chunk {
 
 impl Chunk {
     /// Refuses a chunk that does not fit, with the largest one that does.
-    pub fn check(self, members: usize) -> Result<(), Error> {
+    pub fn check(self, members: usize) -> Result<(), MemoryError> {
         let Self { member_bytes, side_by_side, limit } = self;
         let needed = self.bytes(members);
         if needed <= limit {
             return Ok(());
         }
         let fits = limit / member_bytes.saturating_mul(side_by_side as u64).max(1);
-        Err(Error::ChunkMemory { members, side_by_side, needed, limit, fits: (fits - fits % 2) as usize })
+        Err(MemoryError::Chunk { members, side_by_side, needed, limit, fits: (fits - fits % 2) as usize })
     }
 
     /// Whether a chunk may not fit, where all that is known is what one row of a member takes at least.

@@ -1,18 +1,17 @@
 //! Ask and tell.
 
-use crate::clip::clip_norm;
 use crate::config::EvolutionStrategyConfig;
-use crate::episode;
-use crate::error::Error;
-use crate::estimate;
+use crate::error::{ConfigError, Error, TellError};
+use crate::estimate::{self, clip_norm, episode};
 use crate::fitness::Fitness;
 use crate::memory;
 use crate::optimizer::Optimizer;
 use crate::population::Population;
 use crate::votes;
+use burn::lr_scheduler::LrSchedulerRecord;
 use burn::lr_scheduler::module_lr_scheduler::{ModuleLrScheduler, ModuleLrSchedulerConfig};
 use burn::module::Module;
-use burn::optim::GradientsParams;
+use burn::optim::{GradientsParams, OptimizerRecord};
 use burn::tensor::DType;
 use eggroll_core::profile::{self, Component};
 use eggroll_core::scope::Perturbation;
@@ -68,15 +67,25 @@ pub struct EvolutionStrategy {
     config: EvolutionStrategyConfig,
     noiser: Arc<dyn Noiser>,
     table: Arc<ParameterTable>,
-    pub(crate) optimizer: Optimizer,
-    pub(crate) scheduler: ModuleLrScheduler,
-    pub(crate) generation: u64,
+    optimizer: Optimizer,
+    scheduler: ModuleLrScheduler,
+    generation: u64,
     member_bytes: usize,
     /// Bytes of memory that may be used, if known.
     memory_limit: Option<u64>,
     report: Option<GenerationReport>,
     /// What is held for the noise generation asked for last.
     held: Arc<Mutex<Option<Arc<HeldNoise>>>>,
+}
+
+/// The state of a strategy, as [`to_record`](EvolutionStrategy::to_record) gives it.
+pub struct StrategyRecord {
+    /// Generations told.
+    pub generation: u64,
+    /// State of the optimizer.
+    pub optimizer: OptimizerRecord,
+    /// State of the learning-rate schedule.
+    pub schedule: LrSchedulerRecord,
 }
 
 /// What one generation came to.
@@ -100,8 +109,34 @@ pub struct GenerationReport {
     pub stepped: bool,
 }
 
+impl EvolutionStrategyConfig {
+    /// Makes the strategy for `model`.
+    ///
+    /// # Errors
+    ///
+    /// An [`Error`] with the value that cannot be used: population, rank, sigma, group, chunk, norm, schedule, frozen names,
+    /// memory.
+    pub fn try_init<M: Module>(&self, model: &M) -> Result<EvolutionStrategy, Error> {
+        self.validate()?;
+        EvolutionStrategy::new(self.clone(), model)
+    }
+
+    /// Makes the strategy for `model`.
+    ///
+    /// # Panics
+    ///
+    /// Panics where [`try_init`](Self::try_init) returns an error.
+    #[track_caller]
+    pub fn init<M: Module>(&self, model: &M) -> EvolutionStrategy {
+        match self.try_init(model) {
+            Ok(strategy) => strategy,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
 impl EvolutionStrategy {
-    pub(crate) fn new<M: Module>(config: EvolutionStrategyConfig, model: &M) -> Result<Self, Error> {
+    fn new<M: Module>(config: EvolutionStrategyConfig, model: &M) -> Result<Self, Error> {
         let noiser = config.noiser.init()?;
         let table = Arc::new(ParameterTable::with_roles(model, noiser.as_ref(), &config.roles, &config.frozen)?);
         config.noise_source.validate(&table)?;
@@ -115,7 +150,9 @@ impl EvolutionStrategy {
         memory_limit.map_or(Ok(()), |limit| memory::check(&config, &table, limit))?;
         Ok(Self {
             optimizer,
-            scheduler: ModuleLrSchedulerConfig::new(config.learning_rate.clone()).init().map_err(Error::Schedule)?,
+            scheduler: ModuleLrSchedulerConfig::new(config.learning_rate.clone())
+                .init()
+                .map_err(ConfigError::Schedule)?,
             generation: 0,
             member_bytes: 0,
             memory_limit,
@@ -199,20 +236,41 @@ impl EvolutionStrategy {
         })
     }
 
+    /// What changes from generation to generation, but for the model: with the configuration and the model all that a checkpoint holds.
+    pub fn to_record(&self) -> StrategyRecord {
+        StrategyRecord {
+            generation: self.generation,
+            optimizer: self.optimizer.to_record(),
+            schedule: self.scheduler.to_record(),
+        }
+    }
+
+    /// Goes on where a strategy of the same configuration and model stood when it made the record.
+    pub fn load_record(mut self, record: StrategyRecord) -> Self {
+        self.optimizer = self.optimizer.load_record(record.optimizer);
+        self.scheduler = self.scheduler.load_record(record.schedule);
+        self.generation = record.generation;
+        self
+    }
+
     /// Updates the model by one generation: estimates the gradient from the fitness and lets the optimizer step.
     /// If all fitness values are equal the model stays as it is, bit for bit.
     ///
     /// # Errors
     ///
-    /// [`Error::FitnessLength`], [`Error::Generation`] or [`Error::OtherModel`] if the arguments do not belong together;
-    /// [`Error::NeverPerturbed`] if the evaluation left out a parameter that is not frozen; [`Error::PairWeight`] if the fitness is too
+    /// [`TellError::FitnessLength`], [`TellError::Generation`] or [`TellError::OtherModel`] if the arguments do not belong together;
+    /// [`TellError::NeverPerturbed`] if the evaluation left out a parameter that is not frozen; [`TellError::PairWeight`] if the fitness is too
     /// large for the estimate. The strategy is unchanged then; the model, moved in, is a cheap clone to keep.
     pub fn tell<M: Module>(&mut self, model: M, population: Population, fitness: Fitness) -> Result<M, Error> {
         self.tell_observed(model, population, fitness, |_, _| {})
     }
 
     /// [`tell`](Self::tell), with the model before the step and its gradient, if there is one, shown to `observe`.
-    pub(crate) fn tell_observed<M: Module>(
+    ///
+    /// # Errors
+    ///
+    /// As [`tell`](Self::tell).
+    pub fn tell_observed<M: Module>(
         &mut self,
         model: M,
         population: Population,
@@ -231,7 +289,7 @@ impl EvolutionStrategy {
             Some(gradients) => {
                 let span = profile::span(Component::Optimizer, 0);
                 let model = self.optimizer.step(learning_rate.clone(), model, gradients);
-                let signs = votes::pair_signs(&fitness, self.config.population);
+                let signs = fitness.pair_signs(self.config.population);
                 let model = votes::step(model, &population, &signs, &mut self.optimizer, learning_rate);
                 span.end_waiting(|| model.devices().iter().for_each(|device| drop(device.sync())));
                 model
@@ -277,11 +335,13 @@ impl EvolutionStrategy {
             return Ok(None);
         }
         let sigma = population.perturbation.sigma;
-        let weights = estimate::pair_weights(&self.config, fitness, sigma);
+        let weights = self.config.pair_weights(fitness, sigma);
         let largest = if self.table.trains(DType::F16) { F16_MAX } else { f32::MAX };
         let too_large = |weight: &f32| weight.is_nan() || weight.abs() > largest;
         match weights.iter().flatten().copied().enumerate().find(|(_, weight)| too_large(weight)) {
-            Some((pair, weight)) => Err(Error::PairWeight { generation: population.generation, pair, weight, sigma }),
+            Some((pair, weight)) => {
+                Err(TellError::PairWeight { generation: population.generation, pair, weight, sigma }.into())
+            }
             None => Ok(weights),
         }
     }
@@ -310,15 +370,15 @@ impl EvolutionStrategy {
     fn check<M: Module>(&self, model: &M, population: &Population, fitness: &Fitness) -> Result<(), Error> {
         let (found, expected) = (population.generation, self.generation);
         if found != expected {
-            return Err(Error::Generation { found, expected });
+            return Err(TellError::Generation { found, expected }.into());
         }
         let (found, population_size) = (fitness.values().len(), self.config.population);
         if found == 0 || !found.is_multiple_of(population_size) {
-            return Err(Error::FitnessLength { found, population: population_size });
+            return Err(TellError::FitnessLength { found, population: population_size }.into());
         }
         let table = ParameterTable::with_roles(model, self.noiser.as_ref(), &self.config.roles, &self.config.frozen)?;
         if table.entries() != self.table.entries() {
-            return Err(Error::OtherModel(difference(&self.table, &table)));
+            return Err(TellError::OtherModel(difference(&self.table, &table)).into());
         }
         let never: Vec<String> = match &*population.uses.lock().expect("never held across a panic") {
             None => Vec::new(),
@@ -331,7 +391,7 @@ impl EvolutionStrategy {
                 .map(|(entry, _)| entry.path.clone())
                 .collect(),
         };
-        if never.is_empty() { Ok(()) } else { Err(Error::NeverPerturbed(never)) }
+        if never.is_empty() { Ok(()) } else { Err(TellError::NeverPerturbed(never).into()) }
     }
 
     fn summary(&self, fitness: &Fitness, sigma: f64, learning_rate: f64, stepped: bool) -> GenerationReport {
@@ -350,10 +410,10 @@ impl EvolutionStrategy {
 }
 
 /// Refuses float parameters that are trained.
-fn refuse_floats(table: &ParameterTable) -> Result<(), Error> {
+fn refuse_floats(table: &ParameterTable) -> Result<(), ConfigError> {
     let trained = |entry: &&ParameterEntry| entry.kind == ParameterKind::Float && entry.role != Role::Frozen;
     match table.entries().iter().find(trained) {
-        Some(entry) => Err(Error::FloatParameter(entry.path.clone())),
+        Some(entry) => Err(ConfigError::FloatParameter(entry.path.clone())),
         None => Ok(()),
     }
 }

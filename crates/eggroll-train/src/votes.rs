@@ -1,6 +1,5 @@
 //! The update of integer parameters: the pairs' votes, in place of a gradient.
 
-use crate::fitness::Fitness;
 use crate::optimizer::Optimizer;
 use crate::population::Population;
 use burn::lr_scheduler::module_lr_scheduler::ModuleLearningRate;
@@ -10,23 +9,6 @@ use eggroll_core::Role;
 use eggroll_core::integer::Votes;
 use eggroll_core::ops::integer::{integer_type, sum_votes, update};
 use eggroll_core::scope::Perturbation;
-use std::iter::Sum;
-
-/// `sign(f_{2q} − f_{2q+1})` of every pair of `members`, whose fitness is the sum of their scores over questions.
-pub(crate) fn pair_signs(fitness: &Fitness, members: usize) -> Vec<i8> {
-    fn signs<T: PartialOrd + Sum<T> + Copy>(scores: &[T], members: usize) -> Vec<i8> {
-        let fitness = |m: usize| scores[m..].iter().step_by(members).copied().sum::<T>();
-        let sign = |pair: usize| {
-            let [plus, minus] = [fitness(2 * pair), fitness(2 * pair + 1)];
-            i8::from(plus > minus) - i8::from(plus < minus)
-        };
-        (0..members / 2).map(sign).collect()
-    }
-    match fitness.integers() {
-        Some(scores) => signs(&scores.iter().copied().map(i64::from).collect::<Vec<_>>(), members),
-        None => signs(&fitness.finite().0, members),
-    }
-}
 
 /// Moves every integer parameter of `model` that is not frozen by the votes of the pairs, `signs`: by `optimizer` if it is one for them,
 /// else where votes are above the noiser's threshold.

@@ -6,7 +6,7 @@ use super::settings::{NoiserName, Settings};
 use super::train::{Outcome, Point, Trainer};
 use super::{Failure, Session, Task};
 use eggroll::envs::TensorEnvironment;
-use eggroll::train::{JsonLines, profile};
+use eggroll::run::{JsonLines, profile};
 use plotters::prelude::{BLUE, RED};
 use serde_json::{Value, json};
 

@@ -6,7 +6,7 @@ use super::train::{Point, Trainer};
 use super::{Failure, Session, Task};
 use eggroll::envs::TensorEnvironment;
 use eggroll::prelude::parameter_digest;
-use eggroll::train::{JsonLines, profile};
+use eggroll::run::{JsonLines, profile};
 use plotters::prelude::{BLUE, RGBColor};
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use super::train::{Times, Trainer};
 use super::{Failure, Session, Task};
-use eggroll::train::profile;
+use eggroll::run::profile;
 use serde_json::{Value, json};
 use std::time::Instant;
 

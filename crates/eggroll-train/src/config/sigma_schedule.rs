@@ -1,6 +1,6 @@
 //! The noise scale by generation.
 
-use crate::error::Error;
+use crate::error::ConfigError;
 use serde::{Deserialize, Serialize};
 
 /// Noise scale σ by generation: a pure function, so that it needs no state.
@@ -40,13 +40,13 @@ impl SigmaSchedule {
         }
     }
 
-    pub(super) fn validate(&self) -> Result<(), Error> {
-        let check = |sigma: f64| if sigma > 0.0 && sigma.is_finite() { Ok(()) } else { Err(Error::Sigma(sigma)) };
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+        let check = |sigma: f64| if sigma > 0.0 && sigma.is_finite() { Ok(()) } else { Err(ConfigError::Sigma(sigma)) };
         match *self {
             Self::Constant(sigma) => check(sigma),
             Self::Exponential { initial, decay } => {
                 let fits = decay > 0.0 && decay <= 1.0;
-                check(initial).and(if fits { Ok(()) } else { Err(Error::SigmaDecay(decay)) })
+                check(initial).and(if fits { Ok(()) } else { Err(ConfigError::SigmaDecay(decay)) })
             }
             Self::Cosine { initial, last, .. } => check(initial).and(check(last)),
         }

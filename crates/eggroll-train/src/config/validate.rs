@@ -1,35 +1,50 @@
 //! What a configuration cannot be, whatever the model.
 
-use super::EvolutionStrategyConfig;
-use crate::episode;
-use crate::error::Error;
+use super::{EvolutionStrategyConfig, InputProjection};
+use crate::error::{ConfigError, Error};
 use crate::fitness::FitnessShaping;
 use burn::lr_scheduler::LrSchedulerConfig;
 use eggroll_core::NoiserError;
 
 impl EvolutionStrategyConfig {
-    pub(super) fn validate(&self) -> Result<(), Error> {
+    pub(crate) fn validate(&self) -> Result<(), Error> {
         if self.population < 2 || !self.population.is_multiple_of(2) || self.population / 2 > u32::MAX as usize {
-            return Err(Error::Population(self.population));
+            return Err(ConfigError::Population(self.population).into());
         }
         if self.chunk == Some(0) {
-            return Err(Error::Chunk(0));
+            return Err(ConfigError::Chunk(0).into());
         }
         if let Some(norm) = self.clip_norm
             && !(norm > 0.0 && norm.is_finite())
         {
-            return Err(Error::ClipNorm(norm));
+            return Err(ConfigError::ClipNorm(norm).into());
         }
         match self.learning_rate {
             LrSchedulerConfig::Constant(rate) if !(rate >= 0.0 && rate.is_finite()) => {
-                return Err(Error::LearningRate(rate));
+                return Err(ConfigError::LearningRate(rate).into());
             }
             _ => {}
         }
         self.sigma.validate()?;
-        episode::validate(self)?;
+        self.validate_episode()?;
         self.shaping.validate(self.population)?;
         self.validate_baselines()
+    }
+
+    fn validate_episode(&self) -> Result<(), ConfigError> {
+        let (Some(episode), noise_reuse) = (self.episode, self.noise_reuse) else {
+            return Ok(());
+        };
+        if episode == 0 {
+            return Err(ConfigError::EpisodeLength(episode));
+        }
+        if noise_reuse == 0 || !episode.is_multiple_of(noise_reuse) {
+            return Err(ConfigError::EpisodeNoise { episode, noise_reuse });
+        }
+        if self.input_projection != InputProjection::Off && episode > 1 {
+            return Err(ConfigError::EpisodeProjection { episode, projection: self.input_projection.to_string() });
+        }
+        Ok(())
     }
 
     fn validate_baselines(&self) -> Result<(), Error> {
@@ -37,10 +52,10 @@ impl EvolutionStrategyConfig {
         match (noiser, self.shaping) {
             (Some(0), _) => Err(NoiserError::BaselineGroup(0).into()),
             (Some(group), _) if !self.population.is_multiple_of(group) => {
-                Err(Error::Group { group, population: self.population })
+                Err(ConfigError::Group { group, population: self.population }.into())
             }
             (_, FitnessShaping::Baseline { size }) if noiser != Some(size) => {
-                Err(Error::Baselines { shaping: size, noiser })
+                Err(ConfigError::Baselines { shaping: size, noiser }.into())
             }
             _ => Ok(()),
         }

@@ -1,12 +1,13 @@
 //! Fitness of a generation, from raw scores to one weight for each pair.
 
+mod pairs;
 mod scores;
 mod shaping;
 
+pub use pairs::fold_pairs;
 pub use scores::Scores;
 pub use shaping::FitnessShaping;
 
-use crate::votes::pair_signs;
 use burn::tensor::{DType, Tensor};
 use eggroll_core::{counters, profile};
 
@@ -45,7 +46,7 @@ impl Fitness {
 
     /// Share of pairs, of all questions, whose members have equal scores, from 0 to 1: in integer strategies they have no vote.
     pub fn tied_pairs(&self) -> f64 {
-        let signs = pair_signs(self, self.values.len());
+        let signs = self.pair_signs(self.values.len());
         signs.iter().filter(|sign| **sign == 0).count() as f64 / signs.len().max(1) as f64
     }
 
@@ -79,9 +80,4 @@ impl From<Vec<i32>> for Fitness {
     fn from(integers: Vec<i32>) -> Self {
         Self { values: integers.iter().map(|score| *score as f32).collect(), integers: Some(integers) }
     }
-}
-
-/// Folds shaped fitness into one weight for each antithetic pair: `f_{2q} − f_{2q+1}`.
-pub fn fold_pairs(shaped: &[f64]) -> Vec<f64> {
-    shaped.chunks_exact(2).map(|pair| pair[0] - pair[1]).collect()
 }

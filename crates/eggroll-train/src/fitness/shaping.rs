@@ -1,6 +1,6 @@
 //! Fitness shaping: pure functions of the finite scores of a generation.
 
-use crate::error::Error;
+use crate::error::{ConfigError, Error};
 use eggroll_core::NoiserError;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -54,15 +54,15 @@ pub enum FitnessShaping {
 
 /// The rule of that name, as in configuration files; the size of its groups follows a colon. Hyphens count as underscores.
 impl FromStr for FitnessShaping {
-    type Err = Error;
+    type Err = ConfigError;
 
-    fn from_str(text: &str) -> Result<Self, Error> {
+    fn from_str(text: &str) -> Result<Self, ConfigError> {
         let text = text.replace('-', "_");
         let rule = match text.split_once(':').map(|(name, size)| (name, size.parse::<usize>())) {
             Some((name, Ok(size))) => json!({ name: { "size": size } }),
             _ => json!(text),
         };
-        serde_json::from_value(rule).map_err(|error| Error::ShapingName(error.to_string()))
+        serde_json::from_value(rule).map_err(|error| ConfigError::ShapingName(error.to_string()))
     }
 }
 
@@ -71,14 +71,14 @@ impl FitnessShaping {
     ///
     /// # Errors
     ///
-    /// [`Error::Group`] if groups do not divide the population, [`Error::Noiser`] if they have no pair beside their baselines.
+    /// [`ConfigError::Group`] if groups do not divide the population, [`Error::Noiser`] if they have no pair beside their baselines.
     pub fn validate(&self, population: usize) -> Result<(), Error> {
         match *self {
             Self::Baseline { size } if size < 4 || !size.is_multiple_of(2) => {
                 Err(NoiserError::BaselineGroup(size).into())
             }
             Self::GroupZScore { size } | Self::Baseline { size } if size == 0 || !population.is_multiple_of(size) => {
-                Err(Error::Group { group: size, population })
+                Err(ConfigError::Group { group: size, population }.into())
             }
             _ => Ok(()),
         }

@@ -1,7 +1,7 @@
 //! ClipUp (Toklu, Liskowski and Srivastava, "ClipUp: A Simple and Powerful Optimizer for Distribution-based Policy Evolution",
 //! arXiv 2008.02387).
 
-use crate::error::Error;
+use crate::error::ConfigError;
 use burn::config::Config;
 use burn::optim::{ModuleOptimizer, Optimizer, RecordState, StateSink, StateSource};
 use burn::tensor::{Device, Tensor};
@@ -44,10 +44,10 @@ impl ClipUpConfig {
         ModuleOptimizer::from(ClipUp { momentum: self.momentum, max_speed: self.max_speed })
     }
 
-    pub(super) fn validate(&self) -> Result<(), Error> {
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
         let Self { momentum, max_speed } = *self;
         let fits = (0.0..1.0).contains(&momentum) && max_speed > 0.0 && max_speed.is_finite();
-        if fits { Ok(()) } else { Err(Error::ClipUp { momentum, max_speed }) }
+        if fits { Ok(()) } else { Err(ConfigError::ClipUp { momentum, max_speed }) }
     }
 }
 

@@ -1,6 +1,6 @@
 //! AdamW on the votes of integer parameters: a float accumulator of every weight decides when the weight moves by one.
 
-use crate::error::Error;
+use crate::error::ConfigError;
 use burn::config::Config;
 use burn::optim::{
     AdamW, AdamWConfig, AdamWState, ModuleOptimizer, Optimizer, RecordState, StateSink, StateSource, join_path,
@@ -79,10 +79,10 @@ impl IntegerAdamWConfig {
         })
     }
 
-    pub(super) fn validate(&self) -> Result<(), Error> {
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
         let betas = [self.beta_1, self.beta_2].iter().all(|beta| (0.0..1.0).contains(beta));
         let others = self.epsilon > 0.0 && self.weight_decay >= 0.0 && self.weight_decay.is_finite();
-        if betas && others { Ok(()) } else { Err(Error::IntegerAdamW(self.clone())) }
+        if betas && others { Ok(()) } else { Err(ConfigError::IntegerAdamW(self.to_string())) }
     }
 }
 

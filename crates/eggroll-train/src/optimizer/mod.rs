@@ -4,17 +4,17 @@
 //! are lifted for the step and lowered again, which moves no data.
 
 mod clip_up;
+mod flattened;
 mod integer_adam_w;
-mod limits;
 mod muon;
-mod whole;
+mod validate;
 
 pub use clip_up::ClipUpConfig;
 pub use integer_adam_w::IntegerAdamWConfig;
 pub use muon::MuonAdamWConfig;
 
-use crate::error::Error;
-use crate::filled::filled;
+use crate::error::ConfigError;
+use crate::settings::filled;
 use burn::lr_scheduler::module_lr_scheduler::ModuleLearningRate;
 use burn::module::{Module, ModuleMapper, Param, ParamId};
 use burn::optim::{
@@ -86,9 +86,9 @@ macro_rules! optimizers {
 
         /// The optimizer of that name with its default settings; hyphens in it count as underscores.
         impl FromStr for OptimizerConfig {
-            type Err = Error;
+            type Err = ConfigError;
 
-            fn from_str(name: &str) -> Result<Self, Error> {
+            fn from_str(name: &str) -> Result<Self, ConfigError> {
                 match &*name.replace('-', "_") {
                     $($name => Ok(Self::$variant(<$config>::new())),)*
                     _ => Err(unknown(name)),
@@ -131,9 +131,9 @@ optimizers! {
     "integer_adam_w" => IntegerAdamW(IntegerAdamWConfig),
 }
 
-fn unknown(name: &str) -> Error {
+fn unknown(name: &str) -> ConfigError {
     let known: Vec<String> = OptimizerConfig::NAMES.iter().map(|name| format!("`{name}`")).collect();
-    Error::OptimizerName(format!("`{name}`, expected one of {}", known.join(", ")))
+    ConfigError::OptimizerName(format!("`{name}`, expected one of {}", known.join(", ")))
 }
 
 impl OptimizerConfig {
@@ -151,11 +151,11 @@ impl OptimizerConfig {
     ///
     /// # Errors
     ///
-    /// [`Error::Adafactor`], [`Error::NewtonSchulz`], [`Error::ClipUp`] or [`Error::IntegerAdamW`] with the values.
-    pub fn validate(&self) -> Result<(), Error> {
+    /// [`ConfigError::Adafactor`], [`ConfigError::NewtonSchulz`], [`ConfigError::ClipUp`] or [`ConfigError::IntegerAdamW`] with the values.
+    pub fn validate(&self) -> Result<(), ConfigError> {
         match self {
-            Self::Adafactor(config) => limits::adafactor(config),
-            Self::Muon(config) => limits::muon(&config.matrices),
+            Self::Adafactor(config) => validate::adafactor(config),
+            Self::Muon(config) => validate::muon(&config.matrices),
             Self::ClipUp(config) => config.validate(),
             Self::IntegerAdamW(config) => config.validate(),
             _ => Ok(()),
@@ -186,7 +186,7 @@ impl Optimizer {
     /// whatever the weight decay.
     pub fn step<M: Module>(&mut self, rate: impl Into<ModuleLearningRate>, model: M, gradients: GradientsParams) -> M {
         match self.over {
-            Over::Whole => whole::step(&mut self.steps, rate.into(), model, &gradients),
+            Over::Whole => flattened::step(&mut self.steps, rate.into(), model, &gradients),
             _ => stepped(&mut self.steps, rate.into(), model, gradients),
         }
     }

@@ -1,0 +1,78 @@
+//! A hash of all parameters: equal models, equal digests.
+
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::tensor::{Int, Tensor, TensorData};
+use sha2::{Digest, Sha256};
+
+/// SHA-256 over path, shape, type and little-endian values of every parameter in traversal order, as hexadecimal digits.
+///
+/// # Example
+///
+/// ```
+/// use burn::tensor::Device;
+/// use eggroll_nn::LinearConfig;
+/// use eggroll_run::parameter_digest;
+///
+/// let layer = LinearConfig::new(3, 2).init(&Device::flex());
+/// assert_eq!(parameter_digest(&layer), parameter_digest(&layer.clone()));
+/// assert_eq!(parameter_digest(&layer).len(), 64);
+/// ```
+pub fn parameter_digest<M: Module>(model: &M) -> String {
+    digest(model, true)
+}
+
+/// [`parameter_digest`] but for the width of integers, which devices store as they can: integer models that are equal have equal ones
+/// on all devices.
+pub fn portable_digest<M: Module>(model: &M) -> String {
+    digest(model, false)
+}
+
+fn digest<M: Module>(model: &M, widths: bool) -> String {
+    let mut hasher = Hasher { path: Vec::new(), widths, state: Sha256::new() };
+    model.visit(&mut hasher);
+    hex(&hasher.state.finalize())
+}
+
+/// Bytes as hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// SHA-256 of a file's bytes, as `sha256sum` prints it.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+struct Hasher {
+    path: Vec<String>,
+    /// Whether the width of integers counts.
+    widths: bool,
+    state: Sha256,
+}
+
+impl Hasher {
+    fn add(&mut self, data: TensorData) {
+        let header = format!("{}{:?}{:?}", self.path.join("."), data.shape(), data.dtype());
+        self.state.update(header);
+        self.state.update(data.as_bytes());
+    }
+}
+
+impl ModuleVisitor for Hasher {
+    fn enter_module(&mut self, name: &str, _container_type: &str) {
+        self.path.push(name.to_owned());
+    }
+
+    fn exit_module(&mut self, _name: &str, _container_type: &str) {
+        self.path.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        self.add(param.val().into_data());
+    }
+
+    fn visit_int<const D: usize>(&mut self, param: &Param<Tensor<D, Int>>) {
+        let data = param.val().into_data();
+        self.add(if self.widths { data } else { data.convert::<i64>() });
+    }
+}

@@ -1,0 +1,23 @@
+//! One run on several devices, processes or machines.
+//!
+//! Noise is a pure function of seed, parameter, noise generation and pair, so replicas need nothing of each other but fitness: each
+//! evaluates a slice of the population ([`shard`], [`Population::slice`](eggroll_train::Population::slice)), all get the fitness of all
+//! members ([`evaluate_sharded`]) and make the same update. Any number of replicas makes the bits that one process makes.
+
+mod device_name;
+mod job;
+#[cfg(feature = "mpi")]
+mod mpi;
+#[cfg(feature = "nats")]
+pub mod nats;
+mod replica;
+mod threads;
+
+#[cfg(feature = "mpi")]
+pub use self::mpi::Mpi;
+pub use device_name::DeviceName;
+pub use eggroll_train::{Alone, Communicator, DistributionError, evaluate_sharded, shard};
+pub use job::detect;
+pub use replica::Distribution;
+pub(crate) use replica::Replica;
+pub use threads::{Threads, on_devices};

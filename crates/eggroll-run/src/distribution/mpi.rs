@@ -1,0 +1,116 @@
+//! Replicas that are processes of one MPI job.
+
+use eggroll_train::{Communicator, DistributionError};
+use mpi::Threading;
+use mpi::datatype::PartitionMut;
+use mpi::environment::Universe;
+use mpi::topology::SimpleCommunicator;
+use mpi::traits::{Communicator as _, CommunicatorCollectives};
+
+/// This process among those that `mpirun` or `srun` has started; the fitness of a generation is one `MPI_Allgatherv`.
+///
+/// Ranks do not come and go: a process that dies, or panics, ends the job, and the job goes on from the last checkpoint when it is started
+/// again. MPI ends when this is dropped, which waits for all ranks; one that is dropped before the others are done has failed.
+///
+/// # Example
+///
+/// ```no_run
+/// use eggroll_run::distribution::{Communicator, Distribution, Mpi};
+///
+/// # fn main() -> Result<(), eggroll_run::distribution::DistributionError> {
+/// let mpi = Mpi::initialize()?;
+/// println!("rank {} of {}", mpi.rank(), mpi.size());
+/// let distribution = Distribution::new(mpi);
+/// # let _ = distribution;
+/// # Ok(())
+/// # }
+/// ```
+pub struct Mpi {
+    rank: usize,
+    size: usize,
+    /// Whether no other rank waits for this one.
+    over: bool,
+    /// MPI ends with it.
+    _universe: Universe,
+}
+
+impl Mpi {
+    /// Joins the job, once in a process.
+    ///
+    /// # Errors
+    ///
+    /// [`DistributionError::Transport`] if MPI runs already in this process, or cannot be called from another thread than this.
+    pub fn initialize() -> Result<Self, DistributionError> {
+        let (universe, threading) = mpi::initialize_with_threading(Threading::Serialized)
+            .ok_or_else(|| error("it has been initialised in this process before".to_owned()))?;
+        if threading < Threading::Serialized {
+            return Err(error(format!("it has {threading:?} threads only, and Serialized is needed")));
+        }
+        let world = universe.world();
+        Ok(Self { rank: world.rank() as usize, size: world.size() as usize, over: false, _universe: universe })
+    }
+}
+
+fn error(reason: String) -> DistributionError {
+    DistributionError::Transport { engine: "MPI", reason }
+}
+
+/// A number of values as MPI counts them.
+fn count(values: usize) -> Result<i32, DistributionError> {
+    i32::try_from(values).map_err(|_| error(format!("{values} values are more than a message can have")))
+}
+
+impl Communicator for Mpi {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn all_gather(&mut self, values: &[f32]) -> Result<Vec<f32>, DistributionError> {
+        let world = SimpleCommunicator::world();
+        let own = count(values.len())?;
+        let mut counts = vec![0; self.size];
+        world.all_gather_into(&own, &mut counts[..]);
+        let mut starts = Vec::with_capacity(self.size);
+        let mut end = 0;
+        for len in &counts {
+            starts.push(count(end)?);
+            end += *len as usize;
+        }
+        count(end)?;
+        let mut gathered = vec![0.0; end];
+        world.all_gather_varcount_into(values, &mut PartitionMut::new(&mut gathered[..], counts, starts));
+        Ok(gathered)
+    }
+
+    fn barrier(&mut self) -> Result<(), DistributionError> {
+        SimpleCommunicator::world().barrier();
+        Ok(())
+    }
+
+    fn all_gather_words(&mut self, words: &[u32]) -> Result<Vec<Vec<u32>>, DistributionError> {
+        let all = exchange(self, words);
+        self.over = all.is_err();
+        all
+    }
+
+    fn fail(&mut self) {
+        // Nobody is told twice: that would wait for ranks that have gone.
+        if !std::mem::replace(&mut self.over, true) {
+            let _ = self.all_gather(&[f32::from_bits(FAILED)]);
+        }
+    }
+}
+
+impl Drop for Mpi {
+    fn drop(&mut self) {
+        // The others would wait for this rank for ever.
+        if std::thread::panicking() {
+            SimpleCommunicator::world().abort(1);
+        }
+        self.fail();
+    }
+}

@@ -1,0 +1,81 @@
+//! Everything that can go wrong in a run, by subject, with the values in it.
+
+mod run;
+mod saved;
+#[cfg(feature = "text")]
+mod text;
+#[cfg(feature = "profile")]
+mod trace;
+
+pub use run::RunError;
+pub use saved::SavedError;
+#[cfg(feature = "text")]
+pub use text::TextError;
+#[cfg(feature = "profile")]
+pub use trace::TraceError;
+
+use burn::store::RecordError;
+use eggroll_train::{ConfigError, DistributionError, TellError};
+use std::io;
+use std::path::PathBuf;
+
+/// Errors of this crate: one variant for each subject.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The strategy.
+    #[error(transparent)]
+    Train(#[from] eggroll_train::Error),
+    /// A file or folder.
+    #[error("{path}: {source}")]
+    Io {
+        /// What was read or written.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// A checkpoint or a replay log.
+    #[error(transparent)]
+    Saved(#[from] SavedError),
+    /// Settings of the run, or its folder.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// Replicas of a distributed run.
+    #[error(transparent)]
+    Distribution(#[from] DistributionError),
+    /// A trace.
+    #[cfg(feature = "profile")]
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// A text, or how it is read.
+    #[cfg(feature = "text")]
+    #[error(transparent)]
+    Text(#[from] TextError),
+    /// A failure of the user's own code in the training loop.
+    #[error(transparent)]
+    User(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl From<ConfigError> for Error {
+    fn from(error: ConfigError) -> Self {
+        Self::Train(error.into())
+    }
+}
+
+impl From<TellError> for Error {
+    fn from(error: TellError) -> Self {
+        Self::Train(error.into())
+    }
+}
+
+impl Error {
+    pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { path, source }
+    }
+
+    pub(crate) fn record(path: impl Into<PathBuf>) -> impl FnOnce(RecordError) -> Self {
+        let path = path.into();
+        move |error| SavedError::Checkpoint { path, reason: error.to_string() }.into()
+    }
+}

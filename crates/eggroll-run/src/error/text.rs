@@ -1,0 +1,33 @@
+//! Texts and how they are read.
+
+use std::path::PathBuf;
+
+/// Why a text cannot be used as asked.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TextError {
+    /// A text that is too short.
+    #[error("{path}: a text of {len} bytes cannot be used: {reason}")]
+    Length {
+        /// The file.
+        path: PathBuf,
+        /// Bytes of it, or of the part in question.
+        len: usize,
+        /// Why it cannot be used.
+        reason: String,
+    },
+    /// A share for validation that leaves nothing for it, or nothing for training.
+    #[error("the share for validation must be between 0 and 1, not {0}")]
+    ValidationShare(f64),
+    /// Streams over a text that read nothing.
+    #[error("streams over a text must read something, not {streams} sequences of {steps} bytes")]
+    Streams {
+        /// Streams side by side.
+        streams: usize,
+        /// Bytes of a generation.
+        steps: usize,
+    },
+    /// A temperature that samples cannot have.
+    #[error("a temperature must be at least 0 and finite, not {0}")]
+    Temperature(f64),
+}

@@ -1,0 +1,193 @@
+//! One file that describes a run.
+
+use crate::error::{Error, RunError};
+use crate::replay::check_projection;
+use burn::config::Config;
+use eggroll_train::EvolutionStrategyConfig;
+use eggroll_train::settings::filled;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+/// The file of a run's configuration.
+pub(super) const FILE: &str = "training.json";
+
+/// Everything that describes a run but the program: the learner saves it as `training.json` beside the checkpoints, and a run from
+/// that file alone gives the same bits.
+///
+/// What is the program's own (the network's size, the data) belongs into `settings`, any value that serialises; the seed of initial
+/// weights and data can be the strategy's, [`seed`](Self::seed).
+///
+/// # Example
+///
+/// ```
+/// use burn::config::Config;
+/// use burn::optim::AdamConfig;
+/// use eggroll_core::EggrollConfig;
+/// use eggroll_run::{EarlyStoppingConfig, EsTrainingConfig, MetricChoice};
+/// use eggroll_train::EvolutionStrategyConfig;
+///
+/// let strategy = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new()).with_seed(7);
+/// let accuracy = MetricChoice::new("Accuracy".into());
+/// let config = EsTrainingConfig::new(strategy, 5000)
+///     .with_validate_every(200)
+///     .with_keep_best(Some(accuracy.clone()))
+///     .with_early_stopping(Some(EarlyStoppingConfig::new(accuracy, 5)))
+///     .with_settings(serde_json::json!({ "hidden": 128 }));
+/// let again = EsTrainingConfig::load_binary(config.to_string().as_bytes()).unwrap();
+/// assert_eq!((again.seed(), again.validate_every), (7, 200));
+/// ```
+#[derive(Config, Debug)]
+pub struct EsTrainingConfig {
+    /// The strategy, with the seed of all noise.
+    pub strategy: EvolutionStrategyConfig,
+    /// Generations of the run.
+    pub generations: u64,
+    /// Generations between two validations of the mean parameters; what lies between them is one of burn-train's epochs, at whose end
+    /// early stopping and checkpointing strategies decide.
+    #[config(default = 100)]
+    pub validate_every: u64,
+    /// Generations between two reports of metrics, each with one more read from the device.
+    #[config(default = 1)]
+    pub report_every: u64,
+    /// Generations between two checkpoints to continue from; 0 for one at the end only.
+    #[config(default = 1000)]
+    pub checkpoint_every: u64,
+    /// How many of these checkpoints are kept.
+    #[config(default = 2)]
+    pub keep_checkpoints: usize,
+    /// Whether all fitness is logged beside the checkpoints, so that [`replay`](crate::replay()) makes the model of any generation again
+    /// from the first model. It needs updates that depend on the fitness alone: no input projection.
+    #[config(default = false)]
+    pub replay_log: bool,
+    /// The metric whose best epoch is kept as a checkpoint of its own, in the folder `kept`.
+    pub keep_best: Option<MetricChoice>,
+    /// When to stop early.
+    pub early_stopping: Option<EarlyStoppingConfig>,
+    /// Whether every validation comes with a diagnosis of model, σ and estimate: two more estimates and a read of all parameters.
+    #[config(default = false)]
+    pub diagnostics: bool,
+    /// What the program itself needs.
+    #[config(default = "serde_json::Value::Null")]
+    pub settings: Value,
+}
+
+/// A metric by name.
+#[derive(Config, Debug)]
+pub struct MetricChoice {
+    /// The metric's name.
+    pub name: String,
+    /// Whether it is one of the validation's metrics; otherwise it is one of training's.
+    #[config(default = true)]
+    pub validation: bool,
+    /// Whether the highest value is the best; otherwise the lowest is.
+    #[config(default = true)]
+    pub highest: bool,
+}
+
+/// Stops a run that no longer improves.
+#[derive(Config, Debug)]
+pub struct EarlyStoppingConfig {
+    /// What is to improve.
+    pub metric: MetricChoice,
+    /// Epochs without improvement after which the run stops.
+    pub patience: usize,
+    /// Epochs in which it does not stop.
+    pub warmup: Option<usize>,
+}
+
+impl EsTrainingConfig {
+    /// The seed of all noise, for what else in a run is random.
+    pub fn seed(&self) -> u64 {
+        self.strategy.seed
+    }
+
+    /// The configuration that a run has saved in its folder.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    pub fn of_run(folder: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::read(folder.as_ref().join(FILE))
+    }
+
+    /// The configuration in a file of JSON. It needs `strategy` and `generations`; what else it leaves out is as [`new`](Self::new) sets
+    /// it, while Burn's [`load`](Config::load) wants every field.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError::Configuration`] if there is none, or none that this version reads.
+    pub fn read(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let refuse = |reason: String| RunError::Configuration { path: path.to_owned(), reason };
+        let text = fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?;
+        Self::parse(&text).map_err(|error| refuse(error.to_string()))
+    }
+
+    fn parse(text: &str) -> serde_json::Result<Self> {
+        #[derive(Deserialize)]
+        struct Required {
+            strategy: EvolutionStrategyConfig,
+            generations: u64,
+        }
+        let Required { strategy, generations } = serde_json::from_str(text)?;
+        filled(&Self::new(strategy, generations), serde_json::from_str(text)?)
+    }
+
+    /// The program's own settings.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError::Settings`] if they are of another type.
+    pub fn read_settings<S: DeserializeOwned>(&self) -> Result<S, Error> {
+        serde_json::from_value(self.settings.clone()).map_err(|error| RunError::Settings(error.to_string()))
+    }
+
+    pub(super) fn validate(&self) -> Result<(), Error> {
+        for (name, value) in [("validate_every", self.validate_every), ("report_every", self.report_every)] {
+            if value == 0 {
+                return Err(RunError::Interval(name).into());
+            }
+        }
+        if self.replay_log { check_projection(&self.strategy) } else { Ok(()) }
+    }
+
+    /// The first field that another configuration differs in, but for the number of generations and the memory of chunks, which
+    /// change no generation.
+    pub(super) fn difference(&self, other: &Self) -> Option<String> {
+        let fields = |config: &Self| {
+            let config = Self { strategy: config.strategy.of_updates(), generations: 0, ..config.clone() };
+            serde_json::to_value(config).ok().and_then(|value| value.as_object().cloned())
+        };
+        let (these, those) = (fields(self)?, fields(other)?);
+        let differs = |(name, value): &(&String, &Value)| those.get(*name) != Some(*value);
+        these.iter().find(differs).map(|(name, _)| name.clone())
+    }
+
+    /// The epoch that a generation belongs to, from 1.
+    pub(super) fn epoch(&self, generation: u64) -> u64 {
+        generation / self.validate_every + 1
+    }
+
+    /// The first generation of an epoch.
+    pub(super) fn start(&self, epoch: u64) -> u64 {
+        (epoch - 1) * self.validate_every
+    }
+
+    /// The generations of an epoch: less than others in the last one, if the run ends inside it.
+    pub(super) fn length(&self, epoch: u64) -> u64 {
+        self.validate_every.min(self.generations.saturating_sub(self.start(epoch)))
+    }
+
+    /// Whether a generation, from 0, is the last one of its epoch.
+    pub(super) fn ends_epoch(&self, generation: u64) -> bool {
+        generation + 1 == self.start(self.epoch(generation)) + self.length(self.epoch(generation))
+    }
+
+    /// Whether metrics of a generation are reported: always at the end of an epoch.
+    pub(super) fn reports(&self, generation: u64) -> bool {
+        generation.is_multiple_of(self.report_every) || self.ends_epoch(generation)
+    }
+}

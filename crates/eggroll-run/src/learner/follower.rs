@@ -1,0 +1,33 @@
+//! The steps of a replica that writes nothing.
+
+use super::task::EsTask;
+use crate::error::Error;
+use crate::steps::Steps;
+use burn::module::Module;
+use burn::train::Interrupter;
+use eggroll_train::{EvolutionStrategy, Fitness, Population};
+
+/// Evaluates, and leaves the rest to rank 0.
+pub(super) struct Follower<'a, T> {
+    pub task: &'a mut T,
+    pub interrupter: Interrupter,
+}
+
+impl<M: Module, T: EsTask<M>> Steps<M> for Follower<'_, T> {
+    fn stopped(&self) -> bool {
+        self.interrupter.should_stop()
+    }
+
+    fn evaluate(&mut self, model: &M, population: &Population) -> Result<Fitness, Error> {
+        self.task.before_generation(model, population.generation()).map_err(Error::User)?;
+        self.task.evaluate(model, population).map_err(Error::User)
+    }
+
+    fn after(&mut self, _strategy: &EvolutionStrategy, _model: &M) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn save(&mut self, _strategy: &EvolutionStrategy, _model: &M) -> Result<(), Error> {
+        Ok(())
+    }
+}

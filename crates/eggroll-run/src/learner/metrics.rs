@@ -1,0 +1,281 @@
+//! Metrics of a generation: named numbers in burn-train's terms.
+
+use burn::tensor::{ExecutionError, TensorReadError};
+use burn::train::metric::state::{FormatOptions, NumericMetricState};
+use burn::train::metric::{
+    Adaptor, ItemLazy, Metric, MetricAttributes, MetricMetadata, MetricName, Numeric, NumericAttributes, NumericEntry,
+    SerializedEntry,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Digits that numbers are shown with.
+const PRECISION: usize = 5;
+
+/// Numbers by name: what a generation or a validation came to. Cheap to clone.
+///
+/// # Example
+///
+/// ```
+/// use eggroll_run::Numbers;
+///
+/// let numbers = Numbers::from([("Accuracy", 0.97), ("Loss", 0.1)]);
+/// assert_eq!(numbers.get("Accuracy"), Some(0.97));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Numbers(Arc<BTreeMap<String, f64>>);
+
+impl Numbers {
+    /// The number of that name, if there is one.
+    pub fn get(&self, name: &str) -> Option<f64> {
+        self.0.get(name).copied()
+    }
+
+    /// The names in alphabetical order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    pub(super) fn insert(&mut self, name: &str, number: f64) {
+        Arc::make_mut(&mut self.0).insert(name.to_owned(), number);
+    }
+}
+
+impl<const N: usize> From<[(&str, f64); N]> for Numbers {
+    fn from(numbers: [(&str, f64); N]) -> Self {
+        numbers.into_iter().map(|(name, number)| (name.to_owned(), number)).collect()
+    }
+}
+
+impl FromIterator<(String, f64)> for Numbers {
+    fn from_iter<I: IntoIterator<Item = (String, f64)>>(numbers: I) -> Self {
+        Self(Arc::new(numbers.into_iter().collect()))
+    }
+}
+
+impl ItemLazy for Numbers {
+    fn sync(self) -> Result<Self, ExecutionError> {
+        Ok(self)
+    }
+}
+
+impl Adaptor<Numbers> for Numbers {
+    fn adapt(&self) -> Numbers {
+        self.clone()
+    }
+}
+
+/// What burn-train's metrics see of a generation.
+#[derive(Debug)]
+pub struct GenerationItem {
+    pub(super) numbers: Numbers,
+    pub(super) texts: Texts,
+}
+
+impl ItemLazy for GenerationItem {
+    fn sync(self) -> Result<Self, ExecutionError> {
+        Ok(self)
+    }
+}
+
+impl Adaptor<Numbers> for GenerationItem {
+    fn adapt(&self) -> Numbers {
+        self.numbers.clone()
+    }
+}
+
+impl Adaptor<Texts> for GenerationItem {
+    fn adapt(&self) -> Texts {
+        self.texts.clone()
+    }
+}
+
+/// Texts by name.
+pub(super) type Texts = Arc<BTreeMap<&'static str, String>>;
+
+/// A metric that follows one of the [`Numbers`] of a generation or a validation. Over an epoch it is the mean; where the number is
+/// missing, nothing.
+///
+/// # Example
+///
+/// ```
+/// use burn::train::metric::Metric;
+/// use eggroll_run::NumberMetric;
+///
+/// let metric = NumberMetric::new("Bits per byte").lower_is_better();
+/// assert_eq!(*metric.name(), "Bits per byte");
+/// ```
+#[derive(Clone)]
+pub struct NumberMetric {
+    name: MetricName,
+    unit: Option<String>,
+    higher_is_better: bool,
+    state: NumericMetricState,
+    /// Whether the last item had the number.
+    present: bool,
+    /// Whether any item of the epoch had it.
+    seen: bool,
+}
+
+impl NumberMetric {
+    /// Follows the number of this name; higher is better.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: Arc::new(name.into()),
+            unit: None,
+            higher_is_better: true,
+            state: NumericMetricState::new(),
+            present: false,
+            seen: false,
+        }
+    }
+
+    /// Sets the unit that the number is shown with.
+    pub fn with_unit(mut self, unit: impl Into<String>) -> Self {
+        self.unit = Some(unit.into());
+        self
+    }
+
+    /// Declares that lower is better.
+    pub fn lower_is_better(mut self) -> Self {
+        self.higher_is_better = false;
+        self
+    }
+
+    fn format(&self) -> FormatOptions {
+        let format = FormatOptions::new(self.name.clone()).precision(PRECISION);
+        match &self.unit {
+            Some(unit) => format.unit(unit),
+            None => format,
+        }
+    }
+}
+
+impl Metric for NumberMetric {
+    type Input = Numbers;
+
+    fn name(&self) -> MetricName {
+        self.name.clone()
+    }
+
+    fn attributes(&self) -> MetricAttributes {
+        NumericAttributes { unit: self.unit.clone(), higher_is_better: self.higher_is_better }.into()
+    }
+
+    fn update(&mut self, item: &Numbers, _metadata: &MetricMetadata) -> Result<SerializedEntry, TensorReadError> {
+        let number = item.get(&self.name);
+        self.present = number.is_some();
+        self.seen |= self.present;
+        Ok(match number {
+            Some(number) => {
+                self.state.update(number, 1);
+                self.state.compute_update(self.format())
+            }
+            None => SerializedEntry::not_available(self.unit.as_deref()),
+        })
+    }
+
+    fn compute(&mut self) -> Result<SerializedEntry, TensorReadError> {
+        Ok(match self.seen {
+            true => self.state.compute_final(self.format()),
+            false => SerializedEntry::not_available(self.unit.as_deref()),
+        })
+    }
+
+    fn clear(&mut self) {
+        self.state.reset();
+        (self.present, self.seen) = (false, false);
+    }
+}
+
+impl Numeric for NumberMetric {
+    fn value(&self) -> Option<NumericEntry> {
+        self.present.then(|| self.state.current_value())
+    }
+
+    fn running_value(&self) -> Option<NumericEntry> {
+        self.seen.then(|| self.state.running_value())
+    }
+
+    fn final_value(&self) -> NumericEntry {
+        self.state.final_value()
+    }
+}
+
+/// A metric that shows one of the texts of a generation.
+#[derive(Clone)]
+pub(super) struct TextMetric {
+    name: &'static str,
+    last: String,
+}
+
+impl TextMetric {
+    pub fn new(name: &'static str) -> Self {
+        Self { name, last: String::new() }
+    }
+}
+
+impl Metric for TextMetric {
+    type Input = Texts;
+
+    fn name(&self) -> MetricName {
+        Arc::new(self.name.to_owned())
+    }
+
+    fn update(&mut self, item: &Texts, _metadata: &MetricMetadata) -> Result<SerializedEntry, TensorReadError> {
+        self.last = item.get(self.name).cloned().unwrap_or_default();
+        self.compute()
+    }
+
+    fn compute(&mut self) -> Result<SerializedEntry, TensorReadError> {
+        Ok(SerializedEntry::new(self.last.clone(), self.last.clone()))
+    }
+
+    fn clear(&mut self) {}
+}
+
+/// Names of what the learner itself measures.
+pub(super) mod names {
+    pub const GENERATION: &str = "Generation";
+    pub const WARNINGS: &str = "Warnings";
+    pub const FITNESS_MEAN: &str = "Fitness mean";
+    pub const FITNESS_BEST: &str = "Fitness best";
+    pub const FITNESS_WORST: &str = "Fitness worst";
+    pub const NON_FINITE: &str = "Non-finite fitness";
+    pub const TIED_PAIRS: &str = "Tied pairs";
+    pub const SIGMA: &str = "Sigma";
+    pub const LEARNING_RATE: &str = "Learning rate";
+    pub const EVALUATIONS: &str = "Evaluations per second";
+    pub const GRADIENT_NORM: &str = "Gradient norm";
+    pub const UPDATE_NORM: &str = "Update norm";
+    pub const PARAMETER_NORM: &str = "Parameter norm";
+    pub const CURVATURE: &str = "Curvature to slope";
+    pub const CORRELATION: &str = "Split-half correlation";
+    pub const SIGNAL: &str = "Signal to noise";
+    pub const CHANGED: &str = "Changed weights";
+    pub const SATURATED: &str = "Most saturated";
+    pub const ENTROPY: &str = "Least entropy";
+    pub const BAD_VALUES: &str = "Non-finite weights";
+}
+
+/// The metrics that a model with parameters of these kinds has.
+pub(super) fn built_in(floats: bool, integers: bool, diagnostics: bool) -> Vec<NumberMetric> {
+    use names::*;
+    let higher = |name: &str| NumberMetric::new(name);
+    let lower = |name: &str| NumberMetric::new(name).lower_is_better();
+    let mut metrics = vec![higher(FITNESS_MEAN), higher(FITNESS_BEST), higher(FITNESS_WORST)];
+    metrics.extend([higher(EVALUATIONS), lower(TIED_PAIRS), lower(NON_FINITE)]);
+    if floats {
+        metrics.extend([SIGMA, LEARNING_RATE, GRADIENT_NORM, UPDATE_NORM, PARAMETER_NORM].map(lower));
+    }
+    if diagnostics {
+        metrics.extend([lower(CURVATURE), lower(BAD_VALUES)]);
+        if floats {
+            metrics.extend([CORRELATION, SIGNAL].map(higher));
+        }
+        if integers {
+            metrics.extend([lower(CHANGED), lower(SATURATED), higher(ENTROPY)]);
+        }
+    }
+    metrics
+}

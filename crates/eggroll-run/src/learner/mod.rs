@@ -1,0 +1,21 @@
+//! Training inside Burn's own machinery.
+//!
+//! burn-train computes gradients by backpropagation, which does not fit, but everything around that does: its metrics, event store and
+//! loggers, renderers (the dashboard), early stopping, checkpointing strategies and interrupter run here as they are. An *epoch* of
+//! burn-train is what lies between two validations, an *iteration* is a generation.
+
+mod best_checkpoints;
+mod config;
+mod follower;
+mod json;
+mod machinery;
+mod metrics;
+mod progress;
+mod run;
+mod task;
+mod training;
+
+pub use config::{EarlyStoppingConfig, EsTrainingConfig, MetricChoice};
+pub use metrics::{GenerationItem, NumberMetric, Numbers};
+pub use task::{EsTask, Generation, Times};
+pub use training::{Display, EsOutcome, EsTraining, Stop};

@@ -1,0 +1,323 @@
+//! The steps of a run: what happens around ask and tell.
+
+use super::best_checkpoints::Kept;
+use super::config::EsTrainingConfig;
+use super::json::Failure;
+use super::machinery::{Ending, Machinery};
+use super::metrics::{GenerationItem, Numbers, names};
+use super::task::{EsTask, Generation, Times};
+use crate::checkpoint::{Checkpoints, sync};
+use crate::diagnostics::norms::{Norms, gradient_squares};
+use crate::diagnostics::{PairStatistics, SplitHalf, changed_share, diagnose};
+use crate::error::{Error, RunError};
+use crate::steps::Steps;
+use burn::data::dataloader::Progress;
+use burn::module::Module;
+use burn::train::metric::ItemLazy;
+use burn::train::{LearnerEvent, TrainingItem};
+use eggroll_train::{EvolutionStrategy, Fitness, GenerationReport, Population};
+use indicatif::ProgressBar;
+use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Share of the parameters' length beyond which a step looks too long.
+const LONGEST_STEP: f64 = 0.1;
+
+/// Names of the metrics that there are.
+#[derive(Debug, Default)]
+pub(super) struct Registered {
+    pub train: BTreeSet<String>,
+    pub valid: BTreeSet<String>,
+}
+
+impl Registered {
+    /// Refuses a name without a metric.
+    pub fn check(known: &BTreeSet<String>, name: &str) -> Result<(), Error> {
+        match known.contains(name) {
+            true => Ok(()),
+            false => {
+                Err(RunError::UnknownMetric { name: name.to_owned(), known: known.iter().cloned().collect() }.into())
+            }
+        }
+    }
+}
+
+/// What a generation leaves for its report.
+#[derive(Debug, Default)]
+pub(super) struct Pending {
+    times: Times,
+    fitness: Option<Fitness>,
+    norms: Option<Norms>,
+    split_half: Option<SplitHalf>,
+    changed: Option<f64>,
+}
+
+/// A run in its machinery.
+pub(super) struct Run<'a, T, V: ItemLazy + 'static> {
+    pub task: &'a mut T,
+    pub config: EsTrainingConfig,
+    pub machinery: Machinery<V>,
+    pub checkpoints: Checkpoints,
+    /// The file of metrics.
+    pub log: PathBuf,
+    pub kept: Option<Kept>,
+    /// What lines of text have to go around.
+    pub bar: ProgressBar,
+    pub failure: Failure,
+    pub registered: Registered,
+    pub floats: bool,
+    pub integers: bool,
+    /// Whether the terminal is the dashboard's.
+    pub dashboard: bool,
+    /// The epoch that burn-train knows of.
+    pub epoch: Option<u64>,
+    /// The epoch after which early stopping has stopped.
+    pub early: Option<u64>,
+    pub warnings: Vec<String>,
+    pub pending: Pending,
+    /// When the last report was made, and the generations told then.
+    pub reported: (Instant, u64),
+}
+
+impl<T, V: ItemLazy + 'static> Run<'_, T, V> {
+    /// Brings the strategies to where they were after the epochs that are done.
+    pub fn replay(&mut self, epochs: u64) {
+        let store = &self.machinery.store;
+        if let Some(kept) = &mut self.kept {
+            kept.replay(epochs, store);
+        }
+        if let Some(strategy) = &mut self.machinery.early_stopping {
+            for epoch in 1..=epochs {
+                self.early = strategy.should_stop(epoch as usize, store).then_some(epoch);
+            }
+        }
+    }
+
+    /// Ends the run: how, after which epoch early stopping stopped, and what there were warnings of.
+    pub fn finish(self) -> Result<(Ending, Option<u64>, Vec<String>), Error> {
+        let ending = self.machinery.finish();
+        let failure = self.failure.lock().expect("never held across a panic").take();
+        failure.map_or(Ok((ending, self.early, self.warnings)), Err)
+    }
+
+    /// Whether model, σ and estimate are diagnosed in a generation.
+    fn diagnoses(&self, generation: u64) -> bool {
+        self.config.diagnostics && self.config.ends_epoch(generation)
+    }
+
+    /// The numbers of a generation, beside the task's own.
+    fn numbers(&mut self, report: &GenerationReport, fitness: &Fitness, population: usize, numbers: &mut Numbers) {
+        let done = report.generation + 1;
+        let (start, from) = std::mem::replace(&mut self.reported, (Instant::now(), done));
+        let evaluations = (done - from) as f64 * population as f64;
+        let mut all = vec![
+            (names::FITNESS_MEAN, report.fitness_mean),
+            (names::FITNESS_BEST, report.fitness_best),
+            (names::FITNESS_WORST, report.fitness_worst),
+            (names::NON_FINITE, report.non_finite as f64),
+            (names::TIED_PAIRS, fitness.tied_pairs()),
+            (names::EVALUATIONS, evaluations / start.elapsed().as_secs_f64()),
+        ];
+        if self.floats {
+            all.extend([(names::SIGMA, report.sigma), (names::LEARNING_RATE, report.learning_rate)]);
+        }
+        if let Some(norms) = self.pending.norms {
+            all.extend([(names::GRADIENT_NORM, norms.gradient), (names::UPDATE_NORM, norms.update)]);
+            all.push((names::PARAMETER_NORM, norms.parameters));
+        }
+        all.into_iter().for_each(|(name, number)| numbers.insert(name, number));
+    }
+
+    /// Adds what a diagnosis finds to the numbers and returns what it warns of.
+    fn diagnose<M: Module>(
+        &self,
+        model: &M,
+        report: &GenerationReport,
+        fitness: &Fitness,
+        numbers: &mut Numbers,
+    ) -> Vec<String> {
+        let (pairs, diagnosis) = (PairStatistics::new(fitness), diagnose(model));
+        let split_half = self.pending.split_half;
+        let found = [
+            (names::CURVATURE, Some(pairs.curvature_to_slope()).filter(|ratio| ratio.is_finite())),
+            (names::BAD_VALUES, Some(diagnosis.non_finite() as f64)),
+            (names::SATURATED, diagnosis.saturated().filter(|_| self.integers)),
+            (names::ENTROPY, diagnosis.entropy().filter(|_| self.integers)),
+            (names::CHANGED, self.pending.changed),
+            (names::CORRELATION, split_half.map(|split| split.correlation)),
+            (names::SIGNAL, split_half.map(|split| split.signal_to_noise())),
+        ];
+        found.into_iter().filter_map(|(name, number)| Some((name, number?))).for_each(|(n, v)| numbers.insert(n, v));
+
+        let mut warnings = diagnosis.warnings();
+        if self.floats {
+            warnings.extend(pairs.hints(report.sigma));
+        }
+        if let Some(Norms { update, parameters, .. }) = self.pending.norms
+            && update > LONGEST_STEP * parameters
+        {
+            let share = 100.0 * update / parameters;
+            let rate = report.learning_rate;
+            warnings.push(format!(
+                "the learning rate may be too large: at {rate}, a step is {share:.1} % as long as the parameters"
+            ));
+        }
+        warnings
+    }
+
+    /// Keeps what is new among the warnings, by subject, and prints it where no dashboard shows it.
+    fn warn(&mut self, warnings: &[String]) {
+        let subject = |warning: &str| warning.split(':').next().unwrap_or_default().to_owned();
+        for warning in warnings {
+            if self.warnings.iter().all(|earlier| subject(earlier) != subject(warning)) {
+                self.warnings.push(warning.clone());
+                if !self.dashboard {
+                    self.bar.suspend(|| eprintln!("warning: {warning}"));
+                }
+            }
+        }
+    }
+
+    /// Hands a generation to the metrics.
+    fn process(&mut self, report: &GenerationReport, numbers: Numbers, warnings: &[String]) {
+        let epoch = self.config.epoch(report.generation);
+        let [length, processed] = [self.config.length(epoch), report.generation + 1 - self.config.start(epoch)];
+        if self.epoch != Some(epoch) {
+            self.epoch = Some(epoch);
+            let [epoch_number, total_items] = [epoch, length].map(|n| n as usize);
+            self.machinery.train(LearnerEvent::StartSplit { epoch_number, total_items });
+        }
+        let mut texts = BTreeMap::from([(names::GENERATION, report.generation.to_string())]);
+        texts.insert(names::WARNINGS, warnings.join("; "));
+        let item = GenerationItem { numbers, texts: Arc::new(texts) };
+        let progress = Progress::new(processed as usize, length as usize, Some("generations".to_owned()));
+        let iteration = Some(report.generation as usize + 1);
+        let item = TrainingItem::new(item, progress, iteration, Some(report.learning_rate.into()));
+        self.machinery.train(LearnerEvent::ProcessedItem(item));
+    }
+
+    /// Validates and lets the strategies decide.
+    fn end_epoch<M: Module>(
+        &mut self,
+        strategy: &EvolutionStrategy,
+        model: &M,
+        report: &GenerationReport,
+    ) -> Result<(), Error>
+    where
+        T: EsTask<M, Output = V>,
+    {
+        let epoch = self.config.epoch(report.generation);
+        self.machinery.train(LearnerEvent::EndSplit(epoch as usize));
+        let outputs = self.bar.suspend(|| self.task.validate(model, report)).map_err(Error::User)?;
+        if !outputs.is_empty() {
+            self.process_validation(epoch as usize, outputs)?;
+        }
+        self.machinery.train(LearnerEvent::EndEpoch(epoch as usize));
+        self.machinery.flush();
+        let Self { task, machinery, kept, config, early, .. } = self;
+        if let Some(kept) = kept {
+            kept.end_epoch(epoch, config, &machinery.store, |checkpoints| task.save(checkpoints, strategy, model))?;
+        }
+        if let Some(stopping) = &mut machinery.early_stopping
+            && stopping.should_stop(epoch as usize, &machinery.store)
+        {
+            *early = Some(epoch);
+        }
+        Ok(())
+    }
+
+    /// Hands the outputs of a validation to the metrics.
+    fn process_validation(&mut self, epoch: usize, outputs: Vec<V>) -> Result<(), Error> {
+        let total = outputs.len();
+        self.machinery.valid(LearnerEvent::StartSplit { epoch_number: epoch, total_items: total });
+        for (output, batch) in outputs.into_iter().zip(1..) {
+            if let Some(numbers) = (&output as &dyn Any).downcast_ref::<Numbers>() {
+                numbers.names().try_for_each(|name| Registered::check(&self.registered.valid, name))?;
+            }
+            let progress = Progress::new(batch, total, Some("batches".to_owned()));
+            self.machinery.valid(LearnerEvent::ProcessedItem(TrainingItem::new(output, progress, Some(batch), None)));
+        }
+        self.machinery.valid(LearnerEvent::EndSplit(epoch));
+        Ok(())
+    }
+}
+
+impl<M: Module, V: ItemLazy + 'static, T: EsTask<M, Output = V>> Steps<M> for Run<'_, T, V> {
+    fn stopped(&self) -> bool {
+        self.early.is_some() || self.machinery.interrupter.should_stop()
+    }
+
+    fn ask(&mut self, strategy: &EvolutionStrategy) -> Population {
+        let start = Instant::now();
+        let population = strategy.ask();
+        self.pending = Pending { times: Times { ask: start.elapsed(), ..Times::default() }, ..Pending::default() };
+        population
+    }
+
+    fn evaluate(&mut self, model: &M, population: &Population) -> Result<Fitness, Error> {
+        self.task.before_generation(model, population.generation()).map_err(Error::User)?;
+        let start = Instant::now();
+        let fitness = self.task.evaluate(model, population).map_err(Error::User)?;
+        self.pending.times.evaluate = start.elapsed();
+        Ok(fitness)
+    }
+
+    fn tell(
+        &mut self,
+        strategy: &mut EvolutionStrategy,
+        model: M,
+        population: Population,
+        fitness: Fitness,
+    ) -> Result<M, Error> {
+        let generation = population.generation();
+        let reports = self.floats && self.config.reports(generation);
+        let diagnoses = self.diagnoses(generation);
+        if diagnoses && self.floats {
+            let halves = strategy.estimate_halves(&model, &population, &fitness)?;
+            self.pending.split_half = halves.and_then(|halves| SplitHalf::new(&model, &halves));
+        }
+        let before = (reports || diagnoses).then(|| model.clone());
+        self.pending.fitness = Some(fitness.clone());
+        let start = Instant::now();
+        let mut squares = None;
+        let model = strategy.tell_observed(model, population, fitness, |model, gradients| {
+            squares = gradients.filter(|_| reports).and_then(|gradients| gradient_squares(model, gradients));
+        })?;
+        self.pending.times.tell = start.elapsed();
+        if let Some(before) = before {
+            self.pending.norms = if reports { Norms::read(squares, &before, &model) } else { None };
+            self.pending.changed = (diagnoses && self.integers).then(|| changed_share(&before, &model));
+        }
+        Ok(model)
+    }
+
+    fn after(&mut self, strategy: &EvolutionStrategy, model: &M) -> Result<(), Error> {
+        let report = strategy.report().expect("tell made a report");
+        let fitness = &self.pending.fitness.take().expect("tell was told it");
+        let generation = Generation { model, report, fitness, times: self.pending.times };
+        let mut numbers = self.bar.suspend(|| self.task.after_generation(&generation)).map_err(Error::User)?;
+        numbers.names().try_for_each(|name| Registered::check(&self.registered.train, name))?;
+        if self.config.reports(report.generation) {
+            self.numbers(report, fitness, strategy.config().population, &mut numbers);
+            let warnings = match self.diagnoses(report.generation) {
+                true => self.diagnose(model, report, fitness, &mut numbers),
+                false => Vec::new(),
+            };
+            self.warn(&warnings);
+            self.process(report, numbers, &warnings);
+        }
+        if self.config.ends_epoch(report.generation) {
+            self.end_epoch(strategy, model, report)?;
+        }
+        self.failure.lock().expect("never held across a panic").take().map_or(Ok(()), Err)
+    }
+
+    fn save(&mut self, strategy: &EvolutionStrategy, model: &M) -> Result<(), Error> {
+        // A log is never behind a checkpoint.
+        sync(&self.log)?;
+        self.task.save(&self.checkpoints, strategy, model).map(drop)
+    }
+}

@@ -1,0 +1,134 @@
+//! What the learner asks of the program.
+
+use super::metrics::Numbers;
+use crate::checkpoint::Checkpoints;
+use crate::error::Error;
+use crate::steps::UserError;
+use burn::module::Module;
+use burn::train::metric::ItemLazy;
+use eggroll_train::{EvolutionStrategy, Fitness, GenerationReport, Population};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How members are scored, and what else a program does in a run: all but [`evaluate`](Self::evaluate) have defaults. A closure
+/// `|model: &M, population: &Population| Ok(fitness)` is a task too.
+///
+/// In a run of several replicas ([`with_distribution`](super::EsTraining::with_distribution)) each has a task; `evaluate` gets a slice
+/// of the population. What has to be the same on all ranks belongs into `load`, `begin`, `before_generation` and `evaluate`, which all
+/// call; the other methods are rank 0's.
+///
+/// # Example
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use eggroll_nn::Linear;
+/// use eggroll_run::{EsTask, Numbers, UserError};
+/// use eggroll_train::{Fitness, GenerationReport, Population};
+///
+/// struct Regression {
+///     x: Tensor<2>,
+///     y: Tensor<2>,
+/// }
+///
+/// impl EsTask<Linear> for Regression {
+///     type Output = Numbers;
+///
+///     fn evaluate(&mut self, model: &Linear, population: &Population) -> Result<Fitness, UserError> {
+///         Ok(population.evaluate(|members| {
+///             let error = model.forward_shared(self.x.clone()) - members.expand(self.y.clone());
+///             -members.mean(error.square())
+///         }))
+///     }
+///
+///     fn validate(&mut self, model: &Linear, _report: &GenerationReport) -> Result<Vec<Numbers>, UserError> {
+///         let error = model.forward(self.x.clone()) - self.y.clone();
+///         Ok(vec![Numbers::from([("Error", error.square().mean().into_scalar())])])
+///     }
+/// }
+/// # let _ = Regression { x: Tensor::zeros([1, 1], &Device::flex()), y: Tensor::zeros([1, 1], &Device::flex()) };
+/// ```
+pub trait EsTask<M: Module> {
+    /// What a validation hands to burn-train's metrics, for each of its batches: [`Numbers`], or one of Burn's outputs such as
+    /// [`ClassificationOutput`](burn::train::ClassificationOutput).
+    type Output: ItemLazy + 'static;
+
+    /// Scores the members of a generation.
+    ///
+    /// # Errors
+    ///
+    /// Any error ends the run, after a checkpoint; so do the other methods' errors.
+    fn evaluate(&mut self, model: &M, population: &Population) -> Result<Fitness, UserError>;
+
+    /// Validates the mean parameters, every [`validate_every`](super::EsTrainingConfig::validate_every) generations; the report is
+    /// the last generation's.
+    fn validate(&mut self, _model: &M, _report: &GenerationReport) -> Result<Vec<Self::Output>, UserError> {
+        Ok(Vec::new())
+    }
+
+    /// Called once, with the model of the first generation or of the checkpoint that the run goes on from.
+    fn begin(&mut self, _strategy: &EvolutionStrategy, _model: &M) -> Result<(), UserError> {
+        Ok(())
+    }
+
+    /// Called before every generation.
+    fn before_generation(&mut self, _model: &M, _generation: u64) -> Result<(), UserError> {
+        Ok(())
+    }
+
+    /// Called after every generation. Numbers of this task's own go to the metrics of their names
+    /// ([`metric_train`](super::EsTraining::metric_train)) if the generation is one whose metrics are reported.
+    fn after_generation(&mut self, _generation: &Generation<'_, M>) -> Result<Numbers, UserError> {
+        Ok(Numbers::default())
+    }
+
+    /// Saves a checkpoint: with [`save_carrying`](Checkpoints::save_carrying) where members keep a state.
+    ///
+    /// # Errors
+    ///
+    /// As [`Checkpoints::save`].
+    fn save(&self, checkpoints: &Checkpoints, strategy: &EvolutionStrategy, model: &M) -> Result<PathBuf, Error> {
+        checkpoints.save(strategy, model)
+    }
+
+    /// Loads the latest checkpoint, if there is one: with [`load_latest_carrying`](Checkpoints::load_latest_carrying) where members
+    /// keep a state.
+    ///
+    /// # Errors
+    ///
+    /// As [`Checkpoints::load_latest`].
+    fn load(&mut self, checkpoints: &Checkpoints, model: M) -> Result<Option<(EvolutionStrategy, M)>, Error> {
+        checkpoints.load_latest(model)
+    }
+}
+
+impl<M: Module, F: FnMut(&M, &Population) -> Result<Fitness, UserError>> EsTask<M> for F {
+    type Output = Numbers;
+
+    fn evaluate(&mut self, model: &M, population: &Population) -> Result<Fitness, UserError> {
+        self(model, population)
+    }
+}
+
+/// A generation that is done.
+#[derive(Debug)]
+pub struct Generation<'a, M> {
+    /// The updated model.
+    pub model: &'a M,
+    /// What the generation came to.
+    pub report: &'a GenerationReport,
+    /// The members' scores.
+    pub fitness: &'a Fitness,
+    /// Where its time went.
+    pub times: Times,
+}
+
+/// Time of the parts of a generation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// `ask`: what noise is held.
+    pub ask: Duration,
+    /// The task's [`evaluate`](EsTask::evaluate).
+    pub evaluate: Duration,
+    /// `tell`: estimate and update.
+    pub tell: Duration,
+}

@@ -1,0 +1,412 @@
+//! The learner: a run from its configuration, begun or continued.
+
+use super::best_checkpoints::Kept;
+use super::config::{EarlyStoppingConfig, EsTrainingConfig, FILE, MetricChoice};
+use super::follower::Follower;
+use super::json::JsonMetrics;
+use super::machinery::{Machinery, Parts, parts};
+use super::metrics::{GenerationItem, NumberMetric, Numbers, TextMetric, built_in, names};
+use super::progress::Progress;
+use super::run::{Pending, Registered, Run};
+use super::task::EsTask;
+use crate::checkpoint::Checkpoints;
+use crate::distribution::{Distribution, Replica};
+use crate::error::{Error, RunError, SavedError};
+use crate::log::replace;
+use crate::replay::ReplayLog;
+use crate::steps::drive;
+use burn::module::Module;
+use burn::train::checkpoint::{CheckpointingStrategy, MetricCheckpointingStrategy};
+use burn::train::logger::MetricLogger;
+use burn::train::metric::store::{Aggregate, Direction, Split};
+use burn::train::metric::{Adaptor, ItemLazy, Metric, Numeric};
+use burn::train::renderer::MetricsRenderer;
+use burn::train::{
+    EarlyStoppingStrategy, Interrupter, Interruption, LearnerEvent, MetricEarlyStoppingStrategy, StoppingCondition,
+};
+use eggroll_core::{ParameterKind, Role};
+use eggroll_train::EvolutionStrategy;
+use indicatif::ProgressBar;
+use std::fs;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// What a run shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Display {
+    /// Burn's dashboard if standard output is a terminal, otherwise the progress bar.
+    #[default]
+    Dashboard,
+    /// A progress bar on standard error, if that is a terminal: for programs that print lines of their own.
+    Progress,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// All its generations are done.
+    Finished,
+    /// Early stopping decided so, at the end of this epoch.
+    Early {
+        /// The epoch, from 1.
+        epoch: u64,
+    },
+    /// The interrupter was told to stop.
+    Interrupted(Interruption),
+    /// Another replica decided so.
+    Elsewhere,
+}
+
+/// What a run comes to.
+pub struct EsOutcome<M> {
+    /// The trained model.
+    pub model: M,
+    /// The strategy after the last generation.
+    pub strategy: EvolutionStrategy,
+    /// How the run ended.
+    pub stop: Stop,
+    /// What diagnostics warned of, once for each subject.
+    pub warnings: Vec<String>,
+}
+
+type Register<V> = Box<dyn FnOnce(Parts<V>) -> Parts<V>>;
+
+/// A run of an evolution strategy inside burn-train's machinery, in a folder of its own.
+///
+/// The folder holds `training.json`, the [configuration](EsTrainingConfig); `log.jsonl`, metrics by generation and validation;
+/// `checkpoints`, to continue from; `kept`, the checkpoints that a strategy has chosen; and `run.replay`, all fitness, if the
+/// configuration [wants it](EsTrainingConfig::replay_log). A run whose folder holds checkpoints
+/// goes on from the latest one, and equals, bit for bit, one that was never stopped.
+///
+/// # Example
+///
+/// ```
+/// use burn::optim::AdamConfig;
+/// use burn::tensor::{Device, Tensor};
+/// use eggroll_core::EggrollConfig;
+/// use eggroll_nn::{Linear, LinearConfig};
+/// use eggroll_run::{EsTraining, EsTrainingConfig, Stop};
+/// use eggroll_train::{EvolutionStrategyConfig, Population};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// let device = Device::flex();
+/// let x = Tensor::<2>::ones([4, 2], &device);
+/// let strategy = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new());
+/// let config = EsTrainingConfig::new(strategy, 20).with_validate_every(10);
+///
+/// let outcome = EsTraining::new(folder.path(), config).run(
+///     LinearConfig::new(2, 1).init(&device),
+///     &mut |model: &Linear, population: &Population| {
+///         Ok(population.evaluate(|members| members.mean(model.forward_shared(x.clone()))))
+///     },
+/// )?;
+/// assert_eq!(outcome.stop, Stop::Finished);
+/// assert!(folder.path().join("training.json").exists());
+/// # Ok(())
+/// # }
+/// ```
+pub struct EsTraining<V: ItemLazy + 'static = Numbers> {
+    folder: PathBuf,
+    config: EsTrainingConfig,
+    display: Display,
+    renderer: Option<Box<dyn MetricsRenderer>>,
+    interrupter: Interrupter,
+    registered: Registered,
+    /// What the user has registered with burn-train, in order.
+    register: Vec<Register<V>>,
+    checkpointing: Option<Box<dyn CheckpointingStrategy>>,
+    distribution: Distribution,
+}
+
+impl<V: ItemLazy + 'static> EsTraining<V> {
+    /// A run of `config` in `folder`.
+    pub fn new(folder: impl Into<PathBuf>, config: EsTrainingConfig) -> Self {
+        Self {
+            folder: folder.into(),
+            config,
+            display: Display::default(),
+            renderer: None,
+            interrupter: Interrupter::new(),
+            registered: Registered::default(),
+            register: Vec::new(),
+            checkpointing: None,
+            distribution: Distribution::default(),
+        }
+    }
+
+    /// Sets what the run shows.
+    pub fn with_display(mut self, display: Display) -> Self {
+        self.display = display;
+        self
+    }
+
+    /// Sets a renderer in place of the display.
+    pub fn with_renderer(mut self, renderer: impl MetricsRenderer + 'static) -> Self {
+        self.renderer = Some(Box::new(renderer));
+        self
+    }
+
+    /// Adds a metric of training: a [`NumberMetric`] of a number that [`after_generation`](EsTask::after_generation) returns, or one
+    /// of burn-train's that look at no item, as `IterationSpeedMetric`.
+    pub fn metric_train<Me: Metric + Numeric + 'static>(mut self, metric: Me) -> Self
+    where
+        GenerationItem: Adaptor<Me::Input>,
+    {
+        self.registered.train.insert(metric.name().to_string());
+        self.with(|parts| parts.metric_train_numeric(metric))
+    }
+
+    /// Adds a metric of what [`validate`](EsTask::validate) returns: a [`NumberMetric`], or any of burn-train's that fits.
+    pub fn metric_valid<Me: Metric + Numeric + 'static>(mut self, metric: Me) -> Self
+    where
+        V: Adaptor<Me::Input>,
+    {
+        self.registered.valid.insert(metric.name().to_string());
+        self.with(|parts| parts.metric_valid_numeric(metric))
+    }
+
+    /// Adds a metric logger, as burn-train's `FileMetricLogger`, beside `log.jsonl`.
+    pub fn with_metric_logger(self, logger: impl MetricLogger + 'static) -> Self {
+        self.with(|parts| parts.with_metric_logger(logger))
+    }
+
+    /// Sets an early stopping strategy in place of the configuration's. Epochs of a run that goes on are shown to it again.
+    pub fn with_early_stopping<S: EarlyStoppingStrategy + Clone + Send + Sync + 'static>(self, strategy: S) -> Self {
+        self.with(|parts| parts.early_stopping(strategy))
+    }
+
+    /// Sets a checkpointing strategy in place of the configuration's: what it saves at the end of epochs stands in the folder `kept`
+    /// until it deletes it.
+    pub fn with_checkpointing(mut self, strategy: impl CheckpointingStrategy + 'static) -> Self {
+        self.checkpointing = Some(Box::new(strategy));
+        self
+    }
+
+    /// Makes the run one of several replicas in the same folder. Only rank 0 writes into it, shows anything, validates, and calls
+    /// the task's [`after_generation`](EsTask::after_generation) and [`save`](EsTask::save); the others load the checkpoints that it
+    /// has written, and evaluate. Any rank's interrupter stops all.
+    pub fn with_distribution(mut self, distribution: Distribution) -> Self {
+        self.distribution = distribution;
+        self
+    }
+
+    /// Sets the handle that interrupts the run.
+    pub fn with_interrupter(mut self, interrupter: Interrupter) -> Self {
+        self.interrupter = interrupter;
+        self
+    }
+
+    /// The handle that interrupts the run, from another thread or from the task: after the current generation a checkpoint is
+    /// saved.
+    pub fn interrupter(&self) -> Interrupter {
+        self.interrupter.clone()
+    }
+
+    fn with(mut self, register: impl FnOnce(Parts<V>) -> Parts<V> + 'static) -> Self {
+        self.register.push(Box::new(register));
+        self
+    }
+
+    /// Runs until all generations are done, early stopping decides or the interrupter is told to stop. `model` holds the initial
+    /// weights; of a run that goes on, only its shape matters.
+    ///
+    /// # Errors
+    ///
+    /// - [`RunError::OtherRun`] if the folder holds a run of another configuration; it may have had fewer or more generations
+    /// - [`RunError::Interval`], [`SavedError::ReplayProjection`] and [`RunError::UnknownMetric`] of a configuration that cannot be run
+    /// - [`Error::User`] with what the task returned, after a checkpoint
+    /// - [`RunError::Training`] with a failure of burn-train's metrics, after a checkpoint
+    /// - [`Error::Distribution`] with what replicas found, or with the rank that has failed
+    /// - those of the strategy, the checkpoints and the logs
+    pub fn run<M: Module, T: EsTask<M, Output = V>>(mut self, model: M, task: &mut T) -> Result<EsOutcome<M>, Error> {
+        let mut distribution = std::mem::take(&mut self.distribution);
+        let result = match distribution.leads() {
+            true => self.lead(model, task, &mut distribution),
+            false => self.follow(model, task, &mut distribution),
+        };
+        distribution.end(result)
+    }
+
+    /// The strategy and the model to go on with, the same on all replicas.
+    fn load<M: Module, T: EsTask<M, Output = V>>(
+        &self,
+        model: M,
+        task: &mut T,
+        checkpoints: &Checkpoints,
+        distribution: &mut Distribution,
+    ) -> Result<(EvolutionStrategy, M), Error> {
+        let (strategy, model) = match task.load(checkpoints, model.clone())? {
+            Some(loaded) => loaded,
+            None => (self.config.strategy.try_init(&model)?, model),
+        };
+        distribution.begin(&strategy, &model)?;
+        task.begin(&strategy, &model).map_err(Error::User)?;
+        Ok((strategy, model))
+    }
+
+    fn checkpoints(&self) -> Checkpoints {
+        let checkpoints = Checkpoints::new(self.folder.join("checkpoints")).with_keep(self.config.keep_checkpoints);
+        checkpoints.with_limits_of(&self.config.strategy)
+    }
+
+    /// Runs as a replica that writes nothing.
+    fn follow<M: Module, T: EsTask<M, Output = V>>(
+        self,
+        model: M,
+        task: &mut T,
+        distribution: &mut Distribution,
+    ) -> Result<EsOutcome<M>, Error> {
+        self.config.validate()?;
+        let (mut strategy, model) = self.load(model, task, &self.checkpoints(), distribution)?;
+        let mut steps = Follower { task, interrupter: self.interrupter };
+        let mut replica = Replica::new(&mut steps, distribution);
+        let model = drive(&mut strategy, model, self.config.generations, 0, None, &mut replica)?;
+        let finished = strategy.generation() >= self.config.generations;
+        let stop = if finished { Stop::Finished } else { Stop::Elsewhere };
+        Ok(EsOutcome { model, strategy, stop, warnings: Vec::new() })
+    }
+
+    fn lead<M: Module, T: EsTask<M, Output = V>>(
+        mut self,
+        model: M,
+        task: &mut T,
+        distribution: &mut Distribution,
+    ) -> Result<EsOutcome<M>, Error> {
+        self.config.validate()?;
+        self.claim()?;
+        let checkpoints = self.checkpoints();
+        let (mut strategy, model) = self.load(model, task, &checkpoints, distribution)?;
+        let log = match self.config.replay_log {
+            true => Some(ReplayLog::open(self.folder.join("run.replay"), &strategy, &model)?),
+            false => None,
+        };
+        let (until, every) = (self.config.generations, self.config.checkpoint_every);
+        let mut run = self.start(&strategy, checkpoints, task)?;
+        let result = drive(&mut strategy, model, until, every, log, &mut Replica::new(&mut run, distribution));
+        let (ending, early, warnings) = run.finish()?;
+        let model = result?;
+        if let Some(error) = ending.error {
+            return Err(RunError::Training(error).into());
+        }
+        let stop = match (early, ending.interruption) {
+            _ if strategy.generation() >= until => Stop::Finished,
+            (Some(epoch), _) => Stop::Early { epoch },
+            (None, Some(interruption)) => Stop::Interrupted(interruption),
+            (None, None) => Stop::Elsewhere,
+        };
+        Ok(EsOutcome { model, strategy, stop, warnings })
+    }
+
+    /// Saves the configuration, unless the folder holds another run.
+    fn claim(&self) -> Result<(), Error> {
+        let path = self.folder.join(FILE);
+        if path.exists() {
+            let saved = EsTrainingConfig::of_run(&self.folder)?;
+            if let Some(field) = saved.difference(&self.config) {
+                return Err(RunError::OtherRun { path, field }.into());
+            }
+        }
+        fs::create_dir_all(&self.folder).map_err(Error::io(&self.folder))?;
+        replace(&path, self.config.to_string().as_bytes())
+    }
+
+    /// Registers everything with burn-train and starts it.
+    fn start<'a, T>(
+        &mut self,
+        strategy: &EvolutionStrategy,
+        checkpoints: Checkpoints,
+        task: &'a mut T,
+    ) -> Result<Run<'a, T, V>, Error> {
+        let config = self.config.clone();
+        let has = |kind| {
+            let mut entries = strategy.parameters().entries().iter();
+            entries.any(|entry| entry.kind == kind && entry.role != Role::Frozen)
+        };
+        let (floats, integers) = (has(ParameterKind::Float), has(ParameterKind::Integer));
+        let epoch = config.epoch(strategy.generation());
+        let path = self.folder.join("log.jsonl");
+        let log = JsonMetrics::open(&path, strategy.generation(), epoch - 1)?;
+        let failure = log.failure();
+        let renderer = self.renderer.take();
+        let dashboard = renderer.is_none() && self.display == Display::Dashboard && std::io::stdout().is_terminal();
+        let bar = match renderer.is_some() || dashboard {
+            true => ProgressBar::hidden(),
+            false => Progress::bar(&config, strategy.generation()),
+        };
+
+        let mut parts = parts::<V>(&self.folder).with_interrupter(self.interrupter.clone()).with_metric_logger(log);
+        if !dashboard {
+            // Burn's own choice is the dashboard.
+            let progress = || Box::new(Progress::new(bar.clone(), config.clone())) as Box<dyn MetricsRenderer>;
+            parts = parts.renderer(renderer.unwrap_or_else(progress));
+        }
+        for metric in built_in(floats, integers, config.diagnostics) {
+            self.registered.train.insert(metric.name().to_string());
+            parts = parts.metric_train_numeric(metric);
+        }
+        parts = parts.metric_train(TextMetric::new(names::GENERATION));
+        if config.diagnostics {
+            parts = parts.metric_train(TextMetric::new(names::WARNINGS));
+        }
+        if let Some(early_stopping) = &config.early_stopping {
+            parts = parts.early_stopping(self.early_stopping(early_stopping)?);
+        }
+        let parts = self.register.drain(..).fold(parts, |parts, register| register(parts));
+        let kept = match (self.checkpointing.take(), &config.keep_best) {
+            (Some(strategy), _) => Some(strategy),
+            (None, Some(best)) => Some(self.keep_best(best)?),
+            (None, None) => None,
+        };
+
+        let mut machinery = Machinery::start(parts);
+        let [total_epochs, starting_epoch] = [config.generations.div_ceil(config.validate_every), epoch];
+        let [total_epochs, starting_epoch] = [total_epochs, starting_epoch].map(|epoch| epoch as usize);
+        machinery.train(LearnerEvent::Start { total_epochs, starting_epoch, label: None });
+        let mut run = Run {
+            task,
+            machinery,
+            checkpoints,
+            log: path,
+            kept: kept.map(|strategy| Kept::new(&self.folder, strategy)),
+            bar,
+            failure,
+            registered: std::mem::take(&mut self.registered),
+            floats,
+            integers,
+            dashboard,
+            config,
+            epoch: None,
+            early: None,
+            warnings: Vec::new(),
+            pending: Pending::default(),
+            reported: (Instant::now(), strategy.generation()),
+        };
+        run.replay(epoch - 1);
+        Ok(run)
+    }
+
+    fn early_stopping(&self, config: &EarlyStoppingConfig) -> Result<MetricEarlyStoppingStrategy, Error> {
+        let (metric, direction, split) = self.find(&config.metric)?;
+        let condition = StoppingCondition::NoImprovementSince { n_epochs: config.patience };
+        let strategy = MetricEarlyStoppingStrategy::new(&metric, Aggregate::Mean, direction, split, condition);
+        Ok(strategy.with_warmup_epochs(config.warmup))
+    }
+
+    fn keep_best(&self, choice: &MetricChoice) -> Result<Box<dyn CheckpointingStrategy>, Error> {
+        let (metric, direction, split) = self.find(choice)?;
+        Ok(Box::new(MetricCheckpointingStrategy::new(&metric, Aggregate::Mean, direction, split)))
+    }
+
+    /// A metric of this name: burn-train's strategies only ask for that.
+    fn find(&self, choice: &MetricChoice) -> Result<(NumberMetric, Direction, Split), Error> {
+        let (known, split) = match choice.validation {
+            true => (&self.registered.valid, Split::Valid),
+            false => (&self.registered.train, Split::Train),
+        };
+        Registered::check(known, &choice.name)?;
+        let direction = if choice.highest { Direction::Highest } else { Direction::Lowest };
+        Ok((NumberMetric::new(&choice.name), direction, split))
+    }
+}

@@ -1,0 +1,37 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod checkpoint;
+pub mod diagnostics;
+mod digest;
+pub mod distribution;
+mod error;
+#[cfg(feature = "learner")]
+mod learner;
+mod log;
+#[cfg(feature = "profile")]
+pub mod profile;
+mod replay;
+mod steps;
+#[cfg(feature = "text")]
+pub mod text;
+mod training_loop;
+
+#[cfg(feature = "learner")]
+pub use burn::train::{Interrupter, Interruption};
+pub use checkpoint::{Checkpoints, load};
+pub use digest::{parameter_digest, portable_digest};
+#[cfg(feature = "text")]
+pub use error::TextError;
+#[cfg(feature = "profile")]
+pub use error::TraceError;
+pub use error::{Error, RunError, SavedError};
+#[cfg(feature = "learner")]
+pub use learner::{
+    Display, EarlyStoppingConfig, EsOutcome, EsTask, EsTraining, EsTrainingConfig, Generation, GenerationItem,
+    MetricChoice, NumberMetric, Numbers, Stop, Times,
+};
+pub use log::JsonLines;
+pub use replay::{ReplayLog, replay, replay_from, replay_range};
+pub use steps::UserError;
+pub use training_loop::TrainingLoop;

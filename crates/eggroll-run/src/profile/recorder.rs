@@ -1,0 +1,106 @@
+//! The `tracing` subscriber: brings spans to the lanes of their threads.
+
+use super::session;
+use super::thread_spans::Kind;
+use eggroll_core::profile::{Component, GENERATION, TARGET};
+use std::fmt::Debug;
+use tracing::field::{Field, Visit};
+use tracing::level_filters::LevelFilter;
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::Interest;
+use tracing::{Event, Metadata, Subscriber};
+
+/// The subscriber of the process; all its state is that of the running trace.
+pub(super) struct Recorder;
+
+impl Subscriber for Recorder {
+    fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
+        if metadata.target() == TARGET { Interest::sometimes() } else { Interest::never() }
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(if session::is_recording() { LevelFilter::TRACE } else { LevelFilter::OFF })
+    }
+
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == TARGET && session::is_recording()
+    }
+
+    fn new_span(&self, attributes: &Attributes<'_>) -> Id {
+        let mut fields = Fields::default();
+        attributes.record(&mut fields);
+        Packed { kind: Component::of_name(attributes.metadata().name()), fine: fields.fine, bytes: fields.bytes }.id()
+    }
+
+    fn record(&self, _: &Id, values: &Record<'_>) {
+        let mut fields = Fields::default();
+        values.record(&mut fields);
+        session::with_lane(|lane| lane.set_bytes(fields.bytes));
+    }
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        if event.metadata().name() == GENERATION {
+            let mut fields = Fields::default();
+            event.record(&mut fields);
+            session::generation(fields.number);
+        }
+    }
+
+    fn enter(&self, id: &Id) {
+        let Packed { kind, fine, bytes } = Packed::of(id);
+        session::enter(kind, fine, bytes);
+    }
+
+    fn exit(&self, _: &Id) {
+        session::exit();
+    }
+}
+
+/// All that is to know of a span, as its id: nothing has to be stored. Spans of one kind and size share an id, which is enough,
+/// because they are entered where they are made and nobody asks for one by its id.
+struct Packed {
+    kind: Kind,
+    fine: bool,
+    bytes: u64,
+}
+
+impl Packed {
+    fn id(self) -> Id {
+        let kind = self.kind.map_or(0, |component| component as u64 + 1);
+        Id::from_u64(1 + (self.bytes << 4 | u64::from(self.fine) << 3 | kind))
+    }
+
+    fn of(id: &Id) -> Self {
+        let packed = id.into_u64() - 1;
+        let component = (packed & 7).checked_sub(1).map(|index| Component::ALL[index as usize]);
+        Self { kind: component, fine: packed >> 3 & 1 == 1, bytes: packed >> 4 }
+    }
+}
+
+/// Values of the fields that are known.
+#[derive(Default)]
+struct Fields {
+    bytes: u64,
+    number: u64,
+    fine: bool,
+}
+
+impl Visit for Fields {
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        match field.name() {
+            "bytes" => self.bytes = value,
+            "number" => self.number = value,
+            _ => {}
+        }
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        if field.name() == "fine" {
+            self.fine = value;
+        }
+    }
+
+    fn record_debug(&mut self, _: &Field, _: &dyn Debug) {}
+}

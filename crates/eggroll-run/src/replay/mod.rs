@@ -1,0 +1,390 @@
+//! Replay logs: a run as its first model and all fitness values.
+//!
+//! Noise is a pure function of the seed, so the fitness of every generation is all that is needed to make the model again: four bytes a
+//! member, or a fifth of a byte a pair where all that is trained are integers. A checkpoint holds one generation and much more.
+
+mod record;
+
+use crate::checkpoint::sync;
+use crate::digest::{hex, parameter_digest};
+use crate::error::{Error, SavedError};
+use burn::module::Module;
+use eggroll_core::{ParameterKind, Role};
+use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig, Fitness, InputProjection, TellError};
+#[cfg(feature = "nats")]
+pub(crate) use record::check;
+use record::{Check, FORMAT, Header, HeaderError};
+pub(crate) use record::{Record, Recorded};
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// A log of fitness that is appended to, one record for each generation.
+///
+/// A record is handed to the system at once: a process that is killed leaves all records that were appended, and perhaps a part of one,
+/// which is cut off when the log is opened again. [`sync`](Self::sync) also survives a power failure; call it before a checkpoint is saved
+/// that the log is to go on from.
+///
+/// # Example
+///
+/// ```
+/// use burn::optim::AdamConfig;
+/// use burn::tensor::{Device, Tensor};
+/// use eggroll_core::EggrollConfig;
+/// use eggroll_nn::LinearConfig;
+/// use eggroll_run::{ReplayLog, parameter_digest, replay};
+/// use eggroll_train::EvolutionStrategyConfig;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("run.replay");
+/// let first = LinearConfig::new(2, 1).init(&Device::flex());
+/// let config = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new()).with_population(8);
+///
+/// let (mut strategy, mut model) = (config.try_init(&first)?, first.clone());
+/// let mut log = ReplayLog::create(&path, &strategy, &model)?;
+/// for _ in 0..5 {
+///     let population = strategy.ask();
+///     let x = Tensor::<2>::ones([1, 2], &Device::flex());
+///     let fitness = population.evaluate(|members| members.mean(model.forward_shared(x.clone())));
+///     model = strategy.tell(model, population, fitness.clone())?;
+///     log.append(&strategy, &fitness)?;
+/// }
+///
+/// let (strategy, replayed) = replay(&path, first, None)?;
+/// assert_eq!(strategy.generation(), 5);
+/// assert_eq!(parameter_digest(&replayed), parameter_digest(&model));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct ReplayLog {
+    path: PathBuf,
+    file: File,
+    check: Check,
+    /// Bytes of all whole records, with the header.
+    len: u64,
+    /// Generation of the next record.
+    next: u64,
+}
+
+impl ReplayLog {
+    /// Begins a log of what `strategy` will be told, from its generation on; `model` is the model of that generation.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] if the file exists already, or cannot be written; [`SavedError::ReplayProjection`] if the updates depend on more than
+    /// the fitness.
+    pub fn create<M: Module>(path: impl Into<PathBuf>, strategy: &EvolutionStrategy, model: &M) -> Result<Self, Error> {
+        let path = path.into();
+        if path.exists() {
+            return Err(Error::io(&path)(io::ErrorKind::AlreadyExists.into()));
+        }
+        Self::begin(path, strategy, model)
+    }
+
+    /// Goes on with a log, as [`resume`](Self::resume) does, or begins one if there is none. A log that begins where `strategy` stands, with
+    /// another model, is of a run that never came to a checkpoint: it is begun anew.
+    ///
+    /// # Errors
+    ///
+    /// As [`create`](Self::create) and [`resume`](Self::resume).
+    pub fn open<M: Module>(path: impl Into<PathBuf>, strategy: &EvolutionStrategy, model: &M) -> Result<Self, Error> {
+        let path = path.into();
+        if !path.exists() {
+            return Self::begin(path, strategy, model);
+        }
+        let anew = {
+            let log = Log::read(&path)?;
+            log.check_config(strategy)?;
+            log.header.first == strategy.generation() && log.header.model != parameter_digest(model)
+        };
+        if anew { Self::begin(path, strategy, model) } else { Self::resume(path, strategy) }
+    }
+
+    fn begin<M: Module>(path: PathBuf, strategy: &EvolutionStrategy, model: &M) -> Result<Self, Error> {
+        check_projection(strategy.config())?;
+        let header = Header {
+            format: FORMAT,
+            noise_stream: strategy.config().noiser.stream_version(),
+            first: strategy.generation(),
+            model: parameter_digest(model),
+            config: strategy.config().clone(),
+        };
+        let refuse =
+            |error: serde_json::Error| SavedError::Checkpoint { path: path.clone(), reason: error.to_string() };
+        let (bytes, check) = header.encode().map_err(refuse)?;
+        let folder = match path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        fs::create_dir_all(folder).map_err(Error::io(folder))?;
+        // Whole or not there: a header that is cut off could not be told from another file.
+        let draft = path.with_extension("draft");
+        let mut file = File::create(&draft).map_err(Error::io(&draft))?;
+        file.write_all(&bytes).and_then(|()| file.sync_all()).map_err(Error::io(&draft))?;
+        fs::rename(&draft, &path).map_err(Error::io(&path))?;
+        sync(folder)?;
+        let file = append_to(&path)?;
+        Ok(Self { path, file, check, len: bytes.len() as u64, next: header.first })
+    }
+
+    /// Goes on with a log, where `strategy` stands, as after loading a checkpoint: records of its generation and later ones, by a
+    /// run that got further, are dropped, and so is a record that was cut off.
+    ///
+    /// # Errors
+    ///
+    /// As [`replay`]; [`SavedError::ReplayConfig`] if the strategy is another one, [`SavedError::ReplayRange`] if the log does not reach its
+    /// generation.
+    pub fn resume(path: impl Into<PathBuf>, strategy: &EvolutionStrategy) -> Result<Self, Error> {
+        let path = path.into();
+        let next = strategy.generation();
+        let (check, len) = {
+            let log = Log::read(&path)?;
+            log.check_config(strategy)?;
+            let mut records = log.records();
+            records.skip_until(next)?;
+            (log.check, records.offset as u64)
+        };
+        let file = append_to(&path)?;
+        file.set_len(len).and_then(|()| file.sync_all()).map_err(Error::io(&path))?;
+        Ok(Self { path, file, check, len, next })
+    }
+
+    /// Appends the fitness that `strategy` has just been told.
+    ///
+    /// # Errors
+    ///
+    /// [`SavedError::ReplayOrder`] if it has been told another generation than is due here, [`TellError::FitnessLength`], [`Error::Io`]: the log is
+    /// as before then.
+    pub fn append(&mut self, strategy: &EvolutionStrategy, fitness: &Fitness) -> Result<(), Error> {
+        let told = strategy.report().map(|report| (report.generation, report.stepped, report.sigma));
+        let Some((_, stepped, sigma)) = told.filter(|(generation, ..)| *generation == self.next) else {
+            let found = told.map(|(generation, ..)| generation);
+            return Err(SavedError::ReplayOrder { path: self.path.clone(), found, expected: self.next }.into());
+        };
+        let (found, population) = (fitness.values().len(), strategy.config().population);
+        if found == 0 || !found.is_multiple_of(population) {
+            return Err(TellError::FitnessLength { found, population }.into());
+        }
+        let record = recorded(strategy, fitness, stepped, sigma).encode(&self.check, self.next);
+        if let Err(error) = self.file.write_all(&record) {
+            // What was written of it must not stand before the next record.
+            let _ = self.file.set_len(self.len);
+            return Err(Error::io(&self.path)(error));
+        }
+        self.len += record.len() as u64;
+        self.next += 1;
+        Ok(())
+    }
+
+    /// Flushes all records to disk.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] with the file.
+    pub fn sync(&self) -> Result<(), Error> {
+        self.file.sync_data().map_err(Error::io(&self.path))
+    }
+}
+
+/// Refuses a strategy whose updates depend on more than the fitness.
+///
+/// # Errors
+///
+/// [`SavedError::ReplayProjection`] with the projection.
+pub(crate) fn check_projection(config: &EvolutionStrategyConfig) -> Result<(), Error> {
+    match config.input_projection {
+        InputProjection::Off => Ok(()),
+        projection => Err(SavedError::ReplayProjection(projection.to_string()).into()),
+    }
+}
+
+fn append_to(path: &Path) -> Result<File, Error> {
+    OpenOptions::new().append(true).open(path).map_err(Error::io(path))
+}
+
+/// What to keep of a fitness: the signs of pairs if they make the same update.
+fn recorded(strategy: &EvolutionStrategy, fitness: &Fitness, stepped: bool, sigma: f64) -> Recorded {
+    let mut trained = strategy.parameters().entries().iter().filter(|entry| entry.role != Role::Frozen);
+    if !trained.all(|entry| entry.kind == ParameterKind::Integer) {
+        return Recorded::all(fitness);
+    }
+    let signs = Recorded::Signs(fitness.pair_signs(strategy.config().population));
+    let weights = strategy.config().pair_weights(&signs.clone().into_fitness(), sigma);
+    if weights.is_some() == stepped { signs } else { Recorded::all(fitness) }
+}
+
+/// The generations of a replay log; a record that was cut off does not count.
+///
+/// # Errors
+///
+/// As [`replay`].
+pub fn replay_range(path: &Path) -> Result<Range<u64>, Error> {
+    let log = Log::read(path)?;
+    let mut records = log.records();
+    while records.next()?.is_some() {}
+    Ok(log.header.first..records.generation)
+}
+
+/// Makes the model of generation `until` from the first model and the fitness of a log, or that of the log's last generation: the
+/// same as trained, bit for bit, and the strategy with it. Reads the log as a whole; a record that was cut off does not count.
+///
+/// # Errors
+///
+/// Each with the file and the values:
+///
+/// | error | of |
+/// |---|---|
+/// | [`Error::Io`], [`SavedError::Checkpoint`] | what cannot be read, or is no log |
+/// | [`SavedError::Checksum`] | a damaged header |
+/// | [`SavedError::ReplayRecord`] | a damaged record with others behind it |
+/// | [`SavedError::Format`], [`SavedError::NoiseStream`] | another version |
+/// | [`SavedError::OtherModel`] | another first model |
+/// | [`SavedError::ReplayRange`] | a generation that the log does not have; also if it does not begin with generation 0: [`replay_from`] |
+pub fn replay<M: Module>(path: &Path, first: M, until: Option<u64>) -> Result<(EvolutionStrategy, M), Error> {
+    let log = Log::read(path)?;
+    let strategy = log.header.config.try_init(&first)?;
+    log.replay(strategy, first, until)
+}
+
+/// Goes on with `strategy` and `model`, of a checkpoint for example, as [`replay`] does from the beginning.
+///
+/// # Errors
+///
+/// As [`replay`], and [`SavedError::ReplayConfig`] if the strategy is another one.
+pub fn replay_from<M: Module>(
+    path: &Path,
+    strategy: EvolutionStrategy,
+    model: M,
+    until: Option<u64>,
+) -> Result<(EvolutionStrategy, M), Error> {
+    let log = Log::read(path)?;
+    log.check_config(&strategy)?;
+    log.replay(strategy, model, until)
+}
+
+/// A log in memory.
+struct Log<'a> {
+    path: &'a Path,
+    bytes: Vec<u8>,
+    header: Header,
+    check: Check,
+    /// Where the records begin.
+    start: usize,
+}
+
+impl<'a> Log<'a> {
+    fn read(path: &'a Path) -> Result<Self, Error> {
+        let bytes = fs::read(path).map_err(Error::io(path))?;
+        let (header, check, start) = Header::decode(&bytes).map_err(|error| {
+            let path = path.to_owned();
+            match error {
+                HeaderError::NoLog => SavedError::Checkpoint { path, reason: "this is no replay log".to_owned() },
+                HeaderError::Json(reason) => SavedError::Checkpoint { path, reason },
+                HeaderError::Format(found) => SavedError::Format { path, found, known: FORMAT },
+                HeaderError::Damaged { expected, found } => {
+                    SavedError::Checksum { path, expected: hex(&expected), found: hex(&found) }
+                }
+            }
+        })?;
+        let (found, known) = (header.noise_stream, header.config.noiser.stream_version());
+        if found != known {
+            return Err(SavedError::NoiseStream { path: path.to_owned(), found, known }.into());
+        }
+        Ok(Self { path, bytes, header, check, start })
+    }
+
+    fn records(&self) -> Records<'_> {
+        Records { log: self, offset: self.start, generation: self.header.first }
+    }
+
+    /// Refuses a strategy of another configuration.
+    fn check_config(&self, strategy: &EvolutionStrategy) -> Result<(), Error> {
+        let text = |config: &EvolutionStrategyConfig| serde_json::to_string(&config.of_updates()).unwrap_or_default();
+        let [logged, given] = [&self.header.config, strategy.config()].map(text);
+        if logged == given {
+            Ok(())
+        } else {
+            Err(SavedError::ReplayConfig { path: self.path.to_owned(), logged, given }.into())
+        }
+    }
+
+    fn replay<M: Module>(
+        &self,
+        mut strategy: EvolutionStrategy,
+        mut model: M,
+        until: Option<u64>,
+    ) -> Result<(EvolutionStrategy, M), Error> {
+        let mut records = self.records();
+        records.skip_until(strategy.generation())?;
+        if strategy.generation() == self.header.first {
+            let (expected, found) = (&self.header.model, parameter_digest(&model));
+            if *expected != found {
+                let difference =
+                    format!("the digest of the first model was {expected}, that of the one given is {found}");
+                return Err(SavedError::OtherModel { path: self.path.to_owned(), difference }.into());
+            }
+        }
+        let reached = strategy.generation();
+        while until.is_none_or(|until| strategy.generation() < until) {
+            match (records.next()?, until) {
+                (Some(scores), _) => {
+                    let population = strategy.ask();
+                    model = strategy.tell(model, population, scores.into_fitness())?;
+                }
+                (None, Some(until)) => return Err(records.out_of_range(reached, until)),
+                (None, None) => break,
+            }
+        }
+        match until {
+            Some(until) if until < reached => Err(records.out_of_range(reached, until)),
+            _ => Ok((strategy, model)),
+        }
+    }
+}
+
+/// The records of a log, read one after the other.
+struct Records<'a> {
+    log: &'a Log<'a>,
+    offset: usize,
+    /// Generation of the next record.
+    generation: u64,
+}
+
+impl Records<'_> {
+    /// The scores of the next generation; `None` at the end, or where a record was cut off.
+    fn next(&mut self) -> Result<Option<Recorded>, Error> {
+        let Log { bytes, check, .. } = self.log;
+        let rest = &bytes[self.offset..];
+        match Record::decode(rest, check) {
+            Some(record) if record.generation == self.generation => {
+                self.offset += record.len;
+                self.generation += 1;
+                Ok(Some(record.scores))
+            }
+            _ if Record::any_from(self.generation, rest, check) => {
+                let (path, generation, offset) = (self.log.path.to_owned(), self.generation, self.offset);
+                Err(SavedError::ReplayRecord { path, generation, offset }.into())
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Passes over the records before `generation`.
+    fn skip_until(&mut self, generation: u64) -> Result<(), Error> {
+        while self.generation < generation {
+            if self.next()?.is_none() {
+                break;
+            }
+        }
+        if self.generation == generation { Ok(()) } else { Err(self.out_of_range(self.log.header.first, generation)) }
+    }
+
+    fn out_of_range(&mut self, first: u64, asked: u64) -> Error {
+        while let Ok(Some(_)) = self.next() {}
+        SavedError::ReplayRange { path: self.log.path.to_owned(), first, last: self.generation, asked }
+    }
+}

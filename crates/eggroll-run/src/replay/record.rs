@@ -1,0 +1,254 @@
+//! The bytes of a replay log.
+//!
+//! ```text
+//! log    = "eggroll replay log\n", length of the header: u32, header: JSON, check, record …
+//! record = kind: u8, count: u32, generation: u64, scores, check
+//! ```
+//!
+//! All numbers are little-endian. A check is the first eight bytes of a SHA-256: of the header with its length, or of the log's check and the
+//! record, so that a record belongs to one log.
+
+use eggroll_train::{EvolutionStrategyConfig, Fitness};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+pub(super) const FORMAT: u32 = 1;
+
+const MAGIC: &[u8] = b"eggroll replay log\n";
+/// Kind, number of scores and generation.
+const HEAD: usize = 1 + 4 + 8;
+/// Trits that a byte holds: 3⁵ ≤ 256.
+const TRITS: usize = 5;
+
+pub(crate) type Check = [u8; 8];
+
+/// What a log is of.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Header {
+    pub format: u32,
+    pub noise_stream: u32,
+    /// First generation of the log.
+    pub first: u64,
+    /// Digest of the model before that generation.
+    pub model: String,
+    pub config: EvolutionStrategyConfig,
+}
+
+/// Why a header cannot be read.
+#[derive(Debug, PartialEq)]
+pub(super) enum HeaderError {
+    /// Another file, or one that is cut off.
+    NoLog,
+    Damaged {
+        expected: Check,
+        found: Check,
+    },
+    Format(u32),
+    Json(String),
+}
+
+/// The scores of one generation.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Recorded {
+    Floats(Vec<f32>),
+    Integers(Vec<i32>),
+    /// `sign(f₊ − f₋)` of every pair: all that matters to integer parameters.
+    Signs(Vec<i8>),
+}
+
+/// A record with its generation and length.
+pub(crate) struct Record {
+    pub generation: u64,
+    pub scores: Recorded,
+    pub len: usize,
+}
+
+/// The first bytes of a SHA-256 over all parts.
+pub(crate) fn check(parts: &[&[u8]]) -> Check {
+    let mut hasher = Sha256::new();
+    parts.iter().for_each(|part| hasher.update(part));
+    let digest = hasher.finalize();
+    std::array::from_fn(|i| digest[i])
+}
+
+impl Header {
+    /// The bytes that a log begins with, and its check.
+    pub fn encode(&self) -> serde_json::Result<(Vec<u8>, Check)> {
+        let json = serde_json::to_vec(self)?;
+        let len = (json.len() as u32).to_le_bytes();
+        let check = check(&[&len, &json]);
+        Ok(([MAGIC, &len, &json, &check].concat(), check))
+    }
+
+    /// Reads the header of a log; also its check and length.
+    pub fn decode(bytes: &[u8]) -> Result<(Self, Check, usize), HeaderError> {
+        #[derive(Deserialize)]
+        struct Version {
+            format: u32,
+        }
+        let rest = bytes.strip_prefix(MAGIC).ok_or(HeaderError::NoLog)?;
+        let (len, rest) = rest.split_first_chunk::<4>().ok_or(HeaderError::NoLog)?;
+        let json = rest.get(..u32::from_le_bytes(*len) as usize).ok_or(HeaderError::NoLog)?;
+        let expected = *rest[json.len()..].first_chunk::<8>().ok_or(HeaderError::NoLog)?;
+        let found = check(&[len, json]);
+        if found != expected {
+            return Err(HeaderError::Damaged { expected, found });
+        }
+        let refuse = |error: serde_json::Error| HeaderError::Json(error.to_string());
+        let Version { format } = serde_json::from_slice(json).map_err(refuse)?;
+        if format != FORMAT {
+            return Err(HeaderError::Format(format));
+        }
+        let header = serde_json::from_slice(json).map_err(refuse)?;
+        Ok((header, found, MAGIC.len() + len.len() + json.len() + expected.len()))
+    }
+}
+
+impl Recorded {
+    /// All scores of a generation.
+    pub fn all(fitness: &Fitness) -> Self {
+        match fitness.integers() {
+            Some(scores) => Self::Integers(scores.to_vec()),
+            None => Self::Floats(fitness.values().to_vec()),
+        }
+    }
+
+    /// A fitness that makes the same update.
+    pub fn into_fitness(self) -> Fitness {
+        match self {
+            Self::Floats(scores) => scores.into(),
+            Self::Integers(scores) => scores.into(),
+            Self::Signs(signs) => {
+                let pair = |sign: i8| [i32::from(sign > 0), i32::from(sign < 0)];
+                signs.into_iter().flat_map(pair).collect::<Vec<_>>().into()
+            }
+        }
+    }
+
+    /// How many scores there are, or signs.
+    #[cfg(feature = "nats")]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Floats(scores) => scores.len(),
+            Self::Integers(scores) => scores.len(),
+            Self::Signs(signs) => signs.len(),
+        }
+    }
+
+    /// The record of a generation in the log of that check.
+    pub fn encode(&self, log: &Check, generation: u64) -> Vec<u8> {
+        let (kind, count, scores): (u8, usize, Vec<u8>) = match self {
+            Self::Floats(scores) => (0, scores.len(), scores.iter().flat_map(|score| score.to_le_bytes()).collect()),
+            Self::Integers(scores) => (1, scores.len(), scores.iter().flat_map(|score| score.to_le_bytes()).collect()),
+            Self::Signs(signs) => (2, signs.len(), signs.chunks(TRITS).map(pack).collect()),
+        };
+        let head = [&[kind][..], &(count as u32).to_le_bytes(), &generation.to_le_bytes()].concat();
+        let check = check(&[log, &head, &scores]);
+        [&head[..], &scores, &check].concat()
+    }
+
+    fn decode(kind: u8, count: usize, scores: &[u8]) -> Self {
+        let words = || scores.as_chunks::<4>().0.iter().copied();
+        match kind {
+            0 => Self::Floats(words().map(f32::from_le_bytes).collect()),
+            1 => Self::Integers(words().map(i32::from_le_bytes).collect()),
+            _ => Self::Signs(scores.iter().flat_map(|byte| unpack(*byte)).take(count).collect()),
+        }
+    }
+}
+
+impl Record {
+    /// The record that `bytes` begin with, in the log of that check; `None` if there is none, or it is damaged.
+    pub fn decode(bytes: &[u8], log: &Check) -> Option<Self> {
+        let (head, rest) = bytes.split_at_checked(HEAD)?;
+        let (kind, count, generation) = parse_head(head.first_chunk()?);
+        let len = match kind {
+            0 | 1 => count.checked_mul(4)?,
+            2 => count.div_ceil(TRITS),
+            _ => return None,
+        };
+        let (scores, rest) = rest.split_at_checked(len)?;
+        let expected = rest.first_chunk::<8>()?;
+        if check(&[log, head, scores]) != *expected {
+            return None;
+        }
+        let len = HEAD + scores.len() + expected.len();
+        Some(Self { generation, scores: Recorded::decode(kind, count, scores), len })
+    }
+
+    /// Whether a record of `generation` or a later one begins anywhere in `bytes`.
+    pub fn any_from(generation: u64, bytes: &[u8], log: &Check) -> bool {
+        // No more records than bytes: most places are ruled out without a checksum.
+        let possible = generation..generation.saturating_add(bytes.len() as u64);
+        (0..bytes.len()).any(|start| {
+            let bytes = &bytes[start..];
+            let found = bytes.first_chunk().map(|head| parse_head(head).2);
+            found.is_some_and(|found| possible.contains(&found)) && Self::decode(bytes, log).is_some()
+        })
+    }
+}
+
+/// Kind, number of scores and generation.
+fn parse_head(head: &[u8; HEAD]) -> (u8, usize, u64) {
+    let [kind, count @ .., _, _, _, _, _, _, _, _] = *head;
+    let generation = std::array::from_fn(|i| head[HEAD - 8 + i]);
+    (kind, u32::from_le_bytes(count) as usize, u64::from_le_bytes(generation))
+}
+
+/// Up to five signs as digits 0, 1, 2 of a number to base 3.
+fn pack(signs: &[i8]) -> u8 {
+    signs.iter().rev().fold(0, |number, sign| 3 * number + sign.cast_unsigned().wrapping_add(1))
+}
+
+fn unpack(byte: u8) -> [i8; TRITS] {
+    let mut rest = byte;
+    [(); TRITS].map(|()| {
+        let sign = (rest % 3).cast_signed() - 1;
+        rest /= 3;
+        sign
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const LOG: Check = *b"thechecK";
+
+    fn recorded(population: usize) -> impl Strategy<Value = Recorded> {
+        let floats = proptest::collection::vec(any::<u32>().prop_map(f32::from_bits), population);
+        prop_oneof![
+            floats.prop_map(Recorded::Floats),
+            proptest::collection::vec(any::<i32>(), population).prop_map(Recorded::Integers),
+            proptest::collection::vec(-1i8..=1, population / 2).prop_map(Recorded::Signs),
+        ]
+    }
+
+    proptest! {
+        /// NaN and its payload included: compared as bytes.
+        #[test]
+        fn records_come_back(scores in (1usize..40).prop_flat_map(|pairs| recorded(2 * pairs)), generation: u64) {
+            let bytes = scores.encode(&LOG, generation);
+            let record = Record::decode(&bytes, &LOG).expect("whole");
+            prop_assert_eq!((record.generation, record.len), (generation, bytes.len()));
+            prop_assert_eq!(record.scores.encode(&LOG, generation), bytes.clone());
+            prop_assert!(Record::decode(&bytes[..bytes.len() - 1], &LOG).is_none(), "cut off");
+            prop_assert!(Record::decode(&bytes, b"thecheck").is_none(), "of another log");
+        }
+
+        #[test]
+        fn no_flipped_bit_goes_unnoticed(scores in recorded(12), bit: prop::sample::Index) {
+            let mut bytes = scores.encode(&LOG, 77);
+            let bit = bit.index(8 * bytes.len());
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            prop_assert!(Record::decode(&bytes, &LOG).is_none());
+        }
+    }
+
+    #[test]
+    fn five_signs_to_a_byte() {
+        assert_eq!([pack(&[1; 5]), pack(&[-1; 5]), pack(&[0, 0, 0, 0, 0]), pack(&[1, -1])], [242, 0, 121, 2]);
+        assert_eq!(Recorded::Signs(vec![1; 128]).encode(&LOG, 0).len(), HEAD + 26 + 8);
+    }
+}

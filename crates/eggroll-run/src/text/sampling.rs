@@ -1,0 +1,125 @@
+//! Samples of text from a model.
+
+use super::ByteModel;
+use crate::error::{Error, TextError};
+use burn::tensor::{Int, Tensor};
+use eggroll_core::rng::philox::philox4x32;
+
+/// Draws bytes from a model: `p_v ∝ 2^(l_v/temperature)` for logits `l_v` in bits. Equal seeds give equal text.
+///
+/// # Example
+///
+/// ```
+/// use burn::tensor::Device;
+/// use eggroll_nn::integer::EggModelConfig;
+/// use eggroll_run::text::{Sampler, printable};
+///
+/// # fn main() -> Result<(), eggroll_train::Error> {
+/// let model = EggModelConfig::new().with_layers(1).with_width(8).init(&Device::flex());
+/// let text = Sampler::new(0.8, 1)?.sample(&model, b"To be", 10);
+/// assert_eq!(text.len(), 10);
+/// println!("To be{}", printable(&text));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Sampler {
+    temperature: f64,
+    seed: u64,
+}
+
+impl Sampler {
+    /// At temperature 1 the model's own probabilities; towards 0 the likeliest byte alone.
+    ///
+    /// # Errors
+    ///
+    /// [`TextError::Temperature`] if the temperature is negative or not finite.
+    pub fn new(temperature: f64, seed: u64) -> Result<Self, Error> {
+        if !(temperature >= 0.0 && temperature.is_finite()) {
+            return Err(TextError::Temperature(temperature).into());
+        }
+        Ok(Self { temperature, seed })
+    }
+
+    /// `count` bytes that follow `prompt`, read from a state of zeros.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `prompt` is empty or has a byte that the model's vocabulary does not have.
+    #[track_caller]
+    pub fn sample<M: ByteModel>(&self, model: &M, prompt: &[u8], count: usize) -> Vec<u8> {
+        assert!(!prompt.is_empty(), "sampling: an empty prompt");
+        let device = model.device();
+        let mut state = model.initial_state(1);
+        let (mut text, mut read) = (prompt.to_vec(), 0);
+        while text.len() < prompt.len() + count {
+            let tokens: Vec<i32> = text[read..].iter().map(|byte| i32::from(*byte)).collect();
+            read = text.len();
+            let tokens = Tensor::<1, Int>::from_ints(&tokens[..], &device).unsqueeze_dim::<2>(0); // [1, steps]
+            let (logits, next) = model.forward(tokens, state);
+            state = next;
+            let [_, steps, vocab] = logits.dims();
+            let last = logits.slice([0..1, steps - 1..steps, 0..vocab]).into_data();
+            let bits: Vec<f64> = last.iter::<f64>().map(|logit| M::LOGIT_BITS * logit).collect();
+            text.push(self.choose(&bits, read as u64));
+        }
+        text.split_off(prompt.len())
+    }
+
+    /// A byte by its logits in bits; `index` tells draws apart.
+    fn choose(&self, logits: &[f64], index: u64) -> u8 {
+        let largest = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let likeliest = || logits.iter().position(|logit| *logit == largest).unwrap_or(0) as u8;
+        if self.temperature == 0.0 {
+            return likeliest();
+        }
+        let weight = |logit: &f64| ((logit - largest) / self.temperature).exp2();
+        let words =
+            philox4x32([index as u32, (index >> 32) as u32, 0, 0], [self.seed as u32, (self.seed >> 32) as u32]);
+        let uniform = f64::from(words[0]) / 2f64.powi(32);
+        let mut left = uniform * logits.iter().map(weight).sum::<f64>();
+        for (byte, logit) in logits.iter().enumerate() {
+            left -= weight(logit);
+            if left < 0.0 {
+                return byte as u8;
+            }
+        }
+        // Rounding can leave a rest: the likeliest byte takes it.
+        likeliest()
+    }
+}
+
+/// Bytes as text for a terminal: printable ASCII and line feeds as they are, all others as `\xNN`.
+///
+/// # Example
+///
+/// ```
+/// assert_eq!(eggroll_run::text::printable(b"one\n\xFF\\two"), "one\n\\xff\\\\two");
+/// ```
+pub fn printable(bytes: &[u8]) -> String {
+    let shown = |byte: &u8| match byte {
+        b'\n' => "\n".to_owned(),
+        b'\\' => "\\\\".to_owned(),
+        0x20..=0x7e => char::from(*byte).to_string(),
+        other => format!("\\x{other:02x}"),
+    };
+    bytes.iter().map(shown).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn draws_have_the_probabilities_of_the_logits() {
+        const DRAWS: u64 = 20_000;
+        for (temperature, expected) in [(1.0, 2.0 / 3.0), (0.5, 4.0 / 5.0), (2.0, 2f64.sqrt() / (1.0 + 2f64.sqrt()))] {
+            let sampler = Sampler::new(temperature, 7).expect("a sampler");
+            let first = (0..DRAWS).filter(|index| sampler.choose(&[1.0, 0.0], *index) == 0).count();
+            let (found, error) = (first as f64 / DRAWS as f64, (expected * (1.0 - expected) / DRAWS as f64).sqrt());
+            assert!((found - expected).abs() < 4.0 * error, "{temperature}: {found}, expected {expected} ± {error}");
+        }
+        assert_eq!(Sampler::new(0.0, 7).expect("a sampler").choose(&[-9.0, 3.0, -127.0, 2.0], 0), 1);
+        assert_eq!(Sampler::new(1e-3, 7).expect("a sampler").choose(&[-9.0, 3.0, -127.0, 2.0], 0), 1);
+    }
+}

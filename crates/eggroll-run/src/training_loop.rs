@@ -1,0 +1,148 @@
+//! A plain training loop: ask, evaluate, tell, with checkpoints.
+
+use crate::checkpoint::Checkpoints;
+use crate::distribution::{Distribution, Replica};
+use crate::error::Error;
+use crate::replay::ReplayLog;
+use crate::steps::{Steps, UserError, drive};
+use burn::module::Module;
+use eggroll_train::{EvolutionStrategy, Fitness, GenerationReport, Population};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+/// A training loop over generations, without a configuration file, metrics or a display: those are the learner's,
+/// [`EsTraining`](crate::EsTraining).
+///
+/// # Example
+///
+/// ```
+/// use burn::optim::AdamConfig;
+/// use burn::tensor::{Device, Tensor};
+/// use eggroll_core::EggrollConfig;
+/// use eggroll_nn::LinearConfig;
+/// use eggroll_run::TrainingLoop;
+/// use eggroll_train::EvolutionStrategyConfig;
+/// use std::ops::ControlFlow;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let device = Device::flex();
+/// let model = LinearConfig::new(2, 1).init(&device);
+/// let x = Tensor::<2>::ones([4, 2], &device);
+/// let mut strategy = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new()).try_init(&model)?;
+///
+/// let model = TrainingLoop::new(10).run(
+///     &mut strategy,
+///     model,
+///     |model, population| Ok(population.evaluate(|members| members.mean(model.forward_shared(x.clone())))),
+///     |_model, _report| Ok(ControlFlow::Continue(())),
+/// )?;
+/// assert_eq!(strategy.generation(), 10);
+/// # let _ = model;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct TrainingLoop {
+    generations: u64,
+    checkpoints: Option<(Checkpoints, u64)>,
+    replay_log: Option<PathBuf>,
+}
+
+impl TrainingLoop {
+    /// A loop until the strategy has been told `generations` generations in all.
+    pub fn new(generations: u64) -> Self {
+        Self { generations, checkpoints: None, replay_log: None }
+    }
+
+    /// Saves a checkpoint every `every` generations and at the end, however the loop ends but by a panic.
+    pub fn with_checkpoints(mut self, checkpoints: Checkpoints, every: u64) -> Self {
+        self.checkpoints = Some((checkpoints, every.max(1)));
+        self
+    }
+
+    /// Logs all fitness in a file, which [`replay`](crate::replay()) makes the model of any generation from. A log that is there goes on
+    /// where the strategy stands ([`ReplayLog::open`]).
+    pub fn with_replay_log(mut self, path: impl Into<PathBuf>) -> Self {
+        self.replay_log = Some(path.into());
+        self
+    }
+
+    /// Runs the loop and returns the model. `evaluate` scores a population; `after` sees the updated model after every
+    /// generation and may break the loop.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the strategy, the checkpoints or the replay log; [`Error::User`] with what `evaluate` or `after` returned. A
+    /// checkpoint of the last complete generation is saved before an error of `evaluate` or `after` is returned.
+    pub fn run<M: Module>(
+        &self,
+        strategy: &mut EvolutionStrategy,
+        model: M,
+        evaluate: impl FnMut(&M, &Population) -> Result<Fitness, UserError>,
+        after: impl FnMut(&M, &GenerationReport) -> Result<ControlFlow<()>, UserError>,
+    ) -> Result<M, Error> {
+        self.run_distributed(&mut Distribution::default(), strategy, model, evaluate, after)
+    }
+
+    /// [`run`](Self::run) as one of several replicas: `evaluate` gets a slice of every population. Only rank 0 calls `after` and saves
+    /// checkpoints; if it breaks the loop, all end.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run); [`Error::Distribution`] with what the replicas found, or with the rank that has failed.
+    pub fn run_distributed<M: Module>(
+        &self,
+        distribution: &mut Distribution,
+        strategy: &mut EvolutionStrategy,
+        model: M,
+        evaluate: impl FnMut(&M, &Population) -> Result<Fitness, UserError>,
+        after: impl FnMut(&M, &GenerationReport) -> Result<ControlFlow<()>, UserError>,
+    ) -> Result<M, Error> {
+        let (checkpoints, every) = match &self.checkpoints {
+            Some((checkpoints, every)) => (Some(checkpoints), *every),
+            None => (None, 0),
+        };
+        let (leads, replay_log) = (distribution.leads(), self.replay_log.as_ref());
+        let mut steps = Plain { evaluate, after: leads.then_some(after), checkpoints, stopped: false };
+        let result = distribution.begin(strategy, &model).and_then(|()| {
+            let log = replay_log.filter(|_| leads).map(|path| ReplayLog::open(path, strategy, &model)).transpose()?;
+            drive(strategy, model, self.generations, every, log, &mut Replica::new(&mut steps, distribution))
+        });
+        distribution.end(result)
+    }
+}
+
+/// The steps of a [`TrainingLoop`].
+struct Plain<'a, E, A> {
+    evaluate: E,
+    /// Of rank 0.
+    after: Option<A>,
+    checkpoints: Option<&'a Checkpoints>,
+    stopped: bool,
+}
+
+impl<M: Module, E, A> Steps<M> for Plain<'_, E, A>
+where
+    E: FnMut(&M, &Population) -> Result<Fitness, UserError>,
+    A: FnMut(&M, &GenerationReport) -> Result<ControlFlow<()>, UserError>,
+{
+    fn stopped(&self) -> bool {
+        self.stopped
+    }
+
+    fn evaluate(&mut self, model: &M, population: &Population) -> Result<Fitness, Error> {
+        (self.evaluate)(model, population).map_err(Error::User)
+    }
+
+    fn after(&mut self, strategy: &EvolutionStrategy, model: &M) -> Result<(), Error> {
+        let report = strategy.report().expect("tell made a report");
+        if let Some(after) = &mut self.after {
+            self.stopped = after(model, report).map_err(Error::User)?.is_break();
+        }
+        Ok(())
+    }
+
+    fn save(&mut self, strategy: &EvolutionStrategy, model: &M) -> Result<(), Error> {
+        self.checkpoints.map_or(Ok(()), |checkpoints| checkpoints.save(strategy, model).map(drop))
+    }
+}

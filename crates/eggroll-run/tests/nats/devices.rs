@@ -1,0 +1,52 @@
+//! Nodes on devices of several kinds: refused where floats would be rounded otherwise, equal where nothing is rounded.
+
+use crate::nodes::*;
+use crate::server::Server;
+use crate::support::{Integers, Net, Task};
+use burn::module::{Module, ModuleMapper, Param};
+use burn::tensor::{Device, DeviceKind, Int, Tensor};
+use eggroll_core::ops::integer::integer_type;
+use eggroll_run::distribution::nats::{NatsError, Worker};
+use eggroll_run::*;
+use eggroll_train::*;
+
+fn gpu() -> Device {
+    Device::wgpu(DeviceKind::DefaultDevice)
+}
+
+/// Integers as a device stores them.
+struct Move(Device);
+
+impl ModuleMapper for Move {
+    fn map_int<const D: usize>(&mut self, param: Param<Tensor<D, Int>>) -> Param<Tensor<D, Int>> {
+        param.map(|tensor| Tensor::from_data(tensor.into_data(), (&self.0, integer_type(&self.0))))
+    }
+}
+
+#[test]
+fn floats_of_another_device_are_another_run() {
+    let Some(server) = Server::start() else { return };
+    let url = server.url();
+    let coordinator = Local::start::<Net>(config::<Net>(&url, "coordinator"));
+    let model = Net::start().to_device(&gpu());
+    let mut stranger = Worker::connect(config::<Net>(&url, "stranger")).expect("connects");
+    let refused = stranger.run(Net::strategy().init(&model), model, |_, _| unreachable!("refused before")).map(drop);
+    assert!(matches!(refused, Err(NatsError::OtherRun { .. })), "{refused:?}");
+    let _steady = Start::worker("steady", &url).node();
+    assert_eq!(coordinator.finish().digest, expected::<Net>());
+}
+
+#[test]
+fn integers_are_equal_on_all_devices() {
+    let Some(server) = Server::start() else { return };
+    let coordinator = Local::start::<Integers>(config::<Integers>(&server.url(), "coordinator"));
+    let model = Integers::start().map(&mut Move(gpu()));
+    let mut worker = Worker::connect(config::<Integers>(&server.url(), "gpu")).expect("connects");
+    let (_, model) = worker
+        .run(Integers::strategy().init(&model), model, |model, population| Ok(model.fitness_on(population, &gpu())))
+        .expect("works");
+    let outcome = coordinator.finish();
+    assert_eq!(outcome.digest, expected::<Integers>());
+    assert_eq!(parameter_digest(&model.map(&mut Move(Device::flex()))), expected::<Integers>());
+    assert!(outcome.counts.by_node.contains_key("gpu") && outcome.counts.rejected.is_empty(), "{:?}", outcome.counts);
+}

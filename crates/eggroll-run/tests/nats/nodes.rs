@@ -1,0 +1,301 @@
+//! Coordinators and workers: in this process, or in others that can be killed.
+
+use crate::support::{self, Integers, Net, Task};
+use burn::optim::AdamConfig;
+use eggroll_core::EggrollConfig;
+use eggroll_run::distribution::nats::{Coordinator, Counts, NatsConfig, NatsError, Worker};
+use eggroll_run::*;
+use eggroll_train::*;
+use std::env;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Longer than any of these runs takes on a busy machine.
+pub const LIMIT: Duration = Duration::from_secs(180);
+pub const RUN: &str = "run";
+pub const GENERATIONS: u64 = 12;
+/// Twelve slices.
+const POPULATION: usize = 48;
+/// Generations between two checkpoints.
+const CHECKPOINT_EVERY: u64 = 3;
+
+/// Variables of a process that is a node.
+const ROLE: &str = "EGGROLL_NATS_ROLE";
+const URL: &str = "EGGROLL_NATS_URL";
+const NAME: &str = "EGGROLL_NATS_NODE";
+const FOLDER: &str = "EGGROLL_NATS_FOLDER";
+const DELAY: &str = "EGGROLL_NATS_DELAY";
+const INTEGERS: &str = "EGGROLL_NATS_INTEGERS";
+
+/// Models of these tests, and what a run of them is.
+pub trait NatsTask: Task {
+    const IS_OF_INTEGERS: bool;
+    fn strategy() -> EvolutionStrategyConfig;
+}
+
+impl NatsTask for Net {
+    const IS_OF_INTEGERS: bool = false;
+
+    fn strategy() -> EvolutionStrategyConfig {
+        support::config(EggrollConfig::new().with_rank(2), AdamConfig::new()).with_population(POPULATION)
+    }
+}
+
+impl NatsTask for Integers {
+    const IS_OF_INTEGERS: bool = true;
+
+    fn strategy() -> EvolutionStrategyConfig {
+        support::integer_config().with_population(POPULATION)
+    }
+}
+
+/// Settings with which dead workers are noticed soon.
+pub fn config<T: NatsTask>(url: &str, node: &str) -> NatsConfig {
+    NatsConfig {
+        slice_members: 4,
+        integers: T::IS_OF_INTEGERS,
+        digest_every: 2,
+        node: node.to_owned(),
+        ack_wait: Duration::from_secs(1),
+        offer_again_after: Duration::from_secs(20),
+        patience: LIMIT,
+        ..NatsConfig::new(url, RUN)
+    }
+}
+
+/// The digest of the parameters after the same run in one process.
+pub fn expected<T: NatsTask>() -> String {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut digests = support::digests::<T>(&T::strategy(), GENERATIONS as usize, &folder.path().join("log"));
+    // Canary: generations differ, so that comparisons can fail.
+    digests.dedup();
+    assert!(digests.len() > GENERATIONS as usize / 2);
+    digests.pop().expect("the last")
+}
+
+fn score<T: Task>(delay: Duration) -> impl FnMut(&T, &Population) -> Result<Fitness, UserError> {
+    move |model, members| {
+        println!("evaluating {}", members.generation());
+        std::thread::sleep(delay);
+        Ok(model.fitness(members))
+    }
+}
+
+/// What a coordinator came to.
+pub struct Outcome {
+    pub digest: String,
+    pub counts: Counts,
+}
+
+/// Trains to the end, from the latest checkpoint in `folder` or in the object store; says which generations are done.
+pub fn coordinate<T: NatsTask>(
+    config: NatsConfig,
+    folder: &Path,
+    mut done: impl FnMut(u64),
+) -> Result<Outcome, NatsError> {
+    let checkpoints = Checkpoints::new(folder.join("checkpoints"));
+    let start = T::start();
+    let (mut strategy, mut model) =
+        checkpoints.load_latest(T::start())?.unwrap_or_else(|| (T::strategy().init(&start), start));
+    let mut coordinator = Coordinator::connect(config, &strategy)?;
+    if let Some(later) = coordinator.load_checkpoint(&strategy, &model)? {
+        (strategy, model) = later;
+    }
+    while strategy.generation() < GENERATIONS {
+        let population = strategy.ask();
+        let fitness = coordinator.evaluate(&model, &population, score(Duration::ZERO))?;
+        model = strategy.tell(model, population, fitness)?;
+        if strategy.generation().is_multiple_of(CHECKPOINT_EVERY) {
+            coordinator.offer_checkpoint(&checkpoints.save(&strategy, &model)?)?;
+        }
+        done(strategy.generation());
+    }
+    Ok(Outcome { digest: parameter_digest(&model), counts: coordinator.finish()? })
+}
+
+/// A coordinator on a thread of this process.
+pub struct Local {
+    thread: JoinHandle<Result<Outcome, NatsError>>,
+    done: Receiver<u64>,
+    resume: Sender<()>,
+    _folder: tempfile::TempDir,
+}
+
+impl Local {
+    pub fn start<T: NatsTask>(config: NatsConfig) -> Self {
+        Self::start_with_pause::<T>(config, None)
+    }
+
+    /// One that waits after a generation, until [`resume`](Self::resume).
+    pub fn start_with_pause<T: NatsTask>(config: NatsConfig, pause: Option<u64>) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (sender, done) = mpsc::channel();
+        let (resume, resumed) = mpsc::channel();
+        let path = folder.path().to_owned();
+        let tell = move |generation| {
+            let _ = sender.send(generation);
+            if pause == Some(generation) {
+                let _ = resumed.recv_timeout(LIMIT);
+            }
+        };
+        let thread = std::thread::spawn(move || coordinate::<T>(config, &path, tell));
+        Self { thread, done, resume, _folder: folder }
+    }
+
+    pub fn resume(&self) {
+        self.resume.send(()).expect("waits");
+    }
+
+    /// Waits until so many generations are done.
+    pub fn wait(&self, generation: u64) {
+        let start = Instant::now();
+        while self.done.recv_timeout(LIMIT.saturating_sub(start.elapsed())).expect("goes on") < generation {}
+    }
+
+    pub fn finish(self) -> Outcome {
+        self.end().expect("no error")
+    }
+
+    pub fn end(self) -> Result<Outcome, NatsError> {
+        let start = Instant::now();
+        while !self.thread.is_finished() {
+            assert!(start.elapsed() < LIMIT, "the run does not end");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        self.thread.join().expect("no panic")
+    }
+}
+
+/// A process that is a node; killed when dropped.
+pub struct Node {
+    process: Child,
+    lines: Receiver<String>,
+}
+
+/// How to start a node.
+pub struct Start<'a> {
+    pub role: &'a str,
+    pub name: &'a str,
+    pub url: &'a str,
+    pub folder: &'a Path,
+    pub delay: Duration,
+    pub integers: bool,
+    /// What the command begins with, as for a namespace.
+    pub inside: &'a [&'a str],
+}
+
+impl<'a> Start<'a> {
+    pub fn worker(name: &'a str, url: &'a str) -> Self {
+        let delay = Duration::from_millis(5);
+        Self { role: "worker", name, url, folder: Path::new("."), delay, integers: false, inside: &[] }
+    }
+
+    pub fn node(&self) -> Node {
+        let program = env::current_exe().expect("this program");
+        let mut command = match self.inside {
+            [] => Command::new(program),
+            [first, rest @ ..] => {
+                let mut command = Command::new(first);
+                command.args(rest).arg(program);
+                command
+            }
+        };
+        command
+            .args(["--exact", "nodes::child", "--nocapture", "--test-threads=1"])
+            .env(ROLE, self.role)
+            .env(NAME, self.name)
+            .env(URL, self.url)
+            .env(FOLDER, self.folder)
+            .env(DELAY, self.delay.as_millis().to_string())
+            .stdout(Stdio::piped());
+        if self.integers {
+            command.env(INTEGERS, "1");
+        }
+        let mut process = command.spawn().expect("starts");
+        let output = BufReader::new(process.stdout.take().expect("piped"));
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                let _ = sender.send(line);
+            }
+        });
+        Node { process, lines }
+    }
+}
+
+impl Node {
+    /// The rest of the next line that begins with `word`.
+    pub fn hear(&self, word: &str) -> String {
+        let start = Instant::now();
+        loop {
+            let line = self.lines.recv_timeout(LIMIT.saturating_sub(start.elapsed()));
+            let line = line.unwrap_or_else(|error| panic!("waiting for {word:?}: {error}"));
+            if let Some(rest) = line.strip_prefix(word) {
+                return rest.trim().to_owned();
+            }
+        }
+    }
+
+    /// Waits until it ends with an error.
+    pub fn fails(mut self) {
+        while self.lines.recv_timeout(LIMIT).is_ok() {}
+        assert!(!self.process.wait().expect("ends").success(), "it ended well");
+    }
+
+    /// `kill -9`.
+    pub fn kill(mut self) {
+        self.process.kill().expect("SIGKILL");
+        self.process.wait().expect("is gone");
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The other process.
+#[test]
+fn child() {
+    let Ok(role) = env::var(ROLE) else {
+        return;
+    };
+    // What the test harness has begun is no line of ours.
+    println!();
+    match env::var_os(INTEGERS) {
+        Some(_) => run_as::<Integers>(&role),
+        None => run_as::<Net>(&role),
+    }
+}
+
+fn run_as<T: NatsTask>(role: &str) {
+    let [url, name, delay] = [URL, NAME, DELAY].map(|variable| env::var(variable).expect("is set"));
+    let delay = Duration::from_millis(delay.parse().expect("a number"));
+    let config = config::<T>(&url, &name);
+    match role {
+        "coordinator" => {
+            let folder = env::var_os(FOLDER).expect("is set");
+            let done = |generation| println!("done {generation}");
+            let outcome = coordinate::<T>(config, Path::new(&folder), done).expect("trains");
+            println!("recovered {}", outcome.counts.recovered);
+            println!("digest {}", outcome.digest);
+        }
+        "worker" => {
+            let model = T::start();
+            let mut worker = Worker::connect(config).expect("connects");
+            println!("here");
+            let (_, model) = worker.run(T::strategy().init(&model), model, score(delay)).expect("works");
+            println!("slices {}", worker.report().slices);
+            println!("checkpoints {}", worker.report().checkpoints);
+            println!("digest {}", parameter_digest(&model));
+        }
+        "liar" => crate::lies::lie(&config),
+        other => panic!("{other}"),
+    }
+}

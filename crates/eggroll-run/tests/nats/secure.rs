@@ -1,0 +1,149 @@
+//! Who may come in: passwords, tokens and certificates.
+
+use crate::nodes::*;
+use crate::server::{Server, skip};
+use crate::support::{Net, Task};
+use eggroll_run::distribution::nats::{NatsAuth, NatsConfig, NatsConnection, NatsError, Worker};
+use eggroll_run::*;
+use eggroll_train::*;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// A run to the end under this connection; then those that must be refused.
+pub fn admits(server: &Server, connection: NatsConnection, refused: &[NatsConnection]) {
+    let servers = connection.servers.clone();
+    let config = |node| NatsConfig { connection: connection.clone(), ..config::<Net>(&servers, node) };
+    for connection in refused {
+        let strange =
+            NatsConfig { connection: connection.clone(), patience: Duration::from_secs(1), ..config("stranger") };
+        let error = Worker::connect(strange).map(drop).expect_err("refused");
+        let log = std::fs::read_to_string(server.folder.path().join("server.log")).unwrap_or_default();
+        assert!(matches!(error, NatsError::Connection { .. } | NatsError::Patience { .. }), "{error}\n{log}");
+        assert!(!error.to_string().contains("secret"), "{error}");
+    }
+    let coordinator = Local::start::<Net>(config("coordinator"));
+    let worker = config("worker");
+    let worker = std::thread::spawn(move || {
+        let model = Net::start();
+        let score = |model: &Net, members: &Population| Ok(model.fitness(members));
+        let done = Worker::connect(worker)?.run(Net::strategy().init(&model), model, score);
+        done.map(|(_, model)| parameter_digest(&model))
+    });
+    assert_eq!(coordinator.finish().digest, expected::<Net>());
+    assert_eq!(worker.join().expect("no panic").expect("works"), expected::<Net>());
+}
+
+#[test]
+fn passwords_and_tokens() {
+    for (lines, auth, wrong) in [
+        (
+            "authorization { user: \"node\", password: \"secret\" }\n",
+            NatsAuth::UserPassword { user: "node".to_owned(), password: "secret".to_owned() },
+            NatsAuth::UserPassword { user: "node".to_owned(), password: "secret?".to_owned() },
+        ),
+        ("authorization { token: \"secret\" }\n", NatsAuth::Token("secret".to_owned()), NatsAuth::None),
+    ] {
+        let Some(server) = Server::with("127.0.0.1", |_| lines.to_owned()) else { return };
+        let shown = format!("{auth:?}");
+        assert!(!shown.contains("secret"), "{shown}");
+        let of = |auth| NatsConnection { servers: server.url(), auth, ..NatsConnection::default() };
+        admits(&server, of(auth), &[of(wrong)]);
+    }
+}
+
+/// What `openssl` answers in a folder.
+pub fn openssl(folder: &Path, arguments: &str) -> Result<Vec<u8>, String> {
+    match Command::new("openssl").args(arguments.split(' ')).current_dir(folder).output() {
+        Ok(output) if output.status.success() => Ok(output.stdout),
+        other => Err(format!("openssl {arguments}: {other:?}")),
+    }
+}
+
+/// An authority, and certificates of it for a server and a client.
+fn certificates(folder: &Path) -> Result<(), String> {
+    let openssl = |arguments: &str| openssl(folder, arguments).map(drop);
+    std::fs::write(folder.join("names"), "subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+        .map_err(|error| error.to_string())?;
+    let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
+    openssl(&format!("req -x509 {key} -keyout ca.key -out ca.pem -days 2 -subj /CN=eggroll-test"))?;
+    for name in ["server", "client"] {
+        openssl(&format!("req {key} -keyout {name}.key -out {name}.csr -subj /CN={name}"))?;
+        openssl(&format!(
+            "x509 -req -in {name}.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out {name}.pem -days 2 -extfile names"
+        ))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn certificates_of_servers_and_nodes() {
+    let files = tempfile::tempdir().expect("a folder");
+    if let Err(reason) = certificates(files.path()) {
+        return skip(&format!("no certificates can be made here: {reason}"));
+    }
+    let file = |name: &str| files.path().join(name);
+    let lines = format!(
+        "tls {{ cert_file: {:?}, key_file: {:?}, ca_file: {:?}, verify: true }}\n",
+        file("server.pem"),
+        file("server.key"),
+        file("ca.pem")
+    );
+    let Some(server) = Server::with("127.0.0.1", |_| lines) else { return };
+    let connection = NatsConnection {
+        servers: server.url_at("localhost").replace("nats://", "tls://"),
+        require_tls: true,
+        root_certificates: Some(file("ca.pem")),
+        client_certificate: Some((file("client.pem"), file("client.key"))),
+        ..NatsConnection::default()
+    };
+    let unknown_authority = NatsConnection { root_certificates: None, ..connection.clone() };
+    let without_certificate = NatsConnection { client_certificate: None, ..connection.clone() };
+    admits(&server, connection, &[unknown_authority, without_certificate]);
+}
+
+/// The permissions that `docs/nats.md` shows.
+fn permissions() -> String {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/nats.md");
+    let page = std::fs::read_to_string(page).expect("reads");
+    let (_, rest) = page.split_once("```text\nauthorization").expect("shows permissions");
+    let (block, _) = rest.split_once("```").expect("ends");
+    let with_passwords =
+        block.replace("password: COORDINATOR", "password: one").replace("password: W1", "password: two");
+    format!("authorization{}", with_passwords.replace("RUN", RUN))
+}
+
+#[test]
+fn permissions_hold_a_worker_to_its_own_subject() {
+    let Some(server) = Server::with("127.0.0.1", |_| permissions()) else { return };
+    let of = |user: &str, password: &str| {
+        let auth = NatsAuth::UserPassword { user: user.to_owned(), password: password.to_owned() };
+        let connection = NatsConnection { servers: server.url(), auth, ..NatsConnection::default() };
+        NatsConfig { connection, ..config::<Net>("", user) }
+    };
+    let coordinator = Local::start::<Net>(of("coordinator", "one"));
+    let work = |config: NatsConfig| {
+        std::thread::spawn(move || {
+            let model = Net::start();
+            let score = |model: &Net, members: &Population| Ok(model.fitness(members));
+            let mut worker = Worker::connect(config).expect("connects");
+            let (_, model) = worker.run(Net::strategy().init(&model), model, score).expect("works");
+            (parameter_digest(&model), worker.report().checkpoints)
+        })
+    };
+    let worker = work(of("w1", "two"));
+    assert_eq!(coordinator.finish().digest, expected::<Net>());
+    assert_eq!(worker.join().expect("no panic").0, expected::<Net>());
+    // Later, from the object store.
+    assert_eq!(work(of("w1", "two")).join().expect("no panic"), (expected::<Net>(), 1));
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let options = async_nats::ConnectOptions::with_user_and_password("w1".to_owned(), "two".to_owned());
+        let context = async_nats::jetstream::new(options.connect(server.url()).await.expect("connects"));
+        for (subject, is_own) in [("result.w1", true), ("result.w2", false), ("fitness", false), ("work", false)] {
+            let published = context.publish(format!("eggroll.{RUN}.{subject}"), "lies".into()).await.expect("sends");
+            assert_eq!(published.await.is_ok(), is_own, "{subject}");
+        }
+    });
+}

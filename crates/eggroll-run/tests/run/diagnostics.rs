@@ -1,0 +1,192 @@
+//! Statistics of models and of fitness, against values by hand.
+
+use burn::module::{Module, Param, ParamId};
+use burn::tensor::{Device, Int, Tensor};
+use eggroll_nn::Linear;
+use eggroll_run::diagnostics::{
+    FloatStatistics, IntegerStatistics, PairStatistics, SplitHalf, changed_share, diagnose, integer_statistics,
+};
+use eggroll_train::Fitness;
+
+#[derive(Module, Debug)]
+struct Pair {
+    first: Param<Tensor<2, Int>>,
+    second: Param<Tensor<1, Int>>,
+}
+
+fn pair(first: [[i32; 2]; 2], second: [i32; 3]) -> Pair {
+    let device = Device::flex();
+    Pair {
+        first: Param::initialized(ParamId::new(), Tensor::from_ints(first, &device)),
+        second: Param::initialized(ParamId::new(), Tensor::from_ints(second, &device)),
+    }
+}
+
+#[test]
+fn by_hand() {
+    let found = IntegerStatistics::new("w", &[-126, 0, 2, 2, 2, 125, 127, 4]);
+    // Sum 136; Σ(v − 17)² = 20449 + 289 + 3·225 + 11664 + 12100 + 169 = 45346
+    assert_eq!((found.count, found.mean, found.deviation), (8, 17.0, (45346.0f64 / 8.0).sqrt()));
+    // Five values once, one three times of eight: 5·(1/8)·3 + (3/8)·log2(8/3)
+    let entropy = 15.0 / 8.0 + 0.375 * (8.0f64 / 3.0).log2();
+    assert!((found.entropy - entropy).abs() < 1e-12, "{}", found.entropy);
+    assert_eq!((found.saturated, found.zeros), (0.25, 0.125));
+    assert_eq!((found.min, found.max), (-126, 127));
+    assert_eq!(found.warnings(), ["w: 25.0 % of the values are saturated"]);
+    let all: Vec<i64> = (-128..128).collect();
+    assert_eq!(IntegerStatistics::new("all", &all).entropy, 8.0);
+}
+
+#[test]
+fn edges() {
+    let none = IntegerStatistics::new("none", &[]);
+    assert_eq!((none.count, none.mean, none.deviation, none.entropy, none.min, none.max), (0, 0.0, 0.0, 0.0, 0, 0));
+    let constant = IntegerStatistics::new("bias", &[0; 9]);
+    assert_eq!((constant.deviation, constant.zeros), (0.0, 1.0));
+    let warnings = constant.warnings();
+    assert_eq!(warnings, ["bias: 100.0 % of the values are 0", "bias: the entropy of the values is 0.00 bits"]);
+}
+
+#[test]
+fn thresholds_are_exclusive() {
+    // A tenth saturated, half zeros, one bit of entropy: just allowed. One more is too many.
+    let values = |saturated, zeros, total| -> Vec<i64> {
+        (0..total)
+            .map(|i| {
+                if i < saturated {
+                    127
+                } else if i < saturated + zeros {
+                    0
+                } else {
+                    i + 1
+                }
+            })
+            .collect()
+    };
+    assert!(IntegerStatistics::new("w", &values(2, 10, 20)).warnings().is_empty());
+    assert_eq!(IntegerStatistics::new("w", &values(3, 10, 20)).warnings().len(), 1);
+    assert_eq!(IntegerStatistics::new("w", &values(2, 11, 20)).warnings().len(), 1);
+    assert!(IntegerStatistics::new("w", &[3, 4]).warnings().is_empty());
+    assert_eq!(IntegerStatistics::new("w", &[3, 3, 4]).warnings().len(), 1);
+}
+
+#[test]
+#[should_panic(expected = "128 is not an int8 value")]
+fn other_values_are_refused() {
+    IntegerStatistics::new("w", &[0, 128]);
+}
+
+#[test]
+fn models() {
+    let model = pair([[1, -1], [0, 0]], [127, 127, -127]);
+    let statistics = integer_statistics(&model);
+    let paths: Vec<&str> = statistics.iter().map(|tensor| &tensor.path[..]).collect();
+    assert_eq!(paths, ["first", "second"]);
+    assert_eq!((statistics[0].zeros, statistics[1].saturated), (0.5, 1.0));
+    let other = pair([[1, -2], [0, 1]], [127, 127, -127]);
+    assert_eq!(changed_share(&model, &other), 2.0 / 7.0);
+    assert_eq!(changed_share(&model, &model.clone()), 0.0);
+}
+
+#[test]
+fn tied_pairs() {
+    // Beyond what f32 tells apart: integers are compared as such.
+    let exact = Fitness::from(vec![1 << 24, (1 << 24) + 1, 5, 5, -3, -3, 2, 1]);
+    assert_eq!(exact.tied_pairs(), 0.5);
+    assert_eq!(Fitness::from(vec![0.5, 0.5, f32::NAN, 1.0]).tied_pairs(), 0.5);
+    assert_eq!(Fitness::from(Vec::<i32>::new()).tied_pairs(), 0.0);
+}
+
+#[test]
+fn floats_by_hand() {
+    let found = FloatStatistics::new("w", &[2, 3], &[1.0, -2.0, 0.0, 5.0, f64::NAN, f64::INFINITY]);
+    // Of 1, −2, 0, 5: mean 1, Σ(v − 1)² = 0 + 9 + 1 + 16
+    assert_eq!((found.count, found.non_finite, found.mean, found.deviation), (6, 2, 1.0, 6.5f64.sqrt()));
+    assert_eq!((found.zeros, found.min, found.max), (0.25, -2.0, 5.0));
+    assert_eq!(found.warnings(), ["w: 2 of 6 values are not finite"]);
+    let none = FloatStatistics::new("none", &[0, 3], &[]);
+    assert_eq!((none.mean, none.deviation, none.zeros, none.min, none.max), (0.0, 0.0, 0.0, 0.0, 0.0));
+    assert!(none.warnings().is_empty());
+    let nothing = FloatStatistics::new("w", &[2, 1], &[f64::NAN; 2]);
+    assert_eq!(nothing.warnings(), ["w: 2 of 2 values are not finite"]);
+    // Half zeros are allowed; a bias of zeros is how it begins, a matrix of one value is not.
+    assert!(FloatStatistics::new("w", &[2, 2], &[0.0, 0.0, 1.0, 2.0]).warnings().is_empty());
+    let mostly = FloatStatistics::new("w", &[5, 1], &[0.0, 0.0, 0.0, 1.0, 2.0]);
+    assert_eq!(mostly.warnings(), ["w: 60.0 % of the values are 0"]);
+    assert!(FloatStatistics::new("b", &[3], &[0.0; 3]).warnings().is_empty());
+    assert_eq!(FloatStatistics::new("w", &[3, 1], &[2.5; 3]).warnings(), ["w: all values are 2.5"]);
+}
+
+#[derive(Module, Debug)]
+struct Mixed {
+    layer: Linear,
+    table: Param<Tensor<1, Int>>,
+    positions: Param<Tensor<1, Int>>,
+}
+
+#[test]
+fn a_diagnosis_of_a_model() {
+    let device = Device::flex();
+    let weight = Tensor::<2>::from_floats([[0.5, -0.25], [1.0, f32::NAN]], &device);
+    let int = |values: &[i32]| Param::initialized(ParamId::new(), Tensor::<1, Int>::from_ints(values, &device));
+    let model = Mixed {
+        layer: Linear { weight: Param::from_tensor(weight), bias: None },
+        table: int(&[127, 127, 1, 2]),
+        positions: int(&[0, 1000]),
+    };
+    let diagnosis = diagnose(&model);
+    let warnings = ["layer.weight: 1 of 4 values are not finite", "table: 50.0 % of the values are saturated"];
+    assert_eq!(diagnosis.warnings(), warnings);
+    assert_eq!((diagnosis.non_finite(), diagnosis.saturated(), diagnosis.entropy()), (1, Some(0.5), Some(1.5)));
+    let printed = diagnosis.to_string();
+    let lines: Vec<&str> = printed.lines().collect();
+    let starts =
+        ["parameter", "layer.weight", "positions", "parameter", "table", "warning: layer.weight", "warning: tab"];
+    assert_eq!(lines.len(), starts.len(), "{printed}");
+    assert!(lines.iter().zip(starts).all(|(line, start)| line.starts_with(start)), "{printed}");
+    assert!(lines[1].contains("[2, 2]") && lines[2].contains("1.000e3"), "{printed}");
+}
+
+#[test]
+fn pairs_by_hand() {
+    // Differences 4, −2, 0, 2; means 1, 2, 3, 2.
+    let pairs = PairStatistics::new(&vec![3.0, -1.0, 1.0, 3.0, 3.0, 3.0, 3.0, 1.0].into());
+    assert_eq!((pairs.tied, pairs.slope), (0.25, (6.0f64 / 4.0).sqrt()));
+    assert_eq!((pairs.curvature, pairs.curvature_to_slope()), (0.5f64.sqrt(), 0.5f64.sqrt() / 1.5f64.sqrt()));
+    assert_eq!(pairs.roundings, 2.0 * 1.5f64.sqrt() / (f64::from(f32::EPSILON) * 2.25));
+    assert!(pairs.hints(0.1).is_empty());
+    // Integers are exact.
+    let exact = PairStatistics::new(&vec![1 << 20, (1 << 20) + 1, 0, 5].into());
+    assert_eq!(exact.roundings, f64::INFINITY);
+    let none = PairStatistics::new(&Vec::<f32>::new().into());
+    assert_eq!((none.slope, none.curvature, none.curvature_to_slope()), (0.0, 0.0, 0.0));
+}
+
+/// Fitness `−|θ|²` at θ = (1, …, 1): the slope falls and the curvature rises with σ; a constant hides a small σ.
+#[test]
+fn hints_follow_sigma() {
+    let hints = |sigma: f64, constant: f64| {
+        let noise = |i: usize| (i as f64 * 1.7).sin();
+        let fitness = |pair: usize, sign: f64| -> f32 {
+            let theta = (0..8).map(|j| 1.0 + sign * sigma * noise(8 * pair + j));
+            (constant - theta.map(|theta| theta * theta).sum::<f64>()) as f32
+        };
+        let values: Vec<f32> = (0..64).flat_map(|pair| [fitness(pair, 1.0), fitness(pair, -1.0)]).collect();
+        PairStatistics::new(&values.into()).hints(sigma)
+    };
+    assert!(hints(0.1, 0.0).is_empty());
+    let large = hints(10.0, 0.0);
+    assert!(large.len() == 1 && large[0].starts_with("sigma may be too large: at 10, curvature moves"), "{large:?}");
+    let small = hints(1e-6, 0.0);
+    assert!(small.len() == 1 && small[0].starts_with("sigma may be too small: at 0.000001, the members"), "{small:?}");
+    let hidden = hints(0.001, 1e6);
+    assert!(hidden.len() == 1 && hidden[0].ends_with("of the pairs have equal fitness"), "{hidden:?}");
+}
+
+#[test]
+fn halves_by_formula() {
+    let split = |correlation| SplitHalf { correlation };
+    assert_eq!((split(0.5).signal_to_noise(), split(0.5).cosine()), (2.0, (2.0f64 / 3.0).sqrt()));
+    assert_eq!((split(-0.1).signal_to_noise(), split(-0.1).cosine()), (0.0, 0.0));
+    assert_eq!((split(1.0).signal_to_noise(), split(1.0).cosine()), (f64::INFINITY, 1.0));
+}

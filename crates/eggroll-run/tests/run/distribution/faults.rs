@@ -1,0 +1,199 @@
+//! What goes wrong is noticed by all replicas, with rank and generation, and none goes on alone.
+
+use crate::distribution::support::*;
+use burn::tensor::Int;
+use eggroll_run::distribution::{Communicator, Distribution, DistributionError, evaluate_sharded};
+use eggroll_run::*;
+use eggroll_train::*;
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+
+fn distribution_error(outcome: Outcome) -> DistributionError {
+    match outcome {
+        Err(Error::Distribution(error)) => error,
+        other => panic!("expected an error between replicas, got {other:?}"),
+    }
+}
+
+/// Rank 1 of three reads one bit of one score of generation 2 wrong.
+#[test]
+fn divergence_names_rank_and_generation() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |damaged: bool| {
+        replicas(3, |inner| {
+            let rank = inner.rank();
+            let into = move |values: &mut Vec<f32>| {
+                // Length, generation, kind, questions, scores.
+                let is_fitness = values.len() > MEMBERS && values[1].to_bits() == 2;
+                if damaged && rank == 1 && is_fitness {
+                    values[5] = f32::from_bits(values[5].to_bits() ^ 1 << 20);
+                }
+            };
+            let mut distribution =
+                Distribution::new(Tampering { inner, out: |_: &mut _| {}, into }).with_digest_every(2);
+            let net = Net::new(0.4);
+            let mut strategy = config().init(&net);
+            let training = TrainingLoop::new(GENERATIONS).with_checkpoints(Checkpoints::new(folder.path()), 1);
+            let evaluate = |net: &Net, population: &Population| Ok(population.evaluate(|members| score(net, members)));
+            let go_on = |_: &Net, _: &GenerationReport| Ok(ControlFlow::Continue(()));
+            let net = training.run_distributed(&mut distribution, &mut strategy, net, evaluate, go_on)?;
+            Ok(parameter_digest(&net))
+        })
+    };
+    for outcome in run(true) {
+        let error = distribution_error(outcome);
+        assert!(matches!(error, DistributionError::Diverged { rank: 1, generation: 4, .. }), "{error}");
+        assert!(error.to_string().starts_with("rank 1 has diverged by generation 4"), "{error}");
+    }
+    let saved = Checkpoints::new(folder.path()).load_latest(Net::new(0.1)).expect("readable").expect("saved");
+    assert_eq!(saved.0.generation(), 3, "parameters that may be wrong are not saved");
+    assert!(run(false).into_iter().all(|digest| digest.unwrap() == alone(&config())), "canary");
+}
+
+/// The rank that differs from most is named; of two that differ, the second.
+#[test]
+fn digests() {
+    let check = |digests: &[&str]| {
+        let errors = replicas(digests.len(), |mut threads| threads.check_digest(7, digests[threads.rank()]));
+        assert!(errors.iter().all(|error| *error == errors[0]), "{errors:?}");
+        errors[0].clone()
+    };
+    let diverged = |rank, found: &str, expected: &str| {
+        let (found, expected) = (found.to_owned(), expected.to_owned());
+        Err(DistributionError::Diverged { rank, generation: 7, found, expected })
+    };
+    assert_eq!(check(&["a", "a", "a"]), Ok(()));
+    assert_eq!(check(&["b", "a", "a"]), diverged(0, "b", "a"));
+    assert_eq!(check(&["a", "a", "b", "a"]), diverged(2, "b", "a"));
+    assert_eq!(check(&["a", "b"]), diverged(1, "b", "a"));
+}
+
+/// A rank whose evaluation fails says so; the others stop with its number, and what was done is saved.
+#[test]
+fn a_rank_that_fails() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let outcomes = replicas(3, |threads| {
+        let (rank, net) = (threads.rank(), Net::new(0.4));
+        let mut strategy = config().init(&net);
+        let training = TrainingLoop::new(GENERATIONS).with_checkpoints(Checkpoints::new(folder.path()), 100);
+        let evaluate = |net: &Net, population: &Population| match (rank, population.generation()) {
+            (2, 3) => Err("no data".into()),
+            _ => Ok(population.evaluate(|members| score(net, members))),
+        };
+        let go_on = |_: &Net, _: &GenerationReport| Ok(ControlFlow::Continue(()));
+        let net = training.run_distributed(&mut Distribution::new(threads), &mut strategy, net, evaluate, go_on);
+        net.map(|net| parameter_digest(&net)).map_err(|error| error.to_string())
+    });
+    let others = Err("rank 2 has failed and says why itself".to_owned());
+    assert_eq!(outcomes, [others.clone(), others, Err("no data".to_owned())]);
+    let saved = Checkpoints::new(folder.path()).load_latest(Net::new(0.1)).expect("readable").expect("saved");
+    assert_eq!(saved.0.generation(), 3);
+}
+
+#[test]
+fn a_rank_that_panics() {
+    let errors = Mutex::new(Vec::new());
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        replicas(3, |threads| {
+            let rank = threads.rank();
+            let outcome = run_with(&config(), &mut Distribution::new(threads), |net, population| {
+                assert!((rank, population.generation()) != (1, 2), "a bug");
+                Ok(population.evaluate(|members| score(net, members)))
+            });
+            errors.lock().expect("not poisoned").push(distribution_error(outcome));
+        })
+    }));
+    assert!(panicked.is_err(), "the panic is passed on");
+    let left = DistributionError::Left { rank: 1 };
+    assert_eq!(errors.into_inner().expect("not poisoned"), [left.clone(), left]);
+}
+
+#[test]
+fn replicas_begin_alike() {
+    let start = |rank_1: &(dyn Fn(Net) -> (EvolutionStrategy, Net) + Sync)| {
+        let outcomes = replicas(2, |threads| {
+            let net = Net::new(0.4);
+            let (mut strategy, net) = match threads.rank() {
+                0 => (config().init(&net), net),
+                _ => rank_1(net),
+            };
+            let evaluate = |net: &Net, population: &Population| Ok(population.evaluate(|members| score(net, members)));
+            let go_on = |_: &Net, _: &GenerationReport| Ok(ControlFlow::Continue(()));
+            let mut distribution = Distribution::new(threads);
+            let net = TrainingLoop::new(2).run_distributed(&mut distribution, &mut strategy, net, evaluate, go_on);
+            net.map(|net| parameter_digest(&net))
+        });
+        let errors = outcomes.into_iter().map(distribution_error).collect::<Vec<_>>();
+        assert_eq!(errors[0], errors[1]);
+        match errors[0].clone() {
+            DistributionError::Start { rank: 1, what, .. } => what,
+            other => panic!("{other}"),
+        }
+    };
+    assert_eq!(start(&|net| (config().with_seed(6).init(&net), net)), "configuration");
+    assert_eq!(start(&|_| (config().init(&Net::new(0.3)), Net::new(0.3))), "set of parameters");
+    let ahead = |net: Net| {
+        let mut strategy = config().init(&net);
+        let population = strategy.ask();
+        let fitness = population.evaluate(|members| score(&net, members));
+        let net = strategy.tell(net, population, fitness).expect("a generation");
+        (strategy, net)
+    };
+    assert_eq!(start(&ahead), "generation");
+}
+
+/// Fitness of another generation, of another kind, of other questions, and messages that are cut off.
+#[test]
+fn foreign_fitness() {
+    let exchange = |out: fn(&mut Vec<f32>), integers: bool, generations: u64| {
+        let errors = replicas(2, |inner| {
+            let rank = inner.rank();
+            let out = move |values: &mut Vec<f32>| {
+                if rank == 1 {
+                    out(values)
+                }
+            };
+            let mut communicator = Tampering { inner, out, into: |_: &mut _| {} };
+            let mut net = Net::new(0.4);
+            let mut strategy = config().init(&net);
+            for _ in 0..if rank == 1 { generations } else { 0 } {
+                let population = strategy.ask();
+                let fitness = population.evaluate(|members| score(&net, members));
+                net = strategy.tell(net, population, fitness).expect("a generation");
+            }
+            evaluate_sharded(&strategy.ask(), &mut communicator, |slice| match integers && rank == 1 {
+                false => slice.evaluate(|members| score(&net, members)),
+                true => slice.evaluate_integers(|members| score(&net, members).int() as burn::tensor::Tensor<1, Int>),
+            })
+        });
+        errors[0].clone()
+    };
+    assert!(exchange(|_| {}, false, 0).is_ok(), "canary");
+    let generation = DistributionError::Generation { rank: 1, found: 1, expected: 0 };
+    assert_eq!(exchange(|_| {}, false, 1), Err(generation));
+    let error = exchange(|_| {}, true, 0).expect_err("of another kind").to_string();
+    assert_eq!(error, "rank 1 sent integer scores of 1 questions, and this rank has float scores of 1 questions");
+    let cut_off = exchange(|values| values.truncate(values.len() - 1), false, 0);
+    assert_eq!(cut_off, Err(DistributionError::Length { rank: 1, found: 12, expected: 13 }));
+    let short = |values: &mut Vec<f32>| {
+        values[0] = f32::from_bits(values[0].to_bits() - 1);
+        values.pop();
+    };
+    assert_eq!(exchange(short, false, 0), Err(DistributionError::Length { rank: 1, found: 12, expected: 13 }));
+}
+
+/// All wait for a slow rank, and nothing else changes.
+#[test]
+fn a_slow_rank() {
+    let digests = replicas(3, |threads| {
+        let slow = threads.rank() == 1;
+        run_with(&config(), &mut Distribution::new(threads), |net, population| {
+            if slow {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            Ok(population.evaluate(|members| score(net, members)))
+        })
+    });
+    assert!(digests.into_iter().all(|digest| digest.unwrap() == alone(&config())));
+}

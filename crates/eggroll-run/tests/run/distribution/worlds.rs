@@ -1,0 +1,100 @@
+//! Worlds of any size make the update of one process, bit for bit.
+
+use crate::distribution::support::*;
+use burn::optim::SgdConfig;
+use eggroll_core::{EggrollConfig, NoiseSourceConfig, OpenEsConfig};
+use eggroll_run::distribution::Distribution;
+use eggroll_run::*;
+use eggroll_train::*;
+use std::ops::ControlFlow;
+
+/// More ranks than the ten pairs, too.
+const SIZES: [usize; 5] = [1, 2, 3, 4, 13];
+
+fn assert_worlds(name: &str, config: &EvolutionStrategyConfig) {
+    let expected = alone(config);
+    for size in SIZES {
+        let digests = replicas(size, |threads| run(config, &mut Distribution::new(threads).with_digest_every(2)));
+        for (rank, digest) in digests.into_iter().enumerate() {
+            assert_eq!(digest.expect("a run"), expected, "{name}, rank {rank} of {size}");
+        }
+    }
+    let other = EvolutionStrategyConfig { seed: config.seed + 1, ..config.clone() };
+    assert_ne!(alone(&other), expected, "canary: {name}");
+}
+
+#[test]
+fn eggroll() {
+    assert_worlds("Adam", &config());
+    assert_worlds("chunks", &config().with_chunk(6));
+    assert_worlds("a population of two pairs", &config().with_population(4));
+}
+
+/// What the estimate has to know beside the fitness is known on ranks without members, too.
+#[test]
+fn projections() {
+    for projection in [InputProjection::Shared, InputProjection::Unperturbed] {
+        let projected = config().with_input_projection(projection);
+        assert_worlds("projected", &projected);
+        assert_ne!(alone(&projected), alone(&config()), "canary: {projection:?}");
+    }
+}
+
+#[test]
+fn noisers_and_sources() {
+    assert_worlds("cached", &config().with_noise_source(NoiseSourceConfig::Cached).with_noise_reuse(2));
+    assert_worlds("table", &config().with_noise_source(NoiseSourceConfig::Table { len: 1000 }));
+    let open_es = EvolutionStrategyConfig::new(OpenEsConfig::new(), SgdConfig::new()).with_population(MEMBERS);
+    assert_worlds("OpenES", &open_es.with_shaping(FitnessShaping::CenteredRank));
+    let episodes = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_population(MEMBERS);
+    assert_worlds("episodes", &episodes.with_episode(3));
+}
+
+#[test]
+fn questions() {
+    let config = config();
+    let evaluate = |net: &Net, population: &Population| {
+        Ok(population.evaluate_questions(|members| {
+            let scores = score(net, members);
+            burn::tensor::Tensor::stack(vec![scores.clone(), -scores.exp()], 1) // [members, questions]
+        }))
+    };
+    let expected = run_with(&config, &mut Distribution::default(), evaluate).expect("a run");
+    assert_ne!(expected, alone(&config), "canary");
+    for digest in replicas(3, |threads| run_with(&config, &mut Distribution::new(threads), evaluate)) {
+        assert_eq!(digest.expect("a run"), expected);
+    }
+}
+
+/// Rank 0 decides to stop, and alone sees reports and saves; another world goes on from what it has saved.
+#[test]
+fn stops_and_goes_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let checkpoints = || Checkpoints::new(folder.path());
+    let evaluate = |net: &Net, population: &Population| Ok(population.evaluate(|members| score(net, members)));
+    let stopped = replicas(3, |threads| {
+        let mut distribution = Distribution::new(threads);
+        let mut reports = 0;
+        let (net, leads) = (Net::new(0.4), distribution.leads());
+        let mut strategy = config().init(&net);
+        let training = TrainingLoop::new(GENERATIONS).with_checkpoints(checkpoints(), 1);
+        let after = |_: &Net, report: &GenerationReport| {
+            reports += 1;
+            Ok(if report.generation == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        };
+        let net = training.run_distributed(&mut distribution, &mut strategy, net, evaluate, after).expect("a run");
+        assert_eq!(reports, if leads { 4 } else { 0 });
+        (strategy.generation(), parameter_digest(&net))
+    });
+    assert!(stopped.iter().all(|end| *end == stopped[0] && end.0 == 4), "{stopped:?}");
+    let continued = replicas(4, |threads| {
+        let (mut strategy, net) = checkpoints().load_latest(Net::new(0.1)).expect("readable").expect("saved");
+        assert_eq!(strategy.generation(), 4);
+        let training = TrainingLoop::new(GENERATIONS);
+        let go_on = |_: &Net, _: &GenerationReport| Ok(ControlFlow::Continue(()));
+        let net = training.run_distributed(&mut Distribution::new(threads), &mut strategy, net, evaluate, go_on);
+        parameter_digest(&net.expect("a run"))
+    });
+    assert!(continued.iter().all(|digest| *digest == alone(&config())));
+    assert_ne!(stopped[0].1, continued[0], "canary");
+}

@@ -1,0 +1,16 @@
+//! Runs: what is written, resumed, replayed, distributed and refused.
+
+mod carrying;
+mod checkpoint;
+mod contract;
+mod count;
+mod diagnostics;
+mod distribution;
+mod episode;
+mod gradient;
+mod integer;
+mod learner;
+mod optimizers;
+mod reliability;
+mod roles;
+mod text;

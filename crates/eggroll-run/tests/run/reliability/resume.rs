@@ -1,0 +1,84 @@
+//! A run that is killed anywhere and goes on from its checkpoint is the run that was not: every noiser, every optimizer, bit for bit.
+
+use crate::reliability::support::*;
+use eggroll_core::{NoiserConfig, ParameterKind};
+use eggroll_run::*;
+use eggroll_train::*;
+use proptest::prelude::*;
+use std::path::Path;
+
+const GENERATIONS: usize = 12;
+const EVERY: u64 = 3;
+
+/// Trains to the end; killed before each generation of `kills`, it has nothing but its checkpoints and its log.
+fn killed<T: Task>(config: &EvolutionStrategyConfig, kills: &[u64], folder: &Path) -> String {
+    let (checkpoints, path) = (Checkpoints::new(folder.join("checkpoints")), folder.join("log"));
+    let mut kills = kills.to_vec();
+    loop {
+        let (mut strategy, mut model) = match checkpoints.load_latest(T::start()).expect("loads") {
+            Some(saved) => saved,
+            None => {
+                let model = T::start();
+                (config.init(&model), model)
+            }
+        };
+        let mut log = match path.exists() {
+            true => ReplayLog::resume(&path, &strategy).expect("resumes"),
+            false => ReplayLog::create(&path, &strategy, &model).expect("a log"),
+        };
+        loop {
+            let done = strategy.generation();
+            if let Some(kill) = kills.iter().position(|kill| *kill == done) {
+                kills.swap_remove(kill);
+                break;
+            }
+            if done == GENERATIONS as u64 {
+                return parameter_digest(&model);
+            }
+            model = generation(&mut strategy, model, &mut log);
+            if strategy.generation().is_multiple_of(EVERY) {
+                checkpoints.save(&strategy, &model).expect("saves");
+            }
+        }
+    }
+}
+
+fn resumes<T: Task>(config: EvolutionStrategyConfig) {
+    let inputs = (any::<u64>(), proptest::collection::vec(0..=GENERATIONS as u64, 0..4), 0..=GENERATIONS);
+    check(1, &inputs, |(seed, kills, until)| {
+        let config = config.clone().with_seed(seed);
+        let folder = tempfile::tempdir().expect("a folder");
+        let straight = digests::<T>(&config, GENERATIONS, &folder.path().join("straight"));
+        prop_assert_eq!(&killed::<T>(&config, &kills, folder.path()), straight.last().expect("the first"));
+        // The log of the killed run has every generation once, and any of them can be made again.
+        let log = folder.path().join("log");
+        prop_assert_eq!(replay_range(&log).expect("a log"), 0..GENERATIONS as u64);
+        let (strategy, model) = replay(&log, T::start(), Some(until as u64)).expect("replays");
+        prop_assert_eq!(strategy.generation(), until as u64);
+        prop_assert_eq!(&parameter_digest(&model), &straight[until]);
+        // Canary: generations differ, so that the comparisons can fail.
+        let moved = (1..straight.len()).filter(|i| straight[*i] != straight[*i - 1]).count();
+        let moves = config.noiser != NoiserConfig::NoOp;
+        prop_assert_eq!(moved > GENERATIONS / 2, moves, "{} generations moved something: {:?}", moved, config);
+        Ok(())
+    });
+}
+
+/// One case for each pair: there are many.
+#[test]
+fn every_noiser_and_optimizer_resumes_bit_for_bit() {
+    for noiser in noisers(ParameterKind::Float) {
+        for optimizer in optimizers(ParameterKind::Float) {
+            resumes::<Net>(config(noiser.clone(), optimizer));
+        }
+    }
+}
+
+#[test]
+fn integers_resume_bit_for_bit() {
+    for noiser in noisers(ParameterKind::Integer) {
+        for optimizer in optimizers(ParameterKind::Integer) {
+            resumes::<Integers>(config(noiser.clone(), optimizer).with_learning_rate(0.5));
+        }
+    }
+}

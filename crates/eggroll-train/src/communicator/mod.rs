@@ -1,0 +1,201 @@
+//! What replicas need of each other.
+
+mod error;
+mod sharding;
+
+pub use error::DistributionError;
+pub use sharding::{evaluate_sharded, gather_fitness, own_members, shard};
+
+use std::cmp::Reverse;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// The length of a message that says that its rank has failed.
+pub(super) const FAILED: u32 = u32::MAX;
+
+/// Replicas of one run that exchange a few numbers: each has a rank from 0, and what one calls all call, in the same order.
+///
+/// Only the first four methods depend on the engine. The others send messages over [`all_gather`](Self::all_gather), each with its
+/// length in front, so that a rank that cannot go on can [say so](Self::fail) wherever the others are.
+///
+/// # Example
+///
+/// ```
+/// use eggroll_run::distribution::{Alone, Communicator};
+///
+/// assert_eq!(Alone.all_gather(&[1.0, 2.0]).unwrap(), [1.0, 2.0]);
+/// assert_eq!(Alone.all_gather_text("digest").unwrap(), ["digest"]);
+/// ```
+pub trait Communicator: Send {
+    /// Which replica this is, from 0.
+    fn rank(&self) -> usize;
+
+    /// How many replicas there are.
+    fn size(&self) -> usize;
+
+    /// The values of all ranks, one rank after the other, which may have different numbers of them. Every bit of a value is kept,
+    /// whether it is a number or not.
+    ///
+    /// # Errors
+    ///
+    /// [`DistributionError::Left`], [`DistributionError::Transport`].
+    fn all_gather(&mut self, values: &[f32]) -> Result<Vec<f32>, DistributionError>;
+
+    /// Waits for all ranks.
+    ///
+    /// # Errors
+    ///
+    /// As [`all_gather`](Self::all_gather).
+    fn barrier(&mut self) -> Result<(), DistributionError>;
+
+    /// The words of every rank, in the order of ranks.
+    ///
+    /// # Errors
+    ///
+    /// As [`all_gather`](Self::all_gather), [`DistributionError::Failed`] if a rank has [failed](Self::fail), and
+    /// [`DistributionError::Length`] if this is not what all ranks call now.
+    fn all_gather_words(&mut self, words: &[u32]) -> Result<Vec<Vec<u32>>, DistributionError> {
+        exchange(self, words)
+    }
+
+    /// The text of every rank, in the order of ranks.
+    ///
+    /// # Errors
+    ///
+    /// As [`all_gather_words`](Self::all_gather_words).
+    fn all_gather_text(&mut self, text: &str) -> Result<Vec<String>, DistributionError> {
+        let words: Vec<u32> = text.chars().map(u32::from).collect();
+        let texts = self.all_gather_words(&words)?.into_iter();
+        let character = |word| char::from_u32(word).unwrap_or(char::REPLACEMENT_CHARACTER);
+        Ok(texts.map(|words| words.into_iter().map(character).collect()).collect())
+    }
+
+    /// Compares the digests of all parameters (as `eggroll_run::portable_digest` makes them) after `generation` generations.
+    ///
+    /// # Errors
+    ///
+    /// [`DistributionError::Diverged`] on all ranks if one differs: with the first rank that differs from most. And as
+    /// [`all_gather_words`](Self::all_gather_words).
+    fn check_digest(&mut self, generation: u64, digest: &str) -> Result<(), DistributionError> {
+        let digests = self.all_gather_text(digest)?;
+        let votes = |digest: &String| digests.iter().filter(|other| *other == digest).count();
+        let Some(expected) = digests.iter().min_by_key(|digest| Reverse(votes(digest))) else {
+            return Ok(());
+        };
+        match digests.iter().enumerate().find(|(_, found)| *found != expected) {
+            None => Ok(()),
+            Some((rank, found)) => {
+                let (found, expected) = (found.clone(), expected.clone());
+                Err(DistributionError::Diverged { rank, generation, found, expected })
+            }
+        }
+    }
+
+    /// Tells the others, in their next exchange of messages, that this rank cannot go on: they get [`DistributionError::Failed`]. Nothing
+    /// may be called afterwards.
+    fn fail(&mut self) {
+        // Whoever cannot be told is gone.
+        let _ = self.all_gather(&[f32::from_bits(FAILED)]);
+    }
+}
+
+/// The words of every rank.
+pub(super) fn exchange<C: Communicator + ?Sized>(
+    communicator: &mut C,
+    words: &[u32],
+) -> Result<Vec<Vec<u32>>, DistributionError> {
+    let message: Vec<f32> = [words.len() as u32].iter().chain(words).map(|word| f32::from_bits(*word)).collect();
+    let all: Vec<u32> = communicator.all_gather(&message)?.into_iter().map(f32::to_bits).collect();
+    let mut rest = all.as_slice();
+    let messages = (0..communicator.size()).map(|rank| {
+        let (len, after) = match rest.split_first() {
+            Some((&FAILED, _)) => return Err(DistributionError::Failed { rank }),
+            Some((len, after)) => (*len as usize, after),
+            None => return Err(DistributionError::Length { rank, found: 0, expected: 1 }),
+        };
+        let found = after.len();
+        let (words, after) =
+            after.split_at_checked(len).ok_or(DistributionError::Length { rank, found, expected: len })?;
+        rest = after;
+        Ok(words.to_vec())
+    });
+    messages.collect()
+}
+
+impl<C: Communicator + ?Sized> Communicator for Box<C> {
+    fn rank(&self) -> usize {
+        (**self).rank()
+    }
+
+    fn size(&self) -> usize {
+        (**self).size()
+    }
+
+    fn all_gather(&mut self, values: &[f32]) -> Result<Vec<f32>, DistributionError> {
+        (**self).all_gather(values)
+    }
+
+    fn barrier(&mut self) -> Result<(), DistributionError> {
+        (**self).barrier()
+    }
+
+    fn all_gather_words(&mut self, words: &[u32]) -> Result<Vec<Vec<u32>>, DistributionError> {
+        (**self).all_gather_words(words)
+    }
+
+    fn fail(&mut self) {
+        (**self).fail();
+    }
+}
+
+/// One process that is the whole run: the default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Alone;
+
+impl Communicator for Alone {
+    fn rank(&self) -> usize {
+        0
+    }
+
+    fn size(&self) -> usize {
+        1
+    }
+
+    fn all_gather(&mut self, values: &[f32]) -> Result<Vec<f32>, DistributionError> {
+        Ok(values.to_vec())
+    }
+
+    fn barrier(&mut self) -> Result<(), DistributionError> {
+        Ok(())
+    }
+}
+
+/// A communicator that a program and its trainer share: for exchanges of the program's own, in the same order on all ranks.
+impl<C: Communicator> Communicator for Arc<Mutex<C>> {
+    fn rank(&self) -> usize {
+        shared(self).rank()
+    }
+
+    fn size(&self) -> usize {
+        shared(self).size()
+    }
+
+    fn all_gather(&mut self, values: &[f32]) -> Result<Vec<f32>, DistributionError> {
+        shared(self).all_gather(values)
+    }
+
+    fn barrier(&mut self) -> Result<(), DistributionError> {
+        shared(self).barrier()
+    }
+
+    fn all_gather_words(&mut self, words: &[u32]) -> Result<Vec<Vec<u32>>, DistributionError> {
+        shared(self).all_gather_words(words)
+    }
+
+    fn fail(&mut self) {
+        shared(self).fail();
+    }
+}
+
+fn shared<C>(communicator: &Mutex<C>) -> MutexGuard<'_, C> {
+    communicator.lock().expect("never held across a panic")
+}

@@ -1,0 +1,182 @@
+//! Who evaluates which members, and the fitness of all.
+
+use super::{Communicator, DistributionError};
+use crate::fitness::Fitness;
+use crate::population::Population;
+use std::ops::Range;
+
+/// The members of `rank` among `size` ranks: whole pairs, `⌊p·rank/size⌋ .. ⌊p·(rank + 1)/size⌋` of `p`, so that no rank has more than one
+/// pair more than another. Empty for some where there are more ranks than pairs.
+///
+/// # Panics
+///
+/// Panics if the members are odd in number, or there is no such rank.
+///
+/// # Example
+///
+/// ```
+/// use eggroll_run::distribution::shard;
+///
+/// assert_eq!([0, 1, 2].map(|rank| shard(10, rank, 3)), [0..2, 2..6, 6..10]);
+/// assert_eq!([0, 1, 2].map(|rank| shard(4, rank, 3)), [0..0, 0..2, 2..4]);
+/// ```
+#[track_caller]
+pub fn shard(members: usize, rank: usize, size: usize) -> Range<usize> {
+    assert!(members.is_multiple_of(2) && rank < size, "shard: {members} members, rank {rank} of {size}");
+    let pair = |rank| members / 2 * rank / size;
+    2 * pair(rank)..2 * pair(rank + 1)
+}
+
+/// The fitness of all members, of which every rank evaluates its [shard](shard()) with `evaluate`: the same on all ranks, and the same
+/// bits as `evaluate(population)`.
+///
+/// A rank without members evaluates the first pair, and sends nothing of it: `tell` has to know how parameters are used.
+///
+/// # Errors
+///
+/// As [`Communicator::all_gather_words`]; [`DistributionError::Generation`], [`DistributionError::FitnessKind`] or
+/// [`DistributionError::Length`] if a rank sends what does not belong to this population.
+///
+/// # Panics
+///
+/// Panics if `evaluate` returns the fitness of other members than it is given.
+///
+/// # Example
+///
+/// ```
+/// use burn::optim::SgdConfig;
+/// use burn::tensor::{Device, Tensor};
+/// use eggroll_core::EggrollConfig;
+/// use eggroll_nn::LinearConfig;
+/// use eggroll_train::EvolutionStrategyConfig;
+/// use eggroll_run::distribution::{Alone, evaluate_sharded};
+///
+/// # fn main() -> Result<(), eggroll_train::Error> {
+/// let model = LinearConfig::new(2, 1).init(&Device::flex());
+/// let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new());
+/// let mut strategy = config.try_init(&model)?;
+/// let population = strategy.ask();
+/// let x = Tensor::<2>::ones([1, 2], &Device::flex());
+/// let fitness = evaluate_sharded(&population, &mut Alone, |slice| {
+///     slice.evaluate(|members| members.mean(model.forward_shared(x.clone())))
+/// })?;
+/// let model = strategy.tell(model.clone(), population, fitness)?;
+/// # let _ = model;
+/// # Ok(())
+/// # }
+/// ```
+#[track_caller]
+pub fn evaluate_sharded<C: Communicator + ?Sized>(
+    population: &Population,
+    communicator: &mut C,
+    evaluate: impl FnOnce(&Population) -> Fitness,
+) -> Result<Fitness, DistributionError> {
+    let fitness = evaluate(&population.slice(own_members(population, communicator)));
+    gather_fitness(population, communicator, fitness)
+}
+
+/// The members that a communicator's rank evaluates: its [shard](shard()), or the first pair if that is empty.
+pub fn own_members<C: Communicator + ?Sized>(population: &Population, communicator: &C) -> Range<usize> {
+    let (first, own) = (population.range().start, own_shard(population, communicator));
+    if own.is_empty() { first..first + 2 } else { own }
+}
+
+fn own_shard<C: Communicator + ?Sized>(population: &Population, communicator: &C) -> Range<usize> {
+    let (all, part) = (population.range(), shard(population.count(), communicator.rank(), communicator.size()));
+    all.start + part.start..all.start + part.end
+}
+
+/// The fitness of all members, of which this rank has that of [`own_members`]: the second half of [`evaluate_sharded`].
+///
+/// # Errors
+///
+/// As [`evaluate_sharded`].
+///
+/// # Panics
+///
+/// Panics if `fitness` is not that of [`own_members`].
+#[track_caller]
+pub fn gather_fitness<C: Communicator + ?Sized>(
+    population: &Population,
+    communicator: &mut C,
+    fitness: Fitness,
+) -> Result<Fitness, DistributionError> {
+    let own = own_shard(population, communicator);
+    let (found, members) = (fitness.values().len(), own_members(population, communicator).len());
+    assert!(
+        found > 0 && found.is_multiple_of(members),
+        "evaluate_sharded: {found} fitness values for {members} members"
+    );
+    let kind = Kind { integers: fitness.integers().is_some(), questions: found / members };
+    let mut message = vec![population.generation() as u32, u32::from(kind.integers), kind.questions as u32];
+    if !own.is_empty() {
+        message.extend(words(&fitness));
+    }
+    let messages = communicator.all_gather_words(&message)?;
+    let size = communicator.size();
+    let mut all = vec![0; kind.questions * population.count()]; // [questions, members]
+    for (rank, message) in messages.into_iter().enumerate() {
+        let part = shard(population.count(), rank, size);
+        let scores = kind.check(rank, population.generation(), part.len(), &message)?;
+        for (question, row) in scores.chunks(part.len().max(1)).enumerate() {
+            all[question * population.count() + part.start..][..part.len()].copy_from_slice(row);
+        }
+    }
+    Ok(kind.fitness(all))
+}
+
+/// The scores bit by bit.
+fn words(fitness: &Fitness) -> Vec<u32> {
+    match fitness.integers() {
+        Some(integers) => integers.iter().map(|score| *score as u32).collect(),
+        None => fitness.values().iter().map(|score| score.to_bits()).collect(),
+    }
+}
+
+/// What scores are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Kind {
+    integers: bool,
+    questions: usize,
+}
+
+impl Kind {
+    /// The scores in a message, if it is one of this kind for so many members.
+    fn check<'a>(
+        &self,
+        rank: usize,
+        generation: u64,
+        members: usize,
+        message: &'a [u32],
+    ) -> Result<&'a [u32], DistributionError> {
+        let expected = 3 + self.questions * members;
+        let [of, integers, questions, scores @ ..] = message else {
+            return Err(DistributionError::Length { rank, found: message.len(), expected });
+        };
+        if *of != generation as u32 {
+            return Err(DistributionError::Generation { rank, found: *of, expected: generation as u32 });
+        }
+        let kind = Self { integers: *integers != 0, questions: *questions as usize };
+        if kind != *self {
+            return Err(DistributionError::FitnessKind { rank, found: kind.to_string(), expected: self.to_string() });
+        }
+        match message.len() {
+            found if found == expected => Ok(scores),
+            found => Err(DistributionError::Length { rank, found, expected }),
+        }
+    }
+
+    fn fitness(&self, words: Vec<u32>) -> Fitness {
+        match self.integers {
+            true => words.into_iter().map(|word| word as i32).collect::<Vec<_>>().into(),
+            false => words.into_iter().map(f32::from_bits).collect::<Vec<_>>().into(),
+        }
+    }
+}
+
+impl std::fmt::Display for Kind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kind = if self.integers { "integer" } else { "float" };
+        write!(f, "{kind} scores of {} questions", self.questions)
+    }
+}

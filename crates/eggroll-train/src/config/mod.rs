@@ -1,0 +1,383 @@
+//! Configuration of a strategy: everything but the model.
+
+mod input_projection;
+mod sigma_schedule;
+mod text;
+mod validate;
+
+pub use input_projection::InputProjection;
+pub use sigma_schedule::SigmaSchedule;
+
+use crate::error::ConfigError;
+use crate::fitness::FitnessShaping;
+use crate::optimizer::OptimizerConfig;
+use burn::lr_scheduler::LrSchedulerConfig;
+use burn::optim::SgdConfig;
+use eggroll_core::{NoiseSourceConfig, NoiserConfig, QEggrollConfig, Role};
+use serde::{Deserialize, Serialize};
+
+/// How the weighted sum of noise is scaled into a gradient: `G = −scale·Σ_m f_m s_m E_m`, where `E_m` is the noise
+/// added to the parameter (`(σ/√r)·B·Aᵀ`, or `σ·ε`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EstimateScale {
+    /// `√N/N`, as the JAX reference HyperscaleES does: σ multiplies.
+    #[default]
+    Hyperscale,
+    /// `1/(N·σ²)`: the score-function gradient, in units of the fitness per unit of the parameter.
+    Score,
+    /// `1/(N·σ)`: Eq. 6 of arXiv 2511.16652, neither σ nor √N.
+    Paper,
+}
+
+impl EstimateScale {
+    /// The factor for a population of `members` and noise scale `sigma`.
+    pub fn factor(&self, members: usize, sigma: f64) -> f64 {
+        let n = members as f64;
+        match self {
+            Self::Hyperscale => n.sqrt() / n,
+            Self::Score => 1.0 / (n * sigma * sigma),
+            Self::Paper => 1.0 / (n * sigma),
+        }
+    }
+}
+
+/// Configuration of an [`EvolutionStrategy`](crate::EvolutionStrategy). As text it needs a noiser and an optimizer; what else it leaves out is as
+/// [`new`](Self::new) sets it.
+///
+/// # Example
+///
+/// ```
+/// use burn::optim::AdamConfig;
+/// use eggroll_core::EggrollConfig;
+/// use eggroll_train::EvolutionStrategyConfig;
+///
+/// let config = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new())
+///     .with_population(256)
+///     .with_sigma(0.02)
+///     .with_learning_rate(0.002);
+/// let json = serde_json::to_string(&config).unwrap();
+/// assert_eq!(serde_json::from_str::<EvolutionStrategyConfig>(&json).unwrap().population, 256);
+///
+/// let short = r#"{ "noiser": { "name": "eggroll" }, "optimizer": { "name": "adam" }, "sigma": { "constant": 0.01 } }"#;
+/// assert_eq!(serde_json::from_str::<EvolutionStrategyConfig>(short).unwrap().population, 256);
+/// ```
+#[derive(Clone, Debug, Serialize)]
+pub struct EvolutionStrategyConfig {
+    /// How parameters are perturbed.
+    pub noiser: NoiserConfig,
+    /// What the estimated gradient is fed to.
+    pub optimizer: OptimizerConfig,
+    /// Members of a generation: even.
+    pub population: usize,
+    /// Noise scale by generation.
+    pub sigma: SigmaSchedule,
+    /// Learning rate by generation.
+    pub learning_rate: LrSchedulerConfig,
+    /// From scores to weights.
+    pub shaping: FitnessShaping,
+    /// Scale of the estimate.
+    pub estimate_scale: EstimateScale,
+    /// The longest gradient that reaches the optimizer; see [`with_clip_norm`](Self::with_clip_norm).
+    pub clip_norm: Option<f64>,
+    /// Seed of all noise.
+    pub seed: u64,
+    /// Generations that share one draw: 1 is fresh noise every generation, 0 the same noise always.
+    pub noise_reuse: u64,
+    /// Generations over which members keep their state, if estimates are to persist over them; see
+    /// [`with_episode`](Self::with_episode).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub episode: Option<u64>,
+    /// Where the noise comes from: drawn on the fly, cached, or a table.
+    pub noise_source: NoiseSourceConfig,
+    /// Roles by pattern over the parameters' paths; see [`with_roles`](Self::with_roles).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<(String, Role)>,
+    /// Parameters, or modules with all their parameters, that get neither noise nor updates.
+    pub frozen: Vec<String>,
+    /// Members that `evaluate` passes to its closure at a time; chosen by memory if not given.
+    pub chunk: Option<usize>,
+    /// Bytes of memory that noise and chunks may take; see [`with_memory_limit`](Self::with_memory_limit).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_limit: Option<u64>,
+    /// Which estimates are projected onto the span of a layer's input rows.
+    pub input_projection: InputProjection,
+}
+
+impl EvolutionStrategyConfig {
+    /// A strategy for a model of integer parameters: no optimizer, learning rate or σ schedule has a part in it
+    /// ([`IntegerAdamWConfig`](crate::IntegerAdamWConfig) is an optimizer that has). Population 256, fresh noise every generation, seed
+    /// 0.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use burn::tensor::{DType, Device, Int, Tensor};
+    /// use eggroll_core::QEggrollConfig;
+    /// use eggroll_core::ops::integer::log_likelihood;
+    /// use eggroll_nn::integer::LinearConfig;
+    /// use eggroll_train::EvolutionStrategyConfig;
+    ///
+    /// # fn main() -> Result<(), eggroll_train::Error> {
+    /// let device = Device::flex();
+    /// let mut model = LinearConfig::new(16, 4).init(&device);
+    /// let x = Tensor::<2, Int>::full([1, 16], 16, (&device, DType::I8));
+    /// let mut strategy = EvolutionStrategyConfig::integer(QEggrollConfig::new()).try_init(&model)?;
+    /// for _ in 0..5 {
+    ///     let population = strategy.ask();
+    ///     let fitness = population.evaluate_integers(|members| {
+    ///         let logits = model.forward(members.expand(x.clone()));
+    ///         let target = Tensor::<1, Int>::full([members.count()], 2, &device);
+    ///         log_likelihood(logits, target, members.count())
+    ///     });
+    ///     model = strategy.tell(model, population, fitness)?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn integer(noiser: QEggrollConfig) -> Self {
+        Self::new(noiser, SgdConfig::new())
+    }
+
+    /// Population 256, σ 0.02, learning rate 0.002, z-score, fresh noise every generation, seed 0. With a noiser that has baselines
+    /// they are subtracted ([`FitnessShaping::Baseline`]) and gradients clipped to a norm of 1.
+    pub fn new(noiser: impl Into<NoiserConfig>, optimizer: impl Into<OptimizerConfig>) -> Self {
+        let noiser = noiser.into();
+        let baselines = noiser.baselines();
+        Self {
+            noiser,
+            optimizer: optimizer.into(),
+            population: 256,
+            sigma: SigmaSchedule::Constant(0.02),
+            learning_rate: LrSchedulerConfig::Constant(0.002),
+            shaping: baselines.map_or_else(FitnessShaping::default, |size| FitnessShaping::Baseline { size }),
+            estimate_scale: EstimateScale::default(),
+            clip_norm: baselines.map(|_| 1.0),
+            seed: 0,
+            noise_reuse: 1,
+            episode: None,
+            noise_source: NoiseSourceConfig::OnTheFly,
+            roles: Vec::new(),
+            frozen: Vec::new(),
+            chunk: None,
+            memory_limit: None,
+            input_projection: InputProjection::default(),
+        }
+    }
+
+    /// Sets the members of a generation.
+    pub fn with_population(mut self, population: usize) -> Self {
+        self.population = population;
+        self
+    }
+
+    /// Sets the noise scale, constant or by schedule.
+    pub fn with_sigma(mut self, sigma: impl Into<SigmaSchedule>) -> Self {
+        self.sigma = sigma.into();
+        self
+    }
+
+    /// Sets the learning rate, constant or by one of burn's schedules; one step is one generation.
+    pub fn with_learning_rate(mut self, learning_rate: impl Into<LrSchedulerConfig>) -> Self {
+        self.learning_rate = learning_rate.into();
+        self
+    }
+
+    /// Sets the fitness shaping.
+    pub fn with_shaping(mut self, shaping: FitnessShaping) -> Self {
+        self.shaping = shaping;
+        self
+    }
+
+    /// Sets the scale of the estimate.
+    pub fn with_estimate_scale(mut self, scale: EstimateScale) -> Self {
+        self.estimate_scale = scale;
+        self
+    }
+
+    /// Sets the longest gradient, over all parameters together, that reaches the optimizer: a longer one is scaled down to it
+    /// ([`clip_norm`](crate::clip_norm())). Without, gradients of any length pass, but for what the optimizer's own clipping does to
+    /// those of single parameters.
+    pub fn with_clip_norm(mut self, longest: impl Into<Option<f64>>) -> Self {
+        self.clip_norm = longest.into();
+        self
+    }
+
+    /// Sets the seed of all noise.
+    pub fn with_seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Sets how many generations share one draw.
+    pub fn with_noise_reuse(mut self, generations: u64) -> Self {
+        self.noise_reuse = generations;
+        self
+    }
+
+    /// Sets how many generations are one episode: members keep their state over them
+    /// ([`evaluate_carrying`](crate::Population::evaluate_carrying)) and start anew where
+    /// [`starts_episode`](crate::Population::starts_episode) says so. A generation is then one unroll of the episode, truncated in
+    /// time, and its fitness depends on the noise of all generations since the episode began. The estimate of generation `g` takes
+    /// all of it:
+    ///
+    /// `G_g = −scale·Σ_m f_m s_m Σ_t E_{m,t}`, `t` from `⌊g₀/K⌋` to `⌊g/K⌋`,
+    ///
+    /// where `g₀ = T·⌊g/T⌋` is the episode's first generation, `T` its length, `K` the generations that share one draw
+    /// ([`with_noise_reuse`](Self::with_noise_reuse)) and `E_{m,t}` the noise of noise generation `t`.
+    ///
+    /// | `K` | estimate |
+    /// |---|---|
+    /// | 1 | persistent evolution strategies (PES): fresh noise in every unroll |
+    /// | `T` | ES-Single: one draw for the episode, a sum of one term |
+    /// | between | generalised PES |
+    ///
+    /// With raw fitness and fixed parameters the expectation is the gradient of the unroll's fitness in the parameters of all
+    /// unrolls up to it: of the fitness smoothed by the noise for PES, the exact one for a quadratic fitness for all of them. The
+    /// plain estimate, without an episode, knows only of the parameters' influence within the unroll. Each draw that PES adds adds
+    /// variance; that of ES-Single does not grow with the unrolls.
+    ///
+    /// Noise is a pure function: the sum draws it again and stores none, so that an estimate costs as many sums as noise
+    /// generations. σ stays that of the episode's first generation. Nothing but the generation is state: a checkpoint continues
+    /// within an episode, the members' own state being saved by [`save_carrying`](crate::Checkpoints::save_carrying).
+    ///
+    /// [`try_init`](Self::try_init) refuses an episode that is no multiple of the shared generations, projection onto input rows,
+    /// and with integer parameters all but ES-Single.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use burn::optim::SgdConfig;
+    /// use burn::tensor::{Device, Tensor};
+    /// use eggroll_core::OpenEsConfig;
+    /// use eggroll_nn::LinearConfig;
+    /// use eggroll_train::EvolutionStrategyConfig;
+    ///
+    /// # fn main() -> Result<(), eggroll_train::Error> {
+    /// let device = Device::flex();
+    /// let mut model = LinearConfig::new(1, 1).with_bias(false).init(&device);
+    /// let one = Tensor::<2>::ones([1, 1], &device);
+    /// let config = EvolutionStrategyConfig::new(OpenEsConfig::new(), SgdConfig::new()).with_population(16).with_episode(4);
+    /// let mut strategy = config.try_init(&model)?;
+    /// let mut state = Tensor::<2>::zeros([16, 1], &device);
+    /// for _ in 0..8 {
+    ///     let population = strategy.ask();
+    ///     if population.starts_episode() {
+    ///         state = state.zeros_like();
+    ///     }
+    ///     let (fitness, next) = population.evaluate_carrying(state, |members, state| {
+    ///         let state = state * 0.5 + model.forward(members.expand(one.clone())); // [members, 1]
+    ///         (-members.mean((state.clone() - 1.0).square()), state)
+    ///     });
+    ///     state = next;
+    ///     model = strategy.tell(model, population, fitness)?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # References
+    ///
+    /// - PES: Vicol, Metz and Sohl-Dickstein, "Unbiased Gradient Estimation in Unrolled Computation Graphs with Persistent Evolution
+    ///   Strategies", ICML 2021, arXiv 2112.13835.
+    /// - ES-Single: Vicol, Kolter and Swersky, "Low-Variance Gradient Estimation in Unrolled Computation Graphs with ES-Single",
+    ///   ICML 2023, arXiv 2304.11153.
+    /// - Generalised PES: Li, Harrison, Sohl-Dickstein, Smith and Metz, "Variance-Reduced Gradient Estimation via Noise-Reuse in
+    ///   Online Evolution Strategies", NeurIPS 2023, arXiv 2304.12180.
+    pub fn with_episode(mut self, generations: u64) -> Self {
+        self.episode = Some(generations);
+        self
+    }
+
+    /// Sets where the noise comes from.
+    pub fn with_noise_source(mut self, source: NoiseSourceConfig) -> Self {
+        self.noise_source = source;
+        self
+    }
+
+    /// Gives roles by pattern over the parameters' dotted paths (`encoder.layers.0.weight`): `*` stands for any run of characters,
+    /// dots included, `?` for one character. The first pattern that matches a parameter decides; a parameter that none matches keeps
+    /// the noiser's role. What [`with_frozen`](Self::with_frozen) names is frozen whatever the patterns say.
+    ///
+    /// [`try_init`](Self::try_init) refuses a pattern that matches no parameter, and a role that a parameter cannot have, as low-rank
+    /// noise of a vector.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use burn::optim::AdamConfig;
+    /// use burn::tensor::Device;
+    /// use eggroll_core::{EggrollConfig, Role};
+    /// use eggroll_nn::LinearConfig;
+    /// use eggroll_train::EvolutionStrategyConfig;
+    ///
+    /// let model = LinearConfig::new(16, 4).init(&Device::flex());
+    /// let strategy = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new())
+    ///     .with_roles([("*bias", Role::Frozen), ("*", Role::LowRank { rank: 4 })])
+    ///     .try_init(&model)
+    ///     .unwrap();
+    /// println!("{}", strategy.parameter_summary());
+    /// assert_eq!(strategy.parameters().entries()[0].role, Role::LowRank { rank: 4 });
+    /// ```
+    pub fn with_roles<S: Into<String>>(mut self, roles: impl IntoIterator<Item = (S, Role)>) -> Self {
+        self.roles = roles.into_iter().map(|(pattern, role)| (pattern.into(), role)).collect();
+        self
+    }
+
+    /// Names parameters, or modules with all their parameters, that stay as they are.
+    pub fn with_frozen<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        self.frozen = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets the members that `evaluate` passes to its closure at a time; rounded up to whole pairs.
+    pub fn with_chunk(mut self, members: usize) -> Self {
+        self.chunk = Some(members);
+        self
+    }
+
+    /// Sets the bytes of memory that noise and chunks of members may take. If not set, it is what Linux says is available when the
+    /// strategy is made, for models in host memory; elsewhere there is no limit.
+    ///
+    /// [`try_init`](Self::try_init) refuses noise that does not fit, and a chunk of which not even one row for each member would.
+    /// An evaluation measures what the perturbed layers return for a member, and refuses a chunk that would take more than the limit by
+    /// a panic with [`MemoryError::Chunk`](crate::MemoryError::Chunk), which proposes one that fits. To measure, an evaluation of a chunk that may not fit
+    /// begins with one of 32 members, once. Other operations of the model are not counted. Rollouts on tensors are not measured: they take
+    /// the chunk that [`with_chunk`](Self::with_chunk) sets, if it sets one.
+    pub fn with_memory_limit(mut self, bytes: u64) -> Self {
+        self.memory_limit = Some(bytes);
+        self
+    }
+
+    /// Sets which estimates are projected onto the span of a layer's input rows.
+    pub fn with_input_projection(mut self, projection: InputProjection) -> Self {
+        self.input_projection = projection;
+        self
+    }
+
+    /// This configuration with the chunk and the memory limit of another, which change no update: a run may go on where there is less
+    /// memory, or more.
+    pub fn with_limits_of(&self, other: &Self) -> Self {
+        Self { chunk: other.chunk, memory_limit: other.memory_limit, ..self.clone() }
+    }
+
+    /// This configuration without what changes no update, the chunk and the memory limit: equal for runs that make the same updates.
+    pub fn of_updates(&self) -> Self {
+        Self { chunk: None, memory_limit: None, ..self.clone() }
+    }
+
+    /// First generation of the episode that a generation belongs to; itself without episodes.
+    pub(crate) fn episode_start(&self, generation: u64) -> u64 {
+        generation - self.episode.map_or(0, |episode| generation % episode)
+    }
+
+    /// Noise generation of a generation: `g div noise_reuse`, or 0 if the noise is always the same.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::NoiseGeneration`] beyond 2³².
+    pub fn noise_generation(&self, generation: u64) -> Result<u32, ConfigError> {
+        let noise_generation = generation.checked_div(self.noise_reuse).unwrap_or(0);
+        u32::try_from(noise_generation).map_err(|_| ConfigError::NoiseGeneration(noise_generation))
+    }
+}

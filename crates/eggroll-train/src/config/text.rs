@@ -1,0 +1,67 @@
+//! A configuration as text: what it leaves out is as [`EvolutionStrategyConfig::new`] sets it, which depends on the noiser.
+
+use super::{EstimateScale, EvolutionStrategyConfig, InputProjection, SigmaSchedule};
+use crate::fitness::FitnessShaping;
+use crate::optimizer::OptimizerConfig;
+use burn::lr_scheduler::LrSchedulerConfig;
+use eggroll_core::{NoiseSourceConfig, NoiserConfig, Role};
+use serde::{Deserialize, Deserializer};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename = "EvolutionStrategyConfig")]
+struct Given {
+    noiser: NoiserConfig,
+    optimizer: OptimizerConfig,
+    population: Option<usize>,
+    sigma: Option<SigmaSchedule>,
+    learning_rate: Option<LrSchedulerConfig>,
+    shaping: Option<FitnessShaping>,
+    estimate_scale: Option<EstimateScale>,
+    #[serde(default, deserialize_with = "or_null")]
+    clip_norm: Option<Option<f64>>,
+    seed: Option<u64>,
+    noise_reuse: Option<u64>,
+    episode: Option<u64>,
+    noise_source: Option<NoiseSourceConfig>,
+    roles: Option<Vec<(String, Role)>>,
+    frozen: Option<Vec<String>>,
+    chunk: Option<usize>,
+    memory_limit: Option<u64>,
+    input_projection: Option<InputProjection>,
+}
+
+/// A value or `null`, as opposed to nothing.
+fn or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<f64>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
+}
+
+impl<'de> Deserialize<'de> for EvolutionStrategyConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Given::deserialize(deserializer).map(Self::from)
+    }
+}
+
+impl From<Given> for EvolutionStrategyConfig {
+    fn from(given: Given) -> Self {
+        let default = Self::new(given.noiser, given.optimizer);
+        Self {
+            population: given.population.unwrap_or(default.population),
+            sigma: given.sigma.unwrap_or(default.sigma),
+            learning_rate: given.learning_rate.unwrap_or(default.learning_rate),
+            shaping: given.shaping.unwrap_or(default.shaping),
+            estimate_scale: given.estimate_scale.unwrap_or(default.estimate_scale),
+            clip_norm: given.clip_norm.unwrap_or(default.clip_norm),
+            seed: given.seed.unwrap_or(default.seed),
+            noise_reuse: given.noise_reuse.unwrap_or(default.noise_reuse),
+            episode: given.episode.or(default.episode),
+            noise_source: given.noise_source.unwrap_or(default.noise_source),
+            roles: given.roles.unwrap_or(default.roles),
+            frozen: given.frozen.unwrap_or(default.frozen),
+            chunk: given.chunk.or(default.chunk),
+            memory_limit: given.memory_limit.or(default.memory_limit),
+            input_projection: given.input_projection.unwrap_or(default.input_projection),
+            noiser: default.noiser,
+            optimizer: default.optimizer,
+        }
+    }
+}

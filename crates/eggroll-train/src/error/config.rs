@@ -1,0 +1,132 @@
+//! Settings that cannot be used.
+
+/// Why a configuration is refused.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// Antithetic pairs need an even, positive population.
+    #[error("the population must be even and at least 2, not {0}")]
+    Population(usize),
+    /// A noise scale that is not positive and finite.
+    #[error("sigma must be positive and finite, not {0}")]
+    Sigma(f64),
+    /// A decay that is not in (0, 1].
+    #[error("the decay of sigma must be in (0, 1], not {0}")]
+    SigmaDecay(f64),
+    /// A gradient norm that is not positive and finite.
+    #[error("the norm that gradients are clipped to must be positive and finite, not {0}")]
+    ClipNorm(f64),
+    /// The shaping rule and the noiser disagree about baselines.
+    #[error(
+        "the shaping rule expects a baseline in every group of {shaping} members, but the noiser makes {}",
+        groups(.noiser)
+    )]
+    Baselines {
+        /// Members of a group in the shaping rule.
+        shaping: usize,
+        /// Members of the noiser's groups, if it has any.
+        noiser: Option<usize>,
+    },
+    /// An optimizer of integer parameters for a model with trained float parameters.
+    #[error(
+        "the optimizer integer_adam_w updates integer parameters only, but \"{0}\" is a trained float parameter: freeze it or \
+         choose another optimizer"
+    )]
+    FloatParameter(String),
+    /// An unknown optimizer: what was given, and the known names.
+    #[error("unknown optimizer {0}")]
+    OptimizerName(String),
+    /// An unknown fitness shaping: what was given, and the known names.
+    #[error("unknown fitness shaping {0}")]
+    ShapingName(String),
+    /// An unknown input projection: what was given, and the known names.
+    #[error("unknown input projection {0}")]
+    ProjectionName(String),
+    /// Settings that Adafactor cannot have.
+    #[error(
+        "Adafactor needs positive epsilons and clip_threshold, a negative decay_rate and a weight_decay that is not negative, all \
+         finite, not {0}"
+    )]
+    Adafactor(String),
+    /// Iterations of Muon that would not end.
+    #[error("Muon makes at most {most} Newton-Schulz steps, not {steps}")]
+    NewtonSchulz {
+        /// Requested steps.
+        steps: f64,
+        /// Largest number of steps.
+        most: f64,
+    },
+    /// Settings that ClipUp cannot have.
+    #[error("ClipUp needs a momentum in [0, 1) and a positive, finite max_speed, not {momentum} and {max_speed}")]
+    ClipUp {
+        /// Share of the velocity that is kept.
+        momentum: f64,
+        /// Longest step.
+        max_speed: f64,
+    },
+    /// Settings that integer AdamW cannot have.
+    #[error("integer AdamW needs betas in [0, 1), a positive epsilon and a weight decay that is not negative, not {0}")]
+    IntegerAdamW(String),
+    /// A group of members that does not divide the population.
+    #[error("a population of {population} cannot be divided into groups of {group} members")]
+    Group {
+        /// Size of a group.
+        group: usize,
+        /// Members of a generation.
+        population: usize,
+    },
+    /// A constant learning rate that is not a number, infinite or negative.
+    #[error("the learning rate must be finite and not negative, not {0}")]
+    LearningRate(f64),
+    /// A chunk of members that holds no pair.
+    #[error("a chunk must hold at least one pair of members, not {0} members")]
+    Chunk(usize),
+    /// An episode without a generation.
+    #[error("an episode must last at least 1 generation, not {0}")]
+    EpisodeLength(u64),
+    /// An episode that would begin or end within a noise generation.
+    #[error(
+        "noise_reuse {noise_reuse} does not divide an episode of {episode} generations: use 1 for fresh noise in every generation, \
+         or {episode} for one draw per episode"
+    )]
+    EpisodeNoise {
+        /// Generations of an episode.
+        episode: u64,
+        /// Generations that share one draw.
+        noise_reuse: u64,
+    },
+    /// A projection onto one generation's rows of an estimate that depends on earlier generations.
+    #[error(
+        "input projection {projection} does not work with an episode of {episode} generations: it uses the input rows of one \
+         generation, but the fitness depends on earlier ones too"
+    )]
+    EpisodeProjection {
+        /// Generations of an episode.
+        episode: u64,
+        /// Name of the projection.
+        projection: String,
+    },
+    /// Votes that would have to count the noise of several noise generations.
+    #[error(
+        "\"{path}\" is updated by votes, which count the noise of one noise generation: an episode of {episode} generations \
+         needs a noise_reuse of {episode}, not {noise_reuse}"
+    )]
+    EpisodeVotes {
+        /// Generations of an episode.
+        episode: u64,
+        /// Generations that share one draw.
+        noise_reuse: u64,
+        /// The parameter.
+        path: String,
+    },
+    /// A learning-rate schedule that burn refuses.
+    #[error("invalid learning-rate schedule: {0}")]
+    Schedule(String),
+    /// More generations than noise addresses.
+    #[error("noise generation {0} is beyond 2^32: raise noise_reuse or begin a run with another seed")]
+    NoiseGeneration(u64),
+}
+
+fn groups(noiser: &Option<usize>) -> String {
+    noiser.map_or_else(|| "no groups".to_owned(), |members| format!("groups of {members}"))
+}

@@ -1,0 +1,42 @@
+//! Everything that can go wrong between a configuration and an update, by subject, with the values in it.
+
+mod config;
+mod memory;
+mod tell;
+
+pub use config::ConfigError;
+pub use memory::MemoryError;
+pub use tell::TellError;
+
+use crate::communicator::DistributionError;
+use eggroll_core::{NoiseSourceError, NoiserError, TableError};
+
+/// Errors of this crate: one variant for each subject.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A setting that no strategy can have, or that does not fit the model.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The noiser's settings.
+    #[error(transparent)]
+    Noiser(#[from] NoiserError),
+    /// The model's parameters.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// The noise source.
+    #[error(transparent)]
+    NoiseSource(#[from] NoiseSourceError),
+    /// More memory than may be used.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    /// A generation whose parts do not belong together.
+    #[error(transparent)]
+    Tell(#[from] TellError),
+    /// Rollouts.
+    #[error("rollouts: {0}")]
+    Rollout(String),
+    /// Replicas of a distributed run.
+    #[error(transparent)]
+    Distribution(#[from] DistributionError),
+}

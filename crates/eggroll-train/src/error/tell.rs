@@ -1,0 +1,49 @@
+//! A generation whose parts do not belong together.
+
+/// Why [`tell`](crate::EvolutionStrategy::tell) makes no update.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TellError {
+    /// A number of fitness values that is not one, or several questions, for each member.
+    #[error(
+        "expected one fitness value, or one for each question, for every member of a population of {population}, found {found} values"
+    )]
+    FitnessLength {
+        /// Values given.
+        found: usize,
+        /// Members of the generation.
+        population: usize,
+    },
+    /// A population that is not the one the strategy made last.
+    #[error("tell got the population of generation {found}, but generation {expected} is due")]
+    Generation {
+        /// Generation of the population given.
+        found: u64,
+        /// Generation that is due.
+        expected: u64,
+    },
+    /// A model with other parameters than the one the strategy was made for.
+    #[error("this is not the model that the strategy was made for: {0}")]
+    OtherModel(String),
+    /// Parameters that no forward of the evaluation perturbed.
+    #[error(
+        "never perturbed in evaluate: {0:?}. Use eggroll's modules for them, call forward on the thread that \
+         evaluates, or freeze them by name"
+    )]
+    NeverPerturbed(Vec<String>),
+    /// A weight of a pair in the estimate that f32, or a parameter's half precision, cannot hold.
+    #[error(
+        "the weight of pair {pair} in the estimate of generation {generation} is {weight}, with sigma {sigma}: \
+         scale the fitness, shape it, or choose another scale of the estimate"
+    )]
+    PairWeight {
+        /// The generation.
+        generation: u64,
+        /// The pair.
+        pair: usize,
+        /// Its weight.
+        weight: f32,
+        /// Noise scale of the generation.
+        sigma: f64,
+    },
+}

@@ -1,0 +1,90 @@
+//! From fitness to the gradient of every parameter.
+
+mod clip;
+pub(crate) mod episode;
+
+pub use clip::clip_norm;
+
+use crate::config::{EvolutionStrategyConfig, InputProjection};
+use crate::fitness::{Fitness, fold_pairs};
+use crate::population::Population;
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::optim::GradientsParams;
+use burn::tensor::{Tensor, TensorData};
+use eggroll_core::ops::row_projection;
+use eggroll_core::scope::{Perturbation, Use};
+use eggroll_core::{MatrixView, ParameterTable, Role};
+
+impl EvolutionStrategyConfig {
+    /// The folded, scaled weight of every pair, `−scale·(f_{2q} − f_{2q+1})`: ready for a minimising optimizer.
+    /// `None` if all pairs are tied, so that nothing is to be learned.
+    pub fn pair_weights(&self, fitness: &Fitness, sigma: f64) -> Option<Vec<f32>> {
+        let (scores, _) = fitness.finite();
+        if scores.iter().all(|score| *score == scores[0]) {
+            return None;
+        }
+        let scale = self.estimate_scale.factor(self.population, sigma);
+        let folded = fold_pairs(&self.shaping.shape_questions(&scores, self.population));
+        let weights: Vec<f32> = folded.iter().map(|weight| (-scale * weight) as f32).collect();
+        weights.iter().any(|weight| *weight != 0.0).then_some(weights)
+    }
+}
+
+/// Estimates the gradient of every parameter of `model` that is not frozen, over all noise since the members' episode began and
+/// projected as the population's evaluation wants it.
+pub(crate) fn gradients<M: Module>(
+    model: &M,
+    population: &Population,
+    weights: &[f32],
+    config: &EvolutionStrategyConfig,
+) -> GradientsParams {
+    let uses = population.uses.lock().expect("never held across a panic");
+    let unperturbed = population.unperturbed_rows.lock().expect("never held across a panic");
+    let uses = match population.input_projection {
+        InputProjection::Off => &[],
+        InputProjection::Shared => uses.as_deref().unwrap_or_default(),
+        InputProjection::Unperturbed => unperturbed.as_slice(),
+    };
+    let perturbations = episode::perturbations(config, population);
+    let table = &population.perturbation.table;
+    let mut visitor = Estimator { table, perturbations, uses, weights, gradients: GradientsParams::new() };
+    model.visit(&mut visitor);
+    visitor.gradients
+}
+
+struct Estimator<'a> {
+    table: &'a ParameterTable,
+    /// How the members were perturbed: the estimate is the sum over all, with the same weights.
+    perturbations: Vec<Perturbation>,
+    uses: &'a [Use],
+    weights: &'a [f32],
+    gradients: GradientsParams,
+}
+
+impl ModuleVisitor for Estimator<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let Some(position) = self.table.position(param.id) else {
+            return;
+        };
+        if self.table.entries()[position].role == Role::Frozen {
+            return;
+        }
+        let value = param.val();
+        let data = TensorData::new(self.weights.to_vec(), [self.weights.len()]);
+        let weights = Tensor::from_data(data, (&value.device(), value.dtype()));
+        let estimate = |perturbation: &Perturbation| {
+            perturbation.noiser.estimate(weights.clone(), perturbation.parameter(position), &value.dims())
+        };
+        let estimates = self.perturbations.iter().map(estimate);
+        let gradient = estimates.reduce(|sum, next| sum + next).expect("the members were perturbed");
+        let gradient = match (self.uses.get(position), MatrixView::of(&value.dims())) {
+            (Some(Use::Shared(x)), Some(view)) => {
+                let elements = gradient.dims();
+                row_projection(gradient.reshape([view.d_input, view.d_output]), (**x).clone()).reshape(elements)
+            }
+            _ => gradient,
+        };
+        let gradient = MatrixView::shape_flat(gradient, value.dims());
+        self.gradients.register(param.id, gradient);
+    }
+}

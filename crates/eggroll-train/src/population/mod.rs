@@ -1,0 +1,427 @@
+//! The members of one generation and the scope in which they are evaluated.
+
+mod one_by_one;
+mod slice;
+pub mod workers;
+
+use crate::carried::Carried;
+use crate::config::InputProjection;
+use crate::fitness::{Fitness, Scores};
+use crate::memory::Chunk;
+use burn::module::ParamId;
+use burn::tensor::kind::Basic;
+use burn::tensor::{DType, Device, Int, Tensor};
+use eggroll_core::ops::member_cross_entropy;
+use eggroll_core::profile::{self, Component};
+use eggroll_core::scope::{Perturbation, Use};
+use eggroll_core::{NoiseSourceConfig, PairRange};
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+/// Members of the first chunk of a run, from which the memory of a member is learned.
+const FIRST_CHUNK: usize = 32;
+/// Bytes that the perturbed layers may return for one chunk, if chunks are not configured: large, because every operation
+/// has a cost of its own.
+const CHUNK_BYTES: usize = 32 << 20;
+/// The same for one core's chunk: a usual second-level cache.
+const CORE_BYTES: usize = 1 << 20;
+/// Twice the bytes of noise that an evaluation of many forwards holds at most, where nothing is known of the memory.
+const HELD_BYTES: u64 = 2 << 30;
+
+/// The members of one generation; made by [`ask`](crate::EvolutionStrategy::ask).
+#[derive(Debug)]
+pub struct Population {
+    pub(crate) generation: u64,
+    pub(crate) starts_episode: bool,
+    /// The first member that is evaluated here.
+    pub(crate) first: usize,
+    /// Members that are evaluated here.
+    pub(crate) members: usize,
+    pub(crate) perturbation: Perturbation,
+    pub(crate) chunk: Option<usize>,
+    /// Bytes that the perturbed layers return for one member, once known.
+    pub(crate) member_bytes: Arc<AtomicUsize>,
+    /// Bytes of memory that may be used, if known.
+    pub(crate) memory_limit: Option<u64>,
+    /// How all chunks so far have used the parameters; `None` before the first. Slices note it with the population.
+    pub(crate) uses: Arc<Mutex<Option<Vec<Use>>>>,
+    pub(crate) input_projection: InputProjection,
+    /// The rows that weights are given without noise, if estimates are projected onto them.
+    pub(crate) unperturbed_rows: Arc<Mutex<Vec<Use>>>,
+}
+
+impl Population {
+    /// Number of members: of a [slice](Self::slice) its own.
+    pub fn count(&self) -> usize {
+        self.members
+    }
+
+    /// Numbers of the members in their generation: from 0, or those of a [slice](Self::slice).
+    pub fn range(&self) -> Range<usize> {
+        self.first..self.first + self.members
+    }
+
+    /// The generation, from 0.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Whether members start anew in this generation: in the first of an episode
+    /// ([`with_episode`](crate::EvolutionStrategyConfig::with_episode)); without episodes in every one.
+    pub fn starts_episode(&self) -> bool {
+        self.starts_episode
+    }
+
+    /// Evaluates all members: calls `score` once for every chunk of members and reads the fitness to the host once.
+    ///
+    /// Inside `score`, eggroll's modules of the strategy's model are perturbed: `forward` takes rows of all members of
+    /// the chunk, member-major, and returns them so. Other models, and this one outside, compute as usual. `score`
+    /// returns the fitness of the chunk's members, `[members]`, higher is better. Results do not depend on the chunks.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `score` returns another number of values than the chunk has members, if an evaluation of the same model is
+    /// running on this thread already, or if a chunk would take more memory than there is
+    /// ([`with_memory_limit`](crate::EvolutionStrategyConfig::with_memory_limit)).
+    #[track_caller]
+    pub fn evaluate(&self, mut score: impl FnMut(&Members) -> Tensor<1>) -> Fitness {
+        self.evaluate_carrying((), |members, ()| (score(members), ())).0
+    }
+
+    /// [`evaluate`](Self::evaluate) for several scores of each member, `[members, questions]`, as of the answers to several prompts:
+    /// the shaping rule shapes each question's scores alone and takes the mean
+    /// ([`FitnessShaping::shape_questions`](crate::FitnessShaping::shape_questions)).
+    ///
+    /// # Panics
+    ///
+    /// As [`evaluate`](Self::evaluate).
+    #[track_caller]
+    pub fn evaluate_questions(&self, mut score: impl FnMut(&Members) -> Tensor<2>) -> Fitness {
+        self.evaluate_carrying((), |members, ()| (score(members), ())).0
+    }
+
+    /// [`evaluate`](Self::evaluate) for fitness of integers, which are compared exactly.
+    ///
+    /// # Panics
+    ///
+    /// As [`evaluate`](Self::evaluate).
+    #[track_caller]
+    pub fn evaluate_integers(&self, mut score: impl FnMut(&Members) -> Tensor<1, Int>) -> Fitness {
+        self.evaluate_carrying((), |members, ()| (score(members), ())).0
+    }
+
+    /// Evaluates all members as [`evaluate`](Self::evaluate) does, with what every member has kept from the generation before,
+    /// as the state of a recurrent model: `score` takes it and returns it with the fitness, float or integer.
+    ///
+    /// # Panics
+    ///
+    /// As [`evaluate`](Self::evaluate), and if `carried` has no row for every member: of a slice, for every one of its own.
+    #[track_caller]
+    pub fn evaluate_carrying<R: Scores, S: Carried>(
+        &self,
+        carried: S,
+        mut score: impl FnMut(&Members, S) -> (R, S),
+    ) -> (Fitness, S) {
+        let _span = profile::span(Component::Fitness, 0);
+        let mut results = Vec::new();
+        let Range { start: mut first, end } = self.range();
+        while first < end {
+            let members = self.chunk_size(CHUNK_BYTES, 1).min(end - first);
+            self.check_memory(members, 1);
+            results.push(self.evaluate_chunk(Members { first, count: members }, &carried, &mut score));
+            first += members;
+        }
+        join(results)
+    }
+
+    /// Evaluates all members as [`evaluate`](Self::evaluate) does, chunks side by side on all CPU cores: faster for models
+    /// on a CPU, because a chunk stays in one core's cache and no operation waits for another core. Results are the same, bit
+    /// for bit.
+    ///
+    /// Inside `score` Burn's own operations run on one core.
+    ///
+    /// # Panics
+    ///
+    /// As [`evaluate`](Self::evaluate).
+    #[track_caller]
+    pub fn evaluate_parallel(&self, score: impl Fn(&Members) -> Tensor<1> + Sync) -> Fitness {
+        self.evaluate_parallel_carrying((), |members, ()| (score(members), ())).0
+    }
+
+    /// Evaluates all members as [`evaluate_parallel`](Self::evaluate_parallel) does, with what every member has kept; see
+    /// [`evaluate_carrying`](Self::evaluate_carrying).
+    ///
+    /// # Panics
+    ///
+    /// As [`evaluate_carrying`](Self::evaluate_carrying).
+    #[track_caller]
+    pub fn evaluate_parallel_carrying<R: Scores, S: Carried>(
+        &self,
+        carried: S,
+        score: impl Fn(&Members, S) -> (R, S) + Sync,
+    ) -> (Fitness, S) {
+        let _span = profile::span(Component::Fitness, 0);
+        let workers = workers::pools();
+        let even = self.members.div_ceil(workers.len()).next_multiple_of(2);
+        let evaluate = |chunk: &Members| {
+            self.evaluate_chunk(*chunk, &carried, &mut |members: &Members, part| score(members, part))
+        };
+        // Without a measurement yet, a first chunk makes one.
+        let head = if self.is_to_be_measured(workers.len()) { FIRST_CHUNK.min(self.members) } else { 0 };
+        let mut results = Vec::new();
+        if head > 0 {
+            results.push(evaluate(&Members { first: self.first, count: head }));
+        }
+        let size = self.chunk_size(CORE_BYTES, workers.len()).min(even);
+        self.check_memory(size, workers.len().min((self.members - head).div_ceil(size)));
+        let chunks = self.chunks(head, size);
+        let waiting = profile::waiting();
+        results.extend(workers::map(workers, &chunks, evaluate));
+        drop(waiting);
+        join(results)
+    }
+
+    #[track_caller]
+    fn evaluate_chunk<R: Scores, S: Carried>(
+        &self,
+        members: Members,
+        carried: &S,
+        score: &mut impl FnMut(&Members, S) -> (R, S),
+    ) -> (R, S) {
+        let part = carried.rows(members.first - self.first..members.first - self.first + members.count);
+        let ((scores, part), scope) = self.perturbation.run(members.pairs(), || score(&members, part));
+        assert!(
+            scores.shape().first() == Some(&members.count),
+            "evaluate: the closure returned fitness of shape {:?} for a chunk of {} members",
+            scores.shape(),
+            members.count
+        );
+        self.member_bytes.store(scope.output_bytes.div_ceil(members.count), Relaxed);
+        self.note_uses(scope.uses);
+        if self.input_projection == InputProjection::Unperturbed && members.first == self.first {
+            let two = Members { first: self.first, count: 2 };
+            let rows = self.perturbation.unperturbed_rows(|| score(&two, carried.rows(0..2)));
+            *self.unperturbed_rows.lock().expect("never held across a panic") = rows;
+        }
+        (scores, part)
+    }
+
+    /// The members but for the first `skipped`, in chunks of `size`.
+    fn chunks(&self, skipped: usize, size: usize) -> Vec<Members> {
+        let Range { start, end } = self.range();
+        let chunk = |first| Members { first, count: size.min(end - first) };
+        (start + skipped..end).step_by(size).map(chunk).collect()
+    }
+
+    /// Members of the next chunk, whole pairs, that keep the layers' outputs below `budget` bytes, and those of all chunks
+    /// that are evaluated side by side below the limit.
+    fn chunk_size(&self, budget: usize, side_by_side: usize) -> usize {
+        let limit = self.memory_limit.map_or(u64::MAX, |limit| limit / side_by_side as u64);
+        let budget = budget.min(usize::try_from(limit).unwrap_or(usize::MAX));
+        let wanted = match (self.chunk, self.member_bytes.load(Relaxed)) {
+            (Some(chunk), 0) if self.is_to_be_measured(side_by_side) => chunk.min(FIRST_CHUNK),
+            (Some(chunk), _) => chunk,
+            (None, 0) => FIRST_CHUNK,
+            (None, bytes) => budget / bytes,
+        };
+        wanted.clamp(2, self.members).next_multiple_of(2)
+    }
+
+    /// Whether a small first chunk is to tell what a member takes: if chunks are chosen by it, or may not fit.
+    fn is_to_be_measured(&self, side_by_side: usize) -> bool {
+        let member_bytes = self.perturbation.table.least_output_bytes() as u64;
+        let risky = |members: usize, limit: u64| Chunk { member_bytes, side_by_side, limit }.is_risky(members);
+        let known =
+            self.member_bytes.load(Relaxed) > 0 || self.uses.lock().expect("never held across a panic").is_some();
+        let chunk = self.chunk.map(|members| members.min(self.members));
+        !known && chunk.is_none_or(|members| self.memory_limit.is_some_and(|limit| risky(members, limit)))
+    }
+
+    /// Panics if a chunk of `members` would not fit into memory, with what would.
+    #[track_caller]
+    fn check_memory(&self, members: usize, side_by_side: usize) {
+        let Some(limit) = self.memory_limit else { return };
+        let member_bytes = self.member_bytes.load(Relaxed) as u64;
+        if let Err(error) = (Chunk { member_bytes, side_by_side, limit }).check(members) {
+            panic!("{error}");
+        }
+    }
+
+    /// Runs `episodes` for chunks of members, side by side on all cores for a model in host memory: many forwards under the same noise,
+    /// which is therefore held if memory allows it. Returns the rows of all chunks, in the order of their members.
+    ///
+    /// A chunk is as configured, or a core's even share on CPUs and all members on a device.
+    #[track_caller]
+    pub(crate) fn evaluate_holding(&self, episodes: impl Fn(&Members) -> Vec<f32> + Sync) -> Vec<f32> {
+        let perturbation = self.holding();
+        let workers = if perturbation.table.is_on_host() { workers::pools() } else { &workers::pools()[..1] };
+        let even = self.members.div_ceil(workers.len());
+        let size = self.chunk.map_or(even, |chunk| chunk.min(even)).next_multiple_of(2);
+        let chunks = self.chunks(0, size);
+        let run = |members: &Members| {
+            let (rows, scope) = perturbation.run(members.pairs(), || episodes(members));
+            self.note_uses(scope.uses);
+            rows
+        };
+        let parts = if perturbation.table.is_on_host() {
+            let _waiting = profile::waiting();
+            workers::map(workers, &chunks, run)
+        } else {
+            // Host reads are counted on the thread that trains.
+            chunks.iter().map(run).collect()
+        };
+        parts.concat()
+    }
+
+    /// The perturbation with its noise held, where it was drawn on the fly and half of the memory has room for it.
+    fn holding(&self) -> Perturbation {
+        let perturbation = &self.perturbation;
+        let pairs = self.pairs();
+        let bytes = NoiseSourceConfig::Cached.held_bytes(&perturbation.table, pairs.count);
+        if perturbation.held.bytes() > 0 || bytes > self.memory_limit.unwrap_or(HELD_BYTES) / 2 {
+            return perturbation.clone();
+        }
+        let (seed, generation) = (perturbation.seed, perturbation.generation);
+        let held = NoiseSourceConfig::Cached.hold(&perturbation.table, seed, generation, pairs, None);
+        Perturbation { held: Arc::new(held), ..perturbation.clone() }
+    }
+
+    /// The pairs of the members.
+    pub(crate) fn pairs(&self) -> PairRange {
+        Members { first: self.first, count: self.members }.pairs()
+    }
+
+    /// Where the model is.
+    pub(crate) fn device(&self) -> Device {
+        self.perturbation.table.devices().next().cloned().unwrap_or_default()
+    }
+
+    /// These parameters were perturbed, in a loop that asks no scope.
+    pub(crate) fn note_used(&self, parameters: &[ParamId]) {
+        let mut uses = vec![Use::None; self.perturbation.table.entries().len()];
+        for position in parameters.iter().filter_map(|id| self.perturbation.table.position(*id)) {
+            uses[position] = Use::Other;
+        }
+        self.note_uses(uses);
+    }
+
+    /// All parameters were perturbed: members were models of their own.
+    pub(crate) fn note_all_used(&self) {
+        self.note_uses(vec![Use::Other; self.perturbation.table.entries().len()]);
+    }
+
+    /// A parameter counts as perturbed only if every chunk used it.
+    fn note_uses(&self, uses: Vec<Use>) {
+        let mut all = self.uses.lock().expect("never held across a panic");
+        *all = Some(match all.take() {
+            None => uses,
+            Some(before) => before.into_iter().zip(uses).map(|(before, now)| merge(before, now)).collect(),
+        });
+    }
+}
+
+fn merge(before: Use, now: Use) -> Use {
+    match (before, now) {
+        (Use::None, _) | (_, Use::None) => Use::None,
+        (Use::Shared(before), Use::Shared(now)) => {
+            debug_assert!(
+                before.to_data() == now.to_data(),
+                "the rows given to forward_shared differ between chunks of one generation"
+            );
+            Use::Shared(before)
+        }
+        _ => Use::Other,
+    }
+}
+
+/// The results of all chunks.
+fn join<R: Scores, S: Carried>(results: Vec<(R, S)>) -> (Fitness, S) {
+    let (scores, carried) = results.into_iter().unzip();
+    (R::read(scores), S::join(carried))
+}
+
+/// The members of one chunk: a handle to fold the population into the leading axis and out again.
+///
+/// # Example
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use eggroll_train::Members;
+///
+/// let members = Members::new(0, 3);
+/// let x = Tensor::<1>::from_floats([1.0, 3.0], &Device::flex());
+/// let all = members.expand(x); // [1, 3, 1, 3, 1, 3]
+/// assert_eq!(members.mean(all).into_data().try_to_vec::<f32>().unwrap(), [2.0, 2.0, 2.0]);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Members {
+    first: usize,
+    count: usize,
+}
+
+impl Members {
+    /// Members `first .. first + count` of a population.
+    pub fn new(first: usize, count: usize) -> Self {
+        Self { first, count }
+    }
+
+    /// Index of the chunk's first member in the population.
+    pub fn first(&self) -> usize {
+        self.first
+    }
+
+    /// Number of members in the chunk.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    fn pairs(&self) -> PairRange {
+        PairRange::new((self.first / 2) as u32, (self.count / 2) as u32)
+    }
+
+    /// Repeats shared rows for every member: `[rows, ...]` to `[members · rows, ...]`, member-major.
+    ///
+    /// A first layer needs no expanded input: see `forward_shared`.
+    pub fn expand<const D: usize, K: Basic>(&self, rows: Tensor<D, K>) -> Tensor<D, K> {
+        rows.repeat_dim(0, self.count)
+    }
+
+    /// The chunk's rows of what has a row for every member of the whole population: `[population, ...]` to `[members, ...]`.
+    pub fn rows<const D: usize, K: Basic>(&self, all: Tensor<D, K>) -> Tensor<D, K> {
+        all.slice_dim(0, self.first..self.first + self.count)
+    }
+
+    /// Mean cross-entropy of every member against targets that all share, in nats; see [`member_cross_entropy`].
+    ///
+    /// # Shapes
+    ///
+    /// - logits: `[members · rows, classes]`, targets: `[rows]`, not expanded
+    /// - output: `[members]`
+    ///
+    /// # Panics
+    ///
+    /// Panics if shapes do not fit, with both.
+    #[track_caller]
+    pub fn cross_entropy(&self, logits: Tensor<2>, targets: Tensor<1, Int>) -> Tensor<1> {
+        member_cross_entropy(logits, targets, self.count)
+    }
+
+    /// Mean over everything that belongs to each member: `[members · rows, ...]` to `[members]`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the leading axis is not a multiple of the members.
+    #[track_caller]
+    pub fn mean<const D: usize>(&self, values: Tensor<D>) -> Tensor<1> {
+        let dims = values.dims();
+        assert!(
+            dims[0].is_multiple_of(self.count),
+            "mean over members: the leading axis of {dims:?} is not a multiple of {} members",
+            self.count
+        );
+        let values = values.cast(DType::F32);
+        let each = dims.iter().product::<usize>() / self.count;
+        values.reshape([self.count, each]).mean_dim(1).reshape([self.count])
+    }
+}

@@ -1,0 +1,68 @@
+//! A part of a population, to be evaluated apart from the rest.
+
+use super::Population;
+use std::ops::Range;
+
+impl Population {
+    /// The population of these members only, with their noise. Every way to evaluate it returns the fitness of these members, in
+    /// their order, the same bits as among all others; [`Members`](crate::Members) keep their numbers in the generation, and what
+    /// members [carry](Self::evaluate_carrying) has rows for these only.
+    ///
+    /// What an evaluation notes of the use of parameters it notes in the whole population: `tell` takes that, with the fitness of all.
+    /// A process that evaluates no slice of a generation knows nothing of it; with a
+    /// [projection](crate::EvolutionStrategyConfig::with_input_projection) of estimates it has to evaluate one, the first pair for
+    /// example.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the members are not whole pairs, one at least, of this population.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use burn::optim::SgdConfig;
+    /// use burn::tensor::{Device, Tensor};
+    /// use eggroll_core::EggrollConfig;
+    /// use eggroll_nn::LinearConfig;
+    /// use eggroll_train::{EvolutionStrategyConfig, Fitness, Population};
+    ///
+    /// # fn main() -> Result<(), eggroll_train::Error> {
+    /// let model = LinearConfig::new(2, 1).init(&Device::flex());
+    /// let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_population(8);
+    /// let mut strategy = config.try_init(&model)?;
+    /// let population = strategy.ask();
+    /// let x = Tensor::<2>::ones([1, 2], &Device::flex());
+    /// let evaluate =
+    ///     |members: &Population| members.evaluate(|members| members.mean(model.forward_shared(x.clone())));
+    /// let parts = [0..6, 6..8].map(|members| evaluate(&population.slice(members)));
+    /// let fitness = Fitness::from([parts[0].values(), parts[1].values()].concat());
+    /// assert_eq!(fitness, evaluate(&population));
+    /// let model = strategy.tell(model.clone(), population, fitness)?;
+    /// # let _ = model;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[track_caller]
+    pub fn slice(&self, members: Range<usize>) -> Self {
+        let (Range { start, end }, all) = (members, self.range());
+        assert!(
+            start < end && start.is_multiple_of(2) && end.is_multiple_of(2) && all.start <= start && end <= all.end,
+            "slice: members {start}..{end} are not whole pairs of members {}..{}",
+            all.start,
+            all.end
+        );
+        Self {
+            generation: self.generation,
+            starts_episode: self.starts_episode,
+            first: start,
+            members: end - start,
+            perturbation: self.perturbation.clone(),
+            chunk: self.chunk,
+            member_bytes: self.member_bytes.clone(),
+            memory_limit: self.memory_limit,
+            uses: self.uses.clone(),
+            input_projection: self.input_projection,
+            unperturbed_rows: self.unperturbed_rows.clone(),
+        }
+    }
+}
