@@ -3,6 +3,7 @@
 use crate::distribution::DistributionError;
 use crate::input_projection::InputProjection;
 use crate::optimizer::IntegerAdamWConfig;
+use crate::rollout::RolloutError;
 use burn::optim::AdafactorConfig;
 use burn::store::RecordError;
 use eggroll_core::{NoiseSourceError, NoiserError, TableError};
@@ -127,9 +128,9 @@ pub enum Error {
         /// The parameter.
         path: String,
     },
-    /// Settings of rollouts that fit neither each other nor the environment.
-    #[error("rollouts: {0}")]
-    Rollout(String),
+    /// Settings of rollouts.
+    #[error(transparent)]
+    Rollout(#[from] RolloutError),
     /// A learning-rate schedule that burn refuses.
     #[error("the learning-rate schedule is invalid: {0}")]
     Schedule(String),

@@ -50,7 +50,7 @@ pub use population::{Members, Population};
 pub use replay::{ReplayLog, replay, replay_from, replay_range};
 pub use rollout::{
     ActionHead, EpisodeStatistics, FeedForward, ObservationNormaliser, Policy, PolicyLayer, RolloutConfig,
-    RolloutOutcome, Rollouts, feed_forward,
+    RolloutError, RolloutOutcome, Rollouts, Runner, feed_forward,
 };
 #[cfg(feature = "rl")]
 pub use rollout::{HostRolloutConfig, HostRollouts, HostTask};
