@@ -28,7 +28,7 @@ pub use optimizer::{ClipUpConfig, IntegerAdamWConfig, MuonAdamWConfig, Optimizer
 pub use population::{Members, Population, workers};
 pub use rollout::{
     ActionHead, EpisodeStatistics, FeedForward, ObservationNormaliser, Policy, PolicyLayer, RolloutConfig,
-    RolloutOutcome, Rollouts, feed_forward,
+    RolloutError, RolloutOutcome, Rollouts, Runner, feed_forward,
 };
 #[cfg(feature = "rl")]
 pub use rollout::{HostRolloutConfig, HostRollouts, HostTask};

@@ -287,6 +287,11 @@ impl Population {
         Perturbation { held: Arc::new(held), ..perturbation.clone() }
     }
 
+    /// The noise of the members.
+    pub(crate) fn perturbation(&self) -> &Perturbation {
+        &self.perturbation
+    }
+
     /// The pairs of the members.
     pub(crate) fn pairs(&self) -> PairRange {
         Members { first: self.first, count: self.members }.pairs()

@@ -3,16 +3,16 @@
 //! A core takes a few pairs at a time, draws their noise once, and steps all their environments together, so that everything it works
 //! on stays in its cache. A pair whose episodes are over makes place for the next one: no step is spent on what has ended.
 
-use super::config::{Rollouts, uniform};
+use super::config::RolloutConfig;
 use super::head::ActionHead;
-use super::normaliser::Scaling;
+use super::keys::uniform;
 use super::policy::{Policy, PolicyLayer};
-use crate::population::Population;
-use crate::workers;
+use super::runner::Plan;
+use crate::{Population, workers};
 use burn::nn::activation::Activation;
 use eggroll_core::chain::{Chain, ChainActivation, ChainBuffers, ChainLayer, ChainRow};
 use eggroll_core::profile::{self, Component};
-use eggroll_envs::{EpisodeKey, TensorEnvironment};
+use eggroll_envs::TensorEnvironment;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Environments that a core steps together: some register tiles of the product.
@@ -21,33 +21,33 @@ const ROWS: usize = 56;
 /// The rows of all episodes, or `None` if the policy cannot be fused.
 #[track_caller]
 pub(super) fn run<E: TensorEnvironment, P: Policy>(
-    rollouts: &Rollouts<E>,
+    config: &RolloutConfig,
+    plan: &Plan<'_, E>,
     population: &Population,
     policy: &P,
-    scaling: Option<&Scaling>,
 ) -> Option<Vec<f32>> {
     let layers = policy.layers()?.iter().map(chain_layer).collect::<Option<Vec<_>>>()?;
-    population.perturbation.refuse_nesting();
-    let chain = Chain::new(&population.perturbation, &layers)?;
-    check_shape(rollouts.environment(), chain.shape());
-    let width = rollouts.row_width();
-    let each = rollouts.config().episodes * width; // floats of a member's rows
-    let pairs = population.pairs();
-    let next = AtomicU32::new(pairs.first);
+    population.perturbation().refuse_nesting();
+    let chain = Chain::new(population.perturbation(), &layers)?;
+    check_shape(plan.environment, chain.shape());
+    let each = plan.keys.len() * plan.row_width; // floats of a member's rows
+    let members = population.range();
+    let pairs = (members.start / 2) as u32..(members.end / 2) as u32;
+    let next = AtomicU32::new(pairs.start);
     let pools = workers::pools();
     let waiting = profile::waiting();
     let parts = workers::map(pools, &vec![(); pools.len()], |()| {
         let _span = profile::span(Component::Fitness, 0);
-        Worker::new(rollouts, &chain, scaling, population.generation()).run(|| {
+        Worker::new(config, plan, &chain).run(|| {
             let pair = next.fetch_add(1, Relaxed);
-            (pair < pairs.first + pairs.count).then_some(pair)
+            (pair < pairs.end).then_some(pair)
         })
     });
     drop(waiting);
     population.note_used(chain.parameters());
     let mut rows = vec![0.0; population.count() * each];
     for (pair, part) in parts.into_iter().flatten() {
-        rows[(pair - pairs.first) as usize * 2 * each..][..2 * each].copy_from_slice(&part);
+        rows[(pair - pairs.start) as usize * 2 * each..][..2 * each].copy_from_slice(&part);
     }
     Some(rows)
 }
@@ -89,10 +89,9 @@ struct Slot {
 
 /// What one core works with.
 struct Worker<'a, E> {
-    rollouts: &'a Rollouts<E>,
+    config: &'a RolloutConfig,
+    plan: &'a Plan<'a, E>,
     chain: &'a Chain,
-    scaling: Option<&'a Scaling>,
-    keys: Vec<EpisodeKey>,
     buffers: ChainBuffers,
     slots: Vec<Slot>,
     live: Vec<Live>,
@@ -106,16 +105,15 @@ struct Worker<'a, E> {
 }
 
 impl<'a, E: TensorEnvironment> Worker<'a, E> {
-    fn new(rollouts: &'a Rollouts<E>, chain: &'a Chain, scaling: Option<&'a Scaling>, generation: u64) -> Self {
-        let (environment, each) = (rollouts.environment(), rollouts.config().episodes);
+    fn new(config: &'a RolloutConfig, plan: &'a Plan<'a, E>, chain: &'a Chain) -> Self {
+        let (environment, each) = (plan.environment, plan.keys.len());
         let slots = (ROWS / (2 * each)).max(1);
         let places = slots * 2 * each;
         let [observation, outputs] = chain.shape();
         Self {
-            rollouts,
+            config,
+            plan,
             chain,
-            scaling,
-            keys: rollouts.keys(generation),
             buffers: chain.buffers(slots, places),
             slots: Vec::with_capacity(slots),
             live: Vec::with_capacity(places),
@@ -153,29 +151,30 @@ impl<'a, E: TensorEnvironment> Worker<'a, E> {
 
     /// Begins the episodes of a pair.
     fn begin(&mut self, slot: usize, pair: u32) {
-        let (environment, each) = (self.rollouts.environment(), self.keys.len());
+        let (environment, keys) = (self.plan.environment, self.plan.keys);
+        let each = keys.len();
         let size = environment.state_size();
         self.chain.draw(pair, slot as u32, &mut self.buffers);
-        self.slots[slot] = Slot { pair, live: 2 * each, rows: vec![0.0; 2 * each * self.rollouts.row_width()] };
+        self.slots[slot] = Slot { pair, live: 2 * each, rows: vec![0.0; 2 * each * self.plan.row_width] };
         for place in 0..2 * each {
             let row = ChainRow { slot: slot as u32, minus: place >= each };
             let place = slot * 2 * each + place;
-            environment.reset_host(self.keys[place % each], &mut self.states[place * size..][..size]);
+            environment.reset_host(keys[place % each], &mut self.states[place * size..][..size]);
             self.live.push(Live { row, place: place as u32, step: 0 });
         }
     }
 
     /// Asks the policy for all that are running.
     fn forward(&mut self) {
-        let environment = self.rollouts.environment();
+        let Plan { environment, keys, scaling, row_width } = *self.plan;
         let (size, width) = (environment.state_size(), environment.observation_size());
         self.rows.clear();
         self.rows.extend(self.live.iter().map(|live| live.row));
         for (live, x) in self.live.iter().zip(self.x.chunks_exact_mut(width)) {
             let place = live.place as usize;
             environment.observe_host(&self.states[place * size..][..size], x);
-            if let Some(scaling) = self.scaling {
-                scaling.apply(x, &mut row_of(&mut self.slots, live, self.rollouts.row_width(), self.keys.len())[2..]);
+            if let Some(scaling) = scaling {
+                scaling.apply(x, &mut row_of(&mut self.slots, live, row_width, keys.len())[2..]);
             }
         }
         self.chain.forward(&self.rows, &self.x, &mut self.buffers, &mut self.y);
@@ -183,10 +182,10 @@ impl<'a, E: TensorEnvironment> Worker<'a, E> {
 
     /// Steps all that are running; those that end leave.
     fn step(&mut self) {
-        let Self { rollouts, keys, slots, live, states, y, action, .. } = self;
-        let (environment, config) = (rollouts.environment(), rollouts.config());
+        let Self { config, plan, slots, live, states, y, action, .. } = self;
+        let Plan { environment, keys, row_width: width, .. } = **plan;
         let (space, size, each) = (environment.actions(), environment.state_size(), keys.len());
-        let (outputs, limit, width) = (space.outputs(), environment.time_limit() as f32, rollouts.row_width());
+        let (outputs, limit) = (space.outputs(), environment.time_limit() as f32);
         let mut kept = 0;
         for index in 0..live.len() {
             let mut running = live[index];

@@ -1,13 +1,13 @@
 //! Rollouts of a slice, with the episodes of all replicas.
 
-use super::config::Rollouts;
+use super::evaluate::Rollouts;
 use super::policy::Policy;
+use super::runner::Runner;
 use super::statistics::RolloutOutcome;
+use crate::Population;
 use crate::distribution::{Communicator, DistributionError};
-use crate::population::Population;
-use eggroll_envs::TensorEnvironment;
 
-impl<E: TensorEnvironment> Rollouts<E> {
+impl<E, C: Runner<E>> Rollouts<E, C> {
     /// [`evaluate`](Self::evaluate) of a slice of the population, in a replica of several: the fitness is the slice's, the episodes are those
     /// of all ranks, so that all of them [observe](Self::observe) the same. All ranks call it, each with its own slice.
     ///
@@ -21,11 +21,11 @@ impl<E: TensorEnvironment> Rollouts<E> {
     ///
     /// As [`evaluate`](Self::evaluate).
     #[track_caller]
-    pub fn evaluate_gathering<P: Policy, C: Communicator + ?Sized>(
+    pub fn evaluate_gathering<P: Policy, T: Communicator + ?Sized>(
         &self,
         population: &Population,
         policy: &P,
-        communicator: &mut C,
+        communicator: &mut T,
     ) -> Result<RolloutOutcome, DistributionError> {
         let own = self.rows(population, policy);
         let all = gather(population, &own, communicator)?;
@@ -34,7 +34,7 @@ impl<E: TensorEnvironment> Rollouts<E> {
 }
 
 /// The rows of all members, of which this rank has those of `slice`. Members that several ranks have run have the same rows.
-pub(super) fn gather<C: Communicator + ?Sized>(
+fn gather<C: Communicator + ?Sized>(
     slice: &Population,
     rows: &[f32],
     communicator: &mut C,

@@ -39,7 +39,7 @@ impl ActionHead {
     ///
     /// - outputs: `[rows, outputs]`, uniform: `[rows]` numbers from 0 to 1 for a sampled head
     /// - output: `[rows, action_size]`
-    pub(crate) fn actions(&self, outputs: Tensor<2>, uniform: Option<Tensor<1>>, space: ActionSpace) -> Tensor<2> {
+    pub(super) fn actions(&self, outputs: Tensor<2>, uniform: Option<Tensor<1>>, space: ActionSpace) -> Tensor<2> {
         match (self, space) {
             (Self::Sampled, ActionSpace::Discrete(count)) => {
                 let best = outputs.clone().max_dim(1); // [rows, 1]
@@ -64,7 +64,7 @@ impl ActionHead {
     /// The action of one row.
     #[cfg_attr(not(any(feature = "flex", feature = "ndarray")), expect(dead_code, reason = "for fused rollouts"))]
     #[inline]
-    pub(crate) fn action(&self, outputs: &[f32], uniform: f32, space: ActionSpace, action: &mut [f32]) {
+    pub(super) fn action(&self, outputs: &[f32], uniform: f32, space: ActionSpace, action: &mut [f32]) {
         match (self, space) {
             (Self::Sampled, ActionSpace::Discrete(count)) => {
                 let best = outputs.iter().copied().fold(f32::NEG_INFINITY, f32::max);

@@ -5,21 +5,29 @@
 //! ([`Policy::layers`]): without tensors, a few pairs at a time in one core's cache. The returns are the same.
 
 mod config;
+mod error;
+mod evaluate;
 #[cfg(any(feature = "flex", feature = "ndarray"))]
 mod fused;
 mod gather;
 mod head;
 #[cfg(feature = "rl")]
 mod host;
+mod keys;
+mod moments;
 mod normaliser;
 mod policy;
+mod runner;
 mod statistics;
 mod tensors;
 
-pub use config::{RolloutConfig, Rollouts};
+pub use config::RolloutConfig;
+pub use error::RolloutError;
+pub use evaluate::Rollouts;
 pub use head::ActionHead;
 #[cfg(feature = "rl")]
 pub use host::{HostRolloutConfig, HostRollouts, HostTask};
 pub use normaliser::ObservationNormaliser;
 pub use policy::{FeedForward, Policy, PolicyLayer, feed_forward};
+pub use runner::Runner;
 pub use statistics::{EpisodeStatistics, RolloutOutcome};

@@ -1,7 +1,8 @@
 //! Running mean and variance of observations.
 
+use super::error::RolloutError;
+use super::moments::Moments;
 use super::statistics::EpisodeStatistics;
-use crate::error::Error;
 use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 
@@ -26,28 +27,8 @@ pub struct ObservationNormaliser {
     squares: Vec<f64>,
 }
 
-/// Sums over the observations of a generation: of their distances `d` to the mean before it, and of `d²`.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Moments {
-    pub(crate) count: f64,
-    pub(crate) sums: Vec<f64>,
-    pub(crate) squares: Vec<f64>,
-}
-
-impl Moments {
-    /// Adds the sums of one environment: `[sums of d, sums of d²]`.
-    pub(crate) fn add(&mut self, count: f64, row: &[f32]) {
-        let (sums, squares) = row.split_at(row.len() / 2);
-        self.count += count;
-        for (all, part) in [(&mut self.sums, sums), (&mut self.squares, squares)] {
-            all.resize(part.len(), 0.0);
-            all.iter_mut().zip(part).for_each(|(all, part)| *all += f64::from(*part));
-        }
-    }
-}
-
 impl ObservationNormaliser {
-    pub(crate) fn new(size: usize) -> Self {
+    pub(super) fn new(size: usize) -> Self {
         Self { count: 0.0, mean: vec![0.0; size], squares: vec![0.0; size] }
     }
 
@@ -67,7 +48,7 @@ impl ObservationNormaliser {
         self.squares.iter().map(|squares| if self.count < 2.0 { 1.0 } else { variance(squares) }).collect()
     }
 
-    pub(crate) fn add(&mut self, moments: &Moments) {
+    pub(super) fn add(&mut self, moments: &Moments) {
         if moments.count == 0.0 {
             return;
         }
@@ -82,7 +63,7 @@ impl ObservationNormaliser {
     }
 
     /// As numbers for the steps of a generation.
-    pub(crate) fn prepare(&self) -> Scaling {
+    pub(super) fn prepare(&self) -> Scaling {
         let scale = |variance: f64| (1.0 / variance.sqrt()) as f32;
         Scaling {
             mean: self.mean.iter().map(|mean| *mean as f32).collect(),
@@ -93,53 +74,54 @@ impl ObservationNormaliser {
 
 /// The statistics of whoever runs episodes, if it normalises observations.
 #[derive(Clone, Debug)]
-pub(crate) struct Normalisation {
+pub(super) struct Normalisation {
     /// Values of an observation.
     size: usize,
     statistics: Option<ObservationNormaliser>,
 }
 
 impl Normalisation {
-    pub(crate) fn new(normalise: bool, size: usize) -> Self {
+    pub(super) fn new(normalise: bool, size: usize) -> Self {
         Self { size, statistics: normalise.then(|| ObservationNormaliser::new(size)) }
     }
 
-    pub(crate) fn statistics(&self) -> Option<&ObservationNormaliser> {
+    pub(super) fn statistics(&self) -> Option<&ObservationNormaliser> {
         self.statistics.as_ref()
     }
 
     /// Goes on with statistics that were saved; refuses those of other observations, or of none that are normalised.
-    pub(crate) fn restore(&mut self, saved: ObservationNormaliser) -> Result<(), Error> {
-        let (found, expected, normalised) = (saved.mean().len(), self.size, self.statistics.is_some());
-        if found != expected || !normalised {
-            return Err(Error::Rollout(format!(
-                "statistics of {found} observed values for {expected}, normalise_observations = {normalised}"
-            )));
+    pub(super) fn restore(&mut self, saved: ObservationNormaliser) -> Result<(), RolloutError> {
+        let (found, expected) = (saved.mean().len(), self.size);
+        if found != expected {
+            return Err(RolloutError::NormaliserSize { found, expected });
+        }
+        if self.statistics.is_none() {
+            return Err(RolloutError::NotNormalised);
         }
         self.statistics = Some(saved);
         Ok(())
     }
 
     /// Takes in the observations of a generation.
-    pub(crate) fn observe(&mut self, episodes: &EpisodeStatistics) {
+    pub(super) fn observe(&mut self, episodes: &EpisodeStatistics) {
         if let Some(statistics) = &mut self.statistics {
             statistics.add(&episodes.moments);
         }
     }
 
-    pub(crate) fn scaling(&self) -> Option<Scaling> {
+    pub(super) fn scaling(&self) -> Option<Scaling> {
         self.statistics().map(ObservationNormaliser::prepare)
     }
 
     /// Numbers of an episode's row: its return, its length, and the sums of the statistics.
-    pub(crate) fn row_width(&self) -> usize {
+    pub(super) fn row_width(&self) -> usize {
         2 + self.statistics().map_or(0, |_| 2 * self.size)
     }
 }
 
 /// `d = o − mean`, and `d·scale` within limits.
 #[derive(Clone, Debug)]
-pub(crate) struct Scaling {
+pub(super) struct Scaling {
     mean: Vec<f32>,
     scale: Vec<f32>,
 }
@@ -147,7 +129,7 @@ pub(crate) struct Scaling {
 impl Scaling {
     /// Normalises one observation; adds `d` and `d²` to the sums of its environment.
     #[inline]
-    pub(crate) fn apply(&self, observation: &mut [f32], sums: &mut [f32]) {
+    pub(super) fn apply(&self, observation: &mut [f32], sums: &mut [f32]) {
         let (sums, squares) = sums.split_at_mut(observation.len());
         for (i, value) in observation.iter_mut().enumerate() {
             let distance = *value - self.mean[i];
@@ -158,21 +140,21 @@ impl Scaling {
     }
 
     /// On a device, for rows of observations.
-    pub(crate) fn on_device(&self, device: &Device) -> DeviceScaling {
+    pub(super) fn on_device(&self, device: &Device) -> DeviceScaling {
         let row = |values: &Vec<f32>| Tensor::<1>::from_floats(values.as_slice(), device).unsqueeze::<2>(); // [1, size]
         DeviceScaling { mean: row(&self.mean), scale: row(&self.scale) }
     }
 }
 
 /// [`Scaling`] on a device.
-pub(crate) struct DeviceScaling {
+pub(super) struct DeviceScaling {
     mean: Tensor<2>,
     scale: Tensor<2>,
 }
 
 impl DeviceScaling {
     /// Normalises observations `[rows, size]`; also returns `[d, d²]`, `[rows, 2 · size]`, zeros where `live` is 0.
-    pub(crate) fn apply(&self, observations: Tensor<2>, live: Tensor<1>) -> (Tensor<2>, Tensor<2>) {
+    pub(super) fn apply(&self, observations: Tensor<2>, live: Tensor<1>) -> (Tensor<2>, Tensor<2>) {
         let distance = observations - self.mean.clone();
         let sums = Tensor::cat(vec![distance.clone(), distance.clone() * distance.clone()], 1);
         let normalised = (distance * self.scale.clone()).clamp(-LIMIT, LIMIT);

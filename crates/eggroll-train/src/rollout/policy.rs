@@ -1,6 +1,6 @@
 //! Networks that act.
 
-use crate::carried::Carried;
+use crate::Carried;
 use burn::nn::activation::Activation;
 use burn::tensor::{Device, Tensor};
 use eggroll_nn::{Linear, Mlp};

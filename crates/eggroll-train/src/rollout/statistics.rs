@@ -1,19 +1,19 @@
 //! What episodes came to.
 
-use super::normaliser::Moments;
-use crate::fitness::Fitness;
+use super::moments::Moments;
+use crate::Fitness;
 
 /// Returns and lengths of episodes, member after member.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EpisodeStatistics {
     returns: Vec<f32>,
     lengths: Vec<u32>,
-    pub(crate) moments: Moments,
+    pub(super) moments: Moments,
 }
 
 impl EpisodeStatistics {
     /// Of rows `[return, length, sums of a normaliser …]`, of policies whose actions last `action_repeat` steps.
-    pub(crate) fn from_rows(rows: &[f32], width: usize, action_repeat: usize) -> Self {
+    pub(super) fn from_rows(rows: &[f32], width: usize, action_repeat: usize) -> Self {
         let mut statistics = Self::default();
         for row in rows.chunks_exact(width) {
             let length = row[1] as u32;
@@ -45,7 +45,7 @@ impl EpisodeStatistics {
     }
 
     /// The mean return of each member over its `episodes`.
-    pub(crate) fn member_returns(&self, episodes: usize) -> Vec<f32> {
+    pub(super) fn member_returns(&self, episodes: usize) -> Vec<f32> {
         let mean = |returns: &[f32]| returns.iter().map(|value| f64::from(*value)).sum::<f64>() / episodes as f64;
         self.returns.chunks_exact(episodes).map(|returns| mean(returns) as f32).collect()
     }
@@ -62,7 +62,7 @@ pub struct RolloutOutcome {
 
 impl RolloutOutcome {
     /// What members come to that have run so many episodes each.
-    pub(crate) fn of(episodes: EpisodeStatistics, each: usize) -> Self {
+    pub(super) fn of(episodes: EpisodeStatistics, each: usize) -> Self {
         Self { fitness: episodes.member_returns(each).into(), episodes }
     }
 }

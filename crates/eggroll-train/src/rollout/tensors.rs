@@ -1,25 +1,111 @@
 //! Episodes as tensors, for every backend.
 
-use super::config::{RolloutConfig, uniform};
+use super::config::RolloutConfig;
+use super::error::RolloutError;
+use super::evaluate::Rollouts;
 use super::head::ActionHead;
+use super::keys::uniform;
 use super::normaliser::DeviceScaling;
 use super::policy::Policy;
+use super::runner::{Plan, Runner};
+use crate::{Members, Population};
 use burn::tensor::{DType, Device, Tensor};
 use eggroll_core::{counters, profile};
 use eggroll_envs::{EndOfEpisode, EpisodeKey, Episodes, TensorEnvironment};
 
-/// What the episodes of a chunk need.
-pub(super) struct TensorRun<'a, E> {
-    pub(super) environment: &'a E,
-    pub(super) config: &'a RolloutConfig,
-    pub(super) scaling: Option<DeviceScaling>,
-    pub(super) device: Device,
+impl RolloutConfig {
+    /// Rollouts in an environment.
+    ///
+    /// # Errors
+    ///
+    /// [`RolloutError::Zero`] if a count is 0, [`RolloutError::Head`] if the head does not fit the environment's actions.
+    pub fn init<E: TensorEnvironment>(&self, environment: E) -> Result<Rollouts<E>, RolloutError> {
+        RolloutError::if_zero(&[
+            ("episodes", self.episodes),
+            ("action_repeat", self.action_repeat),
+            ("check_every", self.check_every),
+        ])?;
+        let (head, actions) = (self.head, environment.actions());
+        if !head.fits(actions) {
+            return Err(RolloutError::Head { head, actions });
+        }
+        let size = environment.observation_size();
+        Ok(Rollouts::new(self.clone(), environment, self.normalise_observations, size))
+    }
+
+    #[cfg(any(feature = "flex", feature = "ndarray"))]
+    #[track_caller]
+    fn fused<E: TensorEnvironment, P: Policy>(
+        &self,
+        plan: &Plan<'_, E>,
+        population: &Population,
+        policy: &P,
+    ) -> Option<Vec<f32>> {
+        let fused = self.fused && population.perturbation().table.is_on_host();
+        if fused { super::fused::run(self, plan, population, policy) } else { None }
+    }
+
+    #[cfg(not(any(feature = "flex", feature = "ndarray")))]
+    fn fused<E, P>(&self, _plan: &Plan<'_, E>, _population: &Population, _policy: &P) -> Option<Vec<f32>> {
+        None
+    }
 }
 
-impl<E: TensorEnvironment> TensorRun<'_, E> {
+impl<E: TensorEnvironment> Rollouts<E> {
+    /// The environment.
+    pub fn environment(&self) -> &E {
+        &self.environment
+    }
+}
+
+impl<E: TensorEnvironment> Runner<E> for RolloutConfig {
+    fn episodes(&self) -> usize {
+        self.episodes
+    }
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn action_repeat(&self) -> usize {
+        self.action_repeat
+    }
+
+    #[track_caller]
+    fn rows<P: Policy>(&self, plan: &Plan<'_, E>, population: &Population, policy: &P) -> Vec<f32> {
+        if let Some(rows) = self.fused(plan, population, policy) {
+            return rows;
+        }
+        let run = TensorRun::new(self, plan, &population.device());
+        population.evaluate_holding(|members: &Members| {
+            let keys: Vec<EpisodeKey> = (0..members.count()).flat_map(|_| plan.keys.iter().copied()).collect();
+            run.run(policy, &keys, members.first(), plan.keys.len())
+        })
+    }
+
+    #[track_caller]
+    fn rows_of_model<P: Policy>(&self, plan: &Plan<'_, E>, policy: &P, device: &Device) -> Vec<f32> {
+        TensorRun::new(self, plan, device).run(policy, plan.keys, 0, plan.keys.len())
+    }
+}
+
+/// What the episodes of a chunk need.
+struct TensorRun<'a, E> {
+    environment: &'a E,
+    config: &'a RolloutConfig,
+    scaling: Option<DeviceScaling>,
+    device: Device,
+}
+
+impl<'a, E: TensorEnvironment> TensorRun<'a, E> {
+    fn new(config: &'a RolloutConfig, plan: &Plan<'a, E>, device: &Device) -> Self {
+        let scaling = plan.scaling.map(|scaling| scaling.on_device(device));
+        Self { environment: plan.environment, config, scaling, device: device.clone() }
+    }
+
     /// Runs an episode for every key; the keys are those of members from `first` on, `each` for each. Returns the rows of
     /// [`EpisodeStatistics::from_rows`](super::EpisodeStatistics).
-    pub(super) fn run<P: Policy>(&self, policy: &P, keys: &[EpisodeKey], first: usize, each: usize) -> Vec<f32> {
+    fn run<P: Policy>(&self, policy: &P, keys: &[EpisodeKey], first: usize, each: usize) -> Vec<f32> {
         let repeat = self.config.action_repeat;
         let mut episodes = Episodes::new(self.environment, keys.to_vec(), EndOfEpisode::Freeze, &self.device);
         let mut state = policy.initial_state(keys.len(), &self.device);

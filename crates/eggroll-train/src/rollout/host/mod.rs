@@ -2,7 +2,9 @@
 
 mod config;
 mod play;
+mod runner;
 mod task;
 
-pub use config::{HostRolloutConfig, HostRollouts};
+pub use config::HostRolloutConfig;
+pub use runner::HostRollouts;
 pub use task::HostTask;

@@ -1,6 +1,6 @@
 //! Environments in play: a step of all of them, side by side.
 
-use super::HostTask;
+use super::task::HostTask;
 use crate::rollout::normaliser::Scaling;
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use burn_rl::Environment;

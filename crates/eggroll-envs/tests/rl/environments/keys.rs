@@ -1,6 +1,6 @@
 //! New episodes: functions of their keys alone, in Gymnasium's ranges, and stable from release to release.
 
-use crate::support::{all, classic, devices, keys, values};
+use super::support::{all, classic, devices, keys, values};
 use eggroll_envs::{Bandit, CartPole, EpisodeKey, Memory, TensorEnvironment};
 use std::f32::consts::PI;
 

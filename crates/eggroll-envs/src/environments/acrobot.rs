@@ -1,7 +1,7 @@
 //! Two links to swing up from the middle joint: Acrobot-v1.
 
-use crate::number::{Number, wrapped};
-use crate::rows::{check, columns, flat, row};
+use super::number::{Number, wrapped};
+use super::states::{check, columns, flat, row};
 use crate::{ActionSpace, EpisodeKey, HostTransition, TensorEnvironment, Transition};
 use burn::tensor::Tensor;
 use std::f32::consts::PI;

@@ -1,8 +1,6 @@
 //! MuJoCo's environments beside records of Gymnasium's (`record.py`), episodes by key. Feature `mujoco`; `EGGROLL_MUJOCO_ASSETS` names
 //! the folder of Gymnasium's files.
 
-#![cfg(feature = "mujoco")]
-
 use burn_rl::Environment;
 use eggroll_envs::EpisodeKey;
 use eggroll_envs::mujoco::{HalfCheetah, Hopper, MujocoError};

@@ -1,6 +1,6 @@
 //! A cue to be remembered: a task for policies that remember.
 
-use crate::rows::{check, columns, counting, flat, row};
+use super::states::{check, columns, counting, flat, row};
 use crate::{ActionSpace, EpisodeKey, HostTransition, TensorEnvironment, Transition};
 use burn::tensor::Tensor;
 

@@ -1,7 +1,7 @@
 //! A pendulum to swing up: Pendulum-v1.
 
-use crate::number::{Number, wrapped};
-use crate::rows::{check, columns, flat, none_ended, row};
+use super::number::{Number, wrapped};
+use super::states::{check, columns, flat, none_ended, row};
 use crate::{ActionSpace, EpisodeKey, HostTransition, TensorEnvironment, Transition};
 use burn::tensor::Tensor;
 use std::f32::consts::PI;

@@ -1,7 +1,7 @@
 //! Episodes recorded by Gymnasium (`data/gymnasium/`), in both forms: steps from every recorded state, and whole episodes from the
 //! first.
 
-use crate::support::{Environment, Stepped, classic, devices, step_host, step_tensor};
+use super::support::{Environment, Stepped, classic, devices, step_host, step_tensor};
 use burn::tensor::Device;
 use eggroll_envs::{Acrobot, CartPole, MountainCar, MountainCarContinuous, Pendulum, TensorEnvironment};
 use serde_json::Value;

@@ -8,8 +8,8 @@ use eggroll_core::{BaselineConfig, EggrollConfig, NoiserConfig, OpenEsConfig, co
 use eggroll_envs::{Acrobot, Bandit, CartPole, EpisodeKey, Memory, MountainCar, Pendulum, TensorEnvironment};
 use eggroll_nn::{Linear, LinearConfig, MinimalGru, MinimalGruConfig, Mlp, MlpConfig};
 use eggroll_train::{
-    ActionHead, Error, EvolutionStrategy, EvolutionStrategyConfig, Policy, PolicyLayer, RolloutConfig, RolloutOutcome,
-    Rollouts, feed_forward,
+    ActionHead, Error, EvolutionStrategy, EvolutionStrategyConfig, Policy, PolicyLayer, RolloutConfig, RolloutError,
+    RolloutOutcome, Rollouts, feed_forward,
 };
 
 const MEMBERS: usize = 20;
@@ -133,7 +133,7 @@ fn running_statistics_are_the_same_fused_and_give_the_next_generation() {
     let again = again.with_normaliser(serde_json::from_str(&json).expect("parses")).expect("fits");
     assert_eq!(again.normaliser(), Some(&statistics));
     let refused = RolloutConfig::new().init(Pendulum::new()).expect("valid").with_normaliser(statistics);
-    assert!(matches!(refused, Err(Error::Rollout(message)) if message.contains("4 observed values for 3")));
+    assert_eq!(refused.expect_err("of another size"), RolloutError::NormaliserSize { found: 4, expected: 3 });
 }
 
 #[test]
@@ -263,16 +263,19 @@ fn dense_noise_and_other_models_run_on_tensors() {
 
 #[test]
 fn what_does_not_fit_is_refused() {
-    let message = |config: RolloutConfig| match config.init(CartPole::new()) {
-        Err(Error::Rollout(message)) => message,
-        other => panic!("{other:?}"),
-    };
-    assert!(message(RolloutConfig::new().with_episodes(0)).contains("episodes must be at least 1, not 0"));
-    assert!(message(RolloutConfig::new().with_action_repeat(0)).contains("action_repeat"));
-    assert!(message(RolloutConfig::new().with_check_every(0)).contains("check_every"));
-    assert!(message(RolloutConfig::new().with_head(ActionHead::Tanh)).contains("Discrete(2)"));
+    let error = |config: RolloutConfig| config.init(CartPole::new()).expect_err("does not fit");
+    let zero = |setting| RolloutError::Zero { setting };
+    assert_eq!(error(RolloutConfig::new().with_episodes(0)), zero("episodes"));
+    assert_eq!(error(RolloutConfig::new().with_action_repeat(0)), zero("action_repeat"));
+    assert_eq!(error(RolloutConfig::new().with_check_every(0)), zero("check_every"));
+    let head = RolloutError::Head { head: ActionHead::Tanh, actions: CartPole::new().actions() };
+    assert_eq!(error(RolloutConfig::new().with_head(ActionHead::Tanh)), head);
     let sampled = RolloutConfig::new().with_head(ActionHead::Sampled).init(Pendulum::new());
-    assert!(matches!(sampled, Err(Error::Rollout(message)) if message.contains("Continuous")));
+    let head = RolloutError::Head { head: ActionHead::Sampled, actions: Pendulum::new().actions() };
+    assert_eq!(sampled.expect_err("of continuous actions"), head);
+    // As errors of training they say the same.
+    assert_eq!(Error::from(zero("episodes")).to_string(), "rollouts: episodes must be at least 1, not 0");
+    assert!(head.to_string().contains("Sampled") && head.to_string().contains("Continuous"), "{head}");
 }
 
 #[test]

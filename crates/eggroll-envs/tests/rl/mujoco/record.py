@@ -1,4 +1,4 @@
-"""Records what Gymnasium's environments do from given states, for main.rs to compare: gymnasium 1.4.0, mujoco 3.17.0.
+"""Records what Gymnasium's environments do from given states, for mod.rs to compare: gymnasium 1.4.0, mujoco 3.17.0.
 
     pip install gymnasium==1.4.0 mujoco==3.17.0 imageio packaging
     python record.py > trajectories.json

@@ -1,8 +1,8 @@
 //! The car in the valley, which both mountain cars drive.
 
+use super::number::Number;
+use super::states::{columns, flat, row};
 use crate::EpisodeKey;
-use crate::number::Number;
-use crate::rows::{columns, flat, row};
 use burn::tensor::{Bool, Tensor};
 
 const WALL: f32 = -1.2;

@@ -1,6 +1,6 @@
 //! Arms of unknown worth: a task for policies that remember.
 
-use crate::rows::{check, columns, counting, flat};
+use super::states::{check, columns, counting, flat};
 use crate::{ActionSpace, EpisodeKey, HostTransition, TensorEnvironment, Transition};
 use burn::tensor::Tensor;
 

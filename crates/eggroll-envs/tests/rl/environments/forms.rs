@@ -1,6 +1,6 @@
 //! Both forms of every environment compute the same: the same bits on Flex.
 
-use crate::support::{
+use super::support::{
     Stepped, all, classic, devices, keys, matrix, random_actions, recurrent, step_host, step_tensor, unit, values,
 };
 use eggroll_envs::TensorEnvironment;

@@ -1,7 +1,8 @@
 //! A car too weak for the hill, with a throttle: MountainCarContinuous-v0.
 
-use crate::rows::{check, flat};
-use crate::{ActionSpace, EpisodeKey, HostTransition, TensorEnvironment, Transition, hill};
+use super::hill;
+use super::states::{check, flat};
+use crate::{ActionSpace, EpisodeKey, HostTransition, TensorEnvironment, Transition};
 use burn::tensor::Tensor;
 
 const POWER: f32 = 0.0015;

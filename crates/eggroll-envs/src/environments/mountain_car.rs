@@ -1,7 +1,8 @@
 //! A car too weak for the hill: MountainCar-v0.
 
-use crate::rows::check;
-use crate::{ActionSpace, EpisodeKey, HostTransition, TensorEnvironment, Transition, hill};
+use super::hill;
+use super::states::check;
+use crate::{ActionSpace, EpisodeKey, HostTransition, TensorEnvironment, Transition};
 use burn::tensor::Tensor;
 
 const FORCE: f32 = 0.001;

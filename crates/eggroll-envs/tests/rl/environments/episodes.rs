@@ -1,6 +1,6 @@
 //! Batches of episodes against episodes that are stepped one by one on the host.
 
-use crate::support::{Environment, devices, keys, matrix, random_actions, values};
+use super::support::{Environment, devices, keys, matrix, random_actions, values};
 use eggroll_envs::{CartPole, EndOfEpisode, EpisodeKey, Episodes, Memory, MountainCar, TensorEnvironment};
 
 const ENVIRONMENTS: usize = 33;

@@ -1,7 +1,7 @@
 //! A pole on a cart: CartPole-v1.
 
-use crate::number::Number;
-use crate::rows::{check, columns, flat, row};
+use super::number::Number;
+use super::states::{check, columns, flat, row};
 use crate::{ActionSpace, EpisodeKey, HostTransition, TensorEnvironment, Transition};
 use burn::tensor::Tensor;
 

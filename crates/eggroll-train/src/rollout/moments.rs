@@ -1,0 +1,21 @@
+//! Sums of what was observed.
+
+/// Sums over the observations of a generation: of their distances `d` to the mean before it, and of `d²`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Moments {
+    pub(super) count: f64,
+    pub(super) sums: Vec<f64>,
+    pub(super) squares: Vec<f64>,
+}
+
+impl Moments {
+    /// Adds the sums of one environment: `[sums of d, sums of d²]`.
+    pub(super) fn add(&mut self, count: f64, row: &[f32]) {
+        let (sums, squares) = row.split_at(row.len() / 2);
+        self.count += count;
+        for (all, part) in [(&mut self.sums, sums), (&mut self.squares, squares)] {
+            all.resize(part.len(), 0.0);
+            all.iter_mut().zip(part).for_each(|(all, part)| *all += f64::from(*part));
+        }
+    }
+}
