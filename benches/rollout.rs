@@ -6,10 +6,10 @@
 
 use burn::optim::SgdConfig;
 use clap::Parser;
-use eggroll::envs::{CartPole, EpisodeKey, TensorEnvironment};
 use eggroll::nn::MlpConfig;
 use eggroll::prelude::*;
-use eggroll::train::RolloutConfig;
+use eggroll::rl::RolloutConfig;
+use eggroll::rl::{CartPole, EpisodeKey, TensorEnvironment};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::error::Error;

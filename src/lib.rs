@@ -1,8 +1,8 @@
 #![doc = include_str!("../README.md")]
 
 pub use eggroll_core as core;
-pub use eggroll_envs as envs;
 pub use eggroll_nn as nn;
+pub use eggroll_rl as rl;
 pub use eggroll_run as run;
 pub use eggroll_run::diagnostics::diagnose;
 pub use eggroll_train as train;
@@ -15,13 +15,13 @@ pub mod prelude {
         BaselineConfig, EggrollConfig, NoiseDistribution, NoiseSourceConfig, NoiserConfig, OpenEsConfig,
         QEggrollConfig, Role, SparseConfig,
     };
-    pub use eggroll_envs::{ActionSpace, EpisodeKey, TensorEnvironment};
     pub use eggroll_nn::graph::PopulationGraph;
     pub use eggroll_nn::loss::cross_entropy;
+    pub use eggroll_rl::{ActionSpace, EpisodeKey, TensorEnvironment};
+    pub use eggroll_rl::{Policy, RolloutConfig, Rollouts, feed_forward};
     pub use eggroll_run::{Checkpoints, EsTask, EsTraining, EsTrainingConfig, TrainingLoop, parameter_digest};
     pub use eggroll_train::{
         ClipUpConfig, EstimateScale, EvolutionStrategy, EvolutionStrategyConfig, Fitness, FitnessShaping,
-        InputProjection, IntegerAdamWConfig, Members, OptimizerConfig, Policy, Population, RolloutConfig, Rollouts,
-        SigmaSchedule, feed_forward,
+        InputProjection, IntegerAdamWConfig, Members, OptimizerConfig, Population, SigmaSchedule,
     };
 }

@@ -5,9 +5,9 @@
 mod settings;
 
 use burn::module::{ModuleMapper, Param};
-use eggroll::envs::{CartPole, EpisodeKey, TensorEnvironment};
 use eggroll::nn::{Mlp, MlpConfig};
 use eggroll::prelude::*;
+use eggroll::rl::{CartPole, EpisodeKey, TensorEnvironment};
 use settings::Settings;
 
 /// Environment steps in which every seed is to solve it.

@@ -2,8 +2,8 @@
 
 use burn::module::Module;
 use burn::tensor::{Tensor, TensorData};
-use eggroll::envs::{CartPole, EpisodeKey, TensorEnvironment};
 use eggroll::nn::Mlp;
+use eggroll::rl::{CartPole, EpisodeKey, TensorEnvironment};
 use std::fmt::Write;
 
 /// Seconds of a step.

@@ -10,8 +10,8 @@ mod control;
 use burn::tensor::Device;
 use clap::Parser;
 use control::{Args, Failure, Folder, Settings, Task};
-use eggroll::envs::CartPole;
 use eggroll::nn::Mlp;
+use eggroll::rl::CartPole;
 use std::process::ExitCode;
 
 /// Tensors come and go with every pass: an allocator that gives their pages back each time costs a part of it.

@@ -9,8 +9,8 @@ mod control;
 use burn::tensor::Device;
 use clap::{Parser, ValueEnum};
 use control::{Args, Run, Settings, Task};
-use eggroll::envs::{Acrobot, CartPole, MountainCar, MountainCarContinuous, Pendulum, TensorEnvironment};
 use eggroll::nn::Mlp;
+use eggroll::rl::{Acrobot, CartPole, MountainCar, MountainCarContinuous, Pendulum, TensorEnvironment};
 use std::process::ExitCode;
 
 /// Tensors come and go with every pass: an allocator that gives their pages back each time costs a part of it.

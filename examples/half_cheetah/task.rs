@@ -1,8 +1,8 @@
 //! How a policy plays the environment.
 
-use eggroll::envs::EpisodeKey;
-use eggroll::envs::mujoco::HalfCheetah;
-use eggroll::train::HostTask;
+use eggroll::rl::EpisodeKey;
+use eggroll::rl::HostTask;
+use eggroll::rl::mujoco::HalfCheetah;
 
 /// Numbers of an observation and of an action.
 pub const SIZES: (usize, usize) = (17, 6);

@@ -10,8 +10,8 @@ mod recurrent;
 use burn::tensor::Device;
 use clap::Parser;
 use control::{Args, Run, Settings, Task};
-use eggroll::envs::{Memory, TensorEnvironment};
 use eggroll::nn::Mlp;
+use eggroll::rl::{Memory, TensorEnvironment};
 use recurrent::Recurrent;
 use std::process::ExitCode;
 

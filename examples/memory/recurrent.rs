@@ -3,7 +3,7 @@
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use eggroll::nn::{Gru, GruConfig, Linear, LinearConfig};
-use eggroll::train::Policy;
+use eggroll::rl::Policy;
 
 /// Scores of actions from a state that is carried from step to step.
 #[derive(Module, Debug)]

@@ -9,8 +9,8 @@ mod control;
 use burn::tensor::Device;
 use clap::Parser;
 use control::{Args, Settings, Task};
-use eggroll::envs::Pendulum;
 use eggroll::nn::Mlp;
+use eggroll::rl::Pendulum;
 use std::process::ExitCode;
 
 /// Tensors come and go with every pass: an allocator that gives their pages back each time costs a part of it.

@@ -1,10 +1,10 @@
 //! An environment of one's own.
 
 use burn::optim::AdamConfig;
-use eggroll::envs::{ActionSpace, EpisodeKey, HostTransition, TensorEnvironment, Transition};
 use eggroll::nn::MlpConfig;
 use eggroll::prelude::*;
-use eggroll::train::{ActionHead, RolloutConfig};
+use eggroll::rl::{ActionHead, RolloutConfig};
+use eggroll::rl::{ActionSpace, EpisodeKey, HostTransition, TensorEnvironment, Transition};
 
 // ANCHOR: environment
 /// A mass on a line that is pushed: to be kept near 0.

@@ -1,10 +1,10 @@
 //! Rollouts of populations in environments.
 
 use burn::optim::AdamConfig;
-use eggroll::envs::CartPole;
 use eggroll::nn::{Gru, GruConfig, Linear, LinearConfig, Mlp, MlpConfig};
 use eggroll::prelude::*;
-use eggroll::train::{ActionHead, Policy, RolloutConfig};
+use eggroll::rl::CartPole;
+use eggroll::rl::{ActionHead, Policy, RolloutConfig};
 
 #[test]
 fn a_policy_is_trained() {

@@ -4,7 +4,7 @@ use crate::compare::{ROUNDING, assert_close, assert_differs, values};
 use crate::devices;
 use crate::loader::{Array, Golden};
 use burn::tensor::{Device, Tensor};
-use eggroll::envs::{CartPole, Pendulum, TensorEnvironment};
+use eggroll::rl::{CartPole, Pendulum, TensorEnvironment};
 
 /// State, observation, reward and end after a step of all rows.
 struct Stepped {

@@ -34,7 +34,7 @@ pub(crate) trait Steps<M: Module> {
         population: Population,
         fitness: Fitness,
     ) -> Result<M, Error> {
-        strategy.tell(model, population, fitness)
+        Ok(strategy.tell(model, population, fitness)?)
     }
 
     /// Sees the updated model.

@@ -4,16 +4,12 @@
 mod carried;
 mod communicator;
 mod config;
-mod distribution {
-    pub use crate::communicator::{Communicator, DistributionError};
-}
 mod error;
 mod estimate;
 mod fitness;
 mod memory;
 mod optimizer;
 mod population;
-mod rollout;
 pub mod settings;
 mod strategy;
 mod votes;
@@ -26,10 +22,4 @@ pub use estimate::clip_norm;
 pub use fitness::{Fitness, FitnessShaping, Scores, fold_pairs};
 pub use optimizer::{ClipUpConfig, IntegerAdamWConfig, MuonAdamWConfig, Optimizer, OptimizerConfig};
 pub use population::{Members, Population, workers};
-pub use rollout::{
-    ActionHead, EpisodeStatistics, FeedForward, ObservationNormaliser, Policy, PolicyLayer, RolloutConfig,
-    RolloutError, RolloutOutcome, Rollouts, Runner, feed_forward,
-};
-#[cfg(feature = "rl")]
-pub use rollout::{HostRolloutConfig, HostRollouts, HostTask};
 pub use strategy::{EvolutionStrategy, GenerationReport, StrategyRecord};

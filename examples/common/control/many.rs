@@ -5,7 +5,7 @@ use super::run_folder::Folder;
 use super::settings::{NoiserName, Settings};
 use super::train::{Outcome, Point, Trainer};
 use super::{Failure, Session, Task};
-use eggroll::envs::TensorEnvironment;
+use eggroll::rl::TensorEnvironment;
 use eggroll::run::{JsonLines, profile};
 use plotters::prelude::{BLUE, RED};
 use serde_json::{Value, json};

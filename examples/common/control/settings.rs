@@ -4,9 +4,9 @@ use burn::lr_scheduler::exponential::ExponentialLrSchedulerConfig;
 use burn::nn::activation::ActivationConfig;
 use burn::optim::AdamConfig;
 use clap::ValueEnum;
-use eggroll::envs::ActionSpace;
 use eggroll::prelude::*;
-use eggroll::train::{ActionHead, RolloutConfig};
+use eggroll::rl::ActionSpace;
+use eggroll::rl::{ActionHead, RolloutConfig};
 use serde::Serialize;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize)]

@@ -3,9 +3,9 @@
 use super::args::Protocol;
 use super::settings::{NoiserName, Settings};
 use super::{Failure, Session, Task};
-use eggroll::envs::TensorEnvironment;
 use eggroll::prelude::*;
-use eggroll::train::Rollouts;
+use eggroll::rl::Rollouts;
+use eggroll::rl::TensorEnvironment;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 

@@ -131,7 +131,7 @@ impl Saved {
             path: self.folder.join(name),
             reason: "the checkpoint has no such part".to_owned(),
         };
-        self.state.parts.get(name).ok_or_else(missing)
+        Ok(self.state.parts.get(name).ok_or_else(missing)?)
     }
 }
 

@@ -123,7 +123,7 @@ impl EsTrainingConfig {
         let path = path.as_ref();
         let refuse = |reason: String| RunError::Configuration { path: path.to_owned(), reason };
         let text = fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?;
-        Self::parse(&text).map_err(|error| refuse(error.to_string()))
+        Ok(Self::parse(&text).map_err(|error| refuse(error.to_string()))?)
     }
 
     fn parse(text: &str) -> serde_json::Result<Self> {
@@ -142,7 +142,7 @@ impl EsTrainingConfig {
     ///
     /// [`RunError::Settings`] if they are of another type.
     pub fn read_settings<S: DeserializeOwned>(&self) -> Result<S, Error> {
-        serde_json::from_value(self.settings.clone()).map_err(|error| RunError::Settings(error.to_string()))
+        serde_json::from_value(self.settings.clone()).map_err(|error| RunError::Settings(error.to_string()).into())
     }
 
     pub(super) fn validate(&self) -> Result<(), Error> {

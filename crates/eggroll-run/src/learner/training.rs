@@ -11,7 +11,7 @@ use super::run::{Pending, Registered, Run};
 use super::task::EsTask;
 use crate::checkpoint::Checkpoints;
 use crate::distribution::{Distribution, Replica};
-use crate::error::{Error, RunError, SavedError};
+use crate::error::{Error, RunError};
 use crate::log::replace;
 use crate::replay::ReplayLog;
 use crate::steps::drive;

@@ -385,6 +385,6 @@ impl Records<'_> {
 
     fn out_of_range(&mut self, first: u64, asked: u64) -> Error {
         while let Ok(Some(_)) = self.next() {}
-        SavedError::ReplayRange { path: self.log.path.to_owned(), first, last: self.generation, asked }
+        SavedError::ReplayRange { path: self.log.path.to_owned(), first, last: self.generation, asked }.into()
     }
 }

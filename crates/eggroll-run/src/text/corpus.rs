@@ -77,7 +77,7 @@ impl Text {
 
     /// The error that this text does not do.
     pub(crate) fn error(&self, reason: String) -> Error {
-        TextError::Length { path: self.path.clone(), len: self.len(), reason }
+        TextError::Length { path: self.path.clone(), len: self.len(), reason }.into()
     }
 
     fn part(&self, range: Range<usize>) -> Self {

@@ -33,9 +33,6 @@ pub enum Error {
     /// A generation whose parts do not belong together.
     #[error(transparent)]
     Tell(#[from] TellError),
-    /// Rollouts.
-    #[error("rollouts: {0}")]
-    Rollout(String),
     /// Replicas of a distributed run.
     #[error(transparent)]
     Distribution(#[from] DistributionError),

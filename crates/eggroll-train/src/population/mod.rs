@@ -253,7 +253,7 @@ impl Population {
     ///
     /// A chunk is as configured, or a core's even share on CPUs and all members on a device.
     #[track_caller]
-    pub(crate) fn evaluate_holding(&self, episodes: impl Fn(&Members) -> Vec<f32> + Sync) -> Vec<f32> {
+    pub fn evaluate_holding(&self, episodes: impl Fn(&Members) -> Vec<f32> + Sync) -> Vec<f32> {
         let perturbation = self.holding();
         let workers = if perturbation.table.is_on_host() { workers::pools() } else { &workers::pools()[..1] };
         let even = self.members.div_ceil(workers.len());
@@ -288,22 +288,22 @@ impl Population {
     }
 
     /// The noise of the members.
-    pub(crate) fn perturbation(&self) -> &Perturbation {
+    pub fn perturbation(&self) -> &Perturbation {
         &self.perturbation
     }
 
     /// The pairs of the members.
-    pub(crate) fn pairs(&self) -> PairRange {
+    pub fn pairs(&self) -> PairRange {
         Members { first: self.first, count: self.members }.pairs()
     }
 
     /// Where the model is.
-    pub(crate) fn device(&self) -> Device {
+    pub fn device(&self) -> Device {
         self.perturbation.table.devices().next().cloned().unwrap_or_default()
     }
 
     /// These parameters were perturbed, in a loop that asks no scope.
-    pub(crate) fn note_used(&self, parameters: &[ParamId]) {
+    pub fn note_used(&self, parameters: &[ParamId]) {
         let mut uses = vec![Use::None; self.perturbation.table.entries().len()];
         for position in parameters.iter().filter_map(|id| self.perturbation.table.position(*id)) {
             uses[position] = Use::Other;

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// The pools, as many as rayon's global pool has threads.
-pub(crate) fn pools() -> &'static [ThreadPool] {
+pub fn pools() -> &'static [ThreadPool] {
     static POOLS: OnceLock<Vec<ThreadPool>> = OnceLock::new();
     POOLS.get_or_init(|| {
         let pool = |i| {
@@ -17,7 +17,7 @@ pub(crate) fn pools() -> &'static [ThreadPool] {
 }
 
 /// Applies `f` to every item, on any pool, and returns the results in order. A panic in `f` is passed on.
-pub(crate) fn map<T: Sync, R: Send>(pools: &[ThreadPool], items: &[T], f: impl Fn(&T) -> R + Sync) -> Vec<R> {
+pub fn map<T: Sync, R: Send>(pools: &[ThreadPool], items: &[T], f: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();

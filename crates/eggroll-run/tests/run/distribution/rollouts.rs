@@ -5,8 +5,8 @@ use burn::module::{Module, ModuleMapper, Param};
 use burn::optim::SgdConfig;
 use burn::tensor::{Device, Tensor};
 use eggroll_core::EggrollConfig;
-use eggroll_envs::CartPole;
 use eggroll_nn::{Mlp, MlpConfig};
+use eggroll_rl::CartPole;
 use eggroll_run::distribution::{Alone, Communicator, evaluate_sharded};
 use eggroll_run::*;
 use eggroll_train::*;
@@ -93,7 +93,7 @@ fn rollouts_of_slices() {
 mod on_the_host {
     use super::*;
     use burn_rl::{Environment, StepResult};
-    use eggroll_envs::EpisodeKey;
+    use eggroll_rl::EpisodeKey;
 
     /// A cart that is pushed, and drifts.
     struct Cart(f64);

@@ -1,0 +1,187 @@
+//! Two links to swing up from the middle joint: Acrobot-v1.
+
+use super::number::{Number, wrapped};
+use super::states::{check, columns, flat, row};
+use crate::{ActionSpace, EpisodeKey, HostTransition, TensorEnvironment, Transition};
+use burn::tensor::Tensor;
+use std::f32::consts::PI;
+
+/// Seconds of a step.
+const STEP: f32 = 0.2;
+const FIRST_SPEED: f32 = 4.0 * PI;
+const SECOND_SPEED: f32 = 9.0 * PI;
+/// Every number of a new state is between minus this and this.
+const START: f32 = 0.1;
+/// An episode ends where the end of the links is less deep.
+const LINE: f32 = -1.0;
+
+// Links of mass 1 and length 1, their centres in the middle (`c = ½`), moments of inertia 1, gravity 9.8.
+/// `½ = l·c`, by which the links move each other.
+const COUPLING: f32 = 0.5;
+/// `g·c`: the second link's weight at the second joint.
+const SECOND_WEIGHT: f32 = 9.8 * COUPLING;
+/// `g·(c + l)`: what both links weigh at the first joint, beside that.
+const FIRST_WEIGHT: f32 = 9.8 * (COUPLING + 1.0);
+/// `d₁ = c² + (l² + c² + 2·l·c·cos θ₂) + 2` is this and `cos θ₂`.
+const FIRST_INERTIA: f32 = 3.5;
+/// `d₂ = c² + l·c·cos θ₂ + 1` is this and `½·cos θ₂`; without the cosine it is the second link's own inertia.
+const SECOND_INERTIA: f32 = 1.25;
+/// `1.25·d₁ − d₂²` is this less `¼·cos² θ₂`.
+const DETERMINANT: f32 = 2.8125;
+
+/// Two links hang from a joint; a torque of −1, 0 or 1 (actions 0, 1, 2) at the joint between them is to swing their end above a line:
+/// Acrobot-v1.
+///
+/// The state is `θ₁, θ₂, θ̇₁, θ̇₂`, the second angle relative to the first link, all 0 hanging down; the observation
+/// `cos θ₁, sin θ₁, cos θ₂, sin θ₂, θ̇₁, θ̇₂`. Accelerations solve, with the torque `u`,
+///
+/// ```text
+/// d₁·θ̈₁ + d₂·θ̈₂ = −φ₁                               d₁ = 3.5 + cos θ₂
+/// d₂·θ̈₁ + 1.25·θ̈₂ = u − ½·θ̇₁²·sin θ₂ − φ₂          d₂ = 1.25 + ½·cos θ₂
+/// φ₁ = −½·θ̇₂·(θ̇₂ + 2·θ̇₁)·sin θ₂ + 14.7·sin θ₁ + φ₂     φ₂ = 4.9·sin(θ₁ + θ₂)
+/// ```
+///
+/// A step is one of Runge and Kutta's of fourth order over 0.2 s; then whole turns are taken from the angles and speeds clamped to `4π`
+/// and `9π`. Every step costs 1, but for the last, where `−cos θ₁ − cos(θ₁ + θ₂) > 1`; otherwise episodes end after 500.
+///
+/// # Example
+///
+/// ```
+/// use eggroll_rl::{Acrobot, TensorEnvironment};
+///
+/// let mut state = [0.0; 4]; // hanging at rest
+/// let transition = Acrobot::new().step_host(&mut state, &[1.0]);
+/// assert_eq!((state, transition.reward, transition.terminated), ([0.0; 4], -1.0, false));
+/// ```
+///
+/// # References
+///
+/// Sutton, "Generalization in reinforcement learning: successful examples using sparse coarse coding", 1996; Sutton and Barto,
+/// "Reinforcement Learning: An Introduction", 1998, section 11.3; Towers et al., "Gymnasium", arXiv 2407.17032.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Acrobot;
+
+impl Acrobot {
+    /// Acrobot-v1.
+    pub fn new() -> Self {
+        Self
+    }
+}
+
+/// Accelerations of both joints.
+#[inline]
+fn accelerations<N: Number>([first, second, first_spin, second_spin]: [N; 4], torque: N) -> [N; 2] {
+    let (sin, cos) = (second.clone().sin(), second.clone().cos());
+    let sway = sin * COUPLING;
+    let weight = (first.clone() + second).sin() * SECOND_WEIGHT; // φ₂
+    let load = weight.clone() + first.sin() * FIRST_WEIGHT
+        - sway.clone() * second_spin.clone() * (second_spin + first_spin.clone() + first_spin.clone()); // φ₁
+    let drive = torque - sway * first_spin.clone() * first_spin - weight;
+    let both = cos.clone() + FIRST_INERTIA; // d₁
+    let shared = cos.clone() * COUPLING + SECOND_INERTIA; // d₂
+    let determinant = cos.clone() * cos * -(COUPLING * COUPLING) + DETERMINANT;
+    let first = (load.clone() * -SECOND_INERTIA - shared.clone() * drive.clone()) / determinant.clone();
+    let second = (both * drive + shared * load) / determinant;
+    [first, second]
+}
+
+/// A step of Runge and Kutta's of fourth order from `start`, where `along(y, k, h)` is `y + h·k`.
+#[inline]
+fn runge_kutta<Y>(start: Y, derivative: impl Fn(&Y) -> Y, along: impl Fn(&Y, &Y, f32) -> Y) -> Y {
+    let k1 = derivative(&start);
+    let k2 = derivative(&along(&start, &k1, STEP / 2.0));
+    let k3 = derivative(&along(&start, &k2, STEP / 2.0));
+    let k4 = derivative(&along(&start, &k3, STEP));
+    let sum = along(&along(&along(&k1, &k2, 2.0), &k3, 2.0), &k4, 1.0);
+    along(&start, &sum, STEP / 6.0)
+}
+
+/// The state after a step, in bounds.
+#[inline]
+fn bounded<N: Number>([first, second, first_spin, second_spin]: [N; 4]) -> [N; 4] {
+    [
+        wrapped(first),
+        wrapped(second),
+        first_spin.clamp(-FIRST_SPEED, FIRST_SPEED),
+        second_spin.clamp(-SECOND_SPEED, SECOND_SPEED),
+    ]
+}
+
+/// How far the end hangs below the joint.
+#[inline]
+fn depth<N: Number>(first: N, second: N) -> N {
+    first.clone().cos() + (first + second).cos()
+}
+
+impl TensorEnvironment for Acrobot {
+    fn name(&self) -> &'static str {
+        "Acrobot-v1"
+    }
+
+    fn state_size(&self) -> usize {
+        4
+    }
+
+    fn observation_size(&self) -> usize {
+        6
+    }
+
+    fn actions(&self) -> ActionSpace {
+        ActionSpace::Discrete(3)
+    }
+
+    fn time_limit(&self) -> usize {
+        500
+    }
+
+    fn solved_at(&self) -> Option<f32> {
+        Some(-100.0)
+    }
+
+    fn observe(&self, state: Tensor<2>) -> Tensor<2> {
+        let [environments, _] = state.dims();
+        let angles = state.clone().narrow(1, 0, 2);
+        // [environments, angles, 2] to [environments, 4]
+        let angles = Tensor::stack::<3>(vec![angles.clone().cos(), angles.sin()], 2).reshape([environments, 4]);
+        Tensor::cat(vec![angles, state.narrow(1, 2, 2)], 1)
+    }
+
+    #[track_caller]
+    fn step(&self, state: Tensor<2>, actions: Tensor<2>) -> Transition {
+        check(self, &state, &actions);
+        let torque = actions - 1.0;
+        let derivative = |state: &Tensor<2>| {
+            let [first, second] = accelerations(columns(state), torque.clone());
+            Tensor::cat(vec![state.clone().narrow(1, 2, 2), first, second], 1) // [environments, 4]
+        };
+        let state = runge_kutta(state, derivative, |y, k, h| y.clone() + k.clone() * h);
+        let [first, second, first_spin, second_spin] = bounded(columns(&state));
+        let ended = flat(depth(first.clone(), second.clone()).lower_elem(LINE));
+        let state = Tensor::cat(vec![first, second, first_spin, second_spin], 1); // [environments, 4]
+        Transition { state, reward: ended.clone().float() - 1.0, terminated: ended }
+    }
+
+    fn reset_host(&self, key: EpisodeKey, state: &mut [f32]) {
+        key.fill_uniform(-START, START, row::<4>(state));
+    }
+
+    #[inline]
+    fn observe_host(&self, state: &[f32], observation: &mut [f32]) {
+        let (first, second) = (state[0], state[1]);
+        *row(observation) = [first.cos(), first.sin(), second.cos(), second.sin(), state[2], state[3]];
+    }
+
+    #[inline]
+    fn step_host(&self, state: &mut [f32], action: &[f32]) -> HostTransition {
+        let state: &mut [f32; 4] = row(state);
+        let torque = action[0] - 1.0;
+        let derivative = |state: &[f32; 4]| {
+            let [first, second] = accelerations(*state, torque);
+            [state[2], state[3], first, second]
+        };
+        let along = |y: &[f32; 4], k: &[f32; 4], h: f32| std::array::from_fn(|i| y[i] + k[i] * h);
+        *state = bounded(runge_kutta(*state, derivative, along));
+        let terminated = depth(state[0], state[1]) < LINE;
+        HostTransition { reward: if terminated { 0.0 } else { -1.0 }, terminated }
+    }
+}

@@ -1,0 +1,145 @@
+//! A pole on a cart: CartPole-v1.
+
+use super::number::Number;
+use super::states::{check, columns, flat, row};
+use crate::{ActionSpace, EpisodeKey, HostTransition, TensorEnvironment, Transition};
+use burn::tensor::Tensor;
+
+/// Seconds of a step.
+const STEP: f32 = 0.02;
+const GRAVITY: f32 = 9.8;
+const CART_MASS: f32 = 1.0;
+const POLE_MASS: f32 = 0.1;
+/// Half the length of the pole.
+const LENGTH: f32 = 0.5;
+const FORCE: f32 = 10.0;
+
+/// `F / (M + m)`
+const PUSH: f32 = FORCE / (CART_MASS + POLE_MASS);
+/// From action 0, which pushes to the left, to action 1.
+const BOTH_WAYS: f32 = 2.0 * PUSH;
+/// `m·l / (M + m)`
+const POLE: f32 = POLE_MASS * LENGTH / (CART_MASS + POLE_MASS);
+/// `4/3·l`
+const INERTIA: f32 = 4.0 / 3.0 * LENGTH;
+
+/// The cart must stay nearer to the middle than this.
+const TRACK: f32 = 2.4;
+/// The pole must lean less than this: 12 degrees.
+const TILT: f32 = 12.0 * std::f32::consts::PI / 180.0;
+/// Every number of a new state is between minus this and this.
+const START: f32 = 0.05;
+
+/// A pole is to be balanced on a cart that is pushed to the left (0) or to the right (1): CartPole-v1.
+///
+/// State and observation are `x, ẋ, θ, θ̇`. With `F = ±10`, masses `M = 1` and `m = 0.1`, half the pole's length `l = 0.5`,
+///
+/// ```text
+/// t = (F + m·l·θ̇²·sin θ) / (M + m)
+/// θ̈ = (9.8·sin θ − t·cos θ) / (l·(4/3 − m·cos² θ / (M + m)))
+/// ẍ = t − m·l·θ̈·cos θ / (M + m)
+/// ```
+///
+/// and Euler steps of 0.02 s, positions before velocities. Every step is worth 1, the last one too. An episode ends where `|x| > 2.4` or
+/// `|θ|` exceeds 12 degrees, or after 500 steps.
+///
+/// # Example
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use eggroll_rl::{CartPole, EpisodeKey, TensorEnvironment};
+///
+/// let environment = CartPole::new();
+/// let keys = [EpisodeKey::new(0, 0, 0), EpisodeKey::new(0, 0, 1)];
+/// let state = environment.reset(&keys, &Device::flex());
+/// let transition = environment.step(state, Tensor::from_floats([[0.0], [1.0]], &Device::flex()));
+/// assert_eq!(transition.state.dims(), [2, 4]);
+/// assert_eq!(transition.reward.into_data().try_to_vec::<f32>().unwrap(), [1.0, 1.0]);
+/// ```
+///
+/// # References
+///
+/// Barto, Sutton, Anderson, "Neuronlike adaptive elements that can solve difficult learning control problems", 1983; Florian, "Correct
+/// equations for the dynamics of the cart-pole system", 2007; Towers et al., "Gymnasium", arXiv 2407.17032.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CartPole;
+
+impl CartPole {
+    /// CartPole-v1.
+    pub fn new() -> Self {
+        Self
+    }
+}
+
+/// Acceleration of the cart and of the pole.
+#[inline]
+fn accelerations<N: Number>(action: N, angle: N, spin: N) -> [N; 2] {
+    let (sin, cos) = (angle.clone().sin(), angle.cos());
+    let thrust = (action * BOTH_WAYS - PUSH) + spin.clone() * spin * sin.clone() * POLE;
+    let inertia = cos.clone() * cos.clone() * -POLE + INERTIA;
+    let pole = (sin * GRAVITY - cos.clone() * thrust.clone()) / inertia;
+    [thrust - pole.clone() * cos * POLE, pole]
+}
+
+impl TensorEnvironment for CartPole {
+    fn name(&self) -> &'static str {
+        "CartPole-v1"
+    }
+
+    fn state_size(&self) -> usize {
+        4
+    }
+
+    fn observation_size(&self) -> usize {
+        4
+    }
+
+    fn actions(&self) -> ActionSpace {
+        ActionSpace::Discrete(2)
+    }
+
+    fn time_limit(&self) -> usize {
+        500
+    }
+
+    fn solved_at(&self) -> Option<f32> {
+        Some(475.0)
+    }
+
+    fn observe(&self, state: Tensor<2>) -> Tensor<2> {
+        state
+    }
+
+    #[track_caller]
+    fn step(&self, state: Tensor<2>, actions: Tensor<2>) -> Transition {
+        check(self, &state, &actions);
+        let [_, speed, angle, spin] = columns(&state);
+        let [cart, pole] = accelerations(actions, angle, spin.clone());
+        let change = Tensor::cat(vec![speed, cart, spin, pole], 1); // [environments, 4]
+        let state = state + change * STEP;
+        let [place, _, angle, _] = columns(&state.clone().abs());
+        let ended = place.greater_elem(TRACK).bool_or(angle.greater_elem(TILT));
+        let reward = Tensor::ones([state.dims()[0]], &state.device());
+        Transition { state, reward, terminated: flat(ended) }
+    }
+
+    fn reset_host(&self, key: EpisodeKey, state: &mut [f32]) {
+        key.fill_uniform(-START, START, row::<4>(state));
+    }
+
+    #[inline]
+    fn observe_host(&self, state: &[f32], observation: &mut [f32]) {
+        observation.copy_from_slice(state);
+    }
+
+    #[inline]
+    fn step_host(&self, state: &mut [f32], action: &[f32]) -> HostTransition {
+        let [place, speed, angle, spin] = row(state);
+        let [cart, pole] = accelerations(action[0], *angle, *spin);
+        *place += *speed * STEP;
+        *speed += cart * STEP;
+        *angle += *spin * STEP;
+        *spin += pole * STEP;
+        HostTransition { reward: 1.0, terminated: place.abs() > TRACK || angle.abs() > TILT }
+    }
+}

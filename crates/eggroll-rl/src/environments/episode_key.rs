@@ -1,0 +1,77 @@
+//! Where an episode's random numbers come from.
+
+use eggroll_core::rng::philox::philox4x32;
+
+/// Marks the words of episodes in the counter, so that none is a word of a parameter's noise under the same seed.
+const MARK: u32 = 0x4550_4953;
+/// The block of words that seeds of new episodes are drawn from: those of draws end far below it.
+const RESTART: u32 = u32::MAX;
+
+/// The address of an episode: the same key gives the same episode on every backend, chunk and shard.
+///
+/// A random number is a pure function of the key, the step and the draw: a Philox4x32-10 word at the counter
+/// `(draw / 4, step, episode, stream ^ mark)` under the seed.
+///
+/// # Example
+///
+/// ```
+/// use eggroll_rl::EpisodeKey;
+///
+/// let key = EpisodeKey::new(1, 0, 7);
+/// assert_eq!(key.uniform(0, 0), key.uniform(0, 0));
+/// assert_ne!(key.uniform(0, 0), EpisodeKey::new(1, 0, 8).uniform(0, 0));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct EpisodeKey {
+    seed: u64,
+    stream: u32,
+    episode: u32,
+}
+
+impl EpisodeKey {
+    /// Episode `episode` of a stream, as of a generation, under `seed`.
+    pub fn new(seed: u64, stream: u32, episode: u32) -> Self {
+        Self { seed, stream, episode }
+    }
+
+    /// Word number `draw` of a step; step 0 is the reset.
+    pub fn word(&self, step: u32, draw: u32) -> u32 {
+        self.words(step, draw / 4)[draw as usize % 4]
+    }
+
+    /// A uniform number in `[0, 1)` with 24 bits, the same on every device; see [`word`](Self::word).
+    pub fn uniform(&self, step: u32, draw: u32) -> f32 {
+        unit(self.word(step, draw))
+    }
+
+    /// A uniform number in `[low, high)`.
+    pub fn uniform_in(&self, low: f32, high: f32, step: u32, draw: u32) -> f32 {
+        low + (high - low) * self.uniform(step, draw)
+    }
+
+    /// Uniform numbers in `[low, high)`, draws 0, 1, … of the reset; four times as fast as one by one.
+    pub fn fill_uniform(&self, low: f32, high: f32, numbers: &mut [f32]) {
+        for (four, block) in numbers.chunks_mut(4).zip(0..) {
+            for (number, word) in four.iter_mut().zip(self.words(0, block)) {
+                *number = low + (high - low) * unit(word);
+            }
+        }
+    }
+
+    /// The key of the episode that begins at a step because this one has ended there: its seed is drawn from this key.
+    pub fn restarted(&self, step: u32) -> Self {
+        let [low, high, ..] = self.words(step, RESTART);
+        Self { seed: u64::from(low) | (u64::from(high) << 32), ..*self }
+    }
+
+    /// Words `4·block .. 4·block + 4` of a step.
+    fn words(&self, step: u32, block: u32) -> [u32; 4] {
+        let counter = [block, step, self.episode, self.stream ^ MARK];
+        philox4x32(counter, [self.seed as u32, (self.seed >> 32) as u32])
+    }
+}
+
+/// 24 bits of a word as a number in `[0, 1)`.
+fn unit(word: u32) -> f32 {
+    (word >> 8) as f32 * (1.0 / 16_777_216.0)
+}

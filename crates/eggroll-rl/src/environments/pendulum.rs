@@ -1,0 +1,125 @@
+//! A pendulum to swing up: Pendulum-v1.
+
+use super::number::{Number, wrapped};
+use super::states::{check, columns, flat, none_ended, row};
+use crate::{ActionSpace, EpisodeKey, HostTransition, TensorEnvironment, Transition};
+use burn::tensor::Tensor;
+use std::f32::consts::PI;
+
+/// Seconds of a step.
+const STEP: f32 = 0.05;
+const TORQUE: f32 = 2.0;
+const SPEED: f32 = 8.0;
+/// `3/2·g/l` of a step, with `g = 10` and `l = 1`.
+const FALL: f32 = 1.5 * 10.0 * STEP;
+/// `3/(m·l²)` of a step, with `m = 1`.
+const PUSH: f32 = 3.0 * STEP;
+/// What squares of speed and torque cost, beside that of the angle.
+const SPEED_COST: f32 = 0.1;
+const TORQUE_COST: f32 = 0.001;
+
+/// A pendulum is to be swung up and held upright by a torque between −2 and 2: Pendulum-v1.
+///
+/// The state is `θ, θ̇`, with `θ = 0` upright and not brought back into one turn; the observation `cos θ, sin θ, θ̇`. With the torque `u`,
+/// clamped,
+///
+/// ```text
+/// θ̇' = clamp(θ̇ + (15·sin θ + 3·u)·0.05, −8, 8)
+/// θ' = θ + θ̇'·0.05
+/// reward = −(wrap(θ)² + 0.1·θ̇² + 0.001·u²)
+/// ```
+///
+/// where `wrap` takes whole turns away, into `[−π, π]`. Episodes end after 200 steps only.
+///
+/// # Example
+///
+/// ```
+/// use eggroll_rl::{Pendulum, TensorEnvironment};
+///
+/// let mut state = [0.0, 0.0]; // upright and at rest
+/// assert_eq!(Pendulum::new().step_host(&mut state, &[0.0]).reward, 0.0);
+/// assert_eq!(state, [0.0, 0.0]);
+/// ```
+///
+/// # References
+///
+/// Towers et al., "Gymnasium", arXiv 2407.17032.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pendulum;
+
+impl Pendulum {
+    /// Pendulum-v1.
+    pub fn new() -> Self {
+        Self
+    }
+}
+
+/// Angle and speed after a step, and what it costs.
+#[inline]
+fn advance<N: Number>(angle: N, speed: N, torque: N) -> [N; 3] {
+    let torque = torque.clamp(-TORQUE, TORQUE);
+    let lean = wrapped(angle.clone());
+    let cost = lean.clone() * lean
+        + speed.clone() * speed.clone() * SPEED_COST
+        + torque.clone() * torque.clone() * TORQUE_COST;
+    let speed = (speed + (angle.clone().sin() * FALL + torque * PUSH)).clamp(-SPEED, SPEED);
+    [angle + speed.clone() * STEP, speed, cost]
+}
+
+impl TensorEnvironment for Pendulum {
+    fn name(&self) -> &'static str {
+        "Pendulum-v1"
+    }
+
+    fn state_size(&self) -> usize {
+        2
+    }
+
+    fn observation_size(&self) -> usize {
+        3
+    }
+
+    fn actions(&self) -> ActionSpace {
+        ActionSpace::Continuous { size: 1, low: -TORQUE, high: TORQUE }
+    }
+
+    fn time_limit(&self) -> usize {
+        200
+    }
+
+    /// Gymnasium states no threshold: a mean return of −200 takes a swing up from every start and a hold to the end.
+    fn solved_at(&self) -> Option<f32> {
+        Some(-200.0)
+    }
+
+    fn observe(&self, state: Tensor<2>) -> Tensor<2> {
+        let [angle, speed] = columns(&state);
+        Tensor::cat(vec![angle.clone().cos(), angle.sin(), speed], 1) // [environments, 3]
+    }
+
+    #[track_caller]
+    fn step(&self, state: Tensor<2>, actions: Tensor<2>) -> Transition {
+        check(self, &state, &actions);
+        let [angle, speed] = columns(&state);
+        let terminated = none_ended(state.dims()[0], &state.device());
+        let [angle, speed, cost] = advance(angle, speed, actions);
+        Transition { state: Tensor::cat(vec![angle, speed], 1), reward: flat(-cost), terminated }
+    }
+
+    fn reset_host(&self, key: EpisodeKey, state: &mut [f32]) {
+        *row(state) = [key.uniform_in(-PI, PI, 0, 0), key.uniform_in(-1.0, 1.0, 0, 1)];
+    }
+
+    #[inline]
+    fn observe_host(&self, state: &[f32], observation: &mut [f32]) {
+        *row(observation) = [state[0].cos(), state[0].sin(), state[1]];
+    }
+
+    #[inline]
+    fn step_host(&self, state: &mut [f32], action: &[f32]) -> HostTransition {
+        let [angle, speed] = row(state);
+        let [new_angle, new_speed, cost] = advance(*angle, *speed, action[0]);
+        (*angle, *speed) = (new_angle, new_speed);
+        HostTransition { reward: -cost, terminated: false }
+    }
+}

@@ -1,0 +1,18 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod environments;
+#[cfg(feature = "mujoco")]
+pub mod mujoco;
+mod rollouts;
+
+pub use environments::{
+    Acrobot, ActionSpace, Bandit, CartPole, EndOfEpisode, EpisodeKey, Episodes, HostTransition, Memory, MountainCar,
+    MountainCarContinuous, Pendulum, TensorEnvironment, Transition,
+};
+pub use rollouts::{
+    ActionHead, EpisodeStatistics, FeedForward, ObservationNormaliser, Policy, PolicyLayer, RolloutConfig,
+    RolloutError, RolloutOutcome, Rollouts, Runner, feed_forward,
+};
+#[cfg(feature = "host")]
+pub use rollouts::{HostRolloutConfig, HostRollouts, HostTask};

@@ -1,0 +1,122 @@
+//! `Hopper-v5`.
+
+use super::MujocoError;
+use super::simulation::{Body, ResetNoise, Simulation, squared};
+use crate::EpisodeKey;
+use burn_rl::{Environment, StepResult};
+use std::path::Path;
+
+static BODY: Body = Body {
+    environment: "Hopper-v5",
+    file: "hopper.xml",
+    size: [6, 6, 3],
+    frame_skip: 4,
+    time_limit: Hopper::MAX_STEPS,
+    position_noise: ResetNoise::Uniform(5e-3),
+    velocity_noise: ResetNoise::Uniform(5e-3),
+};
+const CONTROL_COST: f64 = 1e-3;
+const HEALTHY_REWARD: f64 = 1.0;
+/// The largest velocity that is seen.
+const SEEN_VELOCITY: f64 = 10.0;
+/// Positions and velocities, but for the first two, are healthy below it.
+const HEALTHY_STATE: f64 = 100.0;
+const HEALTHY_HEIGHT: f64 = 0.7;
+const HEALTHY_ANGLE: f64 = 0.2;
+
+/// A one-legged body that is to hop forward in a plane without falling, as Gymnasium's `Hopper-v5`.
+///
+/// | | |
+/// |---|---|
+/// | observation | 11: all positions but the one along the track, all velocities, clipped to `[−10, 10]` |
+/// | action | 3 torques in `[−1, 1]` |
+/// | reward | `1 + Δx/Δt − 0.001·Σ aᵢ²`; without the 1 for the step in which it falls |
+/// | first state | the initial one, plus uniform numbers in `[−0.005, 0.005)` |
+/// | end | when its height is 0.7 or less, its angle is 0.2 or more, or another number of its state is 100 or more, either sign; after 1000 steps of 0.008 s |
+///
+/// Physics equal Gymnasium's; the random numbers of the first state are functions of an [`EpisodeKey`].
+///
+/// # Example
+///
+/// ```no_run
+/// use burn_rl::Environment;
+/// use eggroll_rl::EpisodeKey;
+/// use eggroll_rl::mujoco::Hopper;
+///
+/// # fn main() -> Result<(), eggroll_rl::mujoco::MujocoError> {
+/// let mut hopper = Hopper::open(None)?.episode(EpisodeKey::new(1, 0, 0));
+/// let result = hopper.step([0.0; 3]);
+/// assert_eq!((result.next_state.len(), result.done), (11, false));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Hopper {
+    simulation: Simulation,
+}
+
+impl Hopper {
+    /// Reads the description: the file given, or `hopper.xml` of the folder that [`ASSETS`](super::ASSETS) names. The environment is
+    /// at rest; episodes begin from it with [`episode`](Self::episode).
+    ///
+    /// # Errors
+    ///
+    /// If there is no such file, or it describes another body.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the library is of another version than the bindings.
+    pub fn open(xml: Option<&Path>) -> Result<Self, MujocoError> {
+        Ok(Self { simulation: Simulation::open(&BODY, xml)? })
+    }
+
+    /// The same body at the beginning of the episode of a key.
+    pub fn episode(&self, key: EpisodeKey) -> Self {
+        Self { simulation: self.simulation.episode(key) }
+    }
+
+    /// Starts anew from positions and velocities.
+    ///
+    /// # Panics
+    ///
+    /// Panics unless there are 6 of each.
+    pub fn set_state(&mut self, positions: &[f64], velocities: &[f64]) {
+        self.simulation.set_state(positions, velocities);
+    }
+
+    fn is_healthy(&self) -> bool {
+        let (positions, velocities) = (self.simulation.positions(), self.simulation.velocities());
+        let (height, angle) = (positions[1], positions[2]);
+        let in_range = positions[2..].iter().chain(velocities).all(|x| x.abs() < HEALTHY_STATE);
+        in_range && height > HEALTHY_HEIGHT && angle.abs() < HEALTHY_ANGLE
+    }
+}
+
+impl Environment for Hopper {
+    type State = [f64; 11];
+    type Action = [f64; 3];
+
+    const MAX_STEPS: usize = 1000;
+
+    fn state(&self) -> Self::State {
+        let velocities = self.simulation.velocities().iter().map(|v| v.clamp(-SEEN_VELOCITY, SEEN_VELOCITY));
+        let mut seen = self.simulation.positions()[1..].iter().copied().chain(velocities);
+        std::array::from_fn(|_| seen.next().expect("5 positions and 6 velocities"))
+    }
+
+    fn step(&mut self, action: Self::Action) -> StepResult<Self::State> {
+        let velocity = self.simulation.advance(&action);
+        let healthy = self.is_healthy();
+        let survival = if healthy { HEALTHY_REWARD } else { 0.0 };
+        StepResult {
+            next_state: self.state(),
+            reward: survival + velocity - CONTROL_COST * squared(&action),
+            done: !healthy,
+            truncated: self.simulation.is_over(),
+        }
+    }
+
+    fn reset(&mut self) {
+        self.simulation.reset();
+    }
+}

@@ -1,0 +1,51 @@
+//! What rollouts refuse, with the values in it.
+
+use super::head::ActionHead;
+use crate::ActionSpace;
+
+/// Errors of rollouts: settings that fit neither each other nor the environment.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RolloutError {
+    /// A count of 0.
+    #[error("rollouts: {setting} must be at least 1, not 0")]
+    Zero {
+        /// What is counted.
+        setting: &'static str,
+    },
+    /// A head that makes no actions of the environment's kind.
+    #[error(
+        "rollouts: the head {head:?} makes no actions of {actions:?}: use Greedy for any actions, Sampled for discrete ones, \
+         Tanh for continuous ones"
+    )]
+    Head {
+        /// The head.
+        head: ActionHead,
+        /// Actions of the environment.
+        actions: ActionSpace,
+    },
+    /// Statistics of observations of another size.
+    #[error(
+        "rollouts: the normaliser has statistics of {found} observed values, and observations here have {expected}: give the \
+         normaliser that was saved in this environment"
+    )]
+    NormaliserSize {
+        /// Values of the statistics.
+        found: usize,
+        /// Values of an observation.
+        expected: usize,
+    },
+    /// Statistics for observations that are not normalised.
+    #[error("rollouts: a normaliser is given, but normalise_observations is false: set it to true")]
+    NotNormalised,
+}
+
+impl RolloutError {
+    /// Refuses the first setting that is 0.
+    pub(super) fn if_zero(settings: &[(&'static str, usize)]) -> Result<(), Self> {
+        match settings.iter().copied().find(|(_, count)| *count == 0) {
+            Some((setting, _)) => Err(Self::Zero { setting }),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Who runs the episodes of populations and models, whatever the environment.
+
+use super::config::RolloutConfig;
+use super::error::RolloutError;
+use super::keys::{EVALUATION, episode_keys, stream};
+use super::normaliser::{Normalisation, ObservationNormaliser, Scaling};
+use super::policy::Policy;
+use super::runner::{Plan, Runner};
+use super::statistics::{EpisodeStatistics, RolloutOutcome};
+use crate::EpisodeKey;
+use burn::tensor::Device;
+use eggroll_core::profile::{self, Component};
+use eggroll_train::Population;
+
+/// Runs the episodes of populations in an environment.
+///
+/// An episode is addressed by the seed, the generation and its number: it begins the same on every backend, in every chunk and
+/// shard. All members act at once, as rows of a batch on the device of the policy; on CPUs a policy that is a chain of layers
+/// ([`Policy::layers`]) runs fused, without tensors, and comes to the same returns.
+///
+/// `E` is the environment, made rollouts by [`RolloutConfig::init`]; with another [`Runner`] it is what that one runs:
+/// `HostRollouts` are rollouts of tasks in environments of burn-rl.
+///
+/// # Example
+///
+/// ```
+/// use burn::optim::SgdConfig;
+/// use burn::tensor::Device;
+/// use eggroll_core::EggrollConfig;
+/// use eggroll_rl::CartPole;
+/// use eggroll_nn::MlpConfig;
+/// use eggroll_rl::RolloutConfig;
+/// use eggroll_train::EvolutionStrategyConfig;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let device = Device::flex();
+/// let mut policy = MlpConfig::new(vec![4, 16, 2]).init(&device);
+/// let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new());
+/// let mut strategy = config.with_population(64).with_sigma(0.3).try_init(&policy)?;
+/// let rollouts = RolloutConfig::new().init(CartPole::new())?;
+/// for _ in 0..2 {
+///     let population = strategy.ask();
+///     let outcome = rollouts.evaluate(&population, &policy);
+///     policy = strategy.tell(policy, population, outcome.fitness)?;
+/// }
+/// let episodes = rollouts.evaluate_model(&policy, 10, 0, &device);
+/// assert!(episodes.mean_return() >= 1.0);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Rollouts<E, C = RolloutConfig> {
+    config: C,
+    /// The environment, or the task in one.
+    pub(super) environment: E,
+    normalisation: Normalisation,
+}
+
+impl<E, C> Rollouts<E, C> {
+    /// Rollouts by these settings, in an environment whose observations have so many values.
+    pub(super) fn new(config: C, environment: E, normalise: bool, observation_size: usize) -> Self {
+        Self { config, environment, normalisation: Normalisation::new(normalise, observation_size) }
+    }
+
+    /// The statistics of observations, if they are normalised: to be saved beside the model.
+    pub fn normaliser(&self) -> Option<&ObservationNormaliser> {
+        self.normalisation.statistics()
+    }
+
+    /// Goes on with statistics that were saved.
+    ///
+    /// # Errors
+    ///
+    /// [`RolloutError::NormaliserSize`] if they are of observations of another size, [`RolloutError::NotNormalised`] if observations are
+    /// not normalised.
+    pub fn with_normaliser(mut self, normaliser: ObservationNormaliser) -> Result<Self, RolloutError> {
+        self.normalisation.restore(normaliser)?;
+        Ok(self)
+    }
+
+    /// Takes the observations of a generation into the running statistics; without normalisation there are none.
+    pub fn observe(&mut self, episodes: &EpisodeStatistics) {
+        self.normalisation.observe(episodes);
+    }
+}
+
+impl<E, C: Runner<E>> Rollouts<E, C> {
+    /// Runs the episodes of all members; their fitness is the mean return.
+    ///
+    /// The population's noise is held for the episodes where memory allows it, whatever the strategy's
+    /// [`NoiseSourceConfig`](eggroll_core::NoiseSourceConfig): the values are the same.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the policy's shapes do not fit the environment, if it answers another number of rows than it was asked, or if an
+    /// evaluation of the same model is running on this thread.
+    #[track_caller]
+    pub fn evaluate<P: Policy>(&self, population: &Population, policy: &P) -> RolloutOutcome {
+        self.outcome(&self.rows(population, policy))
+    }
+
+    /// Runs episodes of the model as it is, without noise: `episodes` of them, from a seed of their own.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the policy's shapes do not fit the environment, or if it answers another number of rows than it was asked.
+    #[track_caller]
+    pub fn evaluate_model<P: Policy>(
+        &self,
+        policy: &P,
+        episodes: usize,
+        seed: u64,
+        device: &Device,
+    ) -> EpisodeStatistics {
+        let keys = episode_keys(seed, EVALUATION, episodes);
+        let scaling = self.normalisation.scaling();
+        self.statistics(&self.config.rows_of_model(&self.plan(&keys, scaling.as_ref()), policy, device))
+    }
+
+    /// The rows of all episodes of a population, member after member.
+    #[track_caller]
+    pub(super) fn rows<P: Policy>(&self, population: &Population, policy: &P) -> Vec<f32> {
+        let _span = profile::span(Component::Fitness, 0);
+        let keys = episode_keys(self.config.seed(), stream(population.generation()), self.config.episodes());
+        let scaling = self.normalisation.scaling();
+        self.config.rows(&self.plan(&keys, scaling.as_ref()), population, policy)
+    }
+
+    fn plan<'a>(&'a self, keys: &'a [EpisodeKey], scaling: Option<&'a Scaling>) -> Plan<'a, E> {
+        Plan { environment: &self.environment, keys, scaling, row_width: self.normalisation.row_width() }
+    }
+
+    /// What rows of members' episodes come to.
+    pub(super) fn outcome(&self, rows: &[f32]) -> RolloutOutcome {
+        RolloutOutcome::of(self.statistics(rows), self.config.episodes())
+    }
+
+    /// What rows of episodes come to.
+    pub(super) fn statistics(&self, rows: &[f32]) -> EpisodeStatistics {
+        EpisodeStatistics::from_rows(rows, self.normalisation.row_width(), self.config.action_repeat())
+    }
+}

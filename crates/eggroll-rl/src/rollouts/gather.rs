@@ -1,0 +1,61 @@
+//! Rollouts of a slice, with the episodes of all replicas.
+
+use super::evaluate::Rollouts;
+use super::policy::Policy;
+use super::runner::Runner;
+use super::statistics::RolloutOutcome;
+use eggroll_train::Population;
+use eggroll_train::{Communicator, DistributionError};
+
+impl<E, C: Runner<E>> Rollouts<E, C> {
+    /// [`evaluate`](Self::evaluate) of a slice of the population, in a replica of several: the fitness is the slice's, the episodes are those
+    /// of all ranks, so that all of them [observe](Self::observe) the same. All ranks call it, each with its own slice.
+    ///
+    /// The sums of a normaliser travel too: for every episode two numbers, and two for each observed value.
+    ///
+    /// # Errors
+    ///
+    /// As [`Communicator::all_gather_words`]; [`DistributionError::Length`] if the slices of all ranks leave a gap.
+    ///
+    /// # Panics
+    ///
+    /// As [`evaluate`](Self::evaluate).
+    #[track_caller]
+    pub fn evaluate_gathering<P: Policy, T: Communicator + ?Sized>(
+        &self,
+        population: &Population,
+        policy: &P,
+        communicator: &mut T,
+    ) -> Result<RolloutOutcome, DistributionError> {
+        let own = self.rows(population, policy);
+        let all = gather(population, &own, communicator)?;
+        Ok(RolloutOutcome { episodes: self.statistics(&all), ..self.outcome(&own) })
+    }
+}
+
+/// The rows of all members, of which this rank has those of `slice`. Members that several ranks have run have the same rows.
+fn gather<C: Communicator + ?Sized>(
+    slice: &Population,
+    rows: &[f32],
+    communicator: &mut C,
+) -> Result<Vec<f32>, DistributionError> {
+    let (first, each) = (slice.range().start, rows.len() / slice.count()); // floats of a member's rows
+    let message: Vec<u32> = std::iter::once(first as u32).chain(rows.iter().map(|value| value.to_bits())).collect();
+    let mut parts: Vec<(usize, usize, Vec<u32>)> = Vec::new(); // first member, rank, rows
+    for (rank, mut words) in communicator.all_gather_words(&message)?.into_iter().enumerate() {
+        let first = words.first().copied().unwrap_or_default() as usize;
+        words.drain(..words.len().min(1));
+        parts.push((first, rank, words));
+    }
+    parts.sort_unstable();
+    let mut all: Vec<f32> = Vec::new();
+    for (first, rank, words) in parts {
+        let (found, expected) = (words.len(), words.len().next_multiple_of(each));
+        if found != expected || first * each > all.len() {
+            return Err(DistributionError::Length { rank, found, expected: (first * each).max(expected) });
+        }
+        let known = all.len() - first * each;
+        all.extend(words.into_iter().skip(known).map(f32::from_bits));
+    }
+    Ok(all)
+}

@@ -1,0 +1,100 @@
+//! From outputs to actions, on tensors and on one row: the same values.
+
+use crate::ActionSpace;
+use burn::tensor::{Int, Tensor, activation};
+use serde::{Deserialize, Serialize};
+
+/// How a policy's outputs become actions.
+///
+/// | head | discrete actions | continuous actions |
+/// |---|---|---|
+/// | greedy | the one of the highest output, the first of equals | outputs, clamped to the bounds |
+/// | sampled | drawn with the probabilities `softmax(outputs)` | – |
+/// | tanh | – | `low + (high − low)·(tanh(output) + 1)/2` |
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ActionHead {
+    /// The best action.
+    #[default]
+    Greedy,
+    /// A discrete action drawn by the key of its step: the same in any chunk.
+    Sampled,
+    /// A continuous action squashed between its bounds.
+    Tanh,
+}
+
+impl ActionHead {
+    /// Whether it makes actions of this kind.
+    pub fn fits(&self, actions: ActionSpace) -> bool {
+        match self {
+            Self::Greedy => true,
+            Self::Sampled => matches!(actions, ActionSpace::Discrete(_)),
+            Self::Tanh => matches!(actions, ActionSpace::Continuous { .. }),
+        }
+    }
+
+    /// Actions of all rows.
+    ///
+    /// # Shapes
+    ///
+    /// - outputs: `[rows, outputs]`, uniform: `[rows]` numbers from 0 to 1 for a sampled head
+    /// - output: `[rows, action_size]`
+    pub(super) fn actions(&self, outputs: Tensor<2>, uniform: Option<Tensor<1>>, space: ActionSpace) -> Tensor<2> {
+        match (self, space) {
+            (Self::Sampled, ActionSpace::Discrete(count)) => {
+                let best = outputs.clone().max_dim(1); // [rows, 1]
+                let sums = (outputs - best).exp().cumsum(1); // [rows, count]
+                let total = sums.clone().slice_dim(1, count - 1..count);
+                let uniform = uniform.expect("drawn for a sampled head").unsqueeze_dim::<2>(1);
+                let below = sums.slice_dim(1, 0..count - 1).lower_equal(uniform * total); // [rows, count − 1]
+                below.float().sum_dim(1)
+            }
+            (_, ActionSpace::Discrete(_)) => {
+                let best: Tensor<2, Int> = outputs.argmax(1);
+                best.float()
+            }
+            (Self::Tanh, ActionSpace::Continuous { low, high, .. }) => {
+                let (middle, half) = (0.5 * (low + high), 0.5 * (high - low));
+                activation::tanh(outputs).mul_scalar(half).add_scalar(middle)
+            }
+            (_, ActionSpace::Continuous { low, high, .. }) => outputs.clamp(low, high),
+        }
+    }
+
+    /// The action of one row.
+    #[cfg_attr(not(any(feature = "flex", feature = "ndarray")), expect(dead_code, reason = "for fused rollouts"))]
+    #[inline]
+    pub(super) fn action(&self, outputs: &[f32], uniform: f32, space: ActionSpace, action: &mut [f32]) {
+        match (self, space) {
+            (Self::Sampled, ActionSpace::Discrete(count)) => {
+                let best = outputs.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+                let weight = |output: &f32| (output - best).exp();
+                let limit = uniform * outputs.iter().map(weight).fold(0.0, |sum, weight| sum + weight);
+                let mut sum = 0.0;
+                let below = outputs[..count - 1].iter().filter(|output| {
+                    sum += weight(output);
+                    sum <= limit
+                });
+                action[0] = below.count() as f32;
+            }
+            (_, ActionSpace::Discrete(_)) => action[0] = first_of_highest(outputs) as f32,
+            (Self::Tanh, ActionSpace::Continuous { low, high, .. }) => {
+                let (middle, half) = (0.5 * (low + high), 0.5 * (high - low));
+                action.iter_mut().zip(outputs).for_each(|(action, output)| *action = output.tanh() * half + middle);
+            }
+            (_, ActionSpace::Continuous { low, high, .. }) => {
+                action.iter_mut().zip(outputs).for_each(|(action, output)| *action = output.clamp(low, high));
+            }
+        }
+    }
+}
+
+fn first_of_highest(outputs: &[f32]) -> usize {
+    let mut best = 0;
+    for (index, output) in outputs.iter().enumerate() {
+        if *output > outputs[best] {
+            best = index;
+        }
+    }
+    best
+}

@@ -1,0 +1,24 @@
+//! What a policy has to do with an environment.
+
+use crate::EpisodeKey;
+use burn_rl::Environment;
+
+/// How policies play an environment of burn-rl: how its episodes begin, what a policy sees of its states, and what the policy's outputs
+/// do.
+pub trait HostTask: Sync {
+    /// The environment.
+    type Environment: Environment + Send;
+
+    /// Floats of an observation: at least 1.
+    fn observation_size(&self) -> usize;
+
+    /// The environment at the first state of the episode of a key: all that is random in the episode must be a function of the key,
+    /// for the same key to give the same episode in every chunk and on every thread. It is not reset any more.
+    fn begin(&self, key: EpisodeKey) -> Self::Environment;
+
+    /// Writes what a policy sees of a state, [`observation_size`](Self::observation_size) floats.
+    fn observe(&self, state: &<Self::Environment as Environment>::State, observation: &mut [f32]);
+
+    /// The action that a policy's outputs stand for.
+    fn act(&self, outputs: &[f32]) -> <Self::Environment as Environment>::Action;
+}

@@ -1,0 +1,22 @@
+//! Which episodes are run: keys are functions of the seed, the generation and the episode's number.
+
+use crate::EpisodeKey;
+
+/// The stream of episodes of a model without noise: no generation's.
+pub(super) const EVALUATION: u32 = u32::MAX;
+
+/// The stream of a generation's episodes.
+pub(super) fn stream(generation: u64) -> u32 {
+    (generation % u64::from(EVALUATION)) as u32
+}
+
+/// The first episodes of a stream.
+pub(super) fn episode_keys(seed: u64, stream: u32, episodes: usize) -> Vec<EpisodeKey> {
+    (0..episodes as u32).map(|episode| EpisodeKey::new(seed, stream, episode)).collect()
+}
+
+/// The number that a sampled head draws for an action, the same in every chunk: of a key that no episode of the environment has,
+/// because none begins anew at the last step there is.
+pub(super) fn uniform(key: EpisodeKey, member: usize, step: usize) -> f32 {
+    key.restarted(u32::MAX).uniform(step as u32, member as u32)
+}

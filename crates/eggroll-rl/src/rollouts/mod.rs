@@ -1,0 +1,33 @@
+//! Episodes of a whole population: rollouts in environments that are batched tensors.
+//!
+//! All members act at once: their environments are the rows of a batch, member-major, on the device of the policy. Nothing is read to
+//! the host inside an episode but, every few steps, whether any is still running. On CPUs a chain of linear layers runs fused
+//! ([`Policy::layers`]): without tensors, a few pairs at a time in one core's cache. The returns are the same.
+
+mod config;
+mod error;
+mod evaluate;
+#[cfg(any(feature = "flex", feature = "ndarray"))]
+mod fused;
+mod gather;
+mod head;
+#[cfg(feature = "host")]
+mod host;
+mod keys;
+mod moments;
+mod normaliser;
+mod policy;
+mod runner;
+mod statistics;
+mod tensors;
+
+pub use config::RolloutConfig;
+pub use error::RolloutError;
+pub use evaluate::Rollouts;
+pub use head::ActionHead;
+#[cfg(feature = "host")]
+pub use host::{HostRolloutConfig, HostRollouts, HostTask};
+pub use normaliser::ObservationNormaliser;
+pub use policy::{FeedForward, Policy, PolicyLayer, feed_forward};
+pub use runner::Runner;
+pub use statistics::{EpisodeStatistics, RolloutOutcome};

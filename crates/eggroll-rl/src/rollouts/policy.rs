@@ -1,0 +1,88 @@
+//! Networks that act.
+
+use burn::nn::activation::Activation;
+use burn::tensor::{Device, Tensor};
+use eggroll_nn::{Linear, Mlp};
+use eggroll_train::Carried;
+
+/// A network that acts: observations in, action scores or actions out.
+///
+/// [`feed_forward`] makes one of any closure. A policy that remembers has a state, with a row for every environment.
+pub trait Policy: Sync {
+    /// What it carries from step to step: tensors with a row for every environment, or `()`.
+    type State: Carried;
+
+    /// The state before the first step.
+    fn initial_state(&self, rows: usize, device: &Device) -> Self::State;
+
+    /// What it answers to observations.
+    ///
+    /// # Shapes
+    ///
+    /// - observations: `[rows, observation_size]`
+    /// - output: `[rows, outputs]`
+    fn forward(&self, observations: Tensor<2>, state: Self::State) -> (Tensor<2>, Self::State);
+
+    /// The layers, if it is nothing but a chain of them: such a policy runs fused on CPUs.
+    fn layers(&self) -> Option<Vec<PolicyLayer<'_>>> {
+        None
+    }
+}
+
+/// One layer of a policy that is a chain.
+#[derive(Clone, Copy, Debug)]
+pub struct PolicyLayer<'a> {
+    /// The layer.
+    pub linear: &'a Linear,
+    /// What follows it: [`Relu`](Activation::Relu), [`Tanh`](Activation::Tanh), or nothing; another one is not fused.
+    pub activation: Option<&'a Activation>,
+}
+
+/// A policy without memory; made by [`feed_forward`].
+#[derive(Clone, Copy, Debug)]
+pub struct FeedForward<F>(F);
+
+/// A policy of a closure from observations to outputs.
+///
+/// # Example
+///
+/// ```
+/// use burn::tensor::Device;
+/// use eggroll_rl::CartPole;
+/// use eggroll_nn::LinearConfig;
+/// use eggroll_rl::{RolloutConfig, feed_forward};
+///
+/// let model = LinearConfig::new(4, 2).init(&Device::flex());
+/// let rollouts = RolloutConfig::new().init(CartPole::new()).expect("a head for two actions");
+/// let episodes = rollouts.evaluate_model(&feed_forward(|x| model.forward(x)), 10, 0, &Device::flex());
+/// assert_eq!(episodes.returns().len(), 10);
+/// ```
+pub fn feed_forward<F: Fn(Tensor<2>) -> Tensor<2> + Sync>(forward: F) -> FeedForward<F> {
+    FeedForward(forward)
+}
+
+impl<F: Fn(Tensor<2>) -> Tensor<2> + Sync> Policy for FeedForward<F> {
+    type State = ();
+
+    fn initial_state(&self, _rows: usize, _device: &Device) {}
+
+    fn forward(&self, observations: Tensor<2>, (): ()) -> (Tensor<2>, ()) {
+        ((self.0)(observations), ())
+    }
+}
+
+impl Policy for Mlp {
+    type State = ();
+
+    fn initial_state(&self, _rows: usize, _device: &Device) {}
+
+    fn forward(&self, observations: Tensor<2>, (): ()) -> (Tensor<2>, ()) {
+        (Mlp::forward(self, observations), ())
+    }
+
+    fn layers(&self) -> Option<Vec<PolicyLayer<'_>>> {
+        let last = self.layers.len() - 1;
+        let layer = |(index, linear)| PolicyLayer { linear, activation: (index < last).then_some(&self.activation) };
+        Some(self.layers.iter().enumerate().map(layer).collect())
+    }
+}

@@ -1,0 +1,68 @@
+//! What episodes came to.
+
+use super::moments::Moments;
+use eggroll_train::Fitness;
+
+/// Returns and lengths of episodes, member after member.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EpisodeStatistics {
+    returns: Vec<f32>,
+    lengths: Vec<u32>,
+    pub(super) moments: Moments,
+}
+
+impl EpisodeStatistics {
+    /// Of rows `[return, length, sums of a normaliser …]`, of policies whose actions last `action_repeat` steps.
+    pub(super) fn from_rows(rows: &[f32], width: usize, action_repeat: usize) -> Self {
+        let mut statistics = Self::default();
+        for row in rows.chunks_exact(width) {
+            let length = row[1] as u32;
+            statistics.returns.push(row[0]);
+            statistics.lengths.push(length);
+            statistics.moments.add(f64::from(length.div_ceil(action_repeat as u32)), &row[2..]);
+        }
+        statistics
+    }
+
+    /// The return of every episode: the sum of its rewards.
+    pub fn returns(&self) -> &[f32] {
+        &self.returns
+    }
+
+    /// The steps of every episode.
+    pub fn lengths(&self) -> &[u32] {
+        &self.lengths
+    }
+
+    /// Mean of all returns; NaN without episodes.
+    pub fn mean_return(&self) -> f64 {
+        self.returns.iter().map(|value| f64::from(*value)).sum::<f64>() / self.returns.len() as f64
+    }
+
+    /// Steps of all episodes: those of finished ones are not counted, however long others go on.
+    pub fn env_steps(&self) -> u64 {
+        self.lengths.iter().map(|length| u64::from(*length)).sum()
+    }
+
+    /// The mean return of each member over its `episodes`.
+    pub(super) fn member_returns(&self, episodes: usize) -> Vec<f32> {
+        let mean = |returns: &[f32]| returns.iter().map(|value| f64::from(*value)).sum::<f64>() / episodes as f64;
+        self.returns.chunks_exact(episodes).map(|returns| mean(returns) as f32).collect()
+    }
+}
+
+/// The episodes of a generation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RolloutOutcome {
+    /// The mean return of every member: for [`tell`](eggroll_train::EvolutionStrategy::tell).
+    pub fitness: Fitness,
+    /// Every episode.
+    pub episodes: EpisodeStatistics,
+}
+
+impl RolloutOutcome {
+    /// What members come to that have run so many episodes each.
+    pub(super) fn of(episodes: EpisodeStatistics, each: usize) -> Self {
+        Self { fitness: episodes.member_returns(each).into(), episodes }
+    }
+}

@@ -1,0 +1,181 @@
+//! Episodes as tensors, for every backend.
+
+use super::config::RolloutConfig;
+use super::error::RolloutError;
+use super::evaluate::Rollouts;
+use super::head::ActionHead;
+use super::keys::uniform;
+use super::normaliser::DeviceScaling;
+use super::policy::Policy;
+use super::runner::{Plan, Runner};
+use crate::{EndOfEpisode, EpisodeKey, Episodes, TensorEnvironment};
+use burn::tensor::{DType, Device, Tensor};
+use eggroll_core::{counters, profile};
+use eggroll_train::{Members, Population};
+
+impl RolloutConfig {
+    /// Rollouts in an environment.
+    ///
+    /// # Errors
+    ///
+    /// [`RolloutError::Zero`] if a count is 0, [`RolloutError::Head`] if the head does not fit the environment's actions.
+    pub fn init<E: TensorEnvironment>(&self, environment: E) -> Result<Rollouts<E>, RolloutError> {
+        RolloutError::if_zero(&[
+            ("episodes", self.episodes),
+            ("action_repeat", self.action_repeat),
+            ("check_every", self.check_every),
+        ])?;
+        let (head, actions) = (self.head, environment.actions());
+        if !head.fits(actions) {
+            return Err(RolloutError::Head { head, actions });
+        }
+        let size = environment.observation_size();
+        Ok(Rollouts::new(self.clone(), environment, self.normalise_observations, size))
+    }
+
+    #[cfg(any(feature = "flex", feature = "ndarray"))]
+    #[track_caller]
+    fn fused<E: TensorEnvironment, P: Policy>(
+        &self,
+        plan: &Plan<'_, E>,
+        population: &Population,
+        policy: &P,
+    ) -> Option<Vec<f32>> {
+        let fused = self.fused && population.perturbation().table.is_on_host();
+        if fused { super::fused::run(self, plan, population, policy) } else { None }
+    }
+
+    #[cfg(not(any(feature = "flex", feature = "ndarray")))]
+    fn fused<E, P>(&self, _plan: &Plan<'_, E>, _population: &Population, _policy: &P) -> Option<Vec<f32>> {
+        None
+    }
+}
+
+impl<E: TensorEnvironment> Rollouts<E> {
+    /// The environment.
+    pub fn environment(&self) -> &E {
+        &self.environment
+    }
+}
+
+impl<E: TensorEnvironment> Runner<E> for RolloutConfig {
+    fn episodes(&self) -> usize {
+        self.episodes
+    }
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn action_repeat(&self) -> usize {
+        self.action_repeat
+    }
+
+    #[track_caller]
+    fn rows<P: Policy>(&self, plan: &Plan<'_, E>, population: &Population, policy: &P) -> Vec<f32> {
+        if let Some(rows) = self.fused(plan, population, policy) {
+            return rows;
+        }
+        let run = TensorRun::new(self, plan, &population.device());
+        population.evaluate_holding(|members: &Members| {
+            let keys: Vec<EpisodeKey> = (0..members.count()).flat_map(|_| plan.keys.iter().copied()).collect();
+            run.run(policy, &keys, members.first(), plan.keys.len())
+        })
+    }
+
+    #[track_caller]
+    fn rows_of_model<P: Policy>(&self, plan: &Plan<'_, E>, policy: &P, device: &Device) -> Vec<f32> {
+        TensorRun::new(self, plan, device).run(policy, plan.keys, 0, plan.keys.len())
+    }
+}
+
+/// What the episodes of a chunk need.
+struct TensorRun<'a, E> {
+    environment: &'a E,
+    config: &'a RolloutConfig,
+    scaling: Option<DeviceScaling>,
+    device: Device,
+}
+
+impl<'a, E: TensorEnvironment> TensorRun<'a, E> {
+    fn new(config: &'a RolloutConfig, plan: &Plan<'a, E>, device: &Device) -> Self {
+        let scaling = plan.scaling.map(|scaling| scaling.on_device(device));
+        Self { environment: plan.environment, config, scaling, device: device.clone() }
+    }
+
+    /// Runs an episode for every key; the keys are those of members from `first` on, `each` for each. Returns the rows of
+    /// [`EpisodeStatistics::from_rows`](super::EpisodeStatistics).
+    fn run<P: Policy>(&self, policy: &P, keys: &[EpisodeKey], first: usize, each: usize) -> Vec<f32> {
+        let repeat = self.config.action_repeat;
+        let mut episodes = Episodes::new(self.environment, keys.to_vec(), EndOfEpisode::Freeze, &self.device);
+        let mut state = policy.initial_state(keys.len(), &self.device);
+        let mut sums: Option<Tensor<2>> = None;
+        for step in 0..self.environment.time_limit().div_ceil(repeat) {
+            if step > 0 && step % self.config.check_every == 0 && !any_live(&episodes) {
+                break;
+            }
+            let observations = episodes.observe(self.environment); // [rows, observation_size]
+            let observations = match &self.scaling {
+                None => observations,
+                Some(scaling) => {
+                    let (normalised, seen) = scaling.apply(observations, episodes.live());
+                    sums = Some(match sums.take() {
+                        None => seen,
+                        Some(sums) => sums + seen,
+                    });
+                    normalised
+                }
+            };
+            let (outputs, next) = policy.forward(observations, state);
+            state = next;
+            self.check_outputs(&outputs, keys.len());
+            let member = |row| first + row / each;
+            let actions = self.actions(outputs, keys, member, step);
+            for _ in 0..repeat {
+                episodes.step(self.environment, actions.clone());
+            }
+        }
+        read_rows(&episodes, sums)
+    }
+
+    fn actions(
+        &self,
+        outputs: Tensor<2>,
+        keys: &[EpisodeKey],
+        member: impl Fn(usize) -> usize,
+        step: usize,
+    ) -> Tensor<2> {
+        let draws = (self.config.head == ActionHead::Sampled).then(|| {
+            let draw = |(row, key): (usize, &EpisodeKey)| uniform(*key, member(row), step);
+            let draws: Vec<f32> = keys.iter().enumerate().map(draw).collect();
+            Tensor::<1>::from_floats(draws.as_slice(), &self.device)
+        });
+        self.config.head.actions(outputs, draws, self.environment.actions())
+    }
+
+    #[track_caller]
+    fn check_outputs(&self, outputs: &Tensor<2>, rows: usize) {
+        let (found, expected) = (outputs.dims(), [rows, self.environment.actions().outputs()]);
+        let name = self.environment.name();
+        assert!(found == expected, "rollout: the policy returned {found:?} where {name} needs {expected:?}");
+    }
+}
+
+fn any_live(episodes: &Episodes) -> bool {
+    counters::add_host_read();
+    let waiting = profile::waiting();
+    let live = episodes.any_live();
+    drop(waiting);
+    live
+}
+
+/// Reads `[return, length, sums]` of all episodes at once.
+fn read_rows(episodes: &Episodes, sums: Option<Tensor<2>>) -> Vec<f32> {
+    counters::add_host_read();
+    let columns = [episodes.returns(), episodes.lengths()].map(|column| column.unsqueeze_dim::<2>(1));
+    let rows: Tensor<2> = Tensor::cat(columns.into_iter().chain(sums).collect(), 1); // [rows, 2 + 2 · observation_size]
+    let waiting = profile::waiting();
+    let data = rows.cast(DType::F32).into_data();
+    drop(waiting);
+    data.try_to_vec().expect("cast to f32")
+}

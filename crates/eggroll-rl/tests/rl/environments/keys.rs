@@ -1,0 +1,149 @@
+//! New episodes: functions of their keys alone, in Gymnasium's ranges, and stable from release to release.
+
+use super::support::{all, classic, devices, keys, values};
+use eggroll_rl::{Bandit, CartPole, EpisodeKey, Memory, TensorEnvironment};
+use std::f32::consts::PI;
+
+/// Largest `√n·D` of Kolmogorov and Smirnov: `2·exp(−2k²) = 5.7e-7`, the two tails of five sigma.
+const KOLMOGOROV: f64 = 2.745;
+
+#[test]
+fn the_same_in_every_chunk_order_and_device() {
+    for environment in all() {
+        let keys = keys(40);
+        let state = |keys: &[EpisodeKey]| {
+            let mut state = vec![f32::NAN; keys.len() * environment.state_size()];
+            for (row, key) in state.chunks_exact_mut(environment.state_size()).zip(keys) {
+                environment.reset_host(*key, row);
+            }
+            state
+        };
+        let expected = state(&keys);
+        assert!(expected.iter().all(|value| value.is_finite()), "{}", environment.name());
+        for (device, _) in devices() {
+            for chunk in [1, 7, 40] {
+                let chunks = keys.chunks(chunk).flat_map(|keys| values(environment.reset(keys, &device)));
+                assert_eq!(chunks.collect::<Vec<_>>(), expected, "{}, chunks of {chunk}", environment.name());
+            }
+            let reversed: Vec<EpisodeKey> = keys.iter().rev().copied().collect();
+            let found = values(environment.reset(&reversed, &device));
+            let back: Vec<f32> = found.chunks_exact(environment.state_size()).rev().flatten().copied().collect();
+            assert_eq!(back, expected, "{}, reversed", environment.name());
+            assert_ne!(found, expected, "{}: all episodes are the same", environment.name());
+        }
+    }
+}
+
+#[test]
+fn every_part_of_a_key_matters() {
+    let key = EpisodeKey::new((1 << 32) | 7, 5, 9);
+    let others = [EpisodeKey::new(7, 5, 9), EpisodeKey::new((1 << 32) | 7, 6, 9), EpisodeKey::new((1 << 32) | 7, 5, 8)];
+    let first = |key: EpisodeKey| [0, 1, 2, 3].map(|draw| key.word(0, draw));
+    for other in others.into_iter().chain([key.restarted(1), key.restarted(2), key.restarted(1).restarted(1)]) {
+        assert_ne!(first(key), first(other));
+        assert_ne!(first(key.restarted(1)), first(other.restarted(1)));
+    }
+    assert_eq!(first(key.restarted(3)), first(key.restarted(3)));
+    assert_ne!(first(key), [0, 1, 2, 3].map(|draw| key.word(1, draw)));
+    assert_ne!(first(key), [4, 5, 6, 7].map(|draw| key.word(0, draw)));
+}
+
+#[test]
+fn filled_numbers_are_the_draws_of_the_reset() {
+    let key = EpisodeKey::new(3, 1, 4);
+    let mut numbers = [0.0; 11];
+    key.fill_uniform(-2.0, 3.0, &mut numbers);
+    for (draw, number) in numbers.into_iter().enumerate() {
+        assert_eq!(number.to_bits(), key.uniform_in(-2.0, 3.0, 0, draw as u32).to_bits(), "draw {draw}");
+    }
+}
+
+/// Whoever changes these makes other episodes of all seeds. Computed by a second implementation.
+#[test]
+fn values_are_stable() {
+    let key = EpisodeKey::new(0x0123_4567_89ab_cdef, 2, 3);
+    let words = [0, 1, 2, 3, 4].map(|draw| key.word(0, draw));
+    assert_eq!(words, [0xdac0_1340, 0xdc9e_ab06, 0x5955_93b2, 0x33fa_ec68, 0xa5b6_0f76]);
+    assert_eq!([0, 1].map(|draw| key.restarted(17).word(0, draw)), [0x3d21_4dff, 0x8752_5487]);
+    let mut state = [0.0; 4];
+    CartPole::new().reset_host(key, &mut state);
+    assert_eq!(state.map(f32::to_bits), [0x3d11_3351, 0x3d14_3111, 0xbc77_75ec, 0xbcf3_4373]);
+}
+
+/// Bounds of every number of a new state.
+fn ranges(name: &str) -> Vec<(f32, f32)> {
+    match name {
+        "CartPole-v1" => vec![(-0.05, 0.05); 4],
+        "Pendulum-v1" => vec![(-PI, PI), (-1.0, 1.0)],
+        "Acrobot-v1" => vec![(-0.1, 0.1); 4],
+        _ => vec![(-0.6, -0.4), (0.0, 0.0)],
+    }
+}
+
+/// `√n·D` of numbers against the uniform distribution on `[0, 1]`.
+fn kolmogorov_smirnov(mut numbers: Vec<f64>) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    let n = numbers.len() as f64;
+    let distance = |(i, u): (usize, &f64)| (u - i as f64 / n).max((i + 1) as f64 / n - u);
+    numbers.iter().enumerate().map(distance).fold(0.0, f64::max) * n.sqrt()
+}
+
+#[test]
+fn new_states_are_uniform_in_gymnasiums_ranges() {
+    let device = &devices()[0].0;
+    for (environment, _) in classic() {
+        let state = values(environment.reset(&keys(4000), device));
+        for (column, (low, high)) in ranges(environment.name()).into_iter().enumerate() {
+            let numbers: Vec<f32> = state.chunks_exact(environment.state_size()).map(|row| row[column]).collect();
+            let what = format!("{}, number {column}", environment.name());
+            assert!(numbers.iter().all(|number| (low..=high).contains(number)), "{what}");
+            if low < high {
+                let unit = |shift: f32| -> Vec<f64> {
+                    numbers.iter().map(|number| f64::from((number - low) / (high - low) + shift)).collect()
+                };
+                assert!(kolmogorov_smirnov(unit(0.0)) < KOLMOGOROV, "{what}");
+                assert!(kolmogorov_smirnov(unit(0.05)) > KOLMOGOROV, "{what}: a shift is not seen");
+            }
+        }
+    }
+}
+
+/// Columns are drawn apart from each other, and episodes too.
+#[test]
+fn numbers_are_not_correlated() {
+    let (device, count) = (&devices()[0].0, 4000);
+    let state = values(CartPole::new().reset(&keys(count), device));
+    let column = |column: usize, shift: usize| state.iter().skip(4 * shift + column).step_by(4);
+    let correlation = |a: (usize, usize), b: (usize, usize)| {
+        let products = column(a.0, a.1).zip(column(b.0, b.1)).map(|(x, y)| f64::from(x * y));
+        products.sum::<f64>() / f64::from(count) / (0.05 * 0.05 / 3.0)
+    };
+    let bound = 5.0 / f64::from(count).sqrt();
+    for (a, b) in [((0, 0), (1, 0)), ((0, 0), (2, 0)), ((2, 0), (3, 0)), ((0, 0), (0, 1)), ((3, 0), (0, 1))] {
+        assert!(correlation(a, b).abs() < bound, "{a:?} and {b:?}: {}", correlation(a, b));
+    }
+    assert!(correlation((1, 0), (1, 0)) > 10.0 * bound, "canary");
+}
+
+#[test]
+fn cues_are_evenly_spread_and_arms_pay_as_they_say() {
+    let (device, count) = (&devices()[0].0, 4000);
+    let cues = values(Memory::new(5, 3).reset(&keys(count), device));
+    for cue in 0..5 {
+        let share = cues.iter().step_by(2).filter(|found| **found == cue as f32).count() as f64 / f64::from(count);
+        assert!((share - 0.2).abs() < 5.0 * (0.16 / f64::from(count)).sqrt(), "cue {cue}: {share}");
+    }
+    let bandit = Bandit::new(3, 10);
+    // Sum over all pulls of what an arm gives less its probability, a sum of independent numbers of mean 0 and variance p·(1 − p).
+    let [mut sum, mut variance] = [0.0; 2];
+    for key in keys(count) {
+        let mut state = vec![0.0; bandit.state_size()];
+        bandit.reset_host(key, &mut state);
+        let probability = f64::from(state[4]); // of arm 1
+        for _ in 0..10 {
+            sum += f64::from(bandit.step_host(&mut state, &[1.0]).reward) - probability;
+            variance += probability * (1.0 - probability);
+        }
+    }
+    assert!(sum.abs() < 5.0 * f64::sqrt(variance), "{sum} of a standard deviation of {}", f64::sqrt(variance));
+}

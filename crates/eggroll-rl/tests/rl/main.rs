@@ -1,0 +1,8 @@
+//! Environments, as batched tensors and those of MuJoCo, and rollouts in them and in those of burn-rl.
+
+mod environments;
+#[cfg(feature = "host")]
+mod host_rollouts;
+#[cfg(feature = "mujoco")]
+mod mujoco;
+mod rollouts;

@@ -1,0 +1,355 @@
+//! Rollouts: fused against tensors, chunks, heads, normalisation, reads to the host, policies that remember.
+
+use burn::module::Module;
+use burn::nn::activation::ActivationConfig;
+use burn::optim::SgdConfig;
+use burn::tensor::{Device, Tensor};
+use eggroll_core::{BaselineConfig, EggrollConfig, NoiserConfig, OpenEsConfig, counters};
+use eggroll_nn::{Linear, LinearConfig, MinimalGru, MinimalGruConfig, Mlp, MlpConfig};
+use eggroll_rl::{Acrobot, Bandit, CartPole, EpisodeKey, Memory, MountainCar, Pendulum, TensorEnvironment};
+use eggroll_rl::{
+    ActionHead, Policy, PolicyLayer, RolloutConfig, RolloutError, RolloutOutcome, Rollouts, feed_forward,
+};
+use eggroll_train::{Error, EvolutionStrategy, EvolutionStrategyConfig};
+
+const MEMBERS: usize = 20;
+
+fn mlp(environment: &impl TensorEnvironment, activation: ActivationConfig) -> Mlp {
+    let sizes = vec![environment.observation_size(), 19, environment.actions().outputs()];
+    fixed(MlpConfig::new(sizes).with_activation(activation).init(&Device::flex()))
+}
+
+/// The model with weights that depend on nothing but their places.
+fn fixed<M: Module>(model: M) -> M {
+    struct Fixed;
+    impl burn::module::ModuleMapper for Fixed {
+        fn map_float<const D: usize>(
+            &mut self,
+            param: burn::module::Param<Tensor<D>>,
+        ) -> burn::module::Param<Tensor<D>> {
+            param.map(|value| {
+                let (dims, device) = (value.dims(), value.device());
+                let count = dims.iter().product::<usize>() as i64;
+                Tensor::arange(0..count, &device).float().mul_scalar(1.7).sin().mul_scalar(0.6).reshape(dims)
+            })
+        }
+    }
+    model.map(&mut Fixed)
+}
+
+fn strategy(noiser: impl Into<NoiserConfig>, model: &impl Module, chunk: Option<usize>) -> EvolutionStrategy {
+    let config = EvolutionStrategyConfig::new(noiser.into(), SgdConfig::new());
+    let config = config.with_population(MEMBERS).with_sigma(0.4).with_seed(5);
+    let config = match chunk {
+        Some(chunk) => config.with_chunk(chunk),
+        None => config,
+    };
+    config.try_init(model).expect("valid")
+}
+
+fn outcome<E: TensorEnvironment>(
+    rollouts: &Rollouts<E>,
+    strategy: &mut EvolutionStrategy,
+    policy: &impl Policy,
+) -> RolloutOutcome {
+    rollouts.evaluate(&strategy.ask(), policy)
+}
+
+/// A policy that knows its layers and cannot be asked: what is rolled out of it is fused.
+struct OnlyLayers<'a>(&'a Mlp);
+
+impl Policy for OnlyLayers<'_> {
+    type State = ();
+
+    fn initial_state(&self, _rows: usize, _device: &Device) {}
+
+    fn forward(&self, _observations: Tensor<2>, _state: ()) -> (Tensor<2>, ()) {
+        panic!("asked on tensors")
+    }
+
+    fn layers(&self) -> Option<Vec<PolicyLayer<'_>>> {
+        self.0.layers()
+    }
+}
+
+/// Fused and tensor rollouts give the same bits, and so do all chunks; not those of other episodes.
+fn assert_fused<E: TensorEnvironment + Clone>(environment: E, config: &RolloutConfig, activation: ActivationConfig) {
+    let name = environment.name();
+    let policy = mlp(&environment, activation);
+    for noiser in [
+        EggrollConfig::new().with_rank(3).into(),
+        BaselineConfig::new(4).into(),
+        NoiserConfig::from(OpenEsConfig::new()),
+    ] {
+        let run = |config: &RolloutConfig, chunk| {
+            let rollouts = config.init(environment.clone()).expect("valid");
+            outcome(&rollouts, &mut strategy(noiser.clone(), &policy, chunk), &policy)
+        };
+        let fused = run(config, None);
+        let rollouts = config.init(environment.clone()).expect("valid");
+        let layers = outcome(&rollouts, &mut strategy(noiser.clone(), &policy, None), &OnlyLayers(&policy));
+        assert_eq!(fused, layers, "{name}: fused for certain");
+        assert_eq!(fused.episodes.returns().len(), MEMBERS * config.episodes, "{name}");
+        for chunk in [None, Some(6)] {
+            let tensors = run(&config.clone().with_fused(false), chunk);
+            assert_eq!(fused, tensors, "{name}, {config:?}, chunk {chunk:?}");
+        }
+        let other = run(&config.clone().with_seed(1), None);
+        assert_ne!(fused, other, "canary: {name}");
+    }
+}
+
+#[test]
+fn fused_rollouts_give_the_bits_of_tensors() {
+    let config = RolloutConfig::new();
+    assert_fused(CartPole::new(), &config.clone().with_episodes(3), ActivationConfig::Relu);
+    assert_fused(CartPole::new(), &config.clone().with_head(ActionHead::Sampled), ActivationConfig::Tanh);
+    assert_fused(Pendulum::new(), &config.clone().with_head(ActionHead::Tanh), ActivationConfig::Relu);
+    assert_fused(Pendulum::new(), &config.clone().with_action_repeat(3), ActivationConfig::Relu);
+    let normalised = config.clone().with_normalise_observations(true);
+    assert_fused(Acrobot::new(), &normalised.clone().with_head(ActionHead::Sampled), ActivationConfig::Relu);
+    assert_fused(CartPole::new(), &normalised.with_action_repeat(2), ActivationConfig::Relu);
+}
+
+#[test]
+fn running_statistics_are_the_same_fused_and_give_the_next_generation() {
+    let policy = mlp(&CartPole::new(), ActivationConfig::Relu);
+    let run = |fused: bool| {
+        let config = RolloutConfig::new().with_normalise_observations(true).with_fused(fused);
+        let mut rollouts = config.init(CartPole::new()).expect("valid");
+        let mut strategy = strategy(EggrollConfig::new(), &policy, None);
+        let first = outcome(&rollouts, &mut strategy, &policy);
+        rollouts.observe(&first.episodes);
+        let second = outcome(&rollouts, &mut strategy, &policy);
+        assert_ne!(first, second, "what is seen has changed");
+        (second, rollouts.normaliser().cloned())
+    };
+    let (fused, statistics) = run(true);
+    assert_eq!(run(false), (fused, statistics.clone()));
+    let statistics = statistics.expect("normalised");
+    assert!(statistics.count() > MEMBERS as f64);
+    let json = serde_json::to_string(&statistics).expect("serialises");
+    let again = RolloutConfig::new().with_normalise_observations(true).init(CartPole::new()).expect("valid");
+    let again = again.with_normaliser(serde_json::from_str(&json).expect("parses")).expect("fits");
+    assert_eq!(again.normaliser(), Some(&statistics));
+    let refused = RolloutConfig::new().init(Pendulum::new()).expect("valid").with_normaliser(statistics);
+    assert_eq!(refused.expect_err("of another size"), RolloutError::NormaliserSize { found: 4, expected: 3 });
+}
+
+#[test]
+fn statistics_are_those_of_all_observations() {
+    // What the policy sees without statistics is what is there.
+    let policy = mlp(&Pendulum::new(), ActivationConfig::Relu);
+    let config = RolloutConfig::new().with_normalise_observations(true).with_fused(false);
+    let mut rollouts = config.init(Pendulum::new()).expect("valid");
+    let seen = std::sync::Mutex::new(Vec::new());
+    let watching = feed_forward(|x: Tensor<2>| {
+        seen.lock().expect("no panic").push(x.clone());
+        policy.forward(x)
+    });
+    for _ in 0..3 {
+        let episodes = rollouts.evaluate_model(&watching, 7, 3, &Device::flex());
+        rollouts.observe(&episodes);
+    }
+    let seen = seen.into_inner().expect("no panic");
+    // The first run's observations are raw.
+    let first: Vec<f32> = Tensor::cat(seen[..200].to_vec(), 0).into_data().try_to_vec().expect("f32");
+    let values: Vec<f64> = first.chunks_exact(3).map(|row| f64::from(row[2])).collect();
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / values.len() as f64;
+    let after_one = {
+        let mut rollouts = config_of(true).init(Pendulum::new()).expect("valid");
+        let episodes = rollouts.evaluate_model(&feed_forward(|x| policy.forward(x)), 7, 3, &Device::flex());
+        rollouts.observe(&episodes);
+        rollouts.normaliser().cloned().expect("normalised")
+    };
+    assert!((after_one.mean()[2] - mean).abs() < 1e-4, "{} {mean}", after_one.mean()[2]);
+    assert!((after_one.variance()[2] / variance - 1.0).abs() < 1e-4);
+    // The second run's are normalised by the first's.
+    let second: Vec<f32> = seen[200].clone().into_data().try_to_vec().expect("f32");
+    let expected = (f64::from(first[2]) - mean) / variance.sqrt();
+    assert!((f64::from(second[2]) - expected).abs() < 1e-3, "{} {expected}", second[2]);
+}
+
+fn config_of(normalised: bool) -> RolloutConfig {
+    RolloutConfig::new().with_normalise_observations(normalised)
+}
+
+#[test]
+fn the_host_reads_once_and_once_for_each_look() {
+    let policy = mlp(&Pendulum::new(), ActivationConfig::Relu);
+    let reads = |check_every| {
+        let rollouts = RolloutConfig::new().with_check_every(check_every).init(Pendulum::new()).expect("valid");
+        let before = counters::snapshot();
+        rollouts.evaluate_model(&policy, 5, 0, &Device::flex());
+        (counters::snapshot() - before).host_reads
+    };
+    // 200 steps: a look before steps 50, 100 and 150.
+    assert_eq!(reads(50), 1 + 3);
+    assert_eq!(reads(1000), 1);
+    let rollouts = RolloutConfig::new().init(Pendulum::new()).expect("valid");
+    // Fused, which asks no tensor: another policy panics.
+    outcome(&rollouts, &mut strategy(EggrollConfig::new(), &policy, None), &OnlyLayers(&policy));
+}
+
+#[test]
+fn episodes_end_early_and_lengths_are_counted() {
+    let policy = mlp(&CartPole::new(), ActivationConfig::Relu);
+    let rollouts = RolloutConfig::new().with_episodes(2).init(CartPole::new()).expect("valid");
+    let episodes = outcome(&rollouts, &mut strategy(EggrollConfig::new(), &policy, None), &policy).episodes;
+    let lengths: Vec<f32> = episodes.lengths().iter().map(|length| *length as f32).collect();
+    assert_eq!(lengths, episodes.returns(), "every step of CartPole is worth 1");
+    assert_eq!(episodes.env_steps(), lengths.iter().sum::<f32>() as u64);
+    assert!(lengths.iter().any(|length| *length < 500.0));
+}
+
+/// A policy of one's own: remembers what it has seen.
+#[derive(Module, Debug)]
+struct Remembering {
+    recurrence: MinimalGru,
+    output: Linear,
+}
+
+impl Policy for Remembering {
+    type State = Tensor<2>;
+
+    fn initial_state(&self, rows: usize, device: &Device) -> Tensor<2> {
+        Tensor::zeros([rows, 8], device)
+    }
+
+    fn forward(&self, observations: Tensor<2>, state: Tensor<2>) -> (Tensor<2>, Tensor<2>) {
+        let (_, state) = self.recurrence.forward(observations.unsqueeze_dim::<3>(1), Some(state), None); // [rows, 8]
+        (self.output.forward(state.clone()), state)
+    }
+}
+
+fn remembering(inputs: usize, outputs: usize) -> Remembering {
+    let device = Device::flex();
+    fixed(Remembering {
+        recurrence: MinimalGruConfig::new(inputs, 8).init(&device),
+        output: LinearConfig::new(8, outputs).init(&device),
+    })
+}
+
+#[test]
+fn policies_that_remember_are_the_same_in_all_chunks() {
+    let memory = Memory::new(4, 3);
+    let policy = remembering(memory.observation_size(), memory.actions().outputs());
+    let run = |chunk| {
+        let rollouts = RolloutConfig::new().with_episodes(4).init(memory).expect("valid");
+        outcome(&rollouts, &mut strategy(EggrollConfig::new().with_rank(2), &policy, chunk), &policy)
+    };
+    let all = run(None);
+    assert_eq!(all, run(Some(2)));
+    let bandit = Bandit::new(3, 10);
+    let policy = remembering(bandit.observation_size(), bandit.actions().outputs());
+    let rollouts = RolloutConfig::new().with_episodes(4).init(bandit).expect("valid");
+    let members = outcome(&rollouts, &mut strategy(OpenEsConfig::new(), &policy, None), &policy);
+    assert_ne!(members.fitness.values()[0], members.fitness.values()[1]);
+}
+
+#[test]
+fn dense_noise_and_other_models_run_on_tensors() {
+    let policy = mlp(&MountainCar::new(), ActivationConfig::Gelu);
+    let rollouts = RolloutConfig::new().init(MountainCar::new()).expect("valid");
+    for noiser in [NoiserConfig::from(OpenEsConfig::new()), EggrollConfig::new().into()] {
+        let mut strategy = strategy(noiser, &policy, None);
+        let population = strategy.ask();
+        let outcome = rollouts.evaluate(&population, &policy);
+        assert_eq!(outcome.episodes.env_steps(), 200 * MEMBERS as u64);
+        strategy.tell(policy.clone(), population, outcome.fitness).expect("all parameters were perturbed");
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let error = |config: RolloutConfig| config.init(CartPole::new()).expect_err("does not fit");
+    let zero = |setting| RolloutError::Zero { setting };
+    assert_eq!(error(RolloutConfig::new().with_episodes(0)), zero("episodes"));
+    assert_eq!(error(RolloutConfig::new().with_action_repeat(0)), zero("action_repeat"));
+    assert_eq!(error(RolloutConfig::new().with_check_every(0)), zero("check_every"));
+    let head = RolloutError::Head { head: ActionHead::Tanh, actions: CartPole::new().actions() };
+    assert_eq!(error(RolloutConfig::new().with_head(ActionHead::Tanh)), head);
+    let sampled = RolloutConfig::new().with_head(ActionHead::Sampled).init(Pendulum::new());
+    let head = RolloutError::Head { head: ActionHead::Sampled, actions: Pendulum::new().actions() };
+    assert_eq!(sampled.expect_err("of continuous actions"), head);
+    // As errors of training they say the same.
+    assert_eq!(Error::from(zero("episodes")).to_string(), "rollouts: episodes must be at least 1, not 0");
+    assert!(head.to_string().contains("Sampled") && head.to_string().contains("Continuous"), "{head}");
+}
+
+#[test]
+#[should_panic(expected = "rollout: a policy from [3, 1] where CartPole-v1 needs [4, 2]")]
+fn a_policy_of_another_environment_is_refused() {
+    let policy = mlp(&Pendulum::new(), ActivationConfig::Relu);
+    let rollouts = RolloutConfig::new().init(CartPole::new()).expect("valid");
+    outcome(&rollouts, &mut strategy(EggrollConfig::new(), &policy, None), &policy);
+}
+
+#[test]
+fn sampled_actions_follow_their_probabilities() {
+    // A bandit-like check on the head itself: outputs ln 1, ln 2, ln 5 for every row.
+    let outputs = Tensor::<2>::from_floats([[1.0f32.ln(), 2.0f32.ln(), 5.0f32.ln()]], &Device::flex());
+    let environment = Bandit::new(3, 200);
+    let policy = feed_forward(|x: Tensor<2>| outputs.clone().repeat_dim(0, x.dims()[0]) + x.sum_dim(1) * 0.0);
+    let counts = std::sync::Mutex::new([0usize; 3]);
+    let rollouts = RolloutConfig::new().with_head(ActionHead::Sampled).init(environment).expect("valid");
+    let watching = feed_forward(|x: Tensor<2>| {
+        // The observation begins with the last action, one-hot.
+        let rows: Vec<f32> = x.clone().into_data().try_to_vec().expect("f32");
+        for row in rows.chunks_exact(environment.observation_size()) {
+            (0..3).filter(|arm| row[*arm] == 1.0).for_each(|arm| counts.lock().expect("no panic")[arm] += 1);
+        }
+        Policy::forward(&policy, x, ()).0
+    });
+    rollouts.evaluate_model(&watching, 20, 0, &Device::flex());
+    let counts = counts.into_inner().expect("no panic");
+    let total = counts.iter().sum::<usize>() as f64;
+    for (count, probability) in counts.into_iter().zip([0.125, 0.25, 0.625]) {
+        let deviation = (probability * (1.0 - probability) * total).sqrt();
+        assert!((count as f64 - probability * total).abs() < 4.0 * deviation, "{count} of {total}: {probability}");
+    }
+}
+
+#[test]
+fn keys_are_of_the_generation() {
+    let policy = mlp(&CartPole::new(), ActivationConfig::Relu);
+    let rollouts = RolloutConfig::new().with_seed(9).init(CartPole::new()).expect("valid");
+    let state = |generation, episode| {
+        let mut state = [0.0; 4];
+        CartPole::new().reset_host(EpisodeKey::new(9, generation, episode), &mut state);
+        state
+    };
+    assert_ne!(state(0, 0), state(1, 0));
+    // The same model has other episodes in the next generation.
+    let model = feed_forward(|x| policy.forward(x));
+    let [first, second] = [1, 2].map(|seed| rollouts.evaluate_model(&model, 5, seed, &Device::flex()));
+    assert_ne!(first, second);
+    assert_eq!(first, rollouts.evaluate_model(&model, 5, 1, &Device::flex()));
+}
+
+/// A device keeps the rollouts on it: the same episodes, and returns that differ by roundings only.
+#[cfg(feature = "wgpu")]
+#[test]
+fn a_device_runs_the_same_episodes() {
+    let on = |device: Device, seed: u64| {
+        let policy = mlp(&Pendulum::new(), ActivationConfig::Relu).to_device(&device);
+        let config = RolloutConfig::new().with_head(ActionHead::Tanh).with_fused(false).with_seed(seed);
+        let rollouts = config.with_check_every(1000).init(Pendulum::new()).expect("valid");
+        let mut strategy = strategy(EggrollConfig::new().with_rank(2), &policy, None);
+        let before = counters::snapshot();
+        let outcome = outcome(&rollouts, &mut strategy, &policy);
+        (outcome, (counters::snapshot() - before).host_reads)
+    };
+    let (expected, _) = on(Device::flex(), 0);
+    let (found, reads) = on(Device::wgpu(burn::tensor::DeviceKind::DefaultDevice), 0);
+    assert_eq!(reads, 1, "one read for 200 steps");
+    let (canary, _) = on(Device::flex(), 1);
+    let distance = |other: &RolloutOutcome| {
+        let pairs = found.episodes.returns().iter().zip(other.episodes.returns());
+        pairs.map(|(a, b)| (a - b).abs() / (1.0 + b.abs())).fold(0.0, f32::max)
+    };
+    // Roundings grow over 200 steps of a pendulum that may stand on its head; other episodes are five times as far away.
+    assert!(distance(&expected) < 0.02, "{}", distance(&expected));
+    assert!(distance(&canary) > 0.1, "canary: {}", distance(&canary));
+}
