@@ -13,9 +13,12 @@
 //! It is written under another name, flushed and renamed, so that a folder of that name is complete or absent. One that is replaced is
 //! renamed first and counts until its successor is there; one that is dropped is renamed before it is removed.
 
+mod names;
 mod parameters;
 mod parts;
+mod state;
 
+pub(crate) use names::generation_of;
 pub(crate) use parts::sync;
 
 use crate::error::{Error, SavedError};
@@ -23,75 +26,18 @@ use burn::lr_scheduler::LrSchedulerRecord;
 use burn::module::Module;
 use burn::optim::OptimizerRecord;
 use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig, StrategyRecord};
-use parts::{Draft, Part, Saved};
-use serde::{Deserialize, Serialize};
+use names::{Hidden, PREFIX, is_checkpoint};
+use parts::{Draft, Saved};
+use state::State;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-const FORMAT: u32 = 2;
-const PREFIX: &str = "generation-";
 const MODEL: &str = "model.bpk";
 const OPTIMIZER: &str = "optimizer.bpk";
 const SCHEDULE: &str = "schedule.bpk";
 const CARRIED: &str = "carried.bpk";
-const STRATEGY: &str = "strategy.json";
-
-/// The part of a checkpoint that is not tensors.
-#[derive(Serialize, Deserialize)]
-struct State {
-    format: u32,
-    /// Version of the stream that the noise comes from.
-    noise_stream: u32,
-    generation: u64,
-    config: EvolutionStrategyConfig,
-    parts: BTreeMap<String, Part>,
-}
-
-/// What a folder is that is no checkpoint, or not the one of its name: `.generation-N.draft` and so on.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Hidden {
-    /// Not complete yet.
-    Draft,
-    /// Complete, and about to be replaced by another of the same generation.
-    Replaced,
-    /// Being removed.
-    Removed,
-}
-
-impl Hidden {
-    const ALL: [Self; 3] = [Self::Draft, Self::Replaced, Self::Removed];
-
-    fn suffix(self) -> &'static str {
-        match self {
-            Self::Draft => ".draft",
-            Self::Replaced => ".replaced",
-            Self::Removed => ".removed",
-        }
-    }
-
-    /// The folder of the checkpoint `name`.
-    fn path(self, folder: &Path, name: &str) -> PathBuf {
-        folder.join(format!(".{name}{}", self.suffix()))
-    }
-
-    /// What a folder of this name is, and of which checkpoint.
-    fn parse(name: &str) -> Option<(Self, &str)> {
-        let name = name.strip_prefix('.')?;
-        let of = |hidden: Self| Some((hidden, name.strip_suffix(hidden.suffix())?));
-        Self::ALL.into_iter().find_map(of).filter(|(_, name)| is_checkpoint(name))
-    }
-}
-
-fn is_checkpoint(name: &str) -> bool {
-    generation_of(name).is_some()
-}
-
-/// The generation of the checkpoint whose folder has this name.
-pub(crate) fn generation_of(name: &str) -> Option<u64> {
-    name.strip_prefix(PREFIX)?.parse().ok()
-}
 
 /// A folder of checkpoints, the latest few kept.
 ///
@@ -331,18 +277,6 @@ impl Checkpoints {
         let is_one = |name: &str| generation_of(name).is_some_and(&generations);
         let complete = self.complete()?;
         complete.iter().filter(|(name, _)| is_one(name)).try_for_each(|(name, path)| self.remove(name, path))
-    }
-}
-
-impl State {
-    fn of(strategy: &EvolutionStrategy) -> Self {
-        Self {
-            format: FORMAT,
-            noise_stream: strategy.config().noiser.stream_version(),
-            generation: strategy.generation(),
-            config: strategy.config().clone(),
-            parts: BTreeMap::new(),
-        }
     }
 }
 

@@ -1,13 +1,13 @@
 //! The files of a checkpoint: written with their checksums, and read only if they are what was written.
 
-use super::parameters::{self, Parameter};
-use super::{FORMAT, STRATEGY, State};
+use super::parameters;
+use super::state::{FORMAT, Part, STRATEGY, State};
 use crate::digest::sha256;
 use crate::error::{Error, SavedError};
 use burn::module::Module;
 use burn::store::{ModuleRecord, RecordError};
 use burn::tensor::Bytes;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -16,15 +16,6 @@ use std::path::{Path, PathBuf};
 
 /// Checksums of all other files, in the format of `sha256sum`.
 const SUMS: &str = "SHA256SUMS";
-
-/// What a part of a checkpoint is.
-#[derive(Serialize, Deserialize)]
-pub(super) struct Part {
-    bytes: u64,
-    /// Of parts that are modules.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    parameters: Vec<Parameter>,
-}
 
 /// A checkpoint that is being written.
 pub(super) struct Draft<'a> {

@@ -96,7 +96,7 @@ impl TraceConfig {
         if self.generations == Some(0) {
             return Err(TraceError::Generations(0).into());
         }
-        session::start(self.generations, self.synchronise, || {
+        session::start(self.generations, self.synchronise, recorder::install, || {
             let file = File::create(&self.path).map_err(Error::io(&self.path))?;
             Ok((file, self.path.clone()))
         })?;

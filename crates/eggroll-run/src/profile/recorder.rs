@@ -11,7 +11,12 @@ use tracing::subscriber::Interest;
 use tracing::{Event, Metadata, Subscriber};
 
 /// The subscriber of the process; all its state is that of the running trace.
-pub(super) struct Recorder;
+struct Recorder;
+
+/// Makes the recorder the subscriber of this process; `false` if there is another.
+pub(super) fn install() -> bool {
+    tracing::subscriber::set_global_default(Recorder).is_ok()
+}
 
 impl Subscriber for Recorder {
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {

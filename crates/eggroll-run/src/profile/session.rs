@@ -1,6 +1,5 @@
 //! The running trace: its file, its sections, and the lanes of all threads.
 
-use super::recorder::Recorder;
 use super::summary::{Section, Summary};
 use super::thread_spans::{Kind, ThreadSpans, Totals};
 use crate::error::{Error, TraceError};
@@ -70,6 +69,7 @@ fn record(on: bool) {
 pub(super) fn start(
     most_generations: Option<u64>,
     synchronise: bool,
+    install: impl FnOnce() -> bool,
     open: impl FnOnce() -> Result<(File, PathBuf), Error>,
 ) -> Result<(), Error> {
     static INSTALLED: OnceLock<bool> = OnceLock::new();
@@ -77,7 +77,7 @@ pub(super) fn start(
     if session.is_some() {
         return Err(TraceError::Running.into());
     }
-    if !INSTALLED.get_or_init(|| tracing::subscriber::set_global_default(Recorder).is_ok()) {
+    if !INSTALLED.get_or_init(install) {
         return Err(TraceError::Subscriber.into());
     }
     let (file, path) = open()?;

@@ -3,7 +3,7 @@
 use super::config::NatsConfig;
 use super::connection::{Connection, Failure, for_now};
 use super::error::NatsError;
-use super::protocol::RunId;
+use super::run_id::RunId;
 use crate::checkpoint::{self, generation_of};
 use crate::error::Error;
 use async_nats::jetstream::object_store::{self, ObjectStore};
@@ -72,7 +72,7 @@ pub(super) fn load<M: Module>(
         let loaded = checkpoint::load_under(&folder, Some(strategy.config()), model.clone())?;
         match RunId::of(config, &loaded.0)? {
             found if found == expected => Ok(loaded),
-            found => Err(NatsError::other_run(config, &expected, &found)),
+            found => Err(expected.refuse(config, &found)),
         }
     };
     loop {

@@ -2,7 +2,8 @@
 //!
 //! Nothing here touches the network.
 
-use super::protocol::{RunId, ScoreRules, SliceResult, Undecodable, Work};
+use super::protocol::{ScoreRules, SliceResult, Undecodable, Work};
+use super::run_id::RunId;
 use crate::replay::Recorded;
 use std::fmt;
 use std::ops::Range;

@@ -2,7 +2,8 @@
 
 use super::config::{NatsAuth, NatsConfig, NatsConnection};
 use super::error::NatsError;
-use super::protocol::{ENVELOPE, RunId};
+use super::protocol::ENVELOPE;
+use super::run_id::RunId;
 use async_nats::jetstream::consumer::{AckPolicy, PullConsumer, pull};
 use async_nats::jetstream::context::PublishErrorKind;
 use async_nats::jetstream::message::PublishMessage;

@@ -1,7 +1,5 @@
 //! What can go wrong in a run over NATS, with the values in it.
 
-use super::config::NatsConfig;
-use super::protocol::RunId;
 use crate::error::Error;
 use std::time::Duration;
 
@@ -117,10 +115,4 @@ pub enum NatsError {
     /// The strategy, a file, or the program's own code.
     #[error(transparent)]
     Training(#[from] Error),
-}
-
-impl NatsError {
-    pub(super) fn other_run(config: &NatsConfig, expected: &RunId, found: &RunId) -> Self {
-        Self::OtherRun { run: config.run.clone(), expected: expected.to_string(), found: found.to_string() }
-    }
 }

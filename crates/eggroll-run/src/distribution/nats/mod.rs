@@ -56,6 +56,7 @@ mod counts;
 mod error;
 pub mod protocol;
 mod replica;
+mod run_id;
 mod stream_reader;
 mod worker;
 

@@ -16,13 +16,10 @@
 
 use super::config::NatsConfig;
 use super::error::NatsError;
-use crate::digest::hex;
-use crate::distribution::replica::{arithmetic, trains_floats};
-use crate::error::{Error, RunError, SavedError};
+pub use super::run_id::RunId;
 use crate::replay::{Record, Recorded, check};
 use eggroll_core::{ParameterKind, Role};
 use eggroll_train::{EvolutionStrategy, Fitness};
-use std::fmt;
 
 const VERSION: u8 = 1;
 const WORK: u8 = 0;
@@ -35,44 +32,6 @@ const DIGEST: usize = 64;
 pub(super) const ENVELOPE: usize = 256;
 /// Integers up to this size are what they are in f32 too.
 const EXACT: u32 = 1 << 24;
-
-/// Which run a message belongs to: a hash of name, settings, strategy and the names, shapes and roles of all parameters; where floats
-/// are trained also of the kind of device and the instruction set, which they are rounded by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RunId(pub [u8; 8]);
-
-impl RunId {
-    /// The run of a strategy under these settings. Chunks and memory, which change no bit, have no part in it.
-    ///
-    /// # Errors
-    ///
-    /// [`NatsError::Training`] if the configuration cannot be written, or its updates need more than fitness
-    /// ([`SavedError::ReplayProjection`]).
-    pub fn of(config: &NatsConfig, strategy: &EvolutionStrategy) -> Result<Self, NatsError> {
-        use eggroll_train::InputProjection::Off;
-        if strategy.config().input_projection != Off {
-            return Err(SavedError::ReplayProjection(strategy.config().input_projection.to_string()).into());
-        }
-        let settings = strategy.config().of_updates();
-        let json = serde_json::to_vec(&settings).map_err(|error| RunError::Settings(error.to_string()))?;
-        let NatsConfig { run, slice_members, questions, integers, pair_signs, digest_every, .. } = config;
-        let own = format!("{run} {slice_members} {questions} {integers} {pair_signs} {digest_every} ");
-        let entries = strategy.parameters().entries().iter();
-        let model: String = entries
-            .map(|entry| format!("{} {:?} {:?} {:?}\n", entry.path, entry.shape, entry.kind, entry.role))
-            .collect();
-        let stream = settings.noiser.stream_version().to_le_bytes();
-        let arithmetic =
-            if trains_floats(strategy) { arithmetic(strategy.parameters().devices()) } else { String::new() };
-        Ok(Self(check(&[own.as_bytes(), &stream, &json, model.as_bytes(), arithmetic.as_bytes()])))
-    }
-}
-
-impl fmt::Display for RunId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&hex(&self.0))
-    }
-}
 
 /// Why bytes are no message of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

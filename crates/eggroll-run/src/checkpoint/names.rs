@@ -1,0 +1,49 @@
+//! Names of checkpoint folders, and of what is not one yet or no longer.
+
+use std::path::{Path, PathBuf};
+
+pub(super) const PREFIX: &str = "generation-";
+
+/// What a folder is that is no checkpoint, or not the one of its name: `.generation-N.draft` and so on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Hidden {
+    /// Not complete yet.
+    Draft,
+    /// Complete, and about to be replaced by another of the same generation.
+    Replaced,
+    /// Being removed.
+    Removed,
+}
+
+impl Hidden {
+    const ALL: [Self; 3] = [Self::Draft, Self::Replaced, Self::Removed];
+
+    fn suffix(self) -> &'static str {
+        match self {
+            Self::Draft => ".draft",
+            Self::Replaced => ".replaced",
+            Self::Removed => ".removed",
+        }
+    }
+
+    /// The folder of the checkpoint `name`.
+    pub fn path(self, folder: &Path, name: &str) -> PathBuf {
+        folder.join(format!(".{name}{}", self.suffix()))
+    }
+
+    /// What a folder of this name is, and of which checkpoint.
+    pub fn parse(name: &str) -> Option<(Self, &str)> {
+        let name = name.strip_prefix('.')?;
+        let of = |hidden: Self| Some((hidden, name.strip_suffix(hidden.suffix())?));
+        Self::ALL.into_iter().find_map(of).filter(|(_, name)| is_checkpoint(name))
+    }
+}
+
+pub(super) fn is_checkpoint(name: &str) -> bool {
+    generation_of(name).is_some()
+}
+
+/// The generation of the checkpoint whose folder has this name.
+pub(crate) fn generation_of(name: &str) -> Option<u64> {
+    name.strip_prefix(PREFIX)?.parse().ok()
+}

@@ -1,0 +1,41 @@
+//! The part of a checkpoint that is not tensors: `strategy.json`.
+
+use super::parameters::Parameter;
+use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+pub(super) const FORMAT: u32 = 2;
+pub(super) const STRATEGY: &str = "strategy.json";
+
+/// The part of a checkpoint that is not tensors.
+#[derive(Serialize, Deserialize)]
+pub(super) struct State {
+    pub format: u32,
+    /// Version of the stream that the noise comes from.
+    pub noise_stream: u32,
+    pub generation: u64,
+    pub config: EvolutionStrategyConfig,
+    pub parts: BTreeMap<String, Part>,
+}
+
+/// What a part of a checkpoint is.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Part {
+    pub bytes: u64,
+    /// Of parts that are modules.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parameters: Vec<Parameter>,
+}
+
+impl State {
+    pub fn of(strategy: &EvolutionStrategy) -> Self {
+        Self {
+            format: FORMAT,
+            noise_stream: strategy.config().noiser.stream_version(),
+            generation: strategy.generation(),
+            config: strategy.config().clone(),
+            parts: BTreeMap::new(),
+        }
+    }
+}

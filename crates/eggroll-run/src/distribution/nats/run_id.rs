@@ -1,0 +1,54 @@
+//! Which run a node belongs to.
+
+use super::config::NatsConfig;
+use super::error::NatsError;
+use crate::digest::hex;
+use crate::distribution::replica::{arithmetic, trains_floats};
+use crate::error::{Error, RunError, SavedError};
+use crate::replay::check;
+use eggroll_train::EvolutionStrategy;
+use std::fmt;
+
+/// Which run a message belongs to: a hash of name, settings, strategy and the names, shapes and roles of all parameters; where floats
+/// are trained also of the kind of device and the instruction set, which they are rounded by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunId(pub [u8; 8]);
+
+impl RunId {
+    /// The run of a strategy under these settings. Chunks and memory, which change no bit, have no part in it.
+    ///
+    /// # Errors
+    ///
+    /// [`NatsError::Training`] if the configuration cannot be written, or its updates need more than fitness
+    /// ([`SavedError::ReplayProjection`]).
+    pub fn of(config: &NatsConfig, strategy: &EvolutionStrategy) -> Result<Self, NatsError> {
+        use eggroll_train::InputProjection::Off;
+        if strategy.config().input_projection != Off {
+            let projection = strategy.config().input_projection.to_string();
+            return Err(Error::from(SavedError::ReplayProjection(projection)).into());
+        }
+        let settings = strategy.config().of_updates();
+        let json = serde_json::to_vec(&settings).map_err(|error| Error::from(RunError::Settings(error.to_string())))?;
+        let NatsConfig { run, slice_members, questions, integers, pair_signs, digest_every, .. } = config;
+        let own = format!("{run} {slice_members} {questions} {integers} {pair_signs} {digest_every} ");
+        let entries = strategy.parameters().entries().iter();
+        let model: String = entries
+            .map(|entry| format!("{} {:?} {:?} {:?}\n", entry.path, entry.shape, entry.kind, entry.role))
+            .collect();
+        let stream = settings.noiser.stream_version().to_le_bytes();
+        let arithmetic =
+            if trains_floats(strategy) { arithmetic(strategy.parameters().devices()) } else { String::new() };
+        Ok(Self(check(&[own.as_bytes(), &stream, &json, model.as_bytes(), arithmetic.as_bytes()])))
+    }
+
+    /// The error that another run was `found` under this one's name.
+    pub(super) fn refuse(&self, config: &NatsConfig, found: &Self) -> NatsError {
+        NatsError::OtherRun { run: config.run.clone(), expected: self.to_string(), found: found.to_string() }
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex(&self.0))
+    }
+}
