@@ -6,6 +6,7 @@ pub mod chain;
 #[cfg(test)]
 mod conformance;
 pub mod counters;
+mod device_name;
 mod held;
 pub mod integer;
 mod key;
@@ -22,6 +23,7 @@ mod simd;
 mod summary;
 mod table;
 
+pub use device_name::{DeviceName, DeviceNameError};
 pub use held::{HeldNoise, NoiseSourceConfig, NoiseSourceError};
 pub use key::{NoiseKey, PairRange};
 pub use matrix::MatrixView;

@@ -5,7 +5,6 @@
 //! members ([`evaluate_sharded`]) and make the same update. Any number of replicas makes the bits that one process makes.
 
 mod communicator;
-mod device_name;
 mod error;
 mod launch;
 #[cfg(feature = "mpi")]
@@ -19,7 +18,7 @@ mod threads;
 #[cfg(feature = "mpi")]
 pub use self::mpi::Mpi;
 pub use communicator::{Alone, Communicator};
-pub use device_name::DeviceName;
+pub use eggroll_core::DeviceName;
 pub use error::DistributionError;
 pub use launch::detect;
 pub use replica::Distribution;
