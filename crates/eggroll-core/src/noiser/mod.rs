@@ -16,7 +16,6 @@ mod sparse;
 pub use baseline::BaselineConfig;
 pub use eggroll::EggrollConfig;
 pub use open_es::OpenEsConfig;
-pub(crate) use q_eggroll::MAX_SIGMA_SHIFT;
 pub use q_eggroll::{IntegerRule, QEggrollConfig};
 pub use registry::{NoiserConfig, NoiserError};
 pub use sparse::SparseConfig;

@@ -1,7 +1,7 @@
 //! Q-EGGROLL: EGGROLL by integers only (Sarkar et al., "Evolution Strategies at the Hyperscale", arXiv 2511.16652).
 
 use super::{Noiser, NoiserConfig, NoiserError, Role};
-use crate::integer::{Votes, step_limit, threshold};
+use crate::integer::{MAX_SIGMA_SHIFT, Votes, step_limit, threshold};
 use serde::{Deserialize, Serialize};
 
 /// Settings of Q-EGGROLL, for models of integer parameters: int8 on the rails ±127, 16 is 1.0.
@@ -96,9 +96,6 @@ impl QEggrollConfig {
         Ok(QEggroll(self.clone()))
     }
 }
-
-/// Largest sigma shift: beyond it products of noise vanish.
-pub(crate) const MAX_SIGMA_SHIFT: u32 = 24;
 
 impl From<QEggrollConfig> for NoiserConfig {
     fn from(config: QEggrollConfig) -> Self {

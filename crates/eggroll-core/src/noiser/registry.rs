@@ -1,9 +1,8 @@
 //! The registry of noisers: by name and settings.
 
 use super::no_op::NoOp;
-use super::{
-    BaselineConfig, EggrollConfig, MAX_SIGMA_SHIFT, Noiser, OpenEsConfig, QEggrollConfig, SparseConfig, sign_eggroll,
-};
+use super::{BaselineConfig, EggrollConfig, Noiser, OpenEsConfig, QEggrollConfig, SparseConfig, sign_eggroll};
+use crate::integer::MAX_SIGMA_SHIFT;
 use crate::rng::{NoiseDistribution, integer};
 use serde::de::value::MapDeserializer;
 use serde::{Deserialize, Serialize};
