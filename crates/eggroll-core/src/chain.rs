@@ -4,6 +4,10 @@
 //! tensor and no allocation in a step: the noise of a pair is drawn once for its episodes, rows name the slot that holds it. Values
 //! are those of the perturbed operations on a CPU backend, bit for bit.
 
+mod row;
+
+pub use row::{ChainActivation, ChainRow};
+
 use crate::backend::cpu::{
     BiasSlice, ChainForward, ChainNoise, ChainSlices, MAX_COLUMNS, Source, chain_forward, packed,
 };
@@ -25,26 +29,6 @@ pub struct ChainLayer<'a> {
     pub bias: Option<&'a Param<Tensor<1>>>,
     /// What its outputs go through.
     pub activation: ChainActivation,
-}
-
-/// A function of single elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChainActivation {
-    /// `x`
-    Identity,
-    /// `max(x, 0)`
-    Relu,
-    /// `tanh(x)`
-    Tanh,
-}
-
-/// The member that a row belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ChainRow {
-    /// The slot that holds the noise of its pair.
-    pub slot: u32,
-    /// Whether it is the pair's second member, whose noise is subtracted.
-    pub minus: bool,
 }
 
 /// The layers of a model as one generation perturbs them.

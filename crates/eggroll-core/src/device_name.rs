@@ -142,7 +142,9 @@ impl FromStr for DeviceName {
         };
         match number.map(str::parse) {
             None => Ok(Self { backend, number: None }),
-            Some(_) if !SEVERAL.contains(&backend) => Err(DeviceNameError::OneDevice { name: name.to_owned(), backend }),
+            Some(_) if !SEVERAL.contains(&backend) => {
+                Err(DeviceNameError::OneDevice { name: name.to_owned(), backend })
+            }
             Some(Ok(number)) => Ok(Self { backend, number: Some(number) }),
             Some(Err(_)) => Err(DeviceNameError::Number(name.to_owned())),
         }

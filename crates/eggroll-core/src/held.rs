@@ -1,11 +1,12 @@
 //! Noise that is held instead of drawn on the fly: for one noise generation, or as one big table.
 
+use crate::entry::{MAX_NOISE_ELEMENTS, ParameterKind};
 use crate::key::{NoiseKey, PairRange};
 use crate::noiser::Role;
 use crate::ops::integer::table_noise;
 use crate::ops::{self, NoiseSource, noise};
 use crate::rng::integer;
-use crate::table::{MAX_NOISE_ELEMENTS, ParameterKind, ParameterTable};
+use crate::table::ParameterTable;
 use burn::tensor::{DType, Device, Int, Tensor};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

@@ -7,6 +7,7 @@ pub mod chain;
 mod conformance;
 pub mod counters;
 mod device_name;
+mod entry;
 mod held;
 pub mod integer;
 mod key;
@@ -24,14 +25,14 @@ mod summary;
 mod table;
 
 pub use device_name::{DeviceName, DeviceNameError};
+pub use entry::{ParameterEntry, ParameterKind, TableError};
 pub use held::{HeldNoise, NoiseSourceConfig, NoiseSourceError};
-pub use key::{NoiseKey, PairRange};
+pub use key::{NoiseDistribution, NoiseKey, PairRange};
 pub use matrix::MatrixView;
 pub use noiser::{
     BaselineConfig, EggrollConfig, Noiser, NoiserConfig, NoiserError, OpenEsConfig, ParameterNoise, QEggrollConfig,
     Role, SparseConfig,
 };
-pub use rng::NoiseDistribution;
 pub use simd::InstructionSet;
 pub use summary::ParameterSummary;
-pub use table::{ParameterEntry, ParameterKind, ParameterTable, TableError, is_state};
+pub use table::{ParameterTable, is_state};
