@@ -119,7 +119,7 @@ impl Population {
         self.perturbation.generation = self.perturbation.generation.wrapping_add(1);
         let entries = self.perturbation.table.entries().iter().enumerate();
         let estimate = |position: usize, shape: &[usize]| {
-            self.perturbation.noiser.estimate(weights.clone(), self.perturbation.parameter(position), shape)
+            self.perturbation.parameter(position).estimate(weights.clone(), shape)
         };
         entries.map(|(position, entry)| estimate(position, &entry.shape)).collect()
     }

@@ -12,10 +12,10 @@ use crate::backend::cpu::{
     BiasSlice, ChainForward, ChainNoise, ChainSlices, MAX_COLUMNS, Source, chain_forward, packed,
 };
 use crate::key::NoiseKey;
-use crate::noiser::{ParameterNoise, Role};
 use crate::ops::{DenseNoise, LowRankNoise, NoiseSource};
 use crate::profile::{self, Component};
 use crate::rng::fill_noise;
+use crate::role::{ParameterNoise, Role};
 use crate::scope::Perturbation;
 use burn::module::{Param, ParamId};
 use burn::tensor::{DType, Tensor};
@@ -60,10 +60,9 @@ pub struct ChainBuffers {
 }
 
 impl Chain {
-    /// The chain of `layers` under `perturbation`, if it can be run on the host: float32 weights of low-rank or dense noise that is drawn, by a
-    /// noiser that [follows roles](crate::Noiser::follows_roles). Reads the parameters to the host.
+    /// The chain of `layers` under `perturbation`, if it can be run on the host: float32 weights of low-rank or dense noise that is drawn. Reads the parameters to the host.
     pub fn new(perturbation: &Perturbation, layers: &[ChainLayer]) -> Option<Self> {
-        if layers.is_empty() || !perturbation.noiser.follows_roles() {
+        if layers.is_empty() {
             return None;
         }
         let traced = profile::enabled();

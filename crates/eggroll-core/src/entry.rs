@@ -1,7 +1,7 @@
 //! One parameter of a model: its shape and role, and why it cannot have them.
 
 use crate::key::NoiseKey;
-use crate::noiser::Role;
+use crate::role::Role;
 use burn::module::ParamId;
 
 /// One parameter of a model.

@@ -2,10 +2,10 @@
 
 use crate::entry::{MAX_NOISE_ELEMENTS, ParameterKind};
 use crate::key::{NoiseKey, PairRange};
-use crate::noiser::Role;
 use crate::ops::integer::table_noise;
 use crate::ops::{self, NoiseSource, noise};
 use crate::rng::integer;
+use crate::role::Role;
 use crate::table::ParameterTable;
 use burn::tensor::{DType, Device, Int, Tensor};
 use serde::{Deserialize, Serialize};

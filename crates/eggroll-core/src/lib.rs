@@ -18,6 +18,7 @@ pub mod ops;
 pub mod profile;
 pub mod reference;
 pub mod rng;
+mod role;
 mod roles;
 pub mod scope;
 mod simd;
@@ -30,9 +31,10 @@ pub use held::{HeldNoise, NoiseSourceConfig, NoiseSourceError};
 pub use key::{NoiseDistribution, NoiseKey, PairRange};
 pub use matrix::MatrixView;
 pub use noiser::{
-    BaselineConfig, EggrollConfig, Noiser, NoiserConfig, NoiserError, OpenEsConfig, ParameterNoise, QEggrollConfig,
-    Role, SparseConfig,
+    BaselineConfig, CustomNoiser, EggrollConfig, IntegerRule, Noiser, NoiserConfig, NoiserError, NoiserProperties,
+    OpenEsConfig, QEggrollConfig, SparseConfig,
 };
+pub use role::{ParameterNoise, Role};
 pub use simd::InstructionSet;
 pub use summary::ParameterSummary;
 pub use table::{ParameterTable, is_state};

@@ -2,7 +2,7 @@
 
 use crate::entry::{ParameterEntry, ParameterKind, TableError};
 use crate::matrix::MatrixView;
-use crate::noiser::Role;
+use crate::role::Role;
 
 /// Gives every entry the role of the first pattern that matches its path; the others keep theirs.
 pub(crate) fn assign(entries: &mut [ParameterEntry], roles: &[(String, Role)]) -> Result<(), TableError> {

@@ -1,7 +1,7 @@
 //! The parameter table as text.
 
 use crate::entry::ParameterEntry;
-use crate::noiser::Role;
+use crate::role::Role;
 use crate::table::ParameterTable;
 use std::fmt;
 

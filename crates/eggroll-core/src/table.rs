@@ -4,7 +4,8 @@ use crate::backend::is_on_host;
 use crate::entry::{ParameterEntry, ParameterKind, TableError};
 use crate::key::{NoiseDistribution, NoiseKey};
 use crate::matrix::MatrixView;
-use crate::noiser::{Noiser, Role};
+use crate::noiser::{IntegerRule, Noiser, NoiserProperties};
+use crate::role::Role;
 use crate::roles;
 use burn::module::{Module, ModuleVisitor, Param, ParamId};
 use burn::tensor::{DType, Device, Int, Tensor};
@@ -30,7 +31,7 @@ impl ParameterTable {
     /// # Errors
     ///
     /// [`TableError`] if a frozen name matches nothing, or nothing is left to train and the noiser is not
-    /// [meant to](Noiser::is_no_op) train nothing.
+    /// [meant to](crate::NoiserProperties::no_op) train nothing.
     pub fn new<M: Module>(model: &M, noiser: &dyn Noiser, frozen: &[String]) -> Result<Self, TableError> {
         Self::with_roles(model, noiser, &[], frozen)
     }
@@ -47,14 +48,14 @@ impl ParameterTable {
         roles: &[(String, Role)],
         frozen: &[String],
     ) -> Result<Self, TableError> {
-        let (distribution, baselines) = (noiser.distribution(), noiser.baselines());
+        let NoiserProperties { distribution, baselines, integer, no_op, .. } = noiser.properties();
         let table = Self { distribution, baselines, ..Self::default() };
-        let mut collector = Collector { noiser, path: Vec::new(), containers: Vec::new(), table };
+        let mut collector = Collector { noiser, integer, path: Vec::new(), containers: Vec::new(), table };
         model.visit(&mut collector);
         let mut table = collector.table;
         roles::assign(&mut table.entries, roles)?;
         table.freeze(frozen)?;
-        if noiser.is_no_op() {
+        if no_op {
             table.entries.iter_mut().for_each(|entry| entry.role = Role::Frozen);
         } else if table.entries.iter().all(|entry| entry.role == Role::Frozen) {
             return Err(TableError::NothingToTrain(table.entries.len()));
@@ -156,6 +157,7 @@ impl ParameterTable {
 
 struct Collector<'a> {
     noiser: &'a dyn Noiser,
+    integer: Option<IntegerRule>,
     path: Vec<String>,
     /// Kinds of the containers of `path`.
     containers: Vec<String>,
@@ -207,9 +209,10 @@ impl ModuleVisitor for Collector<'_> {
     }
 
     fn visit_int<const D: usize>(&mut self, param: &Param<Tensor<D, Int>>) {
-        if let Some(rule) = self.noiser.integer() {
-            let (value, shape) = (param.val(), param.dims());
-            self.add(param.id, &shape, (value.device(), value.dtype()), rule.role(&shape), ParameterKind::Integer);
+        let shape = param.dims();
+        if let Some(role) = self.integer.as_ref().map(|rule| rule.role(&shape)) {
+            let value = param.val();
+            self.add(param.id, &shape, (value.device(), value.dtype()), role, ParameterKind::Integer);
         }
     }
 }

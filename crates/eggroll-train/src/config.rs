@@ -67,7 +67,8 @@ impl EstimateScale {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(from = "Given")]
 pub struct EvolutionStrategyConfig {
-    /// How parameters are perturbed.
+    /// How parameters are perturbed: a noiser of the registry, or of another crate as a
+    /// [`CustomNoiser`](eggroll_core::CustomNoiser).
     pub noiser: NoiserConfig,
     /// What the estimated gradient is fed to.
     pub optimizer: OptimizerConfig,

@@ -24,6 +24,7 @@ use crate::strategy::EvolutionStrategy;
 use burn::lr_scheduler::LrSchedulerRecord;
 use burn::module::Module;
 use burn::optim::OptimizerRecord;
+use eggroll_core::NoiserConfig;
 use parts::{Draft, Part, Saved};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -125,12 +126,14 @@ pub struct Checkpoints {
     keep: usize,
     /// Whose chunks and memory limit are used, if not those that were saved.
     limits: Option<EvolutionStrategyConfig>,
+    /// What continues where a checkpoint only names a noiser.
+    noiser: Option<NoiserConfig>,
 }
 
 impl Checkpoints {
     /// Checkpoints in `folder`, the latest two kept. The folder is made when needed.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into(), keep: 2, limits: None }
+        Self { folder: folder.into(), keep: 2, limits: None, noiser: None }
     }
 
     /// Sets how many checkpoints are kept, at least one.
@@ -143,6 +146,13 @@ impl Checkpoints {
     /// less memory, or more. They change no update.
     pub fn with_limits_of(mut self, config: &EvolutionStrategyConfig) -> Self {
         self.limits = Some(config.clone());
+        self
+    }
+
+    /// Loads strategies with this noiser in place of one that a checkpoint only names, a
+    /// [`CustomNoiser`](eggroll_core::CustomNoiser). The one of [`with_limits_of`](Self::with_limits_of) counts if there is none here.
+    pub fn with_noiser(mut self, noiser: impl Into<NoiserConfig>) -> Self {
+        self.noiser = Some(noiser.into());
         self
     }
 
@@ -274,7 +284,7 @@ impl Checkpoints {
     pub fn load_latest<M: Module>(&self, model: M) -> Result<Option<(EvolutionStrategy, M)>, Error> {
         match self.list()?.last() {
             None => Ok(None),
-            Some(path) => load_under(path, self.limits.as_ref(), model).map(Some),
+            Some(path) => self.load_saved(&Saved::open(path)?, model).map(Some),
         }
     }
 
@@ -293,8 +303,13 @@ impl Checkpoints {
             return Ok(None);
         };
         let saved = Saved::open(&path)?;
-        let (strategy, model) = load_saved(&saved, self.limits.as_ref(), model)?;
+        let (strategy, model) = self.load_saved(&saved, model)?;
         Ok(Some((strategy, model, saved.module(CARRIED, carried)?)))
+    }
+
+    fn load_saved<M: Module>(&self, saved: &Saved, model: M) -> Result<(EvolutionStrategy, M), Error> {
+        let noiser = self.noiser.as_ref().or(self.limits.as_ref().map(|limits| &limits.noiser));
+        load_saved(saved, self.limits.as_ref(), noiser, model)
     }
 
     /// Removes what saves that were killed have left behind.
@@ -357,6 +372,7 @@ impl State {
 /// | [`Error::Checksum`], [`Error::FileLength`] | a file that is not what was written |
 /// | [`Error::Format`] | another version of the format, also the first one, which had no checksums |
 /// | [`Error::NoiseStream`] | noise that this version draws differently |
+/// | [`Error::Noiser`] | a noiser that the file only names: [`Checkpoints::with_noiser`] gives it |
 /// | [`Error::SavedModel`] | a model of other parameters, or with the same in another order |
 /// | [`Error::Checkpoint`] | what cannot be parsed all the same |
 pub fn load<M: Module>(path: &Path, model: M) -> Result<(EvolutionStrategy, M), Error> {
@@ -369,19 +385,21 @@ pub(crate) fn load_under<M: Module>(
     limits: Option<&EvolutionStrategyConfig>,
     model: M,
 ) -> Result<(EvolutionStrategy, M), Error> {
-    load_saved(&Saved::open(path)?, limits, model)
+    load_saved(&Saved::open(path)?, limits, limits.map(|limits| &limits.noiser), model)
 }
 
 fn load_saved<M: Module>(
     saved: &Saved,
     limits: Option<&EvolutionStrategyConfig>,
+    noiser: Option<&NoiserConfig>,
     model: M,
 ) -> Result<(EvolutionStrategy, M), Error> {
     let state = &saved.state;
-    let config = match limits {
+    let mut config = match limits {
         Some(limits) => state.config.with_limits_of(limits),
         None => state.config.clone(),
     };
+    config.noiser = state.config.noiser.restored(noiser)?;
     let (found, known) = (state.noise_stream, state.config.noiser.stream_version());
     if found != known {
         return Err(Error::NoiseStream { path: saved.path(), found, known });

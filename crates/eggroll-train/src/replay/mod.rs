@@ -245,6 +245,7 @@ pub fn replay_range(path: &Path) -> Result<Range<u64>, Error> {
 /// | [`Error::Checksum`] | a damaged header |
 /// | [`Error::ReplayRecord`] | a damaged record with others behind it |
 /// | [`Error::Format`], [`Error::NoiseStream`] | another version |
+/// | [`Error::Noiser`] | a noiser that the log only names: [`replay_from`] takes a strategy that has it |
 /// | [`Error::SavedModel`] | another first model |
 /// | [`Error::ReplayRange`] | a generation that the log does not have; also if it does not begin with generation 0: [`replay_from`] |
 pub fn replay<M: Module>(path: &Path, first: M, until: Option<u64>) -> Result<(EvolutionStrategy, M), Error> {
