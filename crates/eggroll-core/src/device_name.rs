@@ -38,8 +38,19 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct DeviceName {
-    backend: &'static str,
+    backend: Backend,
     number: Option<usize>,
+}
+
+/// A backend of Burn; by position in [`DeviceName::BACKENDS`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Backend {
+    Flex,
+    Ndarray,
+    Cuda,
+    Vulkan,
+    Metal,
+    Wgpu,
 }
 
 /// A device name that cannot be read, or whose backend this build does not have.
@@ -65,8 +76,17 @@ pub enum DeviceNameError {
     NotCompiled(&'static str),
 }
 
-/// Backends of several devices.
-const SEVERAL: [&str; 4] = ["cuda", "vulkan", "metal", "wgpu"];
+impl Backend {
+    const ALL: [Self; 6] = [Self::Flex, Self::Ndarray, Self::Cuda, Self::Vulkan, Self::Metal, Self::Wgpu];
+
+    fn name(self) -> &'static str {
+        DeviceName::BACKENDS[self as usize]
+    }
+
+    fn is_on_host(self) -> bool {
+        matches!(self, Self::Flex | Self::Ndarray)
+    }
+}
 
 impl DeviceName {
     /// The names of all backends.
@@ -74,24 +94,24 @@ impl DeviceName {
 
     /// The default devices of all backends that this build has.
     pub fn compiled() -> impl Iterator<Item = Self> {
-        Self::BACKENDS.into_iter().map(|backend| Self { backend, number: None }).filter(Self::is_compiled)
+        Backend::ALL.into_iter().map(|backend| Self { backend, number: None }).filter(Self::is_compiled)
     }
 
     /// Whether this build has the backend.
     pub fn is_compiled(&self) -> bool {
         match self.backend {
-            "flex" => cfg!(feature = "flex"),
-            "ndarray" => cfg!(feature = "ndarray"),
-            "cuda" => cfg!(feature = "cuda"),
-            "vulkan" => cfg!(feature = "vulkan"),
-            "metal" => cfg!(feature = "metal"),
-            _ => cfg!(feature = "wgpu"),
+            Backend::Flex => cfg!(feature = "flex"),
+            Backend::Ndarray => cfg!(feature = "ndarray"),
+            Backend::Cuda => cfg!(feature = "cuda"),
+            Backend::Vulkan => cfg!(feature = "vulkan"),
+            Backend::Metal => cfg!(feature = "metal"),
+            Backend::Wgpu => cfg!(feature = "wgpu"),
         }
     }
 
     /// Whether tensors are in host memory, so that every core can work on members of its own.
     pub fn is_on_host(&self) -> bool {
-        !SEVERAL.contains(&self.backend)
+        self.backend.is_on_host()
     }
 
     /// Opens the device.
@@ -109,18 +129,26 @@ impl DeviceName {
         let kind = self.number.map_or(DeviceKind::DefaultDevice, DeviceKind::DiscreteGpu);
         match self.backend {
             #[cfg(feature = "flex")]
-            "flex" => Ok(Device::flex()),
+            Backend::Flex => Ok(Device::flex()),
             #[cfg(feature = "ndarray")]
-            "ndarray" => Ok(Device::ndarray()),
+            Backend::Ndarray => Ok(Device::ndarray()),
             #[cfg(feature = "cuda")]
-            "cuda" => Ok(Device::cuda(self.number.unwrap_or(0))),
+            Backend::Cuda => Ok(Device::cuda(self.number.unwrap_or(0))),
             #[cfg(feature = "vulkan")]
-            "vulkan" => Ok(Device::vulkan(kind)),
+            Backend::Vulkan => Ok(Device::vulkan(kind)),
             #[cfg(feature = "metal")]
-            "metal" => Ok(Device::metal(kind)),
+            Backend::Metal => Ok(Device::metal(kind)),
             #[cfg(feature = "wgpu")]
-            "wgpu" => Ok(Device::wgpu(kind)),
-            backend => Err(DeviceNameError::NotCompiled(backend)),
+            Backend::Wgpu => Ok(Device::wgpu(kind)),
+            #[cfg(not(all(
+                feature = "flex",
+                feature = "ndarray",
+                feature = "cuda",
+                feature = "vulkan",
+                feature = "metal",
+                feature = "wgpu"
+            )))]
+            backend => Err(DeviceNameError::NotCompiled(backend.name())),
         }
     }
 }
@@ -128,7 +156,7 @@ impl DeviceName {
 /// `flex`
 impl Default for DeviceName {
     fn default() -> Self {
-        Self { backend: "flex", number: None }
+        Self { backend: Backend::Flex, number: None }
     }
 }
 
@@ -137,13 +165,13 @@ impl FromStr for DeviceName {
 
     fn from_str(name: &str) -> Result<Self, DeviceNameError> {
         let (backend, number) = name.split_once(':').map_or((name, None), |(name, number)| (name, Some(number)));
-        let Some(backend) = Self::BACKENDS.into_iter().find(|known| *known == backend) else {
+        let Some(backend) = Backend::ALL.into_iter().find(|known| known.name() == backend) else {
             return Err(DeviceNameError::Unknown(backend.to_owned()));
         };
         match number.map(str::parse) {
             None => Ok(Self { backend, number: None }),
-            Some(_) if !SEVERAL.contains(&backend) => {
-                Err(DeviceNameError::OneDevice { name: name.to_owned(), backend })
+            Some(_) if backend.is_on_host() => {
+                Err(DeviceNameError::OneDevice { name: name.to_owned(), backend: backend.name() })
             }
             Some(Ok(number)) => Ok(Self { backend, number: Some(number) }),
             Some(Err(_)) => Err(DeviceNameError::Number(name.to_owned())),
@@ -154,8 +182,8 @@ impl FromStr for DeviceName {
 impl fmt::Display for DeviceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.number {
-            None => f.write_str(self.backend),
-            Some(number) => write!(f, "{}:{number}", self.backend),
+            None => f.write_str(self.backend.name()),
+            Some(number) => write!(f, "{}:{number}", self.backend.name()),
         }
     }
 }
@@ -180,7 +208,7 @@ mod tests {
 
     #[test]
     fn names_come_back() {
-        let numbered = SEVERAL.map(|backend| format!("{backend}:3"));
+        let numbered = ["cuda", "vulkan", "metal", "wgpu"].map(|backend| format!("{backend}:3"));
         for name in DeviceName::BACKENDS.into_iter().chain(numbered.iter().map(String::as_str)) {
             let device: DeviceName = name.parse().expect("a name");
             assert_eq!(device.to_string(), name);
@@ -207,7 +235,7 @@ mod tests {
             match device.is_compiled() {
                 true if device.is_on_host() => assert!(device.device().is_ok(), "{name}"),
                 true => assert!(DeviceName::compiled().any(|compiled| compiled == device)),
-                false => assert_eq!(device.device().unwrap_err(), DeviceNameError::NotCompiled(device.backend)),
+                false => assert_eq!(device.device().unwrap_err(), DeviceNameError::NotCompiled(name)),
             }
         }
     }
