@@ -8,13 +8,15 @@ mod conformance;
 pub mod counters;
 mod device_name;
 mod entry;
-mod held;
 pub mod integer;
 mod key;
 mod materialise;
 mod matrix;
+mod member_state;
+mod noise_store;
 pub mod noiser;
 pub mod ops;
+pub mod paths;
 pub mod profile;
 pub mod reference;
 pub mod rng;
@@ -27,9 +29,10 @@ mod table;
 
 pub use device_name::{DeviceName, DeviceNameError};
 pub use entry::{ParameterEntry, ParameterKind, TableError};
-pub use held::{HeldNoise, NoiseSourceConfig, NoiseSourceError};
 pub use key::{NoiseDistribution, NoiseKey, PairRange};
 pub use matrix::MatrixView;
+pub use member_state::MemberState;
+pub use noise_store::{HeldNoise, NoiseSourceConfig, NoiseSourceError};
 pub use noiser::{
     BaselineConfig, CustomNoiser, EggrollConfig, IntegerRule, Noiser, NoiserConfig, NoiserError, NoiserProperties,
     OpenEsConfig, QEggrollConfig, SparseConfig,
@@ -37,4 +40,4 @@ pub use noiser::{
 pub use role::{ParameterNoise, Role};
 pub use simd::InstructionSet;
 pub use summary::ParameterSummary;
-pub use table::{ParameterTable, is_state};
+pub use table::ParameterTable;

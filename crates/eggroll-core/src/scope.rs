@@ -4,8 +4,8 @@
 //! strategy that the parameter belongs to; outside it gets `None` and computes as in `burn::nn`. That is what keeps
 //! `forward(x)` unchanged. The scope is thread-local and restored on panic.
 
-use crate::held::HeldNoise;
 use crate::key::PairRange;
+use crate::noise_store::HeldNoise;
 use crate::noiser::Noiser;
 use crate::ops::integer::IntegerNoise;
 use crate::ops::{InputRows, LinearMembers};

@@ -5,9 +5,10 @@ use crate::entry::{ParameterEntry, ParameterKind, TableError};
 use crate::key::{NoiseDistribution, NoiseKey};
 use crate::matrix::MatrixView;
 use crate::noiser::{IntegerRule, Noiser, NoiserProperties};
+use crate::paths::{ModulePath, PathVisitor, visit_with_paths};
 use crate::role::Role;
 use crate::roles;
-use burn::module::{Module, ModuleVisitor, Param, ParamId};
+use burn::module::{Module, Param, ParamId};
 use burn::tensor::{DType, Device, Int, Tensor};
 use std::collections::HashMap;
 
@@ -50,8 +51,8 @@ impl ParameterTable {
     ) -> Result<Self, TableError> {
         let NoiserProperties { distribution, baselines, integer, no_op, .. } = noiser.properties();
         let table = Self { distribution, baselines, ..Self::default() };
-        let mut collector = Collector { noiser, integer, path: Vec::new(), containers: Vec::new(), table };
-        model.visit(&mut collector);
+        let mut collector = Collector { noiser, integer, table };
+        visit_with_paths(model, &mut collector);
         let mut table = collector.table;
         roles::assign(&mut table.entries, roles)?;
         table.freeze(frozen)?;
@@ -158,61 +159,44 @@ impl ParameterTable {
 struct Collector<'a> {
     noiser: &'a dyn Noiser,
     integer: Option<IntegerRule>,
-    path: Vec<String>,
-    /// Kinds of the containers of `path`.
-    containers: Vec<String>,
     table: ParameterTable,
 }
 
-/// Whether a tensor that a visitor of a module meets is a state, which visitors cannot tell from a parameter: a batch norm's running
-/// statistics, of Burn's module or eggroll's. `container` is the kind of the innermost container, `field` its name for the tensor.
-pub fn is_state(container: Option<&str>, field: Option<&str>) -> bool {
-    container == Some("Struct:BatchNorm") && matches!(field, Some("running_mean" | "running_var"))
-}
-
 impl Collector<'_> {
-    /// Whether the tensor visited now is a state: nothing to be perturbed or trained.
-    fn is_state(&self) -> bool {
-        is_state(self.containers.last().map(String::as_str), self.path.last().map(String::as_str))
-    }
-
-    fn add(&mut self, id: ParamId, shape: &[usize], place: (Device, DType), role: Role, kind: ParameterKind) {
+    fn add(
+        &mut self,
+        path: &ModulePath,
+        id: ParamId,
+        shape: &[usize],
+        place: (Device, DType),
+        (role, kind): (Role, ParameterKind),
+    ) {
         // A tied parameter is visited twice and is one parameter with one noise.
         if self.table.positions.contains_key(&id) {
             return;
         }
         self.table.places.push(place);
         self.table.positions.insert(id, self.table.entries.len());
-        let (path, shape) = (self.path.join("."), shape.to_vec());
+        let (path, shape) = (path.to_string(), shape.to_vec());
         self.table.entries.push(ParameterEntry { id, path, shape, role, kind });
     }
 }
 
-impl ModuleVisitor for Collector<'_> {
-    fn enter_module(&mut self, name: &str, container_type: &str) {
-        self.path.push(name.to_owned());
-        self.containers.push(container_type.to_owned());
-    }
-
-    fn exit_module(&mut self, _name: &str, _container_type: &str) {
-        self.path.pop();
-        self.containers.pop();
-    }
-
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        if self.is_state() {
+impl PathVisitor for Collector<'_> {
+    fn visit_float<const D: usize>(&mut self, path: &ModulePath, param: &Param<Tensor<D>>) {
+        if path.is_state() {
             return;
         }
         let (value, shape) = (param.val(), param.dims());
-        let place = (value.device(), value.dtype());
-        self.add(param.id, &shape, place, self.noiser.role(&shape), ParameterKind::Float);
+        let role = (self.noiser.role(&shape), ParameterKind::Float);
+        self.add(path, param.id, &shape, (value.device(), value.dtype()), role);
     }
 
-    fn visit_int<const D: usize>(&mut self, param: &Param<Tensor<D, Int>>) {
+    fn visit_int<const D: usize>(&mut self, path: &ModulePath, param: &Param<Tensor<D, Int>>) {
         let shape = param.dims();
         if let Some(role) = self.integer.as_ref().map(|rule| rule.role(&shape)) {
             let value = param.val();
-            self.add(param.id, &shape, (value.device(), value.dtype()), role, ParameterKind::Integer);
+            self.add(path, param.id, &shape, (value.device(), value.dtype()), (role, ParameterKind::Integer));
         }
     }
 }

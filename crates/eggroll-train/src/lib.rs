@@ -1,6 +1,5 @@
 #![doc = include_str!("../README.md")]
 
-mod carried;
 mod checkpoint;
 mod clip;
 mod config;
@@ -32,11 +31,12 @@ mod votes;
 mod workers;
 
 pub use burn::train::{Interrupter, Interruption};
-pub use carried::{Carried, SavedState};
 pub use checkpoint::{Checkpoints, load};
 pub use clip::clip_norm;
 pub use config::{EstimateScale, EvolutionStrategyConfig, SigmaSchedule};
 pub use digest::{parameter_digest, portable_digest};
+pub use eggroll_core::MemberState;
+pub use eggroll_nn::integer::SavedState;
 pub use error::Error;
 pub use fitness::{Fitness, FitnessShaping, Scores, fold_pairs};
 pub use input_projection::InputProjection;

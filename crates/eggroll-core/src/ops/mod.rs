@@ -10,6 +10,7 @@ mod cross_entropy;
 mod dense_linear;
 mod entry_sum;
 mod estimate;
+#[doc(hidden)]
 pub mod explicit;
 pub mod integer;
 mod low_rank_linear;

@@ -1,9 +1,9 @@
 //! How well a model predicts a text.
 
 use super::ByteModel;
-use crate::carried::Carried;
 use crate::fitness::Scores;
 use burn::tensor::{Int, Tensor, TensorData};
+use eggroll_core::MemberState;
 
 /// Steps of one forward: the state is carried on.
 const WINDOW: usize = 128;

@@ -212,12 +212,14 @@ impl HeldNoise {
     }
 
     /// Noise of float parameters that the caller brings, by position in the parameter table: recorded by another program, for example.
+    #[doc(hidden)]
     pub fn of_floats(generation: u32, sources: Vec<NoiseSource>) -> Self {
         Self { sources, generation, ..Self::default() }
     }
 
     /// Noise of integer parameters that the caller brings, `[pairs, elements]` by position in the parameter table: recorded by
     /// another program, for example. A parameter without noise computes plainly.
+    #[doc(hidden)]
     pub fn of_integers(generation: u32, noise: Vec<Option<Tensor<2, Int>>>) -> Self {
         Self { integers: noise, generation, ..Self::default() }
     }
