@@ -25,10 +25,10 @@ pub enum NoiserError {
     #[error("the threshold's decay must be at least 1 generation, not {0}")]
     Decay(u64),
     /// A noiser of another crate that was read from a file, which only names it.
-    #[error("the noiser \"{0}\" is not in the registry: the program that made the file has it, and must give it again")]
+    #[error("the file only names its noiser \"{0}\", which is of another crate: expected the program to give it")]
     NotGiven(String),
-    /// A noiser of another crate in place of the saved one, or the other way round.
-    #[error("the noiser that was saved is {saved}, but {given} was given: expected the same, with the same settings")]
+    /// A noiser that is not the saved one, or has other settings.
+    #[error("the saved noiser is {saved}, but the one given is {given}: expected the same, with the same settings")]
     Other {
         /// The noiser that was saved.
         saved: String,

@@ -149,8 +149,8 @@ impl Checkpoints {
         self
     }
 
-    /// Loads strategies with this noiser in place of one that a checkpoint only names, a
-    /// [`CustomNoiser`](eggroll_core::CustomNoiser). The one of [`with_limits_of`](Self::with_limits_of) counts if there is none here.
+    /// Loads strategies of this noiser only, and with it: for a [`CustomNoiser`](eggroll_core::CustomNoiser), which a checkpoint only
+    /// names. A custom one of the configuration in [`with_limits_of`](Self::with_limits_of) counts if there is none here.
     pub fn with_noiser(mut self, noiser: impl Into<NoiserConfig>) -> Self {
         self.noiser = Some(noiser.into());
         self
@@ -308,8 +308,7 @@ impl Checkpoints {
     }
 
     fn load_saved<M: Module>(&self, saved: &Saved, model: M) -> Result<(EvolutionStrategy, M), Error> {
-        let noiser = self.noiser.as_ref().or(self.limits.as_ref().map(|limits| &limits.noiser));
-        load_saved(saved, self.limits.as_ref(), noiser, model)
+        load_saved(saved, self.limits.as_ref(), self.noiser.as_ref(), model)
     }
 
     /// Removes what saves that were killed have left behind.
@@ -385,7 +384,7 @@ pub(crate) fn load_under<M: Module>(
     limits: Option<&EvolutionStrategyConfig>,
     model: M,
 ) -> Result<(EvolutionStrategy, M), Error> {
-    load_saved(&Saved::open(path)?, limits, limits.map(|limits| &limits.noiser), model)
+    load_saved(&Saved::open(path)?, limits, None, model)
 }
 
 fn load_saved<M: Module>(
@@ -399,7 +398,9 @@ fn load_saved<M: Module>(
         Some(limits) => state.config.with_limits_of(limits),
         None => state.config.clone(),
     };
-    config.noiser = state.config.noiser.restored(noiser)?;
+    let custom = |noiser: &NoiserConfig| matches!(noiser, NoiserConfig::Custom(_));
+    let of_limits = limits.map(|limits| &limits.noiser).filter(|given| custom(given) || custom(&config.noiser));
+    config.noiser = state.config.noiser.restored(noiser.or(of_limits))?;
     let (found, known) = (state.noise_stream, state.config.noiser.stream_version());
     if found != known {
         return Err(Error::NoiseStream { path: saved.path(), found, known });

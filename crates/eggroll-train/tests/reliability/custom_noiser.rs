@@ -52,7 +52,8 @@ fn continues_from_a_checkpoint_and_a_log() {
     let straight = digests::<Net>(&config, GENERATIONS, &log);
 
     let checkpoints = Checkpoints::new(folder.path().join("checkpoints")).with_noiser(wide_only(6));
-    let (begun, model) = replay_from(&log, config.init(&Net::start()), Net::start(), Some(3)).expect("replays");
+    let first = Net::start();
+    let (begun, model) = replay_from(&log, config.init(&first), first, Some(3)).expect("replays");
     checkpoints.save(&begun, &model).expect("saves");
     let (mut loaded, mut model) = checkpoints.load_latest(Net::start()).expect("loads").expect("saved");
     let mut log = ReplayLog::resume(&log, &loaded).expect("resumes");
@@ -84,6 +85,8 @@ fn no_run_continues_under_another_noiser() {
     assert!(error.contains("WideOnly { width: 6 }") && error.contains("EggrollConfig"), "{error}");
     let error = refused(&EggrollConfig::new().into(), Some(&saved), "eggroll");
     assert!(error.contains("WideOnly { width: 6 }") && error.contains("EggrollConfig"), "{error}");
+    let error = refused(&EggrollConfig::new().into(), Some(&OpenEsConfig::new().into()), "both registered");
+    assert!(error.contains("OpenEsConfig") && error.contains("EggrollConfig"), "{error}");
     let error = refused(&saved, None, "nothing");
     assert!(error.contains("WideOnly { width: 6 }"), "{error}");
 
