@@ -4,10 +4,10 @@ use crate::args::{ModelSettings, Settings};
 use burn::module::Module;
 use burn::tensor::Device;
 use eggroll::nn::integer::EggModel;
+use eggroll::nn::integer::SavedState;
 use eggroll::prelude::*;
 use eggroll::run::diagnostics::{IntegerStatistics, changed_share, integer_statistics};
 use eggroll::run::text::ByteModel;
-use eggroll::train::SavedState;
 
 /// A model that `char_lm` can train.
 pub trait LanguageModel: ByteModel + Sync {

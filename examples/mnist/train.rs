@@ -81,7 +81,7 @@ pub fn run(args: Args, interrupter: Interrupter) -> Result<(), Failure> {
     let display = if dashboard { Display::Dashboard } else { Display::Progress };
     let devices = match devices.is_empty() {
         true => vec![backend.device()?],
-        false => devices.iter().map(DeviceName::open).collect::<Result<_, _>>()?,
+        false => devices.iter().map(DeviceName::device).collect::<Result<_, _>>()?,
     };
     let run = Run { data: &data, folder: &folder, settings: &settings, resume, display, interrupter };
     match (settings.model, &settings.noiser) {

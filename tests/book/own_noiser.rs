@@ -1,8 +1,9 @@
 //! A noiser of one's own.
 
-use eggroll::core::{Noiser, ParameterTable, Role};
+use burn::optim::AdamConfig;
+use eggroll::core::{CustomNoiser, Noiser, ParameterTable, Role};
 use eggroll::nn::LinearConfig;
-use eggroll::prelude::Device;
+use eggroll::prelude::*;
 
 // ANCHOR: noiser
 /// Low-rank noise for matrices of at least `width` columns, dense noise for everything smaller.
@@ -29,4 +30,20 @@ fn roles_by_shape() {
         table.entries()[0].role
     };
     assert_eq!((roles(8), roles(7)), (Role::LowRank { rank: 1 }, Role::Dense));
+}
+
+#[test]
+fn a_strategy_takes_it() -> Result<(), eggroll::train::Error> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let model = LinearConfig::new(4, 8).init(&Device::flex());
+    // ANCHOR: strategy
+    let noiser = NoiserConfig::from(CustomNoiser::new(WideOnly { width: 8 }));
+    let strategy = EvolutionStrategyConfig::new(noiser.clone(), AdamConfig::new()).try_init(&model)?;
+
+    let checkpoints = Checkpoints::new(folder.path()).with_noiser(noiser);
+    checkpoints.save(&strategy, &model)?;
+    let loaded = checkpoints.load_latest(model)?;
+    // ANCHOR_END: strategy
+    assert_eq!(loaded.expect("saved").0.generation(), 0);
+    Ok(())
 }

@@ -4,14 +4,18 @@
 //! tensor and no allocation in a step: the noise of a pair is drawn once for its episodes, rows name the slot that holds it. Values
 //! are those of the perturbed operations on a CPU backend, bit for bit.
 
+mod row;
+
+pub use row::{ChainActivation, ChainRow};
+
 use crate::backend::cpu::{
     BiasSlice, ChainForward, ChainNoise, ChainSlices, MAX_COLUMNS, Source, chain_forward, packed,
 };
 use crate::key::NoiseKey;
-use crate::noiser::{ParameterNoise, Role};
 use crate::ops::{DenseNoise, LowRankNoise, NoiseSource};
 use crate::profile::{self, Component};
 use crate::rng::fill_noise;
+use crate::role::{ParameterNoise, Role};
 use crate::scope::Perturbation;
 use burn::module::{Param, ParamId};
 use burn::tensor::{DType, Tensor};
@@ -25,26 +29,6 @@ pub struct ChainLayer<'a> {
     pub bias: Option<&'a Param<Tensor<1>>>,
     /// What its outputs go through.
     pub activation: ChainActivation,
-}
-
-/// A function of single elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChainActivation {
-    /// `x`
-    Identity,
-    /// `max(x, 0)`
-    Relu,
-    /// `tanh(x)`
-    Tanh,
-}
-
-/// The member that a row belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ChainRow {
-    /// The slot that holds the noise of its pair.
-    pub slot: u32,
-    /// Whether it is the pair's second member, whose noise is subtracted.
-    pub minus: bool,
 }
 
 /// The layers of a model as one generation perturbs them.
@@ -76,10 +60,9 @@ pub struct ChainBuffers {
 }
 
 impl Chain {
-    /// The chain of `layers` under `perturbation`, if it can be run on the host: float32 weights of low-rank or dense noise that is drawn, by a
-    /// noiser that [follows roles](crate::Noiser::follows_roles). Reads the parameters to the host.
+    /// The chain of `layers` under `perturbation`, if it can be run on the host: float32 weights of low-rank or dense noise that is drawn. Reads the parameters to the host.
     pub fn new(perturbation: &Perturbation, layers: &[ChainLayer]) -> Option<Self> {
-        if layers.is_empty() || !perturbation.noiser.follows_roles() {
+        if layers.is_empty() {
             return None;
         }
         let traced = profile::enabled();

@@ -1,7 +1,44 @@
 //! Addresses of noise: which draw belongs to which seed, parameter, generation and pair.
 
-use crate::rng::NoiseDistribution;
 use serde::{Deserialize, Serialize};
+
+/// The distribution of every noise element: mean 0, variance 1, all independent, so that the formulas of perturbation and
+/// estimate are the same for all.
+///
+/// | distribution | an element is | Philox words for 128 elements | choose it |
+/// |---|---|---|---|
+/// | normal | N(0, 1) | 128 | for the method as published: moments of every order as in Eq. 4 of the paper |
+/// | Rademacher | −1 or +1, equally likely | 4 | where drawing the noise on the fly is a large share of the time: small layers, few rows for each member, high ranks, OpenES |
+///
+/// Both estimates have the gradient as their expectation for a linear or quadratic fitness, and differ for others in terms of
+/// order σ². For a linear fitness that of signs has the smaller variance, as the mean of `ε⁴` is 1 and not 3. Signs explore
+/// corners only: every weight moves by exactly ±σ under dense noise or rank 1.
+///
+/// # Example
+///
+/// ```
+/// use eggroll_core::{EggrollConfig, NoiseDistribution};
+///
+/// let config = EggrollConfig::new().with_distribution(NoiseDistribution::Rademacher);
+/// let json = serde_json::to_string(&config).unwrap();
+/// assert_eq!(json, r#"{"rank":1,"freeze_non_matrix":false,"distribution":"rademacher"}"#);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoiseDistribution {
+    /// Standard normals: [`crate::rng::normal`].
+    #[default]
+    Normal,
+    /// Random signs: [`crate::rng::rademacher`].
+    Rademacher,
+}
+
+impl NoiseDistribution {
+    /// Whether it is the default, which configurations do not write.
+    pub(crate) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
 
 /// The address of one parameter's noise in one noise generation.
 ///
@@ -67,6 +104,13 @@ impl NoiseKey {
     /// The distribution of the noise.
     pub fn distribution(&self) -> NoiseDistribution {
         self.distribution
+    }
+
+    /// Panics if the noise is not of the distribution `drawn`.
+    #[track_caller]
+    pub(crate) fn check_distribution(&self, drawn: NoiseDistribution) {
+        let found = self.distribution;
+        assert!(found == drawn, "the noise of this key is {found:?}, not {drawn:?}");
     }
 
     /// Makes baselines of the first pair of every `pairs` consecutive ones, from pair 0 on: all elements of their noise are 0,

@@ -6,30 +6,38 @@ pub mod chain;
 #[cfg(test)]
 mod conformance;
 pub mod counters;
-mod held;
+mod device_name;
+mod entry;
 pub mod integer;
 mod key;
 mod materialise;
 mod matrix;
+mod member_state;
+mod noise_store;
 pub mod noiser;
 pub mod ops;
+pub mod paths;
 pub mod profile;
 pub mod reference;
 pub mod rng;
+mod role;
 mod roles;
 pub mod scope;
 mod simd;
 mod summary;
 mod table;
 
-pub use held::{HeldNoise, NoiseSourceConfig, NoiseSourceError};
-pub use key::{NoiseKey, PairRange};
+pub use device_name::{DeviceName, DeviceNameError};
+pub use entry::{ParameterEntry, ParameterKind, TableError};
+pub use key::{NoiseDistribution, NoiseKey, PairRange};
 pub use matrix::MatrixView;
+pub use member_state::MemberState;
+pub use noise_store::{HeldNoise, NoiseSourceConfig, NoiseSourceError};
 pub use noiser::{
-    BaselineConfig, EggrollConfig, Noiser, NoiserConfig, NoiserError, OpenEsConfig, ParameterNoise, QEggrollConfig,
-    Role, SparseConfig,
+    BaselineConfig, CustomNoiser, EggrollConfig, IntegerRule, Noiser, NoiserConfig, NoiserError, NoiserProperties,
+    OpenEsConfig, QEggrollConfig, SparseConfig,
 };
-pub use rng::NoiseDistribution;
+pub use role::{ParameterNoise, Role};
 pub use simd::InstructionSet;
 pub use summary::ParameterSummary;
-pub use table::{ParameterEntry, ParameterKind, ParameterTable, TableError, is_state};
+pub use table::ParameterTable;

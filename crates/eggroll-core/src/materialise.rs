@@ -2,8 +2,8 @@
 
 use crate::key::PairRange;
 use crate::matrix::MatrixView;
-use crate::noiser::Role;
 use crate::ops::integer::{IntegerNoise, embedding, perturbed_vector};
+use crate::role::Role;
 use crate::scope::Perturbation;
 use burn::module::{Module, ModuleMapper, Param, ParamId};
 use burn::tensor::{Int, Tensor};
@@ -11,7 +11,7 @@ use burn::tensor::{Int, Tensor};
 impl Perturbation {
     /// The two members of `pair` as models: copies of `model` whose parameters are
     ///
-    /// - `θ + E` and `θ − E` for floats, with the noise `E` of [`Noiser::noise`](crate::Noiser::noise), made once for both;
+    /// - `θ + E` and `θ − E` for floats, with the noise `E` of [`ParameterNoise::noise`](crate::ParameterNoise::noise), made once for both;
     /// - `clip(θ + ⌊s·N / 2^(4 + sigma shift)⌋)` for integers, `N = B·Aᵀ` or the product of two draws, `s = ±1`;
     /// - `θ` where they are frozen.
     ///
@@ -108,7 +108,7 @@ impl ModuleMapper for Materialise<'_> {
             let shape = value.dims();
             let noise = self.floats[position].get_or_insert_with(|| {
                 let (device, dtype) = (value.device(), value.dtype());
-                let noise = perturbation.noiser.noise(perturbation.parameter(position), pair, &shape, (&device, dtype));
+                let noise = perturbation.parameter(position).noise(pair, &shape, (&device, dtype));
                 MatrixView::shape_flat(noise, shape).reshape([shape.iter().product::<usize>()])
             });
             let noise = noise.clone().reshape(shape);

@@ -1,8 +1,8 @@
 //! Roles by pattern: which parameters of a model get which noise.
 
+use crate::entry::{ParameterEntry, ParameterKind, TableError};
 use crate::matrix::MatrixView;
-use crate::noiser::Role;
-use crate::table::{ParameterEntry, ParameterKind, TableError};
+use crate::role::Role;
 
 /// Gives every entry the role of the first pattern that matches its path; the others keep theirs.
 pub(crate) fn assign(entries: &mut [ParameterEntry], roles: &[(String, Role)]) -> Result<(), TableError> {

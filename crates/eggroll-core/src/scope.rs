@@ -4,12 +4,13 @@
 //! strategy that the parameter belongs to; outside it gets `None` and computes as in `burn::nn`. That is what keeps
 //! `forward(x)` unchanged. The scope is thread-local and restored on panic.
 
-use crate::held::HeldNoise;
 use crate::key::PairRange;
-use crate::noiser::{Noiser, ParameterNoise, Role};
+use crate::noise_store::HeldNoise;
+use crate::noiser::Noiser;
 use crate::ops::integer::IntegerNoise;
 use crate::ops::{InputRows, LinearMembers};
 use crate::profile::{self, Component};
+use crate::role::{ParameterNoise, Role};
 use crate::table::ParameterTable;
 use burn::module::{Param, ParamId};
 use burn::tensor::{Int, Tensor};
@@ -46,6 +47,7 @@ impl Perturbation {
             key: self.table.key(position, self.seed, self.generation),
             sigma: self.sigma,
             source: self.held.source(position),
+            counts_signs: self.noiser.properties().counts_signs,
         }
     }
 
@@ -59,7 +61,7 @@ impl Perturbation {
             Role::LowRank { rank } => rank,
             _ => 0,
         };
-        let sigma_shift = self.noiser.integer()?.sigma_shift();
+        let sigma_shift = self.noiser.properties().integer?.sigma_shift();
         let noise = self.held.integer(position)?.clone();
         let first_pair = self.held.first_pair();
         Some(IntegerNoise { noise, first_pair, rank, sigma_shift, pairs })
@@ -220,7 +222,7 @@ impl ActiveParameter {
         self.frame.pairs
     }
 
-    /// A linear layer whose weight this parameter is; see [`Noiser::linear`].
+    /// A linear layer whose weight this parameter is; see [`ParameterNoise::linear`].
     ///
     /// # Panics
     ///
@@ -245,12 +247,12 @@ impl ActiveParameter {
             (bias.val(), noise)
         });
         let members = LinearMembers { pairs: self.frame.pairs, input };
-        let y = self.frame.perturbation.noiser.linear(x, (weight, weight_noise), bias, members);
+        let y = weight_noise.linear(x, weight, bias, members);
         self.count_output(y.shape().num_elements() * y.dtype().size());
         y
     }
 
-    /// `x·Wᵀ` for the weight `[d_output, d_input]` that this parameter is; see [`Noiser::linear_transposed`].
+    /// `x·Wᵀ` for the weight `[d_output, d_input]` that this parameter is; see [`ParameterNoise::linear_transposed`].
     ///
     /// # Panics
     ///
@@ -259,12 +261,12 @@ impl ActiveParameter {
     pub fn linear_transposed(&self, x: Tensor<2>, weight: Tensor<2>, input: InputRows) -> Tensor<2> {
         let members = LinearMembers { pairs: self.frame.pairs, input };
         let noise = self.noise(Use::Other);
-        let y = self.frame.perturbation.noiser.linear_transposed(x, (weight, noise), members);
+        let y = noise.linear_transposed(x, weight, members);
         self.count_output(y.shape().num_elements() * y.dtype().size());
         y
     }
 
-    /// Rows of the weight that this parameter is; see [`Noiser::embedding`].
+    /// Rows of the weight that this parameter is; see [`ParameterNoise::embedding`].
     ///
     /// # Panics
     ///
@@ -273,15 +275,15 @@ impl ActiveParameter {
     pub fn embedding(&self, indices: Tensor<1, Int>, weight: Tensor<2>, input: InputRows) -> Tensor<2> {
         let members = LinearMembers { pairs: self.frame.pairs, input };
         let noise = self.noise(Use::Other);
-        let y = self.frame.perturbation.noiser.embedding(indices, (weight, noise), members);
+        let y = noise.embedding(indices, weight, members);
         self.count_output(y.shape().num_elements() * y.dtype().size());
         y
     }
 
-    /// The vector parameter `vector`, which this is, as every member sees it: `[n]` to `[members, n]`; see [`Noiser::vector`].
+    /// The vector parameter `vector`, which this is, as every member sees it: `[n]` to `[members, n]`; see [`ParameterNoise::vector`].
     pub fn vector(&self, vector: &Param<Tensor<1>>) -> Tensor<2> {
         let noise = self.noise(Use::Other);
-        let values = self.frame.perturbation.noiser.vector(vector.val(), noise, self.frame.pairs);
+        let values = noise.vector(vector.val(), self.frame.pairs);
         self.count_output(values.shape().num_elements() * values.dtype().size());
         values
     }

@@ -1,7 +1,8 @@
 //! The parameter table as text.
 
-use crate::noiser::Role;
-use crate::table::{ParameterEntry, ParameterTable};
+use crate::entry::ParameterEntry;
+use crate::role::Role;
+use crate::table::ParameterTable;
 use std::fmt;
 
 /// A [`ParameterTable`] to print: a line for each parameter and one of totals. Made by [`ParameterTable::summary`], or without the noise of
@@ -10,8 +11,22 @@ use std::fmt;
 /// Bytes of noise are those that are drawn for a pair, or a generation, in the type of the parameter: what a cache of them would hold.
 #[derive(Clone, Copy, Debug)]
 pub struct ParameterSummary<'a> {
-    pub(crate) table: &'a ParameterTable,
-    pub(crate) pairs: Option<u32>,
+    table: &'a ParameterTable,
+    pairs: Option<u32>,
+}
+
+impl ParameterTable {
+    /// The table to print, with the noise of a generation of `pairs` pairs.
+    pub fn summary(&self, pairs: u32) -> ParameterSummary<'_> {
+        ParameterSummary { table: self, pairs: Some(pairs) }
+    }
+}
+
+/// As [`ParameterSummary`], without the noise of a generation.
+impl fmt::Display for ParameterTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        ParameterSummary { table: self, pairs: None }.fmt(f)
+    }
 }
 
 impl ParameterSummary<'_> {

@@ -1,62 +1,16 @@
 //! The parameters of a model: which index, shape and role each has.
 
 use crate::backend::is_on_host;
-use crate::key::NoiseKey;
+use crate::entry::{ParameterEntry, ParameterKind, TableError};
+use crate::key::{NoiseDistribution, NoiseKey};
 use crate::matrix::MatrixView;
-use crate::noiser::{Noiser, Role};
-use crate::rng::NoiseDistribution;
+use crate::noiser::{IntegerRule, Noiser, NoiserProperties};
+use crate::paths::{ModulePath, PathVisitor, visit_with_paths};
+use crate::role::Role;
 use crate::roles;
-use crate::summary::ParameterSummary;
-use burn::module::{Module, ModuleVisitor, Param, ParamId};
+use burn::module::{Module, Param, ParamId};
 use burn::tensor::{DType, Device, Int, Tensor};
 use std::collections::HashMap;
-use std::fmt;
-
-/// One parameter of a model.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ParameterEntry {
-    /// Burn's identifier: finds the parameter when a module uses it. Random, not part of any draw.
-    pub id: ParamId,
-    /// Names of fields from the model down, joined by dots.
-    pub path: String,
-    /// Shape.
-    pub shape: Vec<usize>,
-    /// What happens to it.
-    pub role: Role,
-    /// What its values are.
-    pub kind: ParameterKind,
-}
-
-impl ParameterEntry {
-    /// Elements of one pair's noise of the parameter.
-    pub fn noise_elements(&self) -> usize {
-        match (self.kind, self.role) {
-            // The product of two draws.
-            (ParameterKind::Integer, Role::Dense) => self.role.noise_elements(&self.shape).saturating_mul(2),
-            _ => self.role.noise_elements(&self.shape),
-        }
-    }
-
-    fn validate(&self) -> Result<(), TableError> {
-        let (path, shape, role, elements) = (&self.path, &self.shape, self.role, self.noise_elements());
-        if role != Role::Frozen && shape.contains(&0) {
-            return Err(TableError::Empty { path: path.clone(), shape: shape.clone() });
-        }
-        if elements > MAX_NOISE_ELEMENTS {
-            return Err(TableError::TooMuchNoise { path: path.clone(), shape: shape.clone(), role, elements });
-        }
-        Ok(())
-    }
-}
-
-/// What a parameter's values are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ParameterKind {
-    /// Floating point: updated by an optimizer.
-    Float,
-    /// Integers: updated by votes.
-    Integer,
-}
 
 /// The parameters of a model in traversal order, integer ones only if the noiser perturbs them. A parameter's position here is its address in the noise
 /// ([`NoiseKey`]): the same in every process, which Burn's random [`ParamId`] is not.
@@ -71,74 +25,6 @@ pub struct ParameterTable {
     baselines: u32,
 }
 
-/// Elements that every distribution's stream has for a pair and a parameter.
-pub(crate) const MAX_NOISE_ELEMENTS: usize = 1 << 34;
-
-/// A parameter table that cannot be made.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum TableError {
-    /// A name that should be frozen matches no parameter.
-    #[error("cannot freeze \"{name}\": no parameter or module of that name among {known:?}")]
-    UnknownFrozen {
-        /// The name as given.
-        name: String,
-        /// The paths that exist.
-        known: Vec<String>,
-    },
-    /// A pattern that matches no parameter.
-    #[error("the pattern \"{pattern}\" matches no parameter among {known:?}")]
-    UnmatchedPattern {
-        /// The pattern as given.
-        pattern: String,
-        /// The paths that exist.
-        known: Vec<String>,
-    },
-    /// A pattern that gives a parameter a role that it cannot have.
-    #[error("the pattern \"{pattern}\" gives {role:?} to \"{path}\" of shape {shape:?}: {reason}")]
-    Role {
-        /// The pattern as given.
-        pattern: String,
-        /// Its role.
-        role: Role,
-        /// The parameter.
-        path: String,
-        /// Its shape.
-        shape: Vec<usize>,
-        /// Why it cannot have the role.
-        reason: &'static str,
-    },
-    /// No parameter to train.
-    #[error("the model has no parameter to train ({0} parameters that the noiser knows, all frozen)")]
-    NothingToTrain(usize),
-    /// A parameter without values.
-    #[error("\"{path}\" of shape {shape:?} has no values to train: freeze it by name")]
-    Empty {
-        /// The parameter.
-        path: String,
-        /// Its shape.
-        shape: Vec<usize>,
-    },
-    /// More noise than a stream has, by a huge rank for example.
-    #[error(
-        "one pair's noise of \"{path}\" of shape {shape:?} has {elements} elements under {role:?}, more than the \
-         {MAX_NOISE_ELEMENTS} of a noise stream"
-    )]
-    TooMuchNoise {
-        /// The parameter.
-        path: String,
-        /// Its shape.
-        shape: Vec<usize>,
-        /// Its role.
-        role: Role,
-        /// Elements of one pair's noise, `usize::MAX` for more.
-        elements: usize,
-    },
-    /// More parameters than noise addresses.
-    #[error("the model has {0} parameters, more than {max}", max = NoiseKey::MAX_PARAMETERS)]
-    TooMany(usize),
-}
-
 impl ParameterTable {
     /// The parameters of `model` with the roles that `noiser` gives them; `frozen` names parameters, or modules with
     /// all their parameters, that stay as they are.
@@ -146,7 +32,7 @@ impl ParameterTable {
     /// # Errors
     ///
     /// [`TableError`] if a frozen name matches nothing, or nothing is left to train and the noiser is not
-    /// [meant to](Noiser::is_no_op) train nothing.
+    /// [meant to](crate::NoiserProperties::no_op) train nothing.
     pub fn new<M: Module>(model: &M, noiser: &dyn Noiser, frozen: &[String]) -> Result<Self, TableError> {
         Self::with_roles(model, noiser, &[], frozen)
     }
@@ -163,14 +49,14 @@ impl ParameterTable {
         roles: &[(String, Role)],
         frozen: &[String],
     ) -> Result<Self, TableError> {
-        let (distribution, baselines) = (noiser.distribution(), noiser.baselines());
+        let NoiserProperties { distribution, baselines, integer, no_op, .. } = noiser.properties();
         let table = Self { distribution, baselines, ..Self::default() };
-        let mut collector = Collector { noiser, path: Vec::new(), containers: Vec::new(), table };
-        model.visit(&mut collector);
+        let mut collector = Collector { noiser, integer, table };
+        visit_with_paths(model, &mut collector);
         let mut table = collector.table;
         roles::assign(&mut table.entries, roles)?;
         table.freeze(frozen)?;
-        if noiser.is_no_op() {
+        if no_op {
             table.entries.iter_mut().for_each(|entry| entry.role = Role::Frozen);
         } else if table.entries.iter().all(|entry| entry.role == Role::Frozen) {
             return Err(TableError::NothingToTrain(table.entries.len()));
@@ -252,11 +138,6 @@ impl ParameterTable {
         self.devices().all(is_on_host)
     }
 
-    /// The table to print, with the noise of a generation of `pairs` pairs.
-    pub fn summary(&self, pairs: u32) -> ParameterSummary<'_> {
-        ParameterSummary { table: self, pairs: Some(pairs) }
-    }
-
     /// The devices of the parameters, when the table was made.
     pub fn devices(&self) -> impl Iterator<Item = &Device> {
         let first = |i: usize, device: &Device| self.places[..i].iter().all(|(other, _)| other != device);
@@ -275,69 +156,47 @@ impl ParameterTable {
     }
 }
 
-/// As [`ParameterSummary`], without the noise of a generation.
-impl fmt::Display for ParameterTable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        ParameterSummary { table: self, pairs: None }.fmt(f)
-    }
-}
-
 struct Collector<'a> {
     noiser: &'a dyn Noiser,
-    path: Vec<String>,
-    /// Kinds of the containers of `path`.
-    containers: Vec<String>,
+    integer: Option<IntegerRule>,
     table: ParameterTable,
 }
 
-/// Whether a tensor that a visitor of a module meets is a state, which visitors cannot tell from a parameter: a batch norm's running
-/// statistics, of Burn's module or eggroll's. `container` is the kind of the innermost container, `field` its name for the tensor.
-pub fn is_state(container: Option<&str>, field: Option<&str>) -> bool {
-    container == Some("Struct:BatchNorm") && matches!(field, Some("running_mean" | "running_var"))
-}
-
 impl Collector<'_> {
-    /// Whether the tensor visited now is a state: nothing to be perturbed or trained.
-    fn is_state(&self) -> bool {
-        is_state(self.containers.last().map(String::as_str), self.path.last().map(String::as_str))
-    }
-
-    fn add(&mut self, id: ParamId, shape: &[usize], place: (Device, DType), role: Role, kind: ParameterKind) {
+    fn add(
+        &mut self,
+        path: &ModulePath,
+        id: ParamId,
+        shape: &[usize],
+        place: (Device, DType),
+        (role, kind): (Role, ParameterKind),
+    ) {
         // A tied parameter is visited twice and is one parameter with one noise.
         if self.table.positions.contains_key(&id) {
             return;
         }
         self.table.places.push(place);
         self.table.positions.insert(id, self.table.entries.len());
-        let (path, shape) = (self.path.join("."), shape.to_vec());
+        let (path, shape) = (path.to_string(), shape.to_vec());
         self.table.entries.push(ParameterEntry { id, path, shape, role, kind });
     }
 }
 
-impl ModuleVisitor for Collector<'_> {
-    fn enter_module(&mut self, name: &str, container_type: &str) {
-        self.path.push(name.to_owned());
-        self.containers.push(container_type.to_owned());
-    }
-
-    fn exit_module(&mut self, _name: &str, _container_type: &str) {
-        self.path.pop();
-        self.containers.pop();
-    }
-
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        if self.is_state() {
+impl PathVisitor for Collector<'_> {
+    fn visit_float<const D: usize>(&mut self, path: &ModulePath, param: &Param<Tensor<D>>) {
+        if path.is_state() {
             return;
         }
         let (value, shape) = (param.val(), param.dims());
-        let place = (value.device(), value.dtype());
-        self.add(param.id, &shape, place, self.noiser.role(&shape), ParameterKind::Float);
+        let role = (self.noiser.role(&shape), ParameterKind::Float);
+        self.add(path, param.id, &shape, (value.device(), value.dtype()), role);
     }
 
-    fn visit_int<const D: usize>(&mut self, param: &Param<Tensor<D, Int>>) {
-        if let Some(rule) = self.noiser.integer() {
-            let (value, shape) = (param.val(), param.dims());
-            self.add(param.id, &shape, (value.device(), value.dtype()), rule.role(&shape), ParameterKind::Integer);
+    fn visit_int<const D: usize>(&mut self, path: &ModulePath, param: &Param<Tensor<D, Int>>) {
+        let shape = param.dims();
+        if let Some(role) = self.integer.as_ref().map(|rule| rule.role(&shape)) {
+            let value = param.val();
+            self.add(path, param.id, &shape, (value.device(), value.dtype()), (role, ParameterKind::Integer));
         }
     }
 }

@@ -21,22 +21,6 @@ impl GateController {
         nn::GateController::new(d_input, d_output, bias, initializer, device).into()
     }
 
-    /// `x·W_x + b_x + h·W_h + b_h`, the value of the gate before its activation.
-    ///
-    /// # Shapes
-    ///
-    /// - input: `[batch, d_input]`, hidden: `[batch, d_output]`; inside `evaluate` the first axis is `members · rows`,
-    ///   member-major
-    /// - output: `[batch, d_output]`
-    ///
-    /// # Panics
-    ///
-    /// As [`Linear::forward`].
-    #[track_caller]
-    pub fn gate_product(&self, input: Tensor<2>, hidden: Tensor<2>) -> Tensor<2> {
-        self.input_transform.forward(input) + self.hidden_transform.forward(hidden)
-    }
-
     /// Whether a layer of the gate is perturbed on this thread now.
     pub(crate) fn is_active(&self) -> bool {
         [&self.input_transform, &self.hidden_transform].iter().any(|layer| scope::active(layer.weight.id).is_some())

@@ -1,7 +1,8 @@
 //! A hash of all parameters: equal models, equal digests.
 
-use burn::module::{Module, ModuleVisitor, Param};
+use burn::module::{Module, Param};
 use burn::tensor::{Int, Tensor, TensorData};
+use eggroll_core::paths::{ModulePath, PathVisitor, visit_with_paths};
 use sha2::{Digest, Sha256};
 
 /// SHA-256 over path, shape, type and little-endian values of every parameter in traversal order, as hexadecimal digits.
@@ -28,8 +29,8 @@ pub fn portable_digest<M: Module>(model: &M) -> String {
 }
 
 fn digest<M: Module>(model: &M, widths: bool) -> String {
-    let mut hasher = Hasher { path: Vec::new(), widths, state: Sha256::new() };
-    model.visit(&mut hasher);
+    let mut hasher = Hasher { widths, state: Sha256::new() };
+    visit_with_paths(model, &mut hasher);
     hex(&hasher.state.finalize())
 }
 
@@ -44,35 +45,26 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
 }
 
 struct Hasher {
-    path: Vec<String>,
     /// Whether the width of integers counts.
     widths: bool,
     state: Sha256,
 }
 
 impl Hasher {
-    fn add(&mut self, data: TensorData) {
-        let header = format!("{}{:?}{:?}", self.path.join("."), data.shape(), data.dtype());
+    fn add(&mut self, path: &ModulePath, data: TensorData) {
+        let header = format!("{path}{:?}{:?}", data.shape(), data.dtype());
         self.state.update(header);
         self.state.update(data.as_bytes());
     }
 }
 
-impl ModuleVisitor for Hasher {
-    fn enter_module(&mut self, name: &str, _container_type: &str) {
-        self.path.push(name.to_owned());
+impl PathVisitor for Hasher {
+    fn visit_float<const D: usize>(&mut self, path: &ModulePath, param: &Param<Tensor<D>>) {
+        self.add(path, param.val().into_data());
     }
 
-    fn exit_module(&mut self, _name: &str, _container_type: &str) {
-        self.path.pop();
-    }
-
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        self.add(param.val().into_data());
-    }
-
-    fn visit_int<const D: usize>(&mut self, param: &Param<Tensor<D, Int>>) {
+    fn visit_int<const D: usize>(&mut self, path: &ModulePath, param: &Param<Tensor<D, Int>>) {
         let data = param.val().into_data();
-        self.add(if self.widths { data } else { data.convert::<i64>() });
+        self.add(path, if self.widths { data } else { data.convert::<i64>() });
     }
 }

@@ -1,7 +1,6 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
-mod carried;
 mod communicator;
 mod config;
 mod error;
@@ -14,9 +13,9 @@ pub mod settings;
 mod strategy;
 mod votes;
 
-pub use carried::{Carried, SavedState};
 pub use communicator::{Alone, Communicator, DistributionError, evaluate_sharded, gather_fitness, own_members, shard};
 pub use config::{EstimateScale, EvolutionStrategyConfig, InputProjection, SigmaSchedule};
+pub use eggroll_core::MemberState;
 pub use error::{ConfigError, Error, MemoryError, TellError};
 pub use estimate::clip_norm;
 pub use fitness::{Fitness, FitnessShaping, Scores, fold_pairs};

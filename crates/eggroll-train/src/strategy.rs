@@ -331,7 +331,7 @@ impl EvolutionStrategy {
         fitness: &Fitness,
     ) -> Result<Option<Vec<f32>>, Error> {
         self.check(model, population, fitness)?;
-        if self.noiser.is_no_op() {
+        if self.noiser.properties().no_op {
             return Ok(None);
         }
         let sigma = population.perturbation.sigma;

@@ -20,7 +20,7 @@ pub(crate) fn step<M: Module>(
     rate: ModuleLearningRate,
 ) -> M {
     let perturbation = &population.perturbation;
-    let Some(rule) = perturbation.noiser.integer() else {
+    let Some(rule) = perturbation.noiser.properties().integer else {
         return model;
     };
     let how = match optimizer.moves_integers() {

@@ -15,6 +15,8 @@ use serde::{Deserialize, Serialize};
 
 /// Fraction bits: 16 is 1.0.
 pub const FIXED_POINT: u32 = 4;
+/// Largest sigma shift: beyond it products of noise vanish.
+pub(crate) const MAX_SIGMA_SHIFT: u32 = 24;
 /// The largest magnitude of a value.
 pub const RAIL: i32 = 127;
 

@@ -2,8 +2,8 @@
 //! Strategies at the Hyperscale", arXiv 2511.16652).
 
 use super::eggroll::Eggroll;
-use super::{EggrollConfig, Noiser, NoiserConfig, NoiserError, Role};
-use crate::rng::NoiseDistribution;
+use super::{EggrollConfig, Noiser, NoiserError, NoiserProperties};
+use crate::role::Role;
 use serde::{Deserialize, Serialize};
 
 /// Settings of baseline subtraction: members come in groups of `group` consecutive ones, and the first two of each group,
@@ -61,12 +61,6 @@ impl BaselineConfig {
     }
 }
 
-impl From<BaselineConfig> for NoiserConfig {
-    fn from(config: BaselineConfig) -> Self {
-        Self::Baseline(config)
-    }
-}
-
 #[derive(Debug)]
 struct Baseline {
     /// Of a group.
@@ -79,16 +73,8 @@ impl Noiser for Baseline {
         self.eggroll.role(shape)
     }
 
-    fn distribution(&self) -> NoiseDistribution {
-        self.eggroll.distribution()
-    }
-
-    fn baselines(&self) -> u32 {
-        self.pairs
-    }
-
-    fn follows_roles(&self) -> bool {
-        true
+    fn properties(&self) -> NoiserProperties {
+        NoiserProperties { baselines: self.pairs, ..self.eggroll.properties() }
     }
 }
 

@@ -1,7 +1,8 @@
 //! EGGROLL: low-rank noise (Sarkar et al., "Evolution Strategies at the Hyperscale", arXiv 2511.16652).
 
-use super::{Noiser, NoiserConfig, NoiserError, Role};
-use crate::rng::NoiseDistribution;
+use super::{Noiser, NoiserError, NoiserProperties};
+use crate::key::NoiseDistribution;
+use crate::role::Role;
 use serde::{Deserialize, Serialize};
 
 /// Settings of EGGROLL: a matrix `W : [d_input, d_output]` is perturbed by `s·(σ/√r)·B·Aᵀ`, the factors i.i.d. N(0, 1)
@@ -77,12 +78,6 @@ impl EggrollConfig {
     }
 }
 
-impl From<EggrollConfig> for NoiserConfig {
-    fn from(config: EggrollConfig) -> Self {
-        Self::Eggroll(config)
-    }
-}
-
 #[derive(Debug)]
 pub(super) struct Eggroll(EggrollConfig);
 
@@ -95,11 +90,7 @@ impl Noiser for Eggroll {
         }
     }
 
-    fn distribution(&self) -> NoiseDistribution {
-        self.0.distribution
-    }
-
-    fn follows_roles(&self) -> bool {
-        true
+    fn properties(&self) -> NoiserProperties {
+        NoiserProperties { distribution: self.0.distribution, ..NoiserProperties::default() }
     }
 }

@@ -1,6 +1,7 @@
 //! No noise and no update: to measure what evaluation alone costs, or to run a training program over a model that must not change.
 
-use super::{Noiser, Role};
+use super::{Noiser, NoiserProperties};
+use crate::role::Role;
 
 /// The noiser that freezes every parameter, whatever roles a strategy gives.
 #[derive(Debug)]
@@ -11,7 +12,7 @@ impl Noiser for NoOp {
         Role::Frozen
     }
 
-    fn is_no_op(&self) -> bool {
-        true
+    fn properties(&self) -> NoiserProperties {
+        NoiserProperties { no_op: true, ..NoiserProperties::default() }
     }
 }

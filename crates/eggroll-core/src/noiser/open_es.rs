@@ -1,8 +1,9 @@
 //! OpenES: dense noise (Salimans et al., "Evolution Strategies as a Scalable Alternative to Reinforcement Learning",
 //! arXiv 1703.03864).
 
-use super::{Noiser, NoiserConfig, Role};
-use crate::rng::NoiseDistribution;
+use super::{Noiser, NoiserProperties};
+use crate::key::NoiseDistribution;
+use crate::role::Role;
 use serde::{Deserialize, Serialize};
 
 /// Settings of OpenES: every parameter is perturbed by `s·σ·ε`, ε i.i.d. N(0, 1) (Algorithm 1, antithetic), or
@@ -41,12 +42,6 @@ impl OpenEsConfig {
     }
 }
 
-impl From<OpenEsConfig> for NoiserConfig {
-    fn from(config: OpenEsConfig) -> Self {
-        Self::OpenEs(config)
-    }
-}
-
 #[derive(Debug)]
 struct OpenEs(OpenEsConfig);
 
@@ -59,11 +54,7 @@ impl Noiser for OpenEs {
         }
     }
 
-    fn distribution(&self) -> NoiseDistribution {
-        self.0.distribution
-    }
-
-    fn follows_roles(&self) -> bool {
-        true
+    fn properties(&self) -> NoiserProperties {
+        NoiserProperties { distribution: self.0.distribution, ..NoiserProperties::default() }
     }
 }

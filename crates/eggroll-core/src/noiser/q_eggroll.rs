@@ -1,7 +1,8 @@
 //! Q-EGGROLL: EGGROLL by integers only (Sarkar et al., "Evolution Strategies at the Hyperscale", arXiv 2511.16652).
 
-use super::{Noiser, NoiserConfig, NoiserError, Role};
-use crate::integer::{Votes, step_limit, threshold};
+use super::{IntegerRule, Noiser, NoiserError, NoiserProperties};
+use crate::integer::Votes;
+use crate::role::Role;
 use serde::{Deserialize, Serialize};
 
 /// Settings of Q-EGGROLL, for models of integer parameters: int8 on the rails ±127, 16 is 1.0.
@@ -81,70 +82,29 @@ impl QEggrollConfig {
     ///
     /// [`NoiserError`] with the value that cannot be used.
     pub fn init(&self) -> Result<impl Noiser + use<>, NoiserError> {
-        if self.rank == 0 {
-            return Err(NoiserError::Rank(0));
-        }
-        if self.sigma_shift > MAX_SIGMA_SHIFT {
-            return Err(NoiserError::SigmaShift(self.sigma_shift));
-        }
-        if !(self.alpha > 0.0 && self.alpha <= 64.0) {
-            return Err(NoiserError::Alpha(self.alpha));
-        }
-        if self.decay == 0 {
-            return Err(NoiserError::Decay(0));
-        }
-        Ok(QEggroll(self.clone()))
+        Ok(QEggroll(self.rule()?))
     }
-}
 
-/// Largest sigma shift: beyond it products of noise vanish.
-pub(crate) const MAX_SIGMA_SHIFT: u32 = 24;
-
-impl From<QEggrollConfig> for NoiserConfig {
-    fn from(config: QEggrollConfig) -> Self {
-        Self::QEggroll(config)
+    /// What it does to integer parameters, for noisers that do it too.
+    ///
+    /// # Errors
+    ///
+    /// [`NoiserError`] with the value that cannot be used.
+    pub fn rule(&self) -> Result<IntegerRule, NoiserError> {
+        IntegerRule::new(self.rank, self.sigma_shift, (self.alpha, self.decay), self.votes)
     }
 }
 
 #[derive(Debug)]
-struct QEggroll(QEggrollConfig);
+struct QEggroll(IntegerRule);
 
 impl Noiser for QEggroll {
     fn role(&self, _shape: &[usize]) -> Role {
         Role::Frozen
     }
 
-    fn integer(&self) -> Option<IntegerRule> {
-        Some(IntegerRule(self.0.clone()))
-    }
-}
-
-/// How a noiser perturbs and updates integer parameters.
-#[derive(Clone, Debug, PartialEq)]
-pub struct IntegerRule(QEggrollConfig);
-
-impl IntegerRule {
-    /// The role of an integer parameter of this shape.
-    pub fn role(&self, shape: &[usize]) -> Role {
-        match shape.len() {
-            2 => Role::LowRank { rank: self.0.rank },
-            _ => Role::Dense,
-        }
-    }
-
-    /// `σ = 2^−sigma_shift`
-    pub fn sigma_shift(&self) -> u32 {
-        self.0.sigma_shift
-    }
-
-    /// What noise counts in a vote.
-    pub fn votes(&self) -> Votes {
-        self.0.votes
-    }
-
-    /// The smallest vote that moves a weight in a generation of `pairs` pairs; see [`crate::integer::step_limit`].
-    pub fn step_limit(&self, generation: u64, pairs: usize) -> i32 {
-        step_limit(threshold(self.0.alpha, self.0.decay, generation), pairs, self.0.votes)
+    fn properties(&self) -> NoiserProperties {
+        NoiserProperties { integer: Some(self.0.clone()), ..NoiserProperties::default() }
     }
 }
 

@@ -2,9 +2,11 @@
 
 use super::no_op::NoOp;
 use super::{
-    BaselineConfig, EggrollConfig, MAX_SIGMA_SHIFT, Noiser, OpenEsConfig, QEggrollConfig, SparseConfig, sign_eggroll,
+    BaselineConfig, CustomNoiser, EggrollConfig, Noiser, NoiserError, OpenEsConfig, QEggrollConfig, SparseConfig,
+    sign_eggroll,
 };
-use crate::rng::{NoiseDistribution, integer};
+use crate::key::NoiseDistribution;
+use crate::rng::integer;
 use serde::de::value::MapDeserializer;
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
@@ -55,10 +57,12 @@ pub enum NoiserConfig {
     Sparse(SparseConfig),
     /// No noise and no update.
     NoOp,
+    /// A noiser of another crate: not built by name.
+    Custom(CustomNoiser),
 }
 
 impl NoiserConfig {
-    /// The names of all noisers.
+    /// The names of all noisers that are built by name.
     pub const NAMES: [&str; 7] = ["eggroll", "open_es", "q_eggroll", "baseline", "sign_eggroll", "sparse", "no_op"];
 
     /// The distribution of every noise element.
@@ -68,6 +72,7 @@ impl NoiserConfig {
             Self::OpenEs(config) => config.distribution,
             Self::Baseline(config) => config.eggroll.distribution,
             Self::Sparse(config) => config.distribution,
+            Self::Custom(custom) => custom.properties().distribution,
             Self::QEggroll(_) | Self::NoOp => NoiseDistribution::Normal,
         }
     }
@@ -76,6 +81,7 @@ impl NoiserConfig {
     pub fn baselines(&self) -> Option<usize> {
         match self {
             Self::Baseline(config) => Some(config.group),
+            Self::Custom(custom) => Some(2 * custom.properties().baselines as usize).filter(|group| *group > 0),
             _ => None,
         }
     }
@@ -84,6 +90,10 @@ impl NoiserConfig {
     pub fn stream_version(&self) -> u32 {
         match self {
             Self::QEggroll(_) => integer::STREAM_VERSION,
+            // Both streams: versions only rise, so that their sum does.
+            Self::Custom(custom) if custom.properties().integer.is_some() => {
+                integer::STREAM_VERSION + self.distribution().stream_version()
+            }
             _ => self.distribution().stream_version(),
         }
     }
@@ -102,8 +112,51 @@ impl NoiserConfig {
             Self::SignEggroll(config) => Arc::new(sign_eggroll::init(config)?),
             Self::Sparse(config) => Arc::new(config.init()),
             Self::NoOp => Arc::new(NoOp),
+            Self::Custom(custom) => custom.init()?,
         })
     }
+
+    /// The noiser that was saved as this, to continue with: the one that the program has `given`, which must be equal; itself if none
+    /// was, unless it is a [`CustomNoiser`], which files only name.
+    ///
+    /// # Errors
+    ///
+    /// [`NoiserError::Other`] if another one is given, with both; [`NoiserError::NotGiven`] for a custom noiser if none is.
+    pub fn restored(&self, given: Option<&Self>) -> Result<Self, NoiserError> {
+        match (self, given) {
+            (Self::Custom(saved), None) => Err(NoiserError::NotGiven(saved.name().to_owned())),
+            (_, None) => Ok(self.clone()),
+            (_, Some(given)) if self == given => Ok(given.clone()),
+            (_, Some(given)) => Err(NoiserError::Other { saved: self.described(), given: given.described() }),
+        }
+    }
+
+    fn described(&self) -> String {
+        match self {
+            Self::Custom(custom) => custom.to_string(),
+            registered => format!("{registered:?}"),
+        }
+    }
+}
+
+/// `From<XConfig> for NoiserConfig`.
+macro_rules! registered {
+    ($($config:ty => $variant:ident),*) => {$(
+        impl From<$config> for NoiserConfig {
+            fn from(config: $config) -> Self {
+                Self::$variant(config)
+            }
+        }
+    )*};
+}
+
+registered! {
+    BaselineConfig => Baseline,
+    EggrollConfig => Eggroll,
+    OpenEsConfig => OpenEs,
+    QEggrollConfig => QEggroll,
+    SparseConfig => Sparse,
+    CustomNoiser => Custom
 }
 
 /// The noiser of that name with its default settings; hyphens in it count as underscores.
@@ -112,38 +165,20 @@ impl FromStr for NoiserConfig {
 
     fn from_str(name: &str) -> Result<Self, NoiserError> {
         let name = name.replace('-', "_");
+        if name == "custom" {
+            let reason = "`custom` stands for a noiser of another crate, which only a program can give";
+            return Err(NoiserError::Name(reason.to_owned()));
+        }
         let settings = MapDeserializer::<_, serde::de::value::Error>::new([("name", &*name)].into_iter());
         Self::deserialize(settings).map_err(|error| NoiserError::Name(error.to_string()))
     }
 }
 
-/// Settings that no noiser can be built from.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum NoiserError {
-    /// A name that no noiser has: what was given, and the names there are.
-    #[error("no such noiser: {0}")]
-    Name(String),
-    /// The rank is 0.
-    #[error("the rank of EGGROLL must be at least 1, not {0}")]
-    Rank(usize),
-    /// A group of members without a pair beside its baselines.
-    #[error("a group with two baselines must be even and have at least 4 members, not {0}")]
-    BaselineGroup(usize),
-    /// The sigma shift is above 24.
-    #[error("the sigma shift must be at most {MAX_SIGMA_SHIFT}, not {0}")]
-    SigmaShift(u32),
-    /// The threshold's alpha is not in (0, 64].
-    #[error("the threshold's alpha must be above 0 and at most 64, not {0}")]
-    Alpha(f64),
-    /// The threshold's schedule has no generations.
-    #[error("the threshold's decay must be at least 1 generation, not {0}")]
-    Decay(u64),
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::noiser::NoiserProperties;
+    use crate::role::Role;
 
     #[test]
     fn names_are_those_of_the_registry() {
@@ -158,5 +193,61 @@ mod tests {
         assert!(error.contains("`eggrol`") && error.contains(&all), "{error}");
         let error = serde_json::from_str::<NoiserConfig>(r#"{"name":"eggroll","rnk":2}"#).unwrap_err().to_string();
         assert!(error.contains("unknown field `rnk`"), "{error}");
+        assert!("custom".parse::<NoiserConfig>().unwrap_err().to_string().contains("another crate"));
+    }
+
+    #[derive(Debug)]
+    struct Custom(NoiserProperties);
+
+    impl Noiser for Custom {
+        fn role(&self, _shape: &[usize]) -> Role {
+            Role::Dense
+        }
+
+        fn properties(&self) -> NoiserProperties {
+            self.0.clone()
+        }
+
+        fn name(&self) -> String {
+            "mine".to_owned()
+        }
+    }
+
+    fn custom(properties: NoiserProperties) -> NoiserConfig {
+        CustomNoiser::new(Custom(properties)).into()
+    }
+
+    #[test]
+    fn a_custom_noiser_answers_from_its_properties() {
+        let rule = QEggrollConfig::new().rule().expect("a rule");
+        let distribution = NoiseDistribution::Rademacher;
+        let mine = custom(NoiserProperties { distribution, baselines: 4, integer: Some(rule), ..Default::default() });
+        let read: NoiserConfig = serde_json::from_str(&serde_json::to_string(&mine).expect("writes")).expect("reads");
+        for config in [&mine, &read] {
+            assert_eq!((config.distribution(), config.baselines()), (distribution, Some(8)));
+            assert_eq!(config.stream_version(), integer::STREAM_VERSION + distribution.stream_version());
+        }
+        assert_eq!(read, mine);
+        assert_eq!(custom(NoiserProperties::default()).baselines(), None);
+        let group = custom(NoiserProperties { baselines: 1, ..Default::default() });
+        assert_eq!(group.init().map(drop), Err(NoiserError::BaselineGroup(2)));
+    }
+
+    #[test]
+    fn only_the_saved_noiser_continues() {
+        let mine = custom(NoiserProperties::default());
+        let saved: NoiserConfig = serde_json::from_str(&serde_json::to_string(&mine).expect("writes")).expect("reads");
+        assert_eq!(saved.init().map(drop), Err(NoiserError::NotGiven("mine".to_owned())));
+        assert_eq!(saved.restored(None), Err(NoiserError::NotGiven("mine".to_owned())));
+        assert!(saved.restored(Some(&mine)).and_then(|noiser| noiser.init()).is_ok());
+
+        let eggroll = NoiserConfig::from(EggrollConfig::new());
+        let signs = custom(NoiserProperties { counts_signs: true, ..Default::default() });
+        let other = NoiserConfig::from(OpenEsConfig::new());
+        for (saved, given) in [(&saved, &eggroll), (&eggroll, &mine), (&saved, &signs), (&eggroll, &other)] {
+            let error = saved.restored(Some(given)).unwrap_err().to_string();
+            assert!(error.contains(&saved.described()) && error.contains(&given.described()), "{error}");
+        }
+        assert_eq!(eggroll.restored(None), Ok(eggroll));
     }
 }

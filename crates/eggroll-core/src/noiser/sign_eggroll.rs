@@ -2,8 +2,8 @@
 //! code of Sarkar et al., "Evolution Strategies at the Hyperscale", arXiv 2511.16652).
 
 use super::eggroll::Eggroll;
-use super::{EggrollConfig, Noiser, NoiserError, Role};
-use crate::rng::NoiseDistribution;
+use super::{EggrollConfig, Noiser, NoiserError, NoiserProperties};
+use crate::role::Role;
 
 /// Builds sign EGGROLL with the settings of EGGROLL: a matrix is perturbed by `s·(σ/√r)·B·Aᵀ`, and its estimate is
 /// `Σ_q w_q·(σ/√r)·sign(B_q)·sign(A_q)ᵀ`. Other parameters have dense noise and its estimate.
@@ -26,15 +26,7 @@ impl Noiser for SignEggroll {
         self.0.role(shape)
     }
 
-    fn distribution(&self) -> NoiseDistribution {
-        self.0.distribution()
-    }
-
-    fn counts_signs(&self) -> bool {
-        true
-    }
-
-    fn follows_roles(&self) -> bool {
-        true
+    fn properties(&self) -> NoiserProperties {
+        NoiserProperties { counts_signs: true, ..self.0.properties() }
     }
 }

@@ -1,9 +1,10 @@
 //! Sparse noise: a few entries of every matrix (as in HyperscaleES, the code of Sarkar et al., "Evolution Strategies at the
 //! Hyperscale", arXiv 2511.16652).
 
-use super::{Noiser, NoiserConfig, Role};
+use super::{Noiser, NoiserProperties};
+use crate::key::NoiseDistribution;
 use crate::matrix::MatrixView;
-use crate::rng::NoiseDistribution;
+use crate::role::Role;
 use serde::{Deserialize, Serialize};
 
 /// Settings of sparse noise: of a matrix `[d_input, d_output]` `k = max(d_input, d_output)` entries, drawn with replacement, are
@@ -56,12 +57,6 @@ impl SparseConfig {
     }
 }
 
-impl From<SparseConfig> for NoiserConfig {
-    fn from(config: SparseConfig) -> Self {
-        Self::Sparse(config)
-    }
-}
-
 #[derive(Debug)]
 struct Sparse(SparseConfig);
 
@@ -74,7 +69,7 @@ impl Noiser for Sparse {
         }
     }
 
-    fn distribution(&self) -> NoiseDistribution {
-        self.0.distribution
+    fn properties(&self) -> NoiserProperties {
+        NoiserProperties { distribution: self.0.distribution, ..NoiserProperties::default() }
     }
 }

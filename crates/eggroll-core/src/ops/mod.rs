@@ -1,18 +1,21 @@
-//! Perturbed operations: the backend extension trait, and the functions on [`Tensor`] that users of this crate call.
+//! Perturbed operations: the backend extension trait, and the functions on [`Tensor`](burn::tensor::Tensor) that users of this crate call.
 //!
 //! Every function takes a [`PairRange`]: the members of consecutive antithetic pairs. The population is folded
 //! into the leading axis, member-major: row block `m` belongs to member `m` of the range.
 
 #![cfg_attr(feature = "ndarray", expect(deprecated, reason = "Burn deprecates the backend; users still ask for it"))]
 
+mod checks;
 mod cross_entropy;
 mod dense_linear;
 mod entry_sum;
 mod estimate;
+#[doc(hidden)]
 pub mod explicit;
 pub mod integer;
 mod low_rank_linear;
 mod noise;
+mod operands;
 mod patches;
 mod perturbed_embedding;
 mod perturbed_vector;
@@ -20,6 +23,7 @@ pub(crate) mod portable;
 mod row_projection;
 mod source;
 mod sparse;
+mod window;
 
 pub use crate::key::PairRange;
 pub use cross_entropy::member_cross_entropy;
@@ -27,7 +31,9 @@ pub use dense_linear::dense_linear;
 pub use estimate::{dense_estimate, low_rank_estimate};
 pub use low_rank_linear::low_rank_linear;
 pub use noise::noise;
-pub use patches::{Window, patches};
+pub(crate) use operands::DEPENDENT;
+pub use operands::{BiasPrimitive, DenseNoise, InputRows, LinearBias, LinearMembers, LowRankNoise, MatrixNoise};
+pub use patches::patches;
 pub use perturbed_embedding::perturbed_embedding;
 pub use perturbed_vector::perturbed_vector;
 pub use row_projection::row_projection;
@@ -36,170 +42,17 @@ pub(crate) use source::{TABLE_ADDRESS, loudness};
 #[cfg(feature = "cube")]
 pub(crate) use source::{TABLE_STEP, table_runs};
 pub use sparse::{SparseNoise, sparse_embedding, sparse_entries, sparse_estimate, sparse_linear};
+pub use window::Window;
+
+use checks::check_linear;
+#[cfg(feature = "cube")]
+use checks::{embedding_shape, linear_shape, patches_shape};
 
 use crate::key::NoiseKey;
 use burn::backend::tensor::{FloatTensor, IntTensor};
-use burn::backend::{Autodiff, Backend, ExtensionType, backend_extension};
+use burn::backend::{Autodiff, Backend, backend_extension};
 #[cfg(feature = "cube")]
 use burn::tensor::Shape;
-use burn::tensor::Tensor;
-
-/// Noise of a matrix as a product of factors, `c·B·Aᵀ` with `B : [d_input, rank]`, `A : [d_output, rank]`.
-///
-/// The stream of a pair holds `B` as `[rank, d_input]` and then `A` as `[rank, d_output]`, so that the first
-/// columns of a higher rank are not those of a lower one.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LowRankNoise {
-    /// Address of the draw.
-    pub key: NoiseKey,
-    /// Columns of the factors.
-    pub rank: usize,
-    /// `c = σ/√rank`.
-    pub scale: f32,
-    /// Whether the operation's matrix is the transpose of the parameter; see [`transposed`](Self::transposed).
-    pub transposed: bool,
-    /// Whether the factors' signs stand for them, `c·sign(B)·sign(A)ᵀ`: for estimates only.
-    pub signs: bool,
-}
-
-impl LowRankNoise {
-    /// Noise of standard deviation `sigma` for each element of the product.
-    pub fn new(key: NoiseKey, rank: usize, sigma: f64) -> Self {
-        Self { key, rank, scale: (sigma / (rank as f64).sqrt()) as f32, transposed: false, signs: false }
-    }
-
-    /// The same noise for a linear operation whose weight is the transpose of the parameter: `c·A·Bᵀ`, the factors of the
-    /// stream in swapped parts. For a parameter that is used both ways, as an embedding and as the output layer tied to it.
-    pub fn transposed(self) -> Self {
-        Self { transposed: !self.transposed, ..self }
-    }
-
-    /// Where the factors of the operation's matrix begin in a pair's stream: the one that inputs are projected on, `[rank, d_input]`,
-    /// and the other, `[rank, d_output]`.
-    pub(crate) fn starts(&self, [d_input, d_output]: [usize; 2]) -> [usize; 2] {
-        if self.transposed { [self.rank * d_output, 0] } else { [0, self.rank * d_input] }
-    }
-}
-
-/// Noise of independent elements, `σ·ε`. The stream of a pair holds `ε` in the parameter's row-major order.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct DenseNoise {
-    /// Address of the draw.
-    pub key: NoiseKey,
-    /// `σ`.
-    pub scale: f32,
-    /// Whether the operation's matrix is the transpose of the parameter; see [`transposed`](Self::transposed).
-    pub transposed: bool,
-}
-
-impl DenseNoise {
-    /// Noise of standard deviation `sigma`.
-    pub fn new(key: NoiseKey, sigma: f64) -> Self {
-        Self { key, scale: sigma as f32, transposed: false }
-    }
-
-    /// The same noise for a linear operation whose weight is the transpose of the parameter: `σ·εᵀ`.
-    pub fn transposed(self) -> Self {
-        Self { transposed: !self.transposed, ..self }
-    }
-}
-
-/// Noise of a matrix, of either kind.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum MatrixNoise {
-    /// A product of factors.
-    LowRank(LowRankNoise),
-    /// Independent elements.
-    Dense(DenseNoise),
-}
-
-impl MatrixNoise {
-    /// Elements of one pair's noise of a matrix of this shape.
-    pub fn elements(&self, [d_input, d_output]: [usize; 2]) -> usize {
-        match self {
-            Self::LowRank(noise) => noise.rank * (d_input + d_output),
-            Self::Dense(_) => d_input * d_output,
-        }
-    }
-
-    /// Address of the draw.
-    pub fn key(&self) -> NoiseKey {
-        match self {
-            Self::LowRank(noise) => noise.key,
-            Self::Dense(noise) => noise.key,
-        }
-    }
-
-    /// What the noise is multiplied by.
-    pub fn scale(&self) -> f32 {
-        match self {
-            Self::LowRank(noise) => noise.scale,
-            Self::Dense(noise) => noise.scale,
-        }
-    }
-
-    /// Whether the operation's matrix is the transpose of the parameter.
-    pub(crate) fn is_transposed(&self) -> bool {
-        match self {
-            Self::LowRank(noise) => noise.transposed,
-            Self::Dense(noise) => noise.transposed,
-        }
-    }
-}
-
-/// Share of a row's squared length below which what is left of it outside the span of the rows before is rounding.
-pub(crate) const DEPENDENT: f32 = 1e-8;
-
-/// Whether every member brings its own input rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InputRows {
-    /// `x : [members · rows, d_input]`
-    PerMember,
-    /// `x : [rows, d_input]`, the same rows for all: `x·W` is computed once.
-    Shared,
-}
-
-/// The bias of a perturbed linear operation.
-#[expect(clippy::large_enum_variant, reason = "an argument, not kept in numbers")]
-pub enum LinearBias {
-    /// No bias.
-    None,
-    /// The same bias for all members, `[d_output]`.
-    Plain(Tensor<1>),
-    /// A bias `[d_output]` perturbed as a vector.
-    Perturbed(Tensor<1>, DenseNoise, NoiseSource),
-}
-
-/// [`LinearBias`] as backends see it.
-#[derive(ExtensionType)]
-#[extension_type(fusion: cfg(feature = "cube"))]
-pub enum BiasPrimitive<B: Backend> {
-    /// No bias.
-    None,
-    /// The same bias for all members.
-    Plain(FloatTensor<B>),
-    /// A perturbed bias.
-    Perturbed(FloatTensor<B>, DenseNoise, #[extension_type] SourcePrimitive<B>),
-}
-
-/// What a perturbed linear operation needs beside its tensors and its noise.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LinearMembers {
-    /// The members.
-    pub pairs: PairRange,
-    /// Whether they share their input.
-    pub input: InputRows,
-}
-
-impl LinearMembers {
-    /// Rows of one member in an input of `rows` rows.
-    pub(crate) fn rows_per_member(&self, rows: usize) -> usize {
-        match self.input {
-            InputRows::PerMember => rows / self.pairs.members().max(1),
-            InputRows::Shared => rows,
-        }
-    }
-}
 
 /// Perturbed operations of a backend.
 ///
@@ -314,74 +167,10 @@ pub trait PerturbedOps: Backend {
     }
 }
 
-/// Shape of the output of a linear operation, for backends that run it later.
-#[cfg(feature = "cube")]
-fn linear_shape(x: &Shape, weight: &Shape, members: &LinearMembers) -> Shape {
-    Shape::new([members.pairs.members() * members.rows_per_member(x[0]), weight[1]])
-}
-
-/// Shape of the output of an embedding, for backends that run it later.
-#[cfg(feature = "cube")]
-fn embedding_shape(weight: &Shape, indices: &Shape, members: &LinearMembers) -> Shape {
-    Shape::new([members.pairs.members() * members.rows_per_member(indices[0]), weight[1]])
-}
-
-/// Shape of patches, for backends that cut them out later.
-#[cfg(feature = "cube")]
-fn patches_shape(images: &Shape, window: &Window) -> Shape {
-    let [height, width] = window.positions([images[2], images[3]]);
-    Shape::new([images[0] * height * width, images[1] * window.size()])
-}
-
 /// The portable defaults: no gradient flows through noise, so Burn's autodiff decorator needs no more.
 impl<B, C> PerturbedOps for Autodiff<B, C>
 where
     B: PerturbedOps,
     C: burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy,
 {
-}
-
-impl LinearBias {
-    pub(crate) fn into_primitive(self) -> BiasPrimitive<burn::backend::Dispatch> {
-        match self {
-            Self::None => BiasPrimitive::None,
-            Self::Plain(bias) => BiasPrimitive::Plain(bias.into_dispatch()),
-            Self::Perturbed(bias, noise, source) => {
-                BiasPrimitive::Perturbed(bias.into_dispatch(), noise, source.into_primitive())
-            }
-        }
-    }
-
-    fn dims(&self) -> Option<[usize; 1]> {
-        match self {
-            Self::None => None,
-            Self::Plain(bias) | Self::Perturbed(bias, ..) => Some(bias.dims()),
-        }
-    }
-}
-
-/// Panics with the shapes if the operands of a perturbed linear do not fit.
-#[track_caller]
-fn check_linear(x: &Tensor<2>, weight: &Tensor<2>, bias: &LinearBias, members: &LinearMembers) {
-    let ([rows, width], [d_input, d_output]) = (x.dims(), weight.dims());
-    assert!(
-        width == d_input,
-        "perturbed linear: the input {:?} does not fit the weight {:?}: {width} columns, but {d_input} rows",
-        x.dims(),
-        weight.dims()
-    );
-    if let Some(bias) = bias.dims() {
-        assert!(bias == [d_output], "perturbed linear: the bias {bias:?} does not fit the weight {:?}", weight.dims());
-    }
-    if let LinearBias::Perturbed(_, _, source) = bias {
-        source.check(members.pairs, d_output);
-    }
-    let count = members.pairs.members();
-    assert!(count > 0, "perturbed linear: no members");
-    assert!(
-        members.input == InputRows::Shared || rows % count == 0,
-        "perturbed linear: the {rows} rows of the input {:?} are not a multiple of {count} members; \
-         expand shared rows to every member, or use the shared form",
-        x.dims()
-    );
 }

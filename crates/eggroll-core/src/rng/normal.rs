@@ -15,15 +15,13 @@
 //! gives the same bits. Against the f64 oracle ([`crate::reference::normal`]) the error is below
 //! [`MAX_ERROR`].
 
-use super::{NoiseDistribution, check_distribution};
-use crate::key::NoiseKey;
+use crate::key::{NoiseDistribution, NoiseKey};
+pub(crate) use crate::rng::group::BLOCKS;
 use crate::rng::philox::philox_blocks;
 use crate::simd::{InstructionSet, Kernel, Simd, dispatch, dispatch_on};
 
 /// Elements that sixteen Philox blocks make: the unit in which the stream is generated.
 pub const GROUP: usize = 64;
-/// Blocks in a group.
-pub(crate) const BLOCKS: usize = 16;
 
 /// Version of the stream: a change of any value is a new version, and old checkpoints are refused.
 pub const STREAM_VERSION: u32 = 1;
@@ -82,7 +80,7 @@ pub fn fill_normals_on(set: InstructionSet, key: NoiseKey, pair: u32, start: usi
 
 #[track_caller]
 fn check(key: NoiseKey, start: usize, len: usize) {
-    check_distribution(key, NoiseDistribution::Normal);
+    key.check_distribution(NoiseDistribution::Normal);
     let end = start.checked_add(len);
     assert!(
         end.is_some_and(|end| end as u64 <= 1 << 34),

@@ -13,9 +13,8 @@
 //! signs of ones, then shifted left by one for the next sixteen. Every instruction set and device gives the same values, and
 //! so does the oracle ([`crate::reference::rademacher`]), exactly.
 
-use super::{NoiseDistribution, check_distribution};
-use crate::key::NoiseKey;
-use crate::rng::normal::BLOCKS;
+use crate::key::{NoiseDistribution, NoiseKey};
+use crate::rng::group::BLOCKS;
 use crate::rng::philox::philox_blocks;
 use crate::simd::{InstructionSet, Kernel, Simd, dispatch, dispatch_on};
 
@@ -67,7 +66,7 @@ pub fn fill_signs_on(set: InstructionSet, key: NoiseKey, pair: u32, start: usize
 
 #[track_caller]
 fn check(key: NoiseKey, start: usize, len: usize) {
-    check_distribution(key, NoiseDistribution::Rademacher);
+    key.check_distribution(NoiseDistribution::Rademacher);
     let end = start.checked_add(len);
     assert!(
         end.is_some_and(|end| end as u64 <= 1 << 39),

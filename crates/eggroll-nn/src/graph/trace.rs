@@ -5,10 +5,10 @@ use super::tensors::GraphTensors;
 use burn::backend::ir::{BaseOperationIr, OperationIr, TensorIr};
 use burn::backend::ops::{BoolTensorOps, FloatTensorOps, IntTensorOps};
 use burn::backend::{BackendTensor, Capture, Dispatch, DispatchKindConversion, DispatchTensor, TensorMetadata};
-use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
+use burn::module::{Module, ModuleMapper, Param, ParamId};
 use burn::tensor::kind::Basic;
 use burn::tensor::{Bool, DType, Device, DeviceConfig, DeviceSettings, Int, Shape, Tensor, TensorData, TensorId};
-use eggroll_core::is_state;
+use eggroll_core::paths::{ModulePath, PathVisitor, visit_with_paths};
 
 /// One parameter of the model of today.
 #[derive(Clone)]
@@ -29,47 +29,33 @@ impl Parameter {
 
 /// The parameters of `model` in traversal order; a tied one as often as it is visited.
 pub(super) fn parameters<M: Module>(model: &M) -> Vec<Parameter> {
-    let mut collector = Collector { path: Vec::new(), containers: Vec::new(), found: Vec::new() };
-    model.visit(&mut collector);
+    let mut collector = Collector { found: Vec::new() };
+    visit_with_paths(model, &mut collector);
     collector.found
 }
 
 struct Collector {
-    path: Vec<String>,
-    /// Kinds of the containers of `path`.
-    containers: Vec<String>,
     found: Vec<Parameter>,
 }
 
 impl Collector {
-    fn add<const D: usize, K: Basic>(&mut self, id: ParamId, value: Tensor<D, K>) {
-        let is_state = is_state(self.containers.last().map(String::as_str), self.path.last().map(String::as_str));
-        let is_perturbed = value.dtype().is_float() && !is_state;
-        self.found.push(Parameter { id, path: self.path.join("."), value: value.into_dispatch(), is_perturbed });
+    fn add<const D: usize, K: Basic>(&mut self, path: &ModulePath, id: ParamId, value: Tensor<D, K>) {
+        let is_perturbed = value.dtype().is_float() && !path.is_state();
+        self.found.push(Parameter { id, path: path.to_string(), value: value.into_dispatch(), is_perturbed });
     }
 }
 
-impl ModuleVisitor for Collector {
-    fn enter_module(&mut self, name: &str, container_type: &str) {
-        self.path.push(name.to_owned());
-        self.containers.push(container_type.to_owned());
+impl PathVisitor for Collector {
+    fn visit_float<const D: usize>(&mut self, path: &ModulePath, param: &Param<Tensor<D>>) {
+        self.add(path, param.id, param.val());
     }
 
-    fn exit_module(&mut self, _name: &str, _container_type: &str) {
-        self.path.pop();
-        self.containers.pop();
+    fn visit_int<const D: usize>(&mut self, path: &ModulePath, param: &Param<Tensor<D, Int>>) {
+        self.add(path, param.id, param.val());
     }
 
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        self.add(param.id, param.val());
-    }
-
-    fn visit_int<const D: usize>(&mut self, param: &Param<Tensor<D, Int>>) {
-        self.add(param.id, param.val());
-    }
-
-    fn visit_bool<const D: usize>(&mut self, param: &Param<Tensor<D, Bool>>) {
-        self.add(param.id, param.val());
+    fn visit_bool<const D: usize>(&mut self, path: &ModulePath, param: &Param<Tensor<D, Bool>>) {
+        self.add(path, param.id, param.val());
     }
 }
 

@@ -14,13 +14,15 @@ mod layer_norm;
 mod linear;
 mod mlp;
 mod model;
+mod state;
 
 pub use embedding::{Embedding, EmbeddingConfig};
 pub use gru::{MinimalGru, MinimalGruConfig};
 pub use layer_norm::{LayerNorm, LayerNormConfig};
 pub use linear::{Linear, LinearConfig};
 pub use mlp::{Mlp, MlpConfig};
-pub use model::{EggBlock, EggModel, EggModelConfig, EggState};
+pub use model::{EggBlock, EggModel, EggModelConfig};
+pub use state::{EggState, SavedState};
 
 use burn::module::{Param, ParamId};
 use burn::tensor::{Device, Distribution, Int, Tensor};

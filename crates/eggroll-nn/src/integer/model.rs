@@ -1,8 +1,8 @@
 //! The recurrent language model of the paper's integer experiments.
 
 use super::{
-    Embedding, EmbeddingConfig, LayerNorm, LayerNormConfig, Linear, LinearConfig, MinimalGru, MinimalGruConfig, Mlp,
-    MlpConfig,
+    EggState, Embedding, EmbeddingConfig, LayerNorm, LayerNormConfig, Linear, LinearConfig, MinimalGru,
+    MinimalGruConfig, Mlp, MlpConfig,
 };
 use burn::config::Config;
 use burn::module::Module;
@@ -45,11 +45,6 @@ impl EggModelConfig {
             norm: norm(),
             head: LinearConfig::new(self.width, self.vocab).init(device),
         }
-    }
-
-    /// Multiply-adds that one token takes in products: what speed is measured against.
-    pub fn products_per_token(&self) -> usize {
-        self.layers * 12 * self.width * self.width + self.vocab * self.width
     }
 }
 
@@ -109,13 +104,6 @@ pub struct EggModel {
     pub norm: LayerNorm,
     /// `[width, vocab]`
     pub head: Linear,
-}
-
-/// The recurrent state of sequences, layer by layer.
-#[derive(Clone, Debug)]
-pub struct EggState {
-    /// `[batch, width]` each.
-    pub layers: Vec<Tensor<2, Int>>,
 }
 
 impl EggModel {

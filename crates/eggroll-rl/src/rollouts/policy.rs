@@ -2,15 +2,15 @@
 
 use burn::nn::activation::Activation;
 use burn::tensor::{Device, Tensor};
+use eggroll_core::MemberState;
 use eggroll_nn::{Linear, Mlp};
-use eggroll_train::Carried;
 
 /// A network that acts: observations in, action scores or actions out.
 ///
 /// [`feed_forward`] makes one of any closure. A policy that remembers has a state, with a row for every environment.
 pub trait Policy: Sync {
     /// What it carries from step to step: tensors with a row for every environment, or `()`.
-    type State: Carried;
+    type State: MemberState;
 
     /// The state before the first step.
     fn initial_state(&self, rows: usize, device: &Device) -> Self::State;

@@ -25,6 +25,7 @@ use crate::error::{Error, SavedError};
 use burn::lr_scheduler::LrSchedulerRecord;
 use burn::module::Module;
 use burn::optim::OptimizerRecord;
+use eggroll_core::NoiserConfig;
 use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig, StrategyRecord};
 use names::{Hidden, PREFIX, is_checkpoint};
 use parts::{Draft, Saved};
@@ -71,12 +72,14 @@ pub struct Checkpoints {
     keep: usize,
     /// Whose chunks and memory limit are used, if not those that were saved.
     limits: Option<EvolutionStrategyConfig>,
+    /// What continues where a checkpoint only names a noiser.
+    noiser: Option<NoiserConfig>,
 }
 
 impl Checkpoints {
     /// Checkpoints in `folder`, the latest two kept. The folder is made when needed.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into(), keep: 2, limits: None }
+        Self { folder: folder.into(), keep: 2, limits: None, noiser: None }
     }
 
     /// Sets how many checkpoints are kept, at least one.
@@ -92,6 +95,13 @@ impl Checkpoints {
         self
     }
 
+    /// Loads strategies of this noiser only, and with it: for a [`CustomNoiser`](eggroll_core::CustomNoiser), which a checkpoint only
+    /// names. A custom one of the configuration in [`with_limits_of`](Self::with_limits_of) counts if there is none here.
+    pub fn with_noiser(mut self, noiser: impl Into<NoiserConfig>) -> Self {
+        self.noiser = Some(noiser.into());
+        self
+    }
+
     /// Saves strategy and model under the strategy's generation and drops the oldest of the other checkpoints. A checkpoint of that
     /// generation that is there already is replaced.
     ///
@@ -103,16 +113,16 @@ impl Checkpoints {
     }
 
     /// Saves as [`save`](Self::save) does, with what the members keep from generation to generation, as a module
-    /// ([`SavedState`](eggroll_train::SavedState) for one).
+    /// ([`SavedState`](eggroll_nn::integer::SavedState) for one).
     ///
     /// # Example
     ///
     /// ```
     /// use burn::tensor::Device;
     /// use eggroll_core::QEggrollConfig;
-    /// use eggroll_nn::integer::{EggModelConfig, EggState};
+    /// use eggroll_nn::integer::{EggModelConfig, EggState, SavedState};
     /// use eggroll_run::Checkpoints;
-    /// use eggroll_train::{EvolutionStrategyConfig, SavedState};
+    /// use eggroll_train::EvolutionStrategyConfig;
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let folder = tempfile::tempdir()?;
@@ -221,7 +231,7 @@ impl Checkpoints {
     pub fn load_latest<M: Module>(&self, model: M) -> Result<Option<(EvolutionStrategy, M)>, Error> {
         match self.list()?.last() {
             None => Ok(None),
-            Some(path) => load_under(path, self.limits.as_ref(), model).map(Some),
+            Some(path) => self.load_saved(&Saved::open(path)?, model).map(Some),
         }
     }
 
@@ -240,8 +250,12 @@ impl Checkpoints {
             return Ok(None);
         };
         let saved = Saved::open(&path)?;
-        let (strategy, model) = load_saved(&saved, self.limits.as_ref(), model)?;
+        let (strategy, model) = self.load_saved(&saved, model)?;
         Ok(Some((strategy, model, saved.module(CARRIED, carried)?)))
+    }
+
+    fn load_saved<M: Module>(&self, saved: &Saved, model: M) -> Result<(EvolutionStrategy, M), Error> {
+        load_saved(saved, self.limits.as_ref(), self.noiser.as_ref(), model)
     }
 
     /// Removes what saves that were killed have left behind.
@@ -292,6 +306,7 @@ impl Checkpoints {
 /// | [`SavedError::Checksum`], [`SavedError::FileLength`] | a file that is not what was written |
 /// | [`SavedError::Format`] | another version of the format, also the first one, which had no checksums |
 /// | [`SavedError::NoiseStream`] | noise that this version draws differently |
+/// | [`eggroll_train::Error::Noiser`] | a noiser that the file only names: [`Checkpoints::with_noiser`] gives it |
 /// | [`SavedError::OtherModel`] | a model of other parameters, or with the same in another order |
 /// | [`SavedError::Checkpoint`] | what cannot be parsed all the same |
 pub fn load<M: Module>(path: &Path, model: M) -> Result<(EvolutionStrategy, M), Error> {
@@ -304,19 +319,23 @@ pub(crate) fn load_under<M: Module>(
     limits: Option<&EvolutionStrategyConfig>,
     model: M,
 ) -> Result<(EvolutionStrategy, M), Error> {
-    load_saved(&Saved::open(path)?, limits, model)
+    load_saved(&Saved::open(path)?, limits, None, model)
 }
 
 fn load_saved<M: Module>(
     saved: &Saved,
     limits: Option<&EvolutionStrategyConfig>,
+    noiser: Option<&NoiserConfig>,
     model: M,
 ) -> Result<(EvolutionStrategy, M), Error> {
     let state = &saved.state;
-    let config = match limits {
+    let mut config = match limits {
         Some(limits) => state.config.with_limits_of(limits),
         None => state.config.clone(),
     };
+    let custom = |noiser: &NoiserConfig| matches!(noiser, NoiserConfig::Custom(_));
+    let of_limits = limits.map(|limits| &limits.noiser).filter(|given| custom(given) || custom(&config.noiser));
+    config.noiser = state.config.noiser.restored(noiser.or(of_limits))?;
     let (found, known) = (state.noise_stream, state.config.noiser.stream_version());
     if found != known {
         return Err(SavedError::NoiseStream { path: saved.path(), found, known }.into());

@@ -1,7 +1,8 @@
 //! Names, shapes and kinds of everything in a record: what tells one model from another before any value is loaded.
 
-use burn::module::{Module, ModuleVisitor, Param};
+use burn::module::{Module, Param};
 use burn::tensor::{Bool, Int, Shape, Tensor};
+use eggroll_core::paths::{ModulePath, PathVisitor, visit_with_paths};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -24,7 +25,7 @@ enum Kind {
 /// The tensors of a module in traversal order, which is also what addresses their noise.
 pub(super) fn of<M: Module>(module: &M) -> Vec<Parameter> {
     let mut collector = Collector::default();
-    module.visit(&mut collector);
+    visit_with_paths(module, &mut collector);
     collector.parameters
 }
 
@@ -45,34 +46,25 @@ impl fmt::Display for Parameter {
 
 #[derive(Default)]
 struct Collector {
-    path: Vec<String>,
     parameters: Vec<Parameter>,
 }
 
 impl Collector {
-    fn add(&mut self, shape: Shape, kind: Kind) {
-        self.parameters.push(Parameter { path: self.path.join("."), shape: shape.to_vec(), kind });
+    fn add(&mut self, path: &ModulePath, shape: Shape, kind: Kind) {
+        self.parameters.push(Parameter { path: path.to_string(), shape: shape.to_vec(), kind });
     }
 }
 
-impl ModuleVisitor for Collector {
-    fn enter_module(&mut self, name: &str, _container_type: &str) {
-        self.path.push(name.to_owned());
+impl PathVisitor for Collector {
+    fn visit_float<const D: usize>(&mut self, path: &ModulePath, param: &Param<Tensor<D>>) {
+        self.add(path, param.lazy_shape(), Kind::Float);
     }
 
-    fn exit_module(&mut self, _name: &str, _container_type: &str) {
-        self.path.pop();
+    fn visit_int<const D: usize>(&mut self, path: &ModulePath, param: &Param<Tensor<D, Int>>) {
+        self.add(path, param.lazy_shape(), Kind::Integer);
     }
 
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        self.add(param.lazy_shape(), Kind::Float);
-    }
-
-    fn visit_int<const D: usize>(&mut self, param: &Param<Tensor<D, Int>>) {
-        self.add(param.lazy_shape(), Kind::Integer);
-    }
-
-    fn visit_bool<const D: usize>(&mut self, param: &Param<Tensor<D, Bool>>) {
-        self.add(param.lazy_shape(), Kind::Bool);
+    fn visit_bool<const D: usize>(&mut self, path: &ModulePath, param: &Param<Tensor<D, Bool>>) {
+        self.add(path, param.lazy_shape(), Kind::Bool);
     }
 }

@@ -4,7 +4,6 @@
 //! evaluates a slice of the population ([`shard`], [`Population::slice`](eggroll_train::Population::slice)), all get the fitness of all
 //! members ([`evaluate_sharded`]) and make the same update. Any number of replicas makes the bits that one process makes.
 
-mod device_name;
 mod job;
 #[cfg(feature = "mpi")]
 mod mpi;
@@ -15,7 +14,7 @@ mod threads;
 
 #[cfg(feature = "mpi")]
 pub use self::mpi::Mpi;
-pub use device_name::DeviceName;
+pub use eggroll_core::DeviceName;
 pub use eggroll_train::{Alone, Communicator, DistributionError, evaluate_sharded, shard};
 pub use job::detect;
 pub use replica::Distribution;

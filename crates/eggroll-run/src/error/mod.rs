@@ -15,7 +15,8 @@ pub use text::TextError;
 pub use trace::TraceError;
 
 use burn::store::RecordError;
-use eggroll_train::{ConfigError, DistributionError, TellError};
+use eggroll_core::NoiserError;
+use eggroll_train::{ConfigError, DistributionError, MemoryError, TellError};
 use std::io;
 use std::path::PathBuf;
 
@@ -56,17 +57,18 @@ pub enum Error {
     User(Box<dyn std::error::Error + Send + Sync>),
 }
 
-impl From<ConfigError> for Error {
-    fn from(error: ConfigError) -> Self {
-        Self::Train(error.into())
-    }
+/// What [`eggroll_train::Error`] holds, so that `?` takes it too.
+macro_rules! of_training {
+    ($($error:ty),*) => {
+        $(impl From<$error> for Error {
+            fn from(error: $error) -> Self {
+                Self::Train(error.into())
+            }
+        })*
+    };
 }
 
-impl From<TellError> for Error {
-    fn from(error: TellError) -> Self {
-        Self::Train(error.into())
-    }
-}
+of_training!(ConfigError, MemoryError, NoiserError, TellError);
 
 impl Error {
     pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {

@@ -242,6 +242,7 @@ pub fn replay_range(path: &Path) -> Result<Range<u64>, Error> {
 /// | [`SavedError::Checksum`] | a damaged header |
 /// | [`SavedError::ReplayRecord`] | a damaged record with others behind it |
 /// | [`SavedError::Format`], [`SavedError::NoiseStream`] | another version |
+/// | [`eggroll_train::Error::Noiser`] | a noiser that the log only names: [`replay_from`] takes a strategy that has it |
 /// | [`SavedError::OtherModel`] | another first model |
 /// | [`SavedError::ReplayRange`] | a generation that the log does not have; also if it does not begin with generation 0: [`replay_from`] |
 pub fn replay<M: Module>(path: &Path, first: M, until: Option<u64>) -> Result<(EvolutionStrategy, M), Error> {

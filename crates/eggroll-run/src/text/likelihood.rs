@@ -2,7 +2,8 @@
 
 use super::ByteModel;
 use burn::tensor::{Int, Tensor, TensorData};
-use eggroll_train::{Carried, Scores};
+use eggroll_core::MemberState;
+use eggroll_train::Scores;
 
 /// Steps of one forward: the state is carried on.
 const WINDOW: usize = 128;

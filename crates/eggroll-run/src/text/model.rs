@@ -3,9 +3,10 @@
 use burn::module::Module;
 use burn::tensor::kind::Basic;
 use burn::tensor::{Device, Int, Tensor};
+use eggroll_core::MemberState;
 use eggroll_core::ops::integer::log_likelihood;
 use eggroll_nn::integer::{EggModel, EggState};
-use eggroll_train::{Carried, Scores};
+use eggroll_train::Scores;
 
 /// A recurrent language model of bytes: what [`bits_per_byte`](super::bits_per_byte) measures and
 /// [`Sampler`](super::Sampler) draws from.
@@ -13,7 +14,7 @@ pub trait ByteModel: Module {
     /// Kind of the logits: [`Int`] or [`Float`](burn::tensor::Float).
     type Kind: Basic;
     /// The state of sequences.
-    type State: Carried;
+    type State: MemberState;
     /// Log-likelihoods of members: `[members]`.
     type LogLikelihood: Scores;
     /// Bits of a logit of 1: a byte's probability is proportional to `2^(LOGIT_BITS·logit)`.

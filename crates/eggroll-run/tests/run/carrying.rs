@@ -3,10 +3,11 @@
 use burn::tensor::Device;
 use eggroll_core::QEggrollConfig;
 use eggroll_core::ops::integer::log_likelihood;
+use eggroll_nn::integer::SavedState;
 use eggroll_nn::integer::{EggModel, EggModelConfig, EggState};
 use eggroll_run::text::{ByteStreams, Text};
 use eggroll_run::{Checkpoints, diagnostics, parameter_digest};
-use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig, Members, SavedState};
+use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig, Members};
 use std::fs;
 
 const POPULATION: usize = 8;

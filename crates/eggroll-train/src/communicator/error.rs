@@ -66,14 +66,6 @@ pub enum DistributionError {
         /// That of rank 0.
         expected: String,
     },
-    /// A name of no device that there is.
-    #[error("device {name:?}: {reason}")]
-    Device {
-        /// The name.
-        name: String,
-        /// Why there is none.
-        reason: String,
-    },
     /// Devices that round differently, with a model of floats.
     #[error(
         "rank {rank} computes on {found} and rank 0 on {expected}: with float parameters they would drift apart; only integer \

@@ -64,7 +64,8 @@ impl EstimateScale {
 /// ```
 #[derive(Clone, Debug, Serialize)]
 pub struct EvolutionStrategyConfig {
-    /// How parameters are perturbed.
+    /// How parameters are perturbed: a noiser of the registry, or of another crate as a
+    /// [`CustomNoiser`](eggroll_core::CustomNoiser).
     pub noiser: NoiserConfig,
     /// What the estimated gradient is fed to.
     pub optimizer: OptimizerConfig,

@@ -72,9 +72,8 @@ impl ModuleVisitor for Estimator<'_> {
         let value = param.val();
         let data = TensorData::new(self.weights.to_vec(), [self.weights.len()]);
         let weights = Tensor::from_data(data, (&value.device(), value.dtype()));
-        let estimate = |perturbation: &Perturbation| {
-            perturbation.noiser.estimate(weights.clone(), perturbation.parameter(position), &value.dims())
-        };
+        let estimate =
+            |perturbation: &Perturbation| perturbation.parameter(position).estimate(weights.clone(), &value.dims());
         let estimates = self.perturbations.iter().map(estimate);
         let gradient = estimates.reduce(|sum, next| sum + next).expect("the members were perturbed");
         let gradient = match (self.uses.get(position), MatrixView::of(&value.dims())) {

@@ -4,7 +4,6 @@ mod one_by_one;
 mod slice;
 pub mod workers;
 
-use crate::carried::Carried;
 use crate::config::InputProjection;
 use crate::fitness::{Fitness, Scores};
 use crate::memory::Chunk;
@@ -14,7 +13,7 @@ use burn::tensor::{DType, Device, Int, Tensor};
 use eggroll_core::ops::member_cross_entropy;
 use eggroll_core::profile::{self, Component};
 use eggroll_core::scope::{Perturbation, Use};
-use eggroll_core::{NoiseSourceConfig, PairRange};
+use eggroll_core::{MemberState, NoiseSourceConfig, PairRange};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -118,7 +117,7 @@ impl Population {
     ///
     /// As [`evaluate`](Self::evaluate), and if `carried` has no row for every member: of a slice, for every one of its own.
     #[track_caller]
-    pub fn evaluate_carrying<R: Scores, S: Carried>(
+    pub fn evaluate_carrying<R: Scores, S: MemberState>(
         &self,
         carried: S,
         mut score: impl FnMut(&Members, S) -> (R, S),
@@ -156,7 +155,7 @@ impl Population {
     ///
     /// As [`evaluate_carrying`](Self::evaluate_carrying).
     #[track_caller]
-    pub fn evaluate_parallel_carrying<R: Scores, S: Carried>(
+    pub fn evaluate_parallel_carrying<R: Scores, S: MemberState>(
         &self,
         carried: S,
         score: impl Fn(&Members, S) -> (R, S) + Sync,
@@ -183,7 +182,7 @@ impl Population {
     }
 
     #[track_caller]
-    fn evaluate_chunk<R: Scores, S: Carried>(
+    fn evaluate_chunk<R: Scores, S: MemberState>(
         &self,
         members: Members,
         carried: &S,
@@ -341,7 +340,7 @@ fn merge(before: Use, now: Use) -> Use {
 }
 
 /// The results of all chunks.
-fn join<R: Scores, S: Carried>(results: Vec<(R, S)>) -> (Fitness, S) {
+fn join<R: Scores, S: MemberState>(results: Vec<(R, S)>) -> (Fitness, S) {
     let (scores, carried) = results.into_iter().unzip();
     (R::read(scores), S::join(carried))
 }

@@ -15,6 +15,7 @@ mod layer_norm;
 mod linear;
 mod log_likelihood;
 mod noise;
+mod operands;
 mod perturbed_vector;
 mod sum_votes;
 mod update;
@@ -26,77 +27,22 @@ pub use layer_norm::layer_norm;
 pub use linear::linear;
 pub use log_likelihood::log_likelihood;
 pub use noise::{noise, table_noise};
+use operands::check_votes;
+pub(crate) use operands::primitive;
+pub use operands::{GatePrimitive, IntegerMembers, IntegerNoise, IntegerNoisePrimitive};
 pub use perturbed_vector::perturbed_vector;
 pub use sum_votes::sum_votes;
 pub use update::update;
 
 use crate::integer::Votes;
 use crate::key::{NoiseKey, PairRange};
-use crate::noiser::MAX_SIGMA_SHIFT;
 use crate::ops::portable::integer as portable;
 use crate::profile::{self, Component};
 use burn::backend::tensor::IntTensor;
-use burn::backend::{Autodiff, Backend, Dispatch, ExtensionType, backend_extension};
+use burn::backend::{Autodiff, Backend, backend_extension};
 #[cfg(feature = "cube")]
 use burn::tensor::Shape;
 use burn::tensor::{DType, Device, Int, Tensor};
-
-/// The noise of one integer parameter, held for a noise generation, and the pairs that a call is about.
-#[derive(Clone, Debug)]
-pub struct IntegerNoise {
-    /// `[held pairs, elements]`: of a matrix `B` as `[rank, d_input]`, then `A` as `[rank, d_output]`; of a vector two factors
-    /// `[2, n]`.
-    pub noise: Tensor<2, Int>,
-    /// The pair of the first row.
-    pub first_pair: u32,
-    /// Columns of the factors of a matrix.
-    pub rank: usize,
-    /// `σ = 2^−sigma_shift`
-    pub sigma_shift: u32,
-    /// The members.
-    pub pairs: PairRange,
-}
-
-/// What an operation needs to know about held noise beside its values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct IntegerMembers {
-    /// Rows of the held noise before the first pair.
-    pub skip: usize,
-    /// Columns of the factors of a matrix.
-    pub rank: usize,
-    /// Bits that a product of noise is shifted down by: 4 + sigma shift.
-    pub shift: u32,
-    /// The members.
-    pub pairs: PairRange,
-}
-
-/// [`IntegerNoise`] as backends see it.
-#[derive(ExtensionType)]
-#[extension_type(fusion: cfg(feature = "cube"))]
-pub enum IntegerNoisePrimitive<B: Backend> {
-    /// The plain operation.
-    None,
-    /// Members under noise.
-    Held(IntTensor<B>, IntegerMembers),
-}
-
-/// One gate of a GRU as backends see it.
-#[derive(ExtensionType)]
-#[extension_type(fusion: cfg(feature = "cube"))]
-pub struct GatePrimitive<B: Backend> {
-    /// `x·W` for all rows: `[members · steps, width]`
-    pub input: IntTensor<B>,
-    /// `[width, width]`
-    pub weight: IntTensor<B>,
-    /// Noise of the weight.
-    #[extension_type]
-    pub weight_noise: IntegerNoisePrimitive<B>,
-    /// `[width]`
-    pub bias: IntTensor<B>,
-    /// Noise of the bias.
-    #[extension_type]
-    pub bias_noise: IntegerNoisePrimitive<B>,
-}
 
 /// Integer operations of a backend: all exact, so that all backends agree bit for bit.
 ///
@@ -216,64 +162,6 @@ pub fn integer_type(device: &Device) -> DType {
     if device.supports_dtype(DType::I8) { DType::I8 } else { DType::I32 }
 }
 
-impl IntegerNoise {
-    fn into_primitive(self) -> IntegerNoisePrimitive<Dispatch> {
-        let members = self.members();
-        IntegerNoisePrimitive::Held(self.noise.into_dispatch(), members)
-    }
-
-    fn members(&self) -> IntegerMembers {
-        IntegerMembers {
-            skip: (self.pairs.first - self.first_pair) as usize,
-            rank: self.rank,
-            shift: crate::integer::FIXED_POINT + self.sigma_shift,
-            pairs: self.pairs,
-        }
-    }
-
-    /// Panics if the noise is not that of a parameter with `elements` elements of noise, for `rows` rows.
-    #[track_caller]
-    fn check(&self, operation: &str, elements: usize, rows: usize) {
-        let ([held, each], members) = (self.noise.dims(), self.pairs.members());
-        let end = u64::from(self.first_pair) + held as u64;
-        assert!(
-            each == elements
-                && self.first_pair <= self.pairs.first
-                && u64::from(self.pairs.first) + u64::from(self.pairs.count) <= end,
-            "{operation}: the noise {:?} of pairs {}..{end} is not that of pairs {}..{} with {elements} elements",
-            self.noise.dims(),
-            self.first_pair,
-            self.pairs.first,
-            u64::from(self.pairs.first) + u64::from(self.pairs.count),
-        );
-        assert!(
-            self.sigma_shift <= MAX_SIGMA_SHIFT,
-            "{operation}: a sigma shift of {} is above {MAX_SIGMA_SHIFT}",
-            self.sigma_shift
-        );
-        assert!(
-            members > 0 && rows.is_multiple_of(members),
-            "{operation}: {rows} rows are not a multiple of {members} members"
-        );
-    }
-}
-
-/// Panics if the noise is not that of a parameter of this shape, for as many pairs as there are scores.
-#[track_caller]
-fn check_votes(operation: &str, noise: &Tensor<2, Int>, scores: &Tensor<1, Int>, rank: usize, shape: &[usize]) {
-    let elements = match (rank, shape) {
-        (0, shape) => 2 * shape.iter().product::<usize>(),
-        (rank, &[d_input, d_output]) => rank * (d_input + d_output),
-        _ => panic!("{operation}: noise of rank {rank} is for matrices, not for {shape:?}"),
-    };
-    assert!(
-        noise.dims() == [scores.dims()[0], elements],
-        "{operation}: the noise {:?} does not fit {} scores and the parameter {shape:?} at rank {rank}",
-        noise.dims(),
-        scores.dims()[0]
-    );
-}
-
 /// Runs an operation in a span of `component`.
 fn traced<const D: usize>(component: Component, operation: impl FnOnce() -> Tensor<D, Int>) -> Tensor<D, Int> {
     let span = profile::span(component, 0);
@@ -281,8 +169,4 @@ fn traced<const D: usize>(component: Component, operation: impl FnOnce() -> Tens
     span.set_bytes(y.shape().num_elements() * y.dtype().size());
     span.end(|| drop(y.device().sync()));
     y
-}
-
-pub(crate) fn primitive(noise: Option<IntegerNoise>) -> IntegerNoisePrimitive<Dispatch> {
-    noise.map_or(IntegerNoisePrimitive::None, IntegerNoise::into_primitive)
 }

@@ -1,12 +1,13 @@
 //! Noise by tensor operations: Philox words as integer tensors, normals or signs of them, and noise that is held.
 
 use crate::counters;
-use crate::key::NoiseKey;
+use crate::key::{NoiseDistribution, NoiseKey};
 use crate::ops::{LowRankNoise, PairRange, SourcePrimitive, loudness, table_start};
 use crate::profile::{self, Component};
-use crate::rng::normal::{BLOCKS, GROUP};
+use crate::rng::group::BLOCKS;
+use crate::rng::normal::GROUP;
 use crate::rng::philox::{MULTIPLIERS, ROUNDS, round_key};
-use crate::rng::{NoiseDistribution, rademacher};
+use crate::rng::rademacher;
 use burn::backend::tensor::{Device, FloatTensor, IntTensor};
 use burn::backend::{Backend, Scalar, TensorMetadata};
 use burn::tensor::{DType, FloatDType, IntDType, Shape, Slice, TensorData};

@@ -2,6 +2,7 @@
 
 mod allocations;
 mod configuration;
+mod custom_noiser;
 mod damage;
 mod kill;
 mod memory;

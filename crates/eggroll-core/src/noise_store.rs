@@ -1,11 +1,12 @@
 //! Noise that is held instead of drawn on the fly: for one noise generation, or as one big table.
 
+use crate::entry::{MAX_NOISE_ELEMENTS, ParameterKind};
 use crate::key::{NoiseKey, PairRange};
-use crate::noiser::Role;
 use crate::ops::integer::table_noise;
 use crate::ops::{self, NoiseSource, noise};
 use crate::rng::integer;
-use crate::table::{MAX_NOISE_ELEMENTS, ParameterKind, ParameterTable};
+use crate::role::Role;
+use crate::table::ParameterTable;
 use burn::tensor::{DType, Device, Int, Tensor};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -211,12 +212,14 @@ impl HeldNoise {
     }
 
     /// Noise of float parameters that the caller brings, by position in the parameter table: recorded by another program, for example.
+    #[doc(hidden)]
     pub fn of_floats(generation: u32, sources: Vec<NoiseSource>) -> Self {
         Self { sources, generation, ..Self::default() }
     }
 
     /// Noise of integer parameters that the caller brings, `[pairs, elements]` by position in the parameter table: recorded by
     /// another program, for example. A parameter without noise computes plainly.
+    #[doc(hidden)]
     pub fn of_integers(generation: u32, noise: Vec<Option<Tensor<2, Int>>>) -> Self {
         Self { integers: noise, generation, ..Self::default() }
     }

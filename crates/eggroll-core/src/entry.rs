@@ -1,0 +1,119 @@
+//! One parameter of a model: its shape and role, and why it cannot have them.
+
+use crate::key::NoiseKey;
+use crate::role::Role;
+use burn::module::ParamId;
+
+/// One parameter of a model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ParameterEntry {
+    /// Burn's identifier: finds the parameter when a module uses it. Random, not part of any draw.
+    pub id: ParamId,
+    /// Names of fields from the model down, joined by dots.
+    pub path: String,
+    /// Shape.
+    pub shape: Vec<usize>,
+    /// What happens to it.
+    pub role: Role,
+    /// What its values are.
+    pub kind: ParameterKind,
+}
+
+impl ParameterEntry {
+    /// Elements of one pair's noise of the parameter.
+    pub fn noise_elements(&self) -> usize {
+        match (self.kind, self.role) {
+            // The product of two draws.
+            (ParameterKind::Integer, Role::Dense) => self.role.noise_elements(&self.shape).saturating_mul(2),
+            _ => self.role.noise_elements(&self.shape),
+        }
+    }
+
+    pub(crate) fn validate(&self) -> Result<(), TableError> {
+        let (path, shape, role, elements) = (&self.path, &self.shape, self.role, self.noise_elements());
+        if role != Role::Frozen && shape.contains(&0) {
+            return Err(TableError::Empty { path: path.clone(), shape: shape.clone() });
+        }
+        if elements > MAX_NOISE_ELEMENTS {
+            return Err(TableError::TooMuchNoise { path: path.clone(), shape: shape.clone(), role, elements });
+        }
+        Ok(())
+    }
+}
+
+/// What a parameter's values are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParameterKind {
+    /// Floating point: updated by an optimizer.
+    Float,
+    /// Integers: updated by votes.
+    Integer,
+}
+
+/// Elements that every distribution's stream has for a pair and a parameter.
+pub(crate) const MAX_NOISE_ELEMENTS: usize = 1 << 34;
+
+/// A parameter table that cannot be made.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TableError {
+    /// A name that should be frozen matches no parameter.
+    #[error("cannot freeze \"{name}\": no parameter or module of that name among {known:?}")]
+    UnknownFrozen {
+        /// The name as given.
+        name: String,
+        /// The paths that exist.
+        known: Vec<String>,
+    },
+    /// A pattern that matches no parameter.
+    #[error("the pattern \"{pattern}\" matches no parameter among {known:?}")]
+    UnmatchedPattern {
+        /// The pattern as given.
+        pattern: String,
+        /// The paths that exist.
+        known: Vec<String>,
+    },
+    /// A pattern that gives a parameter a role that it cannot have.
+    #[error("the pattern \"{pattern}\" gives {role:?} to \"{path}\" of shape {shape:?}: {reason}")]
+    Role {
+        /// The pattern as given.
+        pattern: String,
+        /// Its role.
+        role: Role,
+        /// The parameter.
+        path: String,
+        /// Its shape.
+        shape: Vec<usize>,
+        /// Why it cannot have the role.
+        reason: &'static str,
+    },
+    /// No parameter to train.
+    #[error("the model has no parameter to train ({0} parameters that the noiser knows, all frozen)")]
+    NothingToTrain(usize),
+    /// A parameter without values.
+    #[error("\"{path}\" of shape {shape:?} has no values to train: freeze it by name")]
+    Empty {
+        /// The parameter.
+        path: String,
+        /// Its shape.
+        shape: Vec<usize>,
+    },
+    /// More noise than a stream has, by a huge rank for example.
+    #[error(
+        "one pair's noise of \"{path}\" of shape {shape:?} has {elements} elements under {role:?}, more than the \
+         {MAX_NOISE_ELEMENTS} of a noise stream"
+    )]
+    TooMuchNoise {
+        /// The parameter.
+        path: String,
+        /// Its shape.
+        shape: Vec<usize>,
+        /// Its role.
+        role: Role,
+        /// Elements of one pair's noise, `usize::MAX` for more.
+        elements: usize,
+    },
+    /// More parameters than noise addresses.
+    #[error("the model has {0} parameters, more than {max}", max = NoiseKey::MAX_PARAMETERS)]
+    TooMany(usize),
+}

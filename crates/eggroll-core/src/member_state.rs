@@ -1,0 +1,53 @@
+//! What members keep from one generation to the next, as the state of a recurrent model.
+
+use burn::tensor::Tensor;
+use burn::tensor::kind::Basic;
+use std::ops::Range;
+
+/// A value that has a row for every member of a population: can be cut into chunks and put together again.
+pub trait MemberState: Clone + Send + Sync {
+    /// The rows of some members.
+    fn rows(&self, members: Range<usize>) -> Self;
+
+    /// The rows of all chunks, in order.
+    fn join(chunks: Vec<Self>) -> Self;
+}
+
+/// Nothing.
+impl MemberState for () {
+    fn rows(&self, _members: Range<usize>) -> Self {}
+
+    fn join(_chunks: Vec<Self>) -> Self {}
+}
+
+/// `[members, …]`
+impl<const D: usize, K: Basic> MemberState for Tensor<D, K>
+where
+    Self: Clone + Send + Sync,
+{
+    fn rows(&self, members: Range<usize>) -> Self {
+        self.clone().slice_dim(0, members)
+    }
+
+    fn join(chunks: Vec<Self>) -> Self {
+        Tensor::cat(chunks, 0)
+    }
+}
+
+/// One after the other, as of the layers of a model.
+impl<T: MemberState> MemberState for Vec<T> {
+    fn rows(&self, members: Range<usize>) -> Self {
+        self.iter().map(|part| part.rows(members.clone())).collect()
+    }
+
+    fn join(chunks: Vec<Self>) -> Self {
+        let mut parts: Vec<Vec<T>> = Vec::new();
+        for chunk in chunks {
+            parts.resize_with(chunk.len(), Vec::new);
+            for (part, value) in parts.iter_mut().zip(chunk) {
+                part.push(value);
+            }
+        }
+        parts.into_iter().map(T::join).collect()
+    }
+}

@@ -1,0 +1,63 @@
+//! What a noiser does to integer parameters.
+
+use super::NoiserError;
+use crate::integer::{MAX_SIGMA_SHIFT, Votes, step_limit, threshold};
+use crate::role::Role;
+use serde::{Deserialize, Serialize};
+
+/// How a noiser perturbs and updates integer parameters. Made of settings by [`QEggrollConfig::rule`](crate::QEggrollConfig::rule).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IntegerRule {
+    rank: usize,
+    sigma_shift: u32,
+    alpha: f64,
+    decay: u64,
+    votes: Votes,
+}
+
+impl IntegerRule {
+    pub(super) fn new(
+        rank: usize,
+        sigma_shift: u32,
+        (alpha, decay): (f64, u64),
+        votes: Votes,
+    ) -> Result<Self, NoiserError> {
+        if rank == 0 {
+            return Err(NoiserError::Rank(0));
+        }
+        if sigma_shift > MAX_SIGMA_SHIFT {
+            return Err(NoiserError::SigmaShift(sigma_shift));
+        }
+        if !(alpha > 0.0 && alpha <= 64.0) {
+            return Err(NoiserError::Alpha(alpha));
+        }
+        if decay == 0 {
+            return Err(NoiserError::Decay(0));
+        }
+        Ok(Self { rank, sigma_shift, alpha, decay, votes })
+    }
+
+    /// The role of an integer parameter of this shape.
+    pub fn role(&self, shape: &[usize]) -> Role {
+        match shape.len() {
+            2 => Role::LowRank { rank: self.rank },
+            _ => Role::Dense,
+        }
+    }
+
+    /// `σ = 2^−sigma_shift`
+    pub fn sigma_shift(&self) -> u32 {
+        self.sigma_shift
+    }
+
+    /// What noise counts in a vote.
+    pub fn votes(&self) -> Votes {
+        self.votes
+    }
+
+    /// The smallest vote that moves a weight in a generation of `pairs` pairs; see [`crate::integer::step_limit`].
+    pub fn step_limit(&self, generation: u64, pairs: usize) -> i32 {
+        step_limit(threshold(self.alpha, self.decay, generation), pairs, self.votes)
+    }
+}

@@ -1,0 +1,183 @@
+//! Operands of perturbed operations: noise of matrices and vectors, members, biases.
+
+use super::source::{NoiseSource, SourcePrimitive};
+use crate::key::{NoiseKey, PairRange};
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Backend, Dispatch, ExtensionType};
+use burn::tensor::Tensor;
+
+/// Noise of a matrix as a product of factors, `c·B·Aᵀ` with `B : [d_input, rank]`, `A : [d_output, rank]`.
+///
+/// The stream of a pair holds `B` as `[rank, d_input]` and then `A` as `[rank, d_output]`, so that the first
+/// columns of a higher rank are not those of a lower one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LowRankNoise {
+    /// Address of the draw.
+    pub key: NoiseKey,
+    /// Columns of the factors.
+    pub rank: usize,
+    /// `c = σ/√rank`.
+    pub scale: f32,
+    /// Whether the operation's matrix is the transpose of the parameter; see [`transposed`](Self::transposed).
+    pub transposed: bool,
+    /// Whether the factors' signs stand for them, `c·sign(B)·sign(A)ᵀ`: for estimates only.
+    pub signs: bool,
+}
+
+impl LowRankNoise {
+    /// Noise of standard deviation `sigma` for each element of the product.
+    pub fn new(key: NoiseKey, rank: usize, sigma: f64) -> Self {
+        Self { key, rank, scale: (sigma / (rank as f64).sqrt()) as f32, transposed: false, signs: false }
+    }
+
+    /// The same noise for a linear operation whose weight is the transpose of the parameter: `c·A·Bᵀ`, the factors of the
+    /// stream in swapped parts. For a parameter that is used both ways, as an embedding and as the output layer tied to it.
+    pub fn transposed(self) -> Self {
+        Self { transposed: !self.transposed, ..self }
+    }
+
+    /// Where the factors of the operation's matrix begin in a pair's stream: the one that inputs are projected on, `[rank, d_input]`,
+    /// and the other, `[rank, d_output]`.
+    pub(crate) fn starts(&self, [d_input, d_output]: [usize; 2]) -> [usize; 2] {
+        if self.transposed { [self.rank * d_output, 0] } else { [0, self.rank * d_input] }
+    }
+}
+
+/// Noise of independent elements, `σ·ε`. The stream of a pair holds `ε` in the parameter's row-major order.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DenseNoise {
+    /// Address of the draw.
+    pub key: NoiseKey,
+    /// `σ`.
+    pub scale: f32,
+    /// Whether the operation's matrix is the transpose of the parameter; see [`transposed`](Self::transposed).
+    pub transposed: bool,
+}
+
+impl DenseNoise {
+    /// Noise of standard deviation `sigma`.
+    pub fn new(key: NoiseKey, sigma: f64) -> Self {
+        Self { key, scale: sigma as f32, transposed: false }
+    }
+
+    /// The same noise for a linear operation whose weight is the transpose of the parameter: `σ·εᵀ`.
+    pub fn transposed(self) -> Self {
+        Self { transposed: !self.transposed, ..self }
+    }
+}
+
+/// Noise of a matrix, of either kind.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum MatrixNoise {
+    /// A product of factors.
+    LowRank(LowRankNoise),
+    /// Independent elements.
+    Dense(DenseNoise),
+}
+
+impl MatrixNoise {
+    /// Elements of one pair's noise of a matrix of this shape.
+    pub fn elements(&self, [d_input, d_output]: [usize; 2]) -> usize {
+        match self {
+            Self::LowRank(noise) => noise.rank * (d_input + d_output),
+            Self::Dense(_) => d_input * d_output,
+        }
+    }
+
+    /// Address of the draw.
+    pub fn key(&self) -> NoiseKey {
+        match self {
+            Self::LowRank(noise) => noise.key,
+            Self::Dense(noise) => noise.key,
+        }
+    }
+
+    /// What the noise is multiplied by.
+    pub fn scale(&self) -> f32 {
+        match self {
+            Self::LowRank(noise) => noise.scale,
+            Self::Dense(noise) => noise.scale,
+        }
+    }
+
+    /// Whether the operation's matrix is the transpose of the parameter.
+    pub(crate) fn is_transposed(&self) -> bool {
+        match self {
+            Self::LowRank(noise) => noise.transposed,
+            Self::Dense(noise) => noise.transposed,
+        }
+    }
+}
+
+/// Share of a row's squared length below which what is left of it outside the span of the rows before is rounding.
+pub(crate) const DEPENDENT: f32 = 1e-8;
+
+/// Whether every member brings its own input rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputRows {
+    /// `x : [members · rows, d_input]`
+    PerMember,
+    /// `x : [rows, d_input]`, the same rows for all: `x·W` is computed once.
+    Shared,
+}
+
+/// The bias of a perturbed linear operation.
+#[expect(clippy::large_enum_variant, reason = "an argument, not kept in numbers")]
+pub enum LinearBias {
+    /// No bias.
+    None,
+    /// The same bias for all members, `[d_output]`.
+    Plain(Tensor<1>),
+    /// A bias `[d_output]` perturbed as a vector.
+    Perturbed(Tensor<1>, DenseNoise, NoiseSource),
+}
+
+impl LinearBias {
+    pub(crate) fn into_primitive(self) -> BiasPrimitive<Dispatch> {
+        match self {
+            Self::None => BiasPrimitive::None,
+            Self::Plain(bias) => BiasPrimitive::Plain(bias.into_dispatch()),
+            Self::Perturbed(bias, noise, source) => {
+                BiasPrimitive::Perturbed(bias.into_dispatch(), noise, source.into_primitive())
+            }
+        }
+    }
+
+    pub(super) fn dims(&self) -> Option<[usize; 1]> {
+        match self {
+            Self::None => None,
+            Self::Plain(bias) | Self::Perturbed(bias, ..) => Some(bias.dims()),
+        }
+    }
+}
+
+/// [`LinearBias`] as backends see it.
+#[derive(ExtensionType)]
+#[extension_type(fusion: cfg(feature = "cube"))]
+pub enum BiasPrimitive<B: Backend> {
+    /// No bias.
+    None,
+    /// The same bias for all members.
+    Plain(FloatTensor<B>),
+    /// A perturbed bias.
+    Perturbed(FloatTensor<B>, DenseNoise, #[extension_type] SourcePrimitive<B>),
+}
+
+/// What a perturbed linear operation needs beside its tensors and its noise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinearMembers {
+    /// The members.
+    pub pairs: PairRange,
+    /// Whether they share their input.
+    pub input: InputRows,
+}
+
+impl LinearMembers {
+    /// Rows of one member in an input of `rows` rows.
+    pub(crate) fn rows_per_member(&self, rows: usize) -> usize {
+        match self.input {
+            InputRows::PerMember => rows / self.pairs.members().max(1),
+            InputRows::Shared => rows,
+        }
+    }
+}
