@@ -8,6 +8,7 @@ mod cosine;
 pub mod diagnostics;
 mod digest;
 pub mod distribution;
+pub mod durable;
 mod episode;
 mod error;
 mod estimate;

@@ -3,6 +3,7 @@
 mod allocations;
 mod configuration;
 mod damage;
+mod files;
 mod kill;
 mod memory;
 mod noise_table;
