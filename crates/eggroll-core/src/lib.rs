@@ -20,6 +20,7 @@ mod roles;
 pub mod scope;
 mod simd;
 mod summary;
+pub mod sync;
 mod table;
 
 pub use held::{HeldNoise, NoiseSourceConfig, NoiseSourceError};
