@@ -85,7 +85,7 @@ fn generations(population: usize, communicator: &mut dyn Communicator) -> Measur
 
 /// Seconds of an exchange of fitness, of which each rank has its share.
 fn exchange(communicator: &mut dyn Communicator) -> Measured {
-    let own = vec![1.0; EXCHANGED / communicator.size()];
+    let own = vec![1; EXCHANGED / communicator.size()];
     let mut seconds = Vec::new();
     for _ in 0..EXCHANGES {
         communicator.barrier()?;

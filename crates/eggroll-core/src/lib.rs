@@ -25,6 +25,7 @@ mod roles;
 pub mod scope;
 mod simd;
 mod summary;
+pub mod sync;
 mod table;
 
 pub use device_name::{DeviceName, DeviceNameError};

@@ -1,6 +1,7 @@
 //! The perturbed twin of [`burn::nn::BatchNorm`].
 
 use crate::per_member::{self, scale_and_shift};
+use crate::twin::twin;
 use burn::config::Config;
 use burn::module::{Content, DisplaySettings, Flag, Module, ModuleDisplay, Param, RunningState};
 use burn::nn;
@@ -111,19 +112,7 @@ impl BatchNorm {
     }
 }
 
-impl From<nn::BatchNorm> for BatchNorm {
-    fn from(layer: nn::BatchNorm) -> Self {
-        let nn::BatchNorm { gamma, beta, training, running_mean, running_var, momentum, epsilon } = layer;
-        Self { gamma, beta, training, running_mean, running_var, momentum, epsilon }
-    }
-}
-
-impl From<BatchNorm> for nn::BatchNorm {
-    fn from(layer: BatchNorm) -> Self {
-        let BatchNorm { gamma, beta, training, running_mean, running_var, momentum, epsilon } = layer;
-        Self { gamma, beta, training, running_mean, running_var, momentum, epsilon }
-    }
-}
+twin!(BatchNorm, nn::BatchNorm { gamma, beta, training, running_mean, running_var, momentum, epsilon });
 
 impl ModuleDisplay for BatchNorm {
     fn custom_settings(&self) -> Option<DisplaySettings> {

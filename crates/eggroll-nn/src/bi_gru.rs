@@ -1,5 +1,6 @@
 //! The perturbed twin of [`burn::nn::BiGru`].
 
+use crate::twin::twin;
 use crate::{Gru, Linear};
 use burn::config::Config;
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay};
@@ -100,17 +101,7 @@ impl BiGru {
     }
 }
 
-impl From<nn::BiGru> for BiGru {
-    fn from(nn::BiGru { forward, reverse, d_hidden, batch_first }: nn::BiGru) -> Self {
-        Self { forward: forward.into(), reverse: reverse.into(), d_hidden, batch_first }
-    }
-}
-
-impl From<BiGru> for nn::BiGru {
-    fn from(BiGru { forward, reverse, d_hidden, batch_first }: BiGru) -> Self {
-        Self { forward: forward.into(), reverse: reverse.into(), d_hidden, batch_first }
-    }
-}
+twin!(BiGru, nn::BiGru { forward, reverse, d_hidden, batch_first });
 
 impl ModuleDisplay for BiGru {
     fn custom_settings(&self) -> Option<DisplaySettings> {

@@ -1,5 +1,6 @@
 //! The perturbed twin of [`burn::nn::BiLstm`].
 
+use crate::twin::twin;
 use crate::{Linear, Lstm};
 use burn::config::Config;
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay};
@@ -105,17 +106,7 @@ impl BiLstm {
     }
 }
 
-impl From<nn::BiLstm> for BiLstm {
-    fn from(nn::BiLstm { forward, reverse, d_hidden, batch_first }: nn::BiLstm) -> Self {
-        Self { forward: forward.into(), reverse: reverse.into(), d_hidden, batch_first }
-    }
-}
-
-impl From<BiLstm> for nn::BiLstm {
-    fn from(BiLstm { forward, reverse, d_hidden, batch_first }: BiLstm) -> Self {
-        Self { forward: forward.into(), reverse: reverse.into(), d_hidden, batch_first }
-    }
-}
+twin!(BiLstm, nn::BiLstm { forward, reverse, d_hidden, batch_first });
 
 impl ModuleDisplay for BiLstm {
     fn custom_settings(&self) -> Option<DisplaySettings> {

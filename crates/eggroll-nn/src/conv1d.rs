@@ -1,6 +1,7 @@
 //! The perturbed twin of [`burn::nn::conv::Conv1d`].
 
 use crate::convolution::{Convolution, matrix, same_padding};
+use crate::twin::twin;
 use burn::config::Config;
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay, Param};
 use burn::nn::{Initializer, PaddingConfig1d, conv};
@@ -162,19 +163,7 @@ impl Conv1d {
     }
 }
 
-impl From<conv::Conv1d> for Conv1d {
-    fn from(layer: conv::Conv1d) -> Self {
-        let conv::Conv1d { weight, bias, stride, kernel_size, dilation, groups, padding } = layer;
-        Self { weight, bias, stride, kernel_size, dilation, groups, padding }
-    }
-}
-
-impl From<Conv1d> for conv::Conv1d {
-    fn from(layer: Conv1d) -> Self {
-        let Conv1d { weight, bias, stride, kernel_size, dilation, groups, padding } = layer;
-        Self { weight, bias, stride, kernel_size, dilation, groups, padding }
-    }
-}
+twin!(Conv1d, conv::Conv1d { weight, bias, stride, kernel_size, dilation, groups, padding });
 
 impl ModuleDisplay for Conv1d {
     fn custom_settings(&self) -> Option<DisplaySettings> {

@@ -1,6 +1,7 @@
 //! The perturbed twin of [`burn::nn::conv::Conv2d`].
 
 use crate::convolution::{Convolution, matrix, same_padding};
+use crate::twin::twin;
 use burn::config::Config;
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay, Param};
 use burn::nn::{Initializer, PaddingConfig2d, conv};
@@ -163,19 +164,7 @@ impl Conv2d {
     }
 }
 
-impl From<conv::Conv2d> for Conv2d {
-    fn from(layer: conv::Conv2d) -> Self {
-        let conv::Conv2d { weight, bias, stride, kernel_size, dilation, groups, padding } = layer;
-        Self { weight, bias, stride, kernel_size, dilation, groups, padding }
-    }
-}
-
-impl From<Conv2d> for conv::Conv2d {
-    fn from(layer: Conv2d) -> Self {
-        let Conv2d { weight, bias, stride, kernel_size, dilation, groups, padding } = layer;
-        Self { weight, bias, stride, kernel_size, dilation, groups, padding }
-    }
-}
+twin!(Conv2d, conv::Conv2d { weight, bias, stride, kernel_size, dilation, groups, padding });
 
 impl ModuleDisplay for Conv2d {
     fn custom_settings(&self) -> Option<DisplaySettings> {

@@ -1,6 +1,7 @@
 //! The perturbed twin of [`burn::nn::Embedding`], and the output layer tied to it.
 
 use crate::per_member;
+use crate::twin::twin;
 use burn::config::Config;
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay, Param};
 use burn::nn::{self, Initializer};
@@ -136,17 +137,7 @@ impl Embedding {
     }
 }
 
-impl From<nn::Embedding> for Embedding {
-    fn from(nn::Embedding { weight }: nn::Embedding) -> Self {
-        Self { weight }
-    }
-}
-
-impl From<Embedding> for nn::Embedding {
-    fn from(Embedding { weight }: Embedding) -> Self {
-        Self { weight }
-    }
-}
+twin!(Embedding, nn::Embedding { weight });
 
 impl ModuleDisplay for Embedding {
     fn custom_settings(&self) -> Option<DisplaySettings> {

@@ -1,6 +1,7 @@
 //! The perturbed twin of [`burn::nn::GateController`], and what recurrent modules share.
 
 use crate::Linear;
+use crate::twin::twin;
 use burn::module::Module;
 use burn::nn::{self, Initializer};
 use burn::tensor::{Device, Tensor};
@@ -38,17 +39,7 @@ impl GateController {
     }
 }
 
-impl From<nn::GateController> for GateController {
-    fn from(nn::GateController { input_transform, hidden_transform }: nn::GateController) -> Self {
-        Self { input_transform: input_transform.into(), hidden_transform: hidden_transform.into() }
-    }
-}
-
-impl From<GateController> for nn::GateController {
-    fn from(GateController { input_transform, hidden_transform }: GateController) -> Self {
-        Self { input_transform: input_transform.into(), hidden_transform: hidden_transform.into() }
-    }
-}
+twin!(GateController, nn::GateController { input_transform, hidden_transform });
 
 /// One step of every sequence: `[batch, steps, d]` to `[batch, d]`.
 pub(crate) fn at_step(sequences: &Tensor<3>, step: usize) -> Tensor<2> {

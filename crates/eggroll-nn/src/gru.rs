@@ -2,6 +2,7 @@
 
 use crate::activation::activate;
 use crate::gate_controller::{at_step, initial_state, no_steps, stack_steps};
+use crate::twin::twin;
 use crate::{GateController, Linear};
 use burn::config::Config;
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay};
@@ -169,35 +170,10 @@ impl Gru {
     }
 }
 
-impl From<nn::Gru> for Gru {
-    fn from(module: nn::Gru) -> Self {
-        Self {
-            update_gate: module.update_gate.into(),
-            reset_gate: module.reset_gate.into(),
-            new_gate: module.new_gate.into(),
-            d_hidden: module.d_hidden,
-            reset_after: module.reset_after,
-            gate_activation: module.gate_activation,
-            hidden_activation: module.hidden_activation,
-            clip: module.clip,
-        }
-    }
-}
-
-impl From<Gru> for nn::Gru {
-    fn from(module: Gru) -> Self {
-        Self {
-            update_gate: module.update_gate.into(),
-            reset_gate: module.reset_gate.into(),
-            new_gate: module.new_gate.into(),
-            d_hidden: module.d_hidden,
-            reset_after: module.reset_after,
-            gate_activation: module.gate_activation,
-            hidden_activation: module.hidden_activation,
-            clip: module.clip,
-        }
-    }
-}
+twin!(
+    Gru,
+    nn::Gru { update_gate, reset_gate, new_gate, d_hidden, reset_after, gate_activation, hidden_activation, clip }
+);
 
 impl ModuleDisplay for Gru {
     fn custom_settings(&self) -> Option<DisplaySettings> {

@@ -2,10 +2,14 @@
 
 use crate::per_member::{self, scale_and_shift};
 use burn::config::Config;
-use burn::module::{Content, DisplaySettings, Module, ModuleDisplay, Param};
+use burn::module::{
+    Content, Devices, DisplaySettings, Module, ModuleDisplay, ModuleDisplayDefault, ModuleMapper, ModuleVisitor,
+};
 use burn::nn;
 use burn::tensor::{Device, Tensor};
 use eggroll_core::scope;
+use std::fmt::{self, Display};
+use std::ops::{Deref, DerefMut};
 
 /// Configuration of a [`LayerNorm`]: the same as [`burn::nn::LayerNormConfig`].
 #[derive(Config, Debug)]
@@ -23,18 +27,14 @@ pub struct LayerNormConfig {
 impl LayerNormConfig {
     /// Initializes a new [`LayerNorm`].
     pub fn init(&self, device: &Device) -> LayerNorm {
-        self.burn().init(device).into()
-    }
-
-    fn burn(&self) -> nn::LayerNormConfig {
-        nn::LayerNormConfig::new(self.d_model).with_epsilon(self.epsilon).with_bias(self.bias)
+        nn::LayerNormConfig::new(self.d_model).with_epsilon(self.epsilon).with_bias(self.bias).init(device).into()
     }
 }
 
 /// Layer normalization `y = norm(x)·γ + β`, the same as [`burn::nn::LayerNorm`]; inside `evaluate`, gain `γ_m` and bias
 /// `β_m` of every member `m` of the population.
 ///
-/// Created by [`LayerNormConfig`] or from a [`burn::nn::LayerNorm`]; fields and records are the same.
+/// Created by [`LayerNormConfig`] or from a [`burn::nn::LayerNorm`], which it holds and dereferences to: fields and records are the same.
 ///
 /// # Example
 ///
@@ -52,16 +52,8 @@ impl LayerNormConfig {
 /// # References
 ///
 /// Ba et al., "Layer Normalization", arXiv 1607.06450.
-#[derive(Module, Debug)]
-#[module(custom_display)]
-pub struct LayerNorm {
-    /// The gain, `[d_model]`.
-    pub gamma: Param<Tensor<1>>,
-    /// The bias, `[d_model]`.
-    pub beta: Option<Param<Tensor<1>>>,
-    /// A value required for numerical stability.
-    pub epsilon: f64,
-}
+#[derive(Clone, Debug)]
+pub struct LayerNorm(nn::LayerNorm);
 
 impl LayerNorm {
     /// Applies the layer.
@@ -76,57 +68,108 @@ impl LayerNorm {
     /// Panics if the last axis of `input` is not `d_model`; inside `evaluate` also if the rows are not a multiple of the members.
     #[track_caller]
     pub fn forward<const D: usize>(&self, input: Tensor<D>) -> Tensor<D> {
-        match scope::active(self.gamma.id) {
-            None => nn::LayerNorm::from(self.clone()).forward(input),
-            Some(parameter) => {
-                let members = parameter.pairs().members();
-                per_member::check_rows(&input.dims(), members);
-                let gain = parameter.vector(&self.gamma); // [members, d_model]
-                let bias = self.beta.as_ref().map(|beta| per_member::vector(beta, members));
-                // Gain 1 and no bias.
-                let plain = self.config().with_bias(false).burn().init(&input.device());
-                scale_and_shift(plain.forward(input), D - 1, gain, bias)
-            }
-        }
+        let Some(parameter) = scope::active(self.gamma.id) else {
+            return self.0.forward(input);
+        };
+        let members = parameter.pairs().members();
+        per_member::check_rows(&input.dims(), members);
+        let gain = parameter.vector(&self.gamma); // [members, d_model]
+        let bias = self.beta.as_ref().map(|beta| per_member::vector(beta, members));
+        scale_and_shift(self.plain().forward(input), D - 1, gain, bias)
     }
 
-    fn config(&self) -> LayerNormConfig {
-        let [d_model] = self.gamma.shape().dims();
-        LayerNormConfig { d_model, epsilon: self.epsilon, bias: self.beta.is_some() }
+    /// The layer with gain 1 and without a bias.
+    fn plain(&self) -> nn::LayerNorm {
+        let mut plain = self.0.clone();
+        plain.gamma = self.gamma.clone().map(|gamma| gamma.ones_like());
+        plain.beta = None;
+        plain
     }
 }
 
-/// Burn keeps ε to itself, but displays it, with all its digits.
-fn epsilon_of(layer: &nn::LayerNorm) -> f64 {
-    let content = layer.custom_content(Content::new(DisplaySettings::new()));
-    let attributes = content.into_iter().flat_map(|content| content.attributes);
-    let shown = attributes.filter(|attribute| attribute.name == "epsilon").map(|attribute| attribute.value).next();
-    let epsilon = shown.as_deref().and_then(|shown| shown.parse().ok());
-    epsilon.unwrap_or_else(|| panic!("Burn's layer norm displays no epsilon, but {shown:?}"))
+impl Deref for LayerNorm {
+    type Target = nn::LayerNorm;
+
+    fn deref(&self) -> &nn::LayerNorm {
+        &self.0
+    }
+}
+
+impl DerefMut for LayerNorm {
+    fn deref_mut(&mut self) -> &mut nn::LayerNorm {
+        &mut self.0
+    }
 }
 
 impl From<nn::LayerNorm> for LayerNorm {
     fn from(layer: nn::LayerNorm) -> Self {
-        let epsilon = epsilon_of(&layer);
-        Self { gamma: layer.gamma, beta: layer.beta, epsilon }
+        Self(layer)
     }
 }
 
 impl From<LayerNorm> for nn::LayerNorm {
     fn from(layer: LayerNorm) -> Self {
-        let mut burn = layer.config().burn().init(&Device::default());
-        (burn.gamma, burn.beta) = (layer.gamma, layer.beta);
-        burn
+        layer.0
+    }
+}
+
+/// Burn's layer itself, so that paths and records are its own: a derived module would have one more level.
+impl Module for LayerNorm {
+    fn collect_devices(&self, devices: Devices) -> Devices {
+        self.0.collect_devices(devices)
+    }
+
+    fn fork(self, device: &Device) -> Self {
+        Self(self.0.fork(device))
+    }
+
+    fn to_device(self, device: &Device) -> Self {
+        Self(self.0.to_device(device))
+    }
+
+    fn train(self) -> Self {
+        Self(self.0.train())
+    }
+
+    fn valid(&self) -> Self {
+        Self(self.0.valid())
+    }
+
+    fn materialize(self) -> Self {
+        Self(self.0.materialize())
+    }
+
+    fn visit<V: ModuleVisitor>(&self, visitor: &mut V) {
+        self.0.visit(visitor);
+    }
+
+    fn map<M: ModuleMapper>(self, mapper: &mut M) -> Self {
+        Self(self.0.map(mapper))
+    }
+}
+
+impl ModuleDisplayDefault for LayerNorm {
+    fn content(&self, content: Content) -> Option<Content> {
+        self.0.content(content)
+    }
+
+    fn num_params(&self) -> usize {
+        Module::num_params(&self.0)
     }
 }
 
 impl ModuleDisplay for LayerNorm {
     fn custom_settings(&self) -> Option<DisplaySettings> {
-        DisplaySettings::new().with_new_line_after_attribute(false).optional()
+        self.0.custom_settings()
     }
 
     fn custom_content(&self, content: Content) -> Option<Content> {
-        let LayerNormConfig { d_model, epsilon, bias } = self.config();
-        content.add("d_model", &d_model).add("epsilon", &epsilon).add("bias", &bias).optional()
+        self.0.custom_content(content)
+    }
+}
+
+impl Display for LayerNorm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }

@@ -23,6 +23,7 @@ mod mlp;
 mod per_member;
 mod rms_norm;
 pub mod transformer;
+mod twin;
 
 pub use batch_norm::{BatchNorm, BatchNormConfig};
 pub use bi_gru::{BiGru, BiGruConfig};

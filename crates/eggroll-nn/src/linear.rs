@@ -1,5 +1,6 @@
 //! The perturbed twin of [`burn::nn::Linear`].
 
+use crate::twin::twin;
 use burn::config::Config;
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay, Param};
 use burn::nn::{self, Initializer, LinearLayout};
@@ -144,17 +145,7 @@ impl Linear {
     }
 }
 
-impl From<nn::Linear> for Linear {
-    fn from(nn::Linear { weight, bias }: nn::Linear) -> Self {
-        Self { weight, bias }
-    }
-}
-
-impl From<Linear> for nn::Linear {
-    fn from(Linear { weight, bias }: Linear) -> Self {
-        Self { weight, bias }
-    }
-}
+twin!(Linear, nn::Linear { weight, bias });
 
 impl ModuleDisplay for Linear {
     fn custom_settings(&self) -> Option<DisplaySettings> {

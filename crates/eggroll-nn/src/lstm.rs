@@ -2,6 +2,7 @@
 
 use crate::activation::activate;
 use crate::gate_controller::{initial_state, no_steps, stack_steps};
+use crate::twin::twin;
 use crate::{GateController, Linear};
 use burn::config::Config;
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay};
@@ -208,43 +209,10 @@ impl Lstm {
     }
 }
 
-impl From<nn::Lstm> for Lstm {
-    fn from(module: nn::Lstm) -> Self {
-        Self {
-            input_gate: module.input_gate.into(),
-            forget_gate: module.forget_gate.map(Into::into),
-            output_gate: module.output_gate.into(),
-            cell_gate: module.cell_gate.into(),
-            d_hidden: module.d_hidden,
-            batch_first: module.batch_first,
-            reverse: module.reverse,
-            clip: module.clip,
-            input_forget: module.input_forget,
-            gate_activation: module.gate_activation,
-            cell_activation: module.cell_activation,
-            hidden_activation: module.hidden_activation,
-        }
-    }
-}
-
-impl From<Lstm> for nn::Lstm {
-    fn from(module: Lstm) -> Self {
-        Self {
-            input_gate: module.input_gate.into(),
-            forget_gate: module.forget_gate.map(Into::into),
-            output_gate: module.output_gate.into(),
-            cell_gate: module.cell_gate.into(),
-            d_hidden: module.d_hidden,
-            batch_first: module.batch_first,
-            reverse: module.reverse,
-            clip: module.clip,
-            input_forget: module.input_forget,
-            gate_activation: module.gate_activation,
-            cell_activation: module.cell_activation,
-            hidden_activation: module.hidden_activation,
-        }
-    }
-}
+twin!(Lstm, nn::Lstm {
+    input_gate, forget_gate => forget_gate.map(Into::into), output_gate, cell_gate, d_hidden, batch_first, reverse,
+    clip, input_forget, gate_activation, cell_activation, hidden_activation,
+});
 
 impl ModuleDisplay for Lstm {
     fn custom_settings(&self) -> Option<DisplaySettings> {

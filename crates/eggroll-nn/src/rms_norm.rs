@@ -1,6 +1,7 @@
 //! The perturbed twin of [`burn::nn::RmsNorm`].
 
 use crate::per_member::{self, scale_and_shift};
+use crate::twin::twin;
 use burn::config::Config;
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay, Param};
 use burn::nn;
@@ -86,17 +87,7 @@ impl RmsNorm {
     }
 }
 
-impl From<nn::RmsNorm> for RmsNorm {
-    fn from(nn::RmsNorm { gamma, epsilon }: nn::RmsNorm) -> Self {
-        Self { gamma, epsilon }
-    }
-}
-
-impl From<RmsNorm> for nn::RmsNorm {
-    fn from(RmsNorm { gamma, epsilon }: RmsNorm) -> Self {
-        Self { gamma, epsilon }
-    }
-}
+twin!(RmsNorm, nn::RmsNorm { gamma, epsilon });
 
 impl ModuleDisplay for RmsNorm {
     fn custom_settings(&self) -> Option<DisplaySettings> {

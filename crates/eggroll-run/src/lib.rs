@@ -5,6 +5,7 @@ mod checkpoint;
 pub mod diagnostics;
 mod digest;
 pub mod distribution;
+pub mod durable;
 mod error;
 #[cfg(feature = "learner")]
 mod learner;

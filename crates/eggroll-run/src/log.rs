@@ -1,6 +1,6 @@
 //! JSON-lines logs.
 
-use crate::checkpoint::sync;
+use crate::durable::{create_folder, replace};
 use crate::error::Error;
 use serde::Serialize;
 use serde_json::Value;
@@ -25,7 +25,7 @@ impl JsonLines {
     pub fn open(path: impl Into<PathBuf>, generation: u64) -> Result<Self, Error> {
         let path = path.into();
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(Error::io(folder))?;
+            create_folder(folder)?;
         }
         keep_before(&path, generation)?;
         let file = OpenOptions::new().create(true).append(true).open(&path).map_err(Error::io(&path))?;
@@ -60,13 +60,4 @@ fn keep_before(path: &Path, generation: u64) -> Result<(), Error> {
     let mut kept: Vec<&str> = text.lines().filter(before).collect();
     kept.push("");
     replace(path, kept.join("\n").as_bytes())
-}
-
-/// Replaces a file in one step: what is there after the power fails is the old content or the new.
-pub(crate) fn replace(path: &Path, content: &[u8]) -> Result<(), Error> {
-    let draft = path.with_extension("draft");
-    let mut file = File::create(&draft).map_err(Error::io(&draft))?;
-    file.write_all(content).and_then(|()| file.sync_all()).map_err(Error::io(&draft))?;
-    fs::rename(&draft, path).map_err(Error::io(path))?;
-    path.parent().map_or(Ok(()), sync)
 }

@@ -15,6 +15,7 @@ use burn::optim::{GradientsParams, OptimizerRecord};
 use burn::tensor::DType;
 use eggroll_core::profile::{self, Component};
 use eggroll_core::scope::Perturbation;
+use eggroll_core::sync::locked;
 use eggroll_core::{
     HeldNoise, Noiser, PairRange, ParameterEntry, ParameterKind, ParameterSummary, ParameterTable, Role,
 };
@@ -225,7 +226,7 @@ impl EvolutionStrategy {
 
     /// The noise to hold for a noise generation; what was held for it before, if it was asked for last.
     fn held(&self, noise_generation: u32) -> Arc<HeldNoise> {
-        let mut last = self.held.lock().expect("never held across a panic");
+        let mut last = locked(&self.held);
         let known = last.as_ref().filter(|held| held.generation() == noise_generation);
         known.cloned().unwrap_or_else(|| {
             let pairs = PairRange::new(0, (self.config.population / 2) as u32);
@@ -380,7 +381,7 @@ impl EvolutionStrategy {
         if table.entries() != self.table.entries() {
             return Err(TellError::OtherModel(difference(&self.table, &table)).into());
         }
-        let never: Vec<String> = match &*population.uses.lock().expect("never held across a panic") {
+        let never: Vec<String> = match &*locked(&population.uses) {
             None => Vec::new(),
             Some(uses) => self
                 .table

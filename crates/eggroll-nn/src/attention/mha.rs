@@ -2,6 +2,7 @@
 
 use crate::Linear;
 use crate::cache::TensorCache;
+use crate::twin::twin;
 use burn::config::Config;
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay};
 use burn::nn::attention::{self as plain, MhaOutput};
@@ -280,41 +281,22 @@ impl MhaCache {
     }
 }
 
-impl From<plain::MultiHeadAttention> for MultiHeadAttention {
-    fn from(module: plain::MultiHeadAttention) -> Self {
-        Self {
-            query: module.query.into(),
-            key: module.key.into(),
-            value: module.value.into(),
-            output: module.output.into(),
-            dropout: module.dropout,
-            activation: module.activation,
-            d_model: module.d_model,
-            n_heads: module.n_heads,
-            d_k: module.d_k,
-            min_float: module.min_float,
-            quiet_softmax: module.quiet_softmax,
-        }
+twin!(
+    MultiHeadAttention,
+    plain::MultiHeadAttention {
+        query,
+        key,
+        value,
+        output,
+        dropout,
+        activation,
+        d_model,
+        n_heads,
+        d_k,
+        min_float,
+        quiet_softmax,
     }
-}
-
-impl From<MultiHeadAttention> for plain::MultiHeadAttention {
-    fn from(module: MultiHeadAttention) -> Self {
-        Self {
-            query: module.query.into(),
-            key: module.key.into(),
-            value: module.value.into(),
-            output: module.output.into(),
-            dropout: module.dropout,
-            activation: module.activation,
-            d_model: module.d_model,
-            n_heads: module.n_heads,
-            d_k: module.d_k,
-            min_float: module.min_float,
-            quiet_softmax: module.quiet_softmax,
-        }
-    }
-}
+);
 
 impl ModuleDisplay for MultiHeadAttention {
     fn custom_settings(&self) -> Option<DisplaySettings> {

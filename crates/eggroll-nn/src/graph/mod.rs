@@ -22,6 +22,7 @@ pub use tensors::GraphTensors;
 use burn::backend::{DispatchTensor, TensorMetadata};
 use burn::module::Module;
 use burn::tensor::Device;
+use eggroll_core::sync::locked;
 use interpreter::interpreter;
 use program::Program;
 use std::collections::HashMap;
@@ -111,7 +112,8 @@ impl<M: Module, X: GraphTensors, Y: GraphTensors> PopulationGraph<M, X, Y> {
     ///
     /// # Panics
     ///
-    /// Panics if `forward` reads values or uses tensors from elsewhere.
+    /// Panics if `forward` reads values or uses tensors from elsewhere, and as `forward` does. A panic breaks nothing: the next recording,
+    /// of this graph too, begins anew.
     pub fn trace(
         model: &M,
         example: X,
@@ -191,7 +193,8 @@ impl<M: Module, X: GraphTensors, Y: GraphTensors> PopulationGraph<M, X, Y> {
         let forms = inputs.iter().map(|input| multiplied((input.shape().to_vec(), input.dtype()), times));
         let forms: Vec<Form> = forms.collect();
         let shapes = Shapes { inputs: forms.clone(), members, shared };
-        let mut recorder = self.recorder.lock().expect("a recording has failed before");
+        // A forward that panicked has left no program, and Burn has closed its recording.
+        let mut recorder = locked(&self.recorder);
         if let Some(known) = recorder.programs.get(&shapes) {
             return Ok(known.clone());
         }

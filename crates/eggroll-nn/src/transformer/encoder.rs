@@ -1,6 +1,7 @@
 //! The perturbed twin of [`burn::nn::transformer::TransformerEncoder`].
 
 use super::{TransformerEncoderLayer, TransformerEncoderLayerAutoregressiveCache};
+use crate::twin::twin;
 use burn::config::Config;
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay};
 use burn::nn::Initializer;
@@ -194,35 +195,10 @@ pub struct TransformerEncoderAutoregressiveCache {
     layers: Vec<TransformerEncoderLayerAutoregressiveCache>,
 }
 
-impl From<plain::TransformerEncoder> for TransformerEncoder {
-    fn from(module: plain::TransformerEncoder) -> Self {
-        Self {
-            layers: module.layers.into_iter().map(Into::into).collect(),
-            d_model: module.d_model,
-            d_ff: module.d_ff,
-            n_heads: module.n_heads,
-            n_layers: module.n_layers,
-            dropout: module.dropout,
-            norm_first: module.norm_first,
-            quiet_softmax: module.quiet_softmax,
-        }
-    }
-}
-
-impl From<TransformerEncoder> for plain::TransformerEncoder {
-    fn from(module: TransformerEncoder) -> Self {
-        Self {
-            layers: module.layers.into_iter().map(Into::into).collect(),
-            d_model: module.d_model,
-            d_ff: module.d_ff,
-            n_heads: module.n_heads,
-            n_layers: module.n_layers,
-            dropout: module.dropout,
-            norm_first: module.norm_first,
-            quiet_softmax: module.quiet_softmax,
-        }
-    }
-}
+twin!(TransformerEncoder, plain::TransformerEncoder {
+    layers => layers.into_iter().map(Into::into).collect(), d_model, d_ff, n_heads, n_layers, dropout, norm_first,
+    quiet_softmax,
+});
 
 impl ModuleDisplay for TransformerEncoder {
     fn custom_settings(&self) -> Option<DisplaySettings> {

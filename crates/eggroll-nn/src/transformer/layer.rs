@@ -4,6 +4,7 @@ use super::{PositionWiseFeedForward, TransformerEncoderConfig};
 use crate::LayerNorm;
 use crate::attention::{MhaCache, MhaInput, MultiHeadAttention};
 use crate::cache::TensorCache;
+use crate::twin::twin;
 use burn::module::Module;
 use burn::nn::Dropout;
 use burn::nn::transformer as plain;
@@ -154,28 +155,4 @@ impl TransformerEncoderLayerAutoregressiveCache {
     }
 }
 
-impl From<plain::TransformerEncoderLayer> for TransformerEncoderLayer {
-    fn from(layer: plain::TransformerEncoderLayer) -> Self {
-        Self {
-            mha: layer.mha.into(),
-            pwff: layer.pwff.into(),
-            norm_1: layer.norm_1.into(),
-            norm_2: layer.norm_2.into(),
-            dropout: layer.dropout,
-            norm_first: layer.norm_first,
-        }
-    }
-}
-
-impl From<TransformerEncoderLayer> for plain::TransformerEncoderLayer {
-    fn from(layer: TransformerEncoderLayer) -> Self {
-        Self {
-            mha: layer.mha.into(),
-            pwff: layer.pwff.into(),
-            norm_1: layer.norm_1.into(),
-            norm_2: layer.norm_2.into(),
-            dropout: layer.dropout,
-            norm_first: layer.norm_first,
-        }
-    }
-}
+twin!(TransformerEncoderLayer, plain::TransformerEncoderLayer { mha, pwff, norm_1, norm_2, dropout, norm_first });

@@ -2,6 +2,7 @@
 
 use crate::Linear;
 use crate::activation::activate;
+use crate::twin::twin;
 use burn::config::Config;
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay};
 use burn::nn::activation::{Activation, ActivationConfig};
@@ -83,27 +84,7 @@ impl PositionWiseFeedForward {
     }
 }
 
-impl From<plain::PositionWiseFeedForward> for PositionWiseFeedForward {
-    fn from(module: plain::PositionWiseFeedForward) -> Self {
-        Self {
-            linear_inner: module.linear_inner.into(),
-            linear_outer: module.linear_outer.into(),
-            dropout: module.dropout,
-            activation: module.activation,
-        }
-    }
-}
-
-impl From<PositionWiseFeedForward> for plain::PositionWiseFeedForward {
-    fn from(module: PositionWiseFeedForward) -> Self {
-        Self {
-            linear_inner: module.linear_inner.into(),
-            linear_outer: module.linear_outer.into(),
-            dropout: module.dropout,
-            activation: module.activation,
-        }
-    }
-}
+twin!(PositionWiseFeedForward, plain::PositionWiseFeedForward { linear_inner, linear_outer, dropout, activation });
 
 impl ModuleDisplay for PositionWiseFeedForward {
     fn custom_settings(&self) -> Option<DisplaySettings> {

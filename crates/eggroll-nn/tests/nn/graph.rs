@@ -1,7 +1,7 @@
 //! Unmodified models in batch against their members one by one, whose weights the f64 oracle forms.
 
 use crate::support::{
-    MEMBERS, NETWORK, assert_members, devices, held, noisers, perturbation, rows_of, scramble, uniform, values,
+    MEMBERS, NETWORK, PAIRS, assert_members, devices, held, noisers, perturbation, rows_of, scramble, uniform, values,
 };
 use burn::module::{Module, Param};
 use burn::nn::attention::generate_autoregressive_mask;
@@ -13,6 +13,7 @@ use burn::tensor::kind::Basic;
 use burn::tensor::{Device, Int, Tensor, activation};
 use eggroll_core::{EggrollConfig, NoiseSourceConfig};
 use eggroll_nn::graph::{GraphError, PopulationGraph};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Traces, runs under all noisers and with noise that is held, and compares: every member on its part of `rows`, and all on the
 /// first part.
@@ -232,4 +233,71 @@ fn forwards_that_mix_rows_are_refused() {
         if large { model.forward(x) * 2.0 } else { model.forward(x) }
     });
     assert!(matches!(dependent, Err(GraphError::ShapeDependent { .. })), "{dependent:?}");
+}
+
+/// A forward that panics while it is recorded, by the rows that it is given, and what can be done afterwards.
+#[test]
+fn a_panic_while_recording_breaks_nothing() {
+    let device = Device::flex();
+    let model = Mlp::new(&device);
+    let scope = perturbation(&model, &EggrollConfig::new().into(), &[]);
+    let forward = |model: &Mlp, x: Tensor<2>| {
+        assert!(!x.dims()[0].is_multiple_of(5), "five rows");
+        model.forward(x)
+    };
+    let recorded = |graph: &PopulationGraph<Mlp, Tensor<2>, Tensor<2>>, rows: usize| {
+        let x = uniform([MEMBERS * rows, 7], 0, &device);
+        scope.run(PAIRS, || values(graph.forward(&model, x))).0
+    };
+    let traced = || PopulationGraph::trace(&model, uniform([2, 7], 0, &device), forward).expect("traced");
+    let expected = [2, 3, 4].map(|rows| recorded(&traced(), rows));
+    let graph = traced();
+    for _ in 0..2 {
+        let panic = catch_unwind(AssertUnwindSafe(|| recorded(&graph, 5))).expect_err("the forward's panic");
+        assert_eq!(panic.downcast_ref::<&str>(), Some(&"five rows"));
+    }
+    let refused =
+        catch_unwind(AssertUnwindSafe(|| PopulationGraph::trace(&model, uniform([5, 7], 0, &device), forward)));
+    assert!(refused.is_err(), "canary: it panics while it is traced, too");
+    // Of a form that is known, of a new one, and by another thread.
+    assert_eq!(recorded(&graph, 2), expected[0]);
+    assert_eq!(recorded(&graph, 3), expected[1]);
+    std::thread::scope(|threads| {
+        let on_another = threads.spawn(|| (recorded(&graph, 4), recorded(&traced(), 3)));
+        assert_eq!(on_another.join().expect("records"), (expected[2].clone(), expected[1].clone()));
+    });
+}
+
+/// Graphs that are traced at the same time, and one that several threads record for, some of them by a forward that panics.
+#[test]
+fn concurrent_recordings() {
+    let device = Device::flex();
+    let model = Mlp::new(&device);
+    let scope = perturbation(&model, &EggrollConfig::new().into(), &[]);
+    let forward = |model: &Mlp, x: Tensor<2>| {
+        assert!(!x.dims()[0].is_multiple_of(5), "five rows");
+        model.forward(x)
+    };
+    let traced = || PopulationGraph::trace(&model, uniform([2, 7], 0, &device), forward).expect("traced");
+    let recorded = |graph: &PopulationGraph<Mlp, Tensor<2>, Tensor<2>>, rows: usize| {
+        let x = uniform([MEMBERS * rows, 7], 0, &device);
+        scope.run(PAIRS, || values(graph.forward(&model, x))).0
+    };
+    let rows = [1, 2, 3, 4];
+    let expected = rows.map(|rows| recorded(&traced(), rows));
+    let shared = traced();
+    std::thread::scope(|threads| {
+        for thread in 0..8 {
+            let (shared, expected) = (&shared, &expected[thread % 4]);
+            threads.spawn(move || {
+                for _ in 0..4 {
+                    let own = traced();
+                    let panicked = catch_unwind(AssertUnwindSafe(|| recorded(shared, 5))).is_err();
+                    assert!(panicked, "canary: five rows");
+                    assert_eq!(recorded(shared, rows[thread % 4]), *expected);
+                    assert_eq!(recorded(&own, rows[thread % 4]), *expected);
+                }
+            });
+        }
+    });
 }

@@ -4,6 +4,7 @@
 mod attention;
 mod both_directions;
 mod convolution;
+mod defaults;
 mod embedding;
 mod graph;
 mod gru;

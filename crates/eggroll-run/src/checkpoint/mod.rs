@@ -19,8 +19,8 @@ mod parts;
 mod state;
 
 pub(crate) use names::generation_of;
-pub(crate) use parts::sync;
 
+use crate::durable;
 use crate::error::{Error, SavedError};
 use burn::lr_scheduler::LrSchedulerRecord;
 use burn::module::Module;
@@ -79,7 +79,9 @@ pub struct Checkpoints {
 impl Checkpoints {
     /// Checkpoints in `folder`, the latest two kept. The folder is made when needed.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into(), keep: 2, limits: None, noiser: None }
+        let folder: PathBuf = folder.into();
+        let folder = if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder };
+        Self { folder, keep: 2, limits: None, noiser: None }
     }
 
     /// Sets how many checkpoints are kept, at least one.
@@ -162,33 +164,19 @@ impl Checkpoints {
         let name = format!("{PREFIX}{:012}", strategy.generation());
         let target = self.folder.join(&name);
         let [draft, replaced] = [Hidden::Draft, Hidden::Replaced].map(|hidden| hidden.path(&self.folder, &name));
-        self.create()?;
+        durable::create_folder(&self.folder)?;
         remove_if_there(&draft)?;
-        fs::create_dir(&draft).map_err(Error::io(&draft))?;
-        let mut parts = Draft::new(&draft);
-        write(&mut parts)?;
-        parts.finish(State::of(strategy))?;
+        // What counts is why it failed, on a full disk for one.
+        write_draft(&draft, strategy, write).inspect_err(|_| drop(remove_if_there(&draft)))?;
         if target.exists() {
             remove_if_there(&replaced)?;
             fs::rename(&target, &replaced).map_err(Error::io(&target))?;
         }
         fs::rename(&draft, &target).map_err(Error::io(&target))?;
-        sync(&self.folder)?;
+        durable::sync(&self.folder)?;
         self.sweep()?;
         self.prune(&name)?;
         Ok(target)
-    }
-
-    /// Makes the folder, so that it is still there after the power fails.
-    fn create(&self) -> Result<(), Error> {
-        if self.folder.exists() {
-            return Ok(());
-        }
-        fs::create_dir_all(&self.folder).map_err(Error::io(&self.folder))?;
-        match self.folder.parent() {
-            Some(parent) if parent.exists() => sync(parent),
-            _ => Ok(()),
-        }
     }
 
     /// Folders of the checkpoints, the oldest first.
@@ -348,6 +336,18 @@ fn load_saved<M: Module>(
     };
     let strategy = config.try_init(&model)?.load_record(record);
     Ok((strategy, model))
+}
+
+/// Writes all files of a checkpoint to a folder.
+fn write_draft(
+    folder: &Path,
+    strategy: &EvolutionStrategy,
+    write: impl FnOnce(&mut Draft) -> Result<(), Error>,
+) -> Result<(), Error> {
+    fs::create_dir(folder).map_err(Error::io(folder))?;
+    let mut parts = Draft::new(folder);
+    write(&mut parts)?;
+    parts.finish(State::of(strategy))
 }
 
 fn write_parts<M: Module>(draft: &mut Draft, strategy: &EvolutionStrategy, model: &M) -> Result<(), Error> {

@@ -3,14 +3,15 @@
 use super::parameters;
 use super::state::{FORMAT, Part, STRATEGY, State};
 use crate::digest::sha256;
+use crate::durable;
 use crate::error::{Error, SavedError};
 use burn::module::Module;
 use burn::store::{ModuleRecord, RecordError};
 use burn::tensor::Bytes;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
@@ -40,7 +41,7 @@ impl<'a> Draft<'a> {
     pub fn write<T: Deref<Target = [u8]>>(&mut self, name: &str, bytes: Result<T, RecordError>) -> Result<(), Error> {
         let path = self.folder.join(name);
         let bytes = bytes.map_err(Error::record(&path))?;
-        flush(&path, &bytes)?;
+        durable::write(&path, &bytes)?;
         self.sums += &format!("{}  {name}\n", sha256(&bytes));
         self.parts.insert(name.to_owned(), Part { bytes: bytes.len() as u64, parameters: Vec::new() });
         Ok(())
@@ -53,8 +54,8 @@ impl<'a> Draft<'a> {
         let json = serde_json::to_vec_pretty(&state)
             .map_err(|error| SavedError::Checkpoint { path, reason: error.to_string() })?;
         self.write(STRATEGY, Ok(json))?;
-        flush(&self.folder.join(SUMS), self.sums.as_bytes())?;
-        sync(self.folder)
+        durable::write(&self.folder.join(SUMS), self.sums.as_bytes())?;
+        durable::sync(self.folder)
     }
 }
 
@@ -147,18 +148,4 @@ fn check(sums: &BTreeMap<String, String>, path: &Path, name: &str, bytes: &[u8])
             Err(SavedError::Checksum { path: path.to_owned(), expected, found }.into())
         }
     }
-}
-
-/// Writes a file and flushes it to disk.
-fn flush(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let mut file = File::create(path).map_err(Error::io(path))?;
-    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(Error::io(path))
-}
-
-/// Flushes a folder's entries to disk, where the system can.
-pub(crate) fn sync(folder: &Path) -> Result<(), Error> {
-    if cfg!(unix) {
-        File::open(folder).and_then(|folder| folder.sync_all()).map_err(Error::io(folder))?;
-    }
-    Ok(())
 }

@@ -55,9 +55,9 @@ fn error(reason: String) -> DistributionError {
     DistributionError::Transport { engine: "MPI", reason }
 }
 
-/// A number of values as MPI counts them.
-fn count(values: usize) -> Result<i32, DistributionError> {
-    i32::try_from(values).map_err(|_| error(format!("{values} values are more than a message can have")))
+/// A number of words as MPI counts them.
+fn count(words: usize) -> Result<i32, DistributionError> {
+    i32::try_from(words).map_err(|_| error(format!("{words} words are more than a message can have")))
 }
 
 impl Communicator for Mpi {
@@ -69,9 +69,9 @@ impl Communicator for Mpi {
         self.size
     }
 
-    fn all_gather(&mut self, values: &[f32]) -> Result<Vec<f32>, DistributionError> {
+    fn all_gather(&mut self, words: &[u32]) -> Result<Vec<u32>, DistributionError> {
         let world = SimpleCommunicator::world();
-        let own = count(values.len())?;
+        let own = count(words.len())?;
         let mut counts = vec![0; self.size];
         world.all_gather_into(&own, &mut counts[..]);
         let mut starts = Vec::with_capacity(self.size);
@@ -81,8 +81,8 @@ impl Communicator for Mpi {
             end += *len as usize;
         }
         count(end)?;
-        let mut gathered = vec![0.0; end];
-        world.all_gather_varcount_into(values, &mut PartitionMut::new(&mut gathered[..], counts, starts));
+        let mut gathered = vec![0u32; end];
+        world.all_gather_varcount_into(words, &mut PartitionMut::new(&mut gathered[..], counts, starts));
         Ok(gathered)
     }
 
@@ -100,7 +100,7 @@ impl Communicator for Mpi {
     fn fail(&mut self) {
         // Nobody is told twice: that would wait for ranks that have gone.
         if !std::mem::replace(&mut self.over, true) {
-            let _ = self.all_gather(&[f32::from_bits(FAILED)]);
+            let _ = self.all_gather(&[FAILED]);
         }
     }
 }

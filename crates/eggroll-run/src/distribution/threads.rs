@@ -1,8 +1,9 @@
 //! Replicas that are threads of one process, one for each device.
 
 use burn::tensor::Device;
+use eggroll_core::sync::locked;
 use eggroll_train::{Communicator, DistributionError};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 /// One of the replicas that are threads of this process. A replica that is dropped has left: whoever waits for it gets
 /// [`DistributionError::Left`], also where a panic dropped it.
@@ -14,8 +15,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 /// use eggroll_run::distribution::{Communicator, on_devices};
 ///
 /// let devices = [Device::flex(), Device::flex()];
-/// let gathered = on_devices(&devices, |mut replica, _device| replica.all_gather(&[replica.rank() as f32]));
-/// assert_eq!(gathered, [Ok(vec![0.0, 1.0]), Ok(vec![0.0, 1.0])]);
+/// let gathered = on_devices(&devices, |mut replica, _device| replica.all_gather_floats(&[replica.rank() as f32]));
+/// assert_eq!(gathered, [Ok(vec![vec![0.0], vec![1.0]]), Ok(vec![vec![0.0], vec![1.0]])]);
 /// ```
 #[derive(Debug)]
 pub struct Threads {
@@ -33,12 +34,12 @@ struct Meeting {
 #[derive(Debug, Default)]
 struct State {
     /// By rank.
-    values: Vec<Vec<f32>>,
+    words: Vec<Vec<u32>>,
     arrived: usize,
     /// Exchanges that are complete.
     complete: u64,
     /// What the last one came to: stays until all have arrived again, so that the slowest finds it.
-    gathered: Vec<f32>,
+    gathered: Vec<u32>,
     left: Option<usize>,
 }
 
@@ -46,14 +47,8 @@ impl Threads {
     /// Replicas for `size` threads.
     pub fn group(size: usize) -> Vec<Self> {
         let meeting = Arc::new(Meeting::default());
-        meeting.lock().values.resize(size, Vec::new());
+        locked(&meeting.state).words.resize(size, Vec::new());
         (0..size).map(|rank| Self { rank, size, meeting: meeting.clone() }).collect()
-    }
-}
-
-impl Meeting {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("never held across a panic")
     }
 }
 
@@ -66,15 +61,15 @@ impl Communicator for Threads {
         self.size
     }
 
-    fn all_gather(&mut self, values: &[f32]) -> Result<Vec<f32>, DistributionError> {
-        let mut state = self.meeting.lock();
+    fn all_gather(&mut self, words: &[u32]) -> Result<Vec<u32>, DistributionError> {
+        let mut state = locked(&self.meeting.state);
         if let Some(rank) = state.left {
             return Err(DistributionError::Left { rank });
         }
-        state.values[self.rank] = values.to_vec();
+        state.words[self.rank] = words.to_vec();
         state.arrived += 1;
         if state.arrived == self.size {
-            state.gathered = state.values.concat();
+            state.gathered = state.words.concat();
             state.arrived = 0;
             state.complete += 1;
             self.meeting.changed.notify_all();
@@ -82,21 +77,17 @@ impl Communicator for Threads {
         }
         let before = state.complete;
         let waits = |state: &mut State| state.complete == before && state.left.is_none();
-        let state = self.meeting.changed.wait_while(state, waits).expect("never held across a panic");
+        let state = self.meeting.changed.wait_while(state, waits).unwrap_or_else(PoisonError::into_inner);
         match state.left {
             Some(rank) if state.complete == before => Err(DistributionError::Left { rank }),
             _ => Ok(state.gathered.clone()),
         }
     }
-
-    fn barrier(&mut self) -> Result<(), DistributionError> {
-        self.all_gather(&[]).map(drop)
-    }
 }
 
 impl Drop for Threads {
     fn drop(&mut self) {
-        self.meeting.lock().left.get_or_insert(self.rank);
+        locked(&self.meeting.state).left.get_or_insert(self.rank);
         self.meeting.changed.notify_all();
     }
 }

@@ -5,6 +5,7 @@ use crate::log::JsonLines;
 use burn::train::logger::MetricLogger;
 use burn::train::metric::store::{EpochSummary, MetricsUpdate, Split};
 use burn::train::metric::{MetricDefinition, MetricId, NumericEntry};
+use eggroll_core::sync::locked;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::fs;
@@ -127,7 +128,7 @@ impl MetricLogger for JsonMetrics {
         line.insert(EPOCH.into(), json!(epoch));
         line.insert(SPLIT.into(), json!(split.to_string()));
         if let Err(error) = self.file.write(&line) {
-            self.failure.lock().expect("never held across a panic").get_or_insert(error);
+            locked(&self.failure).get_or_insert(error);
         }
     }
 

@@ -18,6 +18,7 @@ use burn::train::{
     LearnerEvent, LearningResult, SupervisedLearningStrategy, SupervisedTraining, SupervisedTrainingEventProcessor,
     TrainLoader, TrainOutput, TrainStep, TrainingComponents, TrainingError, TrainingStrategy, ValidLoader,
 };
+use eggroll_core::sync::locked;
 use std::convert::Infallible;
 use std::fmt;
 use std::marker::PhantomData;
@@ -52,7 +53,7 @@ impl<V: ItemLazy + 'static> Machinery<V> {
         let handover = Arc::new(Handover(Mutex::new(None)));
         let learner = Learner::new(Shell(PhantomData), SgdConfig::new().init(), 0.0);
         parts.with_training_strategy(TrainingStrategy::Custom(handover.clone())).launch(learner);
-        let components = handover.0.lock().expect("launch has returned").take().expect("launch trains");
+        let components = locked(&handover.0).take().expect("launch trains");
         let TrainingComponents { event_processor, event_store, interrupter, early_stopping, .. } = components;
         Self { processor: event_processor, store: event_store, interrupter, early_stopping }
     }
@@ -97,7 +98,7 @@ impl<V: ItemLazy + 'static> SupervisedLearningStrategy<Shell<V>> for Handover<V>
         _valid: ValidLoader<Shell<V>>,
         components: TrainingComponents<Shell<V>>,
     ) -> LearningResult<Shell<V>> {
-        *self.0.lock().expect("never held across a panic") = Some(components);
+        *locked(&self.0) = Some(components);
         let renderer = Box::new(CliMetricsRenderer::new());
         LearningResult { model: learner.model(), renderer, interrupted: None, error: None }
     }

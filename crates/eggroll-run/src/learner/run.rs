@@ -6,15 +6,17 @@ use super::json::Failure;
 use super::machinery::{Ending, Machinery};
 use super::metrics::{GenerationItem, Numbers, names};
 use super::task::{EsTask, Generation, Times};
-use crate::checkpoint::{Checkpoints, sync};
+use crate::checkpoint::Checkpoints;
 use crate::diagnostics::norms::{Norms, gradient_squares};
 use crate::diagnostics::{PairStatistics, SplitHalf, changed_share, diagnose};
+use crate::durable;
 use crate::error::{Error, RunError};
 use crate::steps::Steps;
 use burn::data::dataloader::Progress;
 use burn::module::Module;
 use burn::train::metric::ItemLazy;
 use burn::train::{LearnerEvent, TrainingItem};
+use eggroll_core::sync::locked;
 use eggroll_train::{EvolutionStrategy, Fitness, GenerationReport, Population};
 use indicatif::ProgressBar;
 use std::any::Any;
@@ -99,7 +101,7 @@ impl<T, V: ItemLazy + 'static> Run<'_, T, V> {
     /// Ends the run: how, after which epoch early stopping stopped, and what there were warnings of.
     pub fn finish(self) -> Result<(Ending, Option<u64>, Vec<String>), Error> {
         let ending = self.machinery.finish();
-        let failure = self.failure.lock().expect("never held across a panic").take();
+        let failure = locked(&self.failure).take();
         failure.map_or(Ok((ending, self.early, self.warnings)), Err)
     }
 
@@ -312,12 +314,12 @@ impl<M: Module, V: ItemLazy + 'static, T: EsTask<M, Output = V>> Steps<M> for Ru
         if self.config.ends_epoch(report.generation) {
             self.end_epoch(strategy, model, report)?;
         }
-        self.failure.lock().expect("never held across a panic").take().map_or(Ok(()), Err)
+        locked(&self.failure).take().map_or(Ok(()), Err)
     }
 
     fn save(&mut self, strategy: &EvolutionStrategy, model: &M) -> Result<(), Error> {
         // A log is never behind a checkpoint.
-        sync(&self.log)?;
+        durable::sync(&self.log)?;
         self.task.save(&self.checkpoints, strategy, model).map(drop)
     }
 }

@@ -11,8 +11,8 @@ use super::run::{Pending, Registered, Run};
 use super::task::EsTask;
 use crate::checkpoint::Checkpoints;
 use crate::distribution::{Distribution, Replica};
+use crate::durable;
 use crate::error::{Error, RunError};
-use crate::log::replace;
 use crate::replay::ReplayLog;
 use crate::steps::drive;
 use burn::module::Module;
@@ -27,7 +27,6 @@ use burn::train::{
 use eggroll_core::{ParameterKind, Role};
 use eggroll_train::EvolutionStrategy;
 use indicatif::ProgressBar;
-use std::fs;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -308,8 +307,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
                 return Err(RunError::OtherRun { path, field }.into());
             }
         }
-        fs::create_dir_all(&self.folder).map_err(Error::io(&self.folder))?;
-        replace(&path, self.config.to_string().as_bytes())
+        durable::replace(&path, self.config.to_string().as_bytes())
     }
 
     /// Registers everything with burn-train and starts it.

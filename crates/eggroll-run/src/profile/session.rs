@@ -4,13 +4,14 @@ use super::summary::{Section, Summary};
 use super::thread_spans::{Kind, ThreadSpans, Totals};
 use crate::error::{Error, TraceError};
 use eggroll_core::profile;
+use eggroll_core::sync::locked;
 use serde_json::json;
 use std::cell::OnceCell;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Bytes of events that a thread keeps before it writes them.
@@ -44,10 +45,6 @@ struct Session {
     /// When the last traced generation ended, if later ones are left out.
     end: Option<Duration>,
     sections: Vec<Section>,
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Since the first trace of the process began.

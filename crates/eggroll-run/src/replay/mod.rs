@@ -5,8 +5,8 @@
 
 mod record;
 
-use crate::checkpoint::sync;
 use crate::digest::{hex, parameter_digest};
+use crate::durable;
 use crate::error::{Error, SavedError};
 use burn::module::Module;
 use eggroll_core::{ParameterKind, Role};
@@ -116,17 +116,8 @@ impl ReplayLog {
         let refuse =
             |error: serde_json::Error| SavedError::Checkpoint { path: path.clone(), reason: error.to_string() };
         let (bytes, check) = header.encode().map_err(refuse)?;
-        let folder = match path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        fs::create_dir_all(folder).map_err(Error::io(folder))?;
         // Whole or not there: a header that is cut off could not be told from another file.
-        let draft = path.with_extension("draft");
-        let mut file = File::create(&draft).map_err(Error::io(&draft))?;
-        file.write_all(&bytes).and_then(|()| file.sync_all()).map_err(Error::io(&draft))?;
-        fs::rename(&draft, &path).map_err(Error::io(&path))?;
-        sync(folder)?;
+        durable::replace(&path, &bytes)?;
         let file = append_to(&path)?;
         Ok(Self { path, file, check, len: bytes.len() as u64, next: header.first })
     }

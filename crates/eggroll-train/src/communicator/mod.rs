@@ -6,23 +6,27 @@ mod sharding;
 pub use error::DistributionError;
 pub use sharding::{evaluate_sharded, gather_fitness, own_members, shard};
 
+use eggroll_core::sync::locked;
 use std::cmp::Reverse;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 /// The length of a message that says that its rank has failed.
 pub(super) const FAILED: u32 = u32::MAX;
 
 /// Replicas of one run that exchange a few numbers: each has a rank from 0, and what one calls all call, in the same order.
 ///
-/// Only the first four methods depend on the engine. The others send messages over [`all_gather`](Self::all_gather), each with its
-/// length in front, so that a rank that cannot go on can [say so](Self::fail) wherever the others are.
+/// An engine implements three methods: [`rank`](Self::rank), [`size`](Self::size) and [`all_gather`](Self::all_gather). The others are made
+/// of these. They send messages, each with its length in front, so that a rank that cannot go on can [say so](Self::fail) wherever the
+/// others are. An engine with a barrier of its own overrides [`barrier`](Self::barrier); one that has to know when the ranks have parted,
+/// as MPI does, overrides [`all_gather_words`](Self::all_gather_words) and [`fail`](Self::fail) too.
 ///
 /// # Example
 ///
 /// ```
 /// use eggroll_run::distribution::{Alone, Communicator};
 ///
-/// assert_eq!(Alone.all_gather(&[1.0, 2.0]).unwrap(), [1.0, 2.0]);
+/// assert_eq!(Alone.all_gather(&[1, 2]).unwrap(), [1, 2]);
+/// assert_eq!(Alone.all_gather_floats(&[0.5, -0.0]).unwrap(), [[0.5, -0.0]]);
 /// assert_eq!(Alone.all_gather_text("digest").unwrap(), ["digest"]);
 /// ```
 pub trait Communicator: Send {
@@ -32,20 +36,22 @@ pub trait Communicator: Send {
     /// How many replicas there are.
     fn size(&self) -> usize;
 
-    /// The values of all ranks, one rank after the other, which may have different numbers of them. Every bit of a value is kept,
-    /// whether it is a number or not.
+    /// The words of all ranks, one rank after the other, which may have different numbers of them: what an engine is for. Programs call
+    /// [`all_gather_words`](Self::all_gather_words), which notices a rank that has failed.
     ///
     /// # Errors
     ///
     /// [`DistributionError::Left`], [`DistributionError::Transport`].
-    fn all_gather(&mut self, values: &[f32]) -> Result<Vec<f32>, DistributionError>;
+    fn all_gather(&mut self, words: &[u32]) -> Result<Vec<u32>, DistributionError>;
 
     /// Waits for all ranks.
     ///
     /// # Errors
     ///
     /// As [`all_gather`](Self::all_gather).
-    fn barrier(&mut self) -> Result<(), DistributionError>;
+    fn barrier(&mut self) -> Result<(), DistributionError> {
+        self.all_gather(&[]).map(drop)
+    }
 
     /// The words of every rank, in the order of ranks.
     ///
@@ -55,6 +61,17 @@ pub trait Communicator: Send {
     /// [`DistributionError::Length`] if this is not what all ranks call now.
     fn all_gather_words(&mut self, words: &[u32]) -> Result<Vec<Vec<u32>>, DistributionError> {
         exchange(self, words)
+    }
+
+    /// The floats of every rank, in the order of ranks: every bit is kept, whether it is a number or not.
+    ///
+    /// # Errors
+    ///
+    /// As [`all_gather_words`](Self::all_gather_words).
+    fn all_gather_floats(&mut self, values: &[f32]) -> Result<Vec<Vec<f32>>, DistributionError> {
+        let words: Vec<u32> = values.iter().map(|value| value.to_bits()).collect();
+        let all = self.all_gather_words(&words)?.into_iter();
+        Ok(all.map(|words| words.into_iter().map(f32::from_bits).collect()).collect())
     }
 
     /// The text of every rank, in the order of ranks.
@@ -94,7 +111,7 @@ pub trait Communicator: Send {
     /// may be called afterwards.
     fn fail(&mut self) {
         // Whoever cannot be told is gone.
-        let _ = self.all_gather(&[f32::from_bits(FAILED)]);
+        let _ = self.all_gather(&[FAILED]);
     }
 }
 
@@ -103,8 +120,8 @@ pub(super) fn exchange<C: Communicator + ?Sized>(
     communicator: &mut C,
     words: &[u32],
 ) -> Result<Vec<Vec<u32>>, DistributionError> {
-    let message: Vec<f32> = [words.len() as u32].iter().chain(words).map(|word| f32::from_bits(*word)).collect();
-    let all: Vec<u32> = communicator.all_gather(&message)?.into_iter().map(f32::to_bits).collect();
+    let message = [&[words.len() as u32], words].concat();
+    let all = communicator.all_gather(&message)?;
     let mut rest = all.as_slice();
     let messages = (0..communicator.size()).map(|rank| {
         let (len, after) = match rest.split_first() {
@@ -130,8 +147,8 @@ impl<C: Communicator + ?Sized> Communicator for Box<C> {
         (**self).size()
     }
 
-    fn all_gather(&mut self, values: &[f32]) -> Result<Vec<f32>, DistributionError> {
-        (**self).all_gather(values)
+    fn all_gather(&mut self, words: &[u32]) -> Result<Vec<u32>, DistributionError> {
+        (**self).all_gather(words)
     }
 
     fn barrier(&mut self) -> Result<(), DistributionError> {
@@ -160,42 +177,34 @@ impl Communicator for Alone {
         1
     }
 
-    fn all_gather(&mut self, values: &[f32]) -> Result<Vec<f32>, DistributionError> {
-        Ok(values.to_vec())
-    }
-
-    fn barrier(&mut self) -> Result<(), DistributionError> {
-        Ok(())
+    fn all_gather(&mut self, words: &[u32]) -> Result<Vec<u32>, DistributionError> {
+        Ok(words.to_vec())
     }
 }
 
 /// A communicator that a program and its trainer share: for exchanges of the program's own, in the same order on all ranks.
 impl<C: Communicator> Communicator for Arc<Mutex<C>> {
     fn rank(&self) -> usize {
-        shared(self).rank()
+        locked(self).rank()
     }
 
     fn size(&self) -> usize {
-        shared(self).size()
+        locked(self).size()
     }
 
-    fn all_gather(&mut self, values: &[f32]) -> Result<Vec<f32>, DistributionError> {
-        shared(self).all_gather(values)
+    fn all_gather(&mut self, words: &[u32]) -> Result<Vec<u32>, DistributionError> {
+        locked(self).all_gather(words)
     }
 
     fn barrier(&mut self) -> Result<(), DistributionError> {
-        shared(self).barrier()
+        locked(self).barrier()
     }
 
     fn all_gather_words(&mut self, words: &[u32]) -> Result<Vec<Vec<u32>>, DistributionError> {
-        shared(self).all_gather_words(words)
+        locked(self).all_gather_words(words)
     }
 
     fn fail(&mut self) {
-        shared(self).fail();
+        locked(self).fail();
     }
-}
-
-fn shared<C>(communicator: &Mutex<C>) -> MutexGuard<'_, C> {
-    communicator.lock().expect("never held across a panic")
 }

@@ -13,6 +13,7 @@ use burn::optim::GradientsParams;
 use burn::tensor::{Tensor, TensorData};
 use eggroll_core::ops::row_projection;
 use eggroll_core::scope::{Perturbation, Use};
+use eggroll_core::sync::locked;
 use eggroll_core::{MatrixView, ParameterTable, Role};
 
 impl EvolutionStrategyConfig {
@@ -38,8 +39,8 @@ pub(crate) fn gradients<M: Module>(
     weights: &[f32],
     config: &EvolutionStrategyConfig,
 ) -> GradientsParams {
-    let uses = population.uses.lock().expect("never held across a panic");
-    let unperturbed = population.unperturbed_rows.lock().expect("never held across a panic");
+    let uses = locked(&population.uses);
+    let unperturbed = locked(&population.unperturbed_rows);
     let uses = match population.input_projection {
         InputProjection::Off => &[],
         InputProjection::Shared => uses.as_deref().unwrap_or_default(),

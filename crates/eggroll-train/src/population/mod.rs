@@ -13,6 +13,7 @@ use burn::tensor::{DType, Device, Int, Tensor};
 use eggroll_core::ops::member_cross_entropy;
 use eggroll_core::profile::{self, Component};
 use eggroll_core::scope::{Perturbation, Use};
+use eggroll_core::sync::locked;
 use eggroll_core::{MemberState, NoiseSourceConfig, PairRange};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -201,7 +202,7 @@ impl Population {
         if self.input_projection == InputProjection::Unperturbed && members.first == self.first {
             let two = Members { first: self.first, count: 2 };
             let rows = self.perturbation.unperturbed_rows(|| score(&two, carried.rows(0..2)));
-            *self.unperturbed_rows.lock().expect("never held across a panic") = rows;
+            *locked(&self.unperturbed_rows) = rows;
         }
         (scores, part)
     }
@@ -231,8 +232,7 @@ impl Population {
     fn is_to_be_measured(&self, side_by_side: usize) -> bool {
         let member_bytes = self.perturbation.table.least_output_bytes() as u64;
         let risky = |members: usize, limit: u64| Chunk { member_bytes, side_by_side, limit }.is_risky(members);
-        let known =
-            self.member_bytes.load(Relaxed) > 0 || self.uses.lock().expect("never held across a panic").is_some();
+        let known = self.member_bytes.load(Relaxed) > 0 || locked(&self.uses).is_some();
         let chunk = self.chunk.map(|members| members.min(self.members));
         !known && chunk.is_none_or(|members| self.memory_limit.is_some_and(|limit| risky(members, limit)))
     }
@@ -317,11 +317,13 @@ impl Population {
 
     /// A parameter counts as perturbed only if every chunk used it.
     fn note_uses(&self, uses: Vec<Use>) {
-        let mut all = self.uses.lock().expect("never held across a panic");
-        *all = Some(match all.take() {
+        let mut all = locked(&self.uses);
+        // Merging may panic: nothing is taken out before.
+        let merged = match &*all {
             None => uses,
-            Some(before) => before.into_iter().zip(uses).map(|(before, now)| merge(before, now)).collect(),
-        });
+            Some(before) => before.iter().cloned().zip(uses).map(|(before, now)| merge(before, now)).collect(),
+        };
+        *all = Some(merged);
     }
 }
 

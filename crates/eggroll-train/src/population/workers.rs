@@ -1,8 +1,9 @@
 //! One single-threaded pool for every core: work inside stays on its core, thread-locals included.
 
+use eggroll_core::sync::locked;
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The pools, as many as rayon's global pool has threads.
 pub fn pools() -> &'static [ThreadPool] {
@@ -16,30 +17,79 @@ pub fn pools() -> &'static [ThreadPool] {
     })
 }
 
-/// Applies `f` to every item, on any pool, and returns the results in order. A panic in `f` is passed on.
+/// Applies `f` to every item, on any pool, and returns the results in order. A panic in `f` is passed on, once all pools are done.
 pub fn map<T: Sync, R: Send>(pools: &[ThreadPool], items: &[T], f: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let next = AtomicUsize::new(0);
+    let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(items.len())));
     let work = || {
-        let mut done = Vec::new();
         loop {
             let index = next.fetch_add(1, Relaxed);
-            match items.get(index) {
-                Some(item) => done.push((index, f(item))),
-                None => return done,
-            }
+            let Some(item) = items.get(index) else { return };
+            let result = f(item);
+            locked(&results).push((index, result));
         }
     };
-    let mut results = std::thread::scope(|scope| {
-        let threads: Vec<_> = pools.iter().take(items.len()).map(|pool| scope.spawn(|| pool.install(work))).collect();
-        let mut results = Vec::with_capacity(items.len());
-        for thread in threads {
-            match thread.join() {
-                Ok(done) => results.extend(done),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        results
-    });
+    on_all(&pools[..pools.len().min(items.len())], &work);
+    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
     results.sort_by_key(|(index, _)| *index);
     results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Runs `work` once on each pool, side by side, and waits for all of them.
+fn on_all(pools: &[ThreadPool], work: &(impl Fn() + Sync)) {
+    if let Some((pool, others)) = pools.split_first() {
+        pool.in_place_scope(|scope| {
+            scope.spawn(|_| work());
+            on_all(others, work);
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::thread;
+
+    #[test]
+    fn results_are_in_order_and_made_on_the_pools() {
+        let items: Vec<usize> = (0..100).collect();
+        for pools in [&pools()[..1], pools()] {
+            let found = map(pools, &items, |item| (*item, thread::current().name().map(str::to_owned)));
+            assert!(found.iter().map(|(item, _)| *item).eq(0..100));
+            assert!(found.iter().all(|(_, name)| name.as_deref().is_some_and(|name| name.starts_with("eggroll-"))));
+        }
+        assert!(map(pools(), &[0; 0], |item| *item).is_empty());
+    }
+
+    /// Every pool has its part at the same time: each waits until all are there.
+    #[test]
+    fn pools_run_side_by_side() {
+        let barrier = std::sync::Barrier::new(pools().len());
+        map(pools(), &vec![(); pools().len()], |()| drop(barrier.wait()));
+    }
+
+    #[test]
+    fn panics_are_passed_on_and_leave_the_pools_usable() {
+        let items: Vec<usize> = (0..50).collect();
+        let done = AtomicUsize::new(0);
+        let panicking = |item: &usize| {
+            assert!(*item != 7, "seven");
+            done.fetch_add(1, Relaxed);
+        };
+        let panic = catch_unwind(AssertUnwindSafe(|| map(pools(), &items, panicking))).expect_err("passed on");
+        assert_eq!(panic.downcast_ref::<&str>(), Some(&"seven"));
+        // The only pool that there may be ends with the panic.
+        assert!(done.load(Relaxed) >= 7);
+        assert_eq!(map(pools(), &items, |item| *item), items);
+    }
+
+    /// From a thread of rayon's, and from a pool's own.
+    #[test]
+    fn nested_in_pools() {
+        let items: Vec<usize> = (0..20).collect();
+        let sums = || map(pools(), &items, |item| map(pools(), &items, |other| item * other).iter().sum::<usize>());
+        let expected: Vec<usize> = items.iter().map(|item| item * 190).collect();
+        assert_eq!(sums(), expected);
+        assert_eq!(rayon::join(sums, sums), (expected.clone(), expected));
+    }
 }

@@ -9,10 +9,10 @@ use eggroll_train::Error;
 fn mixed_devices_are_refused() {
     let outcomes = replicas(3, |inner| {
         let rank = inner.rank();
-        let out = move |values: &mut Vec<f32>| {
-            let text: String = values.iter().filter_map(|value| char::from_u32(value.to_bits())).collect();
+        let out = move |words: &mut Vec<u32>| {
+            let text: String = words.iter().filter_map(|word| char::from_u32(*word)).collect();
             if rank == 1 && text.chars().skip(1).collect::<String>().starts_with("Flex (") {
-                values[1] = f32::from_bits(u32::from('C'));
+                words[1] = u32::from('C');
             }
         };
         run(&config(), &mut Distribution::new(Tampering { inner, out, into: |_: &mut _| {} }))

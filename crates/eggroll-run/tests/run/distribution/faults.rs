@@ -23,11 +23,11 @@ fn divergence_names_rank_and_generation() {
     let run = |damaged: bool| {
         replicas(3, |inner| {
             let rank = inner.rank();
-            let into = move |values: &mut Vec<f32>| {
+            let into = move |words: &mut Vec<u32>| {
                 // Length, generation, kind, questions, scores.
-                let is_fitness = values.len() > MEMBERS && values[1].to_bits() == 2;
+                let is_fitness = words.len() > MEMBERS && words[1] == 2;
                 if damaged && rank == 1 && is_fitness {
-                    values[5] = f32::from_bits(values[5].to_bits() ^ 1 << 20);
+                    words[5] ^= 1 << 20;
                 }
             };
             let mut distribution =
@@ -146,12 +146,12 @@ fn replicas_begin_alike() {
 /// Fitness of another generation, of another kind, of other questions, and messages that are cut off.
 #[test]
 fn foreign_fitness() {
-    let exchange = |out: fn(&mut Vec<f32>), integers: bool, generations: u64| {
+    let exchange = |out: fn(&mut Vec<u32>), integers: bool, generations: u64| {
         let errors = replicas(2, |inner| {
             let rank = inner.rank();
-            let out = move |values: &mut Vec<f32>| {
+            let out = move |words: &mut Vec<u32>| {
                 if rank == 1 {
-                    out(values)
+                    out(words)
                 }
             };
             let mut communicator = Tampering { inner, out, into: |_: &mut _| {} };
@@ -174,13 +174,32 @@ fn foreign_fitness() {
     assert_eq!(exchange(|_| {}, false, 1), Err(generation));
     let error = exchange(|_| {}, true, 0).expect_err("of another kind").to_string();
     assert_eq!(error, "rank 1 sent integer scores of 1 questions, and this rank has float scores of 1 questions");
-    let cut_off = exchange(|values| values.truncate(values.len() - 1), false, 0);
+    let cut_off = exchange(|words| words.truncate(words.len() - 1), false, 0);
     assert_eq!(cut_off, Err(DistributionError::Length { rank: 1, found: 12, expected: 13 }));
-    let short = |values: &mut Vec<f32>| {
-        values[0] = f32::from_bits(values[0].to_bits() - 1);
-        values.pop();
+    let short = |words: &mut Vec<u32>| {
+        words[0] -= 1;
+        words.pop();
     };
     assert_eq!(exchange(short, false, 0), Err(DistributionError::Length { rank: 1, found: 12, expected: 13 }));
+}
+
+/// Every bit of what is gathered is kept, also of what is no number; an engine of three methods has all the others.
+#[test]
+fn bits_are_kept() {
+    let bits = [0x7fc0_1234, 0x7f80_0001, 0xffff_ffff, 0x8000_0000, 1, 0];
+    let gathered = replicas(3, |inner| {
+        let rank = inner.rank();
+        let mut engine = Tampering { inner, out: |_: &mut _| {}, into: |_: &mut _| {} };
+        engine.barrier().expect("all are there");
+        let words = engine.all_gather_words(&bits[rank..]).expect("words");
+        let floats: Vec<f32> = bits[rank..].iter().map(|bits| f32::from_bits(*bits)).collect();
+        let floats = engine.all_gather_floats(&floats).expect("floats");
+        let floats: Vec<Vec<u32>> = floats.into_iter().map(|of| of.into_iter().map(f32::to_bits).collect()).collect();
+        assert_eq!(floats, words);
+        words
+    });
+    let expected: Vec<Vec<u32>> = (0..3).map(|rank| bits[rank..].to_vec()).collect();
+    assert!(gathered.iter().all(|words| *words == expected), "{gathered:?}");
 }
 
 /// All wait for a slow rank, and nothing else changes.

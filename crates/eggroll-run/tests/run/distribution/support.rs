@@ -90,7 +90,7 @@ pub struct Tampering<O, I> {
     pub into: I,
 }
 
-impl<O: FnMut(&mut Vec<f32>) + Send, I: FnMut(&mut Vec<f32>) + Send> Communicator for Tampering<O, I> {
+impl<O: FnMut(&mut Vec<u32>) + Send, I: FnMut(&mut Vec<u32>) + Send> Communicator for Tampering<O, I> {
     fn rank(&self) -> usize {
         self.inner.rank()
     }
@@ -99,15 +99,11 @@ impl<O: FnMut(&mut Vec<f32>) + Send, I: FnMut(&mut Vec<f32>) + Send> Communicato
         self.inner.size()
     }
 
-    fn all_gather(&mut self, values: &[f32]) -> Result<Vec<f32>, DistributionError> {
-        let mut values = values.to_vec();
-        (self.out)(&mut values);
-        let mut all = self.inner.all_gather(&values)?;
+    fn all_gather(&mut self, words: &[u32]) -> Result<Vec<u32>, DistributionError> {
+        let mut words = words.to_vec();
+        (self.out)(&mut words);
+        let mut all = self.inner.all_gather(&words)?;
         (self.into)(&mut all);
         Ok(all)
-    }
-
-    fn barrier(&mut self) -> Result<(), DistributionError> {
-        self.inner.barrier()
     }
 }

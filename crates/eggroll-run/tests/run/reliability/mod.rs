@@ -4,6 +4,7 @@ mod allocations;
 mod configuration;
 mod custom_noiser;
 mod damage;
+mod files;
 mod kill;
 mod memory;
 mod noise_table;
