@@ -20,7 +20,7 @@ fn child(name: &str, folder: &Path, shell: &str) -> Output {
     Command::new("sh")
         .args(["-c", shell, "sh"])
         .arg(env::current_exe().expect("this program"))
-        .args(["--exact", &format!("files::{name}"), "--nocapture", "--test-threads=1"])
+        .args(["--exact", &format!("reliability::files::{name}"), "--nocapture", "--test-threads=1"])
         .current_dir(folder)
         .env(CHILD, "yes")
         .stdin(Stdio::null())
