@@ -1,9 +1,9 @@
 //! The command line, and the backends of this build.
 
-use crate::backend::{Backend, Opener};
-use crate::network::Size;
-use crate::trace::TraceArgs;
 use clap::{Parser, ValueEnum};
+use eggroll_examples::backend::Backend;
+use eggroll_examples::throughput::Size;
+use eggroll_examples::trace::TraceArgs;
 use std::env::consts::{ARCH, OS};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -66,21 +66,35 @@ impl Args {
         Ok(())
     }
 
-    /// The backends to run, each with what opens its device.
-    pub fn chosen(&self) -> Result<Vec<(Backend, Opener)>, String> {
+    /// The backends to run.
+    pub fn chosen(&self) -> Result<Vec<Backend>, String> {
         let compiled: Vec<Backend> =
-            Backend::value_variants().iter().copied().filter(|backend| backend.opener().is_some()).collect();
+            Backend::value_variants().iter().copied().filter(|backend| is_compiled(*backend)).collect();
         let mut chosen = Vec::new();
         for backend in if self.backends.is_empty() { &compiled } else { &self.backends } {
-            let opener = backend.opener().ok_or_else(|| {
+            if !compiled.contains(backend) {
                 let names: Vec<String> = compiled.iter().map(Backend::name).collect();
                 let (name, names) = (backend.name(), names.join(", "));
-                format!("this build has no backend {name}: build with --features {name} (it has: {names})")
-            })?;
-            if !chosen.iter().any(|(known, _)| known == backend) {
-                chosen.push((*backend, opener));
+                return Err(format!(
+                    "this build has no backend {name}: build with --features {name} (it has: {names})"
+                ));
+            }
+            if !chosen.contains(backend) {
+                chosen.push(*backend);
             }
         }
         if chosen.is_empty() { Err("no backend is compiled in: build with --features flex".into()) } else { Ok(chosen) }
+    }
+}
+
+/// Whether this build has the backend; a device of it may still be missing.
+fn is_compiled(backend: Backend) -> bool {
+    match backend {
+        Backend::Flex => cfg!(feature = "flex"),
+        Backend::Ndarray => cfg!(feature = "ndarray"),
+        Backend::Cuda => cfg!(feature = "cuda"),
+        Backend::Vulkan => cfg!(feature = "vulkan"),
+        Backend::Metal => cfg!(feature = "metal"),
+        Backend::Wgpu => cfg!(feature = "wgpu"),
     }
 }

@@ -1,8 +1,6 @@
 //! All the work on one backend after the other.
 
-use crate::Failure;
 use crate::args::Args;
-use crate::backend::{Backend, Opener};
 use crate::guarded::guarded;
 use crate::rows::{Comparison, Figures, Machine, Memory, Outcome, Row};
 use crate::training::{Mnist, Trainer};
@@ -10,19 +8,21 @@ use crate::{memory, oracle, timing};
 use burn::tensor::{Device, Tensor};
 use eggroll::core::InstructionSet;
 use eggroll::train::profile::section;
+use eggroll_examples::Failure;
+use eggroll_examples::backend::Backend;
 
 /// Runs every chosen backend.
 pub fn measure(args: &Args) -> Result<Comparison, Failure> {
     let chosen = args.chosen()?;
     let mnist = Mnist::read(&args.data)?;
-    let rows = chosen.into_iter().map(|(backend, open)| row(args, &mnist, backend, open)).collect();
+    let rows = chosen.into_iter().map(|backend| row(args, &mnist, backend)).collect();
     Ok(Comparison { machines: vec![Machine::this(&args.label)], rows })
 }
 
-fn row(args: &Args, mnist: &Mnist, backend: Backend, open: Opener) -> Row {
+fn row(args: &Args, mnist: &Mnist, backend: Backend) -> Row {
     let name = backend.name();
     eprintln!("{name} …");
-    let device = match guarded(|| present(open)) {
+    let device = match guarded(|| present(backend)) {
         Ok(device) => device,
         Err(reason) => return Row::new(args, name, Outcome::Absent { reason }),
     };
@@ -38,8 +38,8 @@ fn row(args: &Args, mnist: &Mnist, backend: Backend, open: Opener) -> Row {
 }
 
 /// Opens the device: it is present if values come back from it.
-fn present(open: Opener) -> Result<Device, Failure> {
-    let (device, values) = (open(), [1.0f32, -2.0, 3.5]);
+fn present(backend: Backend) -> Result<Device, Failure> {
+    let (device, values) = (backend.device()?, [1.0f32, -2.0, 3.5]);
     let read: Vec<f32> = Tensor::<1>::from_floats(values, &device).into_data().try_to_vec()?;
     match read == values {
         true => Ok(device),

@@ -1,12 +1,12 @@
 //! The command line, and the strategy and model it stands for.
 
-use crate::backend::Backend;
-use crate::trace::TraceArgs;
 use clap::{Parser, ValueEnum};
 use eggroll::core::QEggrollConfig;
 use eggroll::core::integer::Votes;
 use eggroll::nn::integer::EggModelConfig;
 use eggroll::prelude::*;
+use eggroll_examples::backend::Backend;
+use eggroll_examples::trace::TraceArgs;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 

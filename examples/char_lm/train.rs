@@ -4,19 +4,17 @@ use crate::args::{Args, Limits, ModelName, ModelSettings, Settings};
 use crate::gru::GruModel;
 use crate::language_model::LanguageModel;
 use crate::report::{Baselines, Interval, Report};
-use crate::run_folder::Folder;
 use crate::timing::{Timing, timed};
 use burn::tensor::Device;
 use eggroll::nn::integer::EggModel;
 use eggroll::prelude::*;
 use eggroll::train::text::{ByteStreams, Sampler, Text, printable};
 use eggroll::train::{self, Display, Generation, GenerationReport, Interrupter, NumberMetric, Numbers};
+use eggroll_examples::Failure;
+use eggroll_examples::run_folder::Folder;
 use serde::{Deserialize, Serialize};
-use std::error::Error;
 use std::fs;
 use std::path::PathBuf;
-
-pub type Failure = Box<dyn Error + Send + Sync>;
 
 /// The metric of validation.
 const BITS_PER_BYTE: &str = "Bits per byte";
@@ -37,7 +35,10 @@ struct Saved {
 /// Trains, or continues, and prints the result.
 pub fn run(args: Args, interrupter: Interrupter) -> Result<(), Failure> {
     args.validate()?;
-    let folder = Folder { path: args.out.clone() };
+    let folder = Folder::new(&args.out);
+    if !args.resume {
+        folder.check()?;
+    }
     let earlier: Option<Saved> = if args.resume { Some(folder.settings()?) } else { None };
     match earlier.as_ref().map_or(args.model.model, |saved| saved.model.model) {
         ModelName::Integer => run_model::<EggModel>(args, folder, earlier, interrupter),
@@ -97,7 +98,7 @@ fn run_model<M: LanguageModel>(
         .with_validate_every(settings.validate_every)
         .with_report_every(settings.validate_every)
         .with_checkpoint_every(settings.checkpoint_every);
-    let outcome = EsTraining::new(&folder.path, config)
+    let outcome = EsTraining::new(folder.path(), config)
         .with_display(if args.dashboard { Display::Dashboard } else { Display::Progress })
         .with_interrupter(interrupter)
         .metric_valid(NumberMetric::new(BITS_PER_BYTE).lower_is_better())

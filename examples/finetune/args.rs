@@ -1,10 +1,10 @@
 //! The command line.
 
-use crate::backend::Backend;
 use crate::damage::Kind;
 use burn::optim::AdamConfig;
 use clap::{Parser, ValueEnum};
 use eggroll::prelude::*;
+use eggroll_examples::backend::Backend;
 use std::path::PathBuf;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

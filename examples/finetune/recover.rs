@@ -1,11 +1,10 @@
 //! The recovery: accuracy on mini-batches as fitness, the damage applied to every member.
 
-use crate::Failure;
 use crate::args::Args;
 use crate::damage::Damage;
-use crate::data::{Batches, Dataset, Images, Scale};
-use crate::model::Mlp;
 use burn::tensor::Device;
+use eggroll_examples::Failure;
+use eggroll_examples::digits::{Batches, Dataset, Images, Mlp, Scale};
 use std::time::Instant;
 
 /// What the recovery works on.

@@ -1,12 +1,12 @@
 //! The command line.
 
-use crate::backend::Backend;
 use crate::cnn::ConvolutionSettings;
 use crate::settings::{ModelName, Preset, Settings, VoteSettings};
-use crate::trace::TraceArgs;
 use clap::Parser;
 use eggroll::prelude::*;
 use eggroll::train::distribution::DeviceName;
+use eggroll_examples::backend::Backend;
+use eggroll_examples::trace::TraceArgs;
 use std::path::PathBuf;
 
 /// Trains a multilayer perceptron or a convolutional network on MNIST by evolution strategies, without backpropagation.

@@ -1,8 +1,8 @@
 //! The command line.
 
-use crate::backend::Backend;
 use burn::tensor::DType;
 use clap::{Parser, ValueEnum};
+use eggroll_examples::backend::Backend;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Type {

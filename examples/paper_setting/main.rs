@@ -4,9 +4,6 @@
 //! Sarkar et al., "Evolution Strategies at the Hyperscale", arXiv 2511.16652.
 
 mod args;
-#[path = "../common/backend.rs"]
-#[expect(dead_code, reason = "one backend is chosen and opened, no more is asked of it")]
-mod backend;
 mod timing;
 
 use args::Args;
@@ -14,8 +11,8 @@ use burn::tensor::{Device, Distribution, Tensor};
 use clap::Parser;
 use eggroll::core::ops::{self, InputRows, LinearBias, LinearMembers, LowRankNoise, NoiseSource};
 use eggroll::core::{NoiseKey, PairRange};
+use eggroll_examples::{Failure, main_of};
 use serde_json::{Map, Value, json};
-use std::error::Error;
 use std::process::ExitCode;
 use timing::{Task, repeat};
 
@@ -27,16 +24,10 @@ const SIGMA: f64 = 0.01;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    match run(&Args::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    main_of(|| run(&Args::parse()))
 }
 
-fn run(args: &Args) -> Result<(), Box<dyn Error>> {
+fn run(args: &Args) -> Result<(), Failure> {
     args.validate()?;
     let device = args.backend.device()?;
     if !device.supports_dtype(args.dtype()) {

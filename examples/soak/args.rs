@@ -1,7 +1,7 @@
 //! The command line.
 
-use crate::backend::Backend;
 use clap::Parser;
+use eggroll_examples::backend::Backend;
 use std::path::PathBuf;
 
 /// Trains for long, in floats and in integers, and checks that memory stays flat and that the replay log gives every checkpoint back.
