@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 
+#![forbid(unsafe_code)]
+
 pub use eggroll_core as core;
 pub use eggroll_envs as envs;
 pub use eggroll_nn as nn;

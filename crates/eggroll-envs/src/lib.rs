@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 
+#![forbid(unsafe_code)]
+
 mod acrobot;
 mod bandit;
 mod cart_pole;

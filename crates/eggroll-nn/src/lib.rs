@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 
+#![forbid(unsafe_code)]
+
 mod activation;
 pub mod attention;
 mod batch_norm;
