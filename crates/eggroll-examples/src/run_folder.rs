@@ -28,9 +28,9 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// The folder at `path`, which need not be there yet.
-    pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into() }
+    /// The folder at `path`, which need not be there yet. A slash or a dot behind its name changes nothing.
+    pub fn new(path: impl AsRef<Path>) -> Self {
+        Self { path: path.as_ref().components().collect() }
     }
 
     /// The path of the folder.
@@ -73,12 +73,11 @@ impl Folder {
     ///
     /// [`FolderError`], or what the file system says.
     pub fn begin(&self, settings: &impl Serialize) -> Result<(), Failure> {
-        if self.path.exists() {
-            let aside = self.path.with_extension("previous");
-            if aside.exists() {
-                fs::remove_dir_all(&aside)?;
-            }
-            fs::rename(&self.path, &aside)?;
+        self.check()?;
+        if !self.is_vacant() {
+            let aside = self.aside();
+            fs::rename(&self.path, &aside)
+                .map_err(|error| format!("{} to {}: {error}", self.path.display(), aside.display()))?;
             println!("the earlier run is now in {}", aside.display());
         }
         fs::create_dir_all(&self.path).map_err(|error| format!("{}: {error}", self.path.display()))?;

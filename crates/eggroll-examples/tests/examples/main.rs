@@ -5,5 +5,6 @@ mod cartpole;
 mod idx;
 #[cfg(unix)]
 mod peer;
+mod run_folder;
 #[cfg(unix)]
 mod sweep;
