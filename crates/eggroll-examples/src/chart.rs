@@ -56,8 +56,11 @@ pub fn lines(path: &Path, chart: &Lines<'_>) -> Result<(), Failure> {
     canvas.configure_mesh().x_desc(*x_name).y_desc(*y_name).draw()?;
     for (name, level) in *levels {
         canvas.draw_series(LineSeries::new([(x.start, *level), (x.end, *level)], GREY.stroke_width(1)))?;
-        let place = (x.start + 0.01 * (x.end - x.start), *level);
-        canvas.draw_series([Text::new((*name).to_owned(), place, ("sans-serif", 14).into_font().color(&GREY))])?;
+        if !name.is_empty() {
+            let place = (x.start + 0.01 * (x.end - x.start), *level);
+            let font = ("sans-serif", 14).into_font().color(&GREY);
+            canvas.draw_series([Text::new((*name).to_owned(), place, font)])?;
+        }
     }
     for (index, Series { label, color, points, dots }) in series.iter().enumerate() {
         let color = *color;

@@ -44,10 +44,9 @@ impl NoiserName {
 /// What stands between the layers of a perceptron.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "help would explain what its names say")]
 pub enum ActivationName {
-    /// `max(x, 0)`
     Relu,
-    /// `tanh x`
     Tanh,
 }
 
