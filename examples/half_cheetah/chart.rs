@@ -22,13 +22,9 @@ pub struct Point {
 pub fn draw(path: &Path, runs: &[(&str, &[Point])]) -> Result<(), Failure> {
     let at = |point: &Point| (point.env_steps as f64 / 1e6, point.mean_return);
     let runs = runs.iter().zip([BLUE, RED]);
-    let curve = |((label, points), color): (&(&'_ str, &[Point]), _)| Series {
-        label,
-        color,
-        points: points.iter().map(at).collect(),
-        dots: false,
-    };
-    let series: Vec<Series<'_>> = runs.map(curve).collect();
+    let series: Vec<Series<'_>> = runs
+        .map(|((label, points), color)| Series { label, color, points: points.iter().map(at).collect(), dots: false })
+        .collect();
     let points = || series.iter().flat_map(|series| series.points.iter().copied());
     let end = points().map(|point| point.0).fold(1e-6, f64::max);
     let lowest = points().map(|point| point.1).fold(0.0, f64::min);
