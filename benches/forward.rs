@@ -4,15 +4,10 @@
 //! the columns of one size and population. The whole grid takes half an hour; `examples/throughput` runs the columns in turn,
 //! so that ratios do not depend on the machine's mood, and is what records are made with.
 
-#[path = "../examples/throughput/columns.rs"]
-mod columns;
-#[path = "../examples/throughput/network.rs"]
-mod network;
-
 use burn::tensor::Device;
 use clap::ValueEnum;
 use criterion::{Criterion, SamplingMode, criterion_group, criterion_main};
-use network::{Network, Size};
+use eggroll_examples::throughput::{Network, Size, columns};
 use std::time::Duration;
 
 const RANKS: [usize; 5] = [1, 2, 4, 8, 16];
@@ -30,7 +25,7 @@ fn forward(c: &mut Criterion) {
             let mut group = c.benchmark_group(format!("{}/N{members}", size.name()));
             group.sampling_mode(SamplingMode::Flat).sample_size(10);
             group.measurement_time(Duration::from_secs(1)).warm_up_time(Duration::from_millis(300));
-            for (column, rank) in columns::columns(&RANKS, true) {
+            for (column, rank) in columns(&RANKS, true) {
                 let name = rank.map_or(column.name().into(), |rank| format!("{}/r{rank}", column.name()));
                 if let Some(reason) = column.refusal(*size, members, rank) {
                     eprintln!("left out: {}/N{members}/{name}: {reason}", size.name());

@@ -1,4 +1,5 @@
 #![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
 
 pub use eggroll_core as core;
 pub use eggroll_nn as nn;

@@ -125,6 +125,7 @@ def estimate(data, generation, rank, chunk):
 
 COLUMNS = {f.__name__: f for f in (inference, fly, cached, open_es_fly, estimate)}
 RANKLESS = ("inference", "open_es_fly")
+OUT_OF_MEMORY = {"failed": "out of memory"}
 
 
 def compiled(column, rank, chunk):
@@ -157,24 +158,44 @@ def measure(function, data, seconds, repeats):
     return times[2:]
 
 
+def grid(args):
+    """Every cell in order; a rankless column is there once per (size, population)."""
+    for name, members in ((name, members) for name in args.sizes for members in args.populations):
+        for rank in [None, *args.ranks]:
+            for column in (c for c in args.columns if (c in RANKLESS) == (rank is None)):
+                yield {"size": name, "population": members, "rank": rank, "column": column}
+
+
+def time_cell(cell, args, chunk):
+    """What becomes of one cell: its times, or why there are none."""
+    name, members, rank, column = cell.values()
+    data = make_data(SIZES[name], members)
+    noise = 4 * members * max(w.size for w in data.weights)
+    if column == "open_es_fly" and noise > args.max_bytes:
+        return {"skipped": f"{noise:.2e} bytes of noise > --max-bytes {args.max_bytes:.2e}"}
+    given = data._replace(factors=make_factors(data, 0, rank)) if column == "cached" else data
+    times = measure(compiled(column, rank, chunk), given, args.seconds, args.repeats)
+    q1, median, q3 = (round(float(q), 4) for q in np.percentile(times, (25, 50, 75)))
+    return {"median_ms": median, "q1_ms": q1, "q3_ms": q3, "repeats": len(times)}
+
+
 def run(args, chunk):
-    """One cell after another; a rankless column runs once per (size, population)."""
+    """One cell after another. A process that is killed for want of memory says nothing: --died-at goes on behind its cell."""
     emit = lambda cell: print(json.dumps(cell), flush=True)
     emit({"jax": jax.__version__, "device": jax.devices()[0].device_kind, "threads": os.cpu_count(),
           "python": platform.python_version(), "tuned": not args.untuned})
-    for name, members in ((name, members) for name in args.sizes for members in args.populations):
-        data = make_data(SIZES[name], members)
-        noise = 4 * members * max(w.size for w in data.weights)
-        for rank in [None, *args.ranks]:
-            for column in (c for c in args.columns if (c in RANKLESS) == (rank is None)):
-                cell = {"size": name, "population": members, "rank": rank, "column": column}
-                if column == "open_es_fly" and noise > args.max_bytes:
-                    emit(cell | {"skipped": f"{noise:.2e} bytes of noise > --max-bytes {args.max_bytes:.2e}"})
-                    continue
-                given = data._replace(factors=make_factors(data, 0, rank)) if column == "cached" else data
-                times = measure(compiled(column, rank, chunk), given, args.seconds, args.repeats)
-                q1, median, q3 = (round(float(q), 4) for q in np.percentile(times, (25, 50, 75)))
-                emit(cell | {"median_ms": median, "q1_ms": q1, "q3_ms": q3, "repeats": len(times)})
+    for index, cell in enumerate(grid(args)):
+        if index < args.died_at:
+            continue
+        if index == args.died_at:
+            emit(cell | OUT_OF_MEMORY)
+            continue
+        try:
+            emit(cell | time_cell(cell, args, chunk))
+        except Exception as error:
+            if not isinstance(error, MemoryError) and "RESOURCE_EXHAUSTED" not in str(error):
+                raise
+            emit(cell | OUT_OF_MEMORY)
 
 
 def check(rank, chunk):
@@ -238,6 +259,8 @@ def arguments():
     parser.add_argument("--repeats", type=count, default=5, help="at least this many timed passes per cell")
     parser.add_argument("--seconds", type=amount, default=0.5, help="at least this long per cell")
     parser.add_argument("--max-bytes", type=amount, default=6e9, help="skip open_es_fly above this much noise")
+    parser.add_argument("--died-at", type=value(int, "a whole number", lambda v: v >= 0), default=-1,
+                        help="the cell, from 0, that an earlier process died of: go on behind it")
     parser.add_argument("--untuned", action="store_true", help="JAX's default generator, one vmap over the population")
     parser.add_argument("--check", action="store_true", help="verify the arithmetic instead of timing it")
     return parser.parse_args()

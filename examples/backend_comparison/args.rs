@@ -1,9 +1,9 @@
 //! The command line, and the backends of this build.
 
-use crate::backend::{Backend, Opener};
-use crate::network::Size;
-use crate::trace::TraceArgs;
-use clap::{Parser, ValueEnum};
+use clap::Parser;
+use eggroll::core::DeviceName;
+use eggroll_examples::throughput::Size;
+use eggroll_examples::trace::TraceArgs;
 use std::env::consts::{ARCH, OS};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,8 +15,8 @@ pub struct Args {
     #[arg(long, default_value = "runs/backend_comparison")]
     pub out: PathBuf,
     /// Backends, all that are compiled in if not given.
-    #[arg(long, value_enum, value_delimiter = ',')]
-    pub backends: Vec<Backend>,
+    #[arg(long, value_delimiter = ',')]
+    pub backends: Vec<DeviceName>,
     /// Network of forward and estimate: small 4→256→2, medium 64→512→64, large 256→2048→256.
     #[arg(long, value_enum, default_value_t = Size::Medium)]
     pub size: Size,
@@ -66,19 +66,20 @@ impl Args {
         Ok(())
     }
 
-    /// The backends to run, each with what opens its device.
-    pub fn chosen(&self) -> Result<Vec<(Backend, Opener)>, String> {
-        let compiled: Vec<Backend> =
-            Backend::value_variants().iter().copied().filter(|backend| backend.opener().is_some()).collect();
+    /// The backends to run.
+    pub fn chosen(&self) -> Result<Vec<DeviceName>, String> {
+        let compiled: Vec<DeviceName> = DeviceName::compiled().collect();
         let mut chosen = Vec::new();
         for backend in if self.backends.is_empty() { &compiled } else { &self.backends } {
-            let opener = backend.opener().ok_or_else(|| {
-                let names: Vec<String> = compiled.iter().map(Backend::name).collect();
-                let (name, names) = (backend.name(), names.join(", "));
-                format!("this build has no backend {name}: build with --features {name} (it has: {names})")
-            })?;
-            if !chosen.iter().any(|(known, _)| known == backend) {
-                chosen.push((*backend, opener));
+            if !backend.is_compiled() {
+                let names: Vec<String> = compiled.iter().map(DeviceName::to_string).collect();
+                let names = names.join(", ");
+                return Err(format!(
+                    "this build has no backend {backend}: build with --features {backend} (it has: {names})"
+                ));
+            }
+            if !chosen.contains(backend) {
+                chosen.push(*backend);
             }
         }
         if chosen.is_empty() { Err("no backend is compiled in: build with --features flex".into()) } else { Ok(chosen) }

@@ -1,9 +1,9 @@
 //! The figures as bars: one panel for each, one bar for each backend that ran.
 
 use crate::rows::{Comparison, Figures};
+use eggroll_examples::Failure;
 use plotters::coord::Shift;
 use plotters::prelude::*;
-use std::error::Error;
 use std::path::Path;
 
 const WIDTH: i32 = 900;
@@ -39,7 +39,7 @@ const PANELS: [Panel; 6] = [
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 /// Draws every panel below the one before.
-pub fn draw(path: &Path, comparison: &Comparison) -> Result<(), Box<dyn Error + Send + Sync>> {
+pub fn draw(path: &Path, comparison: &Comparison) -> Result<(), Failure> {
     let ran: Vec<(String, &Figures)> = comparison.ran().map(|(name, _, figures)| (name, figures)).collect();
     let height = TITLE + BAR * ran.len() as i32;
     let total = 2 * MARGIN + height * PANELS.len() as i32;
@@ -57,7 +57,7 @@ pub fn draw(path: &Path, comparison: &Comparison) -> Result<(), Box<dyn Error + 
 }
 
 /// Bars from zero, the longest as long as there is room; every value stands beside its bar, so there is no axis.
-fn draw_bars(root: &Area, top: i32, bars: &[(&str, f64)]) -> Result<(), Box<dyn Error + Send + Sync>> {
+fn draw_bars(root: &Area, top: i32, bars: &[(&str, f64)]) -> Result<(), Failure> {
     let longest = bars.iter().map(|(_, value)| *value).fold(f64::MIN_POSITIVE, f64::max);
     for (index, (name, value)) in bars.iter().enumerate() {
         let (left, top) = (MARGIN + NAMES, top + BAR * index as i32);

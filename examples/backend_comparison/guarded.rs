@@ -1,6 +1,6 @@
 //! Work that may panic: a missing device or driver is a reason to report, not the end of the comparison.
 
-use crate::Failure;
+use eggroll_examples::Failure;
 use std::any::Any;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -37,31 +37,13 @@ mod rows;
 mod timing;
 mod training;
 
-#[path = "../common/backend.rs"]
-#[expect(dead_code, reason = "a device that does not open is a row here, not the end")]
-mod backend;
-#[path = "../mnist/data.rs"]
-#[expect(dead_code, reason = "only the training images are used here")]
-mod data;
-#[path = "../mnist/model.rs"]
-#[expect(dead_code, reason = "accuracy is not reported here")]
-mod model;
-#[path = "../throughput/network.rs"]
-mod network;
-#[path = "../common/status.rs"]
-mod status;
-#[path = "../common/trace.rs"]
-mod trace;
-
 use args::Args;
 use clap::Parser;
+use eggroll_examples::{Failure, main_of};
 use rows::Comparison;
-use std::error::Error;
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
-
-type Failure = Box<dyn Error + Send + Sync>;
 
 /// Large tensors come and go with every pass: an allocator that gives their pages back each time costs a third of it.
 #[global_allocator]
@@ -69,13 +51,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    match args.trace.around(|| run(&args)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    main_of(|| args.trace.around(|| run(&args)))
 }
 
 fn run(args: &Args) -> Result<(), Failure> {

@@ -1,28 +1,28 @@
 //! All the work on one backend after the other.
 
-use crate::Failure;
 use crate::args::Args;
-use crate::backend::{Backend, Opener};
 use crate::guarded::guarded;
 use crate::rows::{Comparison, Figures, Machine, Memory, Outcome, Row};
 use crate::training::{Mnist, Trainer};
 use crate::{memory, oracle, timing};
 use burn::tensor::{Device, Tensor};
+use eggroll::core::DeviceName;
 use eggroll::core::InstructionSet;
 use eggroll::run::profile::section;
+use eggroll_examples::Failure;
 
 /// Runs every chosen backend.
 pub fn measure(args: &Args) -> Result<Comparison, Failure> {
     let chosen = args.chosen()?;
     let mnist = Mnist::read(&args.data)?;
-    let rows = chosen.into_iter().map(|(backend, open)| row(args, &mnist, backend, open)).collect();
+    let rows = chosen.into_iter().map(|backend| row(args, &mnist, backend)).collect();
     Ok(Comparison { machines: vec![Machine::this(&args.label)], rows })
 }
 
-fn row(args: &Args, mnist: &Mnist, backend: Backend, open: Opener) -> Row {
-    let name = backend.name();
+fn row(args: &Args, mnist: &Mnist, backend: DeviceName) -> Row {
+    let name = backend.to_string();
     eprintln!("{name} …");
-    let device = match guarded(|| present(open)) {
+    let device = match guarded(|| present(backend)) {
         Ok(device) => device,
         Err(reason) => return Row::new(args, name, Outcome::Absent { reason }),
     };
@@ -38,8 +38,8 @@ fn row(args: &Args, mnist: &Mnist, backend: Backend, open: Opener) -> Row {
 }
 
 /// Opens the device: it is present if values come back from it.
-fn present(open: Opener) -> Result<Device, Failure> {
-    let (device, values) = (open(), [1.0f32, -2.0, 3.5]);
+fn present(backend: DeviceName) -> Result<Device, Failure> {
+    let (device, values) = (backend.device()?, [1.0f32, -2.0, 3.5]);
     let read: Vec<f32> = Tensor::<1>::from_floats(values, &device).into_data().try_to_vec()?;
     match read == values {
         true => Ok(device),
@@ -47,13 +47,13 @@ fn present(open: Opener) -> Result<Device, Failure> {
     }
 }
 
-fn figures(args: &Args, mnist: &Mnist, backend: Backend, device: &Device) -> Result<Figures, Failure> {
+fn figures(args: &Args, mnist: &Mnist, backend: DeviceName, device: &Device) -> Result<Figures, Failure> {
     memory::reset_peak();
     let max_error = oracle::max_error(device)?;
-    section(&format!("{}, forward and estimate", backend.name()));
+    section(&format!("{}, forward and estimate", backend.to_string()));
     let (times, noise_held_bytes) = timing::measure(args, device)?;
-    section(&format!("{}, training", backend.name()));
-    let (training, work) = Trainer::new(mnist, device, backend.is_cpu()).run(args.rank, args.generations)?;
+    section(&format!("{}, training", backend.to_string()));
+    let (training, work) = Trainer::new(mnist, device, backend.is_on_host()).run(args.rank, args.generations)?;
     let memory = Memory {
         noise_held_bytes,
         peak_rss_bytes: memory::peak_rss(),
@@ -63,8 +63,8 @@ fn figures(args: &Args, mnist: &Mnist, backend: Backend, device: &Device) -> Res
 }
 
 /// What the device runs on.
-fn hardware(backend: Backend, device: &Device) -> Option<String> {
-    if backend.is_cpu() {
+fn hardware(backend: DeviceName, device: &Device) -> Option<String> {
+    if backend.is_on_host() {
         return Some(format!("CPU, {}", InstructionSet::detected().name()));
     }
     identity(device)

@@ -1,6 +1,6 @@
 //! Memory of the process.
 
-use crate::status;
+use eggroll_examples::status;
 use std::fs;
 
 /// Forgets the peak so far, so that the next one is of one backend. Linux only, and not everywhere allowed: the peak is

@@ -1,11 +1,11 @@
 //! The perturbed forward and the estimate against explicit weights and sums in f64, and a canary that must fail.
 
-use crate::Failure;
 use burn::tensor::{Device, Tensor, TensorData};
 use eggroll::core::ops::{
     InputRows, LinearBias, LinearMembers, LowRankNoise, NoiseSource, PairRange, low_rank_estimate, low_rank_linear,
 };
 use eggroll::core::{NoiseKey, reference};
+use eggroll_examples::Failure;
 
 /// Odd sizes: no multiple of any tile or vector width.
 const SHAPE: [usize; 2] = [17, 33];

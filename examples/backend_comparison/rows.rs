@@ -1,7 +1,7 @@
 //! What is written to JSON and read back to be merged: one row for each backend, and the machines they ran on.
 
-use crate::Failure;
 use crate::args::Args;
+use eggroll_examples::Failure;
 use serde::{Deserialize, Serialize};
 use std::env::consts::{ARCH, OS};
 use std::fs;

@@ -1,11 +1,11 @@
 //! Forward and estimate of a population beside plain inference, in turn, so that all see the same machine.
 
-use crate::Failure;
 use crate::args::Args;
-use crate::network::{Network, Population};
 use crate::rows::Times;
 use burn::tensor::{Device, Distribution, Tensor};
 use eggroll::core::{EggrollConfig, NoiseSourceConfig, profile};
+use eggroll_examples::Failure;
+use eggroll_examples::throughput::{Network, Population};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 

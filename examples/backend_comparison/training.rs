@@ -1,8 +1,5 @@
 //! A short training on MNIST, and what one of its generations launches and reads.
 
-use crate::Failure;
-use crate::data::{Batches, Dataset, Images, Scale};
-use crate::model::Mlp;
 use crate::rows::{Training, Work};
 use crate::timing::sync;
 use burn::module::{Module, ModuleMapper, Param};
@@ -10,6 +7,8 @@ use burn::optim::AdamConfig;
 use burn::tensor::{Device, Tensor, TensorData};
 use eggroll::core::{EggrollConfig, NoiseKey, counters, reference};
 use eggroll::train::{EvolutionStrategy, EvolutionStrategyConfig, Members};
+use eggroll_examples::Failure;
+use eggroll_examples::digits::{Batches, Dataset, Images, Mlp, Scale};
 use std::path::Path;
 use std::time::Instant;
 

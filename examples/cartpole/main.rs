@@ -4,14 +4,14 @@
 //! settings, `--seeds 10` trains with ten seeds, `--compare` sets EGGROLL beside OpenES, `--throughput` measures speed alone.
 
 mod animation;
-#[path = "../common/control/mod.rs"]
-mod control;
 
 use burn::tensor::Device;
 use clap::Parser;
-use control::{Args, Failure, Folder, Settings, Task};
 use eggroll::nn::Mlp;
 use eggroll::rl::CartPole;
+use eggroll_examples::Failure;
+use eggroll_examples::control::{self, Args, Settings, Task};
+use eggroll_examples::run_folder::Folder;
 use std::process::ExitCode;
 
 /// Tensors come and go with every pass: an allocator that gives their pages back each time costs a part of it.

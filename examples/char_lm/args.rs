@@ -1,12 +1,12 @@
 //! The command line, and the strategy and model it stands for.
 
-use crate::backend::Backend;
-use crate::trace::TraceArgs;
 use clap::{Parser, ValueEnum};
+use eggroll::core::DeviceName;
 use eggroll::core::QEggrollConfig;
 use eggroll::core::integer::Votes;
 use eggroll::nn::integer::EggModelConfig;
 use eggroll::prelude::*;
+use eggroll_examples::trace::TraceArgs;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -28,8 +28,8 @@ pub struct Args {
     #[arg(long)]
     pub dashboard: bool,
     /// Where to compute.
-    #[arg(long, value_enum, default_value_t = Backend::Flex)]
-    pub backend: Backend,
+    #[arg(long, default_value_t)]
+    pub backend: DeviceName,
     #[command(flatten)]
     pub trace: TraceArgs,
     #[command(flatten)]

@@ -7,24 +7,16 @@
 //! settings.
 
 mod args;
-#[path = "../common/backend.rs"]
-#[expect(dead_code, reason = "one backend is chosen and opened, no more is asked of it")]
-mod backend;
 mod chart;
 mod gru;
-#[path = "../common/interrupt.rs"]
-mod interrupt;
 mod language_model;
 mod report;
-#[path = "../common/run_folder.rs"]
-mod run_folder;
 mod timing;
-#[path = "../common/trace.rs"]
-mod trace;
 mod train;
 
 use clap::Parser;
-use interrupt::on_ctrl_c;
+use eggroll_examples::interrupt::on_ctrl_c;
+use eggroll_examples::{main_of, trace};
 use std::process::ExitCode;
 
 /// Tensors come and go with every pass: an allocator that gives their pages back each time costs a part of it.
@@ -35,11 +27,5 @@ fn main() -> ExitCode {
     let args = args::Args::parse();
     let interrupter = on_ctrl_c("saving", || trace::interrupted());
     let tracing = args.trace.clone();
-    match tracing.around(|| train::run(args, interrupter)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    main_of(|| tracing.around(|| train::run(args, interrupter)))
 }

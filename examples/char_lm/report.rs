@@ -3,13 +3,13 @@
 use crate::args::Settings;
 use crate::chart;
 use crate::language_model::LanguageModel;
-use crate::run_folder::Folder;
 use crate::timing::Timing;
-use crate::train::Failure;
 use eggroll::prelude::*;
 use eggroll::run::JsonLines;
 use eggroll::run::diagnostics::IntegerStatistics;
 use eggroll::run::text::{BitsPerByte, ByteStatistics, Text, bits_per_byte};
+use eggroll_examples::Failure;
+use eggroll_examples::run_folder::Folder;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeSet;

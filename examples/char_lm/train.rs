@@ -4,7 +4,6 @@ use crate::args::{Args, Limits, ModelName, ModelSettings, Settings};
 use crate::gru::GruModel;
 use crate::language_model::LanguageModel;
 use crate::report::{Baselines, Interval, Report};
-use crate::run_folder::Folder;
 use crate::timing::{Timing, timed};
 use burn::tensor::Device;
 use eggroll::nn::integer::EggModel;
@@ -12,12 +11,11 @@ use eggroll::prelude::*;
 use eggroll::run::text::{ByteStreams, Sampler, Text, printable};
 use eggroll::run::{Display, Generation, Interrupter, NumberMetric, Numbers};
 use eggroll::train::{self, GenerationReport};
+use eggroll_examples::Failure;
+use eggroll_examples::run_folder::Folder;
 use serde::{Deserialize, Serialize};
-use std::error::Error;
 use std::fs;
 use std::path::PathBuf;
-
-pub type Failure = Box<dyn Error + Send + Sync>;
 
 /// The metric of validation.
 const BITS_PER_BYTE: &str = "Bits per byte";
@@ -38,7 +36,10 @@ struct Saved {
 /// Trains, or continues, and prints the result.
 pub fn run(args: Args, interrupter: Interrupter) -> Result<(), Failure> {
     args.validate()?;
-    let folder = Folder { path: args.out.clone() };
+    let folder = Folder::new(&args.out);
+    if !args.resume {
+        folder.check()?;
+    }
     let earlier: Option<Saved> = if args.resume { Some(folder.settings()?) } else { None };
     match earlier.as_ref().map_or(args.model.model, |saved| saved.model.model) {
         ModelName::Integer => run_model::<EggModel>(args, folder, earlier, interrupter),
@@ -71,7 +72,7 @@ fn run_model<M: LanguageModel>(
     device.seed(settings.seed);
     let initial = M::new(&settings, &device);
     let streams = ByteStreams::new(train, settings.streams(), settings.seq)?;
-    let strategy = M::strategy(&settings, &model, args.backend.is_cpu());
+    let strategy = M::strategy(&settings, &model, args.backend.is_on_host());
     strategy.try_init(&initial)?;
     let saved = Saved { settings: settings.clone(), model, limits, text_bytes: text.len() };
     match earlier {
@@ -87,7 +88,7 @@ fn run_model<M: LanguageModel>(
         held_out,
         streams,
         device,
-        parallel: args.backend.is_cpu(),
+        parallel: args.backend.is_on_host(),
         state: initial.initial_state(settings.population),
         timing: Timing::default(),
         interval: Interval::default(),
@@ -98,7 +99,7 @@ fn run_model<M: LanguageModel>(
         .with_validate_every(settings.validate_every)
         .with_report_every(settings.validate_every)
         .with_checkpoint_every(settings.checkpoint_every);
-    let outcome = EsTraining::new(&folder.path, config)
+    let outcome = EsTraining::new(folder.path(), config)
         .with_display(if args.dashboard { Display::Dashboard } else { Display::Progress })
         .with_interrupter(interrupter)
         .metric_valid(NumberMetric::new(BITS_PER_BYTE).lower_is_better())

@@ -3,14 +3,11 @@
 //! Prints which are solved by Gymnasium's usual thresholds, in how many environment steps and seconds, EGGROLL beside OpenES. The
 //! returns are Gymnasium's: no reward is shaped. `--env` chooses tasks.
 
-#[path = "../common/control/mod.rs"]
-mod control;
-
 use burn::tensor::Device;
 use clap::{Parser, ValueEnum};
-use control::{Args, Run, Settings, Task};
 use eggroll::nn::Mlp;
 use eggroll::rl::{Acrobot, CartPole, MountainCar, MountainCarContinuous, Pendulum, TensorEnvironment};
+use eggroll_examples::control::{self, Args, Run, Settings, Task};
 use std::process::ExitCode;
 
 /// Tensors come and go with every pass: an allocator that gives their pages back each time costs a part of it.

@@ -20,25 +20,17 @@ use clap::Parser;
 use eggroll::prelude::*;
 use eggroll::run::distribution::nats::{Coordinator, Counts, Worker, remove_run};
 use eggroll::run::{Checkpoints, Interrupter};
+use eggroll_examples::{Failure, main_of};
 use serde_json::json;
 use spirals::{Classifier, Spirals};
-use std::error::Error;
 use std::process::ExitCode;
 use std::time::Instant;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-type Failure = Box<dyn Error + Send + Sync>;
-
 fn main() -> ExitCode {
-    match run(&Args::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    main_of(|| run(&Args::parse()))
 }
 
 fn run(args: &Args) -> Result<(), Failure> {

@@ -1,9 +1,9 @@
 //! The command line.
 
-use crate::backend::Backend;
 use crate::damage::Kind;
 use burn::optim::AdamConfig;
 use clap::{Parser, ValueEnum};
+use eggroll::core::DeviceName;
 use eggroll::prelude::*;
 use std::path::PathBuf;
 
@@ -64,8 +64,8 @@ pub struct Args {
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
     /// Where to compute.
-    #[arg(long, value_enum, default_value_t = Backend::Flex)]
-    pub backend: Backend,
+    #[arg(long, default_value_t)]
+    pub backend: DeviceName,
 }
 
 impl Args {

@@ -5,43 +5,27 @@
 //! itself. Neither has a gradient. `--help` lists the settings.
 
 mod args;
-#[path = "../common/backend.rs"]
-#[expect(dead_code, reason = "one backend is chosen and opened, its name is not printed")]
-mod backend;
 mod damage;
-#[path = "../mnist/data.rs"]
-#[expect(dead_code, reason = "images are neither pooled nor held out here")]
-mod data;
-#[path = "../mnist/model.rs"]
-mod model;
 mod pretrained;
 mod recover;
 
 use args::Args;
 use clap::Parser;
 use damage::Damage;
-use data::{Dataset, Images};
 use eggroll::prelude::*;
+use eggroll_examples::digits::{Dataset, Images};
+use eggroll_examples::{Failure, main_of};
 use pretrained::Pretrained;
 use recover::Recovery;
 use serde_json::json;
-use std::error::Error;
 use std::process::ExitCode;
 use std::time::Instant;
-
-type Failure = Box<dyn Error + Send + Sync>;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    match run(&Args::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    main_of(|| run(&Args::parse()))
 }
 
 fn run(args: &Args) -> Result<(), Failure> {

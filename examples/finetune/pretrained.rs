@@ -1,14 +1,13 @@
 //! The network before the damage: trained by backpropagation, or read from a file.
 
-use crate::Failure;
 use crate::args::Args;
-use crate::data::{Batches, Dataset, Images, Scale};
-use crate::model::Mlp;
 use burn::module::Module;
 use burn::nn::loss::CrossEntropyLossConfig;
 use burn::optim::{AdamConfig, GradientsParams};
 use burn::store::{ModuleSnapshot, SafetensorsStore};
 use burn::tensor::{Device, Tensor};
+use eggroll_examples::Failure;
+use eggroll_examples::digits::{Batches, Dataset, Images, Mlp, Scale};
 use std::path::Path;
 use std::time::Instant;
 

@@ -1,11 +1,10 @@
 //! The recovery: accuracy on mini-batches as fitness, the damage applied to every member.
 
-use crate::Failure;
 use crate::args::Args;
 use crate::damage::Damage;
-use crate::data::{Batches, Dataset, Images, Scale};
-use crate::model::Mlp;
 use burn::tensor::Device;
+use eggroll_examples::Failure;
+use eggroll_examples::digits::{Batches, Dataset, Images, Mlp, Scale};
 use std::time::Instant;
 
 /// What the recovery works on.
@@ -31,7 +30,7 @@ impl Recovery<'_> {
             // A member's noise is in its weights before they are damaged: no perturbed layer does that.
             let score = |member: Mlp| self.damage.apply(member).accuracy(&batch) as f32;
             let population = strategy.ask();
-            let fitness = match args.backend.is_cpu() {
+            let fitness = match args.backend.is_on_host() {
                 true => population.evaluate_members_parallel(&model, score),
                 false => population.evaluate_members(&model, score),
             };

@@ -1,11 +1,11 @@
 //! The command line, and the strategy and policy it stands for.
 
-use crate::backend::Backend;
-use burn::nn::activation::ActivationConfig;
 use burn::optim::AdamConfig;
-use clap::{Parser, ValueEnum};
+use clap::Parser;
+use eggroll::core::DeviceName;
 use eggroll::nn::MlpConfig;
 use eggroll::prelude::*;
+use eggroll_examples::names::{ActivationName, NoiserName};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -31,31 +31,10 @@ pub struct Args {
     #[arg(long)]
     pub generations: Option<u64>,
     /// Where the policy computes.
-    #[arg(long, value_enum, default_value_t = Backend::Flex)]
-    pub backend: Backend,
+    #[arg(long, default_value_t)]
+    pub backend: DeviceName,
     #[command(flatten)]
     pub settings: Settings,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-pub enum NoiserName {
-    Eggroll,
-    OpenEs,
-}
-
-impl NoiserName {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Eggroll => "eggroll",
-            Self::OpenEs => "open_es",
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum, Serialize, Deserialize)]
-pub enum ActivationName {
-    Tanh,
-    Relu,
 }
 
 /// The settings of a run: saved with it.
@@ -109,11 +88,7 @@ impl Settings {
     }
 
     pub fn strategy(&self) -> EvolutionStrategyConfig {
-        let noiser: NoiserConfig = match self.noiser {
-            NoiserName::Eggroll => EggrollConfig::new().with_rank(self.rank).into(),
-            NoiserName::OpenEs => OpenEsConfig::new().into(),
-        };
-        EvolutionStrategyConfig::new(noiser, AdamConfig::new().with_epsilon(1e-8))
+        EvolutionStrategyConfig::new(self.noiser.noiser(self.rank), AdamConfig::new().with_epsilon(1e-8))
             .with_population(self.population)
             .with_sigma(self.sigma)
             .with_learning_rate(self.lr)
@@ -123,9 +98,6 @@ impl Settings {
 
     pub fn policy(&self, inputs: usize, outputs: usize) -> MlpConfig {
         let sizes = [inputs].iter().chain(&self.hidden).chain(&[outputs]).copied().collect();
-        MlpConfig::new(sizes).with_activation(match self.activation {
-            ActivationName::Tanh => ActivationConfig::Tanh,
-            ActivationName::Relu => ActivationConfig::Relu,
-        })
+        MlpConfig::new(sizes).with_activation(self.activation.activation())
     }
 }

@@ -1,7 +1,7 @@
 //! Returns as SVG.
 
-use crate::train::Failure;
-use plotters::prelude::*;
+use eggroll_examples::Failure;
+use eggroll_examples::chart::{self, BLUE, Lines, RED, Series, SeriesLabelPosition};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -20,27 +20,22 @@ pub struct Point {
 
 /// Draws the policy's return over steps of the environment, a line for each run.
 pub fn draw(path: &Path, runs: &[(&str, &[Point])]) -> Result<(), Failure> {
-    let points = || runs.iter().flat_map(|(_, points)| points.iter());
     let at = |point: &Point| (point.env_steps as f64 / 1e6, point.mean_return);
-    let end = points().map(|point| at(point).0).fold(1e-6, f64::max);
-    let lowest = points().map(|point| at(point).1).fold(0.0, f64::min);
-    let highest = points().map(|point| at(point).1).fold(100.0, f64::max);
-    let root = SVGBackend::new(path, (800, 500)).into_drawing_area();
-    root.fill(&WHITE)?;
-    let mut chart = ChartBuilder::on(&root)
-        .caption(format!("HalfCheetah: mean return up to {highest:.0}"), ("sans-serif", 22))
-        .margin(15)
-        .x_label_area_size(45)
-        .y_label_area_size(65)
-        .build_cartesian_2d(0.0..end, lowest..1.05 * highest)?;
-    chart.configure_mesh().x_desc("environment steps (millions)").y_desc("mean return of the policy").draw()?;
-    for ((name, points), color) in runs.iter().zip([BLUE, RED]) {
-        chart
-            .draw_series(LineSeries::new(points.iter().map(at), color.stroke_width(2)))?
-            .label(*name)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 20, y)], color));
-    }
-    chart.configure_series_labels().border_style(BLACK).background_style(WHITE).draw()?;
-    root.present()?;
-    Ok(())
+    let runs = runs.iter().zip([BLUE, RED]);
+    let series: Vec<Series<'_>> = runs
+        .map(|((label, points), color)| Series { label, color, points: points.iter().map(at).collect(), dots: false })
+        .collect();
+    let points = || series.iter().flat_map(|series| series.points.iter().copied());
+    let end = points().map(|point| point.0).fold(1e-6, f64::max);
+    let lowest = points().map(|point| point.1).fold(0.0, f64::min);
+    let highest = points().map(|point| point.1).fold(100.0, f64::max);
+    let lines = Lines {
+        title: &format!("HalfCheetah: mean return up to {highest:.0}"),
+        x: ("environment steps (millions)", 0.0..end),
+        y: ("mean return of the policy", lowest..1.05 * highest),
+        levels: &[],
+        series: &series,
+        legend: SeriesLabelPosition::LowerRight,
+    };
+    chart::lines(path, &lines)
 }

@@ -4,27 +4,17 @@
 //! farther. `--compare` sets EGGROLL beside OpenES with the same steps of the environment; `--resume` continues a run.
 
 mod args;
-#[path = "../common/backend.rs"]
-#[expect(dead_code, reason = "one backend is chosen and opened, no more is asked of it")]
-mod backend;
 mod chart;
-#[path = "../common/run_folder.rs"]
-mod run_folder;
 mod task;
 mod train;
 
 use clap::Parser;
+use eggroll_examples::main_of;
 use std::process::ExitCode;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    match train::run(args::Args::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    main_of(|| train::run(args::Args::parse()))
 }

@@ -1,23 +1,20 @@
 //! The run: generations, table, curve.
 
-use crate::args::{Args, NoiserName, Settings};
+use crate::args::{Args, Settings};
 use crate::chart::{self, Point};
-use crate::run_folder::Folder;
 use crate::task::{Running, SIZES};
 use burn::tensor::Device;
 use eggroll::nn::Mlp;
 use eggroll::prelude::*;
-use eggroll::rl::mujoco::HalfCheetah;
 use eggroll::rl::{HostRolloutConfig, HostRollouts, ObservationNormaliser};
 use eggroll::run::JsonLines;
+use eggroll_examples::Failure;
+use eggroll_examples::run_folder::Folder;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::error::Error;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
-
-pub type Failure = Box<dyn Error + Send + Sync>;
 
 /// Episodes of the evaluations on the way.
 const EPISODES: usize = 16;
@@ -43,7 +40,10 @@ struct Budget {
 
 /// Trains, or continues, and prints the result.
 pub fn run(args: Args) -> Result<(), Failure> {
-    let folder = Folder { path: args.out };
+    let folder = Folder::new(args.out);
+    if !args.resume {
+        folder.check()?;
+    }
     let settings: Settings = if args.resume { folder.settings()? } else { args.settings };
     settings.validate()?;
     let device = args.backend.device()?;
@@ -52,15 +52,12 @@ pub fn run(args: Args) -> Result<(), Failure> {
         folder.begin(&settings)?;
     }
     let budget = Budget { seconds: 60.0 * args.minutes, generations: args.generations.unwrap_or(u64::MAX) };
-    let mut first = Run::new(settings.clone(), &cheetah, folder.path.clone(), &device)?;
+    let mut first = Run::new(settings.clone(), &cheetah, folder.path().to_owned(), &device)?;
     first.train(budget)?;
     if !args.compare {
         return print(&first.result()?);
     }
-    let other = match settings.noiser {
-        NoiserName::Eggroll => NoiserName::OpenEs,
-        NoiserName::OpenEs => NoiserName::Eggroll,
-    };
+    let other = settings.noiser.other();
     let path = folder.file(other.name());
     fs::create_dir_all(&path)?;
     let mut second = Run::new(Settings { noiser: other, ..settings }, &cheetah, path, &device)?;
@@ -128,7 +125,7 @@ impl Run {
     fn resume(&mut self, strategy: EvolutionStrategy, policy: Mlp) -> Result<(), Failure> {
         let generation = strategy.generation();
         (self.strategy, self.policy) = (strategy, policy);
-        let mut lines: Vec<Line> = Folder { path: self.folder.clone() }.points()?;
+        let mut lines: Vec<Line> = Folder::new(&self.folder).points()?;
         lines.retain(|line| line.point.generation <= generation);
         let last = lines.last().filter(|line| line.point.generation == generation);
         let last = last.ok_or_else(|| format!("curve.jsonl has no line of generation {generation}"))?;

@@ -3,15 +3,13 @@
 //! A cue is seen in the first step only, and asked for at the end of the episode. The state of every member's GRU is carried from
 //! step to step. `--feed-forward` trains a perceptron instead, which can only guess.
 
-#[path = "../common/control/mod.rs"]
-mod control;
 mod recurrent;
 
 use burn::tensor::Device;
 use clap::Parser;
-use control::{Args, Run, Settings, Task};
 use eggroll::nn::Mlp;
 use eggroll::rl::{Memory, TensorEnvironment};
+use eggroll_examples::control::{self, Args, Run, Settings, Task};
 use recurrent::Recurrent;
 use std::process::ExitCode;
 

@@ -1,12 +1,11 @@
 //! The command line.
 
-use crate::backend::Backend;
 use crate::cnn::ConvolutionSettings;
 use crate::settings::{ModelName, Preset, Settings, VoteSettings};
-use crate::trace::TraceArgs;
 use clap::Parser;
-use eggroll::prelude::*;
-use eggroll::run::distribution::DeviceName;
+use eggroll::core::DeviceName;
+use eggroll::core::DeviceName;
+use eggroll_examples::trace::TraceArgs;
 use std::path::PathBuf;
 
 /// Trains a multilayer perceptron or a convolutional network on MNIST by evolution strategies, without backpropagation.
@@ -28,8 +27,8 @@ pub struct Args {
     #[arg(long)]
     pub dashboard: bool,
     /// Where to compute.
-    #[arg(long, value_enum, default_value_t = Backend::Flex)]
-    pub backend: Backend,
+    #[arg(long, default_value_t)]
+    pub backend: DeviceName,
     /// Devices that share every population, separated by commas: flex, cuda:0, cuda:1, …
     #[arg(long, value_delimiter = ',', conflicts_with_all = ["backend", "compare"])]
     pub devices: Vec<DeviceName>,

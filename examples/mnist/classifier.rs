@@ -1,11 +1,10 @@
 //! What the training loop needs of a network, whatever numbers it computes with.
 
-use crate::data::{Dataset, Images, Scale};
-use crate::model::Mlp;
 use crate::settings::Settings;
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use eggroll::prelude::*;
+use eggroll_examples::digits::{Dataset, Images, Mlp, Scale};
 
 /// A network that tells digits apart.
 pub trait Classifier: Module {

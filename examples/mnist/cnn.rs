@@ -1,14 +1,13 @@
 //! The convolutional network: eggroll's convolutions on the image, then linear layers.
 
 use crate::classifier::{self, Classifier};
-use crate::data::{CLASSES, Dataset, Images, Scale};
-use crate::model;
 use crate::settings::Settings;
 use burn::module::Module;
 use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor};
 use eggroll::nn::{Conv2d, Conv2dConfig, Linear, LinearConfig};
 use eggroll::prelude::*;
+use eggroll_examples::digits::{self, CLASSES, Dataset, Images, Scale};
 use serde::{Deserialize, Serialize};
 
 /// The settings of the cnn alone.
@@ -97,6 +96,6 @@ impl Classifier for Cnn {
     }
 
     fn accuracy(&self, data: &Dataset) -> f64 {
-        model::accuracy(data, |images| self.forward(images))
+        digits::accuracy(data, |images| self.forward(images))
     }
 }

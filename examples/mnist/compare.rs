@@ -1,10 +1,7 @@
 //! EGGROLL, OpenES and backpropagation on the same model and data, fed by Burn's `DataLoader`.
 
 use crate::args::Args;
-use crate::data::{Dataset, Images, Scale};
-use crate::model::Mlp;
 use crate::settings::{ModelName, Settings};
-use crate::train::Failure;
 use burn::data::dataloader::batcher::Batcher;
 use burn::data::dataloader::{DataLoader, DataLoaderBuilder};
 use burn::data::dataset::InMemDataset;
@@ -13,6 +10,8 @@ use burn::nn::loss::CrossEntropyLossConfig;
 use burn::optim::{AdamConfig, GradientsParams};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use eggroll::core::NoiserConfig;
+use eggroll_examples::Failure;
+use eggroll_examples::digits::{Dataset, Images, Mlp, Scale};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Instant;

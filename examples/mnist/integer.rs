@@ -1,13 +1,13 @@
 //! The network in integers only: int8 pixels, weights and activations, int32 sums.
 
 use crate::classifier::Classifier;
-use crate::data::{CLASSES, Images, Scale};
 use crate::settings::Settings;
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use eggroll::core::ops::integer::{integer_type, log_likelihood};
 use eggroll::nn::integer::{Linear, LinearConfig};
 use eggroll::prelude::*;
+use eggroll_examples::digits::{CLASSES, Images, Scale};
 
 /// Rows that are evaluated at a time outside training.
 const EVALUATION_ROWS: usize = 1000;

@@ -5,27 +5,17 @@
 //! beside OpenES and backpropagation, `--model cnn` trains convolutions, `--noiser q-eggroll` does everything in integers.
 
 mod args;
-#[path = "../common/backend.rs"]
-#[expect(dead_code, reason = "one backend is chosen and opened, no more is asked of it")]
-mod backend;
 mod chart;
 mod classifier;
 mod cnn;
 mod compare;
-mod data;
 mod integer;
-#[path = "../common/interrupt.rs"]
-mod interrupt;
-mod model;
-#[path = "../common/run_folder.rs"]
-mod run_folder;
 mod settings;
-#[path = "../common/trace.rs"]
-mod trace;
 mod train;
 
 use clap::Parser;
-use interrupt::on_ctrl_c;
+use eggroll_examples::interrupt::on_ctrl_c;
+use eggroll_examples::{main_of, trace};
 use std::process::ExitCode;
 
 /// Large tensors come and go with every pass: an allocator that gives their pages back each time costs a third of it.
@@ -36,12 +26,5 @@ fn main() -> ExitCode {
     let args = args::Args::parse();
     let interrupter = on_ctrl_c("saving", || trace::interrupted());
     let tracing = args.trace.clone();
-    let outcome = tracing.around(|| if args.compare { compare::run(args) } else { train::run(args, interrupter) });
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    main_of(|| tracing.around(|| if args.compare { compare::run(args) } else { train::run(args, interrupter) }))
 }

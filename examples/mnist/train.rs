@@ -4,23 +4,21 @@ use crate::args::Args;
 use crate::chart::{self, Point};
 use crate::classifier::Classifier;
 use crate::cnn::Cnn;
-use crate::data::{Batches, Images, Sample, Scale};
 use crate::integer::IntegerMlp;
-use crate::model::Mlp;
-use crate::run_folder::Folder;
 use crate::settings::{ModelName, Settings};
 use burn::module::Module;
 use burn::tensor::Device;
+use eggroll::core::DeviceName;
 use eggroll::prelude::*;
-use eggroll::run::distribution::{Communicator, DeviceName, Distribution, detect, on_devices};
+use eggroll::run::distribution::{Communicator, Distribution, detect, on_devices};
 use eggroll::run::{Display, Interrupter, JsonLines, NumberMetric, Numbers, profile};
 use eggroll::train::GenerationReport;
+use eggroll_examples::Failure;
+use eggroll_examples::digits::{Batches, Images, Mlp, Sample, Scale};
+use eggroll_examples::run_folder::Folder;
 use serde_json::json;
-use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-
-pub type Failure = Box<dyn Error + Send + Sync>;
 
 /// Generations between two checkpoints.
 const CHECKPOINT_EVERY: u64 = 2000;
@@ -76,7 +74,10 @@ impl<C: Classifier> Data<C> {
 pub fn run(args: Args, interrupter: Interrupter) -> Result<(), Failure> {
     let communicator = detect()?;
     let Args { data, out, resume, dashboard, backend, devices, settings: given, .. } = args;
-    let folder = Folder { path: out };
+    let folder = Folder::new(out);
+    if !resume {
+        folder.check()?;
+    }
     let settings: Settings = if resume { folder.settings()? } else { given.settings()? };
     let display = if dashboard { Display::Dashboard } else { Display::Progress };
     let devices = match devices.is_empty() {
@@ -135,7 +136,7 @@ impl Run<'_> {
             .with_validate_every(settings.evaluate_every)
             .with_report_every(REPORT_EVERY)
             .with_checkpoint_every(CHECKPOINT_EVERY);
-        let outcome = EsTraining::new(&folder.path, config)
+        let outcome = EsTraining::new(folder.path(), config)
             .with_display(self.display)
             .with_interrupter(self.interrupter.clone())
             .with_distribution(distribution)

@@ -1,8 +1,8 @@
 //! The command line.
 
-use crate::backend::Backend;
 use burn::tensor::DType;
 use clap::{Parser, ValueEnum};
+use eggroll::core::DeviceName;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Type {
@@ -33,8 +33,8 @@ pub struct Args {
     #[arg(long, default_value_t = 10)]
     pub passes: u32,
     /// Where to compute.
-    #[arg(long, value_enum, default_value_t = Backend::Flex)]
-    pub backend: Backend,
+    #[arg(long, default_value_t)]
+    pub backend: DeviceName,
 }
 
 impl Args {

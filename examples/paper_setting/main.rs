@@ -4,9 +4,6 @@
 //! Sarkar et al., "Evolution Strategies at the Hyperscale", arXiv 2511.16652.
 
 mod args;
-#[path = "../common/backend.rs"]
-#[expect(dead_code, reason = "one backend is chosen and opened, no more is asked of it")]
-mod backend;
 mod timing;
 
 use args::Args;
@@ -14,8 +11,8 @@ use burn::tensor::{Device, Distribution, Tensor};
 use clap::Parser;
 use eggroll::core::ops::{self, InputRows, LinearBias, LinearMembers, LowRankNoise, NoiseSource};
 use eggroll::core::{NoiseKey, PairRange};
+use eggroll_examples::{Failure, main_of};
 use serde_json::{Map, Value, json};
-use std::error::Error;
 use std::process::ExitCode;
 use timing::{Task, repeat};
 
@@ -27,22 +24,19 @@ const SIGMA: f64 = 0.01;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    match run(&Args::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    main_of(|| run(&Args::parse()))
 }
 
-fn run(args: &Args) -> Result<(), Box<dyn Error>> {
+fn run(args: &Args) -> Result<(), Failure> {
     args.validate()?;
     let device = args.backend.device()?;
     if !device.supports_dtype(args.dtype()) {
-        return Err(
-            format!("{} has no {} here: --dtype takes another type", args.backend.name(), args.type_name()).into()
-        );
+        return Err(format!(
+            "{} has no {} here: --dtype takes another type",
+            args.backend.to_string(),
+            args.type_name()
+        )
+        .into());
     }
     device.seed(0);
     let mut tasks = tasks(args, &device);
@@ -89,7 +83,7 @@ fn report(args: &Args, tasks: &[Task]) {
     let tera = |ms: f64| 2.0 * args.batch as f64 * width * width / ms / 1e9;
     println!(
         "{} {}, width {}, batch {}, rank {}: {} rounds of {} passes in turn; median (quartiles) of one pass",
-        args.backend.name(),
+        args.backend.to_string(),
         args.type_name(),
         args.width,
         args.batch,
@@ -110,7 +104,7 @@ fn report(args: &Args, tasks: &[Task]) {
     for (name, value) in [("width", args.width), ("batch", args.batch), ("rank", args.rank)] {
         result.insert(name.into(), json!(value));
     }
-    result.insert("backend".into(), json!(args.backend.name()));
+    result.insert("backend".into(), json!(args.backend.to_string()));
     result.insert("dtype".into(), json!(args.type_name()));
     println!("RESULT {}", Value::Object(result));
 }

@@ -2,7 +2,7 @@
 
 use crate::args::Args;
 use burn::tensor::{DType, Device, Tensor};
-use std::error::Error;
+use eggroll_examples::Failure;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -44,7 +44,7 @@ impl Task {
     }
 
     /// Fails unless a pass gives numbers: a device may put work off, and what failed there is seen only in what is read.
-    fn check(&mut self) -> Result<(), Box<dyn Error>> {
+    fn check(&mut self) -> Result<(), Failure> {
         let sum = (self.pass)(0).cast(DType::F32).sum();
         let sum: Vec<f32> = sum.try_into_data().map_err(|error| format!("{}: {error}", self.name))?.try_to_vec()?;
         if sum.iter().all(|sum| sum.is_finite()) {
@@ -54,7 +54,7 @@ impl Task {
         }
     }
 
-    fn round(&mut self, number: u32, passes: u32, device: &Device) -> Result<Duration, Box<dyn Error>> {
+    fn round(&mut self, number: u32, passes: u32, device: &Device) -> Result<Duration, Failure> {
         let start = Instant::now();
         for pass in 0..passes {
             drop(black_box((self.pass)(number.wrapping_mul(passes).wrapping_add(pass))));
@@ -65,7 +65,7 @@ impl Task {
 }
 
 /// Runs all tasks in turn until the time is over.
-pub fn repeat(tasks: &mut [Task], args: &Args, device: &Device) -> Result<(), Box<dyn Error>> {
+pub fn repeat(tasks: &mut [Task], args: &Args, device: &Device) -> Result<(), Failure> {
     for task in tasks.iter_mut() {
         task.check()?;
         task.round(0, args.passes, device)?;

@@ -1,16 +1,13 @@
 //! Pendulum-v1 by evolution strategies, continuous torques: `cargo run --release --example pendulum`.
 //!
 //! `--seeds 5` trains with five seeds, `--compare` sets EGGROLL beside OpenES; the table of settings is in
-//! `examples/common/control/settings.rs`.
-
-#[path = "../common/control/mod.rs"]
-mod control;
+//! `crates/eggroll-examples/src/control/settings.rs`.
 
 use burn::tensor::Device;
 use clap::Parser;
-use control::{Args, Settings, Task};
 use eggroll::nn::Mlp;
 use eggroll::rl::Pendulum;
+use eggroll_examples::control::{self, Args, Settings, Task};
 use std::process::ExitCode;
 
 /// Tensors come and go with every pass: an allocator that gives their pages back each time costs a part of it.

@@ -1,7 +1,7 @@
 //! The command line.
 
-use crate::backend::Backend;
 use clap::Parser;
+use eggroll::core::DeviceName;
 use std::path::PathBuf;
 
 /// Trains for long, in floats and in integers, and checks that memory stays flat and that the replay log gives every checkpoint back.
@@ -27,8 +27,8 @@ pub struct Args {
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
     /// Where to compute.
-    #[arg(long, value_enum, default_value_t = Backend::Flex)]
-    pub backend: Backend,
+    #[arg(long, default_value_t)]
+    pub backend: DeviceName,
 }
 
 impl Args {

@@ -4,20 +4,16 @@
 //! must make the model of every checkpoint that is left, and the last one, again, bit for bit.
 
 mod args;
-#[path = "../common/backend.rs"]
-mod backend;
 mod memory;
-#[path = "../common/status.rs"]
-mod status;
 mod task;
 
 use args::Args;
 use burn::tensor::Device;
 use clap::Parser;
 use eggroll::run::{Checkpoints, ReplayLog, load, parameter_digest, replay};
+use eggroll_examples::{Failure, main_of};
 use memory::Looks;
 use serde_json::{Value, json};
-use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -27,16 +23,10 @@ use task::{Floats, Integers, Task};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    match run(&Args::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    main_of(|| run(&Args::parse()))
 }
 
-fn run(args: &Args) -> Result<(), Box<dyn Error>> {
+fn run(args: &Args) -> Result<(), Failure> {
     args.validate()?;
     let device = args.backend.device()?;
     device.seed(args.seed);
@@ -47,7 +37,7 @@ fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let result = json!({
         "generations": args.generations,
         "population": args.population,
-        "backend": args.backend.name(),
+        "backend": args.backend.to_string(),
         "passed": failures.is_empty(),
         "runs": runs.map(|run| run.report),
     });
@@ -61,7 +51,7 @@ struct Soaked {
     failures: Vec<String>,
 }
 
-fn soak<T: Task>(args: &Args, folder: &Path, device: &Device) -> Result<Soaked, Box<dyn Error>> {
+fn soak<T: Task>(args: &Args, folder: &Path, device: &Device) -> Result<Soaked, Failure> {
     let (folder, start) = (folder.join(T::NAME), Instant::now());
     let first = T::new(device);
     let config = T::config().with_population(args.population).with_seed(args.seed);
@@ -106,7 +96,7 @@ fn soak<T: Task>(args: &Args, folder: &Path, device: &Device) -> Result<Soaked, 
 }
 
 /// Where the log's models are other ones than those of the checkpoints that are left, the last of which is the run's last model.
-fn differences<T: Task>(checkpoints: &Checkpoints, log: &Path, first: &T) -> Result<Vec<String>, Box<dyn Error>> {
+fn differences<T: Task>(checkpoints: &Checkpoints, log: &Path, first: &T) -> Result<Vec<String>, Failure> {
     let mut differences = Vec::new();
     for path in checkpoints.list()? {
         let (strategy, saved) = load(&path, first.clone())?;

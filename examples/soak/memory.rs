@@ -1,6 +1,6 @@
 //! Resident memory over a run.
 
-use crate::status;
+use eggroll_examples::status;
 
 /// Looks at the memory, by generation.
 #[derive(Default)]

@@ -58,7 +58,7 @@ impl Task for Floats {
             let y = self.output.forward(activation::tanh(self.hidden.forward_shared(x.clone())));
             -members.mean((y - members.expand(target.clone())).square())
         };
-        if args.backend.is_cpu() { population.evaluate_parallel(score) } else { population.evaluate(score) }
+        if args.backend.is_on_host() { population.evaluate_parallel(score) } else { population.evaluate(score) }
     }
 }
 
@@ -96,7 +96,7 @@ impl Task for Integers {
             let targets = members.expand(targets.clone());
             (log_likelihood(self.output.forward(hidden), targets, members.count()), ())
         };
-        match args.backend.is_cpu() {
+        match args.backend.is_on_host() {
             true => population.evaluate_parallel_carrying((), score).0,
             false => population.evaluate_carrying((), score).0,
         }

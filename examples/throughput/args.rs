@@ -1,10 +1,10 @@
 //! The command line.
 
-use crate::backend::Backend;
-use crate::network::Size;
-use crate::trace::TraceArgs;
 use clap::Parser;
-use std::path::PathBuf;
+use eggroll::core::DeviceName;
+use eggroll_examples::throughput::{Peer, Size};
+use eggroll_examples::trace::TraceArgs;
+use std::path::{Path, PathBuf};
 
 /// Times forward and estimate of populations against plain inference.
 #[derive(Parser, Debug)]
@@ -22,8 +22,8 @@ pub struct Args {
     #[arg(long, default_value_t = 4.0)]
     pub seconds: f64,
     /// Where to compute.
-    #[arg(long, value_enum, default_value_t = Backend::Flex)]
-    pub backend: Backend,
+    #[arg(long, default_value_t)]
+    pub backend: DeviceName,
     /// Leave out OpenES, which is slow for large networks.
     #[arg(long)]
     pub no_open_es: bool,
@@ -55,5 +55,21 @@ impl Args {
             return Err("sizes, populations and ranks need at least one value each".into());
         }
         Ok(())
+    }
+
+    /// The JAX peer with the same cells, if it is to be run.
+    pub fn peer(&self) -> Option<Peer> {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/peers/jax_forward.py");
+        let list = |values: &[usize]| values.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+        let sizes: Vec<_> = self.sizes.iter().map(|size| size.name()).collect();
+        let mut options = vec!["--sizes".to_owned(), sizes.join(",")];
+        options.extend(["--populations".into(), list(&self.populations), "--ranks".into(), list(&self.ranks)]);
+        if !self.jax_tuned {
+            options.push("--untuned".into());
+        }
+        if self.no_open_es {
+            options.extend(["--columns".into(), "inference,fly,cached,estimate".into()]);
+        }
+        self.jax.then(|| Peer::new(&self.python, &script, options))
     }
 }

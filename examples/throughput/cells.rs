@@ -1,12 +1,11 @@
 //! Timing: the columns of one size and population in turn, round after round, so that all see the same machine.
 
 use crate::args::Args;
-use crate::columns::{Column, Pass, columns};
-use crate::network::{Network, Size};
 use burn::tensor::Device;
 use eggroll::core::{NoiserError, profile};
 use eggroll::run::profile::section;
-use serde::Serialize;
+use eggroll_examples::Failure;
+use eggroll_examples::throughput::{Cell, Column, Network, Pass, Place, Size, columns};
 use std::time::{Duration, Instant};
 
 /// Rounds at least, after one that warms up.
@@ -15,31 +14,6 @@ const MIN_ROUNDS: usize = 5;
 const SLOW_ROUNDS: usize = 3;
 /// Share of the time of a size and population above which one pass is slow.
 const SLOW: f64 = 0.1;
-
-/// One measurement, ours or a peer's.
-#[derive(Clone, Debug, Serialize)]
-pub struct Cell {
-    pub peer: bool,
-    pub size: Size,
-    pub population: usize,
-    pub rank: Option<usize>,
-    pub column: Column,
-    pub median_ms: f64,
-    pub q1_ms: f64,
-    pub q3_ms: f64,
-    /// Times the inference of the same library, size and population.
-    pub ratio: Option<f64>,
-    /// Bytes of noise kept between passes.
-    pub held_bytes: Option<usize>,
-    /// Passes that the median is of.
-    pub passes: Option<usize>,
-}
-
-impl Cell {
-    pub fn samples_per_second(&self) -> f64 {
-        1000.0 * self.population as f64 / self.median_ms
-    }
-}
 
 /// A column that is timed.
 struct Task {
@@ -61,7 +35,7 @@ impl Task {
 }
 
 /// Times everything that is asked for.
-pub fn measure(args: &Args) -> Result<Vec<Cell>, Box<dyn std::error::Error>> {
+pub fn measure(args: &Args) -> Result<Vec<Cell>, Failure> {
     let device = args.backend.device()?;
     device.seed(0);
     let mut cells = Vec::new();
@@ -138,10 +112,7 @@ fn summary(size: Size, population: usize, tasks: Vec<Task>) -> Vec<Cell> {
         let base = *inference.get_or_insert(median);
         Cell {
             peer: false,
-            size,
-            population,
-            rank: task.rank,
-            column: task.column,
+            place: Place { size, population, rank: task.rank, column: task.column },
             median_ms: median,
             q1_ms: quantile(0.25),
             q3_ms: quantile(0.75),

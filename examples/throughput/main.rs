@@ -2,19 +2,12 @@
 //! and noise sources, beside the same arithmetic in JAX if asked for.
 
 mod args;
-#[path = "../common/backend.rs"]
-#[expect(dead_code, reason = "one backend is chosen and opened, no more is asked of it")]
-mod backend;
 mod cells;
-mod columns;
-mod jax;
-mod network;
 mod report;
-#[path = "../common/trace.rs"]
-mod trace;
 
 use args::Args;
 use clap::Parser;
+use eggroll_examples::{Failure, main_of};
 use std::process::ExitCode;
 
 /// Large tensors come and go with every pass: an allocator that gives their pages back each time costs a third of it.
@@ -23,21 +16,20 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    match args.trace.around(|| run(&args)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    main_of(|| args.trace.around(|| run(&args)))
 }
 
-fn run(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
+fn run(args: &Args) -> Result<(), Failure> {
     args.validate()?;
+    let peer = args.peer();
+    // Before the minutes of our own cells.
+    peer.iter().try_for_each(|peer| peer.check())?;
     let mut cells = cells::measure(args)?;
+    let measured = peer.map(|peer| peer.measure()).transpose()?.unwrap_or_default();
     if args.jax {
-        cells.extend(jax::measure(args)?);
+        println!("peer: {}", measured.header);
     }
-    report::print(args, &cells);
+    cells.extend(measured.cells);
+    report::print(args, &cells, &measured.out_of_memory);
     Ok(())
 }

@@ -1,26 +1,30 @@
 //! The table, and the headline figures.
 
 use crate::args::Args;
-use crate::cells::Cell;
-use crate::columns::Column;
+use eggroll_examples::throughput::{Cell, Column, Place};
 use serde_json::{Map, Value, json};
 
 /// Populations whose ratios are headline figures.
 const LARGE_ENOUGH: usize = 512;
 
-pub fn print(args: &Args, cells: &[Cell]) {
+/// Prints our cells beside the peer's, of which some may have had too little memory.
+pub fn print(args: &Args, cells: &[Cell], out_of_memory: &[Place]) {
     println!(
         "size    population rank column               median ms   (quartiles)          ratio  samples/s  noise held    JAX"
     );
     for cell in cells.iter().filter(|cell| !cell.peer) {
-        let rank = cell.rank.map_or("-".into(), |rank| rank.to_string());
+        let rank = cell.place.rank.map_or("-".into(), |rank| rank.to_string());
         let ratio = cell.ratio.map_or("-".into(), |ratio| format!("{ratio:.2}"));
-        let peer = speedup(cells, cell).map_or("-".into(), |speedup| format!("{speedup:.1} x"));
+        let peer = match speedup(cells, cell) {
+            Some(speedup) => format!("{speedup:.1} x"),
+            None if out_of_memory.contains(&cell.place) => "out of memory".into(),
+            None => "-".into(),
+        };
         println!(
             "{:<7} {:>10} {rank:>4} {:<18} {:>11.3}   ({:.3} - {:.3}) {ratio:>10} {:>10.0} {:>9.1}MiB {peer:>8}",
-            cell.size.name(),
-            cell.population,
-            cell.column.name(),
+            cell.place.size.name(),
+            cell.place.population,
+            cell.place.column.name(),
             cell.median_ms,
             cell.q1_ms,
             cell.q3_ms,
@@ -37,7 +41,8 @@ pub fn print(args: &Args, cells: &[Cell]) {
         "min_speedup_inference_vs_jax": min_speedup(cells, Column::Inference),
         "min_speedup_estimate_vs_jax": min_speedup(cells, Column::Estimate),
         "min_speedup_open_es_vs_jax": min_speedup(cells, Column::OpenEsFly),
-        "backend": args.backend.name(),
+        "peer_out_of_memory": out_of_memory,
+        "backend": args.backend.to_string(),
         "cells": cells,
     });
     println!("RESULT {result}");
@@ -45,11 +50,7 @@ pub fn print(args: &Args, cells: &[Cell]) {
 
 /// How many times as fast as the peer a cell of ours is.
 fn speedup(cells: &[Cell], ours: &Cell) -> Option<f64> {
-    let same = |cell: &&Cell| {
-        cell.peer
-            && (cell.size, cell.population, cell.rank, cell.column)
-                == (ours.size, ours.population, ours.rank, ours.column)
-    };
+    let same = |cell: &&Cell| cell.peer && cell.place == ours.place;
     cells.iter().find(same).map(|peer| peer.median_ms / ours.median_ms)
 }
 
@@ -58,11 +59,8 @@ fn worst_ratios(args: &Args, cells: &[Cell], column: Column) -> Value {
     let mut worst = Map::new();
     for size in &args.sizes {
         let of_size = |cell: &&Cell| {
-            !cell.peer
-                && cell.size == *size
-                && cell.column == column
-                && cell.rank == Some(1)
-                && cell.population >= LARGE_ENOUGH
+            let Place { size: found, population, rank, column: of } = cell.place;
+            !cell.peer && found == *size && of == column && rank == Some(1) && population >= LARGE_ENOUGH
         };
         let ratio = cells.iter().filter(of_size).filter_map(|cell| cell.ratio).reduce(f64::max);
         worst.insert(size.name().into(), json!(ratio));
@@ -72,6 +70,7 @@ fn worst_ratios(args: &Args, cells: &[Cell], column: Column) -> Value {
 
 /// The smallest advantage over the peer at large enough populations.
 fn min_speedup(cells: &[Cell], column: Column) -> Option<f64> {
-    let ours = cells.iter().filter(|cell| !cell.peer && cell.column == column && cell.population >= LARGE_ENOUGH);
+    let is_ours = |cell: &&Cell| !cell.peer && cell.place.column == column && cell.place.population >= LARGE_ENOUGH;
+    let ours = cells.iter().filter(is_ours);
     ours.filter_map(|cell| speedup(cells, cell)).reduce(f64::min)
 }

@@ -1,0 +1,141 @@
+//! The command line.
+
+use super::settings::Settings;
+use crate::names::{ActivationName, NoiserName};
+use crate::trace::TraceArgs;
+use clap::ValueEnum;
+use eggroll_core::DeviceName;
+use eggroll_train::FitnessShaping;
+use std::path::PathBuf;
+
+/// When a task counts as solved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Protocol {
+    /// The mean policy's return over 100 episodes reaches the environment's threshold, and again over 100 others.
+    Policy,
+    /// The population's mean return, noise included, reaches it in one generation.
+    Paper,
+}
+
+/// The options of all tasks.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Folder in which each environment gets one, for settings, curves and pictures.
+    #[arg(long, default_value = "runs")]
+    pub out: PathBuf,
+    /// Where to compute.
+    #[arg(long, default_value_t)]
+    pub backend: DeviceName,
+    /// When a task counts as solved.
+    #[arg(long, value_enum, default_value_t = Protocol::Policy)]
+    pub protocol: Protocol,
+    /// Train with so many seeds, the given one and those after it, and print a table.
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    pub seeds: Option<u64>,
+    /// Train with EGGROLL and with OpenES, the same budget of environment steps for each, and print a table.
+    #[arg(long, conflicts_with = "noiser")]
+    pub compare: bool,
+    /// Measure speed alone: train for some seconds, solved or not.
+    #[arg(long, conflicts_with_all = ["seeds", "compare", "protocol"])]
+    pub throughput: bool,
+    /// Seconds that are measured.
+    #[arg(long, default_value_t = 10.0, requires = "throughput")]
+    pub seconds: f64,
+    /// A trace of the run.
+    #[command(flatten)]
+    pub trace: TraceArgs,
+    #[command(flatten)]
+    choices: Choices,
+}
+
+impl Args {
+    /// The settings for an environment, by its name.
+    ///
+    /// # Errors
+    ///
+    /// A value that cannot be used.
+    pub fn settings(&self, environment: &str) -> Result<Settings, String> {
+        if !(self.seconds > 0.0 && self.seconds.is_finite()) {
+            return Err(format!("seconds must be positive, not {}", self.seconds));
+        }
+        let settings = self.choices.over(Settings::of(environment));
+        settings.validate()?;
+        Ok(settings)
+    }
+}
+
+/// Settings as given; what is not given comes from the environment's line of the table.
+#[derive(clap::Args, Debug)]
+struct Choices {
+    /// How parameters are perturbed.
+    #[arg(long, value_enum)]
+    noiser: Option<NoiserName>,
+    /// Rank of EGGROLL's noise.
+    #[arg(long)]
+    rank: Option<usize>,
+    /// Members of a generation, even.
+    #[arg(long)]
+    population: Option<usize>,
+    /// Episodes of each member in a generation.
+    #[arg(long)]
+    episodes: Option<usize>,
+    /// Noise scale of the first generation.
+    #[arg(long)]
+    sigma: Option<f64>,
+    /// Learning rate of the first generation.
+    #[arg(long)]
+    lr: Option<f64>,
+    /// Factor of noise scale and learning rate for each generation.
+    #[arg(long)]
+    decay: Option<f64>,
+    /// Fitness shaping: any of the library's rules, by name, with the size of its groups behind a colon.
+    #[arg(long)]
+    shaping: Option<FitnessShaping>,
+    /// Widths of the hidden layers, separated by commas.
+    #[arg(long, value_delimiter = ',')]
+    hidden: Option<Vec<usize>>,
+    /// What stands between the layers.
+    #[arg(long, value_enum)]
+    activation: Option<ActivationName>,
+    /// Normalise observations by their running statistics.
+    #[arg(long, value_name = "BOOL")]
+    normalise: Option<bool>,
+    /// Steps that an action is held for.
+    #[arg(long)]
+    action_repeat: Option<usize>,
+    /// Draw discrete actions instead of taking the best.
+    #[arg(long)]
+    sampled: bool,
+    /// Environment steps after which training ends, solved or not.
+    #[arg(long)]
+    budget: Option<u64>,
+    /// Generations between two tests of the mean policy.
+    #[arg(long)]
+    test_every: Option<u64>,
+    /// Seed of initial weights, noise and episodes.
+    #[arg(long)]
+    seed: Option<u64>,
+}
+
+impl Choices {
+    fn over(&self, table: Settings) -> Settings {
+        Settings {
+            noiser: self.noiser.unwrap_or(table.noiser),
+            rank: self.rank.unwrap_or(table.rank),
+            population: self.population.unwrap_or(table.population),
+            episodes: self.episodes.unwrap_or(table.episodes),
+            sigma: self.sigma.unwrap_or(table.sigma),
+            lr: self.lr.unwrap_or(table.lr),
+            decay: self.decay.unwrap_or(table.decay),
+            shaping: self.shaping.unwrap_or(table.shaping),
+            hidden: self.hidden.clone().unwrap_or(table.hidden),
+            activation: self.activation.unwrap_or(table.activation),
+            normalise: self.normalise.unwrap_or(table.normalise),
+            action_repeat: self.action_repeat.unwrap_or(table.action_repeat),
+            sampled: self.sampled || table.sampled,
+            budget: self.budget.unwrap_or(table.budget),
+            test_every: self.test_every.unwrap_or(table.test_every),
+            seed: self.seed.unwrap_or(table.seed),
+        }
+    }
+}

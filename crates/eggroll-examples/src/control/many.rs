@@ -1,0 +1,123 @@
+//! Several seeds, and EGGROLL beside OpenES: a table, the curves of all runs, the medians.
+
+use super::settings::Settings;
+use super::train::{Outcome, Point, Trainer};
+use super::{Session, Task, curves};
+use crate::Failure;
+use crate::chart::{BLUE, RED, Series};
+use crate::names::NoiserName;
+use crate::run_folder::Folder;
+use eggroll_rl::TensorEnvironment;
+use eggroll_run::{JsonLines, profile};
+use serde_json::{Value, json};
+
+pub fn run<T: Task>(
+    task: &T,
+    settings: &Settings,
+    compare: bool,
+    seeds: u64,
+    folder: &Folder,
+    session: &Session,
+) -> Result<Value, Failure> {
+    let name = task.environment().name();
+    let noisers = if compare { vec![NoiserName::Eggroll, NoiserName::OpenEs] } else { vec![settings.noiser] };
+    println!("{name}: at most {} environment steps for each run", settings.budget);
+    println!("noiser    seed  solved   env steps  seconds  generations  mean return");
+    let mut log = JsonLines::open(folder.file("curve.jsonl"), 0)?;
+    let (mut outcomes, mut drawn) = (Vec::new(), Vec::new());
+    let mut threshold = f64::INFINITY;
+    // The noisers take turns, so that both see the same machine.
+    for seed in settings.seed..settings.seed + seeds {
+        for &noiser in &noisers {
+            if session.interrupter.should_stop() {
+                break;
+            }
+            profile::section(&format!("{name}, {}, seed {seed}", noiser.name()));
+            let settings = Settings { noiser, seed, ..settings.clone() };
+            let mut trainer = Trainer::new(task, &settings, session)?;
+            threshold = trainer.threshold;
+            let mut points: Vec<Point> = Vec::new();
+            let outcome = trainer.run(session, |point| {
+                points.push(point);
+                Ok(log.write(&point)?)
+            })?;
+            if session.interrupter.should_stop() && !outcome.solved {
+                break; // says nothing of the noiser
+            }
+            print(&outcome);
+            outcomes.push(outcome);
+            drawn.push(curve(noiser, &points));
+        }
+    }
+    let path = folder.file("curve.svg");
+    curves::draw(&path, &format!("{name}: mean policy"), drawn, threshold)?;
+    println!("curves: {}", path.display());
+    let mut result = json!({
+        "environment": name,
+        "threshold": threshold,
+        "budget": settings.budget,
+        "runs": outcomes.iter().map(figures).collect::<Vec<_>>(),
+    });
+    for noiser in noisers {
+        let of_noiser: Vec<&Outcome> = outcomes.iter().filter(|outcome| outcome.last.noiser == noiser).collect();
+        result[noiser.name()] = summary(noiser, &of_noiser);
+    }
+    Ok(result)
+}
+
+fn curve(noiser: NoiserName, points: &[Point]) -> Series<'static> {
+    let color = if noiser == NoiserName::Eggroll { BLUE } else { RED };
+    let value = |point: &Point| point.policy_return.unwrap_or(point.population_return);
+    Series {
+        label: noiser.name(),
+        color,
+        points: points.iter().map(|point| (point.env_steps as f64, value(point))).collect(),
+        dots: false,
+    }
+}
+
+fn print(outcome: &Outcome) {
+    println!(
+        "{:<9} {:>4} {:>7} {:>10.2}M {:>8.2} {:>12} {:>12.1}",
+        outcome.last.noiser.name(),
+        outcome.last.seed,
+        if outcome.solved { "yes" } else { "no" },
+        outcome.last.env_steps as f64 / 1e6,
+        outcome.last.seconds,
+        outcome.last.generation,
+        outcome.mean_return
+    );
+}
+
+fn figures(outcome: &Outcome) -> Value {
+    json!({
+        "noiser": outcome.last.noiser,
+        "seed": outcome.last.seed,
+        "solved": outcome.solved,
+        "mean_return": outcome.mean_return,
+        "train_seconds": outcome.last.seconds,
+        "env_steps": outcome.last.env_steps,
+        "generations": outcome.last.generation,
+    })
+}
+
+/// Prints and returns the medians; a run that was not solved counts as longer than any other.
+fn summary(noiser: NoiserName, outcomes: &[&Outcome]) -> Value {
+    let solved = outcomes.iter().filter(|outcome| outcome.solved).count();
+    let median = |value: fn(&Outcome) -> f64| {
+        let value = |outcome: &&Outcome| if outcome.solved { value(outcome) } else { f64::INFINITY };
+        let mut values: Vec<f64> = outcomes.iter().map(value).collect();
+        values.sort_by(f64::total_cmp);
+        values.get(values.len() / 2).copied().filter(|median| median.is_finite())
+    };
+    let (steps, seconds) = (median(|run| run.last.env_steps as f64), median(|run| run.last.seconds));
+    let text = |median: Option<f64>| median.map_or("-".to_owned(), |median| format!("{median:.2}"));
+    println!(
+        "{}: {solved} of {} solved; medians: {} million steps, {} s",
+        noiser.name(),
+        outcomes.len(),
+        text(steps.map(|steps| steps / 1e6)),
+        text(seconds)
+    );
+    json!({ "solved": solved, "runs": outcomes.len(), "median_env_steps": steps, "median_seconds": seconds })
+}

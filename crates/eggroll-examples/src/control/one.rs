@@ -1,0 +1,72 @@
+//! One run: its table, its curve, its result.
+
+use super::curves;
+use super::train::{Point, Trainer};
+use super::{Session, Task};
+use crate::Failure;
+use crate::chart::{BLUE, RGBColor, Series};
+use crate::run_folder::Folder;
+use eggroll_rl::TensorEnvironment;
+use eggroll_run::{JsonLines, parameter_digest, profile};
+use serde_json::{Value, json};
+
+pub fn run<T: Task>(
+    task: &T,
+    mut trainer: Trainer<'_, T>,
+    folder: &Folder,
+    session: &Session,
+) -> Result<Value, Failure> {
+    let name = task.environment().name();
+    let threshold = trainer.threshold;
+    println!("{name}: solved at a mean return of {threshold} over 100 episodes");
+    println!("generation  seconds  env steps  population's return  mean policy's return");
+    profile::section(name);
+    let mut points: Vec<Point> = Vec::new();
+    let mut log = JsonLines::open(folder.file("curve.jsonl"), 0)?;
+    let outcome = trainer.run(session, |point| {
+        print(&point);
+        points.push(point);
+        Ok(log.write(&point)?)
+    })?;
+    let curve = folder.file("curve.svg");
+    let steps = |point: &Point| point.env_steps as f64;
+    let population = points.iter().map(|point| (steps(point), point.population_return)).collect();
+    let policy = points.iter().filter_map(|point| Some((steps(point), point.policy_return?))).collect();
+    let curves = [
+        Series { label: "population", color: RGBColor(230, 150, 60), points: population, dots: false },
+        Series { label: "mean policy", color: BLUE, points: policy, dots: false },
+    ];
+    curves::draw(&curve, &format!("{name}: {:.1}", outcome.mean_return), curves.into(), threshold)?;
+    println!(
+        "{}: mean return {:.1} over 100 episodes of the mean policy, after {} steps in {:.2} s",
+        if outcome.solved { "solved" } else { "not solved" },
+        outcome.mean_return,
+        outcome.last.env_steps,
+        outcome.last.seconds
+    );
+    println!("curve: {}", curve.display());
+    task.show(&trainer.network, trainer.settings, folder)?;
+    Ok(json!({
+        "environment": name,
+        "noiser": outcome.last.noiser,
+        "solved": outcome.solved,
+        "mean_return": outcome.mean_return,
+        "train_seconds": outcome.last.seconds,
+        "env_steps": outcome.last.env_steps,
+        "env_steps_per_second": outcome.env_steps_per_second(),
+        "generations": outcome.last.generation,
+        "seed": outcome.last.seed,
+        "parameter_digest": parameter_digest(&trainer.network),
+    }))
+}
+
+fn print(point: &Point) {
+    let tested = point.policy_return.map_or("-".to_owned(), |found| format!("{found:.1}"));
+    println!(
+        "{:>10} {:>8.2} {:>9.2}M {:>20.1} {tested:>21}",
+        point.generation,
+        point.seconds,
+        point.env_steps as f64 / 1e6,
+        point.population_return
+    );
+}

@@ -1,0 +1,153 @@
+//! What the examples train with: the table of settings, with the reasons for each environment.
+
+use crate::names::{ActivationName, NoiserName};
+use burn::lr_scheduler::exponential::ExponentialLrSchedulerConfig;
+use burn::nn::activation::ActivationConfig;
+use burn::optim::AdamConfig;
+use eggroll_core::NoiseSourceConfig;
+use eggroll_rl::ActionSpace;
+use eggroll_rl::{ActionHead, RolloutConfig};
+use eggroll_train::{EvolutionStrategyConfig, FitnessShaping, SigmaSchedule};
+use serde::Serialize;
+
+/// Everything that a run depends on.
+#[derive(Clone, Debug, Serialize)]
+pub struct Settings {
+    /// How parameters are perturbed.
+    pub noiser: NoiserName,
+    /// Of EGGROLL's noise.
+    pub rank: usize,
+    /// Members of a generation.
+    pub population: usize,
+    /// Episodes of each member in a generation.
+    pub episodes: usize,
+    /// Noise scale of the first generation.
+    pub sigma: f64,
+    /// Learning rate of the first generation.
+    pub lr: f64,
+    /// Factor of both for each generation.
+    pub decay: f64,
+    /// Of the returns.
+    pub shaping: FitnessShaping,
+    /// Widths of the hidden layers.
+    pub hidden: Vec<usize>,
+    /// What stands between the layers.
+    pub activation: ActivationName,
+    /// Whether observations are normalised by their running statistics.
+    pub normalise: bool,
+    /// Steps that an action is held for.
+    pub action_repeat: usize,
+    /// Draw discrete actions instead of taking the best.
+    pub sampled: bool,
+    /// Environment steps in which the task is to be solved.
+    pub budget: u64,
+    /// Generations between two tests of the mean policy.
+    pub test_every: u64,
+    /// Of initial weights, noise and episodes.
+    pub seed: u64,
+}
+
+impl Settings {
+    /// The settings of an environment, by its name. All environments share the first lines; what differs has its reason beside it.
+    pub fn of(environment: &str) -> Self {
+        let common = Self {
+            noiser: NoiserName::Eggroll,
+            rank: 1,
+            population: 256,
+            episodes: 1,
+            sigma: 0.3,
+            lr: 0.1,
+            decay: 1.0,
+            // Returns of one generation differ by hundreds between members that succeed and those that do not: ranks keep a few
+            // lucky ones from being the whole estimate.
+            shaping: FitnessShaping::CenteredRank,
+            hidden: vec![32, 32],
+            activation: ActivationName::Relu,
+            normalise: false,
+            action_repeat: 1,
+            sampled: false,
+            budget: 100_000_000,
+            test_every: 5,
+            seed: 0,
+        };
+        match environment {
+            // A pole falls within 10 steps or stands for 500: one episode tells members apart. A test costs as much as a generation.
+            "CartPole-v1" => Self { population: 128, test_every: 2, budget: 20_000_000, ..common },
+            // The return depends on the starting angle above all, so that a member is judged by several. Weaker noise does not find the
+            // swing, and learns to make the best of hanging: a local optimum at about -830. Torques near the top are small and of
+            // both signs, where a smooth network does better; speeds are eight times the size of the other observations.
+            "Pendulum-v1" => Self {
+                episodes: 4,
+                sigma: 0.5,
+                hidden: vec![32],
+                activation: ActivationName::Tanh,
+                normalise: true,
+                ..common
+            },
+            // -1 for each step until the goal, which some random networks reach by swinging.
+            "Acrobot-v1" => Self { population: 128, normalise: true, ..common },
+            // Nothing is learned before some member reaches the goal: pushing along the speed does. Speeds are 20 times smaller than
+            // positions, and without normalisation no random network would look at them. Whoever has the idea gains little from more
+            // steps of training, but the threshold asks for it.
+            "MountainCar-v0" => Self { episodes: 2, sigma: 0.5, hidden: vec![16], normalise: true, ..common },
+            // The same; and doing nothing is a local optimum, which strong noise leaves.
+            "MountainCarContinuous-v0" => Self {
+                population: 128,
+                sigma: 0.5,
+                hidden: vec![16],
+                activation: ActivationName::Tanh,
+                normalise: true,
+                ..common
+            },
+            // Right or wrong: every member answers enough cues for its return to be more than luck. A network of 16 remembers a cue.
+            "Memory" => Self { episodes: 16, hidden: vec![16], ..common },
+            _ => common,
+        }
+    }
+
+    /// Refuses what nobody else would check.
+    ///
+    /// # Errors
+    ///
+    /// The value.
+    pub fn validate(&self) -> Result<(), String> {
+        if self.hidden.contains(&0) {
+            return Err(format!("hidden layers {:?}: a width is 0", self.hidden));
+        }
+        let counts = [self.episodes as u64, self.action_repeat as u64, self.budget, self.test_every];
+        if counts.contains(&0) {
+            return Err(format!("episodes, action-repeat, budget and test-every must be at least 1, not {counts:?}"));
+        }
+        Ok(())
+    }
+
+    /// Activation between the layers.
+    pub fn activation(&self) -> ActivationConfig {
+        self.activation.activation()
+    }
+
+    /// The strategy's configuration.
+    pub fn strategy(&self) -> EvolutionStrategyConfig {
+        EvolutionStrategyConfig::new(self.noiser.noiser(self.rank), AdamConfig::new().with_epsilon(1e-8))
+            .with_population(self.population)
+            .with_sigma(SigmaSchedule::Exponential { initial: self.sigma, decay: self.decay })
+            .with_learning_rate(ExponentialLrSchedulerConfig::new(self.lr, self.decay))
+            .with_shaping(self.shaping)
+            .with_noise_source(NoiseSourceConfig::Cached)
+            .with_seed(self.seed)
+    }
+
+    /// The configuration of rollouts in an environment with such actions.
+    pub fn rollouts(&self, actions: ActionSpace) -> RolloutConfig {
+        RolloutConfig::new()
+            .with_episodes(self.episodes)
+            .with_head(match (actions, self.sampled) {
+                (ActionSpace::Discrete(_), false) => ActionHead::Greedy,
+                (ActionSpace::Discrete(_), true) => ActionHead::Sampled,
+                (ActionSpace::Continuous { .. }, _) => ActionHead::Tanh,
+            })
+            .with_normalise_observations(self.normalise)
+            .with_action_repeat(self.action_repeat)
+            .with_seed(self.seed)
+    }
+}

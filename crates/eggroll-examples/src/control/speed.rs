@@ -1,0 +1,41 @@
+//! Speed alone: environment steps per second of training as it is configured.
+
+use super::train::{Times, Trainer};
+use super::{Session, Task};
+use crate::Failure;
+use eggroll_run::profile;
+use serde_json::{Value, json};
+use std::time::Instant;
+
+/// Trains for some seconds, whatever comes of it. Only steps of episodes that had not ended count.
+pub fn measure<T: Task>(mut trainer: Trainer<'_, T>, seconds: f64, session: &Session) -> Result<Value, Failure> {
+    // The first generation grows buffers.
+    trainer.generation()?;
+    (trainer.env_steps, trainer.episodes, trainer.times) = (0, 0, Times::default());
+    let warm_up = trainer.generations();
+    profile::section("speed");
+    let start = Instant::now();
+    while start.elapsed().as_secs_f64() < seconds && !session.interrupter.should_stop() {
+        trainer.generation()?;
+    }
+    let elapsed = start.elapsed().as_secs_f64();
+    let generations = trainer.generations() - warm_up;
+    let rate = trainer.env_steps as f64 / elapsed;
+    let length = trainer.env_steps as f64 / trainer.episodes as f64;
+    let share = trainer.times.update.as_secs_f64() / elapsed;
+    println!(
+        "{rate:.0} environment steps per second: {} steps in {elapsed:.1} s, {generations} generations, episodes of {length:.1} \
+         steps in the mean, {:.1} % of the time in updates",
+        trainer.env_steps,
+        100.0 * share
+    );
+    Ok(json!({
+        "env_steps_per_second": rate,
+        "env_steps": trainer.env_steps,
+        "train_seconds": elapsed,
+        "generations": generations,
+        "mean_episode_length": length,
+        "evaluate_share": trainer.times.evaluate.as_secs_f64() / elapsed,
+        "update_share": share,
+    }))
+}

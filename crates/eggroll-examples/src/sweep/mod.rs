@@ -1,0 +1,95 @@
+//! Hyper-parameter sweeps: what the example of that name does.
+
+mod chart;
+mod child;
+mod plan;
+mod runner;
+mod space;
+mod store;
+mod summary;
+mod template;
+mod trial;
+
+use crate::Failure;
+use clap::Parser;
+use plan::Plan;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+use store::Store;
+
+/// Runs a program under many settings and compares what comes out.
+#[derive(Parser, Debug)]
+pub struct Args {
+    /// The sweep: a TOML file.
+    pub file: PathBuf,
+    /// Folder for the trials, the table and the chart [default: runs/sweep/ and the file's name].
+    #[arg(long)]
+    pub out: Option<PathBuf>,
+    /// Trials side by side, instead of what the file says.
+    #[arg(long)]
+    pub jobs: Option<usize>,
+    /// Run trials again that failed or took too long.
+    #[arg(long)]
+    pub retry_failed: bool,
+    /// Print the commands and run nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// How a sweep ended that did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// All trials have a record, or the time for it is spent.
+    Done,
+    /// By Ctrl-C.
+    Interrupted,
+}
+
+/// Runs a sweep until it is done or interrupted by a signal; returns the process's exit code.
+pub fn execute(args: &Args) -> u8 {
+    let stop = Arc::new(AtomicBool::new(false));
+    let handler = stop.clone();
+    if let Err(error) = ctrlc::set_handler(move || handler.store(true, Ordering::Relaxed)) {
+        eprintln!("warning: Ctrl-C will leave running trials alone: {error}");
+    }
+    match run(args, &stop) {
+        Ok(Ending::Done) => 0,
+        Ok(Ending::Interrupted) => 130,
+        Err(error) => {
+            eprintln!("error: {error}");
+            1
+        }
+    }
+}
+
+/// Runs a sweep until it is done or `stop` is set, and writes its summary.
+///
+/// # Errors
+///
+/// What is wrong with the file or the folder. A trial that fails is no error.
+pub fn run(args: &Args, stop: &AtomicBool) -> Result<Ending, Failure> {
+    let plan = Plan::read(&args.file)?;
+    let jobs = args.jobs.unwrap_or(plan.budget.jobs);
+    if jobs == 0 {
+        return Err("jobs must be at least 1, not 0".into());
+    }
+    let trials = plan.trials()?;
+    if args.dry_run {
+        trials.iter().for_each(|trial| println!("{} {}", trial.key, trial.words.join(" ")));
+        return Ok(Ending::Done);
+    }
+    let program = template::find_program(&plan.command[0])?;
+    let folder = args.out.clone().unwrap_or_else(|| default_folder(&args.file));
+    let store = Store::open(&folder, &args.file)?;
+    let begun = Instant::now();
+    let runner = runner::Runner { plan: &plan, program: &program, store: &store, jobs, begun, stop };
+    runner.run(&trials, args.retry_failed)?;
+    summary::write(&plan, &trials, &store, begun.elapsed().as_secs_f64())?;
+    Ok(if stop.load(Ordering::Relaxed) { Ending::Interrupted } else { Ending::Done })
+}
+
+fn default_folder(file: &Path) -> PathBuf {
+    Path::new("runs/sweep").join(file.file_stem().unwrap_or_default())
+}

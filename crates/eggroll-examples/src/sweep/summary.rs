@@ -1,0 +1,136 @@
+//! What a sweep came to: table, chart and `RESULT` line.
+
+use super::chart;
+use super::plan::{Goal, Plan};
+use super::space::Value;
+use super::store::Store;
+use super::trial::{Outcome, Record, Trial};
+use crate::Failure;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::fs;
+
+/// Configurations that are printed.
+const SHOWN: usize = 10;
+
+/// A configuration with the objectives of its seeds.
+struct Configuration<'a> {
+    trial: &'a Trial,
+    objectives: Vec<f64>,
+    trials: usize,
+}
+
+/// Writes `trials.csv` and `summary.svg` and prints the best configurations, then the `RESULT` line. A configuration is judged by
+/// the median over its seeds, and only if all of them finished: otherwise crashes would choose the seeds.
+pub fn write(plan: &Plan, trials: &[Trial], store: &Store, seconds: f64) -> Result<(), Failure> {
+    let judged = |record: Record| record.judged_by(&plan.objective);
+    let records = trials.iter().map(|trial| Ok((trial, store.load(trial)?.map(judged))));
+    let records = records.collect::<Result<Vec<(&Trial, Option<Record>)>, Failure>>()?;
+    let count =
+        |outcome| records.iter().flat_map(|(_, record)| record).filter(|record| record.outcome == outcome).count();
+    let [finished, failed, timed_out] = [Outcome::Finished, Outcome::Failed, Outcome::TimedOut].map(count);
+
+    let table = store.file("trials.csv");
+    fs::write(&table, csv(plan, &records)).map_err(|error| format!("{}: {error}", table.display()))?;
+    let picture = store.file("summary.svg");
+    let points: Vec<_> =
+        records.iter().filter_map(|(trial, record)| Some((*trial, record.as_ref()?.objective?))).collect();
+    let chart = if points.is_empty() { None } else { Some(chart::draw(&picture, plan, &points).map(|()| &picture)?) };
+
+    let ranking = ranking(plan.goal, &records);
+    for configuration in ranking.iter().take(SHOWN) {
+        println!("{} {:.6}: {}", plan.objective, configuration.median(), configuration.trial.configuration());
+    }
+    let best = ranking.first().map(
+        |best| json!({ "settings": best.trial.settings, "objective": best.median(), "objectives": best.objectives }),
+    );
+    let result = json!({
+        "trials": trials.len(),
+        "finished": finished,
+        "failed": failed,
+        "timed_out": timed_out,
+        "pending": trials.len() - finished - failed - timed_out,
+        "objective": plan.objective,
+        "best": best,
+        "seconds": seconds,
+        "table": table,
+        "chart": chart,
+    });
+    println!("RESULT {result}");
+    Ok(())
+}
+
+/// The middle of the sorted values, or the mean of the two middle ones; NaN of none.
+pub fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let (low, high) = (sorted.len().saturating_sub(1) / 2, sorted.len() / 2);
+    match (sorted.get(low), sorted.get(high)) {
+        (Some(low), Some(high)) => (low + high) / 2.0,
+        _ => f64::NAN,
+    }
+}
+
+impl Configuration<'_> {
+    fn median(&self) -> f64 {
+        median(&self.objectives)
+    }
+}
+
+/// The configurations that are complete, the best first.
+fn ranking<'a>(goal: Goal, records: &[(&'a Trial, Option<Record>)]) -> Vec<Configuration<'a>> {
+    let mut configurations: BTreeMap<String, Configuration<'a>> = BTreeMap::new();
+    for (trial, record) in records {
+        let entry = configurations.entry(trial.configuration());
+        let configuration = entry.or_insert(Configuration { trial, objectives: Vec::new(), trials: 0 });
+        configuration.trials += 1;
+        configuration.objectives.extend(record.as_ref().and_then(|record| record.objective));
+    }
+    let complete = configurations.into_values().filter(|of| of.objectives.len() == of.trials);
+    let mut ranking: Vec<_> = complete.collect();
+    ranking.sort_by(|a, b| match goal {
+        Goal::Maximise => b.median().total_cmp(&a.median()),
+        Goal::Minimise => a.median().total_cmp(&b.median()),
+    });
+    ranking
+}
+
+fn csv(plan: &Plan, records: &[(&Trial, Option<Record>)]) -> String {
+    let names = plan.parameters.keys().map(String::as_str);
+    let last = ["seed", plan.objective.as_str(), "seconds", "status"];
+    let mut lines: Vec<Vec<String>> =
+        vec![["trial", "outcome"].into_iter().chain(names).chain(last).map(quoted).collect()];
+    for (trial, record) in records {
+        let mut fields = vec![trial.key.clone(), outcome(record.as_ref())];
+        fields.extend(trial.settings.values().map(Value::to_string));
+        fields.push(trial.seed.map_or(String::new(), |seed| seed.to_string()));
+        match record {
+            None => fields.extend([String::new(), String::new(), String::new()]),
+            Some(record) => fields.extend([
+                record.objective.map_or(String::new(), |objective| objective.to_string()),
+                format!("{:.3}", record.seconds),
+                record.status.clone(),
+            ]),
+        }
+        lines.push(fields.iter().map(|field| quoted(field)).collect());
+    }
+    lines.iter().map(|fields| fields.join(",") + "\n").collect()
+}
+
+fn outcome(record: Option<&Record>) -> String {
+    match record.map(|record| record.outcome) {
+        None => "pending",
+        Some(Outcome::Finished) => "finished",
+        Some(Outcome::Failed) => "failed",
+        Some(Outcome::TimedOut) => "timed_out",
+    }
+    .to_owned()
+}
+
+/// A field of a line, in quotes where it needs them.
+fn quoted(field: &str) -> String {
+    match field.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", field.replace('"', "\"\"")),
+        false => field.to_owned(),
+    }
+}

@@ -1,0 +1,11 @@
+//! What a population costs next to plain inference: the network, the passes that are timed, and the peer they are compared with.
+
+mod cell;
+mod columns;
+mod network;
+mod peer;
+
+pub use cell::{Cell, Place};
+pub use columns::{Column, Pass, Ranked, columns};
+pub use network::{Network, Population, Size};
+pub use peer::{Measured, Peer};

@@ -1,0 +1,49 @@
+//! `--trace` of the examples: a Chrome trace of the run, and a summary by component.
+
+use eggroll_run::Error;
+use eggroll_run::profile::{self, TraceConfig};
+use std::path::PathBuf;
+
+/// Options of a trace.
+#[derive(clap::Args, Debug, Clone)]
+pub struct TraceArgs {
+    /// Write a trace for https://ui.perfetto.dev to this file, and a summary by component to it and to standard error.
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+    /// Generations (or rounds of measuring) at the beginning of each part of the run that are traced.
+    #[arg(long, value_name = "K", default_value_t = 20, requires = "trace")]
+    pub trace_generations: u64,
+    /// Let every span wait for its device: true times on GPUs, of a slower program.
+    #[arg(long, requires = "trace")]
+    pub trace_synchronise: bool,
+}
+
+impl TraceArgs {
+    /// Runs `work` under a trace if there is to be one. The trace is complete also if `work` fails, panics, or is interrupted by
+    /// Ctrl-C; an example with a handler of its own calls [`interrupted`] in it.
+    ///
+    /// # Errors
+    ///
+    /// Those of `work`, and of a trace that cannot be written.
+    pub fn around<E: From<Error>>(&self, work: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+        let Some(path) = &self.trace else { return work() };
+        let config = TraceConfig::new(path).with_generations(self.trace_generations);
+        let trace = config.with_synchronise(self.trace_synchronise).start()?;
+        match ctrlc::set_handler(|| interrupted()) {
+            Ok(()) | Err(ctrlc::Error::MultipleHandlers) => {}
+            Err(error) => eprintln!("warning: Ctrl-C will end the run without completing the trace: {error}"),
+        }
+        work()?;
+        let summary = trace.finish()?;
+        eprintln!("{summary}trace: {}", path.display());
+        Ok(())
+    }
+}
+
+/// Completes a running trace before the process ends by a signal.
+pub fn interrupted() -> ! {
+    if let Some(Err(error)) = profile::finish_running() {
+        eprintln!("error: {error}");
+    }
+    std::process::exit(130);
+}

@@ -1,0 +1,10 @@
+//! What the examples share: settings that solve their task, loaders, run folders, sweeps, peers.
+
+mod allocations;
+mod cartpole;
+mod idx;
+#[cfg(unix)]
+mod peer;
+mod run_folder;
+#[cfg(unix)]
+mod sweep;
