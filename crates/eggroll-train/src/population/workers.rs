@@ -65,7 +65,8 @@ mod tests {
     #[test]
     fn pools_run_side_by_side() {
         let barrier = std::sync::Barrier::new(pools().len());
-        map(pools(), &vec![(); pools().len()], |()| drop(barrier.wait()));
+        let leaders = map(pools(), &vec![(); pools().len()], |()| barrier.wait().is_leader());
+        assert_eq!(leaders.into_iter().filter(|is_leader| *is_leader).count(), 1);
     }
 
     #[test]
