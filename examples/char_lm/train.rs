@@ -8,9 +8,10 @@ use crate::timing::{Timing, timed};
 use burn::tensor::Device;
 use eggroll::nn::integer::EggModel;
 use eggroll::prelude::*;
+use eggroll::run;
 use eggroll::run::text::{ByteStreams, Sampler, Text, printable};
 use eggroll::run::{Display, Generation, Interrupter, NumberMetric, Numbers};
-use eggroll::train::{self, GenerationReport};
+use eggroll::train::GenerationReport;
 use eggroll_examples::Failure;
 use eggroll_examples::run_folder::Folder;
 use serde::{Deserialize, Serialize};
@@ -58,7 +59,7 @@ fn run_model<M: LanguageModel>(
         None => (args.settings.clone(), args.model, args.limits),
     };
     settings.validate(limits)?;
-    let text = Text::open(&settings.data)?;
+    let text = Text::read(&settings.data)?;
     if let Some(saved) = &earlier
         && saved.text_bytes != text.len()
     {
@@ -203,16 +204,11 @@ impl<M: LanguageModel> EsTask<M> for Task<'_, M> {
         Ok(vec![Numbers::from([(BITS_PER_BYTE, bits)])])
     }
 
-    fn save(
-        &self,
-        checkpoints: &Checkpoints,
-        strategy: &EvolutionStrategy,
-        model: &M,
-    ) -> Result<PathBuf, train::Error> {
+    fn save(&self, checkpoints: &Checkpoints, strategy: &EvolutionStrategy, model: &M) -> Result<PathBuf, run::Error> {
         checkpoints.save_carrying(strategy, model, &M::Saved::from(self.state.clone()))
     }
 
-    fn load(&mut self, checkpoints: &Checkpoints, model: M) -> Result<Option<(EvolutionStrategy, M)>, train::Error> {
+    fn load(&mut self, checkpoints: &Checkpoints, model: M) -> Result<Option<(EvolutionStrategy, M)>, run::Error> {
         let loaded = checkpoints.load_latest_carrying(model, M::Saved::from(self.state.clone()))?;
         Ok(loaded.map(|(strategy, model, state)| {
             self.state = state.into();

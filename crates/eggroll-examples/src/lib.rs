@@ -2,7 +2,7 @@
 //!
 //! | module | what it has |
 //! |---|---|
-//! | [`trace`], [`interrupt`] | options of command lines, and Ctrl-C |
+//! | [`names`], [`trace`], [`interrupt`] | options of command lines, and Ctrl-C |
 //! | [`run_folder`], [`chart`], [`status`] | what a run leaves behind: its folder, its curve; what memory it takes |
 //! | [`digits`] | MNIST's files, mini-batches, and a perceptron |
 //! | [`control`] | reinforcement learning: settings, training, tables and curves |

@@ -20,7 +20,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 /// let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("letters.txt");
 /// std::fs::write(&path, "abcdefgh")?;
-/// let streams = ByteStreams::new(Text::open(&path)?, 2, 3)?;
+/// let streams = ByteStreams::new(Text::read(&path)?, 2, 3)?;
 /// assert_eq!(streams.bytes(0), b"abcdefgh"); // abcd and efgh: a byte more than the steps, to predict
 /// assert_eq!(streams.bytes(1), b"defghabc");
 /// let batch = streams.batch(0, 2, &Device::flex());

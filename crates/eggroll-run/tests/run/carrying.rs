@@ -36,7 +36,7 @@ impl Run {
             strategy: config.try_init(&model).expect("a strategy"),
             state: model.initial_state(POPULATION),
             model,
-            streams: ByteStreams::new(Text::open(&path).expect("opens"), POPULATION / 2, 6).expect("streams"),
+            streams: ByteStreams::new(Text::read(&path).expect("opens"), POPULATION / 2, 6).expect("streams"),
         }
     }
 

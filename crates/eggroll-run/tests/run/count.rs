@@ -19,7 +19,7 @@ fn streams(folder: &Path, name: &str, token: impl Fn(u8) -> u8) -> ByteStreams {
     let path = folder.join(name);
     let tokens: Vec<u8> = (0..63 * u32::from(MODULUS)).map(|i| token((i % u32::from(MODULUS)) as u8)).collect();
     std::fs::write(&path, tokens).expect("writes");
-    ByteStreams::new(Text::open(&path).expect("opens"), POPULATION / 2, STEPS).expect("streams")
+    ByteStreams::new(Text::read(&path).expect("opens"), POPULATION / 2, STEPS).expect("streams")
 }
 
 /// Share of next tokens for which the plain model has the largest logit.

@@ -19,7 +19,7 @@ fn file(bytes: &[u8]) -> (TempDir, PathBuf) {
 fn text(bytes: &[u8]) -> Text {
     // The map outlives the file's name.
     let (_folder, path) = file(bytes);
-    Text::open(path).expect("opens")
+    Text::read(path).expect("opens")
 }
 
 fn error<T>(result: Result<T, eggroll_train::Error>) -> String {
@@ -30,9 +30,9 @@ fn error<T>(result: Result<T, eggroll_train::Error>) -> String {
 fn files_that_cannot_be_used_are_refused_with_name_and_length() {
     let (_folder, path) = file(b"");
     let name = path.display().to_string();
-    assert_eq!(error(Text::open(&path)), format!("{name}: a text of 0 bytes cannot be used: it is empty"));
+    assert_eq!(error(Text::read(&path)), format!("{name}: a text of 0 bytes cannot be used: it is empty"));
     fs::write(&path, "x").expect("writes");
-    let one = Text::open(&path).expect("opens");
+    let one = Text::read(&path).expect("opens");
     let expected = format!("{name}: a text of 1 bytes cannot be used: split into 1 for training and 0 for validation");
     assert!(error(one.split(0.1)).starts_with(&expected), "{}", error(one.split(0.1)));
     assert!(error(ByteStreams::new(one, 1, 4)).contains("too short for 1 sequences"));
@@ -47,9 +47,9 @@ fn files_that_cannot_be_used_are_refused_with_name_and_length() {
         assert!(error(short.split(share)).contains(&format!("between 0 and 1, not {share}")));
     }
     let missing = path.with_file_name("missing.txt");
-    assert!(error(Text::open(&missing)).starts_with(&missing.display().to_string()));
+    assert!(error(Text::read(&missing)).starts_with(&missing.display().to_string()));
     assert!(
-        error(Text::open(path.parent().expect("a folder"))).contains(&path.parent().unwrap().display().to_string())
+        error(Text::read(path.parent().expect("a folder"))).contains(&path.parent().unwrap().display().to_string())
     );
 }
 
@@ -125,7 +125,7 @@ fn huge_files_are_not_loaded() {
     let huge = File::options().write(true).open(&path).expect("opens");
     huge.set_len(len).expect("a hole");
     huge.write_all_at(end, len - end.len() as u64).expect("writes");
-    let text = Text::open(&path).expect("opens");
+    let text = Text::read(&path).expect("opens");
     assert_eq!(text.len() as u64, len);
     assert!(text.split(0.1).expect("splits").1.ends_with(end));
     let streams = ByteStreams::new(text, 3, end.len()).expect("streams");
