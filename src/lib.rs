@@ -5,6 +5,7 @@ pub use eggroll_core as core;
 pub use eggroll_nn as nn;
 pub use eggroll_rl as rl;
 pub use eggroll_run as run;
+pub use eggroll_run::Error;
 pub use eggroll_run::diagnostics::diagnose;
 pub use eggroll_train as train;
 

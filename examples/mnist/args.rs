@@ -4,7 +4,7 @@ use crate::cnn::ConvolutionSettings;
 use crate::settings::{ModelName, Preset, Settings, VoteSettings};
 use clap::Parser;
 use eggroll::core::DeviceName;
-use eggroll::core::DeviceName;
+use eggroll::prelude::*;
 use eggroll_examples::trace::TraceArgs;
 use std::path::PathBuf;
 

@@ -30,7 +30,7 @@ fn config() -> EvolutionStrategyConfig {
         .with_learning_rate(0.05)
 }
 
-fn train(mut model: Mlp, x: Tensor<2>, labels: Tensor<1, Int>) -> Result<Mlp, eggroll::train::Error> {
+fn train(mut model: Mlp, x: Tensor<2>, labels: Tensor<1, Int>) -> Result<Mlp, eggroll::Error> {
     let mut strategy = config().try_init(&model)?;
     for _ in 0..150 {
         let population = strategy.ask();
@@ -54,7 +54,7 @@ fn accuracy(model: &Mlp, members: &Members, x: Tensor<2>, labels: Tensor<1, Int>
 // ANCHOR_END: accuracy
 
 // ANCHOR: resume
-fn run(folder: &std::path::Path, generations: u64) -> Result<Mlp, eggroll::train::Error> {
+fn run(folder: &std::path::Path, generations: u64) -> Result<Mlp, eggroll::Error> {
     let (x, labels) = data();
     let checkpoints = Checkpoints::new(folder);
     let model = Mlp::new(&Device::flex());

@@ -57,7 +57,7 @@ fn config() -> EsTrainingConfig {
         .with_replay_log(true)
 }
 
-fn train(folder: &Path, model: Linear, task: &mut Regression) -> Result<EsOutcome<Linear>, eggroll::train::Error> {
+fn train(folder: &Path, model: Linear, task: &mut Regression) -> Result<EsOutcome<Linear>, eggroll::Error> {
     EsTraining::new(folder, config())
         .with_display(Display::Progress) // or Burn's dashboard, the default on a terminal
         .metric_train(NumberMetric::new("Largest weight"))
@@ -111,7 +111,7 @@ fn a_run_and_its_log() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 #[test]
-fn an_estimate_beside_the_gradient() -> Result<(), eggroll::train::Error> {
+fn an_estimate_beside_the_gradient() -> Result<(), eggroll::Error> {
     let (model, mut task) = (first(), Regression::new());
     let strategy = config().strategy.with_population(512).try_init(&model)?;
     let population = strategy.ask();

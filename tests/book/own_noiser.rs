@@ -33,7 +33,7 @@ fn roles_by_shape() {
 }
 
 #[test]
-fn a_strategy_takes_it() -> Result<(), eggroll::train::Error> {
+fn a_strategy_takes_it() -> Result<(), eggroll::Error> {
     let folder = tempfile::tempdir().expect("a folder");
     let model = LinearConfig::new(4, 8).init(&Device::flex());
     // ANCHOR: strategy

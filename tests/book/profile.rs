@@ -9,7 +9,7 @@ use eggroll::run::profile::TraceConfig;
 fn a_trace() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("trace.json");
-    let traced = || -> Result<(), eggroll::train::Error> {
+    let traced = || -> Result<(), eggroll::Error> {
         // ANCHOR: trace
         let trace = TraceConfig::new(&path).with_generations(20).start()?;
         train();

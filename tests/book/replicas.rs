@@ -7,7 +7,7 @@ use eggroll::run::distribution::{Distribution, on_devices};
 use std::ops::ControlFlow;
 
 // ANCHOR: replicas
-fn train(mut replica: Distribution, model: Linear, device: &Device) -> Result<Linear, eggroll::train::Error> {
+fn train(mut replica: Distribution, model: Linear, device: &Device) -> Result<Linear, eggroll::Error> {
     let x = Tensor::<2>::from_floats([[1.0, 0.0], [0.0, 1.0]], device);
     let config = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new()).with_population(30);
     let mut strategy = config.try_init(&model)?;
@@ -20,7 +20,7 @@ fn train(mut replica: Distribution, model: Linear, device: &Device) -> Result<Li
     )
 }
 
-fn train_on(devices: &[Device], model: &Linear) -> Result<Vec<Linear>, eggroll::train::Error> {
+fn train_on(devices: &[Device], model: &Linear) -> Result<Vec<Linear>, eggroll::Error> {
     let run = |replica, device: &Device| train(Distribution::new(replica), model.clone().to_device(device), device);
     on_devices(devices, run).into_iter().collect()
 }

@@ -10,7 +10,8 @@ use eggroll_core::profile::{self, Component};
 use eggroll_core::{EggrollConfig, NoiseSourceConfig, NoiserConfig, OpenEsConfig};
 use eggroll_nn::Linear;
 use eggroll_run::profile::{Section, Summary, TraceConfig, section};
-use eggroll_train::{Error, EvolutionStrategyConfig, InputProjection, Members, Population};
+use eggroll_run::{Error, TraceError};
+use eggroll_train::{EvolutionStrategyConfig, InputProjection, Members, Population};
 use serde_json::Value;
 use std::fs;
 use std::sync::{Mutex, PoisonError};
@@ -267,10 +268,10 @@ fn what_cannot_be_traced_is_refused() {
     assert!(error.to_string().contains(&nowhere.display().to_string()), "{error}");
     let path = folder.path().join("trace.json");
     let error = TraceConfig::new(&path).with_generations(0).start().expect_err("no generations");
-    assert!(matches!(error, Error::TraceGenerations(0)), "{error}");
+    assert!(matches!(error, Error::Trace(TraceError::Generations(0))), "{error}");
     let trace = TraceConfig::new(&path).start().expect("no other trace");
     let error = TraceConfig::new(folder.path().join("other.json")).start().expect_err("one at a time");
-    assert!(matches!(error, Error::TraceRunning), "{error}");
+    assert!(matches!(error, Error::Trace(TraceError::Running)), "{error}");
     assert!(!folder.path().join("other.json").exists(), "a file of no trace");
     // A trace that is dropped, as by an error, leaves a complete file.
     Run::eggroll().train();
@@ -279,9 +280,9 @@ fn what_cannot_be_traced_is_refused() {
     assert!(!drawn(&file).is_empty());
     let error = TraceConfig::new(&path).start().and_then(|trace| {
         let _ = trace.finish()?;
-        eggroll_run::profile::finish_running().unwrap_or(Err(Error::TraceNotRunning))
+        eggroll_run::profile::finish_running().unwrap_or(Err(Error::Trace(TraceError::NotRunning)))
     });
-    assert!(matches!(error, Err(Error::TraceNotRunning)), "{error:?}");
+    assert!(matches!(error, Err(Error::Trace(TraceError::NotRunning))), "{error:?}");
 }
 
 #[cfg(target_os = "linux")]

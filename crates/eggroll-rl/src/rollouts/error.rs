@@ -49,3 +49,9 @@ impl RolloutError {
         }
     }
 }
+
+impl From<RolloutError> for eggroll_train::Error {
+    fn from(error: RolloutError) -> Self {
+        Self::Rollouts(Box::new(error))
+    }
+}

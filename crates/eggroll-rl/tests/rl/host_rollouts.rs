@@ -8,6 +8,7 @@ use burn_rl::{Environment, StepResult};
 use eggroll_core::{EggrollConfig, counters};
 use eggroll_nn::Linear;
 use eggroll_rl::EpisodeKey;
+use eggroll_rl::*;
 use eggroll_train::*;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};

@@ -7,6 +7,7 @@ use burn::optim::{AdamConfig, AdamWConfig, SgdConfig};
 use burn::tensor::{Device, Int, Tensor};
 use eggroll_core::{EggrollConfig, NoiseDistribution, NoiserConfig, OpenEsConfig};
 use eggroll_nn::{Linear, LinearConfig};
+use eggroll_run::Error;
 use eggroll_run::*;
 use eggroll_train::*;
 use sha2::{Digest, Sha256};
@@ -132,18 +133,18 @@ fn damaged_and_missing_files_are_refused_by_name() {
         damaged[whole.len() / 2] ^= 4;
         fs::write(&path, &damaged).expect("writes");
         match refused(&checkpoints, layer()) {
-            Error::Checksum { path: named, expected, found } => {
+            Error::Saved(SavedError::Checksum { path: named, expected, found }) => {
                 assert!((named == path || name == "SHA256SUMS") && expected != found, "{named:?}: {expected} {found}");
             }
             other => panic!("{name}: {other}"),
         }
         fs::write(&path, &whole[..whole.len() - 2]).expect("writes");
         match refused(&checkpoints, layer()) {
-            Error::FileLength { path: named, expected, found } => {
+            Error::Saved(SavedError::FileLength { path: named, expected, found }) => {
                 assert_eq!((named, expected, found), (path.clone(), whole.len() as u64, whole.len() as u64 - 2));
             }
             // Their lengths stand nowhere.
-            Error::Checksum { .. } if ["strategy.json", "SHA256SUMS"].contains(&name) => {}
+            Error::Saved(SavedError::Checksum { .. }) if ["strategy.json", "SHA256SUMS"].contains(&name) => {}
             other => panic!("{name}: {other}"),
         }
         fs::remove_file(&path).expect("removes");
@@ -174,14 +175,17 @@ fn other_formats_and_noise_streams_are_refused_with_both_versions() {
     assert!(checkpoints.load_latest(layer()).is_ok(), "canary: what is rewritten loads");
     rewrite_state(&checkpoints, |text| text.replace("\"noise_stream\": 1", "\"noise_stream\": 99"));
     let error = refused(&checkpoints, layer());
-    assert!(matches!(error, Error::NoiseStream { found: 99, known: 1, .. }), "{error}");
+    assert!(matches!(error, Error::Saved(SavedError::NoiseStream { found: 99, known: 1, .. })), "{error}");
     rewrite_state(&checkpoints, |text| text.replace("\"format\": 2", "\"format\": 3"));
     let error = refused(&checkpoints, layer());
-    assert!(matches!(error, Error::Format { found: 3, known: 2, .. }), "{error}");
+    assert!(matches!(error, Error::Saved(SavedError::Format { found: 3, known: 2, .. })), "{error}");
     assert!(error.to_string().ends_with("strategy.json: of format 3, and this version reads format 2"), "{error}");
     rewrite_state(&checkpoints, |_| "{}".to_owned());
     let error = refused(&checkpoints, layer());
-    assert!(matches!(error, Error::Checkpoint { .. }) && error.to_string().contains("format"), "{error}");
+    assert!(
+        matches!(error, Error::Saved(SavedError::Checkpoint { .. })) && error.to_string().contains("format"),
+        "{error}"
+    );
 }
 
 /// The first format had no checksums.
@@ -192,7 +196,7 @@ fn the_first_format_is_refused_by_its_number() {
     rewrite_state(&checkpoints, |_| r#"{"format":1,"noise_stream":1,"generation":7,"config":{}}"#.to_owned());
     fs::remove_file(file(&checkpoints, "SHA256SUMS")).expect("removes");
     let error = refused(&checkpoints, layer());
-    assert!(matches!(error, Error::Format { found: 1, known: 2, .. }), "{error}");
+    assert!(matches!(error, Error::Saved(SavedError::Format { found: 1, known: 2, .. })), "{error}");
 }
 
 #[test]
@@ -217,7 +221,7 @@ fn other_models_are_refused_with_the_difference() {
 
     fn refused<M: Module>(folder: &Path, model: M, parts: [&str; 2]) {
         match Checkpoints::new(folder).load_latest(model).err().expect("refused") {
-            Error::SavedModel { difference, .. } => {
+            Error::Saved(SavedError::OtherModel { difference, .. }) => {
                 assert!(parts.iter().all(|part| difference.contains(part)), "{difference}");
             }
             other => panic!("{other}"),

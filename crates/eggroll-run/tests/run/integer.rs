@@ -301,7 +301,9 @@ fn parameters_left_out_are_an_error() {
         let x = Tensor::<2, Int>::ones([members.count(), 32], (&devices()[0], integer_type(&devices()[0])));
         model.head.forward(x).sum_dim(1).reshape([members.count()])
     });
-    let Err(Error::NeverPerturbed(paths)) = strategy.tell(model.clone(), population, fitness) else {
+    let Err(eggroll_train::Error::Tell(TellError::NeverPerturbed(paths))) =
+        strategy.tell(model.clone(), population, fitness)
+    else {
         panic!("all but the head are left out");
     };
     let all = parameters(&model).into_keys().filter(|path| path != "head.weight");

@@ -22,7 +22,7 @@ fn text(bytes: &[u8]) -> Text {
     Text::read(path).expect("opens")
 }
 
-fn error<T>(result: Result<T, eggroll_train::Error>) -> String {
+fn error<T>(result: Result<T, eggroll_run::Error>) -> String {
     result.err().expect("refused").to_string()
 }
 

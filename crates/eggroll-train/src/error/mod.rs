@@ -33,6 +33,9 @@ pub enum Error {
     /// A generation whose parts do not belong together.
     #[error(transparent)]
     Tell(#[from] TellError),
+    /// Settings of rollouts, as `eggroll-rl` refuses them.
+    #[error(transparent)]
+    Rollouts(Box<dyn std::error::Error + Send + Sync>),
     /// Replicas of a distributed run.
     #[error(transparent)]
     Distribution(#[from] DistributionError),

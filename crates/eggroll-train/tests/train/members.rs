@@ -96,8 +96,8 @@ fn equals_the_batched_population() {
             let mut copy = strategy.clone();
             let moved = copy.tell(net.clone(), members, expected.clone()).expect("a generation");
             let expected = strategy.tell(net.clone(), batched, expected).expect("a generation");
-            assert_eq!(bytes(&moved), parameter_digest(&expected));
-            assert_ne!(bytes(&moved), parameter_digest(&net), "canary: a step was made");
+            assert_eq!(bytes(&moved), bytes(&expected));
+            assert_ne!(bytes(&moved), bytes(&net), "canary: a step was made");
         }
     }
 }
@@ -315,7 +315,7 @@ fn integer_tables_and_vectors_are_exact() {
 
             let moved = strategy.clone().tell(model.clone(), alone, found).expect("a generation");
             let expected = strategy.tell(model.clone(), batched, expected).expect("a generation");
-            assert_eq!(bytes(&moved), parameter_digest(&expected));
+            assert_eq!(bytes(&moved), bytes(&expected));
         }
     }
 }

@@ -319,7 +319,7 @@ fn weights_beyond_half_precision_are_refused() {
         });
         strategy.tell(layer, population, fitness).map(drop)
     };
-    assert!(matches!(run(DType::F16), Err(Error::PairWeight { .. })), "{:?}", run(DType::F16));
+    assert!(matches!(run(DType::F16), Err(Error::Tell(TellError::PairWeight { .. }))), "{:?}", run(DType::F16));
     assert!(run(DType::F32).is_ok(), "canary");
 }
 
@@ -328,7 +328,10 @@ fn parameters_left_out_are_named() {
     let net = Net::new();
     let mut strategy = config().init(&net);
     let left_out = |error: Error| {
-        assert!(matches!(&error, Error::NeverPerturbed(names) if names == &["second.weight", "second.bias"]), "{error}")
+        assert!(
+            matches!(&error, Error::Tell(TellError::NeverPerturbed(names)) if names == &["second.weight", "second.bias"]),
+            "{error}"
+        )
     };
     let population = strategy.ask();
     let fitness = population.evaluate(|members| members.mean(net.first.forward_shared(input())));

@@ -1,6 +1,7 @@
 //! Replicas on devices of several kinds: refused where they would drift apart, equal where they cannot.
 
 use crate::distribution::support::*;
+use eggroll_run::Error;
 use eggroll_run::distribution::{Communicator, Distribution, DistributionError};
 use eggroll_train::Error;
 

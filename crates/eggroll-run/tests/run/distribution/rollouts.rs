@@ -6,7 +6,7 @@ use burn::optim::SgdConfig;
 use burn::tensor::{Device, Tensor};
 use eggroll_core::EggrollConfig;
 use eggroll_nn::{Mlp, MlpConfig};
-use eggroll_rl::CartPole;
+use eggroll_rl::*;
 use eggroll_run::distribution::{Alone, Communicator, evaluate_sharded};
 use eggroll_run::*;
 use eggroll_train::*;
@@ -89,7 +89,6 @@ fn rollouts_of_slices() {
     }
 }
 
-#[cfg(feature = "rl")]
 mod on_the_host {
     use super::*;
     use burn_rl::{Environment, StepResult};

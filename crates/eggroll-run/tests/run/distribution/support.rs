@@ -6,6 +6,7 @@ use burn::tensor::activation::tanh;
 use burn::tensor::{Device, Tensor};
 use eggroll_core::EggrollConfig;
 use eggroll_nn::Linear;
+use eggroll_run::Error;
 use eggroll_run::distribution::{Communicator, Distribution, DistributionError, Threads, on_devices};
 use eggroll_run::*;
 use eggroll_train::*;

@@ -4,7 +4,6 @@ use crate::learner::task::{EVERY, Scripted, Seen, config, layer, log, saved, tra
 use burn::train::checkpoint::KeepLastNCheckpoints;
 use eggroll_nn::LinearConfig;
 use eggroll_run::*;
-use eggroll_train::*;
 
 /// Best at the third validation.
 const SCRIPT: [f64; 6] = [1.0, 2.0, 3.0, 2.5, 2.0, 1.0];

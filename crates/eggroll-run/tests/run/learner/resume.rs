@@ -4,7 +4,6 @@ use crate::learner::task::{Scripted, config, layer, log, training};
 use burn::optim::AdamConfig;
 use eggroll_nn::Linear;
 use eggroll_run::*;
-use eggroll_train::*;
 use std::env;
 use std::fs;
 use std::path::Path;

@@ -6,7 +6,6 @@ use burn::optim::{AdamConfig, AdamWConfig, MuonConfig};
 use eggroll_core::{
     BaselineConfig, EggrollConfig, NoiseSourceConfig, NoiserConfig, ParameterKind, QEggrollConfig, Role,
 };
-use eggroll_run::*;
 use eggroll_train::*;
 use proptest::prelude::*;
 use proptest::sample::Index;

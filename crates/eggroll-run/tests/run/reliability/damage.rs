@@ -5,7 +5,6 @@ use crate::reliability::support::*;
 use burn::optim::AdamConfig;
 use eggroll_core::EggrollConfig;
 use eggroll_run::*;
-use eggroll_train::*;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use sha2::{Digest, Sha256};

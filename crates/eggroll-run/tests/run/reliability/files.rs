@@ -4,6 +4,7 @@ use crate::reliability::support::layer;
 use burn::optim::AdamConfig;
 use eggroll_core::EggrollConfig;
 use eggroll_nn::Linear;
+use eggroll_run::Error;
 use eggroll_run::*;
 use eggroll_train::*;
 use serde_json::json;

@@ -6,7 +6,6 @@ use burn::optim::AdamConfig;
 use burn::tensor::{Device, Tensor};
 use eggroll_core::{EggrollConfig, NoiseSourceConfig, Role, counters};
 use eggroll_nn::Linear;
-use eggroll_run::*;
 use eggroll_train::*;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};

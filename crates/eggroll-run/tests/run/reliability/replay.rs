@@ -6,6 +6,7 @@ use burn::optim::AdamConfig;
 use burn::tensor::Tensor;
 use eggroll_core::{EggrollConfig, QEggrollConfig};
 use eggroll_nn::LinearConfig;
+use eggroll_run::Error;
 use eggroll_run::*;
 use eggroll_train::*;
 use sha2::{Digest, Sha256};
@@ -197,12 +198,15 @@ fn other_formats_and_noise_streams_are_refused_with_both_versions() {
             ReplayLog::resume(&path, &config.init(&T::start())).err(),
         ];
         for error in refused.map(|error| error.expect("refused")) {
-            assert!(matches!(&error, Error::NoiseStream { found: 99, known: k, .. } if *k == known), "{error}");
+            assert!(
+                matches!(&error, Error::Saved(SavedError::NoiseStream { found: 99, known: k, .. }) if *k == known),
+                "{error}"
+            );
             assert!(error.to_string().contains("run.replay: of version 99 of the noise stream"), "{error}");
         }
         rewrite_header(&path, |json| json.replace("{\"format\":1,", "{\"format\":7,"));
         let error = replay_range(&path).expect_err("refused");
-        assert!(matches!(error, Error::Format { found: 7, known: 1, .. }), "{error}");
+        assert!(matches!(error, Error::Saved(SavedError::Format { found: 7, known: 1, .. })), "{error}");
     }
     check::<Net>(&adam());
     check::<Integers>(&integer_config());
