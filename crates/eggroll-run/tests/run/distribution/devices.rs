@@ -3,7 +3,6 @@
 use crate::distribution::support::*;
 use eggroll_run::Error;
 use eggroll_run::distribution::{Communicator, Distribution, DistributionError};
-use eggroll_train::Error;
 
 /// Rank 1 says that it computes elsewhere.
 #[test]

@@ -89,7 +89,7 @@ fn uses_are_noted() {
     let population = strategy.ask();
     population.slice(4..6).evaluate(|members| Tensor::ones([members.count()], &Default::default()));
     let told = strategy.tell(net, population, Fitness::from((0..MEMBERS).map(|m| m as f32).collect::<Vec<_>>()));
-    assert!(matches!(told, Err(eggroll_train::Error::Tell(TellError::NeverPerturbed(_)))));
+    assert!(matches!(told, Err(Error::Tell(TellError::NeverPerturbed(_)))));
 }
 
 /// The fitness of a slice is not that of two questions to half of the members.
@@ -100,10 +100,7 @@ fn a_slice_is_not_told_alone() {
     let slice = strategy.ask().slice(0..10);
     let fitness = slice.evaluate(|members| score(&net, members));
     let told = strategy.tell(net, slice, fitness);
-    assert!(
-        matches!(told, Err(eggroll_train::Error::Tell(TellError::FitnessLength { found: 10, population: MEMBERS }))),
-        "{told:?}"
-    );
+    assert!(matches!(told, Err(Error::Tell(TellError::FitnessLength { found: 10, population: MEMBERS }))), "{told:?}");
 }
 
 #[test]
