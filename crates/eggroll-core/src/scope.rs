@@ -3,6 +3,16 @@
 //! Inside [`Perturbation::run`] a module that asks [`active`] for one of its parameters gets the perturbation of the
 //! strategy that the parameter belongs to; outside it gets `None` and computes as in `burn::nn`. That is what keeps
 //! `forward(x)` unchanged. The scope is thread-local and restored on panic.
+//!
+//! # Pools
+//!
+//! A worker of a rayon pool that waits takes up any other job of the pool, which is no member of the scope that it waits under.
+//! [`suspended`] takes the scope away for such a wait: perturbed layers and eggroll's own kernels do. Burn's operations on a CPU
+//! wait too, and a scope cannot see it: there, a debug build panics if a job asks for a parameter of the scope. Threads
+//! outside of pools and pools of one thread take up no other jobs.
+
+#[cfg(debug_assertions)]
+mod stack;
 
 use crate::held::HeldNoise;
 use crate::key::PairRange;
@@ -68,12 +78,10 @@ impl Perturbation {
     /// Panics if a scope of the same model is active on this thread.
     #[track_caller]
     pub fn refuse_nesting(&self) {
-        let nested = FRAMES.with_borrow(|frames| {
-            let shared =
-                |outer: &Rc<Frame>| self.table.shared_with(&outer.perturbation.table).map(|entry| entry.path.clone());
-            frames.iter().find_map(shared)
-        });
-        if let Some(path) = nested {
+        let shared =
+            |outer: &Rc<Frame>| Some((outer.clone(), self.table.shared_with(&outer.perturbation.table)?.path.clone()));
+        if let Some((outer, path)) = FRAMES.with_borrow(|frames| frames.iter().find_map(shared)) {
+            outer.refuse_jobs(&path);
             panic!(
                 "evaluate is already running for this model on this thread (parameter \"{path}\"): it cannot be nested"
             );
@@ -102,9 +110,15 @@ impl Perturbation {
         still.run_frame(PairRange::new(0, 1), true, f).1.uses
     }
 
+    // Not inlined: its caller may be a job, whose part of the stack is not the scope's.
+    #[inline(never)]
     #[track_caller]
     fn run_frame<R>(&self, pairs: PairRange, unperturbed: bool, f: impl FnOnce() -> R) -> (R, ScopeUse) {
+        #[cfg(debug_assertions)]
+        let place = 0;
         let frame = Rc::new(Frame {
+            #[cfg(debug_assertions)]
+            stack: stack::StackMark::new(&place),
             perturbation: self.clone(),
             pairs,
             unperturbed,
@@ -157,12 +171,28 @@ impl Use {
 
 #[derive(Debug)]
 struct Frame {
+    /// Where the scope begins on the stack, if its thread takes up other jobs.
+    #[cfg(debug_assertions)]
+    stack: Option<stack::StackMark>,
     perturbation: Perturbation,
     pairs: PairRange,
     /// Whether members differ in nothing, so that the rows of one are those of all.
     unperturbed: bool,
     uses: RefCell<Vec<Use>>,
     output_bytes: Cell<usize>,
+}
+
+impl Frame {
+    /// Panics in debug builds if this thread is inside a job that it has taken up in a wait under this scope.
+    #[cfg_attr(not(debug_assertions), expect(unused_variables, reason = "release builds do not look"))]
+    fn refuse_jobs(&self, path: &str) {
+        #[cfg(debug_assertions)]
+        assert!(
+            !self.stack.as_ref().is_some_and(stack::StackMark::is_below_a_job),
+            "parameter \"{path}\" is used in a job of a rayon pool on a thread that evaluates members of the same model: it has \
+             taken up the job while it waits for the pool, and would perturb it. Call evaluate outside of the pool"
+        );
+    }
 }
 
 thread_local! {
@@ -186,14 +216,37 @@ impl Drop for Guard {
     }
 }
 
+/// Runs `wait` outside of all scopes of this thread, and brings them back afterwards, also on panic: for code inside a scope that
+/// waits for a rayon pool, where this thread may take up a job that is no member.
+pub fn suspended<R>(wait: impl FnOnce() -> R) -> R {
+    struct Suspended(Vec<Rc<Frame>>);
+
+    impl Drop for Suspended {
+        fn drop(&mut self) {
+            FRAMES.set(std::mem::take(&mut self.0));
+        }
+    }
+
+    let _suspended = Suspended(FRAMES.take());
+    wait()
+}
+
 /// The perturbation that the parameter `id` is under on this thread now, if any.
+///
+/// # Panics
+///
+/// Panics in debug builds if this thread is inside a job that it has taken up while it waits under that perturbation.
 pub fn active(id: ParamId) -> Option<ActiveParameter> {
-    FRAMES.with_borrow(|frames| {
+    let active = FRAMES.with_borrow(|frames| {
         frames.iter().rev().find_map(|frame| {
             let position = frame.perturbation.table.position(id)?;
             Some(ActiveParameter { frame: frame.clone(), position })
         })
-    })
+    });
+    if let Some(ActiveParameter { frame, position }) = &active {
+        frame.refuse_jobs(&frame.perturbation.table.entries()[*position].path);
+    }
+    active
 }
 
 /// A parameter inside a scope of its model.
@@ -245,7 +298,7 @@ impl ActiveParameter {
             (bias.val(), noise)
         });
         let members = LinearMembers { pairs: self.frame.pairs, input };
-        let y = self.frame.perturbation.noiser.linear(x, (weight, weight_noise), bias, members);
+        let y = suspended(|| self.frame.perturbation.noiser.linear(x, (weight, weight_noise), bias, members));
         self.count_output(y.shape().num_elements() * y.dtype().size());
         y
     }
@@ -259,7 +312,7 @@ impl ActiveParameter {
     pub fn linear_transposed(&self, x: Tensor<2>, weight: Tensor<2>, input: InputRows) -> Tensor<2> {
         let members = LinearMembers { pairs: self.frame.pairs, input };
         let noise = self.noise(Use::Other);
-        let y = self.frame.perturbation.noiser.linear_transposed(x, (weight, noise), members);
+        let y = suspended(|| self.frame.perturbation.noiser.linear_transposed(x, (weight, noise), members));
         self.count_output(y.shape().num_elements() * y.dtype().size());
         y
     }
@@ -273,7 +326,7 @@ impl ActiveParameter {
     pub fn embedding(&self, indices: Tensor<1, Int>, weight: Tensor<2>, input: InputRows) -> Tensor<2> {
         let members = LinearMembers { pairs: self.frame.pairs, input };
         let noise = self.noise(Use::Other);
-        let y = self.frame.perturbation.noiser.embedding(indices, (weight, noise), members);
+        let y = suspended(|| self.frame.perturbation.noiser.embedding(indices, (weight, noise), members));
         self.count_output(y.shape().num_elements() * y.dtype().size());
         y
     }
@@ -281,7 +334,8 @@ impl ActiveParameter {
     /// The vector parameter `vector`, which this is, as every member sees it: `[n]` to `[members, n]`; see [`Noiser::vector`].
     pub fn vector(&self, vector: &Param<Tensor<1>>) -> Tensor<2> {
         let noise = self.noise(Use::Other);
-        let values = self.frame.perturbation.noiser.vector(vector.val(), noise, self.frame.pairs);
+        let vector = vector.val();
+        let values = suspended(|| self.frame.perturbation.noiser.vector(vector, noise, self.frame.pairs));
         self.count_output(values.shape().num_elements() * values.dtype().size());
         values
     }
