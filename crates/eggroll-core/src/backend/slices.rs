@@ -2,7 +2,7 @@
 //! types.
 
 use super::cpu::{self, BiasSlice, EmbeddingSlices, LinearSlices, SharedRows, Source};
-use super::memory::{Address, Memory, recall, remember};
+use super::memo::{Address, Memo, recall, remember};
 use crate::key::NoiseKey;
 use crate::ops::{
     BiasPrimitive, DenseNoise, InputRows, LinearMembers, LowRankNoise, MatrixNoise, PairRange, SourcePrimitive, Window,
@@ -198,7 +198,7 @@ pub(crate) fn perturbed_embedding<B: SliceBackend>(
 pub(crate) fn patches<B: SliceBackend>(images: FloatTensor<B>, window: Window, input: InputRows) -> FloatTensor<B> {
     thread_local! {
         /// The patches of the images that members shared last: every chunk of a generation asks for the same ones.
-        static PATCHES: Memory<(Address, Window), Box<dyn Any>> = const { RefCell::new(None) };
+        static PATCHES: Memo<(Address, Window), Box<dyn Any>> = const { RefCell::new(None) };
     }
     if images.dtype() != DType::F32 {
         return portable::patches::<B>(images, window);
@@ -369,7 +369,7 @@ fn shared_rows<B: SliceBackend>(
 ) -> Rc<SharedRows> {
     thread_local! {
         /// Every chunk of a generation asks for the same product.
-        static SHARED: Memory<[Address; 2], Rc<SharedRows>> = const { RefCell::new(None) };
+        static SHARED: Memo<[Address; 2], Rc<SharedRows>> = const { RefCell::new(None) };
     }
     let key = |(x, weight): &(FloatTensor<B>, FloatTensor<B>)| [B::address(x), B::address(weight)];
     recall(&SHARED, &key(&operands), Rc::clone).unwrap_or_else(|| {
