@@ -6,10 +6,12 @@
 //!
 //! # Pools
 //!
-//! A worker of a rayon pool that waits takes up any other job of the pool, which is no member of the scope that it waits under.
-//! [`suspended`] takes the scope away for such a wait: perturbed layers and eggroll's own kernels do. Burn's operations on a CPU
-//! wait too, and a scope cannot see it: there, a debug build panics if a job asks for a parameter of the scope. Threads
-//! outside of pools and pools of one thread take up no other jobs.
+//! A thread of a rayon pool that waits for others takes up any other job of the pool, which is no member of the scope that the
+//! thread waits under. [`suspended`] takes the scope away for such a wait. It covers all that eggroll waits for: perturbed layers
+//! of every noiser on every backend, the CPU kernels of all other operations, and host environments of rollouts. It does not cover
+//! what the program itself waits for inside the scope, Burn's operations on a CPU included (products, activations, sums): if
+//! a job that is taken up there asks for a parameter of the scope, a debug build panics, and a release build perturbs it.
+//! Threads outside of pools and pools of one thread take up no other jobs.
 
 #[cfg(debug_assertions)]
 mod stack;
