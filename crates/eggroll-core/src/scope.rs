@@ -3,6 +3,18 @@
 //! Inside [`Perturbation::run`] a module that asks [`active`] for one of its parameters gets the perturbation of the
 //! strategy that the parameter belongs to; outside it gets `None` and computes as in `burn::nn`. That is what keeps
 //! `forward(x)` unchanged. The scope is thread-local and restored on panic.
+//!
+//! # Pools
+//!
+//! A thread of a rayon pool that waits for others takes up any other job of the pool, which is no member of the scope that the
+//! thread waits under. [`suspended`] takes the scope away for such a wait. It covers all that eggroll waits for: perturbed layers
+//! of every noiser on every backend, the CPU kernels of all other operations, and host environments of rollouts. It does not cover
+//! what the program itself waits for inside the scope, Burn's operations on a CPU included (products, activations, sums): if
+//! a job that is taken up there asks for a parameter of the scope, a debug build panics, and a release build perturbs it.
+//! Threads outside of pools and pools of one thread take up no other jobs.
+
+#[cfg(debug_assertions)]
+mod stack;
 
 use crate::key::PairRange;
 use crate::noise_store::HeldNoise;
@@ -70,12 +82,10 @@ impl Perturbation {
     /// Panics if a scope of the same model is active on this thread.
     #[track_caller]
     pub fn refuse_nesting(&self) {
-        let nested = FRAMES.with_borrow(|frames| {
-            let shared =
-                |outer: &Rc<Frame>| self.table.shared_with(&outer.perturbation.table).map(|entry| entry.path.clone());
-            frames.iter().find_map(shared)
-        });
-        if let Some(path) = nested {
+        let shared =
+            |outer: &Rc<Frame>| Some((outer.clone(), self.table.shared_with(&outer.perturbation.table)?.path.clone()));
+        if let Some((outer, path)) = FRAMES.with_borrow(|frames| frames.iter().find_map(shared)) {
+            outer.refuse_jobs(&path);
             panic!(
                 "evaluate is already running for this model on this thread (parameter \"{path}\"): it cannot be nested"
             );
@@ -104,9 +114,15 @@ impl Perturbation {
         still.run_frame(PairRange::new(0, 1), true, f).1.uses
     }
 
+    // Not inlined: its caller may be a job, whose part of the stack is not the scope's.
+    #[inline(never)]
     #[track_caller]
     fn run_frame<R>(&self, pairs: PairRange, unperturbed: bool, f: impl FnOnce() -> R) -> (R, ScopeUse) {
+        #[cfg(debug_assertions)]
+        let place = 0;
         let frame = Rc::new(Frame {
+            #[cfg(debug_assertions)]
+            stack: stack::StackMark::new(&place),
             perturbation: self.clone(),
             pairs,
             unperturbed,
@@ -159,12 +175,28 @@ impl Use {
 
 #[derive(Debug)]
 struct Frame {
+    /// Where the scope begins on the stack, if its thread takes up other jobs.
+    #[cfg(debug_assertions)]
+    stack: Option<stack::StackMark>,
     perturbation: Perturbation,
     pairs: PairRange,
     /// Whether members differ in nothing, so that the rows of one are those of all.
     unperturbed: bool,
     uses: RefCell<Vec<Use>>,
     output_bytes: Cell<usize>,
+}
+
+impl Frame {
+    /// Panics in debug builds if this thread is inside a job that it has taken up in a wait under this scope.
+    #[cfg_attr(not(debug_assertions), expect(unused_variables, reason = "release builds do not look"))]
+    fn refuse_jobs(&self, path: &str) {
+        #[cfg(debug_assertions)]
+        assert!(
+            !self.stack.as_ref().is_some_and(stack::StackMark::is_below_a_job),
+            "parameter \"{path}\" is used in a job of a rayon pool on a thread that evaluates members of the same model: it has \
+             taken up the job while it waits for the pool, and would perturb it. Call evaluate outside of the pool"
+        );
+    }
 }
 
 thread_local! {
@@ -188,14 +220,37 @@ impl Drop for Guard {
     }
 }
 
+/// Runs `wait` outside of all scopes of this thread, and brings them back afterwards, also on panic: for code inside a scope that
+/// waits for a rayon pool, where this thread may take up a job that is no member.
+pub fn suspended<R>(wait: impl FnOnce() -> R) -> R {
+    struct Suspended(Vec<Rc<Frame>>);
+
+    impl Drop for Suspended {
+        fn drop(&mut self) {
+            FRAMES.set(std::mem::take(&mut self.0));
+        }
+    }
+
+    let _suspended = Suspended(FRAMES.take());
+    wait()
+}
+
 /// The perturbation that the parameter `id` is under on this thread now, if any.
+///
+/// # Panics
+///
+/// Panics in debug builds if this thread is inside a job that it has taken up while it waits under that perturbation.
 pub fn active(id: ParamId) -> Option<ActiveParameter> {
-    FRAMES.with_borrow(|frames| {
+    let active = FRAMES.with_borrow(|frames| {
         frames.iter().rev().find_map(|frame| {
             let position = frame.perturbation.table.position(id)?;
             Some(ActiveParameter { frame: frame.clone(), position })
         })
-    })
+    });
+    if let Some(ActiveParameter { frame, position }) = &active {
+        frame.refuse_jobs(&frame.perturbation.table.entries()[*position].path);
+    }
+    active
 }
 
 /// A parameter inside a scope of its model.
@@ -247,7 +302,7 @@ impl ActiveParameter {
             (bias.val(), noise)
         });
         let members = LinearMembers { pairs: self.frame.pairs, input };
-        let y = weight_noise.linear(x, weight, bias, members);
+        let y = suspended(|| weight_noise.linear(x, weight, bias, members));
         self.count_output(y.shape().num_elements() * y.dtype().size());
         y
     }
@@ -261,7 +316,7 @@ impl ActiveParameter {
     pub fn linear_transposed(&self, x: Tensor<2>, weight: Tensor<2>, input: InputRows) -> Tensor<2> {
         let members = LinearMembers { pairs: self.frame.pairs, input };
         let noise = self.noise(Use::Other);
-        let y = noise.linear_transposed(x, weight, members);
+        let y = suspended(|| noise.linear_transposed(x, weight, members));
         self.count_output(y.shape().num_elements() * y.dtype().size());
         y
     }
@@ -275,7 +330,7 @@ impl ActiveParameter {
     pub fn embedding(&self, indices: Tensor<1, Int>, weight: Tensor<2>, input: InputRows) -> Tensor<2> {
         let members = LinearMembers { pairs: self.frame.pairs, input };
         let noise = self.noise(Use::Other);
-        let y = noise.embedding(indices, weight, members);
+        let y = suspended(|| noise.embedding(indices, weight, members));
         self.count_output(y.shape().num_elements() * y.dtype().size());
         y
     }
@@ -283,7 +338,8 @@ impl ActiveParameter {
     /// The vector parameter `vector`, which this is, as every member sees it: `[n]` to `[members, n]`; see [`ParameterNoise::vector`].
     pub fn vector(&self, vector: &Param<Tensor<1>>) -> Tensor<2> {
         let noise = self.noise(Use::Other);
-        let values = noise.vector(vector.val(), self.frame.pairs);
+        let vector = vector.val();
+        let values = suspended(|| noise.vector(vector, self.frame.pairs));
         self.count_output(values.shape().num_elements() * values.dtype().size());
         values
     }

@@ -1,7 +1,7 @@
 //! Burn's CPU backend on the slice kernels.
 
 use super::integer_slices::{self, integer_ops_on_slices};
-use super::memory::Address;
+use super::memo::Address;
 use super::slices::{self, SliceBackend, perturbed_ops_on_slices};
 use crate::integer::Votes;
 use crate::key::NoiseKey;

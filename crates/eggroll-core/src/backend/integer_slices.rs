@@ -7,6 +7,7 @@ use crate::integer::Votes;
 use crate::key::{NoiseKey, PairRange};
 use crate::ops::integer::{GatePrimitive, IntegerMembers, IntegerNoisePrimitive};
 use crate::ops::portable::integer as portable;
+use crate::scope::suspended;
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::IntTensor;
 use burn::tensor::{DType, Shape, TensorData};
@@ -105,7 +106,7 @@ pub(crate) fn noise<B: SliceBackend>(
         return portable::noise::<B>(&like, key, pairs, elements);
     }
     let mut noise = vec![0; pairs.count as usize * elements];
-    kernels::noise(key, pairs, elements, &mut noise);
+    suspended(|| kernels::noise(key, pairs, elements, &mut noise));
     B::from_int8(noise, Shape::new([pairs.count as usize, elements]))
 }
 
@@ -121,13 +122,9 @@ pub(crate) fn linear<B: SliceBackend>(
     let (rows, d_input, d_output) = (x.shape()[0], weight.shape()[0], weight.shape()[1]);
     let mut y = Vec::with_capacity(rows * d_output);
     let (x, weight) = (B::int8_slice(&x), B::int8_slice(&weight));
-    kernels::linear(
-        x,
-        weight,
-        [d_input, d_output],
-        on_slice::<B>(&noise),
-        &mut y.spare_capacity_mut()[..rows * d_output],
-    );
+    let (shape, noise, to) =
+        ([d_input, d_output], on_slice::<B>(&noise), &mut y.spare_capacity_mut()[..rows * d_output]);
+    suspended(|| kernels::linear(x, weight, shape, noise, to));
     // SAFETY: the capacity is there, and the kernel writes every element.
     unsafe { y.set_len(rows * d_output) };
     B::from_int8(y, Shape::new([rows, d_output]))
@@ -145,7 +142,7 @@ pub(crate) fn embedding<B: SliceBackend>(
     let (vocab, width) = (weight.shape()[0], weight.shape()[1]);
     let tokens = indices(B::int_data(tokens), vocab, "token", "embedding");
     let mut y = vec![0; tokens.len() * width];
-    kernels::embedding(&tokens, B::int8_slice(&weight), width, on_slice::<B>(&noise), &mut y);
+    suspended(|| kernels::embedding(&tokens, B::int8_slice(&weight), width, on_slice::<B>(&noise), &mut y));
     B::from_int8(y, Shape::new([tokens.len(), width]))
 }
 
@@ -159,7 +156,7 @@ pub(crate) fn layer_norm<B: SliceBackend>(
     }
     let (x, weight, noise) = (B::int8(x), B::int8(weight), held::<B>(noise));
     let mut y = vec![0; x.shape().num_elements()];
-    kernels::layer_norm(B::int8_slice(&x), B::int8_slice(&weight), on_slice::<B>(&noise), &mut y);
+    suspended(|| kernels::layer_norm(B::int8_slice(&x), B::int8_slice(&weight), on_slice::<B>(&noise), &mut y));
     B::from_int8(y, x.shape())
 }
 
@@ -169,7 +166,7 @@ pub(crate) fn add<B: SliceBackend>(a: IntTensor<B>, b: IntTensor<B>) -> IntTenso
     }
     let (a, b) = (B::int8(a), B::int8(b));
     let mut y = vec![0; a.shape().num_elements()];
-    kernels::add(B::int8_slice(&a), B::int8_slice(&b), &mut y);
+    suspended(|| kernels::add(B::int8_slice(&a), B::int8_slice(&b), &mut y));
     B::from_int8(y, a.shape())
 }
 
@@ -186,7 +183,7 @@ pub(crate) fn gru<B: SliceBackend>(
     let starts: Vec<bool> = B::int_data(starts).iter::<i64>().map(|start| start != 0).collect();
     let mut out = vec![0; starts.len() * state.shape()[1]];
     let slices = [gate_slices::<B>(&gates[0]), gate_slices::<B>(&gates[1])];
-    kernels::gru(B::int8_slice(&state), &starts, slices, &mut out);
+    suspended(|| kernels::gru(B::int8_slice(&state), &starts, slices, &mut out));
     B::from_int8(out, Shape::new([starts.len(), state.shape()[1]]))
 }
 
@@ -202,7 +199,7 @@ pub(crate) fn log_likelihood<B: SliceBackend>(
     let classes = logits.shape()[1];
     let targets = indices(B::int_data(targets), classes, "target", "log-likelihood");
     let mut sums = vec![0; members];
-    kernels::log_likelihood(B::int8_slice(&logits), &targets, classes, &mut sums);
+    suspended(|| kernels::log_likelihood(B::int8_slice(&logits), &targets, classes, &mut sums));
     B::int_from_data(TensorData::new(sums, [members]), &Default::default())
 }
 
@@ -222,7 +219,7 @@ pub(crate) fn update<B: SliceBackend>(
     let matrix = if rank > 0 { [shape[0], shape[1]] } else { [1, shape.num_elements()] };
     let mut moved = B::int8_slice(&parameter).to_vec();
     let op = VoteSlices { noise: B::int8_slice(&noise), scores: B::int8_slice(&scores), rank, votes };
-    kernels::update(&op, limit, matrix, &mut moved);
+    suspended(|| kernels::update(&op, limit, matrix, &mut moved));
     B::from_int8(moved, shape)
 }
 
@@ -239,7 +236,7 @@ pub(crate) fn sum_votes<B: SliceBackend>(
     let (noise, scores) = (B::int8(noise), B::int8(scores));
     let mut sums = vec![0; shape[0] * shape[1]];
     let op = VoteSlices { noise: B::int8_slice(&noise), scores: B::int8_slice(&scores), rank, votes };
-    kernels::sum_votes(&op, shape, &mut sums);
+    suspended(|| kernels::sum_votes(&op, shape, &mut sums));
     B::int_from_data(TensorData::new(sums, shape), &Default::default())
 }
 

@@ -11,7 +11,7 @@ mod flex;
 #[cfg(any(feature = "flex", feature = "ndarray"))]
 mod integer_slices;
 #[cfg(any(feature = "flex", feature = "ndarray"))]
-mod memory;
+mod memo;
 #[cfg(feature = "ndarray")]
 mod ndarray;
 #[cfg(any(feature = "flex", feature = "ndarray"))]

@@ -3,7 +3,7 @@
 #![expect(deprecated, reason = "Burn deprecates the backend; users still ask for it")]
 
 use super::integer_slices::{self, integer_ops_on_slices};
-use super::memory::Address;
+use super::memo::Address;
 use super::slices::{self, SliceBackend, perturbed_ops_on_slices};
 use crate::integer::Votes;
 use crate::key::NoiseKey;

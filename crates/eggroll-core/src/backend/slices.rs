@@ -2,13 +2,13 @@
 //! types.
 
 use super::cpu::{self, BiasSlice, EmbeddingSlices, LinearSlices, SharedRows, Source};
-use super::memory::{Address, Memory, recall, remember};
+use super::memo::{Address, Memo, recall, remember};
 use crate::key::NoiseKey;
 use crate::ops::{
     BiasPrimitive, DenseNoise, InputRows, LinearMembers, LowRankNoise, MatrixNoise, PairRange, SourcePrimitive, Window,
     portable,
 };
-use crate::profile;
+use crate::{profile, scope};
 use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{Backend, TensorMetadata};
 use burn::tensor::{DType, Shape, TensorData};
@@ -198,7 +198,7 @@ pub(crate) fn perturbed_embedding<B: SliceBackend>(
 pub(crate) fn patches<B: SliceBackend>(images: FloatTensor<B>, window: Window, input: InputRows) -> FloatTensor<B> {
     thread_local! {
         /// The patches of the images that members shared last: every chunk of a generation asks for the same ones.
-        static PATCHES: Memory<(Address, Window), Box<dyn Any>> = const { RefCell::new(None) };
+        static PATCHES: Memo<(Address, Window), Box<dyn Any>> = const { RefCell::new(None) };
     }
     if images.dtype() != DType::F32 {
         return portable::patches::<B>(images, window);
@@ -369,13 +369,13 @@ fn shared_rows<B: SliceBackend>(
 ) -> Rc<SharedRows> {
     thread_local! {
         /// Every chunk of a generation asks for the same product.
-        static SHARED: Memory<[Address; 2], Rc<SharedRows>> = const { RefCell::new(None) };
+        static SHARED: Memo<[Address; 2], Rc<SharedRows>> = const { RefCell::new(None) };
     }
     let key = |(x, weight): &(FloatTensor<B>, FloatTensor<B>)| [B::address(x), B::address(weight)];
     recall(&SHARED, &key(&operands), Rc::clone).unwrap_or_else(|| {
         // Nothing is borrowed while it runs: a waiting worker may take up another task that comes here.
         let waiting = profile::waiting_for_pool();
-        let shared = Rc::new(SharedRows::new(B::slice(x), B::slice(weight), shape));
+        let shared = scope::suspended(|| Rc::new(SharedRows::new(B::slice(x), B::slice(weight), shape)));
         drop(waiting);
         remember(&SHARED, operands, key, shared.clone());
         shared
@@ -386,7 +386,7 @@ fn shared_rows<B: SliceBackend>(
 fn filled<B: SliceBackend, const D: usize>(shape: [usize; D], fill: impl FnOnce(&mut [f32])) -> FloatTensor<B> {
     let mut values = vec![0.0; shape.iter().product()];
     let waiting = profile::waiting_for_pool();
-    fill(&mut values);
+    scope::suspended(|| fill(&mut values));
     drop(waiting);
     B::from_vec(values, Shape::new(shape))
 }
@@ -403,7 +403,7 @@ unsafe fn written<B: SliceBackend, const D: usize>(
     let len = shape.iter().product();
     let mut values = Vec::with_capacity(len);
     let waiting = profile::waiting_for_pool();
-    write(&mut values.spare_capacity_mut()[..len]);
+    scope::suspended(|| write(&mut values.spare_capacity_mut()[..len]));
     drop(waiting);
     // SAFETY: the capacity is there, and `write` wrote it.
     unsafe { values.set_len(len) };

@@ -294,7 +294,7 @@ fn other_instruction_sets() {
 #[cfg(feature = "cube")]
 #[test]
 fn other_reductions() {
-    use crate::backend::cube::strategy::{REDUCTIONS, fixed_plane_size, plane_size};
+    use crate::backend::cube::device::{REDUCTIONS, fixed_plane_size, plane_size};
     if std::env::var_os(REDUCTIONS).is_some() || std::env::var_os(VARIABLE).is_some() {
         return;
     }

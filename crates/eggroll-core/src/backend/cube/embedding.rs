@@ -1,9 +1,8 @@
 //! Rows of perturbed matrices on the device: a cube takes one index, draws the noise of that row into shared memory a chunk at a
 //! time, and writes the row. One launch, whatever the population.
 
-use super::geometry::{EmbeddingTile, SourceKind};
-use super::linear::COLUMNS;
-use super::noise::{PairNoise, Stream, bring_chunk, chunk_len, element_of, pair_noise};
+use super::geometry::{COLUMNS, EmbeddingTile, chunk_len};
+use super::noise::{PairNoise, SourceKind, Stream, bring_chunk, element_of, pair_noise};
 use crate::rng::normal::GROUP;
 use cubecl::prelude::*;
 

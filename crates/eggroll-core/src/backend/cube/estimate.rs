@@ -3,18 +3,11 @@
 //! Few outputs and many pairs would leave the device idle: the pairs are split into runs that are summed side by side,
 //! `[splits, …]`, and added up by the caller.
 
-use super::geometry::{EstimateTile, SourceKind};
-use super::noise::{Stream, held_start, noise_of_block};
+use super::geometry::{DEPTH, EstimateTile, GROUPS, SIDE};
+use super::noise::{SourceKind, Stream, held_start, noise_of_block};
 use super::vector::write_one;
 use crate::rng::normal::{BLOCKS, GROUP};
 use cubecl::prelude::*;
-
-/// Rows and columns of the estimate that one cube takes.
-pub(crate) const SIDE: usize = GROUP;
-/// Factor columns drawn at a time.
-pub(crate) const DEPTH: usize = 16;
-/// Groups that a run of [`SIDE`] elements may touch.
-const GROUPS: usize = 2;
 
 /// Sizes of a low-rank estimate.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]

@@ -1,18 +1,30 @@
-//! Sizes of cubes and tiles: which unit does what.
+//! Sizes of cubes and tiles: which unit does what, and what that asks of the device.
 
-use super::estimate::{DEPTH, SIDE};
-use super::noise::chunk_len;
+use super::device::{max_units, plane_size};
+use super::eligibility::Demand;
+use super::noise::SourceKind;
 use super::reduce::Lanes;
-use super::row_projection::TERMS;
-use super::strategy::plane_size;
 use crate::rng::NoiseDistribution;
+use crate::rng::normal::{BLOCKS, GROUP};
 use cubecl::client::Client;
 use cubecl::{CubeCount, CubeDim};
 
+/// Units of kernels that work by element.
+pub(crate) const UNITS: usize = 64;
 /// Units of a cube at least: two noise groups at a time.
-pub(crate) const MIN_UNITS: u32 = 32;
+const MIN_UNITS: u32 = 32;
 /// Units of a cube at most: what WebGPU guarantees.
 const MAX_UNITS: u32 = 256;
+/// Columns that a unit owns at a time: the elements of one Philox block, so that a chunk of noise covers a tile.
+pub(crate) const COLUMNS: usize = GROUP / BLOCKS;
+/// Rows and columns of an estimate that one cube takes.
+pub(crate) const SIDE: usize = GROUP;
+/// Factor columns of an estimate drawn at a time.
+pub(crate) const DEPTH: usize = 16;
+/// Groups that a run of [`SIDE`] elements may touch.
+pub(crate) const GROUPS: usize = 2;
+/// Terms of a sum that one turn of a loop adds where a basis is found.
+pub(crate) const TERMS: usize = 4;
 /// Rows of a tile at most: a unit keeps a sum for each row and column of its own.
 const MAX_ROWS: usize = 8;
 /// Classes that a unit of a cross-entropy takes before a second one helps it.
@@ -28,14 +40,6 @@ pub(crate) enum BiasKind {
     None,
     Plain,
     Perturbed,
-}
-
-/// Where a kernel finds its noise.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum SourceKind {
-    Drawn(NoiseDistribution),
-    Cached,
-    Table,
 }
 
 /// What one cube of a linear kernel takes.
@@ -74,13 +78,16 @@ impl LinearTile {
         self.rank_capacity > 0
     }
 
-    /// Bytes of shared memory that a cube needs.
-    pub(crate) fn shared_bytes(&self) -> usize {
-        4 * (chunk_len(self.units) + self.lanes().shared_len(self.units) + self.rows * self.rank_capacity.max(1))
+    /// What the kernel asks for a matrix `[d_input, d_output]` and a second factor of `depth` rows.
+    pub(crate) fn demand(&self, [d_input, d_output]: [usize; 2], depth: usize, elements: usize) -> Demand {
+        let shared =
+            chunk_len(self.units) + self.lanes().shared_len(self.units) + self.rows * self.rank_capacity.max(1);
+        let turns = self.turns(d_input, d_output, depth);
+        Demand { elements, tensors: 6, units: self.units, shared_bytes: 4 * shared, turns }
     }
 
     /// Turns of a unit's loops, at most.
-    pub(crate) fn turns(&self, d_input: usize, d_output: usize, depth: usize) -> usize {
+    fn turns(&self, d_input: usize, d_output: usize, depth: usize) -> usize {
         let chunk = chunk_len(self.units);
         // Each chunk adds one turn and may break a row in two.
         let projection = d_input / self.lanes().count + 2 * (d_input / chunk) + 4;
@@ -115,14 +122,11 @@ impl EmbeddingTile {
         Self { units: units(client, width / 4), low_rank, shared, source }
     }
 
-    /// Bytes of shared memory that a cube needs.
-    pub(crate) fn shared_bytes(&self) -> usize {
-        4 * chunk_len(self.units)
-    }
-
-    /// Turns of a unit's loops, at most: a run of noise may begin inside a chunk and so meet two.
-    pub(crate) fn turns(&self, width: usize, rank: usize) -> usize {
-        width.div_ceil(chunk_len(self.units)) * (1 + 3 * rank)
+    /// What the kernel asks for rows of `width` elements.
+    pub(crate) fn demand(&self, width: usize, rank: usize, elements: usize) -> Demand {
+        // A run of noise may begin inside a chunk and so meet two.
+        let turns = width.div_ceil(chunk_len(self.units)) * (1 + 3 * rank);
+        Demand { elements, tensors: 4, units: self.units, shared_bytes: 4 * chunk_len(self.units), turns }
     }
 
     pub(crate) fn cube_dim(&self) -> CubeDim {
@@ -150,9 +154,11 @@ impl EstimateTile {
         (self.side * self.side) as u32
     }
 
-    /// Bytes of shared memory that a cube needs: a tile of both factors.
-    pub(crate) fn shared_bytes(&self) -> usize {
-        4 * 2 * DEPTH * SIDE
+    /// What the kernel asks for `columns` columns of noise: shared memory holds a tile of both factors.
+    pub(crate) fn demand(&self, columns: usize, elements: usize) -> Demand {
+        let items = DEPTH * 2 * GROUPS * BLOCKS;
+        let turns = columns.div_ceil(DEPTH) * (1 + items.div_ceil(self.units() as usize));
+        Demand { elements, tensors: 3, units: self.units(), shared_bytes: 4 * 2 * DEPTH * SIDE, turns }
     }
 
     pub(crate) fn cube_dim(&self) -> CubeDim {
@@ -177,9 +183,10 @@ impl MemberTile {
         Self { units, lanes: Lanes { count, plane: plane_size(client) } }
     }
 
-    /// Turns of a unit's loops, at most.
-    pub(crate) fn turns(&self, rows: usize, classes: usize) -> usize {
-        rows.div_ceil(self.rows()) * (1 + 2 * classes.div_ceil(self.lanes.count))
+    /// What the kernel asks for a member's rows and their classes.
+    pub(crate) fn demand(&self, rows: usize, classes: usize, elements: usize) -> Demand {
+        let turns = rows.div_ceil(self.rows()) * (1 + 2 * classes.div_ceil(self.lanes.count));
+        Demand { elements, tensors: 3, units: self.units, shared_bytes: 4 * self.shared_len(), turns }
     }
 
     /// Rows that a cube takes at a time.
@@ -194,11 +201,6 @@ impl MemberTile {
 
     pub(crate) fn shared_len(&self) -> usize {
         self.lanes.shared_len(self.units)
-    }
-
-    /// Bytes of shared memory that a cube needs.
-    pub(crate) fn shared_bytes(&self) -> usize {
-        4 * self.shared_len()
     }
 
     pub(crate) fn cube_dim(&self) -> CubeDim {
@@ -222,8 +224,14 @@ impl BasisTile {
         Self { units: units(client, width), lanes, capacity: rows.next_power_of_two() }
     }
 
+    /// What the kernel asks for `rows` rows of `width` elements.
+    pub(crate) fn demand(&self, rows: usize, width: usize) -> Demand {
+        let shared_bytes = 4 * (self.shared_len() + self.capacity);
+        Demand { elements: rows * width, tensors: 2, units: self.units, shared_bytes, turns: self.turns(rows, width) }
+    }
+
     /// Turns of a unit's loops, at most.
-    pub(crate) fn turns(&self, rows: usize, width: usize) -> usize {
+    fn turns(&self, rows: usize, width: usize) -> usize {
         let columns = width.div_ceil(self.units as usize);
         // On average half of the rows stand before a row; both sums are made twice.
         let overlap = (rows / 2 / self.runs() + 1) * (width.div_ceil(TERMS * self.lanes.count) + 1);
@@ -245,27 +253,26 @@ impl BasisTile {
         self.lanes.shared_len(self.units)
     }
 
-    /// Bytes of shared memory that the cube needs.
-    pub(crate) fn shared_bytes(&self) -> usize {
-        4 * (self.shared_len() + self.capacity)
-    }
-
     pub(crate) fn cube_dim(&self) -> CubeDim {
         CubeDim::new_1d(self.units)
     }
 }
 
+/// What a kernel asks of which a unit takes an element or a block of noise.
+pub(crate) fn by_element(tensors: u32, elements: usize) -> Demand {
+    Demand { elements, tensors, units: UNITS as u32, shared_bytes: 0, turns: 0 }
+}
+
 /// Units of a cube that has work for `wanted`: a power of two.
-fn units(client: &Client, wanted: usize) -> u32 {
+pub(crate) fn units(client: &Client, wanted: usize) -> u32 {
     // Rounded down to a power of two, whatever the device's limit is.
     let most = 1 << MAX_UNITS.min(max_units(client)).max(MIN_UNITS).ilog2();
     (wanted.next_power_of_two().min(most) as u32).max(MIN_UNITS)
 }
 
-/// Units that a cube of one dimension can have on the device.
-pub(crate) fn max_units(client: &Client) -> u32 {
-    let hardware = &client.properties().hardware;
-    hardware.max_units_per_cube.min(hardware.max_cube_dim.0)
+/// Elements that a cube of `units` units draws at a time.
+pub(crate) const fn chunk_len(units: u32) -> usize {
+    units as usize * COLUMNS
 }
 
 /// Pairs of each split of an estimate, and the number of splits, when one split has `cubes` cubes.

@@ -2,10 +2,12 @@
 
 use super::cross_entropy::member_cross_entropy_kernel;
 use super::embedding::{EmbeddingSizesLaunch, embedding_kernel};
-use super::estimate::{EstimateSizesLaunch, SIDE, dense_estimate_kernel, low_rank_estimate_kernel};
-use super::geometry::{BasisTile, EmbeddingTile, EstimateTile, LinearTile, MemberTile, SourceKind, cube_count, splits};
+use super::estimate::{EstimateSizesLaunch, dense_estimate_kernel, low_rank_estimate_kernel};
+use super::geometry::{
+    BasisTile, EmbeddingTile, EstimateTile, LinearTile, MemberTile, SIDE, UNITS, cube_count, splits,
+};
 use super::linear::{LinearSizesLaunch, linear_kernel};
-use super::noise::StreamLaunch;
+use super::noise::{SourceKind, StreamLaunch};
 use super::row_projection::row_basis_kernel;
 use super::vector::{noise_kernel, perturbed_vector_kernel};
 use crate::counters;
@@ -19,9 +21,6 @@ use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::ops::numeric::empty_device_contiguous_dtype;
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::CubeDim;
-
-/// Units of kernels that work by element.
-const UNITS: usize = 64;
 
 /// A parameter's noise as a launch needs it.
 pub(crate) struct Noise {

@@ -1,14 +1,11 @@
 //! Perturbed linear on the device, low-rank and dense: a cube takes a tile of one pair's rows, draws the noise into shared
 //! memory as it needs it, and adds the perturbation to the product `x·W`. One launch, whatever the population.
 
-use super::geometry::{BiasKind, LinearTile};
-use super::noise::{PairNoise, Stream, bring_chunk, chunk_len, pair_noise};
+use super::geometry::{BiasKind, COLUMNS, LinearTile, chunk_len};
+use super::noise::{PairNoise, Stream, bring_chunk, pair_noise};
 use super::reduce::{Fold, fold_lanes};
-use crate::rng::normal::{BLOCKS, GROUP};
+use crate::rng::normal::GROUP;
 use cubecl::prelude::*;
-
-/// Columns that a unit owns at a time: the elements of one Philox block, so that a chunk of noise covers a tile.
-pub(crate) const COLUMNS: usize = GROUP / BLOCKS;
 
 /// Sizes of a perturbed linear operation, and the distances between rows and columns in memory.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]

@@ -1,9 +1,11 @@
 //! CubeCL: one source of kernels for CUDA, Vulkan, Metal and WebGPU.
 //!
-//! `strategy` decides whether a kernel can run, `geometry` how it is cut up, `launch` runs it; the kernels are in files
-//! named as the operations. The product `x·W` is Burn's own, so that it uses tensor cores where there are any.
+//! `eligibility` decides whether a kernel can run, by the facts in `device`; `geometry` says how it is cut up and what it asks
+//! for, `launch` runs it; the kernels are in files named as the operations. The product `x·W` is Burn's own, so that it uses tensor cores where there are any.
 
 mod cross_entropy;
+pub(crate) mod device;
+mod eligibility;
 mod embedding;
 mod estimate;
 mod geometry;
@@ -13,7 +15,6 @@ mod linear;
 mod noise;
 mod reduce;
 mod row_projection;
-pub(crate) mod strategy;
 mod vector;
 
 use crate::key::NoiseKey;
@@ -27,7 +28,8 @@ use burn::backend::{Backend, TensorMetadata};
 use burn::tensor::{DType, FloatDType, Shape};
 use burn_cubecl::CubeBackend;
 use burn_cubecl::tensor::CubeTensor;
-use geometry::{BasisTile, BiasKind, EmbeddingTile, EstimateTile, LinearTile, MemberTile};
+use eligibility::{Demand, reads, runs};
+use geometry::{BasisTile, BiasKind, EmbeddingTile, EstimateTile, LinearTile, MemberTile, by_element};
 use launch::{Factors, Noise};
 
 impl PerturbedOps for CubeBackend {
@@ -39,7 +41,7 @@ impl PerturbedOps for CubeBackend {
         source: SourcePrimitive<Self>,
         members: LinearMembers,
     ) -> CubeTensor {
-        match tile(&x, &weight, &bias, members, noise.rank) {
+        match tile(&x, &weight, &bias, &source, members, noise.rank) {
             Some(tile) => {
                 let shape = [weight.shape()[0], weight.shape()[1]];
                 let elements = noise.rank * (shape[0] + shape[1]);
@@ -59,7 +61,7 @@ impl PerturbedOps for CubeBackend {
         source: SourcePrimitive<Self>,
         members: LinearMembers,
     ) -> CubeTensor {
-        match tile(&x, &weight, &bias, members, 0) {
+        match tile(&x, &weight, &bias, &source, members, 0) {
             // The kernel reads rows of noise as they are in the stream.
             Some(tile) if !noise.transposed => {
                 let [d_input, d_output] = [weight.shape()[0], weight.shape()[1]];
@@ -86,7 +88,10 @@ impl PerturbedOps for CubeBackend {
         let shared = members.input == InputRows::Shared;
         let tile = EmbeddingTile::new(&weight.client, shape[1], rank.is_some(), shared);
         let rows = members.pairs.members() * members.rows_per_member(indices.shape()[0]);
-        if !strategy::has_embedding_kernel(&weight, &indices, &tile, rows, rank.unwrap_or(1)) {
+        let output = rows * shape[1];
+        let largest = output.max(size(&weight)).max(held(&source));
+        let demand = tile.demand(shape[1], rank.unwrap_or(1), largest);
+        if output == 0 || !reads(&indices) || !runs(&weight, &demand) {
             return portable::perturbed_embedding::<Self>(weight, indices, noise, source, members);
         }
         let drawn = Noise::new(noise.key(), noise.scale(), noise.elements(shape), source);
@@ -100,7 +105,8 @@ impl PerturbedOps for CubeBackend {
         source: SourcePrimitive<Self>,
         pairs: PairRange,
     ) -> CubeTensor {
-        if !strategy::has_kernels(&vector, pairs.members() * vector.shape()[0]) {
+        let output = pairs.members() * size(&vector);
+        if output == 0 || !runs(&vector, &by_element(3, output.max(held(&source)))) {
             return portable::perturbed_vector::<Self>(vector, noise, source, pairs);
         }
         let noise = Noise::new(noise.key, noise.scale, vector.shape()[0], source);
@@ -119,7 +125,8 @@ impl PerturbedOps for CubeBackend {
         let shape = [d_input, d_output];
         let tile = EstimateTile { signs: noise.signs, ..EstimateTile::new(&weights.client) };
         let columns = weights.shape()[0] * noise.rank;
-        if !strategy::has_estimate_kernel(&weights, d_input * d_output, tile.shared_bytes(), columns) {
+        let demand = tile.demand(columns, (d_input * d_output).max(held(&source)));
+        if columns * d_input * d_output == 0 || !runs(&weights, &demand) {
             return portable::low_rank_estimate::<Self>(weights, noise, source, first_pair, shape);
         }
         let (dtype, elements) = (weights.dtype, noise.rank * (d_input + d_output));
@@ -136,7 +143,9 @@ impl PerturbedOps for CubeBackend {
         first_pair: u32,
         elements: usize,
     ) -> CubeTensor {
-        if !strategy::has_estimate_kernel(&weights, elements, 0, weights.shape()[0]) {
+        let pairs = size(&weights);
+        let demand = Demand { turns: pairs, ..by_element(3, elements.max(held(&source))) };
+        if pairs * elements == 0 || !runs(&weights, &demand) {
             return portable::dense_estimate::<Self>(weights, noise, source, first_pair, elements);
         }
         let dtype = weights.dtype;
@@ -147,7 +156,7 @@ impl PerturbedOps for CubeBackend {
 
     fn noise(like: CubeTensor, key: NoiseKey, pairs: PairRange, elements: usize) -> CubeTensor {
         let span = profile::span(Component::Noise, 0);
-        let noise = if strategy::has_kernels(&like, pairs.count as usize * elements) {
+        let noise = if runs(&like, &by_element(1, pairs.count as usize * elements)) {
             launch::noise(&like, key, pairs, elements)
         } else {
             portable::noise::<Self>(key, pairs, elements, &like)
@@ -158,7 +167,7 @@ impl PerturbedOps for CubeBackend {
     fn row_projection(gradient: CubeTensor, x: CubeTensor) -> CubeTensor {
         let [rows, width] = [x.shape()[0], x.shape()[1]];
         let tile = BasisTile::new(&x.client, rows.max(1), width.max(1));
-        if !strategy::has_basis_kernel(&x, &tile) {
+        if !runs(&x, &tile.demand(rows, width)) {
             return portable::row_projection::<Self>(gradient, x);
         }
         // In f32, also for narrower gradients: an orthonormal basis has small elements.
@@ -171,7 +180,8 @@ impl PerturbedOps for CubeBackend {
 
     fn member_cross_entropy(logits: CubeTensor, targets: CubeTensor, members: usize) -> CubeTensor {
         let tile = MemberTile::new(&logits.client, targets.shape()[0], logits.shape()[1]);
-        if strategy::has_cross_entropy_kernel(&logits, &targets, &tile) {
+        let demand = tile.demand(size(&targets), logits.shape()[1], size(&logits));
+        if reads(&targets) && runs(&logits, &demand) {
             launch::member_cross_entropy(logits, targets, members, tile)
         } else {
             portable::member_cross_entropy::<Self>(logits, targets, members)
@@ -184,6 +194,7 @@ fn tile(
     x: &CubeTensor,
     weight: &CubeTensor,
     bias: &BiasPrimitive<CubeBackend>,
+    source: &SourcePrimitive<CubeBackend>,
     members: LinearMembers,
     rank: usize,
 ) -> Option<LinearTile> {
@@ -191,15 +202,28 @@ fn tile(
     let shared = members.input == InputRows::Shared;
     let each = members.rows_per_member(rows);
     let pair_rows = if shared { each } else { 2 * each };
-    let bias = match bias {
-        BiasPrimitive::None => BiasKind::None,
-        BiasPrimitive::Plain(_) => BiasKind::Plain,
-        BiasPrimitive::Perturbed(..) => BiasKind::Perturbed,
+    let (bias, bias_held) = match bias {
+        BiasPrimitive::None => (BiasKind::None, 0),
+        BiasPrimitive::Plain(_) => (BiasKind::Plain, 0),
+        BiasPrimitive::Perturbed(_, _, source) => (BiasKind::Perturbed, held(source)),
     };
     let tile = LinearTile { shared, bias, ..LinearTile::new(&x.client, pair_rows.max(1), d_input.max(d_output), rank) };
     let depth = if rank == 0 { d_input } else { rank };
     let output = members.pairs.members() * each * d_output;
-    strategy::has_linear_kernel(x, &tile, d_output, depth, output).then_some(tile)
+    let largest = output.max(size(x)).max(held(source)).max(bias_held);
+    (size(x) > 0 && runs(x, &tile.demand([d_input, d_output], depth, largest))).then_some(tile)
+}
+
+fn size(tensor: &CubeTensor) -> usize {
+    tensor.shape().num_elements()
+}
+
+/// Elements of noise that is held.
+fn held(source: &SourcePrimitive<CubeBackend>) -> usize {
+    match source {
+        SourcePrimitive::Drawn => 0,
+        SourcePrimitive::Cached(noise, _) | SourcePrimitive::Table(noise) => size(noise),
+    }
 }
 
 fn linear(

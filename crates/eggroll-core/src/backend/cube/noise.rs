@@ -1,6 +1,5 @@
 //! Noise on the device: Philox, normals and signs as in [`crate::rng`], drawn where they are used, or read where they are held.
 
-use super::geometry::SourceKind;
 use crate::key::NoiseKey;
 use crate::ops::{TABLE_ADDRESS, TABLE_STEP};
 use crate::rng::NoiseDistribution;
@@ -9,6 +8,14 @@ use crate::rng::philox::{MULTIPLIERS, ROUNDS, WEYL};
 use crate::rng::rademacher::{self, SIGNS};
 use cubecl::prelude::*;
 use std::f32::consts::LN_2;
+
+/// Where a kernel finds its noise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum SourceKind {
+    Drawn(NoiseDistribution),
+    Cached,
+    Table,
+}
 
 /// One parameter's noise in one noise generation: [`NoiseKey`] as a kernel argument, and where it is held.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
@@ -214,8 +221,8 @@ pub(crate) fn element_of<F: Float>(held: &[F], of: &PairNoise, element: usize, #
     select(part < 2usize, select(part == 0usize, four.0, four.1), select(part == 2usize, four.2, four.3))
 }
 
-/// Brings `groups` groups of a pair's noise, from `first_group` on, to shared memory: a block for each unit, so at most
-/// [`chunk_len`] elements. Callers synchronise.
+/// Brings `groups` groups of a pair's noise, from `first_group` on, to shared memory: a block for each unit. Callers
+/// synchronise.
 #[cube]
 pub(crate) fn bring_chunk<F: Float>(
     noise: &mut Shared<[f32]>,
@@ -236,11 +243,6 @@ pub(crate) fn bring_chunk<F: Float>(
         noise[at + 2 * BLOCKS] = elements.2;
         noise[at + 3 * BLOCKS] = elements.3;
     }
-}
-
-/// Elements that a cube of `units` units draws at a time.
-pub(crate) const fn chunk_len(units: u32) -> usize {
-    units as usize * (GROUP / BLOCKS)
 }
 
 /// The four words of one block.

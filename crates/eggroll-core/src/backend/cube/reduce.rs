@@ -115,7 +115,7 @@ fn fold_two(a: f32, b: f32, #[comptime] fold: Fold) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::strategy::fixed_plane_size;
+    use super::super::device::fixed_plane_size;
     use super::*;
     use cubecl::client::Client;
     use cubecl::{CubeCount, CubeDim};

@@ -1,13 +1,10 @@
 //! An orthonormal basis of rows on the device. Each row depends on those before it, so one cube does all of it in one launch:
 //! classical Gram–Schmidt, twice for stability, the overlaps of a row with all earlier ones side by side.
 
-use super::geometry::BasisTile;
+use super::geometry::{BasisTile, TERMS};
 use super::reduce::{Fold, fold_lanes};
 use crate::ops::DEPENDENT;
 use cubecl::prelude::*;
-
-/// Terms of a sum that one turn of a loop adds.
-pub(crate) const TERMS: usize = 4;
 
 /// Writes `basis : [rows, width]` from `x`; a row that depends on those before it becomes a row of zeros.
 #[cube(launch)]

@@ -1,7 +1,6 @@
 //! Noise by element: `θ + s·σ·ε` for every member, and the noise itself.
 
-use super::geometry::SourceKind;
-use super::noise::{Stream, drawn_block, held_start, noise_of_block};
+use super::noise::{SourceKind, Stream, drawn_block, held_start, noise_of_block};
 use crate::rng::NoiseDistribution;
 use crate::rng::normal::{BLOCKS, GROUP};
 use cubecl::prelude::*;

@@ -119,6 +119,17 @@ fn high_rank() {
     }
 }
 
+/// More turns of a unit's loops than Mesa's software driver runs.
+#[test]
+fn long_sequences() {
+    let case = Case::new(256, 1, 160, Some(Noise { rank: 1, sigma_shift: 0 }));
+    let expected = case.expected();
+    for on in implementations() {
+        let gates = [case.gate(&on, 0, false), case.gate(&on, 1, false)];
+        assert!(case.found(&on, gates) == expected, "{}", on.name);
+    }
+}
+
 #[test]
 fn canary_other_noise_fails() {
     let case = Case::new(32, 2, 3, Some(Noise { rank: 1, sigma_shift: 0 }));

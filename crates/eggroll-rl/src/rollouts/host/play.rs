@@ -5,7 +5,7 @@ use crate::EpisodeKey;
 use crate::rollouts::normaliser::Scaling;
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use burn_rl::Environment;
-use eggroll_core::{counters, profile};
+use eggroll_core::{counters, profile, scope};
 use rayon::prelude::*;
 
 /// The environments of some members, each in an episode of its own.
@@ -54,7 +54,7 @@ impl<'a, T: HostTask> Play<'a, T> {
             table.show(&state, observation, &mut player.sums);
             player
         };
-        let players = observations.par_chunks_mut(size).enumerate().map(begin).collect();
+        let players = scope::suspended(|| observations.par_chunks_mut(size).enumerate().map(begin).collect());
         Self { table, players, observations }
     }
 
@@ -80,12 +80,15 @@ impl<'a, T: HostTask> Play<'a, T> {
         assert!(rows == self.rows(), "rollout: the policy returned {rows} rows for {} environments", self.rows());
         let outputs = read(outputs);
         let table = &self.table;
-        self.players
+        let rows = self
+            .players
             .par_iter_mut()
             .zip(self.observations.par_chunks_mut(table.task.observation_size()))
-            .zip(outputs.par_chunks(width))
-            .filter(|((player, _), _)| !player.over)
-            .for_each(|((player, observation), outputs)| table.step(player, outputs, observation));
+            .zip(outputs.par_chunks(width));
+        scope::suspended(|| {
+            rows.filter(|((player, _), _)| !player.over)
+                .for_each(|((player, observation), outputs)| table.step(player, outputs, observation));
+        });
     }
 
     /// `[return, length, sums]` of every episode, one after the other.

@@ -3,14 +3,14 @@
 use super::add::add_kernel;
 use super::arithmetic::HeldNoiseLaunch;
 use super::embedding::{EmbeddingSizesLaunch, embedding_kernel};
-use super::geometry::{GruTile, LANES, ProductTile, UNITS, units};
+use super::geometry::{GruTile, LANES, ProductTile, UpdateTile};
 use super::gru::{GateHeldLaunch, GruSizesLaunch, gru_kernel};
 use super::layer_norm::layer_norm_kernel;
 use super::linear::{LinearSizesLaunch, linear_kernel};
 use super::log_likelihood::log_likelihood_kernel;
 use super::noise::{BLOCKS, noise_kernel};
 use super::update::{UpdateSizesLaunch, matrix_update_kernel, vector_update_kernel};
-use crate::backend::cube::geometry::cube_count;
+use crate::backend::cube::geometry::{UNITS, cube_count};
 use crate::backend::cube::launch::empty;
 use crate::backend::cube::noise::StreamLaunch;
 use crate::counters;
@@ -186,19 +186,23 @@ pub(crate) fn embedding(
     y
 }
 
-pub(crate) fn layer_norm(x: CubeTensor, weight: CubeTensor, noise: IntegerNoisePrimitive<CubeBackend>) -> CubeTensor {
+pub(crate) fn layer_norm(
+    x: CubeTensor,
+    weight: CubeTensor,
+    noise: IntegerNoisePrimitive<CubeBackend>,
+    units: u32,
+) -> CubeTensor {
     let dtype = weight.dtype;
     let (x, weight, held) = (plain(x, dtype), into_contiguous(weight), Held::new(noise, dtype));
     let [rows, n] = x.meta.shape().dims();
     let y = like(&x);
     let client = x.client.clone();
-    let units = units(&client, n);
     let (noisy, noise, rows_of_member) = (held.is_there(), held.sizes(), (rows / held.members(1)).max(1));
     let held = held.buffer(&x);
     layer_norm_kernel::launch(
         &client,
         cube_count(&client, rows),
-        CubeDim::new_1d(units as u32),
+        CubeDim::new_1d(units),
         x.into_buffer_arg(),
         weight.into_buffer_arg(),
         held.into_buffer_arg(),
@@ -208,7 +212,7 @@ pub(crate) fn layer_norm(x: CubeTensor, weight: CubeTensor, noise: IntegerNoiseP
         n,
         noise,
         noisy,
-        units,
+        units as usize,
         dtype_to_elem_type(dtype),
     );
     counters::add_kernel();
@@ -275,25 +279,24 @@ pub(crate) fn gru(
     outputs
 }
 
-pub(crate) fn log_likelihood(logits: CubeTensor, targets: CubeTensor, members: usize) -> CubeTensor {
+pub(crate) fn log_likelihood(logits: CubeTensor, targets: CubeTensor, members: usize, units: u32) -> CubeTensor {
     let (logits, targets) = (into_contiguous(logits), into_contiguous(targets));
     let [rows, classes] = logits.meta.shape().dims();
     let likelihoods = empty(&logits, [members], DType::I32);
     let (client, elem) = (logits.client.clone(), dtype_to_elem_type(logits.dtype));
     let target_elem = dtype_to_elem_type(targets.dtype);
     let rows = rows / members;
-    let units = units(&client, rows * LANES);
     log_likelihood_kernel::launch(
         &client,
         cube_count(&client, members),
-        CubeDim::new_1d(units as u32),
+        CubeDim::new_1d(units),
         logits.into_buffer_arg(),
         targets.into_buffer_arg(),
         likelihoods.clone().into_buffer_arg(),
         members,
         rows,
         classes,
-        units,
+        units as usize,
         elem,
         target_elem,
     );
@@ -301,7 +304,7 @@ pub(crate) fn log_likelihood(logits: CubeTensor, targets: CubeTensor, members: u
     likelihoods
 }
 
-/// The update of a matrix, in tiles, or of a vector for rank 0.
+/// The update of a matrix, or of a vector, whose rank is 0.
 pub(crate) fn update(
     parameter: CubeTensor,
     noise: CubeTensor,
@@ -309,47 +312,49 @@ pub(crate) fn update(
     rank: usize,
     votes: Votes,
     limit: i32,
-    tile: ProductTile,
+    tile: UpdateTile,
 ) -> CubeTensor {
     let dtype = parameter.dtype;
     let (parameter, noise, scores) = (into_contiguous(parameter), plain(noise, dtype), plain(scores, dtype));
     let (updated, client, elem) = (like(&parameter), parameter.client.clone(), dtype_to_elem_type(dtype));
     let (pairs, signs, limit) = (scores.meta.shape()[0], votes == Votes::Signs, limit.max(0));
-    if rank == 0 {
-        let elements = elements(&parameter);
-        let units = units(&client, pairs * LANES);
-        vector_update_kernel::launch(
-            &client,
-            cube_count(&client, elements.div_ceil(LANES)),
-            CubeDim::new_1d(units as u32),
-            parameter.into_buffer_arg(),
-            noise.into_buffer_arg(),
-            scores.into_buffer_arg(),
-            updated.clone().into_buffer_arg(),
-            pairs,
-            elements,
-            limit,
-            signs,
-            units,
-            elem,
-        );
-    } else {
-        let [d_input, d_output] = parameter.meta.shape().dims();
-        let cubes = d_input.div_ceil(tile.rows()) * d_output.div_ceil(tile.columns());
-        matrix_update_kernel::launch(
-            &client,
-            cube_count(&client, cubes),
-            tile.cube_dim(),
-            parameter.into_buffer_arg(),
-            noise.into_buffer_arg(),
-            scores.into_buffer_arg(),
-            updated.clone().into_buffer_arg(),
-            UpdateSizesLaunch::new(pairs, d_input, d_output, rank),
-            limit,
-            signs,
-            tile,
-            elem,
-        );
+    match tile {
+        UpdateTile::Vector(units) => {
+            let elements = elements(&parameter);
+            vector_update_kernel::launch(
+                &client,
+                cube_count(&client, elements.div_ceil(LANES)),
+                CubeDim::new_1d(units),
+                parameter.into_buffer_arg(),
+                noise.into_buffer_arg(),
+                scores.into_buffer_arg(),
+                updated.clone().into_buffer_arg(),
+                pairs,
+                elements,
+                limit,
+                signs,
+                units as usize,
+                elem,
+            );
+        }
+        UpdateTile::Matrix(tile) => {
+            let [d_input, d_output] = parameter.meta.shape().dims();
+            let cubes = d_input.div_ceil(tile.rows()) * d_output.div_ceil(tile.columns());
+            matrix_update_kernel::launch(
+                &client,
+                cube_count(&client, cubes),
+                tile.cube_dim(),
+                parameter.into_buffer_arg(),
+                noise.into_buffer_arg(),
+                scores.into_buffer_arg(),
+                updated.clone().into_buffer_arg(),
+                UpdateSizesLaunch::new(pairs, d_input, d_output, rank),
+                limit,
+                signs,
+                tile,
+                elem,
+            );
+        }
     }
     counters::add_kernel();
     updated

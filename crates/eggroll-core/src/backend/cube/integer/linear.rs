@@ -2,8 +2,8 @@
 //! beside `x·W` from the same words of shared memory, for each tile of columns again.
 
 use super::arithmetic::{HeldNoise, clip, floor_div, multiply, noise_start, perturbation, values_of_word, word};
-use super::geometry::ProductTile;
-use super::product::{WORDS, multiply_tiles, zeros};
+use super::geometry::{ProductTile, WORDS};
+use super::product::{multiply_tiles, zeros};
 use cubecl::prelude::*;
 
 /// Sizes of a product.

@@ -12,28 +12,27 @@ mod linear;
 mod log_likelihood;
 mod noise;
 mod product;
-mod strategy;
 #[cfg(test)]
 mod tests;
 mod update;
 
+use super::eligibility::{Demand, reads, runs};
+use super::geometry::{by_element, units};
 use crate::integer::Votes;
 use crate::key::{NoiseKey, PairRange};
 use crate::ops::integer::{GatePrimitive, IntegerNoisePrimitive, IntegerOps};
 use crate::ops::portable::integer as portable;
 use burn_cubecl::CubeBackend;
 use burn_cubecl::tensor::CubeTensor;
-use geometry::{GateNoise, GruTile, ProductTile};
+use geometry::{GateNoise, GruTile, LANES, ProductTile, UpdateTile, layer_norm_demand, log_likelihood_demand};
 
 type Noise = IntegerNoisePrimitive<CubeBackend>;
 type Gate = GatePrimitive<CubeBackend>;
 
-/// Buffers of the GRU's kernel, with the one for its scalar arguments.
-const GRU_BUFFERS: u32 = 14;
-
 impl IntegerOps for CubeBackend {
     fn integer_noise(like: CubeTensor, key: NoiseKey, pairs: PairRange, elements: usize) -> CubeTensor {
-        if strategy::has_kernels(&like, pairs.count as usize * elements) {
+        let demand = Demand { shared_bytes: noise::SHARED_BYTES, ..by_element(1, pairs.count as usize * elements) };
+        if runs(&like, &demand) {
             launch::noise(&like, key, pairs, elements)
         } else {
             portable::noise::<Self>(&like, key, pairs, elements)
@@ -44,8 +43,8 @@ impl IntegerOps for CubeBackend {
         let (rows, d_output) = (x.meta.shape()[0], weight.meta.shape()[1]);
         let tile = ProductTile::new(&weight.client, weight.dtype, [rows, d_output], rank(&noise));
         let largest = (rows * d_output).max(held(&noise)).max(size(&x)).max(size(&weight));
-        let runs = rows * d_output > 0 && strategy::has_kernels(&weight, largest);
-        if runs && strategy::fits(&weight, tile.shared_bytes(), 0) {
+        let demand = tile.demand(weight.meta.shape()[0], rank(&noise), largest);
+        if rows * d_output > 0 && runs(&weight, &demand) {
             launch::linear(x, weight, noise, tile)
         } else {
             portable::linear::<Self>(x, weight, noise)
@@ -54,7 +53,9 @@ impl IntegerOps for CubeBackend {
 
     fn integer_embedding(tokens: CubeTensor, weight: CubeTensor, noise: Noise) -> CubeTensor {
         let output = tokens.meta.shape()[0] * weight.meta.shape()[1];
-        if output > 0 && strategy::has_kernels(&weight, output.max(held(&noise)).max(size(&weight))) {
+        let largest = output.max(held(&noise)).max(size(&weight));
+        let demand = Demand { turns: rank(&noise), ..by_element(4, largest) };
+        if output > 0 && reads(&tokens) && runs(&weight, &demand) {
             launch::embedding(tokens, weight, noise)
         } else {
             portable::embedding::<Self>(tokens, weight, noise)
@@ -62,29 +63,32 @@ impl IntegerOps for CubeBackend {
     }
 
     fn integer_layer_norm(x: CubeTensor, weight: CubeTensor, noise: Noise) -> CubeTensor {
-        if size(&x) > 0 && strategy::has_kernels(&weight, size(&x).max(held(&noise))) {
-            launch::layer_norm(x, weight, noise)
+        let n = size(&weight);
+        let units = units(&weight.client, n);
+        let demand = layer_norm_demand(units, n, size(&x).max(held(&noise)));
+        if size(&x) > 0 && runs(&weight, &demand) {
+            launch::layer_norm(x, weight, noise, units)
         } else {
             portable::layer_norm::<Self>(x, weight, noise)
         }
     }
 
     fn integer_add(a: CubeTensor, b: CubeTensor) -> CubeTensor {
-        if strategy::has_kernels(&a, size(&a)) { launch::add(a, b) } else { portable::add::<Self>(&[a, b]) }
+        if runs(&a, &by_element(3, size(&a))) { launch::add(a, b) } else { portable::add::<Self>(&[a, b]) }
     }
 
     fn integer_gru(state: CubeTensor, starts: CubeTensor, forget: Gate, candidate: Gate) -> CubeTensor {
         let gates = [&forget, &candidate];
-        let width = state.meta.shape()[1];
+        let [members, width] = [state.meta.shape()[0], state.meta.shape()[1]];
         let noises =
             gates.map(|gate| GateNoise { weight: is_there(&gate.weight_noise), bias: is_there(&gate.bias_noise) });
         let largest_rank = gates.map(|gate| rank(&gate.weight_noise)).into_iter().max().unwrap_or(1);
         let tile = GruTile::new(&state.client, width, largest_rank, noises);
-        let output = starts.meta.shape()[0] * width;
+        let output = size(&starts) * width;
         let sizes = gates.map(|gate| size(&gate.weight).max(held(&gate.weight_noise)).max(held(&gate.bias_noise)));
         let largest = output.max(size(&state)).max(sizes[0]).max(sizes[1]);
-        let runs = output > 0 && strategy::has_kernels(&state, largest);
-        if runs && strategy::fits(&state, tile.shared_bytes(), GRU_BUFFERS) {
+        let demand = tile.demand([size(&starts) / members.max(1), width], largest_rank, largest);
+        if output > 0 && reads(&starts) && runs(&state, &demand) {
             launch::gru(state, starts, forget, candidate, tile)
         } else {
             portable::gru::<Self>(state, starts, forget, candidate)
@@ -92,8 +96,11 @@ impl IntegerOps for CubeBackend {
     }
 
     fn integer_log_likelihood(logits: CubeTensor, targets: CubeTensor, members: usize) -> CubeTensor {
-        if strategy::has_kernels(&logits, size(&logits)) {
-            launch::log_likelihood(logits, targets, members)
+        let [rows, classes] = [logits.meta.shape()[0] / members.max(1), logits.meta.shape()[1]];
+        let units = units(&logits.client, rows * LANES);
+        let demand = log_likelihood_demand(units, [rows, classes], size(&logits));
+        if reads(&targets) && runs(&logits, &demand) {
+            launch::log_likelihood(logits, targets, members, units)
         } else {
             portable::log_likelihood::<Self>(logits, targets, members)
         }
@@ -107,11 +114,10 @@ impl IntegerOps for CubeBackend {
         votes: Votes,
         limit: i32,
     ) -> CubeTensor {
+        let (pairs, largest) = (size(&scores), size(&parameter).max(size(&noise)));
+        let tile = UpdateTile::new(&parameter.client, parameter.dtype, parameter.meta.shape(), rank, pairs);
         // Without pairs there is no noise to read.
-        if strategy::has_kernels(&parameter, size(&parameter).max(size(&noise))) && size(&noise) > 0 {
-            let shape = parameter.meta.shape();
-            let shape = if rank == 0 { [1, 1] } else { [shape[0], shape[1]] };
-            let tile = ProductTile::new(&parameter.client, parameter.dtype, shape, 0).halved();
+        if size(&noise) > 0 && runs(&parameter, &tile.demand(pairs, rank, largest)) {
             launch::update(parameter, noise, scores, rank, votes, limit, tile)
         } else {
             portable::update::<Self>(parameter, noise, scores, rank, votes, limit)

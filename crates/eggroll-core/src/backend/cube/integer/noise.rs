@@ -9,6 +9,9 @@ pub(crate) const BLOCKS: usize = GROUP / 16;
 /// Words of the table of quantiles: those of the upper half, four in a word.
 const TABLE: usize = QUANTILES.len() / 8;
 
+/// Bytes of shared memory that a cube needs.
+pub(crate) const SHARED_BYTES: usize = 4 * TABLE;
+
 /// Four quantiles.
 const fn table_word(word: usize) -> u32 {
     u32::from_le_bytes([

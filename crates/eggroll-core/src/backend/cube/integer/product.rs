@@ -1,11 +1,8 @@
 //! Products of tiles in shared memory, which the perturbed product and the update have in common.
 
 use super::arithmetic::multiply;
-use super::geometry::ProductTile;
+use super::geometry::{ProductTile, WORDS};
 use cubecl::prelude::*;
-
-/// Words of depth that shared memory holds at a time.
-pub(crate) const WORDS: usize = 16;
 
 /// A unit's elements of a tile: rows `down + side·i`, columns `across + side·j`.
 #[cube]

@@ -1,7 +1,8 @@
 //! Packed dot products on a device that may not have tensors of int8: the same bits as plain products.
 
-use super::geometry::{GateNoise, GruTile, ProductTile};
-use super::{launch, strategy};
+use super::geometry::{GateNoise, GruTile, ProductTile, UpdateTile};
+use super::launch;
+use crate::backend::cube::eligibility::{Demand, runs};
 use crate::integer::Votes;
 use crate::key::PairRange;
 use crate::ops::integer::{IntegerMembers, IntegerNoisePrimitive};
@@ -53,7 +54,7 @@ fn update(shape: [usize; 2], rank: usize, packed: bool, salt: u32) -> Vec<i32> {
     // Noise is on the rails: a score may negate it.
     let noise = int8([pairs as usize, rank * (shape[0] + shape[1])], salt);
     let noise = CubeBackend::int_clamp(noise, (-127).into(), 127.into());
-    let tile = ProductTile { packed, ..tile };
+    let tile = UpdateTile::Matrix(ProductTile { packed, ..tile });
     read(launch::update(parameter, noise, scores, rank, Votes::Values, 9000, tile))
 }
 
@@ -66,16 +67,16 @@ fn packed_update_equals_plain() {
     }
 }
 
-/// A recurrence whose state no cube can hold is left to the portable operations.
+/// A recurrence whose state no cube can hold is left to the portable operations, and one whose loops a software driver would end.
 #[test]
-fn wide_recurrences_do_not_fit() {
+fn wide_and_long_recurrences_do_not_run() {
     let state = int8([1, 1], 1);
     let noise = [GateNoise { weight: true, bias: true }; 2];
-    let fits = |width| {
-        let tile = GruTile::new(&state.client, width, 4, noise);
-        strategy::fits(&state, tile.shared_bytes(), 0)
-    };
-    assert!(fits(256));
-    assert!(!fits(state.client.properties().hardware.max_shared_memory_size / 12));
-    assert!(!strategy::fits(&state, 0, u32::MAX), "canary: too many buffers");
+    let demand = |steps, width| GruTile::new(&state.client, width, 4, noise).demand([steps, width], 4, steps * width);
+    assert!(runs(&state, &demand(7, 256)));
+    assert!(!runs(&state, &demand(1, state.client.properties().hardware.max_shared_memory_size / 12)));
+    assert!(!runs(&state, &demand(1 << 16, 256)));
+    let software = state.client.properties().identity.name.contains("llvmpipe");
+    assert_eq!(runs(&state, &demand(160, 256)), !software);
+    assert!(!runs(&state, &Demand { tensors: u32::MAX / 2, ..demand(7, 256) }), "canary: too many buffers");
 }

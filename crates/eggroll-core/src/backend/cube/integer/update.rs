@@ -1,8 +1,8 @@
 //! Votes and step in one launch: a cube sums the votes of all pairs for a tile of the parameter and moves it.
 
 use super::arithmetic::{clip, put, values_of_word};
-use super::geometry::{LANES, ProductTile};
-use super::product::{WORDS, multiply_tiles, zeros};
+use super::geometry::{LANES, ProductTile, WORDS};
+use super::product::{multiply_tiles, zeros};
 use cubecl::prelude::*;
 
 /// Sizes of the update of a matrix.

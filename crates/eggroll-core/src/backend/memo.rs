@@ -1,4 +1,4 @@
-//! Results that a thread remembers, because every chunk of a generation asks for the same ones.
+//! Memo tables: results that a thread remembers, because every chunk of a generation asks for the same ones.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -13,11 +13,11 @@ pub(crate) struct Address {
 }
 
 /// What a thread computed last in some operation, under a key made of its operands, which stay alive with it and so unchanged.
-pub(super) type Memory<K, V> = RefCell<Option<(K, V, Box<dyn Any>)>>;
+pub(super) type Memo<K, V> = RefCell<Option<(K, V, Box<dyn Any>)>>;
 
 /// What is remembered under `key`, if that is what was computed last.
 pub(super) fn recall<K: PartialEq, V, R>(
-    last: &'static LocalKey<Memory<K, V>>,
+    last: &'static LocalKey<Memo<K, V>>,
     key: &K,
     take: impl FnOnce(&V) -> R,
 ) -> Option<R> {
@@ -26,7 +26,7 @@ pub(super) fn recall<K: PartialEq, V, R>(
 
 /// Remembers a value. The key is made of the operands as they are kept: where cloning copies, it is never asked for again.
 pub(super) fn remember<K, V, T: Clone + 'static>(
-    last: &'static LocalKey<Memory<K, V>>,
+    last: &'static LocalKey<Memo<K, V>>,
     operands: T,
     key: impl FnOnce(&T) -> K,
     value: V,
