@@ -3,6 +3,8 @@
 //! `cube` runs on devices through CubeCL.
 
 #[cfg(any(feature = "flex", feature = "ndarray"))]
+mod checks;
+#[cfg(any(feature = "flex", feature = "ndarray"))]
 pub(crate) mod cpu;
 #[cfg(feature = "cube")]
 pub(crate) mod cube;

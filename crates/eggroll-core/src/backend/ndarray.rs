@@ -2,23 +2,12 @@
 
 #![expect(deprecated, reason = "Burn deprecates the backend; users still ask for it")]
 
-use super::integer_slices::{self, integer_ops_on_slices};
 use super::memory::Address;
-use super::slices::{self, SliceBackend, perturbed_ops_on_slices};
-use crate::integer::Votes;
-use crate::key::NoiseKey;
-use crate::ops::integer::{GatePrimitive, IntegerNoisePrimitive};
-use crate::ops::{
-    BiasPrimitive, DenseNoise, InputRows, LinearMembers, LowRankNoise, MatrixNoise, PairRange, SourcePrimitive, Window,
-};
+use super::slices::SliceBackend;
 use burn::backend::NdArray;
 use burn::backend::ndarray::NdArrayTensor;
 use burn::backend::ops::{FloatTensorOps, IntTensorOps};
-use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::tensor::{IntDType, Shape, TensorData, try_read_sync};
-
-perturbed_ops_on_slices!(NdArray);
-integer_ops_on_slices!(NdArray);
 
 impl SliceBackend for NdArray {
     fn contiguous(tensor: NdArrayTensor) -> NdArrayTensor {

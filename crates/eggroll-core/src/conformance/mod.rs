@@ -10,6 +10,7 @@ mod estimate;
 mod half;
 mod integer;
 mod linear;
+mod mismatched;
 mod oracle;
 mod patches;
 mod perturbed_embedding;

@@ -1,9 +1,11 @@
 //! `y = x·W + b + s·c·(x·B)·Aᵀ` without ever forming the perturbed weight.
 
-use super::linear::{BiasSlice, LinearSlices, SharedRows, Target, for_vectors, load_some};
+use super::dots::{Out, Rows, dots};
+use super::linear::{BiasSlice, LinearSlices, SharedRows};
+use super::product::{Product, for_vectors, load_some};
 use super::scratch::with_scratch;
 use super::source::Source;
-use super::tile::{Epilogue, MAX_COLUMNS, Out, Packed, Panels, Place, Rows, Strided, Tile, dots, multiply};
+use super::tile::{Epilogue, MAX_COLUMNS, Packed, Panels, Place, Strided, Tile, multiply};
 use crate::ops::LowRankNoise;
 use crate::profile::{self, Component};
 use crate::rng::fill_noise;
@@ -68,9 +70,15 @@ impl Block<'_> {
         self.pairs * (drawn + 2 * self.op.d_output) + self.rows() * self.noise.rank + MAX_COLUMNS
     }
 
-    /// Where `B`, `[rank, d_input]`, and `A`, `[rank, d_output]`, begin in a pair's factors.
+    /// Where `B` and `A` begin in a pair's factors.
     fn starts(&self) -> [usize; 2] {
         self.noise.starts([self.op.d_input, self.op.d_output])
+    }
+
+    /// `B`, `[rank, d_input]`, and `A`, `[rank, d_output]`, of a pair's factors.
+    fn parts<'f>(&self, factors: &'f [f32]) -> [&'f [f32]; 2] {
+        let (sides, starts) = ([self.op.d_input, self.op.d_output], self.starts());
+        [0, 1].map(|part| &factors[starts[part]..][..self.noise.rank * sides[part]])
     }
 
     /// Finds or draws the factors, and the biases.
@@ -80,26 +88,28 @@ impl Block<'_> {
         let (t, rest) = scratch.split_at_mut(self.rows() * self.noise.rank);
         let (drawn_factors, biases) = rest.split_at_mut(self.pairs * drawn);
         let mut factors: [&[f32]; MAX_PAIRS] = [&[]; MAX_PAIRS];
-        let mut unused = drawn_factors;
+        let mut room = drawn_factors.chunks_exact_mut(self.factors);
         for (p, factors) in factors[..self.pairs].iter_mut().enumerate() {
             let pair = self.first + p as u32;
-            *factors = match self.source.held(self.noise.key, pair, self.factors) {
-                Some(held) => held,
-                None => {
-                    let (next, rest) = unused.split_at_mut(self.factors);
-                    unused = rest;
-                    fill_noise(self.noise.key, pair, 0, next);
-                    next
-                }
-            };
+            match self.source.held(self.noise.key, pair, self.factors) {
+                Some(held) => *factors = held,
+                None => fill_noise(self.noise.key, pair, 0, room.next().expect("room for what is not held")),
+            }
         }
+        let drawn_factors: &'s [f32] = drawn_factors;
+        let not_held = factors[..self.pairs].iter_mut().filter(|factors| factors.is_empty());
+        not_held.zip(drawn_factors.chunks_exact(self.factors)).for_each(|(factors, drawn)| *factors = drawn);
+        let together = match self.source {
+            Source::Drawn => Some(drawn_factors),
+            _ => self.source.held_together(self.noise.key, self.first, self.pairs, self.factors),
+        };
         if !matches!(self.op.bias, BiasSlice::None) {
             let members = biases.chunks_exact_mut(2 * self.op.d_output).take(self.pairs);
             for (p, bias) in members.enumerate() {
                 self.op.bias.fill_pair(self.first + p as u32, bias);
             }
         }
-        Prepared { t, factors, biases }
+        Prepared { t, factors, together, biases }
     }
 }
 
@@ -109,6 +119,8 @@ struct Prepared<'s> {
     t: &'s mut [f32],
     /// Both factors of every pair.
     factors: [&'s [f32]; MAX_PAIRS],
+    /// The same, one pair after the other, if they are in memory like that.
+    together: Option<&'s [f32]>,
     /// `[members, d_output]`, with slack behind.
     biases: &'s [f32],
 }
@@ -127,16 +139,16 @@ impl Kernel for PerMember<'_> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
         let Self { block, x, packed, scratch, y } = self;
-        let (op, rank, [b_start, a_start]) = (block.op, block.noise.rank, block.starts());
-        let Prepared { t, factors, biases } = block.prepare(scratch);
+        let (op, rank) = (block.op, block.noise.rank);
+        let Prepared { t, factors, biases, .. } = block.prepare(scratch);
         let pair_rows = 2 * op.rows;
         let span = profile::task(block.traced, Component::LowRankPart, 4 * t.len());
         for p in 0..block.pairs {
             let t = &mut t[p * pair_rows * rank..(p + 1) * pair_rows * rank]; // [2 · rows, rank]
-            let x = Rows { pointer: x[p * pair_rows * op.d_input..].as_ptr(), stride: op.d_input, count: pair_rows };
-            let b = Rows { pointer: factors[p][b_start..].as_ptr(), stride: op.d_input, count: rank };
-            let out = Out { pointer: t.as_mut_ptr(), row: rank, column: 1 };
-            // SAFETY: `x` holds the pair's rows, the first factor `rank` vectors of `d_input`.
+            let x = Rows { values: &x[p * pair_rows * op.d_input..], stride: op.d_input, count: pair_rows };
+            let b = Rows { values: block.parts(factors[p])[0], stride: op.d_input, count: rank };
+            let out = Out { values: &mut *t, row: rank, column: 1 };
+            // SAFETY: the processor has the instruction set by this function's contract.
             unsafe { dots::<S>(op.d_input, x, b, block.noise.scale, out) };
             for t in &mut t[op.rows * rank..] {
                 *t = -*t;
@@ -144,18 +156,9 @@ impl Kernel for PerMember<'_> {
         }
         drop(span);
         let _span = profile::task(block.traced, Component::BaseProduct, 4 * y.len());
-        let mut epilogue = AddLowRank {
-            rank,
-            d_output: op.d_output,
-            rows: op.rows,
-            member: Cursor::default(),
-            a: factors.map(|factors| factors.get(a_start..).map_or(std::ptr::null(), <[f32]>::as_ptr)),
-            t: t.as_ptr(),
-            bias: (!matches!(op.bias, BiasSlice::None)).then_some(biases.as_ptr()),
-            y: y.as_mut_ptr().cast(),
-        };
-        let x = Strided { pointer: x.as_ptr(), row: op.d_input, depth: 1 };
-        // SAFETY: `x` and `y` hold the block's rows; `W` was packed for this instruction set.
+        let mut epilogue = AddLowRank::new(&block, t, &factors, biases, y);
+        let x = Strided { values: x, row: op.d_input, depth: 1 };
+        // SAFETY: the processor has the instruction set by this function's contract; the epilogue was made for the block's rows.
         unsafe { multiply::<S, _>(block.rows(), op.d_output, op.d_input, x, packed.panels(), &mut epilogue) };
     }
 }
@@ -181,7 +184,7 @@ impl Cursor {
     }
 }
 
-/// Adds `t·Aᵀ` and the bias to a tile of `x·W` and writes it to `y`.
+/// Adds `t·Aᵀ` and the bias to a tile of `x·W` and writes it to `y`, for a block's rows.
 struct AddLowRank {
     rank: usize,
     d_output: usize,
@@ -194,6 +197,39 @@ struct AddLowRank {
     y: *mut f32,
 }
 
+impl AddLowRank {
+    /// # Panics
+    ///
+    /// Panics unless everything is as large as the block.
+    #[inline(always)]
+    fn new(
+        block: &Block,
+        t: &[f32],
+        factors: &[&[f32]; MAX_PAIRS],
+        biases: &[f32],
+        y: &mut [MaybeUninit<f32>],
+    ) -> Self {
+        let (rank, op, members) = (block.noise.rank, block.op, 2 * block.pairs);
+        let has_bias = !matches!(op.bias, BiasSlice::None);
+        assert!(t.len() >= block.rows() * rank && y.len() >= block.rows() * op.d_output, "rows of a block");
+        assert!(!has_bias || biases.len() >= members * op.d_output + MAX_COLUMNS, "biases of a block");
+        let mut a = [std::ptr::null(); MAX_PAIRS];
+        for (a, factors) in a.iter_mut().zip(&factors[..block.pairs]) {
+            *a = block.parts(factors)[1].as_ptr();
+        }
+        Self {
+            rank,
+            d_output: op.d_output,
+            rows: op.rows,
+            member: Cursor::default(),
+            a,
+            t: t.as_ptr(),
+            bias: has_bias.then_some(biases.as_ptr()),
+            y: y.as_mut_ptr().cast(),
+        }
+    }
+}
+
 impl Epilogue for AddLowRank {
     #[inline(always)]
     unsafe fn finish<S: Simd>(&mut self, place: Place, tile: &Tile) {
@@ -201,8 +237,8 @@ impl Epilogue for AddLowRank {
             let row = place.row + r;
             let member = self.member.at(row, self.rows);
             let (rank, d_output, bias) = (self.rank, self.d_output, self.bias);
-            // SAFETY: row and member lie inside the block, which has at most `MAX_PAIRS` pairs; vectors of the bias may end in
-            // the slack behind the scratch.
+            // SAFETY: the place lies inside the block by this function's contract, and all pointers are to as much as the block has:
+            // `new` has seen to it. Vectors of the bias may end in the slack behind.
             unsafe {
                 let source = tile.row(r);
                 let t = self.t.add(row * rank);
@@ -238,49 +274,60 @@ impl Kernel for Shared<'_> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
         let Self { block, shared, scratch, y } = self;
-        let (op, rank, [b_start, a_start]) = (block.op, block.noise.rank, block.starts());
-        let Prepared { t, factors, biases } = block.prepare(scratch);
+        let (op, rank) = (block.op, block.noise.rank);
+        let Prepared { t, factors, together, biases } = block.prepare(scratch);
         let _span = profile::task(block.traced, Component::LowRankPart, 4 * (t.len() + y.len()));
-        let x = Rows { pointer: op.x.as_ptr(), stride: op.d_input, count: op.rows };
         // One call for all pairs where their vectors are evenly spaced, else one for each pair.
-        let (calls, vectors, stride) = match (rank, block.source) {
-            (1, Source::Drawn | Source::Cached { .. }) => (1, block.pairs, block.factors),
+        let (calls, vectors, stride) = match (rank, together) {
+            (1, Some(_)) => (1, block.pairs, block.factors),
             _ => (block.pairs, rank, op.d_input),
         };
         for (call, factors) in factors[..calls].iter().enumerate() {
-            let b = Rows { pointer: factors[b_start..].as_ptr(), stride, count: vectors };
+            let b = match (rank, together) {
+                (1, Some(together)) => &together[block.starts()[0]..],
+                _ => block.parts(factors)[0],
+            };
             let t = &mut t[call * vectors * op.rows..][..vectors * op.rows]; // [vectors, rows]
-            // SAFETY: `x` and `columns` hold the shared rows, the factors the vectors.
+            // SAFETY: the processor has the instruction set by this function's contract.
             unsafe {
                 match &shared.columns {
                     None => {
-                        let out = Out { pointer: t.as_mut_ptr(), row: 1, column: op.rows };
-                        dots::<S>(op.d_input, x, b, block.noise.scale, out);
+                        let x = Rows { values: op.x, stride: op.d_input, count: op.rows };
+                        let b = Rows { values: b, stride, count: vectors };
+                        dots::<S>(op.d_input, x, b, block.noise.scale, Out { values: t, row: 1, column: op.rows });
                     }
                     Some(columns) => {
-                        let b = Strided { pointer: b.pointer, row: stride, depth: 1 };
-                        let mut out = Target { pointer: t.as_mut_ptr(), stride: op.rows, add: false };
-                        let columns = Panels::of_rows(columns, op.rows);
-                        multiply::<S, _>(vectors, op.rows, op.d_input, b, columns, &mut out);
+                        let product = Product {
+                            rows: vectors,
+                            columns: op.rows,
+                            depth: op.d_input,
+                            x: Strided { values: b, row: stride, depth: 1 },
+                            panels: Panels::of_rows(columns, op.rows),
+                            target: &mut *t,
+                            add: false,
+                        };
+                        product.run::<S>();
                         t.iter_mut().for_each(|t| *t *= block.noise.scale);
                     }
                 }
             }
         }
         let half = op.rows * op.d_output;
+        let base = &shared.product[..half];
         for (p, y) in y.chunks_exact_mut(2 * half).enumerate() {
             let (plus, minus) = y.split_at_mut(half);
-            let a = &factors[p][a_start..];
-            let t = &t[p * rank * op.rows..];
+            let a = block.parts(factors[p])[1];
+            let t = &t[p * rank * op.rows..][..rank * op.rows];
             let bias = match op.bias {
                 BiasSlice::None => None,
-                _ => Some(biases[2 * p * op.d_output..].as_ptr()),
+                _ => Some(&biases[2 * p * op.d_output..][..2 * op.d_output]),
             };
             // One member after the other: two streams a power of two apart would stall each other's stores.
             for (member, y) in [plus, minus].into_iter().enumerate() {
                 for row in 0..op.rows {
                     let at = row * op.d_output;
-                    // SAFETY: every pointer is at a row of `d_output`.
+                    // SAFETY: the processor has the instruction set by this function's contract; `base` and `y` were cut to `rows`
+                    // rows, the bias to two, `a` to `rank` and `t` to `rank` of one element for each row.
                     unsafe {
                         let seen = SharedRow {
                             rank,
@@ -289,8 +336,8 @@ impl Kernel for Shared<'_> {
                             a: a.as_ptr(),
                             t: t.as_ptr().add(row),
                             sign: if member == 0 { 1.0 } else { -1.0 },
-                            base: shared.product.as_ptr().add(at),
-                            bias: bias.map(|bias| bias.add(member * op.d_output)),
+                            base: base.as_ptr().add(at),
+                            bias: bias.map(|bias| bias.as_ptr().add(member * op.d_output)),
                         };
                         seen.write::<S>(y.as_mut_ptr().cast::<f32>().add(at));
                     }
