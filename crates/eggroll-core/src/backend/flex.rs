@@ -1,7 +1,7 @@
 //! Burn's CPU backend on the slice kernels.
 
 use super::memory::Address;
-use super::slices::SliceBackend;
+use super::slice_backend::SliceBackend;
 use burn::backend::Flex;
 use burn::backend::flex::{FlexTensor, Layout};
 use burn::backend::ops::IntTensorOps;

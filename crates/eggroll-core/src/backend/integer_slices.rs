@@ -3,7 +3,7 @@
 
 use super::checks;
 use super::cpu::integer::{self as kernels, GateSlices, NoiseSlice, VoteSlices};
-use super::slices::SliceBackend;
+use super::slice_backend::SliceBackend;
 use crate::integer::Votes;
 use crate::key::{NoiseKey, PairRange};
 use crate::ops::integer::{GatePrimitive, IntegerMembers, IntegerNoisePrimitive, IntegerOps};

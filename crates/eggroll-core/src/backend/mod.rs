@@ -17,6 +17,8 @@ mod memory;
 #[cfg(feature = "ndarray")]
 mod ndarray;
 #[cfg(any(feature = "flex", feature = "ndarray"))]
+mod slice_backend;
+#[cfg(any(feature = "flex", feature = "ndarray"))]
 mod slices;
 
 use burn::backend::DispatchDevice;

@@ -1,9 +1,7 @@
 //! Burn's former CPU backend on the slice kernels.
 
-#![expect(deprecated, reason = "Burn deprecates the backend; users still ask for it")]
-
 use super::memory::Address;
-use super::slices::SliceBackend;
+use super::slice_backend::SliceBackend;
 use burn::backend::NdArray;
 use burn::backend::ndarray::NdArrayTensor;
 use burn::backend::ops::{FloatTensorOps, IntTensorOps};

@@ -66,7 +66,6 @@ fn implementations() -> Vec<Implementation> {
         all.push(Implementation { portable: true, ..Implementation::new("flex, portable", Device::flex()) });
     }
     #[cfg(feature = "ndarray")]
-    #[expect(deprecated, reason = "Burn deprecates the backend; users still ask for it")]
     all.push(Implementation::new("ndarray", Device::ndarray()));
     // Instruction sets are the processor's: a child process that tests another one leaves devices out.
     #[cfg(feature = "cube")]
