@@ -43,7 +43,7 @@ impl SliceBackend for NdArray {
         Self::float_from_data(TensorData::new(values, shape), &Default::default())
     }
 
-    fn int_data(tensor: IntTensor<Self>) -> TensorData {
+    fn int_data(tensor: NdArrayTensor) -> TensorData {
         try_read_sync(Self::int_into_data(tensor)).and_then(Result::ok).expect("a tensor in host memory")
     }
 
