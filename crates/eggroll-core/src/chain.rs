@@ -4,9 +4,7 @@
 //! tensor and no allocation in a step: the noise of a pair is drawn once for its episodes, rows name the slot that holds it. Values
 //! are those of the perturbed operations on a CPU backend, bit for bit.
 
-mod row;
-
-pub use row::{ChainActivation, ChainRow};
+pub use crate::backend::cpu::{ChainActivation, ChainRow};
 
 use crate::backend::cpu::{
     BiasSlice, ChainForward, ChainNoise, ChainSlices, MAX_COLUMNS, Source, chain_forward, packed,
@@ -54,6 +52,8 @@ struct Bias {
 
 /// Buffers of a chain, for a number of rows and slots.
 pub struct ChainBuffers {
+    slots: usize,
+    /// `[slots, noise_len]`, with slack behind.
     noise: Vec<f32>,
     t: Vec<f32>,
     hidden: [Vec<f32>; 2],
@@ -133,6 +133,7 @@ impl Chain {
         let widest = self.layers.iter().map(|layer| layer.d_output).max().unwrap_or(0);
         let projected = self.layers.iter().map(ChainSlices::t_width).max().unwrap_or(0);
         ChainBuffers {
+            slots,
             noise: vec![0.0; slots * self.noise_len + MAX_COLUMNS],
             t: vec![0.0; rows * projected],
             hidden: [(); 2].map(|()| vec![0.0; rows * widest]),
@@ -143,8 +144,10 @@ impl Chain {
     ///
     /// # Panics
     ///
-    /// Panics if there is no such slot.
+    /// Panics if the buffers were made for another chain, or have no such slot.
+    #[track_caller]
     pub fn draw(&self, pair: u32, slot: u32, buffers: &mut ChainBuffers) {
+        buffers.check(self.noise_len, slot);
         let _span = profile::fine(self.traced, Component::Noise, 4 * self.noise_len);
         let mut rest = &mut buffers.noise[slot as usize * self.noise_len..][..self.noise_len];
         for (draw, layer) in self.draws.iter().zip(&self.layers) {
@@ -170,12 +173,31 @@ impl Chain {
     ///
     /// # Panics
     ///
-    /// Panics if there are more rows than the buffers or slices hold, or a slot that the buffers do not have.
+    /// Panics if the buffers were made for another chain, if there are more rows than buffers or slices hold, or for a slot that
+    /// the buffers do not have.
+    #[track_caller]
     pub fn forward(&self, rows: &[ChainRow], x: &[f32], buffers: &mut ChainBuffers, y: &mut [f32]) {
-        let ChainBuffers { noise, t, hidden: [a, b] } = buffers;
+        if let Some(slot) = rows.iter().map(|row| row.slot).max() {
+            buffers.check(self.noise_len, slot);
+        }
+        let ChainBuffers { noise, t, hidden: [a, b], .. } = buffers;
         let Self { layers, noise_len, traced, .. } = self;
         let (noise_len, traced) = (*noise_len, *traced);
         chain_forward(ChainForward { layers, noise, noise_len, rows, x, t, hidden: [a, b], y, traced });
+    }
+}
+
+impl ChainBuffers {
+    /// Panics unless these are buffers for so much noise that have the slot.
+    #[track_caller]
+    fn check(&self, noise_len: usize, slot: u32) {
+        let slots = self.slots;
+        assert!(
+            self.noise.len() == slots * noise_len + MAX_COLUMNS,
+            "chain: buffers of {slots} slots that were made for another chain: {} floats of noise, not {slots} times {noise_len}",
+            self.noise.len() - MAX_COLUMNS
+        );
+        assert!((slot as usize) < slots, "chain: slot {slot} of buffers that have {slots} slots");
     }
 }
 
@@ -188,3 +210,6 @@ fn is_drawn(noise: &ParameterNoise) -> bool {
 fn floats<const D: usize>(tensor: Tensor<D>) -> Option<Vec<f32>> {
     (tensor.dtype() == DType::F32).then(|| tensor.into_data().try_to_vec().expect("of type f32"))
 }
+
+#[cfg(all(test, feature = "flex"))]
+mod tests;

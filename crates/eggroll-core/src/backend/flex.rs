@@ -1,22 +1,11 @@
 //! Burn's CPU backend on the slice kernels.
 
-use super::integer_slices::{self, integer_ops_on_slices};
 use super::memo::Address;
-use super::slices::{self, SliceBackend, perturbed_ops_on_slices};
-use crate::integer::Votes;
-use crate::key::NoiseKey;
-use crate::ops::integer::{GatePrimitive, IntegerNoisePrimitive};
-use crate::ops::{
-    BiasPrimitive, DenseNoise, InputRows, LinearMembers, LowRankNoise, MatrixNoise, PairRange, SourcePrimitive, Window,
-};
+use super::slice_backend::SliceBackend;
 use burn::backend::Flex;
 use burn::backend::flex::{FlexTensor, Layout};
 use burn::backend::ops::IntTensorOps;
-use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::tensor::{Bytes, DType, IntDType, Shape, TensorData};
-
-perturbed_ops_on_slices!(Flex);
-integer_ops_on_slices!(Flex);
 
 impl SliceBackend for Flex {
     fn contiguous(tensor: FlexTensor) -> FlexTensor {

@@ -3,6 +3,8 @@
 //! `cube` runs on devices through CubeCL.
 
 #[cfg(any(feature = "flex", feature = "ndarray"))]
+mod checks;
+#[cfg(any(feature = "flex", feature = "ndarray"))]
 pub(crate) mod cpu;
 #[cfg(feature = "cube")]
 pub(crate) mod cube;
@@ -14,6 +16,8 @@ mod integer_slices;
 mod memo;
 #[cfg(feature = "ndarray")]
 mod ndarray;
+#[cfg(any(feature = "flex", feature = "ndarray"))]
+mod slice_backend;
 #[cfg(any(feature = "flex", feature = "ndarray"))]
 mod slices;
 

@@ -1,24 +1,11 @@
 //! Burn's former CPU backend on the slice kernels.
 
-#![expect(deprecated, reason = "Burn deprecates the backend; users still ask for it")]
-
-use super::integer_slices::{self, integer_ops_on_slices};
 use super::memo::Address;
-use super::slices::{self, SliceBackend, perturbed_ops_on_slices};
-use crate::integer::Votes;
-use crate::key::NoiseKey;
-use crate::ops::integer::{GatePrimitive, IntegerNoisePrimitive};
-use crate::ops::{
-    BiasPrimitive, DenseNoise, InputRows, LinearMembers, LowRankNoise, MatrixNoise, PairRange, SourcePrimitive, Window,
-};
+use super::slice_backend::SliceBackend;
 use burn::backend::NdArray;
 use burn::backend::ndarray::NdArrayTensor;
 use burn::backend::ops::{FloatTensorOps, IntTensorOps};
-use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::tensor::{IntDType, Shape, TensorData, try_read_sync};
-
-perturbed_ops_on_slices!(NdArray);
-integer_ops_on_slices!(NdArray);
 
 impl SliceBackend for NdArray {
     fn contiguous(tensor: NdArrayTensor) -> NdArrayTensor {
@@ -56,7 +43,7 @@ impl SliceBackend for NdArray {
         Self::float_from_data(TensorData::new(values, shape), &Default::default())
     }
 
-    fn int_data(tensor: IntTensor<Self>) -> TensorData {
+    fn int_data(tensor: NdArrayTensor) -> TensorData {
         try_read_sync(Self::int_into_data(tensor)).and_then(Result::ok).expect("a tensor in host memory")
     }
 

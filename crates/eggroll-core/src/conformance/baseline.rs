@@ -9,8 +9,8 @@ use crate::ops::{
 };
 use burn::tensor::{DType, Int, Tensor, TensorData};
 
-/// Pairs 5 to 9, groups of three: 6 and 9 are baselines.
-const PAIRS: PairRange = PairRange { first: 5, count: 5 };
+/// Pairs 6 to 10, groups of three: 6, the first, and 9 are baselines.
+const PAIRS: PairRange = PairRange { first: 6, count: 5 };
 const GROUP: u32 = 3;
 const SHAPE: [usize; 2] = [35, 37];
 const RANK: usize = 2;
@@ -48,7 +48,15 @@ impl Under {
             on.perturbed_embedding(w(), tokens(), noise, self.source(on, noise.elements(SHAPE)), members)
         };
         let sparse = SparseNoise::new(self.key, self.sigma);
+        let shared = |rank| {
+            let x = on.tensor(&inputs(ROWS * SHAPE[0], 1), [ROWS, SHAPE[0]]);
+            let (noise, members) =
+                (LowRankNoise::new(self.key, rank, self.sigma), LinearMembers { input: InputRows::Shared, ..members });
+            on.low_rank_linear(x, w(), bias(), noise, self.source(on, rank * (SHAPE[0] + SHAPE[1])), members)
+        };
         vec![
+            values(shared(1)),
+            values(shared(RANK)),
             values(on.low_rank_linear(x(), w(), bias(), low_rank, self.source(on, elements), members)),
             values(on.dense_linear(x(), w(), LinearBias::None, dense, self.source(on, SHAPE[0] * SHAPE[1]), members)),
             values(sparse_linear(x(), w(), LinearBias::None, sparse, self.source(on, SHAPE[1]), members)),

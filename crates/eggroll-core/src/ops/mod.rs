@@ -3,8 +3,6 @@
 //! Every function takes a [`PairRange`]: the members of consecutive antithetic pairs. The population is folded
 //! into the leading axis, member-major: row block `m` belongs to member `m` of the range.
 
-#![cfg_attr(feature = "ndarray", expect(deprecated, reason = "Burn deprecates the backend; users still ask for it"))]
-
 mod checks;
 mod cross_entropy;
 mod dense_linear;
@@ -58,7 +56,7 @@ use burn::tensor::Shape;
 ///
 /// The defaults are composed of ordinary operations on the device and hold the noise of the call's members in
 /// memory; backends override them with kernels that do not. Checks of shapes stand in the public functions of
-/// [`ops`](crate::ops).
+/// [`ops`](crate::ops); backends whose kernels work on slices of memory check every call again.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     NdArray: cfg(feature = "ndarray"),

@@ -1,6 +1,6 @@
 //! AVX2 with FMA: 8 floats per vector.
 
-use super::Simd;
+use super::vector::Simd;
 use std::arch::x86_64::*;
 
 /// AVX2 and FMA.

@@ -1,6 +1,6 @@
 //! AVX-512: 16 floats per vector.
 
-use super::Simd;
+use super::vector::Simd;
 use std::arch::x86_64::*;
 
 /// AVX-512 F, DQ, VL and BW.

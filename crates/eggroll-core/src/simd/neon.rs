@@ -1,6 +1,6 @@
 //! Advanced SIMD of 64-bit Arm: 4 floats per vector.
 
-use super::Simd;
+use super::vector::Simd;
 use std::arch::aarch64::*;
 
 /// Advanced SIMD.

@@ -1,6 +1,6 @@
 //! Plain Rust, 16 lanes in an array. Without hardware FMA, `mul_add` is a library call: right, and slow.
 
-use super::Simd;
+use super::vector::Simd;
 
 /// Plain Rust.
 #[derive(Clone, Copy)]

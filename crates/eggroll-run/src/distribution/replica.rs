@@ -184,7 +184,7 @@ pub(super) fn arithmetic<'a>(devices: impl Iterator<Item = &'a Device>) -> Strin
     let mut kinds: Vec<String> = kinds.collect();
     kinds.sort();
     kinds.dedup();
-    format!("{} ({:?})", kinds.join(", "), InstructionSet::detected())
+    format!("{} ({:?})", kinds.join(", "), InstructionSet::detected().of_floats())
 }
 
 /// The steps of a loop whose generations are shared by replicas.

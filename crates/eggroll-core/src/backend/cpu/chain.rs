@@ -1,14 +1,34 @@
 //! A chain of perturbed linear layers for rows of any members: what a policy does at every step of an episode.
 
 use super::dense_linear::strip_rows;
-use super::linear::{Target, for_vectors, load_some};
-use super::tile::{Epilogue, Out, Packed, Panels, Place, Rows, Strided, Tile, dots, multiply};
-use crate::chain::{ChainActivation, ChainRow};
+use super::dots::{Out, Rows, dots};
+use super::product::{Product, for_vectors, load_some};
+use super::tile::{Epilogue, MAX_COLUMNS, Packed, Panels, Place, Strided, Tile, multiply};
 use crate::profile::{self, Component};
 use crate::simd::{Kernel, Simd, dispatch};
 
 /// Rows of one pair whose projections share the loads of a factor.
 const MAX_RUN: usize = 14;
+
+/// A function of single elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChainActivation {
+    /// `x`
+    Identity,
+    /// `max(x, 0)`
+    Relu,
+    /// `tanh(x)`
+    Tanh,
+}
+
+/// The member that a row belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChainRow {
+    /// The slot that holds the noise of its pair.
+    pub slot: u32,
+    /// Whether it is the pair's second member, whose noise is subtracted.
+    pub minus: bool,
+}
 
 /// One layer, ready for use: `y = f(x·W + n + b)`, where `n` is what the member's noise makes of `x`.
 pub(crate) struct ChainSlices {
@@ -53,7 +73,7 @@ pub(crate) struct ChainForward<'a> {
 ///
 /// # Panics
 ///
-/// Panics if a buffer is too short.
+/// Panics if a buffer is too short, that of the noise for a row's slot included.
 pub(crate) fn chain_forward(forward: ChainForward) {
     dispatch(forward);
 }
@@ -71,7 +91,7 @@ impl Kernel for ChainForward<'_> {
             let (x, y) = (&x[..rows.len() * layer.d_input], &mut y[..rows.len() * layer.d_output]);
             let t = &mut t[..rows.len() * layer.t_width()];
             let pairs = Noise { values: noise, len: noise_len, rows };
-            // SAFETY: the processor has the instruction set by this function's contract; the slices hold the rows.
+            // SAFETY: the processor has the instruction set by this function's contract; `y` was cut to the rows.
             unsafe {
                 let span = profile::fine(traced, Component::LowRankPart, 4 * t.len());
                 layer.project::<S>(&pairs, x, t);
@@ -98,13 +118,13 @@ struct Noise<'a> {
 impl Noise<'_> {
     #[inline(always)]
     fn of(&self, row: usize) -> &[f32] {
-        &self.from(row, 0)[..self.len]
+        &self.values[self.rows[row].slot as usize * self.len..][..self.len]
     }
 
-    /// From an element of the row's noise on, with what is behind.
+    /// `len` elements of the row's noise from `element` on, and slack for a vector behind.
     #[inline(always)]
-    fn from(&self, row: usize, element: usize) -> &[f32] {
-        &self.values[self.rows[row].slot as usize * self.len + element..]
+    fn with_slack(&self, row: usize, element: usize, len: usize) -> &[f32] {
+        &self.values[self.rows[row].slot as usize * self.len + element..][..len + MAX_COLUMNS]
     }
 }
 
@@ -121,7 +141,7 @@ impl ChainSlices {
     ///
     /// # Safety
     ///
-    /// The processor must have the instruction set `S`; `x` and `t` must hold all rows.
+    /// The processor must have the instruction set `S`.
     #[inline(always)]
     unsafe fn project<S: Simd>(&self, noise: &Noise, x: &[f32], t: &mut [f32]) {
         let (rows, width) = (noise.rows, self.t_width());
@@ -131,14 +151,17 @@ impl ChainSlices {
             let run = rows[row..].iter().take(MAX_RUN).take_while(|next| next.slot == slot).count();
             let x = &x[row * self.d_input..][..run * self.d_input];
             let t = &mut t[row * width..][..run * width];
-            // SAFETY: `x` and `t` hold `run` rows.
+            // SAFETY: the processor has the instruction set by this function's contract.
             unsafe {
                 match self.noise {
                     ChainNoise::LowRank { rank, b, .. } => {
                         let b = &noise.of(row)[b..][..rank * self.d_input];
                         self.dots::<S>(&rows[row..row + run], x, b, t);
                     }
-                    ChainNoise::Dense { epsilon } => self.noise_product::<S>(x, noise.from(row, epsilon), t),
+                    ChainNoise::Dense { epsilon } => {
+                        let epsilon = noise.with_slack(row, epsilon, self.d_input * self.d_output);
+                        self.noise_product::<S>(x, epsilon, t);
+                    }
                 }
             }
             row += run;
@@ -153,11 +176,10 @@ impl ChainSlices {
     #[inline(always)]
     unsafe fn dots<S: Simd>(&self, rows: &[ChainRow], x: &[f32], b: &[f32], t: &mut [f32]) {
         let rank = self.t_width();
-        let x = Rows { pointer: x.as_ptr(), stride: self.d_input, count: rows.len() };
-        let b = Rows { pointer: b.as_ptr(), stride: self.d_input, count: rank };
-        let out = Out { pointer: t.as_mut_ptr(), row: rank, column: 1 };
-        // SAFETY: `x` and `t` hold the rows, `b` the factor.
-        unsafe { dots::<S>(self.d_input, x, b, self.scale, out) };
+        let x = Rows { values: x, stride: self.d_input, count: rows.len() };
+        let b = Rows { values: b, stride: self.d_input, count: rank };
+        // SAFETY: the processor has the instruction set by this function's contract.
+        unsafe { dots::<S>(self.d_input, x, b, self.scale, Out { values: &mut *t, row: rank, column: 1 }) };
         for (row, t) in rows.iter().zip(t.chunks_exact_mut(rank)) {
             if row.minus {
                 t.iter_mut().for_each(|t| *t = -*t);
@@ -169,7 +191,7 @@ impl ChainSlices {
     ///
     /// # Safety
     ///
-    /// As [`project`](Self::project); behind `ε` there must be slack for a vector.
+    /// As [`project`](Self::project).
     #[inline(always)]
     unsafe fn noise_product<S: Simd>(&self, x: &[f32], epsilon: &[f32], t: &mut [f32]) {
         let (d_input, d_output) = (self.d_input, self.d_output);
@@ -177,11 +199,17 @@ impl ChainSlices {
         t.fill(0.0);
         for first in (0..d_input).step_by(strip) {
             let depth = strip.min(d_input - first);
-            let x = Strided { pointer: x[first..].as_ptr(), row: d_input, depth: 1 };
-            let panels = Panels::of_rows(&epsilon[first * d_output..], d_output);
-            let mut sum = Target { pointer: t.as_mut_ptr(), stride: d_output, add: true };
-            // SAFETY: `x` and `t` hold the rows, `ε` the strip and what is loaded behind it.
-            unsafe { multiply::<S, _>(t.len() / d_output, d_output, depth, x, panels, &mut sum) };
+            let product = Product {
+                rows: t.len() / d_output,
+                columns: d_output,
+                depth,
+                x: Strided { values: &x[first..], row: d_input, depth: 1 },
+                panels: Panels::of_rows(&epsilon[first * d_output..], d_output),
+                target: &mut *t,
+                add: true,
+            };
+            // SAFETY: the processor has the instruction set by this function's contract.
+            unsafe { product.run::<S>() };
         }
     }
 
@@ -189,18 +217,18 @@ impl ChainSlices {
     ///
     /// # Safety
     ///
-    /// As [`project`](Self::project).
+    /// The processor must have the instruction set `S`; `y` must hold all rows.
     #[inline(always)]
     unsafe fn multiply<S: Simd>(&self, noise: &Noise, x: &[f32], t: &[f32], y: &mut [f32]) {
         let rows = noise.rows.len();
         let mut epilogue = Finish { layer: self, noise, t, y: y.as_mut_ptr() };
-        let x = Strided { pointer: x.as_ptr(), row: self.d_input, depth: 1 };
-        // SAFETY: `x` and `y` hold the rows; `W` was packed for this instruction set.
+        let x = Strided { values: x, row: self.d_input, depth: 1 };
+        // SAFETY: the processor has the instruction set, and `y`, which the epilogue writes to, the rows, by this function's contract.
         unsafe { multiply::<S, _>(rows, self.d_output, self.d_input, x, self.packed.panels(), &mut epilogue) };
     }
 }
 
-/// Makes `f(x·W + n + b)` of a tile of `x·W`.
+/// Makes `f(x·W + n + b)` of a tile of `x·W`, for as many rows as `y` has.
 struct Finish<'a> {
     layer: &'a ChainSlices,
     noise: &'a Noise<'a>,
@@ -220,7 +248,8 @@ impl Epilogue for Finish<'_> {
             let column = |values: &[f32]| values[..d_output][place.column..].as_ptr();
             let bias = layer.biases.map(|at| column(&noise[at + usize::from(minus) * d_output..]));
             let t = &self.t[row * layer.t_width()..][..layer.t_width()];
-            // SAFETY: the row of `y` is inside it, as the place is inside the product; `a`, `t` and the bias were cut to size.
+            // SAFETY: the place lies inside the product by this function's contract, and so in the rows of `y`; `a`, `t` and the bias are
+            // slices cut to size, from the place's first column on.
             unsafe {
                 let source = tile.row(r);
                 let y = self.y.add(row * d_output + place.column);

@@ -30,6 +30,7 @@ impl Kernel for Member<'_> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) -> f32 {
         let Self { logits, targets, classes, columns } = self;
+        assert!(classes > 0 && columns.len() >= classes * S::LANES, "columns of {classes} classes");
         let mut sum = 0.0f64;
         for (rows, targets) in logits.chunks(classes * S::LANES).zip(targets.chunks(S::LANES)) {
             for (lane, row) in rows.chunks_exact(classes).enumerate() {
@@ -38,7 +39,8 @@ impl Kernel for Member<'_> {
                 }
             }
             let mut log_sums = [0.0; MAX_LANES];
-            // SAFETY: the instruction set is there; `columns` holds one vector for each class.
+            // SAFETY: the processor has the instruction set by this function's contract; `columns` holds one vector for each class,
+            // `log_sums` one.
             unsafe { S::store(log_sums.as_mut_ptr(), log_sum_exp::<S>(columns, classes)) };
             for (lane, target) in targets.iter().enumerate() {
                 sum += f64::from(log_sums[lane] - rows[lane * classes + target]);

@@ -1,12 +1,14 @@
 //! `y = x·W + b + s·σ·x·ε` (OpenES), with ε drawn in strips that live in the first-level cache.
 
-use super::linear::{BiasSlice, LinearSlices, Product, Target};
+use super::dots::{Dots, Out, Rows};
+use super::linear::{BiasSlice, LinearSlices};
+use super::product::Product;
 use super::scratch::with_scratch;
 use super::source::Source;
-use super::tile::{MAX_COLUMNS, Out, Packed, Panels, Rows, Strided, dots};
+use super::tile::{MAX_COLUMNS, Packed, Panels, Strided};
 use crate::ops::DenseNoise;
 use crate::profile::{self, Component};
-use crate::simd::{Kernel, Simd, dispatch};
+use crate::simd::dispatch;
 use rayon::prelude::*;
 
 /// Floats of noise drawn at a time.
@@ -99,9 +101,10 @@ impl Task<'_> {
                 rows: self.rows,
                 columns: d_output,
                 depth,
-                x: Strided { pointer: self.x[first..].as_ptr(), row: d_input, depth: 1 },
+                x: Strided { values: &self.x[first..], row: d_input, depth: 1 },
                 panels: Panels::of_rows(strip, d_output),
-                target: Target { pointer: delta.as_mut_ptr(), stride: d_output, add: true },
+                target: delta,
+                add: true,
             });
         }
     }
@@ -118,9 +121,9 @@ impl Task<'_> {
             drop(span);
             dispatch(Dots {
                 depth: d_input,
-                x: Rows { pointer: self.x.as_ptr(), stride: d_input, count: self.rows },
-                v: Rows { pointer: strip.as_ptr(), stride: d_input, count: columns },
-                out: Out { pointer: delta[first..].as_mut_ptr(), row: d_output, column: 1 },
+                x: Rows { values: self.x, stride: d_input, count: self.rows },
+                v: Rows { values: strip, stride: d_input, count: columns },
+                out: Out { values: &mut delta[first..], row: d_output, column: 1 },
             });
         }
     }
@@ -133,9 +136,10 @@ impl Task<'_> {
             rows: self.rows,
             columns: d_output,
             depth: d_input,
-            x: Strided { pointer: self.x.as_ptr(), row: d_input, depth: 1 },
+            x: Strided { values: self.x, row: d_input, depth: 1 },
             panels: packed.panels(),
-            target: Target { pointer: y.as_mut_ptr(), stride: d_output, add: false },
+            target: y,
+            add: false,
         });
     }
 
@@ -157,22 +161,5 @@ impl Task<'_> {
                 }
             }
         }
-    }
-}
-
-/// Dot products of rows with rows.
-struct Dots {
-    depth: usize,
-    x: Rows,
-    v: Rows,
-    out: Out,
-}
-
-impl Kernel for Dots {
-    type Output = ();
-    #[inline(always)]
-    unsafe fn run<S: Simd>(self) {
-        // SAFETY: whoever builds `Dots` points it at matrices of these sizes.
-        unsafe { dots::<S>(self.depth, self.x, self.v, 1.0, self.out) }
     }
 }

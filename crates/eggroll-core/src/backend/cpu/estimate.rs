@@ -1,6 +1,6 @@
 //! `Σ_q w_q·c·B_q·A_qᵀ` and `Σ_q w_q·σ·ε_q`, the noise drawn again in small batches of pairs.
 
-use super::linear::{Product, Target};
+use super::product::Product;
 use super::scratch::with_scratch;
 use super::source::Source;
 use super::tile::{MAX_COLUMNS, Panels, Strided};
@@ -98,9 +98,10 @@ fn add_product(b: &[f32], d_input: usize, first: usize, a_blocks: &[f32], d_outp
             rows,
             columns: d_output,
             depth,
-            x: Strided { pointer: b_block.as_ptr(), row: 1, depth: rows },
+            x: Strided { values: b_block, row: 1, depth: rows },
             panels: Panels::of_blocks(a_blocks, depth),
-            target: Target { pointer: sum.as_mut_ptr(), stride: d_output, add: true },
+            target: sum,
+            add: true,
         });
     });
 }

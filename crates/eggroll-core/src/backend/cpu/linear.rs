@@ -1,7 +1,8 @@
 //! What the low-rank and the dense perturbed linear share: operands, bias rows, the unperturbed product.
 
+use super::product::Product;
 use super::source::Source;
-use super::tile::{Epilogue, MAX_COLUMNS, Packed, Panels, Place, Strided, Tile, multiply};
+use super::tile::{MAX_COLUMNS, Packed, Strided};
 use crate::ops::{DenseNoise, PairRange};
 use crate::profile::{self, Component};
 use crate::simd::{Kernel, Simd, dispatch};
@@ -110,18 +111,17 @@ pub(crate) fn packed(weight: &[f32], d_input: usize, d_output: usize) -> Packed 
 
 impl SharedRows {
     /// For `x : [rows, d_input]` and `W : [d_input, d_output]`.
-    pub(crate) fn new(x: &[f32], weight: &[f32], shape: [usize; 2]) -> Self {
+    pub(crate) fn new(x: &[f32], weight: &[f32], rows: usize, shape: [usize; 2]) -> Self {
         let [d_input, _] = shape;
-        let rows = x.len().checked_div(d_input).unwrap_or(0);
         let columns = (d_input <= SHORT && rows >= MANY).then(|| transposed(x, [rows, d_input]));
-        Self { product: shared_product(x, weight, shape), columns }
+        Self { product: shared_product(x, weight, rows, shape), columns }
     }
 }
 
 /// The transpose of a row-major matrix, with slack behind for loads of whole vectors.
 fn transposed(x: &[f32], [rows, columns]: [usize; 2]) -> Vec<f32> {
     let mut transposed = vec![0.0; rows * columns + MAX_COLUMNS];
-    for (row, x) in x.chunks_exact(columns).enumerate() {
+    for (row, x) in x.chunks_exact(columns.max(1)).enumerate() {
         for (column, x) in x.iter().enumerate() {
             transposed[column * rows + row] = *x;
         }
@@ -130,8 +130,8 @@ fn transposed(x: &[f32], [rows, columns]: [usize; 2]) -> Vec<f32> {
 }
 
 /// `x·W` of rows that all members share: `[rows, d_output]`.
-fn shared_product(x: &[f32], weight: &[f32], [d_input, d_output]: [usize; 2]) -> Vec<f32> {
-    let mut product = vec![0.0; x.len().checked_div(d_input).unwrap_or(0) * d_output];
+fn shared_product(x: &[f32], weight: &[f32], rows: usize, [d_input, d_output]: [usize; 2]) -> Vec<f32> {
+    let mut product = vec![0.0; rows * d_output];
     let packed = packed(weight, d_input, d_output);
     let chunk = TASK_ROWS * d_output;
     let traced = profile::enabled();
@@ -142,91 +142,11 @@ fn shared_product(x: &[f32], weight: &[f32], [d_input, d_output]: [usize; 2]) ->
             rows: product.len() / d_output,
             columns: d_output,
             depth: d_input,
-            x: Strided { pointer: x.as_ptr(), row: d_input, depth: 1 },
+            x: Strided { values: x, row: d_input, depth: 1 },
             panels: packed.panels(),
-            target: Target { pointer: product.as_mut_ptr(), stride: d_output, add: false },
+            target: product,
+            add: false,
         });
     });
     product
-}
-
-/// A plain product written, or added, to memory.
-pub(crate) struct Product {
-    pub rows: usize,
-    pub columns: usize,
-    pub depth: usize,
-    pub x: Strided,
-    pub panels: Panels,
-    pub target: Target,
-}
-
-impl Kernel for Product {
-    type Output = ();
-    #[inline(always)]
-    unsafe fn run<S: Simd>(mut self) {
-        // SAFETY: whoever builds a `Product` points it at matrices of these sizes.
-        unsafe { multiply::<S, _>(self.rows, self.columns, self.depth, self.x, self.panels, &mut self.target) }
-    }
-}
-
-/// An output matrix that tiles are written to, or added to.
-pub(crate) struct Target {
-    pub pointer: *mut f32,
-    pub stride: usize,
-    pub add: bool,
-}
-
-impl Epilogue for Target {
-    #[inline(always)]
-    unsafe fn finish<S: Simd>(&mut self, place: Place, tile: &Tile) {
-        for r in 0..place.rows {
-            // SAFETY: the place lies inside the output matrix.
-            unsafe {
-                let target = self.pointer.add((place.row + r) * self.stride + place.column);
-                let source = tile.row(r);
-                let add = self.add;
-                let columns = place.columns;
-                for_vectors::<S>(columns, target, |c, lanes| {
-                    let value = S::load(source.add(c));
-                    if add { S::add(load_some::<S>(target.add(c), lanes), value) } else { value }
-                });
-            }
-        }
-    }
-}
-
-/// Calls `value(column, lanes)` for each vector of a row of `columns` and stores what it returns at `target`; the last
-/// vector has fewer than all lanes if the row ends inside it.
-///
-/// # Safety
-///
-/// The processor must have the instruction set `S`; `target` must hold `columns` elements.
-#[inline(always)]
-pub(crate) unsafe fn for_vectors<S: Simd>(
-    columns: usize,
-    target: *mut f32,
-    mut value: impl FnMut(usize, usize) -> S::F,
-) {
-    let mut c = 0;
-    // SAFETY: whole vectors end inside the row; the last part is stored by count.
-    unsafe {
-        while c + S::LANES <= columns {
-            S::store(target.add(c), value(c, S::LANES));
-            c += S::LANES;
-        }
-        if c < columns {
-            S::store_first(target.add(c), value(c, columns - c), columns - c);
-        }
-    }
-}
-
-/// Loads `lanes` elements; a plain load where that is all of them.
-///
-/// # Safety
-///
-/// The processor must have the instruction set `S`; `source` must hold `lanes` elements.
-#[inline(always)]
-pub(crate) unsafe fn load_some<S: Simd>(source: *const f32, lanes: usize) -> S::F {
-    // SAFETY: by this function's contract.
-    unsafe { if lanes == S::LANES { S::load(source) } else { S::load_first(source, lanes) } }
 }

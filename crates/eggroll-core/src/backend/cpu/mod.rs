@@ -6,18 +6,23 @@
 mod chain;
 mod cross_entropy;
 mod dense_linear;
+mod dots;
 mod estimate;
 pub(crate) mod integer;
 mod linear;
+mod low_rank_block;
 mod low_rank_linear;
+mod low_rank_shared;
 mod patches;
 mod perturbed_embedding;
+mod product;
 mod row_projection;
 mod scratch;
 mod source;
 mod tile;
 mod vector;
 
+pub use chain::{ChainActivation, ChainRow};
 pub(crate) use chain::{ChainForward, ChainNoise, ChainSlices, chain_forward};
 pub(crate) use cross_entropy::member_cross_entropy;
 pub(crate) use dense_linear::dense_linear;

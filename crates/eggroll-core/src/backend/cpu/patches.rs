@@ -7,12 +7,13 @@ use std::mem::MaybeUninit;
 
 /// Writes every element of `y : [images · height' · width', channels · kernel]` from `images : [images, channels, height, width]`.
 pub(crate) fn patches(images: &[f32], shape: [usize; 4], window: &Window, y: &mut [MaybeUninit<f32>]) {
-    if y.is_empty() {
-        return;
-    }
-    let [_, channels, height, width] = shape;
+    let [count, channels, height, width] = shape;
     let [rows, columns] = window.positions([height, width]);
     let (image_len, patch_len) = (channels * height * width, channels * window.size());
+    assert!(images.len() == count * image_len && y.len() == count * rows * columns * patch_len, "patches of {shape:?}");
+    if y.is_empty() || image_len == 0 {
+        return y.fill(MaybeUninit::new(0.0));
+    }
     let traced = profile::enabled();
     y.par_chunks_exact_mut(rows * columns * patch_len).zip(images.par_chunks_exact(image_len)).for_each(
         |(y, image)| {

@@ -1,6 +1,6 @@
 //! Gram–Schmidt, twice for stability, and `Qᵀ·Q·G`.
 
-use super::linear::{Product, Target};
+use super::product::Product;
 use super::tile::{MAX_COLUMNS, Panels, Strided};
 use crate::ops::DEPENDENT;
 use crate::simd::{Kernel, Simd, dispatch};
@@ -24,17 +24,19 @@ pub(crate) fn row_projection(gradient: &[f32], x: &[f32], [d_input, d_output]: [
         rows: rank,
         columns: d_output,
         depth: d_input,
-        x: Strided { pointer: basis.as_ptr(), row: d_input, depth: 1 },
+        x: Strided { values: &basis, row: d_input, depth: 1 },
         panels: Panels::of_rows(&padded, d_output),
-        target: Target { pointer: inner.as_mut_ptr(), stride: d_output, add: false },
+        target: &mut inner,
+        add: false,
     });
     dispatch(Product {
         rows: d_input,
         columns: d_output,
         depth: rank,
-        x: Strided { pointer: basis.as_ptr(), row: 1, depth: d_input },
+        x: Strided { values: &basis, row: 1, depth: d_input },
         panels: Panels::of_rows(&inner, d_output),
-        target: Target { pointer: projected.as_mut_ptr(), stride: d_output, add: false },
+        target: projected,
+        add: false,
     });
 }
 
@@ -53,7 +55,7 @@ impl Kernel for Extend<'_> {
         let start = self.basis.len();
         self.basis.extend_from_slice(self.row);
         let (before, v) = self.basis.split_at_mut(start);
-        // SAFETY: the instruction set is there; all rows have `len` elements.
+        // SAFETY: the processor has the instruction set by this function's contract; `v` and every chunk have `len` elements.
         unsafe {
             let norm = dot::<S>(v, v);
             for _ in 0..2 {

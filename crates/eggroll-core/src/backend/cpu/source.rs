@@ -38,6 +38,16 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// The whole noise of `pairs` pairs from `first` on, if it is held one pair after the other.
+    pub(crate) fn held_together(&self, key: NoiseKey, first: u32, pairs: usize, elements: usize) -> Option<&'a [f32]> {
+        match *self {
+            Self::Cached { noise, first: held } if !key.has_baselines() => {
+                Some(&noise[(first - held) as usize * elements..][..pairs * elements])
+            }
+            _ => None,
+        }
+    }
+
     /// Writes `out.len()` elements of the noise of `pair`, from `start` on.
     pub(crate) fn fill(&self, key: NoiseKey, pair: u32, elements: usize, start: usize, out: &mut [f32]) {
         match self.held(key, pair, elements) {

@@ -1,4 +1,4 @@
-//! The two inner loops of every matrix product on the CPU: a register tile of `x·W`, and dot products of rows.
+//! The inner loop of matrix products on the CPU: a register tile of `x·W`.
 //!
 //! Each output element is one chain of fused multiply-adds along the depth, whatever tile it falls into. That is
 //! why chunks and shards give the same bits.
@@ -50,25 +50,38 @@ pub(crate) trait Epilogue {
     ///
     /// # Safety
     ///
-    /// The processor must have the instruction set `S`.
+    /// The processor must have the instruction set `S`, and `place` must lie inside the product that the epilogue was made for.
     unsafe fn finish<S: Simd>(&mut self, place: Place, tile: &Tile);
 }
 
 /// A matrix in memory by strides, in elements.
 #[derive(Clone, Copy)]
-pub(crate) struct Strided {
-    pub pointer: *const f32,
+pub(crate) struct Strided<'a> {
+    pub values: &'a [f32],
     pub row: usize,
     pub depth: usize,
+}
+
+/// Where a run in memory ends that has `counts` elements along each of two axes, `strides` apart; `None` if no memory could hold it.
+#[inline(always)]
+pub(crate) fn end(counts: [usize; 2], strides: [usize; 2]) -> Option<usize> {
+    if counts[0] == 0 || counts[1] == 0 {
+        return Some(0);
+    }
+    let last = [0, 1].map(|axis| (counts[axis] - 1).checked_mul(strides[axis]));
+    last[0]?.checked_add(last[1]?)?.checked_add(1)
 }
 
 /// `rows × columns` product of `x` and `panels`, tile by tile; columns outside, so that one panel of `W` stays in
 /// the first-level cache while the rows pass.
 ///
+/// # Panics
+///
+/// Panics if `x` or `panels` are too short.
+///
 /// # Safety
 ///
-/// The processor must have the instruction set `S`, `x` must hold `rows × depth` elements, and `panels` must be
-/// readable as [`Panels`] says.
+/// The processor must have the instruction set `S`, and `epilogue` must have been made for a product of at least `rows × columns`.
 #[inline(always)]
 pub(crate) unsafe fn multiply<S: Simd, E: Epilogue>(
     rows: usize,
@@ -78,6 +91,8 @@ pub(crate) unsafe fn multiply<S: Simd, E: Epilogue>(
     panels: Panels,
     epilogue: &mut E,
 ) {
+    assert!(end([rows, depth], [x.row, x.depth]).is_some_and(|end| end <= x.values.len()), "rows of a product");
+    assert!(panels.end::<S>(columns, depth).is_some_and(|end| end <= panels.values.len()), "columns of a product");
     let mut tile = Tile::new();
     let mut column = 0;
     while column < columns {
@@ -88,9 +103,9 @@ pub(crate) unsafe fn multiply<S: Simd, E: Epilogue>(
         let mut row = 0;
         while row < rows {
             let step = tile_rows::<S>(rows - row);
-            // SAFETY: the tile lies inside the product; strides by contract.
+            // SAFETY: the tile lies inside the product, whose rows and columns were found inside `x` and `panels`.
             unsafe {
-                let x = Strided { pointer: x.pointer.add(row * x.row), ..x };
+                let x = Cursor { pointer: x.values.as_ptr().wrapping_add(row * x.row), row: x.row, depth: x.depth };
                 let panel = panels.at(column);
                 if wide {
                     tile_of::<S, 2>(step, depth, x, panel, &mut tile);
@@ -107,35 +122,63 @@ pub(crate) unsafe fn multiply<S: Simd, E: Epilogue>(
 
 /// Where the columns of `W` from a tile's first column on are found: column `c` of the first row is at
 /// `pointer + ⌊c / block⌋·block_stride + c mod block`.
+///
+/// Tiles load whole vectors: behind a row-major matrix there has to be slack for one.
 #[derive(Clone, Copy)]
-pub(crate) struct Panels {
-    pub pointer: *const f32,
+pub(crate) struct Panels<'a> {
+    values: &'a [f32],
     /// Columns side by side: tiles begin inside a block, and end there unless it is the last.
-    pub block: usize,
+    block: usize,
     /// Elements from one block to the next.
-    pub block_stride: usize,
+    block_stride: usize,
     /// Elements from one row to the next; `None` if rows are packed to the tile's width.
-    pub row: Option<usize>,
+    row: Option<usize>,
 }
 
-impl Panels {
+impl<'a> Panels<'a> {
     /// A row-major matrix as it is.
-    pub(crate) fn of_rows(matrix: &[f32], columns: usize) -> Self {
-        Self { pointer: matrix.as_ptr(), block: usize::MAX, block_stride: 0, row: Some(columns) }
+    #[inline(always)]
+    pub(crate) fn of_rows(matrix: &'a [f32], columns: usize) -> Self {
+        Self { values: matrix, block: usize::MAX, block_stride: 0, row: Some(columns) }
     }
 
     /// Blocks of [`MAX_COLUMNS`] columns, `depth` rows each, one after the other.
-    pub(crate) fn of_blocks(blocks: &[f32], depth: usize) -> Self {
+    #[inline(always)]
+    pub(crate) fn of_blocks(blocks: &'a [f32], depth: usize) -> Self {
         let block_stride = MAX_COLUMNS * depth;
-        Self { pointer: blocks.as_ptr(), block: MAX_COLUMNS, block_stride, row: Some(MAX_COLUMNS) }
+        Self { values: blocks, block: MAX_COLUMNS, block_stride, row: Some(MAX_COLUMNS) }
+    }
+
+    /// Where the first row of a column is.
+    #[inline(always)]
+    fn offset(&self, column: usize) -> Option<usize> {
+        (column / self.block).checked_mul(self.block_stride)?.checked_add(column % self.block)
+    }
+
+    /// Where the loads of all tiles end: tiles lie one behind the other, so where those of the last one do.
+    #[inline(always)]
+    fn end<S: Simd>(&self, columns: usize, depth: usize) -> Option<usize> {
+        if columns == 0 || depth == 0 {
+            return Some(0);
+        }
+        let last = (columns - 1) / (2 * S::LANES) * (2 * S::LANES);
+        let width = (columns - last).next_multiple_of(S::LANES);
+        self.offset(last)?.checked_add(end([depth, width], [self.row.unwrap_or(width), 1])?)
     }
 
     #[inline(always)]
-    unsafe fn at(&self, column: usize) -> Strided {
+    fn at(&self, column: usize) -> Cursor {
         let offset = column / self.block * self.block_stride + column % self.block;
-        // SAFETY: the column lies inside the matrix.
-        Strided { pointer: unsafe { self.pointer.add(offset) }, row: self.row.unwrap_or(0), depth: 0 }
+        Cursor { pointer: self.values.as_ptr().wrapping_add(offset), row: self.row.unwrap_or(0), depth: 0 }
     }
+}
+
+/// Where a tile begins in a matrix.
+#[derive(Clone, Copy)]
+struct Cursor {
+    pointer: *const f32,
+    row: usize,
+    depth: usize,
 }
 
 #[inline(always)]
@@ -155,10 +198,11 @@ fn tile_rows<S: Simd>(left: usize) -> usize {
 
 /// # Safety
 ///
-/// As [`multiply`].
+/// The processor must have the instruction set `S`, `x` must be at `rows` rows of `depth` elements, and `panel` at `depth` rows of
+/// `V` vectors.
 #[inline(always)]
-unsafe fn tile_of<S: Simd, const V: usize>(rows: usize, depth: usize, x: Strided, panel: Strided, tile: &mut Tile) {
-    // SAFETY: by this function's contract. An instruction set only meets row counts up to its `ROWS`.
+unsafe fn tile_of<S: Simd, const V: usize>(rows: usize, depth: usize, x: Cursor, panel: Cursor, tile: &mut Tile) {
+    // SAFETY: by this function's contract, for `rows` as [`tile_rows`] gives them: every count has its arm.
     unsafe {
         match rows {
             14 => tile_exact::<S, 14, V>(depth, x, panel, tile),
@@ -174,19 +218,14 @@ unsafe fn tile_of<S: Simd, const V: usize>(rows: usize, depth: usize, x: Strided
 
 /// # Safety
 ///
-/// As [`multiply`].
+/// As [`tile_of`], for `R` rows.
 #[inline(always)]
-unsafe fn tile_exact<S: Simd, const R: usize, const V: usize>(
-    depth: usize,
-    x: Strided,
-    panel: Strided,
-    tile: &mut Tile,
-) {
+unsafe fn tile_exact<S: Simd, const R: usize, const V: usize>(depth: usize, x: Cursor, panel: Cursor, tile: &mut Tile) {
     if R > S::ROWS {
         return;
     }
     let panel_row = if panel.row == 0 { V * S::LANES } else { panel.row };
-    // SAFETY: by this function's contract.
+    // SAFETY: by this function's contract; `R × V` vectors fit into a tile, which is of the largest of all instruction sets.
     unsafe {
         let mut sums = [[S::splat(0.0); V]; R];
         let mut w = panel.pointer;
@@ -201,8 +240,8 @@ unsafe fn tile_exact<S: Simd, const R: usize, const V: usize>(
                     sums[0] = S::fma(S::splat(*row.add(step * x.depth)), *column, sums[0]);
                 }
             }
-            w = w.add(UNROLL * panel_row);
-            xs = xs.add(UNROLL * x.depth);
+            w = w.wrapping_add(UNROLL * panel_row);
+            xs = xs.wrapping_add(UNROLL * x.depth);
             left -= UNROLL;
         }
         for _ in 0..left {
@@ -216,8 +255,8 @@ unsafe fn tile_exact<S: Simd, const R: usize, const V: usize>(
                     *sum = S::fma(x, column, *sum);
                 }
             }
-            w = w.add(panel_row);
-            xs = xs.add(x.depth);
+            w = w.wrapping_add(panel_row);
+            xs = xs.wrapping_add(x.depth);
         }
         for (r, sums) in sums.iter().enumerate() {
             for (v, sum) in sums.iter().enumerate() {
@@ -249,110 +288,13 @@ impl Packed {
                 to[width..].fill(MaybeUninit::new(0.0));
             }
         });
-        // SAFETY: every panel has written all its rows.
+        // SAFETY: the capacity is there; every panel has written its `depth` rows of `stride` elements, which is all of it.
         unsafe { values.set_len(len) };
         Self { values, depth }
     }
 
     /// The panels, for [`multiply`].
-    pub(crate) fn panels(&self) -> Panels {
-        Panels { pointer: self.values.as_ptr(), block: 1, block_stride: self.depth, row: None }
-    }
-}
-
-/// Dot products of every row of `x` with every row of `v`, times `scale`: `out[i·out_row + j·out_column]`.
-///
-/// # Safety
-///
-/// The processor must have the instruction set `S`; `x` must hold `rows × depth` and `v` `vectors × depth`
-/// elements with unit stride along the depth, `out` all the positions written.
-#[inline(always)]
-pub(crate) unsafe fn dots<S: Simd>(depth: usize, x: Rows, v: Rows, scale: f32, out: Out) {
-    let mut i = 0;
-    while i < x.count {
-        let rows = match x.count - i {
-            4.. => 4,
-            2.. => 2,
-            _ => 1,
-        };
-        let mut j = 0;
-        while j < v.count {
-            let vectors = if v.count - j >= 4 { 4 } else { 1 };
-            // SAFETY: rows and vectors stay inside their matrices.
-            unsafe {
-                let (x, v) = (x.skip(i), v.skip(j));
-                let out = Out { pointer: out.pointer.add(i * out.row + j * out.column), ..out };
-                match (rows, vectors) {
-                    (4, 4) => dot_tile::<S, 4, 4>(depth, x, v, scale, out),
-                    (4, _) => dot_tile::<S, 4, 1>(depth, x, v, scale, out),
-                    (2, 4) => dot_tile::<S, 2, 4>(depth, x, v, scale, out),
-                    (2, _) => dot_tile::<S, 2, 1>(depth, x, v, scale, out),
-                    (_, 4) => dot_tile::<S, 1, 4>(depth, x, v, scale, out),
-                    _ => dot_tile::<S, 1, 1>(depth, x, v, scale, out),
-                }
-            }
-            j += vectors;
-        }
-        i += rows;
-    }
-}
-
-/// Rows of one matrix, contiguous along the depth.
-#[derive(Clone, Copy)]
-pub(crate) struct Rows {
-    pub pointer: *const f32,
-    pub stride: usize,
-    pub count: usize,
-}
-
-impl Rows {
-    #[inline(always)]
-    unsafe fn skip(self, rows: usize) -> Self {
-        // SAFETY: the caller stays inside the matrix.
-        Self { pointer: unsafe { self.pointer.add(rows * self.stride) }, ..self }
-    }
-}
-
-/// Where dot products go.
-#[derive(Clone, Copy)]
-pub(crate) struct Out {
-    pub pointer: *mut f32,
-    pub row: usize,
-    pub column: usize,
-}
-
-/// # Safety
-///
-/// As [`dots`].
-#[inline(always)]
-unsafe fn dot_tile<S: Simd, const R: usize, const V: usize>(depth: usize, x: Rows, v: Rows, scale: f32, out: Out) {
-    // SAFETY: by this function's contract.
-    unsafe {
-        let mut sums = [[S::splat(0.0); V]; R];
-        let whole = depth / S::LANES * S::LANES;
-        let mut k = 0;
-        while k < whole {
-            let mut columns = [S::splat(0.0); V];
-            for (j, column) in columns.iter_mut().enumerate() {
-                *column = S::load(v.pointer.add(j * v.stride + k));
-            }
-            for (i, sums) in sums.iter_mut().enumerate() {
-                let x = S::load(x.pointer.add(i * x.stride + k));
-                for (sum, column) in sums.iter_mut().zip(columns) {
-                    *sum = S::fma(x, column, *sum);
-                }
-            }
-            k += S::LANES;
-        }
-        for (i, sums) in sums.iter().enumerate() {
-            for (j, sum) in sums.iter().enumerate() {
-                let mut sum = S::sum(*sum);
-                for k in whole..depth {
-                    let (x, v) = (*x.pointer.add(i * x.stride + k), *v.pointer.add(j * v.stride + k));
-                    sum = x.mul_add(v, sum);
-                }
-                *out.pointer.add(i * out.row + j * out.column) = sum * scale;
-            }
-        }
+    pub(crate) fn panels(&self) -> Panels<'_> {
+        Panels { values: &self.values, block: 1, block_stride: self.depth, row: None }
     }
 }

@@ -6,8 +6,6 @@
 //!
 //! The formulas are in [`crate::reference::integer`].
 
-#![cfg_attr(feature = "ndarray", expect(deprecated, reason = "Burn deprecates the backend; users still ask for it"))]
-
 mod add;
 mod embedding;
 mod gru;

@@ -1,8 +1,9 @@
 //! The recurrence of the minimal GRU: a block of members goes through all steps while their states stay in cache.
 
-use super::NoiseSlice;
-use super::product::{COLUMNS, LowRank, OFFSET, Packed, ROWS, Scale, Tile, load, offset, store};
+use super::noise::NoiseSlice;
+use super::product::{LowRank, OFFSET, Packed, offset};
 use super::simd::{IntegerKernel, IntegerSimd, dispatch};
+use super::tile::{COLUMNS, ROWS, Scale, Tile, load, store};
 use crate::backend::cpu::scratch::reuse;
 use rayon::prelude::*;
 use std::cell::Cell;
@@ -105,7 +106,7 @@ impl IntegerKernel for Run<'_> {
         block.prepare(scratch);
         for step in 0..block.steps {
             block.start(scratch, step);
-            // SAFETY: the instruction set is there by the trait's contract.
+            // SAFETY: the processor has the instruction set by this function's contract.
             unsafe {
                 block.forget::<S>(scratch, step);
                 block.candidate::<S>(scratch, step);
@@ -153,6 +154,10 @@ impl Block<'_> {
     }
 
     /// `f`, and `g` from it.
+    ///
+    /// # Safety
+    ///
+    /// The processor must have the instruction set.
     #[inline(always)]
     unsafe fn forget<S: IntegerSimd>(&self, scratch: &mut Scratch, step: usize) {
         let Scratch { state, forget, biases, unsigned: [unsigned_state, unsigned_gated], offsets, t } = scratch;
@@ -170,11 +175,15 @@ impl Block<'_> {
             store(&f, &mut forget[at..at + columns]);
             store(&g, as_signed(&mut unsigned_gated[m * bytes + first..][..columns]));
         };
-        // SAFETY: the caller's.
+        // SAFETY: the processor has the instruction set by this function's contract.
         unsafe { self.gate::<S>(0, step, unsigned_state, &offsets[0], &biases[0], t, finish) };
     }
 
     /// `c`, and the new state from it.
+    ///
+    /// # Safety
+    ///
+    /// The processor must have the instruction set.
     #[inline(always)]
     unsafe fn candidate<S: IntegerSimd>(&mut self, scratch: &mut Scratch, step: usize) {
         let Scratch { state, forget, biases, unsigned: [unsigned_state, unsigned_gated], offsets, t } = scratch;
@@ -199,12 +208,16 @@ impl Block<'_> {
             store(&unsigned, as_signed(&mut unsigned_state[m * bytes + first..][..columns]));
             store(&new, &mut out[(m * steps + step) * width + first..][..columns]);
         };
-        // SAFETY: the caller's.
+        // SAFETY: the processor has the instruction set by this function's contract.
         unsafe { self.gate::<S>(1, step, unsigned_gated, &offsets[1], &biases[1], t, finish) };
         self.out = out;
     }
 
     /// Calls `finish(member, first column, columns, x·W + v·U + b)` for all members and panels of a gate.
+    ///
+    /// # Safety
+    ///
+    /// The processor must have the instruction set.
     #[inline(always)]
     #[expect(clippy::too_many_arguments, reason = "parts of the scratch, borrowed apart")]
     unsafe fn gate<S: IntegerSimd>(
@@ -222,7 +235,7 @@ impl Block<'_> {
         if let Some(low_rank) = &gate.low_rank {
             for m in 0..self.count {
                 let (x, run) = (&unsigned[m * bytes..], m * rank..(m + 1) * rank);
-                // SAFETY: the caller's.
+                // SAFETY: the processor has the instruction set by this function's contract.
                 unsafe { low_rank.project::<S>(self.first + m, x, &offsets[run.clone()], &mut t[run]) };
             }
         }
@@ -230,13 +243,13 @@ impl Block<'_> {
         for panel in 0..gate.recurrent.panels() {
             let (first, columns) = (panel * COLUMNS, gate.recurrent.width(panel));
             for tile in (0..self.count).step_by(ROWS) {
-                // SAFETY: the caller's; buffers hold whole tiles.
+                // SAFETY: the processor has the instruction set by this function's contract.
                 unsafe { gate.recurrent.tile::<S>(&unsigned[tile * bytes..], panel, &mut sums) };
                 for (r, sums) in sums.iter().enumerate().take(self.count - tile) {
                     let m = tile + r;
                     let t = &t[m * rank..(m + 1) * rank];
                     let term = gate.low_rank.as_ref().map(|low_rank| low_rank.term(self.first + m, t, first, columns));
-                    // SAFETY: the caller's.
+                    // SAFETY: the processor has the instruction set by this function's contract.
                     let product = unsafe { S::finish(sums, term, &self.scale) };
                     let row = ((self.first + m) * self.steps + step) * width + first;
                     let (input, bias) =

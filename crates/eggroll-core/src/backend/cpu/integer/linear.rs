@@ -1,8 +1,9 @@
 //! `y = clip(⌊(x·W + ⌊s·(x·B)·Aᵀ / 2^shift⌋) / divisor⌋)`
 
-use super::NoiseSlice;
-use super::product::{COLUMNS, LowRank, Packed, ROWS, Scale, Tile, offset, write};
+use super::noise::NoiseSlice;
+use super::product::{LowRank, Packed, offset};
 use super::simd::{IntegerKernel, IntegerSimd, dispatch};
+use super::tile::{COLUMNS, ROWS, Scale, Tile, write};
 use crate::backend::cpu::scratch::reuse;
 use rayon::prelude::*;
 use std::cell::Cell;
@@ -19,6 +20,7 @@ pub(crate) fn linear(
     noise: Option<NoiseSlice>,
     y: &mut [MaybeUninit<i8>],
 ) {
+    assert!(d_input > 0 && x.len() / d_input * d_output == y.len(), "rows of {d_output} for all of {d_input}");
     if y.is_empty() {
         return;
     }
@@ -81,16 +83,20 @@ impl IntegerKernel for Multiply<'_> {
         if let Some(low_rank) = task.low_rank {
             offsets.resize(low_rank.rank(), 0);
             t.resize(rows * low_rank.rank(), 0);
-            // SAFETY: the instruction set is there by the trait's contract.
+            // SAFETY: the processor has the instruction set by this function's contract.
             unsafe { task.project::<S>(low_rank, unsigned, offsets, t) };
         }
-        // SAFETY: as above.
+        // SAFETY: the same.
         unsafe { task.multiply::<S>(unsigned, t) };
     }
 }
 
 impl Task<'_> {
     /// Writes `t : [rows, rank]`.
+    ///
+    /// # Safety
+    ///
+    /// The processor must have the instruction set.
     #[inline(always)]
     unsafe fn project<S: IntegerSimd>(&self, low_rank: LowRank, unsigned: &[u8], offsets: &mut [i32], t: &mut [i32]) {
         let mut member = usize::MAX;
@@ -101,11 +107,16 @@ impl Task<'_> {
                 low_rank.projection_offsets(of, offsets);
                 member = of;
             }
-            // SAFETY: the caller's.
+            // SAFETY: the processor has the instruction set by this function's contract.
             unsafe { low_rank.project::<S>(of, x, offsets, t) };
         }
     }
 
+    /// Writes `y`.
+    ///
+    /// # Safety
+    ///
+    /// The processor must have the instruction set.
     #[inline(always)]
     unsafe fn multiply<S: IntegerSimd>(self, unsigned: &[u8], t: &[i32]) {
         let (d_output, bytes) = (self.packed.columns, self.packed.row_bytes());
@@ -114,7 +125,7 @@ impl Task<'_> {
         for panel in 0..self.packed.panels() {
             let (first, width) = (panel * COLUMNS, self.packed.width(panel));
             for tile in (0..rows).step_by(ROWS) {
-                // SAFETY: the caller's; the rows are padded to whole tiles.
+                // SAFETY: the processor has the instruction set by this function's contract.
                 unsafe { self.packed.tile::<S>(&unsigned[tile * bytes..], panel, &mut sums) };
                 for (r, sums) in sums.iter().enumerate().take(rows - tile) {
                     let row = tile + r;
@@ -123,7 +134,7 @@ impl Task<'_> {
                         let t = &t[row * rank..(row + 1) * rank];
                         low_rank.term((self.first + row) / self.each, t, first, width)
                     });
-                    // SAFETY: the caller's.
+                    // SAFETY: the processor has the instruction set by this function's contract.
                     let finished = unsafe { S::finish(sums, term, &self.scale) };
                     write(&finished, &mut self.y[row * d_output + first..][..width]);
                 }

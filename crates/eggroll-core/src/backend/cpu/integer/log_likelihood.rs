@@ -26,7 +26,7 @@ impl IntegerKernel for Member<'_> {
     unsafe fn run<S: IntegerSimd>(self) {
         let rows = self.logits.chunks_exact(self.classes).zip(self.targets);
         *self.sum = rows.fold(0, |sum, (logits, target)| {
-            // SAFETY: the instruction set is there by the trait's contract.
+            // SAFETY: the processor has the instruction set by this function's contract.
             let total = unsafe { S::exp2_sum(logits) };
             sum + i32::from(logits[*target]) + 128 - log2_sixteenths(total)
         });

@@ -1,22 +1,8 @@
 //! Packed weights and products of unsigned rows with them: a tile at a time, finished in registers' reach.
 
+use super::noise::{NoiseSlice, sign};
 use super::simd::{IntegerKernel, IntegerSimd, dispatch};
-use super::{NoiseSlice, sign};
-use crate::integer::{Divisor, FIXED_POINT, product_divisor};
-use std::mem::MaybeUninit;
-
-/// Rows of a tile.
-pub(super) const ROWS: usize = 8;
-/// Columns of a tile: two vectors of AVX-512.
-pub(super) const COLUMNS: usize = 32;
-/// Bytes of one step of a panel.
-pub(super) const LINE: usize = 4 * COLUMNS;
-/// Sums of one row of a tile.
-pub(super) type Sums = [i32; COLUMNS];
-/// Sums of a tile.
-pub(super) type Tile = [Sums; ROWS];
-/// One row of a tile, finished.
-pub(super) type Row = [i8; COLUMNS];
+use super::tile::{COLUMNS, ROWS, Sums, Term, Tile, load};
 
 /// What turns signed values into the unsigned ones that products take; corrected by the sums of columns.
 pub(super) const OFFSET: u8 = 0x80;
@@ -80,18 +66,18 @@ impl Packed {
         COLUMNS.min(self.columns - panel * COLUMNS)
     }
 
-    /// The product of a tile of rows with a panel.
+    /// The product of a tile of rows, the first [`ROWS`] of `x`, with a panel.
     ///
     /// # Safety
     ///
-    /// The processor must have the instruction set; `x` must hold [`ROWS`] rows of [`row_bytes`](Self::row_bytes).
+    /// The processor must have the instruction set.
     #[inline(always)]
     pub(super) unsafe fn tile<S: IntegerSimd>(&self, x: &[u8], panel: usize, sums: &mut Tile) {
-        debug_assert!(x.len() >= ROWS * self.row_bytes());
-        let lines = self.lines[panel * self.steps..].as_ptr();
+        let x = &x[..ROWS * self.row_bytes()];
+        let lines = &self.lines[panel * self.steps..][..self.steps];
         let corrections = &self.corrections[panel];
-        // SAFETY: by this function's contract; the panel has as many lines as steps.
-        unsafe { S::tile(x.as_ptr(), self.row_bytes(), self.steps, lines.cast(), corrections, sums) };
+        // SAFETY: the processor has the instruction set by this function's contract; `x` was cut to the rows, and `lines` to the steps.
+        unsafe { S::tile(x.as_ptr(), self.row_bytes(), self.steps, lines.as_ptr().cast(), corrections, sums) };
     }
 }
 
@@ -151,7 +137,8 @@ impl<'a> LowRank<'a> {
     pub(super) unsafe fn project<S: IntegerSimd>(&self, member: usize, x: &[u8], offsets: &[i32], t: &mut [i32]) {
         let b = self.noise.of(member).chunks_exact(self.d_input);
         for ((t, b), offset) in t.iter_mut().zip(b).zip(offsets) {
-            // SAFETY: by this function's contract; both slices hold `d_input` values.
+            // SAFETY: the processor has the instruction set by this function's contract; `x` is cut to `d_input` values, chunks of `B`
+            // have as many.
             *t = sign(member) * (unsafe { S::dot(x[..self.d_input].as_ptr(), b.as_ptr(), self.d_input) } - offset);
         }
     }
@@ -163,102 +150,6 @@ impl<'a> LowRank<'a> {
         'a: 't,
     {
         let a = &self.noise.of(member)[self.rank() * self.d_input + first..];
-        debug_assert!(a.len() >= (t.len() - 1) * self.d_output + width);
-        Term { t, a, stride: self.d_output, width, shift: self.noise.members.shift }
-    }
-}
-
-/// `⌊t·Aᵀ / 2^shift⌋` for some columns of a row.
-#[derive(Clone, Copy)]
-pub(super) struct Term<'a> {
-    /// `s·x·B`: `[rank]`
-    pub(super) t: &'a [i32],
-    /// `A` from the first column on; its rows are `stride` apart.
-    pub(super) a: &'a [i8],
-    pub(super) stride: usize,
-    /// Columns that exist.
-    pub(super) width: usize,
-    pub(super) shift: u32,
-}
-
-/// `clip(⌊(sums + ⌊t·A / 2^shift⌋) / divisor⌋)` of one row of a tile.
-#[inline(always)]
-pub(super) fn finish(sums: &Sums, term: Option<Term>, scale: &Scale) -> Row {
-    let mut sums = *sums;
-    if let Some(Term { t, a, stride, width, shift }) = term {
-        let mut products = [0i32; COLUMNS];
-        for (k, t) in t.iter().enumerate() {
-            let a = load(&a[k * stride..][..width]);
-            for (product, a) in products.iter_mut().zip(a) {
-                *product = product.wrapping_add(t.wrapping_mul(i32::from(a)));
-            }
-        }
-        for (sum, product) in sums.iter_mut().zip(products) {
-            *sum = sum.wrapping_add(product >> shift);
-        }
-    }
-    scale.divide(&sums)
-}
-
-/// At most a panel's columns, zeros behind the last.
-#[inline(always)]
-pub(super) fn load(values: &[i8]) -> Row {
-    values.first_chunk().copied().unwrap_or_else(|| {
-        let mut row = [0; COLUMNS];
-        row[..values.len()].copy_from_slice(values);
-        row
-    })
-}
-
-/// Writes a row's first columns, as many as `to` has: without a call for whole rows.
-#[inline(always)]
-pub(super) fn store(row: &Row, to: &mut [i8]) {
-    match to.first_chunk_mut() {
-        Some(to) => *to = *row,
-        None => to.copy_from_slice(&row[..to.len()]),
-    }
-}
-
-/// [`store`] to memory that was not written before.
-#[inline(always)]
-pub(super) fn write(row: &Row, to: &mut [MaybeUninit<i8>]) {
-    match to.first_chunk_mut() {
-        Some(to) => *to = row.map(MaybeUninit::new),
-        None => {
-            let len = to.len();
-            to.write_copy_of_slice(&row[..len]);
-        }
-    }
-}
-
-/// What a product over `d_input` values is divided by, and clipped.
-#[derive(Clone, Copy)]
-pub(super) enum Scale {
-    /// By multiplication.
-    Fast(Divisor),
-    /// By division: above 16,383 values.
-    Plain(i32),
-}
-
-impl Scale {
-    pub(super) fn new(d_input: usize) -> Self {
-        match d_input.isqrt() {
-            root if root < Divisor::LIMIT => Self::Fast(Divisor::new(root, FIXED_POINT)),
-            _ => Self::Plain(product_divisor(d_input)),
-        }
-    }
-
-    #[inline(always)]
-    fn divide(&self, sums: &Sums) -> Row {
-        match self {
-            Self::Fast(divisor) => {
-                let mut row = [0; COLUMNS];
-                for (value, sum) in row.iter_mut().zip(sums) {
-                    *value = divisor.divide(*sum);
-                }
-                row
-            }
-            Self::Plain(divisor) => sums.map(|sum| crate::integer::divide_plainly(sum, *divisor)),
-        }
+        Term::new(t, a, self.d_output, width, self.noise.members.shift)
     }
 }

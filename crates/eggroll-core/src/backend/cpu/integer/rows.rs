@@ -1,7 +1,7 @@
 //! What goes row by row without a product: embedding, layer norm, saturating addition.
 
+use super::noise::{NoiseSlice, sign};
 use super::simd::{IntegerKernel, IntegerSimd, dispatch};
-use super::{NoiseSlice, sign};
 use crate::backend::cpu::scratch::reuse;
 use crate::integer::{Divisor, clip};
 use rayon::prelude::*;

@@ -1,7 +1,8 @@
 //! Votes, and the step that they may lead to: `Z = Σ_q f_q·B_q·A_qᵀ` as one product over all pairs.
 
-use super::product::{COLUMNS, OFFSET, Packed, ROWS, Tile};
+use super::product::{OFFSET, Packed};
 use super::simd::{IntegerKernel, IntegerSimd, dispatch};
+use super::tile::{COLUMNS, ROWS, Tile};
 use crate::backend::cpu::scratch::reuse;
 use crate::integer::{Votes, clip};
 use rayon::prelude::*;
@@ -158,7 +159,7 @@ impl<O: Outcome> IntegerKernel for Task<'_, O> {
         for panel in 0..self.packed.panels() {
             let (first, width) = (panel * COLUMNS, self.packed.width(panel));
             for tile in (0..rows).step_by(ROWS) {
-                // SAFETY: the instruction set is there by the trait's contract; the buffer holds whole tiles.
+                // SAFETY: the processor has the instruction set by this function's contract.
                 unsafe { self.packed.tile::<S>(&unsigned[tile * bytes..], panel, &mut sums) };
                 for (r, sums) in sums.iter().enumerate().take(rows - tile) {
                     let elements = &mut self.output[(tile + r) * d_output + first..][..width];

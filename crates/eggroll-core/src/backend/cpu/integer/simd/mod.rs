@@ -1,0 +1,100 @@
+//! Integer kernels and the instruction sets that they run on, all exact.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+mod loops;
+mod portable;
+#[cfg(target_arch = "x86_64")]
+mod vnni;
+
+pub(super) use loops::IntegerSimd;
+
+use crate::simd::{Forms, dispatch_forms};
+#[cfg(target_arch = "x86_64")]
+use avx2::Avx2;
+use portable::Portable;
+#[cfg(target_arch = "x86_64")]
+use vnni::Vnni;
+
+/// A computation generic over the instruction set.
+pub(super) trait IntegerKernel {
+    /// # Safety
+    ///
+    /// The processor must have the instruction set `S`.
+    unsafe fn run<S: IntegerSimd>(self);
+}
+
+/// Runs `kernel` on the detected instruction set.
+#[inline]
+pub(super) fn dispatch<K: IntegerKernel>(kernel: K) {
+    dispatch_forms(OfIntegers(kernel));
+}
+
+/// The forms of an [`IntegerKernel`].
+struct OfIntegers<K>(K);
+
+impl<K: IntegerKernel> Forms for OfIntegers<K> {
+    type Output = ();
+    const AVX512: bool = false;
+    const VNNI: bool = true;
+
+    #[inline(always)]
+    unsafe fn portable(self) {
+        // SAFETY: every processor runs plain Rust.
+        unsafe { self.0.run::<Portable>() }
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn avx2(self) {
+        // SAFETY: the processor has the instruction set by the trait's contract.
+        unsafe { self.0.run::<Avx2>() }
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn avx512(self) {
+        // SAFETY: a processor that has AVX-512 has AVX2.
+        unsafe { self.0.run::<Avx2>() }
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn avx512_vnni(self) {
+        // SAFETY: the processor has the instruction set by the trait's contract.
+        unsafe { self.0.run::<Vnni>() }
+    }
+    #[cfg(target_arch = "aarch64")]
+    #[inline(always)]
+    unsafe fn neon(self) {
+        // SAFETY: every processor runs plain Rust.
+        unsafe { self.0.run::<Portable>() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simd::{InstructionSet, dispatch_forms_on};
+
+    /// Says which form runs.
+    struct Form<'a>(&'a mut &'static str);
+
+    impl IntegerKernel for Form<'_> {
+        unsafe fn run<S: IntegerSimd>(self) {
+            *self.0 = std::any::type_name::<S>().rsplit(':').next().expect("a name");
+        }
+    }
+
+    #[test]
+    fn vnni_runs_where_it_is_asked_for() {
+        for set in InstructionSet::available() {
+            let mut form = "";
+            // SAFETY: the set is one of those that the processor has.
+            unsafe { dispatch_forms_on(set, OfIntegers(Form(&mut form))) };
+            let expected = match set.name() {
+                "avx512vnni" => "Vnni",
+                "avx512" | "avx2" => "Avx2",
+                _ => "Portable",
+            };
+            assert_eq!(form, expected, "{set:?}");
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Tiles of integer products, and what becomes of their sums: below the loops of [`super::simd`] and the products that run them.
+
+use crate::integer::{Divisor, FIXED_POINT, product_divisor};
+use std::mem::MaybeUninit;
+
+/// Rows of a tile.
+pub(super) const ROWS: usize = 8;
+/// Columns of a tile: two vectors of AVX-512.
+pub(super) const COLUMNS: usize = 32;
+/// Bytes of one step of a panel.
+pub(super) const LINE: usize = 4 * COLUMNS;
+/// Sums of one row of a tile.
+pub(super) type Sums = [i32; COLUMNS];
+/// Sums of a tile.
+pub(super) type Tile = [Sums; ROWS];
+/// One row of a tile, finished.
+pub(super) type Row = [i8; COLUMNS];
+
+/// `⌊t·Aᵀ / 2^shift⌋` for some columns of a row.
+#[derive(Clone, Copy)]
+pub(super) struct Term<'a> {
+    t: &'a [i32],
+    a: &'a [i8],
+    stride: usize,
+    width: usize,
+    shift: u32,
+}
+
+impl<'a> Term<'a> {
+    /// For `t = s·x·B : [rank]`, and `width` columns of `A`, whose rows are `stride` apart, from the first element of `a` on.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `a` is shorter than that, or the columns are not those of a tile.
+    #[inline(always)]
+    pub(super) fn new(t: &'a [i32], a: &'a [i8], stride: usize, width: usize, shift: u32) -> Self {
+        let a = &a[..(t.len() - 1) * stride + width];
+        assert!((1..=COLUMNS).contains(&width), "columns of a tile");
+        Self { t, a, stride, width, shift }
+    }
+
+    /// `t`, and `A` by the beginning of its rows, `stride` apart: each holds `width` columns.
+    #[inline(always)]
+    pub(super) fn parts(&self) -> (&'a [i32], *const i8, usize) {
+        (self.t, self.a.as_ptr(), self.stride)
+    }
+
+    /// Columns that exist, from 1 to [`COLUMNS`].
+    #[inline(always)]
+    pub(super) fn width(&self) -> usize {
+        self.width
+    }
+
+    #[inline(always)]
+    pub(super) fn shift(&self) -> u32 {
+        self.shift
+    }
+}
+
+/// `clip(⌊(sums + ⌊t·A / 2^shift⌋) / divisor⌋)` of one row of a tile.
+#[inline(always)]
+pub(super) fn finish(sums: &Sums, term: Option<Term>, scale: &Scale) -> Row {
+    let mut sums = *sums;
+    if let Some(Term { t, a, stride, width, shift }) = term {
+        let mut products = [0i32; COLUMNS];
+        for (k, t) in t.iter().enumerate() {
+            let a = load(&a[k * stride..][..width]);
+            for (product, a) in products.iter_mut().zip(a) {
+                *product = product.wrapping_add(t.wrapping_mul(i32::from(a)));
+            }
+        }
+        for (sum, product) in sums.iter_mut().zip(products) {
+            *sum = sum.wrapping_add(product >> shift);
+        }
+    }
+    scale.divide(&sums)
+}
+
+/// At most a panel's columns, zeros behind the last.
+#[inline(always)]
+pub(super) fn load(values: &[i8]) -> Row {
+    values.first_chunk().copied().unwrap_or_else(|| {
+        let mut row = [0; COLUMNS];
+        row[..values.len()].copy_from_slice(values);
+        row
+    })
+}
+
+/// Writes a row's first columns, as many as `to` has: without a call for whole rows.
+#[inline(always)]
+pub(super) fn store(row: &Row, to: &mut [i8]) {
+    match to.first_chunk_mut() {
+        Some(to) => *to = *row,
+        None => to.copy_from_slice(&row[..to.len()]),
+    }
+}
+
+/// [`store`] to memory that was not written before.
+#[inline(always)]
+pub(super) fn write(row: &Row, to: &mut [MaybeUninit<i8>]) {
+    match to.first_chunk_mut() {
+        Some(to) => *to = row.map(MaybeUninit::new),
+        None => {
+            let len = to.len();
+            to.write_copy_of_slice(&row[..len]);
+        }
+    }
+}
+
+/// What a product over `d_input` values is divided by, and clipped.
+#[derive(Clone, Copy)]
+pub(super) enum Scale {
+    /// By multiplication.
+    Fast(Divisor),
+    /// By division: above 16,383 values.
+    Plain(i32),
+}
+
+impl Scale {
+    pub(super) fn new(d_input: usize) -> Self {
+        match d_input.isqrt() {
+            root if root < Divisor::LIMIT => Self::Fast(Divisor::new(root, FIXED_POINT)),
+            _ => Self::Plain(product_divisor(d_input)),
+        }
+    }
+
+    #[inline(always)]
+    fn divide(&self, sums: &Sums) -> Row {
+        match self {
+            Self::Fast(divisor) => {
+                let mut row = [0; COLUMNS];
+                for (value, sum) in row.iter_mut().zip(sums) {
+                    *value = divisor.divide(*sum);
+                }
+                row
+            }
+            Self::Plain(divisor) => sums.map(|sum| crate::integer::divide_plainly(sum, *divisor)),
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Which instruction sets there are, and which one kernels run on.
+
+use std::sync::OnceLock;
+
+/// Environment variable that overrides the choice of instruction set.
+pub(crate) const VARIABLE: &str = "EGGROLL_INSTRUCTION_SET";
+
+/// Instruction sets that kernels are compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InstructionSet {
+    /// Plain Rust, 16 lanes.
+    Portable,
+    /// AVX2 and FMA, 8 lanes.
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    /// AVX-512 F, DQ, VL and BW, 16 lanes.
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+    /// AVX-512 with VNNI, for products of int8; floats as on AVX-512.
+    #[cfg(target_arch = "x86_64")]
+    Avx512Vnni,
+    /// Advanced SIMD, 4 lanes.
+    #[cfg(target_arch = "aarch64")]
+    Neon,
+}
+
+impl InstructionSet {
+    /// The instruction sets that this processor has, the preferred one last.
+    pub fn available() -> Vec<Self> {
+        let mut sets = vec![Self::Portable];
+        #[cfg(target_arch = "x86_64")]
+        {
+            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+                sets.push(Self::Avx2);
+            }
+            if is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512vl")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("fma")
+            {
+                sets.push(Self::Avx512);
+                if is_x86_feature_detected!("avx512vnni") {
+                    sets.push(Self::Avx512Vnni);
+                }
+            }
+        }
+        #[cfg(target_arch = "aarch64")]
+        if std::arch::is_aarch64_feature_detected!("neon") {
+            sets.push(Self::Neon);
+        }
+        sets
+    }
+
+    /// The name that the environment variable `EGGROLL_INSTRUCTION_SET` knows it by.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Portable => "portable",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => "avx2",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => "avx512",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Vnni => "avx512vnni",
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => "neon",
+        }
+    }
+
+    /// The instruction set that float kernels run on: that of the same name, but for sets that add to integers only. Floats are rounded
+    /// alike on processors where it is the same.
+    pub fn of_floats(&self) -> Self {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Vnni => Self::Avx512,
+            other => *other,
+        }
+    }
+
+    /// The instruction set that kernels run on: the preferred one of [`available`](Self::available), or the one that
+    /// the environment variable `EGGROLL_INSTRUCTION_SET` names (`portable`, `avx2`, `avx512`, `avx512vnni`, `neon`).
+    ///
+    /// # Panics
+    ///
+    /// Panics if the variable names a set that this processor does not have.
+    pub fn detected() -> Self {
+        static DETECTED: OnceLock<InstructionSet> = OnceLock::new();
+        *DETECTED.get_or_init(|| {
+            let available = Self::available();
+            let Ok(wanted) = std::env::var(VARIABLE) else {
+                return *available.last().expect("portable is always there");
+            };
+            let found = available.iter().copied().find(|set| set.name() == wanted);
+            found.unwrap_or_else(|| {
+                let names: Vec<_> = available.iter().map(Self::name).collect();
+                panic!("{VARIABLE}={wanted}: this processor has {names:?}")
+            })
+        })
+    }
+}
