@@ -15,7 +15,6 @@ use eggroll::train::GenerationReport;
 use eggroll_examples::Failure;
 use eggroll_examples::run_folder::Folder;
 use serde::{Deserialize, Serialize};
-use std::fs;
 use std::path::PathBuf;
 
 /// The metric of validation.
@@ -77,7 +76,7 @@ fn run_model<M: LanguageModel>(
     strategy.try_init(&initial)?;
     let saved = Saved { settings: settings.clone(), model, limits, text_bytes: text.len() };
     match earlier {
-        Some(_) => fs::write(folder.file("settings.json"), serde_json::to_vec_pretty(&saved)?)?,
+        Some(_) => run::durable::replace(folder.file("settings.json"), &serde_json::to_vec_pretty(&saved)?)?,
         None => folder.begin(&saved)?,
     }
     let mut task = Task::<M> {

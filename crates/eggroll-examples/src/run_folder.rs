@@ -1,6 +1,7 @@
 //! The folder of a run: settings and curve, next to what the library writes.
 
 use crate::Failure;
+use eggroll_run::durable;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs;
@@ -80,11 +81,7 @@ impl Folder {
                 .map_err(|error| format!("{} to {}: {error}", self.path.display(), aside.display()))?;
             println!("the earlier run is now in {}", aside.display());
         }
-        fs::create_dir_all(&self.path).map_err(|error| format!("{}: {error}", self.path.display()))?;
-        let file = self.file("settings.json");
-        fs::write(&file, serde_json::to_vec_pretty(settings)?)
-            .map_err(|error| format!("{}: {error}", file.display()))?;
-        Ok(())
+        Ok(durable::replace(self.file("settings.json"), &serde_json::to_vec_pretty(settings)?)?)
     }
 
     /// The first numbered name that is free.

@@ -18,9 +18,9 @@ use tempfile::{Builder, NamedTempFile};
 /// # Example
 ///
 /// ```
-/// use eggroll_train::durable;
+/// use eggroll_run::durable;
 ///
-/// # fn main() -> Result<(), eggroll_train::Error> {
+/// # fn main() -> Result<(), eggroll_run::Error> {
 /// # let folder = tempfile::tempdir().expect("a folder");
 /// # let folder = folder.path();
 /// let path = folder.join("trials/first.json");

@@ -7,6 +7,7 @@ use crate::fitness::Fitness;
 use crate::memory;
 use crate::optimizer::Optimizer;
 use crate::population::Population;
+use crate::report::GenerationReport;
 use crate::votes;
 use burn::lr_scheduler::LrSchedulerRecord;
 use burn::lr_scheduler::module_lr_scheduler::{ModuleLrScheduler, ModuleLrSchedulerConfig};
@@ -19,7 +20,6 @@ use eggroll_core::sync::locked;
 use eggroll_core::{
     HeldNoise, Noiser, PairRange, ParameterEntry, ParameterKind, ParameterSummary, ParameterTable, Role,
 };
-use serde::{Deserialize, Serialize};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 
@@ -87,27 +87,6 @@ pub struct StrategyRecord {
     pub optimizer: OptimizerRecord,
     /// State of the learning-rate schedule.
     pub schedule: LrSchedulerRecord,
-}
-
-/// What one generation came to.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct GenerationReport {
-    /// The generation, from 0.
-    pub generation: u64,
-    /// Mean of the finite fitness values.
-    pub fitness_mean: f64,
-    /// Best fitness.
-    pub fitness_best: f64,
-    /// Worst fitness.
-    pub fitness_worst: f64,
-    /// Fitness values that were NaN or infinite, ranked last (or first, for +∞).
-    pub non_finite: usize,
-    /// Noise scale.
-    pub sigma: f64,
-    /// Learning rate.
-    pub learning_rate: f64,
-    /// Whether the optimizer made a step: not if all fitness was equal.
-    pub stepped: bool,
 }
 
 impl EvolutionStrategyConfig {
@@ -282,7 +261,12 @@ impl EvolutionStrategy {
         observe(&model, gradients.as_ref());
         let learning_rate = self.scheduler.step();
         let sigma = population.perturbation.sigma;
-        self.report = Some(self.summary(&fitness, sigma, learning_rate.base(), gradients.is_some()));
+        self.report = Some(GenerationReport {
+            sigma,
+            learning_rate: learning_rate.base(),
+            stepped: gradients.is_some(),
+            ..GenerationReport::of_fitness(self.generation, &fitness)
+        });
         self.member_bytes = population.member_bytes.load(std::sync::atomic::Ordering::Relaxed);
         self.generation += 1;
         Ok(match gradients {
@@ -393,20 +377,6 @@ impl EvolutionStrategy {
                 .collect(),
         };
         if never.is_empty() { Ok(()) } else { Err(TellError::NeverPerturbed(never).into()) }
-    }
-
-    fn summary(&self, fitness: &Fitness, sigma: f64, learning_rate: f64, stepped: bool) -> GenerationReport {
-        let (scores, non_finite) = fitness.finite();
-        GenerationReport {
-            generation: self.generation,
-            fitness_mean: scores.iter().sum::<f64>() / scores.len() as f64,
-            fitness_best: scores.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-            fitness_worst: scores.iter().copied().fold(f64::INFINITY, f64::min),
-            non_finite,
-            sigma,
-            learning_rate,
-            stepped,
-        }
     }
 }
 

@@ -6,60 +6,21 @@ mod many;
 mod one;
 mod settings;
 mod speed;
+mod task;
 mod train;
 
 pub use args::{Args, Protocol};
 pub use settings::Settings;
+pub use task::{Session, Task, perceptron};
 
 use crate::interrupt::on_ctrl_c;
 use crate::run_folder::Folder;
 use crate::{Failure, main_of, trace};
-use burn::module::Module;
-use burn::tensor::Device;
-use eggroll_nn::{Mlp, MlpConfig};
-use eggroll_rl::Policy;
 use eggroll_rl::TensorEnvironment;
 use eggroll_run::Interrupter;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use train::Trainer;
-
-/// What differs between the examples.
-pub trait Task {
-    /// What is played.
-    type Environment: TensorEnvironment + Clone;
-    /// What plays.
-    type Network: Module + Policy;
-
-    /// The environment.
-    fn environment(&self) -> Self::Environment;
-
-    /// The network before training.
-    fn network(&self, settings: &Settings, device: &Device) -> Self::Network;
-
-    /// Shows what the trained network does.
-    ///
-    /// # Errors
-    ///
-    /// What keeps it from being shown.
-    fn show(&self, _network: &Self::Network, _settings: &Settings, _folder: &Folder) -> Result<(), Failure> {
-        Ok(())
-    }
-}
-
-/// A perceptron of the environment's sizes.
-pub fn perceptron(environment: &impl TensorEnvironment, settings: &Settings, device: &Device) -> Mlp {
-    let (inputs, outputs) = (environment.observation_size(), environment.actions().outputs());
-    let widths: Vec<usize> = [inputs].iter().chain(&settings.hidden).chain(&[outputs]).copied().collect();
-    MlpConfig::new(widths).with_activation(settings.activation()).init(device)
-}
-
-/// What all runs of a program share.
-pub struct Session {
-    device: Device,
-    protocol: Protocol,
-    interrupter: Interrupter,
-}
 
 /// A task of whatever types: does what the command line asks for and returns what the `RESULT` line says of it.
 pub trait Run {

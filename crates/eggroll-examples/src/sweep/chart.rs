@@ -1,8 +1,8 @@
 //! The objective over every parameter, as SVG.
 
+use super::median::median;
 use super::plan::{Goal, Plan};
 use super::space::Value;
-use super::summary::median;
 use super::trial::Trial;
 use crate::Failure;
 use plotters::prelude::*;

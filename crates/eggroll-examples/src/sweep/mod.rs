@@ -2,6 +2,7 @@
 
 mod chart;
 mod child;
+mod median;
 mod plan;
 mod runner;
 mod space;

@@ -2,8 +2,9 @@
 
 use super::trial::{Record, Trial};
 use crate::Failure;
+use eggroll_run::durable;
 use std::fs::{self, File, TryLockError};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 /// A sweep's folder, ours alone while we have it.
@@ -62,17 +63,9 @@ impl Store {
         read().map(Some).map_err(|error| format!("{}: {error}", path.display()).into())
     }
 
-    /// Saves a record: under another name, flushed and renamed, so that it is there completely or not at all.
+    /// Saves a record: it is there completely or not at all.
     pub fn save(&self, record: &Record) -> Result<(), Failure> {
-        let path = self.record(&record.key);
-        let draft = path.with_extension("draft");
-        let write = || -> Result<(), Failure> {
-            let mut file = File::create(&draft)?;
-            file.write_all(&serde_json::to_vec_pretty(record)?)?;
-            file.sync_all()?;
-            Ok(fs::rename(&draft, &path)?)
-        };
-        write().map_err(|error| format!("{}: {error}", path.display()).into())
+        Ok(durable::replace(self.record(&record.key), &serde_json::to_vec_pretty(record)?)?)
     }
 
     fn record(&self, key: &str) -> PathBuf {

@@ -1,6 +1,7 @@
 //! What a sweep came to: table, chart and `RESULT` line.
 
 use super::chart;
+use super::median::median;
 use super::plan::{Goal, Plan};
 use super::space::Value;
 use super::store::Store;
@@ -58,17 +59,6 @@ pub fn write(plan: &Plan, trials: &[Trial], store: &Store, seconds: f64) -> Resu
     });
     println!("RESULT {result}");
     Ok(())
-}
-
-/// The middle of the sorted values, or the mean of the two middle ones; NaN of none.
-pub fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let (low, high) = (sorted.len().saturating_sub(1) / 2, sorted.len() / 2);
-    match (sorted.get(low), sorted.get(high)) {
-        (Some(low), Some(high)) => (low + high) / 2.0,
-        _ => f64::NAN,
-    }
 }
 
 impl Configuration<'_> {

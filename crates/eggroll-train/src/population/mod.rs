@@ -1,33 +1,24 @@
 //! The members of one generation and the scope in which they are evaluated.
 
+mod budget;
+mod members;
 mod one_by_one;
 mod slice;
 pub mod workers;
 
+pub use members::Members;
+
 use crate::config::InputProjection;
 use crate::fitness::{Fitness, Scores};
-use crate::memory::Chunk;
 use burn::module::ParamId;
-use burn::tensor::kind::Basic;
-use burn::tensor::{DType, Device, Int, Tensor};
-use eggroll_core::ops::member_cross_entropy;
+use burn::tensor::{Device, Int, Tensor};
 use eggroll_core::profile::{self, Component};
 use eggroll_core::scope::{Perturbation, Use};
 use eggroll_core::sync::locked;
-use eggroll_core::{MemberState, NoiseSourceConfig, PairRange};
+use eggroll_core::{MemberState, PairRange};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-
-/// Members of the first chunk of a run, from which the memory of a member is learned.
-const FIRST_CHUNK: usize = 32;
-/// Bytes that the perturbed layers may return for one chunk, if chunks are not configured: large, because every operation
-/// has a cost of its own.
-const CHUNK_BYTES: usize = 32 << 20;
-/// The same for one core's chunk: a usual second-level cache.
-const CORE_BYTES: usize = 1 << 20;
-/// Twice the bytes of noise that an evaluation of many forwards holds at most, where nothing is known of the memory.
-const HELD_BYTES: u64 = 2 << 30;
 
 /// The members of one generation; made by [`ask`](crate::EvolutionStrategy::ask).
 #[derive(Debug)]
@@ -127,7 +118,7 @@ impl Population {
         let mut results = Vec::new();
         let Range { start: mut first, end } = self.range();
         while first < end {
-            let members = self.chunk_size(CHUNK_BYTES, 1).min(end - first);
+            let members = self.chunk_size(Self::CHUNK_BYTES, 1).min(end - first);
             self.check_memory(members, 1);
             results.push(self.evaluate_chunk(Members { first, count: members }, &carried, &mut score));
             first += members;
@@ -168,12 +159,12 @@ impl Population {
             self.evaluate_chunk(*chunk, &carried, &mut |members: &Members, part| score(members, part))
         };
         // Without a measurement yet, a first chunk makes one.
-        let head = if self.is_to_be_measured(workers.len()) { FIRST_CHUNK.min(self.members) } else { 0 };
+        let head = if self.is_to_be_measured(workers.len()) { Self::FIRST_CHUNK.min(self.members) } else { 0 };
         let mut results = Vec::new();
         if head > 0 {
             results.push(evaluate(&Members { first: self.first, count: head }));
         }
-        let size = self.chunk_size(CORE_BYTES, workers.len()).min(even);
+        let size = self.chunk_size(Self::CORE_BYTES, workers.len()).min(even);
         self.check_memory(size, workers.len().min((self.members - head).div_ceil(size)));
         let chunks = self.chunks(head, size);
         let waiting = profile::waiting();
@@ -214,39 +205,6 @@ impl Population {
         (start + skipped..end).step_by(size).map(chunk).collect()
     }
 
-    /// Members of the next chunk, whole pairs, that keep the layers' outputs below `budget` bytes, and those of all chunks
-    /// that are evaluated side by side below the limit.
-    fn chunk_size(&self, budget: usize, side_by_side: usize) -> usize {
-        let limit = self.memory_limit.map_or(u64::MAX, |limit| limit / side_by_side as u64);
-        let budget = budget.min(usize::try_from(limit).unwrap_or(usize::MAX));
-        let wanted = match (self.chunk, self.member_bytes.load(Relaxed)) {
-            (Some(chunk), 0) if self.is_to_be_measured(side_by_side) => chunk.min(FIRST_CHUNK),
-            (Some(chunk), _) => chunk,
-            (None, 0) => FIRST_CHUNK,
-            (None, bytes) => budget / bytes,
-        };
-        wanted.clamp(2, self.members).next_multiple_of(2)
-    }
-
-    /// Whether a small first chunk is to tell what a member takes: if chunks are chosen by it, or may not fit.
-    fn is_to_be_measured(&self, side_by_side: usize) -> bool {
-        let member_bytes = self.perturbation.table.least_output_bytes() as u64;
-        let risky = |members: usize, limit: u64| Chunk { member_bytes, side_by_side, limit }.is_risky(members);
-        let known = self.member_bytes.load(Relaxed) > 0 || locked(&self.uses).is_some();
-        let chunk = self.chunk.map(|members| members.min(self.members));
-        !known && chunk.is_none_or(|members| self.memory_limit.is_some_and(|limit| risky(members, limit)))
-    }
-
-    /// Panics if a chunk of `members` would not fit into memory, with what would.
-    #[track_caller]
-    fn check_memory(&self, members: usize, side_by_side: usize) {
-        let Some(limit) = self.memory_limit else { return };
-        let member_bytes = self.member_bytes.load(Relaxed) as u64;
-        if let Err(error) = (Chunk { member_bytes, side_by_side, limit }).check(members) {
-            panic!("{error}");
-        }
-    }
-
     /// Runs `episodes` for chunks of members, side by side on all cores for a model in host memory: many forwards under the same noise,
     /// which is therefore held if memory allows it. Returns the rows of all chunks, in the order of their members.
     ///
@@ -271,19 +229,6 @@ impl Population {
             chunks.iter().map(run).collect()
         };
         parts.concat()
-    }
-
-    /// The perturbation with its noise held, where it was drawn on the fly and half of the memory has room for it.
-    fn holding(&self) -> Perturbation {
-        let perturbation = &self.perturbation;
-        let pairs = self.pairs();
-        let bytes = NoiseSourceConfig::Cached.held_bytes(&perturbation.table, pairs.count);
-        if perturbation.held.bytes() > 0 || bytes > self.memory_limit.unwrap_or(HELD_BYTES) / 2 {
-            return perturbation.clone();
-        }
-        let (seed, generation) = (perturbation.seed, perturbation.generation);
-        let held = NoiseSourceConfig::Cached.hold(&perturbation.table, seed, generation, pairs, None);
-        Perturbation { held: Arc::new(held), ..perturbation.clone() }
     }
 
     /// The noise of the members.
@@ -345,89 +290,4 @@ fn merge(before: Use, now: Use) -> Use {
 fn join<R: Scores, S: MemberState>(results: Vec<(R, S)>) -> (Fitness, S) {
     let (scores, carried) = results.into_iter().unzip();
     (R::read(scores), S::join(carried))
-}
-
-/// The members of one chunk: a handle to fold the population into the leading axis and out again.
-///
-/// # Example
-///
-/// ```
-/// use burn::tensor::{Device, Tensor};
-/// use eggroll_train::Members;
-///
-/// let members = Members::new(0, 3);
-/// let x = Tensor::<1>::from_floats([1.0, 3.0], &Device::flex());
-/// let all = members.expand(x); // [1, 3, 1, 3, 1, 3]
-/// assert_eq!(members.mean(all).into_data().try_to_vec::<f32>().unwrap(), [2.0, 2.0, 2.0]);
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Members {
-    first: usize,
-    count: usize,
-}
-
-impl Members {
-    /// Members `first .. first + count` of a population.
-    pub fn new(first: usize, count: usize) -> Self {
-        Self { first, count }
-    }
-
-    /// Index of the chunk's first member in the population.
-    pub fn first(&self) -> usize {
-        self.first
-    }
-
-    /// Number of members in the chunk.
-    pub fn count(&self) -> usize {
-        self.count
-    }
-
-    fn pairs(&self) -> PairRange {
-        PairRange::new((self.first / 2) as u32, (self.count / 2) as u32)
-    }
-
-    /// Repeats shared rows for every member: `[rows, ...]` to `[members · rows, ...]`, member-major.
-    ///
-    /// A first layer needs no expanded input: see `forward_shared`.
-    pub fn expand<const D: usize, K: Basic>(&self, rows: Tensor<D, K>) -> Tensor<D, K> {
-        rows.repeat_dim(0, self.count)
-    }
-
-    /// The chunk's rows of what has a row for every member of the whole population: `[population, ...]` to `[members, ...]`.
-    pub fn rows<const D: usize, K: Basic>(&self, all: Tensor<D, K>) -> Tensor<D, K> {
-        all.slice_dim(0, self.first..self.first + self.count)
-    }
-
-    /// Mean cross-entropy of every member against targets that all share, in nats; see [`member_cross_entropy`].
-    ///
-    /// # Shapes
-    ///
-    /// - logits: `[members · rows, classes]`, targets: `[rows]`, not expanded
-    /// - output: `[members]`
-    ///
-    /// # Panics
-    ///
-    /// Panics if shapes do not fit, with both.
-    #[track_caller]
-    pub fn cross_entropy(&self, logits: Tensor<2>, targets: Tensor<1, Int>) -> Tensor<1> {
-        member_cross_entropy(logits, targets, self.count)
-    }
-
-    /// Mean over everything that belongs to each member: `[members · rows, ...]` to `[members]`.
-    ///
-    /// # Panics
-    ///
-    /// Panics if the leading axis is not a multiple of the members.
-    #[track_caller]
-    pub fn mean<const D: usize>(&self, values: Tensor<D>) -> Tensor<1> {
-        let dims = values.dims();
-        assert!(
-            dims[0].is_multiple_of(self.count),
-            "mean over members: the leading axis of {dims:?} is not a multiple of {} members",
-            self.count
-        );
-        let values = values.cast(DType::F32);
-        let each = dims.iter().product::<usize>() / self.count;
-        values.reshape([self.count, each]).mean_dim(1).reshape([self.count])
-    }
 }

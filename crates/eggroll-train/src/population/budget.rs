@@ -1,0 +1,67 @@
+//! How many members are evaluated at a time, and whether their noise is held: by the memory that there is.
+
+use super::Population;
+use crate::memory::Chunk;
+use eggroll_core::NoiseSourceConfig;
+use eggroll_core::scope::Perturbation;
+use eggroll_core::sync::locked;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+impl Population {
+    /// Members of the first chunk of a run, from which the memory of a member is learned.
+    pub(super) const FIRST_CHUNK: usize = 32;
+    /// Bytes that the perturbed layers may return for one chunk, if chunks are not configured: large, because every operation
+    /// has a cost of its own.
+    pub(super) const CHUNK_BYTES: usize = 32 << 20;
+    /// The same for one core's chunk: a usual second-level cache.
+    pub(super) const CORE_BYTES: usize = 1 << 20;
+    /// Twice the bytes of noise that an evaluation of many forwards holds at most, where nothing is known of the memory.
+    pub(super) const HELD_BYTES: u64 = 2 << 30;
+
+    /// Members of the next chunk, whole pairs, that keep the layers' outputs below `budget` bytes, and those of all chunks
+    /// that are evaluated side by side below the limit.
+    pub(super) fn chunk_size(&self, budget: usize, side_by_side: usize) -> usize {
+        let limit = self.memory_limit.map_or(u64::MAX, |limit| limit / side_by_side as u64);
+        let budget = budget.min(usize::try_from(limit).unwrap_or(usize::MAX));
+        let wanted = match (self.chunk, self.member_bytes.load(Relaxed)) {
+            (Some(chunk), 0) if self.is_to_be_measured(side_by_side) => chunk.min(Self::FIRST_CHUNK),
+            (Some(chunk), _) => chunk,
+            (None, 0) => Self::FIRST_CHUNK,
+            (None, bytes) => budget / bytes,
+        };
+        wanted.clamp(2, self.members).next_multiple_of(2)
+    }
+
+    /// Whether a small first chunk is to tell what a member takes: if chunks are chosen by it, or may not fit.
+    pub(super) fn is_to_be_measured(&self, side_by_side: usize) -> bool {
+        let member_bytes = self.perturbation.table.least_output_bytes() as u64;
+        let risky = |members: usize, limit: u64| Chunk { member_bytes, side_by_side, limit }.is_risky(members);
+        let known = self.member_bytes.load(Relaxed) > 0 || locked(&self.uses).is_some();
+        let chunk = self.chunk.map(|members| members.min(self.members));
+        !known && chunk.is_none_or(|members| self.memory_limit.is_some_and(|limit| risky(members, limit)))
+    }
+
+    /// Panics if a chunk of `members` would not fit into memory, with what would.
+    #[track_caller]
+    pub(super) fn check_memory(&self, members: usize, side_by_side: usize) {
+        let Some(limit) = self.memory_limit else { return };
+        let member_bytes = self.member_bytes.load(Relaxed) as u64;
+        if let Err(error) = (Chunk { member_bytes, side_by_side, limit }).check(members) {
+            panic!("{error}");
+        }
+    }
+
+    /// The perturbation with its noise held, where it was drawn on the fly and half of the memory has room for it.
+    pub(super) fn holding(&self) -> Perturbation {
+        let perturbation = &self.perturbation;
+        let pairs = self.pairs();
+        let bytes = NoiseSourceConfig::Cached.held_bytes(&perturbation.table, pairs.count);
+        if perturbation.held.bytes() > 0 || bytes > self.memory_limit.unwrap_or(Self::HELD_BYTES) / 2 {
+            return perturbation.clone();
+        }
+        let (seed, generation) = (perturbation.seed, perturbation.generation);
+        let held = NoiseSourceConfig::Cached.hold(&perturbation.table, seed, generation, pairs, None);
+        Perturbation { held: Arc::new(held), ..perturbation.clone() }
+    }
+}
