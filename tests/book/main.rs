@@ -2,6 +2,7 @@
 //!
 //! Pages include the parts between `ANCHOR` comments, so that what readers see has been compiled and run.
 
+mod architecture;
 mod backends;
 mod episodes;
 mod getting_started;

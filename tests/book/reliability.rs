@@ -4,10 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What the page calls folders.
-const FOLDERS: [(&str, &str); 3] = [
-    ("t/", "crates/eggroll-train/tests/"),
-    ("r/", "crates/eggroll-train/tests/reliability/"),
-    ("src/", "crates/eggroll-train/src/"),
+const FOLDERS: [(&str, &str); 5] = [
+    ("t/", "crates/eggroll-run/tests/run/"),
+    ("r/", "crates/eggroll-run/tests/run/reliability/"),
+    ("a/", "crates/eggroll-train/tests/train/"),
+    ("run/", "crates/eggroll-run/src/"),
+    ("train/", "crates/eggroll-train/src/"),
 ];
 
 fn root() -> &'static Path {
@@ -65,10 +67,10 @@ fn every_test_of_the_table_is_there() {
 
 #[test]
 fn canary_what_is_missing_is_found() {
-    let known = "`t/strategy.rs::noise_reuse_addresses`";
+    let known = "`a/strategy.rs::noise_reuse_addresses`";
     assert!(missing(&format!("| a fault | behaviour | {known}, `refusals_name_the_value`, `t/roles.rs` |")).is_empty());
     for (absent, named) in [
-        ("`t/strategy.rs::noise_reuse`", "t/strategy.rs::noise_reuse"),
+        ("`a/strategy.rs::noise_reuse`", "a/strategy.rs::noise_reuse"),
         ("`r/none.rs`", "r/none.rs"),
         ("`cargo run --release --example nothing`", "cargo run --release --example nothing"),
         ("none", "no test at all"),

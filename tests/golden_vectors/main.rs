@@ -8,6 +8,7 @@ mod environments;
 mod files;
 mod fitness;
 mod forward;
+mod import;
 mod loader;
 mod mlp_step;
 mod nano;

@@ -5,5 +5,6 @@ mod fitness;
 mod graph;
 mod members;
 mod modules;
+mod rayon_pool;
 mod strategy;
 mod support;

@@ -1,6 +1,6 @@
 //! Statistics of random signs: balanced in every direction of their address, and uncorrelated between all of them.
 //!
-//! As in `noise_statistics.rs`, every bound is five standard deviations of the statistic under the null hypothesis, for the
+//! As in `statistics.rs`, every bound is five standard deviations of the statistic under the null hypothesis, for the
 //! sample's own size, and the streams are fixed.
 
 use eggroll_core::rng::rademacher::GROUP;

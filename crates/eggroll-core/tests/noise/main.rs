@@ -1,0 +1,7 @@
+//! The streams of noise: known answers, equal bits on every instruction set, statistics.
+
+mod normals;
+mod philox;
+mod rademacher;
+mod rademacher_statistics;
+mod statistics;
