@@ -2,7 +2,8 @@
 //!
 //! [`implementations`] lists what runs; each operation has a file. Kernels run on the detected instruction set, and reduce as
 //! the device does best; [`other_instruction_sets`] and [`other_reductions`] repeat the suite in child processes for the
-//! others.
+//! others. `EGGROLL_CONFORMANCE=ndarray,wgpu` runs these implementations only: a second build with other features need not repeat
+//! what a first one has tested.
 
 mod baseline;
 mod cross_entropy;
@@ -41,6 +42,14 @@ const DISTRIBUTIONS: [NoiseDistribution; 2] = [NoiseDistribution::Normal, NoiseD
 #[cfg(feature = "cuda")]
 const TENSOR_CORES: f64 = 128.0;
 
+/// Names of the implementations to test, separated by commas; all if it is not set.
+const CHOICE: &str = "EGGROLL_CONFORMANCE";
+
+/// Whether the implementation of that name is to be tested.
+fn is_chosen(name: &str) -> bool {
+    std::env::var(CHOICE).map_or(true, |chosen| chosen.split(',').any(|choice| choice == name))
+}
+
 /// One way to compute the operations.
 struct Implementation {
     name: &'static str,
@@ -72,7 +81,8 @@ fn implementations() -> Vec<Implementation> {
     if std::env::var_os(VARIABLE).is_none() {
         all.extend(devices());
     }
-    assert!(!all.is_empty(), "no backend to test");
+    all.retain(|implementation| is_chosen(implementation.name));
+    assert!(!all.is_empty(), "no implementation to test");
     all
 }
 
@@ -273,7 +283,8 @@ fn distance(found: &[f32], expected: &[f64], terms: usize) -> f64 {
 
 #[test]
 fn other_instruction_sets() {
-    if std::env::var_os(VARIABLE).is_some() {
+    // The CPU backends share their kernels.
+    if std::env::var_os(VARIABLE).is_some() || !is_chosen("flex") {
         return;
     }
     let sets = InstructionSet::available();
