@@ -27,7 +27,10 @@ fn drawn(tree: &str) -> Vec<Vec<PathBuf>> {
 }
 
 fn trees(text: &str) -> impl Iterator<Item = &str> {
-    text.split("```text\n").skip(1).filter_map(|rest| rest.split("```").next()).filter(|tree| !tree.contains('→'))
+    text.split("```text\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next())
+        .filter(|tree| tree.contains("\ncrates/\n"))
 }
 
 /// Paths of a tree that are not there.

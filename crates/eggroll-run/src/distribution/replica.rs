@@ -44,7 +44,7 @@ use eggroll_train::{
 ///         |model, population| Ok(population.evaluate(|members| members.mean(model.forward_shared(x.clone())))),
 ///         |_model, _report| Ok(ControlFlow::Continue(())),
 ///     )?;
-///     Ok::<_, eggroll_train::Error>(parameter_digest(&model))
+///     Ok::<_, eggroll_run::Error>(parameter_digest(&model))
 /// };
 /// let devices = [Device::flex(), Device::flex()];
 /// let digests = on_devices(&devices, |replica, device| train(Distribution::new(replica), device));

@@ -108,7 +108,6 @@ pub(super) type Texts = Arc<BTreeMap<&'static str, String>>;
 #[derive(Clone)]
 pub struct NumberMetric {
     name: MetricName,
-    unit: Option<String>,
     higher_is_better: bool,
     state: NumericMetricState,
     /// Whether the last item had the number.
@@ -122,18 +121,11 @@ impl NumberMetric {
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: Arc::new(name.into()),
-            unit: None,
             higher_is_better: true,
             state: NumericMetricState::new(),
             present: false,
             seen: false,
         }
-    }
-
-    /// Sets the unit that the number is shown with.
-    pub fn with_unit(mut self, unit: impl Into<String>) -> Self {
-        self.unit = Some(unit.into());
-        self
     }
 
     /// Declares that lower is better.
@@ -143,11 +135,7 @@ impl NumberMetric {
     }
 
     fn format(&self) -> FormatOptions {
-        let format = FormatOptions::new(self.name.clone()).precision(PRECISION);
-        match &self.unit {
-            Some(unit) => format.unit(unit),
-            None => format,
-        }
+        FormatOptions::new(self.name.clone()).precision(PRECISION)
     }
 }
 
@@ -159,7 +147,7 @@ impl Metric for NumberMetric {
     }
 
     fn attributes(&self) -> MetricAttributes {
-        NumericAttributes { unit: self.unit.clone(), higher_is_better: self.higher_is_better }.into()
+        NumericAttributes { unit: None, higher_is_better: self.higher_is_better }.into()
     }
 
     fn update(&mut self, item: &Numbers, _metadata: &MetricMetadata) -> Result<SerializedEntry, TensorReadError> {
@@ -171,14 +159,14 @@ impl Metric for NumberMetric {
                 self.state.update(number, 1);
                 self.state.compute_update(self.format())
             }
-            None => SerializedEntry::not_available(self.unit.as_deref()),
+            None => SerializedEntry::not_available(None),
         })
     }
 
     fn compute(&mut self) -> Result<SerializedEntry, TensorReadError> {
         Ok(match self.seen {
             true => self.state.compute_final(self.format()),
-            false => SerializedEntry::not_available(self.unit.as_deref()),
+            false => SerializedEntry::not_available(None),
         })
     }
 

@@ -20,7 +20,6 @@ use burn::train::checkpoint::{CheckpointingStrategy, MetricCheckpointingStrategy
 use burn::train::logger::MetricLogger;
 use burn::train::metric::store::{Aggregate, Direction, Split};
 use burn::train::metric::{Adaptor, ItemLazy, Metric, Numeric};
-use burn::train::renderer::MetricsRenderer;
 use burn::train::{
     EarlyStoppingStrategy, Interrupter, Interruption, LearnerEvent, MetricEarlyStoppingStrategy, StoppingCondition,
 };
@@ -110,7 +109,6 @@ pub struct EsTraining<V: ItemLazy + 'static = Numbers> {
     folder: PathBuf,
     config: EsTrainingConfig,
     display: Display,
-    renderer: Option<Box<dyn MetricsRenderer>>,
     interrupter: Interrupter,
     registered: Registered,
     /// What the user has registered with burn-train, in order.
@@ -126,7 +124,6 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
             folder: folder.into(),
             config,
             display: Display::default(),
-            renderer: None,
             interrupter: Interrupter::new(),
             registered: Registered::default(),
             register: Vec::new(),
@@ -138,12 +135,6 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
     /// Sets what the run shows.
     pub fn with_display(mut self, display: Display) -> Self {
         self.display = display;
-        self
-    }
-
-    /// Sets a renderer in place of the display.
-    pub fn with_renderer(mut self, renderer: impl MetricsRenderer + 'static) -> Self {
-        self.renderer = Some(Box::new(renderer));
         self
     }
 
@@ -327,9 +318,8 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         let path = self.folder.join("log.jsonl");
         let log = JsonMetrics::open(&path, strategy.generation(), epoch - 1)?;
         let failure = log.failure();
-        let renderer = self.renderer.take();
-        let dashboard = renderer.is_none() && self.display == Display::Dashboard && std::io::stdout().is_terminal();
-        let bar = match renderer.is_some() || dashboard {
+        let dashboard = self.display == Display::Dashboard && std::io::stdout().is_terminal();
+        let bar = match dashboard {
             true => ProgressBar::hidden(),
             false => Progress::bar(&config, strategy.generation()),
         };
@@ -337,8 +327,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         let mut parts = parts::<V>(&self.folder).with_interrupter(self.interrupter.clone()).with_metric_logger(log);
         if !dashboard {
             // Burn's own choice is the dashboard.
-            let progress = || Box::new(Progress::new(bar.clone(), config.clone())) as Box<dyn MetricsRenderer>;
-            parts = parts.renderer(renderer.unwrap_or_else(progress));
+            parts = parts.renderer(Box::new(Progress::new(bar.clone(), config.clone())));
         }
         for metric in built_in(floats, integers, config.diagnostics) {
             self.registered.train.insert(metric.name().to_string());

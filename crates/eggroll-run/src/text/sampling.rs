@@ -14,7 +14,7 @@ use eggroll_core::rng::philox::philox4x32;
 /// use eggroll_nn::integer::EggModelConfig;
 /// use eggroll_run::text::{Sampler, printable};
 ///
-/// # fn main() -> Result<(), eggroll_train::Error> {
+/// # fn main() -> Result<(), eggroll_run::Error> {
 /// let model = EggModelConfig::new().with_layers(1).with_width(8).init(&Device::flex());
 /// let text = Sampler::new(0.8, 1)?.sample(&model, b"To be", 10);
 /// assert_eq!(text.len(), 10);

@@ -179,7 +179,7 @@ fn other_formats_and_noise_streams_are_refused_with_both_versions() {
     rewrite_state(&checkpoints, |text| text.replace("\"format\": 2", "\"format\": 3"));
     let error = refused(&checkpoints, layer());
     assert!(matches!(error, Error::Saved(SavedError::Format { found: 3, known: 2, .. })), "{error}");
-    assert!(error.to_string().ends_with("strategy.json: of format 3, and this version reads format 2"), "{error}");
+    assert!(error.to_string().ends_with("strategy.json: it has format 3, but this version reads format 2"), "{error}");
     rewrite_state(&checkpoints, |_| "{}".to_owned());
     let error = refused(&checkpoints, layer());
     assert!(

@@ -143,7 +143,10 @@ fn cases() -> Vec<Case> {
             let finds_baselines = matches!(rule, FitnessShaping::Baseline { .. });
             if finds_baselines && case.config.noiser.baselines().is_none() {
                 let refused = case.config.try_init(&Quadratic::model()).err().expect("refused").to_string();
-                assert!(refused.contains("baselines in groups of 8, but the noiser's groups are None"), "{refused}");
+                assert!(
+                    refused.contains("a baseline in every group of 8 members, but the noiser makes no groups"),
+                    "{refused}"
+                );
             } else {
                 cases.push(case);
             }

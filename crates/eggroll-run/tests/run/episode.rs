@@ -306,16 +306,16 @@ fn refusals_name_the_values() {
         assert!(message.contains(part), "{message}");
     };
     let plain = config(EggrollConfig::new());
-    refuse(plain.clone().with_episode(0), "an episode lasts at least 1 generation, not 0");
+    refuse(plain.clone().with_episode(0), "an episode must last at least 1 generation, not 0");
     for reuse in [0, 3, 8] {
-        let expected = format!("noise that {reuse} generations share does not divide an episode of 4");
+        let expected = format!("noise_reuse {reuse} does not divide an episode of 4 generations");
         refuse(plain.clone().with_noise_reuse(reuse).with_episode(4), &expected);
     }
     for projection in [InputProjection::Shared, InputProjection::Unperturbed] {
         let projected = plain.clone().with_input_projection(projection);
         refuse(
             projected.clone().with_episode(2),
-            &format!("({projection:?}) onto a generation's input rows: in an episode of 2"),
+            &format!("input projection {projection} does not work with an episode of 2 generations"),
         );
         assert!(projected.with_episode(1).try_init(&small()).is_ok());
     }
@@ -323,7 +323,10 @@ fn refusals_name_the_values() {
     let integers = integer::LinearConfig::new(4, 2).init(&Device::flex());
     let config = EvolutionStrategyConfig::integer(QEggrollConfig::new()).with_population(4).with_episode(4);
     let message = config.clone().with_noise_reuse(2).try_init(&integers).err().expect("refused").to_string();
-    assert!(message.contains("\"weight\" is updated by votes") && message.contains("not 2 of them"), "{message}");
+    assert!(
+        message.contains("\"weight\" is updated by votes") && message.contains("needs a noise_reuse of 4, not 2"),
+        "{message}"
+    );
     assert!(config.with_noise_reuse(4).try_init(&integers).is_ok());
 }
 

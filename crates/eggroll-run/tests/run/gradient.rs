@@ -154,7 +154,7 @@ fn equal_fitness_has_no_estimate_and_nothing_changes() {
     assert!(none.is_none());
     assert_eq!((strategy.generation(), strategy.report()), (0, None));
     let error = strategy.estimate(&net, &strategy.ask(), &vec![1.0; 7].into()).expect_err("refused").to_string();
-    assert!(error.contains("7 fitness values for a population of 8"), "{error}");
+    assert!(error.contains("of a population of 8, found 7 values"), "{error}");
 }
 
 fn without_bias(d_input: usize, d_output: usize) -> Linear {

@@ -304,5 +304,5 @@ fn canary_accumulators_matter() {
 fn integer_adam_w_is_for_integers() {
     let floats = EvolutionStrategyConfig::new(EggrollConfig::new(), IntegerAdamWConfig::new());
     let error = floats.try_init(&layer()).err().expect("refused").to_string();
-    assert!(error.contains("\"weight\" is a float parameter that is trained"), "{error}");
+    assert!(error.contains("\"weight\" is a trained float parameter"), "{error}");
 }

@@ -23,7 +23,7 @@ pub(super) const FAILED: u32 = u32::MAX;
 /// # Example
 ///
 /// ```
-/// use eggroll_run::distribution::{Alone, Communicator};
+/// use eggroll_train::{Alone, Communicator};
 ///
 /// assert_eq!(Alone.all_gather(&[1, 2]).unwrap(), [1, 2]);
 /// assert_eq!(Alone.all_gather_floats(&[0.5, -0.0]).unwrap(), [[0.5, -0.0]]);

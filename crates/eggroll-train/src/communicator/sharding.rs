@@ -15,7 +15,7 @@ use std::ops::Range;
 /// # Example
 ///
 /// ```
-/// use eggroll_run::distribution::shard;
+/// use eggroll_train::shard;
 ///
 /// assert_eq!([0, 1, 2].map(|rank| shard(10, rank, 3)), [0..2, 2..6, 6..10]);
 /// assert_eq!([0, 1, 2].map(|rank| shard(4, rank, 3)), [0..0, 0..2, 2..4]);
@@ -48,8 +48,7 @@ pub fn shard(members: usize, rank: usize, size: usize) -> Range<usize> {
 /// use burn::tensor::{Device, Tensor};
 /// use eggroll_core::EggrollConfig;
 /// use eggroll_nn::LinearConfig;
-/// use eggroll_train::EvolutionStrategyConfig;
-/// use eggroll_run::distribution::{Alone, evaluate_sharded};
+/// use eggroll_train::{Alone, EvolutionStrategyConfig, evaluate_sharded};
 ///
 /// # fn main() -> Result<(), eggroll_train::Error> {
 /// let model = LinearConfig::new(2, 1).init(&Device::flex());

@@ -37,10 +37,10 @@ pub enum ConfigError {
     #[error("unknown optimizer {0}")]
     OptimizerName(String),
     /// An unknown fitness shaping: what was given, and the known names.
-    #[error("unknown fitness shaping {0}")]
+    #[error("fitness shaping: {0}")]
     ShapingName(String),
     /// An unknown input projection: what was given, and the known names.
-    #[error("unknown input projection {0}")]
+    #[error("input projection: {0}")]
     ProjectionName(String),
     /// Settings that Adafactor cannot have.
     #[error(

@@ -271,7 +271,7 @@ fn refusals_name_the_value() {
     refuse(config().with_sigma(SigmaSchedule::Exponential { initial: 0.1, decay: 1.5 }), "not 1.5");
     refuse(
         config().with_shaping(FitnessShaping::GroupZScore { size: 3 }),
-        "groups of 3 do not divide a population of 20",
+        "a population of 20 cannot be divided into groups of 3 members",
     );
     refuse(config().with_chunk(0), "not 0 members");
     refuse(
@@ -293,7 +293,7 @@ fn tell_refuses_what_does_not_belong_together() {
             assert!(error.contains(part), "{error}");
         };
     let population = strategy.ask();
-    refuse(&mut strategy, &net, population, vec![1.0; 19], "19 fitness values for a population of 20");
+    refuse(&mut strategy, &net, population, vec![1.0; 19], "of a population of 20, found 19 values");
     let population = strategy.ask();
     refuse(&mut strategy, &Net::new(), population, vec![1.0; 20], "not the one that the strategy was made for");
     let stale = strategy.ask();

@@ -260,7 +260,7 @@ fn names_on_the_command_line_are_those_of_files() {
     let groups = "baseline:8".parse::<FitnessShaping>().expect("a rule");
     assert_eq!(groups, FitnessShaping::Baseline { size: 8 });
     let error = "z_core".parse::<FitnessShaping>().expect_err("refused").to_string();
-    assert!(["no such fitness shaping", "`z_core`", "`z_score`"].iter().all(|part| error.contains(part)), "{error}");
+    assert!(["fitness shaping: ", "`z_core`", "`z_score`"].iter().all(|part| error.contains(part)), "{error}");
     for wrong in ["group_z_score", "baseline:", "raw:4", "group_z_score:many"] {
         assert!(wrong.parse::<FitnessShaping>().is_err(), "{wrong}");
     }
@@ -268,5 +268,5 @@ fn names_on_the_command_line_are_those_of_files() {
         assert_eq!(text(&projection.parse::<InputProjection>().expect("a projection")), projection);
     }
     let error = "on".parse::<InputProjection>().expect_err("refused").to_string();
-    assert!(["no such input projection", "`on`", "`shared`"].iter().all(|part| error.contains(part)), "{error}");
+    assert!(["input projection: ", "`on`", "`shared`"].iter().all(|part| error.contains(part)), "{error}");
 }

@@ -135,7 +135,7 @@ fn a_damaged_record_with_others_behind_it_is_refused() {
     let offset = bytes.len() - 3 * record;
     bytes[offset + 20] ^= 1;
     fs::write(&path, &bytes).expect("writes");
-    let expected = format!("the record of generation 2, at byte {offset}, is damaged, and there are others behind it");
+    let expected = format!("the record of generation 2, at byte {offset}, is damaged, and other records follow it");
     for message in [message(replay(&path, Net::start(), None)), message(replay_range(&path))] {
         assert!(message.ends_with(&expected), "{message}");
     }
@@ -149,12 +149,12 @@ fn other_logs_models_strategies_and_generations_are_refused() {
     let wrong = |message: String, part: &str| assert!(message.contains(part), "{message}");
     wrong(
         message(replay(&path, Net::start(), Some(6))),
-        "models of generations 0 to 5 can be made of it here, not that of 6",
+        "it reproduces the models of generations 0 to 5, not that of 6",
     );
     let (strategy, model) = replay(&path, Net::start(), Some(3)).expect("replays");
     wrong(
         message(replay_from(&path, strategy, model.clone(), Some(2))),
-        "models of generations 3 to 5 can be made of it here, not that of 2",
+        "it reproduces the models of generations 3 to 5, not that of 2",
     );
     wrong(message(replay(&path, model, None)), &format!("the digest of the first model was {}", digests[0]));
     let other = LinearConfig::new(3, 2).init(&burn::tensor::Device::flex());
@@ -202,7 +202,10 @@ fn other_formats_and_noise_streams_are_refused_with_both_versions() {
                 matches!(&error, Error::Saved(SavedError::NoiseStream { found: 99, known: k, .. }) if *k == known),
                 "{error}"
             );
-            assert!(error.to_string().contains("run.replay: of version 99 of the noise stream"), "{error}");
+            assert!(
+                error.to_string().contains("run.replay: it was written with version 99 of the noise stream"),
+                "{error}"
+            );
         }
         rewrite_header(&path, |json| json.replace("{\"format\":1,", "{\"format\":7,"));
         let error = replay_range(&path).expect_err("refused");
@@ -244,7 +247,7 @@ fn the_training_loop_logs() {
     assert!(replay(&path, other, None).is_ok() && replay(&path, Net::start(), None).is_err());
     // The log of another strategy is not written over.
     let error = message(run(&mut adam().with_seed(9).init(&Net::start()), Net::start(), 3));
-    assert!(error.contains("logged under the configuration"), "{error}");
+    assert!(error.contains("logged with the configuration"), "{error}");
     assert_eq!(replay_range(&path).expect("a log"), 0..3);
     let projected = adam().with_input_projection(InputProjection::Unperturbed);
     fs::remove_file(&path).expect("removes");
@@ -269,17 +272,17 @@ fn a_log_takes_one_generation_after_the_other() {
     let mut log = ReplayLog::create(folder.path().join("log"), &strategy, &model).expect("a log");
     let fitness = |len: usize| Fitness::from(vec![0.5; len]);
     let early = message(log.append(&strategy, &fitness(POPULATION)));
-    assert!(early.contains("the record of generation 0 is due, and the strategy was told nothing yet"), "{early}");
+    assert!(early.contains("the record of generation 0 is due, but the strategy was told nothing yet"), "{early}");
     strategy = adam().init(&model);
     let model = generation(&mut strategy, model, &mut log);
     let short = message(log.append(&strategy, &fitness(POPULATION)));
     assert!(
-        short.contains("the record of generation 1 is due, and the strategy was told generation 0 last"),
+        short.contains("the record of generation 1 is due, but the strategy was told generation 0 last"),
         "{short}"
     );
     let population = strategy.ask();
     strategy.tell(model, population, fitness(POPULATION)).expect("a generation");
     let short = message(log.append(&strategy, &fitness(4)));
-    assert!(short.contains("4 fitness values for a population of 12"), "{short}");
+    assert!(short.contains("of a population of 12, found 4 values"), "{short}");
     log.sync().expect("flushes");
 }
