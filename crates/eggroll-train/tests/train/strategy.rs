@@ -295,7 +295,7 @@ fn tell_refuses_what_does_not_belong_together() {
     let population = strategy.ask();
     refuse(&mut strategy, &net, population, vec![1.0; 19], "of a population of 20, found 19 values");
     let population = strategy.ask();
-    refuse(&mut strategy, &Net::new(), population, vec![1.0; 20], "not the one that the strategy was made for");
+    refuse(&mut strategy, &Net::new(), population, vec![1.0; 20], "not the model that the strategy was made for");
     let stale = strategy.ask();
     let net = generation(&mut strategy, net);
     refuse(&mut strategy, &net, stale, vec![1.0; 20], "population of generation 0, but generation 1 is due");

@@ -119,9 +119,9 @@ fn refusals_name_what_is_wrong() {
 
     let mut other = config(9);
     other.strategy.seed = 4;
-    assert!(refused(other).ends_with("training.json is that of another run: `strategy` differs"));
+    assert!(refused(other).ends_with("training.json belongs to another run: `strategy` differs"));
     let logged = refused(config(9).with_replay_log(true));
-    assert!(logged.ends_with("training.json is that of another run: `replay_log` differs"), "{logged}");
+    assert!(logged.ends_with("training.json belongs to another run: `replay_log` differs"), "{logged}");
     fs::write(folder.path().join("training.json"), "{\"generations\": 5}").expect("writes");
     let message = refused(config(5));
     assert!(message.contains("training.json") && message.contains("missing field `strategy`"), "{message}");

@@ -163,7 +163,7 @@ fn other_logs_models_strategies_and_generations_are_refused() {
     wrong(message(ReplayLog::resume(&path, &other)), r#""seed":9"#);
     wrong(message(ReplayLog::create(&path, &other, &Net::start())), "run.replay");
     let shared = adam().with_input_projection(InputProjection::Shared).init(&Net::start());
-    wrong(message(ReplayLog::create(path.with_extension("new"), &shared, &Net::start())), "input_projection Shared");
+    wrong(message(ReplayLog::create(path.with_extension("new"), &shared, &Net::start())), "input_projection shared");
     wrong(message(replay(&path.with_extension("none"), Net::start(), None)), "run.none");
     fs::write(&path, "something else").expect("writes");
     wrong(message(replay(&path, Net::start(), None)), "this is no replay log");
@@ -252,7 +252,7 @@ fn the_training_loop_logs() {
     let projected = adam().with_input_projection(InputProjection::Unperturbed);
     fs::remove_file(&path).expect("removes");
     let error = message(run(&mut projected.init(&Net::start()), Net::start(), 3));
-    assert!(error.contains("input_projection Unperturbed"), "{error}");
+    assert!(error.contains("input_projection unperturbed"), "{error}");
     assert!(!path.exists());
 }
 
