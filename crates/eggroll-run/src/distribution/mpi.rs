@@ -26,12 +26,17 @@ use mpi::traits::{Communicator as _, CommunicatorCollectives};
 /// # }
 /// ```
 pub struct Mpi {
-    rank: usize,
-    size: usize,
+    world: World,
     /// Whether no other rank waits for this one.
     over: bool,
     /// MPI ends with it.
     _universe: Universe,
+}
+
+/// All processes of the job, without a memory of what was said.
+struct World {
+    rank: usize,
+    size: usize,
 }
 
 impl Mpi {
@@ -47,7 +52,8 @@ impl Mpi {
             return Err(error(format!("it has {threading:?} threads only, and Serialized is needed")));
         }
         let world = universe.world();
-        Ok(Self { rank: world.rank() as usize, size: world.size() as usize, over: false, _universe: universe })
+        let world = World { rank: world.rank() as usize, size: world.size() as usize };
+        Ok(Self { world, over: false, _universe: universe })
     }
 }
 
@@ -60,7 +66,7 @@ fn count(words: usize) -> Result<i32, DistributionError> {
     i32::try_from(words).map_err(|_| error(format!("{words} words are more than a message can have")))
 }
 
-impl Communicator for Mpi {
+impl Communicator for World {
     fn rank(&self) -> usize {
         self.rank
     }
@@ -90,9 +96,27 @@ impl Communicator for Mpi {
         SimpleCommunicator::world().barrier();
         Ok(())
     }
+}
+
+impl Communicator for Mpi {
+    fn rank(&self) -> usize {
+        self.world.rank()
+    }
+
+    fn size(&self) -> usize {
+        self.world.size()
+    }
+
+    fn all_gather(&mut self, words: &[u32]) -> Result<Vec<u32>, DistributionError> {
+        self.world.all_gather(words)
+    }
+
+    fn barrier(&mut self) -> Result<(), DistributionError> {
+        self.world.barrier()
+    }
 
     fn all_gather_words(&mut self, words: &[u32]) -> Result<Vec<Vec<u32>>, DistributionError> {
-        let all = exchange(self, words);
+        let all = self.world.all_gather_words(words);
         self.over = all.is_err();
         all
     }
@@ -100,7 +124,7 @@ impl Communicator for Mpi {
     fn fail(&mut self) {
         // Nobody is told twice: that would wait for ranks that have gone.
         if !std::mem::replace(&mut self.over, true) {
-            let _ = self.all_gather(&[FAILED]);
+            self.world.fail();
         }
     }
 }

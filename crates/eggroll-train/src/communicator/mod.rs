@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::sync::{Arc, Mutex};
 
 /// The length of a message that says that its rank has failed.
-pub(super) const FAILED: u32 = u32::MAX;
+const FAILED: u32 = u32::MAX;
 
 /// Replicas of one run that exchange a few numbers: each has a rank from 0, and what one calls all call, in the same order.
 ///
@@ -116,10 +116,7 @@ pub trait Communicator: Send {
 }
 
 /// The words of every rank.
-pub(super) fn exchange<C: Communicator + ?Sized>(
-    communicator: &mut C,
-    words: &[u32],
-) -> Result<Vec<Vec<u32>>, DistributionError> {
+fn exchange<C: Communicator + ?Sized>(communicator: &mut C, words: &[u32]) -> Result<Vec<Vec<u32>>, DistributionError> {
     let message = [&[words.len() as u32], words].concat();
     let all = communicator.all_gather(&message)?;
     let mut rest = all.as_slice();
