@@ -50,9 +50,9 @@ fn present(backend: DeviceName) -> Result<Device, Failure> {
 fn figures(args: &Args, mnist: &Mnist, backend: DeviceName, device: &Device) -> Result<Figures, Failure> {
     memory::reset_peak();
     let max_error = oracle::max_error(device)?;
-    section(&format!("{}, forward and estimate", backend.to_string()));
+    section(&format!("{backend}, forward and estimate"));
     let (times, noise_held_bytes) = timing::measure(args, device)?;
-    section(&format!("{}, training", backend.to_string()));
+    section(&format!("{backend}, training"));
     let (training, work) = Trainer::new(mnist, device, backend.is_on_host()).run(args.rank, args.generations)?;
     let memory = Memory {
         noise_held_bytes,
