@@ -31,12 +31,7 @@ fn run(args: &Args) -> Result<(), Failure> {
     args.validate()?;
     let device = args.backend.device()?;
     if !device.supports_dtype(args.dtype()) {
-        return Err(format!(
-            "{} has no {} here: --dtype takes another type",
-            args.backend.to_string(),
-            args.type_name()
-        )
-        .into());
+        return Err(format!("{} has no {} here: --dtype takes another type", args.backend, args.type_name()).into());
     }
     device.seed(0);
     let mut tasks = tasks(args, &device);
@@ -83,7 +78,7 @@ fn report(args: &Args, tasks: &[Task]) {
     let tera = |ms: f64| 2.0 * args.batch as f64 * width * width / ms / 1e9;
     println!(
         "{} {}, width {}, batch {}, rank {}: {} rounds of {} passes in turn; median (quartiles) of one pass",
-        args.backend.to_string(),
+        args.backend,
         args.type_name(),
         args.width,
         args.batch,

@@ -8,7 +8,6 @@ use burn::tensor::{Device, DeviceKind, Int, Tensor};
 use eggroll_core::ops::integer::integer_type;
 use eggroll_run::distribution::nats::{NatsError, Worker};
 use eggroll_run::*;
-use eggroll_train::*;
 
 fn gpu() -> Device {
     Device::wgpu(DeviceKind::DefaultDevice)

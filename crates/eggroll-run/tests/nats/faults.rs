@@ -6,7 +6,6 @@ use crate::support::{Integers, Net, Task};
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::Tensor;
 use eggroll_run::distribution::nats::{Coordinator, NatsConfig, NatsError, Worker};
-use eggroll_run::*;
 use eggroll_train::*;
 use std::time::Duration;
 

@@ -116,3 +116,9 @@ pub enum NatsError {
     #[error(transparent)]
     Training(#[from] Error),
 }
+
+impl From<eggroll_train::Error> for NatsError {
+    fn from(error: eggroll_train::Error) -> Self {
+        Self::Training(error.into())
+    }
+}
