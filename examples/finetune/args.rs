@@ -63,7 +63,7 @@ pub struct Args {
     /// Seed of initial weights, noise and batches.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
-    /// Where to compute.
+    /// Where to compute: flex, ndarray, cuda, vulkan, metal or wgpu, as built; the number of a card follows a colon.
     #[arg(long, default_value_t)]
     pub backend: DeviceName,
 }

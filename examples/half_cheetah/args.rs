@@ -30,7 +30,7 @@ pub struct Args {
     /// Generations of training, if they come to an end before the minutes.
     #[arg(long)]
     pub generations: Option<u64>,
-    /// Where the policy computes.
+    /// Where the policy computes: flex, ndarray, cuda, vulkan, metal or wgpu, as built; the number of a card follows a colon.
     #[arg(long, default_value_t)]
     pub backend: DeviceName,
     #[command(flatten)]

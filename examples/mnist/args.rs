@@ -26,7 +26,7 @@ pub struct Args {
     /// Show Burn's dashboard, if this is a terminal.
     #[arg(long)]
     pub dashboard: bool,
-    /// Where to compute.
+    /// Where to compute: flex, ndarray, cuda, vulkan, metal or wgpu, as built; the number of a card follows a colon.
     #[arg(long, default_value_t)]
     pub backend: DeviceName,
     /// Devices that share every population, separated by commas: flex, cuda:0, cuda:1, …

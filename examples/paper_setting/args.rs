@@ -32,7 +32,7 @@ pub struct Args {
     /// Passes between two waits for the device: few make a fast device's waiting count.
     #[arg(long, default_value_t = 10)]
     pub passes: u32,
-    /// Where to compute.
+    /// Where to compute: flex, ndarray, cuda, vulkan, metal or wgpu, as built; the number of a card follows a colon.
     #[arg(long, default_value_t)]
     pub backend: DeviceName,
 }

@@ -26,7 +26,7 @@ pub struct Args {
     /// Where to keep checkpoints and logs: nowhere, if not given.
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
-    /// Where to compute.
+    /// Where to compute: flex, ndarray, cuda, vulkan, metal or wgpu, as built; the number of a card follows a colon.
     #[arg(long, default_value_t)]
     pub backend: DeviceName,
 }

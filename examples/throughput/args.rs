@@ -21,7 +21,7 @@ pub struct Args {
     /// Seconds for which the columns of one size and population are repeated; slow ones run three times.
     #[arg(long, default_value_t = 4.0)]
     pub seconds: f64,
-    /// Where to compute.
+    /// Where to compute: flex, ndarray, cuda, vulkan, metal or wgpu, as built; the number of a card follows a colon.
     #[arg(long, default_value_t)]
     pub backend: DeviceName,
     /// Leave out OpenES, which is slow for large networks.

@@ -286,7 +286,7 @@ impl EvolutionStrategy {
     /// all fitness is equal or the noiser perturbs nothing, so that `tell` makes no step. Changes nothing. Frozen parameters have
     /// none, and integer ones have votes instead.
     ///
-    /// [`gradient_cosine`](crate::diagnostics::gradient_cosine) compares it with a true gradient.
+    /// `eggroll_run::diagnostics::gradient_cosine` compares it with a true gradient.
     ///
     /// # Errors
     ///
@@ -332,7 +332,7 @@ impl EvolutionStrategy {
     }
 
     /// [`estimate`](Self::estimate) once from the pairs of even and once from those of odd number: two independent estimates whose
-    /// sum is `estimate`'s before it is clipped, up to rounding. [`SplitHalf`](crate::diagnostics::SplitHalf) compares them.
+    /// sum is `estimate`'s before it is clipped, up to rounding. `eggroll_run::diagnostics::SplitHalf` compares them.
     ///
     /// # Errors
     ///

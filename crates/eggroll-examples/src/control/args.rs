@@ -23,7 +23,7 @@ pub struct Args {
     /// Folder in which each environment gets one, for settings, curves and pictures.
     #[arg(long, default_value = "runs")]
     pub out: PathBuf,
-    /// Where to compute.
+    /// Where to compute: flex, ndarray, cuda, vulkan, metal or wgpu, as built; the number of a card follows a colon.
     #[arg(long, default_value_t)]
     pub backend: DeviceName,
     /// When a task counts as solved.

@@ -240,7 +240,7 @@ impl EvolutionStrategyConfig {
     ///
     /// Noise is a pure function: the sum draws it again and stores none, so that an estimate costs as many sums as noise
     /// generations. σ stays that of the episode's first generation. Nothing but the generation is state: a checkpoint continues
-    /// within an episode, the members' own state being saved by [`save_carrying`](crate::Checkpoints::save_carrying).
+    /// within an episode, the members' own state being saved by `save_carrying` of the checkpoints in `eggroll-run`.
     ///
     /// [`try_init`](Self::try_init) refuses an episode that is no multiple of the shared generations, projection onto input rows,
     /// and with integer parameters all but ES-Single.
