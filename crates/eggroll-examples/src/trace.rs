@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// Options of a trace.
 #[derive(clap::Args, Debug, Clone)]
 pub struct TraceArgs {
-    /// Write a trace for https://ui.perfetto.dev to this file, and a summary by component to it and to standard error.
+    /// Write a trace for Perfetto (ui.perfetto.dev) to this file, and a summary by component to it and to standard error.
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
     /// Generations (or rounds of measuring) at the beginning of each part of the run that are traced.

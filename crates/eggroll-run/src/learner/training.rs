@@ -205,7 +205,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
     /// # Errors
     ///
     /// - [`RunError::OtherRun`] if the folder holds a run of another configuration; it may have had fewer or more generations
-    /// - [`RunError::Interval`], [`SavedError::ReplayProjection`] and [`RunError::UnknownMetric`] of a configuration that cannot be run
+    /// - [`RunError::Interval`], [`SavedError::ReplayProjection`](crate::SavedError::ReplayProjection) and [`RunError::UnknownMetric`] of a configuration that cannot be run
     /// - [`Error::User`] with what the task returned, after a checkpoint
     /// - [`RunError::Training`] with a failure of burn-train's metrics, after a checkpoint
     /// - [`Error::Distribution`] with what replicas found, or with the rank that has failed
