@@ -1,8 +1,10 @@
 //! Ask and tell.
 
+mod estimates;
+
 use crate::config::EvolutionStrategyConfig;
-use crate::error::{ConfigError, Error, TellError};
-use crate::estimate::{self, clip_norm, episode};
+use crate::error::{ConfigError, Error};
+use crate::estimate::episode;
 use crate::fitness::Fitness;
 use crate::memory;
 use crate::optimizer::Optimizer;
@@ -13,7 +15,6 @@ use burn::lr_scheduler::LrSchedulerRecord;
 use burn::lr_scheduler::module_lr_scheduler::{ModuleLrScheduler, ModuleLrSchedulerConfig};
 use burn::module::Module;
 use burn::optim::{GradientsParams, OptimizerRecord};
-use burn::tensor::DType;
 use eggroll_core::profile::{self, Component};
 use eggroll_core::scope::Perturbation;
 use eggroll_core::sync::locked;
@@ -22,9 +23,6 @@ use eggroll_core::{
 };
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
-
-/// The largest number of half precision.
-const F16_MAX: f32 = 65_504.0;
 
 /// An evolution strategy for one model: [`ask`](Self::ask) for a population, evaluate it, [`tell`](Self::tell) the
 /// fitness.
@@ -238,8 +236,8 @@ impl EvolutionStrategy {
     ///
     /// # Errors
     ///
-    /// [`TellError::FitnessLength`], [`TellError::Generation`] or [`TellError::OtherModel`] if the arguments do not belong together;
-    /// [`TellError::NeverPerturbed`] if the evaluation left out a parameter that is not frozen; [`TellError::PairWeight`] if the fitness is too
+    /// [`TellError::FitnessLength`](crate::TellError::FitnessLength), [`TellError::Generation`](crate::TellError::Generation) or [`TellError::OtherModel`](crate::TellError::OtherModel) if the arguments do not belong together;
+    /// [`TellError::NeverPerturbed`](crate::TellError::NeverPerturbed) if the evaluation left out a parameter that is not frozen; [`TellError::PairWeight`](crate::TellError::PairWeight) if the fitness is too
     /// large for the estimate. The strategy is unchanged then; the model, moved in, is a cheap clone to keep.
     pub fn tell<M: Module>(&mut self, model: M, population: Population, fitness: Fitness) -> Result<M, Error> {
         self.tell_observed(model, population, fitness, |_, _| {})
@@ -281,103 +279,6 @@ impl EvolutionStrategy {
             }
         })
     }
-
-    /// The gradient that [`tell`](Self::tell) hands to the optimizer, of `−fitness`, by parameter, clipped if so configured; `None` if
-    /// all fitness is equal or the noiser perturbs nothing, so that `tell` makes no step. Changes nothing. Frozen parameters have
-    /// none, and integer ones have votes instead.
-    ///
-    /// `eggroll_run::diagnostics::gradient_cosine` compares it with a true gradient.
-    ///
-    /// # Errors
-    ///
-    /// As [`tell`](Self::tell).
-    pub fn estimate<M: Module>(
-        &self,
-        model: &M,
-        population: &Population,
-        fitness: &Fitness,
-    ) -> Result<Option<GradientsParams>, Error> {
-        let _span = profile::span(Component::Estimate, 0);
-        let Some(weights) = self.pair_weights(model, population, fitness)? else {
-            return Ok(None);
-        };
-        let gradients = estimate::gradients(model, population, &weights, &self.config);
-        Ok(Some(match self.config.clip_norm {
-            None => gradients,
-            Some(longest) => clip_norm(model, gradients, longest),
-        }))
-    }
-
-    /// The weights of the pairs in an estimate, which are finite in the parameters' types too; `None` where there is nothing to estimate.
-    fn pair_weights<M: Module>(
-        &self,
-        model: &M,
-        population: &Population,
-        fitness: &Fitness,
-    ) -> Result<Option<Vec<f32>>, Error> {
-        self.check(model, population, fitness)?;
-        if self.noiser.properties().no_op {
-            return Ok(None);
-        }
-        let sigma = population.perturbation.sigma;
-        let weights = self.config.pair_weights(fitness, sigma);
-        let largest = if self.table.trains(DType::F16) { F16_MAX } else { f32::MAX };
-        let too_large = |weight: &f32| weight.is_nan() || weight.abs() > largest;
-        match weights.iter().flatten().copied().enumerate().find(|(_, weight)| too_large(weight)) {
-            Some((pair, weight)) => {
-                Err(TellError::PairWeight { generation: population.generation, pair, weight, sigma }.into())
-            }
-            None => Ok(weights),
-        }
-    }
-
-    /// [`estimate`](Self::estimate) once from the pairs of even and once from those of odd number: two independent estimates whose
-    /// sum is `estimate`'s before it is clipped, up to rounding. `eggroll_run::diagnostics::SplitHalf` compares them.
-    ///
-    /// # Errors
-    ///
-    /// As [`tell`](Self::tell).
-    pub fn estimate_halves<M: Module>(
-        &self,
-        model: &M,
-        population: &Population,
-        fitness: &Fitness,
-    ) -> Result<Option<[GradientsParams; 2]>, Error> {
-        let weights = self.pair_weights(model, population, fitness)?;
-        let half = |weights: &[f32], odd: usize| {
-            let of_half = |(pair, weight): (usize, &f32)| if pair % 2 == odd { *weight } else { 0.0 };
-            let weights: Vec<f32> = weights.iter().enumerate().map(of_half).collect();
-            estimate::gradients(model, population, &weights, &self.config)
-        };
-        Ok(weights.map(|weights| [half(&weights, 0), half(&weights, 1)]))
-    }
-
-    fn check<M: Module>(&self, model: &M, population: &Population, fitness: &Fitness) -> Result<(), Error> {
-        let (found, expected) = (population.generation, self.generation);
-        if found != expected {
-            return Err(TellError::Generation { found, expected }.into());
-        }
-        let (found, population_size) = (fitness.values().len(), self.config.population);
-        if found == 0 || !found.is_multiple_of(population_size) {
-            return Err(TellError::FitnessLength { found, population: population_size }.into());
-        }
-        let table = ParameterTable::with_roles(model, self.noiser.as_ref(), &self.config.roles, &self.config.frozen)?;
-        if table.entries() != self.table.entries() {
-            return Err(TellError::OtherModel(difference(&self.table, &table)).into());
-        }
-        let never: Vec<String> = match &*locked(&population.uses) {
-            None => Vec::new(),
-            Some(uses) => self
-                .table
-                .entries()
-                .iter()
-                .zip(uses)
-                .filter(|(entry, used)| entry.role != Role::Frozen && !used.is_used())
-                .map(|(entry, _)| entry.path.clone())
-                .collect(),
-        };
-        if never.is_empty() { Ok(()) } else { Err(TellError::NeverPerturbed(never).into()) }
-    }
 }
 
 /// Refuses float parameters that are trained.
@@ -386,15 +287,5 @@ fn refuse_floats(table: &ParameterTable) -> Result<(), ConfigError> {
     match table.entries().iter().find(trained) {
         Some(entry) => Err(ConfigError::FloatParameter(entry.path.clone())),
         None => Ok(()),
-    }
-}
-
-fn difference(expected: &ParameterTable, found: &ParameterTable) -> String {
-    let (a, b) = (expected.entries(), found.entries());
-    match a.iter().zip(b).find(|(a, b)| a != b) {
-        Some((a, b)) => {
-            format!("expected {} {:?} ({}), found {} {:?} ({})", a.path, a.shape, a.id, b.path, b.shape, b.id)
-        }
-        None => format!("expected {} parameters, found {}", a.len(), b.len()),
     }
 }

@@ -1,0 +1,132 @@
+//! A log that is there: read as a whole, record after record.
+
+use super::record::{Check, FORMAT, Header, HeaderError, Record, Recorded};
+use crate::digest::{hex, parameter_digest};
+use crate::error::{Error, SavedError};
+use burn::module::Module;
+use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig};
+use std::fs;
+use std::path::Path;
+
+/// A log in memory.
+pub(super) struct Log<'a> {
+    path: &'a Path,
+    bytes: Vec<u8>,
+    pub header: Header,
+    pub check: Check,
+    /// Where the records begin.
+    start: usize,
+}
+
+impl<'a> Log<'a> {
+    pub fn read(path: &'a Path) -> Result<Self, Error> {
+        let bytes = fs::read(path).map_err(Error::io(path))?;
+        let (header, check, start) = Header::decode(&bytes).map_err(|error| {
+            let path = path.to_owned();
+            match error {
+                HeaderError::NoLog => SavedError::Checkpoint { path, reason: "this is no replay log".to_owned() },
+                HeaderError::Json(reason) => SavedError::Checkpoint { path, reason },
+                HeaderError::Format(found) => SavedError::Format { path, found, known: FORMAT },
+                HeaderError::Damaged { expected, found } => {
+                    SavedError::Checksum { path, expected: hex(&expected), found: hex(&found) }
+                }
+            }
+        })?;
+        let (found, known) = (header.noise_stream, header.config.noiser.stream_version());
+        if found != known {
+            return Err(SavedError::NoiseStream { path: path.to_owned(), found, known }.into());
+        }
+        Ok(Self { path, bytes, header, check, start })
+    }
+
+    pub fn records(&self) -> Records<'_> {
+        Records { log: self, offset: self.start, generation: self.header.first }
+    }
+
+    /// Refuses a strategy of another configuration.
+    pub fn check_config(&self, strategy: &EvolutionStrategy) -> Result<(), Error> {
+        let text = |config: &EvolutionStrategyConfig| serde_json::to_string(&config.of_updates()).unwrap_or_default();
+        let [logged, given] = [&self.header.config, strategy.config()].map(text);
+        if logged == given {
+            Ok(())
+        } else {
+            Err(SavedError::ReplayConfig { path: self.path.to_owned(), logged, given }.into())
+        }
+    }
+
+    pub fn replay<M: Module>(
+        &self,
+        mut strategy: EvolutionStrategy,
+        mut model: M,
+        until: Option<u64>,
+    ) -> Result<(EvolutionStrategy, M), Error> {
+        let mut records = self.records();
+        records.skip_until(strategy.generation())?;
+        if strategy.generation() == self.header.first {
+            let (expected, found) = (&self.header.model, parameter_digest(&model));
+            if *expected != found {
+                let difference =
+                    format!("the digest of the first model was {expected}, that of the one given is {found}");
+                return Err(SavedError::OtherModel { path: self.path.to_owned(), difference }.into());
+            }
+        }
+        let reached = strategy.generation();
+        while until.is_none_or(|until| strategy.generation() < until) {
+            match (records.next()?, until) {
+                (Some(scores), _) => {
+                    let population = strategy.ask();
+                    model = strategy.tell(model, population, scores.into_fitness())?;
+                }
+                (None, Some(until)) => return Err(records.out_of_range(reached, until)),
+                (None, None) => break,
+            }
+        }
+        match until {
+            Some(until) if until < reached => Err(records.out_of_range(reached, until)),
+            _ => Ok((strategy, model)),
+        }
+    }
+}
+
+/// The records of a log, read one after the other.
+pub(super) struct Records<'a> {
+    log: &'a Log<'a>,
+    pub offset: usize,
+    /// Generation of the next record.
+    pub generation: u64,
+}
+
+impl Records<'_> {
+    /// The scores of the next generation; `None` at the end, or where a record was cut off.
+    pub fn next(&mut self) -> Result<Option<Recorded>, Error> {
+        let Log { bytes, check, .. } = self.log;
+        let rest = &bytes[self.offset..];
+        match Record::decode(rest, check) {
+            Some(record) if record.generation == self.generation => {
+                self.offset += record.len;
+                self.generation += 1;
+                Ok(Some(record.scores))
+            }
+            _ if Record::any_from(self.generation, rest, check) => {
+                let (path, generation, offset) = (self.log.path.to_owned(), self.generation, self.offset);
+                Err(SavedError::ReplayRecord { path, generation, offset }.into())
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Passes over the records before `generation`.
+    pub fn skip_until(&mut self, generation: u64) -> Result<(), Error> {
+        while self.generation < generation {
+            if self.next()?.is_none() {
+                break;
+            }
+        }
+        if self.generation == generation { Ok(()) } else { Err(self.out_of_range(self.log.header.first, generation)) }
+    }
+
+    fn out_of_range(&mut self, first: u64, asked: u64) -> Error {
+        while let Ok(Some(_)) = self.next() {}
+        SavedError::ReplayRange { path: self.log.path.to_owned(), first, last: self.generation, asked }.into()
+    }
+}

@@ -1,0 +1,125 @@
+//! Estimates of a generation, and what they refuse.
+
+use super::EvolutionStrategy;
+use crate::error::{Error, TellError};
+use crate::estimate::{self, clip_norm};
+use crate::fitness::Fitness;
+use crate::population::Population;
+use burn::module::Module;
+use burn::optim::GradientsParams;
+use burn::tensor::DType;
+use eggroll_core::profile::{self, Component};
+use eggroll_core::sync::locked;
+use eggroll_core::{ParameterTable, Role};
+
+/// The largest number of half precision.
+const F16_MAX: f32 = 65_504.0;
+
+impl EvolutionStrategy {
+    /// The gradient that [`tell`](Self::tell) hands to the optimizer, of `−fitness`, by parameter, clipped if so configured; `None` if
+    /// all fitness is equal or the noiser perturbs nothing, so that `tell` makes no step. Changes nothing. Frozen parameters have
+    /// none, and integer ones have votes instead.
+    ///
+    /// `eggroll_run::diagnostics::gradient_cosine` compares it with a true gradient.
+    ///
+    /// # Errors
+    ///
+    /// As [`tell`](Self::tell).
+    pub fn estimate<M: Module>(
+        &self,
+        model: &M,
+        population: &Population,
+        fitness: &Fitness,
+    ) -> Result<Option<GradientsParams>, Error> {
+        let _span = profile::span(Component::Estimate, 0);
+        let Some(weights) = self.pair_weights(model, population, fitness)? else {
+            return Ok(None);
+        };
+        let gradients = estimate::gradients(model, population, &weights, &self.config);
+        Ok(Some(match self.config.clip_norm {
+            None => gradients,
+            Some(longest) => clip_norm(model, gradients, longest),
+        }))
+    }
+
+    /// The weights of the pairs in an estimate, which are finite in the parameters' types too; `None` where there is nothing to estimate.
+    fn pair_weights<M: Module>(
+        &self,
+        model: &M,
+        population: &Population,
+        fitness: &Fitness,
+    ) -> Result<Option<Vec<f32>>, Error> {
+        self.check(model, population, fitness)?;
+        if self.noiser.properties().no_op {
+            return Ok(None);
+        }
+        let sigma = population.perturbation.sigma;
+        let weights = self.config.pair_weights(fitness, sigma);
+        let largest = if self.table.trains(DType::F16) { F16_MAX } else { f32::MAX };
+        let too_large = |weight: &f32| weight.is_nan() || weight.abs() > largest;
+        match weights.iter().flatten().copied().enumerate().find(|(_, weight)| too_large(weight)) {
+            Some((pair, weight)) => {
+                Err(TellError::PairWeight { generation: population.generation, pair, weight, sigma }.into())
+            }
+            None => Ok(weights),
+        }
+    }
+
+    /// [`estimate`](Self::estimate) once from the pairs of even and once from those of odd number: two independent estimates whose
+    /// sum is `estimate`'s before it is clipped, up to rounding. `eggroll_run::diagnostics::SplitHalf` compares them.
+    ///
+    /// # Errors
+    ///
+    /// As [`tell`](Self::tell).
+    pub fn estimate_halves<M: Module>(
+        &self,
+        model: &M,
+        population: &Population,
+        fitness: &Fitness,
+    ) -> Result<Option<[GradientsParams; 2]>, Error> {
+        let weights = self.pair_weights(model, population, fitness)?;
+        let half = |weights: &[f32], odd: usize| {
+            let of_half = |(pair, weight): (usize, &f32)| if pair % 2 == odd { *weight } else { 0.0 };
+            let weights: Vec<f32> = weights.iter().enumerate().map(of_half).collect();
+            estimate::gradients(model, population, &weights, &self.config)
+        };
+        Ok(weights.map(|weights| [half(&weights, 0), half(&weights, 1)]))
+    }
+
+    fn check<M: Module>(&self, model: &M, population: &Population, fitness: &Fitness) -> Result<(), Error> {
+        let (found, expected) = (population.generation, self.generation);
+        if found != expected {
+            return Err(TellError::Generation { found, expected }.into());
+        }
+        let (found, population_size) = (fitness.values().len(), self.config.population);
+        if found == 0 || !found.is_multiple_of(population_size) {
+            return Err(TellError::FitnessLength { found, population: population_size }.into());
+        }
+        let table = ParameterTable::with_roles(model, self.noiser.as_ref(), &self.config.roles, &self.config.frozen)?;
+        if table.entries() != self.table.entries() {
+            return Err(TellError::OtherModel(difference(&self.table, &table)).into());
+        }
+        let never: Vec<String> = match &*locked(&population.uses) {
+            None => Vec::new(),
+            Some(uses) => self
+                .table
+                .entries()
+                .iter()
+                .zip(uses)
+                .filter(|(entry, used)| entry.role != Role::Frozen && !used.is_used())
+                .map(|(entry, _)| entry.path.clone())
+                .collect(),
+        };
+        if never.is_empty() { Ok(()) } else { Err(TellError::NeverPerturbed(never).into()) }
+    }
+}
+
+fn difference(expected: &ParameterTable, found: &ParameterTable) -> String {
+    let (a, b) = (expected.entries(), found.entries());
+    match a.iter().zip(b).find(|(a, b)| a != b) {
+        Some((a, b)) => {
+            format!("expected {} {:?} ({}), found {} {:?} ({})", a.path, a.shape, a.id, b.path, b.shape, b.id)
+        }
+        None => format!("expected {} parameters, found {}", a.len(), b.len()),
+    }
+}
