@@ -236,9 +236,9 @@ impl EvolutionStrategy {
     ///
     /// # Errors
     ///
-    /// [`TellError::FitnessLength`](crate::TellError::FitnessLength), [`TellError::Generation`](crate::TellError::Generation) or [`TellError::OtherModel`](crate::TellError::OtherModel) if the arguments do not belong together;
-    /// [`TellError::NeverPerturbed`](crate::TellError::NeverPerturbed) if the evaluation left out a parameter that is not frozen; [`TellError::PairWeight`](crate::TellError::PairWeight) if the fitness is too
-    /// large for the estimate. The strategy is unchanged then; the model, moved in, is a cheap clone to keep.
+    /// [`TellError`](crate::TellError): `FitnessLength`, `Generation` or `OtherModel` if the arguments do not belong together;
+    /// `NeverPerturbed` if the evaluation left out a parameter that is not frozen; `PairWeight` if the fitness is too large for the
+    /// estimate. The strategy is unchanged then; the model, moved in, is a cheap clone to keep.
     pub fn tell<M: Module>(&mut self, model: M, population: Population, fitness: Fitness) -> Result<M, Error> {
         self.tell_observed(model, population, fitness, |_, _| {})
     }
