@@ -22,7 +22,7 @@ impl MemberState for EggState {
     }
 }
 
-/// The state of sequences as a module: what a checkpoint saves next to the model (`Checkpoints::save_carrying` of `eggroll-train`).
+/// The state of sequences as a module: what a checkpoint saves next to the model (`Checkpoints::save_carrying` of `eggroll-run`).
 ///
 /// # Example
 ///

@@ -1,7 +1,7 @@
 //! Environments of the MuJoCo physics engine, as those of Gymnasium (feature `mujoco`).
 //!
 //! [`HalfCheetah`] and [`Hopper`] are environments of [burn-rl](burn_rl::Environment): a policy plays them on the host, a population of
-//! policies through `eggroll_train`'s `HostRollouts`. The library is linked, and Gymnasium's files that describe the bodies are read at
+//! policies through [`HostRollouts`](crate::HostRollouts). The library is linked, and Gymnasium's files that describe the bodies are read at
 //! run time; `scripts/mujoco-library` of the repository fetches both from PyPI, and `docs/mujoco.md` says how to use them.
 
 mod error;
