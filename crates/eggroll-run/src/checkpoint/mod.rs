@@ -18,6 +18,7 @@ mod parameters;
 mod parts;
 mod state;
 
+#[cfg(any(feature = "learner", feature = "nats"))]
 pub(crate) use names::generation_of;
 
 use crate::durable;
@@ -275,6 +276,7 @@ impl Checkpoints {
     }
 
     /// Drops the checkpoints of these generations that are there.
+    #[cfg(feature = "learner")]
     pub(crate) fn remove_of(&self, generations: impl Fn(u64) -> bool) -> Result<(), Error> {
         let is_one = |name: &str| generation_of(name).is_some_and(&generations);
         let complete = self.complete()?;

@@ -7,7 +7,6 @@
 mod cosine;
 mod float;
 mod integer;
-pub(crate) mod norms;
 mod pairs;
 mod report;
 mod split_half;
@@ -15,6 +14,7 @@ mod values;
 
 pub use cosine::gradient_cosine;
 pub use float::FloatStatistics;
+#[cfg(feature = "text")]
 pub(crate) use integer::entropy;
 pub use integer::{IntegerStatistics, changed_share, integer_statistics};
 pub use pairs::PairStatistics;

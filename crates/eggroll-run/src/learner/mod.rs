@@ -10,6 +10,7 @@ mod follower;
 mod json;
 mod machinery;
 mod metrics;
+mod norms;
 mod progress;
 mod run;
 mod task;
