@@ -1,12 +1,21 @@
 //! A file of bytes, or a part of one.
 
 use crate::error::{Error, TextError};
-use std::fs;
+use memmap2::Mmap;
+use std::fs::{self, File};
 use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The bytes of a file, or a part of them. Clones share the bytes.
+/// Where the bytes are.
+#[derive(Debug)]
+enum Bytes {
+    Read(Vec<u8>),
+    Mapped(Mmap),
+}
+
+/// The bytes of a file, or a part of them: [read](Self::read) into memory, or [mapped](Self::map) where the file is larger. Clones share
+/// the bytes.
 ///
 /// # Example
 ///
@@ -26,7 +35,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Text {
     path: PathBuf,
-    bytes: Arc<[u8]>,
+    bytes: Arc<Bytes>,
     range: Range<usize>,
 }
 
@@ -38,11 +47,37 @@ impl Text {
     /// [`Error::Io`] if it cannot be read, [`TextError::Length`] if it is empty.
     pub fn read(path: impl Into<PathBuf>) -> Result<Self, Error> {
         let path = path.into();
-        let bytes: Arc<[u8]> = fs::read(&path).map_err(Error::io(&path))?.into();
-        if bytes.is_empty() {
-            return Err(TextError::Length { path, len: 0, reason: "it is empty".into() }.into());
+        let bytes = fs::read(&path).map_err(Error::io(&path))?;
+        Self::of(path, bytes.len(), Bytes::Read(bytes))
+    }
+
+    /// Maps a file into memory, without reading it: for texts that are larger than memory.
+    ///
+    /// # Safety
+    ///
+    /// Nobody may change or truncate the file while this text or a clone of it is there: its bytes are handed out as `&[u8]`, and reading
+    /// beyond a new end of the file ends the program.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    #[expect(unsafe_code, reason = "a file that others can change is no safe slice; the caller vouches for it")]
+    pub unsafe fn map(path: impl Into<PathBuf>) -> Result<Self, Error> {
+        let path = path.into();
+        let file = File::open(&path).map_err(Error::io(&path))?;
+        if file.metadata().map_err(Error::io(&path))?.len() == 0 {
+            return Self::of(path, 0, Bytes::Read(Vec::new()));
         }
-        Ok(Self { path, range: 0..bytes.len(), bytes })
+        // SAFETY: the map is read-only, and by this function's contract nobody changes the file while it is there.
+        let map = unsafe { Mmap::map(&file) }.map_err(Error::io(&path))?;
+        Self::of(path, map.len(), Bytes::Mapped(map))
+    }
+
+    fn of(path: PathBuf, len: usize, bytes: Bytes) -> Result<Self, Error> {
+        if len == 0 {
+            return Err(TextError::Length { path, len, reason: "it is empty".into() }.into());
+        }
+        Ok(Self { path, range: 0..len, bytes: Arc::new(bytes) })
     }
 
     /// Splits off the last `share`, rounded to whole bytes, for validation: `(training, validation)`.
@@ -89,6 +124,10 @@ impl Deref for Text {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        &self.bytes[self.range.clone()]
+        let bytes: &[u8] = match &*self.bytes {
+            Bytes::Read(bytes) => bytes,
+            Bytes::Mapped(map) => map,
+        };
+        &bytes[self.range.clone()]
     }
 }

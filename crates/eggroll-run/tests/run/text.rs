@@ -125,13 +125,26 @@ fn huge_files_are_not_loaded() {
     let huge = File::options().write(true).open(&path).expect("opens");
     huge.set_len(len).expect("a hole");
     huge.write_all_at(end, len - end.len() as u64).expect("writes");
-    let text = Text::read(&path).expect("opens");
+    // SAFETY: nobody else knows the file.
+    let text = unsafe { Text::map(&path) }.expect("maps");
     assert_eq!(text.len() as u64, len);
     assert!(text.split(0.1).expect("splits").1.ends_with(end));
     let streams = ByteStreams::new(text, 3, end.len()).expect("streams");
     assert_eq!(streams.position(2, 0) as u64, 4 << 30);
     let last = (2 << 30) / end.len() as u64; // the generation in which the last stream comes to the end
     assert_eq!(streams.position(2, last) as u64, len - (2 << 30) % end.len() as u64);
+}
+
+#[test]
+fn a_mapped_text_is_the_text() {
+    let (_folder, path) = file(b"some bytes");
+    // SAFETY: nobody else knows the file.
+    let mapped = unsafe { Text::map(&path) }.expect("maps");
+    assert_eq!(mapped[..], Text::read(&path).expect("reads")[..]);
+    let (_folder, empty) = file(b"");
+    // SAFETY: nobody else knows the file.
+    let refused = [unsafe { Text::map(&empty) }, Text::read(&empty)].map(error);
+    assert_eq!(refused[0], refused[1]);
 }
 
 #[test]
