@@ -6,6 +6,7 @@ use crate::task::{Running, SIZES};
 use burn::tensor::Device;
 use eggroll::nn::Mlp;
 use eggroll::prelude::*;
+use eggroll::rl::mujoco::HalfCheetah;
 use eggroll::rl::{HostRolloutConfig, HostRollouts, ObservationNormaliser};
 use eggroll::run::JsonLines;
 use eggroll_examples::Failure;
