@@ -180,7 +180,7 @@ def time_cell(cell, args, chunk):
 
 
 def run(args, chunk):
-    """One cell after another. A process that is killed for want of memory says nothing: --died-at goes on behind its cell."""
+    """One cell after another. A process that is killed for want of memory says nothing: --died-at continues after its cell."""
     emit = lambda cell: print(json.dumps(cell), flush=True)
     emit({"jax": jax.__version__, "device": jax.devices()[0].device_kind, "threads": os.cpu_count(),
           "python": platform.python_version(), "tuned": not args.untuned})
@@ -260,7 +260,7 @@ def arguments():
     parser.add_argument("--seconds", type=amount, default=0.5, help="at least this long per cell")
     parser.add_argument("--max-bytes", type=amount, default=6e9, help="skip open_es_fly above this much noise")
     parser.add_argument("--died-at", type=value(int, "a whole number", lambda v: v >= 0), default=-1,
-                        help="the cell, from 0, that an earlier process died of: go on behind it")
+                        help="the cell, from 0, that an earlier process died of: continue after it")
     parser.add_argument("--untuned", action="store_true", help="JAX's default generator, one vmap over the population")
     parser.add_argument("--check", action="store_true", help="verify the arithmetic instead of timing it")
     return parser.parse_args()

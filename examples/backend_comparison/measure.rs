@@ -6,8 +6,7 @@ use crate::rows::{Comparison, Figures, Machine, Memory, Outcome, Row};
 use crate::training::{Mnist, Trainer};
 use crate::{memory, oracle, timing};
 use burn::tensor::{Device, Tensor};
-use eggroll::core::DeviceName;
-use eggroll::core::InstructionSet;
+use eggroll::core::{DeviceName, InstructionSet};
 use eggroll::run::profile::section;
 use eggroll_examples::Failure;
 

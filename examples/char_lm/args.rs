@@ -1,9 +1,8 @@
 //! The command line, and the strategy and model it stands for.
 
 use clap::{Parser, ValueEnum};
-use eggroll::core::DeviceName;
-use eggroll::core::QEggrollConfig;
 use eggroll::core::integer::Votes;
+use eggroll::core::{DeviceName, QEggrollConfig};
 use eggroll::nn::integer::EggModelConfig;
 use eggroll::prelude::*;
 use eggroll_examples::trace::TraceArgs;

@@ -1,8 +1,7 @@
 //! How a policy plays the environment.
 
-use eggroll::rl::EpisodeKey;
-use eggroll::rl::HostTask;
 use eggroll::rl::mujoco::HalfCheetah;
+use eggroll::rl::{EpisodeKey, HostTask};
 
 /// Numbers of an observation and of an action.
 pub const SIZES: (usize, usize) = (17, 6);

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 /// Populations whose ratios are headline figures.
 const LARGE_ENOUGH: usize = 512;
 
-/// Prints our cells beside the peer's, of which some may have had too little memory.
+/// Prints our cells next to the peer's, of which some may have had too little memory.
 pub fn print(args: &Args, cells: &[Cell], out_of_memory: &[Place]) {
     println!(
         "size    population rank column               median ms   (quartiles)          ratio  samples/s  noise held    JAX"

@@ -3,8 +3,7 @@
 use burn::optim::AdamConfig;
 use eggroll::nn::MlpConfig;
 use eggroll::prelude::*;
-use eggroll::rl::{ActionHead, RolloutConfig};
-use eggroll::rl::{ActionSpace, EpisodeKey, HostTransition, TensorEnvironment, Transition};
+use eggroll::rl::{ActionHead, ActionSpace, EpisodeKey, HostTransition, RolloutConfig, TensorEnvironment, Transition};
 
 // ANCHOR: environment
 /// A mass on a line that is pushed: to be kept near 0.

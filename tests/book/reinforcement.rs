@@ -3,8 +3,7 @@
 use burn::optim::AdamConfig;
 use eggroll::nn::{Gru, GruConfig, Linear, LinearConfig, Mlp, MlpConfig};
 use eggroll::prelude::*;
-use eggroll::rl::CartPole;
-use eggroll::rl::{ActionHead, Policy, RolloutConfig};
+use eggroll::rl::{ActionHead, CartPole, Policy, RolloutConfig};
 
 #[test]
 fn a_policy_is_trained() {

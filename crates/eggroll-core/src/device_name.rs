@@ -109,7 +109,7 @@ impl DeviceName {
         }
     }
 
-    /// Whether tensors are in host memory, so that every core can work on members of its own.
+    /// Whether tensors are in host memory, so that every core can work on its own members.
     pub fn is_on_host(&self) -> bool {
         self.backend.is_on_host()
     }

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Locks `mutex`, also after a thread has panicked while it held it.
 ///
 /// For values that are changed in one step, so that no panic leaves them half changed: there is nothing that poison would warn of, and
-/// whoever catches the panic goes on.
+/// whoever catches the panic continues.
 ///
 /// # Example
 ///

@@ -46,7 +46,7 @@ pub(crate) trait Steps<M: Module> {
 
 /// Runs generations until `until` have been told or the steps stop, with a checkpoint every `every` generations (0: none) and one
 /// of the last complete generation in the end, before an error of `evaluate` or `after` is returned too. Fitness is in the replay log,
-/// and flushed, before a checkpoint is saved that goes on from it.
+/// and flushed, before a checkpoint is saved that continues from it.
 pub(crate) fn drive<M: Module>(
     strategy: &mut EvolutionStrategy,
     mut model: M,

@@ -1,9 +1,9 @@
-//! What one generation came to.
+//! The report of a generation.
 
 use crate::fitness::Fitness;
 use serde::{Deserialize, Serialize};
 
-/// What one generation came to.
+/// The outcome of a generation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GenerationReport {
     /// The generation, from 0.
@@ -25,8 +25,7 @@ pub struct GenerationReport {
 }
 
 impl GenerationReport {
-    /// What the fitness says; the strategy adds the rest.
-    pub(crate) fn of_fitness(generation: u64, fitness: &Fitness) -> Self {
+    pub(crate) fn new(generation: u64, fitness: &Fitness, sigma: f64, learning_rate: f64, stepped: bool) -> Self {
         let (scores, non_finite) = fitness.finite();
         Self {
             generation,
@@ -34,9 +33,9 @@ impl GenerationReport {
             fitness_best: scores.iter().copied().fold(f64::NEG_INFINITY, f64::max),
             fitness_worst: scores.iter().copied().fold(f64::INFINITY, f64::min),
             non_finite,
-            sigma: 0.0,
-            learning_rate: 0.0,
-            stepped: false,
+            sigma,
+            learning_rate,
+            stepped,
         }
     }
 }

@@ -63,7 +63,7 @@ impl CustomNoiser {
         &self.noiser
     }
 
-    /// What the noiser is besides its roles.
+    /// What the noiser is apart from its roles.
     pub fn properties(&self) -> &NoiserProperties {
         &self.properties
     }

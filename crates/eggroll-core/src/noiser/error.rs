@@ -12,7 +12,7 @@ pub enum NoiserError {
     /// The rank is 0.
     #[error("the rank of EGGROLL must be at least 1, not {0}")]
     Rank(usize),
-    /// A group of members without a pair beside its baselines.
+    /// A group of members without a pair apart from its baselines.
     #[error("a group with two baselines must be even and have at least 4 members, not {0}")]
     BaselineGroup(usize),
     /// The sigma shift is above 24.

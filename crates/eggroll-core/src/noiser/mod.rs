@@ -72,7 +72,7 @@ pub trait Noiser: Debug + Send + Sync {
     }
 }
 
-/// What a noiser is besides its roles.
+/// What a noiser is apart from its roles.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NoiserProperties {

@@ -163,7 +163,7 @@ pub enum BiasPrimitive<B: Backend> {
     Perturbed(FloatTensor<B>, DenseNoise, #[extension_type] SourcePrimitive<B>),
 }
 
-/// What a perturbed linear operation needs beside its tensors and its noise.
+/// What a perturbed linear operation needs apart from its tensors and its noise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinearMembers {
     /// The members.

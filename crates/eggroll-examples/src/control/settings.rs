@@ -5,8 +5,7 @@ use burn::lr_scheduler::exponential::ExponentialLrSchedulerConfig;
 use burn::nn::activation::ActivationConfig;
 use burn::optim::AdamConfig;
 use eggroll_core::NoiseSourceConfig;
-use eggroll_rl::ActionSpace;
-use eggroll_rl::{ActionHead, RolloutConfig};
+use eggroll_rl::{ActionHead, ActionSpace, RolloutConfig};
 use eggroll_train::{EvolutionStrategyConfig, FitnessShaping, SigmaSchedule};
 use serde::Serialize;
 

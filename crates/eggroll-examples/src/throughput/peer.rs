@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output};
 
-/// What is said by a process that has no memory left, if it comes to say anything.
+/// What is said by a process that has no memory left, if it says anything.
 const NO_MEMORY: [&str; 5] =
     ["RESOURCE_EXHAUSTED", "MemoryError", "bad_alloc", "Out of memory", "Cannot allocate memory"];
 
@@ -42,7 +42,7 @@ struct Line {
     q1_ms: f64,
     #[serde(default)]
     q3_ms: f64,
-    /// By memory: there is no other reason to go on after.
+    /// By memory: after any other failure the script ends.
     #[serde(default)]
     failed: Option<String>,
 }
@@ -75,7 +75,7 @@ impl Peer {
     ///
     /// # Errors
     ///
-    /// The script's last words, if it fails for another reason, and a line that is not one of its own.
+    /// The script's last words, if it fails for another reason, and a line that it does not print.
     pub fn measure(&self) -> Result<Measured, Failure> {
         let (mut measured, mut done, mut died_at) = (Measured::default(), 0, None);
         loop {

@@ -22,7 +22,7 @@ fn measure(text: &str) -> Result<Measured, String> {
     peer(&path).measure().map_err(|error| error.to_string())
 }
 
-/// Three cells, the second of which ends the process in a way of its own.
+/// Three cells, the second of which ends the process in a given way.
 fn three_cells(end: &str) -> String {
     format!(
         r#"

@@ -16,7 +16,7 @@ use eggroll_train::Population;
 ///
 /// An episode is addressed by the seed, the generation and its number: it begins the same on every backend, in every chunk and
 /// shard. All members act at once, as rows of a batch on the device of the policy; on CPUs a policy that is a chain of layers
-/// ([`Policy::layers`]) runs fused, without tensors, and comes to the same returns.
+/// ([`Policy::layers`]) runs fused, without tensors, and gives the same returns.
 ///
 /// `E` is the environment, made rollouts by [`RolloutConfig::init`]; with another [`Runner`] it is what that one runs:
 /// `HostRollouts` are rollouts of tasks in environments of burn-rl.
@@ -27,9 +27,8 @@ use eggroll_train::Population;
 /// use burn::optim::SgdConfig;
 /// use burn::tensor::Device;
 /// use eggroll_core::EggrollConfig;
-/// use eggroll_rl::CartPole;
 /// use eggroll_nn::MlpConfig;
-/// use eggroll_rl::RolloutConfig;
+/// use eggroll_rl::{CartPole, RolloutConfig};
 /// use eggroll_train::EvolutionStrategyConfig;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -62,7 +61,7 @@ impl<E, C> Rollouts<E, C> {
         Self { config, environment, normalisation: Normalisation::new(normalise, observation_size) }
     }
 
-    /// The statistics of observations, if they are normalised: to be saved beside the model.
+    /// The statistics of observations, if they are normalised: to be saved with the model.
     pub fn normaliser(&self) -> Option<&ObservationNormaliser> {
         self.normalisation.statistics()
     }

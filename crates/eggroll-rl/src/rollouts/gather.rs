@@ -4,8 +4,7 @@ use super::evaluate::Rollouts;
 use super::policy::Policy;
 use super::runner::Runner;
 use super::statistics::RolloutOutcome;
-use eggroll_train::Population;
-use eggroll_train::{Communicator, DistributionError};
+use eggroll_train::{Communicator, DistributionError, Population};
 
 impl<E, C: Runner<E>> Rollouts<E, C> {
     /// [`evaluate`](Self::evaluate) of a slice of the population, in a replica of several: the fitness is the slice's, the episodes are those

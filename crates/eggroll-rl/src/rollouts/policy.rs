@@ -48,9 +48,8 @@ pub struct FeedForward<F>(F);
 ///
 /// ```
 /// use burn::tensor::Device;
-/// use eggroll_rl::CartPole;
 /// use eggroll_nn::LinearConfig;
-/// use eggroll_rl::{RolloutConfig, feed_forward};
+/// use eggroll_rl::{CartPole, RolloutConfig, feed_forward};
 ///
 /// let model = LinearConfig::new(4, 2).init(&Device::flex());
 /// let rollouts = RolloutConfig::new().init(CartPole::new()).expect("a head for two actions");

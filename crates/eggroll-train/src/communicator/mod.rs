@@ -17,7 +17,7 @@ const FAILED: u32 = u32::MAX;
 ///
 /// An engine implements three methods: [`rank`](Self::rank), [`size`](Self::size) and [`all_gather`](Self::all_gather). The others are made
 /// of these. They send messages, each with its length in front, so that a rank that cannot go on can [say so](Self::fail) wherever the
-/// others are. An engine with a barrier of its own overrides [`barrier`](Self::barrier); one that has to know when the ranks have parted,
+/// others are. An engine that has a barrier overrides [`barrier`](Self::barrier); one that has to know when the ranks have parted,
 /// as MPI does, overrides [`all_gather_words`](Self::all_gather_words) and [`fail`](Self::fail) too.
 ///
 /// # Example

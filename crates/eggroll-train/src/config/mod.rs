@@ -357,7 +357,7 @@ impl EvolutionStrategyConfig {
         self
     }
 
-    /// This configuration with the chunk and the memory limit of another, which change no update: a run may go on where there is less
+    /// This configuration with the chunk and the memory limit of another, which change no update: a run may continue where there is less
     /// memory, or more.
     pub fn with_limits_of(&self, other: &Self) -> Self {
         Self { chunk: other.chunk, memory_limit: other.memory_limit, ..self.clone() }

@@ -71,7 +71,7 @@ impl FitnessShaping {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Group`] if groups do not divide the population, [`Error::Noiser`] if they have no pair beside their baselines.
+    /// [`ConfigError::Group`] if groups do not divide the population, [`Error::Noiser`] if they have no pair apart from their baselines.
     pub fn validate(&self, population: usize) -> Result<(), Error> {
         match *self {
             Self::Baseline { size } if size < 4 || !size.is_multiple_of(2) => {

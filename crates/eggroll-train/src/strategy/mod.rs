@@ -259,12 +259,8 @@ impl EvolutionStrategy {
         observe(&model, gradients.as_ref());
         let learning_rate = self.scheduler.step();
         let sigma = population.perturbation.sigma;
-        self.report = Some(GenerationReport {
-            sigma,
-            learning_rate: learning_rate.base(),
-            stepped: gradients.is_some(),
-            ..GenerationReport::of_fitness(self.generation, &fitness)
-        });
+        let stepped = gradients.is_some();
+        self.report = Some(GenerationReport::new(self.generation, &fitness, sigma, learning_rate.base(), stepped));
         self.member_bytes = population.member_bytes.load(std::sync::atomic::Ordering::Relaxed);
         self.generation += 1;
         Ok(match gradients {

@@ -2,34 +2,17 @@
 
 #![cfg(all(feature = "wgpu", feature = "flex"))]
 
-use burn::module::{Module, Param};
+use crate::support::{Net, sines_on};
 use burn::optim::SgdConfig;
-use burn::tensor::activation::tanh;
 use burn::tensor::{Device, DeviceKind, Tensor};
 use eggroll_core::{EggrollConfig, NoiseDistribution, NoiseSourceConfig, counters};
 use eggroll_nn::Linear;
 use eggroll_train::EvolutionStrategyConfig;
 
-#[derive(Module, Debug)]
-struct Net {
-    first: Linear,
-    second: Linear,
-}
-
-fn sines(count: usize, device: &Device) -> Tensor<1> {
-    let values: Vec<f32> = (0..count).map(|i| (i as f32 * 0.7).sin()).collect();
-    Tensor::from_floats(&values[..], device)
-}
-
-fn layer(d_input: usize, d_output: usize, device: &Device) -> Linear {
-    let weight = sines(d_input * d_output, device).reshape([d_input, d_output]) * 0.4;
-    Linear { weight: Param::from_tensor(weight), bias: Some(Param::from_tensor(sines(d_output, device) * 0.1)) }
-}
-
 /// Parameters after three generations.
 fn train(source: NoiseSourceConfig, distribution: NoiseDistribution, device: &Device) -> Vec<f32> {
-    let mut net = Net { first: layer(4, 6, device), second: layer(6, 2, device) };
-    let x = sines(20, device).reshape([5, 4]);
+    let mut net = Net::on(device);
+    let x = sines_on(20, device).reshape([5, 4]);
     let noiser = EggrollConfig::new().with_rank(2).with_distribution(distribution);
     let config = EvolutionStrategyConfig::new(noiser, SgdConfig::new())
         .with_population(24)
@@ -39,10 +22,7 @@ fn train(source: NoiseSourceConfig, distribution: NoiseDistribution, device: &De
     for _ in 0..3 {
         let before = counters::snapshot();
         let population = strategy.ask();
-        let fitness = population.evaluate(|members| {
-            let y = net.second.forward(tanh(net.first.forward_shared(x.clone())));
-            -members.mean((y - 0.5).square())
-        });
+        let fitness = population.evaluate(|members| -members.mean((net.forward(x.clone()) - 0.5).square()));
         net = strategy.tell(net, population, fitness).expect("a generation");
         assert_eq!((counters::snapshot() - before).host_reads, 1);
     }

@@ -1,6 +1,7 @@
 //! Models of `burn::nn` alone, trained as they are: the same generations as with perturbed modules, and a stated loss.
 
-use burn::module::{Module, Param};
+use crate::support::{layer_on as layer, sines_on as sines};
+use burn::module::Module;
 use burn::nn;
 use burn::nn::attention::generate_autoregressive_mask;
 use burn::nn::pool::{MaxPool2d, MaxPool2dConfig};
@@ -45,16 +46,6 @@ impl From<Stock> for Twin {
     fn from(Stock { first, second }: Stock) -> Self {
         Self { first: first.into(), second: second.into() }
     }
-}
-
-fn sines(count: usize, device: &Device) -> Tensor<1> {
-    let values: Vec<f32> = (0..count).map(|i| (i as f32 * 0.7).sin()).collect();
-    Tensor::from_floats(&values[..], device)
-}
-
-fn layer(d_input: usize, d_output: usize, device: &Device) -> Linear {
-    let weight = sines(d_input * d_output, device).reshape([d_input, d_output]) * 0.4;
-    Linear { weight: Param::from_tensor(weight), bias: Some(Param::from_tensor(sines(d_output, device) * 0.1)) }
 }
 
 fn devices() -> Vec<Device> {

@@ -1,53 +1,23 @@
 //! Members as models of their own: the same population as the batched one, for models of any modules.
 
-use crate::support::bytes;
+use crate::support::{Net, bytes, input, sines};
 use burn::module::{Module, ModuleMapper, Param};
 use burn::optim::{AdamConfig, SgdConfig};
-use burn::tensor::activation::tanh;
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use eggroll_core::ops::integer::{integer_type, log_likelihood};
 use eggroll_core::{
     EggrollConfig, MatrixView, NoiseDistribution, NoiseSourceConfig, NoiserConfig, OpenEsConfig, QEggrollConfig, Role,
     counters, reference,
 };
-use eggroll_nn::Linear;
 use eggroll_nn::integer::{Embedding, EmbeddingConfig, LayerNorm, LayerNormConfig};
 use eggroll_train::*;
 
-#[derive(Module, Debug)]
-struct Net {
-    first: Linear,
-    second: Linear,
-}
-
 impl Net {
-    fn new() -> Self {
-        Self { first: layer(4, 6), second: layer(6, 2) }
-    }
-
-    fn forward(&self, x: Tensor<2>) -> Tensor<2> {
-        self.second.forward(tanh(self.first.forward_shared(x)))
-    }
-
     /// The fitness of a member that is a model of its own.
     fn score(&self) -> f32 {
         let x = input().cast(self.first.weight.val().dtype());
         (-(self.forward(x) - 0.5).square().cast(DType::F32).mean()).into_scalar()
     }
-}
-
-fn layer(d_input: usize, d_output: usize) -> Linear {
-    let weight = sines(d_input * d_output).reshape([d_input, d_output]) * 0.4;
-    Linear { weight: Param::from_tensor(weight), bias: Some(Param::from_tensor(sines(d_output) * 0.1)) }
-}
-
-fn sines(count: usize) -> Tensor<1> {
-    let values: Vec<f32> = (0..count).map(|i| (i as f32 * 0.7).sin()).collect();
-    Tensor::from_floats(&values[..], &Device::flex())
-}
-
-fn input() -> Tensor<2> {
-    sines(20).reshape([5, 4])
 }
 
 /// The fitness of the members of a chunk.

@@ -1,9 +1,10 @@
 //! `evaluate` on a thread of a rayon pool, which takes up other jobs whenever it waits: these are no members, and
 //! compute as they do elsewhere.
 
+use crate::support::sines;
 use burn::module::{Module, Param};
 use burn::optim::AdamConfig;
-use burn::tensor::{Device, Tensor};
+use burn::tensor::Tensor;
 use eggroll_core::{EggrollConfig, scope};
 use eggroll_nn::Linear;
 use eggroll_train::*;
@@ -25,11 +26,6 @@ impl Net {
     fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         self.second.forward(self.first.forward_shared(x).clamp(-1.0, 1.0))
     }
-}
-
-fn sines(count: usize) -> Tensor<1> {
-    let values: Vec<f32> = (0..count).map(|i| (i as f32 * 0.7).sin()).collect();
-    Tensor::from_floats(&values[..], &Device::flex())
 }
 
 fn layer(d_input: usize, d_output: usize) -> Linear {

@@ -1,45 +1,12 @@
 //! Ask and tell: what a generation does, and what it refuses.
 
-use crate::support::bytes;
-use burn::module::{Module, Param};
+use crate::support::{Net, bytes, input, layer, sines};
 use burn::optim::momentum::MomentumConfig;
 use burn::optim::{AdamConfig, AdamWConfig, SgdConfig};
-use burn::tensor::activation::tanh;
 use burn::tensor::{DType, Device, Tensor};
 use eggroll_core::{EggrollConfig, NoiseDistribution, NoiseSourceConfig, NoiserConfig, OpenEsConfig, counters};
 use eggroll_nn::Linear;
 use eggroll_train::*;
-
-#[derive(Module, Debug)]
-struct Net {
-    first: Linear,
-    second: Linear,
-}
-
-impl Net {
-    fn new() -> Self {
-        // Not from Burn's generator, which is global: tests run side by side.
-        Self { first: layer(4, 6), second: layer(6, 2) }
-    }
-
-    fn forward(&self, x: Tensor<2>) -> Tensor<2> {
-        self.second.forward(tanh(self.first.forward_shared(x)))
-    }
-}
-
-fn layer(d_input: usize, d_output: usize) -> Linear {
-    let weight = sines(d_input * d_output).reshape([d_input, d_output]) * 0.4;
-    Linear { weight: Param::from_tensor(weight), bias: Some(Param::from_tensor(sines(d_output) * 0.1)) }
-}
-
-fn sines(count: usize) -> Tensor<1> {
-    let values: Vec<f32> = (0..count).map(|i| (i as f32 * 0.7).sin()).collect();
-    Tensor::from_floats(&values[..], &Device::flex())
-}
-
-fn input() -> Tensor<2> {
-    sines(20).reshape([5, 4])
-}
 
 fn score(net: &Net, members: &Members) -> Tensor<1> {
     -members.mean((net.forward(input()) - 0.5).square())

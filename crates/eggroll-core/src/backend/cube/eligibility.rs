@@ -7,7 +7,7 @@ use burn_cubecl::tensor::CubeTensor;
 
 /// Elements that a kernel can address: kernels index with 32 bits.
 const ADDRESSABLE: usize = u32::MAX as usize;
-/// Buffers for the numbers of a kernel, beside its tensors.
+/// Buffers for the numbers of a kernel, in addition to its tensors.
 const NUMBERS: u32 = 2;
 
 /// What a launch asks of the device.

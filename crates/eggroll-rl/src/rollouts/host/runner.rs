@@ -11,7 +11,7 @@ use burn::tensor::Device;
 use burn_rl::Environment;
 use eggroll_train::Population;
 
-/// Runs the episodes of populations in an environment of [burn-rl](Environment), which computes on the host (feature `rl`).
+/// Runs the episodes of populations in an environment of [burn-rl](Environment), which computes on the host (feature `host`).
 ///
 /// The policy stays on its device: a step is one forward of all rows of a chunk of members, one read of what it answers, and a step of
 /// every environment whose episode is not over. On CPUs every core has a chunk of its own; with a model on a device the
@@ -26,9 +26,8 @@ use eggroll_train::Population;
 /// use burn::tensor::Device;
 /// use burn_rl::{Environment, StepResult};
 /// use eggroll_core::EggrollConfig;
-/// use eggroll_rl::EpisodeKey;
 /// use eggroll_nn::MlpConfig;
-/// use eggroll_rl::{HostRolloutConfig, HostTask};
+/// use eggroll_rl::{EpisodeKey, HostRolloutConfig, HostTask};
 /// use eggroll_train::EvolutionStrategyConfig;
 ///
 /// struct Cart(f64);

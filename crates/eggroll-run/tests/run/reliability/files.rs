@@ -87,7 +87,7 @@ fn bare_names() {
     assert_eq!(names(folder.path()), expected, "and nothing else");
 }
 
-/// Two files of one stem, each replaced again and again by a thread of its own.
+/// Two files of one stem, each replaced again and again by its own thread.
 #[test]
 fn files_of_one_stem() {
     let folder = tempfile::tempdir().expect("a folder");
