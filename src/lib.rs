@@ -21,7 +21,7 @@ pub mod prelude {
     pub use eggroll_nn::loss::cross_entropy;
     pub use eggroll_rl::{ActionSpace, EpisodeKey, TensorEnvironment};
     pub use eggroll_rl::{Policy, RolloutConfig, Rollouts, feed_forward};
-    pub use eggroll_run::{Checkpoints, TrainingLoop, parameter_digest};
+    pub use eggroll_run::{Checkpoints, RunFolder, TrainingLoop, data_digest, parameter_digest};
     #[cfg(feature = "learner")]
     pub use eggroll_run::{EsTask, EsTraining, EsTrainingConfig};
     pub use eggroll_train::{

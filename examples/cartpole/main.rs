@@ -9,9 +9,9 @@ use burn::tensor::Device;
 use clap::Parser;
 use eggroll::nn::Mlp;
 use eggroll::rl::CartPole;
+use eggroll::run::RunFolder;
 use eggroll_examples::Failure;
 use eggroll_examples::control::{self, Args, Settings, Task};
-use eggroll_examples::run_folder::Folder;
 use std::process::ExitCode;
 
 /// Tensors come and go with every pass: an allocator that gives their pages back each time costs a part of it.
@@ -39,7 +39,7 @@ impl Task for Balance {
         control::perceptron(&self.environment(), settings, device)
     }
 
-    fn show(&self, network: &Mlp, settings: &Settings, folder: &Folder) -> Result<(), Failure> {
+    fn show(&self, network: &Mlp, settings: &Settings, folder: &RunFolder) -> Result<(), Failure> {
         if settings.normalise || settings.sampled || settings.action_repeat > 1 {
             println!("no animation: it knows plain observations and one best action for each step");
             return Ok(());

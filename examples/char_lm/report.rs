@@ -9,7 +9,6 @@ use eggroll::run::JsonLines;
 use eggroll::run::diagnostics::IntegerStatistics;
 use eggroll::run::text::{BitsPerByte, ByteStatistics, Text, bits_per_byte};
 use eggroll_examples::Failure;
-use eggroll_examples::run_folder::Folder;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -109,7 +108,7 @@ pub struct Report<'a> {
 
 impl<'a> Report<'a> {
     pub fn open(
-        folder: &Folder,
+        folder: &RunFolder,
         settings: &'a Settings,
         baselines: Baselines,
         held_out: Text,
@@ -117,7 +116,7 @@ impl<'a> Report<'a> {
     ) -> Result<Self, Failure> {
         let log = JsonLines::open(folder.file("curve.jsonl"), generation + 1)?;
         let diagnostics = JsonLines::open(folder.file("diagnostics.jsonl"), generation + 1)?;
-        let points: Vec<Point> = folder.points()?;
+        let points: Vec<Point> = JsonLines::read(folder.file("curve.jsonl"))?;
         let before = points.last().map_or(0.0, |point| point.seconds);
         let Baselines { unigram_bits, bigram_bits, unigram_entropy, bigram_entropy } = baselines;
         println!(

@@ -13,7 +13,7 @@ use eggroll::run::text::{ByteStreams, Sampler, Text, printable};
 use eggroll::run::{Display, Generation, Interrupter, NumberMetric, Numbers};
 use eggroll::train::GenerationReport;
 use eggroll_examples::Failure;
-use eggroll_examples::run_folder::Folder;
+use eggroll_examples::run_folder::begin;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -29,18 +29,16 @@ struct Saved {
     model: ModelSettings,
     #[serde(flatten)]
     limits: Limits,
-    /// Length of the text: positions in another one would be others.
-    text_bytes: usize,
 }
 
 /// Trains, or continues, and prints the result.
 pub fn run(args: Args, interrupter: Interrupter) -> Result<(), Failure> {
     args.validate()?;
-    let folder = Folder::new(&args.out);
+    let folder = RunFolder::new(&args.out);
     if !args.resume {
         folder.check()?;
     }
-    let earlier: Option<Saved> = if args.resume { Some(folder.settings()?) } else { None };
+    let earlier: Option<Saved> = if args.resume { Some(folder.resume()?) } else { None };
     match earlier.as_ref().map_or(args.model.model, |saved| saved.model.model) {
         ModelName::Integer => run_model::<EggModel>(args, folder, earlier, interrupter),
         ModelName::Gru => run_model::<GruModel>(args, folder, earlier, interrupter),
@@ -49,7 +47,7 @@ pub fn run(args: Args, interrupter: Interrupter) -> Result<(), Failure> {
 
 fn run_model<M: LanguageModel>(
     args: Args,
-    folder: Folder,
+    folder: RunFolder,
     earlier: Option<Saved>,
     interrupter: Interrupter,
 ) -> Result<(), Failure> {
@@ -59,12 +57,6 @@ fn run_model<M: LanguageModel>(
     };
     settings.validate(limits)?;
     let text = Text::read(&settings.data)?;
-    if let Some(saved) = &earlier
-        && saved.text_bytes != text.len()
-    {
-        let (path, then, now) = (settings.data.display(), saved.text_bytes, text.len());
-        return Err(format!("{path} had {then} bytes when the run began and has {now} now").into());
-    }
     let (train, held_out) = text.split(settings.validation_share)?;
     let held_out = held_out.head(settings.validation_bytes);
     let baselines = Baselines::new(&train, &held_out);
@@ -74,10 +66,10 @@ fn run_model<M: LanguageModel>(
     let streams = ByteStreams::new(train, settings.streams(), settings.seq)?;
     let strategy = M::strategy(&settings, &model, args.backend.is_on_host());
     strategy.try_init(&initial)?;
-    let saved = Saved { settings: settings.clone(), model, limits, text_bytes: text.len() };
+    let saved = Saved { settings: settings.clone(), model, limits };
     match earlier {
-        Some(_) => run::durable::replace(folder.file("settings.json"), &serde_json::to_vec_pretty(&saved)?)?,
-        None => folder.begin(&saved)?,
+        Some(_) => folder.save_settings(&saved)?,
+        None => begin(&folder, &saved)?,
     }
     let mut task = Task::<M> {
         settings: &settings,
@@ -98,8 +90,9 @@ fn run_model<M: LanguageModel>(
     let config = EsTrainingConfig::new(strategy, limits.generations())
         .with_validate_every(settings.validate_every)
         .with_report_every(settings.validate_every)
-        .with_checkpoint_every(settings.checkpoint_every);
-    let outcome = EsTraining::new(folder.path(), config)
+        .with_checkpoint_every(settings.checkpoint_every)
+        .with_data(Some(data_digest([&text[..]])));
+    let outcome = EsTraining::new(folder.clone(), config)
         .with_display(if args.dashboard { Display::Dashboard } else { Display::Progress })
         .with_interrupter(interrupter)
         .metric_valid(NumberMetric::new(BITS_PER_BYTE).lower_is_better())
@@ -124,7 +117,7 @@ fn run_model<M: LanguageModel>(
 /// Streams of text for the population, each member with a state of its own; bits per byte on what is held out.
 struct Task<'a, M: LanguageModel> {
     settings: &'a Settings,
-    folder: &'a Folder,
+    folder: &'a RunFolder,
     limits: Limits,
     text_bytes: usize,
     baselines: Baselines,

@@ -10,7 +10,7 @@ use eggroll::rl::mujoco::HalfCheetah;
 use eggroll::rl::{HostRolloutConfig, HostRollouts, ObservationNormaliser};
 use eggroll::run::JsonLines;
 use eggroll_examples::Failure;
-use eggroll_examples::run_folder::Folder;
+use eggroll_examples::run_folder::begin;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::fs;
@@ -41,16 +41,16 @@ struct Budget {
 
 /// Trains, or continues, and prints the result.
 pub fn run(args: Args) -> Result<(), Failure> {
-    let folder = Folder::new(args.out);
+    let folder = RunFolder::new(args.out);
     if !args.resume {
         folder.check()?;
     }
-    let settings: Settings = if args.resume { folder.settings()? } else { args.settings };
+    let settings: Settings = if args.resume { folder.resume()? } else { args.settings };
     settings.validate()?;
     let device = args.backend.device()?;
     let cheetah = HalfCheetah::open(args.xml.as_deref())?;
     if !args.resume {
-        folder.begin(&settings)?;
+        begin(&folder, &settings)?;
     }
     let budget = Budget { seconds: 60.0 * args.minutes, generations: args.generations.unwrap_or(u64::MAX) };
     let mut first = Run::new(settings.clone(), &cheetah, folder.path().to_owned(), &device)?;
@@ -126,7 +126,7 @@ impl Run {
     fn resume(&mut self, strategy: EvolutionStrategy, policy: Mlp) -> Result<(), Failure> {
         let generation = strategy.generation();
         (self.strategy, self.policy) = (strategy, policy);
-        let mut lines: Vec<Line> = Folder::new(&self.folder).points()?;
+        let mut lines: Vec<Line> = JsonLines::read(self.folder.join("curve.jsonl"))?;
         lines.retain(|line| line.point.generation <= generation);
         let last = lines.last().filter(|line| line.point.generation == generation);
         let last = last.ok_or_else(|| format!("curve.jsonl has no line of generation {generation}"))?;

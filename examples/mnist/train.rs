@@ -15,7 +15,7 @@ use eggroll::run::{Display, Interrupter, JsonLines, NumberMetric, Numbers, profi
 use eggroll::train::GenerationReport;
 use eggroll_examples::Failure;
 use eggroll_examples::digits::{Batches, Images, Mlp, Sample, Scale};
-use eggroll_examples::run_folder::Folder;
+use eggroll_examples::run_folder::begin;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -64,6 +64,11 @@ impl<C: Classifier> Data<C> {
         self.train.shape.map(|length| length / self.pool)
     }
 
+    /// Of what is trained on: a run does not go on with other images.
+    fn digest(&self) -> String {
+        data_digest([&self.train.pixels[..], &self.train.labels[..]])
+    }
+
     /// A mini-batch on the device.
     fn batch(&self, samples: &[Sample]) -> C::Data {
         C::data(&self.train.select(samples).pooled(self.pool), self.scale, &self.device)
@@ -74,7 +79,7 @@ impl<C: Classifier> Data<C> {
 pub fn run(args: Args, interrupter: Interrupter) -> Result<(), Failure> {
     let communicator = detect()?;
     let Args { data, out, resume, dashboard, backend, devices, settings: given, .. } = args;
-    let folder = Folder::new(out);
+    let folder = RunFolder::new(out);
     if !resume {
         folder.check()?;
     }
@@ -95,7 +100,7 @@ pub fn run(args: Args, interrupter: Interrupter) -> Result<(), Failure> {
 /// What a run consists of, whatever it trains and wherever.
 struct Run<'a> {
     data: &'a Path,
-    folder: &'a Folder,
+    folder: &'a RunFolder,
     settings: &'a Settings,
     resume: bool,
     display: Display,
@@ -127,16 +132,18 @@ impl Run<'_> {
     fn train<C: Classifier>(&self, model: C, data: Data<C>, mut distribution: Distribution) -> Result<(), Failure> {
         let Self { folder, settings, .. } = *self;
         if !self.resume {
-            distribution.lead(|| folder.begin(settings))?;
+            distribution.lead(|| begin(folder, settings))?;
         }
         let leads = distribution.leads();
         let batches = Batches::new(settings.seed, data.train.len(), settings.batch, settings.shift);
+        let digest = data.digest();
         let mut task = Task { data, batches, folder, settings, leads, table: None };
         let config = EsTrainingConfig::new(settings.strategy(), settings.generations)
             .with_validate_every(settings.evaluate_every)
             .with_report_every(REPORT_EVERY)
-            .with_checkpoint_every(CHECKPOINT_EVERY);
-        let outcome = EsTraining::new(folder.path(), config)
+            .with_checkpoint_every(CHECKPOINT_EVERY)
+            .with_data(Some(digest));
+        let outcome = EsTraining::new(folder.clone(), config)
             .with_display(self.display)
             .with_interrupter(self.interrupter.clone())
             .with_distribution(distribution)
@@ -156,7 +163,7 @@ impl Run<'_> {
 struct Task<'a, C: Classifier> {
     data: Data<C>,
     batches: Batches,
-    folder: &'a Folder,
+    folder: &'a RunFolder,
     settings: &'a Settings,
     /// Whether this process prints and writes: rank 0 of several, or the only one.
     leads: bool,
@@ -206,9 +213,9 @@ struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    fn open(folder: &Folder, settings: &'a Settings, generation: u64) -> Result<Self, Failure> {
+    fn open(folder: &RunFolder, settings: &'a Settings, generation: u64) -> Result<Self, Failure> {
         let log = JsonLines::open(folder.file("curve.jsonl"), generation + 1)?;
-        let points: Vec<Point> = folder.points()?;
+        let points: Vec<Point> = JsonLines::read(folder.file("curve.jsonl"))?;
         let before = points.last().map_or(0.0, |point| point.seconds);
         println!("generation  seconds  evaluations   per second   fitness  {} accuracy", Self::label(settings));
         Ok(Self { settings, curve: folder.file("curve.svg"), log, points, before, start: Instant::now() })

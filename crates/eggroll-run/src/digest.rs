@@ -1,4 +1,4 @@
-//! A hash of all parameters: equal models, equal digests.
+//! Hashes: of all parameters (equal models, equal digests), and of data.
 
 use burn::module::{Module, Param};
 use burn::tensor::{Int, Tensor, TensorData};
@@ -26,6 +26,25 @@ pub fn parameter_digest<M: Module>(model: &M) -> String {
 /// on all devices.
 pub fn portable_digest<M: Module>(model: &M) -> String {
     digest(model, false)
+}
+
+/// SHA-256 over the lengths and the bytes of all parts of some data, as hexadecimal digits: what tells a run that its data is another.
+///
+/// # Example
+///
+/// ```
+/// use eggroll_run::data_digest;
+///
+/// let (images, labels) = ([0, 255, 17], [3, 7]);
+/// assert_ne!(data_digest([&images[..], &labels[..]]), data_digest([&images[..2], &labels[..]]));
+/// ```
+pub fn data_digest<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
+    let mut hasher = Sha256::new();
+    for part in parts {
+        hasher.update((part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    hex(&hasher.finalize())
 }
 
 fn digest<M: Module>(model: &M, widths: bool) -> String {

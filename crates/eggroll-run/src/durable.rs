@@ -1,15 +1,20 @@
-//! Files and folders that outlive a crash and a power failure: afterwards the old content is there or the new, whole.
+//! Files and folders that outlive a crash and a power failure: afterwards the old content is there or the new, whole. Nothing is deleted.
 
 use crate::error::Error;
+use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, Write};
-use std::path::Path;
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
 use tempfile::{Builder, NamedTempFile};
+
+/// How the names of drafts end.
+pub(crate) const DRAFT: &str = ".draft";
 
 /// Replaces a file in one step, or creates it; folders that are missing are created too.
 ///
-/// The content goes to a draft of a unique hidden name in the same folder, is flushed to disk and renamed. When that fails, the draft is
-/// removed and the file is as before. Only a process that is killed while it writes leaves its draft, a hidden file that ends in `.draft`.
+/// The content goes to a draft of a random hidden name in the same folder, is flushed to disk and renamed. When that fails, the draft is
+/// removed and the file is as before. Only a process that is killed while it writes leaves its draft, `.NAME.RANDOM.draft`. A link in the
+/// place of the file is replaced, not followed.
 ///
 /// # Errors
 ///
@@ -34,7 +39,7 @@ pub fn replace(path: impl AsRef<Path>, content: &[u8]) -> Result<(), Error> {
     let folder = parent(path);
     create_folder(folder)?;
     let write = || -> io::Result<()> {
-        let mut draft = draft(folder)?;
+        let mut draft = draft(folder, path)?;
         draft.write_all(content)?;
         draft.as_file().sync_all()?;
         draft.persist(path)?;
@@ -42,6 +47,14 @@ pub fn replace(path: impl AsRef<Path>, content: &[u8]) -> Result<(), Error> {
     };
     write().map_err(Error::io(path))?;
     sync(folder)
+}
+
+/// [`replace`] unless the file has this content already: then nothing is written, as where nothing can be.
+pub(crate) fn replace_if_changed(path: &Path, content: &[u8]) -> Result<(), Error> {
+    match fs::read(path) {
+        Ok(found) if found == content => Ok(()),
+        _ => replace(path, content),
+    }
 }
 
 /// Creates a folder and the folders above it that are missing, so that all of them are there after a power failure.
@@ -64,6 +77,43 @@ pub fn create_folder(folder: impl AsRef<Path>) -> Result<(), Error> {
     }
 }
 
+/// Moves a file or a folder to `NAME.previous-1`, or the first such number that is free, and returns the new path. Nothing is replaced.
+///
+/// # Errors
+///
+/// [`Error::Io`] with the path.
+pub fn move_aside(path: impl AsRef<Path>) -> Result<PathBuf, Error> {
+    let path = path.as_ref();
+    let name = path.file_name().ok_or_else(|| Error::io(path)(ErrorKind::InvalidInput.into()))?;
+    let numbered = |number: u64| {
+        let mut name = name.to_owned();
+        name.push(format!(".previous-{number}"));
+        path.with_file_name(name)
+    };
+    let aside = (1..).map(numbered).find(|aside| !is_taken(aside)).expect("numbers do not end");
+    fs::rename(path, &aside).map_err(Error::io(path))?;
+    sync(parent(path))?;
+    Ok(aside)
+}
+
+/// Whether the path names anything, a link to nowhere included.
+pub(crate) fn is_taken(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok()
+}
+
+/// Removes drafts of killed writers, files whose names begin with `prefix`. The caller holds the lock of what they are drafts of.
+pub(crate) fn sweep(folder: &Path, prefix: &str) -> Result<(), Error> {
+    for entry in fs::read_dir(folder).map_err(Error::io(folder))? {
+        let entry = entry.map_err(Error::io(folder))?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_draft = name.starts_with('.') && name.starts_with(prefix) && name.ends_with(DRAFT);
+        if is_draft && entry.file_type().is_ok_and(|kind| kind.is_file()) {
+            fs::remove_file(entry.path()).map_err(Error::io(entry.path()))?;
+        }
+    }
+    Ok(())
+}
+
 /// Writes a file and flushes it to disk, in a folder that nobody reads yet.
 pub(crate) fn write(path: &Path, content: &[u8]) -> Result<(), Error> {
     let write = || {
@@ -83,7 +133,7 @@ pub(crate) fn sync(path: &Path) -> Result<(), Error> {
 }
 
 /// The folder that a path is in: for a bare name the current one.
-fn parent(path: &Path) -> &Path {
+pub(crate) fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -91,10 +141,23 @@ fn parent(path: &Path) -> &Path {
 }
 
 /// A file that is removed unless it is renamed, with the permissions of any new file.
-fn draft(folder: &Path) -> io::Result<NamedTempFile> {
+fn draft(folder: &Path, path: &Path) -> io::Result<NamedTempFile> {
+    let mut prefix = OsString::from(".");
+    prefix.push(path.file_name().unwrap_or_default());
+    prefix.push(".");
     let mut builder = Builder::new();
-    builder.prefix(".").suffix(".draft");
+    builder.prefix(&prefix).suffix(DRAFT);
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     builder.tempfile_in(folder)
+}
+
+/// A folder of a random hidden name, with the permissions of any new folder: the caller renames or removes it.
+pub(crate) fn draft_folder(folder: &Path, name: &str) -> io::Result<PathBuf> {
+    let prefix = format!(".{name}.");
+    let mut builder = Builder::new();
+    builder.prefix(&prefix).suffix(DRAFT);
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
+    Ok(builder.tempdir_in(folder)?.keep())
 }

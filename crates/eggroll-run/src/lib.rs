@@ -4,12 +4,16 @@
 
 mod checkpoint;
 pub mod diagnostics;
+mod difference;
 mod digest;
 pub mod distribution;
 pub mod durable;
 mod error;
+mod folder;
+mod guard;
 #[cfg(feature = "learner")]
 mod learner;
+mod lock;
 mod log;
 #[cfg(feature = "profile")]
 pub mod profile;
@@ -22,12 +26,13 @@ mod training_loop;
 #[cfg(feature = "learner")]
 pub use burn::train::{Interrupter, Interruption};
 pub use checkpoint::{Checkpoints, load};
-pub use digest::{parameter_digest, portable_digest};
+pub use digest::{data_digest, parameter_digest, portable_digest};
 #[cfg(feature = "text")]
 pub use error::TextError;
 #[cfg(feature = "profile")]
 pub use error::TraceError;
 pub use error::{Error, RunError, SavedError};
+pub use folder::RunFolder;
 #[cfg(feature = "learner")]
 pub use learner::{
     Display, EarlyStoppingConfig, EsOutcome, EsTask, EsTraining, EsTrainingConfig, Generation, GenerationItem,

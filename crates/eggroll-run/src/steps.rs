@@ -1,9 +1,12 @@
 //! What every training loop does: generation after generation, with a replay log and checkpoints.
 
-use crate::error::Error;
+use crate::error::{Error, RunError};
+use crate::guard::Guard;
 use crate::replay::ReplayLog;
 use burn::module::Module;
 use eggroll_train::{EvolutionStrategy, Fitness, Population};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// What user code in the loop may fail with.
 pub type UserError = Box<dyn std::error::Error + Send + Sync>;
@@ -44,32 +47,47 @@ pub(crate) trait Steps<M: Module> {
     fn save(&mut self, strategy: &EvolutionStrategy, model: &M) -> Result<(), Error>;
 }
 
-/// Runs generations until `until` have been told or the steps stop, with a checkpoint every `every` generations (0: none) and one
-/// of the last complete generation in the end, before an error of `evaluate` or `after` is returned too. Fitness is in the replay log,
-/// and flushed, before a checkpoint is saved that continues from it.
+/// How long a loop runs, and how often it saves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    /// Generations in all.
+    pub until: u64,
+    /// Generations between two checkpoints; 0 for none but the last.
+    pub every: u64,
+    /// Generations in a row without a finite fitness after which the loop ends; 0 for any number.
+    pub patience: u64,
+    /// Whether there is a checkpoint of where the loop begins.
+    pub is_saved: bool,
+}
+
+/// Runs generations until all have been told or the steps stop, with checkpoints on the way and one of the last complete generation in the
+/// end: before an error of `evaluate` or `after` is returned too, and before a panic in them goes on. Fitness is in the replay log, and
+/// flushed, before a checkpoint is saved that continues from it.
 pub(crate) fn drive<M: Module>(
     strategy: &mut EvolutionStrategy,
     mut model: M,
-    until: u64,
-    every: u64,
+    plan: Plan,
     mut log: Option<ReplayLog>,
     steps: &mut impl Steps<M>,
 ) -> Result<M, Error> {
-    let mut saved = None;
+    let Plan { until, every, patience, is_saved } = plan;
+    let mut saved = is_saved.then(|| strategy.generation());
+    let mut guard = Guard::new(patience);
     steps.begin()?;
     while strategy.generation() < until && !steps.stopped() {
         let population = steps.ask(strategy);
-        let fitness = match steps.evaluate(&model, &population) {
+        let fitness = match caught(|| steps.evaluate(&model, &population)) {
             Ok(fitness) => fitness,
-            Err(error) => return save(steps, log.as_ref(), strategy, &model).and(Err(error)),
+            Err(failure) => return failure.end(|| save(steps, log.as_ref(), strategy, &model)),
         };
         let logged = log.is_some().then(|| fitness.clone());
         model = steps.tell(strategy, model, population, fitness)?;
         if let (Some(log), Some(fitness)) = (&mut log, &logged) {
             log.append(strategy, fitness)?;
         }
-        if let Err(error) = steps.after(strategy, &model) {
-            return save(steps, log.as_ref(), strategy, &model).and(Err(error));
+        let seen = caught(|| steps.after(strategy, &model).and_then(|()| guard.check(strategy, &model)));
+        if let Err(failure) = seen {
+            return failure.end(|| save(steps, log.as_ref(), strategy, &model));
         }
         if every > 0 && strategy.generation().is_multiple_of(every) {
             save(steps, log.as_ref(), strategy, &model)?;
@@ -80,6 +98,38 @@ pub(crate) fn drive<M: Module>(
         save(steps, log.as_ref(), strategy, &model)?;
     }
     Ok(model)
+}
+
+/// What ends a loop early.
+enum Failure {
+    Error(Error),
+    /// The payload of a panic.
+    Panic(Box<dyn Any + Send>),
+}
+
+/// Runs code of the user's. What it has changed when it panics is used for a checkpoint only, whose model and strategy are ours.
+fn caught<R>(run: impl FnOnce() -> Result<R, Error>) -> Result<R, Failure> {
+    match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(result) => result.map_err(Failure::Error),
+        Err(payload) => Err(Failure::Panic(payload)),
+    }
+}
+
+impl Failure {
+    /// Saves, and returns the error with that of saving, if there is one, or goes on unwinding.
+    fn end<R>(self, save: impl FnOnce() -> Result<(), Error>) -> Result<R, Error> {
+        match self {
+            // Saving would find the same again.
+            Self::Error(error @ Error::Run(RunError::NonFiniteParameters { .. })) => Err(error),
+            Self::Error(error) => Err(error.and(save())),
+            Self::Panic(payload) => {
+                if let Err(error) = save() {
+                    eprintln!("the last complete generation could not be saved: {error}");
+                }
+                resume_unwind(payload)
+            }
+        }
+    }
 }
 
 fn save<M: Module>(

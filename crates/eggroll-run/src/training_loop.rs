@@ -3,8 +3,9 @@
 use crate::checkpoint::Checkpoints;
 use crate::distribution::{Distribution, Replica};
 use crate::error::Error;
+use crate::guard::PATIENCE;
 use crate::replay::ReplayLog;
-use crate::steps::{Steps, UserError, drive};
+use crate::steps::{Plan, Steps, UserError, drive};
 use burn::module::Module;
 use eggroll_train::{EvolutionStrategy, Fitness, GenerationReport, Population};
 use std::ops::ControlFlow;
@@ -46,15 +47,18 @@ pub struct TrainingLoop {
     generations: u64,
     checkpoints: Option<(Checkpoints, u64)>,
     replay_log: Option<PathBuf>,
+    data: Option<String>,
+    patience: u64,
 }
 
 impl TrainingLoop {
     /// A loop until the strategy has been told `generations` generations in all.
     pub fn new(generations: u64) -> Self {
-        Self { generations, checkpoints: None, replay_log: None }
+        Self { generations, checkpoints: None, replay_log: None, data: None, patience: PATIENCE }
     }
 
-    /// Saves a checkpoint every `every` generations and at the end, however the loop ends but by a panic.
+    /// Saves a checkpoint every `every` generations and at the end, however the loop ends: after a panic of `evaluate` or `after` too, where
+    /// panics unwind.
     pub fn with_checkpoints(mut self, checkpoints: Checkpoints, every: u64) -> Self {
         self.checkpoints = Some((checkpoints, every.max(1)));
         self
@@ -67,13 +71,29 @@ impl TrainingLoop {
         self
     }
 
+    /// Sets the digest of what the run learns from ([`data_digest`](crate::data_digest)): replicas of other data are refused when they begin,
+    /// and checkpoints have it.
+    pub fn with_data(mut self, digest: impl Into<String>) -> Self {
+        self.data = Some(digest.into());
+        self
+    }
+
+    /// Sets after how many generations in a row without one finite fitness value the loop ends with an error; 0 for never. 10 unless set.
+    pub fn with_patience(mut self, generations: u64) -> Self {
+        self.patience = generations;
+        self
+    }
+
     /// Runs the loop and returns the model. `evaluate` scores a population; `after` sees the updated model after every
     /// generation and may break the loop.
     ///
     /// # Errors
     ///
-    /// Errors of the strategy, the checkpoints or the replay log; [`Error::User`] with what `evaluate` or `after` returned. A
-    /// checkpoint of the last complete generation is saved before an error of `evaluate` or `after` is returned.
+    /// Errors of the strategy, the checkpoints or the replay log; [`Error::User`] with what `evaluate` or `after` returned;
+    /// [`RunError::NonFiniteFitness`](crate::RunError::NonFiniteFitness) and
+    /// [`RunError::NonFiniteParameters`](crate::RunError::NonFiniteParameters); [`RunError::InUse`](crate::RunError::InUse) of checkpoints or
+    /// a replay log that another process writes. A checkpoint of the last complete generation is saved before an error of `evaluate` or
+    /// `after` is returned; if that fails too, [`Error::Two`] has both.
     pub fn run<M: Module>(
         &self,
         strategy: &mut EvolutionStrategy,
@@ -98,30 +118,39 @@ impl TrainingLoop {
         evaluate: impl FnMut(&M, &Population) -> Result<Fitness, UserError>,
         after: impl FnMut(&M, &GenerationReport) -> Result<ControlFlow<()>, UserError>,
     ) -> Result<M, Error> {
-        let (checkpoints, every) = match &self.checkpoints {
-            Some((checkpoints, every)) => (Some(checkpoints), *every),
-            None => (None, 0),
-        };
-        let (leads, replay_log) = (distribution.leads(), self.replay_log.as_ref());
-        let mut steps = Plain { evaluate, after: leads.then_some(after), checkpoints, stopped: false };
-        let result = distribution.begin(strategy, &model).and_then(|()| {
-            let log = replay_log.filter(|_| leads).map(|path| ReplayLog::open(path, strategy, &model)).transpose()?;
-            drive(strategy, model, self.generations, every, log, &mut Replica::new(&mut steps, distribution))
+        let (leads, data) = (distribution.leads(), self.data.as_deref());
+        let result = distribution.begin(strategy, &model, data).and_then(|()| {
+            let checkpoints = match &self.checkpoints {
+                Some((checkpoints, _)) if leads => {
+                    let checkpoints = checkpoints.clone().locked()?;
+                    Some(match data {
+                        Some(data) => checkpoints.with_data(data),
+                        None => checkpoints,
+                    })
+                }
+                _ => None,
+            };
+            let every = self.checkpoints.as_ref().map_or(0, |(_, every)| *every);
+            let log = self.replay_log.as_ref().filter(|_| leads);
+            let log = log.map(|path| ReplayLog::open(path, strategy, &model)).transpose()?;
+            let plan = Plan { until: self.generations, every, patience: self.patience, is_saved: false };
+            let mut steps = Plain { evaluate, after: leads.then_some(after), checkpoints, stopped: false };
+            drive(strategy, model, plan, log, &mut Replica::new(&mut steps, distribution))
         });
         distribution.end(result)
     }
 }
 
 /// The steps of a [`TrainingLoop`].
-struct Plain<'a, E, A> {
+struct Plain<E, A> {
     evaluate: E,
     /// Of rank 0.
     after: Option<A>,
-    checkpoints: Option<&'a Checkpoints>,
+    checkpoints: Option<Checkpoints>,
     stopped: bool,
 }
 
-impl<M: Module, E, A> Steps<M> for Plain<'_, E, A>
+impl<M: Module, E, A> Steps<M> for Plain<E, A>
 where
     E: FnMut(&M, &Population) -> Result<Fitness, UserError>,
     A: FnMut(&M, &GenerationReport) -> Result<ControlFlow<()>, UserError>,
@@ -143,6 +172,6 @@ where
     }
 
     fn save(&mut self, strategy: &EvolutionStrategy, model: &M) -> Result<(), Error> {
-        self.checkpoints.map_or(Ok(()), |checkpoints| checkpoints.save(strategy, model).map(drop))
+        self.checkpoints.as_ref().map_or(Ok(()), |checkpoints| checkpoints.save(strategy, model).map(drop))
     }
 }

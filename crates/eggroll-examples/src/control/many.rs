@@ -6,9 +6,8 @@ use super::{Session, Task, curves};
 use crate::Failure;
 use crate::chart::{BLUE, RED, Series};
 use crate::names::NoiserName;
-use crate::run_folder::Folder;
 use eggroll_rl::TensorEnvironment;
-use eggroll_run::{JsonLines, profile};
+use eggroll_run::{JsonLines, RunFolder, profile};
 use serde_json::{Value, json};
 
 pub fn run<T: Task>(
@@ -16,7 +15,7 @@ pub fn run<T: Task>(
     settings: &Settings,
     compare: bool,
     seeds: u64,
-    folder: &Folder,
+    folder: &RunFolder,
     session: &Session,
 ) -> Result<Value, Failure> {
     let name = task.environment().name();

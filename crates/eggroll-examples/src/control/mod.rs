@@ -14,10 +14,10 @@ pub use settings::Settings;
 pub use task::{Session, Task, perceptron};
 
 use crate::interrupt::on_ctrl_c;
-use crate::run_folder::Folder;
+use crate::run_folder::begin;
 use crate::{Failure, main_of, trace};
 use eggroll_rl::TensorEnvironment;
-use eggroll_run::Interrupter;
+use eggroll_run::{Interrupter, RunFolder};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use train::Trainer;
@@ -36,7 +36,7 @@ impl<T: Task> Run for T {
     fn run(&self, args: &Args, session: &Session) -> Result<Value, Failure> {
         let name = self.environment().name();
         let settings = args.settings(name)?;
-        let folder = Folder::new(args.out.join(name));
+        let folder = RunFolder::new(args.out.join(name));
         if !args.throughput {
             folder.check()?;
         }
@@ -45,7 +45,7 @@ impl<T: Task> Run for T {
         if args.throughput {
             return speed::measure(trainer, args.seconds, session);
         }
-        folder.begin(&settings)?;
+        begin(&folder, &settings)?;
         match (args.compare, args.seeds) {
             (false, None) => one::run(self, trainer, &folder, session),
             (compare, seeds) => many::run(self, &settings, compare, seeds.unwrap_or(1), &folder, session),

@@ -5,15 +5,14 @@ use super::train::{Point, Trainer};
 use super::{Session, Task};
 use crate::Failure;
 use crate::chart::{BLUE, RGBColor, Series};
-use crate::run_folder::Folder;
 use eggroll_rl::TensorEnvironment;
-use eggroll_run::{JsonLines, parameter_digest, profile};
+use eggroll_run::{JsonLines, RunFolder, parameter_digest, profile};
 use serde_json::{Value, json};
 
 pub fn run<T: Task>(
     task: &T,
     mut trainer: Trainer<'_, T>,
-    folder: &Folder,
+    folder: &RunFolder,
     session: &Session,
 ) -> Result<Value, Failure> {
     let name = task.environment().name();

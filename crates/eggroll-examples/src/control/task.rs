@@ -3,12 +3,11 @@
 use super::args::Protocol;
 use super::settings::Settings;
 use crate::Failure;
-use crate::run_folder::Folder;
 use burn::module::Module;
 use burn::tensor::Device;
 use eggroll_nn::{Mlp, MlpConfig};
 use eggroll_rl::{Policy, TensorEnvironment};
-use eggroll_run::Interrupter;
+use eggroll_run::{Interrupter, RunFolder};
 
 /// What differs between the examples.
 pub trait Task {
@@ -28,7 +27,7 @@ pub trait Task {
     /// # Errors
     ///
     /// What keeps it from being shown.
-    fn show(&self, _network: &Self::Network, _settings: &Settings, _folder: &Folder) -> Result<(), Failure> {
+    fn show(&self, _network: &Self::Network, _settings: &Settings, _folder: &RunFolder) -> Result<(), Failure> {
         Ok(())
     }
 }

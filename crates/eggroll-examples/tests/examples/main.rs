@@ -5,6 +5,5 @@ mod cartpole;
 mod idx;
 #[cfg(unix)]
 mod peer;
-mod run_folder;
 #[cfg(unix)]
 mod sweep;

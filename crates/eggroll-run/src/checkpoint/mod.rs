@@ -11,30 +11,36 @@
 //! | `SHA256SUMS` | checksums of all of them; `sha256sum -c SHA256SUMS` checks them too |
 //!
 //! It is written under another name, flushed and renamed, so that a folder of that name is complete or absent. One that is replaced is
-//! renamed first and counts until its successor is there; one that is dropped is renamed before it is removed.
+//! renamed first and counts until its successor is there; one that is dropped is renamed before it is removed. Who writes into the folder has
+//! its lock.
 
+mod finite;
 mod names;
+mod newest;
 mod parameters;
 mod parts;
 mod state;
 
-#[cfg(any(feature = "learner", feature = "nats"))]
+pub(crate) use finite::check_finite;
 pub(crate) use names::generation_of;
+pub use newest::load;
+#[cfg(feature = "nats")]
+pub(crate) use newest::load_under;
 
 use crate::durable;
-use crate::error::{Error, SavedError};
-use burn::lr_scheduler::LrSchedulerRecord;
+use crate::error::Error;
+use crate::lock::Lock;
 use burn::module::Module;
-use burn::optim::OptimizerRecord;
 use eggroll_core::NoiserConfig;
-use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig, StrategyRecord};
-use names::{Hidden, PREFIX, is_checkpoint};
-use parts::{Draft, Saved};
+use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig};
+use names::{Hidden, PREFIX};
+use parts::Draft;
 use state::State;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 const MODEL: &str = "model.bpk";
 const OPTIMIZER: &str = "optimizer.bpk";
@@ -75,6 +81,14 @@ pub struct Checkpoints {
     limits: Option<EvolutionStrategyConfig>,
     /// What continues where a checkpoint only names a noiser.
     noiser: Option<NoiserConfig>,
+    /// Whose updates the checkpoints have to be of.
+    run: Option<EvolutionStrategyConfig>,
+    /// Digest of what the run learns from.
+    data: Option<String>,
+    /// Whether the newest checkpoint that loads is taken if later ones are damaged.
+    fallback: bool,
+    /// Of a run, which has it from beginning to end.
+    lock: Option<Arc<Lock>>,
 }
 
 impl Checkpoints {
@@ -82,7 +96,8 @@ impl Checkpoints {
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         let folder: PathBuf = folder.into();
         let folder = if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder };
-        Self { folder, keep: 2, limits: None, noiser: None }
+        let (limits, noiser, run, data, lock) = (None, None, None, None, None);
+        Self { folder, keep: 2, limits, noiser, run, data, fallback: true, lock }
     }
 
     /// Sets how many checkpoints are kept, at least one.
@@ -105,13 +120,44 @@ impl Checkpoints {
         self
     }
 
+    /// Loads only checkpoints whose run makes the updates of `config`, with its chunk and its memory limit: another one, of another seed for
+    /// example, is refused as [`RunError::OtherRun`](crate::RunError::OtherRun).
+    pub fn with_config(self, config: &EvolutionStrategyConfig) -> Self {
+        Self { run: Some(config.clone()), ..self.with_limits_of(config) }
+    }
+
+    /// Saves the digest of what the run learns from ([`data_digest`](crate::data_digest)), and refuses checkpoints of other data as
+    /// [`RunError::OtherRun`](crate::RunError::OtherRun). Checkpoints that were saved without one are loaded.
+    pub fn with_data(mut self, digest: impl Into<String>) -> Self {
+        self.data = Some(digest.into());
+        self
+    }
+
+    /// Sets whether a damaged latest checkpoint is passed over, with a warning on standard error, for the newest one that loads, as it is
+    /// unless set; otherwise it is an error.
+    pub fn with_fallback(mut self, fallback: bool) -> Self {
+        self.fallback = fallback;
+        self
+    }
+
+    /// These checkpoints with a lock of their folder, which is held until all clones are dropped; removes what killed saves have left.
+    pub(crate) fn locked(mut self) -> Result<Self, Error> {
+        if self.lock.is_none() {
+            self.lock = Some(Arc::new(Lock::folder(&self.folder)?));
+            self.sweep()?;
+        }
+        Ok(self)
+    }
+
     /// Saves strategy and model under the strategy's generation and drops the oldest of the other checkpoints. A checkpoint of that
     /// generation that is there already is replaced.
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] or [`SavedError::Checkpoint`] with the file; earlier checkpoints are unharmed then.
+    /// [`Error::Io`] or [`SavedError::Checkpoint`] with the file; [`RunError::NonFiniteParameters`](crate::RunError::NonFiniteParameters) if a trained parameter is NaN or infinite;
+    /// [`RunError::InUse`](crate::RunError::InUse) if another process writes into the folder. Earlier checkpoints are unharmed then.
     pub fn save<M: Module>(&self, strategy: &EvolutionStrategy, model: &M) -> Result<PathBuf, Error> {
+        check_finite(strategy, model)?;
         self.save_parts(strategy, |draft| write_parts(draft, strategy, model))
     }
 
@@ -151,6 +197,7 @@ impl Checkpoints {
         model: &M,
         carried: &C,
     ) -> Result<PathBuf, Error> {
+        check_finite(strategy, model)?;
         self.save_parts(strategy, |draft| {
             draft.module(CARRIED, carried)?;
             write_parts(draft, strategy, model)
@@ -162,22 +209,27 @@ impl Checkpoints {
         strategy: &EvolutionStrategy,
         write: impl FnOnce(&mut Draft) -> Result<(), Error>,
     ) -> Result<PathBuf, Error> {
+        let _locked = self.clone().locked()?;
         let name = format!("{PREFIX}{:012}", strategy.generation());
         let target = self.folder.join(&name);
-        let [draft, replaced] = [Hidden::Draft, Hidden::Replaced].map(|hidden| hidden.path(&self.folder, &name));
-        durable::create_folder(&self.folder)?;
-        remove_if_there(&draft)?;
+        let draft = durable::draft_folder(&self.folder, &name).map_err(Error::io(&self.folder))?;
+        let written = write_draft(&draft, State::of(strategy, self.data.clone()), write);
         // What counts is why it failed, on a full disk for one.
-        write_draft(&draft, strategy, write).inspect_err(|_| drop(remove_if_there(&draft)))?;
+        written.and_then(|()| self.put(&draft, &name)).inspect_err(|_| drop(remove_if_there(&draft)))?;
+        self.sweep()?;
+        self.prune(&name)?;
+        Ok(target)
+    }
+
+    /// Gives a draft its name.
+    fn put(&self, draft: &Path, name: &str) -> Result<(), Error> {
+        let (target, replaced) = (self.folder.join(name), Hidden::Replaced.path(&self.folder, name));
         if target.exists() {
             remove_if_there(&replaced)?;
             fs::rename(&target, &replaced).map_err(Error::io(&target))?;
         }
-        fs::rename(&draft, &target).map_err(Error::io(&target))?;
-        durable::sync(&self.folder)?;
-        self.sweep()?;
-        self.prune(&name)?;
-        Ok(target)
+        fs::rename(draft, &target).map_err(Error::io(&target))?;
+        durable::sync(&self.folder)
     }
 
     /// Folders of the checkpoints, the oldest first.
@@ -189,14 +241,15 @@ impl Checkpoints {
         Ok(self.complete()?.into_values().collect())
     }
 
-    /// Complete checkpoints by name, the oldest first.
-    fn complete(&self) -> Result<BTreeMap<String, PathBuf>, Error> {
+    /// Complete checkpoints by generation and name, the oldest first.
+    fn complete(&self) -> Result<BTreeMap<(u64, String), PathBuf>, Error> {
         let mut complete = BTreeMap::new();
         for name in self.names()? {
-            if is_checkpoint(&name) {
-                complete.insert(name.clone(), self.folder.join(name));
+            if let Some(generation) = generation_of(&name) {
+                complete.insert((generation, name.clone()), self.folder.join(name));
             } else if let Some((hidden @ Hidden::Replaced, name)) = Hidden::parse(&name) {
-                complete.entry(name.to_owned()).or_insert_with(|| hidden.path(&self.folder, name));
+                let key = (generation_of(name).expect("parsed"), name.to_owned());
+                complete.entry(key).or_insert_with(|| hidden.path(&self.folder, name));
             }
         }
         Ok(complete)
@@ -210,41 +263,6 @@ impl Checkpoints {
         let entries = fs::read_dir(&self.folder).map_err(Error::io(&self.folder))?;
         let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
         entries.map(|entry| entry.map(name)).collect::<io::Result<_>>().map_err(Error::io(&self.folder))
-    }
-
-    /// Loads the latest checkpoint into `model`, whose values do not matter; `None` if there is no checkpoint.
-    ///
-    /// # Errors
-    ///
-    /// As [`load`].
-    pub fn load_latest<M: Module>(&self, model: M) -> Result<Option<(EvolutionStrategy, M)>, Error> {
-        match self.list()?.last() {
-            None => Ok(None),
-            Some(path) => self.load_saved(&Saved::open(path)?, model).map(Some),
-        }
-    }
-
-    /// Loads the latest checkpoint of [`save_carrying`](Self::save_carrying) into `model` and `carried`, whose values do not
-    /// matter; `None` if there is no checkpoint.
-    ///
-    /// # Errors
-    ///
-    /// As [`load`]; also if the checkpoint has nothing that members keep.
-    pub fn load_latest_carrying<M: Module, C: Module>(
-        &self,
-        model: M,
-        carried: C,
-    ) -> Result<Option<(EvolutionStrategy, M, C)>, Error> {
-        let Some(path) = self.list()?.pop() else {
-            return Ok(None);
-        };
-        let saved = Saved::open(&path)?;
-        let (strategy, model) = self.load_saved(&saved, model)?;
-        Ok(Some((strategy, model, saved.module(CARRIED, carried)?)))
-    }
-
-    fn load_saved<M: Module>(&self, saved: &Saved, model: M) -> Result<(EvolutionStrategy, M), Error> {
-        load_saved(saved, self.limits.as_ref(), self.noiser.as_ref(), model)
     }
 
     /// Removes what saves that were killed have left behind.
@@ -264,8 +282,8 @@ impl Checkpoints {
     fn prune(&self, saved: &str) -> Result<(), Error> {
         let complete = self.complete()?;
         let excess = complete.len().saturating_sub(self.keep);
-        let others = complete.iter().filter(|(name, _)| *name != saved);
-        others.take(excess).try_for_each(|(name, path)| self.remove(name, path))
+        let others = complete.iter().filter(|((_, name), _)| *name != saved);
+        others.take(excess).try_for_each(|((_, name), path)| self.remove(name, path))
     }
 
     /// Drops a checkpoint, in one step for whoever looks.
@@ -278,78 +296,18 @@ impl Checkpoints {
     /// Drops the checkpoints of these generations that are there.
     #[cfg(feature = "learner")]
     pub(crate) fn remove_of(&self, generations: impl Fn(u64) -> bool) -> Result<(), Error> {
-        let is_one = |name: &str| generation_of(name).is_some_and(&generations);
+        let _locked = self.clone().locked()?;
         let complete = self.complete()?;
-        complete.iter().filter(|(name, _)| is_one(name)).try_for_each(|(name, path)| self.remove(name, path))
+        let dropped = complete.iter().filter(|((generation, _), _)| generations(*generation));
+        dropped.map(|((_, name), path)| self.remove(name, path)).collect()
     }
-}
-
-/// Loads one checkpoint folder into `model`, whose values do not matter.
-///
-/// # Errors
-///
-/// Each with the file and the values:
-///
-/// | error | of |
-/// |---|---|
-/// | [`Error::Io`] | a file that is missing or cannot be read |
-/// | [`SavedError::Checksum`], [`SavedError::FileLength`] | a file that is not what was written |
-/// | [`SavedError::Format`] | another version of the format, also the first one, which had no checksums |
-/// | [`SavedError::NoiseStream`] | noise that this version draws differently |
-/// | [`eggroll_train::Error::Noiser`] | a noiser that the file only names: [`Checkpoints::with_noiser`] gives it |
-/// | [`SavedError::OtherModel`] | a model of other parameters, or with the same in another order |
-/// | [`SavedError::Checkpoint`] | what cannot be parsed all the same |
-pub fn load<M: Module>(path: &Path, model: M) -> Result<(EvolutionStrategy, M), Error> {
-    load_under(path, None, model)
-}
-
-/// As [`load`], with the chunk and the memory limit of `limits`, if given.
-pub(crate) fn load_under<M: Module>(
-    path: &Path,
-    limits: Option<&EvolutionStrategyConfig>,
-    model: M,
-) -> Result<(EvolutionStrategy, M), Error> {
-    load_saved(&Saved::open(path)?, limits, None, model)
-}
-
-fn load_saved<M: Module>(
-    saved: &Saved,
-    limits: Option<&EvolutionStrategyConfig>,
-    noiser: Option<&NoiserConfig>,
-    model: M,
-) -> Result<(EvolutionStrategy, M), Error> {
-    let state = &saved.state;
-    let mut config = match limits {
-        Some(limits) => state.config.with_limits_of(limits),
-        None => state.config.clone(),
-    };
-    let custom = |noiser: &NoiserConfig| matches!(noiser, NoiserConfig::Custom(_));
-    let of_limits = limits.map(|limits| &limits.noiser).filter(|given| custom(given) || custom(&config.noiser));
-    config.noiser = state.config.noiser.restored(noiser.or(of_limits))?;
-    let (found, known) = (state.noise_stream, state.config.noiser.stream_version());
-    if found != known {
-        return Err(SavedError::NoiseStream { path: saved.path(), found, known }.into());
-    }
-    let model = saved.module(MODEL, model)?;
-    let record = StrategyRecord {
-        generation: state.generation,
-        optimizer: saved.read(OPTIMIZER, OptimizerRecord::from_bytes)?,
-        schedule: saved.read(SCHEDULE, LrSchedulerRecord::from_bytes)?,
-    };
-    let strategy = config.try_init(&model)?.load_record(record);
-    Ok((strategy, model))
 }
 
 /// Writes all files of a checkpoint to a folder.
-fn write_draft(
-    folder: &Path,
-    strategy: &EvolutionStrategy,
-    write: impl FnOnce(&mut Draft) -> Result<(), Error>,
-) -> Result<(), Error> {
-    fs::create_dir(folder).map_err(Error::io(folder))?;
+fn write_draft(folder: &Path, state: State, write: impl FnOnce(&mut Draft) -> Result<(), Error>) -> Result<(), Error> {
     let mut parts = Draft::new(folder);
     write(&mut parts)?;
-    parts.finish(State::of(strategy))
+    parts.finish(state)
 }
 
 fn write_parts<M: Module>(draft: &mut Draft, strategy: &EvolutionStrategy, model: &M) -> Result<(), Error> {

@@ -1,10 +1,12 @@
 //! Names of checkpoint folders, and of what is not one yet or no longer.
 
+use crate::durable::DRAFT;
 use std::path::{Path, PathBuf};
 
 pub(super) const PREFIX: &str = "generation-";
 
-/// What a folder is that is no checkpoint, or not the one of its name: `.generation-N.draft` and so on.
+/// What a folder is that is no checkpoint, or not the one of its name: `.generation-N.replaced` and so on; a draft also has something random in
+/// its name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hidden {
     /// Not complete yet.
@@ -20,7 +22,7 @@ impl Hidden {
 
     fn suffix(self) -> &'static str {
         match self {
-            Self::Draft => ".draft",
+            Self::Draft => DRAFT,
             Self::Replaced => ".replaced",
             Self::Removed => ".removed",
         }
@@ -34,13 +36,12 @@ impl Hidden {
     /// What a folder of this name is, and of which checkpoint.
     pub fn parse(name: &str) -> Option<(Self, &str)> {
         let name = name.strip_prefix('.')?;
-        let of = |hidden: Self| Some((hidden, name.strip_suffix(hidden.suffix())?));
-        Self::ALL.into_iter().find_map(of).filter(|(_, name)| is_checkpoint(name))
+        let of = |hidden: Self| {
+            let name = name.strip_suffix(hidden.suffix())?;
+            Some((hidden, if hidden == Self::Draft { name.split('.').next()? } else { name }))
+        };
+        Self::ALL.into_iter().find_map(of).filter(|(_, name)| generation_of(name).is_some())
     }
-}
-
-pub(super) fn is_checkpoint(name: &str) -> bool {
-    generation_of(name).is_some()
 }
 
 /// The generation of the checkpoint whose folder has this name.

@@ -1,10 +1,11 @@
 //! The files of a checkpoint: written with their checksums, and read only if they are what was written.
 
+use super::names::generation_of;
 use super::parameters;
 use super::state::{FORMAT, Part, STRATEGY, State};
 use crate::digest::sha256;
 use crate::durable;
-use crate::error::{Error, SavedError};
+use crate::error::{Error, RunError, SavedError};
 use burn::module::Module;
 use burn::store::{ModuleRecord, RecordError};
 use burn::tensor::Bytes;
@@ -87,7 +88,12 @@ impl Saved {
         if format != FORMAT {
             return Err(SavedError::Format { path, found: format, known: FORMAT }.into());
         }
-        let state = serde_json::from_slice(&text).map_err(refuse)?;
+        let state: State = serde_json::from_slice(&text).map_err(refuse)?;
+        let named = folder.file_name().and_then(|name| generation_of(&name.to_string_lossy()));
+        if let Some(expected) = named.filter(|named| *named != state.generation) {
+            let (found, expected) = (state.generation.to_string(), expected.to_string());
+            return Err(RunError::OtherRun { path, field: "generation".to_owned(), found, expected }.into());
+        }
         let missing = || Error::io(folder.join(SUMS))(io::ErrorKind::NotFound.into());
         Ok(Self { folder: folder.to_owned(), sums: sums.ok_or_else(missing)?, state })
     }

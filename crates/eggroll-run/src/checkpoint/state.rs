@@ -16,6 +16,9 @@ pub(super) struct State {
     pub noise_stream: u32,
     pub generation: u64,
     pub config: EvolutionStrategyConfig,
+    /// Digest of what the run learns from, if it gave one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<String>,
     pub parts: BTreeMap<String, Part>,
 }
 
@@ -29,12 +32,13 @@ pub(super) struct Part {
 }
 
 impl State {
-    pub fn of(strategy: &EvolutionStrategy) -> Self {
+    pub fn of(strategy: &EvolutionStrategy, data: Option<String>) -> Self {
         Self {
             format: FORMAT,
             noise_stream: strategy.config().noiser.stream_version(),
             generation: strategy.generation(),
             config: strategy.config().clone(),
+            data,
             parts: BTreeMap::new(),
         }
     }

@@ -13,7 +13,7 @@ use eggroll_train::{
 
 /// How a training loop is one replica of several: its communicator, and how often replicas are compared.
 ///
-/// All replicas begin alike (generation, configuration, parameters, kind of device), which is checked; each evaluates a slice of every
+/// All replicas begin alike (data, generation, configuration, parameters, kind of device), which is checked; each evaluates a slice of every
 /// population; all make the same update; rank 0 alone writes logs and checkpoints, validates, and looks whether to stop. Replicas
 /// that go on from a checkpoint all read it: their file system is shared. A rank that fails says so to the others, and all stop.
 ///
@@ -100,10 +100,16 @@ impl Distribution {
     }
 
     /// Refuses replicas that do not begin alike.
-    pub(crate) fn begin<M: Module>(&mut self, strategy: &EvolutionStrategy, model: &M) -> Result<(), Error> {
+    pub(crate) fn begin<M: Module>(
+        &mut self,
+        strategy: &EvolutionStrategy,
+        model: &M,
+        data: Option<&str>,
+    ) -> Result<(), Error> {
         if self.is_alone() {
             return Ok(());
         }
+        self.same("digest of its data", data.unwrap_or("none"))?;
         self.same("configuration", &configuration(strategy.config()))?;
         self.same("generation", &strategy.generation().to_string())?;
         if trains_floats(strategy) {

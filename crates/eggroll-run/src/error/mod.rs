@@ -55,6 +55,15 @@ pub enum Error {
     /// A failure of the user's own code in the training loop.
     #[error(transparent)]
     User(Box<dyn std::error::Error + Send + Sync>),
+    /// A failure, and another one of what was to be done all the same, such as a checkpoint.
+    #[error("{first}; then: {then}")]
+    Two {
+        /// What failed first.
+        #[source]
+        first: Box<Error>,
+        /// What failed after it.
+        then: Box<Error>,
+    },
 }
 
 /// What [`eggroll_train::Error`] holds, so that `?` takes it too.
@@ -71,6 +80,14 @@ macro_rules! of_training {
 of_training!(ConfigError, MemoryError, NoiserError, TellError);
 
 impl Error {
+    /// This failure, and that of something else if it failed too.
+    pub(crate) fn and<R>(self, then: Result<R, Self>) -> Self {
+        match then {
+            Ok(_) => self,
+            Err(then) => Self::Two { first: Box::new(self), then: Box::new(then) },
+        }
+    }
+
     pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| Self::Io { path, source }

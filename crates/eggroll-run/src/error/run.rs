@@ -22,13 +22,58 @@ pub enum RunError {
     /// An interval of no generations.
     #[error("{0} must be at least 1 generation, not 0")]
     Interval(&'static str),
-    /// A folder that holds another run.
-    #[error("{path} belongs to another run: `{field}` differs")]
+    /// A folder, or a checkpoint, of another run.
+    #[error("{path} belongs to another run: its `{field}` is {found}, this run's is {expected}")]
     OtherRun {
-        /// The configuration of the run that is there.
+        /// The file of the run that is there.
         path: PathBuf,
-        /// A field in which the configurations differ.
+        /// The first field that differs.
         field: String,
+        /// Its value there.
+        found: String,
+        /// Its value in this run.
+        expected: String,
+    },
+    /// A path that no run's folder can have: `.`, `..`, `/` and the like.
+    #[error("{path:?} cannot be the folder of a run: name a folder, as \"runs/first\"")]
+    FolderName {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A file, or a folder with something else in it.
+    #[error("{path:?} exists and is not a run (it has no settings.json and no training.json): name another folder")]
+    NotARun {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A folder or a file that another process, or another run of this one, writes.
+    #[error("{path} is in use by {}: wait until it has ended, or name another folder", holder(.process))]
+    InUse {
+        /// The folder or the file.
+        path: PathBuf,
+        /// The process, if it is known.
+        process: Option<u32>,
+    },
+    /// Parameters that are NaN or infinite: they are not saved.
+    #[error(
+        "after generation {generation}, {count} values of \"{parameter}\" are NaN or infinite: the checkpoints are those of before; \
+         a lower learning rate or sigma may help"
+    )]
+    NonFiniteParameters {
+        /// The generation that left them, from 0.
+        generation: u64,
+        /// The first such parameter.
+        parameter: String,
+        /// How many of its values are not finite.
+        count: usize,
+    },
+    /// Generations in a row without one finite fitness value.
+    #[error("no fitness was finite in {generations} generations, from generation {first} on: nothing is learned")]
+    NonFiniteFitness {
+        /// The first of these generations.
+        first: u64,
+        /// How many there were.
+        generations: u64,
     },
     /// A metric that has not been registered.
     #[error("no metric is named {name:?}; there are {known:?}")]
@@ -42,4 +87,12 @@ pub enum RunError {
     #[cfg(feature = "learner")]
     #[error("{0}")]
     Training(Arc<burn::train::TrainingError>),
+}
+
+fn holder(process: &Option<u32>) -> String {
+    match process {
+        Some(process) if *process == std::process::id() => format!("process {process}, which is this one"),
+        Some(process) => format!("process {process}"),
+        None => "another process".to_owned(),
+    }
 }

@@ -1,5 +1,6 @@
 //! One file that describes a run.
 
+use crate::difference::difference;
 use crate::error::{Error, RunError};
 use crate::replay::check_projection;
 use burn::config::Config;
@@ -69,6 +70,12 @@ pub struct EsTrainingConfig {
     /// Whether every validation comes with a diagnosis of model, σ and estimate: two more estimates and a read of all parameters.
     #[config(default = false)]
     pub diagnostics: bool,
+    /// Digest of what the run learns from ([`data_digest`](crate::data_digest)): a run does not go on with other data, and replicas of other
+    /// data are refused.
+    pub data: Option<String>,
+    /// Generations in a row without one finite fitness value after which the run ends with an error; 0 for any number.
+    #[config(default = 10)]
+    pub patience: u64,
     /// What the program itself needs.
     #[config(default = "serde_json::Value::Null")]
     pub settings: Value,
@@ -154,16 +161,37 @@ impl EsTrainingConfig {
         if self.replay_log { check_projection(&self.strategy) } else { Ok(()) }
     }
 
-    /// The first field that another configuration differs in, but for the number of generations and the memory of chunks, which
-    /// change no generation.
-    pub(super) fn difference(&self, other: &Self) -> Option<String> {
-        let fields = |config: &Self| {
-            let config = Self { strategy: config.strategy.of_updates(), generations: 0, ..config.clone() };
-            serde_json::to_value(config).ok().and_then(|value| value.as_object().cloned())
+    /// The first field in which the configuration of the run in the folder differs from this one, with both values. What changes no
+    /// generation may change: the number of generations, how often there are reports and checkpoints, the memory of chunks.
+    pub(super) fn difference(&self, saved: &Self) -> Option<(String, String, String)> {
+        let fixed = |config: &Self| Self {
+            strategy: config.strategy.of_updates(),
+            generations: 0,
+            report_every: 1,
+            checkpoint_every: 0,
+            keep_checkpoints: 0,
+            patience: 0,
+            // A run that began without a digest may get one.
+            data: config.data.clone().filter(|_| saved.data.is_some()),
+            ..config.clone()
         };
-        let (these, those) = (fields(self)?, fields(other)?);
-        let differs = |(name, value): &(&String, &Value)| those.get(*name) != Some(*value);
-        these.iter().find(differs).map(|(name, _)| name.clone())
+        difference(&fixed(saved), &fixed(self))
+    }
+
+    /// What has changed since the run in the folder began, or was last continued.
+    pub(super) fn changes(&self, saved: &Self) -> Vec<String> {
+        let mut changes = Vec::new();
+        let (mut saved, own) = [saved, self].map(|config| serde_json::to_value(config).unwrap_or_default()).into();
+        while let Some((field, found, expected)) = difference(&saved, &own) {
+            changes.push(format!("{field} is {expected} from now on, and was {found}"));
+            let path = format!("/{}", field.replace('.', "/"));
+            let value = own.pointer(&path).cloned().unwrap_or_default();
+            match saved.pointer_mut(&path) {
+                Some(place) => *place = value,
+                None => break,
+            }
+        }
+        changes
     }
 
     /// The epoch that a generation belongs to, from 1.

@@ -8,7 +8,6 @@ use burn::train::metric::{MetricDefinition, MetricId, NumericEntry};
 use eggroll_core::sync::locked;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
-use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -43,12 +42,25 @@ impl JsonMetrics {
     /// [`Error::Io`] with the file.
     pub fn open(path: &Path, generation: u64, epochs: u64) -> Result<Self, Error> {
         let file = JsonLines::open(path, generation)?;
-        let text = fs::read_to_string(path).map_err(Error::io(path))?;
         let (names, values, failure) = (HashMap::new(), HashMap::new(), Failure::default());
         let mut log = Self { file, names, values, shown: epochs as usize, generation, failure };
-        let lines = text.lines().filter_map(|line| serde_json::from_str::<Map<String, Value>>(line).ok());
-        lines.for_each(|line| log.remember(&line));
+        JsonLines::read(path)?.iter().for_each(|line| log.remember(line));
         Ok(log)
+    }
+
+    /// Writes what has changed since the run was here last.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] with the file.
+    pub fn note(&mut self, changes: &[String]) -> Result<(), Error> {
+        match changes {
+            [] => Ok(()),
+            _ => {
+                let last = self.generation.saturating_sub(1);
+                self.file.write(&json!({ GENERATION: last, SPLIT: "settings", "changed": changes }))
+            }
+        }
     }
 
     /// Where failures to write are found.
@@ -153,6 +165,7 @@ impl MetricLogger for JsonMetrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     /// Epochs of two generations; the fourth has no validation, the fifth is not over.
     fn log() -> String {

@@ -5,6 +5,7 @@
 //! burn-train is what lies between two validations, an *iteration* is a generation.
 
 mod best_checkpoints;
+mod claim;
 mod config;
 mod follower;
 mod json;

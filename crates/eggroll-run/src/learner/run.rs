@@ -9,8 +9,8 @@ use super::norms::{Norms, gradient_squares};
 use super::task::{EsTask, Generation, Times};
 use crate::checkpoint::Checkpoints;
 use crate::diagnostics::{PairStatistics, SplitHalf, changed_share, diagnose};
-use crate::durable;
 use crate::error::{Error, RunError};
+use crate::log::JsonLines;
 use crate::steps::Steps;
 use burn::data::dataloader::Progress;
 use burn::module::Module;
@@ -319,7 +319,7 @@ impl<M: Module, V: ItemLazy + 'static, T: EsTask<M, Output = V>> Steps<M> for Ru
 
     fn save(&mut self, strategy: &EvolutionStrategy, model: &M) -> Result<(), Error> {
         // A log is never behind a checkpoint.
-        durable::sync(&self.log)?;
+        JsonLines::sync(&self.log)?;
         self.task.save(&self.checkpoints, strategy, model).map(drop)
     }
 }

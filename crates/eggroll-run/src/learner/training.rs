@@ -1,7 +1,8 @@
 //! The learner: a run from its configuration, begun or continued.
 
 use super::best_checkpoints::Kept;
-use super::config::{EarlyStoppingConfig, EsTrainingConfig, FILE, MetricChoice};
+use super::claim::{Claim, checkpoints};
+use super::config::{EarlyStoppingConfig, EsTrainingConfig, MetricChoice};
 use super::follower::Follower;
 use super::json::JsonMetrics;
 use super::machinery::{Machinery, Parts, parts};
@@ -11,10 +12,10 @@ use super::run::{Pending, Registered, Run};
 use super::task::EsTask;
 use crate::checkpoint::Checkpoints;
 use crate::distribution::{Distribution, Replica};
-use crate::durable;
 use crate::error::{Error, RunError};
+use crate::folder::RunFolder;
 use crate::replay::ReplayLog;
-use crate::steps::drive;
+use crate::steps::{Plan, drive};
 use burn::module::Module;
 use burn::train::checkpoint::{CheckpointingStrategy, MetricCheckpointingStrategy};
 use burn::train::logger::MetricLogger;
@@ -27,7 +28,6 @@ use eggroll_core::{ParameterKind, Role};
 use eggroll_train::EvolutionStrategy;
 use indicatif::ProgressBar;
 use std::io::IsTerminal;
-use std::path::PathBuf;
 use std::time::Instant;
 
 /// What a run shows.
@@ -75,7 +75,8 @@ type Register<V> = Box<dyn FnOnce(Parts<V>) -> Parts<V>>;
 /// The folder holds `training.json`, the [configuration](EsTrainingConfig); `log.jsonl`, metrics by generation and validation;
 /// `checkpoints`, to continue from; `kept`, the checkpoints that a strategy has chosen; and `run.replay`, all fitness, if the
 /// configuration [wants it](EsTrainingConfig::replay_log). A run whose folder holds checkpoints
-/// goes on from the latest one, and equals, bit for bit, one that was never stopped.
+/// goes on from the latest one, and equals, bit for bit, one that was never stopped. While it runs, nobody else can write into its folder,
+/// which has to be empty, or a run's, when it begins.
 ///
 /// # Example
 ///
@@ -106,7 +107,7 @@ type Register<V> = Box<dyn FnOnce(Parts<V>) -> Parts<V>>;
 /// # }
 /// ```
 pub struct EsTraining<V: ItemLazy + 'static = Numbers> {
-    folder: PathBuf,
+    folder: RunFolder,
     config: EsTrainingConfig,
     display: Display,
     interrupter: Interrupter,
@@ -118,8 +119,8 @@ pub struct EsTraining<V: ItemLazy + 'static = Numbers> {
 }
 
 impl<V: ItemLazy + 'static> EsTraining<V> {
-    /// A run of `config` in `folder`.
-    pub fn new(folder: impl Into<PathBuf>, config: EsTrainingConfig) -> Self {
+    /// A run of `config` in `folder`: a path, or a [`RunFolder`] that the program has begun or continued.
+    pub fn new(folder: impl Into<RunFolder>, config: EsTrainingConfig) -> Self {
         Self {
             folder: folder.into(),
             config,
@@ -204,12 +205,15 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
     ///
     /// # Errors
     ///
-    /// - [`RunError::OtherRun`] if the folder holds a run of another configuration; it may have had fewer or more generations
+    /// - [`RunError::OtherRun`] if the folder holds checkpoints of another configuration or other data: only generations, intervals of reports
+    ///   and checkpoints, and memory limits may change, and a line on standard error and in the log says so
+    /// - [`RunError::NotARun`] if the folder holds anything but a run, [`RunError::InUse`] if another process writes it
+    /// - [`RunError::NonFiniteFitness`] and [`RunError::NonFiniteParameters`]: checkpoints are those of before
     /// - [`RunError::Interval`], [`SavedError::ReplayProjection`](crate::SavedError::ReplayProjection) and [`RunError::UnknownMetric`] of a configuration that cannot be run
-    /// - [`Error::User`] with what the task returned, after a checkpoint
+    /// - [`Error::User`] with what the task returned, after a checkpoint; a panic of the task goes on after a checkpoint too
     /// - [`RunError::Training`] with a failure of burn-train's metrics, after a checkpoint
     /// - [`Error::Distribution`] with what replicas found, or with the rank that has failed
-    /// - those of the strategy, the checkpoints and the logs
+    /// - those of the strategy, the checkpoints and the logs; [`Error::Two`] if what was to be done after one fails too
     pub fn run<M: Module, T: EsTask<M, Output = V>>(mut self, model: M, task: &mut T) -> Result<EsOutcome<M>, Error> {
         let mut distribution = std::mem::take(&mut self.distribution);
         let result = match distribution.leads() {
@@ -231,14 +235,13 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
             Some(loaded) => loaded,
             None => (self.config.strategy.try_init(&model)?, model),
         };
-        distribution.begin(&strategy, &model)?;
+        distribution.begin(&strategy, &model, self.config.data.as_deref())?;
         task.begin(&strategy, &model).map_err(Error::User)?;
         Ok((strategy, model))
     }
 
-    fn checkpoints(&self) -> Checkpoints {
-        let checkpoints = Checkpoints::new(self.folder.join("checkpoints")).with_keep(self.config.keep_checkpoints);
-        checkpoints.with_limits_of(&self.config.strategy)
+    fn plan(&self, every: u64, is_saved: bool) -> Plan {
+        Plan { until: self.config.generations, every, patience: self.config.patience, is_saved }
     }
 
     /// Runs as a replica that writes nothing.
@@ -249,10 +252,10 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         distribution: &mut Distribution,
     ) -> Result<EsOutcome<M>, Error> {
         self.config.validate()?;
-        let (mut strategy, model) = self.load(model, task, &self.checkpoints(), distribution)?;
+        let (mut strategy, model) = self.load(model, task, &checkpoints(&self.folder, &self.config), distribution)?;
+        let plan = self.plan(0, false);
         let mut steps = Follower { task, interrupter: self.interrupter };
-        let mut replica = Replica::new(&mut steps, distribution);
-        let model = drive(&mut strategy, model, self.config.generations, 0, None, &mut replica)?;
+        let model = drive(&mut strategy, model, plan, None, &mut Replica::new(&mut steps, distribution))?;
         let finished = strategy.generation() >= self.config.generations;
         let stop = if finished { Stop::Finished } else { Stop::Elsewhere };
         Ok(EsOutcome { model, strategy, stop, warnings: Vec::new() })
@@ -265,18 +268,23 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         distribution: &mut Distribution,
     ) -> Result<EsOutcome<M>, Error> {
         self.config.validate()?;
-        self.claim()?;
-        let checkpoints = self.checkpoints();
-        let (mut strategy, model) = self.load(model, task, &checkpoints, distribution)?;
-        let log = match self.config.replay_log {
-            true => Some(ReplayLog::open(self.folder.join("run.replay"), &strategy, &model)?),
+        let (folder, config) = (self.folder.clone(), self.config.clone());
+        let claim = Claim::new(&folder, &config)?;
+        let is_saved = !claim.checkpoints.list()?.is_empty();
+        let (mut strategy, model) = self.load(model, task, &claim.checkpoints, distribution)?;
+        let claim = claim.save()?;
+        let log = match config.replay_log {
+            true => Some(ReplayLog::open(folder.file("run.replay"), &strategy, &model)?),
             false => None,
         };
-        let (until, every) = (self.config.generations, self.config.checkpoint_every);
-        let mut run = self.start(&strategy, checkpoints, task)?;
-        let result = drive(&mut strategy, model, until, every, log, &mut Replica::new(&mut run, distribution));
-        let (ending, early, warnings) = run.finish()?;
-        let model = result?;
+        let (until, plan) = (config.generations, self.plan(config.checkpoint_every, is_saved));
+        let mut run = self.start(&strategy, claim, task)?;
+        let result = drive(&mut strategy, model, plan, log, &mut Replica::new(&mut run, distribution));
+        let (model, (ending, early, warnings)) = match (result, run.finish()) {
+            (Ok(model), Ok(finished)) => (model, finished),
+            (Ok(_), Err(error)) => return Err(error),
+            (Err(error), finished) => return Err(error.and(finished)),
+        };
         if let Some(error) = ending.error {
             return Err(RunError::Training(error).into());
         }
@@ -289,23 +297,11 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         Ok(EsOutcome { model, strategy, stop, warnings })
     }
 
-    /// Saves the configuration, unless the folder holds another run.
-    fn claim(&self) -> Result<(), Error> {
-        let path = self.folder.join(FILE);
-        if path.exists() {
-            let saved = EsTrainingConfig::of_run(&self.folder)?;
-            if let Some(field) = saved.difference(&self.config) {
-                return Err(RunError::OtherRun { path, field }.into());
-            }
-        }
-        durable::replace(&path, self.config.to_string().as_bytes())
-    }
-
     /// Registers everything with burn-train and starts it.
     fn start<'a, T>(
         &mut self,
         strategy: &EvolutionStrategy,
-        checkpoints: Checkpoints,
+        claim: Claim,
         task: &'a mut T,
     ) -> Result<Run<'a, T, V>, Error> {
         let config = self.config.clone();
@@ -315,8 +311,8 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         };
         let (floats, integers) = (has(ParameterKind::Float), has(ParameterKind::Integer));
         let epoch = config.epoch(strategy.generation());
-        let path = self.folder.join("log.jsonl");
-        let log = JsonMetrics::open(&path, strategy.generation(), epoch - 1)?;
+        let path = self.folder.file("log.jsonl");
+        let mut log = JsonMetrics::open(&path, strategy.generation(), epoch - 1)?;
         let failure = log.failure();
         let dashboard = self.display == Display::Dashboard && std::io::stdout().is_terminal();
         let bar = match dashboard {
@@ -324,7 +320,13 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
             false => Progress::bar(&config, strategy.generation()),
         };
 
-        let mut parts = parts::<V>(&self.folder).with_interrupter(self.interrupter.clone()).with_metric_logger(log);
+        for change in &claim.changes {
+            bar.suspend(|| eprintln!("changed: {change}"));
+        }
+        log.note(&claim.changes)?;
+
+        let mut parts =
+            parts::<V>(self.folder.path()).with_interrupter(self.interrupter.clone()).with_metric_logger(log);
         if !dashboard {
             // Burn's own choice is the dashboard.
             parts = parts.renderer(Box::new(Progress::new(bar.clone(), config.clone())));
@@ -354,9 +356,9 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         let mut run = Run {
             task,
             machinery,
-            checkpoints,
+            checkpoints: claim.checkpoints,
             log: path,
-            kept: kept.map(|strategy| Kept::new(&self.folder, strategy)),
+            kept: kept.map(|strategy| Kept::new(self.folder.path(), strategy)),
             bar,
             failure,
             registered: std::mem::take(&mut self.registered),

@@ -9,6 +9,7 @@ mod record;
 use crate::digest::parameter_digest;
 use crate::durable;
 use crate::error::{Error, SavedError};
+use crate::lock::Lock;
 use burn::module::Module;
 use eggroll_core::{ParameterKind, Role};
 use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig, Fitness, InputProjection, TellError};
@@ -70,21 +71,23 @@ pub struct ReplayLog {
     len: u64,
     /// Generation of the next record.
     next: u64,
+    _lock: Lock,
 }
 
 impl ReplayLog {
-    /// Begins a log of what `strategy` will be told, from its generation on; `model` is the model of that generation.
+    /// Begins a log of what `strategy` will be told, from its generation on; `model` is the model of that generation. Nobody else can write
+    /// it until it is dropped.
     ///
     /// # Errors
     ///
     /// [`Error::Io`] if the file exists already, or cannot be written; [`SavedError::ReplayProjection`] if the updates depend on more than
-    /// the fitness.
+    /// the fitness; [`RunError::InUse`](crate::RunError::InUse).
     pub fn create<M: Module>(path: impl Into<PathBuf>, strategy: &EvolutionStrategy, model: &M) -> Result<Self, Error> {
         let path = path.into();
         if path.exists() {
             return Err(Error::io(&path)(io::ErrorKind::AlreadyExists.into()));
         }
-        Self::begin(path, strategy, model)
+        Self::begin(Lock::file(&path)?, path, strategy, model)
     }
 
     /// Goes on with a log, as [`resume`](Self::resume) does, or begins one if there is none. A log that begins where `strategy` stands, with
@@ -95,18 +98,19 @@ impl ReplayLog {
     /// As [`create`](Self::create) and [`resume`](Self::resume).
     pub fn open<M: Module>(path: impl Into<PathBuf>, strategy: &EvolutionStrategy, model: &M) -> Result<Self, Error> {
         let path = path.into();
+        let lock = Lock::file(&path)?;
         if !path.exists() {
-            return Self::begin(path, strategy, model);
+            return Self::begin(lock, path, strategy, model);
         }
         let anew = {
             let log = Log::read(&path)?;
             log.check_config(strategy)?;
             log.header.first == strategy.generation() && log.header.model != parameter_digest(model)
         };
-        if anew { Self::begin(path, strategy, model) } else { Self::resume(path, strategy) }
+        if anew { Self::begin(lock, path, strategy, model) } else { Self::go_on(lock, path, strategy) }
     }
 
-    fn begin<M: Module>(path: PathBuf, strategy: &EvolutionStrategy, model: &M) -> Result<Self, Error> {
+    fn begin<M: Module>(lock: Lock, path: PathBuf, strategy: &EvolutionStrategy, model: &M) -> Result<Self, Error> {
         check_projection(strategy.config())?;
         let header = Header {
             format: FORMAT,
@@ -121,7 +125,7 @@ impl ReplayLog {
         // Whole or not there: a header that is cut off could not be told from another file.
         durable::replace(&path, &bytes)?;
         let file = append_to(&path)?;
-        Ok(Self { path, file, check, len: bytes.len() as u64, next: header.first })
+        Ok(Self { path, file, check, len: bytes.len() as u64, next: header.first, _lock: lock })
     }
 
     /// Goes on with a log, where `strategy` stands, as after loading a checkpoint: records of its generation and later ones, by a
@@ -133,6 +137,10 @@ impl ReplayLog {
     /// generation.
     pub fn resume(path: impl Into<PathBuf>, strategy: &EvolutionStrategy) -> Result<Self, Error> {
         let path = path.into();
+        Self::go_on(Lock::file(&path)?, path, strategy)
+    }
+
+    fn go_on(lock: Lock, path: PathBuf, strategy: &EvolutionStrategy) -> Result<Self, Error> {
         let next = strategy.generation();
         let (check, len) = {
             let log = Log::read(&path)?;
@@ -143,7 +151,7 @@ impl ReplayLog {
         };
         let file = append_to(&path)?;
         file.set_len(len).and_then(|()| file.sync_all()).map_err(Error::io(&path))?;
-        Ok(Self { path, file, check, len, next })
+        Ok(Self { path, file, check, len, next, _lock: lock })
     }
 
     /// Appends the fitness that `strategy` has just been told.

@@ -5,3 +5,4 @@ mod files;
 mod numbers;
 mod resume;
 mod task;
+mod trouble;

@@ -78,6 +78,7 @@ fn a_log_is_cut_where_the_run_goes_on() {
     let lines = || fs::read_to_string(&path).expect("reads").lines().count();
     assert_eq!(lines(), 6);
     fs::write(&path, fs::read_to_string(&path).expect("reads") + "{\"generation\":6,\"cut").expect("writes");
+    drop(log);
     drop(JsonLines::open(&path, 4).expect("opens"));
     assert_eq!(lines(), 4);
 }

@@ -5,10 +5,14 @@ mod configuration;
 mod custom_noiser;
 mod damage;
 mod files;
+mod folder;
 mod kill;
+mod locks;
 mod memory;
 mod noise_table;
 mod refusals;
 mod replay;
 mod resume;
 mod support;
+
+pub use support::copy;

@@ -1,6 +1,6 @@
 //! The folder of a run: nothing of the user's is deleted or replaced.
 
-use eggroll_examples::run_folder::Folder;
+use eggroll_run::RunFolder;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -31,7 +31,7 @@ fn contents(folder: &Path) -> Vec<(PathBuf, String)> {
 }
 
 fn begin(path: impl AsRef<Path>, settings: u32) -> Result<(), String> {
-    Folder::new(path).begin(&settings).map_err(|error| error.to_string())
+    RunFolder::new(path).begin(&settings).map(drop).map_err(|error| error.to_string())
 }
 
 /// Paths without a name of their own, and what is the user's: refused, and nothing has changed.
@@ -47,13 +47,13 @@ fn what_is_not_a_run_stays() {
         assert!(error.contains(expected) && error.contains(&format!("{path:?}")), "{error}");
         assert_eq!(contents(folder.path()), before, "{}", path.display());
     };
-    let no_name = "the path must end in the folder's own name";
+    let no_name = "cannot be the folder of a run";
     for path in ["..", "runs/..", "runs/../", "runs/lr0.1/../.."] {
         refuse(home.join(path), no_name);
     }
     // Outside the temporary folder: only looked at.
     for path in ["", ".", "./", "..", "/", "//"] {
-        let error = Folder::new(path).check().expect_err(path).to_string();
+        let error = RunFolder::new(path).check().expect_err(path).to_string();
         assert!(error.contains(no_name), "{error}");
     }
     let not_a_run = "exists and is not a run";
@@ -103,7 +103,7 @@ fn free_folders_are_taken() {
     assert!(home.join("plain.previous-1/training.json").exists());
     assert!(!home.join("empty.previous-1").exists());
     for (run, settings) in [("new/deep/run", 1), ("empty", 2), ("plain", 3)] {
-        let found: u32 = Folder::new(home.join(run)).settings().expect("reads");
+        let found: u32 = RunFolder::new(home.join(run)).settings().expect("reads");
         assert_eq!(found, settings);
     }
 }

@@ -1,0 +1,148 @@
+//! Loading: one checkpoint, or the newest that is whole.
+
+use super::parts::Saved;
+use super::state::State;
+use super::{CARRIED, Checkpoints, MODEL, OPTIMIZER, SCHEDULE};
+use crate::difference::difference;
+use crate::error::{Error, RunError, SavedError};
+use burn::lr_scheduler::LrSchedulerRecord;
+use burn::module::Module;
+use burn::optim::OptimizerRecord;
+use eggroll_core::NoiserConfig;
+use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig, StrategyRecord};
+use std::io::ErrorKind;
+use std::path::Path;
+
+impl Checkpoints {
+    /// Loads the latest checkpoint into `model`, whose values do not matter; `None` if there is no checkpoint. One that is damaged is passed
+    /// over, with a warning on standard error, for the newest that is not, unless [`with_fallback`](Self::with_fallback) says otherwise.
+    ///
+    /// # Errors
+    ///
+    /// As [`load`], of the latest checkpoint if all are damaged; [`RunError::OtherRun`] of a run of other updates or other data
+    /// ([`with_config`](Self::with_config), [`with_data`](Self::with_data)).
+    pub fn load_latest<M: Module>(&self, model: M) -> Result<Option<(EvolutionStrategy, M)>, Error> {
+        self.newest(|saved| self.load_saved(saved, model.clone()))
+    }
+
+    /// Loads the latest checkpoint of [`save_carrying`](Self::save_carrying) into `model` and `carried`, whose values do not
+    /// matter; `None` if there is no checkpoint.
+    ///
+    /// # Errors
+    ///
+    /// As [`load_latest`](Self::load_latest); also if the checkpoint has nothing that members keep.
+    pub fn load_latest_carrying<M: Module, C: Module>(
+        &self,
+        model: M,
+        carried: C,
+    ) -> Result<Option<(EvolutionStrategy, M, C)>, Error> {
+        self.newest(|saved| {
+            let (strategy, model) = self.load_saved(saved, model.clone())?;
+            Ok((strategy, model, saved.module(CARRIED, carried.clone())?))
+        })
+    }
+
+    /// Loads the newest checkpoint that is not damaged.
+    fn newest<T>(&self, load: impl Fn(&Saved) -> Result<T, Error>) -> Result<Option<T>, Error> {
+        let mut first = None;
+        for path in self.list()?.iter().rev() {
+            match Saved::open(path).and_then(|saved| load(&saved)) {
+                Ok(loaded) => return Ok(Some(loaded)),
+                Err(error) if self.fallback && is_damage(&error) => {
+                    eprintln!("warning: a damaged checkpoint is passed over: {error}");
+                    first.get_or_insert(error);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        first.map_or(Ok(None), Err)
+    }
+
+    fn load_saved<M: Module>(&self, saved: &Saved, model: M) -> Result<(EvolutionStrategy, M), Error> {
+        let State { config, data, .. } = &saved.state;
+        let other = |field: String, found: String, expected: String| -> Result<(), Error> {
+            Err(RunError::OtherRun { path: saved.path(), field, found, expected }.into())
+        };
+        if let Some(run) = &self.run
+            && let Some((field, found, expected)) = difference(&config.of_updates(), &run.of_updates())
+        {
+            other(field, found, expected)?;
+        }
+        if let (Some(found), Some(expected)) = (data, &self.data)
+            && found != expected
+        {
+            other("data".to_owned(), found.clone(), expected.clone())?;
+        }
+        load_saved(saved, self.limits.as_ref(), self.noiser.as_ref(), model)
+    }
+}
+
+/// Whether a checkpoint is not what was written, in contrast to one of another run, model or version.
+fn is_damage(error: &Error) -> bool {
+    match error {
+        Error::Io { source, .. } => source.kind() != ErrorKind::PermissionDenied,
+        Error::Saved(error) => {
+            use SavedError::{Checkpoint, Checksum, FileLength};
+            matches!(error, Checkpoint { .. } | Checksum { .. } | FileLength { .. })
+        }
+        _ => false,
+    }
+}
+
+/// Loads one checkpoint folder into `model`, whose values do not matter.
+///
+/// # Errors
+///
+/// Each with the file and the values:
+///
+/// | error | of |
+/// |---|---|
+/// | [`Error::Io`] | a file that is missing or cannot be read |
+/// | [`SavedError::Checksum`], [`SavedError::FileLength`] | a file that is not what was written |
+/// | [`SavedError::Format`] | another version of the format, also the first one, which had no checksums |
+/// | [`SavedError::NoiseStream`] | noise that this version draws differently |
+/// | [`eggroll_train::Error::Noiser`] | a noiser that the file only names: [`Checkpoints::with_noiser`] gives it |
+/// | [`SavedError::OtherModel`] | a model of other parameters, or with the same in another order |
+/// | [`RunError::OtherRun`] | a checkpoint under the name of another generation |
+/// | [`SavedError::Checkpoint`] | what cannot be parsed all the same |
+pub fn load<M: Module>(path: &Path, model: M) -> Result<(EvolutionStrategy, M), Error> {
+    load_saved(&Saved::open(path)?, None, None, model)
+}
+
+/// As [`load`], with the chunk and the memory limit of `limits`, if given.
+#[cfg(feature = "nats")]
+pub(crate) fn load_under<M: Module>(
+    path: &Path,
+    limits: Option<&EvolutionStrategyConfig>,
+    model: M,
+) -> Result<(EvolutionStrategy, M), Error> {
+    load_saved(&Saved::open(path)?, limits, None, model)
+}
+
+fn load_saved<M: Module>(
+    saved: &Saved,
+    limits: Option<&EvolutionStrategyConfig>,
+    noiser: Option<&NoiserConfig>,
+    model: M,
+) -> Result<(EvolutionStrategy, M), Error> {
+    let state = &saved.state;
+    let mut config = match limits {
+        Some(limits) => state.config.with_limits_of(limits),
+        None => state.config.clone(),
+    };
+    let custom = |noiser: &NoiserConfig| matches!(noiser, NoiserConfig::Custom(_));
+    let of_limits = limits.map(|limits| &limits.noiser).filter(|given| custom(given) || custom(&config.noiser));
+    config.noiser = state.config.noiser.restored(noiser.or(of_limits))?;
+    let (found, known) = (state.noise_stream, state.config.noiser.stream_version());
+    if found != known {
+        return Err(SavedError::NoiseStream { path: saved.path(), found, known }.into());
+    }
+    let model = saved.module(MODEL, model)?;
+    let record = StrategyRecord {
+        generation: state.generation,
+        optimizer: saved.read(OPTIMIZER, OptimizerRecord::from_bytes)?,
+        schedule: saved.read(SCHEDULE, LrSchedulerRecord::from_bytes)?,
+    };
+    let strategy = config.try_init(&model)?.load_record(record);
+    Ok((strategy, model))
+}

@@ -1,0 +1,157 @@
+//! Locks of folders and files that are written: of two processes the second is refused.
+
+use crate::durable;
+use crate::error::{Error, RunError};
+use std::ffi::OsString;
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+/// How often a lock is tried whose file another process removes in the meantime.
+const ATTEMPTS: usize = 100;
+/// The longest number of a process, in bytes.
+const DIGITS: u64 = 20;
+/// The file that locks a folder.
+const OF_FOLDER: &str = ".lock";
+
+/// A lock that the system releases when it is dropped, or when the process ends, however it ends.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    /// Nothing where this process cannot write.
+    file: Option<File>,
+    path: PathBuf,
+}
+
+impl Lock {
+    /// Locks a folder, which is created if it is not there, and removes what killed writers have left in it.
+    pub fn folder(folder: &Path) -> Result<Self, Error> {
+        let lock = Self::of(folder, || folder.join(OF_FOLDER), folder)?;
+        lock.sweep(folder, "")?;
+        Ok(lock)
+    }
+
+    /// Locks a file, which need not be there, and removes what killed writers of it have left.
+    pub fn file(path: &Path) -> Result<Self, Error> {
+        let folder = durable::parent(path);
+        let hidden = |end: &str| {
+            let mut name = OsString::from(".");
+            name.push(path.file_name().unwrap_or_default());
+            name.push(end);
+            name
+        };
+        let lock = Self::of(folder, || folder.join(hidden(OF_FOLDER)), path)?;
+        lock.sweep(folder, &hidden(".").to_string_lossy())?;
+        Ok(lock)
+    }
+
+    /// Whether this is the name of a file of ours that no writer needs once it is gone.
+    pub fn is_leftover(name: &str) -> bool {
+        name == OF_FOLDER || (name.starts_with('.') && (name.ends_with(durable::DRAFT) || name.ends_with(OF_FOLDER)))
+    }
+
+    /// Follows a locked folder that has been renamed.
+    pub fn renamed(&mut self, folder: &Path) {
+        self.path = folder.join(OF_FOLDER);
+    }
+
+    fn of(folder: &Path, path: impl FnOnce() -> PathBuf, locked: &Path) -> Result<Self, Error> {
+        durable::create_folder(folder)?;
+        let path = path();
+        let file = take(&path, locked)?;
+        Ok(Self { file, path })
+    }
+
+    fn sweep(&self, folder: &Path, prefix: &str) -> Result<(), Error> {
+        match self.file {
+            Some(_) => durable::sweep(folder, prefix),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Elsewhere a file that is open cannot be removed, or not told from another: it stays, and harms nobody.
+        if cfg!(unix)
+            && let Some(file) = &self.file
+            && is_at(file, &self.path).unwrap_or(false)
+        {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Opens and locks the file at `path`, and writes this process's number into it. Nothing where this process cannot write: what has ended can
+/// still be read there.
+fn take(path: &Path, locked: &Path) -> Result<Option<File>, Error> {
+    for _ in 0..ATTEMPTS {
+        let Some(mut file) = open(path).map_err(Error::io(path))? else {
+            return Ok(None);
+        };
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let process = holder(file);
+                return Err(RunError::InUse { path: locked.to_owned(), process }.into());
+            }
+            // File systems without locks.
+            Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(Error::io(path)(error)),
+        }
+        // Who held it may have removed it since it was opened.
+        if is_at(&file, path).map_err(Error::io(path))? {
+            // It helps others, and nothing depends on it.
+            drop(file.set_len(0).and_then(|()| write!(file, "{}", std::process::id())));
+            return Ok(Some(file));
+        }
+    }
+    Err(RunError::InUse { path: locked.to_owned(), process: None }.into())
+}
+
+/// Opens the file at `path`, or creates it; nothing where there is none and none can be created.
+fn open(path: &Path) -> io::Result<Option<File>> {
+    match OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if matches!(error.kind(), ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied) => {
+            // That of another user can be locked all the same.
+            match File::open(path) {
+                Ok(file) => Ok(Some(file)),
+                Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+                Err(error) => Err(error),
+            }
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The process that a lock's file names.
+fn holder(mut file: File) -> Option<u32> {
+    let mut text = String::new();
+    file.rewind().ok()?;
+    file.take(DIGITS).read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}
+
+/// Whether the open file is the one at `path`; a link there is refused.
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let (own, there) = match (file.metadata()?, fs::symlink_metadata(path)) {
+        (own, Ok(there)) => (own, there),
+        (_, Err(error)) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        (_, Err(error)) => return Err(error),
+    };
+    if there.is_symlink() {
+        return Err(io::Error::new(ErrorKind::AlreadyExists, "a link is in the place of the lock: remove it"));
+    }
+    Ok(is_same(&own, &there))
+}
+
+#[cfg(unix)]
+fn is_same(a: &Metadata, b: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    (a.dev(), a.ino()) == (b.dev(), b.ino())
+}
+
+#[cfg(not(unix))]
+fn is_same(_: &Metadata, _: &Metadata) -> bool {
+    true
+}
