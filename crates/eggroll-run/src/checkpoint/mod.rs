@@ -298,8 +298,8 @@ impl Checkpoints {
     pub(crate) fn remove_of(&self, generations: impl Fn(u64) -> bool) -> Result<(), Error> {
         let _locked = self.clone().locked()?;
         let complete = self.complete()?;
-        let dropped = complete.iter().filter(|((generation, _), _)| generations(*generation));
-        dropped.map(|((_, name), path)| self.remove(name, path)).collect()
+        let mut dropped = complete.iter().filter(|((generation, _), _)| generations(*generation));
+        dropped.try_for_each(|((_, name), path)| self.remove(name, path))
     }
 }
 

@@ -14,9 +14,12 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    pub fn new(folder: &Path, strategy: Box<dyn CheckpointingStrategy>) -> Self {
+    pub fn new(folder: &Path, strategy: Box<dyn CheckpointingStrategy>) -> Result<Self, Error> {
+        let folder = folder.join("kept");
         // The strategy deletes, nobody else.
-        Self { checkpoints: Checkpoints::new(folder.join("kept")).with_keep(usize::MAX), strategy }
+        let checkpoints = Checkpoints::new(&folder).with_keep(usize::MAX);
+        let checkpoints = if folder.exists() { checkpoints.locked()? } else { checkpoints };
+        Ok(Self { checkpoints, strategy })
     }
 
     /// Lets the strategy see the epochs of an earlier process, whose files are there.

@@ -358,7 +358,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
             machinery,
             checkpoints: claim.checkpoints,
             log: path,
-            kept: kept.map(|strategy| Kept::new(self.folder.path(), strategy)),
+            kept: kept.map(|strategy| Kept::new(self.folder.path(), strategy)).transpose()?,
             bar,
             failure,
             registered: std::mem::take(&mut self.registered),

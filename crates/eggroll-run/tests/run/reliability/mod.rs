@@ -14,5 +14,6 @@ mod refusals;
 mod replay;
 mod resume;
 mod support;
+mod torture;
 
 pub use support::copy;
