@@ -14,8 +14,10 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct JsonLines {
     path: PathBuf,
-    /// Opened with the first line: a log that gets none can be where nothing can be written.
-    file: Option<File>,
+    /// Opened with the first line, with its length: a log that gets none can be where nothing can be written.
+    file: Option<(File, u64)>,
+    /// Lines that could not be written yet.
+    pending: Vec<u8>,
     _lock: Lock,
 }
 
@@ -31,7 +33,7 @@ impl JsonLines {
         let path = path.into();
         let lock = Lock::file(&path)?;
         keep_before(&path, generation)?;
-        Ok(Self { path, file: None, _lock: lock })
+        Ok(Self { path, file: None, pending: Vec::new(), _lock: lock })
     }
 
     /// The lines of a log that are such values; none if there is no log.
@@ -44,28 +46,48 @@ impl JsonLines {
         Ok(lines(&bytes).filter_map(|line| serde_json::from_slice(line).ok()).collect())
     }
 
-    /// Appends one line.
+    /// Appends one line. If that fails, as on a full disk, the log is as before, and the line is written with the next one that can be.
     ///
     /// # Errors
     ///
     /// [`Error::Io`] with the file.
     pub fn write(&mut self, line: &impl Serialize) -> Result<(), Error> {
+        let text = serde_json::to_vec(line).map_err(|error| Error::io(&self.path)(error.into()))?;
+        self.pending.extend(text);
+        self.pending.push(b'\n');
+        self.flush()
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
         let mut write = || {
-            let mut text = serde_json::to_vec(line)?;
-            text.push(b'\n');
-            let file = match &mut self.file {
-                Some(file) => file,
-                None => self.file.insert(OpenOptions::new().create(true).append(true).open(&self.path)?),
+            let (file, len) = match &mut self.file {
+                Some(opened) => opened,
+                None => {
+                    let file = OpenOptions::new().create(true).append(true).open(&self.path)?;
+                    let len = file.metadata()?.len();
+                    self.file.insert((file, len))
+                }
             };
-            file.write_all(&text)
+            // What was written of a line must not stand before the next one.
+            file.write_all(&self.pending).inspect_err(|_| drop(file.set_len(*len)))?;
+            *len += self.pending.len() as u64;
+            self.pending.clear();
+            Ok(())
         };
         write().map_err(Error::io(&self.path))
     }
 
     /// Flushes the log to disk.
     #[cfg(feature = "learner")]
-    pub(crate) fn sync(path: &Path) -> Result<(), Error> {
-        if path.exists() { crate::durable::sync(path) } else { Ok(()) }
+    pub(crate) fn sync(&mut self) -> Result<(), Error> {
+        self.flush()?;
+        match &self.file {
+            Some((file, _)) => file.sync_data().map_err(Error::io(&self.path)),
+            None => Ok(()),
+        }
     }
 }
 

@@ -22,7 +22,7 @@ pub(super) type Failure = Arc<Mutex<Option<Error>>>;
 /// A line for each generation that is reported, and one for each validation. Values of earlier epochs, which early stopping and
 /// checkpointing strategies ask for, are read back from it when a run is resumed.
 pub(super) struct JsonMetrics {
-    file: JsonLines,
+    file: Arc<Mutex<JsonLines>>,
     names: HashMap<MetricId, String>,
     /// By split, key and epoch; of epochs that are over, their mean.
     values: HashMap<(Split, String, usize), Vec<NumericEntry>>,
@@ -41,7 +41,7 @@ impl JsonMetrics {
     ///
     /// [`Error::Io`] with the file.
     pub fn open(path: &Path, generation: u64, epochs: u64) -> Result<Self, Error> {
-        let file = JsonLines::open(path, generation)?;
+        let file = Arc::new(Mutex::new(JsonLines::open(path, generation)?));
         let (names, values, failure) = (HashMap::new(), HashMap::new(), Failure::default());
         let mut log = Self { file, names, values, shown: epochs as usize, generation, failure };
         JsonLines::read(path)?.iter().for_each(|line| log.remember(line));
@@ -58,9 +58,14 @@ impl JsonMetrics {
             [] => Ok(()),
             _ => {
                 let last = self.generation.saturating_sub(1);
-                self.file.write(&json!({ GENERATION: last, SPLIT: "settings", "changed": changes }))
+                locked(&self.file).write(&json!({ GENERATION: last, SPLIT: "settings", "changed": changes }))
             }
         }
+    }
+
+    /// The file, which has to be flushed before a checkpoint is saved.
+    pub fn file(&self) -> Arc<Mutex<JsonLines>> {
+        self.file.clone()
     }
 
     /// Where failures to write are found.
@@ -139,7 +144,7 @@ impl MetricLogger for JsonMetrics {
         line.insert(GENERATION.into(), json!(self.generation));
         line.insert(EPOCH.into(), json!(epoch));
         line.insert(SPLIT.into(), json!(split.to_string()));
-        if let Err(error) = self.file.write(&line) {
+        if let Err(error) = locked(&self.file).write(&line) {
             locked(&self.failure).get_or_insert(error);
         }
     }

@@ -21,8 +21,7 @@ use eggroll_train::{EvolutionStrategy, Fitness, GenerationReport, Population};
 use indicatif::ProgressBar;
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// Share of the parameters' length beyond which a step looks too long.
@@ -64,7 +63,7 @@ pub(super) struct Run<'a, T, V: ItemLazy + 'static> {
     pub machinery: Machinery<V>,
     pub checkpoints: Checkpoints,
     /// The file of metrics.
-    pub log: PathBuf,
+    pub log: Arc<Mutex<JsonLines>>,
     pub kept: Option<Kept>,
     /// What lines of text have to go around.
     pub bar: ProgressBar,
@@ -319,7 +318,7 @@ impl<M: Module, V: ItemLazy + 'static, T: EsTask<M, Output = V>> Steps<M> for Ru
 
     fn save(&mut self, strategy: &EvolutionStrategy, model: &M) -> Result<(), Error> {
         // A log is never behind a checkpoint.
-        JsonLines::sync(&self.log)?;
+        locked(&self.log).sync()?;
         self.task.save(&self.checkpoints, strategy, model).map(drop)
     }
 }

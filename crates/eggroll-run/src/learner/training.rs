@@ -313,7 +313,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         let epoch = config.epoch(strategy.generation());
         let path = self.folder.file("log.jsonl");
         let mut log = JsonMetrics::open(&path, strategy.generation(), epoch - 1)?;
-        let failure = log.failure();
+        let (file, failure) = (log.file(), log.failure());
         let dashboard = self.display == Display::Dashboard && std::io::stdout().is_terminal();
         let bar = match dashboard {
             true => ProgressBar::hidden(),
@@ -357,7 +357,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
             task,
             machinery,
             checkpoints: claim.checkpoints,
-            log: path,
+            log: file,
             kept: kept.map(|strategy| Kept::new(self.folder.path(), strategy)).transpose()?,
             bar,
             failure,

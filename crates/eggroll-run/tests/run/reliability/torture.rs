@@ -105,21 +105,21 @@ fn said(output: &Output, name: &str) -> String {
 }
 
 /// A log without gaps and doubles, a replay log of all generations, checkpoints that load, and nothing half-written.
-fn check_files(folder: &Path, generations: u64) {
+fn check_files(what: &str, folder: &Path, generations: u64) {
     let lines: Vec<serde_json::Value> = JsonLines::read(folder.join("log.jsonl")).expect("a log");
     let train = lines.iter().filter(|line| line["split"] == "train");
     let found: Vec<u64> = train.map(|line| line["generation"].as_u64().expect("a number")).collect();
-    assert!(found.iter().copied().eq(0..generations), "{found:?}");
-    assert_eq!(replay_range(&folder.join("run.replay")).expect("a replay log"), 0..generations);
+    assert!(found.iter().copied().eq(0..generations), "{what}: {found:?}");
+    assert_eq!(replay_range(&folder.join("run.replay")).expect("a replay log"), 0..generations, "{what}");
     for name in ["", "checkpoints", "kept"] {
         let entries = fs::read_dir(folder.join(name)).expect("a folder");
         for entry in entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()) {
-            assert!(!entry.starts_with('.'), "{name}/{entry} is left over");
+            assert!(!entry.starts_with('.'), "{what}: {name}/{entry} is left over");
         }
     }
     let saved = Checkpoints::new(folder.join("checkpoints")).list().expect("lists");
     // A kill between the last save and the end of the one before.
-    assert!((2..=3).contains(&saved.len()), "{saved:?}");
+    assert!((2..=3).contains(&saved.len()), "{what}: {saved:?}");
 }
 
 fn amount() -> Option<bool> {
@@ -168,7 +168,7 @@ fn killed_or_failing_at_the_nth_call() {
         let folder = tempfile::tempdir().expect("a folder");
         let whole = child(&["env"], &folder.path().join("whole"), noiser, GENERATIONS, 1).output().expect("starts");
         let expected = said(&whole, "digest");
-        check_files(&folder.path().join("whole"), GENERATIONS);
+        check_files(noiser, &folder.path().join("whole"), GENERATIONS);
         let calls = calls(folder.path(), noiser);
         assert!(["rename", "fsync", "unlinkat", "write"].iter().all(|call| calls.contains_key(*call)), "{calls:?}");
         for (call, count) in &calls {
@@ -186,7 +186,7 @@ fn killed_or_failing_at_the_nth_call() {
                     failed += usize::from(!ended && fault.starts_with("error"));
                     let again = child(&["env"], &run, noiser, GENERATIONS, 1).output().expect("starts");
                     assert_eq!(said(&again, "digest"), expected, "{noiser}: {inject}");
-                    check_files(&run, GENERATIONS);
+                    check_files(&inject, &run, GENERATIONS);
                     fs::remove_dir_all(&run).expect("removes");
                 }
             }
@@ -226,7 +226,7 @@ fn a_learner_soaks() {
     // Another interval of checkpoints changes nothing.
     let last = child(&["env"], &run, noiser, generations, 100).output().expect("starts");
     assert_eq!(said(&last, "digest"), expected);
-    check_files(&run, generations);
+    check_files("soak", &run, generations);
 }
 
 /// Memory of a learner in one process, at a tenth of its generations and at the end.
