@@ -1,12 +1,20 @@
 //! Settings that cannot be used.
 
+use eggroll_core::numbers::NumberError;
+
+/// Members of as many pairs as u32 can count.
+pub(crate) const MOST_MEMBERS: usize = 2 * u32::MAX as usize;
+
 /// Why a configuration is refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// Antithetic pairs need an even, positive population.
-    #[error("the population must be even and at least 2, not {0}")]
+    /// Antithetic pairs need an even, positive population, of pairs that u32 can count.
+    #[error("the population must be even, at least 2 and at most {most}, not {0}", most = MOST_MEMBERS)]
     Population(usize),
+    /// A number that f32 cannot hold, or beyond what its field may be.
+    #[error(transparent)]
+    Number(#[from] NumberError),
     /// A noise scale that is not positive and finite.
     #[error("sigma must be positive and finite, not {0}")]
     Sigma(f64),
@@ -119,9 +127,22 @@ pub enum ConfigError {
         /// The parameter.
         path: String,
     },
-    /// A learning-rate schedule that burn refuses.
-    #[error("invalid learning-rate schedule: {0}")]
-    Schedule(String),
+    /// A learning-rate schedule that Burn refuses: why, and the schedule.
+    #[error("invalid learning-rate schedule: {reason}, in {schedule}")]
+    Schedule {
+        /// Why.
+        reason: String,
+        /// The schedule.
+        schedule: String,
+    },
+    /// A count of steps in a learning-rate schedule that f64 cannot hold.
+    #[error("{field} must be at most 2^53, not {steps}")]
+    ScheduleSteps {
+        /// The field.
+        field: String,
+        /// Its value.
+        steps: i128,
+    },
     /// More generations than noise addresses.
     #[error("noise generation {0} is beyond 2^32: raise noise_reuse or begin a run with another seed")]
     NoiseGeneration(u64),
