@@ -3,7 +3,7 @@
 use eggroll_core::numbers::NumberError;
 
 /// Members of as many pairs as u32 can count.
-pub(crate) const MOST_MEMBERS: usize = 2 * u32::MAX as usize;
+pub(crate) const MOST_MEMBERS: usize = (u32::MAX as usize).saturating_mul(2);
 
 /// Why a configuration is refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

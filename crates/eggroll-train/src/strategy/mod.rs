@@ -126,7 +126,8 @@ impl EvolutionStrategy {
             refuse_floats(&table)?;
         }
         let memory_limit = memory::limit(&config, &table);
-        memory_limit.map_or(Ok(()), |limit| memory::check(&config, &table, limit))?;
+        // Nothing is larger than an address space, whatever is known of the memory.
+        memory::check(&config, &table, memory_limit.unwrap_or(u64::MAX).min(isize::MAX as u64))?;
         Ok(Self {
             optimizer,
             scheduler: ModuleLrSchedulerConfig::new(config.learning_rate.clone())
@@ -326,3 +327,6 @@ fn refuse_floats(table: &ParameterTable) -> Result<(), ConfigError> {
         None => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,7 @@ mod files;
 mod kill;
 mod memory;
 mod noise_table;
+mod numbers;
 mod refusals;
 mod replay;
 mod resume;
