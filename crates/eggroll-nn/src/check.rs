@@ -38,6 +38,8 @@ pub(crate) fn check(name: &str, config: &impl Serialize, parameters: &[Sizes<'_>
 
 fn bound(field: &str) -> Bound {
     match last_name(field) {
+        // A range that is empty cannot be drawn from.
+        "gain" if field.contains("Uniform") => Bound::Positive,
         "epsilon" | "layer_norm_eps" | "clip" => Bound::Positive,
         "dropout" | "momentum" => Bound::Share,
         "gain" | "std" => Bound::NotNegative,

@@ -57,12 +57,20 @@ pub enum ConfigError {
     )]
     Adafactor(String),
     /// Iterations of Muon that would not end.
-    #[error("Muon makes at most {most} Newton-Schulz steps, not {steps}")]
+    #[error("ns_steps, the Newton-Schulz steps of Muon, must be at most {most}, not {steps}")]
     NewtonSchulz {
         /// Requested steps.
-        steps: f64,
+        steps: i128,
         /// Largest number of steps.
-        most: f64,
+        most: i128,
+    },
+    /// Coefficients of Muon's iterations that make NaN of matrices.
+    #[error("ns_coefficients, the Newton-Schulz polynomial of Muon, diverge after {steps} steps: {coefficients:?}")]
+    NewtonSchulzCoefficients {
+        /// The coefficients of `s`, `s³` and `s⁵`.
+        coefficients: Vec<f64>,
+        /// Steps of the iteration.
+        steps: i128,
     },
     /// Settings that ClipUp cannot have.
     #[error("ClipUp needs a momentum in [0, 1) and a positive, finite max_speed, not {momentum} and {max_speed}")]

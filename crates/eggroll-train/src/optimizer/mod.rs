@@ -158,7 +158,8 @@ impl OptimizerConfig {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Adafactor`], [`ConfigError::NewtonSchulz`], [`ConfigError::ClipUp`], [`ConfigError::IntegerAdamW`] or, for all
+    /// [`ConfigError::Adafactor`], [`ConfigError::NewtonSchulz`], [`ConfigError::NewtonSchulzCoefficients`],
+    /// [`ConfigError::ClipUp`], [`ConfigError::IntegerAdamW`] or, for all
     /// others, [`ConfigError::Number`], with the values.
     pub fn validate(&self) -> Result<(), ConfigError> {
         match self {

@@ -7,7 +7,9 @@ use eggroll_core::numbers::{self, Bound, Number};
 use serde::Serialize;
 
 /// Newton-Schulz steps beyond which nothing changes: five are usual.
-const MOST_STEPS: f64 = 100.0;
+const MOST_STEPS: i128 = 100;
+/// Singular values of Newton-Schulz iterations that do not diverge stay far below.
+const MOST_SINGULAR: f64 = 1e3;
 
 /// What a number may be, by the name that Burn's optimizers and ours give it.
 pub(super) fn bound(field: &str) -> Bound {
@@ -35,8 +37,30 @@ pub(super) fn adafactor(config: &AdafactorConfig) -> Result<(), ConfigError> {
 }
 
 pub(super) fn muon(config: &MuonConfig) -> Result<(), ConfigError> {
-    let steps = setting(config, "ns_steps");
-    if steps <= MOST_STEPS { Ok(()) } else { Err(ConfigError::NewtonSchulz { steps, most: MOST_STEPS }) }
+    let numbers = numbers::all(config);
+    let steps = numbers.iter().find_map(|(field, number)| match number {
+        Number::Integer(steps) if field == "ns_steps" => Some(*steps),
+        _ => None,
+    });
+    let steps = steps.unwrap_or(0);
+    if steps > MOST_STEPS {
+        return Err(ConfigError::NewtonSchulz { steps, most: MOST_STEPS });
+    }
+    let coefficients: Vec<f64> = numbers
+        .iter()
+        .filter_map(|(field, number)| match number {
+            Number::Float(number) if field.starts_with("ns_coefficients") => Some(*number),
+            _ => None,
+        })
+        .collect();
+    // The iteration maps singular values, which begin within (0, 1].
+    let [a, b, c] = coefficients[..] else { return Ok(()) };
+    let next = |s: f64| s * (a + s * s * (b + s * s * c));
+    let stays = |start: u32| {
+        let values = std::iter::successors(Some(f64::from(start) / 100.0), |s| Some(next(*s)));
+        values.take(steps as usize + 1).all(|s| s.abs() < MOST_SINGULAR)
+    };
+    if (1..=100).all(stays) { Ok(()) } else { Err(ConfigError::NewtonSchulzCoefficients { coefficients, steps }) }
 }
 
 /// A number among settings whose fields are private; NaN if there is none of that name.

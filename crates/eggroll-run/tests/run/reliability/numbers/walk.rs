@@ -73,11 +73,13 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Whether a message has the field's last name, in the words of a sentence too, or the value.
+/// Whether a message has a name of the field, in the words of a sentence too, or the value.
 fn names(message: &str, field: &str, value: &str) -> bool {
-    let field = field.rsplit('.').find(|name| name.parse::<usize>().is_err()).unwrap_or(field);
     let plain = |text: &str| text.to_lowercase().replace('_', " ");
-    plain(message).contains(&plain(field)) || message.contains(value)
+    let mut names = field.split('.').filter(|name| !name.is_empty() && name.parse::<usize>().is_err());
+    names.any(|name| plain(message).contains(&plain(name)))
+        || message.contains(value)
+        || message.contains(&format!("not {}", value.trim_end_matches(".0")))
 }
 
 pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
