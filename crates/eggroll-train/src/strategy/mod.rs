@@ -93,8 +93,8 @@ impl EvolutionStrategyConfig {
     ///
     /// # Errors
     ///
-    /// An [`Error`] with the value that cannot be used: population, rank, sigma, group, chunk, norm, schedule, frozen names,
-    /// memory.
+    /// An [`Error`] with the value that cannot be used: population, rank, sigma, group, chunk, norm, schedule, frozen names, a number that
+    /// f32 cannot hold, a parameter of the model that is NaN or infinite, memory.
     pub fn try_init<M: Module>(&self, model: &M) -> Result<EvolutionStrategy, Error> {
         self.validate()?;
         EvolutionStrategy::new(self.clone(), model)

@@ -131,36 +131,3 @@ fn what_is_available_is_the_limit_by_default() {
     assert!(message.contains("that may be used: a population of"), "{message}");
     assert!(config.try_init(&layer(16, 48)).is_ok());
 }
-
-/// The address space that a shell gives a process (`ulimit -v`): this test, as a child that says what it is refused.
-#[test]
-#[cfg(target_os = "linux")]
-fn the_limit_of_the_address_space_is_one() {
-    const CHILD: &str = "EGGROLL_TEST_ADDRESS_SPACE";
-    const LIMIT: u64 = 4 << 30;
-    let huge = || {
-        let config = config(EggrollConfig::new(), AdamConfig::new()).with_noise_source(NoiseSourceConfig::Cached);
-        refused(config.with_population(u32::MAX as usize - 1), &layer(16, 48))
-    };
-    if std::env::var_os(CHILD).is_some() {
-        println!("refused: {}", huge());
-        return;
-    }
-    let child = std::process::Command::new("sh")
-        .arg("-c")
-        .arg(format!("ulimit -v {} && exec \"$0\" --exact --nocapture \"$1\"", LIMIT / 1024))
-        .arg(std::env::current_exe().expect("a test binary"))
-        .arg("reliability::memory::the_limit_of_the_address_space_is_one")
-        .env(CHILD, "1")
-        .output()
-        .expect("a shell");
-    let text = String::from_utf8_lossy(&child.stdout);
-    assert!(child.status.success(), "{text}\n{}", String::from_utf8_lossy(&child.stderr));
-    let limit = |message: &str| -> u64 {
-        let after = message.split("more than the ").nth(1).expect("a limit");
-        after.split(' ').next().and_then(|bytes| bytes.parse().ok()).expect("bytes")
-    };
-    let found = text.lines().find(|line| line.contains("refused: ")).map(limit).expect("a refusal");
-    assert!((1..LIMIT).contains(&found), "{found}");
-    assert!(limit(&huge()) > found, "canary: without it there is more");
-}

@@ -6,6 +6,7 @@ mod custom_noiser;
 mod damage;
 mod files;
 mod kill;
+mod limits;
 mod memory;
 mod noise_table;
 mod numbers;
