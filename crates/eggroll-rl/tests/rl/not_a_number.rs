@@ -73,7 +73,7 @@ fn policy() -> Mlp {
 }
 
 fn run(policy: &Mlp, shown: f32, fused: bool) -> (RolloutOutcome, ObservationNormaliser) {
-    let config = RolloutConfig::new().with_normalise_observations(true).with_episodes(3).with_fused(fused);
+    let config = RolloutConfig::new().with_normalise_observations(true).with_episodes(16).with_fused(fused);
     let mut rollouts = config.init(Faulty { cart: CartPole::new(), shown }).expect("valid");
     let outcome = rollouts.evaluate(&population(policy), policy);
     rollouts.observe(&outcome.episodes);

@@ -22,7 +22,7 @@ fn within_limits() {
     }
     let config = config(EggrollConfig::new(), AdamConfig::new()).with_noise_source(NoiseSourceConfig::Cached);
     match config.with_population(POPULATION).try_init(&layer(16, 48)) {
-        Ok(_) => println!("fits"),
+        Ok(_) => println!("not refused"),
         Err(error) => println!("refused: {error}"),
     }
 }
@@ -37,7 +37,7 @@ fn limit_after(commands: &str) -> Option<u64> {
         .expect("a shell");
     let text = String::from_utf8_lossy(&child.stdout);
     assert!(child.status.success(), "{text}\n{}", String::from_utf8_lossy(&child.stderr));
-    if text.contains("fits") {
+    if text.contains("not refused") {
         return None;
     }
     let after = text.split("more than the ").nth(1).unwrap_or_else(|| panic!("a refusal: {text}"));

@@ -1,6 +1,6 @@
 //! Everything that a strategy's configuration holds, but for optimizers and schedules: one generation of each.
 
-use super::walk::{Outcome, walk};
+use super::walk::{Outcome, panic_text, walk};
 use crate::reliability::support::*;
 use burn::module::{Module, ModuleMapper, Param};
 use burn::optim::{AdamConfig, SgdConfig};
@@ -8,6 +8,7 @@ use burn::tensor::Tensor;
 use eggroll_core::*;
 use eggroll_run::*;
 use eggroll_train::*;
+use std::panic::{self, AssertUnwindSafe};
 
 /// More than a small model takes, less than a machine has.
 const LIMIT: u64 = 64 << 20;
@@ -22,7 +23,14 @@ pub fn generation_of<T: Task>(mut config: EvolutionStrategyConfig) -> Outcome {
     };
     let population = strategy.ask();
     let moved = strategy.parameters().entries().iter().any(|entry| entry.role != Role::Frozen);
-    let fitness = model.fitness(&population);
+    let fitness = match panic::catch_unwind(AssertUnwindSafe(|| model.fitness(&population))) {
+        Ok(fitness) => fitness,
+        // Documented: an evaluation that does not fit into memory panics with what would.
+        Err(panic) => match panic_text(&*panic) {
+            text if text.contains("that may be used") => return Outcome::Refused(text),
+            text => return Outcome::Panicked(text),
+        },
+    };
     let constant = fitness.values().windows(2).all(|pair| pair[0] == pair[1]);
     let before = parameter_digest(&model);
     match strategy.tell(model, population, fitness) {
