@@ -1,5 +1,6 @@
 //! The perturbed twin of [`burn::nn::BatchNorm`].
 
+use crate::check::check;
 use crate::per_member::{self, scale_and_shift};
 use crate::twin::twin;
 use burn::config::Config;
@@ -27,8 +28,10 @@ impl BatchNormConfig {
     /// # Panics
     ///
     /// Panics where [`burn::nn::BatchNormConfig::init`] does: no features, or values out of range.
+    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
     #[track_caller]
     pub fn init(&self, device: &Device) -> BatchNorm {
+        check("BatchNormConfig", self, &[]);
         let config = nn::BatchNormConfig::new(self.num_features);
         config.with_epsilon(self.epsilon).with_momentum(self.momentum).init(device).into()
     }

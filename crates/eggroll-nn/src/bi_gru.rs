@@ -1,5 +1,6 @@
 //! The perturbed twin of [`burn::nn::BiGru`].
 
+use crate::check::check;
 use crate::twin::twin;
 use crate::{Gru, Linear};
 use burn::config::Config;
@@ -38,7 +39,20 @@ pub struct BiGruConfig {
 
 impl BiGruConfig {
     /// Initializes a new [`BiGru`].
+    ///
+    /// # Panics
+    ///
+    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
+    #[track_caller]
     pub fn init(&self, device: &Device) -> BiGru {
+        check(
+            "BiGruConfig",
+            self,
+            &[
+                &[("d_input", self.d_input), ("d_hidden", self.d_hidden)],
+                &[("d_hidden", self.d_hidden), ("d_hidden", self.d_hidden)],
+            ],
+        );
         nn::BiGruConfig {
             d_input: self.d_input,
             d_hidden: self.d_hidden,

@@ -1,5 +1,6 @@
 //! The perturbed twin of [`burn::nn::BiLstm`].
 
+use crate::check::check;
 use crate::twin::twin;
 use crate::{Linear, Lstm};
 use burn::config::Config;
@@ -41,7 +42,20 @@ pub struct BiLstmConfig {
 
 impl BiLstmConfig {
     /// Initializes a new [`BiLstm`].
+    ///
+    /// # Panics
+    ///
+    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
+    #[track_caller]
     pub fn init(&self, device: &Device) -> BiLstm {
+        check(
+            "BiLstmConfig",
+            self,
+            &[
+                &[("d_input", self.d_input), ("d_hidden", self.d_hidden)],
+                &[("d_hidden", self.d_hidden), ("d_hidden", self.d_hidden)],
+            ],
+        );
         nn::BiLstmConfig {
             d_input: self.d_input,
             d_hidden: self.d_hidden,

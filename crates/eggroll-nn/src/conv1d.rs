@@ -1,5 +1,6 @@
 //! The perturbed twin of [`burn::nn::conv::Conv1d`].
 
+use crate::check::check;
 use crate::convolution::{Convolution, matrix, same_padding};
 use crate::twin::twin;
 use burn::config::Config;
@@ -44,8 +45,18 @@ impl Conv1dConfig {
     /// # Panics
     ///
     /// Panics if the groups do not divide both numbers of channels.
+    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
     #[track_caller]
     pub fn init(&self, device: &Device) -> Conv1d {
+        check(
+            "Conv1dConfig",
+            self,
+            &[&[
+                ("channels_in", self.channels_in),
+                ("channels_out", self.channels_out),
+                ("kernel_size", self.kernel_size),
+            ]],
+        );
         conv::Conv1dConfig {
             channels_in: self.channels_in,
             channels_out: self.channels_out,

@@ -1,5 +1,6 @@
 //! The perturbed twin of [`burn::nn::conv::Conv2d`].
 
+use crate::check::check;
 use crate::convolution::{Convolution, matrix, same_padding};
 use crate::twin::twin;
 use burn::config::Config;
@@ -42,8 +43,19 @@ impl Conv2dConfig {
     /// # Panics
     ///
     /// Panics if the groups do not divide both numbers of channels.
+    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
     #[track_caller]
     pub fn init(&self, device: &Device) -> Conv2d {
+        check(
+            "Conv2dConfig",
+            self,
+            &[&[
+                ("channels", self.channels[0]),
+                ("channels", self.channels[1]),
+                ("kernel_size", self.kernel_size[0]),
+                ("kernel_size", self.kernel_size[1]),
+            ]],
+        );
         conv::Conv2dConfig {
             channels: self.channels,
             kernel_size: self.kernel_size,

@@ -1,5 +1,6 @@
 //! The perturbed twin of [`burn::nn::Embedding`], and the output layer tied to it.
 
+use crate::check::check;
 use crate::per_member;
 use crate::twin::twin;
 use burn::config::Config;
@@ -23,7 +24,13 @@ pub struct EmbeddingConfig {
 
 impl EmbeddingConfig {
     /// Initializes a new [`Embedding`].
+    ///
+    /// # Panics
+    ///
+    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
+    #[track_caller]
     pub fn init(&self, device: &Device) -> Embedding {
+        check("EmbeddingConfig", self, &[&[("n_embedding", self.n_embedding), ("d_model", self.d_model)]]);
         let config = nn::EmbeddingConfig::new(self.n_embedding, self.d_model);
         config.with_initializer(self.initializer.clone()).init(device).into()
     }

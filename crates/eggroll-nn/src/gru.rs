@@ -1,6 +1,7 @@
 //! The perturbed twin of [`burn::nn::Gru`].
 
 use crate::activation::activate;
+use crate::check::check;
 use crate::gate_controller::{at_step, initial_state, no_steps, stack_steps};
 use crate::twin::twin;
 use crate::{GateController, Linear};
@@ -37,7 +38,20 @@ pub struct GruConfig {
 
 impl GruConfig {
     /// Initializes a new [`Gru`].
+    ///
+    /// # Panics
+    ///
+    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
+    #[track_caller]
     pub fn init(&self, device: &Device) -> Gru {
+        check(
+            "GruConfig",
+            self,
+            &[
+                &[("d_input", self.d_input), ("d_hidden", self.d_hidden)],
+                &[("d_hidden", self.d_hidden), ("d_hidden", self.d_hidden)],
+            ],
+        );
         nn::GruConfig {
             d_input: self.d_input,
             d_hidden: self.d_hidden,

@@ -1,5 +1,6 @@
 //! The perturbed twin of [`burn::nn::LayerNorm`].
 
+use crate::check::check;
 use crate::per_member::{self, scale_and_shift};
 use burn::config::Config;
 use burn::module::{
@@ -26,7 +27,13 @@ pub struct LayerNormConfig {
 
 impl LayerNormConfig {
     /// Initializes a new [`LayerNorm`].
+    ///
+    /// # Panics
+    ///
+    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
+    #[track_caller]
     pub fn init(&self, device: &Device) -> LayerNorm {
+        check("LayerNormConfig", self, &[]);
         nn::LayerNormConfig::new(self.d_model).with_epsilon(self.epsilon).with_bias(self.bias).init(device).into()
     }
 }

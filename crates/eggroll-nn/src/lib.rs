@@ -7,6 +7,7 @@ mod batch_norm;
 mod bi_gru;
 mod bi_lstm;
 pub mod cache;
+mod check;
 mod conv1d;
 mod conv2d;
 mod convolution;
@@ -25,6 +26,7 @@ mod per_member;
 mod rms_norm;
 pub mod transformer;
 mod twin;
+pub mod weights;
 
 pub use batch_norm::{BatchNorm, BatchNormConfig};
 pub use bi_gru::{BiGru, BiGruConfig};

@@ -1,5 +1,6 @@
 //! The perturbed twin of [`burn::nn::Linear`].
 
+use crate::check::check;
 use crate::twin::twin;
 use burn::config::Config;
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay, Param};
@@ -28,7 +29,13 @@ pub struct LinearConfig {
 
 impl LinearConfig {
     /// Initializes a new [`Linear`] layer.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
+    #[track_caller]
     pub fn init(&self, device: &Device) -> Linear {
+        check("LinearConfig", self, &[&[("d_input", self.d_input), ("d_output", self.d_output)]]);
         nn::LinearConfig {
             d_input: self.d_input,
             d_output: self.d_output,

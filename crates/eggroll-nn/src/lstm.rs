@@ -1,6 +1,7 @@
 //! The perturbed twin of [`burn::nn::Lstm`].
 
 use crate::activation::activate;
+use crate::check::check;
 use crate::gate_controller::{initial_state, no_steps, stack_steps};
 use crate::twin::twin;
 use crate::{GateController, Linear};
@@ -46,7 +47,20 @@ pub struct LstmConfig {
 
 impl LstmConfig {
     /// Initializes a new [`Lstm`].
+    ///
+    /// # Panics
+    ///
+    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
+    #[track_caller]
     pub fn init(&self, device: &Device) -> Lstm {
+        check(
+            "LstmConfig",
+            self,
+            &[
+                &[("d_input", self.d_input), ("d_hidden", self.d_hidden)],
+                &[("d_hidden", self.d_hidden), ("d_hidden", self.d_hidden)],
+            ],
+        );
         nn::LstmConfig {
             d_input: self.d_input,
             d_hidden: self.d_hidden,

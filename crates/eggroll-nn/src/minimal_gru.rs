@@ -1,5 +1,6 @@
 //! The minimal GRU in floating point.
 
+use crate::check::check;
 use crate::gate_controller::{at_step, initial_state, no_steps, stack_steps};
 use crate::{Linear, LinearConfig};
 use burn::config::Config;
@@ -25,7 +26,20 @@ pub struct MinimalGruConfig {
 
 impl MinimalGruConfig {
     /// Initializes a new [`MinimalGru`].
+    ///
+    /// # Panics
+    ///
+    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
+    #[track_caller]
     pub fn init(&self, device: &Device) -> MinimalGru {
+        check(
+            "MinimalGruConfig",
+            self,
+            &[
+                &[("d_input", self.d_input), ("d_hidden", self.d_hidden)],
+                &[("d_hidden", self.d_hidden), ("d_hidden", self.d_hidden)],
+            ],
+        );
         let layer = |d_input: usize, bias: bool| {
             let config = LinearConfig::new(d_input, self.d_hidden).with_bias(bias);
             config.with_initializer(self.initializer.clone()).init(device)

@@ -1,6 +1,7 @@
 //! Linear layers with an activation between: the usual network of a policy.
 
 use crate::activation::activate;
+use crate::check::check;
 use crate::{Linear, LinearConfig};
 use burn::config::Config;
 use burn::module::Module;
@@ -30,8 +31,10 @@ impl MlpConfig {
     /// # Panics
     ///
     /// Panics if there are fewer than two sizes, with them.
+    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
     #[track_caller]
     pub fn init(&self, device: &Device) -> Mlp {
+        check("MlpConfig", self, &[]);
         assert!(self.sizes.len() >= 2, "a network has inputs and outputs, its sizes are {:?}", self.sizes);
         let layer = |sizes: &[usize]| {
             let config = LinearConfig::new(sizes[0], sizes[1]).with_bias(self.bias);

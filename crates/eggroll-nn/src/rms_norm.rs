@@ -1,5 +1,6 @@
 //! The perturbed twin of [`burn::nn::RmsNorm`].
 
+use crate::check::check;
 use crate::per_member::{self, scale_and_shift};
 use crate::twin::twin;
 use burn::config::Config;
@@ -24,8 +25,10 @@ impl RmsNormConfig {
     /// # Panics
     ///
     /// Panics if `epsilon` is not positive.
+    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
     #[track_caller]
     pub fn init(&self, device: &Device) -> RmsNorm {
+        check("RmsNormConfig", self, &[]);
         nn::RmsNormConfig::new(self.d_model).with_epsilon(self.epsilon).init(device).into()
     }
 }

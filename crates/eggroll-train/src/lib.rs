@@ -17,7 +17,7 @@ mod votes;
 pub use communicator::{Alone, Communicator, DistributionError, evaluate_sharded, gather_fitness, own_members, shard};
 pub use config::{EstimateScale, EvolutionStrategyConfig, InputProjection, SigmaSchedule};
 pub use eggroll_core::MemberState;
-pub use error::{ConfigError, Error, MemoryError, TellError};
+pub use error::{ConfigError, Error, MemoryError, RecordError, TellError};
 pub use estimate::clip_norm;
 pub use fitness::{Fitness, FitnessShaping, Scores, fold_pairs};
 pub use optimizer::{ClipUpConfig, IntegerAdamWConfig, MuonAdamWConfig, Optimizer, OptimizerConfig};

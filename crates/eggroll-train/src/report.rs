@@ -1,18 +1,24 @@
 //! The report of a generation.
 
 use crate::fitness::Fitness;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// The outcome of a generation.
+///
+/// Mean, best and worst are those of the finite fitness values: NaN if there is none. JSON has no NaN: there they are `null`, which is
+/// read back as NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GenerationReport {
     /// The generation, from 0.
     pub generation: u64,
     /// Mean of the finite fitness values.
+    #[serde(deserialize_with = "or_nan")]
     pub fitness_mean: f64,
-    /// Best fitness.
+    /// Best of the finite fitness values.
+    #[serde(deserialize_with = "or_nan")]
     pub fitness_best: f64,
-    /// Worst fitness.
+    /// Worst of the finite fitness values.
+    #[serde(deserialize_with = "or_nan")]
     pub fitness_worst: f64,
     /// Fitness values that were NaN or infinite, ranked last (or first, for +∞).
     pub non_finite: usize,
@@ -26,16 +32,51 @@ pub struct GenerationReport {
 
 impl GenerationReport {
     pub(crate) fn new(generation: u64, fitness: &Fitness, sigma: f64, learning_rate: f64, stepped: bool) -> Self {
-        let (scores, non_finite) = fitness.finite();
+        let scores = || fitness.values().iter().copied().filter(|score| score.is_finite()).map(f64::from);
+        let count = scores().count();
         Self {
             generation,
-            fitness_mean: scores.iter().sum::<f64>() / scores.len() as f64,
-            fitness_best: scores.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-            fitness_worst: scores.iter().copied().fold(f64::INFINITY, f64::min),
-            non_finite,
+            fitness_mean: scores().sum::<f64>() / count as f64,
+            fitness_best: scores().fold(f64::NAN, f64::max),
+            fitness_worst: scores().fold(f64::NAN, f64::min),
+            non_finite: fitness.values().len() - count,
             sigma,
             learning_rate,
             stepped,
         }
+    }
+}
+
+/// A number, or NaN where JSON has `null`.
+fn or_nan<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Option::deserialize(deserializer).map(|number| number.unwrap_or(f64::NAN))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(fitness: Vec<f32>) -> GenerationReport {
+        GenerationReport::new(3, &fitness.into(), 0.5, 0.25, false)
+    }
+
+    #[test]
+    fn nothing_finite_is_nan() {
+        let all = |report: &GenerationReport| [report.fitness_mean, report.fitness_best, report.fitness_worst];
+        for fitness in [vec![f32::NAN; 4], vec![f32::INFINITY, f32::NEG_INFINITY]] {
+            let report = report(fitness.clone());
+            assert!(all(&report).into_iter().all(f64::is_nan) && report.non_finite == fitness.len(), "{report:?}");
+            let json = serde_json::to_string(&report).expect("writes");
+            assert!(json.contains(r#""fitness_mean":null,"fitness_best":null,"fitness_worst":null"#), "{json}");
+            let read: GenerationReport = serde_json::from_str(&json).expect("reads");
+            assert!(all(&read).into_iter().all(f64::is_nan) && read.generation == 3);
+        }
+    }
+
+    #[test]
+    fn what_is_not_finite_has_no_part() {
+        let report = report(vec![1.0, f32::NAN, -3.0, f32::INFINITY, f32::NEG_INFINITY, -1.0]);
+        assert_eq!((report.fitness_mean, report.fitness_best, report.fitness_worst), (-1.0, 1.0, -3.0));
+        assert_eq!(report.non_finite, 3);
     }
 }

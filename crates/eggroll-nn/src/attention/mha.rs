@@ -2,6 +2,7 @@
 
 use crate::Linear;
 use crate::cache::TensorCache;
+use crate::check::check;
 use crate::twin::twin;
 use burn::config::Config;
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay};
@@ -46,7 +47,13 @@ pub struct MultiHeadAttentionConfig {
 
 impl MultiHeadAttentionConfig {
     /// Initializes a new [`MultiHeadAttention`].
+    ///
+    /// # Panics
+    ///
+    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
+    #[track_caller]
     pub fn init(&self, device: &Device) -> MultiHeadAttention {
+        check("MultiHeadAttentionConfig", self, &[&[("d_model", self.d_model), ("d_model", self.d_model)]]);
         plain::MultiHeadAttentionConfig {
             d_model: self.d_model,
             n_heads: self.n_heads,

@@ -1,6 +1,7 @@
 //! An embedding of bytes or other tokens.
 
 use super::{noise, normal_matrix};
+use crate::check::check;
 use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Int, Tensor};
@@ -20,15 +21,10 @@ impl EmbeddingConfig {
     ///
     /// # Panics
     ///
-    /// Panics if a size is 0.
+    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
     #[track_caller]
     pub fn init(&self, device: &Device) -> Embedding {
-        assert!(
-            self.n_embedding > 0 && self.d_model > 0,
-            "integer embedding: {} tokens of width {}",
-            self.n_embedding,
-            self.d_model
-        );
+        check("integer EmbeddingConfig", self, &[&[("n_embedding", self.n_embedding), ("d_model", self.d_model)]]);
         Embedding { weight: normal_matrix([self.n_embedding, self.d_model], device) }
     }
 }

@@ -1,6 +1,7 @@
 //! The minimal GRU.
 
 use super::{constant_vector, noise, normal_matrix};
+use crate::check::check;
 use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Int, Tensor};
@@ -18,10 +19,10 @@ impl MinimalGruConfig {
     ///
     /// # Panics
     ///
-    /// Panics if the size is 0.
+    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
     #[track_caller]
     pub fn init(&self, device: &Device) -> MinimalGru {
-        assert!(self.d_model > 0, "integer GRU: a width of 0");
+        check("integer MinimalGruConfig", self, &[&[("d_model", self.d_model), ("d_model", self.d_model)]]);
         let matrix = || normal_matrix([self.d_model, self.d_model], device);
         let bias = || constant_vector(self.d_model, 0, device);
         MinimalGru {

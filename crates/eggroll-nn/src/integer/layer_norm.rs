@@ -1,6 +1,7 @@
 //! Layer norm by the mean magnitude.
 
 use super::{constant_vector, noise};
+use crate::check::check;
 use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Int, Tensor};
@@ -19,10 +20,10 @@ impl LayerNormConfig {
     ///
     /// # Panics
     ///
-    /// Panics if the size is 0.
+    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
     #[track_caller]
     pub fn init(&self, device: &Device) -> LayerNorm {
-        assert!(self.d_model > 0, "integer layer norm: a width of 0");
+        check("integer LayerNormConfig", self, &[]);
         LayerNorm { weight: constant_vector(self.d_model, 1 << FIXED_POINT, device) }
     }
 }

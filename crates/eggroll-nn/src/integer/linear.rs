@@ -1,6 +1,7 @@
 //! A linear layer without bias.
 
 use super::{noise, normal_matrix};
+use crate::check::check;
 use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Int, Tensor};
@@ -20,15 +21,10 @@ impl LinearConfig {
     ///
     /// # Panics
     ///
-    /// Panics if a size is 0.
+    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
     #[track_caller]
     pub fn init(&self, device: &Device) -> Linear {
-        assert!(
-            self.d_input > 0 && self.d_output > 0,
-            "integer linear: a layer of {} inputs and {} outputs",
-            self.d_input,
-            self.d_output
-        );
+        check("integer LinearConfig", self, &[&[("d_input", self.d_input), ("d_output", self.d_output)]]);
         Linear { weight: normal_matrix([self.d_input, self.d_output], device) }
     }
 }

@@ -1,6 +1,7 @@
 //! The feed-forward part of a block.
 
 use super::{Linear, LinearConfig};
+use crate::check::check;
 use burn::config::Config;
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor};
@@ -16,9 +17,14 @@ pub struct MlpConfig {
 
 impl MlpConfig {
     /// Two layers.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
     #[track_caller]
     pub fn init(&self, device: &Device) -> Mlp {
-        let hidden = self.d_hidden.unwrap_or(4 * self.d_model);
+        check("integer MlpConfig", self, &[]);
+        let hidden = self.d_hidden.unwrap_or(self.d_model.saturating_mul(4));
         Mlp {
             expand: LinearConfig::new(self.d_model, hidden).init(device),
             contract: LinearConfig::new(hidden, self.d_model).init(device),

@@ -4,6 +4,7 @@ use super::{
     EggState, Embedding, EmbeddingConfig, LayerNorm, LayerNormConfig, Linear, LinearConfig, MinimalGru,
     MinimalGruConfig, Mlp, MlpConfig,
 };
+use crate::check::check;
 use burn::config::Config;
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor};
@@ -29,8 +30,10 @@ impl EggModelConfig {
     /// # Panics
     ///
     /// Panics if the vocabulary or the width is 0, or the vocabulary above 256.
+    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
     #[track_caller]
     pub fn init(&self, device: &Device) -> EggModel {
+        check("EggModelConfig", self, &[&[("width", self.width), ("4 * width", self.width.saturating_mul(4))]]);
         assert!(self.vocab <= 256, "EggModel: a vocabulary of {} is above 256", self.vocab);
         let norm = || LayerNormConfig::new(self.width).init(device);
         let block = || EggBlock {

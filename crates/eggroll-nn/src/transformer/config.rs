@@ -1,5 +1,6 @@
 //! The configuration of the transformer encoder and its layers.
 
+use crate::check::check;
 use burn::config::Config;
 use burn::nn::Initializer;
 use burn::nn::activation::ActivationConfig;
@@ -38,7 +39,14 @@ pub struct TransformerEncoderConfig {
 
 impl TransformerEncoderConfig {
     /// Burn's configuration of the same module.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
+    #[track_caller]
     pub(super) fn plain(&self) -> plain::TransformerEncoderConfig {
+        let square = [("d_model", self.d_model), ("d_model", self.d_model)];
+        check("TransformerEncoderConfig", self, &[&square, &[("d_model", self.d_model), ("d_ff", self.d_ff)]]);
         plain::TransformerEncoderConfig {
             d_model: self.d_model,
             d_ff: self.d_ff,

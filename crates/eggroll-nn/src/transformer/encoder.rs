@@ -9,6 +9,11 @@ use burn::tensor::{Bool, Device, Tensor};
 
 impl TransformerEncoderConfig {
     /// Initializes a new [`TransformerEncoder`].
+    ///
+    /// # Panics
+    ///
+    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
+    #[track_caller]
     pub fn init(&self, device: &Device) -> TransformerEncoder {
         self.plain().init(device).into()
     }

@@ -33,6 +33,11 @@ pub struct TransformerEncoderLayer {
 
 impl TransformerEncoderLayer {
     /// Initializes a new layer.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
+    #[track_caller]
     pub fn new(config: &TransformerEncoderConfig, device: &Device) -> Self {
         plain::TransformerEncoderLayer::new(&config.plain(), device).into()
     }

@@ -2,6 +2,7 @@
 
 use crate::Linear;
 use crate::activation::activate;
+use crate::check::check;
 use crate::twin::twin;
 use burn::config::Config;
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay};
@@ -30,7 +31,13 @@ pub struct PositionWiseFeedForwardConfig {
 
 impl PositionWiseFeedForwardConfig {
     /// Initializes a new [`PositionWiseFeedForward`].
+    ///
+    /// # Panics
+    ///
+    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
+    #[track_caller]
     pub fn init(&self, device: &Device) -> PositionWiseFeedForward {
+        check("PositionWiseFeedForwardConfig", self, &[&[("d_model", self.d_model), ("d_ff", self.d_ff)]]);
         plain::PositionWiseFeedForwardConfig {
             d_model: self.d_model,
             d_ff: self.d_ff,

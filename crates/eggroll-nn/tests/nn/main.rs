@@ -17,3 +17,4 @@ mod norm;
 mod support;
 mod table;
 mod transformer;
+mod weights;

@@ -13,6 +13,16 @@ pub enum RolloutError {
         /// What is counted.
         setting: &'static str,
     },
+    /// A count that is too large.
+    #[error("rollouts: {setting} must be at most {most}, not {found}")]
+    TooMany {
+        /// What is counted.
+        setting: &'static str,
+        /// The count.
+        found: usize,
+        /// The largest that there may be.
+        most: usize,
+    },
     /// A head that makes no actions of the environment's kind.
     #[error(
         "rollouts: the head {head:?} makes no actions of {actions:?}: use Greedy for any actions, Sampled for discrete ones, \
@@ -35,6 +45,9 @@ pub enum RolloutError {
         /// Values of an observation.
         expected: usize,
     },
+    /// Statistics that no observations have: NaN, or infinite.
+    #[error("rollouts: the normaliser has statistics that no observations have, {0}: begin without one")]
+    NormaliserNumbers(String),
     /// Statistics for observations that are not normalised.
     #[error("rollouts: a normaliser is given, but normalise_observations is false: set it to true")]
     NotNormalised,
@@ -45,6 +58,14 @@ impl RolloutError {
     pub(super) fn if_zero(settings: &[(&'static str, usize)]) -> Result<(), Self> {
         match settings.iter().copied().find(|(_, count)| *count == 0) {
             Some((setting, _)) => Err(Self::Zero { setting }),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses the first setting that is above what follows it.
+    pub(super) fn if_above(settings: &[(&'static str, usize, usize)]) -> Result<(), Self> {
+        match settings.iter().copied().find(|(_, found, most)| found > most) {
+            Some((setting, found, most)) => Err(Self::TooMany { setting, found, most }),
             None => Ok(()),
         }
     }

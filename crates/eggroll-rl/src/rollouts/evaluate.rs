@@ -71,7 +71,7 @@ impl<E, C> Rollouts<E, C> {
     /// # Errors
     ///
     /// [`RolloutError::NormaliserSize`] if they are of observations of another size, [`RolloutError::NotNormalised`] if observations are
-    /// not normalised.
+    /// not normalised, [`RolloutError::NormaliserNumbers`] if no observations have such statistics.
     pub fn with_normaliser(mut self, normaliser: ObservationNormaliser) -> Result<Self, RolloutError> {
         self.normalisation.restore(normaliser)?;
         Ok(self)
@@ -102,7 +102,8 @@ impl<E, C: Runner<E>> Rollouts<E, C> {
     ///
     /// # Panics
     ///
-    /// Panics if the policy's shapes do not fit the environment, or if it answers another number of rows than it was asked.
+    /// Panics if the policy's shapes do not fit the environment, if it answers another number of rows than it was asked, or if there are
+    /// more than 2²⁰ episodes.
     #[track_caller]
     pub fn evaluate_model<P: Policy>(
         &self,

@@ -5,13 +5,22 @@ use crate::EpisodeKey;
 /// The stream of episodes of a model without noise: no generation's.
 pub(super) const EVALUATION: u32 = u32::MAX;
 
+/// Episodes of a member: their keys, and rows for each, are in memory.
+pub(super) const MOST_EPISODES: usize = 1 << 20;
+
 /// The stream of a generation's episodes.
 pub(super) fn stream(generation: u64) -> u32 {
     (generation % u64::from(EVALUATION)) as u32
 }
 
 /// The first episodes of a stream.
+///
+/// # Panics
+///
+/// Panics if there are more than there may be.
+#[track_caller]
 pub(super) fn episode_keys(seed: u64, stream: u32, episodes: usize) -> Vec<EpisodeKey> {
+    assert!(episodes <= MOST_EPISODES, "rollouts: episodes must be at most {MOST_EPISODES}, not {episodes}");
     (0..episodes as u32).map(|episode| EpisodeKey::new(seed, stream, episode)).collect()
 }
 

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 /// Normalised observations stay within so many standard deviations.
 const LIMIT: f32 = 10.0;
+/// Observations with a value farther from the mean are left out, as those that are not finite: f32 cannot sum up their squares.
+const FARTHEST: f32 = 1e15;
 /// Variances are never smaller.
 const LEAST_VARIANCE: f64 = 1e-8;
 
@@ -15,6 +17,10 @@ const LEAST_VARIANCE: f64 = 1e-8;
 ///
 /// The statistics of a generation enter when it is over ([`Rollouts::observe`](crate::Rollouts::observe)), so that all its members
 /// see alike; they are sums over members in order, so that chunks and shards do not change them.
+///
+/// An observation with a value that is NaN, infinite, or farther than 10¹⁵ from the mean is left out of the statistics as a whole, and
+/// counted ([`left_out`](Self::left_out)). Its episode continues: the policy sees the values that are no numbers as they are, and the
+/// member's fitness is what follows from that.
 ///
 /// # References
 ///
@@ -25,16 +31,23 @@ pub struct ObservationNormaliser {
     mean: Vec<f64>,
     /// Sums of squared distances to the mean.
     squares: Vec<f64>,
+    #[serde(default)]
+    left_out: u64,
 }
 
 impl ObservationNormaliser {
     pub(super) fn new(size: usize) -> Self {
-        Self { count: 0.0, mean: vec![0.0; size], squares: vec![0.0; size] }
+        Self { count: 0.0, mean: vec![0.0; size], squares: vec![0.0; size], left_out: 0 }
     }
 
     /// Observations so far.
     pub fn count(&self) -> f64 {
         self.count
+    }
+
+    /// Observations that are not among them, since a value was not finite, or too far from the mean.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
     }
 
     /// Their mean.
@@ -48,7 +61,15 @@ impl ObservationNormaliser {
         self.squares.iter().map(|squares| if self.count < 2.0 { 1.0 } else { variance(squares) }).collect()
     }
 
+    /// Refuses statistics that no observations have.
+    fn validate(&self) -> Result<(), RolloutError> {
+        let finite = self.count >= 0.0 && self.mean.iter().chain(&self.squares).all(|number| number.is_finite());
+        let fits = finite && self.count.is_finite() && self.squares.len() == self.mean.len();
+        if fits { Ok(()) } else { Err(RolloutError::NormaliserNumbers(format!("{self:?}"))) }
+    }
+
     pub(super) fn add(&mut self, moments: &Moments) {
+        self.left_out += moments.left_out;
         if moments.count == 0.0 {
             return;
         }
@@ -98,6 +119,7 @@ impl Normalisation {
         if self.statistics.is_none() {
             return Err(RolloutError::NotNormalised);
         }
+        saved.validate()?;
         self.statistics = Some(saved);
         Ok(())
     }
@@ -115,7 +137,7 @@ impl Normalisation {
 
     /// Numbers of an episode's row: its return, its length, and the sums of the statistics.
     pub(super) fn row_width(&self) -> usize {
-        2 + self.statistics().map_or(0, |_| 2 * self.size)
+        2 + self.statistics().map_or(0, |_| Scaling::sums(self.size))
     }
 }
 
@@ -127,16 +149,28 @@ pub(super) struct Scaling {
 }
 
 impl Scaling {
-    /// Normalises one observation; adds `d` and `d²` to the sums of its environment.
+    /// Sums of an environment: of `d` and `d²` for each value of an observation, and of observations that are left out.
+    pub(super) fn sums(size: usize) -> usize {
+        2 * size + 1
+    }
+
+    /// Normalises one observation; adds `d` and `d²` to the sums of its environment, or 1 to what is left out.
     #[inline]
     pub(super) fn apply(&self, observation: &mut [f32], sums: &mut [f32]) {
-        let (sums, squares) = sums.split_at_mut(observation.len());
+        let (sums, rest) = sums.split_at_mut(observation.len());
+        let (squares, left_out) = rest.split_at_mut(observation.len());
+        // NaN is not near either.
+        let near = |(value, mean): (&f32, &f32)| (*value - *mean).abs() <= FARTHEST;
+        let counts = observation.iter().zip(&self.mean).all(near);
         for (i, value) in observation.iter_mut().enumerate() {
             let distance = *value - self.mean[i];
-            sums[i] += distance;
-            squares[i] += distance * distance;
+            if counts {
+                sums[i] += distance;
+                squares[i] += distance * distance;
+            }
             *value = (distance * self.scale[i]).clamp(-LIMIT, LIMIT);
         }
+        left_out[0] += if counts { 0.0 } else { 1.0 };
     }
 
     /// On a device, for rows of observations.
@@ -153,12 +187,18 @@ pub(super) struct DeviceScaling {
 }
 
 impl DeviceScaling {
-    /// Normalises observations `[rows, size]`; also returns `[d, d²]`, `[rows, 2 · size]`, zeros where `live` is 0.
+    /// Normalises observations `[rows, size]`; also returns `[d, d², 0]`, or `[0, 0, 1]` of those that are left out,
+    /// `[rows, 2 · size + 1]`, zeros where `live` is 0.
     pub(super) fn apply(&self, observations: Tensor<2>, live: Tensor<1>) -> (Tensor<2>, Tensor<2>) {
         let distance = observations - self.mean.clone();
-        let sums = Tensor::cat(vec![distance.clone(), distance.clone() * distance.clone()], 1);
+        // Shaders need not compare NaN as IEEE 754 does: it is asked for.
+        let far = distance.clone().abs().greater_elem(FARTHEST).bool_or(distance.clone().is_nan());
+        let left_out = far.float().max_dim(1); // [rows, 1]
+        let without = left_out.clone().greater_elem(0.0).expand(distance.dims());
+        let summed = distance.clone().mask_fill(without, 0.0);
+        let sums = Tensor::cat(vec![summed.clone(), summed.clone() * summed, left_out], 1);
         let normalised = (distance * self.scale.clone()).clamp(-LIMIT, LIMIT);
-        // What stands still may be infinite, which no product with 0 takes away.
+        // What stands still is not seen again.
         let frozen = live.equal_elem(0.0).unsqueeze_dim::<2>(1).expand(sums.dims());
         (normalised, sums.mask_fill(frozen, 0.0))
     }

@@ -39,6 +39,11 @@ impl EpisodeStatistics {
         self.returns.iter().map(|value| f64::from(*value)).sum::<f64>() / self.returns.len() as f64
     }
 
+    /// Observations that a normaliser leaves out, since a value is not finite, or too far from the mean; 0 without normalisation.
+    pub fn left_out(&self) -> u64 {
+        self.moments.left_out
+    }
+
     /// Steps of all episodes: those of finished ones are not counted, however long others go on.
     pub fn env_steps(&self) -> u64 {
         self.lengths.iter().map(|length| u64::from(*length)).sum()

@@ -4,7 +4,7 @@ use super::config::RolloutConfig;
 use super::error::RolloutError;
 use super::evaluate::Rollouts;
 use super::head::ActionHead;
-use super::keys::uniform;
+use super::keys::{MOST_EPISODES, uniform};
 use super::normaliser::DeviceScaling;
 use super::policy::Policy;
 use super::runner::{Plan, Runner};
@@ -18,12 +18,17 @@ impl RolloutConfig {
     ///
     /// # Errors
     ///
-    /// [`RolloutError::Zero`] if a count is 0, [`RolloutError::Head`] if the head does not fit the environment's actions.
+    /// [`RolloutError::Zero`] if a count is 0, [`RolloutError::TooMany`] for more than 2²⁰ episodes, or actions that last longer than an
+    /// episode, [`RolloutError::Head`] if the head does not fit the environment's actions.
     pub fn init<E: TensorEnvironment>(&self, environment: E) -> Result<Rollouts<E>, RolloutError> {
         RolloutError::if_zero(&[
             ("episodes", self.episodes),
             ("action_repeat", self.action_repeat),
             ("check_every", self.check_every),
+        ])?;
+        RolloutError::if_above(&[
+            ("episodes", self.episodes, MOST_EPISODES),
+            ("action_repeat", self.action_repeat, environment.time_limit()),
         ])?;
         let (head, actions) = (self.head, environment.actions());
         if !head.fits(actions) {
@@ -173,7 +178,7 @@ fn any_live(episodes: &Episodes) -> bool {
 fn read_rows(episodes: &Episodes, sums: Option<Tensor<2>>) -> Vec<f32> {
     counters::add_host_read();
     let columns = [episodes.returns(), episodes.lengths()].map(|column| column.unsqueeze_dim::<2>(1));
-    let rows: Tensor<2> = Tensor::cat(columns.into_iter().chain(sums).collect(), 1); // [rows, 2 + 2 · observation_size]
+    let rows: Tensor<2> = Tensor::cat(columns.into_iter().chain(sums).collect(), 1); // [rows, 2 + sums of a normaliser]
     let waiting = profile::waiting();
     let data = rows.cast(DType::F32).into_data();
     drop(waiting);

@@ -311,6 +311,8 @@ fn rollouts_of_nothing_are_refused() {
     let error = |config: HostRolloutConfig| config.init(Table).expect_err("nothing");
     assert_eq!(error(HostRolloutConfig::new().with_episodes(0)), RolloutError::Zero { setting: "episodes" });
     assert_eq!(error(HostRolloutConfig::new().with_max_steps(Some(0))), RolloutError::Zero { setting: "max_steps" });
+    let many = RolloutError::TooMany { setting: "episodes", found: usize::MAX, most: 1 << 20 };
+    assert_eq!(error(HostRolloutConfig::new().with_episodes(usize::MAX)), many);
 }
 
 #[test]

@@ -5,4 +5,5 @@ mod environments;
 mod host_rollouts;
 #[cfg(feature = "mujoco")]
 mod mujoco;
+mod not_a_number;
 mod rollouts;

@@ -9,7 +9,7 @@ use burn::lr_scheduler::LrSchedulerRecord;
 use burn::module::Module;
 use burn::optim::OptimizerRecord;
 use eggroll_core::NoiserConfig;
-use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig, StrategyRecord};
+use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig, RecordError, StrategyRecord};
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -143,6 +143,7 @@ fn load_saved<M: Module>(
         optimizer: saved.read(OPTIMIZER, OptimizerRecord::from_bytes)?,
         schedule: saved.read(SCHEDULE, LrSchedulerRecord::from_bytes)?,
     };
-    let strategy = config.try_init(&model)?.load_record(record);
+    let refuse = |error: RecordError| SavedError::Checkpoint { path: saved.path(), reason: error.to_string() };
+    let strategy = config.try_init(&model)?.try_load_record(record).map_err(refuse)?;
     Ok((strategy, model))
 }

@@ -17,6 +17,8 @@ pub(super) const FORMAT: u32 = 1;
 const MAGIC: &[u8] = b"eggroll replay log\n";
 /// Kind, number of scores and generation.
 const HEAD: usize = 1 + 4 + 8;
+/// Bytes that a search for records sums up in any case, beside eight times those that it searches.
+const MOST_SUMMED: usize = 4 << 20;
 /// Trits that a byte holds: 3⁵ ≤ 256.
 const TRITS: usize = 5;
 
@@ -162,12 +164,7 @@ impl Record {
     pub fn decode(bytes: &[u8], log: &Check) -> Option<Self> {
         let (head, rest) = bytes.split_at_checked(HEAD)?;
         let (kind, count, generation) = parse_head(head.first_chunk()?);
-        let len = match kind {
-            0 | 1 => count.checked_mul(4)?,
-            2 => count.div_ceil(TRITS),
-            _ => return None,
-        };
-        let (scores, rest) = rest.split_at_checked(len)?;
+        let (scores, rest) = rest.split_at_checked(scores_len(kind, count)?)?;
         let expected = rest.first_chunk::<8>()?;
         if check(&[log, head, scores]) != *expected {
             return None;
@@ -176,15 +173,30 @@ impl Record {
         Some(Self { generation, scores: Recorded::decode(kind, count, scores), len })
     }
 
-    /// Whether a record of `generation` or a later one begins anywhere in `bytes`.
+    /// Whether a record of `generation` or a later one begins anywhere in `bytes`, or so many places look like one that checksums
+    /// cannot tell in time linear in the bytes: no record that is cut off looks so.
     pub fn any_from(generation: u64, bytes: &[u8], log: &Check) -> bool {
         // No more records than bytes: most places are ruled out without a checksum.
         let possible = generation..generation.saturating_add(bytes.len() as u64);
+        let mut summed = 0; // bytes of checksums so far
+        let most = MOST_SUMMED + 8 * bytes.len();
         (0..bytes.len()).any(|start| {
             let bytes = &bytes[start..];
-            let found = bytes.first_chunk().map(|head| parse_head(head).2);
-            found.is_some_and(|found| possible.contains(&found)) && Self::decode(bytes, log).is_some()
+            let Some((kind, count, found)) = bytes.first_chunk().map(parse_head) else { return false };
+            let len = scores_len(kind, count).filter(|len| *len > 0 && *len < bytes.len());
+            let Some(len) = len.filter(|_| possible.contains(&found)) else { return false };
+            summed += HEAD + len;
+            summed > most || Self::decode(bytes, log).is_some()
         })
+    }
+}
+
+/// Bytes of so many scores of a kind, if there is such a kind.
+fn scores_len(kind: u8, count: usize) -> Option<usize> {
+    match kind {
+        0 | 1 => count.checked_mul(4),
+        2 => Some(count.div_ceil(TRITS)),
+        _ => None,
     }
 }
 
@@ -244,6 +256,31 @@ mod tests {
             bytes[bit / 8] ^= 1 << (bit % 8);
             prop_assert!(Record::decode(&bytes, &LOG).is_none());
         }
+    }
+
+    /// Bytes in which a head begins every 13 bytes, each of a record that reaches to the end.
+    fn heads(bytes: usize, generation: u64) -> Vec<u8> {
+        let left = |at: usize| ((bytes - at).saturating_sub(HEAD + 8) / 4) as u32;
+        let head = |at: usize| [&[0][..], &left(at).to_le_bytes(), &generation.to_le_bytes()].concat();
+        (0..bytes).step_by(HEAD).flat_map(head).collect()
+    }
+
+    /// A search of all of them would sum up 8 MB, 600,000 times.
+    #[test]
+    fn bytes_that_look_like_records_everywhere_are_judged_at_once() {
+        let start = std::time::Instant::now();
+        let bytes = heads(8 << 20, 5);
+        assert!(Record::any_from(5, &bytes, &LOG), "refused: no record that is cut off looks so");
+        assert!(!Record::any_from(1 << 40, &bytes, &LOG), "canary: of other generations");
+        assert!(start.elapsed().as_secs_f64() < 5.0, "{:?}", start.elapsed());
+    }
+
+    #[test]
+    fn records_are_found_in_bytes_that_look_like_some() {
+        let record = Recorded::Floats(vec![0.5; 8]).encode(&LOG, 7);
+        let found = |before: Vec<u8>| Record::any_from(5, &[&before[..], &record].concat(), &LOG);
+        assert!(found(Vec::new()) && found(vec![0; 1 << 20]) && found(heads(1 << 10, 5)));
+        assert!(!Record::any_from(0, &[0; 8 << 20], &LOG), "zeros, as after a power failure");
     }
 
     #[test]

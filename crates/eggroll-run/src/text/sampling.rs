@@ -52,7 +52,7 @@ impl Sampler {
         let device = model.device();
         let mut state = model.initial_state(1);
         let (mut text, mut read) = (prompt.to_vec(), 0);
-        while text.len() < prompt.len() + count {
+        while text.len() - prompt.len() < count {
             let tokens: Vec<i32> = text[read..].iter().map(|byte| i32::from(*byte)).collect();
             read = text.len();
             let tokens = Tensor::<1, Int>::from_ints(&tokens[..], &device).unsqueeze_dim::<2>(0); // [1, steps]

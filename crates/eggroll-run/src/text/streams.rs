@@ -4,6 +4,9 @@ use super::Text;
 use crate::error::{Error, TextError};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
+/// Bytes that all streams may read in a generation: a tensor of them takes four times as many.
+const MOST_BYTES: usize = 1 << 32;
+
 /// A text as a number of streams that are read side by side, `steps` bytes a generation.
 ///
 /// Stream `i` of `S` starts at byte `⌊i·len/S⌋`; in generation `g` it is at byte `(⌊i·len/S⌋ + g·steps) mod len`. A stream
@@ -49,13 +52,19 @@ impl ByteStreams {
     ///
     /// # Errors
     ///
-    /// [`TextError::Streams`] if `streams` or `steps` is 0; [`TextError::Length`] if the text has fewer bytes than streams, or only one.
+    /// [`TextError::Streams`] if `streams` or `steps` is 0; [`TextError::Length`] if the text has fewer bytes than streams, or only one, or if
+    /// a generation would read more than 2³² bytes.
     pub fn new(text: Text, streams: usize, steps: usize) -> Result<Self, Error> {
         if streams == 0 || steps == 0 {
             return Err(TextError::Streams { streams, steps }.into());
         }
         if text.len() < streams.max(2) {
             return Err(text.error(format!("too short for {streams} sequences that each start at a byte of their own")));
+        }
+        if steps.saturating_add(1).saturating_mul(streams) > MOST_BYTES {
+            let reason =
+                format!("{streams} sequences of {steps} steps are more than the {MOST_BYTES} bytes of a generation");
+            return Err(text.error(reason));
         }
         Ok(Self { text, streams, steps })
     }

@@ -43,6 +43,10 @@ fn files_that_cannot_be_used_are_refused_with_name_and_length() {
     assert!(ByteStreams::new(short.clone(), 15, 4).is_ok());
     assert!(error(ByteStreams::new(short.clone(), 0, 4)).contains("not 0 sequences of 4 bytes"));
     assert!(error(ByteStreams::new(short.clone(), 2, 0)).contains("not 2 sequences of 0 bytes"));
+    for steps in [usize::MAX, usize::MAX / 2, 1 << 32] {
+        let expected = format!("2 sequences of {steps} steps are more than the 4294967296 bytes of a generation");
+        assert!(error(ByteStreams::new(short.clone(), 2, steps)).contains(&expected));
+    }
     for share in [0.0, 1.0, -0.5, f64::NAN] {
         assert!(error(short.split(share)).contains(&format!("between 0 and 1, not {share}")));
     }

@@ -1,14 +1,25 @@
 //! What a configuration cannot be, whatever the model.
 
 use super::{EvolutionStrategyConfig, InputProjection};
-use crate::error::{ConfigError, Error};
+use crate::error::{ConfigError, Error, MOST_MEMBERS};
 use crate::fitness::FitnessShaping;
 use burn::lr_scheduler::LrSchedulerConfig;
 use eggroll_core::NoiserError;
+use eggroll_core::numbers::{self, Bound, Number};
+use serde::Serialize;
+
+/// Steps of a schedule that f64 counts.
+const MOST_STEPS: i128 = 1 << 53;
+
+/// A schedule with the name of its field, for errors.
+#[derive(Serialize)]
+struct InField<'a> {
+    learning_rate: &'a LrSchedulerConfig,
+}
 
 impl EvolutionStrategyConfig {
     pub(crate) fn validate(&self) -> Result<(), Error> {
-        if self.population < 2 || !self.population.is_multiple_of(2) || self.population / 2 > u32::MAX as usize {
+        if !(2..=MOST_MEMBERS).contains(&self.population) || !self.population.is_multiple_of(2) {
             return Err(ConfigError::Population(self.population).into());
         }
         if self.chunk == Some(0) {
@@ -26,9 +37,26 @@ impl EvolutionStrategyConfig {
             _ => {}
         }
         self.sigma.validate()?;
+        self.optimizer.validate()?;
+        self.validate_schedule()?;
+        numbers::check(self, |_| Bound::Any).map_err(ConfigError::from)?;
         self.validate_episode()?;
         self.shaping.validate(self.population)?;
         self.validate_baselines()
+    }
+
+    /// Burn's schedules take numbers from which no learning rate follows, and count some steps up by one.
+    fn validate_schedule(&self) -> Result<(), ConfigError> {
+        let schedule = InField { learning_rate: &self.learning_rate };
+        numbers::check(&schedule, |field| match numbers::last_name(field) {
+            "gamma" | "factor" => Bound::Positive,
+            _ => Bound::NotNegative,
+        })?;
+        let mut steps = numbers::all(&schedule).into_iter().filter_map(|(field, number)| match number {
+            Number::Integer(steps) if steps > MOST_STEPS => Some(ConfigError::ScheduleSteps { field, steps }),
+            _ => None,
+        });
+        steps.next().map_or(Ok(()), Err)
     }
 
     fn validate_episode(&self) -> Result<(), ConfigError> {

@@ -1,12 +1,20 @@
 //! Settings that cannot be used.
 
+use eggroll_core::numbers::NumberError;
+
+/// Members of as many pairs as u32 can count.
+pub(crate) const MOST_MEMBERS: usize = (u32::MAX as usize).saturating_mul(2);
+
 /// Why a configuration is refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// Antithetic pairs need an even, positive population.
-    #[error("the population must be even and at least 2, not {0}")]
+    /// Antithetic pairs need an even, positive population, of pairs that u32 can count.
+    #[error("the population must be even, at least 2 and at most {most}, not {0}", most = MOST_MEMBERS)]
     Population(usize),
+    /// A number that f32 cannot hold, or beyond what its field may be.
+    #[error(transparent)]
+    Number(#[from] NumberError),
     /// A noise scale that is not positive and finite.
     #[error("sigma must be positive and finite, not {0}")]
     Sigma(f64),
@@ -49,12 +57,20 @@ pub enum ConfigError {
     )]
     Adafactor(String),
     /// Iterations of Muon that would not end.
-    #[error("Muon makes at most {most} Newton-Schulz steps, not {steps}")]
+    #[error("ns_steps, the Newton-Schulz steps of Muon, must be at most {most}, not {steps}")]
     NewtonSchulz {
         /// Requested steps.
-        steps: f64,
+        steps: i128,
         /// Largest number of steps.
-        most: f64,
+        most: i128,
+    },
+    /// Coefficients of Muon's iterations that make NaN of matrices.
+    #[error("ns_coefficients, the Newton-Schulz polynomial of Muon, diverge after {steps} steps: {coefficients:?}")]
+    NewtonSchulzCoefficients {
+        /// The coefficients of `s`, `s³` and `s⁵`.
+        coefficients: Vec<f64>,
+        /// Steps of the iteration.
+        steps: i128,
     },
     /// Settings that ClipUp cannot have.
     #[error("ClipUp needs a momentum in [0, 1) and a positive, finite max_speed, not {momentum} and {max_speed}")]
@@ -119,9 +135,22 @@ pub enum ConfigError {
         /// The parameter.
         path: String,
     },
-    /// A learning-rate schedule that burn refuses.
-    #[error("invalid learning-rate schedule: {0}")]
-    Schedule(String),
+    /// A learning-rate schedule that Burn refuses: why, and the schedule.
+    #[error("invalid learning-rate schedule: {reason}, in {schedule}")]
+    Schedule {
+        /// Why.
+        reason: String,
+        /// The schedule.
+        schedule: String,
+    },
+    /// A count of steps in a learning-rate schedule that f64 cannot hold.
+    #[error("{field} must be at most 2^53, not {steps}")]
+    ScheduleSteps {
+        /// The field.
+        field: String,
+        /// Its value.
+        steps: i128,
+    },
     /// More generations than noise addresses.
     #[error("noise generation {0} is beyond 2^32: raise noise_reuse or begin a run with another seed")]
     NoiseGeneration(u64),

@@ -2,14 +2,17 @@
 
 mod config;
 mod memory;
+mod record;
 mod tell;
 
 pub use config::ConfigError;
+pub(crate) use config::MOST_MEMBERS;
 pub use memory::MemoryError;
+pub use record::RecordError;
 pub use tell::TellError;
 
 use crate::communicator::DistributionError;
-use eggroll_core::{NoiseSourceError, NoiserError, TableError};
+use eggroll_core::{NoiseSourceError, NoiserError, NonFiniteError, TableError};
 
 /// Errors of this crate: one variant for each subject.
 #[derive(Debug, thiserror::Error)]
@@ -24,12 +27,18 @@ pub enum Error {
     /// The model's parameters.
     #[error(transparent)]
     Table(#[from] TableError),
+    /// A parameter that is NaN or infinite before the first generation.
+    #[error(transparent)]
+    NonFinite(#[from] NonFiniteError),
     /// The noise source.
     #[error(transparent)]
     NoiseSource(#[from] NoiseSourceError),
     /// More memory than may be used.
     #[error(transparent)]
     Memory(#[from] MemoryError),
+    /// A state that was saved, and cannot be loaded.
+    #[error(transparent)]
+    Record(#[from] RecordError),
     /// A generation whose parts do not belong together.
     #[error(transparent)]
     Tell(#[from] TellError),

@@ -31,6 +31,26 @@ pub enum TellError {
          evaluates, or freeze them by name"
     )]
     NeverPerturbed(Vec<String>),
+    /// A noise scale that has decayed to less than f32 can hold,: nothing would move.
+    #[error(
+        "sigma of generation {generation} is {sigma:?}, less than f32 can hold: let its schedule end above 1.2e-38"
+    )]
+    Sigma {
+        /// The generation.
+        generation: u64,
+        /// Its noise scale.
+        sigma: f64,
+    },
+    /// A learning rate that a schedule has made NaN, infinite or negative.
+    #[error(
+        "the learning rate of generation {generation} is {rate:?}: expected a schedule of numbers from 0 to 3.4e38"
+    )]
+    LearningRate {
+        /// The generation.
+        generation: u64,
+        /// Its learning rate.
+        rate: f64,
+    },
     /// A weight of a pair in the estimate that f32, or a parameter's half precision, cannot hold.
     #[error(
         "the weight of pair {pair} in the estimate of generation {generation} is {weight}, with sigma {sigma}: \

@@ -22,6 +22,7 @@ use burn::optim::{
     ModuleOptimizer, OptimizerRecord, RmsPropConfig, SgdConfig,
 };
 use burn::tensor::Tensor;
+use eggroll_core::numbers;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
@@ -131,6 +132,12 @@ optimizers! {
     "integer_adam_w" => IntegerAdamW(IntegerAdamWConfig),
 }
 
+/// An optimizer with the name of its field, for errors.
+#[derive(Serialize)]
+struct InField<'a> {
+    optimizer: &'a OptimizerConfig,
+}
+
 fn unknown(name: &str) -> ConfigError {
     let known: Vec<String> = OptimizerConfig::NAMES.iter().map(|name| format!("`{name}`")).collect();
     ConfigError::OptimizerName(format!("`{name}`, expected one of {}", known.join(", ")))
@@ -147,11 +154,13 @@ impl OptimizerConfig {
         Optimizer { steps: self.steps(), over }
     }
 
-    /// Checks settings that no optimizer can be built from.
+    /// Checks settings that no optimizer can be built from, or that make NaN of parameters.
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Adafactor`], [`ConfigError::NewtonSchulz`], [`ConfigError::ClipUp`] or [`ConfigError::IntegerAdamW`] with the values.
+    /// [`ConfigError::Adafactor`], [`ConfigError::NewtonSchulz`], [`ConfigError::NewtonSchulzCoefficients`],
+    /// [`ConfigError::ClipUp`], [`ConfigError::IntegerAdamW`] or, for all
+    /// others, [`ConfigError::Number`], with the values.
     pub fn validate(&self) -> Result<(), ConfigError> {
         match self {
             Self::Adafactor(config) => validate::adafactor(config),
@@ -159,7 +168,8 @@ impl OptimizerConfig {
             Self::ClipUp(config) => config.validate(),
             Self::IntegerAdamW(config) => config.validate(),
             _ => Ok(()),
-        }
+        }?;
+        Ok(numbers::check(&InField { optimizer: self }, validate::bound)?)
     }
 }
 

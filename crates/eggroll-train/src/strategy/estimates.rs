@@ -8,9 +8,10 @@ use crate::population::Population;
 use burn::module::Module;
 use burn::optim::GradientsParams;
 use burn::tensor::DType;
+use eggroll_core::numbers;
 use eggroll_core::profile::{self, Component};
 use eggroll_core::sync::locked;
-use eggroll_core::{ParameterTable, Role};
+use eggroll_core::{ParameterEntry, ParameterKind, ParameterTable, Role};
 
 /// The largest number of half precision.
 const F16_MAX: f32 = 65_504.0;
@@ -54,6 +55,10 @@ impl EvolutionStrategy {
             return Ok(None);
         }
         let sigma = population.perturbation.sigma;
+        let floats = |entry: &ParameterEntry| entry.kind == ParameterKind::Float && entry.role != Role::Frozen;
+        if !numbers::holds(sigma) && self.table.entries().iter().any(floats) {
+            return Err(TellError::Sigma { generation: population.generation, sigma }.into());
+        }
         let weights = self.config.pair_weights(fitness, sigma);
         let largest = if self.table.trains(DType::F16) { F16_MAX } else { f32::MAX };
         let too_large = |weight: &f32| weight.is_nan() || weight.abs() > largest;

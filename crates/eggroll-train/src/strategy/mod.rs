@@ -3,7 +3,7 @@
 mod estimates;
 
 use crate::config::EvolutionStrategyConfig;
-use crate::error::{ConfigError, Error};
+use crate::error::{ConfigError, Error, RecordError, TellError};
 use crate::estimate::episode;
 use crate::fitness::Fitness;
 use crate::memory;
@@ -12,7 +12,7 @@ use crate::population::Population;
 use crate::report::GenerationReport;
 use crate::votes;
 use burn::lr_scheduler::LrSchedulerRecord;
-use burn::lr_scheduler::module_lr_scheduler::{ModuleLrScheduler, ModuleLrSchedulerConfig};
+use burn::lr_scheduler::module_lr_scheduler::{ModuleLearningRate, ModuleLrScheduler, ModuleLrSchedulerConfig};
 use burn::module::Module;
 use burn::optim::{GradientsParams, OptimizerRecord};
 use eggroll_core::profile::{self, Component};
@@ -21,6 +21,7 @@ use eggroll_core::sync::locked;
 use eggroll_core::{
     HeldNoise, Noiser, PairRange, ParameterEntry, ParameterKind, ParameterSummary, ParameterTable, Role,
 };
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 
@@ -92,8 +93,8 @@ impl EvolutionStrategyConfig {
     ///
     /// # Errors
     ///
-    /// An [`Error`] with the value that cannot be used: population, rank, sigma, group, chunk, norm, schedule, frozen names,
-    /// memory.
+    /// An [`Error`] with the value that cannot be used: population, rank, sigma, group, chunk, norm, schedule, frozen names, a number that
+    /// f32 cannot hold, a trained parameter of the model that is NaN or infinite, memory.
     pub fn try_init<M: Module>(&self, model: &M) -> Result<EvolutionStrategy, Error> {
         self.validate()?;
         EvolutionStrategy::new(self.clone(), model)
@@ -119,18 +120,19 @@ impl EvolutionStrategy {
         let table = Arc::new(ParameterTable::with_roles(model, noiser.as_ref(), &config.roles, &config.frozen)?);
         config.noise_source.validate(&table)?;
         episode::validate_parameters(&config, &table)?;
-        config.optimizer.validate()?;
+        table.check_finite(model)?;
         let optimizer = config.optimizer.init();
         if optimizer.moves_integers() {
             refuse_floats(&table)?;
         }
         let memory_limit = memory::limit(&config, &table);
-        memory_limit.map_or(Ok(()), |limit| memory::check(&config, &table, limit))?;
+        // Nothing is larger than an address space, whatever is known of the memory.
+        memory::check(&config, &table, memory_limit.unwrap_or(u64::MAX).min(isize::MAX as u64))?;
         Ok(Self {
             optimizer,
             scheduler: ModuleLrSchedulerConfig::new(config.learning_rate.clone())
                 .init()
-                .map_err(ConfigError::Schedule)?,
+                .map_err(|reason| ConfigError::Schedule { reason, schedule: config.learning_rate.to_string() })?,
             generation: 0,
             member_bytes: 0,
             memory_limit,
@@ -223,7 +225,27 @@ impl EvolutionStrategy {
         }
     }
 
+    /// [`load_record`](Self::load_record) of a record that was read from a file, which may be anything.
+    ///
+    /// Burn panics of some records: such a panic is caught here, and the panic hook sees it.
+    ///
+    /// # Errors
+    ///
+    /// [`RecordError`] if Burn cannot read the record.
+    pub fn try_load_record(mut self, record: StrategyRecord) -> Result<Self, RecordError> {
+        let StrategyRecord { generation, optimizer, schedule } = record;
+        let (before, scheduler) = (self.optimizer, self.scheduler);
+        self.optimizer = caught(|| before.load_record(optimizer)).map_err(RecordError::Optimizer)?;
+        self.scheduler = caught(|| scheduler.load_record(schedule)).map_err(RecordError::Schedule)?;
+        self.generation = generation;
+        Ok(self)
+    }
+
     /// Goes on where a strategy of the same configuration and model stood when it made the record.
+    ///
+    /// # Panics
+    ///
+    /// May panic if the record is not one that a strategy has made: see [`try_load_record`](Self::try_load_record).
     pub fn load_record(mut self, record: StrategyRecord) -> Self {
         self.optimizer = self.optimizer.load_record(record.optimizer);
         self.scheduler = self.scheduler.load_record(record.schedule);
@@ -238,7 +260,7 @@ impl EvolutionStrategy {
     ///
     /// [`TellError`](crate::TellError): `FitnessLength`, `Generation` or `OtherModel` if the arguments do not belong together;
     /// `NeverPerturbed` if the evaluation left out a parameter that is not frozen; `PairWeight` if the fitness is too large for the
-    /// estimate. The strategy is unchanged then; the model, moved in, is a cheap clone to keep.
+    /// estimate; `Sigma` or `LearningRate` if a schedule has come to a number that f32 cannot hold. The strategy is unchanged then; the model, moved in, is a cheap clone to keep.
     pub fn tell<M: Module>(&mut self, model: M, population: Population, fitness: Fitness) -> Result<M, Error> {
         self.tell_observed(model, population, fitness, |_, _| {})
     }
@@ -256,8 +278,9 @@ impl EvolutionStrategy {
         observe: impl FnOnce(&M, Option<&GradientsParams>),
     ) -> Result<M, Error> {
         let gradients = self.estimate(&model, &population, &fitness)?;
+        let (scheduler, learning_rate) = self.next_rate()?;
         observe(&model, gradients.as_ref());
-        let learning_rate = self.scheduler.step();
+        self.scheduler = scheduler;
         let sigma = population.perturbation.sigma;
         let stepped = gradients.is_some();
         self.report = Some(GenerationReport::new(self.generation, &fitness, sigma, learning_rate.base(), stepped));
@@ -275,6 +298,25 @@ impl EvolutionStrategy {
             }
         })
     }
+
+    /// The schedule after one more generation, and its learning rate.
+    fn next_rate(&self) -> Result<(ModuleLrScheduler, ModuleLearningRate), TellError> {
+        let mut scheduler = self.scheduler.clone();
+        let learning_rate = scheduler.step();
+        let rate = learning_rate.base();
+        if !(0.0..=f64::from(f32::MAX)).contains(&rate) {
+            return Err(TellError::LearningRate { generation: self.generation, rate });
+        }
+        Ok((scheduler, learning_rate))
+    }
+}
+
+/// What `load` returns, or the text of its panic.
+fn caught<T>(load: impl FnOnce() -> T) -> Result<T, String> {
+    panic::catch_unwind(AssertUnwindSafe(load)).map_err(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a text").to_owned()
+    })
 }
 
 /// Refuses float parameters that are trained.
@@ -285,3 +327,6 @@ fn refuse_floats(table: &ParameterTable) -> Result<(), ConfigError> {
         None => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests;

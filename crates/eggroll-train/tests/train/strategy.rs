@@ -241,10 +241,9 @@ fn refusals_name_the_value() {
         "a population of 20 cannot be divided into groups of 3 members",
     );
     refuse(config().with_chunk(0), "not 0 members");
-    refuse(
-        config().with_learning_rate(burn::lr_scheduler::cosine::CosineAnnealingLrSchedulerConfig::new(-1.0, 10)),
-        "learning-rate",
-    );
+    let cosine = |initial| burn::lr_scheduler::cosine::CosineAnnealingLrSchedulerConfig::new(initial, 10);
+    refuse(config().with_learning_rate(cosine(-1.0)), "learning_rate.Cosine.initial_lr must be 0 or above");
+    refuse(config().with_learning_rate(cosine(2.0)), "invalid learning-rate schedule: Initial learning rate must be");
     let rank = EvolutionStrategyConfig::new(EggrollConfig::new().with_rank(0), AdamConfig::new());
     refuse(rank, "rank of EGGROLL must be at least 1, not 0");
     refuse(config().with_frozen(["first", "second"]), "no parameter to train");

@@ -48,7 +48,7 @@ impl<'a, T: HostTask> Play<'a, T> {
         let mut observations = vec![0.0; keys.len() * members * size];
         let begin = |(row, observation): (usize, &mut [f32])| {
             let environment = task.begin(keys[row % keys.len()]);
-            let sums = vec![0.0; scaling.map_or(0, |_| 2 * size)];
+            let sums = vec![0.0; scaling.map_or(0, |_| Scaling::sums(size))];
             let mut player = Player { environment, total: 0.0, steps: 0, over: limit == 0, sums };
             let state = player.environment.state();
             table.show(&state, observation, &mut player.sums);

@@ -5,6 +5,7 @@ use super::play::Play;
 use super::task::HostTask;
 use crate::rollouts::error::RolloutError;
 use crate::rollouts::evaluate::Rollouts;
+use crate::rollouts::keys::MOST_EPISODES;
 use crate::rollouts::policy::Policy;
 use crate::rollouts::runner::{Plan, Runner};
 use burn::tensor::Device;
@@ -91,7 +92,7 @@ impl HostRolloutConfig {
     ///
     /// # Errors
     ///
-    /// [`RolloutError::Zero`] if a count is 0.
+    /// [`RolloutError::Zero`] if a count is 0, [`RolloutError::TooMany`] for more than 2²⁰ episodes.
     pub fn init<T: HostTask>(&self, task: T) -> Result<HostRollouts<T>, RolloutError> {
         let size = task.observation_size();
         RolloutError::if_zero(&[
@@ -99,6 +100,7 @@ impl HostRolloutConfig {
             ("max_steps", self.max_steps.unwrap_or(usize::MAX)),
             ("observation_size", size),
         ])?;
+        RolloutError::if_above(&[("episodes", self.episodes, MOST_EPISODES)])?;
         Ok(Rollouts::new(self.clone(), task, self.normalise_observations, size))
     }
 

@@ -249,7 +249,7 @@ fn settings_that_no_optimizer_is_built_from() {
     }
     let steps = MuonAdamWConfig::new().with_matrices(MuonConfig::new().with_ns_steps(1 << 40));
     let error = config(EggrollConfig::new(), steps).try_init(&Net::start()).err().expect("refused").to_string();
-    assert_eq!(error, "Muon makes at most 100 Newton-Schulz steps, not 1099511627776");
+    assert_eq!(error, "ns_steps, the Newton-Schulz steps of Muon, must be at most 100, not 1099511627776");
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn populations_and_sigmas() {
     let net = Net::start();
     let config = || config(EggrollConfig::new(), AdamConfig::new());
     for population in [0, 1, 7, usize::MAX, (u32::MAX as usize + 1) * 2] {
-        let expected = format!("the population must be even and at least 2, not {population}");
+        let expected = format!("the population must be even, at least 2 and at most 8589934590, not {population}");
         let found = refused(config().with_population(population), &net);
         assert_eq!(found, expected);
     }

@@ -1,5 +1,8 @@
 //! Memory that a strategy would take, estimated before anything is allocated.
 
+#[cfg(target_os = "linux")]
+mod linux;
+
 use crate::config::EvolutionStrategyConfig;
 use crate::error::MemoryError;
 use eggroll_core::{NoiseSourceConfig, ParameterTable};
@@ -7,43 +10,18 @@ use eggroll_core::{NoiseSourceConfig, ParameterTable};
 /// Rows that a member is expected to have at most, where nothing is known yet.
 const USUAL_ROWS: u64 = 1024;
 
-/// Bytes that may be used: what is configured, or for models in host memory what Linux says is left; elsewhere nothing is known.
+/// Bytes that may be used: what is configured, or for models in host memory what Linux says is left, by its memory, by
+/// control groups and by the limit of the address space; elsewhere nothing is known.
 pub(crate) fn limit(config: &EvolutionStrategyConfig, table: &ParameterTable) -> Option<u64> {
     config.memory_limit.or_else(|| table.is_on_host().then(left).flatten())
 }
 
-/// What a control group may take, and what its processes hold.
-struct Group {
-    limit: u64,
-    held: u64,
-}
-
-/// The least of what the system has left and what every control group around this process has left. Cached files count towards what a
-/// group uses, but not here: they go when memory is needed.
-fn least(available: Option<u64>, groups: impl IntoIterator<Item = Group>) -> Option<u64> {
-    let of_groups = groups.into_iter().map(|group| group.limit.saturating_sub(group.held));
-    available.into_iter().chain(of_groups).min()
-}
-
 #[cfg(target_os = "linux")]
-fn left() -> Option<u64> {
-    use sysinfo::{CGroupLimits, MemoryRefreshKind, Process, ProcessRefreshKind, ProcessesToUpdate, System};
-
-    let mut system = System::new();
-    system.refresh_memory_specifics(MemoryRefreshKind::nothing().with_ram());
-    let available = Some(system.available_memory()).filter(|bytes| *bytes > 0);
-    let own = sysinfo::get_current_pid().ok();
-    let nothing_else = ProcessRefreshKind::nothing().without_tasks();
-    system.refresh_processes_specifics(ProcessesToUpdate::Some(own.as_slice()), false, nothing_else);
-    // In a container its root is what limits; outside, as in a job of a cluster, the group of the process.
-    let of_process = own.and_then(|own| system.process(own)).and_then(Process::cgroup_limits);
-    let group = |CGroupLimits { total_memory, rss, .. }| Group { limit: total_memory, held: rss };
-    least(available, [system.cgroup_limits(), of_process].into_iter().flatten().map(group))
-}
+use linux::left;
 
 #[cfg(not(target_os = "linux"))]
 fn left() -> Option<u64> {
-    least(None, [])
+    None
 }
 
 /// Refuses noise, and a configured chunk, that can be seen not to fit before anything is evaluated.
@@ -122,26 +100,6 @@ impl Chunk {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_least_of_system_and_groups_is_left() {
-        let group = |limit, held| Group { limit, held };
-        assert_eq!(least(Some(100), []), Some(100));
-        assert_eq!(least(Some(100), [group(60, 10), group(80, 40)]), Some(40));
-        assert_eq!(least(Some(100), [group(500, 10)]), Some(100), "a group of more than there is");
-        assert_eq!(least(Some(100), [group(60, 61)]), Some(0), "over its limit");
-        assert_eq!(least(None, [group(60, 10)]), Some(50));
-        assert_eq!(least(None, []), None);
-    }
-
-    #[test]
-    #[cfg(target_os = "linux")]
-    fn linux_says_what_is_left() {
-        let meminfo = std::fs::read_to_string("/proc/meminfo").expect("Linux has it");
-        let total = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:")).expect("a total");
-        let total: u64 = total.trim().trim_end_matches(" kB").parse().expect("a number");
-        assert!((1 << 20..total * 1024).contains(&left().expect("known")));
-    }
 
     #[test]
     fn chunks_that_fit() {

@@ -1,0 +1,182 @@
+//! Numbers of configurations: whether f32, in which models compute, can hold them.
+
+use ciborium::Value;
+use serde::Serialize;
+use std::fmt;
+
+/// Whether f32 holds a number as it is meant: finite, and 0 or of full precision.
+///
+/// # Example
+///
+/// ```
+/// use eggroll_core::numbers::holds;
+///
+/// assert!([0.0, -0.5, 1e-30].into_iter().all(holds));
+/// assert!([f64::NAN, f64::INFINITY, 1e300, 1e-320].into_iter().all(|number| !holds(number)));
+/// ```
+pub fn holds(number: f64) -> bool {
+    let size = number.abs();
+    size == 0.0 || (f64::from(f32::MIN_POSITIVE)..=f64::from(f32::MAX)).contains(&size)
+}
+
+/// What a number of a configuration may be, apart from what f32 can hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// Any number.
+    Any,
+    /// 0 or above.
+    NotNegative,
+    /// Above 0.
+    Positive,
+    /// Below 0.
+    Negative,
+    /// From 0 to 1.
+    Share,
+    /// From 0 to below 1.
+    BelowOne,
+}
+
+impl Bound {
+    /// Whether f32 can hold a number, and the number is within the bound.
+    pub fn fits(self, number: f64) -> bool {
+        holds(number)
+            && match self {
+                Self::Any => true,
+                Self::NotNegative => number >= 0.0,
+                Self::Positive => number > 0.0,
+                Self::Negative => number < 0.0,
+                Self::Share => (0.0..=1.0).contains(&number),
+                Self::BelowOne => (0.0..1.0).contains(&number),
+            }
+    }
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Any => "a number",
+            Self::NotNegative => "0 or above",
+            Self::Positive => "above 0",
+            Self::Negative => "below 0",
+            Self::Share => "from 0 to 1",
+            Self::BelowOne => "from 0 to below 1",
+        })
+    }
+}
+
+/// A number that a configuration cannot have.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{field} must be {bound} and fit f32 (0, or from 1.2e-38 to 3.4e38 in size), not {number:?}")]
+pub struct NumberError {
+    /// The field, with those that it is in: `optimizer.beta_1`.
+    pub field: String,
+    /// The number.
+    pub number: f64,
+    /// What it may be.
+    pub bound: Bound,
+}
+
+/// A number of a configuration.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Number {
+    /// A floating-point number.
+    Float(f64),
+    /// An integer.
+    Integer(i128),
+}
+
+/// All numbers of a configuration, each with its field: names joined by dots, places in lists as numbers.
+///
+/// # Example
+///
+/// ```
+/// use eggroll_core::QEggrollConfig;
+/// use eggroll_core::numbers::{Number, all};
+///
+/// let numbers = all(&QEggrollConfig::new());
+/// assert!(numbers.contains(&("alpha".to_owned(), Number::Float(4.0))));
+/// assert!(numbers.contains(&("rank".to_owned(), Number::Integer(1))));
+/// ```
+pub fn all(config: &impl Serialize) -> Vec<(String, Number)> {
+    let mut numbers = Vec::new();
+    // Unlike JSON, CBOR has NaN and infinity.
+    if let Ok(value) = Value::serialized(config) {
+        collect(&value, String::new(), &mut numbers);
+    }
+    numbers
+}
+
+fn collect(value: &Value, field: String, numbers: &mut Vec<(String, Number)>) {
+    let below = |name: String| if field.is_empty() { name } else { format!("{field}.{name}") };
+    match value {
+        Value::Float(number) => numbers.push((field, Number::Float(*number))),
+        Value::Integer(number) => numbers.push((field, Number::Integer(i128::from(*number)))),
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(place, item)| collect(item, below(place.to_string()), numbers));
+        }
+        Value::Map(fields) => {
+            for (name, value) in fields {
+                collect(value, below(name.as_text().unwrap_or_default().to_owned()), numbers);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Checks every floating-point number of a configuration by what `bound` says of its field.
+///
+/// # Errors
+///
+/// [`NumberError`] of the first that does not fit.
+///
+/// # Example
+///
+/// ```
+/// use eggroll_core::QEggrollConfig;
+/// use eggroll_core::numbers::{Bound, check};
+///
+/// let config = QEggrollConfig::new().with_threshold(f64::NAN, 10);
+/// let error = check(&config, |_| Bound::Any).unwrap_err().to_string();
+/// assert_eq!(error, "alpha must be a number and fit f32 (0, or from 1.2e-38 to 3.4e38 in size), not NaN");
+/// ```
+pub fn check(config: &impl Serialize, bound: impl Fn(&str) -> Bound) -> Result<(), NumberError> {
+    let wrong = |(field, number): (String, Number)| match number {
+        Number::Float(number) if !bound(&field).fits(number) => {
+            Some(NumberError { bound: bound(&field), field, number })
+        }
+        _ => None,
+    };
+    all(config).into_iter().find_map(wrong).map_or(Ok(()), Err)
+}
+
+/// The last name of a field: `beta_1` of `optimizer.beta_1`.
+pub fn last_name(field: &str) -> &str {
+    field.rsplit('.').next().unwrap_or(field)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f32_holds() {
+        let (least, most) = (f64::from(f32::MIN_POSITIVE), f64::from(f32::MAX));
+        assert!([0.0, -0.0, least, -least, most, -most, 1.0].into_iter().all(holds));
+        assert!([least / 2.0, 2.0 * most, f64::NAN, f64::INFINITY, -1e300, 1e-320].into_iter().all(|n| !holds(n)));
+    }
+
+    #[test]
+    fn bounds() {
+        for (bound, fits, not) in [
+            (Bound::Any, [-1.0, 0.0, 2.0], [f64::NAN, 1e39]),
+            (Bound::NotNegative, [0.0, 1.0, 7.0], [-1.0, f64::INFINITY]),
+            (Bound::Positive, [1e-30, 1.0, 7.0], [0.0, -1.0]),
+            (Bound::Negative, [-1e-30, -1.0, -7.0], [0.0, 1.0]),
+            (Bound::Share, [0.0, 0.5, 1.0], [-0.1, 1.5]),
+            (Bound::BelowOne, [0.0, 0.5, 0.999], [-0.1, 1.0]),
+        ] {
+            assert!(fits.into_iter().all(|number| bound.fits(number)), "{bound}");
+            assert!(not.into_iter().all(|number| !bound.fits(number)), "{bound}");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Limits that Linux sets a process: this test program, started again within them, says what it is refused.
+#![cfg(target_os = "linux")]
+
+use crate::reliability::support::*;
+use burn::optim::AdamConfig;
+use eggroll_core::{EggrollConfig, NoiseSourceConfig};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Set in the program that is started again.
+const CHILD: &str = "EGGROLL_TEST_LIMITED";
+/// Of 448 bytes of noise for each pair, about 940 MB: more than the limits here, less than a machine has.
+const POPULATION: usize = 1 << 22;
+
+/// Not a test of its own: what the others start within limits.
+#[test]
+fn within_limits() {
+    if std::env::var_os(CHILD).is_none() {
+        return;
+    }
+    let config = config(EggrollConfig::new(), AdamConfig::new()).with_noise_source(NoiseSourceConfig::Cached);
+    match config.with_population(POPULATION).try_init(&layer(16, 48)) {
+        Ok(_) => println!("not refused"),
+        Err(error) => println!("refused: {error}"),
+    }
+}
+
+/// The limit by which this program refuses noise after the commands of a shell; `None` if the noise fits.
+fn limit_after(commands: &str) -> Option<u64> {
+    let child = Command::new("sh")
+        .args(["-c", &format!("{commands} && exec \"$0\" --exact --nocapture reliability::limits::within_limits")])
+        .arg(std::env::current_exe().expect("a test program"))
+        .env(CHILD, "1")
+        .output()
+        .expect("a shell");
+    let text = String::from_utf8_lossy(&child.stdout);
+    assert!(child.status.success(), "{text}\n{}", String::from_utf8_lossy(&child.stderr));
+    if text.contains("not refused") {
+        return None;
+    }
+    let after = text.split("more than the ").nth(1).unwrap_or_else(|| panic!("a refusal: {text}"));
+    Some(after.split(' ').next().and_then(|bytes| bytes.parse().ok()).expect("bytes"))
+}
+
+#[test]
+fn the_address_space() {
+    const LIMIT: u64 = 900 << 20;
+    let found = limit_after(&format!("ulimit -v {}", LIMIT / 1024)).expect("refused");
+    assert!((1..LIMIT).contains(&found), "{found}");
+    assert_eq!(limit_after("true"), None, "canary: without it the noise fits");
+}
+
+/// Control groups, of which the inner one has no limit; gone with this.
+struct Groups {
+    outer: PathBuf,
+}
+
+impl Groups {
+    /// Where the system lets them be made.
+    fn with_limit(limit: u64) -> io::Result<Self> {
+        let first = Path::new("/sys/fs/cgroup/memory");
+        let (base, file) = match first.is_dir() {
+            true => (first, "memory.limit_in_bytes"),
+            false => (Path::new("/sys/fs/cgroup"), "memory.max"),
+        };
+        let groups = Self { outer: base.join(format!("eggroll-test-{}", std::process::id())) };
+        fs::create_dir(&groups.outer)?;
+        fs::write(groups.outer.join(file), limit.to_string())?;
+        fs::create_dir(groups.inner())?;
+        Ok(groups)
+    }
+
+    fn inner(&self) -> PathBuf {
+        self.outer.join("job")
+    }
+}
+
+impl Drop for Groups {
+    fn drop(&mut self) {
+        [self.inner(), self.outer.clone()].iter().for_each(|folder| drop(fs::remove_dir(folder)));
+    }
+}
+
+/// As in a container or a job of a cluster: the limit is that of a group around the process's.
+#[test]
+fn a_control_group_around_the_process() {
+    const LIMIT: u64 = 300 << 20;
+    let groups = match Groups::with_limit(LIMIT) {
+        Ok(groups) => groups,
+        Err(error) => return println!("not tested: no control group can be made here ({error})"),
+    };
+    let found = limit_after(&format!("echo $$ > {}", groups.inner().join("cgroup.procs").display()));
+    let found = found.expect("refused");
+    assert!((1..LIMIT).contains(&found), "{found}");
+}

@@ -1,0 +1,80 @@
+//! Settings of rollouts: a generation of each.
+
+use super::walk::{Outcome, walk};
+use burn::optim::SgdConfig;
+use burn::tensor::Device;
+use burn_rl::{Environment, StepResult};
+use eggroll_core::{EggrollConfig, check_finite};
+use eggroll_nn::{Mlp, MlpConfig};
+use eggroll_rl::*;
+use eggroll_train::EvolutionStrategyConfig;
+
+/// Stays where it is told to be.
+struct Place(f64);
+
+impl Environment for Place {
+    type State = f64;
+    type Action = f64;
+
+    const MAX_STEPS: usize = 5;
+
+    fn state(&self) -> f64 {
+        self.0
+    }
+
+    fn step(&mut self, action: f64) -> StepResult<f64> {
+        self.0 += action;
+        StepResult { next_state: self.0, reward: -self.0.abs(), done: false, truncated: false }
+    }
+
+    fn reset(&mut self) {}
+}
+
+struct Middle;
+
+impl HostTask for Middle {
+    type Environment = Place;
+
+    fn observation_size(&self) -> usize {
+        1
+    }
+
+    fn begin(&self, key: EpisodeKey) -> Place {
+        Place(key.uniform_in(-1.0, 1.0, 0, 0).into())
+    }
+
+    fn observe(&self, state: &f64, observation: &mut [f32]) {
+        observation[0] = *state as f32;
+    }
+
+    fn act(&self, outputs: &[f32]) -> f64 {
+        outputs[0].into()
+    }
+}
+
+fn generation<E, C: Runner<E>>(rollouts: Result<Rollouts<E, C>, RolloutError>, sizes: [usize; 2]) -> Outcome {
+    let mut rollouts = match rollouts {
+        Ok(rollouts) => rollouts,
+        Err(error) => return Outcome::Refused(error.to_string()),
+    };
+    let policy: Mlp = MlpConfig::new(sizes.to_vec()).init(&Device::flex());
+    let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_population(4);
+    let mut strategy = config.init(&policy);
+    let population = strategy.ask();
+    let outcome = rollouts.evaluate(&population, &policy);
+    rollouts.observe(&outcome.episodes);
+    match strategy.tell(policy, population, outcome.fitness) {
+        Ok(policy) => Outcome::Used(check_finite(&policy).err().map(|error| error.to_string())),
+        Err(error) => Outcome::Refused(error.to_string()),
+    }
+}
+
+#[test]
+fn rollouts() {
+    for fused in [true, false] {
+        let config = RolloutConfig::new().with_normalise_observations(true).with_fused(fused);
+        walk("RolloutConfig", &config, |config: RolloutConfig| generation(config.init(CartPole::new()), [4, 2]));
+    }
+    let config = HostRolloutConfig::new().with_max_steps(Some(3)).with_normalise_observations(true);
+    walk("HostRolloutConfig", &config, |config: HostRolloutConfig| generation(config.init(Middle), [1, 1]));
+}
