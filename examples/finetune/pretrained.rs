@@ -8,6 +8,7 @@ use burn::store::{ModuleSnapshot, SafetensorsStore};
 use burn::tensor::{Device, Tensor};
 use eggroll_examples::Failure;
 use eggroll_examples::digits::{Batches, Dataset, Images, Mlp, Scale};
+use eggroll_examples::interrupt::Signals;
 use std::path::Path;
 use std::time::Instant;
 
@@ -21,6 +22,7 @@ pub struct Pretrained<'a> {
     pub train: &'a Images,
     pub scale: Scale,
     pub device: &'a Device,
+    pub signals: &'a Signals,
 }
 
 impl Pretrained<'_> {
@@ -45,6 +47,9 @@ impl Pretrained<'_> {
         let loss = CrossEntropyLossConfig::new().init(&self.device.clone().autodiff());
         let (mut model, mut optimizer, start) = (model.train(), AdamConfig::new().init(), Instant::now());
         for step in 0..steps {
+            if self.signals.came() {
+                break;
+            }
             let batch = Dataset::new(&self.train.select(&batches.samples(step)), self.scale, self.device);
             let (images, labels) = (Tensor::from_inner(batch.images), Tensor::from_inner(batch.labels));
             let gradients = loss.forward(model.forward(images), labels).backward();

@@ -1,8 +1,8 @@
 //! The example `sweep` with tiny children: what it runs, records, survives and refuses.
 
 use clap::Parser;
-use eggroll_examples::Failure;
-use eggroll_examples::sweep::{self as program, Args, Ending};
+use eggroll_examples::sweep::{self as program, Args};
+use eggroll_examples::{Ending, Failure};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -48,7 +48,7 @@ impl Sweep {
     }
 
     fn run(&self, more: &[&str]) {
-        assert_eq!(self.try_run(more).expect("a sweep"), Ending::Done);
+        assert_eq!(self.try_run(more).expect("a sweep"), Ending::Finished);
     }
 
     /// The sweep in a process of its own.
@@ -208,7 +208,7 @@ fn an_interrupted_sweep_ends_its_children_and_goes_on_later() {
     assert!(refused.contains("another sweep is running in"), "{refused}");
     let interrupt = format!("kill -s INT {}", process.id());
     assert!(Command::new("sh").args(["-c", &interrupt]).status().expect("runs").success());
-    assert_eq!(process.wait().expect("ended").code(), Some(130));
+    assert_eq!(process.wait().expect("ended").code(), Some(75));
     assert_eq!(outcomes(&sweep), [Some(1.0), Some(2.0)]);
     assert!(sweep.table().contains(",pending,3,"), "{}", sweep.table());
     // Nobody is left to pass the gate.
@@ -337,6 +337,6 @@ fn the_committed_sweep_is_valid() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/sweep/mnist.toml");
     let args = Args::parse_from(["sweep", file.to_str().expect("text"), "--dry-run"]);
     let stop = AtomicBool::new(false);
-    assert_eq!(program::run(&args, &stop).expect("valid"), Ending::Done);
+    assert_eq!(program::run(&args, &stop).expect("valid"), Ending::Finished);
     assert!(!stop.load(Ordering::Relaxed));
 }
