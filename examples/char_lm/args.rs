@@ -5,6 +5,7 @@ use eggroll::core::integer::Votes;
 use eggroll::core::{DeviceName, QEggrollConfig};
 use eggroll::nn::integer::EggModelConfig;
 use eggroll::prelude::*;
+use eggroll_examples::bounds::at_most;
 use eggroll_examples::trace::TraceArgs;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -38,10 +39,10 @@ pub struct Args {
     #[command(flatten)]
     pub model: ModelSettings,
     /// Samples of text printed at the end.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=1000))]
     pub samples: u64,
     /// Bytes of a sample.
-    #[arg(long, default_value_t = 300)]
+    #[arg(long, default_value_t = 300, value_parser = at_most(1 << 20))]
     pub sample_bytes: usize,
     /// Temperature of samples: 1 for the model's own probabilities, 0 for the likeliest byte.
     #[arg(long, default_value_t = 1.0)]
@@ -65,7 +66,7 @@ pub struct Limits {
 /// The settings of a run: saved with it.
 #[derive(clap::Args, Clone, Debug, Serialize, Deserialize)]
 pub struct Settings {
-    /// File to learn from: any bytes. Byte 0 starts a document.
+    /// File to learn from: any bytes, which are read when the run begins. Byte 0 starts a document.
     #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/data/text/shakespeare.txt"))]
     pub data: PathBuf,
     /// Share of the file, at its end, that validation reads and training does not.
@@ -81,13 +82,13 @@ pub struct Settings {
     #[arg(long, default_value_t = 1000)]
     pub checkpoint_every: u64,
     /// Width of the model.
-    #[arg(long, default_value_t = 64)]
+    #[arg(long, default_value_t = 64, value_parser = at_most(1 << 13))]
     pub width: usize,
     /// Recurrent blocks of the model.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = at_most(1 << 10))]
     pub layers: usize,
     /// Bytes that every member reads in a generation.
-    #[arg(long, default_value_t = 32)]
+    #[arg(long, default_value_t = 32, value_parser = at_most(1 << 16))]
     pub seq: usize,
     /// Members of a generation, even.
     #[arg(long, default_value_t = 4096)]

@@ -116,7 +116,8 @@ fn run_model<M: LanguageModel>(
     if done < limits.generations() {
         println!("stopped after generation {done}: continue with --resume");
     }
-    for sample in 0..args.samples {
+    let samples = if ending.is_stopped() { 0 } else { args.samples };
+    for sample in 0..samples {
         let sampler = Sampler::new(args.temperature, settings.seed.wrapping_add(sample))?;
         let bytes = sampler.sample(&model, args.prompt.as_bytes(), args.sample_bytes);
         println!("--- sample {sample} at temperature {}\n{}\n---", args.temperature, printable(&bytes));

@@ -9,6 +9,7 @@ use burn::tensor::Device;
 use clap::Parser;
 use eggroll::nn::Mlp;
 use eggroll::rl::{Memory, TensorEnvironment};
+use eggroll_examples::bounds::STEPS;
 use eggroll_examples::control::{self, Args, Run, Settings, Task};
 use recurrent::Recurrent;
 use std::process::ExitCode;
@@ -21,10 +22,10 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[derive(Parser, Debug)]
 struct Cli {
     /// Cues that one is chosen from.
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..))]
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..=i64::from(u16::MAX)))]
     cues: u32,
     /// Steps from the cue to the question.
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=STEPS as i64))]
     delay: u32,
     /// A perceptron without memory instead: what guessing comes to.
     #[arg(long)]

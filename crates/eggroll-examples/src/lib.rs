@@ -3,7 +3,7 @@
 //! | module | what it has |
 //! |---|---|
 //! | [`main_of`], [`interrupt`] | exit status, threads, signals |
-//! | [`names`], [`trace`] | options of command lines |
+//! | [`names`], [`bounds`], [`trace`] | options of command lines |
 //! | [`run_folder`], [`chart`], [`status`] | what a run leaves behind: its folder, its curve; what memory it takes |
 //! | [`digits`] | MNIST's files, mini-batches, and a perceptron |
 //! | [`control`] | reinforcement learning: settings, training, tables and curves |
@@ -12,6 +12,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod bounds;
 pub mod chart;
 pub mod control;
 pub mod digits;

@@ -1,0 +1,7 @@
+//! The examples as programs: signals, exit status, numbers that cannot be, scripts that start them. They have to be built, which
+//! `cargo test --workspace` does.
+#![cfg(all(unix, feature = "flex"))]
+
+mod help;
+mod numbers;
+mod support;
