@@ -91,7 +91,7 @@ pub struct Settings {
     #[arg(long, default_value_t = 32, value_parser = at_most(1 << 16))]
     pub seq: usize,
     /// Members of a generation, even.
-    #[arg(long, default_value_t = 4096)]
+    #[arg(long, default_value_t = 4096, value_parser = at_most(1 << 26))]
     pub population: usize,
     /// Consecutive members that read the same bytes, even.
     #[arg(long, default_value_t = 2)]
@@ -115,7 +115,7 @@ pub struct Settings {
     #[arg(long, value_enum, default_value_t = VotesName::Values)]
     pub votes: VotesName,
     /// Take the noise from a table of this many bytes, instead of drawing it.
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = at_most(1 << 30))]
     pub noise_table: Option<usize>,
     /// Seed of initial weights, noise and samples.
     #[arg(long, default_value_t = 0)]

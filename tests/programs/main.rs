@@ -4,4 +4,8 @@
 
 mod help;
 mod numbers;
+mod output;
+mod signals;
+mod slurm;
 mod support;
+mod threads;

@@ -61,11 +61,38 @@ impl Place {
         path
     }
 
+    /// The run of [`mnist`](Self::mnist) is continued.
+    pub fn mnist_resumed(&self) -> Command {
+        let mut command = Command::new(example("mnist"));
+        command.args([&self.digits(), "--resume", "--out", &self.path("out")]);
+        command
+    }
+
     /// `mnist` of small data and settings, in the folder `out`.
     pub fn mnist(&self, more: &[&str]) -> Command {
         let mut command = Command::new(example("mnist"));
         command.arg(self.digits()).args(SMALL).args(["--out", &self.path("out")]).args(more);
         command
+    }
+}
+
+/// Sends a signal to a process.
+pub fn signal(id: u32, name: &str) {
+    let kill = format!("kill -s {name} {id}");
+    assert!(Command::new("sh").args(["-c", &kill]).status().expect("a shell").success(), "{kill}");
+}
+
+/// Waits until a process has a handler of TERM, which Linux tells; elsewhere for as long as that may take.
+pub fn wait_until_watched(id: u32) {
+    let begun = Instant::now();
+    let is_watched = || -> Option<bool> {
+        let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"))?;
+        Some(u64::from_str_radix(caught.trim(), 16).ok()? >> 14 & 1 == 1)
+    };
+    while !is_watched().unwrap_or(begun.elapsed() > Duration::from_secs(1)) {
+        assert!(begun.elapsed() < PATIENCE, "process {id} has no handler of TERM");
+        sleep(POLL);
     }
 }
 
@@ -102,8 +129,7 @@ impl Running {
     }
 
     pub fn signal(&self, name: &str) {
-        let kill = format!("kill -s {name} {}", self.child.id());
-        assert!(Command::new("sh").args(["-c", &kill]).status().expect("a shell").success(), "{name}");
+        signal(self.id(), name);
     }
 
     /// Waits for the end, or for `limit`.
