@@ -11,6 +11,7 @@ use eggroll::nn::Mlp;
 use eggroll::rl::CartPole;
 use eggroll_examples::Failure;
 use eggroll_examples::control::{self, Args, Settings, Task};
+use eggroll_examples::interrupt;
 use eggroll_examples::run_folder::Folder;
 use std::process::ExitCode;
 
@@ -20,6 +21,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Balances a pole on a cart by evolution strategies, without backpropagation.
 #[derive(Parser, Debug)]
+#[command(after_help = interrupt::HELP)]
 struct Cli {
     #[command(flatten)]
     args: Args,

@@ -6,6 +6,7 @@ use eggroll::core::{DeviceName, QEggrollConfig};
 use eggroll::nn::integer::EggModelConfig;
 use eggroll::prelude::*;
 use eggroll_examples::bounds::at_most;
+use eggroll_examples::interrupt;
 use eggroll_examples::trace::TraceArgs;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ const CPU_CHUNK: usize = 16;
 
 /// Trains a language model of bytes by evolution strategies, in integers only or in floats.
 #[derive(Parser, Debug)]
+#[command(after_help = interrupt::HELP)]
 pub struct Args {
     /// Folder for checkpoints, logs and the curve.
     #[arg(long, default_value = "runs/char_lm")]

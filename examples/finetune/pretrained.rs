@@ -33,7 +33,7 @@ impl Pretrained<'_> {
             Some(file) => load(model, file)?,
             None => self.backpropagate(model),
         };
-        if let Some(file) = &self.args.save {
+        if let Some(file) = self.args.save.as_ref().filter(|_| !self.signals.came()) {
             let saved = model.save_into(&mut SafetensorsStore::from_file(file).overwrite(true));
             saved.map_err(|error| format!("{}: {error}", file.display()))?;
         }
@@ -43,9 +43,10 @@ impl Pretrained<'_> {
     fn backpropagate(&self, model: Mlp) -> Mlp {
         let batch = BATCH.min(self.train.len());
         let mut batches = Batches::new(self.args.seed, self.train.len(), batch, 0);
-        let steps = self.args.epochs * (self.train.len() / batch) as u64;
+        let steps = self.args.epochs.saturating_mul((self.train.len() / batch) as u64);
         let loss = CrossEntropyLossConfig::new().init(&self.device.clone().autodiff());
         let (mut model, mut optimizer, start) = (model.train(), AdamConfig::new().init(), Instant::now());
+        let mut done = 0;
         for step in 0..steps {
             if self.signals.came() {
                 break;
@@ -55,8 +56,9 @@ impl Pretrained<'_> {
             let gradients = loss.forward(model.forward(images), labels).backward();
             let gradients = GradientsParams::from_grads(gradients, &model);
             model = optimizer.step(LEARNING_RATE, model, gradients);
+            done = step + 1;
         }
-        println!("{steps} steps of backpropagation in {:.1} s", start.elapsed().as_secs_f64());
+        println!("{done} steps of backpropagation in {:.1} s", start.elapsed().as_secs_f64());
         model.valid()
     }
 }

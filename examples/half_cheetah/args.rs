@@ -6,12 +6,14 @@ use eggroll::core::DeviceName;
 use eggroll::nn::MlpConfig;
 use eggroll::prelude::*;
 use eggroll_examples::bounds::{EPISODES, STEPS, WIDTH, at_most};
+use eggroll_examples::interrupt;
 use eggroll_examples::names::{ActivationName, NoiserName};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// Trains a policy for MuJoCo's HalfCheetah by evolution strategies.
 #[derive(Parser, Debug)]
+#[command(after_help = interrupt::HELP)]
 pub struct Args {
     /// Folder for checkpoints, log and curve.
     #[arg(long, default_value = "runs/half_cheetah")]

@@ -11,6 +11,7 @@ use eggroll::nn::Mlp;
 use eggroll::rl::{Memory, TensorEnvironment};
 use eggroll_examples::bounds::STEPS;
 use eggroll_examples::control::{self, Args, Run, Settings, Task};
+use eggroll_examples::interrupt;
 use recurrent::Recurrent;
 use std::process::ExitCode;
 
@@ -20,6 +21,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Trains a recurrent network to remember by evolution strategies, without backpropagation.
 #[derive(Parser, Debug)]
+#[command(after_help = interrupt::HELP)]
 struct Cli {
     /// Cues that one is chosen from.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..=i64::from(u16::MAX)))]

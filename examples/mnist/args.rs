@@ -6,11 +6,13 @@ use clap::Parser;
 use eggroll::core::DeviceName;
 use eggroll::prelude::*;
 use eggroll_examples::bounds::{WIDTH, at_most};
+use eggroll_examples::interrupt;
 use eggroll_examples::trace::TraceArgs;
 use std::path::PathBuf;
 
 /// Trains a multilayer perceptron or a convolutional network on MNIST by evolution strategies, without backpropagation.
 #[derive(Parser, Debug)]
+#[command(after_help = interrupt::HELP)]
 pub struct Args {
     /// Folder with the four gzip files of MNIST, or of other data in that format.
     #[arg(default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/data/mnist"))]

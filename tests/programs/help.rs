@@ -3,22 +3,6 @@
 use super::support::example;
 use std::process::Command;
 
-/// All that are built without a server or a simulator.
-pub const PROGRAMS: [&str; 12] = [
-    "backend_comparison",
-    "cartpole",
-    "char_lm",
-    "classic",
-    "finetune",
-    "memory",
-    "mnist",
-    "paper_setting",
-    "pendulum",
-    "soak",
-    "sweep",
-    "throughput",
-];
-
 /// The text of `--help`.
 pub fn help(program: &str) -> String {
     let output = Command::new(example(program)).arg("--help").output().expect("runs");
@@ -41,5 +25,14 @@ fn tasks_of_control_share_their_options() {
         let mut found = options(program);
         found.retain(|option| !own.contains(&option.as_str()));
         assert_eq!(found, of_cartpole, "{program}");
+    }
+}
+
+/// Who stops a run finds the status and the deadline where the options are.
+#[test]
+fn help_tells_of_signals() {
+    for program in ["mnist", "char_lm", "cartpole", "classic", "memory", "pendulum"] {
+        let text = help(program);
+        assert!(text.contains("exit status 75") && text.contains("EGGROLL_GRACE_SECONDS"), "{program}: {text}");
     }
 }

@@ -82,6 +82,12 @@ pub fn signal(id: u32, name: &str) {
     assert!(Command::new("sh").args(["-c", &kill]).status().expect("a shell").success(), "{kill}");
 }
 
+/// Whether these tests were started with a signal ignored, by `nohup` or in the background of a script: so is it for what they start.
+pub fn is_ignored(name: &str) -> bool {
+    let kill = format!("kill -s {name} $$");
+    Command::new("sh").args(["-c", &kill]).status().expect("a shell").success()
+}
+
 /// Waits until a process has a handler of TERM, which Linux tells; elsewhere for as long as that may take.
 pub fn wait_until_watched(id: u32) {
     let begun = Instant::now();

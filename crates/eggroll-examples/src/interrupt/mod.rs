@@ -27,6 +27,9 @@ pub const GRACE: &str = "EGGROLL_GRACE_SECONDS";
 /// Those seconds unless it is set: many times a generation and a checkpoint of the examples, and no longer than somebody waits who
 /// has stopped a program.
 const GRACE_SECONDS: f64 = 30.0;
+/// What `--help` says of signals.
+pub const HELP: &str = "Signals: INT (Ctrl-C), TERM and HUP stop the program after its generation, with exit status 75.\n\
+A second one, or EGGROLL_GRACE_SECONDS (30) after the first, ends it at once, with 128 + signal.";
 /// What the last words may take. Standard error may be a pipe that nobody reads.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// What is added to the number of a signal in the exit status of a program that it ended.
