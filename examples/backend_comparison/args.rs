@@ -2,6 +2,7 @@
 
 use clap::Parser;
 use eggroll::core::DeviceName;
+use eggroll_examples::bounds::{MEMBERS, RANK, at_most};
 use eggroll_examples::throughput::Size;
 use eggroll_examples::trace::TraceArgs;
 use std::env::consts::{ARCH, OS};
@@ -21,10 +22,10 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = Size::Medium)]
     pub size: Size,
     /// Members of forward and estimate, even.
-    #[arg(long, default_value_t = 512)]
+    #[arg(long, default_value_t = 512, value_parser = at_most(MEMBERS))]
     pub population: usize,
     /// Rank of EGGROLL's noise.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = at_most(RANK))]
     pub rank: usize,
     /// Generations of the training.
     #[arg(long, default_value_t = 20)]
@@ -49,9 +50,6 @@ impl Args {
     pub fn validate(&self) -> Result<(), String> {
         if self.population < 2 || !self.population.is_multiple_of(2) {
             return Err(format!("the population must be even and at least 2, not {}", self.population));
-        }
-        if u32::try_from(self.population).is_err() {
-            return Err(format!("a population of {} is above {}", self.population, u32::MAX));
         }
         if self.rank == 0 || self.generations == 0 {
             let (rank, generations) = (self.rank, self.generations);

@@ -39,7 +39,8 @@ mod training;
 
 use args::Args;
 use clap::Parser;
-use eggroll_examples::{Failure, main_of};
+use eggroll_examples::interrupt::{Signals, nothing, on_signals};
+use eggroll_examples::{Ending, Failure, main_of};
 use rows::Comparison;
 use std::fs;
 use std::path::PathBuf;
@@ -51,24 +52,25 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    main_of(|| args.trace.around(|| run(&args)))
+    let signals = on_signals("this round", nothing);
+    main_of(|| args.trace.around(|| run(&args, &signals)))
 }
 
-fn run(args: &Args) -> Result<(), Failure> {
+fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
     args.validate()?;
     let merging = !args.merge.is_empty();
     let merged = merging.then(|| Comparison::merged(&args.merge)).transpose()?;
     // Before the work, so that no result is lost for want of a place.
     fs::create_dir_all(&args.out).map_err(|error| format!("{}: {error}", args.out.display()))?;
-    let comparison = match merged {
-        Some(merged) => merged,
-        None => measure::measure(args)?,
+    let (comparison, ending) = match merged {
+        Some(merged) => (merged, Ending::Finished),
+        None => measure::measure(args, signals)?,
     };
     let files = write(args, &comparison)?;
-    report::print(&comparison, &files);
+    report::print(&comparison, &files, ending);
     let failed: Vec<String> = comparison.failed().map(|(name, _)| name).collect();
     match failed.is_empty() || merging {
-        true => Ok(()),
+        true => Ok(ending),
         false => Err(format!("failed: {}", failed.join(", ")).into()),
     }
 }

@@ -8,24 +8,35 @@ use crate::{memory, oracle, timing};
 use burn::tensor::{Device, Tensor};
 use eggroll::core::{DeviceName, InstructionSet};
 use eggroll::run::profile::section;
-use eggroll_examples::Failure;
+use eggroll_examples::interrupt::Signals;
+use eggroll_examples::{Ending, Failure};
 
-/// Runs every chosen backend.
-pub fn measure(args: &Args) -> Result<Comparison, Failure> {
+/// Runs every chosen backend. A signal ends it, and leaves out the backend that was running.
+pub fn measure(args: &Args, signals: &Signals) -> Result<(Comparison, Ending), Failure> {
     let chosen = args.chosen()?;
     let mnist = Mnist::read(&args.data)?;
-    let rows = chosen.into_iter().map(|backend| row(args, &mnist, backend)).collect();
-    Ok(Comparison { machines: vec![Machine::this(&args.label)], rows })
+    let mut comparison = Comparison { machines: vec![Machine::this(&args.label)], rows: Vec::new() };
+    for backend in chosen {
+        let row = row(args, &mnist, backend, signals);
+        let whole = matches!(row.outcome, Outcome::Ran(_));
+        if !signals.came() || whole {
+            comparison.rows.push(row);
+        }
+        if signals.came() {
+            return Ok((comparison, Ending::Stopped));
+        }
+    }
+    Ok((comparison, Ending::Finished))
 }
 
-fn row(args: &Args, mnist: &Mnist, backend: DeviceName) -> Row {
+fn row(args: &Args, mnist: &Mnist, backend: DeviceName, signals: &Signals) -> Row {
     let name = backend.to_string();
     eprintln!("{name} …");
     let device = match guarded(|| present(backend)) {
         Ok(device) => device,
         Err(reason) => return Row::new(args, name, Outcome::Absent { reason }),
     };
-    let outcome = match guarded(|| figures(args, mnist, backend, &device)) {
+    let outcome = match guarded(|| figures(args, mnist, backend, &device, signals)) {
         Ok(figures) => Outcome::Ran(Box::new(figures)),
         Err(reason) => Outcome::Failed { reason },
     };
@@ -46,13 +57,20 @@ fn present(backend: DeviceName) -> Result<Device, Failure> {
     }
 }
 
-fn figures(args: &Args, mnist: &Mnist, backend: DeviceName, device: &Device) -> Result<Figures, Failure> {
+fn figures(
+    args: &Args,
+    mnist: &Mnist,
+    backend: DeviceName,
+    device: &Device,
+    signals: &Signals,
+) -> Result<Figures, Failure> {
     memory::reset_peak();
     let max_error = oracle::max_error(device)?;
     section(&format!("{backend}, forward and estimate"));
-    let (times, noise_held_bytes) = timing::measure(args, device)?;
+    let (times, noise_held_bytes) = timing::measure(args, device, signals)?;
     section(&format!("{backend}, training"));
-    let (training, work) = Trainer::new(mnist, device, backend.is_on_host()).run(args.rank, args.generations)?;
+    let mut trainer = Trainer::new(mnist, device, backend.is_on_host());
+    let (training, work) = trainer.run(args.rank, args.generations, signals)?;
     let memory = Memory {
         noise_held_bytes,
         peak_rss_bytes: memory::peak_rss(),

@@ -1,6 +1,7 @@
 //! The table, and the result line.
 
 use crate::rows::{Comparison, Figures, Machine, Row};
+use eggroll_examples::Ending;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 
@@ -27,7 +28,7 @@ const TITLES: [[&str; 2]; 17] = [
 /// Columns of words, aligned to the left.
 const WORDS: usize = 2;
 
-pub fn print(comparison: &Comparison, files: &[PathBuf]) {
+pub fn print(comparison: &Comparison, files: &[PathBuf], ending: Ending) {
     for machine in &comparison.machines {
         let Machine { label, os, arch, cpus, eggroll, profile } = machine;
         println!("machine {label}: {os} {arch}, {cpus} CPUs, eggroll {eggroll}, {profile} profile");
@@ -43,7 +44,7 @@ pub fn print(comparison: &Comparison, files: &[PathBuf]) {
     comparison.absent().for_each(|(name, reason)| println!("absent  {name}: {reason}"));
     comparison.failed().for_each(|(name, reason)| println!("failed  {name}: {reason}"));
     files.iter().for_each(|file| println!("wrote {}", file.display()));
-    println!("RESULT {}", result(comparison, files));
+    println!("RESULT {}", result(comparison, files, ending));
 }
 
 fn cells(name: String, row: &Row, figures: &Figures) -> [String; TITLES.len()] {
@@ -82,7 +83,7 @@ fn print_table(lines: &[[String; TITLES.len()]]) {
     }
 }
 
-fn result(comparison: &Comparison, files: &[PathBuf]) -> Value {
+fn result(comparison: &Comparison, files: &[PathBuf], ending: Ending) -> Value {
     let figure = |get: fn(&Figures) -> f64| -> Map<String, Value> {
         comparison.ran().map(|(name, _, figures)| (name, json!(get(figures)))).collect()
     };
@@ -96,5 +97,6 @@ fn result(comparison: &Comparison, files: &[PathBuf]) -> Value {
         "forward_ratio": figure(|figures| figures.times.forward_ratio),
         "max_error": figure(|figures| figures.max_error),
         "files": files,
+        "stopped": ending.is_stopped(),
     })
 }

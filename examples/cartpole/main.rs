@@ -12,6 +12,7 @@ use eggroll::rl::CartPole;
 use eggroll::run::RunFolder;
 use eggroll_examples::Failure;
 use eggroll_examples::control::{self, Args, Settings, Task};
+use eggroll_examples::interrupt;
 use std::process::ExitCode;
 
 /// Tensors come and go with every pass: an allocator that gives their pages back each time costs a part of it.
@@ -20,6 +21,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Balances a pole on a cart by evolution strategies, without backpropagation.
 #[derive(Parser, Debug)]
+#[command(after_help = interrupt::HELP)]
 struct Cli {
     #[command(flatten)]
     args: Args,

@@ -5,6 +5,8 @@ use eggroll::core::integer::Votes;
 use eggroll::core::{DeviceName, QEggrollConfig};
 use eggroll::nn::integer::EggModelConfig;
 use eggroll::prelude::*;
+use eggroll_examples::bounds::at_most;
+use eggroll_examples::interrupt;
 use eggroll_examples::trace::TraceArgs;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -16,6 +18,7 @@ const CPU_CHUNK: usize = 16;
 
 /// Trains a language model of bytes by evolution strategies, in integers only or in floats.
 #[derive(Parser, Debug)]
+#[command(after_help = interrupt::HELP)]
 pub struct Args {
     /// Folder for checkpoints, logs and the curve.
     #[arg(long, default_value = "runs/char_lm")]
@@ -38,10 +41,10 @@ pub struct Args {
     #[command(flatten)]
     pub model: ModelSettings,
     /// Samples of text printed at the end.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=1000))]
     pub samples: u64,
     /// Bytes of a sample.
-    #[arg(long, default_value_t = 300)]
+    #[arg(long, default_value_t = 300, value_parser = at_most(1 << 20))]
     pub sample_bytes: usize,
     /// Temperature of samples: 1 for the model's own probabilities, 0 for the likeliest byte.
     #[arg(long, default_value_t = 1.0)]
@@ -65,7 +68,7 @@ pub struct Limits {
 /// The settings of a run: saved with it.
 #[derive(clap::Args, Clone, Debug, Serialize, Deserialize)]
 pub struct Settings {
-    /// File to learn from: any bytes. Byte 0 starts a document.
+    /// File to learn from: any bytes, which are read when the run begins. Byte 0 starts a document.
     #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/data/text/shakespeare.txt"))]
     pub data: PathBuf,
     /// Share of the file, at its end, that validation reads and training does not.
@@ -81,16 +84,16 @@ pub struct Settings {
     #[arg(long, default_value_t = 1000)]
     pub checkpoint_every: u64,
     /// Width of the model.
-    #[arg(long, default_value_t = 64)]
+    #[arg(long, default_value_t = 64, value_parser = at_most(1 << 13))]
     pub width: usize,
     /// Recurrent blocks of the model.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = at_most(1 << 10))]
     pub layers: usize,
     /// Bytes that every member reads in a generation.
-    #[arg(long, default_value_t = 32)]
+    #[arg(long, default_value_t = 32, value_parser = at_most(1 << 16))]
     pub seq: usize,
     /// Members of a generation, even.
-    #[arg(long, default_value_t = 4096)]
+    #[arg(long, default_value_t = 4096, value_parser = at_most(1 << 26))]
     pub population: usize,
     /// Consecutive members that read the same bytes, even.
     #[arg(long, default_value_t = 2)]
@@ -114,7 +117,7 @@ pub struct Settings {
     #[arg(long, value_enum, default_value_t = VotesName::Values)]
     pub votes: VotesName,
     /// Take the noise from a table of this many bytes, instead of drawing it.
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = at_most(1 << 30))]
     pub noise_table: Option<usize>,
     /// Seed of initial weights, noise and samples.
     #[arg(long, default_value_t = 0)]

@@ -15,8 +15,8 @@ mod timing;
 mod train;
 
 use clap::Parser;
-use eggroll_examples::interrupt::on_ctrl_c;
-use eggroll_examples::{main_of, trace};
+use eggroll_examples::interrupt::{checkpoints_in, on_signals};
+use eggroll_examples::main_of;
 use std::process::ExitCode;
 
 /// Tensors come and go with every pass: an allocator that gives their pages back each time costs a part of it.
@@ -25,7 +25,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let args = args::Args::parse();
-    let interrupter = on_ctrl_c("saving", || trace::interrupted());
+    let signals = on_signals("this generation", checkpoints_in(&args.out));
     let tracing = args.trace.clone();
-    main_of(|| tracing.around(|| train::run(args, interrupter)))
+    main_of(|| tracing.around(|| train::run(args, &signals)))
 }

@@ -8,7 +8,7 @@ use eggroll::prelude::*;
 use eggroll::run::JsonLines;
 use eggroll::run::diagnostics::IntegerStatistics;
 use eggroll::run::text::{BitsPerByte, ByteStatistics, Text, bits_per_byte};
-use eggroll_examples::Failure;
+use eggroll_examples::{Ending, Failure};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -200,7 +200,13 @@ impl<'a> Report<'a> {
     }
 
     /// Prints the model's statistics and the result.
-    pub fn finish<M: LanguageModel>(self, model: &M, state: &M::State, timing: &Timing) -> Result<(), Failure> {
+    pub fn finish<M: LanguageModel>(
+        self,
+        model: &M,
+        state: &M::State,
+        timing: &Timing,
+        ending: Ending,
+    ) -> Result<(), Failure> {
         let Settings { population, seq, .. } = *self.settings;
         let last = self.points.last().expect("training ends with a line");
         let tensors = model.statistics();
@@ -233,6 +239,7 @@ impl<'a> Report<'a> {
             "tokens": last.tokens,
             "train_seconds": last.seconds,
             "seed": self.settings.seed,
+            "stopped": ending.is_stopped(),
             "state_digest": parameter_digest(&M::Saved::from(state.clone())),
             "parameter_digest": parameter_digest(model),
         });

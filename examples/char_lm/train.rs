@@ -12,8 +12,9 @@ use eggroll::run;
 use eggroll::run::text::{ByteStreams, Sampler, Text, printable};
 use eggroll::run::{Display, Generation, Interrupter, NumberMetric, Numbers};
 use eggroll::train::GenerationReport;
-use eggroll_examples::Failure;
+use eggroll_examples::interrupt::Signals;
 use eggroll_examples::run_folder::begin;
+use eggroll_examples::{Ending, Failure};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -32,7 +33,7 @@ struct Saved {
 }
 
 /// Trains, or continues, and prints the result.
-pub fn run(args: Args, interrupter: Interrupter) -> Result<(), Failure> {
+pub fn run(args: Args, signals: &Signals) -> Result<Ending, Failure> {
     args.validate()?;
     let folder = RunFolder::new(&args.out);
     if !args.resume {
@@ -40,8 +41,8 @@ pub fn run(args: Args, interrupter: Interrupter) -> Result<(), Failure> {
     }
     let earlier: Option<Saved> = if args.resume { Some(folder.resume()?) } else { None };
     match earlier.as_ref().map_or(args.model.model, |saved| saved.model.model) {
-        ModelName::Integer => run_model::<EggModel>(args, folder, earlier, interrupter),
-        ModelName::Gru => run_model::<GruModel>(args, folder, earlier, interrupter),
+        ModelName::Integer => run_model::<EggModel>(args, folder, earlier, signals),
+        ModelName::Gru => run_model::<GruModel>(args, folder, earlier, signals),
     }
 }
 
@@ -49,8 +50,8 @@ fn run_model<M: LanguageModel>(
     args: Args,
     folder: RunFolder,
     earlier: Option<Saved>,
-    interrupter: Interrupter,
-) -> Result<(), Failure> {
+    signals: &Signals,
+) -> Result<Ending, Failure> {
     let (settings, model, limits) = match &earlier {
         Some(saved) => (saved.settings.clone(), saved.model, saved.limits.renewed(args.limits)),
         None => (args.settings.clone(), args.model, args.limits),
@@ -85,7 +86,7 @@ fn run_model<M: LanguageModel>(
         timing: Timing::default(),
         interval: Interval::default(),
         report: None,
-        interrupter: interrupter.clone(),
+        interrupter: signals.interrupter(),
     };
     let config = EsTrainingConfig::new(strategy, limits.generations())
         .with_validate_every(settings.validate_every)
@@ -94,7 +95,7 @@ fn run_model<M: LanguageModel>(
         .with_data(Some(data_digest([&text[..]])));
     let outcome = EsTraining::new(folder.clone(), config)
         .with_display(if args.dashboard { Display::Dashboard } else { Display::Progress })
-        .with_interrupter(interrupter)
+        .with_interrupter(signals.interrupter())
         .metric_valid(NumberMetric::new(BITS_PER_BYTE).lower_is_better())
         .run(initial, &mut task)?;
     let (model, done) = (outcome.model, outcome.strategy.generation());
@@ -103,15 +104,19 @@ fn run_model<M: LanguageModel>(
     if report.generation() != Some(done) {
         report.add(done, &model, interval, &timing)?;
     }
+    let unfinished = done < limits.generations() && report.seconds() < limits.seconds();
+    let ending = if unfinished { signals.ending() } else { Ending::Finished };
     if done < limits.generations() {
         println!("stopped after generation {done}: continue with --resume");
     }
-    for sample in 0..args.samples {
+    let samples = if ending.is_stopped() { 0 } else { args.samples };
+    for sample in 0..samples {
         let sampler = Sampler::new(args.temperature, settings.seed.wrapping_add(sample))?;
         let bytes = sampler.sample(&model, args.prompt.as_bytes(), args.sample_bytes);
         println!("--- sample {sample} at temperature {}\n{}\n---", args.temperature, printable(&bytes));
     }
-    report.finish(&model, &state, &timing)
+    report.finish(&model, &state, &timing, ending)?;
+    Ok(ending)
 }
 
 /// Streams of text for the population, each member with a state of its own; bits per byte on what is held out.

@@ -8,6 +8,7 @@ use clap::{Parser, ValueEnum};
 use eggroll::nn::Mlp;
 use eggroll::rl::{Acrobot, CartPole, MountainCar, MountainCarContinuous, Pendulum, TensorEnvironment};
 use eggroll_examples::control::{self, Args, Run, Settings, Task};
+use eggroll_examples::interrupt;
 use std::process::ExitCode;
 
 /// Tensors come and go with every pass: an allocator that gives their pages back each time costs a part of it.
@@ -16,6 +17,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Solves classic control tasks by evolution strategies, without backpropagation.
 #[derive(Parser, Debug)]
+#[command(after_help = interrupt::HELP)]
 struct Cli {
     /// The tasks: all, unless given.
     #[arg(long, value_enum, value_delimiter = ',')]

@@ -5,6 +5,7 @@ use burn::optim::AdamConfig;
 use clap::{Parser, ValueEnum};
 use eggroll::core::DeviceName;
 use eggroll::prelude::*;
+use eggroll_examples::bounds::{WIDTH, at_most};
 use std::path::PathBuf;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -31,7 +32,7 @@ pub struct Args {
     #[arg(long, default_value_t = 2)]
     pub epochs: u64,
     /// Widths of the hidden layers, separated by commas.
-    #[arg(long, value_delimiter = ',', default_value = "64")]
+    #[arg(long, value_delimiter = ',', default_value = "64", value_parser = at_most(WIDTH))]
     pub hidden: Vec<usize>,
     /// What happens to the network's weights.
     #[arg(long, value_enum, default_value_t = DamageName::Prune)]

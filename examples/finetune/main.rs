@@ -14,7 +14,8 @@ use clap::Parser;
 use damage::Damage;
 use eggroll::prelude::*;
 use eggroll_examples::digits::{Dataset, Images};
-use eggroll_examples::{Failure, main_of};
+use eggroll_examples::interrupt::{Signals, nothing, on_signals};
+use eggroll_examples::{Ending, Failure, main_of};
 use pretrained::Pretrained;
 use recover::Recovery;
 use serde_json::json;
@@ -25,10 +26,12 @@ use std::time::Instant;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    main_of(|| run(&Args::parse()))
+    let args = Args::parse();
+    let signals = on_signals("this generation", nothing);
+    main_of(|| run(&args, &signals))
 }
 
-fn run(args: &Args) -> Result<(), Failure> {
+fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
     let damage = args.damage()?;
     let device = args.backend.device()?;
     let train = Images::read(&args.data, "train")?;
@@ -37,7 +40,7 @@ fn run(args: &Args) -> Result<(), Failure> {
     let test = Dataset::new(&Images::read(&args.data, "t10k")?, scale, &device);
     device.seed(args.seed);
 
-    let pretrained = Pretrained { args, train: &train, scale, device: &device };
+    let pretrained = Pretrained { args, train: &train, scale, device: &device, signals };
     let model = pretrained.model()?;
     let before = model.accuracy(&test);
     println!("test accuracy {:.2} % before", 100.0 * before);
@@ -47,12 +50,14 @@ fn run(args: &Args) -> Result<(), Failure> {
     println!("test accuracy {:.2} % after damage: {damage}", 100.0 * damaged);
 
     let start = Instant::now();
-    let recovery = Recovery { args, train: &train, test: &test, scale, damage: &damage, device: &device };
-    let model = damage.apply(recovery.run(model)?);
+    let recovery = Recovery { args, train: &train, test: &test, scale, damage: &damage, device: &device, signals };
+    let (model, generations) = recovery.run(model)?;
+    let model = damage.apply(model);
     let (seconds, recovered) = (start.elapsed().as_secs_f64(), model.accuracy(&test));
     println!("test accuracy {:.2} % after recovery in {seconds:.1} s, {damage}", 100.0 * recovered);
 
-    let evaluations = args.generations * args.population as u64;
+    let ending = if generations < args.generations { Ending::Stopped } else { Ending::Finished };
+    let evaluations = generations * args.population as u64;
     let result = json!({
         "accuracy_before": before,
         "accuracy_damaged": damaged,
@@ -62,8 +67,9 @@ fn run(args: &Args) -> Result<(), Failure> {
         "evaluations_per_second": evaluations as f64 / seconds,
         "recovery_seconds": seconds,
         "seed": args.seed,
+        "stopped": ending.is_stopped(),
         "parameter_digest": parameter_digest(&model),
     });
     println!("RESULT {result}");
-    Ok(())
+    Ok(ending)
 }

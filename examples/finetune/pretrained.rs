@@ -8,6 +8,7 @@ use burn::store::{ModuleSnapshot, SafetensorsStore};
 use burn::tensor::{Device, Tensor};
 use eggroll_examples::Failure;
 use eggroll_examples::digits::{Batches, Dataset, Images, Mlp, Scale};
+use eggroll_examples::interrupt::Signals;
 use std::path::Path;
 use std::time::Instant;
 
@@ -21,6 +22,7 @@ pub struct Pretrained<'a> {
     pub train: &'a Images,
     pub scale: Scale,
     pub device: &'a Device,
+    pub signals: &'a Signals,
 }
 
 impl Pretrained<'_> {
@@ -31,7 +33,7 @@ impl Pretrained<'_> {
             Some(file) => load(model, file)?,
             None => self.backpropagate(model),
         };
-        if let Some(file) = &self.args.save {
+        if let Some(file) = self.args.save.as_ref().filter(|_| !self.signals.came()) {
             let saved = model.save_into(&mut SafetensorsStore::from_file(file).overwrite(true));
             saved.map_err(|error| format!("{}: {error}", file.display()))?;
         }
@@ -41,17 +43,22 @@ impl Pretrained<'_> {
     fn backpropagate(&self, model: Mlp) -> Mlp {
         let batch = BATCH.min(self.train.len());
         let mut batches = Batches::new(self.args.seed, self.train.len(), batch, 0);
-        let steps = self.args.epochs * (self.train.len() / batch) as u64;
+        let steps = self.args.epochs.saturating_mul((self.train.len() / batch) as u64);
         let loss = CrossEntropyLossConfig::new().init(&self.device.clone().autodiff());
         let (mut model, mut optimizer, start) = (model.train(), AdamConfig::new().init(), Instant::now());
+        let mut done = 0;
         for step in 0..steps {
+            if self.signals.came() {
+                break;
+            }
             let batch = Dataset::new(&self.train.select(&batches.samples(step)), self.scale, self.device);
             let (images, labels) = (Tensor::from_inner(batch.images), Tensor::from_inner(batch.labels));
             let gradients = loss.forward(model.forward(images), labels).backward();
             let gradients = GradientsParams::from_grads(gradients, &model);
             model = optimizer.step(LEARNING_RATE, model, gradients);
+            done = step + 1;
         }
-        println!("{steps} steps of backpropagation in {:.1} s", start.elapsed().as_secs_f64());
+        println!("{done} steps of backpropagation in {:.1} s", start.elapsed().as_secs_f64());
         model.valid()
     }
 }

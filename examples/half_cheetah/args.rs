@@ -5,12 +5,15 @@ use clap::Parser;
 use eggroll::core::DeviceName;
 use eggroll::nn::MlpConfig;
 use eggroll::prelude::*;
+use eggroll_examples::bounds::{EPISODES, STEPS, WIDTH, at_most};
+use eggroll_examples::interrupt;
 use eggroll_examples::names::{ActivationName, NoiserName};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// Trains a policy for MuJoCo's HalfCheetah by evolution strategies.
 #[derive(Parser, Debug)]
+#[command(after_help = interrupt::HELP)]
 pub struct Args {
     /// Folder for checkpoints, log and curve.
     #[arg(long, default_value = "runs/half_cheetah")]
@@ -50,10 +53,10 @@ pub struct Settings {
     #[arg(long, default_value_t = 256)]
     pub population: usize,
     /// Episodes of a member.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = at_most(EPISODES))]
     pub episodes: usize,
     /// Steps after which episodes of training are cut off; those of evaluation have all 1000.
-    #[arg(long, default_value_t = 1000)]
+    #[arg(long, default_value_t = 1000, value_parser = at_most(STEPS))]
     pub steps: usize,
     /// Noise scale.
     #[arg(long, default_value_t = 0.05)]
@@ -62,7 +65,7 @@ pub struct Settings {
     #[arg(long, default_value_t = 0.02)]
     pub lr: f64,
     /// Widths of the hidden layers.
-    #[arg(long, value_delimiter = ',', default_values_t = [64, 64])]
+    #[arg(long, value_delimiter = ',', default_values_t = [64, 64], value_parser = at_most(WIDTH))]
     pub hidden: Vec<usize>,
     /// What follows the hidden layers.
     #[arg(long, value_enum, default_value_t = ActivationName::Tanh)]

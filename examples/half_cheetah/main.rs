@@ -9,6 +9,7 @@ mod task;
 mod train;
 
 use clap::Parser;
+use eggroll_examples::interrupt::{checkpoints_in, on_signals};
 use eggroll_examples::main_of;
 use std::process::ExitCode;
 
@@ -16,5 +17,7 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    main_of(|| train::run(args::Args::parse()))
+    let args = args::Args::parse();
+    let signals = on_signals("this generation", checkpoints_in(&args.out));
+    main_of(|| train::run(args, &signals))
 }

@@ -9,8 +9,9 @@ use eggroll::prelude::*;
 use eggroll::rl::mujoco::HalfCheetah;
 use eggroll::rl::{HostRolloutConfig, HostRollouts, ObservationNormaliser};
 use eggroll::run::JsonLines;
-use eggroll_examples::Failure;
+use eggroll_examples::interrupt::Signals;
 use eggroll_examples::run_folder::begin;
+use eggroll_examples::{Ending, Failure};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::fs;
@@ -40,7 +41,7 @@ struct Budget {
 }
 
 /// Trains, or continues, and prints the result.
-pub fn run(args: Args) -> Result<(), Failure> {
+pub fn run(args: Args, signals: &Signals) -> Result<Ending, Failure> {
     let folder = RunFolder::new(args.out);
     if !args.resume {
         folder.check()?;
@@ -54,22 +55,24 @@ pub fn run(args: Args) -> Result<(), Failure> {
     }
     let budget = Budget { seconds: 60.0 * args.minutes, generations: args.generations.unwrap_or(u64::MAX) };
     let mut first = Run::new(settings.clone(), &cheetah, folder.path().to_owned(), &device)?;
-    first.train(budget)?;
-    if !args.compare {
-        return print(&first.result()?);
+    let ending = first.train(budget, signals)?;
+    if !args.compare || ending.is_stopped() {
+        return print(first.result()?, ending);
     }
     let other = settings.noiser.other();
     let path = folder.file(other.name());
     fs::create_dir_all(&path)?;
     let mut second = Run::new(Settings { noiser: other, ..settings }, &cheetah, path, &device)?;
-    second.train(Budget { seconds: f64::INFINITY, generations: first.strategy.generation() })?;
+    let budget = Budget { seconds: f64::INFINITY, generations: first.strategy.generation() };
+    let ending = second.train(budget, signals)?;
     chart::draw(&folder.file("compare.svg"), &[first.curve(), second.curve()])?;
-    print(&json!({ first.name(): first.result()?, second.name(): second.result()? }))
+    print(json!({ first.name(): first.result()?, second.name(): second.result()? }), ending)
 }
 
-fn print(result: &Value) -> Result<(), Failure> {
+fn print(mut result: Value, ending: Ending) -> Result<Ending, Failure> {
+    result["stopped"] = json!(ending.is_stopped());
     println!("RESULT {result}");
-    Ok(())
+    Ok(ending)
 }
 
 /// One policy in training.
@@ -153,7 +156,8 @@ impl Run {
         self.before + self.start.elapsed().as_secs_f64()
     }
 
-    fn train(&mut self, budget: Budget) -> Result<(), Failure> {
+    /// A signal ends it before its budget is spent, with a line and a checkpoint.
+    fn train(&mut self, budget: Budget, signals: &Signals) -> Result<Ending, Failure> {
         println!("{}: {:?}\n{}", self.name(), self.settings, self.strategy.parameter_summary());
         println!("generation  seconds  env steps  per second  population    policy");
         let mut log = JsonLines::open(self.folder.join("curve.jsonl"), self.strategy.generation() + 1)?;
@@ -161,11 +165,15 @@ impl Run {
         let over = |run: &Self| run.strategy.generation() >= budget.generations || run.seconds() >= budget.seconds;
         while !over(self) {
             let population_return = self.generation()?;
-            if self.strategy.generation().is_multiple_of(self.settings.evaluate_every) || over(self) {
+            let stopped = signals.came();
+            if self.strategy.generation().is_multiple_of(self.settings.evaluate_every) || over(self) || stopped {
                 self.report(&mut log, population_return)?;
             }
+            if stopped && !over(self) {
+                return Ok(Ending::Stopped);
+            }
         }
-        Ok(())
+        Ok(Ending::Finished)
     }
 
     /// Returns the population's mean return.

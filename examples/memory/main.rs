@@ -9,7 +9,9 @@ use burn::tensor::Device;
 use clap::Parser;
 use eggroll::nn::Mlp;
 use eggroll::rl::{Memory, TensorEnvironment};
+use eggroll_examples::bounds::STEPS;
 use eggroll_examples::control::{self, Args, Run, Settings, Task};
+use eggroll_examples::interrupt;
 use recurrent::Recurrent;
 use std::process::ExitCode;
 
@@ -19,12 +21,13 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Trains a recurrent network to remember by evolution strategies, without backpropagation.
 #[derive(Parser, Debug)]
+#[command(after_help = interrupt::HELP)]
 struct Cli {
     /// Cues that one is chosen from.
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..))]
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..=i64::from(u16::MAX)))]
     cues: u32,
     /// Steps from the cue to the question.
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=STEPS as i64))]
     delay: u32,
     /// A perceptron without memory instead: what guessing comes to.
     #[arg(long)]

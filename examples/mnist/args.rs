@@ -5,11 +5,14 @@ use crate::settings::{ModelName, Preset, Settings, VoteSettings};
 use clap::Parser;
 use eggroll::core::DeviceName;
 use eggroll::prelude::*;
+use eggroll_examples::bounds::{WIDTH, at_most};
+use eggroll_examples::interrupt;
 use eggroll_examples::trace::TraceArgs;
 use std::path::PathBuf;
 
 /// Trains a multilayer perceptron or a convolutional network on MNIST by evolution strategies, without backpropagation.
 #[derive(Parser, Debug)]
+#[command(after_help = interrupt::HELP)]
 pub struct Args {
     /// Folder with the four gzip files of MNIST, or of other data in that format.
     #[arg(default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/data/mnist"))]
@@ -105,16 +108,16 @@ pub struct Choices {
     #[arg(long)]
     project: Option<InputProjection>,
     /// Widths of the hidden layers, separated by commas; of the cnn, those behind its convolutions.
-    #[arg(long, value_delimiter = ',')]
+    #[arg(long, value_delimiter = ',', value_parser = at_most(WIDTH))]
     hidden: Option<Vec<usize>>,
     /// Channels of the cnn's convolutions, separated by commas.
-    #[arg(long, value_delimiter = ',')]
+    #[arg(long, value_delimiter = ',', value_parser = at_most(WIDTH))]
     channels: Option<Vec<usize>>,
     /// Side of the convolutions' square kernels.
     #[arg(long)]
     kernel: Option<usize>,
     /// Pixels between two positions of a convolution.
-    #[arg(long)]
+    #[arg(long, value_parser = at_most(WIDTH))]
     stride: Option<usize>,
     /// Seed of initial weights, noise and batches.
     #[arg(long)]

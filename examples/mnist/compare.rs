@@ -10,12 +10,15 @@ use burn::nn::loss::CrossEntropyLossConfig;
 use burn::optim::{AdamConfig, GradientsParams};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use eggroll::core::NoiserConfig;
-use eggroll_examples::Failure;
 use eggroll_examples::digits::{Dataset, Images, Mlp, Scale};
+use eggroll_examples::interrupt::Signals;
+use eggroll_examples::{Ending, Failure};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Instant;
 
+/// EGGROLL, OpenES and backpropagation.
+const METHODS: usize = 3;
 /// Batches whose plain inference is timed.
 const INFERENCE_BATCHES: usize = 50;
 
@@ -52,16 +55,17 @@ struct Outcome {
     accuracy: f64,
 }
 
-struct Comparison {
+struct Comparison<'a> {
     settings: Settings,
     loader: Arc<dyn DataLoader<Dataset>>,
     test: Dataset,
     model: Mlp,
     device: Device,
+    signals: &'a Signals,
 }
 
 /// Runs each method for one epoch and prints the table.
-pub fn run(args: Args) -> Result<(), Failure> {
+pub fn run(args: Args, signals: &Signals) -> Result<Ending, Failure> {
     let settings = args.settings.settings()?;
     if let NoiserConfig::QEggroll(_) = settings.noiser {
         return Err("--compare is of float networks: it has no part for q-eggroll".into());
@@ -84,20 +88,24 @@ pub fn run(args: Args) -> Result<(), Failure> {
         .build(InMemDataset::new(items));
     device.seed(settings.seed);
     let model = Mlp::new(inputs, &settings.hidden, &device);
-    let comparison = Comparison { settings, loader, test, model, device };
+    let comparison = Comparison { settings, loader, test, model, device, signals };
     let outcomes = [comparison.evolve("eggroll")?, comparison.evolve("open_es")?, comparison.backpropagate()?];
-    comparison.report(&outcomes);
-    Ok(())
+    // Those of an epoch that was not over are missing.
+    let outcomes: Vec<Outcome> = outcomes.into_iter().flatten().collect();
+    let ending = if outcomes.len() < METHODS { Ending::Stopped } else { Ending::Finished };
+    comparison.report(&outcomes, ending);
+    Ok(ending)
 }
 
-impl Comparison {
+impl Comparison<'_> {
     /// Batches of full size.
     fn batches(&self) -> Result<Vec<Dataset>, Failure> {
         let batches = self.loader.iter().collect::<Result<Vec<_>, _>>()?;
         Ok(batches.into_iter().filter(|batch| batch.len() == self.settings.batch).collect())
     }
 
-    fn evolve(&self, name: &'static str) -> Result<Outcome, Failure> {
+    /// Nothing if a signal came.
+    fn evolve(&self, name: &'static str) -> Result<Option<Outcome>, Failure> {
         let noiser = name.parse()?;
         let batches = self.batches()?;
         let generations = batches.len() as u64;
@@ -107,16 +115,20 @@ impl Comparison {
         eggroll::run::profile::section(name);
         let start = Instant::now();
         for batch in &batches {
+            if self.signals.came() {
+                return Ok(None);
+            }
             let population = strategy.ask();
             let fitness = population.evaluate_parallel(|members| {
                 -members.cross_entropy(model.forward(batch.images.clone()), batch.labels.clone())
             });
             model = strategy.tell(model, population, fitness)?;
         }
-        Ok(self.outcome(name, start, batches.len(), settings.population, &model))
+        Ok(Some(self.outcome(name, start, batches.len(), settings.population, &model)))
     }
 
-    fn backpropagate(&self) -> Result<Outcome, Failure> {
+    /// The same.
+    fn backpropagate(&self) -> Result<Option<Outcome>, Failure> {
         let batches = self.batches()?;
         let device = self.device.clone().autodiff();
         let mut model = self.model.clone().train();
@@ -124,13 +136,16 @@ impl Comparison {
         let loss = CrossEntropyLossConfig::new().init(&device);
         let start = Instant::now();
         for batch in &batches {
+            if self.signals.came() {
+                return Ok(None);
+            }
             let (images, labels) = (Tensor::from_inner(batch.images.clone()), Tensor::from_inner(batch.labels.clone()));
             let gradients = loss.forward(model.forward(images), labels).backward();
             let gradients = GradientsParams::from_grads(gradients, &model);
             model = optimizer.step(1e-3, model, gradients);
         }
         let model = model.valid();
-        Ok(self.outcome("backpropagation", start, batches.len(), 1, &model))
+        Ok(Some(self.outcome("backpropagation", start, batches.len(), 1, &model)))
     }
 
     /// Overhead is the time of a batch over plain inference of as many rows: `batch · members`.
@@ -158,7 +173,7 @@ impl Comparison {
         start.elapsed().as_secs_f64() / (INFERENCE_BATCHES * folded) as f64
     }
 
-    fn report(&self, outcomes: &[Outcome]) {
+    fn report(&self, outcomes: &[Outcome], ending: Ending) {
         println!("one epoch, batch {}, population {}", self.settings.batch, self.settings.population);
         println!("method            ms per batch   samples/s   x inference   test accuracy");
         let mut result = serde_json::Map::new();
@@ -180,6 +195,7 @@ impl Comparison {
             result.insert(outcome.name.to_owned(), figures);
         }
         result.insert("seed".to_owned(), json!(self.settings.seed));
+        result.insert("stopped".to_owned(), json!(ending.is_stopped()));
         println!("RESULT {}", Value::Object(result));
     }
 }

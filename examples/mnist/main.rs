@@ -14,8 +14,8 @@ mod settings;
 mod train;
 
 use clap::Parser;
-use eggroll_examples::interrupt::on_ctrl_c;
-use eggroll_examples::{main_of, trace};
+use eggroll_examples::interrupt::{checkpoints_in, nothing, on_signals};
+use eggroll_examples::main_of;
 use std::process::ExitCode;
 
 /// Large tensors come and go with every pass: an allocator that gives their pages back each time costs a third of it.
@@ -24,7 +24,10 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let args = args::Args::parse();
-    let interrupter = on_ctrl_c("saving", || trace::interrupted());
+    let signals = match args.compare {
+        true => on_signals("this batch", nothing),
+        false => on_signals("this generation", checkpoints_in(&args.out)),
+    };
     let tracing = args.trace.clone();
-    main_of(|| tracing.around(|| if args.compare { compare::run(args) } else { train::run(args, interrupter) }))
+    main_of(|| tracing.around(|| if args.compare { compare::run(args, &signals) } else { train::run(args, &signals) }))
 }

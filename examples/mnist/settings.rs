@@ -6,6 +6,7 @@ use burn::optim::AdamConfig;
 use burn::optim::momentum::MomentumConfig;
 use clap::ValueEnum;
 use eggroll::prelude::*;
+use eggroll_examples::bounds::learning_rate;
 use serde::{Deserialize, Serialize};
 
 /// Members that q-eggroll computes at a time on one core: their images are in its cache.
@@ -139,6 +140,10 @@ impl Settings {
     /// Refuses what the strategy does not check itself.
     pub fn validate(&self, train_images: usize, shape: [usize; 2]) -> Result<(), String> {
         let available = train_images.saturating_sub(self.validation);
+        if available == 0 {
+            return Err(format!("--validation {} leaves none of {train_images} training images", self.validation));
+        }
+        learning_rate("lr", self.lr)?;
         if self.batch == 0 || self.batch > available {
             return Err(format!("a batch of {} needs 1 to {available} training images", self.batch));
         }

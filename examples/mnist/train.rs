@@ -13,9 +13,10 @@ use eggroll::prelude::*;
 use eggroll::run::distribution::{Communicator, Distribution, detect, on_devices};
 use eggroll::run::{Display, Interrupter, JsonLines, NumberMetric, Numbers, profile};
 use eggroll::train::GenerationReport;
-use eggroll_examples::Failure;
 use eggroll_examples::digits::{Batches, Images, Mlp, Sample, Scale};
+use eggroll_examples::interrupt::Signals;
 use eggroll_examples::run_folder::begin;
+use eggroll_examples::{Ending, Failure};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -76,7 +77,7 @@ impl<C: Classifier> Data<C> {
 }
 
 /// Trains, or continues, and prints the result.
-pub fn run(args: Args, interrupter: Interrupter) -> Result<(), Failure> {
+pub fn run(args: Args, signals: &Signals) -> Result<Ending, Failure> {
     let communicator = detect()?;
     let Args { data, out, resume, dashboard, backend, devices, settings: given, .. } = args;
     let folder = RunFolder::new(out);
@@ -89,6 +90,7 @@ pub fn run(args: Args, interrupter: Interrupter) -> Result<(), Failure> {
         true => vec![backend.device()?],
         false => devices.iter().map(DeviceName::device).collect::<Result<_, _>>()?,
     };
+    let interrupter = signals.interrupter();
     let run = Run { data: &data, folder: &folder, settings: &settings, resume, display, interrupter };
     match (settings.model, &settings.noiser) {
         (ModelName::Cnn, _) => run.on::<Cnn>(&devices, communicator),
@@ -109,7 +111,11 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// Trains on one device, alone or as a process of several, or on several devices of this process.
-    fn on<C: Classifier + Sync>(&self, devices: &[Device], communicator: Box<dyn Communicator>) -> Result<(), Failure> {
+    fn on<C: Classifier + Sync>(
+        &self,
+        devices: &[Device],
+        communicator: Box<dyn Communicator>,
+    ) -> Result<Ending, Failure> {
         let first = &devices[0];
         let data = Data::<C>::read(self.data, self.settings, first)?;
         first.seed(self.settings.seed);
@@ -125,11 +131,15 @@ impl Run<'_> {
             let data = Data::<C>::read(self.data, self.settings, device)?;
             self.train(model.clone().to_device(device), data, Distribution::new(replica))
         });
+        let stopped = outcomes.iter().flatten().any(|ending| ending.is_stopped());
         let errors: Vec<String> = outcomes.into_iter().filter_map(Result::err).map(|error| error.to_string()).collect();
-        if errors.is_empty() { Ok(()) } else { Err(errors.join("; ").into()) }
+        match errors.is_empty() {
+            true => Ok(if stopped { Ending::Stopped } else { Ending::Finished }),
+            false => Err(errors.join("; ").into()),
+        }
     }
 
-    fn train<C: Classifier>(&self, model: C, data: Data<C>, mut distribution: Distribution) -> Result<(), Failure> {
+    fn train<C: Classifier>(&self, model: C, data: Data<C>, mut distribution: Distribution) -> Result<Ending, Failure> {
         let Self { folder, settings, .. } = *self;
         if !self.resume {
             distribution.lead(|| begin(folder, settings))?;
@@ -149,13 +159,15 @@ impl Run<'_> {
             .with_distribution(distribution)
             .metric_valid(NumberMetric::new(ACCURACY))
             .run(model, &mut task)?;
-        let Some(table) = task.table else { return Ok(()) };
+        // Rank 0 says how the job ended: launchers kill the others when one ends with a status, and it may not have printed yet.
+        let Some(table) = task.table else { return Ok(Ending::Finished) };
         let done = outcome.strategy.generation();
-        if done < settings.generations {
+        let ending = if done < settings.generations { Ending::Stopped } else { Ending::Finished };
+        if ending.is_stopped() {
             println!("stopped after generation {done}: continue with --resume");
         }
         let accuracy = outcome.model.accuracy(&task.data.held_out);
-        table.finish(&outcome.model, done, accuracy)
+        table.finish(&outcome.model, done, accuracy, ending)
     }
 }
 
@@ -248,7 +260,7 @@ impl<'a> Table<'a> {
         chart::draw(&self.curve, &self.points, Self::label(self.settings))
     }
 
-    fn finish(self, model: &impl Module, generation: u64, accuracy: f64) -> Result<(), Failure> {
+    fn finish(self, model: &impl Module, generation: u64, accuracy: f64, ending: Ending) -> Result<Ending, Failure> {
         let (seconds, evaluations) = (self.seconds(), self.evaluations(generation));
         let label = Self::label(self.settings);
         println!("{label} accuracy {:.2} % after {evaluations} member evaluations in {seconds:.1} s", 100.0 * accuracy);
@@ -258,10 +270,11 @@ impl<'a> Table<'a> {
             "member_evaluations": evaluations,
             "evaluations_per_second": evaluations as f64 / seconds,
             "seed": self.settings.seed,
+            "stopped": ending.is_stopped(),
             "parameter_digest": parameter_digest(model),
         });
         result[format!("{label}_accuracy")] = json!(accuracy);
         println!("RESULT {result}");
-        Ok(())
+        Ok(ending)
     }
 }

@@ -3,6 +3,7 @@
 use burn::tensor::DType;
 use clap::{Parser, ValueEnum};
 use eggroll::core::DeviceName;
+use eggroll_examples::bounds::{self, MEMBERS, RANK, WIDTH, at_most};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Type {
@@ -15,13 +16,13 @@ pub enum Type {
 #[derive(Parser, Debug)]
 pub struct Args {
     /// Inputs and outputs of the layer.
-    #[arg(long, default_value_t = 8192)]
+    #[arg(long, default_value_t = 8192, value_parser = at_most(WIDTH))]
     pub width: usize,
     /// Members, even, with one row each.
-    #[arg(long, default_value_t = 1024)]
+    #[arg(long, default_value_t = 1024, value_parser = at_most(MEMBERS))]
     pub batch: usize,
     /// Rank of the noise.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = at_most(RANK))]
     pub rank: usize,
     /// Type of input, weights and held noise.
     #[arg(long, value_enum, default_value_t = Type::Bf16)]
@@ -30,7 +31,7 @@ pub struct Args {
     #[arg(long, default_value_t = 10.0)]
     pub seconds: f64,
     /// Passes between two waits for the device: few make a fast device's waiting count.
-    #[arg(long, default_value_t = 10)]
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(..=10_000))]
     pub passes: u32,
     /// Where to compute: flex, ndarray, cuda, vulkan, metal or wgpu, as built; the number of a card follows a colon.
     #[arg(long, default_value_t)]
@@ -59,6 +60,7 @@ impl Args {
                 return Err(format!("{name} must be at least 1, not 0"));
             }
         }
+        bounds::seconds(self.seconds)?;
         if !(self.seconds >= 0.0 && self.seconds.is_finite()) {
             return Err(format!("seconds must not be negative, {} is", self.seconds));
         }

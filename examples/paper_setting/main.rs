@@ -11,7 +11,8 @@ use burn::tensor::{Device, Distribution, Tensor};
 use clap::Parser;
 use eggroll::core::ops::{self, InputRows, LinearBias, LinearMembers, LowRankNoise, NoiseSource};
 use eggroll::core::{NoiseKey, PairRange};
-use eggroll_examples::{Failure, main_of};
+use eggroll_examples::interrupt::{Signals, nothing, on_signals};
+use eggroll_examples::{Ending, Failure, main_of};
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 use timing::{Task, repeat};
@@ -24,10 +25,12 @@ const SIGMA: f64 = 0.01;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    main_of(|| run(&Args::parse()))
+    let args = Args::parse();
+    let signals = on_signals("this round", nothing);
+    main_of(|| run(&args, &signals))
 }
 
-fn run(args: &Args) -> Result<(), Failure> {
+fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
     args.validate()?;
     let device = args.backend.device()?;
     if !device.supports_dtype(args.dtype()) {
@@ -35,9 +38,9 @@ fn run(args: &Args) -> Result<(), Failure> {
     }
     device.seed(0);
     let mut tasks = tasks(args, &device);
-    repeat(&mut tasks, args, &device)?;
-    report(args, &tasks);
-    Ok(())
+    repeat(&mut tasks, args, &device, signals)?;
+    report(args, &tasks, signals.ending());
+    Ok(signals.ending())
 }
 
 /// Plain inference, then EGGROLL with each source of noise.
@@ -73,7 +76,7 @@ fn tasks(args: &Args, device: &Device) -> Vec<Task> {
     tasks
 }
 
-fn report(args: &Args, tasks: &[Task]) {
+fn report(args: &Args, tasks: &[Task], ending: Ending) {
     let (width, inference) = (args.width as f64, tasks[0].median_ms());
     let tera = |ms: f64| 2.0 * args.batch as f64 * width * width / ms / 1e9;
     println!(
@@ -100,6 +103,7 @@ fn report(args: &Args, tasks: &[Task]) {
         result.insert(name.into(), json!(value));
     }
     result.insert("backend".into(), json!(args.backend.to_string()));
+    result.insert("stopped".into(), json!(ending.is_stopped()));
     result.insert("dtype".into(), json!(args.type_name()));
     println!("RESULT {}", Value::Object(result));
 }

@@ -3,6 +3,7 @@
 use crate::args::Args;
 use burn::tensor::{DType, Device, Tensor};
 use eggroll_examples::Failure;
+use eggroll_examples::interrupt::Signals;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -64,14 +65,17 @@ impl Task {
     }
 }
 
-/// Runs all tasks in turn until the time is over.
-pub fn repeat(tasks: &mut [Task], args: &Args, device: &Device) -> Result<(), Failure> {
+/// Runs all tasks in turn until the time is over, or a signal comes and there has been a round.
+pub fn repeat(tasks: &mut [Task], args: &Args, device: &Device, signals: &Signals) -> Result<(), Failure> {
     for task in tasks.iter_mut() {
         task.check()?;
         task.round(0, args.passes, device)?;
     }
     let (start, limit) = (Instant::now(), Duration::from_secs_f64(args.seconds));
     while tasks[0].rounds() < MIN_ROUNDS || start.elapsed() < limit {
+        if tasks[0].rounds() > 0 && signals.came() {
+            break;
+        }
         for task in tasks.iter_mut() {
             let number = task.rounds() as u32 + 1;
             let time = task.round(number, args.passes, device)?;

@@ -8,6 +8,7 @@ use clap::Parser;
 use eggroll::nn::Mlp;
 use eggroll::rl::Pendulum;
 use eggroll_examples::control::{self, Args, Settings, Task};
+use eggroll_examples::interrupt;
 use std::process::ExitCode;
 
 /// Tensors come and go with every pass: an allocator that gives their pages back each time costs a part of it.
@@ -16,6 +17,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Swings a pendulum up by evolution strategies, without backpropagation.
 #[derive(Parser, Debug)]
+#[command(after_help = interrupt::HELP)]
 struct Cli {
     #[command(flatten)]
     args: Args,

@@ -11,7 +11,8 @@ use args::Args;
 use burn::tensor::Device;
 use clap::Parser;
 use eggroll::run::{Checkpoints, ReplayLog, load, parameter_digest, replay};
-use eggroll_examples::{Failure, main_of};
+use eggroll_examples::interrupt::{Signals, nothing, on_signals};
+use eggroll_examples::{Ending, Failure, main_of};
 use memory::Looks;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -23,35 +24,41 @@ use task::{Floats, Integers, Task};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    main_of(|| run(&Args::parse()))
+    let args = Args::parse();
+    let signals = on_signals("this generation", nothing);
+    main_of(|| run(&args, &signals))
 }
 
-fn run(args: &Args) -> Result<(), Failure> {
+fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
     args.validate()?;
     let device = args.backend.device()?;
     device.seed(args.seed);
     let temporary = tempfile::tempdir()?;
     let folder = args.out.as_deref().unwrap_or(temporary.path());
-    let runs = [soak::<Floats>(args, folder, &device)?, soak::<Integers>(args, folder, &device)?];
+    let runs = [soak::<Floats>(args, folder, &device, signals)?, soak::<Integers>(args, folder, &device, signals)?];
+    let ending = if runs.iter().all(|run| run.complete) { Ending::Finished } else { Ending::Stopped };
     let failures: Vec<String> = runs.iter().flat_map(|run| run.failures.clone()).collect();
     let result = json!({
         "generations": args.generations,
         "population": args.population,
         "backend": args.backend.to_string(),
-        "passed": failures.is_empty(),
+        "passed": failures.is_empty() && !ending.is_stopped(),
+        "stopped": ending.is_stopped(),
         "runs": runs.map(|run| run.report),
     });
     println!("RESULT {result}");
-    if failures.is_empty() { Ok(()) } else { Err(failures.join("; ").into()) }
+    if failures.is_empty() { Ok(ending) } else { Err(failures.join("; ").into()) }
 }
 
 /// What a run came to, and what was wrong with it.
 struct Soaked {
     report: Value,
     failures: Vec<String>,
+    /// Whether no signal came.
+    complete: bool,
 }
 
-fn soak<T: Task>(args: &Args, folder: &Path, device: &Device) -> Result<Soaked, Failure> {
+fn soak<T: Task>(args: &Args, folder: &Path, device: &Device, signals: &Signals) -> Result<Soaked, Failure> {
     let (folder, start) = (folder.join(T::NAME), Instant::now());
     let first = T::new(device);
     let config = T::config().with_population(args.population).with_seed(args.seed);
@@ -59,7 +66,7 @@ fn soak<T: Task>(args: &Args, folder: &Path, device: &Device) -> Result<Soaked, 
     let (checkpoints, path) = (Checkpoints::new(folder.join("checkpoints")), folder.join("run.replay"));
     let mut log = ReplayLog::create(&path, &strategy, &model)?;
     let (mut looks, mut fitness_by_look) = (Looks::default(), Vec::new());
-    while strategy.generation() < args.generations {
+    while strategy.generation() < args.generations && !signals.came() {
         let population = strategy.ask();
         let fitness = model.fitness(&population, args, device);
         model = strategy.tell(model, population, fitness.clone())?;
@@ -73,12 +80,15 @@ fn soak<T: Task>(args: &Args, folder: &Path, device: &Device) -> Result<Soaked, 
         }
     }
     let seconds = start.elapsed().as_secs_f64();
-    println!("{}: {} generations in {seconds:.1} s", T::NAME, args.generations);
+    let generations = strategy.generation();
+    println!("{}: {generations} generations in {seconds:.1} s", T::NAME);
 
     let mut failures = differences(&checkpoints, &path, &first)?;
     let replay_equal = failures.is_empty();
+    let complete = generations == args.generations;
     let halves = looks.halves();
-    if let Some([before, after]) = halves
+    if complete
+        && let Some([before, after]) = halves
         && after > before + (args.tolerance << 20)
     {
         failures.push(format!("{}: memory grew from {before} to {after} bytes", T::NAME));
@@ -92,7 +102,7 @@ fn soak<T: Task>(args: &Args, folder: &Path, device: &Device) -> Result<Soaked, 
         "fitness": [fitness_by_look.first(), fitness_by_look.last()],
         "parameter_digest": parameter_digest(&model),
     });
-    Ok(Soaked { report, failures })
+    Ok(Soaked { report, failures, complete })
 }
 
 /// Where the log's models are other ones than those of the checkpoints that are left, the last of which is the run's last model.

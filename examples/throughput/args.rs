@@ -2,6 +2,7 @@
 
 use clap::Parser;
 use eggroll::core::DeviceName;
+use eggroll_examples::bounds::{self, MEMBERS, RANK, at_most};
 use eggroll_examples::throughput::{Peer, Size};
 use eggroll_examples::trace::TraceArgs;
 use std::path::{Path, PathBuf};
@@ -13,10 +14,10 @@ pub struct Args {
     #[arg(long, value_enum, value_delimiter = ',', default_value = "small,medium,large")]
     pub sizes: Vec<Size>,
     /// Members, even.
-    #[arg(long, value_delimiter = ',', default_value = "512,2048")]
+    #[arg(long, value_delimiter = ',', default_value = "512,2048", value_parser = at_most(MEMBERS))]
     pub populations: Vec<usize>,
     /// Ranks of EGGROLL's noise.
-    #[arg(long, value_delimiter = ',', default_value = "1,4")]
+    #[arg(long, value_delimiter = ',', default_value = "1,4", value_parser = at_most(RANK))]
     pub ranks: Vec<usize>,
     /// Seconds for which the columns of one size and population are repeated; slow ones run three times.
     #[arg(long, default_value_t = 4.0)]
@@ -51,6 +52,7 @@ impl Args {
         if !(self.seconds > 0.0 && self.seconds.is_finite()) {
             return Err(format!("seconds must be positive, not {}", self.seconds));
         }
+        bounds::seconds(self.seconds)?;
         if self.sizes.is_empty() || self.populations.is_empty() || self.ranks.is_empty() {
             return Err("sizes, populations and ranks need at least one value each".into());
         }

@@ -5,6 +5,7 @@ use burn::tensor::Device;
 use eggroll::core::{NoiserError, profile};
 use eggroll::run::profile::section;
 use eggroll_examples::Failure;
+use eggroll_examples::interrupt::Signals;
 use eggroll_examples::throughput::{Cell, Column, Network, Pass, Place, Size, columns};
 use std::time::{Duration, Instant};
 
@@ -34,8 +35,8 @@ impl Task {
     }
 }
 
-/// Times everything that is asked for.
-pub fn measure(args: &Args) -> Result<Vec<Cell>, Failure> {
+/// Times everything that is asked for, until a signal comes.
+pub fn measure(args: &Args, signals: &Signals) -> Result<Vec<Cell>, Failure> {
     let device = args.backend.device()?;
     device.seed(0);
     let mut cells = Vec::new();
@@ -44,11 +45,14 @@ pub fn measure(args: &Args) -> Result<Vec<Cell>, Failure> {
     for &size in &args.sizes {
         let network = Network::new(size, &device);
         for &population in &args.populations {
+            if signals.came() {
+                return Ok(cells);
+            }
             let mut tasks = tasks(args, &network, (size, population), &device)?;
             let seconds = warm_up(&mut tasks, args.seconds);
             eprintln!("{}, {population} members: {} columns, about {seconds:.0} s", size.name(), tasks.len());
             section(&format!("{size:?}, {population} members").to_lowercase());
-            repeat(&mut tasks, Duration::from_secs_f64(args.seconds));
+            repeat(&mut tasks, Duration::from_secs_f64(args.seconds), signals);
             cells.extend(summary(size, population, tasks));
         }
     }
@@ -90,10 +94,14 @@ fn warm_up(tasks: &mut [Task], limit: f64) -> f64 {
 }
 
 /// Runs all tasks in turn until the time is over; slow ones in the first rounds only.
-fn repeat(tasks: &mut [Task], limit: Duration) {
+fn repeat(tasks: &mut [Task], limit: Duration, signals: &Signals) {
     let start = Instant::now();
     let mut round = 0;
     while round < MIN_ROUNDS || start.elapsed() < limit {
+        // One round is enough for a figure.
+        if round > 0 && signals.came() {
+            break;
+        }
         profile::generation(round as u64);
         for task in tasks.iter_mut().filter(|task| round < SLOW_ROUNDS || !task.slow) {
             let seconds = task.seconds();

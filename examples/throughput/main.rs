@@ -7,7 +7,8 @@ mod report;
 
 use args::Args;
 use clap::Parser;
-use eggroll_examples::{Failure, main_of};
+use eggroll_examples::interrupt::{Signals, nothing, on_signals};
+use eggroll_examples::{Ending, Failure, main_of};
 use std::process::ExitCode;
 
 /// Large tensors come and go with every pass: an allocator that gives their pages back each time costs a third of it.
@@ -16,20 +17,23 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    main_of(|| args.trace.around(|| run(&args)))
+    let signals = on_signals("this round", nothing);
+    main_of(|| args.trace.around(|| run(&args, &signals)))
 }
 
-fn run(args: &Args) -> Result<(), Failure> {
+fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
     args.validate()?;
     let peer = args.peer();
     // Before the minutes of our own cells.
     peer.iter().try_for_each(|peer| peer.check())?;
-    let mut cells = cells::measure(args)?;
+    let mut cells = cells::measure(args, signals)?;
+    let ending = signals.ending();
+    let peer = peer.filter(|_| !ending.is_stopped());
     let measured = peer.map(|peer| peer.measure()).transpose()?.unwrap_or_default();
-    if args.jax {
+    if args.jax && !ending.is_stopped() {
         println!("peer: {}", measured.header);
     }
     cells.extend(measured.cells);
-    report::print(args, &cells, &measured.out_of_memory);
-    Ok(())
+    report::print(args, &cells, &measured.out_of_memory, ending);
+    Ok(ending)
 }

@@ -1,6 +1,7 @@
 //! The table, and the headline figures.
 
 use crate::args::Args;
+use eggroll_examples::Ending;
 use eggroll_examples::throughput::{Cell, Column, Place};
 use serde_json::{Map, Value, json};
 
@@ -8,7 +9,7 @@ use serde_json::{Map, Value, json};
 const LARGE_ENOUGH: usize = 512;
 
 /// Prints our cells next to the peer's, of which some may have had too little memory.
-pub fn print(args: &Args, cells: &[Cell], out_of_memory: &[Place]) {
+pub fn print(args: &Args, cells: &[Cell], out_of_memory: &[Place], ending: Ending) {
     println!(
         "size    population rank column               median ms   (quartiles)          ratio  samples/s  noise held    JAX"
     );
@@ -44,6 +45,7 @@ pub fn print(args: &Args, cells: &[Cell], out_of_memory: &[Place]) {
         "peer_out_of_memory": out_of_memory,
         "backend": args.backend.to_string(),
         "cells": cells,
+        "stopped": ending.is_stopped(),
     });
     println!("RESULT {result}");
 }

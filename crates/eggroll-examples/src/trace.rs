@@ -1,7 +1,7 @@
 //! `--trace` of the examples: a Chrome trace of the run, and a summary by component.
 
 use eggroll_run::Error;
-use eggroll_run::profile::{self, TraceConfig};
+use eggroll_run::profile::TraceConfig;
 use std::path::PathBuf;
 
 /// Options of a trace.
@@ -19,31 +19,19 @@ pub struct TraceArgs {
 }
 
 impl TraceArgs {
-    /// Runs `work` under a trace if there is to be one. The trace is complete also if `work` fails, panics, or is interrupted by
-    /// Ctrl-C; an example with a handler of its own calls [`interrupted`] in it.
+    /// Runs `work` under a trace if there is to be one. The trace is complete also if `work` fails, panics, or is stopped by a signal,
+    /// which [`interrupt`](crate::interrupt) sees to.
     ///
     /// # Errors
     ///
     /// Those of `work`, and of a trace that cannot be written.
-    pub fn around<E: From<Error>>(&self, work: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+    pub fn around<T, E: From<Error>>(&self, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         let Some(path) = &self.trace else { return work() };
         let config = TraceConfig::new(path).with_generations(self.trace_generations);
         let trace = config.with_synchronise(self.trace_synchronise).start()?;
-        match ctrlc::set_handler(|| interrupted()) {
-            Ok(()) | Err(ctrlc::Error::MultipleHandlers) => {}
-            Err(error) => eprintln!("warning: Ctrl-C will end the run without completing the trace: {error}"),
-        }
-        work()?;
+        let done = work()?;
         let summary = trace.finish()?;
         eprintln!("{summary}trace: {}", path.display());
-        Ok(())
+        Ok(done)
     }
-}
-
-/// Completes a running trace before the process ends by a signal.
-pub fn interrupted() -> ! {
-    if let Some(Err(error)) = profile::finish_running() {
-        eprintln!("error: {error}");
-    }
-    std::process::exit(130);
 }

@@ -1,6 +1,7 @@
 //! The command line.
 
 use super::settings::Settings;
+use crate::bounds::{self, EPISODES, STEPS, WIDTH, at_most};
 use crate::names::{ActivationName, NoiserName};
 use crate::trace::TraceArgs;
 use clap::ValueEnum;
@@ -58,8 +59,13 @@ impl Args {
         if !(self.seconds > 0.0 && self.seconds.is_finite()) {
             return Err(format!("seconds must be positive, not {}", self.seconds));
         }
+        bounds::seconds(self.seconds)?;
         let settings = self.choices.over(Settings::of(environment));
         settings.validate()?;
+        let seeds = self.seeds.unwrap_or(1);
+        if settings.seed.checked_add(seeds).is_none() {
+            return Err(format!("--seeds {seeds} from --seed {} on are beyond {}", settings.seed, u64::MAX));
+        }
         Ok(settings)
     }
 }
@@ -77,7 +83,7 @@ struct Choices {
     #[arg(long)]
     population: Option<usize>,
     /// Episodes of each member in a generation.
-    #[arg(long)]
+    #[arg(long, value_parser = at_most(EPISODES))]
     episodes: Option<usize>,
     /// Noise scale of the first generation.
     #[arg(long)]
@@ -92,7 +98,7 @@ struct Choices {
     #[arg(long)]
     shaping: Option<FitnessShaping>,
     /// Widths of the hidden layers, separated by commas.
-    #[arg(long, value_delimiter = ',')]
+    #[arg(long, value_delimiter = ',', value_parser = at_most(WIDTH))]
     hidden: Option<Vec<usize>>,
     /// What stands between the layers.
     #[arg(long, value_enum)]
@@ -101,7 +107,7 @@ struct Choices {
     #[arg(long, value_name = "BOOL")]
     normalise: Option<bool>,
     /// Steps that an action is held for.
-    #[arg(long)]
+    #[arg(long, value_parser = at_most(STEPS))]
     action_repeat: Option<usize>,
     /// Draw discrete actions instead of taking the best.
     #[arg(long)]

@@ -3,9 +3,9 @@
 use super::settings::Settings;
 use super::train::{Outcome, Point, Trainer};
 use super::{Session, Task, curves};
-use crate::Failure;
 use crate::chart::{BLUE, RED, Series};
 use crate::names::NoiserName;
+use crate::{Ending, Failure};
 use eggroll_rl::TensorEnvironment;
 use eggroll_run::{JsonLines, RunFolder, profile};
 use serde_json::{Value, json};
@@ -17,19 +17,20 @@ pub fn run<T: Task>(
     seeds: u64,
     folder: &RunFolder,
     session: &Session,
-) -> Result<Value, Failure> {
+) -> Result<(Value, Ending), Failure> {
     let name = task.environment().name();
     let noisers = if compare { vec![NoiserName::Eggroll, NoiserName::OpenEs] } else { vec![settings.noiser] };
     println!("{name}: at most {} environment steps for each run", settings.budget);
     println!("noiser    seed  solved   env steps  seconds  generations  mean return");
     let mut log = JsonLines::open(folder.file("curve.jsonl"), 0)?;
     let (mut outcomes, mut drawn) = (Vec::new(), Vec::new());
-    let mut threshold = f64::INFINITY;
+    let (mut threshold, mut ending) = (f64::INFINITY, Ending::Finished);
     // The noisers take turns, so that both see the same machine.
-    for seed in settings.seed..settings.seed + seeds {
+    'runs: for seed in settings.seed..settings.seed + seeds {
         for &noiser in &noisers {
-            if session.interrupter.should_stop() {
-                break;
+            if session.signals.came() {
+                ending = Ending::Stopped;
+                break 'runs;
             }
             profile::section(&format!("{name}, {}, seed {seed}", noiser.name()));
             let settings = Settings { noiser, seed, ..settings.clone() };
@@ -40,8 +41,9 @@ pub fn run<T: Task>(
                 points.push(point);
                 Ok(log.write(&point)?)
             })?;
-            if session.interrupter.should_stop() && !outcome.solved {
-                break; // says nothing of the noiser
+            if outcome.ending.is_stopped() {
+                ending = Ending::Stopped;
+                break 'runs; // says nothing of the noiser
             }
             print(&outcome);
             outcomes.push(outcome);
@@ -61,7 +63,7 @@ pub fn run<T: Task>(
         let of_noiser: Vec<&Outcome> = outcomes.iter().filter(|outcome| outcome.last.noiser == noiser).collect();
         result[noiser.name()] = summary(noiser, &of_noiser);
     }
-    Ok(result)
+    Ok((result, ending))
 }
 
 fn curve(noiser: NoiserName, points: &[Point]) -> Series<'static> {

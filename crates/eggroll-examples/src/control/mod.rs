@@ -13,27 +13,27 @@ pub use args::{Args, Protocol};
 pub use settings::Settings;
 pub use task::{Session, Task, perceptron};
 
-use crate::interrupt::on_ctrl_c;
+use crate::interrupt::{Signals, nothing, on_signals};
 use crate::run_folder::begin;
-use crate::{Failure, main_of, trace};
+use crate::{Ending, Failure, main_of};
 use eggroll_rl::TensorEnvironment;
-use eggroll_run::{Interrupter, RunFolder};
+use eggroll_run::RunFolder;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use train::Trainer;
 
-/// A task of whatever types: does what the command line asks for and returns what the `RESULT` line says of it.
+/// A task of whatever types: does what the command line asks for and returns what the `RESULT` line says of it, and how it ended.
 pub trait Run {
     /// Runs the task.
     ///
     /// # Errors
     ///
     /// Settings that cannot be used, and what the file system says.
-    fn run(&self, args: &Args, session: &Session) -> Result<Value, Failure>;
+    fn run(&self, args: &Args, session: &Session) -> Result<(Value, Ending), Failure>;
 }
 
 impl<T: Task> Run for T {
-    fn run(&self, args: &Args, session: &Session) -> Result<Value, Failure> {
+    fn run(&self, args: &Args, session: &Session) -> Result<(Value, Ending), Failure> {
         let name = self.environment().name();
         let settings = args.settings(name)?;
         let folder = RunFolder::new(args.out.join(name));
@@ -55,20 +55,24 @@ impl<T: Task> Run for T {
 
 /// Runs the tasks one after the other and prints the result.
 pub fn main(args: &Args, tasks: &[&dyn Run]) -> ExitCode {
-    let interrupter = on_ctrl_c("a result", || trace::interrupted());
-    main_of(|| args.trace.around(|| run(args, tasks, interrupter)))
+    let signals = on_signals("this generation", nothing);
+    main_of(|| args.trace.around(|| run(args, tasks, signals)))
 }
 
-fn run(args: &Args, tasks: &[&dyn Run], interrupter: Interrupter) -> Result<(), Failure> {
-    let session = Session { device: args.backend.device()?, protocol: args.protocol, interrupter };
-    let mut results = Vec::new();
+fn run(args: &Args, tasks: &[&dyn Run], signals: Signals) -> Result<Ending, Failure> {
+    let session = Session { device: args.backend.device()?, protocol: args.protocol, signals };
+    let (mut results, mut ending) = (Vec::new(), Ending::Finished);
     for task in tasks {
-        results.push(task.run(args, &session)?);
-        if session.interrupter.should_stop() {
+        if session.signals.came() {
+            ending = Ending::Stopped;
             break;
         }
+        let (result, ended) = task.run(args, &session)?;
+        results.push(result);
+        ending = ended;
     }
-    let result = if results.len() == 1 { results.remove(0) } else { json!({ "environments": results }) };
+    let mut result = if results.len() == 1 { results.remove(0) } else { json!({ "environments": results }) };
+    result["stopped"] = json!(ending.is_stopped());
     println!("RESULT {result}");
-    Ok(())
+    Ok(ending)
 }

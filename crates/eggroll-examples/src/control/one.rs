@@ -3,8 +3,8 @@
 use super::curves;
 use super::train::{Point, Trainer};
 use super::{Session, Task};
-use crate::Failure;
 use crate::chart::{BLUE, RGBColor, Series};
+use crate::{Ending, Failure};
 use eggroll_rl::TensorEnvironment;
 use eggroll_run::{JsonLines, RunFolder, parameter_digest, profile};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ pub fn run<T: Task>(
     mut trainer: Trainer<'_, T>,
     folder: &RunFolder,
     session: &Session,
-) -> Result<Value, Failure> {
+) -> Result<(Value, Ending), Failure> {
     let name = task.environment().name();
     let threshold = trainer.threshold;
     println!("{name}: solved at a mean return of {threshold} over 100 episodes");
@@ -38,14 +38,18 @@ pub fn run<T: Task>(
     curves::draw(&curve, &format!("{name}: {:.1}", outcome.mean_return), curves.into(), threshold)?;
     println!(
         "{}: mean return {:.1} over 100 episodes of the mean policy, after {} steps in {:.2} s",
-        if outcome.solved { "solved" } else { "not solved" },
+        match (outcome.solved, outcome.ending) {
+            (true, _) => "solved",
+            (false, Ending::Finished) => "not solved",
+            (false, Ending::Stopped) => "stopped before it was solved",
+        },
         outcome.mean_return,
         outcome.last.env_steps,
         outcome.last.seconds
     );
     println!("curve: {}", curve.display());
     task.show(&trainer.network, trainer.settings, folder)?;
-    Ok(json!({
+    let result = json!({
         "environment": name,
         "noiser": outcome.last.noiser,
         "solved": outcome.solved,
@@ -56,7 +60,8 @@ pub fn run<T: Task>(
         "generations": outcome.last.generation,
         "seed": outcome.last.seed,
         "parameter_digest": parameter_digest(&trainer.network),
-    }))
+    });
+    Ok((result, outcome.ending))
 }
 
 fn print(point: &Point) {

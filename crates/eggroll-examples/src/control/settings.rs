@@ -1,5 +1,6 @@
 //! What the examples train with: the table of settings, with the reasons for each environment.
 
+use crate::bounds::learning_rate;
 use crate::names::{ActivationName, NoiserName};
 use burn::lr_scheduler::exponential::ExponentialLrSchedulerConfig;
 use burn::nn::activation::ActivationConfig;
@@ -113,6 +114,7 @@ impl Settings {
         if self.hidden.contains(&0) {
             return Err(format!("hidden layers {:?}: a width is 0", self.hidden));
         }
+        learning_rate("lr", self.lr)?;
         let counts = [self.episodes as u64, self.action_repeat as u64, self.budget, self.test_every];
         if counts.contains(&0) {
             return Err(format!("episodes, action-repeat, budget and test-every must be at least 1, not {counts:?}"));

@@ -2,20 +2,24 @@
 
 use super::train::{Times, Trainer};
 use super::{Session, Task};
-use crate::Failure;
+use crate::{Ending, Failure};
 use eggroll_run::profile;
 use serde_json::{Value, json};
 use std::time::Instant;
 
 /// Trains for some seconds, whatever comes of it. Only steps of episodes that had not ended count.
-pub fn measure<T: Task>(mut trainer: Trainer<'_, T>, seconds: f64, session: &Session) -> Result<Value, Failure> {
+pub fn measure<T: Task>(
+    mut trainer: Trainer<'_, T>,
+    seconds: f64,
+    session: &Session,
+) -> Result<(Value, Ending), Failure> {
     // The first generation grows buffers.
     trainer.generation()?;
     (trainer.env_steps, trainer.episodes, trainer.times) = (0, 0, Times::default());
     let warm_up = trainer.generations();
     profile::section("speed");
     let start = Instant::now();
-    while start.elapsed().as_secs_f64() < seconds && !session.interrupter.should_stop() {
+    while start.elapsed().as_secs_f64() < seconds && !session.signals.came() {
         trainer.generation()?;
     }
     let elapsed = start.elapsed().as_secs_f64();
@@ -29,7 +33,7 @@ pub fn measure<T: Task>(mut trainer: Trainer<'_, T>, seconds: f64, session: &Ses
         trainer.env_steps,
         100.0 * share
     );
-    Ok(json!({
+    let result = json!({
         "env_steps_per_second": rate,
         "env_steps": trainer.env_steps,
         "train_seconds": elapsed,
@@ -37,5 +41,6 @@ pub fn measure<T: Task>(mut trainer: Trainer<'_, T>, seconds: f64, session: &Ses
         "mean_episode_length": length,
         "evaluate_share": trainer.times.evaluate.as_secs_f64() / elapsed,
         "update_share": share,
-    }))
+    });
+    Ok((result, if elapsed < seconds { session.signals.ending() } else { Ending::Finished }))
 }

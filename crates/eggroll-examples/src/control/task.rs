@@ -3,11 +3,12 @@
 use super::args::Protocol;
 use super::settings::Settings;
 use crate::Failure;
+use crate::interrupt::Signals;
 use burn::module::Module;
 use burn::tensor::Device;
 use eggroll_nn::{Mlp, MlpConfig};
 use eggroll_rl::{Policy, TensorEnvironment};
-use eggroll_run::{Interrupter, RunFolder};
+use eggroll_run::RunFolder;
 
 /// What differs between the examples.
 pub trait Task {
@@ -43,5 +44,5 @@ pub fn perceptron(environment: &impl TensorEnvironment, settings: &Settings, dev
 pub struct Session {
     pub(super) device: Device,
     pub(super) protocol: Protocol,
-    pub(super) interrupter: Interrupter,
+    pub(super) signals: Signals,
 }

@@ -3,8 +3,8 @@
 use super::args::Protocol;
 use super::settings::Settings;
 use super::{Session, Task};
-use crate::Failure;
 use crate::names::NoiserName;
+use crate::{Ending, Failure};
 use burn::tensor::Device;
 use eggroll_rl::{Rollouts, TensorEnvironment};
 use eggroll_train::EvolutionStrategy;
@@ -38,6 +38,7 @@ pub struct Point {
 /// What a run came to.
 pub struct Outcome {
     pub solved: bool,
+    pub ending: Ending,
     /// Mean return of the mean policy over 100 episodes, those that confirm that a task is solved.
     pub mean_return: f64,
     pub last: Point,
@@ -96,7 +97,7 @@ impl<'a, T: Task> Trainer<'a, T> {
     ) -> Result<Outcome, Failure> {
         self.start = Instant::now();
         let (mut solved, mut population_return) = (false, f64::NAN);
-        while !solved && self.env_steps < self.settings.budget && !session.interrupter.should_stop() {
+        while !solved && self.env_steps < self.settings.budget && !session.signals.came() {
             population_return = self.generation()?;
             if self.protocol == Protocol::Paper {
                 solved = population_return >= self.threshold;
@@ -108,10 +109,12 @@ impl<'a, T: Task> Trainer<'a, T> {
                 show(self.point(population_return, policy_return))?;
             }
         }
+        let spent = self.env_steps >= self.settings.budget;
+        let ending = if solved || spent { Ending::Finished } else { session.signals.ending() };
         let last = self.point(population_return, None);
         let mean_return = self.test(CONFIRM_SEED);
         show(Point { policy_return: Some(mean_return), ..last })?;
-        Ok(Outcome { solved, mean_return, last })
+        Ok(Outcome { solved, ending, mean_return, last })
     }
 
     /// One generation; the mean return of its members.

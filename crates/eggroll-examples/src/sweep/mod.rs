@@ -11,12 +11,12 @@ mod summary;
 mod template;
 mod trial;
 
-use crate::Failure;
+use crate::interrupt::on_signals;
+use crate::{Ending, Failure, status_of};
 use clap::Parser;
 use plan::Plan;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 use store::Store;
 
@@ -39,33 +39,14 @@ pub struct Args {
     pub dry_run: bool,
 }
 
-/// How a sweep ended that did not fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// All trials have a record, or the time for it is spent.
-    Done,
-    /// By Ctrl-C.
-    Interrupted,
-}
-
-/// Runs a sweep until it is done or interrupted by a signal; returns the process's exit code.
+/// Runs a sweep until it is done or stopped by a signal; returns the process's exit status.
 pub fn execute(args: &Args) -> u8 {
-    let stop = Arc::new(AtomicBool::new(false));
-    let handler = stop.clone();
-    if let Err(error) = ctrlc::set_handler(move || handler.store(true, Ordering::Relaxed)) {
-        eprintln!("warning: Ctrl-C will leave running trials alone: {error}");
-    }
-    match run(args, &stop) {
-        Ok(Ending::Done) => 0,
-        Ok(Ending::Interrupted) => 130,
-        Err(error) => {
-            eprintln!("error: {error}");
-            1
-        }
-    }
+    let signals = on_signals("ending the trials", || "trials that have ended keep their records".to_owned());
+    status_of(|| run(args, signals.flag()))
 }
 
-/// Runs a sweep until it is done or `stop` is set, and writes its summary.
+/// Runs a sweep until all trials have a record, its time is spent or `stop` is set, and writes its summary. It is stopped if `stop` was
+/// set or somebody else stopped a trial: called again, it goes on.
 ///
 /// # Errors
 ///
@@ -79,16 +60,16 @@ pub fn run(args: &Args, stop: &AtomicBool) -> Result<Ending, Failure> {
     let trials = plan.trials()?;
     if args.dry_run {
         trials.iter().for_each(|trial| println!("{} {}", trial.key, trial.words.join(" ")));
-        return Ok(Ending::Done);
+        return Ok(Ending::Finished);
     }
     let program = template::find_program(&plan.command[0])?;
     let folder = args.out.clone().unwrap_or_else(|| default_folder(&args.file));
     let store = Store::open(&folder, &args.file)?;
     let begun = Instant::now();
     let runner = runner::Runner { plan: &plan, program: &program, store: &store, jobs, begun, stop };
-    runner.run(&trials, args.retry_failed)?;
-    summary::write(&plan, &trials, &store, begun.elapsed().as_secs_f64())?;
-    Ok(if stop.load(Ordering::Relaxed) { Ending::Interrupted } else { Ending::Done })
+    let ending = runner.run(&trials, args.retry_failed)?;
+    summary::write(&plan, &trials, &store, begun.elapsed().as_secs_f64(), ending)?;
+    Ok(ending)
 }
 
 fn default_folder(file: &Path) -> PathBuf {

@@ -5,10 +5,12 @@ use super::plan::Plan;
 use super::store::{Store, tail};
 use super::template::with_folder;
 use super::trial::{Outcome, Record, Trial, number};
-use crate::Failure;
+use crate::{Ending, Failure};
 use std::fs::File;
+#[cfg(unix)]
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::time::Instant;
@@ -17,6 +19,11 @@ use std::time::Instant;
 const OUTPUT_BYTES: u64 = 1 << 20;
 /// Bytes of standard error that are kept of a trial without a result.
 const ERROR_BYTES: u64 = 2000;
+
+/// HUP, INT and TERM.
+const SIGNALS: [Option<i32>; 3] = [Some(1), Some(2), Some(15)];
+/// Exit statuses of programs that were stopped: to be tried again, and 128 + those signals.
+const STOPPED: [i32; 4] = [75, 129, 130, 143];
 
 /// What trials are run with.
 pub struct Runner<'a> {
@@ -28,13 +35,14 @@ pub struct Runner<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// What became of a trial: nothing if it was interrupted.
+/// What became of a trial: nothing if it was stopped.
 type Attempt<'a> = (&'a Trial, Result<Option<Record>, Failure>);
 
 impl Runner<'_> {
     /// Runs the trials that have no record yet, and with `retry_failed` those without a result, until all have one, the time is
-    /// spent, or the sweep is stopped. A trial that fails is a record; only what is wrong with the sweep itself is an error.
-    pub fn run(&self, trials: &[Trial], retry_failed: bool) -> Result<(), Failure> {
+    /// spent, or the sweep is stopped. A trial that fails is a record; only what is wrong with the sweep itself is an error. A trial that
+    /// was stopped has none, and the sweep counts as stopped.
+    pub fn run(&self, trials: &[Trial], retry_failed: bool) -> Result<Ending, Failure> {
         let mut due = Vec::new();
         for trial in trials {
             let record = self.store.load(trial)?;
@@ -53,10 +61,13 @@ impl Runner<'_> {
             }
             drop(sender);
             let mut done = trials.len() - due.len();
-            let mut result = Ok(());
+            let mut result = Ok(Ending::Finished);
             for (trial, attempt) in receiver {
                 match attempt.and_then(|record| self.keep(record)) {
-                    Ok(None) => {}
+                    Ok(None) => {
+                        result = result.map(|_| Ending::Stopped);
+                        println!("{}: stopped, the next call runs it again", trial.label());
+                    }
                     Ok(Some(record)) => {
                         done += 1;
                         println!("[{done}/{}] {}: {}", trials.len(), trial.label(), self.describe(&record));
@@ -67,7 +78,8 @@ impl Runner<'_> {
                     }
                 }
             }
-            result
+            let stopped = self.stop.load(Ordering::Relaxed);
+            result.map(|ending| if stopped { Ending::Stopped } else { ending })
         })
     }
 
@@ -104,6 +116,7 @@ impl Runner<'_> {
         let objective = result.as_ref().and_then(|result| number(result, &self.plan.objective));
         let (outcome, status) = match end {
             Ok(End::Interrupted) => return Ok(None),
+            Ok(End::Exited(status)) if was_stopped(status, result.as_ref()) => return Ok(None),
             Ok(End::TimedOut) => (Outcome::TimedOut, format!("ended after {seconds:.1} s")),
             Err(error) => (Outcome::Failed, format!("not started: {error}")),
             Ok(End::Exited(status)) if !status.success() => (Outcome::Failed, status.to_string()),
@@ -143,4 +156,21 @@ impl Runner<'_> {
 fn result_line(output: &str) -> Option<serde_json::Value> {
     let line = output.lines().rev().find_map(|line| line.strip_prefix("RESULT "))?;
     serde_json::from_str(line).ok()
+}
+
+/// Whether somebody stopped a trial, who will have it run again: by its exit status, by what it says, or by the signal that ended it or a
+/// shell around it.
+fn was_stopped(status: ExitStatus, result: Option<&serde_json::Value>) -> bool {
+    let says_so = result.is_some_and(|result| result["stopped"] == true);
+    says_so || status.code().is_some_and(|code| STOPPED.contains(&code)) || SIGNALS.contains(&signal(status))
+}
+
+#[cfg(unix)]
+fn signal(status: ExitStatus) -> Option<i32> {
+    status.signal()
+}
+
+#[cfg(not(unix))]
+fn signal(_: ExitStatus) -> Option<i32> {
+    None
 }

@@ -6,7 +6,7 @@ use super::plan::{Goal, Plan};
 use super::space::Value;
 use super::store::Store;
 use super::trial::{Outcome, Record, Trial};
-use crate::Failure;
+use crate::{Ending, Failure};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,7 +23,7 @@ struct Configuration<'a> {
 
 /// Writes `trials.csv` and `summary.svg` and prints the best configurations, then the `RESULT` line. A configuration is judged by
 /// the median over its seeds, and only if all of them finished: otherwise crashes would choose the seeds.
-pub fn write(plan: &Plan, trials: &[Trial], store: &Store, seconds: f64) -> Result<(), Failure> {
+pub fn write(plan: &Plan, trials: &[Trial], store: &Store, seconds: f64, ending: Ending) -> Result<(), Failure> {
     let judged = |record: Record| record.judged_by(&plan.objective);
     let records = trials.iter().map(|trial| Ok((trial, store.load(trial)?.map(judged))));
     let records = records.collect::<Result<Vec<(&Trial, Option<Record>)>, Failure>>()?;
@@ -54,6 +54,7 @@ pub fn write(plan: &Plan, trials: &[Trial], store: &Store, seconds: f64) -> Resu
         "objective": plan.objective,
         "best": best,
         "seconds": seconds,
+        "stopped": ending.is_stopped(),
         "table": table,
         "chart": chart,
     });

@@ -1,8 +1,8 @@
 //! The example `sweep` with tiny children: what it runs, records, survives and refuses.
 
 use clap::Parser;
-use eggroll_examples::Failure;
-use eggroll_examples::sweep::{self as program, Args, Ending};
+use eggroll_examples::sweep::{self as program, Args};
+use eggroll_examples::{Ending, Failure};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -48,7 +48,7 @@ impl Sweep {
     }
 
     fn run(&self, more: &[&str]) {
-        assert_eq!(self.try_run(more).expect("a sweep"), Ending::Done);
+        assert_eq!(self.try_run(more).expect("a sweep"), Ending::Finished);
     }
 
     /// The sweep in a process of its own.
@@ -206,9 +206,9 @@ fn an_interrupted_sweep_ends_its_children_and_goes_on_later() {
     // A second sweep in the same folder is refused.
     let refused = sweep.try_run(&[]).expect_err("refused").to_string();
     assert!(refused.contains("another sweep is running in"), "{refused}");
-    let interrupt = format!("kill -s INT {}", process.id());
+    let interrupt = format!("kill -s TERM {}", process.id());
     assert!(Command::new("sh").args(["-c", &interrupt]).status().expect("runs").success());
-    assert_eq!(process.wait().expect("ended").code(), Some(130));
+    assert_eq!(process.wait().expect("ended").code(), Some(75));
     assert_eq!(outcomes(&sweep), [Some(1.0), Some(2.0)]);
     assert!(sweep.table().contains(",pending,3,"), "{}", sweep.table());
     // Nobody is left to pass the gate.
@@ -218,6 +218,48 @@ fn an_interrupted_sweep_ends_its_children_and_goes_on_later() {
     sweep.run(&[]);
     assert_eq!(outcomes(&sweep).len(), 5);
     assert!(sweep.file("gate.3").exists(), "canary: who passes leaves a file");
+}
+
+/// Who stops a trial will have it run again: by status 75, by its result, by a signal to it or to its shell.
+#[test]
+fn stopped_trials_have_no_record() {
+    let stops = [
+        "echo RESULT {}; exit 75",
+        "echo \"RESULT {\\\"s\\\": 1, \\\"stopped\\\": true}\"; exit 0",
+        "kill -s TERM $$",
+        "kill -s INT $$",
+        "kill -s HUP $$",
+        "exit 143",
+    ];
+    // A test that `nohup` or a script in the background starts cannot send what is ignored.
+    let is_ignored = |stop: &str| Command::new("sh").args(["-c", stop]).status().expect("a shell").success();
+    for stop in stops.into_iter().filter(|stop| !stop.starts_with("kill") || !is_ignored(stop)) {
+        // x = 1 is stopped unless there is the file that y names.
+        let sweep =
+            Sweep::new(&format!("if [ $1 = 1 ] && [ ! -e $2 ]; then {stop}; fi; echo \"RESULT {{\\\"s\\\": 2}}\""), "");
+        let gate = sweep.file("gate");
+        let rest = format!("objective = 's'\nseeds = [0]\n[parameters]\nx = [1, 2]\ny = ['{}']\n", gate.display());
+        let text = fs::read_to_string(sweep.file("sweep.toml")).expect("reads");
+        fs::write(sweep.file("sweep.toml"), text + &rest).expect("writes");
+        assert_eq!(sweep.try_run(&[]).expect("a sweep"), Ending::Stopped, "{stop}");
+        assert_eq!(outcomes(&sweep), [Some(2.0)], "{stop}");
+        assert!(sweep.table().contains(",pending,1,"), "{stop}: {}", sweep.table());
+        fs::write(gate, "").expect("writes");
+        sweep.run(&[]);
+        assert_eq!(outcomes(&sweep), [Some(2.0), Some(2.0)], "{stop}");
+        assert_eq!(sweep.log().len(), 3, "{stop}: x = 2 ran twice");
+    }
+}
+
+/// Another status than 75 is a failure, and so is another signal than those three.
+#[test]
+fn other_ends_are_failures() {
+    for end in ["exit 1", "exit 76", "kill -s KILL $$"] {
+        let rest = "objective = 's'\nseeds = [0]\n[parameters]\nx = [1]\ny = [2]\n";
+        let sweep = Sweep::new(&format!("echo \"RESULT {{\\\"s\\\": 1}}\"; {end}"), rest);
+        sweep.run(&[]);
+        assert_eq!(sweep.records()[0]["outcome"], "failed", "{end}");
+    }
 }
 
 /// A budget that is spent leaves trials for the next call.
@@ -337,6 +379,6 @@ fn the_committed_sweep_is_valid() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/sweep/mnist.toml");
     let args = Args::parse_from(["sweep", file.to_str().expect("text"), "--dry-run"]);
     let stop = AtomicBool::new(false);
-    assert_eq!(program::run(&args, &stop).expect("valid"), Ending::Done);
+    assert_eq!(program::run(&args, &stop).expect("valid"), Ending::Finished);
     assert!(!stop.load(Ordering::Relaxed));
 }

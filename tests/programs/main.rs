@@ -1,0 +1,11 @@
+//! The examples as programs: signals, exit status, numbers that cannot be, scripts that start them. They have to be built, which
+//! `cargo test --workspace` does.
+#![cfg(all(unix, feature = "flex"))]
+
+mod help;
+mod numbers;
+mod output;
+mod signals;
+mod slurm;
+mod support;
+mod threads;

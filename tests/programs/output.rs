@@ -1,0 +1,31 @@
+//! A standard output that nobody reads any more.
+
+use super::support::{Place, SMALL, example};
+use std::fs;
+use std::process::Command;
+
+/// `mnist … | head -1` ends quietly, as programs do that PIPE ends.
+#[test]
+fn a_closed_output_ends_a_run_quietly() {
+    let place = Place::new();
+    let script = "\"$0\" \"$@\" | head -1 > /dev/null; echo \"${PIPESTATUS[0]}\"";
+    let mut command = Command::new("bash");
+    command.args(["-c", script]).arg(example("mnist")).arg(place.digits()).args(SMALL);
+    let output = command.args(["--generations", "3000", "--out", &place.path("out")]).output().expect("bash");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "141\n");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(!errors.contains("panicked") && !errors.contains("Broken pipe"), "{errors}");
+    assert!(fs::exists(place.path("out/settings.json")).expect("a folder"));
+}
+
+/// A full disk is an error, not a reader that has gone.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_output_is_no_closed_one() {
+    let place = Place::new();
+    let full = fs::File::options().write(true).open("/dev/full").expect("Linux");
+    let mut command = place.mnist(&["--generations", "3"]);
+    let output = command.stdout(full).output().expect("runs");
+    assert_ne!(output.status.code(), Some(141));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("No space left on device"));
+}
