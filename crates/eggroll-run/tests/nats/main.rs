@@ -6,6 +6,7 @@ mod credentials;
 #[cfg(feature = "wgpu")]
 mod devices;
 mod faults;
+mod hostile;
 mod lies;
 mod nodes;
 mod partition;

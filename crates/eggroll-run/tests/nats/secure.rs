@@ -39,10 +39,10 @@ fn passwords_and_tokens() {
     for (lines, auth, wrong) in [
         (
             "authorization { user: \"node\", password: \"secret\" }\n",
-            NatsAuth::UserPassword { user: "node".to_owned(), password: "secret".to_owned() },
-            NatsAuth::UserPassword { user: "node".to_owned(), password: "secret?".to_owned() },
+            NatsAuth::UserPassword { user: "node".to_owned(), password: "secret".to_owned().into() },
+            NatsAuth::UserPassword { user: "node".to_owned(), password: "secret?".to_owned().into() },
         ),
-        ("authorization { token: \"secret\" }\n", NatsAuth::Token("secret".to_owned()), NatsAuth::None),
+        ("authorization { token: \"secret\" }\n", NatsAuth::Token("secret".to_owned().into()), NatsAuth::None),
     ] {
         let Some(server) = Server::with("127.0.0.1", |_| lines.to_owned()) else { return };
         let shown = format!("{auth:?}");
@@ -102,48 +102,39 @@ fn certificates_of_servers_and_nodes() {
     admits(&server, connection, &[unknown_authority, without_certificate]);
 }
 
-/// The permissions that `docs/nats.md` shows.
-fn permissions() -> String {
+/// A configuration that `docs/nats.md` shows, for this run and these passwords: the block that begins with this word.
+pub fn configuration(block: &str, password: impl Fn(&str) -> String) -> String {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/nats.md");
     let page = std::fs::read_to_string(page).expect("reads");
-    let (_, rest) = page.split_once("```text\nauthorization").expect("shows permissions");
-    let (block, _) = rest.split_once("```").expect("ends");
-    let with_passwords =
-        block.replace("password: COORDINATOR", "password: one").replace("password: W1", "password: two");
-    format!("authorization{}", with_passwords.replace("RUN", RUN))
+    let begin = format!("```text\n{block} {{");
+    let (_, rest) = page.split_once(&begin).unwrap_or_else(|| panic!("the page shows no {block}"));
+    let (rest, _) = rest.split_once("```").expect("ends");
+    let text = format!("{block} {{{rest}").replace("RUN", RUN);
+    ["coordinator", "w1", "w2"].iter().fold(text, |text, user| {
+        text.replace(&format!("${}_PASSWORD", user.to_uppercase()), &format!("{:?}", password(user)))
+    })
 }
 
+/// A worker gets in with each of the page's configurations, works, and comes back after the end, from the checkpoint.
 #[test]
-fn permissions_hold_a_worker_to_its_own_subject() {
-    let Some(server) = Server::with("127.0.0.1", |_| permissions()) else { return };
-    let of = |user: &str, password: &str| {
-        let auth = NatsAuth::UserPassword { user: user.to_owned(), password: password.to_owned() };
-        let connection = NatsConnection { servers: server.url(), auth, ..NatsConnection::default() };
-        NatsConfig { connection, ..config::<Net>("", user) }
-    };
-    let coordinator = Local::start::<Net>(of("coordinator", "one"));
-    let work = |config: NatsConfig| {
-        std::thread::spawn(move || {
-            let model = Net::start();
-            let score = |model: &Net, members: &Population| Ok(model.fitness(members));
-            let mut worker = Worker::connect(config).expect("connects");
-            let (_, model) = worker.run(Net::strategy().init(&model), model, score).expect("works");
-            (parameter_digest(&model), worker.report().checkpoints)
-        })
-    };
-    let worker = work(of("w1", "two"));
-    assert_eq!(coordinator.finish().digest, expected::<Net>());
-    assert_eq!(worker.join().expect("no panic").0, expected::<Net>());
-    // Later, from the object store.
-    assert_eq!(work(of("w1", "two")).join().expect("no panic"), (expected::<Net>(), 1));
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
-    runtime.block_on(async {
-        let options = async_nats::ConnectOptions::with_user_and_password("w1".to_owned(), "two".to_owned());
-        let context = async_nats::jetstream::new(options.connect(server.url()).await.expect("connects"));
-        for (subject, is_own) in [("result.w1", true), ("result.w2", false), ("fitness", false), ("work", false)] {
-            let published = context.publish(format!("eggroll.{RUN}.{subject}"), "lies".into()).await.expect("sends");
-            assert_eq!(published.await.is_ok(), is_own, "{subject}");
+fn configurations_of_the_page_let_workers_work() {
+    let password = |user: &str| format!("secret-of-{user}");
+    for block in ["accounts", "authorization"] {
+        let Some(server) = Server::with("127.0.0.1", |_| configuration(block, password)) else { return };
+        let of = |user: &str| {
+            let auth = NatsAuth::UserPassword { user: user.to_owned(), password: password(user).into() };
+            let connection = NatsConnection { servers: server.url(), auth, ..NatsConnection::default() };
+            NatsConfig { connection, ..config::<Net>(&server.url(), user) }
+        };
+        let coordinator = Local::start::<Net>(of("coordinator"));
+        let start = |user| work::<Net>(of(user), |model, members| Ok(model.fitness(members)));
+        let workers = ["w1", "w2"].map(start);
+        let outcome = coordinator.finish();
+        assert_eq!(outcome.digest, expected::<Net>(), "{block}");
+        for worker in workers {
+            assert_eq!(worker.join().expect("no panic").expect("works").0, expected::<Net>(), "{block}");
         }
-    });
+        let (digest, report) = start("w1").join().expect("no panic").expect("works");
+        assert_eq!((digest, report.checkpoints), (expected::<Net>(), 1), "{block}");
+    }
 }

@@ -1,0 +1,252 @@
+//! Keys in files: `RUN.coordinator.key`, `RUN.workers.key` for all workers, `RUN.NODE.key` for one.
+
+use super::config::{NatsConfig, Trust, is_token};
+use super::error::NatsError;
+use super::keys::{CoordinatorKey, WorkerKey};
+use crate::digest::hex;
+use crate::error::Error;
+use secrecy::{ExposeSecret, SecretBox};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+use zeroize::{Zeroize, Zeroizing};
+
+const FORMAT: u32 = 1;
+/// Bytes of a file at most: longer than any key or token.
+const LIMIT: u64 = 4096;
+
+/// A key as JSON.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    eggroll_key: u32,
+    run: String,
+    of: Holder,
+    /// Whose it is, if it is one worker's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    node: Option<String>,
+    /// The coordinator's public key, if it is a worker's file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    coordinator: Option<String>,
+    secret: String,
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        self.secret.zeroize();
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Holder {
+    Coordinator,
+    Worker,
+    Workers,
+}
+
+/// The text of a file with a secret: at most 4,096 bytes, a file that nobody but its owner may read.
+///
+/// # Errors
+///
+/// [`NatsError::Key`].
+pub(super) fn read_secret(path: &Path) -> Result<Zeroizing<String>, NatsError> {
+    let refuse = |reason: String| NatsError::Key { path: path.to_owned(), reason };
+    let io = |error: std::io::Error| refuse(error.to_string());
+    let found = fs::metadata(path).map_err(io)?;
+    if !found.is_file() {
+        return Err(refuse("this is no file".to_owned()));
+    }
+    check_permissions(path, &found)?;
+    let (mut text, file) = (Zeroizing::new(String::with_capacity(LIMIT as usize + 1)), fs::File::open(path).map_err(io)?);
+    match file.take(LIMIT + 1).read_to_string(&mut text) {
+        Ok(_) if text.len() as u64 > LIMIT => Err(refuse(format!("more than {LIMIT} bytes: this is no key"))),
+        Ok(_) => Ok(text),
+        Err(error) => Err(io(error)),
+    }
+}
+
+#[cfg(unix)]
+fn check_permissions(path: &Path, found: &fs::Metadata) -> Result<(), NatsError> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = found.permissions().mode() & 0o777;
+    if mode & 0o077 == 0 {
+        return Ok(());
+    }
+    let reason = format!("others may read or write it (mode {mode:03o}): chmod 600 {}", path.display());
+    Err(NatsError::Key { path: path.to_owned(), reason })
+}
+
+#[cfg(not(unix))]
+fn check_permissions(_path: &Path, _found: &fs::Metadata) -> Result<(), NatsError> {
+    Ok(())
+}
+
+/// Writes a secret to a file of mode 600 in one step; `false` if a file is there and may not be replaced.
+fn write_secret(path: &Path, text: &str, replace: bool) -> Result<bool, NatsError> {
+    let refuse = |error: std::io::Error| NatsError::Key { path: path.to_owned(), reason: error.to_string() };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    create_private(folder)?;
+    let mut draft = tempfile::Builder::new().prefix(".key-").tempfile_in(folder).map_err(refuse)?;
+    draft.write_all(text.as_bytes()).and_then(|()| draft.as_file().sync_all()).map_err(refuse)?;
+    let written = match replace {
+        true => draft.persist(path).map(drop).map_err(|error| error.error),
+        false => draft.persist_noclobber(path).map(drop).map_err(|error| error.error),
+    };
+    match written {
+        Ok(()) => Ok(crate::durable::sync(folder).map(|()| true)?),
+        Err(error) if !replace && error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(refuse(error)),
+    }
+}
+
+/// Makes a folder that is not there, for its owner alone.
+fn create_private(folder: &Path) -> Result<(), NatsError> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    Ok(builder.create(folder).map_err(Error::io(folder))?)
+}
+
+fn to_text(file: &File) -> Zeroizing<String> {
+    Zeroizing::new(serde_json::to_string_pretty(file).expect("has nothing that cannot be written") + "\n")
+}
+
+fn parse(path: &Path, run: &str) -> Result<File, NatsError> {
+    let refuse = |reason: String| NatsError::Key { path: path.to_owned(), reason };
+    let text = read_secret(path)?;
+    // The parser's words may have the secret in them.
+    let file: File = serde_json::from_str(&text)
+        .map_err(|error| refuse(format!("line {}: this is no key of eggroll", error.line())))?;
+    if file.eggroll_key != FORMAT {
+        return Err(refuse(format!("a key of format {}; this program reads {FORMAT}", file.eggroll_key)));
+    }
+    if file.run != run {
+        return Err(refuse(format!("a key of the run {:?}, not of {run:?}", file.run)));
+    }
+    Ok(file)
+}
+
+fn bytes(path: &Path, what: &str, text: Option<&str>) -> Result<Box<[u8; 32]>, NatsError> {
+    let mut bytes = Box::new([0; 32]);
+    let digits = text.unwrap_or_default().as_bytes();
+    let digit = |digit: u8| char::from(digit).to_digit(16).map(|digit| digit as u8);
+    let is_whole = digits.len() == 64
+        && bytes.iter_mut().zip(digits.chunks(2)).all(|(byte, pair)| match (digit(pair[0]), digit(pair[1])) {
+            (Some(high), Some(low)) => {
+                *byte = high << 4 | low;
+                true
+            }
+            _ => false,
+        });
+    match is_whole {
+        true => Ok(bytes),
+        false => {
+            let reason = format!("{what} must be 64 hexadecimal digits, and there are {} bytes", digits.len());
+            Err(NatsError::Key { path: path.to_owned(), reason })
+        }
+    }
+}
+
+impl CoordinatorKey {
+    /// Reads a file, or makes it with a new key if there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`NatsError::Key`].
+    pub fn open_file(path: &Path, run: &str) -> Result<Self, NatsError> {
+        if !path.exists() {
+            let key = Self::random(run)?;
+            let secret = hex(key.root().expose_secret());
+            let (of, run) = (Holder::Coordinator, run.to_owned());
+            let file = File { eggroll_key: FORMAT, run, of, node: None, coordinator: None, secret };
+            if write_secret(path, &to_text(&file), false)? {
+                return Ok(key);
+            }
+        }
+        let file = parse(path, run)?;
+        if file.of != Holder::Coordinator {
+            let reason = "a worker's key, and the coordinator's is due".to_owned();
+            return Err(NatsError::Key { path: path.to_owned(), reason });
+        }
+        Ok(Self::of_root(run, SecretBox::new(bytes(path, "the secret", Some(&file.secret))?)))
+    }
+}
+
+impl WorkerKey {
+    /// Reads a file.
+    ///
+    /// # Errors
+    ///
+    /// [`NatsError::Key`].
+    pub fn read_file(path: &Path, run: &str) -> Result<Self, NatsError> {
+        let refuse = |reason: &str| NatsError::Key { path: path.to_owned(), reason: reason.to_owned() };
+        let mut file = parse(path, run)?;
+        if file.of == Holder::Coordinator {
+            return Err(refuse("the coordinator's key, which no worker may have: give it the file of the workers"));
+        }
+        if (file.of == Holder::Worker) != file.node.is_some() {
+            return Err(refuse("the key of one worker has the name of its node, and that of all has none"));
+        }
+        file.node.as_deref().map_or(Ok(()), |node| is_token("node", node))?;
+        let coordinator = bytes(path, "the public key", file.coordinator.as_deref())?;
+        let secret = SecretBox::new(bytes(path, "the secret", Some(&file.secret))?);
+        Self::of_parts(run, file.node.take(), &coordinator, secret).ok_or_else(|| refuse("its public key is none"))
+    }
+
+    /// Writes it to a file that nobody but its owner may read, in place of one that is there.
+    ///
+    /// # Errors
+    ///
+    /// [`NatsError::Key`].
+    pub fn write_file(&self, path: &Path) -> Result<(), NatsError> {
+        let of = if self.node().is_some() { Holder::Worker } else { Holder::Workers };
+        let file = File {
+            eggroll_key: FORMAT,
+            run: self.run().to_owned(),
+            of,
+            node: self.node().map(str::to_owned),
+            coordinator: Some(hex(&self.coordinator())),
+            secret: hex(self.secret().expose_secret()),
+        };
+        write_secret(path, &to_text(&file), true).map(drop)
+    }
+}
+
+fn file_of(config: &NatsConfig, holder: &str) -> PathBuf {
+    config.keys.join(format!("{}.{holder}.key", config.run))
+}
+
+/// Makes the coordinator's key of a run in the folder [`NatsConfig::keys`], if it has none yet, and the files to hand out to workers: one for
+/// all of them where they are trusted, and one for each of [`NatsConfig::nodes`]. [`Coordinator::connect`](super::Coordinator::connect) does
+/// the same.
+///
+/// # Errors
+///
+/// [`NatsError::Key`], [`NatsError::Setting`].
+pub fn make_keys(config: &NatsConfig) -> Result<CoordinatorKey, NatsError> {
+    config.validate()?;
+    let key = CoordinatorKey::open_file(&file_of(config, "coordinator"), &config.run)?;
+    if matches!(config.trust, Trust::Trusted) {
+        key.workers().write_file(&file_of(config, "workers"))?;
+    }
+    for node in &config.nodes {
+        key.worker(node)?.write_file(&file_of(config, node))?;
+    }
+    Ok(key)
+}
+
+/// A worker's key: that of the file, or those in the folder of its node or of all workers; `None` if the coordinator has not made them yet.
+pub(super) fn find_key(config: &NatsConfig) -> Result<Option<WorkerKey>, NatsError> {
+    let named = config.keys.is_file() || config.keys.extension().is_some_and(|extension| extension == "key");
+    if named {
+        return WorkerKey::read_file(&config.keys, &config.run).map(Some);
+    }
+    let files = [file_of(config, &config.node), file_of(config, "workers")];
+    files.iter().find(|file| file.exists()).map(|file| WorkerKey::read_file(file, &config.run)).transpose()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! The streams of a run.
+
+use super::config::{NatsConfig, Trust};
+use super::connection::{Connection, for_now};
+use super::error::NatsError;
+use super::run_id::RunId;
+use async_nats::jetstream::stream::{Config, DiscardPolicy, Stream};
+use std::time::Duration;
+
+/// Results of one worker that wait at most, for each slice of a generation.
+const WAITING: u64 = 4;
+/// Workers that may fill their share of the stream of results before those of others are dropped, where their number is not known.
+const SHARES: u64 = 16;
+/// Readers of a stream at a time: coordinators, and those of connections that broke off.
+const CONSUMERS: i32 = 16;
+/// How long results are kept.
+const RESULTS_AGE: Duration = Duration::from_secs(24 * 3600);
+
+/// What tells a run's streams from another's of the same name.
+pub(super) struct Label {
+    pub run: RunId,
+    /// Fingerprint of its coordinator's key.
+    pub key: String,
+}
+
+impl Label {
+    fn text(&self) -> String {
+        format!("{} {}", self.run, self.key)
+    }
+
+    fn check(&self, config: &NatsConfig, stream: &Stream) -> Result<(), NatsError> {
+        let found = stream.cached_info().config.description.clone().unwrap_or_default();
+        let (run, key) = found.split_once(' ').unwrap_or((&found, ""));
+        let name = config.run.clone();
+        if run != self.run.to_string() {
+            return Err(NatsError::OtherRun { run: name, expected: self.run.to_string(), found: run.to_owned() });
+        }
+        if key != self.key {
+            return Err(NatsError::OtherKey { run: name, expected: self.key.clone(), found: key.to_owned() });
+        }
+        Ok(())
+    }
+}
+
+impl Connection {
+    fn stream_config(&self, config: &NatsConfig, label: &Label, name: &str, subject: String) -> Config {
+        Config {
+            name: name.to_owned(),
+            subjects: vec![subject],
+            description: Some(label.text()),
+            num_replicas: config.replicas,
+            max_consumers: CONSUMERS,
+            max_age: config.keep,
+            // As long as a message may be repeated.
+            duplicate_window: config.patience.max(Duration::from_secs(120)).min(config.keep),
+            allow_direct: true,
+            ..Config::default()
+        }
+    }
+
+    /// Makes the streams of a run whose results take up to `limit` bytes, or finds those that are there.
+    pub fn create_streams(
+        &self,
+        config: &NatsConfig,
+        label: &Label,
+        limit: usize,
+        slices: usize,
+    ) -> Result<(), NatsError> {
+        let names = &self.names;
+        let by_node = WAITING.saturating_mul(slices as u64).max(64);
+        let shares = match config.trust {
+            Trust::Trusted => SHARES,
+            Trust::Untrusted { .. } => config.nodes.len() as u64 + 1,
+        };
+        let bytes = by_node.saturating_mul(limit as u64).saturating_mul(shares);
+        let results = self.stream_config(config, label, &names.results, names.result_subject("*"));
+        let results = Config {
+            max_message_size: i32::try_from(limit).unwrap_or(i32::MAX),
+            max_messages_per_subject: i64::try_from(by_node).unwrap_or(i64::MAX),
+            max_bytes: i64::try_from(bytes).unwrap_or(i64::MAX),
+            max_age: RESULTS_AGE.min(config.keep),
+            discard: DiscardPolicy::Old,
+            ..results
+        };
+        let fitness = self.stream_config(config, label, &names.fitness, names.fitness_subject());
+        let fitness = Config {
+            max_bytes: i64::try_from(config.fitness_bytes).unwrap_or(i64::MAX),
+            // What a replica has not read yet must not go.
+            discard: DiscardPolicy::New,
+            ..fitness
+        };
+        [results, fitness].into_iter().try_for_each(|stream| self.create_stream(config, label, stream))
+    }
+
+    /// Makes the stream of checkpoints that take so many bytes, with room for three, or gives it that.
+    pub fn create_checkpoints(&self, config: &NatsConfig, label: &Label, bytes: u64) -> Result<(), NatsError> {
+        let names = &self.names;
+        let room = i64::try_from(bytes.saturating_mul(7) / 2).unwrap_or(i64::MAX).saturating_add(4 << 20);
+        let stream = self.stream_config(config, label, &names.checkpoints, names.checkpoint_subjects());
+        let stream = Config { max_bytes: room, discard: DiscardPolicy::New, ..stream };
+        self.create_stream(config, label, stream.clone())?;
+        self.persist(&format!("making room in {}", stream.name), async || {
+            let found = self.stream(&stream.name).await?;
+            match found.cached_info().config.max_bytes >= room {
+                true => Ok(()),
+                false => self.context.update_stream(stream.clone()).await.map(drop).map_err(for_now),
+            }
+        })
+    }
+
+    fn create_stream(&self, config: &NatsConfig, label: &Label, stream: Config) -> Result<(), NatsError> {
+        let made = self.persist(&format!("making the stream {}", stream.name), async || {
+            self.context.get_or_create_stream(stream.clone()).await.map_err(for_now)
+        })?;
+        label.check(config, &made)
+    }
+
+    /// Waits for the stream that a worker follows.
+    pub fn find_fitness(&self, config: &NatsConfig, label: &Label) -> Result<(), NatsError> {
+        let name = &self.names.fitness;
+        let stream = self.persist(&format!("waiting for the stream {name}"), async || self.stream(name).await)?;
+        label.check(config, &stream)
+    }
+}
