@@ -190,15 +190,16 @@ fn a_coordinator_says_what_it_waits_for() {
 fn another_version_of_score_or_data_is_another_run() {
     let Some(server) = Server::start() else { return };
     let url = server.url();
-    let config = |version: &str| NatsConfig { version: version.to_owned(), ..config::<Net>(&url, "coordinator") };
-    let worker = work::<Net>(config("data 1"), |model, members| Ok(model.fitness(members)));
+    let of = |node, version: &str| NatsConfig { version: version.to_owned(), ..config::<Net>(&url, node) };
+    let config = |version| of("coordinator", version);
+    let worker = work::<Net>(of("w1", "data 1"), |model, members| Ok(model.fitness(members)));
     assert_eq!(Local::start::<Net>(config("data 1")).finish().counts.found, 0);
     worker.join().expect("no panic").expect("works");
     let model = Net::start();
     let strategy = Net::strategy().init(&model);
     let other = Coordinator::connect(config("data 2"), &strategy).map(drop);
     assert!(matches!(other, Err(NatsError::OtherRun { .. })), "{other:?}");
-    let stranger = work::<Net>(config("data 2"), |_, _| unreachable!("refused before")).join().expect("no panic");
+    let stranger = work::<Net>(of("w2", "data 2"), |_, _| unreachable!("refused before")).join().expect("no panic");
     assert!(matches!(stranger, Err(NatsError::OtherRun { .. })), "{stranger:?}");
     // Without its folder and from the first model: what the server still has is older than this process.
     let again = Coordinator::connect(config("data 1"), &strategy).expect("connects");

@@ -202,11 +202,15 @@ impl Attacker {
             ("answers into another's work", subject(&format!("work.{VICTIM}"))),
             ("answers into the checkpoints", subject("checkpoint.latest")),
         ];
+        // Of a generation that has not begun: it is no strike, so that the attacker stays in the run.
+        let early = SliceResult::new(&work(u64::MAX, 0), None, &Fitness::from(vec![1.0; 4])).encode(&self.run);
+        let early = self.key.seal(NAME, early);
         for (name, target) in &targets {
             for _ in 0..4 {
-                self.say(name, &result, Some(target), b"anything").await;
+                self.say(name, &result, Some(target), &early).await;
                 // Genuine fitness, once more.
                 self.say(name, get, Some(target), br#"{"seq":1,"next_by_subj":">"}"#).await;
+                self.say(name, "$JS.API.DIRECT.GET.eggroll-run-checkpoints.eggroll.run.checkpoint.latest", Some(target), b"").await;
                 self.say(name, "$JS.API.STREAM.INFO.eggroll-run-fitness", Some(target), b"").await;
             }
         }

@@ -3,9 +3,7 @@
 use crate::nodes::*;
 use crate::server::{Server, skip};
 use crate::support::{Net, Task};
-use eggroll_run::distribution::nats::{NatsAuth, NatsConfig, NatsConnection, NatsError, Worker};
-use eggroll_run::*;
-use eggroll_train::*;
+use eggroll_run::distribution::nats::*;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -14,6 +12,8 @@ use std::time::Duration;
 pub fn admits(server: &Server, connection: NatsConnection, refused: &[NatsConnection]) {
     let servers = connection.servers.clone();
     let config = |node| NatsConfig { connection: connection.clone(), ..config::<Net>(&servers, node) };
+    // A worker without a key does not even try.
+    make_keys(&config("coordinator")).expect("made");
     for connection in refused {
         let strange =
             NatsConfig { connection: connection.clone(), patience: Duration::from_secs(1), ..config("stranger") };
@@ -23,15 +23,9 @@ pub fn admits(server: &Server, connection: NatsConnection, refused: &[NatsConnec
         assert!(!error.to_string().contains("secret"), "{error}");
     }
     let coordinator = Local::start::<Net>(config("coordinator"));
-    let worker = config("worker");
-    let worker = std::thread::spawn(move || {
-        let model = Net::start();
-        let score = |model: &Net, members: &Population| Ok(model.fitness(members));
-        let done = Worker::connect(worker)?.run(Net::strategy().init(&model), model, score);
-        done.map(|(_, model)| parameter_digest(&model))
-    });
+    let worker = work::<Net>(config("worker"), |model, members| Ok(model.fitness(members)));
     assert_eq!(coordinator.finish().digest, expected::<Net>());
-    assert_eq!(worker.join().expect("no panic").expect("works"), expected::<Net>());
+    assert_eq!(worker.join().expect("no panic").expect("works").0, expected::<Net>());
 }
 
 #[test]
@@ -137,4 +131,43 @@ fn configurations_of_the_page_let_workers_work() {
         let (digest, report) = start("w1").join().expect("no panic").expect("works");
         assert_eq!((digest, report.checkpoints), (expected::<Net>(), 1), "{block}");
     }
+}
+
+/// Of two coordinators of the same name and configuration, each with its own key, the second is refused, and so is a worker of the other.
+#[test]
+fn keys_are_of_one_run() {
+    let Some(server) = Server::start() else { return };
+    let url = server.url();
+    let other = server.folder.path().join("other-keys");
+    let of_other = |node| NatsConfig { keys: other.clone(), ..config::<Net>(&url, node) };
+    let coordinator = Local::start::<Net>(config::<Net>(&url, "coordinator"));
+    coordinator.knock();
+    let error = Local::start::<Net>(of_other("coordinator")).end().map(drop);
+    assert!(matches!(error, Err(NatsError::OtherKey { .. })), "{error:?}");
+    let error = work::<Net>(of_other("w1"), |_, _| unreachable!("refused before")).join().expect("no panic");
+    assert!(matches!(error, Err(NatsError::OtherKey { .. })), "{error:?}");
+    // The file that was handed out, from a folder where nothing else is.
+    let handed = server.folder.path().join("handed.key");
+    std::fs::copy(keys(&url).join(format!("{RUN}.workers.key")), &handed).expect("copies");
+    let worker = NatsConfig { keys: handed, ..config::<Net>(&url, "w1") };
+    let worker = work::<Net>(worker, |model, members| Ok(model.fitness(members)));
+    assert_eq!(coordinator.finish().digest, expected::<Net>());
+    assert_eq!(worker.join().expect("no panic").expect("works").0, expected::<Net>());
+}
+
+#[test]
+fn addresses_with_secrets_and_secrets_in_the_open_are_refused() {
+    let connect = |servers: &str, auth: NatsAuth| {
+        let connection = NatsConnection { servers: servers.to_owned(), auth, ..NatsConnection::default() };
+        let config = NatsConfig { connection, ..config::<Net>("", "w1") };
+        let error = Worker::connect(config).map(drop).expect_err("refused");
+        let shown = format!("{error} {error:?}");
+        assert!(!shown.contains("secret"), "{shown}");
+        error
+    };
+    let token = || NatsAuth::Token("secret".to_owned().into());
+    let error = connect("nats://user:secret@127.0.0.1:1", NatsAuth::None);
+    assert!(matches!(error, NatsError::Connection { .. }), "{error}");
+    let error = connect("nats://192.0.2.1:4222", token());
+    assert!(matches!(&error, NatsError::Plain { what: "token", host } if host == "192.0.2.1"), "{error}");
 }

@@ -67,6 +67,8 @@ pub(super) fn offer(
     }
     link.create_checkpoints(config, label, content.len() as u64)?;
     let before = latest(link, &label.run, |sealed| key.open_own(sealed))?;
+    // With the earlier parts the earlier label goes.
+    link.publish_label(key, label, draft)?;
     // With room for the new one.
     purge(link, before.as_ref().map_or(u64::MAX, |before| before.first))?;
     let parts: Vec<_> = content.chunks(link.message_bytes().max(1)).collect();
@@ -103,11 +105,7 @@ fn latest(
 ) -> Result<Option<Manifest>, NatsError> {
     let subject = link.names.manifest_subject();
     let found = link.persist("looking for a checkpoint", async || {
-        match link.last_of(&link.names.checkpoints, &subject).await {
-            // Before the first checkpoint there is no stream.
-            Err(Failure::ForNow(reason)) if reason.contains("no responders") => Ok(None),
-            found => found,
-        }
+        link.last_of(&link.names.checkpoints, &subject).await
     })?;
     let bytes = found.map(|message| message.payload).filter(|bytes| bytes.len() <= MANIFEST + SIGNATURE);
     Ok(bytes.and_then(|bytes| Manifest::decode(open(&bytes)?, run).ok()))

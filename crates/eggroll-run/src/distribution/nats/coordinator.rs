@@ -86,9 +86,11 @@ impl Coordinator {
         let largest = limit.saturating_add(2 * ENVELOPE).max(FAILURE);
         let label = Label { run, key: key.fingerprint() };
         link.create_streams(&config, &label, largest, rules.slices())?;
+        let random = RandomState::new();
+        let origin = Origin { life: random.build_hasher().finish(), number: 0 };
+        link.publish_label(&key, &label, origin.life)?;
         let last_fitness = link.wait_for_last(&link.names.fitness)?;
         let tail = |stream: &str| StreamReader::new(link.context.clone(), stream, 1);
-        let random = RandomState::new();
         Ok(Self {
             results: tail(&link.names.results),
             status: link.subscribe(&link.names.status_subject("*"))?,
@@ -97,7 +99,7 @@ impl Coordinator {
             rules,
             key,
             lives: BTreeMap::new(),
-            origin: Origin { life: random.build_hasher().finish(), number: 0 },
+            origin,
             last_fitness,
             before_checkpoint: None,
             checkpoint_limit: checkpoint::limit(&config, strategy),

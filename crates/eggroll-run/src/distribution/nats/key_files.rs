@@ -238,12 +238,22 @@ pub fn make_keys(config: &NatsConfig) -> Result<CoordinatorKey, NatsError> {
     Ok(key)
 }
 
+/// Refuses a node that is named as a file which is no node's.
+fn is_nobodys_file(node: &str) -> Result<(), NatsError> {
+    const RULE: &str = "another name for a worker than \"coordinator\" and \"workers\"";
+    match node {
+        "coordinator" | "workers" => Err(NatsError::Setting { what: "node", rule: RULE, value: format!("{node:?}") }),
+        _ => Ok(()),
+    }
+}
+
 /// A worker's key: that of the file, or those in the folder of its node or of all workers; `None` if the coordinator has not made them yet.
 pub(super) fn find_key(config: &NatsConfig) -> Result<Option<WorkerKey>, NatsError> {
     let named = config.keys.is_file() || config.keys.extension().is_some_and(|extension| extension == "key");
     if named {
         return WorkerKey::read_file(&config.keys, &config.run).map(Some);
     }
+    is_nobodys_file(&config.node)?;
     let files = [file_of(config, &config.node), file_of(config, "workers")];
     files.iter().find(|file| file.exists()).map(|file| WorkerKey::read_file(file, &config.run)).transpose()
 }

@@ -42,6 +42,11 @@ impl Names {
         format!("eggroll.{}.checkpoint.latest", self.run)
     }
 
+    /// Which run this is.
+    pub fn label_subject(&self) -> String {
+        format!("eggroll.{}.checkpoint.label", self.run)
+    }
+
     pub fn part_subject(&self, manifest: &Manifest, part: u32) -> String {
         format!("eggroll.{}.checkpoint.{}.{:016x}.{part}", self.run, manifest.generation, manifest.draft)
     }

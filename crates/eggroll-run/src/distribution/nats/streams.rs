@@ -1,10 +1,11 @@
 //! The streams of a run.
 
 use super::config::{NatsConfig, Trust};
-use super::connection::{Connection, for_now};
+use super::connection::{Connection, Failure, for_now};
 use super::error::NatsError;
+use super::keys::{CoordinatorKey, SIGNATURE, WorkerKey};
 use super::run_id::RunId;
-use async_nats::jetstream::stream::{Config, DiscardPolicy, Stream};
+use async_nats::jetstream::stream::{Config, DiscardPolicy};
 use std::time::Duration;
 
 /// Results of one worker that wait at most, for each slice of a generation.
@@ -15,6 +16,11 @@ const SHARES: u64 = 16;
 const CONSUMERS: i32 = 16;
 /// How long results are kept.
 const RESULTS_AGE: Duration = Duration::from_secs(24 * 3600);
+
+/// How long a worker waits for an answer about a run that may not have begun.
+const ANSWER: Duration = Duration::from_millis(500);
+/// Bytes of a label at most.
+const LABEL: usize = 256;
 
 /// What tells a run's streams from another's of the same name.
 pub(super) struct Label {
@@ -28,9 +34,8 @@ impl Label {
         format!("{} {}", self.run, self.key)
     }
 
-    fn check(&self, config: &NatsConfig, stream: &Stream) -> Result<(), NatsError> {
-        let found = stream.cached_info().config.description.clone().unwrap_or_default();
-        let (run, key) = found.split_once(' ').unwrap_or((&found, ""));
+    fn check(&self, config: &NatsConfig, found: &str) -> Result<(), NatsError> {
+        let (run, key) = found.split_once(' ').unwrap_or((found, ""));
         let name = config.run.clone();
         if run != self.run.to_string() {
             return Err(NatsError::OtherRun { run: name, expected: self.run.to_string(), found: run.to_owned() });
@@ -89,6 +94,8 @@ impl Connection {
             discard: DiscardPolicy::New,
             ..fitness
         };
+        self.create_checkpoints(config, label, 0)?;
+        // Workers wait for the last one.
         [results, fitness].into_iter().try_for_each(|stream| self.create_stream(config, label, stream))
     }
 
@@ -112,13 +119,42 @@ impl Connection {
         let made = self.persist(&format!("making the stream {}", stream.name), async || {
             self.context.get_or_create_stream(stream.clone()).await.map_err(for_now)
         })?;
-        label.check(config, &made)
+        label.check(config, &made.cached_info().config.description.clone().unwrap_or_default())
     }
 
-    /// Waits for the stream that a worker follows.
-    pub fn find_fitness(&self, config: &NatsConfig, label: &Label) -> Result<(), NatsError> {
-        let name = &self.names.fitness;
-        let stream = self.persist(&format!("waiting for the stream {name}"), async || self.stream(name).await)?;
-        label.check(config, &stream)
+    /// Says which run this is, where workers look for it.
+    pub fn publish_label(&self, key: &CoordinatorKey, label: &Label, id: u64) -> Result<(), NatsError> {
+        let sealed = key.seal(label.text().into_bytes());
+        self.persist("saying which run this is", async || {
+            let published = self.publish(&self.names.label_subject(), &format!("label.{id:016x}"), &sealed, None).await;
+            published.map(drop).map_err(Failure::from)
+        })
     }
+
+    /// Waits for the run, and refuses another one of that name.
+    pub fn find_label(&self, config: &NatsConfig, key: &WorkerKey, label: &Label) -> Result<(), NatsError> {
+        let subject = self.names.label_subject();
+        let sealed = self.persist("waiting for the run to begin", async || {
+            let found = self.last_of(&self.names.checkpoints, &subject);
+            // Nobody answers for a stream that there is not.
+            match tokio::time::timeout(ANSWER, found).await {
+                Ok(Ok(Some(message))) if message.payload.len() <= LABEL => Ok(message.payload),
+                Ok(Err(failure)) => Err(failure),
+                _ => Err(for_now("the server has nothing of it: is its coordinator there?")),
+            }
+        })?;
+        match key.open(&sealed) {
+            Some(text) => label.check(config, &String::from_utf8_lossy(text)),
+            None => {
+                let text = sealed.len().checked_sub(SIGNATURE).map(|len| String::from_utf8_lossy(&sealed[..len]));
+                let found = text.and_then(|text| text.split_once(' ').map(|(_, key)| key.to_owned())).unwrap_or_default();
+                Err(NatsError::OtherKey { run: config.run.clone(), expected: label.key.clone(), found: shown(&found) })
+            }
+        }
+    }
+}
+
+/// What may be anything, as hexadecimal digits of a fingerprint.
+fn shown(found: &str) -> String {
+    found.chars().filter(char::is_ascii_hexdigit).take(16).collect()
 }

@@ -109,7 +109,7 @@ impl Worker {
         score: impl FnMut(&M, &Population) -> Result<Fitness, UserError>,
     ) -> Result<(EvolutionStrategy, M), NatsError> {
         let run = RunId::of(&self.config, &strategy)?;
-        self.link.find_fitness(&self.config, &Label { run, key: self.key.fingerprint() })?;
+        self.link.find_label(&self.config, &self.key, &Label { run, key: self.key.fingerprint() })?;
         // Three signs of life in the time after which this worker counts as gone.
         let (node, pause) = (self.config.node.clone(), self.config.ack_wait / 3);
         let desk = Desk::open(&self.link, &node, self.key.clone(), run, pause, self.config.longest_slice)?;
@@ -178,8 +178,14 @@ impl Worker {
 
     /// Refuses to follow a server that has not got any more what was read from it.
     fn check_fitness(&self, next: u64, generation: u64) -> Result<(), NatsError> {
-        let last = self.link.wait_for_last(&self.link.names.fitness)?;
-        if last + 1 < next { Err(NatsError::Lost { generation }) } else { Ok(()) }
+        let names = &self.link.names;
+        let last = self.link.persist("reading the fitness", async || {
+            self.link.last_of(&names.fitness, &names.fitness_subject()).await
+        })?;
+        match last {
+            Some(last) if last.sequence + 1 < next => Err(NatsError::Lost { generation }),
+            _ => Ok(()),
+        }
     }
 
     /// Continues with the latest checkpoint on the server, if there is a later one than here.
