@@ -80,7 +80,8 @@ impl Attacker {
             NatsAuth::UserPassword { user, .. } => ConnectOptions::with_user_and_password(user.clone(), password(user)),
             _ => ConnectOptions::new(),
         };
-        let options = options.custom_inbox_prefix(format!("_INBOX_{NAME}")).event_callback(move |event| {
+        // What it says itself it need not hear.
+        let options = options.no_echo().custom_inbox_prefix(format!("_INBOX_{NAME}")).event_callback(move |event| {
             if let Event::ServerError(error) = event {
                 let text = error.to_string();
                 log.lock().expect("no panic").violations.extend(text.split('"').nth(1).map(str::to_owned));
@@ -210,7 +211,13 @@ impl Attacker {
                 self.say(name, &result, Some(target), &early).await;
                 // Genuine fitness, once more.
                 self.say(name, get, Some(target), br#"{"seq":1,"next_by_subj":">"}"#).await;
-                self.say(name, "$JS.API.DIRECT.GET.eggroll-run-checkpoints.eggroll.run.checkpoint.latest", Some(target), b"").await;
+                self.say(
+                    name,
+                    "$JS.API.DIRECT.GET.eggroll-run-checkpoints.eggroll.run.checkpoint.latest",
+                    Some(target),
+                    b"",
+                )
+                .await;
                 self.say(name, "$JS.API.STREAM.INFO.eggroll-run-fitness", Some(target), b"").await;
             }
         }
@@ -223,7 +230,12 @@ impl Attacker {
             r#"{{"stream_name":"eggroll-run-fitness","config":{{"deliver_subject":"{deliver}","durable_name":"push","deliver_policy":"all","ack_policy":"none"}}}}"#
         );
         self.ask("push consumer", "$JS.API.CONSUMER.DURABLE.CREATE.eggroll-run-fitness.push", &push).await;
-        self.ask("push consumer", "$JS.API.CONSUMER.CREATE.eggroll-run-fitness", &push.replace(r#""durable_name":"push","#, "")).await;
+        self.ask(
+            "push consumer",
+            "$JS.API.CONSUMER.CREATE.eggroll-run-fitness",
+            &push.replace(r#""durable_name":"push","#, ""),
+        )
+        .await;
         let pull = r#"{"stream_name":"eggroll-run-results","config":{"durable_name":"pull","ack_policy":"explicit"}}"#;
         self.ask("pull consumer", "$JS.API.CONSUMER.DURABLE.CREATE.eggroll-run-results.pull", pull).await;
         self.say("others' work", "$JS.API.CONSUMER.MSG.NEXT.eggroll-run-results.pull", Some(&deliver), b"8").await;
@@ -232,8 +244,10 @@ impl Attacker {
             self.say("others' acknowledgements", &acknowledge, None, b"+ACK").await;
         }
         for stream in ["results", "fitness"] {
-            let names = self.ask("names of consumers", &format!("$JS.API.CONSUMER.NAMES.eggroll-run-{stream}"), "").await;
-            let names: serde_json::Value = names.and_then(|names| serde_json::from_str(&names).ok()).unwrap_or_default();
+            let names =
+                self.ask("names of consumers", &format!("$JS.API.CONSUMER.NAMES.eggroll-run-{stream}"), "").await;
+            let names: serde_json::Value =
+                names.and_then(|names| serde_json::from_str(&names).ok()).unwrap_or_default();
             let found = names["consumers"].as_array().into_iter().flatten().filter_map(|name| name.as_str());
             for consumer in found.chain(["invented"]) {
                 let subject = format!("$JS.API.CONSUMER.DELETE.eggroll-run-{stream}.{consumer}");
@@ -252,7 +266,8 @@ impl Attacker {
     /// Takes work, and answers it with what no rank shaping would notice: 10¹⁸, NaN, scores out of range, and failures that are none.
     async fn lie(&self, work: &Work) {
         let scores = |score: f32| vec![score; work.members as usize];
-        let of = |scores: Vec<f32>| SliceResult::new(work, work.digest.clone(), &Fitness::from(scores)).encode(&self.run);
+        let of =
+            |scores: Vec<f32>| SliceResult::new(work, work.digest.clone(), &Fitness::from(scores)).encode(&self.run);
         let lies = [
             of(scores(1e18)),
             of(scores(f32::NAN)),

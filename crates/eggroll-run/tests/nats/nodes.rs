@@ -157,11 +157,6 @@ impl Local {
         self.resume.send(()).expect("waits");
     }
 
-    /// Waits until its streams and keys are there, or it has ended.
-    pub fn knock(&self) {
-        std::thread::sleep(Duration::from_millis(500));
-    }
-
     /// Waits until so many generations are done.
     pub fn wait(&self, generation: u64) {
         let start = Instant::now();

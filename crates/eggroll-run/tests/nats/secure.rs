@@ -140,12 +140,14 @@ fn keys_are_of_one_run() {
     let url = server.url();
     let other = server.folder.path().join("other-keys");
     let of_other = |node| NatsConfig { keys: other.clone(), ..config::<Net>(&url, node) };
-    let coordinator = Local::start::<Net>(config::<Net>(&url, "coordinator"));
-    coordinator.knock();
+    let strategy = Net::strategy().init(&Net::start());
+    let first = Coordinator::connect(config::<Net>(&url, "coordinator"), &strategy).expect("connects");
     let error = Local::start::<Net>(of_other("coordinator")).end().map(drop);
     assert!(matches!(error, Err(NatsError::OtherKey { .. })), "{error:?}");
     let error = work::<Net>(of_other("w1"), |_, _| unreachable!("refused before")).join().expect("no panic");
     assert!(matches!(error, Err(NatsError::OtherKey { .. })), "{error:?}");
+    drop(first);
+    let coordinator = Local::start::<Net>(config::<Net>(&url, "coordinator"));
     // The file that was handed out, from a folder where nothing else is.
     let handed = server.folder.path().join("handed.key");
     std::fs::copy(keys(&url).join(format!("{RUN}.workers.key")), &handed).expect("copies");

@@ -50,7 +50,9 @@ impl NatsAuth {
             (None, None, None) => Ok(Self::None),
             (Some(token), None, None) => Ok(Self::Token(token.into())),
             (None, Some(user), Some(password)) => Ok(Self::UserPassword { user, password: password.into() }),
-            (Some(_), ..) => Err(NatsError::Environment(format!("{TOKEN} is set, and {USER} or {PASSWORD} too: unset one"))),
+            (Some(_), ..) => {
+                Err(NatsError::Environment(format!("{TOKEN} is set, and {USER} or {PASSWORD} too: unset one")))
+            }
             (_, Some(_), None) => Err(NatsError::Environment(format!("{USER} is set, and {PASSWORD} is not"))),
             (_, None, Some(_)) => Err(NatsError::Environment(format!("{PASSWORD} is set, and {USER} is not"))),
         }
@@ -191,9 +193,14 @@ mod tests {
     #[test]
     fn secrets_do_not_travel_in_the_open() {
         for (auth, what) in [(token(), "token"), (password(), "password")] {
-            for far in ["nats://far:4222", "far", "nats://10.0.0.1", "nats://127.0.0.1,nats://far", "nats://[fe80::1]:4222"] {
+            for far in
+                ["nats://far:4222", "far", "nats://10.0.0.1", "nats://127.0.0.1,nats://far", "nats://[fe80::1]:4222"]
+            {
                 let refused = connection(far, auth.clone()).addresses();
-                assert!(matches!(&refused, Err(NatsError::Plain { what: found, .. }) if *found == what), "{far}: {refused:?}");
+                assert!(
+                    matches!(&refused, Err(NatsError::Plain { what: found, .. }) if *found == what),
+                    "{far}: {refused:?}"
+                );
                 let allowed = NatsConnection { allow_plain: true, ..connection(far, auth.clone()) };
                 assert!(allowed.addresses().is_ok(), "{far}");
                 let encrypted = NatsConnection { require_tls: true, ..connection(far, auth.clone()) };
@@ -209,7 +216,9 @@ mod tests {
 
     #[test]
     fn secrets_are_in_no_address_debug_or_error() {
-        for servers in ["nats://user:secret@far:4222", "secret@far", "nats://ok:1,tls://secret@far", "nats://user:se@secret@far"] {
+        for servers in
+            ["nats://user:secret@far:4222", "secret@far", "nats://ok:1,tls://secret@far", "nats://user:se@secret@far"]
+        {
             let connection = connection(servers, token());
             let error = connection.addresses().expect_err("refused");
             let shown = format!("{connection:?} {error} {error:?}");
@@ -222,11 +231,15 @@ mod tests {
     #[test]
     fn the_environment_says_who_this_is() {
         let of = |set: &[(&str, &str)]| {
-            NatsAuth::of_variables(|name| set.iter().find(|(set, _)| *set == name).map(|(_, value)| (*value).to_owned()))
+            NatsAuth::of_variables(|name| {
+                set.iter().find(|(set, _)| *set == name).map(|(_, value)| (*value).to_owned())
+            })
         };
         assert!(matches!(of(&[]), Ok(NatsAuth::None)));
         assert!(matches!(of(&[(TOKEN, "secret")]), Ok(NatsAuth::Token(_))));
-        assert!(matches!(of(&[(USER, "w1"), (PASSWORD, "secret")]), Ok(NatsAuth::UserPassword { user, .. }) if user == "w1"));
+        assert!(
+            matches!(of(&[(USER, "w1"), (PASSWORD, "secret")]), Ok(NatsAuth::UserPassword { user, .. }) if user == "w1")
+        );
         for set in [&[(USER, "w1")][..], &[(PASSWORD, "secret")], &[(TOKEN, "secret"), (USER, "w1")]] {
             let error = of(set).expect_err("refused").to_string();
             assert!(error.contains("EGGROLL_NATS_") && !error.contains("secret"), "{error}");

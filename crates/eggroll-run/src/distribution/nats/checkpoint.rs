@@ -104,9 +104,8 @@ fn latest(
     open: impl Fn(&[u8]) -> Option<&[u8]>,
 ) -> Result<Option<Manifest>, NatsError> {
     let subject = link.names.manifest_subject();
-    let found = link.persist("looking for a checkpoint", async || {
-        link.last_of(&link.names.checkpoints, &subject).await
-    })?;
+    let found =
+        link.persist("looking for a checkpoint", async || link.last_of(&link.names.checkpoints, &subject).await)?;
     let bytes = found.map(|message| message.payload).filter(|bytes| bytes.len() <= MANIFEST + SIGNATURE);
     Ok(bytes.and_then(|bytes| Manifest::decode(open(&bytes)?, run).ok()))
 }

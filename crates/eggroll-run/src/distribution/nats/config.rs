@@ -183,9 +183,7 @@ impl NatsConfig {
         // Integer parameters vote with the signs of pairs, whatever the shaping.
         let bounded = matches!(strategy.shaping, FitnessShaping::CenteredRank | FitnessShaping::PairSign);
         match self.trust {
-            Trust::Untrusted { .. } if !bounded => {
-                Err(NatsError::Shaping { found: format!("{:?}", strategy.shaping) })
-            }
+            Trust::Untrusted { .. } if !bounded => Err(NatsError::Shaping { found: format!("{:?}", strategy.shaping) }),
             _ => Ok(()),
         }
     }
@@ -254,7 +252,11 @@ mod tests {
             let refused = config.validate();
             assert!(matches!(refused, Err(NatsError::Setting { what, .. }) if what == name), "{name}: {refused:?}");
         }
-        assert!(NatsConfig { longest_slice: Duration::MAX, offer_again_after: Duration::MAX, ..config() }.validate().is_ok());
+        assert!(
+            NatsConfig { longest_slice: Duration::MAX, offer_again_after: Duration::MAX, ..config() }
+                .validate()
+                .is_ok()
+        );
     }
 
     #[test]
@@ -264,7 +266,8 @@ mod tests {
         assert!(untrusted().verify_share() > 0.0);
         assert_eq!(NatsConfig { verify_share: Some(0.0), ..untrusted() }.verify_share(), 0.0, "if it is said");
         assert_eq!(untrusted().plausible(), (-1.0, 0.0));
-        let strategy = |shaping| EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_shaping(shaping);
+        let strategy =
+            |shaping| EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_shaping(shaping);
         let unbounded = [
             FitnessShaping::Raw,
             FitnessShaping::ZScore,

@@ -276,11 +276,12 @@ impl Coordinator {
         let bytes = self.key.seal(told.encode(&self.rules.run, self.origin));
         loop {
             let (link, after) = (&self.link, self.last_fitness);
-            let place =
-                link.persist("publishing fitness", async || match link.publish(&subject, &id, &bytes, Some(after)).await {
+            let place = link.persist("publishing fitness", async || {
+                match link.publish(&subject, &id, &bytes, Some(after)).await {
                     Err(PublishFailure::NotLast) => Ok(None),
                     published => Ok(Some(published?)),
-                })?;
+                }
+            })?;
             if let Some(place) = place {
                 // A repetition has the place of the first.
                 self.last_fitness = after.max(place);

@@ -44,7 +44,9 @@ pub enum NatsError {
         host: String,
     },
     /// A strategy in which one worker that lies decides.
-    #[error("workers are not trusted, and one score of theirs decides under shaping {found}: use centered_rank or pair_sign")]
+    #[error(
+        "workers are not trusted, and one score of theirs decides under shaping {found}: use centered_rank or pair_sign"
+    )]
     Shaping {
         /// The strategy's shaping.
         found: String,

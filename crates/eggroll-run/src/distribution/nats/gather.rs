@@ -140,7 +140,8 @@ impl Coordinator {
             if !collection.is_missing(slice) {
                 continue;
             }
-            let failed = |node: &str| failures.get(&slice).is_some_and(|failed| failed.nodes.iter().any(|by| by == node));
+            let failed =
+                |node: &str| failures.get(&slice).is_some_and(|failed| failed.nodes.iter().any(|by| by == node));
             let may = |node: &str| !ignored.contains(node) && !failed(node);
             let may_again = |node: &str| !ignored.contains(node);
             let free = match self.peers.out() < self.config.in_flight {

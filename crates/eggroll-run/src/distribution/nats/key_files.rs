@@ -59,7 +59,8 @@ pub(super) fn read_secret(path: &Path) -> Result<Zeroizing<String>, NatsError> {
         return Err(refuse("this is no file".to_owned()));
     }
     check_permissions(path, &found)?;
-    let (mut text, file) = (Zeroizing::new(String::with_capacity(LIMIT as usize + 1)), fs::File::open(path).map_err(io)?);
+    let (mut text, file) =
+        (Zeroizing::new(String::with_capacity(LIMIT as usize + 1)), fs::File::open(path).map_err(io)?);
     match file.take(LIMIT + 1).read_to_string(&mut text) {
         Ok(_) if text.len() as u64 > LIMIT => Err(refuse(format!("more than {LIMIT} bytes: this is no key"))),
         Ok(_) => Ok(text),

@@ -128,12 +128,7 @@ pub struct WorkerKey {
 }
 
 impl WorkerKey {
-    pub(super) fn of_parts(
-        run: &str,
-        node: Option<String>,
-        coordinator: &[u8; 32],
-        secret: Secret,
-    ) -> Option<Self> {
+    pub(super) fn of_parts(run: &str, node: Option<String>, coordinator: &[u8; 32], secret: Secret) -> Option<Self> {
         let coordinator = VerifyingKey::from_bytes(coordinator).ok()?;
         Some(Self { run: run.to_owned(), node, coordinator, secret })
     }

@@ -117,7 +117,8 @@ mod tests {
     #[test]
     fn words() {
         let since = Duration::from_secs(60);
-        let slices = |missing: Vec<usize>, workers| Notice::Slices { generation: 12, missing, since, workers }.to_string();
+        let slices =
+            |missing: Vec<usize>, workers| Notice::Slices { generation: 12, missing, since, workers }.to_string();
         assert_eq!(
             slices(vec![3, 7], 2),
             "waiting for slices 3, 7 of generation 12 since 60 s; 2 workers heard of in the last minute"
@@ -139,10 +140,13 @@ mod tests {
         while start.elapsed() < Duration::from_millis(100) {
             lasting.tell(|since| Notice::Server { what: "w".into(), reason: "r".into(), since });
         }
-        let times: Vec<_> = told.try_iter().map(|notice| match notice {
-            Notice::Server { since, .. } => since.as_millis() / 40,
-            other => panic!("{other}"),
-        }).collect();
+        let times: Vec<_> = told
+            .try_iter()
+            .map(|notice| match notice {
+                Notice::Server { since, .. } => since.as_millis() / 40,
+                other => panic!("{other}"),
+            })
+            .collect();
         assert_eq!(times, [1, 2]);
     }
 }

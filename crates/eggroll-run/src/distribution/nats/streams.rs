@@ -147,7 +147,8 @@ impl Connection {
             Some(text) => label.check(config, &String::from_utf8_lossy(text)),
             None => {
                 let text = sealed.len().checked_sub(SIGNATURE).map(|len| String::from_utf8_lossy(&sealed[..len]));
-                let found = text.and_then(|text| text.split_once(' ').map(|(_, key)| key.to_owned())).unwrap_or_default();
+                let found =
+                    text.and_then(|text| text.split_once(' ').map(|(_, key)| key.to_owned())).unwrap_or_default();
                 Err(NatsError::OtherKey { run: config.run.clone(), expected: label.key.clone(), found: shown(&found) })
             }
         }

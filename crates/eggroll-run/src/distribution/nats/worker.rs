@@ -190,7 +190,13 @@ impl Worker {
 
     /// Continues with the latest checkpoint on the server, if there is a later one than here.
     fn catch_up<M: Module>(&mut self, replica: &mut Replica<M>) -> Result<bool, NatsError> {
-        let later = checkpoint::load(&self.link, &self.config, |sealed| self.key.open(sealed), &replica.strategy, replica.model())?;
+        let later = checkpoint::load(
+            &self.link,
+            &self.config,
+            |sealed| self.key.open(sealed),
+            &replica.strategy,
+            replica.model(),
+        )?;
         let found = later.is_some();
         if let Some((strategy, model)) = later {
             let scores = strategy.config().population.saturating_mul(self.config.questions);

@@ -102,7 +102,12 @@ fn what_is_wrong_is_rejected_by_reason() {
         matches!(collection.judge("a", &result(0, &good)), Judgement::Accepted(0)),
         "canary: what is right is taken"
     );
-    assert!(!Rejection::Stale.is_a_strike() && !Rejection::Early.is_a_strike() && !Rejection::Forged.is_a_strike() && Rejection::WrongDigest.is_a_strike());
+    assert!(
+        !Rejection::Stale.is_a_strike()
+            && !Rejection::Early.is_a_strike()
+            && !Rejection::Forged.is_a_strike()
+            && Rejection::WrongDigest.is_a_strike()
+    );
 }
 
 #[test]

@@ -37,7 +37,8 @@ fn nobody_is_any_worker_where_workers_are_not_trusted() {
     let folder = tempfile::tempdir().expect("a folder");
     let config = NatsConfig { trust: Trust::Untrusted { scores: -1.0..=0.0 }, ..config(folder.path()) };
     make_keys(&config).expect("made");
-    let mut files: Vec<_> = fs::read_dir(&config.keys).expect("reads").map(|file| file.expect("is there").file_name()).collect();
+    let mut files: Vec<_> =
+        fs::read_dir(&config.keys).expect("reads").map(|file| file.expect("is there").file_name()).collect();
     files.sort();
     assert_eq!(files, ["run.coordinator.key", "run.w1.key"]);
 }

@@ -36,8 +36,7 @@ fn messages() -> impl Strategy<Value = Vec<u8>> {
         Told::Part(ToldPart { generation, part, parts, scores }).encode(&RUN, origin(generation ^ 5))
     });
     let end = any::<u64>().prop_map(|life| Told::End.encode(&RUN, origin(life)));
-    let held = any::<(u64, u32, u32)>()
-        .prop_map(|(generation, slice, attempt)| Held { generation, slice, attempt });
+    let held = any::<(u64, u32, u32)>().prop_map(|(generation, slice, attempt)| Held { generation, slice, attempt });
     let status = (any::<bool>(), proptest::collection::vec(held.clone(), 0..17))
         .prop_map(|(leaving, held)| Status { leaving, held }.encode(&RUN));
     let failed = (held, "[a-zé ]{0,40}").prop_map(|(held, error)| Failed::new(held, &error).encode(&RUN));
