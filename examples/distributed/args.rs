@@ -30,7 +30,7 @@ pub struct Args {
     /// The server: nats://host:port, or tls://host:port.
     #[arg(long, default_value = "nats://127.0.0.1:4222")]
     nats: String,
-    /// Name of the run. A name that is there already goes on.
+    /// Name of the run. One that the server has is continued.
     #[arg(long, default_value = "spirals")]
     pub run: String,
     /// Name of this node, from its process unless given.
@@ -42,8 +42,9 @@ pub struct Args {
     /// Workers that get a key of their own: RUN.NODE.key in the folder of keys.
     #[arg(long, value_name = "NODE,NODE", value_delimiter = ',')]
     nodes: Vec<String>,
-    /// Workers may lie: each of --nodes has its own key, the coordinator checks a share of slices, and fitness is shaped by ranks.
-    #[arg(long, requires = "nodes")]
+    /// Workers may lie: each of --nodes has its own key, the coordinator checks a share of slices, and fitness is shaped by ranks. The same on
+    /// all nodes.
+    #[arg(long)]
     untrusted: bool,
     /// File with a token.
     #[arg(long, value_name = "FILE", conflicts_with = "credentials")]

@@ -11,7 +11,7 @@ use async_nats::{Client, ConnectOptions, Event};
 use burn::module::Module;
 use eggroll_run::distribution::nats::protocol::*;
 use eggroll_run::distribution::nats::{
-    Counts, NatsAuth, NatsConfig, NatsConnection, NatsError, Rejection, Trust, WorkerKey, WorkerReport,
+    Coordinator, Counts, NatsAuth, NatsConfig, NatsConnection, NatsError, Rejection, Trust, WorkerKey, WorkerReport,
 };
 use eggroll_train::*;
 use futures_util::StreamExt;
@@ -158,7 +158,7 @@ impl Attacker {
             files: vec![("model.bpk".to_owned(), 1 << 62)],
         };
         let bare = [
-            Told::End.encode(&self.run, origin),
+            Told::End { generation: 0 }.encode(&self.run, origin),
             part(0, 0, 1).encode(&self.run, origin),
             part(5, 0, u32::MAX).encode(&self.run, origin),
             work(3, 1).encode(&self.run),
@@ -319,6 +319,8 @@ fn untrusted(server: &Server, node: &str, with_users: bool) -> NatsConfig {
     };
     NatsConfig {
         connection: NatsConnection { servers: server.url(), auth, ..NatsConnection::default() },
+        // Not those of a trusted run on the same port before.
+        keys: server.folder.path().join("keys"),
         trust: Trust::Untrusted { scores: -1e3..=0.0 },
         nodes: vec![NAME.to_owned(), VICTIM.to_owned()],
         ..config::<Ranked>(&server.url(), node)
@@ -428,4 +430,15 @@ fn keys_alone_keep_the_digest() {
     for name in ["push consumer", "pull consumer", "others' consumers", "names of consumers"] {
         assert!(tally.answered.contains_key(name), "canary: {name} is what the server does: {:?}", tally.answered);
     }
+}
+
+#[test]
+fn no_score_decides_where_workers_are_not_trusted() {
+    let Some(server) = Server::start() else { return };
+    // Z-scores: one of 10¹⁸ is the estimate.
+    let strategy = Net::strategy().init(&Net::start());
+    let refused = Coordinator::connect(untrusted(&server, "coordinator", false), &strategy).map(drop);
+    assert!(matches!(&refused, Err(NatsError::Shaping { found }) if found == "ZScore"), "{refused:?}");
+    let trusted = NatsConfig { trust: Trust::Trusted, ..untrusted(&server, "coordinator", false) };
+    assert!(Coordinator::connect(trusted, &strategy).is_ok(), "canary");
 }

@@ -173,3 +173,38 @@ fn addresses_with_secrets_and_secrets_in_the_open_are_refused() {
     let error = connect("nats://192.0.2.1:4222", token());
     assert!(matches!(&error, NatsError::Plain { what: "token", host } if host == "192.0.2.1"), "{error}");
 }
+
+#[test]
+fn every_stream_has_limits() {
+    let Some(server) = Server::start() else { return };
+    let coordinator = Local::start::<Net>(config::<Net>(&server.url(), "coordinator"));
+    let worker = work::<Net>(config::<Net>(&server.url(), "w1"), |model, members| Ok(model.fitness(members)));
+    coordinator.finish();
+    worker.join().expect("no panic").expect("works");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let context = async_nats::jetstream::new(async_nats::connect(server.url()).await.expect("connects"));
+        for stream in ["results", "fitness", "checkpoints"] {
+            let stream = context.get_stream(format!("eggroll-{RUN}-{stream}")).await.expect("is there");
+            let limits = &stream.cached_info().config;
+            assert!(limits.max_bytes > 0 && !limits.max_age.is_zero() && limits.max_consumers > 0, "{limits:#?}");
+        }
+        let work = context.get_stream(format!("eggroll-{RUN}-work")).await;
+        assert!(work.is_err(), "work is not kept");
+    });
+}
+
+/// A bound that no checkpoint keeps to: the coordinator does not offer it, and a worker with a lower one does not load it.
+#[test]
+fn checkpoints_have_a_bound() {
+    let Some(server) = Server::start() else { return };
+    let of = |node, bytes| NatsConfig { checkpoint_bytes: bytes, ..config::<Net>(&server.url(), node) };
+    let start = |node, bytes| work::<Net>(of(node, bytes), |model, members| Ok(model.fitness(members)));
+    let worker = start("w1", None);
+    let error = Local::start::<Net>(of("coordinator", Some(100))).end().map(drop);
+    assert!(matches!(&error, Err(NatsError::Checkpoint { reason, .. }) if reason.contains("100")), "{error:?}");
+    assert_eq!(Local::start::<Net>(of("coordinator", None)).finish().digest, expected::<Net>());
+    worker.join().expect("no panic").expect("works");
+    let late = start("w2", Some(100)).join().expect("no panic");
+    assert!(matches!(&late, Err(NatsError::Checkpoint { reason, .. }) if reason.contains("100")), "{late:?}");
+}

@@ -148,18 +148,17 @@ impl NatsConfig {
         let reserved = self.nodes.iter().find(|node| matches!(node.as_str(), "coordinator" | "workers"));
         let pairs = self.slice_members >= 2 && self.slice_members.is_multiple_of(2);
         let span = |time: &Duration| format!("{time:?}");
-        let (untrusted, range) = match &self.trust {
-            Trust::Trusted => (false, true),
-            Trust::Untrusted { scores } => (true, scores.start() <= scores.end()),
+        let range = match &self.trust {
+            Trust::Trusted => true,
+            Trust::Untrusted { scores } => scores.start() <= scores.end(),
         };
         let share = self.verify_share();
-        let rules: [(&'static str, bool, &'static str, String); 17] = [
+        let rules: [(&'static str, bool, &'static str, String); 16] = [
             ("slice_members", pairs, "even and at least 2", self.slice_members.to_string()),
             ("questions", self.questions > 0, POSITIVE, self.questions.to_string()),
             ("digest_every", self.digest_every > 0, POSITIVE, self.digest_every.to_string()),
             ("version", self.version.len() <= 4096, "at most 4096 bytes", format!("{} bytes", self.version.len())),
             ("nodes", reserved.is_none(), "names but \"coordinator\" and \"workers\"", format!("{reserved:?}")),
-            ("nodes", !untrusted || !self.nodes.is_empty(), "named where they are not trusted", "empty".to_owned()),
             ("in_flight", self.in_flight > 0, POSITIVE, self.in_flight.to_string()),
             ("strikes", self.strikes > 0, POSITIVE, self.strikes.to_string()),
             ("slice_failures", self.slice_failures > 0, POSITIVE, self.slice_failures.to_string()),
@@ -240,7 +239,6 @@ mod tests {
             ("run", NatsConfig { run: "a.b".to_owned(), ..config() }),
             ("nodes", NatsConfig { nodes: vec!["*".to_owned()], ..config() }),
             ("nodes", NatsConfig { nodes: vec!["workers".to_owned()], ..config() }),
-            ("nodes", NatsConfig { nodes: Vec::new(), ..untrusted() }),
             ("offer_again_after", NatsConfig { offer_again_after: Duration::ZERO, ..config() }),
             ("longest_slice", NatsConfig { longest_slice: Duration::ZERO, ..config() }),
             ("report_every", NatsConfig { report_every: Duration::ZERO, ..config() }),

@@ -22,7 +22,7 @@ const PING_INTERVAL: Duration = Duration::from_secs(10);
 /// Longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// Messages of a subscription that wait here at most.
-const WAITING: usize = 4096;
+const WAITING: usize = 512;
 
 /// Why an attempt failed.
 pub(super) enum Failure {

@@ -50,6 +50,8 @@ pub struct Coordinator {
     /// Whose last words have which number: a message that is heard again is no other coordinator's.
     lives: BTreeMap<u64, u64>,
     origin: Origin,
+    /// The generation after the last that is known.
+    generation: u64,
     /// Place of the last message in the stream of fitness.
     last_fitness: u64,
     /// The same, when the checkpoint before the next was offered.
@@ -100,6 +102,7 @@ impl Coordinator {
             key,
             lives: BTreeMap::new(),
             origin,
+            generation: strategy.generation(),
             last_fitness,
             before_checkpoint: None,
             checkpoint_limit: checkpoint::limit(&config, strategy),
@@ -117,6 +120,7 @@ impl Coordinator {
         let last = self.last_fitness;
         let near_end = self.generation_among((last.saturating_sub(LAST) + 1..=last).rev())?;
         let near_begin = self.fitness_at(1)?.map_or(1, |message| message.sequence);
+        self.generation = self.generation.max(near_end.map_or(0, |last| last + 1));
         let begin = self.generation_among(near_begin..=last.min(near_begin + LAST))?;
         if let (Some(begin), Some(last)) = (begin, near_end)
             && last >= first
@@ -168,6 +172,7 @@ impl Coordinator {
         mut score: impl FnMut(&M, &Population) -> Result<Fitness, UserError>,
     ) -> Result<Fitness, NatsError> {
         let generation = population.generation();
+        self.generation = self.generation.max(generation + 1);
         if let Some(scores) = self.recorded(generation)? {
             self.counts.recovered += 1;
             return Ok(scores.into_fitness());
@@ -333,7 +338,8 @@ impl Coordinator {
     ///
     /// [`NatsError`].
     pub fn finish(mut self) -> Result<Counts, NatsError> {
-        self.tell(&Told::End, 0)?;
+        let generation = self.generation;
+        self.tell(&Told::End { generation }, generation)?;
         Ok(self.counts)
     }
 }

@@ -229,9 +229,20 @@ fn file_of(config: &NatsConfig, holder: &str) -> PathBuf {
 /// [`NatsError::Key`], [`NatsError::Setting`].
 pub fn make_keys(config: &NatsConfig) -> Result<CoordinatorKey, NatsError> {
     config.validate()?;
+    if matches!(config.trust, Trust::Untrusted { .. }) && config.nodes.is_empty() {
+        let rule = "the names of the workers, where they are not trusted";
+        return Err(NatsError::Setting { what: "nodes", rule, value: "empty".to_owned() });
+    }
     let key = CoordinatorKey::open_file(&file_of(config, "coordinator"), &config.run)?;
-    if matches!(config.trust, Trust::Trusted) {
-        key.workers().write_file(&file_of(config, "workers"))?;
+    let workers = file_of(config, "workers");
+    match config.trust {
+        Trust::Trusted => key.workers().write_file(&workers)?,
+        Trust::Untrusted { .. } if workers.exists() => {
+            let reason =
+                "a key with which everybody is any worker, made when they were trusted: use another folder for keys";
+            return Err(NatsError::Key { path: workers, reason: reason.to_owned() });
+        }
+        Trust::Untrusted { .. } => {}
     }
     for node in &config.nodes {
         key.worker(node)?.write_file(&file_of(config, node))?;
@@ -251,6 +262,10 @@ fn is_nobodys_file(node: &str) -> Result<(), NatsError> {
 /// A worker's key: that of the file, or those in the folder of its node or of all workers; `None` if the coordinator has not made them yet.
 pub(super) fn find_key(config: &NatsConfig) -> Result<Option<WorkerKey>, NatsError> {
     let named = config.keys.is_file() || config.keys.extension().is_some_and(|extension| extension == "key");
+    if named && !config.keys.exists() {
+        let reason = "there is no such file: the coordinator makes it in its folder of keys, copy it here".to_owned();
+        return Err(NatsError::Key { path: config.keys.clone(), reason });
+    }
     if named {
         return WorkerKey::read_file(&config.keys, &config.run).map(Some);
     }

@@ -10,7 +10,7 @@
 //! |---|---|---|---|
 //! | coordinator | work | generation: u64, slice, first, members, attempt: u32, digest | `eggroll.RUN.work.NODE` |
 //! | coordinator | told | life: u64, number: u64, part: u32, parts: u32, scores | `eggroll.RUN.fitness` |
-//! | coordinator | end | life: u64, number: u64 | `eggroll.RUN.fitness` |
+//! | coordinator | end | life: u64, number: u64, generation: u64 | `eggroll.RUN.fitness` |
 //! | coordinator | checkpoint | see [`Manifest`] | `eggroll.RUN.checkpoint.latest` |
 //! | worker | result | slice: u32, attempt: u32, digest, scores | `eggroll.RUN.result.NODE` |
 //! | worker | failed | generation: u64, slice: u32, attempt: u32, error | `eggroll.RUN.result.NODE` |
@@ -171,7 +171,10 @@ pub enum Told {
     /// A part of the fitness of a generation.
     Part(ToldPart),
     /// The run is over.
-    End,
+    End {
+        /// Its last generation, and one: what was an end once is none when the run has been continued.
+        generation: u64,
+    },
 }
 
 /// A part of the fitness of a generation, in messages that the server allows.
@@ -198,7 +201,7 @@ impl Told {
     pub fn encode(&self, run: &RunId, origin: Origin) -> Vec<u8> {
         let begin = |kind| [&head(kind, run)[..], &origin.life.to_le_bytes(), &origin.number.to_le_bytes()].concat();
         match self {
-            Self::End => sealed(begin(END)),
+            Self::End { generation } => sealed([&begin(END)[..], &generation.to_le_bytes()].concat()),
             Self::Part(part) => {
                 let mut bytes = begin(TOLD);
                 [part.part, part.parts].iter().for_each(|field| bytes.extend(field.to_le_bytes()));
@@ -220,7 +223,10 @@ impl Told {
             Some((Self::Part(ToldPart { generation, part, parts, scores }), origin))
         };
         let told = match open(bytes, END, run) {
-            Ok(mut fields) => origin(&mut fields).map(|origin| (Self::End, origin)),
+            Ok(mut fields) => {
+                let origin = origin(&mut fields);
+                origin.and_then(|origin| Some((Self::End { generation: fields.long()? }, origin)))
+            }
             Err(Undecodable::OtherRun) => return Err(Undecodable::OtherRun),
             Err(Undecodable::Garbage) => read(&mut open(bytes, TOLD, run)?),
         };

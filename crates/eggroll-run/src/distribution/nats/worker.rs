@@ -138,7 +138,7 @@ impl Worker {
                 let sealed = self.key.open(&message.payload);
                 // What the coordinator has not signed says nothing.
                 let Some((told, origin)) = sealed.and_then(|bytes| Told::decode(bytes, run).ok()) else { continue };
-                ended = matches!(told, Told::End);
+                ended = matches!(told, Told::End { generation } if generation == replica.generation());
                 let Told::Part(part) = told else { continue };
                 match replica.assembly.take(part, origin.life) {
                     Ok(Some(scores)) => {

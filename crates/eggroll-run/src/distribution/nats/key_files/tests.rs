@@ -36,11 +36,15 @@ fn keys_come_back() {
 fn nobody_is_any_worker_where_workers_are_not_trusted() {
     let folder = tempfile::tempdir().expect("a folder");
     let config = NatsConfig { trust: Trust::Untrusted { scores: -1.0..=0.0 }, ..config(folder.path()) };
+    let nobody = NatsConfig { nodes: Vec::new(), ..config.clone() };
+    assert!(matches!(make_keys(&nobody), Err(NatsError::Setting { what: "nodes", .. })));
     make_keys(&config).expect("made");
     let mut files: Vec<_> =
         fs::read_dir(&config.keys).expect("reads").map(|file| file.expect("is there").file_name()).collect();
     files.sort();
     assert_eq!(files, ["run.coordinator.key", "run.w1.key"]);
+    make_keys(&NatsConfig { trust: Trust::Trusted, ..config.clone() }).expect("made");
+    assert!(refused(make_keys(&config)).contains("run.workers.key"), "one was handed out before");
 }
 
 #[cfg(unix)]

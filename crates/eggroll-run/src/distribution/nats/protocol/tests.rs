@@ -35,7 +35,7 @@ fn messages() -> impl Strategy<Value = Vec<u8>> {
     let told = (any::<u64>(), any::<[u32; 2]>(), scores()).prop_map(|(generation, [part, parts], scores)| {
         Told::Part(ToldPart { generation, part, parts, scores }).encode(&RUN, origin(generation ^ 5))
     });
-    let end = any::<u64>().prop_map(|life| Told::End.encode(&RUN, origin(life)));
+    let end = any::<u64>().prop_map(|life| Told::End { generation: life ^ 1 }.encode(&RUN, origin(life)));
     let held = any::<(u64, u32, u32)>().prop_map(|(generation, slice, attempt)| Held { generation, slice, attempt });
     let status = (any::<bool>(), proptest::collection::vec(held.clone(), 0..17))
         .prop_map(|(leaving, held)| Status { leaving, held }.encode(&RUN));
