@@ -1,7 +1,7 @@
 //! Where the server is, and how a node makes itself known to it.
 
 use super::error::NatsError;
-use super::key_files::read_secret;
+use super::secret_files::read_secret;
 use async_nats::ServerAddr;
 use secrecy::SecretString;
 use std::env;

@@ -3,7 +3,7 @@
 use super::checkpoint;
 use super::collection::{Collection, Rules, split};
 use super::config::NatsConfig;
-use super::connection::{Connection, PublishFailure, for_now};
+use super::connection::{Connection, PublishFailure};
 use super::counts::Counts;
 use super::error::NatsError;
 use super::key_files::make_keys;
@@ -21,7 +21,6 @@ use crate::error::Error;
 use crate::replay::Recorded;
 use crate::steps::UserError;
 use async_nats::Subscriber;
-use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::message::StreamMessage;
 use burn::module::Module;
 use eggroll_train::{EvolutionStrategy, Fitness, Population};
@@ -93,7 +92,7 @@ impl Coordinator {
         link.publish_label(&key, &label, origin.life)?;
         let last_fitness = link.wait_for_last(&link.names.fitness)?;
         let tail = |stream: &str| StreamReader::new(link.context.clone(), stream, 1);
-        Ok(Self {
+        let coordinator = Self {
             results: tail(&link.names.results),
             status: link.subscribe(&link.names.status_subject("*"))?,
             peers: Peers::new(config.ack_wait, config.longest_slice),
@@ -111,8 +110,8 @@ impl Coordinator {
             draws: 0,
             link,
             config,
-        }
-        .with_recorded(strategy.generation())?)
+        };
+        coordinator.with_recorded(strategy.generation())
     }
 
     /// Says how much of the run is on the server already: what is evaluated from `first` on.
@@ -342,25 +341,4 @@ impl Coordinator {
         self.tell(&Told::End { generation }, generation)?;
         Ok(self.counts)
     }
-}
-
-/// Removes everything that the server has of a run.
-///
-/// # Errors
-///
-/// [`NatsError`].
-pub fn remove_run(config: &NatsConfig) -> Result<(), NatsError> {
-    use async_nats::jetstream::context::GetStreamErrorKind::JetStream;
-    let link = Connection::connect(config)?;
-    // The checkpoints first: they would be later than what a run of the same name begins with.
-    for name in [&link.names.checkpoints, &link.names.results, &link.names.fitness] {
-        link.persist(&format!("removing {name}"), async || match link.context.delete_stream(name).await {
-            Ok(_) => Ok(()),
-            Err(error) => match error.kind() {
-                JetStream(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND => Ok(()),
-                _ => Err(for_now(error)),
-            },
-        })?;
-    }
-    Ok(())
 }

@@ -61,7 +61,7 @@ impl Shared {
     fn status(&self, longest: Duration) -> Status {
         let piles = self.piles();
         let current = piles.current.filter(|(_, start)| start.elapsed() <= longest).map(|(held, _)| held);
-        let held = current.into_iter().chain(piles.waiting.iter().map(Held::from)).collect();
+        let held = current.into_iter().chain(piles.waiting.iter().map(Work::held)).collect();
         Status { leaving: false, held }
     }
 }
@@ -112,7 +112,7 @@ impl Desk {
         let mut piles = self.shared.piles();
         let place = piles.waiting.iter().position(|work| work.generation <= generation)?;
         let work = piles.waiting.remove(place)?;
-        piles.current = Some((Held::from(&work), Instant::now()));
+        piles.current = Some((work.held(), Instant::now()));
         Some(work)
     }
 

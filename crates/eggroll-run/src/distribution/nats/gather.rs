@@ -6,6 +6,7 @@ use super::error::NatsError;
 use super::notice::Notice;
 use super::protocol::{Failed, Held, SliceResult, Status, Work};
 use crate::replay::Recorded;
+use async_nats::Message;
 use futures_util::StreamExt;
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
@@ -18,9 +19,9 @@ const TICK: Duration = Duration::from_millis(250);
 /// What a coordinator hears.
 enum Heard {
     /// A result or a failure.
-    Answer(async_nats::jetstream::Message),
+    Answer(Message),
     /// A sign of life.
-    Status(async_nats::Message),
+    Status(Message),
 }
 
 /// Who has failed at a slice, and the last error.
@@ -54,8 +55,8 @@ impl Coordinator {
         let last = self.link.wait_for_last(&self.link.names.results)?;
         while self.results.position() <= last {
             // What was dropped meanwhile never comes.
-            let Some(message) = self.link.wait(self.results.next(), 4 * TICK) else { break };
-            self.answer(&mut round, &message)?;
+            let Some(answer) = self.link.wait(self.results.next(), 4 * TICK) else { break };
+            self.answer(&mut round, &answer.message)?;
         }
         round.collection.want_missing();
         let (mut offered, mut progress) = (None::<Instant>, Instant::now());
@@ -108,7 +109,7 @@ impl Coordinator {
         let (results, status) = (&mut self.results, &mut self.status);
         let heard = async {
             tokio::select! {
-                message = results.next() => Some(Heard::Answer(message)),
+                answer = results.next() => Some(Heard::Answer(answer.message)),
                 message = status.next() => message.map(Heard::Status),
             }
         };
@@ -157,7 +158,7 @@ impl Coordinator {
                 }
                 continue;
             };
-            self.peers.lease(&node, Held::from(&work), now);
+            self.peers.lease(&node, work.held(), now);
             let sealed = self.key.seal(work.encode(&self.rules.run));
             self.link.say(&self.link.names.work_subject(&node), sealed)?;
         }
@@ -167,7 +168,7 @@ impl Coordinator {
     }
 
     /// A worker's sign of life.
-    fn status<F>(&mut self, round: &mut Round<'_, F>, message: &async_nats::Message) {
+    fn status<F>(&mut self, round: &mut Round<'_, F>, message: &Message) {
         let node = node_of(&message.subject);
         let Some(status) = self.key.open(node, &message.payload) else {
             return self.count(Rejection::Forged);
@@ -186,7 +187,7 @@ impl Coordinator {
     fn answer<F: FnMut(usize) -> Result<Recorded, NatsError>>(
         &mut self,
         round: &mut Round<'_, F>,
-        message: &async_nats::jetstream::Message,
+        message: &Message,
     ) -> Result<(), NatsError> {
         let node = node_of(&message.subject).to_owned();
         // Who has no key of that node does not speak for it.

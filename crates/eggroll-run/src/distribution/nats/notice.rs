@@ -64,10 +64,13 @@ impl fmt::Display for Notice {
     }
 }
 
+/// Whoever listens.
+type Listener = Box<dyn FnMut(&Notice) + Send>;
+
 /// Who is told.
 pub(super) struct Notices {
     every: Duration,
-    tell: Mutex<Box<dyn FnMut(&Notice) + Send>>,
+    tell: Mutex<Listener>,
 }
 
 impl Notices {

@@ -35,29 +35,13 @@ mod fields;
 mod manifest;
 mod status;
 
-use fields::{Fields, head, open, put_digest, sealed, with_scores};
+pub use fields::Undecodable;
+use fields::{END, Fields, RESULT, TOLD, WORK, head, open, put_digest, sealed, with_scores};
 pub use manifest::Manifest;
 pub(super) use manifest::is_plain;
 
-const VERSION: u8 = 2;
-const WORK: u8 = 0;
-const RESULT: u8 = 1;
-const TOLD: u8 = 2;
-const END: u8 = 3;
-const STATUS: u8 = 4;
-const FAILED: u8 = 5;
-const MANIFEST: u8 = 6;
 /// Bytes of a message without its scores, and more.
 pub(super) const ENVELOPE: usize = 256;
-
-/// Why bytes are no message of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Undecodable {
-    /// They are none of this version, or damaged.
-    Garbage,
-    /// They belong to another run.
-    OtherRun,
-}
 
 /// A slice to evaluate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,6 +61,11 @@ pub struct Work {
 }
 
 impl Work {
+    /// Which slice and offer it is.
+    pub fn held(&self) -> Held {
+        Held { generation: self.generation, slice: self.slice, attempt: self.attempt }
+    }
+
     /// The message.
     pub fn encode(&self, run: &RunId) -> Vec<u8> {
         let mut bytes = head(WORK, run);

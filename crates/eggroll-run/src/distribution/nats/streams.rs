@@ -5,6 +5,7 @@ use super::connection::{Connection, Failure, for_now};
 use super::error::NatsError;
 use super::keys::{CoordinatorKey, SIGNATURE, WorkerKey};
 use super::run_id::RunId;
+use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::stream::{Config, DiscardPolicy};
 use std::time::Duration;
 
@@ -158,4 +159,25 @@ impl Connection {
 /// What may be anything, as hexadecimal digits of a fingerprint.
 fn shown(found: &str) -> String {
     found.chars().filter(char::is_ascii_hexdigit).take(16).collect()
+}
+
+/// Removes everything that the server has of a run.
+///
+/// # Errors
+///
+/// [`NatsError`].
+pub fn remove_run(config: &NatsConfig) -> Result<(), NatsError> {
+    use async_nats::jetstream::context::GetStreamErrorKind::JetStream;
+    let link = Connection::connect(config)?;
+    // The checkpoints first: they would be later than what a run of the same name begins with.
+    for name in [&link.names.checkpoints, &link.names.results, &link.names.fitness] {
+        link.persist(&format!("removing {name}"), async || match link.context.delete_stream(name).await {
+            Ok(_) => Ok(()),
+            Err(error) => match error.kind() {
+                JetStream(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND => Ok(()),
+                _ => Err(for_now(error)),
+            },
+        })?;
+    }
+    Ok(())
 }

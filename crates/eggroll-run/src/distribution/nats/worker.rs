@@ -9,7 +9,7 @@ use super::gather::evaluated;
 use super::key_files::find_key;
 use super::keys::WorkerKey;
 use super::notice::Notice;
-use super::protocol::{Failed, Held, SliceResult, Told, Work};
+use super::protocol::{Failed, SliceResult, Told, Work};
 use super::replica::Replica;
 use super::run_id::RunId;
 use super::score_rules::ScoreRules;
@@ -240,7 +240,7 @@ impl Worker {
             }
             Err(error) => {
                 self.report.failures += 1;
-                Failed::new(Held::from(work), &error).encode(run)
+                Failed::new(work.held(), &error).encode(run)
             }
         };
         let (node, link) = (&self.config.node, &self.link);

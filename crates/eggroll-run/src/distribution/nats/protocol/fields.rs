@@ -1,10 +1,27 @@
 //! Bytes of messages, field by field.
 
-use super::{RunId, Undecodable, VERSION};
+use super::super::run_id::RunId;
 use crate::replay::{Record, Recorded, check};
 
+const VERSION: u8 = 2;
+pub(super) const WORK: u8 = 0;
+pub(super) const RESULT: u8 = 1;
+pub(super) const TOLD: u8 = 2;
+pub(super) const END: u8 = 3;
+pub(super) const STATUS: u8 = 4;
+pub(super) const FAILED: u8 = 5;
+pub(super) const MANIFEST: u8 = 6;
 /// Hexadecimal digits of a digest.
 const DIGEST: usize = 64;
+
+/// Why bytes are no message of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Undecodable {
+    /// They are none of this version, or damaged.
+    Garbage,
+    /// They belong to another run.
+    OtherRun,
+}
 
 /// Bytes that are read field by field.
 pub(super) struct Fields<'a>(pub &'a [u8]);

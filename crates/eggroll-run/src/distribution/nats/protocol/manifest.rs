@@ -1,7 +1,7 @@
 //! Which checkpoint is the latest, and what it consists of.
 
-use super::fields::{Fields, head, open, sealed};
-use super::{MANIFEST, RunId, Undecodable};
+use super::super::run_id::RunId;
+use super::fields::{Fields, MANIFEST, Undecodable, head, open, sealed};
 
 /// Files of a checkpoint at most.
 const FILES: usize = 64;

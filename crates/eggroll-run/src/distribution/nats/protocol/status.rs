@@ -1,7 +1,7 @@
 //! What workers say of themselves.
 
-use super::fields::{Fields, head, open, sealed};
-use super::{FAILED, RunId, STATUS, Undecodable, Work};
+use super::super::run_id::RunId;
+use super::fields::{FAILED, Fields, STATUS, Undecodable, head, open, sealed};
 
 /// Slices that a status names at most.
 const HELD: usize = 16;
@@ -17,12 +17,6 @@ pub struct Held {
     pub slice: u32,
     /// Which offer of the slice.
     pub attempt: u32,
-}
-
-impl From<&Work> for Held {
-    fn from(work: &Work) -> Self {
-        Self { generation: work.generation, slice: work.slice, attempt: work.attempt }
-    }
 }
 
 /// A worker's sign of life.
