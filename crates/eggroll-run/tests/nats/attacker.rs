@@ -104,7 +104,12 @@ impl Attacker {
                     let (own, its) = (format!(".{NAME}"), format!("_INBOX_{NAME}"));
                     let from_itself = message.subject.ends_with(&own) || message.subject.starts_with(&its);
                     let is_request = message.reply.as_ref().is_some_and(|reply| reply.starts_with(&its));
-                    if !from_itself && !is_request {
+                    // What the server answers it, wherever it asked to have that.
+                    let headers = message.headers.as_ref();
+                    let is_answer = message.payload.starts_with(b"{\"")
+                        || message.status.is_some()
+                        || headers.is_some_and(|headers| headers.get("Nats-Stream").is_some());
+                    if !from_itself && !is_request && !is_answer {
                         tally.lock().expect("no panic").heard.insert(subject.clone());
                     }
                 }
@@ -179,6 +184,8 @@ impl Attacker {
                 self.say(name, &result, Some(target), &early).await;
                 // Genuine fitness, once more.
                 self.say(name, get, Some(target), br#"{"seq":1,"next_by_subj":">"}"#).await;
+                // An answer that there is nothing, to be taken for the server's when it is read.
+                self.say(name, get, Some(target), br#"{"seq":1000000000,"next_by_subj":">"}"#).await;
                 self.say(
                     name,
                     "$JS.API.DIRECT.GET.eggroll-run-checkpoints.eggroll.run.checkpoint.latest",

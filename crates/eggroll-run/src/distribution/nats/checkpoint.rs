@@ -200,7 +200,7 @@ fn get(link: &Connection, manifest: &Manifest, part: u32) -> Result<Option<Vec<u
     let subject = link.names.part_subject(manifest, part);
     link.persist("loading a checkpoint", async || {
         let found = link.last_of(&link.names.checkpoints, &subject).await?;
-        Ok(found.map(|message| message.payload.to_vec()))
+        Ok(found.map(|message| message.payload))
     })
 }
 

@@ -7,18 +7,19 @@ use super::names::Names;
 use super::notice::{Notice, Notices};
 use super::protocol::ENVELOPE;
 use async_nats::jetstream::context::PublishErrorKind;
-use async_nats::jetstream::message::{PublishMessage, StreamMessage};
-use async_nats::jetstream::stream::{DirectGetErrorKind, Stream};
+use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::stream::Stream;
 use async_nats::jetstream::{self, Context};
-use async_nats::{ConnectErrorKind, ConnectOptions, Subscriber};
+use async_nats::{ConnectErrorKind, ConnectOptions, Request, StatusCode, Subscriber};
 use secrecy::ExposeSecret;
 use std::fmt::Display;
-use std::future::Future;
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 
 /// How soon a connection that is dead is noticed.
 const PING_INTERVAL: Duration = Duration::from_secs(10);
+/// How long a server may take for a message of a stream.
+const ANSWER: Duration = Duration::from_secs(5);
 /// Longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// Messages of a subscription that wait here at most.
@@ -35,6 +36,14 @@ pub(super) enum Failure {
 /// Failures that may pass.
 pub(super) fn for_now(error: impl Display) -> Failure {
     Failure::ForNow(error.to_string())
+}
+
+/// A message of a stream.
+pub(super) struct Stored {
+    /// Its place.
+    pub sequence: u64,
+    pub subject: String,
+    pub payload: Vec<u8>,
 }
 
 /// A connection that repeats what fails, as while a server restarts or a network is cut.
@@ -69,11 +78,6 @@ impl Connection {
         Ok(Self { runtime, context, names, patience: config.patience, notices })
     }
 
-    /// Waits for `future`; `None` after `limit`.
-    pub fn wait<T>(&self, future: impl Future<Output = T>, limit: Duration) -> Option<T> {
-        self.runtime.block_on(async { tokio::time::timeout(limit, future).await.ok() })
-    }
-
     /// Repeats `attempt` until it succeeds.
     pub fn persist<T>(&self, what: &str, attempt: impl AsyncFnMut() -> Result<T, Failure>) -> Result<T, NatsError> {
         self.runtime.block_on(persist(self.patience, &self.notices, what, attempt))
@@ -98,22 +102,35 @@ impl Connection {
     }
 
     /// The first message of a stream from a place on; `None` if there is none yet.
-    pub async fn next(&self, stream: &str, from: u64) -> Result<Option<StreamMessage>, Failure> {
-        let stream = self.context.get_stream_no_info(stream).await.map_err(for_now)?;
-        match stream.direct_get_next_for_subject(">", Some(from.max(1))).await {
-            Ok(message) => Ok(Some(message)),
-            Err(error) if error.kind() == DirectGetErrorKind::NotFound => Ok(None),
-            Err(error) => Err(for_now(error)),
-        }
+    pub async fn next(&self, stream: &str, from: u64) -> Result<Option<Stored>, Failure> {
+        let request = format!("{{\"seq\":{},\"next_by_subj\":\">\"}}", from.max(1));
+        let found = self.direct_get(stream.to_owned(), request).await?;
+        Ok(found.filter(|found| found.sequence >= from))
     }
 
     /// The last message of a subject in a stream; `None` if there is none.
-    pub async fn last_of(&self, stream: &str, subject: &str) -> Result<Option<StreamMessage>, Failure> {
-        let stream = self.context.get_stream_no_info(stream).await.map_err(for_now)?;
-        match stream.direct_get_last_for_subject(subject).await {
-            Ok(message) => Ok(Some(message)),
-            Err(error) if error.kind() == DirectGetErrorKind::NotFound => Ok(None),
-            Err(error) => Err(for_now(error)),
+    pub async fn last_of(&self, stream: &str, subject: &str) -> Result<Option<Stored>, Failure> {
+        self.direct_get(format!("{stream}.{subject}"), String::new()).await
+    }
+
+    /// A message may have been put into a stream with any headers, also those of an answer that there is no message: only what the server itself
+    /// has added to this answer counts, which is the last of each.
+    async fn direct_get(&self, what: String, request: String) -> Result<Option<Stored>, Failure> {
+        let request = Request::new().payload(request.into()).timeout(Some(ANSWER));
+        let subject = format!("$JS.API.DIRECT.GET.{what}");
+        let answer = self.context.client().send_request(subject, request).await.map_err(for_now)?;
+        let added = |name: &str| {
+            let values = answer.headers.iter().flat_map(|headers| headers.get_all(name));
+            values.last().map(|value| value.as_str().to_owned())
+        };
+        let sequence = added("Nats-Sequence").and_then(|sequence| sequence.parse().ok());
+        match (sequence, answer.status) {
+            (Some(sequence), _) => {
+                let subject = added("Nats-Subject").unwrap_or_default();
+                Ok(Some(Stored { sequence, subject, payload: answer.payload.to_vec() }))
+            }
+            (None, Some(StatusCode::NOT_FOUND)) => Ok(None),
+            (None, status) => Err(for_now(format!("the server answers {status:?} to a request for {what}"))),
         }
     }
 

@@ -3,7 +3,7 @@
 use super::checkpoint;
 use super::collection::{Collection, Rules, split};
 use super::config::NatsConfig;
-use super::connection::{Connection, PublishFailure};
+use super::connection::{Connection, PublishFailure, Stored};
 use super::counts::Counts;
 use super::error::NatsError;
 use super::key_files::make_keys;
@@ -14,14 +14,12 @@ use super::protocol::{ENVELOPE, Origin, Told, ToldPart};
 use super::replica::Assembly;
 use super::run_id::RunId;
 use super::score_rules::ScoreRules;
-use super::stream_reader::StreamReader;
 use super::streams::Label;
 use crate::digest::portable_digest;
 use crate::error::Error;
 use crate::replay::Recorded;
 use crate::steps::UserError;
 use async_nats::Subscriber;
-use async_nats::jetstream::message::StreamMessage;
 use burn::module::Module;
 use eggroll_train::{EvolutionStrategy, Fitness, Population};
 use std::collections::BTreeMap;
@@ -40,12 +38,13 @@ pub struct Coordinator {
     pub(super) config: NatsConfig,
     pub(super) rules: Rules,
     pub(super) key: CoordinatorKey,
-    pub(super) results: StreamReader,
+    /// Place of the next result.
+    pub(super) next_result: u64,
     pub(super) status: Subscriber,
     pub(super) peers: Peers,
     pub(super) counts: Counts,
-    /// The fitness that was on the server when the coordinator started, up to that place.
-    recorded: Option<(StreamReader, u64)>,
+    /// Places of the fitness that was on the server when the coordinator started: the next one, and the last.
+    recorded: Option<(u64, u64)>,
     /// Whose last words have which number: a message that is heard again is no other coordinator's.
     lives: BTreeMap<u64, u64>,
     origin: Origin,
@@ -91,12 +90,11 @@ impl Coordinator {
         let origin = Origin { life: random.build_hasher().finish(), number: 0 };
         link.publish_label(&key, &label, origin.life)?;
         let last_fitness = link.wait_for_last(&link.names.fitness)?;
-        let tail = |stream: &str| StreamReader::new(link.context.clone(), stream, 1);
         let coordinator = Self {
-            results: tail(&link.names.results),
+            next_result: 1,
             status: link.subscribe(&link.names.status_subject("*"))?,
             peers: Peers::new(config.ack_wait, config.longest_slice),
-            recorded: Some((tail(&link.names.fitness), last_fitness)),
+            recorded: Some((1, last_fitness)),
             rules,
             key,
             lives: BTreeMap::new(),
@@ -187,23 +185,20 @@ impl Coordinator {
         self.collect(&mut collection, &mut own)?;
         let scores = collection.join();
         self.publish(generation, &scores)?;
-        self.link.purge(&self.link.names.results, Some(self.results.position()))?;
+        self.link.purge(&self.link.names.results, Some(self.next_result))?;
         Ok(scores.into_fitness())
     }
 
     /// The scores of a generation, if the server has had them since before this coordinator started.
     fn recorded(&mut self, generation: u64) -> Result<Option<Recorded>, NatsError> {
         let mut assembly = Assembly::new(generation, self.rules.scores_of_all());
-        while let Some((tail, last)) = &mut self.recorded {
-            if tail.position() > *last {
-                self.recorded = None;
-                break;
-            }
+        while let Some((next, last)) = self.recorded {
             // The last messages may have been dropped meanwhile.
-            let Some(message) = self.link.wait(tail.next(), self.link.patience) else {
+            let Some(message) = self.fitness_at(next)?.filter(|message| message.sequence <= last) else {
                 self.recorded = None;
                 break;
             };
+            self.recorded = Some((message.sequence + 1, last));
             let Some((told, origin)) = self.genuine(&message.payload) else { continue };
             self.is_news(origin);
             if let Told::Part(part) = told
@@ -227,7 +222,7 @@ impl Coordinator {
         known.is_none_or(|known| origin.number > known)
     }
 
-    fn fitness_at(&self, place: u64) -> Result<Option<StreamMessage>, NatsError> {
+    fn fitness_at(&self, place: u64) -> Result<Option<Stored>, NatsError> {
         self.link.persist("reading the fitness", async || self.link.next(&self.link.names.fitness, place).await)
     }
 

@@ -7,7 +7,7 @@ use super::notice::Notice;
 use super::protocol::{Failed, Held, SliceResult, Status, Work};
 use crate::replay::Recorded;
 use async_nats::Message;
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,13 +16,8 @@ use std::time::{Duration, Instant};
 /// How often a coordinator that waits looks about.
 const TICK: Duration = Duration::from_millis(250);
 
-/// What a coordinator hears.
-enum Heard {
-    /// A result or a failure.
-    Answer(Message),
-    /// A sign of life.
-    Status(Message),
-}
+/// Messages of a kind that are read before anything else is looked at.
+const ROUND: usize = 256;
 
 /// Who has failed at a slice, and the last error.
 #[derive(Default)]
@@ -52,12 +47,7 @@ impl Coordinator {
         self.peers.forget_leases();
         let (pending, failures) = (VecDeque::new(), BTreeMap::new());
         let mut round = Round { collection, own, pending, failures };
-        let last = self.link.wait_for_last(&self.link.names.results)?;
-        while self.results.position() <= last {
-            // What was dropped meanwhile never comes.
-            let Some(answer) = self.link.wait(self.results.next(), 4 * TICK) else { break };
-            self.answer(&mut round, &answer.message)?;
-        }
+        self.read_results(&mut round)?;
         round.collection.want_missing();
         let (mut offered, mut progress) = (None::<Instant>, Instant::now());
         let mut told = 0;
@@ -75,11 +65,15 @@ impl Coordinator {
             }
             self.assign(&mut round, now)?;
             let missing = round.collection.missing();
-            match self.listen() {
-                Some(Heard::Answer(message)) => self.answer(&mut round, &message)?,
-                Some(Heard::Status(message)) => self.status(&mut round, &message),
-                None => {}
+            // Workers say what they have left when a result is on the server.
+            if let Some(message) = self.listen() {
+                self.status(&mut round, &message);
+                for _ in 0..ROUND {
+                    let Some(Some(message)) = self.status.next().now_or_never() else { break };
+                    self.status(&mut round, &message);
+                }
             }
+            self.read_results(&mut round)?;
             if round.collection.missing() < missing {
                 (progress, told) = (Instant::now(), 0);
             } else if progress.elapsed() >= self.config.offer_again_after && round.pending.is_empty() {
@@ -104,24 +98,37 @@ impl Coordinator {
         }
     }
 
-    /// What comes first.
-    fn listen(&mut self) -> Option<Heard> {
-        let (results, status) = (&mut self.results, &mut self.status);
-        let heard = async {
-            tokio::select! {
-                answer = results.next() => Some(Heard::Answer(answer.message)),
-                message = status.next() => message.map(Heard::Status),
-            }
-        };
-        match self.link.runtime.block_on(async { tokio::time::timeout(TICK, heard).await }) {
-            Ok(Some(heard)) => Some(heard),
-            // The connection is closed for good: answers still come to an end by their own errors.
+    /// The next sign of life.
+    fn listen(&mut self) -> Option<Message> {
+        let heard = async { tokio::time::timeout(TICK, self.status.next()).await };
+        match self.link.runtime.block_on(heard) {
+            Ok(Some(message)) => Some(message),
+            // The subscription is over for good; results are read all the same.
             Ok(None) => {
                 std::thread::sleep(TICK);
                 None
             }
             Err(_) => None,
         }
+    }
+
+    /// Takes all results and failures that are on the server, until no slice is missing.
+    fn read_results<F: FnMut(usize) -> Result<Recorded, NatsError>>(
+        &mut self,
+        round: &mut Round<'_, F>,
+    ) -> Result<(), NatsError> {
+        // A flood does not keep the coordinator from its other duties.
+        for _ in 0..ROUND {
+            let (link, from) = (&self.link, self.next_result);
+            let found = link.persist("reading results", async || link.next(&link.names.results, from).await)?;
+            let Some(message) = found else { break };
+            self.next_result = message.sequence + 1;
+            self.answer(round, node_of(&message.subject).to_owned(), &message.payload)?;
+            if round.collection.missing() == 0 {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// A slice is to be offered again, if it is of this generation and nobody else has it.
@@ -187,11 +194,11 @@ impl Coordinator {
     fn answer<F: FnMut(usize) -> Result<Recorded, NatsError>>(
         &mut self,
         round: &mut Round<'_, F>,
-        message: &Message,
+        node: String,
+        sealed: &[u8],
     ) -> Result<(), NatsError> {
-        let node = node_of(&message.subject).to_owned();
         // Who has no key of that node does not speak for it.
-        let Some(bytes) = self.key.open(&node, &message.payload) else {
+        let Some(bytes) = self.key.open(&node, sealed) else {
             self.count(Rejection::Forged);
             return Ok(());
         };

@@ -69,7 +69,6 @@ mod replica;
 mod run_id;
 mod score_rules;
 mod secret_files;
-mod stream_reader;
 mod streams;
 mod worker;
 

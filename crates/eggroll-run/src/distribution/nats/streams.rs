@@ -13,8 +13,8 @@ use std::time::Duration;
 const WAITING: u64 = 4;
 /// Workers that may fill their share of the stream of results before those of others are dropped, where their number is not known.
 const SHARES: u64 = 16;
-/// Readers of a stream at a time: coordinators, and those of connections that broke off.
-const CONSUMERS: i32 = 16;
+/// Consumers of a stream: nodes have none, and 0 would be any number.
+const CONSUMERS: i32 = 1;
 /// How long results are kept.
 const RESULTS_AGE: Duration = Duration::from_secs(24 * 3600);
 

@@ -2,7 +2,7 @@
 
 use super::checkpoint;
 use super::config::NatsConfig;
-use super::connection::{Connection, Failure};
+use super::connection::{Connection, Failure, Stored};
 use super::desk::Desk;
 use super::error::NatsError;
 use super::gather::evaluated;
@@ -16,7 +16,6 @@ use super::score_rules::ScoreRules;
 use super::streams::Label;
 use crate::error::Error;
 use crate::steps::UserError;
-use async_nats::jetstream::message::StreamMessage;
 use burn::module::Module;
 use burn::train::Interrupter;
 use eggroll_train::{EvolutionStrategy, Fitness, Population};
@@ -172,7 +171,7 @@ impl Worker {
     }
 
     /// The first message with fitness from a place on, if there is one.
-    fn fitness(&self, from: u64) -> Result<Option<StreamMessage>, NatsError> {
+    fn fitness(&self, from: u64) -> Result<Option<Stored>, NatsError> {
         self.link.persist("reading the fitness", async || self.link.next(&self.link.names.fitness, from).await)
     }
 
