@@ -264,6 +264,8 @@ impl Attacker {
             self.speak_as_others().await;
             self.answer_elsewhere().await;
             self.ask_the_server(destroys).await;
+            // It is no flood that is tried here: that costs time, as the page says.
+            tokio::time::sleep(Duration::from_millis(800)).await;
             while let Ok(Some(message)) = tokio::time::timeout(Duration::from_millis(30), offers.next()).await {
                 let work = self.key.open(&message.payload).and_then(|bytes| Work::decode(bytes, &self.run).ok());
                 let Some(work) = work else { continue };
