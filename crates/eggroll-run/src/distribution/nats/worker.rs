@@ -7,13 +7,14 @@ use super::desk::Desk;
 use super::error::NatsError;
 use super::gather::evaluated;
 use super::key_files::find_key;
-use super::keys::WorkerKey;
+use super::keys::{MAC, WorkerKey};
 use super::notice::Notice;
 use super::protocol::{Failed, SliceResult, Told, Work};
 use super::replica::Replica;
 use super::run_id::RunId;
 use super::score_rules::ScoreRules;
 use super::streams::Label;
+use crate::digest::hex;
 use crate::error::Error;
 use crate::steps::UserError;
 use burn::module::Module;
@@ -244,8 +245,8 @@ impl Worker {
         };
         let (node, link) = (&self.config.node, &self.link);
         let (subject, sealed) = (link.names.result_subject(node), self.key.seal(node, message));
-        // With the node in it: whoever publishes nonsense first must not keep out what is right.
-        let id = format!("{node}.{}.{}.{}", work.generation, work.slice, work.attempt);
+        // The server drops a second message of the same id, whoever has sent the first: nobody without this key knows the id before.
+        let id = hex(&sealed[sealed.len() - MAC..]);
         link.persist("publishing a result", async || {
             link.publish(&subject, &id, &sealed, None).await.map(drop).map_err(Failure::from)
         })
