@@ -1,7 +1,7 @@
 //! The command line.
 
 use clap::{Parser, ValueEnum};
-use eggroll::run::distribution::nats::{NatsAuth, NatsConfig, NatsConnection};
+use eggroll::run::distribution::nats::{NatsAuth, NatsConfig, NatsConnection, NatsError, Trust};
 use std::path::PathBuf;
 
 /// What a process does.
@@ -13,11 +13,16 @@ pub enum Role {
     Worker,
     /// The same run in one process.
     Alone,
+    /// Makes the run's keys, and ends.
+    Keys,
     /// Removes what the server has of the run.
     Remove,
 }
 
 /// Trains a classifier of spirals on any number of machines, over a NATS server with JetStream.
+///
+/// A token or a password comes from the environment, never from arguments, which other users of the machine can read:
+/// EGGROLL_NATS_TOKEN, or EGGROLL_NATS_USER and EGGROLL_NATS_PASSWORD.
 #[derive(Parser, Debug)]
 pub struct Args {
     #[arg(value_enum)]
@@ -25,36 +30,46 @@ pub struct Args {
     /// The server: nats://host:port, or tls://host:port.
     #[arg(long, default_value = "nats://127.0.0.1:4222")]
     nats: String,
-    /// Name of the run. A name that is there already goes on.
+    /// Name of the run. One that the server has is continued.
     #[arg(long, default_value = "spirals")]
     pub run: String,
     /// Name of this node, from its process unless given.
     #[arg(long)]
     node: Option<String>,
-    /// User and password.
-    #[arg(long, value_name = "USER:PASSWORD", conflicts_with_all = ["token", "credentials"])]
-    user: Option<String>,
-    /// Token.
-    #[arg(long, conflicts_with = "credentials")]
-    token: Option<String>,
-    /// File of credentials.
+    /// Folder of the run's keys, which the coordinator makes. For a worker on another machine: the file that it was given.
+    #[arg(long, default_value = "runs/distributed/keys")]
+    keys: PathBuf,
+    /// Workers that get a key of their own: RUN.NODE.key in the folder of keys.
+    #[arg(long, value_name = "NODE,NODE", value_delimiter = ',')]
+    nodes: Vec<String>,
+    /// Workers may lie: each of --nodes has its own key, the coordinator checks a share of slices, and fitness is shaped by ranks. The same on
+    /// all nodes.
     #[arg(long)]
+    untrusted: bool,
+    /// File with a token.
+    #[arg(long, value_name = "FILE", conflicts_with = "credentials")]
+    token_file: Option<PathBuf>,
+    /// File of credentials.
+    #[arg(long, value_name = "FILE")]
     credentials: Option<PathBuf>,
+    /// Allows a token or password to travel to another host without encryption.
+    #[arg(long)]
+    allow_plain: bool,
     /// Certificates of authorities, PEM.
     #[arg(long)]
     ca: Option<PathBuf>,
     /// This node's certificate, PEM.
-    #[arg(long, requires = "key")]
+    #[arg(long, requires = "cert_key")]
     cert: Option<PathBuf>,
     /// Its key, PEM.
     #[arg(long, requires = "cert")]
-    key: Option<PathBuf>,
+    cert_key: Option<PathBuf>,
     /// Members of a slice.
     #[arg(long, default_value_t = 64)]
     slice: usize,
-    /// Share of slices that the coordinator checks.
-    #[arg(long, default_value_t = 0.0)]
-    verify: f64,
+    /// Share of slices that the coordinator checks: 0 unless set, 0.05 with --untrusted.
+    #[arg(long)]
+    verify: Option<f64>,
     /// Members of a generation.
     #[arg(long, default_value_t = 1024)]
     pub population: usize,
@@ -76,27 +91,44 @@ pub struct Args {
     pub checkpoint_every: u64,
 }
 
+/// What the log-likelihood of a label can be.
+const SCORES: std::ops::RangeInclusive<f64> = -1e6..=0.0;
+
 impl Args {
+    /// Whether one score has to be bounded in what it can do.
+    pub fn shapes_by_rank(&self) -> bool {
+        self.untrusted
+    }
+
     /// The settings of the run.
-    pub fn config(&self) -> NatsConfig {
-        let auth = match (&self.user, &self.token, &self.credentials) {
-            (Some(user), ..) => {
-                let (user, password) = user.split_once(':').unwrap_or((user, ""));
-                NatsAuth::UserPassword { user: user.to_owned(), password: password.to_owned() }
-            }
-            (_, Some(token), _) => NatsAuth::Token(token.clone()),
-            (.., Some(path)) => NatsAuth::Credentials(path.clone()),
-            _ => NatsAuth::None,
+    pub fn config(&self) -> Result<NatsConfig, NatsError> {
+        let auth = match (&self.token_file, &self.credentials) {
+            (Some(path), _) => NatsAuth::token_file(path)?,
+            (_, Some(path)) => NatsAuth::Credentials(path.clone()),
+            _ => NatsAuth::from_environment()?,
         };
         let connection = NatsConnection {
             servers: self.nats.clone(),
             auth,
             require_tls: self.nats.starts_with("tls://"),
+            allow_plain: self.allow_plain,
             root_certificates: self.ca.clone(),
-            client_certificate: self.cert.clone().zip(self.key.clone()),
+            client_certificate: self.cert.clone().zip(self.cert_key.clone()),
         };
         let config = NatsConfig::new(self.nats.clone(), self.run.clone());
         let node = self.node.clone().unwrap_or_else(|| config.node.clone());
-        NatsConfig { connection, node, slice_members: self.slice, verify_share: self.verify, ..config }
+        let trust = if self.untrusted { Trust::Untrusted { scores: SCORES } } else { Trust::Trusted };
+        Ok(NatsConfig {
+            connection,
+            node,
+            trust,
+            keys: self.keys.clone(),
+            nodes: self.nodes.clone(),
+            // The data are a function of their number.
+            version: format!("spirals 1, {} points", self.points),
+            slice_members: self.slice,
+            verify_share: self.verify,
+            ..config
+        })
     }
 }

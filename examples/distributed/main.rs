@@ -18,7 +18,7 @@ use burn::optim::AdamConfig;
 use burn::tensor::Device;
 use clap::Parser;
 use eggroll::prelude::*;
-use eggroll::run::distribution::nats::{Coordinator, Counts, Worker, remove_run};
+use eggroll::run::distribution::nats::{Coordinator, Counts, Worker, make_keys, remove_run};
 use eggroll::run::{Checkpoints, Interrupter};
 use eggroll_examples::{Failure, main_of};
 use serde_json::json;
@@ -43,6 +43,7 @@ fn run(args: &Args) -> Result<(), Failure> {
         .with_sigma(0.05)
         .with_learning_rate(0.02)
         .with_seed(args.seed)
+        .with_shaping(if args.shapes_by_rank() { FitnessShaping::CenteredRank } else { FitnessShaping::default() })
         .try_init(&model)?;
     let data = Spirals::new(args.points, &device);
     let score = |model: &Classifier, members: &Population| Ok(model.fitness(members, &data));
@@ -54,7 +55,12 @@ fn run(args: &Args) -> Result<(), Failure> {
             (model, Some(counts))
         }
         Role::Worker => (work(args, strategy, model, score)?, None),
-        Role::Remove => return Ok(remove_run(&args.config())?),
+        Role::Keys => {
+            let config = args.config()?;
+            println!("key {} in {}", make_keys(&config)?.fingerprint(), config.keys.display());
+            return Ok(());
+        }
+        Role::Remove => return Ok(remove_run(&args.config()?)?),
     };
     let mut result = json!({
         "accuracy": model.accuracy(&data),
@@ -87,7 +93,7 @@ fn alone(
     Ok(model)
 }
 
-/// The run with workers: begun, or gone on with from the checkpoint in the folder and what the server has.
+/// The run with workers: begun, or continued from the checkpoint in the folder and what the server has.
 fn coordinate(
     args: &Args,
     strategy: EvolutionStrategy,
@@ -96,7 +102,7 @@ fn coordinate(
 ) -> Result<(Classifier, Counts), Failure> {
     let checkpoints = Checkpoints::new(args.out.join(&args.run));
     let (mut strategy, mut model) = checkpoints.load_latest(model.clone())?.unwrap_or((strategy, model));
-    let mut coordinator = Coordinator::connect(args.config(), &strategy)?;
+    let mut coordinator = Coordinator::connect(args.config()?, &strategy)?;
     if let Some(later) = coordinator.load_checkpoint(&strategy, &model)? {
         (strategy, model) = later;
     }
@@ -122,7 +128,7 @@ fn work(
     let interrupter = Interrupter::new();
     let handler = interrupter.clone();
     ctrlc::set_handler(move || handler.stop(Some("Ctrl-C")))?;
-    let mut worker = Worker::connect(args.config())?.with_interrupter(interrupter);
+    let mut worker = Worker::connect(args.config()?)?.with_interrupter(interrupter);
     let (_, model) = worker.run(strategy, model, score)?;
     println!("{:?}", worker.report());
     Ok(model)

@@ -5,8 +5,11 @@ use crate::server::Server;
 use crate::support::{Integers, Net, Task};
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::Tensor;
-use eggroll_run::distribution::nats::{Coordinator, NatsConfig, NatsError, Worker};
+use eggroll_run::distribution::nats::{Coordinator, NatsConfig, NatsError, Notice, Worker};
+use eggroll_run::parameter_digest;
 use eggroll_train::*;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 /// One worker is killed amid a slice, one is slow, one joins when the first fitness is no longer on the server.
@@ -85,18 +88,137 @@ fn replicas_that_differ_stop_and_the_run_goes_on() {
     assert_eq!(steady.hear("digest"), expected::<Net>());
 }
 
+/// In the first two generations: an error, then a panic. The worker lives on.
 #[test]
 fn a_score_that_fails_gives_its_slice_back() {
     let Some(server) = Server::start() else { return };
     let url = server.url();
     let coordinator = Local::start::<Net>(config::<Net>(&url, "coordinator"));
-    let model = Net::start();
-    let mut failing = Worker::connect(config::<Net>(&url, "failing")).expect("connects");
-    let error = failing.run(Net::strategy().init(&model), model, |_, _| Err("no more".into())).map(drop);
-    assert_eq!(error.expect_err("fails").to_string(), "no more");
+    let failing = work::<Net>(config::<Net>(&url, "failing"), |model, members| match members.generation() {
+        0 => Err("no more".into()),
+        1 => panic!("not at all"),
+        _ => Ok(model.fitness(members)),
+    });
     let steady = Start::worker("steady", &url).node();
-    assert_eq!(coordinator.finish().digest, expected::<Net>());
+    let outcome = coordinator.finish();
+    assert_eq!(outcome.digest, expected::<Net>());
     assert_eq!(steady.hear("digest"), expected::<Net>());
+    let (digest, report) = failing.join().expect("no panic").expect("lives on");
+    assert_eq!(digest, expected::<Net>());
+    assert!(report.failures > 0 && outcome.counts.failed == report.failures, "{report:?} {:?}", outcome.counts);
+    assert!(outcome.counts.ignored.is_empty(), "{:?}", outcome.counts);
+}
+
+/// Slice 3 of generation 2 fails at three workers and at the coordinator: that ends with the error, and they serve the next one.
+#[test]
+fn a_slice_that_fails_everywhere_ends_the_run_and_not_the_fleet() {
+    let Some(server) = Server::start() else { return };
+    let url = server.url();
+    let is_mended = Arc::new(AtomicBool::new(false));
+    let score = {
+        let is_mended = is_mended.clone();
+        move |model: &Net, members: &Population| match members.generation() == 2 && members.range().start == 12 {
+            true if !is_mended.load(Ordering::Relaxed) => Err("a broken file".into()),
+            _ => Ok(model.fitness(members)),
+        }
+    };
+    let workers = ["w1", "w2", "w3"].map(|name| work::<Net>(config::<Net>(&url, name), score.clone()));
+    let model = Net::start();
+    let mut strategy = Net::strategy().init(&model);
+    let mut coordinator = Coordinator::connect(config::<Net>(&url, "coordinator"), &strategy).expect("connects");
+    let mut model = model;
+    let error = loop {
+        let population = strategy.ask();
+        match coordinator.evaluate(&model, &population, score.clone()) {
+            Ok(fitness) => model = strategy.tell(model, population, fitness).expect("tells"),
+            Err(error) => break error,
+        }
+    };
+    let text = error.to_string();
+    assert!(text.contains("slice 3 of generation 2 failed 3 times") && text.contains("a broken file"), "{text}");
+    assert!(matches!(error, NatsError::SliceFailed { generation: 2, slice: 3, failures: 3, .. }), "{text}");
+    drop(coordinator);
+    assert!(workers.iter().all(|worker| !worker.is_finished()), "the fleet lives on");
+    is_mended.store(true, Ordering::Relaxed);
+    let outcome = Local::start::<Net>(config::<Net>(&url, "coordinator")).finish();
+    assert_eq!(outcome.digest, expected::<Net>());
+    for worker in workers {
+        assert_eq!(worker.join().expect("no panic").expect("works").0, expected::<Net>());
+    }
+}
+
+/// Nobody is there: the coordinator says so, and what for.
+#[test]
+fn a_coordinator_says_what_it_waits_for() {
+    let Some(server) = Server::start() else { return };
+    let url = server.url();
+    let (sender, heard) = mpsc::channel();
+    let config = |node| NatsConfig { report_every: Duration::from_millis(300), ..config::<Net>(&url, node) };
+    let coordinator = config("coordinator");
+    let thread = std::thread::spawn(move || {
+        let model = Net::start();
+        let mut strategy = Net::strategy().init(&model);
+        let coordinator = Coordinator::connect(coordinator, &strategy).expect("connects");
+        let mut coordinator = coordinator.with_notices(move |notice| drop(sender.send(notice.clone())));
+        let population = strategy.ask();
+        let fitness = coordinator.evaluate(&model, &population, |model, members| Ok(model.fitness(members)));
+        let model = strategy.tell(model, population, fitness.expect("evaluates")).expect("tells");
+        coordinator.finish().expect("ends");
+        parameter_digest(&model)
+    });
+    let lasting = |notice: Notice| match notice {
+        Notice::Slices { generation: 0, missing, since, workers } => {
+            assert!(since >= Duration::from_millis(300), "{since:?}");
+            (missing.len(), workers)
+        }
+        other => panic!("{other}"),
+    };
+    let next = || lasting(heard.recv_timeout(LIMIT).expect("says something"));
+    assert_eq!([next(), next()], [(12, 0), (12, 0)]);
+    let slow = work::<Net>(config("slow"), |model, members| {
+        std::thread::sleep(Duration::from_millis(700));
+        Ok(model.fitness(members))
+    });
+    let (missing, workers) = std::iter::repeat_with(next).find(|(_, workers)| *workers > 0).expect("never ends");
+    assert!(workers == 1 && (1..=12).contains(&missing), "{missing} {workers}");
+    assert_eq!(slow.join().expect("no panic").expect("works").0, thread.join().expect("no panic"));
+}
+
+/// The same name and configuration with another score: nothing of the first run is taken for the second's. With the same version it is
+/// replayed, and the coordinator says how much.
+#[test]
+fn another_version_of_score_or_data_is_another_run() {
+    let Some(server) = Server::start() else { return };
+    let url = server.url();
+    let of = |node, version: &str| NatsConfig { version: version.to_owned(), ..config::<Net>(&url, node) };
+    let config = |version| of("coordinator", version);
+    let worker = work::<Net>(of("w1", "data 1"), |model, members| Ok(model.fitness(members)));
+    assert_eq!(Local::start::<Net>(config("data 1")).finish().counts.found, 0);
+    worker.join().expect("no panic").expect("works");
+    let model = Net::start();
+    let strategy = Net::strategy().init(&model);
+    let other = Coordinator::connect(config("data 2"), &strategy).map(drop);
+    assert!(matches!(other, Err(NatsError::OtherRun { .. })), "{other:?}");
+    let stranger = work::<Net>(of("w2", "data 2"), |_, _| unreachable!("refused before")).join().expect("no panic");
+    assert!(matches!(stranger, Err(NatsError::OtherRun { .. })), "{stranger:?}");
+    // Without its folder and from the first model: what the server still has is older than this process.
+    let again = Coordinator::connect(config("data 1"), &strategy).expect("connects");
+    assert!((1..=GENERATIONS).contains(&again.counts().found), "{:?}", again.counts());
+}
+
+#[test]
+fn a_worker_may_take_as_long_as_it_likes() {
+    let Some(server) = Server::start() else { return };
+    let url = server.url();
+    let endless = |node| NatsConfig {
+        longest_slice: Duration::MAX,
+        offer_again_after: Duration::MAX,
+        ..config::<Net>(&url, node)
+    };
+    let coordinator = Local::start::<Net>(endless("coordinator"));
+    let worker = work::<Net>(endless("only"), |model, members| Ok(model.fitness(members)));
+    assert_eq!(coordinator.finish().digest, expected::<Net>());
+    assert_eq!(worker.join().expect("no panic").expect("works").0, expected::<Net>());
 }
 
 #[test]

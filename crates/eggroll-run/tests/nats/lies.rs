@@ -3,12 +3,13 @@
 use crate::nodes::*;
 use crate::server::Server;
 use crate::support::Net;
-use async_nats::jetstream::{self, consumer::PullConsumer};
-use eggroll_run::distribution::nats::protocol::{RunId, SliceResult, Work};
-use eggroll_run::distribution::nats::{NatsConfig, Rejection};
+use async_nats::jetstream;
+use eggroll_run::distribution::nats::protocol::{RunId, SliceResult, Status, Work};
+use eggroll_run::distribution::nats::{NatsConfig, Rejection, WorkerKey};
 use eggroll_train::Fitness;
 use futures_util::StreamExt;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// The run's id, which a liar knows as all nodes do.
 fn run_id(config: &NatsConfig) -> RunId {
@@ -38,26 +39,35 @@ fn lies(run: &RunId, work: &Work) -> Vec<Vec<u8>> {
     ]
 }
 
-/// Takes work, answers it with a lie after the other and acknowledges it; one whose name begins so tells plausible ones only.
+/// The key of all workers, when the coordinator has made it.
+pub fn wait_for_key(config: &NatsConfig) -> WorkerKey {
+    let file = config.keys.join(format!("{}.workers.key", config.run));
+    while !file.exists() {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    WorkerKey::read_file(&file, &config.run).expect("reads")
+}
+
+/// Takes work and answers it with one lie after the other; one whose name begins so tells plausible ones only.
 pub fn lie(config: &NatsConfig) {
     let run = run_id(config);
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
-    let subject = format!("eggroll.{}.result.{}", config.run, config.node);
+    let subject = |what: &str| format!("eggroll.{}.{what}.{}", config.run, config.node);
+    let key = wait_for_key(config);
     runtime.block_on(async {
         let client = async_nats::connect(&config.connection.servers).await.expect("connects");
-        let context = jetstream::new(client);
-        let workers: PullConsumer = loop {
-            match context.get_consumer_from_stream("workers", format!("eggroll-{}-work", config.run)).await {
-                Ok(workers) => break workers,
-                Err(_) => tokio::time::sleep(std::time::Duration::from_millis(50)).await,
-            }
-        };
+        let context = jetstream::new(client.clone());
+        let mut work = client.subscribe(subject("work")).await.expect("subscribes");
         println!("lying");
-        let mut work = workers.stream().max_messages_per_batch(1).messages().await.expect("messages");
-        for told in 0.. {
-            let Some(Ok(message)) = work.next().await else { continue };
-            let Ok(work) = Work::decode(&message.payload, &run) else { continue };
+        let mut told = 0;
+        loop {
+            let status = Status { leaving: false, held: Vec::new() }.encode(&run);
+            client.publish(subject("status"), key.seal(&config.node, status).into()).await.expect("sends");
+            let next = tokio::time::timeout(Duration::from_millis(200), work.next()).await;
+            let Ok(Some(message)) = next else { continue };
+            let sealed = key.open(&message.payload).expect("the coordinator's");
+            let Ok(work) = Work::decode(sealed, &run) else { continue };
             let mut lies = lies(&run, &work);
             let lie = match config.node.starts_with("plausible") {
                 true => SliceResult::new(
@@ -68,9 +78,10 @@ pub fn lie(config: &NatsConfig) {
                 .encode(&run),
                 false => lies.swap_remove(told % lies.len()),
             };
-            let published = context.publish(subject.clone(), lie.into()).await.expect("sends").await;
+            told += 1;
+            let published =
+                context.publish(subject("result"), key.seal(&config.node, lie).into()).await.expect("sends").await;
             published.expect("the server takes it");
-            message.ack().await.expect("sends");
         }
     });
 }
@@ -119,14 +130,15 @@ fn who_lies_too_often_is_not_listened_to() {
     let outcome = coordinator.finish();
     assert_eq!(outcome.digest, expected::<Net>());
     assert_eq!(outcome.counts.ignored, BTreeSet::from(["liar".to_owned()]));
-    assert!(outcome.counts.rejected.contains_key(&Rejection::Ignored), "{:?}", outcome.counts);
+    assert_eq!(outcome.counts.rejected.values().sum::<u64>(), 3, "it is offered no more: {:?}", outcome.counts);
 }
 
 /// The digest of a run with a worker that invents fitness, of which the coordinator checks a share.
 fn with_plausible_lies(verify_share: f64) -> Option<Outcome> {
     let server = Server::start()?;
     let url = server.url();
-    let coordinator = Local::start::<Net>(NatsConfig { verify_share, ..config::<Net>(&url, "coordinator") });
+    let coordinator =
+        Local::start::<Net>(NatsConfig { verify_share: Some(verify_share), ..config::<Net>(&url, "coordinator") });
     let liar = Start { role: "liar", ..Start::worker("plausible", &url) }.node();
     liar.hear("lying");
     let _honest = Start::worker("honest", &url).node();

@@ -2,10 +2,12 @@
 //!
 //! Without a server's program here the tests say so and pass, unless `EGGROLL_REQUIRE_NATS` is set: `scripts/nats-server` installs it.
 
+mod attacker;
 mod credentials;
 #[cfg(feature = "wgpu")]
 mod devices;
 mod faults;
+mod hostile;
 mod lies;
 mod nodes;
 mod partition;

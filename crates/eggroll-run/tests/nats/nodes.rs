@@ -3,12 +3,12 @@
 use crate::support::{self, Integers, Net, Task};
 use burn::optim::AdamConfig;
 use eggroll_core::EggrollConfig;
-use eggroll_run::distribution::nats::{Coordinator, Counts, NatsConfig, NatsError, Worker};
+use eggroll_run::distribution::nats::{Coordinator, Counts, NatsConfig, NatsError, Worker, WorkerReport};
 use eggroll_run::*;
 use eggroll_train::*;
 use std::env;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
@@ -63,8 +63,15 @@ pub fn config<T: NatsTask>(url: &str, node: &str) -> NatsConfig {
         ack_wait: Duration::from_secs(1),
         offer_again_after: Duration::from_secs(20),
         patience: LIMIT,
+        keys: keys(url),
         ..NatsConfig::new(url, RUN)
     }
+}
+
+/// Folder of the keys of a server's run, the same in all processes.
+pub fn keys(url: &str) -> PathBuf {
+    let port = url.rsplit(':').next().unwrap_or_default();
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("nats-keys-{port}"))
 }
 
 /// The digest of the parameters after the same run in one process.
@@ -91,7 +98,7 @@ pub struct Outcome {
     pub counts: Counts,
 }
 
-/// Trains to the end, from the latest checkpoint in `folder` or in the object store; says which generations are done.
+/// Trains to the end, from the latest checkpoint in `folder` or on the server; says which generations are done.
 pub fn coordinate<T: NatsTask>(
     config: NatsConfig,
     folder: &Path,
@@ -168,6 +175,19 @@ impl Local {
         }
         self.thread.join().expect("no panic")
     }
+}
+
+/// A worker on a thread of this process: the digest of its parameters at the end, and what it has done.
+pub fn work<T: NatsTask>(
+    config: NatsConfig,
+    mut score: impl FnMut(&T, &Population) -> Result<Fitness, UserError> + Send + 'static,
+) -> JoinHandle<Result<(String, WorkerReport), NatsError>> {
+    std::thread::spawn(move || {
+        let model = T::start();
+        let mut worker = Worker::connect(config)?;
+        let (_, model) = worker.run(T::strategy().init(&model), model, &mut score)?;
+        Ok((parameter_digest(&model), worker.report()))
+    })
 }
 
 /// A process that is a node; killed when dropped.

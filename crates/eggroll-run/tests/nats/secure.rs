@@ -3,9 +3,7 @@
 use crate::nodes::*;
 use crate::server::{Server, skip};
 use crate::support::{Net, Task};
-use eggroll_run::distribution::nats::{NatsAuth, NatsConfig, NatsConnection, NatsError, Worker};
-use eggroll_run::*;
-use eggroll_train::*;
+use eggroll_run::distribution::nats::*;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -14,6 +12,8 @@ use std::time::Duration;
 pub fn admits(server: &Server, connection: NatsConnection, refused: &[NatsConnection]) {
     let servers = connection.servers.clone();
     let config = |node| NatsConfig { connection: connection.clone(), ..config::<Net>(&servers, node) };
+    // A worker without a key does not even try.
+    make_keys(&config("coordinator")).expect("made");
     for connection in refused {
         let strange =
             NatsConfig { connection: connection.clone(), patience: Duration::from_secs(1), ..config("stranger") };
@@ -23,15 +23,9 @@ pub fn admits(server: &Server, connection: NatsConnection, refused: &[NatsConnec
         assert!(!error.to_string().contains("secret"), "{error}");
     }
     let coordinator = Local::start::<Net>(config("coordinator"));
-    let worker = config("worker");
-    let worker = std::thread::spawn(move || {
-        let model = Net::start();
-        let score = |model: &Net, members: &Population| Ok(model.fitness(members));
-        let done = Worker::connect(worker)?.run(Net::strategy().init(&model), model, score);
-        done.map(|(_, model)| parameter_digest(&model))
-    });
+    let worker = work::<Net>(config("worker"), |model, members| Ok(model.fitness(members)));
     assert_eq!(coordinator.finish().digest, expected::<Net>());
-    assert_eq!(worker.join().expect("no panic").expect("works"), expected::<Net>());
+    assert_eq!(worker.join().expect("no panic").expect("works").0, expected::<Net>());
 }
 
 #[test]
@@ -39,10 +33,10 @@ fn passwords_and_tokens() {
     for (lines, auth, wrong) in [
         (
             "authorization { user: \"node\", password: \"secret\" }\n",
-            NatsAuth::UserPassword { user: "node".to_owned(), password: "secret".to_owned() },
-            NatsAuth::UserPassword { user: "node".to_owned(), password: "secret?".to_owned() },
+            NatsAuth::UserPassword { user: "node".to_owned(), password: "secret".to_owned().into() },
+            NatsAuth::UserPassword { user: "node".to_owned(), password: "secret?".to_owned().into() },
         ),
-        ("authorization { token: \"secret\" }\n", NatsAuth::Token("secret".to_owned()), NatsAuth::None),
+        ("authorization { token: \"secret\" }\n", NatsAuth::Token("secret".to_owned().into()), NatsAuth::None),
     ] {
         let Some(server) = Server::with("127.0.0.1", |_| lines.to_owned()) else { return };
         let shown = format!("{auth:?}");
@@ -102,48 +96,115 @@ fn certificates_of_servers_and_nodes() {
     admits(&server, connection, &[unknown_authority, without_certificate]);
 }
 
-/// The permissions that `docs/nats.md` shows.
-fn permissions() -> String {
+/// A configuration that `docs/nats.md` shows, for this run and these passwords: the block that begins with this word.
+pub fn configuration(block: &str, password: impl Fn(&str) -> String) -> String {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/nats.md");
     let page = std::fs::read_to_string(page).expect("reads");
-    let (_, rest) = page.split_once("```text\nauthorization").expect("shows permissions");
-    let (block, _) = rest.split_once("```").expect("ends");
-    let with_passwords =
-        block.replace("password: COORDINATOR", "password: one").replace("password: W1", "password: two");
-    format!("authorization{}", with_passwords.replace("RUN", RUN))
+    let begin = format!("```text\n{block} {{");
+    let (_, rest) = page.split_once(&begin).unwrap_or_else(|| panic!("the page shows no {block}"));
+    let (rest, _) = rest.split_once("```").expect("ends");
+    let text = format!("{block} {{{rest}").replace("RUN", RUN);
+    ["coordinator", "w1", "w2"].iter().fold(text, |text, user| {
+        text.replace(&format!("${}_PASSWORD", user.to_uppercase()), &format!("{:?}", password(user)))
+    })
+}
+
+/// A worker gets in with each of the page's configurations, works, and comes back after the end, from the checkpoint.
+#[test]
+fn configurations_of_the_page_let_workers_work() {
+    let password = |user: &str| format!("secret-of-{user}");
+    for block in ["accounts", "authorization"] {
+        let Some(server) = Server::with("127.0.0.1", |_| configuration(block, password)) else { return };
+        let of = |user: &str| {
+            let auth = NatsAuth::UserPassword { user: user.to_owned(), password: password(user).into() };
+            let connection = NatsConnection { servers: server.url(), auth, ..NatsConnection::default() };
+            NatsConfig { connection, ..config::<Net>(&server.url(), user) }
+        };
+        let coordinator = Local::start::<Net>(of("coordinator"));
+        let start = |user| work::<Net>(of(user), |model, members| Ok(model.fitness(members)));
+        let workers = ["w1", "w2"].map(start);
+        let outcome = coordinator.finish();
+        assert_eq!(outcome.digest, expected::<Net>(), "{block}");
+        for worker in workers {
+            assert_eq!(worker.join().expect("no panic").expect("works").0, expected::<Net>(), "{block}");
+        }
+        let (digest, report) = start("w1").join().expect("no panic").expect("works");
+        assert_eq!((digest, report.checkpoints), (expected::<Net>(), 1), "{block}");
+    }
+}
+
+/// Of two coordinators of the same name and configuration, each with its own key, the second is refused, and so is a worker of the other.
+#[test]
+fn keys_are_of_one_run() {
+    let Some(server) = Server::start() else { return };
+    let url = server.url();
+    let other = server.folder.path().join("other-keys");
+    let of_other = |node| NatsConfig { keys: other.clone(), ..config::<Net>(&url, node) };
+    let strategy = Net::strategy().init(&Net::start());
+    let first = Coordinator::connect(config::<Net>(&url, "coordinator"), &strategy).expect("connects");
+    let error = Local::start::<Net>(of_other("coordinator")).end().map(drop);
+    assert!(matches!(error, Err(NatsError::OtherKey { .. })), "{error:?}");
+    let error = work::<Net>(of_other("w1"), |_, _| unreachable!("refused before")).join().expect("no panic");
+    assert!(matches!(error, Err(NatsError::OtherKey { .. })), "{error:?}");
+    drop(first);
+    let coordinator = Local::start::<Net>(config::<Net>(&url, "coordinator"));
+    // The file that was handed out, from a folder where nothing else is.
+    let handed = server.folder.path().join("handed.key");
+    std::fs::copy(keys(&url).join(format!("{RUN}.workers.key")), &handed).expect("copies");
+    let worker = NatsConfig { keys: handed, ..config::<Net>(&url, "w1") };
+    let worker = work::<Net>(worker, |model, members| Ok(model.fitness(members)));
+    assert_eq!(coordinator.finish().digest, expected::<Net>());
+    assert_eq!(worker.join().expect("no panic").expect("works").0, expected::<Net>());
 }
 
 #[test]
-fn permissions_hold_a_worker_to_its_own_subject() {
-    let Some(server) = Server::with("127.0.0.1", |_| permissions()) else { return };
-    let of = |user: &str, password: &str| {
-        let auth = NatsAuth::UserPassword { user: user.to_owned(), password: password.to_owned() };
-        let connection = NatsConnection { servers: server.url(), auth, ..NatsConnection::default() };
-        NatsConfig { connection, ..config::<Net>("", user) }
+fn addresses_with_secrets_and_secrets_in_the_open_are_refused() {
+    let connect = |servers: &str, auth: NatsAuth| {
+        let connection = NatsConnection { servers: servers.to_owned(), auth, ..NatsConnection::default() };
+        let config = NatsConfig { connection, ..config::<Net>("", "w1") };
+        let error = Worker::connect(config).map(drop).expect_err("refused");
+        let shown = format!("{error} {error:?}");
+        assert!(!shown.contains("secret"), "{shown}");
+        error
     };
-    let coordinator = Local::start::<Net>(of("coordinator", "one"));
-    let work = |config: NatsConfig| {
-        std::thread::spawn(move || {
-            let model = Net::start();
-            let score = |model: &Net, members: &Population| Ok(model.fitness(members));
-            let mut worker = Worker::connect(config).expect("connects");
-            let (_, model) = worker.run(Net::strategy().init(&model), model, score).expect("works");
-            (parameter_digest(&model), worker.report().checkpoints)
-        })
-    };
-    let worker = work(of("w1", "two"));
-    assert_eq!(coordinator.finish().digest, expected::<Net>());
-    assert_eq!(worker.join().expect("no panic").0, expected::<Net>());
-    // Later, from the object store.
-    assert_eq!(work(of("w1", "two")).join().expect("no panic"), (expected::<Net>(), 1));
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+    let token = || NatsAuth::Token("secret".to_owned().into());
+    let error = connect("nats://user:secret@127.0.0.1:1", NatsAuth::None);
+    assert!(matches!(error, NatsError::Connection { .. }), "{error}");
+    let error = connect("nats://192.0.2.1:4222", token());
+    assert!(matches!(&error, NatsError::Plain { what: "token", host } if host == "192.0.2.1"), "{error}");
+}
+
+#[test]
+fn every_stream_has_limits() {
+    let Some(server) = Server::start() else { return };
+    let coordinator = Local::start::<Net>(config::<Net>(&server.url(), "coordinator"));
+    let worker = work::<Net>(config::<Net>(&server.url(), "w1"), |model, members| Ok(model.fitness(members)));
+    coordinator.finish();
+    worker.join().expect("no panic").expect("works");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
-        let options = async_nats::ConnectOptions::with_user_and_password("w1".to_owned(), "two".to_owned());
-        let context = async_nats::jetstream::new(options.connect(server.url()).await.expect("connects"));
-        for (subject, is_own) in [("result.w1", true), ("result.w2", false), ("fitness", false), ("work", false)] {
-            let published = context.publish(format!("eggroll.{RUN}.{subject}"), "lies".into()).await.expect("sends");
-            assert_eq!(published.await.is_ok(), is_own, "{subject}");
+        let context = async_nats::jetstream::new(async_nats::connect(server.url()).await.expect("connects"));
+        for stream in ["results", "fitness", "checkpoints"] {
+            let stream = context.get_stream(format!("eggroll-{RUN}-{stream}")).await.expect("is there");
+            let limits = &stream.cached_info().config;
+            assert!(limits.max_bytes > 0 && !limits.max_age.is_zero() && limits.max_consumers > 0, "{limits:#?}");
         }
+        let work = context.get_stream(format!("eggroll-{RUN}-work")).await;
+        assert!(work.is_err(), "work is not kept");
     });
+}
+
+/// A bound that no checkpoint keeps to: the coordinator does not offer it, and a worker with a lower one does not load it.
+#[test]
+fn checkpoints_have_a_bound() {
+    let Some(server) = Server::start() else { return };
+    let of = |node, bytes| NatsConfig { checkpoint_bytes: bytes, ..config::<Net>(&server.url(), node) };
+    let start = |node, bytes| work::<Net>(of(node, bytes), |model, members| Ok(model.fitness(members)));
+    let worker = start("w1", None);
+    let error = Local::start::<Net>(of("coordinator", Some(100))).end().map(drop);
+    assert!(matches!(&error, Err(NatsError::Checkpoint { reason, .. }) if reason.contains("100")), "{error:?}");
+    assert_eq!(Local::start::<Net>(of("coordinator", None)).finish().digest, expected::<Net>());
+    worker.join().expect("no panic").expect("works");
+    let late = start("w2", Some(100)).join().expect("no panic");
+    assert!(matches!(&late, Err(NatsError::Checkpoint { reason, .. }) if reason.contains("100")), "{late:?}");
 }

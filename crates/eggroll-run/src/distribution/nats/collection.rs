@@ -2,14 +2,12 @@
 //!
 //! Nothing here touches the network.
 
-use super::protocol::{ScoreRules, SliceResult, Undecodable, Work};
+use super::protocol::{SliceResult, Undecodable, Work};
 use super::run_id::RunId;
+use super::score_rules::ScoreRules;
 use crate::replay::Recorded;
 use std::fmt;
 use std::ops::Range;
-
-/// The largest score that is taken on trust: sums of such, scaled and squared, are finite.
-const LARGEST: f32 = 1e18;
 
 /// Why a result was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,14 +35,18 @@ pub enum Rejection {
     WrongDigest,
     /// Other bits than the coordinator's own evaluation.
     Disagreement,
-    /// From a worker that was wrong too often.
+    /// Without the MAC of the node that it says it is of.
+    Forged,
+    /// A failure of a slice that does not fail at the coordinator.
+    Failed,
+    /// From a worker that was wrong too often, or of more nodes than are told apart.
     Ignored,
 }
 
 impl Rejection {
     /// Whether it speaks against the worker.
     pub fn is_a_strike(self) -> bool {
-        !matches!(self, Self::Stale | Self::Early | Self::Ignored)
+        !matches!(self, Self::Stale | Self::Early | Self::Forged | Self::Ignored)
     }
 }
 
@@ -62,6 +64,8 @@ impl fmt::Display for Rejection {
             Self::NotFinite => "not_finite",
             Self::WrongDigest => "wrong_digest",
             Self::Disagreement => "disagreement",
+            Self::Forged => "forged",
+            Self::Failed => "failed",
             Self::Ignored => "ignored",
         })
     }
@@ -89,11 +93,18 @@ pub(super) struct Rules {
     pub scores: ScoreRules,
     /// Bytes of a result.
     pub limit: usize,
+    /// The least and the largest score that are taken without a look.
+    pub plausible: (f64, f64),
 }
 
 impl Rules {
     pub fn slices(&self) -> usize {
         self.population.div_ceil(self.slice_members)
+    }
+
+    /// Scores of a generation.
+    pub fn scores_of_all(&self) -> usize {
+        self.population.saturating_mul(self.scores.questions)
     }
 
     pub fn members(&self, slice: usize) -> Range<usize> {
@@ -141,9 +152,12 @@ impl Collection {
             Ok(examined) => examined,
             Err(reason) => return Judgement::Rejected(reason),
         };
+        let (least, largest) = self.rules.plausible;
+        let fits = |score: f64| (least..=largest).contains(&score);
         let plausible = match &result.scores {
-            Recorded::Floats(scores) => scores.iter().all(|score| score.abs() <= LARGEST),
-            _ => true,
+            Recorded::Floats(scores) => scores.iter().all(|score| fits(f64::from(*score))),
+            Recorded::Integers(scores) => scores.iter().all(|score| fits(f64::from(*score))),
+            Recorded::Signs(_) => true,
         };
         match &self.slots[slice].held {
             Some(held) if same_bits(&held.scores, &result.scores) => Judgement::Duplicate,
@@ -219,6 +233,22 @@ impl Collection {
     /// All slices that are missing are to be offered.
     pub fn want_missing(&mut self) {
         self.slots.iter_mut().for_each(|slot| slot.wanted = slot.held.is_none());
+    }
+
+    /// A slice is to be offered, if it is missing.
+    pub fn want(&mut self, slice: usize) {
+        if let Some(slot) = self.slots.get_mut(slice) {
+            slot.wanted |= slot.held.is_none();
+        }
+    }
+
+    pub fn is_missing(&self, slice: usize) -> bool {
+        self.slots.get(slice).is_some_and(|slot| slot.held.is_none())
+    }
+
+    /// The slices that are missing.
+    pub fn missing_slices(&self) -> Vec<usize> {
+        (0..self.slots.len()).filter(|slice| self.is_missing(*slice)).collect()
     }
 
     /// The offers that are to be made now.

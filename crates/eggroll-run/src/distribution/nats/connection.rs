@@ -1,28 +1,29 @@
 //! The connection to the server, and the streams of a run.
 
-use super::config::{NatsAuth, NatsConfig, NatsConnection};
+use super::auth::{NatsAuth, NatsConnection, shown};
+use super::config::NatsConfig;
 use super::error::NatsError;
+use super::names::Names;
+use super::notice::{Notice, Notices};
 use super::protocol::ENVELOPE;
-use super::run_id::RunId;
-use async_nats::jetstream::consumer::{AckPolicy, PullConsumer, pull};
 use async_nats::jetstream::context::PublishErrorKind;
 use async_nats::jetstream::message::PublishMessage;
-use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, Stream};
+use async_nats::jetstream::stream::Stream;
 use async_nats::jetstream::{self, Context};
-use async_nats::{ConnectErrorKind, ConnectOptions};
+use async_nats::{ConnectErrorKind, ConnectOptions, Request, StatusCode, Subscriber};
+use secrecy::ExposeSecret;
 use std::fmt::Display;
-use std::future::Future;
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 
-/// The name of the consumer that all workers share.
-const WORKERS: &str = "workers";
 /// How soon a connection that is dead is noticed.
 const PING_INTERVAL: Duration = Duration::from_secs(10);
+/// How long a server may take for a message of a stream.
+const ANSWER: Duration = Duration::from_secs(5);
 /// Longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-/// Results of one worker that wait at most, for each slice of a generation.
-const WAITING: i64 = 4;
+/// Messages of a subscription that wait here at most.
+const WAITING: usize = 512;
 
 /// Why an attempt failed.
 pub(super) enum Failure {
@@ -37,35 +38,12 @@ pub(super) fn for_now(error: impl Display) -> Failure {
     Failure::ForNow(error.to_string())
 }
 
-/// Names of what a run has on the server.
-#[derive(Clone, Debug)]
-pub(super) struct Names {
-    pub work: String,
-    pub results: String,
-    pub fitness: String,
-    pub bucket: String,
-    run: String,
-}
-
-impl Names {
-    pub fn of(config: &NatsConfig) -> Self {
-        let run = &config.run;
-        let [work, results, fitness] = ["work", "results", "fitness"].map(|what| format!("eggroll-{run}-{what}"));
-        Self { work, results, fitness, bucket: format!("eggroll-{run}-checkpoints"), run: run.clone() }
-    }
-
-    pub fn work_subject(&self) -> String {
-        format!("eggroll.{}.work", self.run)
-    }
-
-    pub fn fitness_subject(&self) -> String {
-        format!("eggroll.{}.fitness", self.run)
-    }
-
-    /// The subject of a node's results: a server's permissions can hold every node to its own.
-    pub fn result_subject(&self, node: &str) -> String {
-        format!("eggroll.{}.result.{node}", self.run)
-    }
+/// A message of a stream.
+pub(super) struct Stored {
+    /// Its place.
+    pub sequence: u64,
+    pub subject: String,
+    pub payload: Vec<u8>,
 }
 
 /// A connection that repeats what fails, as while a server restarts or a network is cut.
@@ -74,20 +52,21 @@ pub(super) struct Connection {
     pub context: Context,
     pub names: Names,
     pub patience: Duration,
+    pub notices: Notices,
 }
 
 impl Connection {
     pub fn connect(config: &NatsConfig) -> Result<Self, NatsError> {
         config.validate()?;
-        let names = Names::of(config);
-        let refuse = |reason: String| NatsError::Connection { servers: config.connection.servers.clone(), reason };
+        let (names, notices) = (Names::of(config), Notices::new(config.report_every));
+        let addresses = config.connection.addresses()?;
+        let refuse = |reason: String| NatsError::Connection { servers: shown(&config.connection.servers), reason };
         let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("eggroll-nats").enable_all().build();
         let runtime = runtime.map_err(|error| refuse(error.to_string()))?;
-        let client = runtime.block_on(persist(config.patience, "connecting", async || {
+        let client = runtime.block_on(persist(config.patience, &notices, "connecting", async || {
             let options =
                 options(&config.connection, &config.node).await.map_err(|reason| Failure::ForGood(refuse(reason)))?;
-            let servers: Vec<&str> = config.connection.servers.split(',').map(str::trim).collect();
-            options.connect(servers).await.map_err(|error| match error.kind() {
+            options.connect(&addresses[..]).await.map_err(|error| match error.kind() {
                 ConnectErrorKind::Dns | ConnectErrorKind::TimedOut | ConnectErrorKind::Io => for_now(error),
                 _ => Failure::ForGood(refuse(error.to_string())),
             })
@@ -96,91 +75,63 @@ impl Connection {
         let inside = runtime.enter();
         let context = jetstream::new(client);
         drop(inside);
-        Ok(Self { runtime, context, names, patience: config.patience })
-    }
-
-    /// Waits for `future`; `None` after `limit`.
-    pub fn wait<T>(&self, future: impl Future<Output = T>, limit: Duration) -> Option<T> {
-        self.runtime.block_on(async { tokio::time::timeout(limit, future).await.ok() })
+        Ok(Self { runtime, context, names, patience: config.patience, notices })
     }
 
     /// Repeats `attempt` until it succeeds.
     pub fn persist<T>(&self, what: &str, attempt: impl AsyncFnMut() -> Result<T, Failure>) -> Result<T, NatsError> {
-        self.runtime.block_on(persist(self.patience, what, attempt))
-    }
-
-    /// Makes the streams of a run, or finds those that are there.
-    pub fn create_streams(
-        &self,
-        config: &NatsConfig,
-        run: &RunId,
-        limit: usize,
-        slices: usize,
-    ) -> Result<(), NatsError> {
-        let stream = |name: &str, subject: String| Config {
-            name: name.to_owned(),
-            subjects: vec![subject],
-            description: Some(run.to_string()),
-            num_replicas: config.replicas,
-            // As long as a message may be repeated.
-            duplicate_window: config.patience.max(Duration::from_secs(120)),
-            ..Config::default()
-        };
-        let names = &self.names;
-        let work = Config { retention: RetentionPolicy::WorkQueue, ..stream(&names.work, names.work_subject()) };
-        let results = Config {
-            max_message_size: i32::try_from(limit).unwrap_or(i32::MAX),
-            max_messages_per_subject: WAITING.saturating_mul(slices as i64).max(64),
-            discard: DiscardPolicy::Old,
-            ..stream(&names.results, names.result_subject("*"))
-        };
-        let fitness = stream(&names.fitness, names.fitness_subject());
-        for stream in [work, results, fitness] {
-            let made = self.persist(&format!("making the stream {}", stream.name), async || {
-                self.context.get_or_create_stream(stream.clone()).await.map_err(for_now)
-            })?;
-            self.check_run(config, run, &made)?;
-        }
-        self.create_workers(config)
-    }
-
-    /// Waits for the streams of a run.
-    pub fn find_streams(&self, config: &NatsConfig, run: &RunId) -> Result<(), NatsError> {
-        for name in [&self.names.work, &self.names.results, &self.names.fitness] {
-            let stream = self.persist(&format!("waiting for the stream {name}"), async || self.stream(name).await)?;
-            self.check_run(config, run, &stream)?;
-        }
-        Ok(())
+        self.runtime.block_on(persist(self.patience, &self.notices, what, attempt))
     }
 
     pub async fn stream(&self, name: &str) -> Result<Stream, Failure> {
         self.context.get_stream(name).await.map_err(for_now)
     }
 
-    fn check_run(&self, config: &NatsConfig, run: &RunId, stream: &Stream) -> Result<(), NatsError> {
-        let found = stream.cached_info().config.description.clone().unwrap_or_default();
-        let expected = run.to_string();
-        if found == expected { Ok(()) } else { Err(NatsError::OtherRun { run: config.run.clone(), expected, found }) }
-    }
-
-    /// Makes the consumer of work that all workers share, or gives it these settings.
-    fn create_workers(&self, config: &NatsConfig) -> Result<(), NatsError> {
-        let consumer = pull::Config {
-            durable_name: Some(WORKERS.to_owned()),
-            ack_policy: AckPolicy::Explicit,
-            ack_wait: config.ack_wait,
-            max_ack_pending: i64::try_from(config.in_flight).unwrap_or(i64::MAX),
-            ..pull::Config::default()
-        };
-        self.persist("making the consumer of work", async || {
-            let created = self.context.create_consumer_on_stream(consumer.clone(), &self.names.work).await;
-            created.map(drop).map_err(for_now)
+    /// Hears what is said on a subject, which is not kept.
+    pub fn subscribe(&self, subject: &str) -> Result<Subscriber, NatsError> {
+        self.persist(&format!("subscribing to {subject}"), async || {
+            self.context.client().subscribe(subject.to_owned()).await.map_err(for_now)
         })
     }
 
-    /// The consumer of work, as it is now.
-    pub async fn workers(&self) -> Result<PullConsumer, Failure> {
-        self.context.get_consumer_from_stream(WORKERS, &self.names.work).await.map_err(for_now)
+    /// Says something that is not kept, and may be lost.
+    pub fn say(&self, subject: &str, bytes: Vec<u8>) -> Result<(), NatsError> {
+        self.persist(&format!("publishing on {subject}"), async || {
+            self.context.client().publish(subject.to_owned(), bytes.clone().into()).await.map_err(for_now)
+        })
+    }
+
+    /// The first message of a stream from a place on; `None` if there is none yet.
+    pub async fn next(&self, stream: &str, from: u64) -> Result<Option<Stored>, Failure> {
+        let request = format!("{{\"seq\":{},\"next_by_subj\":\">\"}}", from.max(1));
+        let found = self.direct_get(stream.to_owned(), request).await?;
+        Ok(found.filter(|found| found.sequence >= from))
+    }
+
+    /// The last message of a subject in a stream; `None` if there is none.
+    pub async fn last_of(&self, stream: &str, subject: &str) -> Result<Option<Stored>, Failure> {
+        self.direct_get(format!("{stream}.{subject}"), String::new()).await
+    }
+
+    /// A message may have been put into a stream with any headers, also those of an answer that there is no message: only what the server itself
+    /// has added to this answer counts, which is the last of each.
+    async fn direct_get(&self, what: String, request: String) -> Result<Option<Stored>, Failure> {
+        let request = Request::new().payload(request.into()).timeout(Some(ANSWER));
+        let subject = format!("$JS.API.DIRECT.GET.{what}");
+        let answer = self.context.client().send_request(subject, request).await.map_err(for_now)?;
+        let added = |name: &str| {
+            let values = answer.headers.iter().flat_map(|headers| headers.get_all(name));
+            values.last().map(|value| value.as_str().to_owned())
+        };
+        let sequence = added("Nats-Sequence").and_then(|sequence| sequence.parse().ok());
+        match (sequence, answer.status) {
+            (Some(sequence), _) => {
+                let subject = added("Nats-Subject").unwrap_or_default();
+                Ok(Some(Stored { sequence, subject, payload: answer.payload.to_vec() }))
+            }
+            (None, Some(StatusCode::NOT_FOUND)) => Ok(None),
+            (None, status) => Err(for_now(format!("the server answers {status:?} to a request for {what}"))),
+        }
     }
 
     /// Publishes a message under an id, by which the server tells it from its repetitions; returns its place in the stream. With
@@ -260,10 +211,17 @@ impl From<PublishFailure> for Failure {
 
 async fn options(connection: &NatsConnection, node: &str) -> Result<ConnectOptions, String> {
     let mut options = ConnectOptions::new().name(node).require_tls(connection.require_tls).ping_interval(PING_INTERVAL);
+    // With permissions nobody hears the answers to another: an inbox for each node.
+    options = options.custom_inbox_prefix(format!("_INBOX_{node}")).subscription_capacity(WAITING);
+    if connection.stays() {
+        options = options.ignore_discovered_servers();
+    }
     options = match &connection.auth {
         NatsAuth::None => options,
-        NatsAuth::Token(token) => options.token(token.clone()),
-        NatsAuth::UserPassword { user, password } => options.user_and_password(user.clone(), password.clone()),
+        NatsAuth::Token(token) => options.token(token.expose_secret().to_owned()),
+        NatsAuth::UserPassword { user, password } => {
+            options.user_and_password(user.clone(), password.expose_secret().to_owned())
+        }
         NatsAuth::Credentials(path) => {
             options.credentials_file(path).await.map_err(|error| format!("{}: {error}", path.display()))?
         }
@@ -280,10 +238,12 @@ async fn options(connection: &NatsConnection, node: &str) -> Result<ConnectOptio
 /// Repeats `attempt`, with growing pauses, until it succeeds, fails for good, or `patience` is over.
 async fn persist<T>(
     patience: Duration,
+    notices: &Notices,
     what: &str,
     mut attempt: impl AsyncFnMut() -> Result<T, Failure>,
 ) -> Result<T, NatsError> {
     let (start, mut pause) = (Instant::now(), Duration::from_millis(50));
+    let mut waiting = notices.begin();
     loop {
         match attempt().await {
             Ok(value) => return Ok(value),
@@ -291,7 +251,10 @@ async fn persist<T>(
             Err(Failure::ForNow(reason)) if start.elapsed() + pause > patience => {
                 return Err(NatsError::Patience { what: what.to_owned(), patience, reason });
             }
-            Err(Failure::ForNow(_)) => tokio::time::sleep(pause).await,
+            Err(Failure::ForNow(reason)) => {
+                waiting.tell(|since| Notice::Server { what: what.to_owned(), reason, since });
+                tokio::time::sleep(pause).await;
+            }
         }
         pause = (2 * pause).min(LONGEST_PAUSE);
     }

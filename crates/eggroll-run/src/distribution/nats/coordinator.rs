@@ -1,56 +1,68 @@
-//! The process that trains: hands out slices, judges results, publishes the fitness of all.
+//! The process that trains: what it keeps of a run, and what it tells all replicas.
 
 use super::checkpoint;
-use super::collection::{Collection, Judgement, Rejection, Rules, same_bits, split};
+use super::collection::{Collection, Rules, split};
 use super::config::NatsConfig;
-use super::connection::{Connection, Failure, PublishFailure, for_now};
+use super::connection::{Connection, PublishFailure, Stored};
 use super::counts::Counts;
 use super::error::NatsError;
-use super::protocol::{ENVELOPE, ScoreRules, Told, ToldPart, Work};
+use super::key_files::make_keys;
+use super::keys::{CoordinatorKey, SIGNATURE};
+use super::notice::Notice;
+use super::peers::Peers;
+use super::protocol::{ENVELOPE, Origin, Told, ToldPart};
 use super::replica::Assembly;
 use super::run_id::RunId;
-use super::stream_reader::StreamReader;
+use super::score_rules::ScoreRules;
+use super::streams::Label;
 use crate::digest::portable_digest;
 use crate::error::Error;
 use crate::replay::Recorded;
 use crate::steps::UserError;
-use async_nats::jetstream::{ErrorCode, Message};
+use async_nats::Subscriber;
 use burn::module::Module;
 use eggroll_train::{EvolutionStrategy, Fitness, Population};
-use futures_util::future::try_join_all;
 use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::path::Path;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How often a coordinator that waits looks about.
-const TICK: Duration = Duration::from_millis(250);
-/// Workers that are told apart at most.
-const WORKERS: usize = 1 << 16;
+/// Longest error of a worker, with what is around it.
+const FAILURE: usize = 2048;
+/// Messages at the end of the fitness among which the last generation is looked for.
+const LAST: u64 = 16;
 
 /// The process that trains, see [the module](super).
 pub struct Coordinator {
-    link: Connection,
-    config: NatsConfig,
-    rules: Rules,
-    results: StreamReader,
-    /// The fitness that was on the server when the coordinator started, up to that place.
-    recorded: Option<(StreamReader, u64)>,
-    /// Tells what this coordinator publishes from what an earlier one has: the server remembers messages by their ids.
-    life: u32,
+    pub(super) link: Connection,
+    pub(super) config: NatsConfig,
+    pub(super) rules: Rules,
+    pub(super) key: CoordinatorKey,
+    /// Place of the next result.
+    pub(super) next_result: u64,
+    pub(super) status: Subscriber,
+    pub(super) peers: Peers,
+    pub(super) counts: Counts,
+    /// Places of the fitness that was on the server when the coordinator started: the next one, and the last.
+    recorded: Option<(u64, u64)>,
+    /// Whose last words have which number: a message that is heard again is no other coordinator's.
+    lives: BTreeMap<u64, u64>,
+    origin: Origin,
+    /// The generation after the last that is known.
+    generation: u64,
     /// Place of the last message in the stream of fitness.
     last_fitness: u64,
     /// The same, when the checkpoint before the next was offered.
     before_checkpoint: Option<u64>,
-    counts: Counts,
-    strikes: BTreeMap<String, u32>,
+    /// Bytes of a checkpoint at most.
+    checkpoint_limit: u64,
     random: RandomState,
     draws: u64,
 }
 
 impl Coordinator {
-    /// Connects, and makes the run's streams or finds those that are there: a coordinator that died goes on with its run.
+    /// Connects, and makes the run's streams or finds those that are there: a coordinator that died continues its run. Makes the run's keys, if
+    /// they are not there ([`make_keys`]).
     ///
     /// # Errors
     ///
@@ -61,30 +73,77 @@ impl Coordinator {
     /// Panics inside an asynchronous runtime, as all methods do.
     pub fn connect(config: NatsConfig, strategy: &EvolutionStrategy) -> Result<Self, NatsError> {
         let run = RunId::of(&config, strategy)?;
+        config.check_shaping(strategy.config())?;
+        let key = make_keys(&config)?;
         let (population, slice_members) = (strategy.config().population, config.slice_members);
         let bytes = slice_members.min(population).saturating_mul(4).saturating_mul(config.questions);
-        let scores = ScoreRules::of(&config, strategy);
-        let rules = Rules { run, population, slice_members, scores, limit: bytes.saturating_add(ENVELOPE) };
+        let (scores, plausible) = (ScoreRules::of(&config, strategy), config.plausible());
+        let limit = bytes.saturating_add(ENVELOPE);
+        let rules = Rules { run, population, slice_members, scores, limit, plausible };
         let link = Connection::connect(&config)?;
         link.check_limit(slice_members, bytes)?;
         // Names and ids of messages stand in headers, which the stream's limit counts too.
-        link.create_streams(&config, &run, rules.limit.saturating_add(2 * ENVELOPE), rules.slices())?;
+        let largest = limit.saturating_add(2 * ENVELOPE).max(FAILURE);
+        let label = Label { run, key: key.fingerprint() };
+        link.create_streams(&config, &label, largest, rules.slices())?;
+        let random = RandomState::new();
+        let origin = Origin { life: random.build_hasher().finish(), number: 0 };
+        link.publish_label(&key, &label, origin.life)?;
         let last_fitness = link.wait_for_last(&link.names.fitness)?;
-        let tail = |stream: &str| StreamReader::new(link.context.clone(), stream, 1);
-        Ok(Self {
-            results: tail(&link.names.results),
-            recorded: Some((tail(&link.names.fitness), last_fitness)),
+        let coordinator = Self {
+            next_result: 1,
+            status: link.subscribe(&link.names.status_subject("*"))?,
+            peers: Peers::new(config.ack_wait, config.longest_slice),
+            recorded: Some((1, last_fitness)),
             rules,
-            life: incarnation(),
+            key,
+            lives: BTreeMap::new(),
+            origin,
+            generation: strategy.generation(),
             last_fitness,
             before_checkpoint: None,
+            checkpoint_limit: checkpoint::limit(&config, strategy),
             counts: Counts::default(),
-            strikes: BTreeMap::new(),
-            random: RandomState::new(),
+            random,
             draws: 0,
             link,
             config,
-        })
+        };
+        coordinator.with_recorded(strategy.generation())
+    }
+
+    /// Says how much of the run is on the server already: what is evaluated from `first` on.
+    fn with_recorded(mut self, first: u64) -> Result<Self, NatsError> {
+        let last = self.last_fitness;
+        let near_end = self.generation_among((last.saturating_sub(LAST) + 1..=last).rev())?;
+        let near_begin = self.fitness_at(1)?.map_or(1, |message| message.sequence);
+        self.generation = self.generation.max(near_end.map_or(0, |last| last + 1));
+        let begin = self.generation_among(near_begin..=last.min(near_begin + LAST))?;
+        if let (Some(begin), Some(last)) = (begin, near_end)
+            && last >= first
+        {
+            let first = begin.max(first);
+            self.counts.found = last - first + 1;
+            self.link.notices.tell(&Notice::Recorded { first, last });
+        }
+        Ok(self)
+    }
+
+    /// The generation of the first of these places in the stream of fitness that has one.
+    fn generation_among(&self, places: impl Iterator<Item = u64>) -> Result<Option<u64>, NatsError> {
+        for place in places {
+            let found = self.fitness_at(place)?.filter(|message| message.sequence == place);
+            if let Some((Told::Part(part), _)) = found.and_then(|message| self.genuine(&message.payload)) {
+                return Ok(Some(part.generation));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Tells `tell` in place of standard error what this coordinator waits for, every [`NatsConfig::report_every`].
+    pub fn with_notices(mut self, tell: impl FnMut(&Notice) + Send + 'static) -> Self {
+        self.link.notices.set(tell);
+        self
     }
 
     /// What has arrived.
@@ -94,14 +153,15 @@ impl Coordinator {
 
     /// The fitness of a whole population, evaluated by the workers; at once, if the server has it from before this coordinator started.
     ///
-    /// `score` evaluates a slice as workers do: where a result is not finite, where two differ, and for a share of slices
-    /// ([`NatsConfig::verify_share`]) the coordinator looks itself, and what it finds counts.
+    /// `score` evaluates a slice as workers do: where a result cannot be taken on trust, where two differ, for a share of slices
+    /// ([`NatsConfig::verify_share`]), and where workers fail, the coordinator looks itself, and what it finds counts.
     ///
-    /// Waits for workers as long as it takes.
+    /// Waits for workers as long as it takes, and says so ([`with_notices`](Self::with_notices)).
     ///
     /// # Errors
     ///
-    /// [`NatsError`]; [`NatsError::Training`] with [`Error::User`] if `score` fails.
+    /// [`NatsError`]; [`NatsError::SliceFailed`] if `score` fails at workers and here, [`NatsError::Training`] with
+    /// [`Error::User`] if it fails here alone.
     pub fn evaluate<M: Module>(
         &mut self,
         model: &M,
@@ -109,6 +169,7 @@ impl Coordinator {
         mut score: impl FnMut(&M, &Population) -> Result<Fitness, UserError>,
     ) -> Result<Fitness, NatsError> {
         let generation = population.generation();
+        self.generation = self.generation.max(generation + 1);
         if let Some(scores) = self.recorded(generation)? {
             self.counts.recovered += 1;
             return Ok(scores.into_fitness());
@@ -120,29 +181,28 @@ impl Coordinator {
             rules.scores.pack(&fitness, members.len())
         };
         let digest = self.config.digest_is_due(generation).then(|| portable_digest(model));
-        let mut collection = Collection::new(rules, generation, digest, incarnation());
+        let mut collection = Collection::new(rules, generation, digest, self.origin.life as u32);
         self.collect(&mut collection, &mut own)?;
         let scores = collection.join();
         self.publish(generation, &scores)?;
-        self.link.purge(&self.link.names.results, Some(self.results.position()))?;
+        self.link.purge(&self.link.names.results, Some(self.next_result))?;
         Ok(scores.into_fitness())
     }
 
     /// The scores of a generation, if the server has had them since before this coordinator started.
     fn recorded(&mut self, generation: u64) -> Result<Option<Recorded>, NatsError> {
-        let mut assembly = Assembly::new(generation);
-        while let Some((tail, last)) = &mut self.recorded {
-            if tail.position() > *last {
-                self.recorded = None;
-                break;
-            }
+        let mut assembly = Assembly::new(generation, self.rules.scores_of_all());
+        while let Some((next, last)) = self.recorded {
             // The last messages may have been dropped meanwhile.
-            let Some(message) = self.link.wait(tail.next(), self.link.patience) else {
+            let Some(message) = self.fitness_at(next)?.filter(|message| message.sequence <= last) else {
                 self.recorded = None;
                 break;
             };
-            if let Ok(Told::Part(part)) = Told::decode(&message.payload, &self.rules.run)
-                && let Some(scores) = assembly.take(part)?
+            self.recorded = Some((message.sequence + 1, last));
+            let Some((told, origin)) = self.genuine(&message.payload) else { continue };
+            self.is_news(origin);
+            if let Told::Part(part) = told
+                && let Some(scores) = assembly.take(part, origin.life)?
             {
                 return Ok(Some(scores));
             }
@@ -150,200 +210,109 @@ impl Coordinator {
         Ok(None)
     }
 
-    /// Collects all slices: first those whose results are on the server, then those that are missing.
-    fn collect(
-        &mut self,
-        collection: &mut Collection,
-        own: &mut impl FnMut(usize) -> Result<Recorded, NatsError>,
-    ) -> Result<(), NatsError> {
-        self.check_alone(collection.generation())?;
-        let last = self.link.wait_for_last(&self.link.names.results)?;
-        while self.results.position() <= last {
-            // What was dropped meanwhile never comes.
-            let Some(message) = self.link.wait(self.results.next(), 4 * TICK) else { break };
-            self.hear(collection, &message, own)?;
-        }
-        self.link.purge(&self.link.names.work, None)?;
-        collection.want_missing();
-        let (mut offered, mut progress) = (None, Instant::now());
-        while collection.missing() > 0 {
-            // Not more often, whatever workers send.
-            if offered.is_none_or(|offered: Instant| offered.elapsed() >= TICK) {
-                self.offer(collection, offered.is_some())?;
-                offered = Some(Instant::now());
-            }
-            let (missing, message) = (collection.missing(), self.link.wait(self.results.next(), TICK));
-            let is_quiet = message.is_none();
-            if let Some(message) = message {
-                self.hear(collection, &message, own)?;
-            }
-            if collection.missing() < missing {
-                progress = Instant::now();
-            } else if progress.elapsed() >= self.config.offer_again_after || is_quiet && self.nothing_is_out() {
-                self.check_alone(collection.generation())?;
-                collection.want_missing();
-                progress = Instant::now();
-            }
-        }
-        Ok(())
+    /// What a coordinator of this run has told.
+    fn genuine(&self, sealed: &[u8]) -> Option<(Told, Origin)> {
+        Told::decode(self.key.open_own(sealed)?, &self.rules.run).ok()
     }
 
-    /// Refuses to go on beside another coordinator, before it takes away the other's work.
-    fn check_alone(&self, generation: u64) -> Result<(), NatsError> {
+    /// Whether this was not heard before; notes it.
+    fn is_news(&mut self, origin: Origin) -> bool {
+        let known = self.lives.get(&origin.life).copied();
+        self.lives.insert(origin.life, known.unwrap_or(0).max(origin.number));
+        known.is_none_or(|known| origin.number > known)
+    }
+
+    fn fitness_at(&self, place: u64) -> Result<Option<Stored>, NatsError> {
+        self.link.persist("reading the fitness", async || self.link.next(&self.link.names.fitness, place).await)
+    }
+
+    /// Refuses to run next to another coordinator, before it takes away the other's work. Messages in the stream that no coordinator has
+    /// made, or that are heard again, are let alone.
+    pub(super) fn check_alone(&mut self, generation: u64) -> Result<(), NatsError> {
         let last = self.link.wait_for_last(&self.link.names.fitness)?;
-        if last == self.last_fitness { Ok(()) } else { Err(NatsError::SecondCoordinator { generation }) }
-    }
-
-    /// Publishes the offers that are due.
-    fn offer(&mut self, collection: &mut Collection, again: bool) -> Result<(), NatsError> {
-        let (offers, subject) = (collection.offers(), self.link.names.work_subject());
-        self.counts.offered_again += if again { offers.len() as u64 } else { 0 };
-        let (link, run, subject) = (&self.link, &self.rules.run, &subject);
-        let publish = |work: &Work| {
-            let id = format!("{}.{}.{}", work.generation, work.slice, work.attempt);
-            let bytes = work.encode(run);
-            async move { link.publish(subject, &id, &bytes, None).await }
-        };
-        link.persist("offering slices", async || {
-            try_join_all(offers.iter().map(publish)).await.map(drop).map_err(Failure::from)
-        })
-    }
-
-    /// Whether all work is acknowledged and all results are heard, so that what is missing is lost. If the server does not say, it is
-    /// not.
-    fn nothing_is_out(&self) -> bool {
-        let out = async {
-            let workers = self.link.workers().await?;
-            let info = workers.cached_info();
-            if info.num_pending > 0 || info.num_ack_pending > 0 {
-                return Ok(true);
-            }
-            // Results are published before work is acknowledged.
-            let last = self.link.last_sequence(&self.link.names.results).await?;
-            Ok::<_, Failure>(last >= self.results.position())
-        };
-        matches!(self.link.wait(out, 4 * TICK), Some(Ok(false)))
-    }
-
-    /// Takes a result, or says why not.
-    fn hear(
-        &mut self,
-        collection: &mut Collection,
-        message: &Message,
-        own: &mut impl FnMut(usize) -> Result<Recorded, NatsError>,
-    ) -> Result<(), NatsError> {
-        let node = message.subject.rsplit('.').next().unwrap_or_default().to_owned();
-        let is_new = !self.strikes.contains_key(&node);
-        if self.counts.ignored.contains(&node) || is_new && self.strikes.len() >= WORKERS {
-            self.reject(collection, &node, Rejection::Ignored);
-            return Ok(());
+        if last < self.last_fitness {
+            return Err(NatsError::SecondCoordinator { generation });
         }
-        self.strikes.entry(node.clone()).or_default();
-        match collection.judge(&node, &message.payload) {
-            Judgement::Accepted(slice) => {
-                self.accept(&node);
-                if self.draw() < self.config.verify_share {
-                    self.look(collection, slice, None, own)?;
-                }
+        while self.last_fitness < last {
+            let place = self.last_fitness + 1;
+            let Some(message) = self.fitness_at(place)?.filter(|message| message.sequence <= last) else { break };
+            if let Some((_, origin)) = self.genuine(&message.payload)
+                && origin.life != self.origin.life
+                && self.is_news(origin)
+            {
+                return Err(NatsError::SecondCoordinator { generation });
             }
-            Judgement::Duplicate => self.counts.duplicates += 1,
-            Judgement::Doubtful(slice, scores) => self.look(collection, slice, Some((node, scores)), own)?,
-            Judgement::Rejected(reason) => self.reject(collection, &node, reason),
+            self.counts.foreign += 1;
+            self.last_fitness = message.sequence;
         }
+        self.last_fitness = last;
         Ok(())
-    }
-
-    /// Evaluates a slice here, and holds it against what workers say: the one whose scores are held, and `other`.
-    fn look(
-        &mut self,
-        collection: &mut Collection,
-        slice: usize,
-        other: Option<(String, Recorded)>,
-        own: &mut impl FnMut(usize) -> Result<Recorded, NatsError>,
-    ) -> Result<(), NatsError> {
-        let scores = own(slice)?;
-        self.counts.evaluated += 1;
-        let held = collection.settle(slice, scores.clone());
-        for (node, claimed) in [held, other.clone()].into_iter().flatten() {
-            let is_other = other.as_ref().is_some_and(|(other, _)| *other == node);
-            match &claimed {
-                claimed if same_bits(claimed, &scores) && is_other => self.accept(&node),
-                claimed if same_bits(claimed, &scores) => {}
-                Recorded::Floats(values) if !values.iter().all(|value| value.is_finite()) => {
-                    self.reject(collection, &node, Rejection::NotFinite);
-                }
-                _ => self.reject(collection, &node, Rejection::Disagreement),
-            }
-        }
-        Ok(())
-    }
-
-    fn accept(&mut self, node: &str) {
-        self.counts.accepted += 1;
-        *self.counts.by_node.entry(node.to_owned()).or_default() += 1;
-    }
-
-    fn reject(&mut self, collection: &mut Collection, node: &str, reason: Rejection) {
-        *self.counts.rejected.entry(reason).or_default() += 1;
-        if !reason.is_a_strike() {
-            return;
-        }
-        let strikes = self.strikes.entry(node.to_owned()).or_default();
-        *strikes += 1;
-        if *strikes >= self.config.strikes && self.counts.ignored.insert(node.to_owned()) {
-            // What it has sent before may be wrong where nobody looked.
-            collection.forget(node);
-        }
     }
 
     /// A number from 0 to 1 that no worker knows before.
-    fn draw(&mut self) -> f64 {
+    pub(super) fn draw(&mut self) -> f64 {
         let mut hasher = self.random.build_hasher();
-        hasher.write_u64(self.draws);
         self.draws += 1;
+        hasher.write_u64(self.draws);
         hasher.finish() as f64 / u64::MAX as f64
     }
 
     /// Publishes the fitness of a generation for all replicas, and for a coordinator after this one.
     fn publish(&mut self, generation: u64, scores: &Recorded) -> Result<(), NatsError> {
-        let parts = split(scores, self.link.message_bytes());
+        let parts = split(scores, self.link.message_bytes().saturating_sub(SIGNATURE));
         let count = parts.len() as u32;
         for (part, scores) in (0..count).zip(parts) {
-            let told = Told::Part(ToldPart { generation, part, parts: count, scores });
-            self.tell(&format!("{}.{generation}.{part}", self.life), &told, generation)?;
+            self.tell(&Told::Part(ToldPart { generation, part, parts: count, scores }), generation)?;
         }
         Ok(())
     }
 
-    /// Publishes to all replicas, if nobody else has published.
-    fn tell(&mut self, id: &str, told: &Told, generation: u64) -> Result<(), NatsError> {
-        let (subject, bytes) = (self.link.names.fitness_subject(), told.encode(&self.rules.run));
-        let (link, after) = (&self.link, self.last_fitness);
-        let place =
-            link.persist("publishing fitness", async || match link.publish(&subject, id, &bytes, Some(after)).await {
-                Err(PublishFailure::NotLast) => Err(Failure::ForGood(NatsError::SecondCoordinator { generation })),
-                published => Ok(published?),
+    /// Publishes to all replicas, if no other coordinator has published.
+    fn tell(&mut self, told: &Told, generation: u64) -> Result<(), NatsError> {
+        self.origin.number += 1;
+        let subject = self.link.names.fitness_subject();
+        let id = format!("{:016x}.{}", self.origin.life, self.origin.number);
+        let bytes = self.key.seal(told.encode(&self.rules.run, self.origin));
+        loop {
+            let (link, after) = (&self.link, self.last_fitness);
+            let place = link.persist("publishing fitness", async || {
+                match link.publish(&subject, &id, &bytes, Some(after)).await {
+                    Err(PublishFailure::NotLast) => Ok(None),
+                    published => Ok(Some(published?)),
+                }
             })?;
-        // A repetition has the place of the first.
-        self.last_fitness = after.max(place);
-        Ok(())
+            if let Some(place) = place {
+                // A repetition has the place of the first.
+                self.last_fitness = after.max(place);
+                return Ok(());
+            }
+            self.check_alone(generation)?;
+            if self.last_fitness == after {
+                return Err(NatsError::SecondCoordinator { generation });
+            }
+        }
     }
 
-    /// Puts a checkpoint that [`Checkpoints::save`](crate::Checkpoints::save) has made of the strategy as it is now into the object store,
+    /// Puts a checkpoint that [`Checkpoints::save`](crate::Checkpoints::save) has made of the strategy as it is now on the server,
     /// where workers that join late find it, and drops fitness that is older than the checkpoint before.
     ///
     /// # Errors
     ///
     /// [`NatsError`].
     pub fn offer_checkpoint(&mut self, folder: &Path) -> Result<(), NatsError> {
-        checkpoint::offer(&self.link, &self.config, folder)?;
+        self.draws += 1;
+        let mut hasher = self.random.build_hasher();
+        hasher.write_u64(self.draws);
+        let label = Label { run: self.rules.run, key: self.key.fingerprint() };
+        let limit = self.checkpoint_limit;
+        checkpoint::offer(&self.link, &self.config, &self.key, &label, hasher.finish(), limit, folder)?;
         if let Some(place) = self.before_checkpoint.replace(self.last_fitness) {
             self.link.purge(&self.link.names.fitness, Some(place + 1))?;
         }
         Ok(())
     }
 
-    /// The latest checkpoint in the object store, if it is of a later generation than `strategy`: for a coordinator that has lost its own.
+    /// The latest checkpoint on the server, if it is of a later generation than `strategy`: for a coordinator that has lost its own.
     /// The values of `model` do not matter.
     ///
     /// # Errors
@@ -354,7 +323,7 @@ impl Coordinator {
         strategy: &EvolutionStrategy,
         model: &M,
     ) -> Result<Option<(EvolutionStrategy, M)>, NatsError> {
-        checkpoint::load(&self.link, &self.config, strategy, model)
+        checkpoint::load(&self.link, &self.config, |sealed| self.key.open_own(sealed), strategy, model)
     }
 
     /// Tells the workers that the run is over. The streams stay, for workers that come later; [`remove_run`] removes them.
@@ -363,36 +332,8 @@ impl Coordinator {
     ///
     /// [`NatsError`].
     pub fn finish(mut self) -> Result<Counts, NatsError> {
-        self.tell(&format!("{}.end", self.life), &Told::End, 0)?;
-        self.link.purge(&self.link.names.work, None)?;
+        let generation = self.generation;
+        self.tell(&Told::End { generation }, generation)?;
         Ok(self.counts)
     }
-}
-
-/// Removes everything that the server has of a run.
-///
-/// # Errors
-///
-/// [`NatsError`].
-pub fn remove_run(config: &NatsConfig) -> Result<(), NatsError> {
-    use async_nats::jetstream::context::GetStreamErrorKind::JetStream;
-    let link = Connection::connect(config)?;
-    let bucket = format!("OBJ_{}", link.names.bucket);
-    // The store first: its checkpoints would be later than what a run of the same name begins with.
-    for name in [&bucket, &link.names.work, &link.names.results, &link.names.fitness] {
-        link.persist(&format!("removing {name}"), async || match link.context.delete_stream(name).await {
-            Ok(_) => Ok(()),
-            Err(error) => match error.kind() {
-                JetStream(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND => Ok(()),
-                _ => Err(for_now(error)),
-            },
-        })?;
-    }
-    Ok(())
-}
-
-/// A number that an earlier coordinator of the run has not begun with.
-fn incarnation() -> u32 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    now.as_millis() as u32
 }

@@ -18,8 +18,16 @@ pub struct Counts {
     pub offered_again: u64,
     /// Slices that the coordinator has evaluated itself, to tell who is right.
     pub evaluated: u64,
-    /// Generations whose fitness the server had already.
+    /// Failures that workers have reported.
+    pub failed: u64,
+    /// Messages in the stream of fitness that no coordinator of this run has put there.
+    pub foreign: u64,
+    /// Generations whose fitness the server had when this coordinator started.
+    pub found: u64,
+    /// Those of them that were not evaluated again.
     pub recovered: u64,
+    /// What speaks against nodes, which have shown their key for it.
+    pub strikes: BTreeMap<String, u32>,
     /// Nodes whose results are not looked at any more.
     pub ignored: BTreeSet<String>,
 }

@@ -1,6 +1,7 @@
 //! What can go wrong in a run over NATS, with the values in it.
 
 use crate::error::Error;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Errors of a coordinator or a worker.
@@ -16,6 +17,64 @@ pub enum NatsError {
         rule: &'static str,
         /// What it is.
         value: String,
+    },
+    /// A file with a key or token that cannot be used.
+    #[error("{}: {reason}", path.display())]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// Why not, without what is in it.
+        reason: String,
+    },
+    /// No random numbers for a key.
+    #[error("the system gives no random numbers for a key: {0}")]
+    Random(String),
+    /// Variables of the environment that contradict each other.
+    #[error("{0}")]
+    Environment(String),
+    /// A secret that everybody between here and the server could read.
+    #[error(
+        "the {what} would travel to {host} without encryption: use tls://, require_tls or a file of credentials, or allow it with \
+         allow_plain"
+    )]
+    Plain {
+        /// What kind of secret.
+        what: &'static str,
+        /// Where to.
+        host: String,
+    },
+    /// A strategy in which one worker that lies decides.
+    #[error(
+        "workers are not trusted, and one score of theirs decides under shaping {found}: use centered_rank or pair_sign"
+    )]
+    Shaping {
+        /// The strategy's shaping.
+        found: String,
+    },
+    /// A slice that fails everywhere.
+    #[error("slice {slice} of generation {generation} failed {failures} times at workers, and here: {error}")]
+    SliceFailed {
+        /// The generation.
+        generation: u64,
+        /// The slice.
+        slice: usize,
+        /// How often workers have failed.
+        failures: usize,
+        /// What went wrong here, and what the last worker said.
+        error: String,
+    },
+    /// Streams that were made by a coordinator with another key.
+    #[error(
+        "the run {run:?} on this server was made with the key {found}, and this node's is of {expected}: use the files that this \
+         run's coordinator made, or remove the run from the server"
+    )]
+    OtherKey {
+        /// Its name.
+        run: String,
+        /// Fingerprint of this node's.
+        expected: String,
+        /// The server's.
+        found: String,
     },
     /// A server that refuses the connection.
     #[error("{servers}: {reason}")]

@@ -1,10 +1,12 @@
 //! Elastic runs over a NATS server with JetStream: workers come, die and return, and the run is the same, bit for bit.
 //!
-//! The process that trains is the [`Coordinator`]. It puts one message for each slice of a generation into a work queue;
-//! every [`Worker`] takes one, evaluates the slice, publishes its fitness and only then acknowledges the work, so that a slice
-//! whose worker dies is delivered to another. The coordinator publishes the fitness of all members, and every worker makes the same
-//! update: no weights travel. A worker that joins late loads the latest checkpoint from the object store, or begins with the first model,
-//! and is told the fitness since. What survives which fault, and how to set up a server, is in `docs/nats.md`.
+//! The process that trains is the [`Coordinator`]. It offers each slice of a generation to a [`Worker`] that has nothing to do; the worker
+//! evaluates it and publishes its fitness. A slice whose worker dies, fails or is silent is offered to another. The coordinator publishes
+//! the fitness of all members, and every worker makes the same update: no weights travel. A worker that joins late loads the latest
+//! checkpoint from the server, or begins with the first model, and reads the fitness since. What survives which fault, how to set up a server,
+//! and what a hostile worker can do is in `docs/nats.md`.
+//!
+//! The coordinator signs what it says, and workers prove with a key who they are: [`NatsConfig::keys`], [`make_keys`].
 //!
 //! Nodes run the same program: the same first model, the same configuration of the strategy, the same score, which is a function of
 //! the model, the generation and the members alone. What members [carry](eggroll_train::Population::evaluate_carrying) from one generation
@@ -47,22 +49,37 @@
 //! # }
 //! ```
 
+mod auth;
 mod checkpoint;
 mod collection;
 mod config;
 mod connection;
 mod coordinator;
 mod counts;
+mod desk;
 mod error;
+mod gather;
+mod key_files;
+mod keys;
+mod names;
+mod notice;
+mod peers;
 pub mod protocol;
 mod replica;
 mod run_id;
-mod stream_reader;
+mod score_rules;
+mod secret_files;
+mod streams;
 mod worker;
 
+pub use auth::{NatsAuth, NatsConnection};
 pub use collection::Rejection;
-pub use config::{NatsAuth, NatsConfig, NatsConnection};
-pub use coordinator::{Coordinator, remove_run};
+pub use config::{NatsConfig, Trust};
+pub use coordinator::Coordinator;
 pub use counts::Counts;
 pub use error::NatsError;
+pub use key_files::make_keys;
+pub use keys::{CoordinatorKey, WorkerKey};
+pub use notice::Notice;
+pub use streams::remove_run;
 pub use worker::{Worker, WorkerReport};

@@ -1,46 +1,47 @@
 //! The messages of a run, for those who write nodes of their own.
 //!
 //! ```text
+//! sealed  = message, seal
+//! seal    = the coordinator's signature: 64 bytes, or a worker's MAC: 16 bytes
 //! message = version: u8, kind: u8, run: 8 bytes, the fields of its kind, check: 8 bytes
-//! work    = generation: u64, slice: u32, first: u32, members: u32, attempt: u32, digest
-//! result  = slice: u32, attempt: u32, digest, scores
-//! told    = part: u32, parts: u32, scores
-//! end     = nothing
+//! ```
+//!
+//! | who | kind | fields | subject |
+//! |---|---|---|---|
+//! | coordinator | work | generation: u64, slice, first, members, attempt: u32, digest | `eggroll.RUN.work.NODE` |
+//! | coordinator | told | life: u64, number: u64, part: u32, parts: u32, scores | `eggroll.RUN.fitness` |
+//! | coordinator | end | life: u64, number: u64, generation: u64 | `eggroll.RUN.fitness` |
+//! | coordinator | checkpoint | see [`Manifest`] | `eggroll.RUN.checkpoint.latest` |
+//! | worker | result | slice: u32, attempt: u32, digest, scores | `eggroll.RUN.result.NODE` |
+//! | worker | failed | generation: u64, slice: u32, attempt: u32, error | `eggroll.RUN.result.NODE` |
+//! | worker | status | leaving: u8, held: u8, for each generation: u64, slice: u32, attempt: u32 | `eggroll.RUN.status.NODE` |
+//!
+//! ```text
 //! digest  = 0: u8, or 1: u8 and 64 hexadecimal digits
 //! scores  = kind: u8, count: u32, generation: u64, values
+//! error   = length: u16, UTF-8
 //! ```
 //!
 //! All numbers are little-endian. A check is the first eight bytes of a SHA-256 of all that stands before it. Scores are as in a
 //! [`ReplayLog`](crate::ReplayLog): f32, i32, or signs of pairs, five trits to a byte. Bytes are read as a message only if the message is
-//! written as these bytes.
+//! written as these bytes. Seals are made and opened by [`CoordinatorKey`](super::CoordinatorKey) and [`WorkerKey`](super::WorkerKey).
 
-use super::config::NatsConfig;
-use super::error::NatsError;
 pub use super::run_id::RunId;
-use crate::replay::{Record, Recorded, check};
-use eggroll_core::{ParameterKind, Role};
-use eggroll_train::{EvolutionStrategy, Fitness};
+use crate::replay::{Record, Recorded};
+use eggroll_train::Fitness;
+pub use status::{Failed, Held, Status};
 
-const VERSION: u8 = 1;
-const WORK: u8 = 0;
-const RESULT: u8 = 1;
-const TOLD: u8 = 2;
-const END: u8 = 3;
-/// Hexadecimal digits of a digest.
-const DIGEST: usize = 64;
-/// Bytes of a message beside its scores, and more.
+mod fields;
+mod manifest;
+mod status;
+
+pub use fields::Undecodable;
+use fields::{END, Fields, RESULT, TOLD, WORK, head, open, put_digest, sealed, with_scores};
+pub use manifest::Manifest;
+pub(super) use manifest::is_plain;
+
+/// Bytes of a message without its scores, and more.
 pub(super) const ENVELOPE: usize = 256;
-/// Integers up to this size are what they are in f32 too.
-const EXACT: u32 = 1 << 24;
-
-/// Why bytes are no message of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Undecodable {
-    /// They are none of this version, or damaged.
-    Garbage,
-    /// They belong to another run.
-    OtherRun,
-}
 
 /// A slice to evaluate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +61,11 @@ pub struct Work {
 }
 
 impl Work {
+    /// Which slice and offer it is.
+    pub fn held(&self) -> Held {
+        Held { generation: self.generation, slice: self.slice, attempt: self.attempt }
+    }
+
     /// The message.
     pub fn encode(&self, run: &RunId) -> Vec<u8> {
         let mut bytes = head(WORK, run);
@@ -109,6 +115,11 @@ impl SliceResult {
         Self { generation: work.generation, slice: work.slice, attempt: work.attempt, digest, scores }
     }
 
+    /// Which slice and offer it answers.
+    pub fn held(&self) -> Held {
+        Held { generation: self.generation, slice: self.slice, attempt: self.attempt }
+    }
+
     /// The message.
     pub fn encode(&self, run: &RunId) -> Vec<u8> {
         let mut bytes = head(RESULT, run);
@@ -134,13 +145,25 @@ impl SliceResult {
     }
 }
 
+/// Which coordinator has told something, and when: what it tells once more by another hand is known by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// A number that no other process has drawn.
+    pub life: u64,
+    /// How much this process has told before.
+    pub number: u64,
+}
+
 /// What the coordinator publishes for all.
 #[derive(Clone, Debug)]
 pub enum Told {
     /// A part of the fitness of a generation.
     Part(ToldPart),
     /// The run is over.
-    End,
+    End {
+        /// Its last generation, and one: what was an end once is none when the run has been continued.
+        generation: u64,
+    },
 }
 
 /// A part of the fitness of a generation, in messages that the server allows.
@@ -155,13 +178,21 @@ pub struct ToldPart {
     pub(super) scores: Recorded,
 }
 
+impl ToldPart {
+    /// A part with the scores of a result.
+    pub fn new(generation: u64, part: u32, parts: u32, result: &SliceResult) -> Self {
+        Self { generation, part, parts, scores: result.scores.clone() }
+    }
+}
+
 impl Told {
     /// The message.
-    pub fn encode(&self, run: &RunId) -> Vec<u8> {
+    pub fn encode(&self, run: &RunId, origin: Origin) -> Vec<u8> {
+        let begin = |kind| [&head(kind, run)[..], &origin.life.to_le_bytes(), &origin.number.to_le_bytes()].concat();
         match self {
-            Self::End => sealed(head(END, run)),
+            Self::End { generation } => sealed([&begin(END)[..], &generation.to_le_bytes()].concat()),
             Self::Part(part) => {
-                let mut bytes = head(TOLD, run);
+                let mut bytes = begin(TOLD);
                 [part.part, part.parts].iter().for_each(|field| bytes.extend(field.to_le_bytes()));
                 with_scores(bytes, &part.scores, part.generation)
             }
@@ -173,140 +204,24 @@ impl Told {
     /// # Errors
     ///
     /// [`Undecodable`].
-    pub fn decode(bytes: &[u8], run: &RunId) -> Result<Self, Undecodable> {
+    pub fn decode(bytes: &[u8], run: &RunId) -> Result<(Self, Origin), Undecodable> {
+        let origin = |fields: &mut Fields| Some(Origin { life: fields.long()?, number: fields.long()? });
         let read = |fields: &mut Fields| {
-            let [part, parts] = [fields.word()?, fields.word()?];
+            let (origin, part, parts) = (origin(fields)?, fields.word()?, fields.word()?);
             let Record { generation, scores, .. } = fields.scores(bytes)?;
-            Some(Self::Part(ToldPart { generation, part, parts, scores }))
+            Some((Self::Part(ToldPart { generation, part, parts, scores }), origin))
         };
         let told = match open(bytes, END, run) {
-            Ok(_) => Self::End,
+            Ok(mut fields) => {
+                let origin = origin(&mut fields);
+                origin.and_then(|origin| Some((Self::End { generation: fields.long()? }, origin)))
+            }
             Err(Undecodable::OtherRun) => return Err(Undecodable::OtherRun),
-            Err(Undecodable::Garbage) => read(&mut open(bytes, TOLD, run)?).ok_or(Undecodable::Garbage)?,
+            Err(Undecodable::Garbage) => read(&mut open(bytes, TOLD, run)?),
         };
-        if told.encode(run) == bytes { Ok(told) } else { Err(Undecodable::Garbage) }
+        let (told, origin) = told.ok_or(Undecodable::Garbage)?;
+        if told.encode(run, origin) == bytes { Ok((told, origin)) } else { Err(Undecodable::Garbage) }
     }
-}
-
-/// What scores of a run are like: which of them a result may have.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ScoreRules {
-    pub questions: usize,
-    integers: bool,
-    /// Whether signs of pairs make the same update.
-    signs: bool,
-}
-
-impl ScoreRules {
-    pub fn of(config: &NatsConfig, strategy: &EvolutionStrategy) -> Self {
-        let mut trained = strategy.parameters().entries().iter().filter(|entry| entry.role != Role::Frozen);
-        let of_integers = trained.all(|entry| entry.kind == ParameterKind::Integer);
-        let signs = config.pair_signs && config.integers && config.questions == 1 && of_integers;
-        Self { questions: config.questions, integers: config.integers, signs }
-    }
-
-    /// The scores of `members` as they are sent: as signs if those make the same update. Scores that f32 would round are sent as they are, because
-    /// whether all are equal is asked in f32.
-    pub fn pack(&self, fitness: &Fitness, members: usize) -> Result<Recorded, NatsError> {
-        let found = (fitness.integers().is_some(), fitness.values().len());
-        let expected = (self.integers, members * self.questions);
-        if found != expected {
-            let text = |(integers, count)| format!("{count} {} scores", if integers { "integer" } else { "float" });
-            return Err(NatsError::Score { found: text(found), expected: text(expected) });
-        }
-        Ok(match fitness.integers() {
-            Some(scores) if self.signs && scores.iter().all(|score| score.unsigned_abs() <= EXACT) => {
-                Recorded::Signs(fitness.pair_signs(members))
-            }
-            _ => Recorded::all(fitness),
-        })
-    }
-
-    /// Whether a result may have scores of this kind.
-    pub fn allows(&self, scores: &Recorded) -> bool {
-        match scores {
-            Recorded::Floats(_) => !self.integers,
-            Recorded::Integers(_) => self.integers,
-            Recorded::Signs(_) => self.signs,
-        }
-    }
-
-    /// Whether these are scores of so many members.
-    pub fn fits(&self, scores: &Recorded, members: usize) -> bool {
-        match scores {
-            Recorded::Signs(signs) => signs.len() == members / 2,
-            other => other.len() == members * self.questions,
-        }
-    }
-}
-
-/// Bytes that are read field by field.
-struct Fields<'a>(&'a [u8]);
-
-impl Fields<'_> {
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (field, rest) = self.0.split_first_chunk()?;
-        self.0 = rest;
-        Some(*field)
-    }
-
-    fn word(&mut self) -> Option<u32> {
-        self.take().map(u32::from_le_bytes)
-    }
-
-    fn long(&mut self) -> Option<u64> {
-        self.take().map(u64::from_le_bytes)
-    }
-
-    /// A digest, if there is one.
-    fn digest(&mut self) -> Option<Option<String>> {
-        match self.take()? {
-            [0] => Some(None),
-            [1] => {
-                let digits = self.take::<DIGEST>()?;
-                let is_digit = |digit: &u8| matches!(digit, b'0'..=b'9' | b'a'..=b'f');
-                digits.iter().all(is_digit).then(|| Some(String::from_utf8_lossy(&digits).into_owned()))
-            }
-            _ => None,
-        }
-    }
-
-    /// The scores that `message` ends with.
-    fn scores(&mut self, message: &[u8]) -> Option<Record> {
-        let before = &message[..message.len() - self.0.len()];
-        Record::decode(self.0, &check(&[before])).filter(|record| record.len == self.0.len())
-    }
-}
-
-fn head(kind: u8, run: &RunId) -> Vec<u8> {
-    [&[VERSION, kind][..], &run.0].concat()
-}
-
-/// The fields of a message of that kind and run.
-fn open<'a>(bytes: &'a [u8], kind: u8, run: &RunId) -> Result<Fields<'a>, Undecodable> {
-    match bytes.split_at_checked(2 + run.0.len()) {
-        Some(([VERSION, found, id @ ..], _)) if *found == kind && id != run.0 => Err(Undecodable::OtherRun),
-        Some(([VERSION, found, ..], fields)) if *found == kind => Ok(Fields(fields)),
-        _ => Err(Undecodable::Garbage),
-    }
-}
-
-fn put_digest(bytes: &mut Vec<u8>, digest: Option<&str>) {
-    bytes.push(u8::from(digest.is_some()));
-    bytes.extend(digest.unwrap_or_default().as_bytes());
-}
-
-fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
-    let check = check(&[&bytes]);
-    bytes.extend(check);
-    bytes
-}
-
-/// A record of the scores, whose check covers what stands before it.
-fn with_scores(mut bytes: Vec<u8>, scores: &Recorded, generation: u64) -> Vec<u8> {
-    let record = scores.encode(&check(&[&bytes]), generation);
-    bytes.extend(record);
-    bytes
 }
 
 #[cfg(test)]

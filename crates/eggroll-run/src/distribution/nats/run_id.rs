@@ -9,7 +9,7 @@ use crate::replay::check;
 use eggroll_train::EvolutionStrategy;
 use std::fmt;
 
-/// Which run a message belongs to: a hash of name, settings, strategy and the names, shapes and roles of all parameters; where floats
+/// Which run a message belongs to: a hash of name, settings, the version of score and data, strategy and the names, shapes and roles of all parameters; where floats
 /// are trained also of the kind of device and the instruction set, which they are rounded by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunId(pub [u8; 8]);
@@ -29,8 +29,9 @@ impl RunId {
         }
         let settings = strategy.config().of_updates();
         let json = serde_json::to_vec(&settings).map_err(|error| Error::from(RunError::Settings(error.to_string())))?;
-        let NatsConfig { run, slice_members, questions, integers, pair_signs, digest_every, .. } = config;
-        let own = format!("{run} {slice_members} {questions} {integers} {pair_signs} {digest_every} ");
+        let NatsConfig { run, slice_members, questions, integers, pair_signs, digest_every, version, .. } = config;
+        let len = version.len();
+        let own = format!("{run} {slice_members} {questions} {integers} {pair_signs} {digest_every} {len} {version} ");
         let entries = strategy.parameters().entries().iter();
         let model: String = entries
             .map(|entry| format!("{} {:?} {:?} {:?}\n", entry.path, entry.shape, entry.kind, entry.role))

@@ -2,31 +2,33 @@
 
 use super::checkpoint;
 use super::config::NatsConfig;
-use super::connection::{Connection, Failure};
+use super::connection::{Connection, Failure, Stored};
+use super::desk::Desk;
 use super::error::NatsError;
-use super::protocol::{ScoreRules, SliceResult, Told, Work};
+use super::gather::evaluated;
+use super::key_files::find_key;
+use super::keys::{MAC, WorkerKey};
+use super::notice::Notice;
+use super::protocol::{Failed, SliceResult, Told, Work};
 use super::replica::Replica;
 use super::run_id::RunId;
-use super::stream_reader::StreamReader;
+use super::score_rules::ScoreRules;
+use super::streams::Label;
+use crate::digest::hex;
 use crate::error::Error;
 use crate::steps::UserError;
-use async_nats::jetstream::consumer::PullConsumer;
-use async_nats::jetstream::{AckKind, Message};
 use burn::module::Module;
 use burn::train::Interrupter;
 use eggroll_train::{EvolutionStrategy, Fitness, Population};
-use futures_util::StreamExt;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::task::JoinHandle;
 
-/// How often a worker that waits looks about.
+/// How often a worker that waits looks whether there is more fitness.
 const TICK: Duration = Duration::from_millis(500);
-/// How long a request for work waits at the server.
-const PULL: Duration = Duration::from_secs(5);
-/// Pause before work that was given back is delivered again.
-const BACK: Duration = Duration::from_millis(500);
-/// Pause after a request for work that failed.
-const PAUSE: Duration = Duration::from_millis(200);
+/// How often a worker looks whether the fitness is there that work needs.
+const SOON: Duration = Duration::from_millis(20);
+/// How often a worker looks whether the coordinator has made its key.
+const KEY: Duration = Duration::from_millis(100);
 
 /// What a worker has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,6 +36,8 @@ const PAUSE: Duration = Duration::from_millis(200);
 pub struct WorkerReport {
     /// Slices that it has evaluated and published.
     pub slices: u64,
+    /// Slices at which the score has failed.
+    pub failures: u64,
     /// Generations whose update it has made.
     pub generations: u64,
     /// Checkpoints that it has loaded.
@@ -44,26 +48,14 @@ pub struct WorkerReport {
 pub struct Worker {
     link: Connection,
     config: NatsConfig,
+    key: Arc<WorkerKey>,
     interrupter: Interrupter,
     report: WorkerReport,
 }
 
-/// What a worker hears of.
-enum Event {
-    Fitness(Message),
-    Work(Message),
-    Nothing,
-}
-
-/// Work that is not acknowledged yet.
-struct Task {
-    message: Message,
-    work: Work,
-    _heartbeat: Heartbeat,
-}
-
 impl Worker {
-    /// Connects to the server.
+    /// Reads this node's key ([`NatsConfig::keys`]) and connects to the server. Waits for a key that the coordinator has not made yet, if
+    /// `keys` is a folder.
     ///
     /// # Errors
     ///
@@ -72,14 +64,27 @@ impl Worker {
     /// # Panics
     ///
     /// Panics inside an asynchronous runtime, as [`run`](Self::run) does.
-    pub fn connect(config: NatsConfig) -> Result<Self, NatsError> {
+    pub fn connect(mut config: NatsConfig) -> Result<Self, NatsError> {
+        config.validate()?;
+        config.connection.addresses()?;
+        let key = wait_for_key(&config)?;
+        if let Some(node) = key.node() {
+            config.node = node.to_owned();
+        }
         let link = Connection::connect(&config)?;
-        Ok(Self { link, config, interrupter: Interrupter::new(), report: WorkerReport::default() })
+        let (interrupter, report) = (Interrupter::new(), WorkerReport::default());
+        Ok(Self { link, config, key: Arc::new(key), interrupter, report })
     }
 
     /// Stops between two slices when the interrupter says so.
     pub fn with_interrupter(mut self, interrupter: Interrupter) -> Self {
         self.interrupter = interrupter;
+        self
+    }
+
+    /// Tells `tell` in place of standard error what this worker waits for, every [`NatsConfig::report_every`].
+    pub fn with_notices(mut self, tell: impl FnMut(&Notice) + Send + 'static) -> Self {
+        self.link.notices.set(tell);
         self
     }
 
@@ -89,150 +94,135 @@ impl Worker {
     }
 
     /// Evaluates slices with `score` until the run is over or this worker is interrupted, and returns strategy and model as they are then.
-    /// Begins with `strategy` and `model`, the first of the run or those of a checkpoint, or with the latest checkpoint in the object
-    /// store if that is later. Waits for the run to begin.
+    /// Begins with `strategy` and `model`, the first of the run or those of a checkpoint, or with the latest checkpoint on the server
+    /// if that is later. Waits for the run to begin.
+    ///
+    /// Where `score` fails or panics, the coordinator is told, another worker gets the slice, and this one continues with others.
     ///
     /// # Errors
     ///
-    /// [`NatsError`]; [`NatsError::Training`] with [`Error::User`] if `score` fails, whose slice another worker gets then;
-    /// [`NatsError::Diverged`] if the parameters here are not the coordinator's.
+    /// [`NatsError`]; [`NatsError::Diverged`] if the parameters here are not the coordinator's.
     pub fn run<M: Module>(
         &mut self,
         strategy: EvolutionStrategy,
         model: M,
-        mut score: impl FnMut(&M, &Population) -> Result<Fitness, UserError>,
+        score: impl FnMut(&M, &Population) -> Result<Fitness, UserError>,
     ) -> Result<(EvolutionStrategy, M), NatsError> {
         let run = RunId::of(&self.config, &strategy)?;
+        self.link.find_label(&self.config, &self.key, &Label { run, key: self.key.fingerprint() })?;
+        // Three signs of life in the time after which this worker counts as gone.
+        let (node, pause) = (self.config.node.clone(), self.config.ack_wait / 3);
+        let desk = Desk::open(&self.link, &node, self.key.clone(), run, pause, self.config.longest_slice)?;
         let rules = ScoreRules::of(&self.config, &strategy);
-        self.link.find_streams(&self.config, &run)?;
-        let workers = self.link.persist("waiting for the consumer of work", async || self.link.workers().await)?;
-        let mut replica = Replica::new(strategy, model);
-        self.catch_up(&mut replica)?;
-        let mut fitness = self.fitness();
-        let (mut task, mut pulling): (Option<Task>, Option<JoinHandle<Message>>) = (None, None);
-        while !self.interrupter.should_stop() {
-            if let Some(due) = task.take_if(|task| task.work.generation <= replica.generation()) {
-                // Older work is of a generation that is over.
-                match due.work.generation == replica.generation() {
-                    true => self.evaluate(&mut replica, &due, &rules, &run, &mut score)?,
-                    false => self.check_fitness(&fitness, due.work.generation)?,
-                }
-                self.link.runtime.block_on(due.message.ack()).ok();
-            }
-            if task.is_none() && pulling.is_none() {
-                pulling = Some(self.link.runtime.spawn(pull(workers.clone())));
-            }
-            match self.link.runtime.block_on(event(&mut fitness, &mut pulling)) {
-                Event::Fitness(message) => match Told::decode(&message.payload, &run) {
-                    Ok(Told::End) if message.info().is_ok_and(|info| info.pending == 0) => break,
-                    Ok(Told::Part(part)) => match replica.assembly.take(part) {
-                        Ok(Some(scores)) => {
-                            replica.tell(scores)?;
-                            self.report.generations += 1;
-                        }
-                        Ok(None) => {}
-                        Err(gap) if !self.catch_up(&mut replica)? => return Err(gap),
-                        Err(_) => fitness = self.fitness(),
-                    },
-                    // An end that was followed by more, or what is none of the coordinator's.
-                    _ => {}
-                },
-                Event::Work(message) => task = self.accept(message, &run, &replica),
-                Event::Nothing => {}
-            }
-        }
-        pulling.iter().for_each(JoinHandle::abort);
-        if let Some(task) = task {
-            self.link.runtime.block_on(task.message.ack_with(AckKind::Nak(None))).ok();
-        }
-        Ok(replica.into_parts())
+        let scores = strategy.config().population.saturating_mul(self.config.questions);
+        let mut replica = Replica::new(strategy, model, scores);
+        let worked = self.work(&run, &rules, &desk, &mut replica, score);
+        self.link.runtime.block_on(desk.leave());
+        worked.map(|()| replica.into_parts())
     }
 
-    /// The fitness that has been published, from the first that the server has.
-    fn fitness(&self) -> StreamReader {
-        StreamReader::new(self.link.context.clone(), &self.link.names.fitness, 1)
+    fn work<M: Module>(
+        &mut self,
+        run: &RunId,
+        rules: &ScoreRules,
+        desk: &Desk,
+        replica: &mut Replica<M>,
+        mut score: impl FnMut(&M, &Population) -> Result<Fitness, UserError>,
+    ) -> Result<(), NatsError> {
+        self.catch_up(replica)?;
+        // Place of the next message with fitness, and whether the last one was the run's end.
+        let (mut next, mut ended) = (1, false);
+        while !self.interrupter.should_stop() {
+            if let Some(message) = self.fitness(next)? {
+                next = message.sequence + 1;
+                let sealed = self.key.open(&message.payload);
+                // What the coordinator has not signed says nothing.
+                let Some((told, origin)) = sealed.and_then(|bytes| Told::decode(bytes, run).ok()) else { continue };
+                ended = matches!(told, Told::End { generation } if generation == replica.generation());
+                let Told::Part(part) = told else { continue };
+                match replica.assembly.take(part, origin.life) {
+                    Ok(Some(scores)) => {
+                        replica.tell(scores)?;
+                        self.report.generations += 1;
+                    }
+                    Ok(None) => {}
+                    Err(gap) if !self.catch_up(replica)? => return Err(gap),
+                    Err(_) => next = 1,
+                }
+                continue;
+            }
+            if ended {
+                break;
+            }
+            match desk.take(replica.generation()) {
+                Some(work) => {
+                    // Older work is of a generation that is over.
+                    match work.generation == replica.generation() && self.fits(&work, replica) {
+                        true => self.evaluate(replica, &work, rules, run, &mut score)?,
+                        false => self.check_fitness(next, work.generation)?,
+                    }
+                    desk.done();
+                    self.link.runtime.block_on(desk.say(self.config.longest_slice));
+                }
+                None if desk.has_later(replica.generation()) => std::thread::sleep(SOON),
+                None => self.link.runtime.block_on(desk.wait(TICK)),
+            }
+        }
+        Ok(())
+    }
+
+    /// The first message with fitness from a place on, if there is one.
+    fn fitness(&self, from: u64) -> Result<Option<Stored>, NatsError> {
+        self.link.persist("reading the fitness", async || self.link.next(&self.link.names.fitness, from).await)
     }
 
     /// Refuses to follow a server that has not got any more what was read from it.
-    fn check_fitness(&self, fitness: &StreamReader, generation: u64) -> Result<(), NatsError> {
-        let last = self.link.wait_for_last(&self.link.names.fitness)?;
-        if last + 1 < fitness.position() { Err(NatsError::Lost { generation }) } else { Ok(()) }
+    fn check_fitness(&self, next: u64, generation: u64) -> Result<(), NatsError> {
+        let names = &self.link.names;
+        let last = self.link.persist("reading the fitness", async || {
+            self.link.last_of(&names.fitness, &names.fitness_subject()).await
+        })?;
+        match last {
+            Some(last) if last.sequence + 1 < next => Err(NatsError::Lost { generation }),
+            _ => Ok(()),
+        }
     }
 
-    /// Goes on with the latest checkpoint in the object store, if there is a later one than here.
+    /// Continues with the latest checkpoint on the server, if there is a later one than here.
     fn catch_up<M: Module>(&mut self, replica: &mut Replica<M>) -> Result<bool, NatsError> {
-        let later = checkpoint::load(&self.link, &self.config, &replica.strategy, replica.model())?;
+        let later = checkpoint::load(
+            &self.link,
+            &self.config,
+            |sealed| self.key.open(sealed),
+            &replica.strategy,
+            replica.model(),
+        )?;
         let found = later.is_some();
         if let Some((strategy, model)) = later {
-            *replica = Replica::new(strategy, model);
+            let scores = strategy.config().population.saturating_mul(self.config.questions);
+            *replica = Replica::new(strategy, model, scores);
             self.report.checkpoints += 1;
         }
         Ok(found)
     }
 
-    /// Takes work, if it can be. What is for replicas that are further goes back to them; what cannot be is dropped, and is offered
-    /// again if it was meant.
-    fn accept<M: Module>(&self, message: Message, run: &RunId, replica: &Replica<M>) -> Option<Task> {
+    /// Whether work is a slice of the population.
+    fn fits<M: Module>(&self, work: &Work, replica: &Replica<M>) -> bool {
         let population = replica.strategy.config().population;
-        let fits = |work: &Work| {
-            let (first, members) = (work.first as usize, work.members as usize);
-            let pairs = first.is_multiple_of(2) && members.is_multiple_of(2);
-            pairs && (2..=self.config.slice_members).contains(&members) && first + members <= population
-        };
-        match Work::decode(&message.payload, run).ok().filter(fits) {
-            Some(work) if work.generation > replica.generation() + 1 => {
-                self.link.runtime.block_on(message.ack_with(AckKind::Nak(Some(BACK)))).ok();
-                None
-            }
-            Some(work) => {
-                let heartbeat = Heartbeat::of(&self.link, &message, &self.config);
-                Some(Task { message, work, _heartbeat: heartbeat })
-            }
-            None => {
-                self.link.runtime.block_on(message.ack_with(AckKind::Term)).ok();
-                None
-            }
-        }
+        let (first, members) = (work.first as usize, work.members as usize);
+        let pairs = first.is_multiple_of(2) && members.is_multiple_of(2);
+        pairs && (2..=self.config.slice_members).contains(&members) && first + members <= population
     }
 
-    /// Evaluates a slice and publishes its fitness.
+    /// Evaluates a slice and publishes its fitness, or what went wrong.
     fn evaluate<M: Module>(
         &mut self,
         replica: &mut Replica<M>,
-        task: &Task,
+        work: &Work,
         rules: &ScoreRules,
         run: &RunId,
         score: &mut impl FnMut(&M, &Population) -> Result<Fitness, UserError>,
     ) -> Result<(), NatsError> {
-        let Task { work, message, .. } = task;
-        let evaluated = self.scores(replica, work, score);
-        let scores = match evaluated.and_then(|fitness| rules.pack(&fitness, work.members as usize)) {
-            Ok(scores) => scores,
-            Err(error) => {
-                self.link.runtime.block_on(message.ack_with(AckKind::Nak(None))).ok();
-                return Err(error);
-            }
-        };
-        let digest = work.digest.is_some().then(|| replica.digest());
-        let result = SliceResult::of_scores(work, digest, scores).encode(run);
-        let subject = self.link.names.result_subject(&self.config.node);
-        // With the node in it: whoever publishes nonsense first must not keep out what is right.
-        let id = format!("{}.{}.{}.{}", self.config.node, work.generation, work.slice, work.attempt);
-        let link = &self.link;
-        link.persist("publishing a result", async || {
-            link.publish(&subject, &id, &result, None).await.map(drop).map_err(Failure::from)
-        })?;
-        self.report.slices += 1;
-        Ok(())
-    }
-
-    /// The fitness of a slice, if the parameters are the coordinator's.
-    fn scores<M: Module>(
-        &self,
-        replica: &mut Replica<M>,
-        work: &Work,
-        score: &mut impl FnMut(&M, &Population) -> Result<Fitness, UserError>,
-    ) -> Result<Fitness, NatsError> {
         if let Some(expected) = &work.digest {
             let found = replica.digest();
             if found != *expected {
@@ -241,59 +231,42 @@ impl Worker {
         }
         let (first, members) = (work.first as usize, work.members as usize);
         let slice = replica.population().slice(first..first + members);
-        Ok(score(replica.model(), &slice).map_err(Error::User)?)
-    }
-}
-
-/// What comes first: fitness before work.
-async fn event(fitness: &mut StreamReader, pulling: &mut Option<JoinHandle<Message>>) -> Event {
-    let work = async {
-        match pulling {
-            Some(handle) => handle.await.ok(),
-            None => std::future::pending().await,
-        }
-    };
-    let event = tokio::select! {
-        biased;
-        message = fitness.next() => return Event::Fitness(message),
-        message = work => message.map_or(Event::Nothing, Event::Work),
-        () = tokio::time::sleep(TICK) => return Event::Nothing,
-    };
-    *pulling = None;
-    event
-}
-
-/// Waits for one message of work, whatever happens to server and connection.
-async fn pull(workers: PullConsumer) -> Message {
-    loop {
-        if let Ok(mut batch) = workers.batch().max_messages(1).expires(PULL).messages().await
-            && let Some(Ok(message)) = batch.next().await
-        {
-            return message;
-        }
-        tokio::time::sleep(PAUSE).await;
-    }
-}
-
-/// Signs of life for work, until it is dropped or has taken too long.
-struct Heartbeat(JoinHandle<()>);
-
-impl Heartbeat {
-    fn of(link: &Connection, message: &Message, config: &NatsConfig) -> Self {
-        let (message, end) = (message.clone(), Instant::now() + config.longest_slice);
-        let pause = config.ack_wait / 3;
-        Self(link.runtime.spawn(async move {
-            while Instant::now() < end {
-                tokio::time::sleep(pause).await;
-                // Without a connection the next one may arrive.
-                let _ = message.ack_with(AckKind::Progress).await;
+        let scores = evaluated(|| rules.pack(&score(replica.model(), &slice).map_err(Error::User)?, members));
+        let message = match scores {
+            Ok(scores) => {
+                self.report.slices += 1;
+                let digest = work.digest.is_some().then(|| replica.digest());
+                SliceResult::of_scores(work, digest, scores).encode(run)
             }
-        }))
+            Err(error) => {
+                self.report.failures += 1;
+                Failed::new(work.held(), &error).encode(run)
+            }
+        };
+        let (node, link) = (&self.config.node, &self.link);
+        let (subject, sealed) = (link.names.result_subject(node), self.key.seal(node, message));
+        // The server drops a second message of the same id, whoever has sent the first: nobody without this key knows the id before.
+        let id = hex(&sealed[sealed.len() - MAC..]);
+        link.persist("publishing a result", async || {
+            link.publish(&subject, &id, &sealed, None).await.map(drop).map_err(Failure::from)
+        })
     }
 }
 
-impl Drop for Heartbeat {
-    fn drop(&mut self) {
-        self.0.abort();
+/// The key of this node, when it is there.
+fn wait_for_key(config: &NatsConfig) -> Result<WorkerKey, NatsError> {
+    let start = Instant::now();
+    loop {
+        if let Some(key) = find_key(config)? {
+            return Ok(key);
+        }
+        if start.elapsed() >= config.patience {
+            let reason = format!(
+                "no {0}.workers.key or {0}.{1}.key: the coordinator makes them in its folder; copy one here, or give the file itself",
+                config.run, config.node
+            );
+            return Err(NatsError::Key { path: config.keys.clone(), reason });
+        }
+        std::thread::sleep(KEY.min(config.patience));
     }
 }

@@ -19,7 +19,7 @@ fn rules(questions: usize) -> Rules {
     let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_population(POPULATION);
     let settings = NatsConfig { slice_members: 4, questions, ..NatsConfig::new("", "run") };
     let scores = ScoreRules::of(&settings, &config.init(&model));
-    Rules { run: RUN, population: POPULATION, slice_members: 4, scores, limit: 400 }
+    Rules { run: RUN, population: POPULATION, slice_members: 4, scores, limit: 400, plausible: settings.plausible() }
 }
 
 fn digest() -> Option<String> {
@@ -102,7 +102,12 @@ fn what_is_wrong_is_rejected_by_reason() {
         matches!(collection.judge("a", &result(0, &good)), Judgement::Accepted(0)),
         "canary: what is right is taken"
     );
-    assert!(!Rejection::Stale.is_a_strike() && !Rejection::Early.is_a_strike() && Rejection::WrongDigest.is_a_strike());
+    assert!(
+        !Rejection::Stale.is_a_strike()
+            && !Rejection::Early.is_a_strike()
+            && !Rejection::Forged.is_a_strike()
+            && Rejection::WrongDigest.is_a_strike()
+    );
 }
 
 #[test]
@@ -125,6 +130,23 @@ fn what_cannot_be_trusted_is_left_to_the_coordinator() {
     // From then on nobody is asked.
     assert_eq!(rejected(collection.judge("a", &result(0, &first))), Rejection::Disagreement);
     assert!(matches!(collection.judge("b", &result(0, &other)), Judgement::Duplicate));
+}
+
+/// The bounds of floats, and those of the configuration in integers too.
+#[test]
+fn scores_out_of_range_are_left_to_the_coordinator() {
+    let mut collection = collection();
+    for value in [1.1e18, -1.1e18, f32::MAX] {
+        let judgement = collection.judge("a", &result(0, &[1.0, value, 2.0, 3.0]));
+        assert!(matches!(judgement, Judgement::Doubtful(0, _)), "{judgement:?}");
+    }
+    let bounded = Rules { plausible: (0.0, 2.0), ..rules(1) };
+    let mut collection = Collection::new(bounded, GENERATION, digest(), 0);
+    for value in [-0.1, 2.1] {
+        let judgement = collection.judge("a", &result(0, &[1.0, value, 2.0, 0.0]));
+        assert!(matches!(judgement, Judgement::Doubtful(0, _)), "{judgement:?}");
+    }
+    assert!(matches!(collection.judge("a", &result(0, &[1.0, 0.5, 2.0, 0.0])), Judgement::Accepted(0)), "canary");
 }
 
 #[test]

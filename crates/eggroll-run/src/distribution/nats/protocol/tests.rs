@@ -1,6 +1,7 @@
 //! Bytes are a message only if the message is written as these bytes.
 
 use super::*;
+use crate::replay::check;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
@@ -32,9 +33,24 @@ fn messages() -> impl Strategy<Value = Vec<u8>> {
     let result = (work(), digest(), scores())
         .prop_map(|(work, digest, scores)| SliceResult::of_scores(&work, digest, scores).encode(&RUN));
     let told = (any::<u64>(), any::<[u32; 2]>(), scores()).prop_map(|(generation, [part, parts], scores)| {
-        Told::Part(ToldPart { generation, part, parts, scores }).encode(&RUN)
+        Told::Part(ToldPart { generation, part, parts, scores }).encode(&RUN, origin(generation ^ 5))
     });
-    prop_oneof![work().prop_map(|work| work.encode(&RUN)), result, told, Just(Told::End.encode(&RUN))]
+    let end = any::<u64>().prop_map(|life| Told::End { generation: life ^ 1 }.encode(&RUN, origin(life)));
+    let held = any::<(u64, u32, u32)>().prop_map(|(generation, slice, attempt)| Held { generation, slice, attempt });
+    let status = (any::<bool>(), proptest::collection::vec(held.clone(), 0..17))
+        .prop_map(|(leaving, held)| Status { leaving, held }.encode(&RUN));
+    let failed = (held, "[a-zé ]{0,40}").prop_map(|(held, error)| Failed::new(held, &error).encode(&RUN));
+    let files = proptest::collection::vec(("[a-z][a-z.]{0,20}", any::<u64>()), 0..5);
+    let manifest = (any::<[u64; 3]>(), any::<u32>(), any::<[u8; 32]>(), files).prop_map(
+        |([generation, draft, first], parts, sum, files)| {
+            Manifest { generation, draft, first, parts, sum, files }.encode(&RUN)
+        },
+    );
+    prop_oneof![work().prop_map(|work| work.encode(&RUN)), result, told, end, status, failed, manifest]
+}
+
+fn origin(life: u64) -> Origin {
+    Origin { life, number: life / 3 }
 }
 
 /// The message that bytes are read as, written again.
@@ -42,7 +58,10 @@ fn again(bytes: &[u8]) -> Option<Vec<u8>> {
     let all = [
         Work::decode(bytes, &RUN).ok().map(|work| work.encode(&RUN)),
         SliceResult::decode(bytes, &RUN).ok().map(|result| result.encode(&RUN)),
-        Told::decode(bytes, &RUN).ok().map(|told| told.encode(&RUN)),
+        Told::decode(bytes, &RUN).ok().map(|(told, origin)| told.encode(&RUN, origin)),
+        Status::decode(bytes, &RUN).ok().map(|status| status.encode(&RUN)),
+        Failed::decode(bytes, &RUN).ok().map(|failed| failed.encode(&RUN)),
+        Manifest::decode(bytes, &RUN).ok().map(|manifest| manifest.encode(&RUN)),
     ];
     let mut read = all.into_iter().flatten();
     let first = read.next();
@@ -62,6 +81,9 @@ proptest! {
             Work::decode(&bytes, &OTHER).err(),
             SliceResult::decode(&bytes, &OTHER).err(),
             Told::decode(&bytes, &OTHER).err(),
+            Status::decode(&bytes, &OTHER).err(),
+            Failed::decode(&bytes, &OTHER).err(),
+            Manifest::decode(&bytes, &OTHER).err(),
         ];
         prop_assert!(all.iter().all(|error| error.is_some()));
         prop_assert_eq!(all.iter().filter(|error| **error == Some(Undecodable::OtherRun)).count(), 1);
@@ -74,7 +96,7 @@ proptest! {
 
     /// As above, of bytes that begin as messages do.
     #[test]
-    fn bytes_after_a_head_are_refused(kind in 0u8..5, bytes: Vec<u8>) {
+    fn bytes_after_a_head_are_refused(kind in 0u8..8, bytes: Vec<u8>) {
         prop_assert_eq!(again(&[head(kind, &RUN), bytes].concat()), None);
     }
 
@@ -117,4 +139,12 @@ fn trits_that_nobody_writes_are_refused() {
     for byte in [243, 255, bytes[bytes.len() - 9] + 9] {
         assert_eq!(SliceResult::decode(&forged(byte), &RUN).err(), Some(Undecodable::Garbage), "{byte}");
     }
+}
+
+#[test]
+fn errors_are_cut_and_cannot_move_a_cursor() {
+    let held = Held { generation: 1, slice: 2, attempt: 3 };
+    let failed = Failed::new(held, &"é\x1b[2J\n".repeat(1000));
+    assert!(failed.error.len() <= 1024 && !failed.error.contains(char::is_control));
+    assert_eq!(Failed::decode(&failed.encode(&RUN), &RUN), Ok(failed));
 }
