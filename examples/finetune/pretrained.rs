@@ -6,10 +6,10 @@ use burn::nn::loss::CrossEntropyLossConfig;
 use burn::optim::{AdamConfig, GradientsParams};
 use burn::store::{ModuleSnapshot, SafetensorsStore};
 use burn::tensor::{Device, Tensor};
+use eggroll::nn::weights;
 use eggroll_examples::Failure;
 use eggroll_examples::digits::{Batches, Dataset, Images, Mlp, Scale};
 use eggroll_examples::interrupt::Signals;
-use std::path::Path;
 use std::time::Instant;
 
 /// Images of a step of backpropagation.
@@ -30,7 +30,7 @@ impl Pretrained<'_> {
     pub fn model(&self) -> Result<Mlp, Failure> {
         let model = Mlp::new(self.train.size(), &self.args.hidden, self.device);
         let model = match &self.args.weights {
-            Some(file) => load(model, file)?,
+            Some(file) => weights::load(model, &mut SafetensorsStore::from_file(file), file)?,
             None => self.backpropagate(model),
         };
         if let Some(file) = self.args.save.as_ref().filter(|_| !self.signals.came()) {
@@ -61,11 +61,4 @@ impl Pretrained<'_> {
         println!("{done} steps of backpropagation in {:.1} s", start.elapsed().as_secs_f64());
         model.valid()
     }
-}
-
-/// Reads a SafeTensors file that has all parameters, and nothing of another shape.
-fn load(mut model: Mlp, file: &Path) -> Result<Mlp, Failure> {
-    let read = model.load_from(&mut SafetensorsStore::from_file(file));
-    read.map_err(|error| format!("{}: {error}", file.display()))?;
-    Ok(model)
 }

@@ -4,12 +4,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What the page calls folders.
-const FOLDERS: [(&str, &str); 5] = [
+const FOLDERS: [(&str, &str); 8] = [
     ("t/", "crates/eggroll-run/tests/run/"),
     ("r/", "crates/eggroll-run/tests/run/reliability/"),
     ("a/", "crates/eggroll-train/tests/train/"),
     ("run/", "crates/eggroll-run/src/"),
     ("train/", "crates/eggroll-train/src/"),
+    ("p/", "tests/programs/"),
+    ("n/", "crates/eggroll-run/tests/nats/"),
+    ("nats/", "crates/eggroll-run/src/distribution/nats/"),
 ];
 
 fn root() -> &'static Path {

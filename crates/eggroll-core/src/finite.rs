@@ -41,7 +41,7 @@ pub fn check_finite<M: Module>(model: &M) -> Result<(), NonFiniteError> {
 }
 
 impl ParameterTable {
-    /// [`check_finite`] of what is trained: constants, as a mask, may be infinite.
+    /// [`check_finite`] of what is trained; constants, as a mask, may be infinite, but not NaN.
     ///
     /// # Errors
     ///
@@ -53,14 +53,16 @@ impl ParameterTable {
     }
 }
 
-fn search<M: Module>(model: &M, is_checked: impl Fn(&str) -> bool) -> Result<(), NonFiniteError> {
-    let mut search = Search { is_checked, found: None };
+/// The first parameter with NaN, or where it must not be with infinity.
+fn search<M: Module>(model: &M, is_finite: impl Fn(&str) -> bool) -> Result<(), NonFiniteError> {
+    let mut search = Search { is_finite, found: None };
     visit_with_paths(model, &mut search);
     search.found.map_or(Ok(()), Err)
 }
 
 struct Search<F> {
-    is_checked: F,
+    /// Whether a parameter must be finite.
+    is_finite: F,
     found: Option<NonFiniteError>,
 }
 
@@ -68,13 +70,14 @@ impl<F: Fn(&str) -> bool> PathVisitor for Search<F> {
     fn visit_float<const D: usize>(&mut self, path: &ModulePath, param: &Param<Tensor<D>>) {
         let shape = param.lazy_shape();
         let path = path.to_string();
-        if self.found.is_some() || shape.contains(&0) || !(self.is_checked)(&path) {
+        if self.found.is_some() || shape.contains(&0) {
             return;
         }
-        let value = param.val();
-        if !value.clone().is_finite().all().into_scalar::<bool>() {
+        let (value, is_finite) = (param.val(), (self.is_finite)(&path));
+        let wrong = if is_finite { value.is_finite().bool_not() } else { value.is_nan() };
+        if wrong.clone().any().into_scalar::<bool>() {
             // In integers: half precision would round the count.
-            let count: i64 = value.is_finite().bool_not().int().sum().into_scalar();
+            let count: i64 = wrong.int().sum().into_scalar();
             self.found = Some(NonFiniteError { path, shape: shape.to_vec(), count: count as usize });
         }
     }

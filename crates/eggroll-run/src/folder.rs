@@ -42,6 +42,8 @@ const OF_A_RUN: [&str; 2] = [SETTINGS, "training.json"];
 #[derive(Clone, Debug)]
 pub struct RunFolder {
     path: PathBuf,
+    /// Files of which a run has one at least.
+    files: Vec<&'static str>,
     lock: Arc<Mutex<Option<Lock>>>,
 }
 
@@ -57,7 +59,13 @@ impl RunFolder {
     pub fn new(path: impl AsRef<Path>) -> Self {
         let path: PathBuf = path.as_ref().components().collect();
         let path = if path.as_os_str().is_empty() { PathBuf::from(".") } else { path };
-        Self { path, lock: Arc::default() }
+        Self { path, files: OF_A_RUN.to_vec(), lock: Arc::default() }
+    }
+
+    /// Sets which files tell a run's folder from another: `settings.json` and `training.json` unless set, of which one is enough.
+    pub fn with_files(mut self, files: &[&'static str]) -> Self {
+        self.files = files.to_vec();
+        self
     }
 
     /// The path of the folder.
@@ -84,9 +92,9 @@ impl RunFolder {
 
     /// Refuses a folder that holds anything but a run.
     pub(crate) fn check_content(&self) -> Result<(), Error> {
-        match self.is_vacant()? || OF_A_RUN.iter().any(|name| self.file(name).is_file()) {
+        match self.is_vacant()? || self.files.iter().any(|name| self.file(name).is_file()) {
             true => Ok(()),
-            false => Err(RunError::NotARun { path: self.path.clone() }.into()),
+            false => Err(RunError::NotARun { path: self.path.clone(), files: self.files.join(", ") }.into()),
         }
     }
 

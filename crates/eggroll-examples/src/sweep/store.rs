@@ -2,54 +2,43 @@
 
 use super::trial::{Record, Trial};
 use crate::Failure;
-use eggroll_run::durable;
-use std::fs::{self, File, TryLockError};
+use eggroll_run::{RunFolder, durable};
+use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+
+/// The copy of a sweep's file in its folder, which tells a sweep's folder from another.
+const FILE: &str = "sweep.toml";
 
 /// A sweep's folder, ours alone while we have it.
 #[derive(Debug)]
 pub struct Store {
-    folder: PathBuf,
-    _lock: File,
+    folder: RunFolder,
 }
 
 impl Store {
-    /// Opens or makes the folder, and keeps a copy of the sweep's file in it.
+    /// Opens or makes the folder, and keeps a copy of the sweep's file in it. A folder that holds anything but a sweep is refused.
     pub fn open(folder: &Path, file: &Path) -> Result<Self, Failure> {
-        let fail = |path: &Path| {
-            let path = path.display().to_string();
-            move |error: std::io::Error| format!("{path}: {error}")
-        };
-        let trials = folder.join("trials");
-        fs::create_dir_all(&trials).map_err(fail(&trials))?;
-        let path = folder.join("lock");
-        let lock = File::create(&path).map_err(fail(&path))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(format!("another sweep is running in {}", folder.display()).into());
-            }
-            Err(TryLockError::Error(error)) => return Err(fail(&path)(error).into()),
-        }
-        let copy = folder.join("sweep.toml");
-        fs::write(&copy, fs::read(file).map_err(fail(file))?).map_err(fail(&copy))?;
-        Ok(Self { folder: folder.to_owned(), _lock: lock })
+        let text = fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
+        let folder = RunFolder::new(folder).with_files(&[FILE]);
+        folder.check()?;
+        folder.lock()?;
+        durable::replace(folder.file(FILE), &text)?;
+        Ok(Self { folder })
     }
 
     /// A file of the sweep.
     pub fn file(&self, name: &str) -> PathBuf {
-        self.folder.join(name)
+        self.folder.file(name)
     }
 
-    /// Makes the folder of a trial's output, empty.
+    /// Makes the folder of a trial's output, empty: what an earlier attempt has left is moved aside.
     pub fn begin(&self, trial: &Trial) -> Result<PathBuf, Failure> {
-        let folder = self.folder.join("runs").join(&trial.key);
-        let fail = |error| format!("{}: {error}", folder.display());
+        let folder = self.file("runs").join(&trial.key);
         if folder.exists() {
-            fs::remove_dir_all(&folder).map_err(fail)?;
+            durable::move_aside(&folder)?;
         }
-        fs::create_dir_all(&folder).map_err(fail)?;
+        durable::create_folder(&folder)?;
         Ok(folder)
     }
 
@@ -69,7 +58,7 @@ impl Store {
     }
 
     fn record(&self, key: &str) -> PathBuf {
-        self.folder.join("trials").join(format!("{key}.json"))
+        self.file("trials").join(format!("{key}.json"))
     }
 }
 

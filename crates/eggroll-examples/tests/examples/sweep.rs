@@ -205,7 +205,7 @@ fn an_interrupted_sweep_ends_its_children_and_goes_on_later() {
     wait_until("four children", || sweep.log().len() == 4 && sweep.records().len() == 2);
     // A second sweep in the same folder is refused.
     let refused = sweep.try_run(&[]).expect_err("refused").to_string();
-    assert!(refused.contains("another sweep is running in"), "{refused}");
+    assert!(refused.contains("/out is in use by process"), "{refused}");
     let interrupt = format!("kill -s TERM {}", process.id());
     assert!(Command::new("sh").args(["-c", &interrupt]).status().expect("runs").success());
     assert_eq!(process.wait().expect("ended").code(), Some(75));

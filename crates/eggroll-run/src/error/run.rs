@@ -22,6 +22,9 @@ pub enum RunError {
     /// An interval of no generations.
     #[error("{0} must be at least 1 generation, not 0")]
     Interval(&'static str),
+    /// No checkpoint to go on from.
+    #[error("keep_checkpoints must be at least 1, not 0: a run goes on from its latest checkpoint")]
+    KeepNone,
     /// A folder, or a checkpoint, of another run.
     #[error("{path} belongs to another run: its `{field}` is {found}, this run's is {expected}")]
     OtherRun {
@@ -41,10 +44,12 @@ pub enum RunError {
         path: PathBuf,
     },
     /// A file, or a folder with something else in it.
-    #[error("{path:?} exists and is not a run (it has no settings.json and no training.json): name another folder")]
+    #[error("{path:?} exists and is not a run (it has none of {files}): name another folder")]
     NotARun {
         /// The path.
         path: PathBuf,
+        /// Files of which a run has one.
+        files: String,
     },
     /// A folder or a file that another process, or another run of this one, writes.
     #[error("{path} is in use by {}: wait until it has ended, or name another folder", holder(.process))]

@@ -158,6 +158,9 @@ impl EsTrainingConfig {
                 return Err(RunError::Interval(name).into());
             }
         }
+        if self.keep_checkpoints == 0 {
+            return Err(RunError::KeepNone.into());
+        }
         if self.replay_log { check_projection(&self.strategy) } else { Ok(()) }
     }
 

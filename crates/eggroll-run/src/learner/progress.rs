@@ -8,6 +8,15 @@ use burn::train::renderer::{
     EvaluationName, MetricState, MetricsRenderer, MetricsRendererEvaluation, MetricsRendererTraining,
 };
 use indicatif::{ProgressBar, ProgressStyle};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+/// Runs code of the user's, or prints, with the bar out of the way. A panic passes by the bar, whose lock it would spoil.
+pub(super) fn aside<R>(bar: &ProgressBar, run: impl FnOnce() -> R) -> R {
+    match bar.suspend(|| catch_unwind(AssertUnwindSafe(run))) {
+        Ok(result) => result,
+        Err(payload) => resume_unwind(payload),
+    }
+}
 
 /// Shows the generation and its mean fitness on standard error, if that is a terminal.
 pub(super) struct Progress {

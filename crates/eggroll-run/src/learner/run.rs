@@ -6,6 +6,7 @@ use super::json::Failure;
 use super::machinery::{Ending, Machinery};
 use super::metrics::{GenerationItem, Numbers, names};
 use super::norms::{Norms, gradient_squares};
+use super::progress::aside;
 use super::task::{EsTask, Generation, Times};
 use crate::checkpoint::Checkpoints;
 use crate::diagnostics::{PairStatistics, SplitHalf, changed_share, diagnose};
@@ -176,7 +177,7 @@ impl<T, V: ItemLazy + 'static> Run<'_, T, V> {
             if self.warnings.iter().all(|earlier| subject(earlier) != subject(warning)) {
                 self.warnings.push(warning.clone());
                 if !self.dashboard {
-                    self.bar.suspend(|| eprintln!("warning: {warning}"));
+                    aside(&self.bar, || eprintln!("warning: {warning}"));
                 }
             }
         }
@@ -212,7 +213,7 @@ impl<T, V: ItemLazy + 'static> Run<'_, T, V> {
     {
         let epoch = self.config.epoch(report.generation);
         self.machinery.train(LearnerEvent::EndSplit(epoch as usize));
-        let outputs = self.bar.suspend(|| self.task.validate(model, report)).map_err(Error::User)?;
+        let outputs = aside(&self.bar, || self.task.validate(model, report)).map_err(Error::User)?;
         if !outputs.is_empty() {
             self.process_validation(epoch as usize, outputs)?;
         }
@@ -299,7 +300,7 @@ impl<M: Module, V: ItemLazy + 'static, T: EsTask<M, Output = V>> Steps<M> for Ru
         let report = strategy.report().expect("tell made a report");
         let fitness = &self.pending.fitness.take().expect("tell was told it");
         let generation = Generation { model, report, fitness, times: self.pending.times };
-        let mut numbers = self.bar.suspend(|| self.task.after_generation(&generation)).map_err(Error::User)?;
+        let mut numbers = aside(&self.bar, || self.task.after_generation(&generation)).map_err(Error::User)?;
         numbers.names().try_for_each(|name| Registered::check(&self.registered.train, name))?;
         if self.config.reports(report.generation) {
             self.numbers(report, fitness, strategy.config().population, &mut numbers);

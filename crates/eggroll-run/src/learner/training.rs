@@ -7,7 +7,7 @@ use super::follower::Follower;
 use super::json::JsonMetrics;
 use super::machinery::{Machinery, Parts, parts};
 use super::metrics::{GenerationItem, NumberMetric, Numbers, TextMetric, built_in, names};
-use super::progress::Progress;
+use super::progress::{Progress, aside};
 use super::run::{Pending, Registered, Run};
 use super::task::EsTask;
 use crate::checkpoint::Checkpoints;
@@ -321,7 +321,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         };
 
         for change in &claim.changes {
-            bar.suspend(|| eprintln!("changed: {change}"));
+            aside(&bar, || eprintln!("changed: {change}"));
         }
         log.note(&claim.changes)?;
 

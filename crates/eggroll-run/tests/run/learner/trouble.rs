@@ -367,3 +367,40 @@ fn every_flipped_bit_of_a_log() {
     }
     assert!(dropped > 100, "canary");
 }
+
+/// 0 and the largest number in every field of a run's configuration: an error that names the field, or a run that ends.
+#[test]
+fn every_number_of_a_run() {
+    fn leaves(path: &str, value: &serde_json::Value, found: &mut Vec<String>) {
+        match value {
+            serde_json::Value::Object(fields) => {
+                fields.iter().for_each(|(name, value)| leaves(&format!("{path}/{name}"), value, found));
+            }
+            serde_json::Value::Number(_) => found.push(path.to_owned()),
+            _ => {}
+        }
+    }
+
+    let score = MetricChoice::new("Score".into());
+    let stopping = EarlyStoppingConfig::new(score.clone(), 5).with_warmup(Some(1));
+    let whole = config(3).with_validate_every(1).with_keep_best(Some(score)).with_early_stopping(Some(stopping));
+    let value = serde_json::to_value(&whole).expect("JSON");
+    let mut fields = Vec::new();
+    leaves("", &value, &mut fields);
+    // The strategy's own are walked elsewhere; a run of so many generations ends never.
+    fields.retain(|field| !field.starts_with("/strategy") && field != "/generations");
+    assert!(fields.len() >= 7 && fields.contains(&"/early_stopping/patience".to_owned()), "{fields:?}");
+    for (field, number) in fields.iter().flat_map(|field| [(field, 0), (field, u64::MAX)]) {
+        let mut value = value.clone();
+        *value.pointer_mut(field).expect("a field") = number.into();
+        let config = serde_json::from_value(value).expect("a configuration");
+        let folder = tempfile::tempdir().expect("a folder");
+        match run(folder.path(), config) {
+            Ok(outcome) => assert!(matches!(outcome.stop, Stop::Finished | Stop::Early { .. }), "{field} = {number}"),
+            Err(error) => {
+                let name = field.rsplit('/').next().expect("a name");
+                assert!(error.to_string().contains(name) && number == 0, "{field} = {number}: {error}");
+            }
+        }
+    }
+}

@@ -149,14 +149,18 @@ fn a_sigma_that_decays_to_nothing_is_an_error() {
 /// However a model came by them.
 #[test]
 fn models_with_parameters_that_are_no_numbers_are_refused() {
-    let refused = |value: f32, frozen: &[&str]| {
+    let init = |value: f32, frozen: &[&str]| {
         let model = Net::start().map(&mut Spoil { value, left: 2 });
         let config = full(EggrollConfig::new().into()).with_frozen(frozen.iter().copied());
-        config.try_init(&model).map(drop).expect_err("refused").to_string()
+        config.try_init(&model).map(drop)
     };
     for value in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
         for frozen in [&[][..], &["first"]] {
-            let found = refused(value, frozen);
+            if value.is_infinite() && !frozen.is_empty() {
+                init(value, frozen).expect("a mask");
+                continue;
+            }
+            let found = init(value, frozen).expect_err("refused").to_string();
             let expected = "\"first.weight\" of shape [4, 6] has 2 values that are NaN or infinite";
             assert!(found.starts_with(expected), "{found}");
         }
