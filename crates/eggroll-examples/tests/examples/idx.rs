@@ -6,6 +6,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use proptest::prelude::*;
 use proptest::sample::Index;
+use proptest::test_runner::FileFailurePersistence;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -70,7 +71,8 @@ fn check((outcome, allocated): (Result<Images, String>, usize), len: usize) -> R
 }
 
 fn config() -> ProptestConfig {
-    ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() }
+    let corpus = FileFailurePersistence::Direct("tests/corpus/idx.txt");
+    ProptestConfig { cases: 1000, failure_persistence: Some(Box::new(corpus)), ..ProptestConfig::default() }
 }
 
 fn damages() -> impl Strategy<Value = Vec<(Index, u8, u8)>> {

@@ -143,7 +143,12 @@ fn load_saved<M: Module>(
         optimizer: saved.read(OPTIMIZER, OptimizerRecord::from_bytes)?,
         schedule: saved.read(SCHEDULE, LrSchedulerRecord::from_bytes)?,
     };
-    let refuse = |error: RecordError| SavedError::Checkpoint { path: saved.path(), reason: error.to_string() };
-    let strategy = config.try_init(&model)?.try_load_record(record).map_err(refuse)?;
+    let refuse = |error: RecordError| SavedError::Checkpoint { path: saved.file(OPTIMIZER), reason: error.to_string() };
+    let strategy = match config.try_init(&model) {
+        Err(eggroll_train::Error::NonFinite(error)) => {
+            return Err(SavedError::Checkpoint { path: saved.file(MODEL), reason: error.to_string() }.into());
+        }
+        strategy => strategy?.try_load_record(record).map_err(refuse)?,
+    };
     Ok((strategy, model))
 }

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::ops::Deref;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 /// Checksums of all other files, in the format of `sha256sum`.
@@ -100,7 +101,11 @@ impl Saved {
 
     /// The state's file.
     pub fn path(&self) -> PathBuf {
-        self.folder.join(STRATEGY)
+        self.file(STRATEGY)
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
     }
 
     /// Loads a module into `module`, whose values do not matter.
@@ -121,7 +126,14 @@ impl Saved {
             return Err(SavedError::FileLength { path, expected, found }.into());
         }
         check(&self.sums, &path, name, &bytes)?;
-        parse(Bytes::from_bytes_vec(bytes)).map_err(Error::record(&path))
+        // Burn panics of some bytes.
+        match catch_unwind(AssertUnwindSafe(|| parse(Bytes::from_bytes_vec(bytes)))) {
+            Ok(parsed) => parsed.map_err(Error::record(&path)),
+            Err(_) => {
+                let reason = "Burn cannot read it: it was written wrongly".to_owned();
+                Err(SavedError::Checkpoint { path, reason }.into())
+            }
+        }
     }
 
     fn part(&self, name: &str) -> Result<&Part, Error> {

@@ -63,12 +63,17 @@ fn read(text: &[u8]) -> bool {
 fn damaged_text_does_not_panic() {
     let texts = texts();
     assert!(texts.iter().all(|text| read(text.as_bytes())), "canary: the texts are read");
-    check(2000, &(any::<Index>(), proptest::collection::vec(damage(), 1..4)), |(text, damages)| {
-        let mut text = texts[text.index(texts.len())].clone().into_bytes();
-        damages.iter().for_each(|damage| damage.apply(&mut text));
-        read(&text);
-        Ok(())
-    });
+    check_loader(
+        "tests/corpus/configuration.txt",
+        2000,
+        &(any::<Index>(), proptest::collection::vec(damage(), 1..4)),
+        |(text, damages)| {
+            let mut text = texts[text.index(texts.len())].clone().into_bytes();
+            damages.iter().for_each(|damage| damage.apply(&mut text));
+            read(&text);
+            Ok(())
+        },
+    );
 }
 
 /// All places of a JSON value.
@@ -114,7 +119,7 @@ fn values_that_cannot_be_do_not_panic() {
         json!({ "name": "sgd" }),
     ];
     let inputs = (any::<Index>(), proptest::collection::vec((any::<Index>(), any::<Index>()), 1..3));
-    check(3000, &inputs, |(text, changes)| {
+    check_loader("tests/corpus/configuration.txt", 3000, &inputs, |(text, changes)| {
         let mut json: Value = serde_json::from_str(&texts[text.index(texts.len())]).expect("reads");
         for (place, value) in changes {
             let mut all = Vec::new();

@@ -13,7 +13,7 @@ use eggroll_run::*;
 use eggroll_train::*;
 use proptest::prelude::*;
 use proptest::sample::Index;
-use proptest::test_runner::{Config, TestRunner};
+use proptest::test_runner::{Config, FailurePersistence, FileFailurePersistence, TestRunner};
 use std::fmt::Debug;
 use std::fs;
 use std::path::Path;
@@ -162,7 +162,31 @@ pub fn check<S: Strategy>(cases: u32, inputs: &S, property: impl Fn(S::Value) ->
 where
     S::Value: Debug,
 {
-    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    check_with(None, cases, inputs, property);
+}
+
+/// Runs a property of a loader: the inputs in `corpus` come first, and failures are added to it.
+pub fn check_loader<S: Strategy>(
+    corpus: &'static str,
+    cases: u32,
+    inputs: &S,
+    property: impl Fn(S::Value) -> Result<(), TestCaseError>,
+) where
+    S::Value: Debug,
+{
+    assert!(Path::new(corpus).is_file(), "{corpus} is kept in the repository");
+    check_with(Some(Box::new(FileFailurePersistence::Direct(corpus))), cases, inputs, property);
+}
+
+fn check_with<S: Strategy>(
+    failure_persistence: Option<Box<dyn FailurePersistence>>,
+    cases: u32,
+    inputs: &S,
+    property: impl Fn(S::Value) -> Result<(), TestCaseError>,
+) where
+    S::Value: Debug,
+{
+    let config = Config { cases, failure_persistence, ..Config::default() };
     if let Err(error) = TestRunner::new(config).run(inputs, property) {
         panic!("{error}");
     }
