@@ -47,7 +47,7 @@ fn missing(row: &str) -> Vec<String> {
             has_test(&file, name)
         }
         (None, Some(example)) => root().join("examples").join(example).join("main.rs").exists(),
-        (None, None) if word.ends_with(".rs") => path(word).exists(),
+        (None, None) if word.ends_with(".rs") || word.starts_with("scripts/") => path(word).exists(),
         (None, None) => has_test(&file, word),
     };
     let names = named(row);

@@ -22,7 +22,7 @@ pub enum Trust {
     #[default]
     Trusted,
     /// They may lie as they like. Each has a key of its own ([`NatsConfig::nodes`]), the coordinator evaluates a share of slices as well
-    /// ([`NatsConfig::verify_share`]), and the strategy's shaping has to bound what one score can do: ranks or signs of pairs.
+    /// ([`verify_share`](field@NatsConfig::verify_share)), and the strategy's shaping has to bound what one score can do: ranks or signs of pairs.
     Untrusted {
         /// What scores are like: the coordinator evaluates a slice with another one itself.
         scores: RangeInclusive<f64>,

@@ -154,7 +154,7 @@ impl Coordinator {
     /// The fitness of a whole population, evaluated by the workers; at once, if the server has it from before this coordinator started.
     ///
     /// `score` evaluates a slice as workers do: where a result cannot be taken on trust, where two differ, for a share of slices
-    /// ([`NatsConfig::verify_share`]), and where workers fail, the coordinator looks itself, and what it finds counts.
+    /// ([`verify_share`](field@NatsConfig::verify_share)), and where workers fail, the coordinator looks itself, and what it finds counts.
     ///
     /// Waits for workers as long as it takes, and says so ([`with_notices`](Self::with_notices)).
     ///
@@ -326,7 +326,7 @@ impl Coordinator {
         checkpoint::load(&self.link, &self.config, |sealed| self.key.open_own(sealed), strategy, model)
     }
 
-    /// Tells the workers that the run is over. The streams stay, for workers that come later; [`remove_run`] removes them.
+    /// Tells the workers that the run is over. The streams stay, for workers that come later; [`remove_run`](super::remove_run) removes them.
     ///
     /// # Errors
     ///
