@@ -13,7 +13,7 @@ use eggroll::run::text::{ByteStreams, Sampler, Text, printable};
 use eggroll::run::{Display, Generation, Interrupter, NumberMetric, Numbers};
 use eggroll::train::GenerationReport;
 use eggroll_examples::interrupt::Signals;
-use eggroll_examples::run_folder::begin;
+use eggroll_examples::run_folder::{begin, fixed};
 use eggroll_examples::{Ending, Failure};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -92,7 +92,8 @@ fn run_model<M: LanguageModel>(
         .with_validate_every(settings.validate_every)
         .with_report_every(settings.validate_every)
         .with_checkpoint_every(settings.checkpoint_every)
-        .with_data(Some(data_digest([&text[..]])));
+        .with_data(Some(data_digest([&text[..]])))
+        .with_settings(fixed(&settings, &["data", "chunk", "checkpoint_every"]));
     let outcome = EsTraining::new(folder.clone(), config)
         .with_display(if args.dashboard { Display::Dashboard } else { Display::Progress })
         .with_interrupter(signals.interrupter())

@@ -15,7 +15,7 @@ use eggroll::run::{Display, Interrupter, JsonLines, NumberMetric, Numbers, profi
 use eggroll::train::GenerationReport;
 use eggroll_examples::digits::{Batches, Images, Mlp, Sample, Scale};
 use eggroll_examples::interrupt::Signals;
-use eggroll_examples::run_folder::begin;
+use eggroll_examples::run_folder::{begin, fixed};
 use eggroll_examples::{Ending, Failure};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -152,7 +152,8 @@ impl Run<'_> {
             .with_validate_every(settings.evaluate_every)
             .with_report_every(REPORT_EVERY)
             .with_checkpoint_every(CHECKPOINT_EVERY)
-            .with_data(Some(digest));
+            .with_data(Some(digest))
+            .with_settings(fixed(settings, &["generations"]));
         let outcome = EsTraining::new(folder.clone(), config)
             .with_display(self.display)
             .with_interrupter(self.interrupter.clone())

@@ -1,4 +1,4 @@
-//! Files and folders that outlive a crash and a power failure: afterwards the old content is there or the new, whole. Nothing is deleted.
+//! Files and folders that outlive a crash and a power failure: afterwards the old content is there or the new, whole.
 
 use crate::error::Error;
 use std::ffi::OsString;
@@ -101,14 +101,24 @@ pub(crate) fn is_taken(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok()
 }
 
-/// Removes drafts of killed writers, files whose names begin with `prefix`. The caller holds the lock of what they are drafts of.
-pub(crate) fn sweep(folder: &Path, prefix: &str) -> Result<(), Error> {
+/// Whether this is the name of a draft of [`replace`], `.NAME.` and six letters or digits, of the file `of` if given.
+pub(crate) fn is_draft(name: &str, of: Option<&str>) -> bool {
+    let inner = name.strip_prefix('.').and_then(|name| name.strip_suffix(DRAFT));
+    inner.and_then(|inner| inner.rsplit_once('.')).is_some_and(|(name, random)| {
+        random.len() == 6 && random.bytes().all(|byte| byte.is_ascii_alphanumeric()) && of.is_none_or(|of| name == of)
+    })
+}
+
+/// Removes drafts of killed writers, of the file `of` if given. The caller holds the lock of what they are drafts of.
+pub(crate) fn sweep(folder: &Path, of: Option<&str>) -> Result<(), Error> {
     for entry in fs::read_dir(folder).map_err(Error::io(folder))? {
         let entry = entry.map_err(Error::io(folder))?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        let is_draft = name.starts_with('.') && name.starts_with(prefix) && name.ends_with(DRAFT);
-        if is_draft && entry.file_type().is_ok_and(|kind| kind.is_file()) {
-            fs::remove_file(entry.path()).map_err(Error::io(entry.path()))?;
+        if is_draft(&name, of) && entry.file_type().is_ok_and(|kind| kind.is_file()) {
+            match fs::remove_file(entry.path()) {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(Error::io(entry.path())(error)),
+                _ => {}
+            }
         }
     }
     Ok(())

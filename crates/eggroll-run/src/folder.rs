@@ -108,6 +108,10 @@ impl RunFolder {
         self.lock()?;
         let mut aside = None;
         if !self.is_vacant()? {
+            if cfg!(not(unix)) {
+                // A folder with an open file cannot be renamed there.
+                locked(&self.lock).take();
+            }
             let moved = durable::move_aside(&self.path)?;
             if let Some(mut lock) = locked(&self.lock).take() {
                 lock.renamed(&moved);

@@ -19,6 +19,7 @@ mod log;
 pub mod profile;
 mod replay;
 mod steps;
+mod tail;
 #[cfg(feature = "text")]
 pub mod text;
 mod training_loop;

@@ -2,7 +2,6 @@
 
 use crate::durable;
 use crate::error::{Error, RunError};
-use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -25,28 +24,19 @@ pub(crate) struct Lock {
 impl Lock {
     /// Locks a folder, which is created if it is not there, and removes what killed writers have left in it.
     pub fn folder(folder: &Path) -> Result<Self, Error> {
-        let lock = Self::of(folder, || folder.join(OF_FOLDER), folder)?;
-        lock.sweep(folder, "")?;
-        Ok(lock)
+        Self::of(folder, folder.join(OF_FOLDER), folder, None)
     }
 
     /// Locks a file, which need not be there, and removes what killed writers of it have left.
     pub fn file(path: &Path) -> Result<Self, Error> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
         let folder = durable::parent(path);
-        let hidden = |end: &str| {
-            let mut name = OsString::from(".");
-            name.push(path.file_name().unwrap_or_default());
-            name.push(end);
-            name
-        };
-        let lock = Self::of(folder, || folder.join(hidden(OF_FOLDER)), path)?;
-        lock.sweep(folder, &hidden(".").to_string_lossy())?;
-        Ok(lock)
+        Self::of(folder, folder.join(format!(".{name}{OF_FOLDER}")), path, Some(&name))
     }
 
-    /// Whether this is the name of a file of ours that no writer needs once it is gone.
+    /// Whether this is the name of a file that a killed process has left in an empty folder.
     pub fn is_leftover(name: &str) -> bool {
-        name == OF_FOLDER || (name.starts_with('.') && (name.ends_with(durable::DRAFT) || name.ends_with(OF_FOLDER)))
+        name == OF_FOLDER || durable::is_draft(name, None)
     }
 
     /// Follows a locked folder that has been renamed.
@@ -54,18 +44,14 @@ impl Lock {
         self.path = folder.join(OF_FOLDER);
     }
 
-    fn of(folder: &Path, path: impl FnOnce() -> PathBuf, locked: &Path) -> Result<Self, Error> {
+    /// The lock at `path` of something in `folder`, whose drafts are removed.
+    fn of(folder: &Path, path: PathBuf, locked: &Path, drafts_of: Option<&str>) -> Result<Self, Error> {
         durable::create_folder(folder)?;
-        let path = path();
         let file = take(&path, locked)?;
-        Ok(Self { file, path })
-    }
-
-    fn sweep(&self, folder: &Path, prefix: &str) -> Result<(), Error> {
-        match self.file {
-            Some(_) => durable::sweep(folder, prefix),
-            None => Ok(()),
+        if file.is_some() {
+            durable::sweep(folder, drafts_of)?;
         }
+        Ok(Self { file, path })
     }
 }
 
@@ -94,9 +80,12 @@ fn take(path: &Path, locked: &Path) -> Result<Option<File>, Error> {
                 let process = holder(file);
                 return Err(RunError::InUse { path: locked.to_owned(), process }.into());
             }
-            // File systems without locks.
-            Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => return Ok(None),
-            Err(TryLockError::Error(error)) => return Err(Error::io(path)(error)),
+            // File systems without locks: a run is worth more than its lock.
+            Err(TryLockError::Error(error)) => {
+                let locked = locked.display();
+                eprintln!("warning: {locked} cannot be locked, so that no other process may write there: {error}");
+                return Ok(None);
+            }
         }
         // Who held it may have removed it since it was opened.
         if is_at(&file, path).map_err(Error::io(path))? {
@@ -110,6 +99,9 @@ fn take(path: &Path, locked: &Path) -> Result<Option<File>, Error> {
 
 /// Opens the file at `path`, or creates it; nothing where there is none and none can be created.
 fn open(path: &Path) -> io::Result<Option<File>> {
+    if fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) {
+        return Err(link());
+    }
     match OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path) {
         Ok(file) => Ok(Some(file)),
         Err(error) if matches!(error.kind(), ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied) => {
@@ -140,9 +132,13 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
         (_, Err(error)) => return Err(error),
     };
     if there.is_symlink() {
-        return Err(io::Error::new(ErrorKind::AlreadyExists, "a link is in the place of the lock: remove it"));
+        return Err(link());
     }
     Ok(is_same(&own, &there))
+}
+
+fn link() -> io::Error {
+    io::Error::new(ErrorKind::AlreadyExists, "a link is in the place of the lock: remove it")
 }
 
 #[cfg(unix)]

@@ -1,29 +1,29 @@
 //! JSON-lines logs.
 
-use crate::durable::replace;
+use crate::durable::{move_aside, replace};
 use crate::error::Error;
 use crate::lock::Lock;
+use crate::tail::Tail;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// A log of one JSON object per line, flushed line by line.
 #[derive(Debug)]
 pub struct JsonLines {
     path: PathBuf,
-    /// Opened with the first line, with its length: a log that gets none can be where nothing can be written.
-    file: Option<(File, u64)>,
-    /// Lines that could not be written yet.
-    pending: Vec<u8>,
+    /// Opened with the first line: a log that gets none can be where nothing can be written.
+    tail: Option<Tail>,
     _lock: Lock,
 }
 
 impl JsonLines {
     /// Opens a log for a run that begins, or continues, at `generation`: lines of that generation and later ones, left
-    /// by a run that got further than its last checkpoint, are dropped, as are lines that were cut off or damaged. Nobody else can open
+    /// by a run that got further than its last checkpoint, are dropped, as are lines that were cut off or damaged; a log without any other line is
+    /// moved to `NAME.previous-1` and so on. Nobody else can open
     /// it meanwhile.
     ///
     /// # Errors
@@ -33,7 +33,7 @@ impl JsonLines {
         let path = path.into();
         let lock = Lock::file(&path)?;
         keep_before(&path, generation)?;
-        Ok(Self { path, file: None, pending: Vec::new(), _lock: lock })
+        Ok(Self { path, tail: None, _lock: lock })
     }
 
     /// The lines of a log that are such values; none if there is no log.
@@ -52,46 +52,25 @@ impl JsonLines {
     ///
     /// [`Error::Io`] with the file.
     pub fn write(&mut self, line: &impl Serialize) -> Result<(), Error> {
-        let text = serde_json::to_vec(line).map_err(|error| Error::io(&self.path)(error.into()))?;
-        self.pending.extend(text);
-        self.pending.push(b'\n');
-        self.flush()
-    }
-
-    fn flush(&mut self) -> Result<(), Error> {
-        if self.pending.is_empty() {
-            return Ok(());
-        }
-        let mut write = || {
-            let (file, len) = match &mut self.file {
-                Some(opened) => opened,
-                None => {
-                    let file = OpenOptions::new().create(true).append(true).open(&self.path)?;
-                    let len = file.metadata()?.len();
-                    self.file.insert((file, len))
-                }
-            };
-            // What was written of a line must not stand before the next one.
-            file.write_all(&self.pending).inspect_err(|_| drop(file.set_len(*len)))?;
-            *len += self.pending.len() as u64;
-            self.pending.clear();
-            Ok(())
+        let mut text = serde_json::to_vec(line).map_err(|error| Error::io(&self.path)(error.into()))?;
+        text.push(b'\n');
+        let tail = match &mut self.tail {
+            Some(tail) => tail,
+            None => self.tail.insert(Tail::open(&self.path).map_err(Error::io(&self.path))?),
         };
-        write().map_err(Error::io(&self.path))
+        tail.push(&text);
+        tail.flush().map_err(Error::io(&self.path))
     }
 
     /// Flushes the log to disk.
     #[cfg(feature = "learner")]
     pub(crate) fn sync(&mut self) -> Result<(), Error> {
-        self.flush()?;
-        match &self.file {
-            Some((file, _)) => file.sync_data().map_err(Error::io(&self.path)),
-            None => Ok(()),
-        }
+        self.tail.as_mut().map_or(Ok(()), Tail::sync).map_err(Error::io(&self.path))
     }
 }
 
-/// Rewrites a log to its lines before `generation`, if it has others.
+/// Rewrites a log to its lines before `generation`, if it has others. One that would be empty then is moved aside: it can be all that is left of a
+/// run.
 fn keep_before(path: &Path, generation: u64) -> Result<(), Error> {
     let bytes = bytes(path)?;
     let before = |line: &&[u8]| {
@@ -101,7 +80,11 @@ fn keep_before(path: &Path, generation: u64) -> Result<(), Error> {
     let mut kept: Vec<&[u8]> = lines(&bytes).filter(before).collect();
     kept.push(b"");
     let kept = kept.join(&b'\n');
-    if kept == bytes { Ok(()) } else { replace(path, &kept) }
+    match kept.is_empty() && lines(&bytes).next().is_some() {
+        true => move_aside(path).map(drop),
+        false if kept == bytes => Ok(()),
+        false => replace(path, &kept),
+    }
 }
 
 /// What is in a log.

@@ -61,7 +61,7 @@ pub(crate) struct Plan {
 }
 
 /// Runs generations until all have been told or the steps stop, with checkpoints on the way and one of the last complete generation in the
-/// end: before an error of `evaluate` or `after` is returned too, and before a panic in them goes on. Fitness is in the replay log, and
+/// end: before an error is returned too, and before a panic of `evaluate` or `after` is passed on. Fitness is in the replay log, and
 /// flushed, before a checkpoint is saved that continues from it.
 pub(crate) fn drive<M: Module>(
     strategy: &mut EvolutionStrategy,
@@ -78,24 +78,33 @@ pub(crate) fn drive<M: Module>(
         let population = steps.ask(strategy);
         let fitness = match caught(|| steps.evaluate(&model, &population)) {
             Ok(fitness) => fitness,
-            Err(failure) => return failure.end(|| save(steps, log.as_ref(), strategy, &model)),
+            Err(failure) => return failure.end(|| save(steps, log.as_mut(), strategy, &model)),
         };
         let logged = log.is_some().then(|| fitness.clone());
-        model = steps.tell(strategy, model, population, fitness)?;
-        if let (Some(log), Some(fitness)) = (&mut log, &logged) {
-            log.append(strategy, fitness)?;
-        }
-        let seen = caught(|| steps.after(strategy, &model).and_then(|()| guard.check(strategy, &model)));
+        // Tensors are shared, not copied.
+        let before = model.clone();
+        model = match steps.tell(strategy, model, population, fitness) {
+            Ok(model) => model,
+            // Nothing has changed.
+            Err(error) => return Failure::Error(error).end(|| save(steps, log.as_mut(), strategy, &before)),
+        };
+        drop(before);
+        let seen = caught(|| {
+            if let (Some(log), Some(fitness)) = (&mut log, &logged) {
+                log.append(strategy, fitness)?;
+            }
+            steps.after(strategy, &model).and_then(|()| guard.check(strategy, &model))
+        });
         if let Err(failure) = seen {
-            return failure.end(|| save(steps, log.as_ref(), strategy, &model));
+            return failure.end(|| save(steps, log.as_mut(), strategy, &model));
         }
         if every > 0 && strategy.generation().is_multiple_of(every) {
-            save(steps, log.as_ref(), strategy, &model)?;
+            save(steps, log.as_mut(), strategy, &model)?;
             saved = Some(strategy.generation());
         }
     }
     if saved != Some(strategy.generation()) {
-        save(steps, log.as_ref(), strategy, &model)?;
+        save(steps, log.as_mut(), strategy, &model)?;
     }
     Ok(model)
 }
@@ -116,7 +125,7 @@ fn caught<R>(run: impl FnOnce() -> Result<R, Error>) -> Result<R, Failure> {
 }
 
 impl Failure {
-    /// Saves, and returns the error with that of saving, if there is one, or goes on unwinding.
+    /// Saves, and returns the error with that of saving, if there is one, or unwinds further.
     fn end<R>(self, save: impl FnOnce() -> Result<(), Error>) -> Result<R, Error> {
         match self {
             // Saving would find the same again.
@@ -134,7 +143,7 @@ impl Failure {
 
 fn save<M: Module>(
     steps: &mut impl Steps<M>,
-    log: Option<&ReplayLog>,
+    log: Option<&mut ReplayLog>,
     strategy: &EvolutionStrategy,
     model: &M,
 ) -> Result<(), Error> {

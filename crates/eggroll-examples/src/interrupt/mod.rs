@@ -112,30 +112,32 @@ impl Watch {
     fn on(&self, signal: i32) {
         let name = system::name(signal);
         if self.signals.came.swap(true, Ordering::Relaxed) {
-            at_once(signal, &format!("{name}: ended at once; {}", (self.kept)()));
+            at_once(signal, || format!("{name}: ended at once; {}", (self.kept)()));
         }
         self.signals.interrupter.stop(Some(name));
         let (grace, kept) = (self.grace, self.kept.clone());
         let deadline = move || {
             thread::sleep(grace);
             let seconds = grace.as_secs_f64();
-            at_once(signal, &format!("{name}: not ended within {seconds} s ({GRACE}), so at once; {}", kept()));
+            at_once(signal, || format!("{name}: not ended within {seconds} s ({GRACE}), so at once; {}", kept()));
         };
         let limited = thread::Builder::new().name("deadline".to_owned()).spawn(deadline).is_ok();
         let limit = if limited { format!(", or {} s,", self.grace.as_secs_f64()) } else { String::new() };
-        say(&format!("{name}: stopping after {}; a second one{limit} stops at once", self.what));
+        let line = format!("{name}: stopping after {}; a second one{limit} stops at once", self.what);
+        // The next signal must not wait until it is read.
+        let _ = thread::Builder::new().spawn(move || say(&line));
     }
 }
 
 /// Ends the process. The trace, if there is one, is completed.
-fn at_once(signal: i32, words: &str) -> ! {
+fn at_once(signal: i32, words: impl FnOnce() -> String) -> ! {
     let status = BY_SIGNAL + signal;
-    // What is written on the way may block, and the end must not wait for it.
+    // What is read and written on the way may block, and the end must not wait for it.
     let _ = thread::Builder::new().spawn(move || {
         thread::sleep(LAST_WORDS);
         system::exit(status)
     });
-    say(words);
+    say(&words());
     if let Some(Err(error)) = profile::finish_running() {
         say(&format!("error: {error}"));
     }

@@ -32,6 +32,7 @@ use crate::error::Error;
 use crate::lock::Lock;
 use burn::module::Module;
 use eggroll_core::NoiserConfig;
+use eggroll_core::sync::locked;
 use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig};
 use names::{Hidden, PREFIX};
 use parts::Draft;
@@ -40,7 +41,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, Weak};
 
 const MODEL: &str = "model.bpk";
 const OPTIMIZER: &str = "optimizer.bpk";
@@ -89,6 +90,8 @@ pub struct Checkpoints {
     fallback: bool,
     /// Of a run, which has it from beginning to end.
     lock: Option<Arc<Lock>>,
+    /// That of any clone.
+    shared: Arc<Mutex<Weak<Lock>>>,
 }
 
 impl Checkpoints {
@@ -97,7 +100,7 @@ impl Checkpoints {
         let folder: PathBuf = folder.into();
         let folder = if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder };
         let (limits, noiser, run, data, lock) = (None, None, None, None, None);
-        Self { folder, keep: 2, limits, noiser, run, data, fallback: true, lock }
+        Self { folder, keep: 2, limits, noiser, run, data, fallback: true, lock, shared: Arc::default() }
     }
 
     /// Sets how many checkpoints are kept, at least one.
@@ -143,8 +146,18 @@ impl Checkpoints {
     /// These checkpoints with a lock of their folder, which is held until all clones are dropped; removes what killed saves have left.
     pub(crate) fn locked(mut self) -> Result<Self, Error> {
         if self.lock.is_none() {
-            self.lock = Some(Arc::new(Lock::folder(&self.folder)?));
-            self.sweep()?;
+            let mut shared = locked(&self.shared);
+            let lock = match shared.upgrade() {
+                Some(lock) => lock,
+                None => {
+                    let lock = Arc::new(Lock::folder(&self.folder)?);
+                    *shared = Arc::downgrade(&lock);
+                    self.sweep()?;
+                    lock
+                }
+            };
+            drop(shared);
+            self.lock = Some(lock);
         }
         Ok(self)
     }

@@ -80,7 +80,9 @@ impl Checkpoints {
 /// Whether a checkpoint is not what was written, in contrast to one of another run, model or version.
 fn is_damage(error: &Error) -> bool {
     match error {
-        Error::Io { source, .. } => source.kind() != ErrorKind::PermissionDenied,
+        Error::Io { source, .. } => {
+            matches!(source.kind(), ErrorKind::NotFound | ErrorKind::UnexpectedEof | ErrorKind::InvalidData)
+        }
         Error::Saved(error) => {
             use SavedError::{Checkpoint, Checksum, FileLength};
             matches!(error, Checkpoint { .. } | Checksum { .. } | FileLength { .. })

@@ -23,7 +23,7 @@ pub enum RunError {
     #[error("{0} must be at least 1 generation, not 0")]
     Interval(&'static str),
     /// No checkpoint to go on from.
-    #[error("keep_checkpoints must be at least 1, not 0: a run goes on from its latest checkpoint")]
+    #[error("keep_checkpoints must be at least 1, not 0: a run continues from its latest checkpoint")]
     KeepNone,
     /// A folder, or a checkpoint, of another run.
     #[error("{path} belongs to another run: its `{field}` is {found}, this run's is {expected}")]
@@ -73,7 +73,10 @@ pub enum RunError {
         count: usize,
     },
     /// Generations in a row without one finite fitness value.
-    #[error("no fitness was finite in {generations} generations, from generation {first} on: nothing is learned")]
+    #[error(
+        "no fitness was finite in {generations} generations, from generation {first} on: nothing is learned; look at the scores, or lower sigma and the \
+         learning rate"
+    )]
     NonFiniteFitness {
         /// The first of these generations.
         first: u64,

@@ -12,7 +12,8 @@ use super::run::{Pending, Registered, Run};
 use super::task::EsTask;
 use crate::checkpoint::Checkpoints;
 use crate::distribution::{Distribution, Replica};
-use crate::error::{Error, RunError};
+use crate::durable;
+use crate::error::{Error, RunError, SavedError};
 use crate::folder::RunFolder;
 use crate::replay::ReplayLog;
 use crate::steps::{Plan, drive};
@@ -28,6 +29,7 @@ use eggroll_core::{ParameterKind, Role};
 use eggroll_train::EvolutionStrategy;
 use indicatif::ProgressBar;
 use std::io::IsTerminal;
+use std::path::Path;
 use std::time::Instant;
 
 /// What a run shows.
@@ -274,7 +276,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         let (mut strategy, model) = self.load(model, task, &claim.checkpoints, distribution)?;
         let claim = claim.save()?;
         let log = match config.replay_log {
-            true => Some(ReplayLog::open(folder.file("run.replay"), &strategy, &model)?),
+            true => Some(open_replay_log(&folder.file("run.replay"), &strategy, &model, is_saved)?),
             false => None,
         };
         let (until, plan) = (config.generations, self.plan(config.checkpoint_every, is_saved));
@@ -397,5 +399,21 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         Registered::check(known, &choice.name)?;
         let direction = if choice.highest { Direction::Highest } else { Direction::Lowest };
         Ok((NumberMetric::new(&choice.name), direction, split))
+    }
+}
+
+/// The replay log; that of another configuration, of a run that never came to a checkpoint, is moved aside.
+fn open_replay_log<M: Module>(
+    path: &Path,
+    strategy: &EvolutionStrategy,
+    model: &M,
+    is_saved: bool,
+) -> Result<ReplayLog, Error> {
+    match ReplayLog::open(path, strategy, model) {
+        Err(Error::Saved(SavedError::ReplayConfig { .. })) if !is_saved => {
+            durable::move_aside(path)?;
+            ReplayLog::open(path, strategy, model)
+        }
+        opened => opened,
     }
 }

@@ -39,6 +39,11 @@ impl<'a> Log<'a> {
         Ok(Self { path, bytes, header, check, start })
     }
 
+    /// Whether anything follows the header, whole or not.
+    pub fn has_records(&self) -> bool {
+        self.bytes.len() > self.start
+    }
+
     pub fn records(&self) -> Records<'_> {
         Records { log: self, offset: self.start, generation: self.header.first }
     }

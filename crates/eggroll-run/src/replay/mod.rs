@@ -10,6 +10,7 @@ use crate::digest::parameter_digest;
 use crate::durable;
 use crate::error::{Error, SavedError};
 use crate::lock::Lock;
+use crate::tail::Tail;
 use burn::module::Module;
 use eggroll_core::{ParameterKind, Role};
 use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig, Fitness, InputProjection, TellError};
@@ -19,8 +20,7 @@ use record::{Check, FORMAT, Header};
 #[cfg(feature = "nats")]
 pub(crate) use record::{Record, check};
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -65,10 +65,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct ReplayLog {
     path: PathBuf,
-    file: File,
+    tail: Tail,
     check: Check,
-    /// Bytes of all whole records, with the header.
-    len: u64,
     /// Generation of the next record.
     next: u64,
     _lock: Lock,
@@ -90,8 +88,8 @@ impl ReplayLog {
         Self::begin(Lock::file(&path)?, path, strategy, model)
     }
 
-    /// Goes on with a log, as [`resume`](Self::resume) does, or begins one if there is none. A log that begins where `strategy` stands, with
-    /// another model, is of a run that never came to a checkpoint: it is begun anew.
+    /// Continues a log, as [`resume`](Self::resume) does, or begins one if there is none. A log that begins where `strategy` stands is of a run
+    /// that never came to a checkpoint, or has lost them: it is moved to `NAME.previous-1` and so on, unless it is empty, and a new one begins.
     ///
     /// # Errors
     ///
@@ -102,12 +100,17 @@ impl ReplayLog {
         if !path.exists() {
             return Self::begin(lock, path, strategy, model);
         }
-        let anew = {
-            let log = Log::read(&path)?;
+        let log = Log::read(&path)?;
+        if log.header.first != strategy.generation() {
+            drop(log);
+            return Self::go_on(lock, path, strategy);
+        }
+        if log.has_records() {
             log.check_config(strategy)?;
-            log.header.first == strategy.generation() && log.header.model != parameter_digest(model)
-        };
-        if anew { Self::begin(lock, path, strategy, model) } else { Self::go_on(lock, path, strategy) }
+            // The run begins again: what it has logged before can be all that is left of it.
+            durable::move_aside(&path)?;
+        }
+        Self::begin(lock, path, strategy, model)
     }
 
     fn begin<M: Module>(lock: Lock, path: PathBuf, strategy: &EvolutionStrategy, model: &M) -> Result<Self, Error> {
@@ -124,8 +127,8 @@ impl ReplayLog {
         let (bytes, check) = header.encode().map_err(refuse)?;
         // Whole or not there: a header that is cut off could not be told from another file.
         durable::replace(&path, &bytes)?;
-        let file = append_to(&path)?;
-        Ok(Self { path, file, check, len: bytes.len() as u64, next: header.first, _lock: lock })
+        let tail = Tail::open(&path).map_err(Error::io(&path))?;
+        Ok(Self { path, tail, check, next: header.first, _lock: lock })
     }
 
     /// Goes on with a log, where `strategy` stands, as after loading a checkpoint: records of its generation and later ones, by a
@@ -149,17 +152,16 @@ impl ReplayLog {
             records.skip_until(next)?;
             (log.check, records.offset as u64)
         };
-        let file = append_to(&path)?;
-        file.set_len(len).and_then(|()| file.sync_all()).map_err(Error::io(&path))?;
-        Ok(Self { path, file, check, len, next, _lock: lock })
+        let tail = Tail::open_at(&path, len).map_err(Error::io(&path))?;
+        Ok(Self { path, tail, check, next, _lock: lock })
     }
 
     /// Appends the fitness that `strategy` has just been told.
     ///
     /// # Errors
     ///
-    /// [`SavedError::ReplayOrder`] if it has been told another generation than is due here, [`TellError::FitnessLength`], [`Error::Io`]: the log is
-    /// as before then.
+    /// [`SavedError::ReplayOrder`] if it has been told another generation than is due here, [`TellError::FitnessLength`]: the log is as before
+    /// then. [`Error::Io`], as on a full disk: the record is written with the next one, or by [`sync`](Self::sync).
     pub fn append(&mut self, strategy: &EvolutionStrategy, fitness: &Fitness) -> Result<(), Error> {
         let told = strategy.report().map(|report| (report.generation, report.stepped, report.sigma));
         let Some((_, stepped, sigma)) = told.filter(|(generation, ..)| *generation == self.next) else {
@@ -170,15 +172,9 @@ impl ReplayLog {
         if found == 0 || !found.is_multiple_of(population) {
             return Err(TellError::FitnessLength { found, population }.into());
         }
-        let record = recorded(strategy, fitness, stepped, sigma).encode(&self.check, self.next);
-        if let Err(error) = self.file.write_all(&record) {
-            // What was written of it must not stand before the next record.
-            let _ = self.file.set_len(self.len);
-            return Err(Error::io(&self.path)(error));
-        }
-        self.len += record.len() as u64;
+        self.tail.push(&recorded(strategy, fitness, stepped, sigma).encode(&self.check, self.next));
         self.next += 1;
-        Ok(())
+        self.tail.flush().map_err(Error::io(&self.path))
     }
 
     /// Flushes all records to disk.
@@ -186,8 +182,8 @@ impl ReplayLog {
     /// # Errors
     ///
     /// [`Error::Io`] with the file.
-    pub fn sync(&self) -> Result<(), Error> {
-        self.file.sync_data().map_err(Error::io(&self.path))
+    pub fn sync(&mut self) -> Result<(), Error> {
+        self.tail.sync().map_err(Error::io(&self.path))
     }
 }
 
@@ -201,10 +197,6 @@ pub(crate) fn check_projection(config: &EvolutionStrategyConfig) -> Result<(), E
         InputProjection::Off => Ok(()),
         projection => Err(SavedError::ReplayProjection(projection.to_string()).into()),
     }
-}
-
-fn append_to(path: &Path) -> Result<File, Error> {
-    OpenOptions::new().append(true).open(path).map_err(Error::io(path))
 }
 
 /// What to keep of a fitness: the signs of pairs if they make the same update.

@@ -138,6 +138,60 @@ fn a_run_that_never_trained_may_change() {
     run(folder.path(), short()).unwrap_or_else(|error| panic!("{error}"));
 }
 
+/// Logs can be all that is left of a run: whatever begins again in its folder, they are moved aside.
+#[test]
+fn logs_without_checkpoints_are_moved_aside() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    let logged = short().with_replay_log(true);
+    let first = digest(run(folder.path(), logged.clone()));
+    for (turn, seed) in [(1, 3), (2, 9)] {
+        fs::remove_dir_all(at("checkpoints")).expect("removes");
+        let mut other = logged.clone();
+        other.strategy.seed = seed;
+        run(folder.path(), other).unwrap_or_else(|error| panic!("{error}"));
+        let lines: Vec<serde_json::Value> = JsonLines::read(at(&format!("log.jsonl.previous-{turn}"))).expect("reads");
+        assert_eq!(lines.iter().filter(|line| line["split"] == "train").count(), 20);
+        let (_, model) = replay(&at(&format!("run.replay.previous-{turn}")), layer(), None).expect("replays");
+        assert_eq!(parameter_digest(&model), first, "of the same seed until then");
+    }
+}
+
+/// A checkpoint that the user saves in the middle of a run, through a handle of the loop's or its own.
+#[test]
+fn a_loop_shares_its_lock() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let checkpoints = Checkpoints::new(folder.path());
+    let model = layer();
+    let strategy = config(1).strategy.init(&model);
+    let training = TrainingLoop::new(1).with_checkpoints(checkpoints.clone(), 1);
+    let other = Checkpoints::new(folder.path());
+    let trained = training.run(
+        &mut config(1).strategy.init(&model),
+        model.clone(),
+        |model, population| Scripted::default().evaluate(model, population),
+        |_, _| {
+            checkpoints.save(&strategy, &model)?;
+            assert!(matches!(other.save(&strategy, &model), Err(Error::Run(RunError::InUse { .. }))), "canary");
+            Ok(std::ops::ControlFlow::Continue(()))
+        },
+    );
+    trained.unwrap_or_else(|error| panic!("{error}"));
+    other.save(&strategy, &model).expect("free again");
+}
+
+/// An error of the step itself, here of a sigma that its schedule takes out of f32: the generations before are saved.
+#[test]
+fn an_error_of_the_step_saves_first() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut config = config(1000).with_checkpoint_every(1000);
+    config.strategy = config.strategy.with_sigma(SigmaSchedule::Exponential { initial: 0.02, decay: 0.5 });
+    let error = run(folder.path(), config).err().expect("ends").to_string();
+    assert!(error.contains("sigma of generation"), "{error}");
+    let saved = saved(folder.path(), "checkpoints");
+    assert!(saved.len() == 1 && saved[0] > 50, "{saved:?}: {error}");
+}
+
 #[test]
 fn two_runs_in_one_folder() {
     struct Twice<'a>(&'a Path, Scripted);
@@ -189,7 +243,11 @@ fn a_run_without_a_finite_fitness_ends() {
     };
     let (outcome, folder) = run(10);
     let error = outcome.err().expect("ends").to_string();
-    assert_eq!(error, "no fitness was finite in 10 generations, from generation 50 on: nothing is learned");
+    assert_eq!(
+        error,
+        "no fitness was finite in 10 generations, from generation 50 on: nothing is learned; look at the scores, or \
+                    lower sigma and the learning rate"
+    );
     // All of them left the model as it was.
     assert_eq!(saved(folder.path(), "checkpoints"), [40, 60]);
     let last = &log(folder.path())[59];

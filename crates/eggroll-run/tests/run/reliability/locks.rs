@@ -143,6 +143,9 @@ fn links_are_not_followed() {
     let error = RunFolder::new(at("run")).begin(&1).expect_err("a link").to_string();
     assert!(error.contains(".lock") && error.contains("a link"), "{error}");
     fs::remove_file(at("run/.lock")).expect("removes");
+    symlink(at("nowhere"), at("run/.lock")).expect("links");
+    assert!(RunFolder::new(at("run")).begin(&1).is_err() && !at("nowhere").exists(), "a link to nowhere");
+    fs::remove_file(at("run/.lock")).expect("removes");
     // Names of drafts that earlier versions used, of those of now, and the file itself.
     for link in ["settings.draft", ".settings.json.draft", ".settings.json.abcdef.draft", "settings.json"] {
         symlink(at("mine"), at("run").join(link)).expect("links");
@@ -174,7 +177,9 @@ fn drafts_are_swept() {
         fs::write(at(name), "half").expect("writes");
     }
     // Of another file, and of the user.
-    for name in [".other.jsonl.Xy12ab.draft", "run/chapter.draft"] {
+    let others =
+        [".other.jsonl.Xy12ab.draft", "run/chapter.draft", "run/.notes.draft", ".log.jsonl.replay.Xy12ab.draft"];
+    for name in others {
         fs::write(at(name), "mine").expect("writes");
     }
     drop(JsonLines::open(at("log.jsonl"), 0).expect("opens"));
@@ -184,7 +189,7 @@ fn drafts_are_swept() {
     for name in leftovers {
         assert!(!at(name).exists(), "{name}");
     }
-    for name in [".other.jsonl.Xy12ab.draft", "run/chapter.draft"] {
+    for name in others {
         assert!(at(name).exists(), "{name}");
     }
 }
