@@ -112,7 +112,7 @@ fn a_rank_that_panics() {
 
 #[test]
 fn replicas_begin_alike() {
-    let start = |rank_1: &(dyn Fn(Net) -> (EvolutionStrategy, Net) + Sync)| {
+    let begin = |data: [&str; 2], rank_1: &(dyn Fn(Net) -> (EvolutionStrategy, Net) + Sync)| {
         let outcomes = replicas(2, |threads| {
             let net = Net::new(0.4);
             let (mut strategy, net) = match threads.rank() {
@@ -121,8 +121,9 @@ fn replicas_begin_alike() {
             };
             let evaluate = |net: &Net, population: &Population| Ok(population.evaluate(|members| score(net, members)));
             let go_on = |_: &Net, _: &GenerationReport| Ok(ControlFlow::Continue(()));
+            let training = TrainingLoop::new(2).with_data(data[threads.rank()]);
             let mut distribution = Distribution::new(threads);
-            let net = TrainingLoop::new(2).run_distributed(&mut distribution, &mut strategy, net, evaluate, go_on);
+            let net = training.run_distributed(&mut distribution, &mut strategy, net, evaluate, go_on);
             net.map(|net| parameter_digest(&net))
         });
         let errors = outcomes.into_iter().map(distribution_error).collect::<Vec<_>>();
@@ -132,6 +133,8 @@ fn replicas_begin_alike() {
             other => panic!("{other}"),
         }
     };
+    let start = |rank_1: &(dyn Fn(Net) -> (EvolutionStrategy, Net) + Sync)| begin(["images"; 2], rank_1);
+    assert_eq!(begin(["images", "others"], &|net| (config().init(&net), net)), "digest of its data");
     assert_eq!(start(&|net| (config().with_seed(6).init(&net), net)), "configuration");
     assert_eq!(start(&|_| (config().init(&Net::new(0.3)), Net::new(0.3))), "set of parameters");
     let ahead = |net: Net| {
