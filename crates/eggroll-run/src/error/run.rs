@@ -22,7 +22,7 @@ pub enum RunError {
     /// An interval of no generations.
     #[error("{0} must be at least 1 generation, not 0")]
     Interval(&'static str),
-    /// No checkpoint to go on from.
+    /// No checkpoint to continue from.
     #[error("keep_checkpoints must be at least 1, not 0: a run continues from its latest checkpoint")]
     KeepNone,
     /// A folder, or a checkpoint, of another run.

@@ -77,7 +77,7 @@ type Register<V> = Box<dyn FnOnce(Parts<V>) -> Parts<V>>;
 /// The folder holds `training.json`, the [configuration](EsTrainingConfig); `log.jsonl`, metrics by generation and validation;
 /// `checkpoints`, to continue from; `kept`, the checkpoints that a strategy has chosen; and `run.replay`, all fitness, if the
 /// configuration [wants it](EsTrainingConfig::replay_log). A run whose folder holds checkpoints
-/// goes on from the latest one, and equals, bit for bit, one that was never stopped. While it runs, nobody else can write into its folder,
+/// continues from the latest one, and equals, bit for bit, one that was never stopped. While it runs, nobody else can write into its folder,
 /// which has to be empty, or a run's, when it begins.
 ///
 /// # Example
@@ -212,7 +212,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
     /// - [`RunError::NotARun`] if the folder holds anything but a run, [`RunError::InUse`] if another process writes it
     /// - [`RunError::NonFiniteFitness`] and [`RunError::NonFiniteParameters`]: checkpoints are those of before
     /// - [`RunError::Interval`], [`SavedError::ReplayProjection`](crate::SavedError::ReplayProjection) and [`RunError::UnknownMetric`] of a configuration that cannot be run
-    /// - [`Error::User`] with what the task returned, after a checkpoint; a panic of the task goes on after a checkpoint too
+    /// - [`Error::User`] with what the task returned, after a checkpoint; a panic of the task is passed on after a checkpoint too
     /// - [`RunError::Training`] with a failure of burn-train's metrics, after a checkpoint
     /// - [`Error::Distribution`] with what replicas found, or with the rank that has failed
     /// - those of the strategy, the checkpoints and the logs; [`Error::Two`] if what was to be done after one fails too
