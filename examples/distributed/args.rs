@@ -2,6 +2,7 @@
 
 use clap::{Parser, ValueEnum};
 use eggroll::run::distribution::nats::{NatsAuth, NatsConfig, NatsConnection, NatsError, Trust};
+use eggroll_examples::interrupt::HELP;
 use std::path::PathBuf;
 
 /// What a process does.
@@ -24,6 +25,7 @@ pub enum Role {
 /// A token or a password comes from the environment, never from arguments, which other users of the machine can read:
 /// EGGROLL_NATS_TOKEN, or EGGROLL_NATS_USER and EGGROLL_NATS_PASSWORD.
 #[derive(Parser, Debug)]
+#[command(after_help = HELP)]
 pub struct Args {
     #[arg(value_enum)]
     pub role: Role,
@@ -85,7 +87,7 @@ pub struct Args {
     pub seed: u64,
     /// Folder of the coordinator's checkpoints.
     #[arg(long, default_value = "runs/distributed")]
-    pub out: PathBuf,
+    out: PathBuf,
     /// Generations between two checkpoints.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..))]
     pub checkpoint_every: u64,
@@ -95,6 +97,11 @@ pub struct Args {
 const SCORES: std::ops::RangeInclusive<f64> = -1e6..=0.0;
 
 impl Args {
+    /// Folder of the coordinator's checkpoints.
+    pub fn folder(&self) -> PathBuf {
+        self.out.join(&self.run)
+    }
+
     /// Whether one score has to be bounded in what it can do.
     pub fn shapes_by_rank(&self) -> bool {
         self.untrusted

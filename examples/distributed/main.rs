@@ -19,10 +19,12 @@ use burn::tensor::Device;
 use clap::Parser;
 use eggroll::prelude::*;
 use eggroll::run::distribution::nats::{Coordinator, Counts, Worker, make_keys, remove_run};
-use eggroll::run::{Checkpoints, Interrupter};
-use eggroll_examples::{Failure, main_of};
+use eggroll::run::{Checkpoints, RunFolder};
+use eggroll_examples::interrupt::{Signals, nothing, on_signals};
+use eggroll_examples::{Ending, Failure, main_of};
 use serde_json::json;
 use spirals::{Classifier, Spirals};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -30,10 +32,27 @@ use std::time::Instant;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    main_of(|| run(&Args::parse()))
+    let args = Args::parse();
+    let signals = match args.role {
+        Role::Coordinator => on_signals("this generation", checkpoints_in(&args.folder())),
+        Role::Worker => on_signals("this slice", || "another worker gets its slice".to_owned()),
+        Role::Alone | Role::Keys | Role::Remove => on_signals("this generation", nothing),
+    };
+    main_of(|| run(&args, &signals))
 }
 
-fn run(args: &Args) -> Result<(), Failure> {
+/// What is kept of a coordinator's run.
+fn checkpoints_in(folder: &Path) -> impl Fn() -> String + Send + Sync + 'static {
+    let checkpoints = Checkpoints::new(folder);
+    move || match checkpoints.list().ok().and_then(|mut paths| paths.pop()) {
+        Some(latest) => {
+            format!("kept: {} and the fitness on the server. Continue with the same command", latest.display())
+        }
+        None => "kept: the fitness on the server. Continue with the same command".to_owned(),
+    }
+}
+
+fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
     // All nodes make the same first model and the same data.
     let device = Device::flex();
     device.seed(args.seed);
@@ -48,21 +67,25 @@ fn run(args: &Args) -> Result<(), Failure> {
     let data = Spirals::new(args.points, &device);
     let score = |model: &Classifier, members: &Population| Ok(model.fitness(members, &data));
     let start = Instant::now();
-    let (model, counts) = match args.role {
-        Role::Alone => (alone(args, strategy, model, score)?, None),
-        Role::Coordinator => {
-            let (model, counts) = coordinate(args, strategy, model, score)?;
-            (model, Some(counts))
-        }
-        Role::Worker => (work(args, strategy, model, score)?, None),
+    let (strategy, model, counts) = match args.role {
+        Role::Alone => alone(args, strategy, model, score, signals)?,
+        Role::Coordinator => coordinate(args, strategy, model, score, signals)?,
+        Role::Worker => work(args, strategy, model, score, signals)?,
         Role::Keys => {
             let config = args.config()?;
             println!("key {} in {}", make_keys(&config)?.fingerprint(), config.keys.display());
-            return Ok(());
+            return Ok(Ending::Finished);
         }
-        Role::Remove => return Ok(remove_run(&args.config()?)?),
+        Role::Remove => {
+            remove_run(&args.config()?)?;
+            return Ok(Ending::Finished);
+        }
     };
+    let generation = strategy.generation();
+    let ending = if generation < args.generations { signals.ending() } else { Ending::Finished };
     let mut result = json!({
+        "generations": generation,
+        "stopped": ending.is_stopped(),
         "accuracy": model.accuracy(&data),
         "seconds": start.elapsed().as_secs_f64(),
         "parameter_digest": parameter_digest(&model),
@@ -74,8 +97,11 @@ fn run(args: &Args) -> Result<(), Failure> {
         result["recovered_generations"] = json!(counts.recovered);
     }
     println!("RESULT {result}");
-    Ok(())
+    Ok(ending)
 }
+
+/// What a role has when it ends: the coordinator's counts, too.
+type Trained = (EvolutionStrategy, Classifier, Option<Counts>);
 
 /// The run in one process.
 fn alone(
@@ -83,14 +109,15 @@ fn alone(
     mut strategy: EvolutionStrategy,
     mut model: Classifier,
     score: impl Fn(&Classifier, &Population) -> Result<Fitness, Failure>,
-) -> Result<Classifier, Failure> {
-    while strategy.generation() < args.generations {
+    signals: &Signals,
+) -> Result<Trained, Failure> {
+    while strategy.generation() < args.generations && !signals.came() {
         let population = strategy.ask();
         let fitness = score(&model, &population)?;
         model = strategy.tell(model, population, fitness)?;
         report(args, &strategy);
     }
-    Ok(model)
+    Ok((strategy, model, None))
 }
 
 /// The run with workers: begun, or continued from the checkpoint in the folder and what the server has.
@@ -99,39 +126,43 @@ fn coordinate(
     strategy: EvolutionStrategy,
     model: Classifier,
     score: impl Fn(&Classifier, &Population) -> Result<Fitness, Failure>,
-) -> Result<(Classifier, Counts), Failure> {
-    let checkpoints = Checkpoints::new(args.out.join(&args.run));
+    signals: &Signals,
+) -> Result<Trained, Failure> {
+    let folder = RunFolder::new(args.folder());
+    folder.lock()?;
+    let checkpoints = Checkpoints::new(folder.path()).with_config(strategy.config());
     let (mut strategy, mut model) = checkpoints.load_latest(model.clone())?.unwrap_or((strategy, model));
     let mut coordinator = Coordinator::connect(args.config()?, &strategy)?;
     if let Some(later) = coordinator.load_checkpoint(&strategy, &model)? {
         (strategy, model) = later;
     }
-    while strategy.generation() < args.generations {
+    while strategy.generation() < args.generations && !signals.came() {
         let population = strategy.ask();
         let fitness = coordinator.evaluate(&model, &population, &score)?;
         model = strategy.tell(model, population, fitness)?;
-        if strategy.generation().is_multiple_of(args.checkpoint_every) {
+        if strategy.generation().is_multiple_of(args.checkpoint_every) || signals.came() {
             coordinator.offer_checkpoint(&checkpoints.save(&strategy, &model)?)?;
         }
         report(args, &strategy);
     }
-    Ok((model, coordinator.finish()?))
+    // Workers stay for a run that is to be continued.
+    let counts =
+        if strategy.generation() < args.generations { coordinator.counts().clone() } else { coordinator.finish()? };
+    Ok((strategy, model, Some(counts)))
 }
 
-/// Evaluates slices until the run is over, or Ctrl-C.
+/// Evaluates slices until the run is over, or a signal comes.
 fn work(
     args: &Args,
     strategy: EvolutionStrategy,
     model: Classifier,
     score: impl Fn(&Classifier, &Population) -> Result<Fitness, Failure>,
-) -> Result<Classifier, Failure> {
-    let interrupter = Interrupter::new();
-    let handler = interrupter.clone();
-    ctrlc::set_handler(move || handler.stop(Some("Ctrl-C")))?;
-    let mut worker = Worker::connect(args.config()?)?.with_interrupter(interrupter);
-    let (_, model) = worker.run(strategy, model, score)?;
+    signals: &Signals,
+) -> Result<Trained, Failure> {
+    let mut worker = Worker::connect(args.config()?)?.with_interrupter(signals.interrupter());
+    let (strategy, model) = worker.run(strategy, model, score)?;
     println!("{:?}", worker.report());
-    Ok(model)
+    Ok((strategy, model, None))
 }
 
 fn report(args: &Args, strategy: &EvolutionStrategy) {

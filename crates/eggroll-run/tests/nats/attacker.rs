@@ -267,7 +267,8 @@ impl Attacker {
             // It is no flood that is tried here: that costs time, as the page says.
             tokio::time::sleep(Duration::from_millis(800)).await;
             while let Ok(Some(message)) = tokio::time::timeout(Duration::from_millis(30), offers.next()).await {
-                let work = self.key.open(&message.payload).and_then(|bytes| Work::decode(bytes, &self.run).ok());
+                let work =
+                    self.key.open_work(NAME, &message.payload).and_then(|bytes| Work::decode(bytes, &self.run).ok());
                 let Some(work) = work else { continue };
                 self.tally.lock().expect("no panic").offers += 1;
                 // What the coordinator has signed, for another.

@@ -147,6 +147,55 @@ fn a_slice_that_fails_everywhere_ends_the_run_and_not_the_fleet() {
     }
 }
 
+/// A lone worker fails at one slice again and again: a strike, and it continues with others.
+#[test]
+fn one_bad_slice_is_one_strike() {
+    let Some(server) = Server::start() else { return };
+    let url = server.url();
+    let coordinator = Local::start::<Net>(config::<Net>(&url, "coordinator"));
+    let only = work::<Net>(config::<Net>(&url, "only"), |model, members| {
+        match members.generation() == 1 && members.range().start == 12 {
+            true => Err("out of memory".into()),
+            false => Ok(model.fitness(members)),
+        }
+    });
+    let outcome = coordinator.finish();
+    assert_eq!(outcome.digest, expected::<Net>());
+    let (digest, report) = only.join().expect("no panic").expect("works");
+    assert_eq!((digest, report.failures), (expected::<Net>(), 3));
+    assert_eq!((outcome.counts.failed, outcome.counts.strikes["only"]), (3, 1), "{:?}", outcome.counts);
+    assert!(outcome.counts.ignored.is_empty());
+}
+
+/// The only worker is ignored: the coordinator names it at once, evaluates what has failed, and takes up with the next worker.
+#[test]
+fn a_coordinator_whose_workers_are_all_ignored_says_so() {
+    let Some(server) = Server::start() else { return };
+    let url = server.url();
+    let (sender, heard) = mpsc::channel();
+    let coordinator = NatsConfig { strikes: 1, slice_failures: 1, ..config::<Net>(&url, "coordinator") };
+    let thread = std::thread::spawn(move || {
+        let model = Net::start();
+        let mut strategy = Net::strategy().init(&model);
+        let coordinator = Coordinator::connect(coordinator, &strategy).expect("connects");
+        let mut coordinator = coordinator.with_notices(move |notice| drop(sender.send(notice.clone())));
+        let population = strategy.ask();
+        let fitness = coordinator.evaluate(&model, &population, |model, members| Ok(model.fitness(members)));
+        let model = strategy.tell(model, population, fitness.expect("evaluates")).expect("tells");
+        (parameter_digest(&model), coordinator.finish().expect("ends"))
+    });
+    let failing = work::<Net>(config::<Net>(&url, "failing"), |_, _| Err("out of memory".into()));
+    match heard.recv_timeout(LIMIT).expect("says something") {
+        Notice::Slices { workers, ignored, .. } => assert_eq!((workers, ignored), (0, vec!["failing".to_owned()])),
+        other => panic!("{other}"),
+    }
+    let steady = work::<Net>(config::<Net>(&url, "steady"), |model, members| Ok(model.fitness(members)));
+    let (digest, counts) = thread.join().expect("no panic");
+    assert_eq!(steady.join().expect("no panic").expect("works").0, digest);
+    assert_eq!(failing.join().expect("no panic").expect("works").0, digest);
+    assert!(counts.strikes["failing"] == 1 && counts.by_node.contains_key("steady"), "{counts:?}");
+}
+
 /// Nobody is there: the coordinator says so, and what for.
 #[test]
 fn a_coordinator_says_what_it_waits_for() {
@@ -167,7 +216,8 @@ fn a_coordinator_says_what_it_waits_for() {
         parameter_digest(&model)
     });
     let lasting = |notice: Notice| match notice {
-        Notice::Slices { generation: 0, missing, since, workers } => {
+        Notice::Slices { generation: 0, missing, since, workers, ignored } => {
+            assert!(ignored.is_empty());
             assert!(since >= Duration::from_millis(300), "{since:?}");
             (missing.len(), workers)
         }

@@ -66,7 +66,7 @@ pub fn lie(config: &NatsConfig) {
             client.publish(subject("status"), key.seal(&config.node, status).into()).await.expect("sends");
             let next = tokio::time::timeout(Duration::from_millis(200), work.next()).await;
             let Ok(Some(message)) = next else { continue };
-            let sealed = key.open(&message.payload).expect("the coordinator's");
+            let sealed = key.open_work(&config.node, &message.payload).expect("the coordinator's");
             let Ok(work) = Work::decode(sealed, &run) else { continue };
             let mut lies = lies(&run, &work);
             let lie = match config.node.starts_with("plausible") {

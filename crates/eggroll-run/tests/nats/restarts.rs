@@ -26,7 +26,7 @@ fn a_server_that_is_killed_and_restarted_loses_nothing() {
     }
 }
 
-/// Killed twice: the second time with its folder, so that it goes on from the object store.
+/// Killed twice: the second time with its folder, so that it continues from the server's checkpoint.
 #[test]
 fn a_coordinator_that_is_killed_goes_on_where_the_run_stands() {
     let Some(server) = Server::start() else { return };
@@ -93,7 +93,7 @@ fn fitness_that_the_server_has_lost_is_made_again() {
     coordinator.resume();
     let error = coordinator.end().map(drop);
     assert!(matches!(error, Err(NatsError::SecondCoordinator { generation: 8 })), "{error:?}");
-    // From the checkpoint of generation 6 in the object store.
+    // From the checkpoint of generation 6 on the server.
     let coordinator = Local::start::<Net>(config::<Net>(&url, "coordinator"));
     ahead.fails();
     let other = Start::worker("other", &url).node();

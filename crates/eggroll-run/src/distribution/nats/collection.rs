@@ -203,7 +203,7 @@ impl Collection {
         match wrong {
             None => Ok((slice, result)),
             Some(reason) => {
-                // The work is acknowledged, and the slice would be lost.
+                // Its worker has answered, and the slice would be lost.
                 slot.wanted |= slot.held.is_none();
                 Err(reason)
             }

@@ -84,8 +84,9 @@ impl Desk {
         let hear = async move {
             let (shared, say) = hearing;
             while let Some(message) = work.next().await {
-                // What the coordinator has not signed, or is of another run, is no work.
-                let Some(work) = say.key.open(&message.payload).and_then(|bytes| Work::decode(bytes, &say.run).ok())
+                // What the coordinator has not signed for this node, or is of another run, is no work.
+                let Some(work) =
+                    say.key.open_work(&say.node, &message.payload).and_then(|bytes| Work::decode(bytes, &say.run).ok())
                 else {
                     continue;
                 };

@@ -163,8 +163,8 @@ pub enum NatsError {
         /// The generation that was to be published.
         generation: u64,
     },
-    /// A checkpoint in the object store that cannot be used.
-    #[error("checkpoint {name:?} in the object store: {reason}")]
+    /// A checkpoint on the server that cannot be used.
+    #[error("checkpoint {name:?} on the server: {reason}")]
     Checkpoint {
         /// Its name.
         name: String,

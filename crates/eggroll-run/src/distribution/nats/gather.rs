@@ -9,7 +9,7 @@ use crate::replay::Recorded;
 use async_nats::Message;
 use futures_util::{FutureExt, StreamExt};
 use std::any::Any;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,8 @@ const ROUND: usize = 256;
 /// Who has failed at a slice, and the last error.
 #[derive(Default)]
 struct Failures {
-    nodes: Vec<String>,
+    nodes: BTreeSet<String>,
+    count: u32,
     error: String,
 }
 
@@ -50,7 +51,7 @@ impl Coordinator {
         self.read_results(&mut round)?;
         round.collection.want_missing();
         let (mut offered, mut progress) = (None::<Instant>, Instant::now());
-        let mut told = 0;
+        let (mut told, mut deserted) = (0, false);
         while round.collection.missing() > 0 {
             let now = Instant::now();
             for held in self.peers.lost(now) {
@@ -65,6 +66,15 @@ impl Coordinator {
             }
             self.assign(&mut round, now)?;
             let missing = round.collection.missing();
+            if self.is_deserted(now) {
+                if !deserted {
+                    self.tell_missing(&round, progress.elapsed());
+                }
+                self.evaluate_failed(&mut round)?;
+                deserted = true;
+            } else {
+                deserted = false;
+            }
             // Workers say what they have left when a result is on the server.
             if let Some(message) = self.listen() {
                 self.status(&mut round, &message);
@@ -92,10 +102,35 @@ impl Coordinator {
         let periods = since.as_nanos() / self.config.report_every.as_nanos();
         if periods > *told {
             *told = periods;
-            let (generation, missing) = (round.collection.generation(), round.collection.missing_slices());
-            let workers = self.peers.heard_of(Instant::now());
-            self.link.notices.tell(&Notice::Slices { generation, missing, since, workers });
+            self.tell_missing(round, since);
         }
+    }
+
+    fn tell_missing<F>(&self, round: &Round<'_, F>, since: Duration) {
+        let (generation, missing) = (round.collection.generation(), round.collection.missing_slices());
+        let workers = self.peers.heard_of(Instant::now(), |node| !self.counts.ignored.contains(node));
+        let ignored = self.counts.ignored.iter().cloned().collect();
+        self.link.notices.tell(&Notice::Slices { generation, missing, since, workers, ignored });
+    }
+
+    /// Whether workers were ignored, and no other one is there.
+    fn is_deserted(&self, now: Instant) -> bool {
+        let ignored = &self.counts.ignored;
+        !ignored.is_empty() && self.peers.heard_of(now, |node| !ignored.contains(node)) == 0
+    }
+
+    /// Evaluates the slices that have failed, where nobody else is left to try them.
+    fn evaluate_failed<F: FnMut(usize) -> Result<Recorded, NatsError>>(
+        &mut self,
+        round: &mut Round<'_, F>,
+    ) -> Result<(), NatsError> {
+        let slices: Vec<usize> = round.failures.keys().copied().collect();
+        for slice in slices {
+            if round.collection.is_missing(slice) {
+                self.evaluate_slice(round, slice)?;
+            }
+        }
+        Ok(())
     }
 
     /// The next sign of life.
@@ -148,8 +183,7 @@ impl Coordinator {
             if !collection.is_missing(slice) {
                 continue;
             }
-            let failed =
-                |node: &str| failures.get(&slice).is_some_and(|failed| failed.nodes.iter().any(|by| by == node));
+            let failed = |node: &str| failures.get(&slice).is_some_and(|failed| failed.nodes.contains(node));
             let may = |node: &str| !ignored.contains(node) && !failed(node);
             let may_again = |node: &str| !ignored.contains(node);
             let free = match self.peers.out() < self.config.in_flight {
@@ -166,7 +200,7 @@ impl Coordinator {
                 continue;
             };
             self.peers.lease(&node, work.held(), now);
-            let sealed = self.key.seal(work.encode(&self.rules.run));
+            let sealed = self.key.seal_work(&node, work.encode(&self.rules.run));
             self.link.say(&self.link.names.work_subject(&node), sealed)?;
         }
         waiting.extend(pending.drain(..));
@@ -207,8 +241,8 @@ impl Coordinator {
             return Ok(());
         }
         if let Ok(failed) = Failed::decode(bytes, &self.rules.run) {
-            self.peers.answered(&node, failed.held);
-            return self.failed(round, &node, failed);
+            let was_offered = self.peers.answered(&node, failed.held);
+            return self.failed(round, &node, failed, was_offered);
         }
         match SliceResult::decode(bytes, &self.rules.run).map(|result| result.held()) {
             Ok(held) => drop(self.peers.answered(&node, held)),
@@ -238,31 +272,47 @@ impl Coordinator {
         round: &mut Round<'_, F>,
         node: &str,
         failed: Failed,
+        was_offered: bool,
     ) -> Result<(), NatsError> {
         let (generation, slice) = (round.collection.generation(), failed.held.slice as usize);
         if failed.held.generation != generation || !round.collection.is_missing(slice) {
             return Ok(());
         }
         self.counts.failed += 1;
+        // A worker fails once at what it was offered once.
+        if !was_offered {
+            return Ok(());
+        }
         let failures = round.failures.entry(slice).or_default();
-        failures.nodes.push(node.to_owned());
+        failures.nodes.insert(node.to_owned());
+        failures.count += 1;
         failures.error = format!("{node} says: {}", failed.error);
-        if failures.nodes.len() < self.config.slice_failures as usize {
+        if failures.count < self.config.slice_failures {
             round.collection.want(slice);
             return Ok(());
         }
-        let Failures { nodes, error } = round.failures.remove(&slice).unwrap_or_default();
+        self.evaluate_slice(round, slice)
+    }
+
+    /// Evaluates a slice at which workers have failed.
+    fn evaluate_slice<F: FnMut(usize) -> Result<Recorded, NatsError>>(
+        &mut self,
+        round: &mut Round<'_, F>,
+        slice: usize,
+    ) -> Result<(), NatsError> {
+        let generation = round.collection.generation();
+        let Failures { nodes, count, error } = round.failures.remove(&slice).unwrap_or_default();
         match evaluated(|| (round.own)(slice)) {
             Ok(scores) => {
                 self.counts.evaluated += 1;
                 round.collection.settle(slice, scores);
-                // Whoever cannot do what the coordinator can is of no use, or lies.
+                // Whoever cannot do what the coordinator can is of no use, or lies: a strike for each slice, however often it failed.
                 nodes.iter().for_each(|node| self.reject(round.collection, node, Rejection::Failed));
                 Ok(())
             }
             Err(own) => {
                 let error = format!("{own}; {error}");
-                Err(NatsError::SliceFailed { generation, slice, failures: nodes.len(), error })
+                Err(NatsError::SliceFailed { generation, slice, failures: count as usize, error })
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::config::{NatsConfig, Trust, is_token};
 use super::error::NatsError;
 use super::keys::{CoordinatorKey, WorkerKey};
-use super::secret_files::{read_secret, write_secret};
+use super::secret_files::{check_folder, read_secret, write_secret};
 use crate::digest::hex;
 use secrecy::{ExposeSecret, SecretBox};
 use serde::{Deserialize, Serialize};
@@ -48,6 +48,7 @@ fn to_text(file: &File) -> Zeroizing<String> {
 
 fn parse(path: &Path, run: &str) -> Result<File, NatsError> {
     let refuse = |reason: String| NatsError::Key { path: path.to_owned(), reason };
+    check_folder(crate::durable::parent(path))?;
     let text = read_secret(path)?;
     // The parser's words may have the secret in them.
     let file: File = serde_json::from_str(&text)
@@ -100,7 +101,7 @@ impl CoordinatorKey {
         }
         let file = parse(path, run)?;
         if file.of != Holder::Coordinator {
-            let reason = "a worker's key, and the coordinator's is due".to_owned();
+            let reason = "expected the coordinator's key, found a worker's".to_owned();
             return Err(NatsError::Key { path: path.to_owned(), reason });
         }
         Ok(Self::of_root(run, SecretBox::new(bytes(path, "the secret", Some(&file.secret))?)))
@@ -125,7 +126,8 @@ impl WorkerKey {
         file.node.as_deref().map_or(Ok(()), |node| is_token("node", node))?;
         let coordinator = bytes(path, "the public key", file.coordinator.as_deref())?;
         let secret = SecretBox::new(bytes(path, "the secret", Some(&file.secret))?);
-        Self::of_parts(run, file.node.take(), &coordinator, secret).ok_or_else(|| refuse("its public key is none"))
+        Self::of_parts(run, file.node.take(), &coordinator, secret)
+            .ok_or_else(|| refuse("its public key is not a valid Ed25519 key"))
     }
 
     /// Writes it to a file that nobody but its owner may read, in place of one that is there.

@@ -25,6 +25,8 @@ pub(super) const MAC: usize = 16;
 pub(super) const SIGNATURE: usize = Signature::BYTE_SIZE;
 /// What is signed begins with it, so that a signature made for another protocol is none here.
 const SIGNED: &[u8] = b"eggroll nats coordinator 2\0";
+/// As above, of work: the name of its node, zero, and the message follow.
+const WORK: &[u8] = b"eggroll nats work 2\0";
 /// As above, of MACs.
 const AUTHENTICATED: &[u8] = b"eggroll nats worker 2\0";
 
@@ -106,6 +108,13 @@ impl CoordinatorKey {
         message
     }
 
+    /// Work with a signature that is good for `node` alone.
+    pub fn seal_work(&self, node: &str, mut work: Vec<u8>) -> Vec<u8> {
+        let signature = self.sign.sign(&[WORK, node.as_bytes(), &[0], &work].concat());
+        work.extend(signature.to_bytes());
+        work
+    }
+
     /// The message without its MAC, if that is of `node`.
     pub fn open<'a>(&self, node: &str, sealed: &'a [u8]) -> Option<&'a [u8]> {
         let (message, tag) = sealed.split_last_chunk::<MAC>()?;
@@ -115,7 +124,7 @@ impl CoordinatorKey {
 
     /// The message without its signature, if that is of this coordinator or another one with its key.
     pub fn open_own<'a>(&self, sealed: &'a [u8]) -> Option<&'a [u8]> {
-        verify(&self.sign.verifying_key(), sealed)
+        verify(&self.sign.verifying_key(), &[SIGNED], sealed)
     }
 }
 
@@ -168,13 +177,18 @@ impl WorkerKey {
 
     /// The message without its signature, if that is the coordinator's.
     pub fn open<'a>(&self, sealed: &'a [u8]) -> Option<&'a [u8]> {
-        verify(&self.coordinator, sealed)
+        verify(&self.coordinator, &[SIGNED], sealed)
+    }
+
+    /// Work without its signature, if the coordinator has signed it for `node`.
+    pub fn open_work<'a>(&self, node: &str, sealed: &'a [u8]) -> Option<&'a [u8]> {
+        verify(&self.coordinator, &[WORK, node.as_bytes(), &[0]], sealed)
     }
 }
 
-fn verify<'a>(key: &VerifyingKey, sealed: &'a [u8]) -> Option<&'a [u8]> {
+fn verify<'a>(key: &VerifyingKey, before: &[&[u8]], sealed: &'a [u8]) -> Option<&'a [u8]> {
     let (message, signature) = sealed.split_last_chunk::<SIGNATURE>()?;
-    key.verify_strict(&[SIGNED, message].concat(), &Signature::from_bytes(signature)).ok()?;
+    key.verify_strict(&[&before.concat(), message].concat(), &Signature::from_bytes(signature)).ok()?;
     Some(message)
 }
 
@@ -219,6 +233,19 @@ mod tests {
         assert_eq!(run.open("w1", &said), None);
         let any = run.workers();
         assert_eq!(run.open("w7", &any.seal("w7", b"result".to_vec())), Some(&b"result"[..]));
+    }
+
+    #[test]
+    fn work_is_for_one_worker() {
+        let (run, other) = (key(1), key(2));
+        let work = run.seal_work("w1", b"work".to_vec());
+        let any = run.workers();
+        assert_eq!(run.worker("w1").expect("a name").open_work("w1", &work), Some(&b"work"[..]));
+        assert_eq!(any.open_work("w1", &work), Some(&b"work"[..]));
+        assert_eq!(any.open_work("w2", &work), None, "another's");
+        assert_eq!((any.open(&work), run.open_own(&work)), (None, None), "no other message");
+        assert_eq!(any.open_work("w1", &run.seal(b"work".to_vec())), None, "no other message is work");
+        assert_eq!(other.workers().open_work("w1", &work), None, "of another run");
     }
 
     #[test]

@@ -19,8 +19,10 @@ pub enum Notice {
         missing: Vec<usize>,
         /// How long no slice has come.
         since: Duration,
-        /// Workers heard of in the last minute.
+        /// Workers heard of in the last minute, without those that are ignored.
         workers: usize,
+        /// Workers that are ignored, see [`NatsConfig::strikes`](super::NatsConfig::strikes).
+        ignored: Vec<String>,
     },
     /// The server refuses something, or does not answer.
     Server {
@@ -43,7 +45,7 @@ pub enum Notice {
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Slices { generation, missing, since, workers } => {
+            Self::Slices { generation, missing, since, workers, ignored } => {
                 let plural = |count: usize| if count == 1 { "" } else { "s" };
                 let named: Vec<_> = missing.iter().take(NAMED).map(usize::to_string).collect();
                 write!(f, "waiting for slice{} {}", plural(missing.len()), named.join(", "))?;
@@ -51,7 +53,14 @@ impl fmt::Display for Notice {
                     write!(f, " and {} more", missing.len() - NAMED)?;
                 }
                 write!(f, " of generation {generation} since {} s; ", since.as_secs())?;
-                write!(f, "{workers} worker{} heard of in the last minute", plural(*workers))
+                write!(f, "{workers} worker{} heard of in the last minute", plural(*workers))?;
+                if !ignored.is_empty() {
+                    let named: Vec<_> = ignored.iter().take(NAMED).map(String::as_str).collect();
+                    let more = ignored.len().saturating_sub(NAMED);
+                    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                    write!(f, "; ignored for what they sent: {}{more}", named.join(", "))?;
+                }
+                Ok(())
             }
             Self::Server { what, reason, since } => write!(f, "{what}: failing since {} s: {reason}", since.as_secs()),
             Self::Recorded { first, last } => write!(
@@ -121,7 +130,7 @@ mod tests {
     fn words() {
         let since = Duration::from_secs(60);
         let slices =
-            |missing: Vec<usize>, workers| Notice::Slices { generation: 12, missing, since, workers }.to_string();
+            |missing, workers| Notice::Slices { generation: 12, missing, since, workers, ignored: vec![] }.to_string();
         assert_eq!(
             slices(vec![3, 7], 2),
             "waiting for slices 3, 7 of generation 12 since 60 s; 2 workers heard of in the last minute"
@@ -131,6 +140,9 @@ mod tests {
             "waiting for slice 3 of generation 12 since 60 s; 1 worker heard of in the last minute"
         );
         assert!(slices((0..48).collect(), 0).contains("6, 7 and 40 more of"));
+        let ignored = vec!["w1".to_owned(), "w2".to_owned()];
+        let deserted = Notice::Slices { generation: 1, missing: vec![0], since, workers: 0, ignored }.to_string();
+        assert!(deserted.ends_with("0 workers heard of in the last minute; ignored for what they sent: w1, w2"));
     }
 
     #[test]

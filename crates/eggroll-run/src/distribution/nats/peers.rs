@@ -22,6 +22,8 @@ struct Peer {
     busy: bool,
     /// What it has answered last.
     answered: Option<Held>,
+    /// What it was offered and is others' now: it may still answer.
+    late: Option<Held>,
 }
 
 /// The workers of a run.
@@ -50,7 +52,8 @@ impl Peers {
         }
         let fits = self.peers.len() < PEERS;
         if fits {
-            self.peers.insert(node.to_owned(), Peer { heard: now, lease: None, busy: false, answered: None });
+            self.peers
+                .insert(node.to_owned(), Peer { heard: now, lease: None, busy: false, answered: None, late: None });
         }
         fits
     }
@@ -78,7 +81,8 @@ impl Peers {
         let Some(peer) = self.peers.get_mut(node) else { return false };
         peer.answered = Some(held);
         peer.busy = false;
-        peer.lease.take_if(|lease| lease.held == held).is_some()
+        let is_late = peer.late.take_if(|late| *late == held).is_some();
+        peer.lease.take_if(|lease| lease.held == held).is_some() || is_late
     }
 
     /// A worker has lost its slice. Returns that.
@@ -112,6 +116,7 @@ impl Peers {
             let is_silent = now.duration_since(peer.heard) > silence;
             let lease = peer.lease.take_if(|lease| is_silent || now.duration_since(lease.since) > longest)?;
             peer.busy = !is_silent;
+            peer.late = Some(lease.held);
             Some(lease.held)
         };
         self.peers.values_mut().filter_map(lost).collect()
@@ -130,13 +135,17 @@ impl Peers {
     /// A generation is over: what is out is of no use.
     pub fn forget_leases(&mut self) {
         for peer in self.peers.values_mut() {
-            peer.busy |= peer.lease.take().is_some();
+            if let Some(lease) = peer.lease.take() {
+                peer.busy = true;
+                peer.late = Some(lease.held);
+            }
         }
     }
 
-    /// Workers that were heard of in the last minute.
-    pub fn heard_of(&self, now: Instant) -> usize {
-        self.peers.values().filter(|peer| now.duration_since(peer.heard) <= MINUTE).count()
+    /// Workers that were heard of in the last minute, of those that `may` have slices.
+    pub fn heard_of(&self, now: Instant, may: impl Fn(&str) -> bool) -> usize {
+        let is_heard = |peer: &Peer| now.duration_since(peer.heard) <= MINUTE;
+        self.peers.iter().filter(|(node, peer)| is_heard(peer) && may(node)).count()
     }
 }
 
@@ -194,6 +203,8 @@ mod tests {
         let late = now + LONGEST + Duration::from_millis(1);
         peers.hear("slow", late);
         assert_eq!(peers.lost(late), [held(2)]);
+        assert!(!peers.answered("silent", held(1)) && peers.answered("silent", held(0)), "late, and once");
+        assert!(!peers.answered("silent", held(0)));
         assert_eq!(peers.idle(late, any), None, "it is still busy");
         assert_eq!(peers.status("slow", &status(&[]), late), None);
         assert_eq!(peers.idle(late, any).as_deref(), Some("slow"));
@@ -216,6 +227,7 @@ mod tests {
         assert!(peers.hear("7", now), "one that is known");
         let later = now + Duration::from_secs(61);
         assert!(peers.hear("one more", later));
-        assert_eq!(peers.heard_of(later), 1);
+        assert_eq!(peers.heard_of(later, any), 1);
+        assert_eq!(peers.heard_of(later, |node| node != "one more"), 0);
     }
 }

@@ -24,7 +24,7 @@
 //!
 //! All numbers are little-endian. A check is the first eight bytes of a SHA-256 of all that stands before it. Scores are as in a
 //! [`ReplayLog`](crate::ReplayLog): f32, i32, or signs of pairs, five trits to a byte. Bytes are read as a message only if the message is
-//! written as these bytes. Seals are made and opened by [`CoordinatorKey`](super::CoordinatorKey) and [`WorkerKey`](super::WorkerKey).
+//! written as these bytes. The signature of work also covers the name of its node, which is not sent. Seals are made and opened by [`CoordinatorKey`](super::CoordinatorKey) and [`WorkerKey`](super::WorkerKey).
 
 pub use super::run_id::RunId;
 use crate::replay::{Record, Recorded};

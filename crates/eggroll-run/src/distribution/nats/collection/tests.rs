@@ -95,7 +95,7 @@ fn what_is_wrong_is_rejected_by_reason() {
         assert_eq!(rejected(collection.judge("liar", &bytes)), reason);
     }
     assert_eq!(collection.missing(), 3);
-    // The work of slices that were answered wrongly is acknowledged.
+    // Slices that were answered wrongly are offered again.
     let offered: Vec<_> = collection.offers().iter().map(|work| work.slice).collect();
     assert_eq!(offered, [0, 2]);
     assert!(

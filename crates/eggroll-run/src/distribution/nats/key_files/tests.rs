@@ -69,6 +69,26 @@ fn keys_are_their_owners_alone() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn folders_of_keys_are_not_for_others_to_write() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().expect("a folder");
+    let above = folder.path().join("not/there/yet");
+    let config = config(&above);
+    let set = |mode| fs::set_permissions(&config.keys, fs::Permissions::from_mode(mode)).expect("sets");
+    make_keys(&config).expect("made, with the folders above");
+    for mode in [0o770, 0o702] {
+        set(mode);
+        let errors = [refused(make_keys(&config)), refused(find_key(&config))];
+        assert!(errors.iter().all(|error| error.contains("chmod go-w")), "{errors:?}");
+    }
+    for mode in [0o755, 0o1777] {
+        set(mode);
+        make_keys(&config).expect("nobody else can replace a file there");
+    }
+}
+
 #[test]
 fn what_is_no_key_is_refused_without_showing_it() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -111,5 +131,5 @@ fn what_is_no_key_is_refused_without_showing_it() {
     assert!(WorkerKey::read_file(&file, "run").is_ok(), "canary");
     assert!(refused(WorkerKey::read_file(&folder.path().join("none.key"), "run")).contains("none.key"));
     assert!(refused(WorkerKey::read_file(folder.path(), "run")).contains("no file"));
-    assert!(refused(CoordinatorKey::open_file(&file, "run")).contains("worker's key"));
+    assert!(refused(CoordinatorKey::open_file(&file, "run")).contains("found a worker's"));
 }
