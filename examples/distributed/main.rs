@@ -19,7 +19,7 @@ use burn::tensor::Device;
 use clap::Parser;
 use eggroll::prelude::*;
 use eggroll::run::distribution::nats::{Coordinator, Counts, Worker, make_keys, remove_run};
-use eggroll::run::{Checkpoints, RunFolder};
+use eggroll::run::Checkpoints;
 use eggroll_examples::interrupt::{Signals, nothing, on_signals};
 use eggroll_examples::{Ending, Failure, main_of};
 use serde_json::json;
@@ -128,9 +128,7 @@ fn coordinate(
     score: impl Fn(&Classifier, &Population) -> Result<Fitness, Failure>,
     signals: &Signals,
 ) -> Result<Trained, Failure> {
-    let folder = RunFolder::new(args.folder());
-    folder.lock()?;
-    let checkpoints = Checkpoints::new(folder.path()).with_config(strategy.config());
+    let checkpoints = Checkpoints::new(args.folder()).with_config(strategy.config()).locked()?;
     let (mut strategy, mut model) = checkpoints.load_latest(model.clone())?.unwrap_or((strategy, model));
     let mut coordinator = Coordinator::connect(args.config()?, &strategy)?;
     if let Some(later) = coordinator.load_checkpoint(&strategy, &model)? {

@@ -143,8 +143,13 @@ impl Checkpoints {
         self
     }
 
-    /// These checkpoints with a lock of their folder, which is held until all clones are dropped; removes what killed saves have left.
-    pub(crate) fn locked(mut self) -> Result<Self, Error> {
+    /// These checkpoints with a lock of their folder, which is held until all clones are dropped; removes what killed saves have left. Loops
+    /// of this crate do so themselves.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError::InUse`](crate::RunError::InUse) if another process writes into the folder; [`Error::Io`].
+    pub fn locked(mut self) -> Result<Self, Error> {
         if self.lock.is_none() {
             let mut shared = locked(&self.shared);
             let lock = match shared.upgrade() {
