@@ -22,9 +22,8 @@ pub struct JsonLines {
 
 impl JsonLines {
     /// Opens a log for a run that begins, or continues, at `generation`: lines of that generation and later ones, left
-    /// by a run that got further than its last checkpoint, are dropped, as are lines that were cut off or damaged; a log without any other line is
-    /// moved to `NAME.previous-1` and so on. Nobody else can open
-    /// it meanwhile.
+    /// by a run that got further than its last checkpoint, are dropped, as are lines that were cut off or damaged; a log without any
+    /// other line is moved to `NAME.previous-1` and so on. Nobody else can open it meanwhile.
     ///
     /// # Errors
     ///
@@ -69,8 +68,8 @@ impl JsonLines {
     }
 }
 
-/// Rewrites a log to its lines before `generation`, if it has others. One that would be empty then is moved aside: it can be all that is left of a
-/// run.
+/// Rewrites a log to its lines before `generation`, if it has others. One that would be empty then is moved aside: it can be all that is
+/// left of a run.
 fn keep_before(path: &Path, generation: u64) -> Result<(), Error> {
     let bytes = bytes(path)?;
     let before = |line: &&[u8]| {

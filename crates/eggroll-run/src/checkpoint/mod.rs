@@ -172,7 +172,8 @@ impl Checkpoints {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] or [`SavedError::Checkpoint`](crate::SavedError::Checkpoint) with the file; [`RunError::NonFiniteParameters`](crate::RunError::NonFiniteParameters) if a trained parameter is NaN or infinite;
+    /// [`Error::Io`] or [`SavedError::Checkpoint`](crate::SavedError::Checkpoint) with the file;
+    /// [`RunError::NonFiniteParameters`](crate::RunError::NonFiniteParameters) if a trained parameter is NaN or infinite;
     /// [`RunError::InUse`](crate::RunError::InUse) if another process writes into the folder. Earlier checkpoints are unharmed then.
     pub fn save<M: Module>(&self, strategy: &EvolutionStrategy, model: &M) -> Result<PathBuf, Error> {
         check_finite(strategy, model)?;

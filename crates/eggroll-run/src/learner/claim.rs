@@ -3,14 +3,19 @@
 use super::config::{EsTrainingConfig, FILE};
 use crate::checkpoint::Checkpoints;
 use crate::durable;
-use crate::error::{Error, RunError};
+use crate::error::{Error, RunError, SavedError};
 use crate::folder::RunFolder;
+use crate::replay::ReplayLog;
+use burn::module::Module;
+use eggroll_train::EvolutionStrategy;
 
 /// A folder that this process has the lock of.
 pub(super) struct Claim<'a> {
     folder: &'a RunFolder,
     config: &'a EsTrainingConfig,
     pub checkpoints: Checkpoints,
+    /// Whether the run has come to a checkpoint before.
+    pub has_begun: bool,
     /// What is set otherwise than when the run was here last.
     pub changes: Vec<String>,
 }
@@ -22,22 +27,39 @@ impl<'a> Claim<'a> {
         folder.check_content()?;
         folder.lock()?;
         let checkpoints = checkpoints(folder, config);
+        let has_begun = !checkpoints.list()?.is_empty();
         let path = folder.file(FILE);
         let mut changes = Vec::new();
-        if path.exists() && !checkpoints.list()?.is_empty() {
+        if has_begun && path.exists() {
             let saved = EsTrainingConfig::read(&path)?;
             if let Some((field, found, expected)) = config.difference(&saved) {
                 return Err(RunError::OtherRun { path, field, found, expected }.into());
             }
             changes = config.changes(&saved);
         }
-        Ok(Self { folder, config, checkpoints, changes })
+        Ok(Self { folder, config, checkpoints, has_begun, changes })
     }
 
     /// Saves the configuration, once it is known to be one that can be run, and locks the checkpoints.
     pub fn save(self) -> Result<Self, Error> {
         durable::replace_if_changed(&self.folder.file(FILE), self.config.to_string().as_bytes())?;
         Ok(Self { checkpoints: self.checkpoints.locked()?, ..self })
+    }
+
+    /// The replay log, if the run keeps one. That of another configuration, of a run that never came to a checkpoint, is moved aside.
+    pub fn replay_log<M: Module>(&self, strategy: &EvolutionStrategy, model: &M) -> Result<Option<ReplayLog>, Error> {
+        if !self.config.replay_log {
+            return Ok(None);
+        }
+        let path = self.folder.file("run.replay");
+        let log = match ReplayLog::open(&path, strategy, model) {
+            Err(Error::Saved(SavedError::ReplayConfig { .. })) if !self.has_begun => {
+                durable::move_aside(&path)?;
+                ReplayLog::open(&path, strategy, model)
+            }
+            opened => opened,
+        };
+        log.map(Some)
     }
 }
 

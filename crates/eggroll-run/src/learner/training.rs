@@ -12,10 +12,8 @@ use super::run::{Pending, Registered, Run};
 use super::task::EsTask;
 use crate::checkpoint::Checkpoints;
 use crate::distribution::{Distribution, Replica};
-use crate::durable;
-use crate::error::{Error, RunError, SavedError};
+use crate::error::{Error, RunError};
 use crate::folder::RunFolder;
-use crate::replay::ReplayLog;
 use crate::steps::{Plan, drive};
 use burn::module::Module;
 use burn::train::checkpoint::{CheckpointingStrategy, MetricCheckpointingStrategy};
@@ -29,7 +27,6 @@ use eggroll_core::{ParameterKind, Role};
 use eggroll_train::EvolutionStrategy;
 use indicatif::ProgressBar;
 use std::io::IsTerminal;
-use std::path::Path;
 use std::time::Instant;
 
 /// What a run shows.
@@ -272,14 +269,10 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         self.config.validate()?;
         let (folder, config) = (self.folder.clone(), self.config.clone());
         let claim = Claim::new(&folder, &config)?;
-        let is_saved = !claim.checkpoints.list()?.is_empty();
         let (mut strategy, model) = self.load(model, task, &claim.checkpoints, distribution)?;
         let claim = claim.save()?;
-        let log = match config.replay_log {
-            true => Some(open_replay_log(&folder.file("run.replay"), &strategy, &model, is_saved)?),
-            false => None,
-        };
-        let (until, plan) = (config.generations, self.plan(config.checkpoint_every, is_saved));
+        let log = claim.replay_log(&strategy, &model)?;
+        let (until, plan) = (config.generations, self.plan(config.checkpoint_every, claim.has_begun));
         let mut run = self.start(&strategy, claim, task)?;
         let result = drive(&mut strategy, model, plan, log, &mut Replica::new(&mut run, distribution));
         let (model, (ending, early, warnings)) = match (result, run.finish()) {
@@ -399,21 +392,5 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         Registered::check(known, &choice.name)?;
         let direction = if choice.highest { Direction::Highest } else { Direction::Lowest };
         Ok((NumberMetric::new(&choice.name), direction, split))
-    }
-}
-
-/// The replay log; that of another configuration, of a run that never came to a checkpoint, is moved aside.
-fn open_replay_log<M: Module>(
-    path: &Path,
-    strategy: &EvolutionStrategy,
-    model: &M,
-    is_saved: bool,
-) -> Result<ReplayLog, Error> {
-    match ReplayLog::open(path, strategy, model) {
-        Err(Error::Saved(SavedError::ReplayConfig { .. })) if !is_saved => {
-            durable::move_aside(path)?;
-            ReplayLog::open(path, strategy, model)
-        }
-        opened => opened,
     }
 }

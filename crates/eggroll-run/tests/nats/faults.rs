@@ -5,11 +5,12 @@ use crate::server::Server;
 use crate::support::{Integers, Net, Task};
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::Tensor;
-use eggroll_run::distribution::nats::{Coordinator, NatsConfig, NatsError, Notice, Worker};
+use eggroll_run::distribution::nats::{Coordinator, Counts, NatsConfig, NatsError, Notice, Worker};
 use eggroll_run::parameter_digest;
 use eggroll_train::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// One worker is killed amid a slice, one is slow, one joins when the first fitness is no longer on the server.
@@ -167,23 +168,29 @@ fn one_bad_slice_is_one_strike() {
     assert!(outcome.counts.ignored.is_empty());
 }
 
-/// The only worker is ignored: the coordinator names it at once, evaluates what has failed, and takes up with the next worker.
-#[test]
-fn a_coordinator_whose_workers_are_all_ignored_says_so() {
-    let Some(server) = Server::start() else { return };
-    let url = server.url();
+/// A coordinator of one generation, on a thread: the digest, its counts, and what it says until then.
+fn one_generation(config: NatsConfig) -> (JoinHandle<(String, Counts)>, mpsc::Receiver<Notice>) {
     let (sender, heard) = mpsc::channel();
-    let coordinator = NatsConfig { strikes: 1, slice_failures: 1, ..config::<Net>(&url, "coordinator") };
     let thread = std::thread::spawn(move || {
         let model = Net::start();
         let mut strategy = Net::strategy().init(&model);
-        let coordinator = Coordinator::connect(coordinator, &strategy).expect("connects");
+        let coordinator = Coordinator::connect(config, &strategy).expect("connects");
         let mut coordinator = coordinator.with_notices(move |notice| drop(sender.send(notice.clone())));
         let population = strategy.ask();
         let fitness = coordinator.evaluate(&model, &population, |model, members| Ok(model.fitness(members)));
         let model = strategy.tell(model, population, fitness.expect("evaluates")).expect("tells");
         (parameter_digest(&model), coordinator.finish().expect("ends"))
     });
+    (thread, heard)
+}
+
+/// The only worker is ignored: the coordinator names it at once, evaluates what has failed, and takes up with the next worker.
+#[test]
+fn a_coordinator_whose_workers_are_all_ignored_says_so() {
+    let Some(server) = Server::start() else { return };
+    let url = server.url();
+    let coordinator = NatsConfig { strikes: 1, slice_failures: 1, ..config::<Net>(&url, "coordinator") };
+    let (thread, heard) = one_generation(coordinator);
     let failing = work::<Net>(config::<Net>(&url, "failing"), |_, _| Err("out of memory".into()));
     match heard.recv_timeout(LIMIT).expect("says something") {
         Notice::Slices { workers, ignored, .. } => assert_eq!((workers, ignored), (0, vec!["failing".to_owned()])),
@@ -201,20 +208,8 @@ fn a_coordinator_whose_workers_are_all_ignored_says_so() {
 fn a_coordinator_says_what_it_waits_for() {
     let Some(server) = Server::start() else { return };
     let url = server.url();
-    let (sender, heard) = mpsc::channel();
     let config = |node| NatsConfig { report_every: Duration::from_millis(300), ..config::<Net>(&url, node) };
-    let coordinator = config("coordinator");
-    let thread = std::thread::spawn(move || {
-        let model = Net::start();
-        let mut strategy = Net::strategy().init(&model);
-        let coordinator = Coordinator::connect(coordinator, &strategy).expect("connects");
-        let mut coordinator = coordinator.with_notices(move |notice| drop(sender.send(notice.clone())));
-        let population = strategy.ask();
-        let fitness = coordinator.evaluate(&model, &population, |model, members| Ok(model.fitness(members)));
-        let model = strategy.tell(model, population, fitness.expect("evaluates")).expect("tells");
-        coordinator.finish().expect("ends");
-        parameter_digest(&model)
-    });
+    let (thread, heard) = one_generation(config("coordinator"));
     let lasting = |notice: Notice| match notice {
         Notice::Slices { generation: 0, missing, since, workers, ignored } => {
             assert!(ignored.is_empty());
@@ -231,7 +226,7 @@ fn a_coordinator_says_what_it_waits_for() {
     });
     let (missing, workers) = std::iter::repeat_with(next).find(|(_, workers)| *workers > 0).expect("never ends");
     assert!(workers == 1 && (1..=12).contains(&missing), "{missing} {workers}");
-    assert_eq!(slow.join().expect("no panic").expect("works").0, thread.join().expect("no panic"));
+    assert_eq!(slow.join().expect("no panic").expect("works").0, thread.join().expect("no panic").0);
 }
 
 /// The same name and configuration with another score: nothing of the first run is taken for the second's. With the same version it is

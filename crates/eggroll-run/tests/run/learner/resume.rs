@@ -1,13 +1,14 @@
 //! Runs that go on, runs from the saved configuration alone, and runs made again from their fitness.
 
 use crate::learner::task::{Scripted, config, layer, log, training};
+use crate::reliability::child;
 use burn::optim::AdamConfig;
 use eggroll_nn::Linear;
 use eggroll_run::*;
 use std::env;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -101,8 +102,7 @@ fn child_that_trains() {
 fn kill(folder: &Path, delay: Duration) {
     let latest = || Checkpoints::new(folder.join("checkpoints")).list().expect("lists").pop();
     let before = latest();
-    let mut child = Command::new(env::current_exe().expect("this program"))
-        .args(["--exact", "learner::resume::child_that_trains"])
+    let mut child = child(&[], "learner::resume::child_that_trains")
         .env(FOLDER, folder)
         .stdout(Stdio::null())
         .stderr(Stdio::null())

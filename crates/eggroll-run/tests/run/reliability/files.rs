@@ -1,6 +1,6 @@
 //! Files that are replaced: by any name, next to each other, and when a write fails.
 
-use crate::reliability::support::layer;
+use crate::reliability::support::{child, layer};
 use burn::optim::AdamConfig;
 use eggroll_core::EggrollConfig;
 use eggroll_nn::Linear;
@@ -11,22 +11,15 @@ use serde_json::json;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
 /// Set for a child process: it runs in the folder that it is about.
 const CHILD: &str = "EGGROLL_TEST_FILES_CHILD";
 
 /// Runs the test `name` of this file as a child in `folder`: by `shell`, which is to run `"$@"`.
-fn child(name: &str, folder: &Path, shell: &str) -> Output {
-    Command::new("sh")
-        .args(["-c", shell, "sh"])
-        .arg(env::current_exe().expect("this program"))
-        .args(["--exact", &format!("reliability::files::{name}"), "--nocapture", "--test-threads=1"])
-        .current_dir(folder)
-        .env(CHILD, "yes")
-        .stdin(Stdio::null())
-        .output()
-        .expect("starts")
+fn run_in(folder: &Path, name: &str, shell: &str) -> Output {
+    let mut command = child(&["sh", "-c", shell, "sh"], &format!("reliability::files::{name}"));
+    command.current_dir(folder).env(CHILD, "yes").output().expect("starts")
 }
 
 #[track_caller]
@@ -82,7 +75,7 @@ fn child_with_bare_names() {
 #[test]
 fn bare_names() {
     let folder = tempfile::tempdir().expect("a folder");
-    passed(&child("child_with_bare_names", folder.path(), "exec \"$@\""));
+    passed(&run_in(folder.path(), "child_with_bare_names", "exec \"$@\""));
     let expected = ["a", "checkpoints", "generation-000000000000", "log.jsonl", "run.replay"];
     assert_eq!(names(folder.path()), expected, "and nothing else");
 }
@@ -142,7 +135,7 @@ fn a_write_that_fails_leaves_what_was_there() {
     let saved = Checkpoints::new(folder.path()).save(&strategy(&small), &small).expect("saves");
     // In blocks of 512 bytes; without the signal, writes fail as they do on a full disk.
     let limited = format!("trap '' XFSZ; ulimit -f {}; exec \"$@\"", LIMIT / 512);
-    passed(&child("child_whose_writes_fail", folder.path(), &limited));
+    passed(&run_in(folder.path(), "child_whose_writes_fail", &limited));
     assert_eq!(fs::read_to_string(folder.path().join("log.jsonl")).expect("a log"), text);
     assert_eq!(names(folder.path()), ["generation-000000000000", "log.jsonl"], "no draft is left");
     load(&saved, layer(2, 3)).expect("the old checkpoint");

@@ -1,6 +1,6 @@
 //! `kill -9` while a process saves: what is on disk is complete, and the old one or the new one.
 
-use crate::reliability::support::layer;
+use crate::reliability::support::{child, layer, start_until};
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::optim::AdamConfig;
 use burn::tensor::Tensor;
@@ -9,9 +9,8 @@ use eggroll_nn::Linear;
 use eggroll_run::*;
 use eggroll_train::*;
 use std::env;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Set for the process that is to be killed: where to save.
@@ -92,26 +91,15 @@ fn child_that_saves() {
 
 /// Starts the child, kills it a while after its first save, and returns the last value it has saved.
 fn kill_after(folder: &Path, delay: Duration) -> f32 {
-    let mut child = Command::new(env::current_exe().expect("this program"))
-        .args(["--exact", "reliability::kill::child_that_saves", "--nocapture", "--test-threads=1"])
-        .env(FOLDER, folder)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("starts");
-    let mut output = BufReader::new(child.stdout.take().expect("piped"));
     let saved = |line: &str| line.strip_prefix("saved ").and_then(|value| value.trim().parse::<f32>().ok());
-    let mut line = String::new();
-    while saved(&line).is_none() {
-        line.clear();
-        assert!(output.read_line(&mut line).expect("reads") > 0, "the child ended by itself");
-    }
+    let mut command = child(&[], "reliability::kill::child_that_saves");
+    let (mut child, mut output, first) = start_until(command.env(FOLDER, folder), saved);
     std::thread::sleep(delay);
     child.kill().expect("SIGKILL");
     child.wait().expect("is gone");
     let mut rest = String::new();
     output.read_to_string(&mut rest).expect("reads");
-    rest.lines().filter_map(saved).next_back().or(saved(&line)).expect("one at least")
+    rest.lines().filter_map(saved).next_back().unwrap_or(first)
 }
 
 #[test]

@@ -7,7 +7,6 @@ use eggroll_core::{EggrollConfig, NoiseSourceConfig};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// Set in the program that is started again.
 const CHILD: &str = "EGGROLL_TEST_LIMITED";
@@ -29,12 +28,9 @@ fn within_limits() {
 
 /// The limit by which this program refuses noise after the commands of a shell; `None` if the noise fits.
 fn limit_after(commands: &str) -> Option<u64> {
-    let child = Command::new("sh")
-        .args(["-c", &format!("{commands} && exec \"$0\" --exact --nocapture reliability::limits::within_limits")])
-        .arg(std::env::current_exe().expect("a test program"))
-        .env(CHILD, "1")
-        .output()
-        .expect("a shell");
+    let shell = format!("{commands} && exec \"$0\" \"$@\"");
+    let mut command = child(&["sh", "-c", &shell], "reliability::limits::within_limits");
+    let child = command.env(CHILD, "1").output().expect("a shell");
     let text = String::from_utf8_lossy(&child.stdout);
     assert!(child.status.success(), "{text}\n{}", String::from_utf8_lossy(&child.stderr));
     if text.contains("not refused") {

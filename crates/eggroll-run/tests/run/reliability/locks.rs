@@ -1,6 +1,6 @@
 //! What a process writes is its own until it ends, however it ends.
 
-use crate::reliability::support::layer;
+use crate::reliability::support::{child, layer, start_until};
 use burn::optim::AdamConfig;
 use eggroll_core::EggrollConfig;
 use eggroll_nn::Linear;
@@ -9,10 +9,9 @@ use eggroll_run::*;
 use eggroll_train::*;
 use std::env;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 
 /// Set for the process that holds everything: where.
 const FOLDER: &str = "EGGROLL_TEST_HOLD_IN";
@@ -54,23 +53,6 @@ fn child_that_holds_everything() {
     train(folder, wait).expect("waits");
 }
 
-fn holder(folder: &Path) -> Child {
-    let mut child = Command::new(env::current_exe().expect("this program"))
-        .args(["--exact", "reliability::locks::child_that_holds_everything", "--nocapture", "--test-threads=1"])
-        .env(FOLDER, folder)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("starts");
-    let mut output = BufReader::new(child.stdout.take().expect("piped"));
-    let mut line = String::new();
-    while !line.starts_with("held") {
-        line.clear();
-        assert!(output.read_line(&mut line).expect("reads") > 0, "the child ended by itself");
-    }
-    child
-}
-
 /// Every way to write what another process writes, by name.
 fn attempts(folder: &Path) -> Vec<(&'static str, Result<(), Error>)> {
     let model = layer(2, 3);
@@ -92,7 +74,9 @@ fn attempts(folder: &Path) -> Vec<(&'static str, Result<(), Error>)> {
 #[test]
 fn in_use_until_the_process_is_gone() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut child = holder(folder.path());
+    let held = |line: &str| line.starts_with("held").then_some(());
+    let mut command = child(&[], "reliability::locks::child_that_holds_everything");
+    let (mut child, _output, ()) = start_until(command.env(FOLDER, folder.path()), held);
     for (name, outcome) in attempts(folder.path()) {
         let Err(Error::Run(RunError::InUse { path, process })) = outcome else {
             panic!("{name}: {outcome:?}");

@@ -18,4 +18,4 @@ mod resume;
 mod support;
 mod torture;
 
-pub use support::copy;
+pub use support::{child, copy};

@@ -14,9 +14,12 @@ use eggroll_train::*;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::{Config, FailurePersistence, FileFailurePersistence, TestRunner};
+use std::env;
 use std::fmt::Debug;
 use std::fs;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 pub const POPULATION: usize = 12;
 
@@ -239,6 +242,31 @@ impl Damage {
                 bytes.iter_mut().skip(place).zip(length.to_le_bytes()).for_each(|(byte, new)| *byte = new);
             }
         }
+    }
+}
+
+/// This test program again, for the test `name` alone, behind the words of another program, if there are any.
+pub fn child(before: &[&str], name: &str) -> Command {
+    let program = env::current_exe().expect("this program");
+    let mut command = match before {
+        [] => Command::new(program),
+        [first, words @ ..] => {
+            let mut command = Command::new(first);
+            command.args(words).arg(program);
+            command
+        }
+    };
+    command.args(["--exact", name, "--nocapture", "--test-threads=1"]).stdin(Stdio::null());
+    command
+}
+
+/// Starts a child, and reads its output until `parse` finds something in a line.
+pub fn start_until<T>(command: &mut Command, parse: impl Fn(&str) -> Option<T>) -> (Child, BufReader<ChildStdout>, T) {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("starts");
+    let mut output = BufReader::new(child.stdout.take().expect("piped"));
+    match output.by_ref().lines().find_map(|line| parse(&line.expect("reads"))) {
+        Some(found) => (child, output, found),
+        None => panic!("the child ended by itself: {:?}", child.wait()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Runs that are killed at their n-th system call, or whose n-th call fails, and runs that are killed at random again and again: each goes on
 //! to the end of a run that nothing happened to. `scripts/torture` runs all of it.
 
-use crate::reliability::support::{Integers, Net, Task, config, integer_config};
+use crate::reliability::support::{Integers, Net, Task, child, config, integer_config};
 use burn::optim::AdamConfig;
 use eggroll_core::NoiserConfig;
 use eggroll_run::*;
@@ -83,15 +83,11 @@ fn resident() -> u64 {
     line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse().ok()).unwrap_or(0)
 }
 
-/// A process that trains, behind the words of a tracer.
-fn child(tracer: &[&str], folder: &Path, noiser: &str, generations: u64, every: u64) -> Command {
-    let program = env::current_exe().expect("this program");
-    let program = program.to_str().expect("a text");
-    let words: Vec<&str> = tracer.iter().copied().chain([program]).collect();
-    let mut command = Command::new(words[0]);
-    command.args(&words[1..]).args(["--exact", "reliability::torture::child_that_trains", "--nocapture"]);
-    command.arg("--test-threads=1").env(CHILD, format!("{}|{noiser}|{generations}|{every}", folder.display()));
-    command.env("RUST_BACKTRACE", "0").env("RAYON_NUM_THREADS", "1").stdin(Stdio::null());
+/// A process that trains, behind the words of a tracer, if there are any.
+fn trainer(tracer: &[&str], folder: &Path, noiser: &str, generations: u64, every: u64) -> Command {
+    let mut command = child(tracer, "reliability::torture::child_that_trains");
+    command.env(CHILD, format!("{}|{noiser}|{generations}|{every}", folder.display()));
+    command.env("RUST_BACKTRACE", "0").env("RAYON_NUM_THREADS", "1");
     command
 }
 
@@ -138,7 +134,7 @@ fn calls(folder: &Path, noiser: &str) -> BTreeMap<String, usize> {
     let names = "rename,renameat,renameat2,fsync,fdatasync,mkdir,mkdirat,unlink,unlinkat,rmdir,write,ftruncate,openat";
     let (list, only) = (folder.join("calls"), format!("trace={names}"));
     let tracer = ["strace", "-f", "-qq", "-o", list.to_str().expect("a text"), "-e", &only];
-    let output = child(&tracer, &folder.join("run"), noiser, GENERATIONS, 1).output().expect("starts");
+    let output = trainer(&tracer, &folder.join("run"), noiser, GENERATIONS, 1).output().expect("starts");
     said(&output, "digest");
     let text = fs::read_to_string(&list).expect("a list");
     let mut calls = BTreeMap::new();
@@ -166,7 +162,7 @@ fn killed_or_failing_at_the_nth_call() {
     let (mut killed, mut failed) = (0, 0);
     for (turn, noiser) in NoiserConfig::NAMES.into_iter().enumerate() {
         let folder = tempfile::tempdir().expect("a folder");
-        let whole = child(&["env"], &folder.path().join("whole"), noiser, GENERATIONS, 1).output().expect("starts");
+        let whole = trainer(&[], &folder.path().join("whole"), noiser, GENERATIONS, 1).output().expect("starts");
         let expected = said(&whole, "digest");
         check_files(noiser, &folder.path().join("whole"), GENERATIONS);
         let calls = calls(folder.path(), noiser);
@@ -180,11 +176,11 @@ fn killed_or_failing_at_the_nth_call() {
                     let inject = format!("inject={call}:{fault}:when={nth}");
                     let (only, nowhere) = (format!("trace={call}"), "/dev/null");
                     let tracer = ["strace", "-f", "-qq", "-o", nowhere, "-e", &only, "-e", &inject];
-                    let output = child(&tracer, &run, noiser, GENERATIONS, 1).output().expect("starts");
+                    let output = trainer(&tracer, &run, noiser, GENERATIONS, 1).output().expect("starts");
                     let ended = output.status.success();
                     killed += usize::from(!ended && fault.starts_with("signal"));
                     failed += usize::from(!ended && fault.starts_with("error"));
-                    let again = child(&["env"], &run, noiser, GENERATIONS, 1).output().expect("starts");
+                    let again = trainer(&[], &run, noiser, GENERATIONS, 1).output().expect("starts");
                     assert_eq!(said(&again, "digest"), expected, "{noiser}: {inject}");
                     check_files(&inject, &run, GENERATIONS);
                     fs::remove_dir_all(&run).expect("removes");
@@ -207,12 +203,12 @@ fn a_learner_soaks() {
     let folder = tempfile::tempdir().expect("a folder");
     let run = folder.path().join("run");
     let noiser = NoiserConfig::NAMES[0];
-    let straight = child(&["env"], &folder.path().join("straight"), noiser, generations, 100).output().expect("starts");
+    let straight = trainer(&[], &folder.path().join("straight"), noiser, generations, 100).output().expect("starts");
     let expected = said(&straight, "digest");
     let begun = Instant::now();
     let mut ended = 0;
     for round in 0..kills {
-        let mut process = child(&["env"], &run, noiser, generations, 10);
+        let mut process = trainer(&[], &run, noiser, generations, 10);
         let mut process = process.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("starts");
         // 50 to 450 ms, in no order.
         std::thread::sleep(Duration::from_millis(50 + u64::from(round) * 7919 % 401));
@@ -224,7 +220,7 @@ fn a_learner_soaks() {
     println!("{kills} kills in {:.1} s, the last at {:?}", begun.elapsed().as_secs_f64(), killed.last());
     assert!(ended < kills / 2, "canary: {ended} of {kills} had ended before they were killed");
     // Another interval of checkpoints changes nothing.
-    let last = child(&["env"], &run, noiser, generations, 100).output().expect("starts");
+    let last = trainer(&[], &run, noiser, generations, 100).output().expect("starts");
     assert_eq!(said(&last, "digest"), expected);
     check_files("soak", &run, generations);
 }
