@@ -49,7 +49,7 @@ fn generations(population: usize, communicator: &mut dyn Communicator) -> Measur
     let x = Tensor::<2>::random([BATCH, 784], burn::tensor::Distribution::Default, &device);
     let labels = Tensor::<1, Int>::arange(0..BATCH as i64, &device).remainder_scalar(10);
     let config = EvolutionStrategyConfig::new(EggrollConfig::new(), burn::optim::AdamConfig::new());
-    let mut strategy = config.with_population(population).try_init(&model)?;
+    let mut strategy = config.with_population_size(population).try_init(&model)?;
     let [mut own, mut sharded, mut told] = [(); 3].map(|()| Vec::new());
     for _ in 0..2 * GENERATIONS {
         let members = strategy.ask();
@@ -57,8 +57,8 @@ fn generations(population: usize, communicator: &mut dyn Communicator) -> Measur
         let start = Instant::now();
         let fitness = evaluate_sharded(&members, communicator, |slice| {
             let start = Instant::now();
-            let fitness = slice.evaluate_parallel(|members| {
-                let logits = model.forward(members.expand(x.clone()));
+            let fitness = slice.evaluate(|members| {
+                let logits = model.forward(members.repeat(x.clone()));
                 -members.cross_entropy(logits, labels.clone())
             });
             own.push(start.elapsed().as_secs_f64());
@@ -66,11 +66,11 @@ fn generations(population: usize, communicator: &mut dyn Communicator) -> Measur
         })?;
         sharded.push(start.elapsed().as_secs_f64());
         let start = Instant::now();
-        model = strategy.tell(model, members, fitness)?;
+        strategy.tell(&mut model, members, fitness)?;
         told.push(start.elapsed().as_secs_f64());
     }
     let [own, sharded, told] = [own, sharded, told].map(|seconds| median(&seconds[GENERATIONS..]));
-    // The length, generation, kind and questions stand in front of the scores.
+    // The length, generation, kind and tasks stand in front of the scores.
     let sent = 4 * (4 + population / communicator.size());
     Ok(json!({
         "population": population,

@@ -7,7 +7,7 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use eggroll::core::QEggrollConfig;
 use eggroll::core::ops::integer::log_likelihood;
 use eggroll::nn::integer::{EggModel, EggModelConfig, EggState};
-use eggroll::train::{EvolutionStrategyConfig, Fitness, Members, Population};
+use eggroll::train::{EvolutionStrategyConfig, Fitness, MemberChunk, Population};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -40,7 +40,7 @@ fn evaluate(
     state: EggState,
 ) -> (Fitness, EggState) {
     let [_, steps] = tokens.dims();
-    population.evaluate_parallel_carrying(state, |members: &Members, state| {
+    population.evaluate_with_state(state, |members: &MemberChunk, state| {
         let (logits, state) = model.forward(members.rows(tokens.clone()), state);
         let rows = members.count() * steps;
         let [_, _, vocab] = logits.dims();
@@ -58,8 +58,8 @@ fn generations(c: &mut Criterion) {
         let mut model = config.init(&device);
         let tokens = tokens(work, &device);
         let strategy = EvolutionStrategyConfig::integer(QEggrollConfig::new())
-            .with_population(work.population)
-            .with_chunk(work.chunk)
+            .with_population_size(work.population)
+            .with_chunk_size(work.chunk)
             .try_init(&model);
         let mut strategy = strategy.expect("a valid configuration");
         let mut state = model.initial_state(work.population);
@@ -69,7 +69,7 @@ fn generations(c: &mut Criterion) {
                 let population = strategy.ask();
                 let (fitness, next) = evaluate(&population, &model, &tokens, state.clone());
                 state = next;
-                model = strategy.tell(model.clone(), population, fitness).expect("a valid generation");
+                strategy.tell(&mut model, population, fitness).expect("a valid generation");
             });
         });
         let population = strategy.ask();

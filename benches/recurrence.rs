@@ -6,7 +6,7 @@
 use burn::tensor::Distribution;
 use criterion::{Criterion, SamplingMode, criterion_group, criterion_main};
 use eggroll::core::scope::Perturbation;
-use eggroll::core::{HeldNoise, PairRange, ParameterTable};
+use eggroll::core::{MaterializedNoise, PairRange, ParameterTable};
 use eggroll::nn::GruConfig;
 use eggroll::prelude::*;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ fn recurrence(c: &mut Criterion) {
             let table = Arc::new(ParameterTable::new(&gru, noiser.as_ref(), &[]).expect("parameters to train"));
             let sources = [("drawn", NoiseSourceConfig::OnTheFly), ("cached", NoiseSourceConfig::Cached)];
             for (name, source) in sources {
-                let held: HeldNoise = source.hold(&table, 0, 0, PairRange::new(0, pairs), None);
+                let held: MaterializedNoise = source.hold(&table, 0, 0, PairRange::new(0, pairs), None);
                 let perturbation = Perturbation {
                     noiser: noiser.clone(),
                     table: table.clone(),

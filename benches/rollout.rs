@@ -112,7 +112,7 @@ fn train(cell: &Cell, fused: bool, generations: u64, seed: u64, device: &Device)
     let sizes = [&[4][..], &cell.hidden, &[2]].concat();
     let mut policy = MlpConfig::new(sizes).init(device);
     let config = EvolutionStrategyConfig::new(EggrollConfig::new().with_rank(cell.rank), SgdConfig::new())
-        .with_population(cell.population)
+        .with_population_size(cell.population)
         .with_sigma(SIGMA)
         .with_learning_rate(LEARNING_RATE)
         .with_seed(seed);
@@ -125,7 +125,7 @@ fn train(cell: &Cell, fused: bool, generations: u64, seed: u64, device: &Device)
         let asked = Instant::now();
         let outcome = rollouts.evaluate(&population, &policy);
         let evaluated = Instant::now();
-        policy = strategy.tell(policy, population, outcome.fitness)?;
+        strategy.tell(&mut policy, population, outcome.fitness)?;
         run.update += (asked - begin).as_secs_f64() + evaluated.elapsed().as_secs_f64();
         run.evaluate += (evaluated - asked).as_secs_f64();
         run.env_steps += outcome.episodes.env_steps();

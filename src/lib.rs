@@ -1,22 +1,29 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod error;
+
 pub use eggroll_core as core;
 pub use eggroll_nn as nn;
 pub use eggroll_rl as rl;
 pub use eggroll_run as run;
-pub use eggroll_run::Error;
 pub use eggroll_run::diagnostics::diagnose;
 pub use eggroll_train as train;
+pub use error::Error;
 
 /// What most programs need: `use eggroll::prelude::*;`.
+///
+/// It has Burn's prelude with one difference: `nn` is [`eggroll::nn`](crate::nn), whose layers are perturbed inside `evaluate`. Burn's
+/// own are `burn::nn`.
 pub mod prelude {
+    pub use burn::optim::{AdamConfig, SgdConfig};
     pub use burn::prelude::*;
     pub use burn::tensor::activation;
     pub use eggroll_core::{
-        BaselineConfig, EggrollConfig, NoiseDistribution, NoiseSourceConfig, NoiserConfig, OpenEsConfig,
-        QEggrollConfig, Role, SparseConfig,
+        BaselineSubtractionConfig, CustomNoiser, EggrollConfig, NoiseDistribution, NoiseSourceConfig, NoiserConfig,
+        OpenEsConfig, QEggrollConfig, Role, SparseConfig,
     };
+    pub use eggroll_nn as nn;
     pub use eggroll_nn::graph::PopulationGraph;
     pub use eggroll_nn::loss::cross_entropy;
     pub use eggroll_rl::{ActionSpace, EpisodeKey, TensorEnvironment};
@@ -25,7 +32,8 @@ pub mod prelude {
     #[cfg(feature = "learner")]
     pub use eggroll_run::{EsTask, EsTraining, EsTrainingConfig};
     pub use eggroll_train::{
-        ClipUpConfig, EstimateScale, EvolutionStrategy, EvolutionStrategyConfig, Fitness, FitnessShaping,
-        InputProjection, IntegerAdamWConfig, Members, OptimizerConfig, Population, SigmaSchedule,
+        ClipUpConfig, CustomShaping, CustomSigma, EvolutionStrategy, EvolutionStrategyConfig, Fitness, FitnessShaping,
+        GenerationReport, GradientScale, InputProjection, IntegerAdamWConfig, MemberChunk, OptimizerConfig, Population,
+        SigmaSchedule,
     };
 }

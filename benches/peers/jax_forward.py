@@ -1,6 +1,6 @@
 """EGGROLL's perturbed forward and gradient estimate in JAX on the CPU: the peer of `examples/throughput`.
 
-A bias-free MLP in -> hidden -> out with relu sees one input row per member. Members 2q and 2q + 1 share the noise of
+A bias-free MLP in -> hidden -> out with relu sees one input row per member. MemberChunk 2q and 2q + 1 share the noise of
 pair q with signs +1 and -1; a layer computes y = x W + s c (x B) A^T with c = sigma / sqrt(rank). One JSON object per
 cell goes to stdout, messages go to stderr. README.md says what is as in the JAX reference and what is tuned.
 """

@@ -1,6 +1,6 @@
 """EGGROLL on CartPole-v1 in JAX on the CPU: the peer of `benches/rollout.rs`.
 
-A perceptron 4 -> hidden -> 2 with relu and biases. Members 2q and 2q + 1 share the noise of pair q with signs +1 and -1; a
+A perceptron 4 -> hidden -> 2 with relu and biases. MemberChunk 2q and 2q + 1 share the noise of pair q with signs +1 and -1; a
 layer computes y = x W + b + s (c (x B) A^T + sigma e), c = sigma / sqrt(rank). All members play the same episode of a
 generation, the best action each, until all have fallen or 500 steps are over; fitness is the return. One JSON object per cell
 goes to stdout, messages go to stderr. README.md says what is as in the JAX reference and what is tuned.

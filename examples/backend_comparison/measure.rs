@@ -67,12 +67,12 @@ fn figures(
     memory::reset_peak();
     let max_error = oracle::max_error(device)?;
     section(&format!("{backend}, forward and estimate"));
-    let (times, noise_held_bytes) = timing::measure(args, device, signals)?;
+    let (times, noise_materialized_bytes) = timing::measure(args, device, signals)?;
     section(&format!("{backend}, training"));
-    let mut trainer = Trainer::new(mnist, device, backend.is_on_host());
+    let mut trainer = Trainer::new(mnist, device);
     let (training, work) = trainer.run(args.rank, args.generations, signals)?;
     let memory = Memory {
-        noise_held_bytes,
+        noise_materialized_bytes,
         peak_rss_bytes: memory::peak_rss(),
         device_reserved_bytes: device.memory_pool_usage().map(|usage| usage.bytes_reserved),
     };

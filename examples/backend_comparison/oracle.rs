@@ -22,7 +22,7 @@ const FAR: f64 = 0.1;
 
 /// The largest absolute error of forward and estimate on a device.
 ///
-/// An error if it is above the tolerance, or if the noise of the neighbouring pairs would have passed too.
+/// An error if it is above the tolerance, or if the noise of the neighboring pairs would have passed too.
 pub fn max_error(device: &Device) -> Result<f64, Failure> {
     let case = Case::new();
     let mut largest = 0f64;

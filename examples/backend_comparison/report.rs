@@ -65,7 +65,7 @@ fn cells(name: String, row: &Row, figures: &Figures) -> [String; TITLES.len()] {
         work.kernels.to_string(),
         work.host_reads.to_string(),
         mib(Some(work.noise_bytes)),
-        mib(Some(memory.noise_held_bytes)),
+        mib(Some(memory.noise_materialized_bytes)),
         mib(memory.peak_rss_bytes),
         mib(memory.device_reserved_bytes),
     ]

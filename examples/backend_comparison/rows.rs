@@ -96,7 +96,7 @@ pub struct Work {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Memory {
     /// Noise kept between passes.
-    pub noise_held_bytes: u64,
+    pub noise_materialized_bytes: u64,
     pub peak_rss_bytes: Option<u64>,
     pub device_reserved_bytes: Option<u64>,
 }

@@ -49,7 +49,7 @@ pub fn measure(args: &Args, device: &Device, signals: &Signals) -> Result<(Times
         estimate_ratio: estimate_ms / inference_ms,
         rounds: rounds.len(),
     };
-    Ok((times, forward.held_bytes() as u64))
+    Ok((times, forward.materialized_bytes() as u64))
 }
 
 /// Milliseconds of a pass, from an idle device to an idle device.

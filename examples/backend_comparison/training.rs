@@ -6,7 +6,7 @@ use burn::module::{Module, ModuleMapper, Param};
 use burn::optim::AdamConfig;
 use burn::tensor::{Device, Tensor, TensorData};
 use eggroll::core::{EggrollConfig, NoiseKey, counters, reference};
-use eggroll::train::{EvolutionStrategy, EvolutionStrategyConfig, Members};
+use eggroll::train::{EvolutionStrategy, EvolutionStrategyConfig, MemberChunk};
 use eggroll_examples::Failure;
 use eggroll_examples::digits::{Batches, Dataset, Images, Mlp, Scale};
 use eggroll_examples::interrupt::Signals;
@@ -44,19 +44,20 @@ pub struct Trainer<'a> {
     batches: Batches,
     device: &'a Device,
     /// Chunks of members side by side, as is best on a CPU. Results do not depend on it.
-    parallel: bool,
+    /// Whether launches are counted, which is done by thread.
+    counts: bool,
 }
 
 impl<'a> Trainer<'a> {
-    pub fn new(mnist: &'a Mnist, device: &'a Device, parallel: bool) -> Self {
-        Self { mnist, batches: Batches::new(SEED, mnist.images.len(), BATCH, 0), device, parallel }
+    pub fn new(mnist: &'a Mnist, device: &'a Device) -> Self {
+        Self { mnist, batches: Batches::new(SEED, mnist.images.len(), BATCH, 0), device, counts: false }
     }
 
     /// Trains, and counts the work of one more generation.
     pub fn run(&mut self, rank: usize, generations: u64, signals: &Signals) -> Result<(Training, Work), Failure> {
         let mut model = self.model();
         let mut strategy = EvolutionStrategyConfig::new(EggrollConfig::new().with_rank(rank), AdamConfig::new())
-            .with_population(MEMBERS)
+            .with_population_size(MEMBERS)
             .with_seed(SEED)
             .try_init(&model)?;
         let (mut thrown_away, mut same) = (strategy.clone(), model.clone());
@@ -78,24 +79,25 @@ impl<'a> Trainer<'a> {
         Ok((Training { final_fitness, generations_per_second }, self.count(&mut strategy, model)?))
     }
 
-    fn generation(&mut self, strategy: &mut EvolutionStrategy, model: Mlp) -> Result<Mlp, Failure> {
+    fn generation(&mut self, strategy: &mut EvolutionStrategy, mut model: Mlp) -> Result<Mlp, Failure> {
         let population = strategy.ask();
         let samples = self.batches.samples(population.generation());
         let batch = Dataset::new(&self.mnist.images.select(&samples), self.mnist.scale, self.device);
-        let score = |members: &Members| {
+        let score = |members: &MemberChunk| {
             let logits = model.forward(batch.images.clone()); // [members · batch, 10]
             -members.cross_entropy(logits, batch.labels.clone())
         };
-        let fitness = match self.parallel {
-            true => population.evaluate_parallel(score),
+        let fitness = match self.counts {
+            true => population.evaluate_mut(score),
             false => population.evaluate(score),
         };
-        Ok(strategy.tell(model, population, fitness)?)
+        strategy.tell(&mut model, population, fitness)?;
+        Ok(model)
     }
 
     /// What a generation launches and reads, evaluated on this thread alone: launches are counted by thread.
     fn count(&mut self, strategy: &mut EvolutionStrategy, model: Mlp) -> Result<Work, Failure> {
-        self.parallel = false;
+        self.counts = true;
         sync(self.device)?;
         let (before, kernels) = (counters::snapshot(), counters::kernels());
         let model = self.generation(strategy, model)?;

@@ -42,7 +42,7 @@ impl Task for Balance {
     }
 
     fn show(&self, network: &Mlp, settings: &Settings, folder: &RunFolder) -> Result<(), Failure> {
-        if settings.normalise || settings.sampled || settings.action_repeat > 1 {
+        if settings.normalize || settings.sampled || settings.action_repeat > 1 {
             println!("no animation: it knows plain observations and one best action for each step");
             return Ok(());
         }

@@ -236,9 +236,9 @@ impl Settings {
             });
         let source = self.noise_table.map_or(NoiseSourceConfig::OnTheFly, |len| NoiseSourceConfig::Table { len });
         EvolutionStrategyConfig::integer(noiser)
-            .with_population(self.population)
+            .with_population_size(self.population)
             .with_noise_source(source)
-            .with_chunk(self.chunk(cpu))
+            .with_chunk_size(self.chunk(cpu))
             .with_seed(self.seed)
     }
 }

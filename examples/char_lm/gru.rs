@@ -97,11 +97,11 @@ impl LanguageModel for GruModel {
         // Held: every step of the recurrence uses the same noise.
         let source = settings.noise_table.map_or(NoiseSourceConfig::Cached, |len| NoiseSourceConfig::Table { len });
         EvolutionStrategyConfig::new(EggrollConfig::new().with_rank(settings.rank), AdamConfig::new())
-            .with_population(settings.population)
+            .with_population_size(settings.population)
             .with_sigma(own.sigma)
             .with_learning_rate(own.learning_rate)
             .with_noise_source(source)
-            .with_chunk(settings.chunk(cpu))
+            .with_chunk_size(settings.chunk(cpu))
             .with_seed(settings.seed)
     }
 

@@ -10,7 +10,7 @@ use eggroll::nn::integer::EggModel;
 use eggroll::prelude::*;
 use eggroll::run;
 use eggroll::run::text::{ByteStreams, Sampler, Text, printable};
-use eggroll::run::{Display, Generation, Interrupter, NumberMetric, Numbers};
+use eggroll::run::{Display, Generation, Interrupter, ScalarMetric, Scalars};
 use eggroll::train::GenerationReport;
 use eggroll_examples::interrupt::Signals;
 use eggroll_examples::run_folder::{begin, fixed};
@@ -81,7 +81,6 @@ fn run_model<M: LanguageModel>(
         held_out,
         streams,
         device,
-        parallel: args.backend.is_on_host(),
         state: initial.initial_state(settings.population),
         timing: Timing::default(),
         interval: Interval::default(),
@@ -97,7 +96,7 @@ fn run_model<M: LanguageModel>(
     let outcome = EsTraining::new(folder.clone(), config)
         .with_display(if args.dashboard { Display::Dashboard } else { Display::Progress })
         .with_interrupter(signals.interrupter())
-        .metric_valid(NumberMetric::new(BITS_PER_BYTE).lower_is_better())
+        .metric_valid(ScalarMetric::new(BITS_PER_BYTE).lower_is_better())
         .run(initial, &mut task)?;
     let (model, done) = (outcome.model, outcome.strategy.generation());
     let Task { report, interval, timing, state, .. } = task;
@@ -130,8 +129,6 @@ struct Task<'a, M: LanguageModel> {
     held_out: Text,
     streams: ByteStreams,
     device: Device,
-    /// Chunks side by side on all cores.
-    parallel: bool,
     /// Of every member: `[population, width]` by layer.
     state: M::State,
     timing: Timing,
@@ -155,7 +152,7 @@ impl<'a, M: LanguageModel> Task<'a, M> {
 }
 
 impl<M: LanguageModel> EsTask<M> for Task<'_, M> {
-    type Output = Numbers;
+    type Output = Scalars;
 
     fn begin(&mut self, strategy: &EvolutionStrategy, _model: &M) -> Result<(), Failure> {
         let done = strategy.generation();
@@ -168,7 +165,7 @@ impl<M: LanguageModel> EsTask<M> for Task<'_, M> {
         Ok(())
     }
 
-    fn before_generation(&mut self, model: &M, _generation: u64) -> Result<(), Failure> {
+    fn before_generation(&mut self, _strategy: &mut EvolutionStrategy, model: &M) -> Result<(), Failure> {
         self.interval.before = Some(model.clone());
         Ok(())
     }
@@ -176,38 +173,35 @@ impl<M: LanguageModel> EsTask<M> for Task<'_, M> {
     fn evaluate(&mut self, model: &M, population: &Population) -> Result<Fitness, Failure> {
         let Self { timing, state, streams, settings, device, .. } = self;
         let batch = timed(&mut timing.data, || streams.batch(population.generation(), settings.group_size, device));
-        let score = |members: &Members, state: M::State| {
+        let score = |members: &MemberChunk, state: M::State| {
             let (logits, state) = model.forward(members.rows(batch.inputs.clone()), state); // [members, steps, 256]
             let targets = members.rows(batch.targets.clone()).flatten::<1>(0, 1); // [members · steps]
             (M::log_likelihood(logits.flatten::<2>(0, 1), targets, members.count()), state)
         };
-        let (fitness, kept) = timed(&mut timing.evaluate, || match self.parallel {
-            true => population.evaluate_parallel_carrying(state.clone(), score),
-            false => population.evaluate_carrying(state.clone(), score),
-        });
+        let (fitness, kept) = timed(&mut timing.evaluate, || population.evaluate_with_state(state.clone(), score));
         self.state = kept;
         Ok(fitness)
     }
 
-    fn after_generation(&mut self, generation: &Generation<'_, M>) -> Result<Numbers, Failure> {
+    fn after_generation(&mut self, generation: &Generation<'_, M>) -> Result<Scalars, Failure> {
         self.interval.add(generation.fitness);
         self.timing.add(generation.times);
         self.watch_time();
-        Ok(Numbers::default())
+        Ok(Scalars::default())
     }
 
-    fn validate(&mut self, model: &M, report: &GenerationReport) -> Result<Vec<Numbers>, Failure> {
+    fn validate(&mut self, model: &M, report: &GenerationReport) -> Result<Vec<Scalars>, Failure> {
         let (interval, timing) = (std::mem::take(&mut self.interval), self.timing);
         let bits = self.report().add(report.generation + 1, model, interval, &timing)?;
-        Ok(vec![Numbers::from([(BITS_PER_BYTE, bits)])])
+        Ok(vec![Scalars::from([(BITS_PER_BYTE, bits)])])
     }
 
     fn save(&self, checkpoints: &Checkpoints, strategy: &EvolutionStrategy, model: &M) -> Result<PathBuf, run::Error> {
-        checkpoints.save_carrying(strategy, model, &M::Saved::from(self.state.clone()))
+        checkpoints.save_with_state(strategy, model, &M::Saved::from(self.state.clone()))
     }
 
     fn load(&mut self, checkpoints: &Checkpoints, model: M) -> Result<Option<(EvolutionStrategy, M)>, run::Error> {
-        let loaded = checkpoints.load_latest_carrying(model, M::Saved::from(self.state.clone()))?;
+        let loaded = checkpoints.load_latest_with_state(model, M::Saved::from(self.state.clone()))?;
         Ok(loaded.map(|(strategy, model, state)| {
             self.state = state.into();
             (strategy, model)

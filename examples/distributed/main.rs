@@ -58,7 +58,7 @@ fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
     device.seed(args.seed);
     let model = Classifier::new(args.width, &device);
     let strategy = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new())
-        .with_population(args.population)
+        .with_population_size(args.population)
         .with_sigma(0.05)
         .with_learning_rate(0.02)
         .with_seed(args.seed)
@@ -114,7 +114,7 @@ fn alone(
     while strategy.generation() < args.generations && !signals.came() {
         let population = strategy.ask();
         let fitness = score(&model, &population)?;
-        model = strategy.tell(model, population, fitness)?;
+        strategy.tell(&mut model, population, fitness)?;
         report(args, &strategy);
     }
     Ok((strategy, model, None))
@@ -137,7 +137,7 @@ fn coordinate(
     while strategy.generation() < args.generations && !signals.came() {
         let population = strategy.ask();
         let fitness = coordinator.evaluate(&model, &population, &score)?;
-        model = strategy.tell(model, population, fitness)?;
+        strategy.tell(&mut model, population, fitness)?;
         if strategy.generation().is_multiple_of(args.checkpoint_every) || signals.came() {
             coordinator.offer_checkpoint(&checkpoints.save(&strategy, &model)?)?;
         }

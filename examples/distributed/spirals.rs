@@ -53,8 +53,7 @@ impl Classifier {
 
     /// The log-likelihood of the labels.
     pub fn fitness(&self, members: &Population, data: &Spirals) -> Fitness {
-        members
-            .evaluate_parallel(|members| -members.cross_entropy(self.forward(data.points.clone()), data.labels.clone()))
+        members.evaluate(|members| -members.cross_entropy(self.forward(data.points.clone()), data.labels.clone()))
     }
 
     pub fn accuracy(&self, data: &Spirals) -> f64 {

@@ -13,7 +13,7 @@ enum DamageName {
     /// Weights of small magnitude become 0 and stay so.
     Prune,
     /// Weights are rounded to few bits.
-    Quantise,
+    Quantize,
 }
 
 /// Damages a network that tells digits apart and recovers its accuracy by EGGROLL, with the accuracy itself as fitness.
@@ -40,7 +40,7 @@ pub struct Args {
     /// Share of each layer's weights that pruning takes, 0.8 if not given.
     #[arg(long)]
     share: Option<f64>,
-    /// Bits that quantising leaves, 2 if not given.
+    /// Bits that quantizing leaves, 2 if not given.
     #[arg(long)]
     bits: Option<u32>,
     /// Generations of the recovery.
@@ -76,13 +76,13 @@ impl Args {
         let bits = self.bits.unwrap_or(2);
         match self.damage {
             DamageName::Prune if self.bits.is_some() => Err("--bits has no part in --damage prune".to_owned()),
-            DamageName::Quantise if self.share.is_some() => Err("--share has no part in --damage quantise".to_owned()),
+            DamageName::Quantize if self.share.is_some() => Err("--share has no part in --damage quantize".to_owned()),
             DamageName::Prune if !(share > 0.0 && share < 1.0) => {
                 Err(format!("the share of pruned weights must be between 0 and 1, not {share}"))
             }
-            DamageName::Quantise if !(1..=8).contains(&bits) => Err(format!("bits must be 1 to 8, not {bits}")),
+            DamageName::Quantize if !(1..=8).contains(&bits) => Err(format!("bits must be 1 to 8, not {bits}")),
             DamageName::Prune => Ok(Kind::Prune { share }),
-            DamageName::Quantise => Ok(Kind::Quantise { bits }),
+            DamageName::Quantize => Ok(Kind::Quantize { bits }),
         }
     }
 
@@ -104,7 +104,7 @@ impl Args {
     /// The strategy of the recovery.
     pub fn strategy(&self) -> EvolutionStrategyConfig {
         EvolutionStrategyConfig::new(EggrollConfig::new().with_rank(self.rank), AdamConfig::new().with_epsilon(1e-8))
-            .with_population(self.population)
+            .with_population_size(self.population)
             .with_sigma(self.sigma)
             .with_learning_rate(self.lr)
             .with_seed(self.seed)

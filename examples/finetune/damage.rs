@@ -5,7 +5,7 @@ use burn::tensor::{Tensor, TensorData};
 use std::collections::HashMap;
 use std::fmt;
 
-/// Steps that quantisation tries for each weight matrix, up to one that the largest weight still fits.
+/// Steps that quantization tries for each weight matrix, up to one that the largest weight still fits.
 const STEPS: usize = 64;
 
 /// The kind of damage.
@@ -14,14 +14,14 @@ pub enum Kind {
     /// This share of every matrix becomes 0, the smallest magnitudes first.
     Prune { share: f64 },
     /// Every matrix is rounded to `2^bits` multiples of a step of its own, `−2^(bits−1)` to `2^(bits−1) − 1`.
-    Quantise { bits: u32 },
+    Quantize { bits: u32 },
 }
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Prune { share } => write!(f, "{:.0} % of the weights are 0", 100.0 * share),
-            Self::Quantise { bits } => write!(f, "weights of {bits} bits"),
+            Self::Quantize { bits } => write!(f, "weights of {bits} bits"),
         }
     }
 }
@@ -78,7 +78,7 @@ impl ModuleVisitor for Planner {
                 let data = TensorData::new(mask(&values, share), shape);
                 Loss::Mask(Box::new(Tensor::from_data(data, &device)))
             }
-            Kind::Quantise { bits } => {
+            Kind::Quantize { bits } => {
                 let levels = (1u32 << (bits - 1)) as f32;
                 Loss::Round { step: best_step(&values, levels), levels }
             }

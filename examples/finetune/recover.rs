@@ -36,15 +36,12 @@ impl Recovery<'_> {
             // A member's noise is in its weights before they are damaged: no perturbed layer does that.
             let score = |member: Mlp| self.damage.apply(member).accuracy(&batch) as f32;
             let population = strategy.ask();
-            let fitness = match args.backend.is_on_host() {
-                true => population.evaluate_members_parallel(&model, score),
-                false => population.evaluate_members(&model, score),
-            };
-            model = strategy.tell(model, population, fitness)?;
+            let fitness = population.evaluate_each(&model, score);
+            let report = strategy.tell(&mut model, population, fitness)?;
             let done = generation + 1;
             if done.is_multiple_of(every) || done == args.generations {
-                let batch = strategy.report().expect("a generation was told").fitness_mean;
-                let (batch, test) = (100.0 * batch, 100.0 * self.damage.apply(model.clone()).accuracy(self.test));
+                let (batch, test) =
+                    (100.0 * report.fitness_mean, 100.0 * self.damage.apply(model.clone()).accuracy(self.test));
                 println!("{done:>10} {:>8.1} {batch:>13.2} % {test:>12.2} %", start.elapsed().as_secs_f64());
             }
         }

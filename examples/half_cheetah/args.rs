@@ -92,7 +92,7 @@ impl Settings {
 
     pub fn strategy(&self) -> EvolutionStrategyConfig {
         EvolutionStrategyConfig::new(self.noiser.noiser(self.rank), AdamConfig::new().with_epsilon(1e-8))
-            .with_population(self.population)
+            .with_population_size(self.population)
             .with_sigma(self.sigma)
             .with_learning_rate(self.lr)
             .with_shaping(FitnessShaping::CenteredRank)

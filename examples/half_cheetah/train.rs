@@ -7,7 +7,7 @@ use burn::tensor::Device;
 use eggroll::nn::Mlp;
 use eggroll::prelude::*;
 use eggroll::rl::mujoco::HalfCheetah;
-use eggroll::rl::{HostRolloutConfig, HostRollouts, ObservationNormaliser};
+use eggroll::rl::{HostRolloutConfig, HostRollouts, ObservationNormalizer};
 use eggroll::run::JsonLines;
 use eggroll_examples::interrupt::Signals;
 use eggroll_examples::run_folder::begin;
@@ -30,7 +30,7 @@ const SEED: u64 = 1_000_000;
 struct Line {
     #[serde(flatten)]
     point: Point,
-    normaliser: ObservationNormaliser,
+    normalizer: ObservationNormalizer,
 }
 
 /// When training ends.
@@ -97,7 +97,7 @@ impl Run {
     fn new(settings: Settings, cheetah: &HalfCheetah, folder: PathBuf, device: &Device) -> Result<Self, Failure> {
         device.seed(settings.seed);
         let policy = settings.policy(SIZES.0, SIZES.1).init(device);
-        let whole = HostRolloutConfig::new().with_normalise_observations(true);
+        let whole = HostRolloutConfig::new().with_normalize_observations(true);
         let config = whole
             .clone()
             .with_episodes(settings.episodes)
@@ -133,15 +133,15 @@ impl Run {
         lines.retain(|line| line.point.generation <= generation);
         let last = lines.last().filter(|line| line.point.generation == generation);
         let last = last.ok_or_else(|| format!("curve.jsonl has no line of generation {generation}"))?;
-        self.rollouts = self.rollouts.clone().with_normaliser(last.normaliser.clone())?;
+        self.rollouts = self.rollouts.clone().with_normalizer(last.normalizer.clone())?;
         (self.before, self.env_steps) = (last.point.seconds, last.point.env_steps);
         self.points = lines.into_iter().map(|line| line.point).collect();
         println!("continuing after generation {generation}");
         Ok(())
     }
 
-    fn normaliser(&self) -> ObservationNormaliser {
-        self.rollouts.normaliser().expect("observations are normalised").clone()
+    fn normalizer(&self) -> ObservationNormalizer {
+        self.rollouts.normalizer().expect("observations are normalized").clone()
     }
 
     fn name(&self) -> &'static str {
@@ -182,13 +182,13 @@ impl Run {
         let outcome = self.rollouts.evaluate(&population, &self.policy);
         self.rollouts.observe(&outcome.episodes);
         self.env_steps += outcome.episodes.env_steps();
-        self.policy = self.strategy.tell(self.policy.clone(), population, outcome.fitness)?;
+        self.strategy.tell(&mut self.policy, population, outcome.fitness)?;
         Ok(outcome.episodes.mean_return())
     }
 
     /// Mean return of the policy over whole episodes.
     fn evaluate(&self, episodes: usize) -> Result<f64, Failure> {
-        let whole = self.whole.init(self.rollouts.task().clone())?.with_normaliser(self.normaliser())?;
+        let whole = self.whole.init(self.rollouts.task().clone())?.with_normalizer(self.normalizer())?;
         Ok(whole.evaluate_model(&self.policy, episodes, SEED, &self.device).mean_return())
     }
 
@@ -201,7 +201,7 @@ impl Run {
             env_steps as f64 / seconds
         );
         let point = Point { generation, seconds, env_steps, population_return, mean_return };
-        log.write(&Line { point, normaliser: self.normaliser() })?;
+        log.write(&Line { point, normalizer: self.normalizer() })?;
         self.points.push(point);
         chart::draw(&self.folder.join("curve.svg"), &[self.curve()])?;
         self.checkpoints().save(&self.strategy, &self.policy)?;

@@ -46,7 +46,7 @@ impl Classifier for Mlp {
 
 /// Mean log-likelihood of the labels in nats, for every member.
 pub fn likelihood(population: &Population, batch: &Dataset, logits: impl Fn(Tensor<2>) -> Tensor<2> + Sync) -> Fitness {
-    population.evaluate_parallel(|members| {
+    population.evaluate(|members| {
         let logits = logits(batch.images.clone()); // [members · batch, 10]
         -members.cross_entropy(logits, batch.labels.clone())
     })

@@ -119,10 +119,9 @@ impl Comparison<'_> {
                 return Ok(None);
             }
             let population = strategy.ask();
-            let fitness = population.evaluate_parallel(|members| {
-                -members.cross_entropy(model.forward(batch.images.clone()), batch.labels.clone())
-            });
-            model = strategy.tell(model, population, fitness)?;
+            let fitness = population
+                .evaluate(|members| -members.cross_entropy(model.forward(batch.images.clone()), batch.labels.clone()));
+            strategy.tell(&mut model, population, fitness)?;
         }
         Ok(Some(self.outcome(name, start, batches.len(), settings.population, &model)))
     }

@@ -19,7 +19,7 @@ pub struct IntegerMlp {
     layers: Vec<Linear>,
 }
 
-/// Quantised images on a device.
+/// Quantized images on a device.
 #[derive(Clone, Debug)]
 pub struct IntegerDataset {
     /// `[count, pixels]`, 0 to 127
@@ -67,12 +67,12 @@ impl Classifier for IntegerMlp {
 
     /// The log-likelihood of the labels in sixteenths of a bit, summed over the mini-batch.
     fn fitness(&self, population: &Population, batch: &IntegerDataset) -> Fitness {
-        let score = |members: &Members, ()| {
-            let logits = self.forward(members.expand(batch.images.clone())); // [members · batch, 10]
-            let labels = members.expand(batch.labels.clone()); // [members · batch]
-            (log_likelihood(logits, labels, members.count()), ())
+        let score = |members: &MemberChunk| {
+            let logits = self.forward(members.repeat(batch.images.clone())); // [members · batch, 10]
+            let labels = members.repeat(batch.labels.clone()); // [members · batch]
+            log_likelihood(logits, labels, members.count())
         };
-        population.evaluate_parallel_carrying((), score).0
+        population.evaluate(score)
     }
 
     fn accuracy(&self, data: &IntegerDataset) -> f64 {

@@ -170,8 +170,8 @@ impl Settings {
     pub fn strategy(&self) -> EvolutionStrategyConfig {
         match self.noiser() {
             NoiserConfig::QEggroll(noiser) => EvolutionStrategyConfig::integer(noiser)
-                .with_population(self.population)
-                .with_chunk(INTEGER_CHUNK)
+                .with_population_size(self.population)
+                .with_chunk_size(INTEGER_CHUNK)
                 .with_seed(self.seed),
             noiser => self.float_strategy(noiser),
         }
@@ -185,7 +185,7 @@ impl Settings {
         match self.noiser.clone() {
             NoiserConfig::Eggroll(_) => eggroll.into(),
             NoiserConfig::SignEggroll(_) => NoiserConfig::SignEggroll(eggroll),
-            NoiserConfig::Baseline(noiser) => noiser.with_eggroll(eggroll).into(),
+            NoiserConfig::BaselineSubtraction(noiser) => noiser.with_eggroll(eggroll).into(),
             NoiserConfig::OpenEs(noiser) => noiser.with_distribution(distribution).into(),
             NoiserConfig::Sparse(noiser) => noiser.with_distribution(distribution).into(),
             NoiserConfig::QEggroll(noiser) => {
@@ -198,12 +198,12 @@ impl Settings {
     fn float_strategy(&self, noiser: NoiserConfig) -> EvolutionStrategyConfig {
         let generations = self.generations;
         let strategy = EvolutionStrategyConfig::new(noiser, self.optimizer())
-            .with_population(self.population)
+            .with_population_size(self.population)
             .with_sigma(SigmaSchedule::Cosine { initial: self.sigma, last: self.sigma_end, generations })
             .with_learning_rate(CosineAnnealingLrSchedulerConfig::new(self.lr, generations as usize))
             .with_seed(self.seed)
             .with_input_projection(self.project);
-        match self.shaping {
+        match self.shaping.clone() {
             Some(shaping) => strategy.with_shaping(shaping),
             None => strategy,
         }

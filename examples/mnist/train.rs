@@ -11,7 +11,7 @@ use burn::tensor::Device;
 use eggroll::core::DeviceName;
 use eggroll::prelude::*;
 use eggroll::run::distribution::{Communicator, Distribution, detect, on_devices};
-use eggroll::run::{Display, Interrupter, JsonLines, NumberMetric, Numbers, profile};
+use eggroll::run::{Display, Interrupter, JsonLines, ScalarMetric, Scalars, profile};
 use eggroll::train::GenerationReport;
 use eggroll_examples::digits::{Batches, Images, Mlp, Sample, Scale};
 use eggroll_examples::interrupt::Signals;
@@ -158,7 +158,7 @@ impl Run<'_> {
             .with_display(self.display)
             .with_interrupter(self.interrupter.clone())
             .with_distribution(distribution)
-            .metric_valid(NumberMetric::new(ACCURACY))
+            .metric_valid(ScalarMetric::new(ACCURACY))
             .run(model, &mut task)?;
         // Rank 0 says how the job ended: launchers kill the others when one ends with a status, and it may not have printed yet.
         let Some(table) = task.table else { return Ok(Ending::Finished) };
@@ -185,7 +185,7 @@ struct Task<'a, C: Classifier> {
 }
 
 impl<C: Classifier> EsTask<C> for Task<'_, C> {
-    type Output = Numbers;
+    type Output = Scalars;
 
     fn begin(&mut self, strategy: &EvolutionStrategy, _model: &C) -> Result<(), Failure> {
         profile::section("training");
@@ -206,11 +206,11 @@ impl<C: Classifier> EsTask<C> for Task<'_, C> {
         Ok(model.fitness(population, &batch))
     }
 
-    fn validate(&mut self, model: &C, report: &GenerationReport) -> Result<Vec<Numbers>, Failure> {
+    fn validate(&mut self, model: &C, report: &GenerationReport) -> Result<Vec<Scalars>, Failure> {
         let accuracy = model.accuracy(&self.data.held_out);
         let table = self.table.as_mut().expect("opened when the run began");
         table.add(report.generation + 1, report.fitness_mean, accuracy)?;
-        Ok(vec![Numbers::from([(ACCURACY, accuracy)])])
+        Ok(vec![Scalars::from([(ACCURACY, accuracy)])])
     }
 }
 

@@ -61,7 +61,7 @@ struct Soaked {
 fn soak<T: Task>(args: &Args, folder: &Path, device: &Device, signals: &Signals) -> Result<Soaked, Failure> {
     let (folder, start) = (folder.join(T::NAME), Instant::now());
     let first = T::new(device);
-    let config = T::config().with_population(args.population).with_seed(args.seed);
+    let config = T::config().with_population_size(args.population).with_seed(args.seed);
     let (mut strategy, mut model) = (config.try_init(&first)?, first.clone());
     let (checkpoints, path) = (Checkpoints::new(folder.join("checkpoints")), folder.join("run.replay"));
     let mut log = ReplayLog::create(&path, &strategy, &model)?;
@@ -69,7 +69,7 @@ fn soak<T: Task>(args: &Args, folder: &Path, device: &Device, signals: &Signals)
     while strategy.generation() < args.generations && !signals.came() {
         let population = strategy.ask();
         let fitness = model.fitness(&population, args, device);
-        model = strategy.tell(model, population, fitness.clone())?;
+        strategy.tell(&mut model, population, fitness.clone())?;
         log.append(&strategy, &fitness)?;
         let done = strategy.generation();
         if done.is_multiple_of(args.every) || done == args.generations {

@@ -8,7 +8,7 @@ use eggroll::core::ops::integer::{integer_type, log_likelihood};
 use eggroll::core::rng::{fill_noise, integer::fill_integers};
 use eggroll::core::{EggrollConfig, NoiseKey, QEggrollConfig};
 use eggroll::nn;
-use eggroll::train::{EvolutionStrategyConfig, Fitness, Members, Population};
+use eggroll::train::{EvolutionStrategyConfig, Fitness, MemberChunk, Population};
 
 const ROWS: usize = 32;
 const INPUTS: usize = 16;
@@ -54,11 +54,11 @@ impl Task for Floats {
         fill_noise(rows(args.seed, population), 0, 0, &mut values);
         let x = Tensor::<2>::from_data(TensorData::new(values, [ROWS, INPUTS]), device);
         let target = activation::tanh(x.clone().narrow(1, 0, OUTPUTS) + x.clone().narrow(1, OUTPUTS, OUTPUTS));
-        let score = |members: &Members| {
+        let score = |members: &MemberChunk| {
             let y = self.output.forward(activation::tanh(self.hidden.forward_shared(x.clone())));
-            -members.mean((y - members.expand(target.clone())).square())
+            -members.mean((y - members.repeat(target.clone())).square())
         };
-        if args.backend.is_on_host() { population.evaluate_parallel(score) } else { population.evaluate(score) }
+        population.evaluate(score)
     }
 }
 
@@ -91,14 +91,11 @@ impl Task for Integers {
         let targets = Tensor::<1, Int>::from_data(TensorData::new(targets, [ROWS]), device);
         let data = TensorData::new(values, [ROWS, INPUTS]);
         let x = Tensor::<2, Int>::from_data(data, (device, integer_type(device)));
-        let score = |members: &Members, ()| {
-            let hidden = self.hidden.forward(members.expand(x.clone())).clamp_min(0);
-            let targets = members.expand(targets.clone());
-            (log_likelihood(self.output.forward(hidden), targets, members.count()), ())
+        let score = |members: &MemberChunk| {
+            let hidden = self.hidden.forward(members.repeat(x.clone())).clamp_min(0);
+            let targets = members.repeat(targets.clone());
+            log_likelihood(self.output.forward(hidden), targets, members.count())
         };
-        match args.backend.is_on_host() {
-            true => population.evaluate_parallel_carrying((), score).0,
-            false => population.evaluate_carrying((), score).0,
-        }
+        population.evaluate(score)
     }
 }

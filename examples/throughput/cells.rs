@@ -20,7 +20,7 @@ const SLOW: f64 = 0.1;
 struct Task {
     column: Column,
     rank: Option<usize>,
-    held_bytes: usize,
+    materialized_bytes: usize,
     pass: Pass,
     slow: bool,
     times: Vec<f64>,
@@ -72,8 +72,8 @@ fn tasks(
             println!("left out: {}, {members} members, {}{rank}: {reason}", size.name(), column.name());
             continue;
         }
-        let (pass, held_bytes) = column.pass(network, members, rank, device)?;
-        tasks.push(Task { column, rank, held_bytes, pass, slow: false, times: Vec::new() });
+        let (pass, materialized_bytes) = column.pass(network, members, rank, device)?;
+        tasks.push(Task { column, rank, materialized_bytes, pass, slow: false, times: Vec::new() });
     }
     Ok(tasks)
 }
@@ -125,7 +125,7 @@ fn summary(size: Size, population: usize, tasks: Vec<Task>) -> Vec<Cell> {
             q1_ms: quantile(0.25),
             q3_ms: quantile(0.75),
             ratio: (task.column != Column::Inference).then_some(median / base),
-            held_bytes: Some(task.held_bytes),
+            materialized_bytes: Some(task.materialized_bytes),
             passes: Some(task.times.len()),
         }
     };

@@ -30,7 +30,7 @@ pub fn print(args: &Args, cells: &[Cell], out_of_memory: &[Place], ending: Endin
             cell.q1_ms,
             cell.q3_ms,
             cell.samples_per_second(),
-            cell.held_bytes.unwrap_or(0) as f64 / (1 << 20) as f64,
+            cell.materialized_bytes.unwrap_or(0) as f64 / (1 << 20) as f64,
         );
     }
     let result = json!({

@@ -14,11 +14,11 @@ fn a_device_is_chosen_at_run_time() {
     // ANCHOR_END: device
     let x = Tensor::<2>::ones([4, 64], &device);
     // ANCHOR: chunks
-    let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_population(64);
-    let small = config.clone().with_chunk(8).init(&model).ask();
-    let whole = config.with_chunk(64).init(&model).ask();
-    let score = |members: &Members| members.mean(model.forward_shared(x.clone()));
-    assert_eq!(small.evaluate(score), whole.evaluate_parallel(score)); // bit for bit, on a CPU
+    let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_population_size(64);
+    let small = config.clone().with_chunk_size(8).init(&model).ask();
+    let whole = config.with_chunk_size(64).init(&model).ask();
+    let score = |members: &MemberChunk| members.mean(model.forward_shared(x.clone()));
+    assert_eq!(small.evaluate(score), whole.evaluate(score)); // bit for bit, on a CPU
     // ANCHOR_END: chunks
     // ANCHOR: counters
     let before = counters::snapshot();

@@ -25,7 +25,7 @@ impl Mlp {
 // ANCHOR: train
 fn config() -> EvolutionStrategyConfig {
     EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new())
-        .with_population(256)
+        .with_population_size(256)
         .with_sigma(0.05)
         .with_learning_rate(0.05)
 }
@@ -34,11 +34,11 @@ fn train(mut model: Mlp, x: Tensor<2>, labels: Tensor<1, Int>) -> Result<Mlp, eg
     let mut strategy = config().try_init(&model)?;
     for _ in 0..150 {
         let population = strategy.ask();
-        let fitness = population.evaluate_parallel(|members| {
+        let fitness = population.evaluate(|members| {
             let logits = model.forward(x.clone()); // [members · rows, 2]
             -members.cross_entropy(logits, labels.clone()) // [members]
         });
-        model = strategy.tell(model, population, fitness)?;
+        strategy.tell(&mut model, population, fitness)?;
     }
     Ok(model)
 }
@@ -46,9 +46,9 @@ fn train(mut model: Mlp, x: Tensor<2>, labels: Tensor<1, Int>) -> Result<Mlp, eg
 
 // ANCHOR: accuracy
 /// The share of rows that each member gets right: no gradient anywhere.
-fn accuracy(model: &Mlp, members: &Members, x: Tensor<2>, labels: Tensor<1, Int>) -> Tensor<1> {
+fn accuracy(model: &Mlp, members: &MemberChunk, x: Tensor<2>, labels: Tensor<1, Int>) -> Tensor<1> {
     let guesses = model.forward(x).argmax(1); // [members · rows, 1]
-    let labels = members.expand(labels).unsqueeze_dim::<2>(1).cast(guesses.dtype());
+    let labels = members.repeat(labels).unsqueeze_dim::<2>(1).cast(guesses.dtype());
     members.mean(guesses.equal(labels).float())
 }
 // ANCHOR_END: accuracy
@@ -66,8 +66,8 @@ fn run(folder: &std::path::Path, generations: u64) -> Result<Mlp, eggroll::Error
         &mut strategy,
         model,
         |model, population| {
-            let score = |members: &Members| -members.cross_entropy(model.forward(x.clone()), labels.clone());
-            Ok(population.evaluate_parallel(score))
+            let score = |members: &MemberChunk| -members.cross_entropy(model.forward(x.clone()), labels.clone());
+            Ok(population.evaluate(score))
         },
         |_model, _report| Ok(std::ops::ControlFlow::Continue(())),
     )
@@ -98,7 +98,7 @@ fn accuracy_is_a_fitness() {
     let population = strategy.ask();
     let fitness = population.evaluate(|members| accuracy(&model, members, x.clone(), labels.clone()));
     assert!(fitness.values().iter().all(|share| (share * 4.0).fract() == 0.0 && (0.0..=1.0).contains(share)));
-    strategy.tell(model, population, fitness).expect("a generation");
+    strategy.tell(&mut model.clone(), population, fitness).expect("a generation");
 }
 
 #[test]

@@ -7,16 +7,16 @@ use eggroll::prelude::*;
 // ANCHOR: train
 fn train(mut model: Linear, device: &Device) -> Result<Linear, eggroll::train::Error> {
     let noiser = QEggrollConfig::new().with_sigma_shift(3);
-    let mut strategy = EvolutionStrategyConfig::integer(noiser).with_population(64).try_init(&model)?;
+    let mut strategy = EvolutionStrategyConfig::integer(noiser).with_population_size(64).try_init(&model)?;
     let x = Tensor::<2, Int>::full([1, 16], 16, (device, integer_type(device))); // 16 is 1.0
     for _ in 0..10 {
         let population = strategy.ask();
-        let fitness = population.evaluate_integers(|members| {
-            let logits = model.forward(members.expand(x.clone())); // [members, 4], sixteenths of a bit
+        let fitness = population.evaluate(|members| {
+            let logits = model.forward(members.repeat(x.clone())); // [members, 4], sixteenths of a bit
             let target = Tensor::<1, Int>::full([members.count()], 2, device);
             log_likelihood(logits, target, members.count()) // [members]
         });
-        model = strategy.tell(model, population, fitness)?; // every weight moves by −1, 0 or +1
+        strategy.tell(&mut model, population, fitness)?; // every weight moves by −1, 0 or +1
     }
     Ok(model)
 }

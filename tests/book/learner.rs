@@ -5,7 +5,7 @@ use eggroll::nn::{Linear, LinearConfig};
 use eggroll::prelude::*;
 use eggroll::run::diagnostics::gradient_cosine;
 use eggroll::run::{
-    Display, EarlyStoppingConfig, EsOutcome, Generation, MetricChoice, NumberMetric, Numbers, UserError, load, replay,
+    Display, EarlyStoppingConfig, EsResult, Generation, MetricTarget, ScalarMetric, Scalars, UserError, load, replay,
 };
 use eggroll::train::GenerationReport;
 use std::path::Path;
@@ -19,24 +19,24 @@ struct Regression {
 }
 
 impl EsTask<Linear> for Regression {
-    type Output = Numbers;
+    type Output = Scalars;
 
     fn evaluate(&mut self, model: &Linear, population: &Population) -> Result<Fitness, UserError> {
         Ok(population.evaluate(|members| {
-            let error = model.forward_shared(self.x.clone()) - members.expand(self.y.clone());
+            let error = model.forward_shared(self.x.clone()) - members.repeat(self.y.clone());
             -members.mean(error.square())
         }))
     }
 
-    fn validate(&mut self, model: &Linear, _report: &GenerationReport) -> Result<Vec<Numbers>, UserError> {
+    fn validate(&mut self, model: &Linear, _report: &GenerationReport) -> Result<Vec<Scalars>, UserError> {
         let (x, y) = self.held_out.clone();
         let error = (model.forward(x) - y).square().mean();
-        Ok(vec![Numbers::from([("Error", error.into_scalar())])])
+        Ok(vec![Scalars::from([("Error", error.into_scalar())])])
     }
 
-    fn after_generation(&mut self, generation: &Generation<'_, Linear>) -> Result<Numbers, UserError> {
+    fn after_generation(&mut self, generation: &Generation<'_, Linear>) -> Result<Scalars, UserError> {
         let largest = generation.model.weight.val().abs().max();
-        Ok(Numbers::from([("Largest weight", largest.into_scalar())]))
+        Ok(Scalars::from([("Largest weight", largest.into_scalar())]))
     }
 }
 // ANCHOR_END: task
@@ -44,10 +44,10 @@ impl EsTask<Linear> for Regression {
 // ANCHOR: run
 fn config() -> EsTrainingConfig {
     let strategy = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new())
-        .with_population(64)
+        .with_population_size(64)
         .with_learning_rate(0.05)
         .with_seed(7);
-    let error = MetricChoice::new("Error".into()).with_highest(false);
+    let error = MetricTarget::new("Error".into()).with_highest(false);
     EsTrainingConfig::new(strategy, 400)
         .with_validate_every(20)
         .with_checkpoint_every(30)
@@ -57,11 +57,11 @@ fn config() -> EsTrainingConfig {
         .with_replay_log(true)
 }
 
-fn train(folder: &Path, model: Linear, task: &mut Regression) -> Result<EsOutcome<Linear>, eggroll::Error> {
+fn train(folder: &Path, model: Linear, task: &mut Regression) -> Result<EsResult<Linear>, eggroll::Error> {
     EsTraining::new(folder, config())
         .with_display(Display::Progress) // or Burn's dashboard, the default on a terminal
-        .metric_train(NumberMetric::new("Largest weight"))
-        .metric_valid(NumberMetric::new("Error").lower_is_better())
+        .metric_train(ScalarMetric::new("Largest weight"))
+        .metric_valid(ScalarMetric::new("Error").lower_is_better())
         .run(model, task)
 }
 // ANCHOR_END: run
@@ -113,7 +113,7 @@ fn a_run_and_its_log() -> Result<(), Box<dyn std::error::Error>> {
 #[test]
 fn an_estimate_beside_the_gradient() -> Result<(), eggroll::Error> {
     let (model, mut task) = (first(), Regression::new());
-    let strategy = config().strategy.with_population(512).try_init(&model)?;
+    let strategy = config().strategy.with_population_size(512).try_init(&model)?;
     let population = strategy.ask();
     let fitness = task.evaluate(&model, &population).expect("fitness");
     // By hand: the gradient of the mean of (x·w − y)² is 2·xᵀ·(x·w − y)/rows.
@@ -122,7 +122,7 @@ fn an_estimate_beside_the_gradient() -> Result<(), eggroll::Error> {
     gradients.register(model.weight.id, task.x.clone().transpose().matmul(error));
     // ANCHOR: diagnose
     println!("{}", eggroll::diagnose(&model)); // statistics and warnings of every parameter
-    let estimate = strategy.estimate(&model, &population, &fitness)?.expect("fitness differs");
+    let estimate = strategy.gradient(&model, &population, &fitness)?.expect("fitness differs");
     let cosine = gradient_cosine(&model, &estimate, &gradients).expect("neither is 0");
     // ANCHOR_END: diagnose
     assert!(cosine > 0.9, "{cosine}");

@@ -45,7 +45,8 @@ fn plain() -> Plain {
 fn unmodified_models() {
     let model = plain();
     let x = Tensor::<2>::ones([5, 4], &Device::flex());
-    let strategy = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_population(8).init(&model);
+    let strategy =
+        EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_population_size(8).init(&model);
     // ANCHOR: graph
     let graph = PopulationGraph::trace(&model, x.clone(), |model: &Plain, x: Tensor<2>| model.forward(x))
         .expect("a forward that runs for a population");
@@ -53,7 +54,7 @@ fn unmodified_models() {
     let batched = population.evaluate(|members| members.mean(graph.forward_shared(&model, x.clone())));
     // ANCHOR_END: graph
     // ANCHOR: members
-    let one_by_one = population.evaluate_members(&model, |member: Plain| member.forward(x.clone()).mean());
+    let one_by_one = population.evaluate_each(&model, |member: Plain| member.forward(x.clone()).mean());
     // ANCHOR_END: members
     let close = |(a, b): (&f32, &f32)| (a - b).abs() < 1e-4;
     assert!(batched.values().iter().zip(one_by_one.values()).all(close), "{batched:?} {one_by_one:?}");

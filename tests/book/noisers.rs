@@ -26,9 +26,9 @@ fn chosen_in_code() {
 fn baselines() {
     let model = LinearConfig::new(16, 4).init(&Device::flex());
     // ANCHOR: baselines
-    let noiser = BaselineConfig::new(8).with_eggroll(EggrollConfig::new().with_rank(2));
-    let config = EvolutionStrategyConfig::new(noiser, AdamConfig::new()).with_population(64);
-    assert_eq!(config.shaping, FitnessShaping::Baseline { size: 8 });
+    let noiser = BaselineSubtractionConfig::new(8).with_eggroll(EggrollConfig::new().with_rank(2));
+    let config = EvolutionStrategyConfig::new(noiser, AdamConfig::new()).with_population_size(64);
+    assert_eq!(config.shaping, FitnessShaping::BaselineSubtraction { size: 8 });
     assert_eq!(config.clip_norm, Some(1.0));
     // ANCHOR_END: baselines
     assert!(config.try_init(&model).is_ok());

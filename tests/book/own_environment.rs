@@ -101,7 +101,7 @@ fn canary_a_policy_learns_in_it_and_not_without_updates() {
         let initializer = nn::Initializer::Zeros;
         let mut policy = MlpConfig::new(vec![2, 1]).with_initializer(initializer).init(&device);
         let config = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new())
-            .with_population(64)
+            .with_population_size(64)
             .with_sigma(0.3)
             .with_learning_rate(rate);
         let mut strategy = config.init(&policy);
@@ -110,7 +110,7 @@ fn canary_a_policy_learns_in_it_and_not_without_updates() {
         for _ in 0..30 {
             let population = strategy.ask();
             let outcome = rollouts.evaluate(&population, &policy);
-            policy = strategy.tell(policy, population, outcome.fitness).expect("a generation");
+            strategy.tell(&mut policy, population, outcome.fitness).expect("a generation");
         }
         rollouts.evaluate_model(&policy, 20, 0, &device).mean_return()
     };

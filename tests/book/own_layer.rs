@@ -33,11 +33,11 @@ fn equals_members_of_explicit_weights() {
     let model = Gain { gamma: Param::from_tensor(Tensor::from_floats([1.0, 2.0, 3.0], &device)) };
     let x = Tensor::<2>::from_floats([[1.0, -1.0, 0.5], [2.0, 0.0, 1.0]], &device);
     let config =
-        EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_population(8).with_sigma(0.5);
+        EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_population_size(8).with_sigma(0.5);
     let population = config.init(&model).ask();
-    let batched = population.evaluate(|members| members.mean(model.forward(members.expand(x.clone()))));
+    let batched = population.evaluate(|members| members.mean(model.forward(members.repeat(x.clone()))));
     // Every member as a model of its own, outside the scope.
-    let expected = population.evaluate_members(&model, |member: Gain| member.forward(x.clone()).mean());
+    let expected = population.evaluate_each(&model, |member: Gain| member.forward(x.clone()).mean());
     for (member, (found, expected)) in batched.values().iter().zip(expected.values()).enumerate() {
         assert!((found - expected).abs() < 1e-5, "member {member}: {found} {expected}");
     }

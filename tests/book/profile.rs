@@ -28,5 +28,5 @@ fn train() {
     let population = strategy.ask();
     let x = Tensor::<2>::ones([1, 4], &Device::flex());
     let fitness = population.evaluate(|members| members.mean(model.forward_shared(x.clone())));
-    strategy.tell(model.clone(), population, fitness).expect("a generation");
+    strategy.tell(&mut model.clone(), population, fitness).expect("a generation");
 }

@@ -11,7 +11,7 @@ fn a_policy_is_trained() {
         // ANCHOR: train
         let mut policy = MlpConfig::new(vec![4, 32, 32, 2]).init(device);
         let config = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new())
-            .with_population(128)
+            .with_population_size(128)
             .with_sigma(0.3)
             .with_learning_rate(0.1);
         let mut strategy = config.try_init(&policy)?;
@@ -19,7 +19,7 @@ fn a_policy_is_trained() {
         for _ in 0..generations {
             let population = strategy.ask();
             let outcome = rollouts.evaluate(&population, &policy); // one episode of every member
-            policy = strategy.tell(policy, population, outcome.fitness)?; // fitness is the return
+            strategy.tell(&mut policy, population, outcome.fitness)?; // fitness is the return
         }
         let episodes = rollouts.evaluate_model(&policy, 100, 1, device); // the mean policy, without noise
         println!("mean return {}", episodes.mean_return());
@@ -62,13 +62,13 @@ fn options_and_a_recurrent_policy() {
     let policy =
         Recurrent { gru: GruConfig::new(4, 8, true).init(&device), output: LinearConfig::new(8, 2).init(&device) };
     let run = |seed: u64| -> Result<Vec<f32>, eggroll::train::Error> {
-        let config = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new()).with_population(8);
+        let config = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new()).with_population_size(8);
         let strategy = config.with_sigma(0.3).try_init(&policy)?;
         // ANCHOR: options
         let mut rollouts = RolloutConfig::new()
             .with_episodes(4) // for every member; all members have the same four
             .with_head(ActionHead::Sampled)
-            .with_normalise_observations(true)
+            .with_normalize_observations(true)
             .with_seed(seed)
             .init(CartPole::new())?;
         let outcome = rollouts.evaluate(&strategy.ask(), &policy);

@@ -71,7 +71,7 @@ fn every_test_of_the_table_is_there() {
 #[test]
 fn canary_what_is_missing_is_found() {
     let known = "`a/strategy.rs::noise_reuse_addresses`";
-    assert!(missing(&format!("| a fault | behaviour | {known}, `refusals_name_the_value`, `t/roles.rs` |")).is_empty());
+    assert!(missing(&format!("| a fault | behavior | {known}, `refusals_name_the_value`, `t/roles.rs` |")).is_empty());
     for (absent, named) in [
         ("`a/strategy.rs::noise_reuse`", "a/strategy.rs::noise_reuse"),
         ("`r/none.rs`", "r/none.rs"),
@@ -80,5 +80,5 @@ fn canary_what_is_missing_is_found() {
     ] {
         assert_eq!(missing(&format!("| a fault | of `evaluate` | {absent} |")), [named]);
     }
-    assert_eq!(missing(&format!("| a fault | behaviour | {known}, `child_that_saves` |")), ["child_that_saves"]);
+    assert_eq!(missing(&format!("| a fault | behavior | {known}, `child_that_saves` |")), ["child_that_saves"]);
 }

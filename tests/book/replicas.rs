@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 // ANCHOR: replicas
 fn train(mut replica: Distribution, model: Linear, device: &Device) -> Result<Linear, eggroll::Error> {
     let x = Tensor::<2>::from_floats([[1.0, 0.0], [0.0, 1.0]], device);
-    let config = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new()).with_population(30);
+    let config = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new()).with_population_size(30);
     let mut strategy = config.try_init(&model)?;
     TrainingLoop::new(20).run_distributed(
         &mut replica,

@@ -7,7 +7,7 @@ use eggroll::prelude::*;
 // ANCHOR: rollout
 /// A mass on a line that a policy pushes: the score is how near to 0 it stays. Every member has a world of its own, a row of
 /// the tensors.
-fn score(policy: &Linear, members: &Members, device: &Device) -> Tensor<1> {
+fn score(policy: &Linear, members: &MemberChunk, device: &Device) -> Tensor<1> {
     let count = members.count();
     let mut position = Tensor::<2>::ones([count, 1], device);
     let mut speed = Tensor::<2>::zeros([count, 1], device);
@@ -29,7 +29,7 @@ fn a_policy_learns() {
     let mut policy = LinearConfig::new(2, 1).with_initializer(nn::Initializer::Zeros).init(&device);
     // ANCHOR: strategy
     let config = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new())
-        .with_population(128)
+        .with_population_size(128)
         .with_sigma(0.1)
         .with_learning_rate(0.1)
         .with_noise_source(NoiseSourceConfig::Cached); // 50 forwards read the noise of a generation
@@ -38,8 +38,8 @@ fn a_policy_learns() {
     let mut means = Vec::new();
     for _ in 0..40 {
         let population = strategy.ask();
-        let fitness = population.evaluate_parallel(|members| score(&policy, members, &device));
-        policy = strategy.tell(policy, population, fitness).expect("a generation");
+        let fitness = population.evaluate(|members| score(&policy, members, &device));
+        strategy.tell(&mut policy, population, fitness).expect("a generation");
         means.push(strategy.report().expect("a report").fitness_mean);
     }
     assert!(means[39] > means[0] + 0.1, "{means:?}");

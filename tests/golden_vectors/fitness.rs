@@ -21,14 +21,14 @@ fn shaping() {
     }
 }
 
-/// Scores of several questions for each member of a group: the mean over questions.
+/// Scores of several tasks for each member of a group: the mean over tasks.
 #[test]
 fn baseline_subtraction() {
     let golden = Golden::open("convert_fitnesses.npz");
     for name in ["scores", "scores_binary", "scores_const"] {
         for group in [4, 8] {
-            let shape = |rule: FitnessShaping| rule.shape_questions(golden.values(name), group);
-            let rule = FitnessShaping::Baseline { size: group };
+            let shape = |rule: FitnessShaping| rule.shape_tasks(golden.values(name), group);
+            let rule = FitnessShaping::BaselineSubtraction { size: group };
             rule.validate(group).expect("one group");
             let (what, expected) =
                 (format!("{name}, groups of {group}"), golden.values(&format!("{name}_bs_g{group}")));
@@ -50,7 +50,7 @@ fn canary_other_rules_differ() {
             FitnessShaping::Raw,
             FitnessShaping::SampleZScore,
             FitnessShaping::GroupZScore { size: 4 },
-            FitnessShaping::Baseline { size: 4 },
+            FitnessShaping::BaselineSubtraction { size: 4 },
             FitnessShaping::CenteredRank,
             FitnessShaping::PairSign,
         ] {

@@ -12,10 +12,10 @@ use burn::tensor::{Device, Tensor};
 use eggroll::core::scope::Perturbation;
 use eggroll::core::{EggrollConfig, NoiserConfig, PairRange, ParameterEntry, Role};
 use eggroll::nn::Linear;
-use eggroll::train::{EstimateScale, FitnessShaping, OptimizerConfig};
+use eggroll::train::{FitnessShaping, GradientScale, OptimizerConfig};
 
-/// Layer normalisation without gain and bias, then rectified.
-fn normalised_relu(x: Tensor<2>) -> Tensor<2> {
+/// Layer normalization without gain and bias, then rectified.
+fn normalized_relu(x: Tensor<2>) -> Tensor<2> {
     let gain = Tensor::ones([x.dims()[1]], &x.device());
     relu(layer_norm(x, gain, None, 1e-5))
 }
@@ -31,7 +31,7 @@ fn steps() -> [Step; 3] {
     [
         step("mlp_step_relu.npz", relu::<2>),
         step("mlp_step_silu.npz", silu::<2>),
-        step("mlp_step_pqn.npz", normalised_relu),
+        step("mlp_step_pqn.npz", normalized_relu),
     ]
 }
 
@@ -139,7 +139,7 @@ fn whole_generation() {
             assert_close("fitness", &shaping.shape(&scores), golden.values("fitness"), ROUNDING);
 
             let train = |scores: &[f64]| {
-                let weights = pair_weights(scores, shaping, EstimateScale::Hyperscale, sigma);
+                let weights = pair_weights(scores, shaping.clone(), GradientScale::SqrtPopulation, sigma);
                 let (estimate, _) = gradients(&layers, &perturbation, &weights, &device);
                 let mut optimizer = OptimizerConfig::from(SgdConfig::new()).init();
                 let model = optimizer.step(golden.scalar("lr"), layers.clone(), estimate);

@@ -10,7 +10,7 @@ use crate::updates::{Case, parameter};
 use burn::optim::momentum::MomentumConfig;
 use burn::optim::{AdamConfig, AdamWConfig, SgdConfig};
 use eggroll::core::EggrollConfig;
-use eggroll::train::{EstimateScale, OptimizerConfig};
+use eggroll::train::{GradientScale, OptimizerConfig};
 
 fn adam() -> OptimizerConfig {
     AdamConfig::new().with_beta_1(0.9).with_beta_2(0.999).with_epsilon(1e-8).into()
@@ -78,7 +78,7 @@ fn canary_other_settings_differ() {
             case("eggroll_r4_sgdm3", SgdConfig::new().into(), 3),
             case("eggroll_r4_adamw3", adam_w(0.0), 3),
         ] {
-            let found = wrong.train(&golden, golden.values("fitness"), EstimateScale::Hyperscale, &device);
+            let found = wrong.train(&golden, golden.values("fitness"), GradientScale::SqrtPopulation, &device);
             let expected = parameter(&golden, &format!("{}_new", wrong.tag), "w").values;
             let what = format!("{}, {} steps, {:?}", wrong.tag, wrong.steps, wrong.optimizer);
             assert_differs(&what, &found.parameters["w"], &expected, ROUNDING);
@@ -94,7 +94,7 @@ fn canary_another_noise_generation_differs() {
     let gradient = |noise_reuse, device: &_| {
         let optimizer = momentum(0.0);
         let case = Case { tag: "", noiser: eggroll(), optimizer, steps: 1, noise_reuse, clip_norm: None };
-        case.train(&golden, golden.values("fitness"), EstimateScale::Hyperscale, device).gradients["w"].clone()
+        case.train(&golden, golden.values("fitness"), GradientScale::SqrtPopulation, device).gradients["w"].clone()
     };
     for device in devices() {
         let expected = parameter(&golden, "eggroll_r4_sgd_grad", "w").values;
@@ -110,7 +110,7 @@ fn reference_decays_what_it_excludes() {
     let golden = Golden::open("jax_updates.npz");
     let case = three_steps("eggroll_r4_adamw3", adam_w(0.01));
     for device in devices() {
-        let found = case.train(&golden, golden.values("fitness"), EstimateScale::Hyperscale, &device);
+        let found = case.train(&golden, golden.values("fitness"), GradientScale::SqrtPopulation, &device);
         for path in ["e", "x"] {
             let old = parameter(&golden, "p", path).values;
             let decayed = parameter(&golden, "eggroll_r4_adamw3_new", path).values;

@@ -8,8 +8,8 @@ use burn::tensor::{Device, Tensor, TensorData};
 use eggroll::core::ops::NoiseSource;
 use eggroll::core::ops::explicit::Factors;
 use eggroll::core::scope::Perturbation;
-use eggroll::core::{HeldNoise, NoiserConfig, ParameterEntry, ParameterTable, Role};
-use eggroll::train::{EstimateScale, FitnessShaping, fold_pairs};
+use eggroll::core::{MaterializedNoise, NoiserConfig, ParameterEntry, ParameterTable, Role};
+use eggroll::train::{FitnessShaping, GradientScale, fold_pairs};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -50,12 +50,12 @@ pub fn perturbation<M: Module>(
         Role::Frozen => NoiseSource::Drawn,
         _ => record(entry, noise_generation).source(),
     };
-    let held = HeldNoise::of_floats(noise_generation, table.entries().iter().map(source).collect());
+    let held = MaterializedNoise::of_floats(noise_generation, table.entries().iter().map(source).collect());
     Perturbation { noiser, table: Arc::new(table), seed: 0, generation: noise_generation, sigma, held: Arc::new(held) }
 }
 
-/// The weight of every pair for a minimising optimizer, as a strategy computes it from fitness.
-pub fn pair_weights(fitness: &[f64], shaping: FitnessShaping, scale: EstimateScale, sigma: f64) -> Vec<f64> {
+/// The weight of every pair for a minimizing optimizer, as a strategy computes it from fitness.
+pub fn pair_weights(fitness: &[f64], shaping: FitnessShaping, scale: GradientScale, sigma: f64) -> Vec<f64> {
     let folded = fold_pairs(&shaping.shape(fitness));
     folded.iter().map(|weight| -scale.factor(fitness.len(), sigma) * weight).collect()
 }

@@ -14,7 +14,7 @@ use burn::tensor::{Device, Tensor};
 use eggroll::core::scope::Perturbation;
 use eggroll::core::{EggrollConfig, NoiserConfig, PairRange, ParameterEntry};
 use eggroll::nn::{Linear, LinearConfig};
-use eggroll::train::{EstimateScale, EvolutionStrategyConfig, FitnessShaping, OptimizerConfig, SigmaSchedule};
+use eggroll::train::{EvolutionStrategyConfig, FitnessShaping, GradientScale, OptimizerConfig, SigmaSchedule};
 
 const MEMBERS: usize = 12;
 const PAIRS: usize = MEMBERS / 2;
@@ -117,7 +117,7 @@ fn estimate_and_step() {
             let perturbation = port.perturbation(&layer, &device);
             let train = |order: &[usize], shaping| {
                 let scores = port.array("f").select(order).values;
-                let weights = pair_weights(&scores, shaping, EstimateScale::Hyperscale, SIGMA);
+                let weights = pair_weights(&scores, shaping, GradientScale::SqrtPopulation, SIGMA);
                 let (estimate, by_path) = gradients(&layer, &perturbation, &weights, &device);
                 let mut optimizer = OptimizerConfig::from(SgdConfig::new()).init();
                 let model = optimizer.step(LEARNING_RATE, layer.clone(), estimate);
@@ -152,7 +152,7 @@ fn schedules_decay() {
         for device in devices() {
             let mut model = LinearConfig::new(3, 2).init(&device);
             let mut strategy = EvolutionStrategyConfig::new(EggrollConfig::new().with_rank(rank), SgdConfig::new())
-                .with_population(MEMBERS)
+                .with_population_size(MEMBERS)
                 .with_sigma(SigmaSchedule::Exponential { initial: SIGMA, decay: 0.999 })
                 .with_learning_rate(ExponentialLrSchedulerConfig::new(LEARNING_RATE, 0.9995))
                 .init(&model);
@@ -161,7 +161,7 @@ fn schedules_decay() {
                 let population = strategy.ask();
                 let x = Tensor::<2>::ones([4, 3], &device);
                 let fitness = population.evaluate(|members| members.mean(model.forward_shared(x.clone())));
-                model = strategy.tell(model, population, fitness).expect("a generation");
+                strategy.tell(&mut model, population, fitness).expect("a generation");
                 let report = strategy.report().expect("a report");
                 found.push([report.learning_rate, report.sigma]);
             }

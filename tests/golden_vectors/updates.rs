@@ -11,8 +11,8 @@ use burn::module::{Module, Param};
 use burn::optim::SgdConfig;
 use burn::tensor::{Device, Tensor, TensorData};
 use eggroll::core::scope::Perturbation;
-use eggroll::core::{BaselineConfig, EggrollConfig, NoiserConfig, OpenEsConfig, ParameterEntry, Role};
-use eggroll::train::{EstimateScale, EvolutionStrategyConfig, FitnessShaping, OptimizerConfig, clip_norm};
+use eggroll::core::{BaselineSubtractionConfig, EggrollConfig, NoiserConfig, OpenEsConfig, ParameterEntry, Role};
+use eggroll::train::{EvolutionStrategyConfig, FitnessShaping, GradientScale, OptimizerConfig, clip_norm};
 use std::collections::BTreeMap;
 
 const D_INPUT: usize = 10;
@@ -120,7 +120,7 @@ impl Case {
     }
 
     /// Trains the model of the file.
-    pub fn train(&self, golden: &Golden, fitness: &[f64], scale: EstimateScale, device: &Device) -> Outcome {
+    pub fn train(&self, golden: &Golden, fitness: &[f64], scale: GradientScale, device: &Device) -> Outcome {
         let (mut model, mut optimizer) = (Model::new(golden, device), self.optimizer.init());
         let weights = pair_weights(fitness, FitnessShaping::Raw, scale, golden.scalar("sigma"));
         let mut first = None;
@@ -144,15 +144,15 @@ impl Case {
     /// bit. With canaries: every trained parameter must notice fitness of the wrong members and another scale.
     pub fn check(&self, golden: &Golden, device: &Device) {
         let fitness = golden.values("fitness");
-        let right = self.train(golden, fitness, EstimateScale::Hyperscale, device);
+        let right = self.train(golden, fitness, GradientScale::SqrtPopulation, device);
         let opposite: Vec<f64> = fitness.chunks(2).flat_map(|pair| [pair[1], pair[0]]).collect();
         let mut rotated = fitness.to_vec();
         rotated.rotate_left(2);
         let mut wrong: Vec<(&str, Outcome)> = Vec::new();
         for (what, fitness) in [("wrong sign", &opposite), ("another pair", &rotated)] {
-            wrong.push((what, self.train(golden, fitness, EstimateScale::Hyperscale, device)));
+            wrong.push((what, self.train(golden, fitness, GradientScale::SqrtPopulation, device)));
         }
-        wrong.push(("another scale", self.train(golden, fitness, EstimateScale::Score, device)));
+        wrong.push(("another scale", self.train(golden, fitness, GradientScale::ScoreFunction, device)));
         let plain_sgd = matches!(self.optimizer, OptimizerConfig::Sgd(_)) && self.clip_norm.is_none();
 
         for (path, role) in &right.roles {
@@ -217,7 +217,7 @@ fn sign_eggroll_estimates() {
     for device in devices() {
         Case::one_step("alteggroll_r4_sgd", noiser()).check(&golden, &device);
         let case = Case::one_step("", NoiserConfig::from(EggrollConfig::new().with_rank(4)));
-        let found = case.train(&golden, golden.values("fitness"), EstimateScale::Hyperscale, &device);
+        let found = case.train(&golden, golden.values("fitness"), GradientScale::SqrtPopulation, &device);
         let expected = parameter(&golden, "alteggroll_r4_sgd_grad", "w").values;
         assert_differs("values in place of signs", &found.gradients["w"], &expected, ROUNDING);
     }
@@ -227,11 +227,11 @@ fn sign_eggroll_estimates() {
 #[test]
 fn baseline_estimates() {
     let golden = Golden::open("jax_updates.npz");
-    let of_groups = |group| BaselineConfig::new(group).with_eggroll(EggrollConfig::new().with_rank(4));
+    let of_groups = |group| BaselineSubtractionConfig::new(group).with_eggroll(EggrollConfig::new().with_rank(4));
     let case = |group| Case { clip_norm: Some(0.05), ..Case::one_step("bs_r4_g4_sgd", of_groups(group)) };
     for device in devices() {
         case(4).check(&golden, &device);
-        let train = |case: Case| case.train(&golden, golden.values("fitness"), EstimateScale::Hyperscale, &device);
+        let train = |case: Case| case.train(&golden, golden.values("fitness"), GradientScale::SqrtPopulation, &device);
         let gradient = parameter(&golden, "bs_r4_g4_sgd_grad", "w").values;
         assert_differs("other groups", &train(case(6)).gradients["w"], &gradient, ROUNDING);
         let new = parameter(&golden, "bs_r4_g4_sgd_new", "w").values;
@@ -255,11 +255,11 @@ fn sparse_estimate() {
             let weights = Tensor::from_data(TensorData::new(weights.clone(), [weights.len()]), &device);
             values(sparse_entries(&golden, &pairs, &device).estimate(weights, 1.0, [D_INPUT, 6]))
         };
-        assert_close("sparse gradient", &gradient(fitness, EstimateScale::Hyperscale), &expected, ROUNDING);
-        assert_differs("another scale", &gradient(fitness, EstimateScale::Score), &expected, ROUNDING);
+        assert_close("sparse gradient", &gradient(fitness, GradientScale::SqrtPopulation), &expected, ROUNDING);
+        assert_differs("another scale", &gradient(fitness, GradientScale::ScoreFunction), &expected, ROUNDING);
         let mut rotated = fitness.to_vec();
         rotated.rotate_left(2);
-        assert_differs("another pair", &gradient(&rotated, EstimateScale::Hyperscale), &expected, ROUNDING);
+        assert_differs("another pair", &gradient(&rotated, GradientScale::SqrtPopulation), &expected, ROUNDING);
     }
 }
 

@@ -190,7 +190,7 @@ fn finetune() {
             ("--batch", "4"),
         ],
         positional: &[&place.digits()],
-        with: &[("--bits", &["--damage", "quantise"])],
+        with: &[("--bits", &["--damage", "quantize"])],
     };
     short.walk(&place);
 }

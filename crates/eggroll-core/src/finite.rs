@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 /// A parameter with values that are NaN or infinite.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("\"{path}\" of shape {shape:?} has {count} values that are NaN or infinite: load or initialise the model anew")]
+#[error("\"{path}\" of shape {shape:?} has {count} values that are NaN or infinite: load or initialize the model anew")]
 pub struct NonFiniteError {
     /// The parameter.
     pub path: String,

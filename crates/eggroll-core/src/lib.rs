@@ -12,7 +12,7 @@ mod entry;
 mod finite;
 pub mod integer;
 mod key;
-mod materialise;
+mod materialize;
 mod matrix;
 mod member_state;
 mod noise_store;
@@ -37,10 +37,10 @@ pub use finite::{NonFiniteError, check_finite};
 pub use key::{NoiseDistribution, NoiseKey, PairRange};
 pub use matrix::MatrixView;
 pub use member_state::MemberState;
-pub use noise_store::{HeldNoise, NoiseSourceConfig, NoiseSourceError};
+pub use noise_store::{MaterializedNoise, NoiseSourceConfig, NoiseSourceError};
 pub use noiser::{
-    BaselineConfig, CustomNoiser, EggrollConfig, IntegerRule, Noiser, NoiserConfig, NoiserError, NoiserProperties,
-    OpenEsConfig, QEggrollConfig, SparseConfig,
+    BaselineSubtractionConfig, CustomNoiser, EggrollConfig, IntegerRule, Noiser, NoiserConfig, NoiserError,
+    NoiserProperties, OpenEsConfig, QEggrollConfig, SparseConfig,
 };
 pub use role::{ParameterNoise, Role};
 pub use simd::InstructionSet;

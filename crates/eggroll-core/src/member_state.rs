@@ -6,6 +6,9 @@ use std::ops::Range;
 
 /// A value that has a row for every member of a population: can be cut into chunks and put together again.
 pub trait MemberState: Clone + Send + Sync {
+    /// Whether there is anything in it.
+    const HAS_ROWS: bool = true;
+
     /// The rows of some members.
     fn rows(&self, members: Range<usize>) -> Self;
 
@@ -15,6 +18,8 @@ pub trait MemberState: Clone + Send + Sync {
 
 /// Nothing.
 impl MemberState for () {
+    const HAS_ROWS: bool = false;
+
     fn rows(&self, _members: Range<usize>) -> Self {}
 
     fn join(_chunks: Vec<Self>) -> Self {}

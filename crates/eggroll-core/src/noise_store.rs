@@ -71,7 +71,7 @@ pub enum NoiseSourceError {
 
 /// The noise that a strategy holds.
 #[derive(Clone, Debug, Default)]
-pub struct HeldNoise {
+pub struct MaterializedNoise {
     /// By position in the parameter table; empty if all noise is drawn on the fly.
     sources: Vec<NoiseSource>,
     /// `[pairs, elements]` of integer parameters, by position; always held, as small as it is.
@@ -107,7 +107,7 @@ impl NoiseSourceConfig {
     }
 
     /// Bytes that [`hold`](Self::hold) will hold for `pairs` pairs; `u64::MAX` for more.
-    pub fn held_bytes(&self, table: &ParameterTable, pairs: u32) -> u64 {
+    pub fn materialized_bytes(&self, table: &ParameterTable, pairs: u32) -> u64 {
         let mut each = 0u64; // bytes of a pair's noise
         let mut tables: Vec<(Option<&Device>, usize)> = Vec::new(); // device and bytes of an element
         for (position, entry) in table.entries().iter().enumerate() {
@@ -138,13 +138,13 @@ impl NoiseSourceConfig {
         seed: u64,
         generation: u32,
         pairs: PairRange,
-        before: Option<&HeldNoise>,
-    ) -> HeldNoise {
+        before: Option<&MaterializedNoise>,
+    ) -> MaterializedNoise {
         let mut held = match (*self, before) {
-            (Self::OnTheFly, _) => HeldNoise::default(),
+            (Self::OnTheFly, _) => MaterializedNoise::default(),
             (Self::Table { .. }, Some(before)) => before.clone(),
-            (Self::Table { len }, None) => HeldNoise::table(table, seed, len),
-            (Self::Cached, _) => HeldNoise::cached(table, seed, generation, pairs),
+            (Self::Table { len }, None) => MaterializedNoise::table(table, seed, len),
+            (Self::Cached, _) => MaterializedNoise::cached(table, seed, generation, pairs),
         };
         (held.generation, held.first_pair) = (generation, pairs.first);
         held.hold_integers(table, seed, pairs);
@@ -152,7 +152,7 @@ impl NoiseSourceConfig {
     }
 }
 
-impl HeldNoise {
+impl MaterializedNoise {
     fn cached(table: &ParameterTable, seed: u64, generation: u32, pairs: PairRange) -> Self {
         let mut held = Self::default();
         for (position, entry) in table.entries().iter().enumerate() {

@@ -26,7 +26,7 @@
 //! # Devices run later
 //!
 //! Operations on a device are queued, and with Burn's Fusion even launched later, on a thread of the device. A span
-//! around a launch says when work was queued, not how long it took. [`set_synchronise`] makes every span wait for the device at
+//! around a launch says when work was queued, not how long it took. [`set_synchronize`] makes every span wait for the device at
 //! its end: true times of a slower program, with the same results.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -91,11 +91,11 @@ impl Component {
     }
 }
 
-static SYNCHRONISE: AtomicBool = AtomicBool::new(false);
+static SYNCHRONIZE: AtomicBool = AtomicBool::new(false);
 
 /// Whether spans wait for their device at their end. Off at first; results do not depend on it.
-pub fn set_synchronise(synchronise: bool) {
-    SYNCHRONISE.store(synchronise, Relaxed);
+pub fn set_synchronize(synchronize: bool) {
+    SYNCHRONIZE.store(synchronize, Relaxed);
 }
 
 /// Whether somebody may be listening: one load.
@@ -161,19 +161,19 @@ pub(crate) fn waiting_for_pool() -> Span {
 }
 
 impl Span {
-    /// Closes the span; if [`set_synchronise`] is on and somebody listens, waits for the device first, by `synchronise`: time
+    /// Closes the span; if [`set_synchronize`] is on and somebody listens, waits for the device first, by `synchronize`: time
     /// that is counted as the span's own.
-    pub fn end(self, synchronise: impl FnOnce()) {
-        if self.open.is_some() && SYNCHRONISE.load(Relaxed) {
-            synchronise();
+    pub fn end(self, synchronize: impl FnOnce()) {
+        if self.open.is_some() && SYNCHRONIZE.load(Relaxed) {
+            synchronize();
         }
     }
 
     /// Like [`end`](Self::end) where the device's work has spans of its own, on the device's thread.
-    pub fn end_waiting(self, synchronise: impl FnOnce()) {
+    pub fn end_waiting(self, synchronize: impl FnOnce()) {
         self.end(|| {
             let _waiting = waiting();
-            synchronise();
+            synchronize();
         });
     }
 

@@ -17,7 +17,7 @@
 mod stack;
 
 use crate::key::PairRange;
-use crate::noise_store::HeldNoise;
+use crate::noise_store::MaterializedNoise;
 use crate::noiser::Noiser;
 use crate::ops::integer::IntegerNoise;
 use crate::ops::{InputRows, LinearMembers};
@@ -44,7 +44,7 @@ pub struct Perturbation {
     /// Noise scale σ.
     pub sigma: f64,
     /// Noise that is held instead of drawn.
-    pub held: Arc<HeldNoise>,
+    pub held: Arc<MaterializedNoise>,
 }
 
 impl Perturbation {
@@ -99,7 +99,18 @@ impl Perturbation {
     /// Panics if a scope of the same model is active on this thread already.
     #[track_caller]
     pub fn run<R>(&self, pairs: PairRange, f: impl FnOnce() -> R) -> (R, ScopeUse) {
-        self.run_frame(pairs, false, f)
+        self.run_frame(pairs, false, None, f)
+    }
+
+    /// [`run`](Self::run), where rows that perturbed operations are given must have been noted as rows of members before
+    /// ([`note_rows`]): shared rows whose number divides by the members are refused. `rows` are noted already.
+    ///
+    /// # Panics
+    ///
+    /// As [`run`](Self::run).
+    #[track_caller]
+    pub fn run_members<R>(&self, pairs: PairRange, rows: Option<usize>, f: impl FnOnce() -> R) -> (R, ScopeUse) {
+        self.run_frame(pairs, false, Some(rows.into_iter().collect()), f)
     }
 
     /// Runs `f` as the two members of one pair without noise; returns the rows that weights of linear layers were given for one of
@@ -111,13 +122,19 @@ impl Perturbation {
     #[track_caller]
     pub fn unperturbed_rows<R>(&self, f: impl FnOnce() -> R) -> Vec<Use> {
         let still = Self { sigma: 0.0, ..self.clone() };
-        still.run_frame(PairRange::new(0, 1), true, f).1.uses
+        still.run_frame(PairRange::new(0, 1), true, None, f).1.uses
     }
 
     // Not inlined: its caller may be a job, whose part of the stack is not the scope's.
     #[inline(never)]
     #[track_caller]
-    fn run_frame<R>(&self, pairs: PairRange, unperturbed: bool, f: impl FnOnce() -> R) -> (R, ScopeUse) {
+    fn run_frame<R>(
+        &self,
+        pairs: PairRange,
+        unperturbed: bool,
+        noted: Option<Vec<usize>>,
+        f: impl FnOnce() -> R,
+    ) -> (R, ScopeUse) {
         #[cfg(debug_assertions)]
         let place = 0;
         let frame = Rc::new(Frame {
@@ -126,6 +143,7 @@ impl Perturbation {
             perturbation: self.clone(),
             pairs,
             unperturbed,
+            noted: RefCell::new(noted),
             uses: RefCell::new(vec![Use::None; self.table.entries().len()]),
             output_bytes: Cell::new(0),
         });
@@ -182,6 +200,8 @@ struct Frame {
     pairs: PairRange,
     /// Whether members differ in nothing, so that the rows of one are those of all.
     unperturbed: bool,
+    /// Leading sizes of what was made into rows of members; `None` once rows are known to be, or where nothing is checked.
+    noted: RefCell<Option<Vec<usize>>>,
     uses: RefCell<Vec<Use>>,
     output_bytes: Cell<usize>,
 }
@@ -218,6 +238,15 @@ impl Drop for Guard {
     fn drop(&mut self) {
         FRAMES.with_borrow_mut(|frames| frames.pop());
     }
+}
+
+/// Notes that a tensor of so many leading rows holds rows of members, for the scope of this thread, if there is one.
+pub fn note_rows(rows: usize) {
+    FRAMES.with_borrow(|frames| {
+        if let Some(frame) = frames.last() {
+            frame.noted.borrow_mut().iter_mut().for_each(|noted| noted.push(rows));
+        }
+    });
 }
 
 /// Runs `wait` outside of all scopes of this thread, and brings them back afterwards, also on panic: for code inside a scope that
@@ -272,6 +301,35 @@ impl ActiveParameter {
         self.frame.perturbation.integer(self.position, self.frame.pairs)
     }
 
+    /// Checks that `rows`, which an operation is about to take as those of all members, were made so.
+    ///
+    /// # Panics
+    ///
+    /// Panics if nothing in the scope was noted by [`note_rows`] that they can come from.
+    #[track_caller]
+    pub fn check_rows(&self, rows: usize) {
+        let Some(noted) = self.frame.noted.take() else { return };
+        // Only the first rows come from the program: those of later operations come from them.
+        assert!(
+            noted.iter().any(|noted| *noted > 0 && rows.is_multiple_of(*noted)),
+            "the {rows} rows that forward was given for \"{}\" were never repeated for the {} members of the chunk{}: \
+             inside evaluate, forward takes [members · rows, ...]. Give it members.repeat(x), call forward_shared(x) on a first \
+             layer, or say members.assume_repeated(x) of rows that belong to the members already",
+            self.frame.perturbation.table.entries()[self.position].path,
+            self.frame.pairs.members(),
+            if noted.is_empty() { String::new() } else { format!(" (others were: {noted:?} rows)") },
+        );
+    }
+
+    /// [`check_rows`](Self::check_rows) of rows that are not shared; shared ones are made into rows of members.
+    #[track_caller]
+    pub fn check_input(&self, input: InputRows, rows: usize) {
+        match input {
+            InputRows::Shared => drop(self.frame.noted.take()),
+            InputRows::PerMember => self.check_rows(rows),
+        }
+    }
+
     /// The members of the scope.
     pub fn pairs(&self) -> PairRange {
         self.frame.pairs
@@ -290,6 +348,7 @@ impl ActiveParameter {
         bias: Option<&Param<Tensor<1>>>,
         input: InputRows,
     ) -> Tensor<2> {
+        self.check_input(input, x.dims()[0]);
         let weight_noise = self.noise(match input {
             InputRows::Shared => Use::Shared(Box::new(x.clone())),
             InputRows::PerMember if self.frame.unperturbed => Use::Shared(Box::new(self.rows_of_one(&x))),
@@ -314,6 +373,7 @@ impl ActiveParameter {
     /// Panics if shapes do not fit.
     #[track_caller]
     pub fn linear_transposed(&self, x: Tensor<2>, weight: Tensor<2>, input: InputRows) -> Tensor<2> {
+        self.check_input(input, x.dims()[0]);
         let members = LinearMembers { pairs: self.frame.pairs, input };
         let noise = self.noise(Use::Other);
         let y = suspended(|| noise.linear_transposed(x, weight, members));
@@ -328,6 +388,7 @@ impl ActiveParameter {
     /// Panics if shapes do not fit.
     #[track_caller]
     pub fn embedding(&self, indices: Tensor<1, Int>, weight: Tensor<2>, input: InputRows) -> Tensor<2> {
+        self.check_input(input, indices.dims()[0]);
         let members = LinearMembers { pairs: self.frame.pairs, input };
         let noise = self.noise(Use::Other);
         let y = suspended(|| noise.embedding(indices, weight, members));

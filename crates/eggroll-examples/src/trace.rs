@@ -15,7 +15,7 @@ pub struct TraceArgs {
     pub trace_generations: u64,
     /// Let every span wait for its device: true times on GPUs, of a slower program.
     #[arg(long, requires = "trace")]
-    pub trace_synchronise: bool,
+    pub trace_synchronize: bool,
 }
 
 impl TraceArgs {
@@ -28,7 +28,7 @@ impl TraceArgs {
     pub fn around<T, E: From<Error>>(&self, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         let Some(path) = &self.trace else { return work() };
         let config = TraceConfig::new(path).with_generations(self.trace_generations);
-        let trace = config.with_synchronise(self.trace_synchronise).start()?;
+        let trace = config.with_synchronize(self.trace_synchronize).start()?;
         let done = work()?;
         let summary = trace.finish()?;
         eprintln!("{summary}trace: {}", path.display());

@@ -29,15 +29,16 @@ fn swi_glu<const D: usize>(layer: &SwiGlu, input: Tensor<D>) -> Tensor<D> {
 
 /// `max(x, 0) + α_m·min(x, 0)`, an `α` for all or one for each index of the second axis.
 #[track_caller]
-fn p_relu<const D: usize>(layer: &PRelu, alpha: ActiveParameter, input: Tensor<D>) -> Tensor<D> {
-    let members = alpha.pairs().members();
-    let (batch, alpha) = (input.dims()[0], alpha.vector(&layer.alpha)); // [members, channels]
+fn p_relu<const D: usize>(layer: &PRelu, parameter: ActiveParameter, input: Tensor<D>) -> Tensor<D> {
+    let members = parameter.pairs().members();
+    let (batch, alpha) = (input.dims()[0], parameter.vector(&layer.alpha)); // [members, channels]
     let [_, channels] = alpha.dims();
     assert!(
         batch.is_multiple_of(members),
         "PReLU: the leading axis of {:?} is not a multiple of {members} members",
         input.dims()
     );
+    parameter.check_rows(batch);
     let mut shape = [1; D];
     shape[0] = batch;
     if channels > 1 {

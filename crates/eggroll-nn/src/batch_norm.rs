@@ -104,7 +104,7 @@ impl BatchNorm {
         let (dims, [features]) = (input.dims(), self.gamma.shape().dims());
         assert!(D > 1 && dims[1] == features, "batch norm: the input {dims:?} does not fit {features} features");
         let members = parameter.pairs().members();
-        per_member::check_rows(&dims, members);
+        per_member::check_rows(&parameter, &dims);
         let device = input.device();
         let mean = self.running_mean.value().to_device(&device).unsqueeze::<2>(); // [1, features]
         let variance = self.running_var.value().to_device(&device).unsqueeze::<2>();

@@ -37,7 +37,7 @@ impl Convolution<'_> {
         let count = match input {
             InputRows::Shared => members * count,
             InputRows::PerMember => {
-                per_member::check_rows(&images.dims(), members);
+                per_member::check_rows(&self.parameter, &images.dims());
                 count
             }
         };

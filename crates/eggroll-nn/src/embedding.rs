@@ -104,7 +104,7 @@ impl Embedding {
         let count = match rows {
             InputRows::Shared => members * count,
             InputRows::PerMember => {
-                per_member::check_rows(&input.dims(), members);
+                per_member::check_rows(&parameter, &input.dims());
                 count
             }
         };
@@ -136,7 +136,7 @@ impl Embedding {
         let Some(parameter) = scope::active(self.weight.id) else {
             return burn::tensor::module::linear(input, weight.transpose(), None);
         };
-        per_member::check_rows(&dims, parameter.pairs().members());
+        per_member::check_rows(&parameter, &dims);
         let flat = input.reshape([dims[..D - 1].iter().product::<usize>(), d_model]); // [members · rows · ..., d_model]
         let y = parameter.linear_transposed(flat, weight, InputRows::PerMember);
         dims[D - 1] = n_embedding;

@@ -79,7 +79,7 @@ impl LayerNorm {
             return self.0.forward(input);
         };
         let members = parameter.pairs().members();
-        per_member::check_rows(&input.dims(), members);
+        per_member::check_rows(&parameter, &input.dims());
         let gain = parameter.vector(&self.gamma); // [members, d_model]
         let bias = self.beta.as_ref().map(|beta| per_member::vector(beta, members));
         scale_and_shift(self.plain().forward(input), D - 1, gain, bias)

@@ -2,7 +2,7 @@
 
 use burn::module::Param;
 use burn::tensor::Tensor;
-use eggroll_core::scope;
+use eggroll_core::scope::{self, ActiveParameter};
 
 /// A vector as every member sees it, `[members, n]`; one that is not of the model stays plain.
 #[track_caller]
@@ -30,7 +30,7 @@ pub(crate) fn scale_and_shift<const D: usize>(
     bias: Option<Tensor<2>>,
 ) -> Tensor<D> {
     let (dims, [members, width]) = (x.dims(), gain.dims());
-    check_rows(&dims, members);
+    check_leading(&dims, members);
     let before = dims[..axis].iter().product::<usize>() / members;
     let after = dims[axis + 1..].iter().product();
     let of_members = |values: Tensor<2>| values.reshape([members, 1, width, 1]);
@@ -43,7 +43,13 @@ pub(crate) fn scale_and_shift<const D: usize>(
 
 /// Panics if the first axis of an input is not `members` times a number of rows.
 #[track_caller]
-pub(crate) fn check_rows(dims: &[usize], members: usize) {
+pub(crate) fn check_rows(parameter: &ActiveParameter, dims: &[usize]) {
+    check_leading(dims, parameter.pairs().members());
+    parameter.check_rows(dims[0]);
+}
+
+#[track_caller]
+fn check_leading(dims: &[usize], members: usize) {
     assert!(
         dims.len() > 1 && dims[0].is_multiple_of(members),
         "the first axis of the input {dims:?} is not a multiple of {members} members"

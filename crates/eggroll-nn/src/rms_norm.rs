@@ -81,7 +81,7 @@ impl RmsNorm {
         };
         let (dims, [d_model]) = (input.dims(), self.gamma.shape().dims());
         assert!(dims[D - 1] == d_model, "RMS norm: the input {dims:?} does not fit the gain [{d_model}]");
-        per_member::check_rows(&dims, parameter.pairs().members());
+        per_member::check_rows(&parameter, &dims);
         let gain = parameter.vector(&self.gamma); // [members, d_model]
         // The mean in f32, as Burn computes it.
         let mean = input.clone().cast(DType::F32).square().mean_dim(D - 1);

@@ -5,7 +5,7 @@ use burn::tensor::Device;
 use eggroll_nn::LinearConfig;
 
 #[test]
-fn initialises_as_burn_does() {
+fn initializes_as_burn_does() {
     let device = Device::flex();
     device.seed(3);
     let burn_layer = nn::LinearConfig::new(6, 4).init(&device);

@@ -26,7 +26,7 @@ impl Guard {
     /// either, without a look at those of each generation.
     pub fn check<M: Module>(&mut self, strategy: &EvolutionStrategy, model: &M) -> Result<(), Error> {
         let report = strategy.report().expect("tell made a report");
-        if report.non_finite < strategy.config().population {
+        if report.non_finite < strategy.config().population_size {
             self.streak = 0;
             return Ok(());
         }

@@ -36,8 +36,8 @@ pub use error::{Error, RunError, SavedError};
 pub use folder::RunFolder;
 #[cfg(feature = "learner")]
 pub use learner::{
-    Display, EarlyStoppingConfig, EsOutcome, EsTask, EsTraining, EsTrainingConfig, Generation, GenerationItem,
-    MetricChoice, NumberMetric, Numbers, Stop, Times,
+    Display, EarlyStoppingConfig, EsResult, EsTask, EsTraining, EsTrainingConfig, Generation, GenerationItem,
+    MetricTarget, ScalarMetric, Scalars, StopReason, Times,
 };
 pub use log::JsonLines;
 pub use replay::{ReplayLog, replay, replay_from, replay_range};

@@ -22,8 +22,8 @@ pub(crate) trait Steps<M: Module> {
     fn stopped(&self) -> bool;
 
     /// Asks for the population of the coming generation.
-    fn ask(&mut self, strategy: &EvolutionStrategy) -> Population {
-        strategy.ask()
+    fn ask(&mut self, strategy: &mut EvolutionStrategy, _model: &M) -> Result<Population, Error> {
+        Ok(strategy.ask())
     }
 
     /// Scores the population.
@@ -33,11 +33,12 @@ pub(crate) trait Steps<M: Module> {
     fn tell(
         &mut self,
         strategy: &mut EvolutionStrategy,
-        model: M,
+        model: &mut M,
         population: Population,
         fitness: Fitness,
-    ) -> Result<M, Error> {
-        Ok(strategy.tell(model, population, fitness)?)
+    ) -> Result<(), Error> {
+        strategy.tell(model, population, fitness)?;
+        Ok(())
     }
 
     /// Sees the updated model.
@@ -75,20 +76,20 @@ pub(crate) fn drive<M: Module>(
     let mut guard = Guard::new(patience);
     steps.begin()?;
     while strategy.generation() < until && !steps.stopped() {
-        let population = steps.ask(strategy);
-        let fitness = match caught(|| steps.evaluate(&model, &population)) {
-            Ok(fitness) => fitness,
+        let evaluated = caught(|| {
+            let population = steps.ask(strategy, &model)?;
+            let fitness = steps.evaluate(&model, &population)?;
+            Ok((population, fitness))
+        });
+        let (population, fitness) = match evaluated {
+            Ok(evaluated) => evaluated,
             Err(failure) => return failure.end(|| save(steps, log.as_mut(), strategy, &model)),
         };
         let logged = log.is_some().then(|| fitness.clone());
-        // Tensors are shared, not copied.
-        let before = model.clone();
-        model = match steps.tell(strategy, model, population, fitness) {
-            Ok(model) => model,
+        if let Err(error) = steps.tell(strategy, &mut model, population, fitness) {
             // Nothing has changed.
-            Err(error) => return Failure::Error(error).end(|| save(steps, log.as_mut(), strategy, &before)),
-        };
-        drop(before);
+            return Failure::Error(error).end(|| save(steps, log.as_mut(), strategy, &model));
+        }
         let seen = caught(|| {
             if let (Some(log), Some(fitness)) = (&mut log, &logged) {
                 log.append(strategy, fitness)?;

@@ -11,7 +11,7 @@ use eggroll_core::{EggrollConfig, NoiseSourceConfig, NoiserConfig, OpenEsConfig}
 use eggroll_nn::Linear;
 use eggroll_run::profile::{Section, Summary, TraceConfig, section};
 use eggroll_run::{Error, TraceError};
-use eggroll_train::{EvolutionStrategyConfig, InputProjection, Members, Population};
+use eggroll_train::{EvolutionStrategyConfig, InputProjection, MemberChunk, Population};
 use serde_json::Value;
 use std::fs;
 use std::sync::{Mutex, PoisonError};
@@ -63,7 +63,7 @@ impl Run {
         let mut net = Net { first: layer(40, 24, &self.device), second: layer(24, 3, &self.device) };
         let x = sines(5 * 40, &self.device).reshape([5, 40]);
         let mut strategy = EvolutionStrategyConfig::new(self.noiser.clone(), SgdConfig::new())
-            .with_population(96)
+            .with_population_size(96)
             .with_learning_rate(0.5)
             .with_seed(self.seed)
             .with_input_projection(InputProjection::Shared)
@@ -71,15 +71,15 @@ impl Run {
             .init(&net);
         for _ in 0..GENERATIONS {
             let population = strategy.ask();
-            let score = |members: &Members| {
+            let score = |members: &MemberChunk| {
                 let y = net.second.forward(tanh(net.first.forward_shared(x.clone())));
                 -members.mean((y - 0.5).square())
             };
             let fitness = match self.parallel {
-                true => Population::evaluate_parallel(&population, score),
+                true => Population::evaluate(&population, score),
                 false => population.evaluate(score),
             };
-            net = strategy.tell(net, population, fitness).expect("a generation");
+            strategy.tell(&mut net, population, fitness).expect("a generation");
         }
         let values = |layer: Linear| {
             let bias = layer.bias.expect("a bias").val();
@@ -89,10 +89,10 @@ impl Run {
     }
 
     /// The same under a trace: parameters, summary and file.
-    fn traced(&self, synchronise: bool) -> (Vec<f32>, Summary, Value) {
+    fn traced(&self, synchronize: bool) -> (Vec<f32>, Summary, Value) {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("trace.json");
-        let trace = TraceConfig::new(&path).with_synchronise(synchronise).start().expect("no other trace");
+        let trace = TraceConfig::new(&path).with_synchronize(synchronize).start().expect("no other trace");
         let values = self.train();
         let summary = trace.finish().expect("a file that can be written");
         let file = serde_json::from_slice(&fs::read(path).expect("a file")).expect("valid JSON");
@@ -305,11 +305,11 @@ fn devices_too() {
         let run = Run { source, device: device.clone(), ..Run::eggroll() };
         let expected = run.train();
         assert_ne!(Run { seed: 1, ..run.clone() }.train(), expected, "canary: another seed gives the same results");
-        for synchronise in [false, true] {
-            let (found, summary, file) = run.traced(synchronise);
-            println!("{source:?}, synchronised {synchronise}\n{summary}");
+        for synchronize in [false, true] {
+            let (found, summary, file) = run.traced(synchronize);
+            println!("{source:?}, synchronized {synchronize}\n{summary}");
             assert_eq!(found, expected, "a trace changes results");
-            assert_eq!(summary.synchronised, synchronise);
+            assert_eq!(summary.synchronized, synchronize);
             check(&summary, &file);
             let section = &summary.sections[0];
             for component in Component::ALL {

@@ -15,12 +15,14 @@ mod strategy;
 mod votes;
 
 pub use communicator::{Alone, Communicator, DistributionError, evaluate_sharded, gather_fitness, own_members, shard};
-pub use config::{EstimateScale, EvolutionStrategyConfig, InputProjection, SigmaSchedule};
+pub use config::{
+    CustomSigma, EvolutionStrategyConfig, GradientScale, InputProjection, RunningSettings, SigmaSchedule,
+};
 pub use eggroll_core::MemberState;
 pub use error::{ConfigError, Error, MemoryError, RecordError, TellError};
 pub use estimate::clip_norm;
-pub use fitness::{Fitness, FitnessShaping, Scores, fold_pairs};
+pub use fitness::{CustomShaping, Fitness, FitnessShaping, Scores, fold_pairs};
 pub use optimizer::{ClipUpConfig, IntegerAdamWConfig, MuonAdamWConfig, Optimizer, OptimizerConfig};
-pub use population::{Members, Population, workers};
+pub use population::{MemberChunk, Population, workers};
 pub use report::GenerationReport;
 pub use strategy::{EvolutionStrategy, StrategyRecord};

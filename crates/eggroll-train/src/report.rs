@@ -2,6 +2,7 @@
 
 use crate::fitness::Fitness;
 use serde::{Deserialize, Deserializer, Serialize};
+use std::fmt;
 
 /// The outcome of a generation.
 ///
@@ -28,6 +29,40 @@ pub struct GenerationReport {
     pub learning_rate: f64,
     /// Whether the optimizer made a step: not if all fitness was equal.
     pub stepped: bool,
+}
+
+/// In one line, as `generation 12: fitness mean 0.412, best 0.655, worst 0.1, sigma 0.02, learning rate 0.002`.
+impl fmt::Display for GenerationReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = f.precision().unwrap_or(4);
+        write!(
+            f,
+            "generation {}: fitness mean {:.digits$}, best {:.digits$}, worst {:.digits$}, sigma {}, learning rate {}",
+            self.generation,
+            self.fitness_mean,
+            self.fitness_best,
+            self.fitness_worst,
+            Rounded(self.sigma),
+            Rounded(self.learning_rate)
+        )?;
+        if self.non_finite > 0 {
+            write!(f, ", {} not finite", self.non_finite)?;
+        }
+        if !self.stepped {
+            write!(f, ", no step: all fitness is equal")?;
+        }
+        Ok(())
+    }
+}
+
+/// A number with four significant digits.
+struct Rounded(f64);
+
+impl fmt::Display for Rounded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rounded: f64 = format!("{:.3e}", self.0).parse().unwrap_or(self.0);
+        write!(f, "{rounded}")
+    }
 }
 
 impl GenerationReport {
@@ -71,6 +106,14 @@ mod tests {
             let read: GenerationReport = serde_json::from_str(&json).expect("reads");
             assert!(all(&read).into_iter().all(f64::is_nan) && read.generation == 3);
         }
+    }
+
+    #[test]
+    fn as_a_line() {
+        let line = report(vec![1.0, f32::NAN, -3.0]).to_string();
+        let expected = "generation 3: fitness mean -1.0000, best 1.0000, worst -3.0000, sigma 0.5, learning rate 0.25, 1 not finite, \
+                        no step: all fitness is equal";
+        assert_eq!(line, expected);
     }
 
     #[test]

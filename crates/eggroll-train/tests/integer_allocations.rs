@@ -6,7 +6,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use eggroll_core::QEggrollConfig;
 use eggroll_core::ops::integer::log_likelihood;
 use eggroll_nn::integer::{EggModel, EggModelConfig, EggState};
-use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig, Members};
+use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig, MemberChunk};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -48,7 +48,7 @@ impl Run {
         let device = Device::flex();
         let model = EggModelConfig::new().with_layers(2).with_width(WIDTH).init(&device);
         let config = EvolutionStrategyConfig::integer(QEggrollConfig::new());
-        let strategy = config.with_population(members).with_chunk(members).init(&model);
+        let strategy = config.with_population_size(members).with_chunk_size(members).init(&model);
         let bytes: Vec<i32> = (0..members * (steps + 1)).map(|i| (i * 7919 % 256) as i32).collect();
         let tokens = Tensor::from_data(TensorData::new(bytes, [members, steps + 1]), &device);
         let state = model.initial_state(members);
@@ -56,13 +56,13 @@ impl Run {
     }
 
     /// Allocations of the evaluation and of the whole of one generation; `each` is called for every token.
-    fn generation(&mut self, each: impl Fn()) -> [usize; 2] {
+    fn generation(&mut self, each: impl Fn() + Sync) -> [usize; 2] {
         let [members, length] = self.tokens.dims();
         let steps = length - 1;
         let before = ALLOCATIONS.load(Relaxed);
         let population = self.strategy.ask();
         let asked = ALLOCATIONS.load(Relaxed);
-        let score = |chunk: &Members, state: EggState| {
+        let score = |chunk: &MemberChunk, state: EggState| {
             assert_eq!(chunk.count(), members, "one chunk");
             (0..members * steps).for_each(|_| each());
             let rows = chunk.rows(self.tokens.clone());
@@ -70,16 +70,16 @@ impl Run {
             let targets = rows.slice([0..members, 1..length]).flatten::<1>(0, 1); // [members · steps]
             (log_likelihood(logits.flatten::<2>(0, 1), targets, members), state)
         };
-        let (fitness, state) = population.evaluate_carrying(self.state.clone(), score);
+        let (fitness, state) = population.evaluate_with_state(self.state.clone(), score);
         let evaluated = ALLOCATIONS.load(Relaxed);
         self.state = state;
-        self.model = self.strategy.tell(self.model.clone(), population, fitness).expect("they belong together");
+        self.strategy.tell(&mut self.model, population, fitness).expect("they belong together");
         [evaluated - asked, ALLOCATIONS.load(Relaxed) - before]
     }
 }
 
 /// Allocations in the steady state: in every thread's scratch is room then.
-fn steady(members: usize, steps: usize, each: impl Fn() + Copy) -> [usize; 2] {
+fn steady(members: usize, steps: usize, each: impl Fn() + Copy + Sync) -> [usize; 2] {
     let mut run = Run::new(members, steps);
     for _ in 0..3 {
         run.generation(each);

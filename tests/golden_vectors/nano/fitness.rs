@@ -30,17 +30,20 @@ fn signs_of_pairs() {
 fn generation(fitness: &[f64], device: &Device) -> Vec<f64> {
     let weight = Tensor::zeros([WIDTH], (device, integer_type(device)));
     let layer = LayerNorm { weight: Param::initialized(ParamId::new(), weight) };
-    let config = EvolutionStrategyConfig::integer(QEggrollConfig::new()).with_population(2 * PAIRS).with_seed(SEED);
+    let config =
+        EvolutionStrategyConfig::integer(QEggrollConfig::new()).with_population_size(2 * PAIRS).with_seed(SEED);
     let mut strategy = config.init(&layer);
     let population = strategy.ask();
     let fitness: Vec<i32> = fitness.iter().map(|score| *score as i32).collect();
-    let fitness = population.evaluate_integers(|members| {
-        let x = Tensor::<2, Int>::ones([members.count(), WIDTH], (device, integer_type(device)));
-        layer.forward(x);
+    let fitness = population.evaluate(|members| {
+        let x = Tensor::<2, Int>::ones([1, WIDTH], (device, integer_type(device)));
+        layer.forward(members.repeat(x));
         let first = members.first();
         Tensor::<1, Int>::from_ints(&fitness[first..first + members.count()], device)
     });
-    integers(strategy.tell(layer, population, fitness).expect("a generation").weight.val())
+    let mut layer = layer;
+    strategy.tell(&mut layer, population, fitness).expect("a generation");
+    integers(layer.weight.val())
 }
 
 /// A generation with the raw fitness is the update by the golden signs.

@@ -8,7 +8,7 @@ use burn::tensor::{Device, Int, Tensor};
 use eggroll::core::integer::{Votes, step_limit};
 use eggroll::core::ops::integer::{log_likelihood, update};
 use eggroll::core::scope::Perturbation;
-use eggroll::core::{HeldNoise, NoiserConfig, PairRange, ParameterTable, QEggrollConfig, Role};
+use eggroll::core::{MaterializedNoise, NoiserConfig, PairRange, ParameterTable, QEggrollConfig, Role};
 use eggroll::nn::integer::{EggModel, EggModelConfig, EggState};
 use eggroll::train::{FitnessShaping, fold_pairs};
 use std::sync::Arc;
@@ -138,7 +138,7 @@ impl Case {
         let table = Arc::new(ParameterTable::new(&model, noiser.as_ref(), &[]).expect("a table"));
         let entries = table.entries().iter();
         let noise = entries.map(|entry| Some(nano.noise(&entry.path, &entry.shape).integers(&nano.device))).collect();
-        let held = Arc::new(HeldNoise::of_integers(0, noise));
+        let held = Arc::new(MaterializedNoise::of_integers(0, noise));
         let perturbation = Perturbation { noiser, table: table.clone(), seed: 0, generation: 0, sigma: 1.0, held };
         Self { nano, model, table, perturbation }
     }

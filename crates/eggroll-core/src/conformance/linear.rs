@@ -162,7 +162,7 @@ fn transposed_equals_explicit_weights() {
 }
 
 #[test]
-fn canary_neighbouring_pair_fails() {
+fn canary_neighboring_pair_fails() {
     let (case, rank) = Case::new(4, InputRows::PerMember, Bias::Perturbed);
     let wrong = LinearMembers { pairs: PairRange::new(8, 5), ..case.members };
     for noise in noises(rank) {

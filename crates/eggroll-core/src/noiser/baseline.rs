@@ -9,34 +9,34 @@ use serde::{Deserialize, Serialize};
 /// Settings of baseline subtraction: members come in groups of `group` consecutive ones, and the first two of each group,
 /// `m mod group < 2`, are baselines without noise. All others are members of EGGROLL.
 ///
-/// What a member adds to its group's baseline is its fitness, if the shaping says so (`FitnessShaping::Baseline` of `eggroll-train`).
+/// What a member adds to its group's baseline is its fitness, if the shaping says so (`FitnessShaping::BaselineSubtraction` of `eggroll-train`).
 /// The noise of a baseline is 0 for every use, so that it has no part in an estimate, whatever its score.
 ///
 /// # Example
 ///
 /// ```
-/// use eggroll_core::{BaselineConfig, EggrollConfig, NoiserConfig};
+/// use eggroll_core::{BaselineSubtractionConfig, EggrollConfig, NoiserConfig};
 ///
-/// let config = NoiserConfig::from(BaselineConfig::new(8).with_eggroll(EggrollConfig::new().with_rank(4)));
+/// let config = NoiserConfig::from(BaselineSubtractionConfig::new(8).with_eggroll(EggrollConfig::new().with_rank(4)));
 /// assert_eq!(config.baselines(), Some(8));
-/// assert!(BaselineConfig::new(7).init().is_err());
+/// assert!(BaselineSubtractionConfig::new(7).init().is_err());
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct BaselineConfig {
+pub struct BaselineSubtractionConfig {
     /// Members of a group: even, at least 4.
     pub group: usize,
     /// The members that are perturbed.
     pub eggroll: EggrollConfig,
 }
 
-impl Default for BaselineConfig {
+impl Default for BaselineSubtractionConfig {
     fn default() -> Self {
         Self::new(8)
     }
 }
 
-impl BaselineConfig {
+impl BaselineSubtractionConfig {
     /// Groups of `group` members, two of them baselines; the others EGGROLL's of rank 1.
     pub fn new(group: usize) -> Self {
         Self { group, eggroll: EggrollConfig::new() }
@@ -85,10 +85,10 @@ mod tests {
     #[test]
     fn refuses_groups_without_pairs() {
         for group in [0, 2, 3, 5, usize::MAX - 1] {
-            let error = BaselineConfig::new(group).init().map(drop).unwrap_err();
+            let error = BaselineSubtractionConfig::new(group).init().map(drop).unwrap_err();
             assert!(error.to_string().contains(&group.to_string()), "{error}");
         }
-        let rank = BaselineConfig::new(4).with_eggroll(EggrollConfig::new().with_rank(0));
+        let rank = BaselineSubtractionConfig::new(4).with_eggroll(EggrollConfig::new().with_rank(0));
         assert_eq!(rank.init().map(drop), Err(NoiserError::Rank(0)));
     }
 }

@@ -17,7 +17,7 @@ mod registry;
 mod sign_eggroll;
 mod sparse;
 
-pub use baseline::BaselineConfig;
+pub use baseline::BaselineSubtractionConfig;
 pub use custom::CustomNoiser;
 pub use eggroll::EggrollConfig;
 pub use error::NoiserError;

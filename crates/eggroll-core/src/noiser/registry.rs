@@ -2,8 +2,8 @@
 
 use super::no_op::NoOp;
 use super::{
-    BaselineConfig, CustomNoiser, EggrollConfig, Noiser, NoiserError, OpenEsConfig, QEggrollConfig, SparseConfig,
-    sign_eggroll,
+    BaselineSubtractionConfig, CustomNoiser, EggrollConfig, Noiser, NoiserError, OpenEsConfig, QEggrollConfig,
+    SparseConfig, sign_eggroll,
 };
 use crate::key::NoiseDistribution;
 use crate::rng::integer;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// | `eggroll` | `(σ/√r)·B·Aᵀ` | `σ·ε` | of the noise |
 /// | `open_es` | `σ·ε` | `σ·ε` | of the noise |
 /// | `q_eggroll` | int8 factors | int8 products | votes |
-/// | `baseline` | EGGROLL's, but none for two members of each group | the same | of the noise |
+/// | `baseline_subtraction` | EGGROLL's, but none for two members of each group | the same | of the noise |
 /// | `sign_eggroll` | EGGROLL's | `σ·ε` | by the signs of the factors |
 /// | `sparse` | `max(d_input, d_output)` entries `σ·ε` | `σ·ε` | of the noise, times the share of entries |
 /// | `no_op` | none | none | none |
@@ -49,7 +49,7 @@ pub enum NoiserConfig {
     /// Integers only.
     QEggroll(QEggrollConfig),
     /// EGGROLL with unperturbed members in every group.
-    Baseline(BaselineConfig),
+    BaselineSubtraction(BaselineSubtractionConfig),
     /// EGGROLL's members, and an estimate `Σ_q w_q·(σ/√r)·sign(B_q)·sign(A_q)ᵀ` that counts the signs of the factors only: for normal
     /// noise and a linear or quadratic fitness `2/π` of EGGROLL's in expectation.
     SignEggroll(EggrollConfig),
@@ -63,14 +63,15 @@ pub enum NoiserConfig {
 
 impl NoiserConfig {
     /// The names of all noisers that are built by name.
-    pub const NAMES: [&str; 7] = ["eggroll", "open_es", "q_eggroll", "baseline", "sign_eggroll", "sparse", "no_op"];
+    pub const NAMES: [&str; 7] =
+        ["eggroll", "open_es", "q_eggroll", "baseline_subtraction", "sign_eggroll", "sparse", "no_op"];
 
     /// The distribution of every noise element.
     pub fn distribution(&self) -> NoiseDistribution {
         match self {
             Self::Eggroll(config) | Self::SignEggroll(config) => config.distribution,
             Self::OpenEs(config) => config.distribution,
-            Self::Baseline(config) => config.eggroll.distribution,
+            Self::BaselineSubtraction(config) => config.eggroll.distribution,
             Self::Sparse(config) => config.distribution,
             Self::Custom(custom) => custom.properties().distribution,
             Self::QEggroll(_) | Self::NoOp => NoiseDistribution::Normal,
@@ -80,7 +81,7 @@ impl NoiserConfig {
     /// Members of a group whose first two are baselines without noise, if there are any.
     pub fn baselines(&self) -> Option<usize> {
         match self {
-            Self::Baseline(config) => Some(config.group),
+            Self::BaselineSubtraction(config) => Some(config.group),
             Self::Custom(custom) => Some(2 * custom.properties().baselines as usize).filter(|group| *group > 0),
             _ => None,
         }
@@ -108,7 +109,7 @@ impl NoiserConfig {
             Self::Eggroll(config) => Arc::new(config.init()?),
             Self::OpenEs(config) => Arc::new(config.init()),
             Self::QEggroll(config) => Arc::new(config.init()?),
-            Self::Baseline(config) => Arc::new(config.init()?),
+            Self::BaselineSubtraction(config) => Arc::new(config.init()?),
             Self::SignEggroll(config) => Arc::new(sign_eggroll::init(config)?),
             Self::Sparse(config) => Arc::new(config.init()),
             Self::NoOp => Arc::new(NoOp),
@@ -151,7 +152,7 @@ macro_rules! registered {
 }
 
 registered! {
-    BaselineConfig => Baseline,
+    BaselineSubtractionConfig => BaselineSubtraction,
     EggrollConfig => Eggroll,
     OpenEsConfig => OpenEs,
     QEggrollConfig => QEggroll,

@@ -71,7 +71,7 @@ fn every_instruction_set_gives_the_same_bits_in_bulk() {
     }
 }
 
-/// Canary: the comparison of bits sees a difference of one unit in the last place, and neighbouring addresses.
+/// Canary: the comparison of bits sees a difference of one unit in the last place, and neighboring addresses.
 #[test]
 fn other_addresses_give_other_bits() {
     let (key, pair) = (NoiseKey::new(42, 3, 7), 11);
@@ -79,7 +79,7 @@ fn other_addresses_give_other_bits() {
     let mut nudged = base.clone();
     nudged[256] = nudged[256].next_up();
     assert_ne!(bits(&nudged), bits(&base));
-    let neighbours = [
+    let neighbors = [
         ("seed", normals(NoiseKey::new(43, 3, 7), pair, 0, 257)),
         ("high half of the seed", normals(NoiseKey::new(42 | 1 << 32, 3, 7), pair, 0, 257)),
         ("parameter", normals(NoiseKey::new(42, 4, 7), pair, 0, 257)),
@@ -89,7 +89,7 @@ fn other_addresses_give_other_bits() {
         ("group", normals(key, pair, GROUP, 257)),
         ("2³² elements on", normals(key, pair, 1 << 32, 257)),
     ];
-    for (name, other) in neighbours {
+    for (name, other) in neighbors {
         let equal = bits(&other).iter().zip(bits(&base)).filter(|(a, b)| **a == *b).count();
         // 257 coincidences of one in about 2²³ each.
         assert_eq!(equal, 0, "{equal} of 257 elements do not depend on the {name}");
@@ -125,9 +125,9 @@ fn normals_are_near_the_oracle() {
     }
 }
 
-/// Canary: the oracle's neighbouring element is far away.
+/// Canary: the oracle's neighboring element is far away.
 #[test]
-fn normals_are_far_from_the_neighbour_in_the_oracle() {
+fn normals_are_far_from_the_neighbor_in_the_oracle() {
     for offset in [1, 16, GROUP] {
         let distance = oracle_distance(InstructionSet::Portable, NoiseKey::new(7, 1, 2), 3, 0, 1000, offset);
         assert!(distance > 1.0, "offset {offset}: {distance}");

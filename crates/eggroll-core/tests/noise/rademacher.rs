@@ -62,14 +62,14 @@ fn every_instruction_set_equals_the_oracle() {
     }
 }
 
-/// Canary: the comparison sees one wrong sign, and neighbouring addresses agree in about half of the elements.
+/// Canary: the comparison sees one wrong sign, and neighboring addresses agree in about half of the elements.
 #[test]
 fn other_addresses_give_other_signs() {
     let (base, len) = (signs(key(42, 3, 7), 11, 0, 4096), 4096);
     let mut turned = base.clone();
     turned[4095] = -turned[4095];
     assert_ne!(turned, base);
-    let neighbours = [
+    let neighbors = [
         ("seed", signs(key(43, 3, 7), 11, 0, len)),
         ("high half of the seed", signs(key(42 | 1 << 32, 3, 7), 11, 0, len)),
         ("parameter", signs(key(42, 4, 7), 11, 0, len)),
@@ -81,7 +81,7 @@ fn other_addresses_give_other_signs() {
         ("group", signs(key(42, 3, 7), 11, GROUP, len)),
         ("2³² elements on", signs(key(42, 3, 7), 11, 1 << 32, len)),
     ];
-    for (name, other) in neighbours {
+    for (name, other) in neighbors {
         let equal = other.iter().zip(&base).filter(|(a, b)| a == b).count();
         // Five standard deviations of 4096 tosses.
         assert!(equal.abs_diff(len / 2) < 160, "{equal} of {len} signs do not depend on the {name}");

@@ -91,7 +91,7 @@ fn patterns_are_equally_frequent() {
         let excess = pattern_excess(&sample, step);
         assert!(excess < SIGMAS, "every {step}th: {excess} sigma");
     }
-    // Canary: one sign in fifty is that of its neighbour.
+    // Canary: one sign in fifty is that of its neighbor.
     let mut copied = sample.clone();
     (0..DRAWS - 1).step_by(50).for_each(|i| copied[i] = copied[i + 1]);
     assert!(pattern_excess(&copied, 1) > SIGMAS);
@@ -131,9 +131,9 @@ fn streams_of_different_addresses_are_uncorrelated() {
     check("swapped pair and generation", stream(key(1, 2, 4), 3));
 }
 
-/// The same elements of neighbouring addresses, over many addresses: what the estimate of a gradient sums over.
+/// The same elements of neighboring addresses, over many addresses: what the estimate of a gradient sums over.
 #[test]
-fn neighbouring_addresses_are_uncorrelated() {
+fn neighboring_addresses_are_uncorrelated() {
     for (name, sample) in samples() {
         for distance in [1, 2, 3, 4, 8, 16, 32, 256] {
             let found = correlation(&sample, &sample[distance * EACH..]);
@@ -142,7 +142,7 @@ fn neighbouring_addresses_are_uncorrelated() {
     }
 }
 
-/// Consecutive elements, neighbouring bits and words of a block, rows of usual matrices.
+/// Consecutive elements, neighboring bits and words of a block, rows of usual matrices.
 #[test]
 fn lagged_elements_are_uncorrelated() {
     let sample = stream(key(1, 2, 3), 4);

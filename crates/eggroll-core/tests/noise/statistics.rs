@@ -220,9 +220,9 @@ fn streams_of_different_addresses_are_uncorrelated() {
     check("swapped pair and generation", stream(NoiseKey::new(1, 2, 4), 3));
 }
 
-/// The same elements of neighbouring addresses, over many addresses: what the estimate of a gradient sums over.
+/// The same elements of neighboring addresses, over many addresses: what the estimate of a gradient sums over.
 #[test]
-fn neighbouring_addresses_are_uncorrelated() {
+fn neighboring_addresses_are_uncorrelated() {
     for (name, sample) in samples() {
         for distance in [1, 2, 3, 4, 8, 16, 256] {
             let lag = distance * GROUP;

@@ -103,9 +103,9 @@ struct Choices {
     /// What stands between the layers.
     #[arg(long, value_enum)]
     activation: Option<ActivationName>,
-    /// Normalise observations by their running statistics.
+    /// Normalize observations by their running statistics.
     #[arg(long, value_name = "BOOL")]
-    normalise: Option<bool>,
+    normalize: Option<bool>,
     /// Steps that an action is held for.
     #[arg(long, value_parser = at_most(STEPS))]
     action_repeat: Option<usize>,
@@ -133,10 +133,10 @@ impl Choices {
             sigma: self.sigma.unwrap_or(table.sigma),
             lr: self.lr.unwrap_or(table.lr),
             decay: self.decay.unwrap_or(table.decay),
-            shaping: self.shaping.unwrap_or(table.shaping),
+            shaping: self.shaping.clone().unwrap_or(table.shaping),
             hidden: self.hidden.clone().unwrap_or(table.hidden),
             activation: self.activation.unwrap_or(table.activation),
-            normalise: self.normalise.unwrap_or(table.normalise),
+            normalize: self.normalize.unwrap_or(table.normalize),
             action_repeat: self.action_repeat.unwrap_or(table.action_repeat),
             sampled: self.sampled || table.sampled,
             budget: self.budget.unwrap_or(table.budget),

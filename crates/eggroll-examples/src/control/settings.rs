@@ -33,8 +33,8 @@ pub struct Settings {
     pub hidden: Vec<usize>,
     /// What stands between the layers.
     pub activation: ActivationName,
-    /// Whether observations are normalised by their running statistics.
-    pub normalise: bool,
+    /// Whether observations are normalized by their running statistics.
+    pub normalize: bool,
     /// Steps that an action is held for.
     pub action_repeat: usize,
     /// Draw discrete actions instead of taking the best.
@@ -63,7 +63,7 @@ impl Settings {
             shaping: FitnessShaping::CenteredRank,
             hidden: vec![32, 32],
             activation: ActivationName::Relu,
-            normalise: false,
+            normalize: false,
             action_repeat: 1,
             sampled: false,
             budget: 100_000_000,
@@ -81,22 +81,22 @@ impl Settings {
                 sigma: 0.5,
                 hidden: vec![32],
                 activation: ActivationName::Tanh,
-                normalise: true,
+                normalize: true,
                 ..common
             },
             // -1 for each step until the goal, which some random networks reach by swinging.
-            "Acrobot-v1" => Self { population: 128, normalise: true, ..common },
+            "Acrobot-v1" => Self { population: 128, normalize: true, ..common },
             // Nothing is learned before some member reaches the goal: pushing along the speed does. Speeds are 20 times smaller than
-            // positions, and without normalisation no random network would look at them. Whoever has the idea gains little from more
+            // positions, and without normalization no random network would look at them. Whoever has the idea gains little from more
             // steps of training, but the threshold asks for it.
-            "MountainCar-v0" => Self { episodes: 2, sigma: 0.5, hidden: vec![16], normalise: true, ..common },
+            "MountainCar-v0" => Self { episodes: 2, sigma: 0.5, hidden: vec![16], normalize: true, ..common },
             // The same; and doing nothing is a local optimum, which strong noise leaves.
             "MountainCarContinuous-v0" => Self {
                 population: 128,
                 sigma: 0.5,
                 hidden: vec![16],
                 activation: ActivationName::Tanh,
-                normalise: true,
+                normalize: true,
                 ..common
             },
             // Right or wrong: every member answers enough cues for its return to be more than luck. A network of 16 remembers a cue.
@@ -130,10 +130,10 @@ impl Settings {
     /// The strategy's configuration.
     pub fn strategy(&self) -> EvolutionStrategyConfig {
         EvolutionStrategyConfig::new(self.noiser.noiser(self.rank), AdamConfig::new().with_epsilon(1e-8))
-            .with_population(self.population)
+            .with_population_size(self.population)
             .with_sigma(SigmaSchedule::Exponential { initial: self.sigma, decay: self.decay })
             .with_learning_rate(ExponentialLrSchedulerConfig::new(self.lr, self.decay))
-            .with_shaping(self.shaping)
+            .with_shaping(self.shaping.clone())
             .with_noise_source(NoiseSourceConfig::Cached)
             .with_seed(self.seed)
     }
@@ -147,7 +147,7 @@ impl Settings {
                 (ActionSpace::Discrete(_), true) => ActionHead::Sampled,
                 (ActionSpace::Continuous { .. }, _) => ActionHead::Tanh,
             })
-            .with_normalise_observations(self.normalise)
+            .with_normalize_observations(self.normalize)
             .with_action_repeat(self.action_repeat)
             .with_seed(self.seed)
     }

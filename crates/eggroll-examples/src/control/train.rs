@@ -124,7 +124,7 @@ impl<'a, T: Task> Trainer<'a, T> {
         let asked = Instant::now();
         let outcome = self.rollouts.evaluate(&population, &self.network);
         let evaluated = Instant::now();
-        self.network = self.strategy.tell(self.network.clone(), population, outcome.fitness)?;
+        self.strategy.tell(&mut self.network, population, outcome.fitness)?;
         self.rollouts.observe(&outcome.episodes);
         self.env_steps += outcome.episodes.env_steps();
         self.episodes += outcome.episodes.returns().len() as u64;

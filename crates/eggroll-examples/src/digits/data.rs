@@ -111,7 +111,7 @@ impl Images {
         }
     }
 
-    /// What pixels are divided by to have unit standard deviation. They are not centred: the background stays 0, and noise
+    /// What pixels are divided by to have unit standard deviation. They are not centered: the background stays 0, and noise
     /// in weights of pixels that are always background changes nothing.
     pub fn scale(&self) -> Scale {
         let n = self.pixels.len() as f64;

@@ -49,8 +49,8 @@ struct File {
 #[serde(rename_all = "snake_case")]
 pub enum Goal {
     #[default]
-    Maximise,
-    Minimise,
+    Maximize,
+    Minimize,
 }
 
 /// Which configurations are run.
@@ -109,8 +109,8 @@ impl Goal {
     /// Whether `a` is better than `b`.
     pub fn is_better(self, a: f64, b: f64) -> bool {
         match self {
-            Self::Maximise => a > b,
-            Self::Minimise => a < b,
+            Self::Maximize => a > b,
+            Self::Minimize => a < b,
         }
     }
 }

@@ -80,8 +80,8 @@ fn ranking<'a>(goal: Goal, records: &[(&'a Trial, Option<Record>)]) -> Vec<Confi
     let complete = configurations.into_values().filter(|of| of.objectives.len() == of.trials);
     let mut ranking: Vec<_> = complete.collect();
     ranking.sort_by(|a, b| match goal {
-        Goal::Maximise => b.median().total_cmp(&a.median()),
-        Goal::Minimise => a.median().total_cmp(&b.median()),
+        Goal::Maximize => b.median().total_cmp(&a.median()),
+        Goal::Minimize => a.median().total_cmp(&b.median()),
     });
     ranking
 }

@@ -86,7 +86,7 @@ impl Column {
         device: &Device,
     ) -> Result<(Pass, usize), NoiserError> {
         let mut population = Population::new(network, members, &self.noiser(rank), self.source(), device)?;
-        let held = population.held_bytes();
+        let held = population.materialized_bytes();
         let weights = Tensor::<1>::random([members / 2], Distribution::Default, device);
         let device = device.clone();
         let pass = move || {

@@ -106,7 +106,7 @@ impl Population {
     }
 
     /// Bytes of noise that are kept between passes.
-    pub fn held_bytes(&self) -> usize {
+    pub fn materialized_bytes(&self) -> usize {
         self.perturbation.held.bytes()
     }
 

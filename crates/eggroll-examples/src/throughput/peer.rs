@@ -125,7 +125,7 @@ fn read(stdout: &[u8], measured: &mut Measured) -> Result<usize, Failure> {
             q1_ms,
             q3_ms,
             ratio: None,
-            held_bytes: None,
+            materialized_bytes: None,
             passes: None,
         }));
     }

@@ -50,7 +50,7 @@ fn steps_to_solve(settings: &Settings, config: EvolutionStrategyConfig) -> Optio
         let population = strategy.ask();
         let outcome = rollouts.evaluate(&population, &policy);
         steps += outcome.episodes.env_steps();
-        policy = strategy.tell(policy, population, outcome.fitness).expect("a generation");
+        strategy.tell(&mut policy, population, outcome.fitness).expect("a generation");
         let generation = strategy.generation();
         let is_tested = generation.is_multiple_of(settings.test_every);
         let test = || rollouts.evaluate_model(&policy, EPISODES, u64::from(u32::MAX) + generation, &device);

@@ -22,6 +22,7 @@ pub use tensors::GraphTensors;
 use burn::backend::{DispatchTensor, TensorMetadata};
 use burn::module::Module;
 use burn::tensor::Device;
+use eggroll_core::ops::InputRows;
 use eggroll_core::sync::locked;
 use interpreter::interpreter;
 use program::Program;
@@ -71,7 +72,7 @@ type Forward<M, X, Y> = dyn Fn(&M, X) -> Y + Send + Sync;
 /// let net = PopulationGraph::trace(&model, x.clone(), |model: &Mlp, x: Tensor<2>| {
 ///     model.second.forward(activation::relu(model.first.forward(x)))
 /// })?;
-/// // Inside evaluate: `net.forward(&model, members.expand(x))`, `[members · rows, 2]`.
+/// // Inside evaluate: `net.forward(&model, members.repeat(x))`, `[members · rows, 2]`.
 /// assert_eq!(net.forward(&model, x).dims(), [5, 2]);
 /// # Ok::<(), eggroll_nn::graph::GraphError>(())
 /// ```
@@ -175,6 +176,9 @@ impl<M: Module, X: GraphTensors, Y: GraphTensors> PopulationGraph<M, X, Y> {
             return (self.forward)(model, input);
         };
         let parts = input.parts();
+        if let Some(rows) = parts.first().and_then(|part| part.shape().to_vec().first().copied()) {
+            active.check_input(if shared { InputRows::Shared } else { InputRows::PerMember }, rows);
+        }
         let program = self.program(model, &parameters, &parts, active.pairs().members(), shared);
         let program = program.unwrap_or_else(|error| panic!("graph: {error}"));
         Y::rebuild(&mut execute::run(&program, &parameters, parts).into_iter())

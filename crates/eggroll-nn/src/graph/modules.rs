@@ -148,7 +148,7 @@ impl Rewrite<'_> {
         Ok(())
     }
 
-    /// Burn's normalisation with gains of 1, then every member's gain and bias.
+    /// Burn's normalization with gains of 1, then every member's gain and bias.
     fn layer_norm(&mut self, operation: &OperationIr, op: &LayerNormOpIr) -> Result<(), GraphError> {
         let (rank, dtype) = (op.out.shape.num_dims(), op.out.dtype);
         let input = self.lift(operation, &op.input)?;
@@ -187,8 +187,8 @@ impl Rewrite<'_> {
         let root = UnaryOpIr { input: read(&shifted), out: deviation.clone() };
         self.run(OperationIr::Float(dtype, FloatOperationIr::Sqrt(root)));
         let factor = self.arithmetic(NumericOperationIr::Div, &gain, &deviation);
-        let centred = self.arithmetic(NumericOperationIr::Sub, &x, &mean);
-        let scaled = self.arithmetic(NumericOperationIr::Mul, &centred, &factor);
+        let centered = self.arithmetic(NumericOperationIr::Sub, &x, &mean);
+        let scaled = self.arithmetic(NumericOperationIr::Mul, &centered, &factor);
         let y = self.arithmetic(NumericOperationIr::Add, &scaled, &bias);
         self.land(&op.out, y);
         Ok(())

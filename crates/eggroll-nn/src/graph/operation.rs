@@ -22,7 +22,7 @@ pub(super) fn name(operation: &OperationIr) -> String {
     text.split('(').next().unwrap_or_default().to_owned()
 }
 
-/// Whether the operation only arranges elements anew, so that a parameter stays recognisable behind it.
+/// Whether the operation only arranges elements anew, so that a parameter stays recognizable behind it.
 pub(super) fn is_view(operation: &OperationIr) -> bool {
     matches!(
         operation,

@@ -42,7 +42,7 @@ pub(super) struct View {
 pub(super) enum Origin {
     Plain,
     Parameter(View),
-    Members,
+    MemberChunk,
 }
 
 /// The rewriting of one recording.

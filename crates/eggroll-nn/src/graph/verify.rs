@@ -7,7 +7,7 @@ use burn::backend::{DispatchTensor, TensorMetadata};
 use burn::module::Module;
 use burn::tensor::{DType, Shape, Tensor, TensorData};
 use eggroll_core::scope::Perturbation;
-use eggroll_core::{EggrollConfig, HeldNoise, PairRange, ParameterTable};
+use eggroll_core::{EggrollConfig, MaterializedNoise, PairRange, ParameterTable};
 use std::sync::Arc;
 
 /// Pairs of the population.
@@ -36,7 +36,7 @@ pub(super) fn verify<M: Module, X: GraphTensors, Y: GraphTensors>(
         seed: 0,
         generation: 0,
         sigma: SIGMA,
-        held: Arc::new(HeldNoise::default()),
+        held: Arc::new(MaterializedNoise::default()),
     };
     let members = folded(example.clone());
     let (found, _) = perturbation.run(PairRange::new(0, PAIRS), || batched(members));
@@ -45,7 +45,7 @@ pub(super) fn verify<M: Module, X: GraphTensors, Y: GraphTensors>(
     let mut expected: Vec<Vec<f64>> = vec![Vec::new(); found.len()];
     let mut effects = vec![0.0f64; found.len()];
     // `valid` makes running states of its own.
-    for member in (0..PAIRS).flat_map(|pair| perturbation.materialise(&model.valid(), pair)) {
+    for member in (0..PAIRS).flat_map(|pair| perturbation.materialize(&model.valid(), pair)) {
         let outputs = numbers(forward(&member, example.clone()).parts());
         for (output, values) in outputs.into_iter().enumerate() {
             effects[output] = effects[output].max(largest_difference(&values, &plain[output]));

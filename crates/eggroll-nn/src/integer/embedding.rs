@@ -52,7 +52,8 @@ impl Embedding {
     #[track_caller]
     pub fn forward(&self, tokens: Tensor<2, Int>) -> Tensor<3, Int> {
         let [batch, steps] = tokens.dims();
-        let y = integer::embedding(tokens.reshape([batch * steps]), self.weight.val(), noise(&self.weight));
+        let noise = noise(&self.weight, batch * steps);
+        let y = integer::embedding(tokens.reshape([batch * steps]), self.weight.val(), noise);
         let [_, d_model] = y.dims();
         y.reshape([batch, steps, d_model])
     }

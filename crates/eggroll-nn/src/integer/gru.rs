@@ -87,11 +87,11 @@ impl MinimalGru {
         let [batch, steps, width] = input.dims();
         let rows = input.reshape([batch * steps, width]);
         let gate = |input: &Param<Tensor<2, Int>>, hidden: &Param<Tensor<2, Int>>, bias: &Param<Tensor<1, Int>>| Gate {
-            input: integer::linear(rows.clone(), input.val(), noise(input)),
+            input: integer::linear(rows.clone(), input.val(), noise(input, batch * steps)),
             weight: hidden.val(),
-            weight_noise: noise(hidden),
+            weight_noise: noise(hidden, batch * steps),
             bias: bias.val(),
-            bias_noise: noise(bias),
+            bias_noise: noise(bias, batch * steps),
         };
         let forget = gate(&self.forget_input, &self.forget_hidden, &self.forget_bias);
         let candidate = gate(&self.candidate_input, &self.candidate_hidden, &self.candidate_bias);

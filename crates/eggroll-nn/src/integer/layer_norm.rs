@@ -52,6 +52,6 @@ impl LayerNorm {
     pub fn forward<const D: usize>(&self, input: Tensor<D, Int>) -> Tensor<D, Int> {
         let dims = input.dims();
         let (width, rows) = (dims[D - 1], dims[..D - 1].iter().product::<usize>());
-        integer::layer_norm(input.reshape([rows, width]), self.weight.val(), noise(&self.weight)).reshape(dims)
+        integer::layer_norm(input.reshape([rows, width]), self.weight.val(), noise(&self.weight, rows)).reshape(dims)
     }
 }

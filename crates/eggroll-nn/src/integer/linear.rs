@@ -65,7 +65,7 @@ impl Linear {
     pub fn forward<const D: usize>(&self, input: Tensor<D, Int>) -> Tensor<D, Int> {
         let mut dims = input.dims();
         let (width, rows) = (dims[D - 1], dims[..D - 1].iter().product::<usize>());
-        let y = integer::linear(input.reshape([rows, width]), self.weight.val(), noise(&self.weight)); // [rows, d_output]
+        let y = integer::linear(input.reshape([rows, width]), self.weight.val(), noise(&self.weight, rows)); // [rows, d_output]
         dims[D - 1] = y.dims()[1];
         y.reshape(dims)
     }

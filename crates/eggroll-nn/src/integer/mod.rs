@@ -47,6 +47,9 @@ fn parameter<const D: usize>(values: Tensor<D, Int>, device: &Device) -> Param<T
 }
 
 /// The noise that a parameter is under on this thread now, if any.
-fn noise<const D: usize>(parameter: &Param<Tensor<D, Int>>) -> Option<IntegerNoise> {
-    scope::active(parameter.id).and_then(|parameter| parameter.integer_noise())
+#[track_caller]
+fn noise<const D: usize>(parameter: &Param<Tensor<D, Int>>, rows: usize) -> Option<IntegerNoise> {
+    let parameter = scope::active(parameter.id)?;
+    parameter.check_rows(rows);
+    parameter.integer_noise()
 }

@@ -22,7 +22,7 @@ impl MemberState for EggState {
     }
 }
 
-/// The state of sequences as a module: what a checkpoint saves next to the model (`Checkpoints::save_carrying` of `eggroll-run`).
+/// The state of sequences as a module: what a checkpoint saves next to the model (`Checkpoints::save_with_state` of `eggroll-run`).
 ///
 /// # Example
 ///

@@ -20,7 +20,7 @@ pub struct TransformerEncoderConfig {
     /// The dropout rate, on autodiff devices only.
     #[config(default = 0.1)]
     pub dropout: f64,
-    /// Whether the inputs of a layer's parts are normalised, or the sums with their outputs.
+    /// Whether the inputs of a layer's parts are normalized, or the sums with their outputs.
     #[config(default = false)]
     pub norm_first: bool,
     /// Whether attention weights may add up to less than 1.

@@ -58,7 +58,7 @@ pub struct TransformerEncoder {
     pub n_layers: usize,
     /// The dropout rate.
     pub dropout: f64,
-    /// Whether the inputs of a layer's parts are normalised, or the sums with their outputs.
+    /// Whether the inputs of a layer's parts are normalized, or the sums with their outputs.
     pub norm_first: bool,
     /// Whether attention weights may add up to less than 1.
     pub quiet_softmax: bool,

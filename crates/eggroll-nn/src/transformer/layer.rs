@@ -13,8 +13,8 @@ use burn::tensor::{Bool, Device, Tensor};
 /// A layer of a [`TransformerEncoder`](super::TransformerEncoder), the same as
 /// [`burn::nn::transformer::TransformerEncoderLayer`]; inside `evaluate` under the parameters of every member.
 ///
-/// - normalised after: `y = norm_1(x + attention(x))`, output `norm_2(y + feed_forward(y))`
-/// - normalised first: `y = x + attention(norm_2(x))`, output `y + feed_forward(norm_1(y))`
+/// - normalized after: `y = norm_1(x + attention(x))`, output `norm_2(y + feed_forward(y))`
+/// - normalized first: `y = x + attention(norm_2(x))`, output `y + feed_forward(norm_1(y))`
 #[derive(Module, Debug)]
 pub struct TransformerEncoderLayer {
     /// Attention of the sequence to itself.
@@ -23,11 +23,11 @@ pub struct TransformerEncoderLayer {
     pub pwff: PositionWiseFeedForward,
     /// Before the feed-forward part.
     pub norm_1: LayerNorm,
-    /// Before attention if normalised first, else at the end.
+    /// Before attention if normalized first, else at the end.
     pub norm_2: LayerNorm,
     /// Dropout of both parts' outputs.
     pub dropout: Dropout,
-    /// Whether both parts' inputs are normalised, or sums with their outputs.
+    /// Whether both parts' inputs are normalized, or sums with their outputs.
     pub norm_first: bool,
 }
 

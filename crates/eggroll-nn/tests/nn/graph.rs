@@ -214,11 +214,11 @@ fn forwards_that_mix_rows_are_refused() {
     let device = Device::flex();
     let model = Mlp::new(&device);
     let x = || uniform([2, 7], 0, &device);
-    let centred = PopulationGraph::trace(&model, x(), |model: &Mlp, x: Tensor<2>| {
+    let centered = PopulationGraph::trace(&model, x(), |model: &Mlp, x: Tensor<2>| {
         let mean = x.clone().mean_dim(0);
         model.forward(x - mean)
     });
-    assert!(matches!(centred, Err(GraphError::MixesRows { .. })), "{centred:?}");
+    assert!(matches!(centered, Err(GraphError::MixesRows { .. })), "{centered:?}");
     // Every row has its part of the batch, from another row: only the comparison shows it.
     let flipped = PopulationGraph::trace(&model, x(), |model: &Mlp, x: Tensor<2>| model.forward(x).flip([0]));
     assert!(matches!(flipped, Err(GraphError::Differs { .. })), "{flipped:?}");

@@ -16,7 +16,7 @@ use eggroll_nn::{GruConfig, LstmConfig, MinimalGruConfig};
 
 const D: usize = 4;
 
-/// Products that Burn's module takes: matrix multiplications, linear operations, normalisations.
+/// Products that Burn's module takes: matrix multiplications, linear operations, normalizations.
 fn plain_products(forward: impl FnOnce(&Device) -> Tensor<3>) -> u64 {
     let device = Device::capture();
     let captured = device.capture_scope(|scope| {

@@ -7,7 +7,9 @@ use burn::nn::activation::ActivationConfig;
 use burn::tensor::{Device, Tensor};
 use eggroll_core::chain::{Chain, ChainActivation, ChainLayer, ChainRow};
 use eggroll_core::scope::Perturbation;
-use eggroll_core::{BaselineConfig, EggrollConfig, NoiseDistribution, NoiserConfig, OpenEsConfig, SparseConfig};
+use eggroll_core::{
+    BaselineSubtractionConfig, EggrollConfig, NoiseDistribution, NoiserConfig, OpenEsConfig, SparseConfig,
+};
 use eggroll_nn::{Mlp, MlpConfig};
 
 /// Rows of a member.
@@ -79,7 +81,7 @@ fn chains_give_the_bits_of_the_operations() {
         EggrollConfig::new().with_rank(4).into(),
         EggrollConfig::new().with_distribution(NoiseDistribution::Rademacher).into(),
         EggrollConfig::new().with_rank(3).with_freeze_non_matrix(true).into(),
-        BaselineConfig::new(4).into(),
+        BaselineSubtractionConfig::new(4).into(),
         OpenEsConfig::new().into(),
     ];
     let activations = [

@@ -28,7 +28,7 @@ fn weights_that_are_no_numbers_are_refused() {
     for (values, count) in [([f32::NAN, 1.0], 1), ([f32::NAN, f32::INFINITY], 2), ([0.0, f32::NEG_INFINITY], 1)] {
         saved(&with_bias(values), &file);
         let expected = format!(
-            "{}: \"layers.1.bias\" of shape [2] has {count} values that are NaN or infinite: load or initialise the model anew",
+            "{}: \"layers.1.bias\" of shape [2] has {count} values that are NaN or infinite: load or initialize the model anew",
             file.display()
         );
         assert_eq!(load().map(drop).expect_err("refused").to_string(), expected);

@@ -15,7 +15,7 @@ const START: f32 = 0.1;
 /// An episode ends where the end of the links is less deep.
 const LINE: f32 = -1.0;
 
-// Links of mass 1 and length 1, their centres in the middle (`c = ½`), moments of inertia 1, gravity 9.8.
+// Links of mass 1 and length 1, their centers in the middle (`c = ½`), moments of inertia 1, gravity 9.8.
 /// `½ = l·c`, by which the links move each other.
 const COUPLING: f32 = 0.5;
 /// `g·c`: the second link's weight at the second joint.

@@ -12,10 +12,10 @@ pub struct RolloutConfig {
     /// How outputs become actions.
     #[config(default = "ActionHead::Greedy")]
     pub head: ActionHead,
-    /// Whether policies see observations normalised by their running mean and variance
-    /// ([`ObservationNormaliser`](crate::ObservationNormaliser)).
+    /// Whether policies see observations normalized by their running mean and variance
+    /// ([`ObservationNormalizer`](crate::ObservationNormalizer)).
     #[config(default = false)]
-    pub normalise_observations: bool,
+    pub normalize_observations: bool,
     /// Steps that an action lasts.
     #[config(default = 1)]
     pub action_repeat: usize,

@@ -36,21 +36,21 @@ pub enum RolloutError {
     },
     /// Statistics of observations of another size.
     #[error(
-        "rollouts: the normaliser has statistics of {found} observed values, and observations here have {expected}: give the \
-         normaliser that was saved in this environment"
+        "rollouts: the normalizer has statistics of {found} observed values, and observations here have {expected}: give the \
+         normalizer that was saved in this environment"
     )]
-    NormaliserSize {
+    NormalizerSize {
         /// Values of the statistics.
         found: usize,
         /// Values of an observation.
         expected: usize,
     },
     /// Statistics that no observations have: NaN, or infinite.
-    #[error("rollouts: the normaliser has statistics that no observations have, {0}: begin without one")]
+    #[error("rollouts: the normalizer has statistics that no observations have, {0}: begin without one")]
     NormaliserNumbers(String),
-    /// Statistics for observations that are not normalised.
-    #[error("rollouts: a normaliser is given, but normalise_observations is false: set it to true")]
-    NotNormalised,
+    /// Statistics for observations that are not normalized.
+    #[error("rollouts: a normalizer is given, but normalize_observations is false: set it to true")]
+    NotNormalized,
 }
 
 impl RolloutError {

@@ -3,10 +3,10 @@
 use super::config::RolloutConfig;
 use super::error::RolloutError;
 use super::keys::{EVALUATION, episode_keys, stream};
-use super::normaliser::{Normalisation, ObservationNormaliser, Scaling};
+use super::normalizer::{Normalization, ObservationNormalizer, Scaling};
 use super::policy::Policy;
 use super::runner::{Plan, Runner};
-use super::statistics::{EpisodeStatistics, RolloutOutcome};
+use super::statistics::{EpisodeStatistics, RolloutResult};
 use crate::EpisodeKey;
 use burn::tensor::Device;
 use eggroll_core::profile::{self, Component};
@@ -35,12 +35,12 @@ use eggroll_train::Population;
 /// let device = Device::flex();
 /// let mut policy = MlpConfig::new(vec![4, 16, 2]).init(&device);
 /// let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new());
-/// let mut strategy = config.with_population(64).with_sigma(0.3).try_init(&policy)?;
+/// let mut strategy = config.with_population_size(64).with_sigma(0.3).try_init(&policy)?;
 /// let rollouts = RolloutConfig::new().init(CartPole::new())?;
 /// for _ in 0..2 {
 ///     let population = strategy.ask();
 ///     let outcome = rollouts.evaluate(&population, &policy);
-///     policy = strategy.tell(policy, population, outcome.fitness)?;
+///     strategy.tell(&mut policy, population, outcome.fitness)?;
 /// }
 /// let episodes = rollouts.evaluate_model(&policy, 10, 0, &device);
 /// assert!(episodes.mean_return() >= 1.0);
@@ -52,34 +52,34 @@ pub struct Rollouts<E, C = RolloutConfig> {
     config: C,
     /// The environment, or the task in one.
     pub(super) environment: E,
-    normalisation: Normalisation,
+    normalization: Normalization,
 }
 
 impl<E, C> Rollouts<E, C> {
     /// Rollouts by these settings, in an environment whose observations have so many values.
-    pub(super) fn new(config: C, environment: E, normalise: bool, observation_size: usize) -> Self {
-        Self { config, environment, normalisation: Normalisation::new(normalise, observation_size) }
+    pub(super) fn new(config: C, environment: E, normalize: bool, observation_size: usize) -> Self {
+        Self { config, environment, normalization: Normalization::new(normalize, observation_size) }
     }
 
-    /// The statistics of observations, if they are normalised: to be saved with the model.
-    pub fn normaliser(&self) -> Option<&ObservationNormaliser> {
-        self.normalisation.statistics()
+    /// The statistics of observations, if they are normalized: to be saved with the model.
+    pub fn normalizer(&self) -> Option<&ObservationNormalizer> {
+        self.normalization.statistics()
     }
 
     /// Goes on with statistics that were saved.
     ///
     /// # Errors
     ///
-    /// [`RolloutError::NormaliserSize`] if they are of observations of another size, [`RolloutError::NotNormalised`] if observations are
-    /// not normalised, [`RolloutError::NormaliserNumbers`] if no observations have such statistics.
-    pub fn with_normaliser(mut self, normaliser: ObservationNormaliser) -> Result<Self, RolloutError> {
-        self.normalisation.restore(normaliser)?;
+    /// [`RolloutError::NormalizerSize`] if they are of observations of another size, [`RolloutError::NotNormalized`] if observations are
+    /// not normalized, [`RolloutError::NormaliserNumbers`] if no observations have such statistics.
+    pub fn with_normalizer(mut self, normalizer: ObservationNormalizer) -> Result<Self, RolloutError> {
+        self.normalization.restore(normalizer)?;
         Ok(self)
     }
 
-    /// Takes the observations of a generation into the running statistics; without normalisation there are none.
+    /// Takes the observations of a generation into the running statistics; without normalization there are none.
     pub fn observe(&mut self, episodes: &EpisodeStatistics) {
-        self.normalisation.observe(episodes);
+        self.normalization.observe(episodes);
     }
 }
 
@@ -94,7 +94,7 @@ impl<E, C: Runner<E>> Rollouts<E, C> {
     /// Panics if the policy's shapes do not fit the environment, if it answers another number of rows than it was asked, or if an
     /// evaluation of the same model is running on this thread.
     #[track_caller]
-    pub fn evaluate<P: Policy>(&self, population: &Population, policy: &P) -> RolloutOutcome {
+    pub fn evaluate<P: Policy>(&self, population: &Population, policy: &P) -> RolloutResult {
         self.outcome(&self.rows(population, policy))
     }
 
@@ -113,7 +113,7 @@ impl<E, C: Runner<E>> Rollouts<E, C> {
         device: &Device,
     ) -> EpisodeStatistics {
         let keys = episode_keys(seed, EVALUATION, episodes);
-        let scaling = self.normalisation.scaling();
+        let scaling = self.normalization.scaling();
         self.statistics(&self.config.rows_of_model(&self.plan(&keys, scaling.as_ref()), policy, device))
     }
 
@@ -122,21 +122,21 @@ impl<E, C: Runner<E>> Rollouts<E, C> {
     pub(super) fn rows<P: Policy>(&self, population: &Population, policy: &P) -> Vec<f32> {
         let _span = profile::span(Component::Fitness, 0);
         let keys = episode_keys(self.config.seed(), stream(population.generation()), self.config.episodes());
-        let scaling = self.normalisation.scaling();
+        let scaling = self.normalization.scaling();
         self.config.rows(&self.plan(&keys, scaling.as_ref()), population, policy)
     }
 
     fn plan<'a>(&'a self, keys: &'a [EpisodeKey], scaling: Option<&'a Scaling>) -> Plan<'a, E> {
-        Plan { environment: &self.environment, keys, scaling, row_width: self.normalisation.row_width() }
+        Plan { environment: &self.environment, keys, scaling, row_width: self.normalization.row_width() }
     }
 
     /// What rows of members' episodes come to.
-    pub(super) fn outcome(&self, rows: &[f32]) -> RolloutOutcome {
-        RolloutOutcome::of(self.statistics(rows), self.config.episodes())
+    pub(super) fn outcome(&self, rows: &[f32]) -> RolloutResult {
+        RolloutResult::of(self.statistics(rows), self.config.episodes())
     }
 
     /// What rows of episodes come to.
     pub(super) fn statistics(&self, rows: &[f32]) -> EpisodeStatistics {
-        EpisodeStatistics::from_rows(rows, self.normalisation.row_width(), self.config.action_repeat())
+        EpisodeStatistics::from_rows(rows, self.normalization.row_width(), self.config.action_repeat())
     }
 }

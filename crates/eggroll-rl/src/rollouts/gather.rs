@@ -3,14 +3,14 @@
 use super::evaluate::Rollouts;
 use super::policy::Policy;
 use super::runner::Runner;
-use super::statistics::RolloutOutcome;
+use super::statistics::RolloutResult;
 use eggroll_train::{Communicator, DistributionError, Population};
 
 impl<E, C: Runner<E>> Rollouts<E, C> {
     /// [`evaluate`](Self::evaluate) of a slice of the population, in a replica of several: the fitness is the slice's, the episodes are those
     /// of all ranks, so that all of them [observe](Self::observe) the same. All ranks call it, each with its own slice.
     ///
-    /// The sums of a normaliser travel too: for every episode two numbers, and two for each observed value.
+    /// The sums of a normalizer travel too: for every episode two numbers, and two for each observed value.
     ///
     /// # Errors
     ///
@@ -25,10 +25,10 @@ impl<E, C: Runner<E>> Rollouts<E, C> {
         population: &Population,
         policy: &P,
         communicator: &mut T,
-    ) -> Result<RolloutOutcome, DistributionError> {
+    ) -> Result<RolloutResult, DistributionError> {
         let own = self.rows(population, policy);
         let all = gather(population, &own, communicator)?;
-        Ok(RolloutOutcome { episodes: self.statistics(&all), ..self.outcome(&own) })
+        Ok(RolloutResult { episodes: self.statistics(&all), ..self.outcome(&own) })
     }
 }
 

@@ -15,7 +15,7 @@ mod head;
 mod host;
 mod keys;
 mod moments;
-mod normaliser;
+mod normalizer;
 mod policy;
 mod runner;
 mod statistics;
@@ -27,7 +27,7 @@ pub use evaluate::Rollouts;
 pub use head::ActionHead;
 #[cfg(feature = "host")]
 pub use host::{HostRolloutConfig, HostRollouts, HostTask};
-pub use normaliser::ObservationNormaliser;
+pub use normalizer::ObservationNormalizer;
 pub use policy::{FeedForward, Policy, PolicyLayer, feed_forward};
 pub use runner::Runner;
-pub use statistics::{EpisodeStatistics, RolloutOutcome};
+pub use statistics::{EpisodeStatistics, RolloutResult};

@@ -1,6 +1,6 @@
 //! What runs episodes.
 
-use super::normaliser::Scaling;
+use super::normalizer::Scaling;
 use super::policy::Policy;
 use crate::EpisodeKey;
 use burn::tensor::Device;
@@ -22,7 +22,7 @@ pub trait Runner<E> {
         1
     }
 
-    /// The rows `[return, length, sums of a normaliser …]` of all episodes of a population, member after member.
+    /// The rows `[return, length, sums of a normalizer …]` of all episodes of a population, member after member.
     fn rows<P: Policy>(&self, plan: &Plan<'_, E>, population: &Population, policy: &P) -> Vec<f32>;
 
     /// The rows of the episodes of a model as it is.
@@ -36,7 +36,7 @@ pub struct Plan<'a, E> {
     pub(super) environment: &'a E,
     /// The episodes of each member.
     pub(super) keys: &'a [EpisodeKey],
-    /// How observations are normalised, if they are.
+    /// How observations are normalized, if they are.
     pub(super) scaling: Option<&'a Scaling>,
     /// Numbers of an episode's row.
     pub(super) row_width: usize,

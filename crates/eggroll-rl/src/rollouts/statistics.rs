@@ -12,7 +12,7 @@ pub struct EpisodeStatistics {
 }
 
 impl EpisodeStatistics {
-    /// Of rows `[return, length, sums of a normaliser …]`, of policies whose actions last `action_repeat` steps.
+    /// Of rows `[return, length, sums of a normalizer …]`, of policies whose actions last `action_repeat` steps.
     pub(super) fn from_rows(rows: &[f32], width: usize, action_repeat: usize) -> Self {
         let mut statistics = Self::default();
         for row in rows.chunks_exact(width) {
@@ -39,7 +39,7 @@ impl EpisodeStatistics {
         self.returns.iter().map(|value| f64::from(*value)).sum::<f64>() / self.returns.len() as f64
     }
 
-    /// Observations that a normaliser leaves out, since a value is not finite, or too far from the mean; 0 without normalisation.
+    /// Observations that a normalizer leaves out, since a value is not finite, or too far from the mean; 0 without normalization.
     pub fn left_out(&self) -> u64 {
         self.moments.left_out
     }
@@ -58,14 +58,14 @@ impl EpisodeStatistics {
 
 /// The episodes of a generation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct RolloutOutcome {
+pub struct RolloutResult {
     /// The mean return of every member: for [`tell`](eggroll_train::EvolutionStrategy::tell).
     pub fitness: Fitness,
     /// Every episode.
     pub episodes: EpisodeStatistics,
 }
 
-impl RolloutOutcome {
+impl RolloutResult {
     /// What members come to that have run so many episodes each.
     pub(super) fn of(episodes: EpisodeStatistics, each: usize) -> Self {
         Self { fitness: episodes.member_returns(each).into(), episodes }

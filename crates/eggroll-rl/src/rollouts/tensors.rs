@@ -5,13 +5,13 @@ use super::error::RolloutError;
 use super::evaluate::Rollouts;
 use super::head::ActionHead;
 use super::keys::{MOST_EPISODES, uniform};
-use super::normaliser::DeviceScaling;
+use super::normalizer::DeviceScaling;
 use super::policy::Policy;
 use super::runner::{Plan, Runner};
 use crate::{EndOfEpisode, EpisodeKey, Episodes, TensorEnvironment};
 use burn::tensor::{DType, Device, Tensor};
 use eggroll_core::{counters, profile};
-use eggroll_train::{Members, Population};
+use eggroll_train::{MemberChunk, Population};
 
 impl RolloutConfig {
     /// Rollouts in an environment.
@@ -35,7 +35,7 @@ impl RolloutConfig {
             return Err(RolloutError::Head { head, actions });
         }
         let size = environment.observation_size();
-        Ok(Rollouts::new(self.clone(), environment, self.normalise_observations, size))
+        Ok(Rollouts::new(self.clone(), environment, self.normalize_observations, size))
     }
 
     #[cfg(any(feature = "flex", feature = "ndarray"))]
@@ -82,7 +82,7 @@ impl<E: TensorEnvironment> Runner<E> for RolloutConfig {
             return rows;
         }
         let run = TensorRun::new(self, plan, &population.device());
-        population.evaluate_holding(|members: &Members| {
+        population.evaluate_with_cached_noise(|members: &MemberChunk| {
             let keys: Vec<EpisodeKey> = (0..members.count()).flat_map(|_| plan.keys.iter().copied()).collect();
             run.run(policy, &keys, members.first(), plan.keys.len())
         })
@@ -123,12 +123,12 @@ impl<'a, E: TensorEnvironment> TensorRun<'a, E> {
             let observations = match &self.scaling {
                 None => observations,
                 Some(scaling) => {
-                    let (normalised, seen) = scaling.apply(observations, episodes.live());
+                    let (normalized, seen) = scaling.apply(observations, episodes.live());
                     sums = Some(match sums.take() {
                         None => seen,
                         Some(sums) => sums + seen,
                     });
-                    normalised
+                    normalized
                 }
             };
             let (outputs, next) = policy.forward(observations, state);
@@ -178,7 +178,7 @@ fn any_live(episodes: &Episodes) -> bool {
 fn read_rows(episodes: &Episodes, sums: Option<Tensor<2>>) -> Vec<f32> {
     counters::add_host_read();
     let columns = [episodes.returns(), episodes.lengths()].map(|column| column.unsqueeze_dim::<2>(1));
-    let rows: Tensor<2> = Tensor::cat(columns.into_iter().chain(sums).collect(), 1); // [rows, 2 + sums of a normaliser]
+    let rows: Tensor<2> = Tensor::cat(columns.into_iter().chain(sums).collect(), 1); // [rows, 2 + sums of a normalizer]
     let waiting = profile::waiting();
     let data = rows.cast(DType::F32).into_data();
     drop(waiting);

@@ -125,9 +125,9 @@ impl Policy for Leaky<'_> {
     }
 }
 
-fn config(chunk: Option<usize>) -> EvolutionStrategyConfig {
+fn config(chunk_size: Option<usize>) -> EvolutionStrategyConfig {
     let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new());
-    EvolutionStrategyConfig { chunk, ..config.with_population(POPULATION).with_sigma(0.5).with_seed(2) }
+    EvolutionStrategyConfig { chunk_size, ..config.with_population_size(POPULATION).with_sigma(0.5).with_seed(2) }
 }
 
 fn population(net: &Net, chunk: Option<usize>) -> Population {
@@ -146,7 +146,7 @@ fn keys(seed: u64) -> Vec<EpisodeKey> {
 fn scalar_loop<P: Policy>(population: &Population, policy: &P, seed: u64) -> (Fitness, Vec<u32>) {
     let device = Device::flex();
     let mut lengths = Vec::new();
-    let fitness = population.evaluate(|members| {
+    let fitness = population.evaluate_mut(|members| {
         let rows = members.count() * EPISODES;
         let mut balls: Vec<Ball> = (0..rows).map(|row| Table.begin(keys(seed)[row % EPISODES])).collect();
         let (mut totals, mut over) = (vec![0.0; rows], vec![false; rows]);
@@ -155,7 +155,7 @@ fn scalar_loop<P: Policy>(population: &Population, policy: &P, seed: u64) -> (Fi
         let mut state = policy.initial_state(rows, &device);
         for _ in 0..Ball::MAX_STEPS {
             let seen: Vec<f32> = balls.iter().flat_map(|ball| [ball.position as f32, ball.velocity as f32]).collect();
-            let seen = Tensor::from_data(TensorData::new(seen, [rows, 2]), &device);
+            let seen = members.assume_repeated(Tensor::from_data(TensorData::new(seen, [rows, 2]), &device));
             let (outputs, next) = policy.forward(seen, state);
             state = next;
             let outputs: Vec<f32> = outputs.into_data().try_to_vec().expect("floats");
@@ -170,7 +170,7 @@ fn scalar_loop<P: Policy>(population: &Population, policy: &P, seed: u64) -> (Fi
         }
         let mean = |totals: &[f64]| totals.iter().map(|total| f64::from(*total as f32)).sum::<f64>() / EPISODES as f64;
         let means: Vec<f32> = totals.chunks(EPISODES).map(|totals| mean(totals) as f32).collect();
-        Tensor::from_floats(&means[..], &device)
+        means
     });
     (fitness, lengths)
 }
@@ -181,7 +181,7 @@ fn returns_are_those_of_a_scalar_loop() {
     let short = |seed: &u64| keys(*seed).iter().filter(|key| Table.begin(**key).is_short()).count();
     let seed = (0..100).find(|seed| short(seed) == 1).expect("3 of 8");
     let rollouts = rollouts(HostRolloutConfig::new().with_seed(seed));
-    let compare = |outcome: RolloutOutcome, (fitness, lengths): (Fitness, Vec<u32>)| {
+    let compare = |outcome: RolloutResult, (fitness, lengths): (Fitness, Vec<u32>)| {
         outcome.fitness == fitness && outcome.episodes.lengths() == lengths
     };
     let plain = feed_forward(|x| net.forward(x));
@@ -207,15 +207,15 @@ fn chunks_and_threads_change_no_bit() {
     let run = |chunk: Option<usize>, threads: usize, seed: u64| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
         pool.install(|| {
-            let config = HostRolloutConfig::new().with_normalise_observations(true).with_seed(seed);
+            let config = HostRolloutConfig::new().with_normalize_observations(true).with_seed(seed);
             let mut rollouts = rollouts(config);
             let first = rollouts.evaluate(&population(&net, chunk), &feed_forward(|x| net.forward(x)));
             rollouts.observe(&first.episodes);
-            // The second sees normalised observations; members in chunks, the model on all of the pool's threads.
+            // The second sees normalized observations; members in chunks, the model on all of the pool's threads.
             let second = rollouts.evaluate(&population(&net, chunk), &feed_forward(|x| net.forward(x)));
             assert_ne!(first.fitness, second.fitness);
             let model = rollouts.evaluate_model(&feed_forward(|x| net.forward(x)), 37, seed, &device);
-            (second, model, rollouts.normaliser().expect("normalised").clone())
+            (second, model, rollouts.normalizer().expect("normalized").clone())
         })
     };
     let expected = run(None, 1, 0);
@@ -280,30 +280,30 @@ fn observations_have_mean_0_and_variance_1() {
         (mean, values.iter().map(|x| (f64::from(*x) - mean).powi(2)).sum::<f64>() / values.len() as f64)
     };
     // A few steps, in which nobody falls off: every row that is seen counts.
-    let config = HostRolloutConfig::new().with_normalise_observations(true).with_max_steps(Some(2));
+    let config = HostRolloutConfig::new().with_normalize_observations(true).with_max_steps(Some(2));
     let mut rollouts = rollouts(config);
     let episodes = rollouts.evaluate_model(&policy, 500, 3, &device);
     let raw = positions();
     let (mean, variance) = moments(&raw);
     assert!((variance - 1.0 / 12.0).abs() < 0.02, "{variance}");
     rollouts.observe(&episodes);
-    let normaliser = rollouts.normaliser().expect("normalised");
-    assert_eq!(normaliser.count(), 1000.0);
-    assert!((normaliser.mean()[0] - mean).abs() < 1e-5 && (normaliser.variance()[0] - variance).abs() < 1e-5);
-    // The same first states again, normalised; kept statistics do the same.
-    let kept = normaliser.clone();
+    let normalizer = rollouts.normalizer().expect("normalized");
+    assert_eq!(normalizer.count(), 1000.0);
+    assert!((normalizer.mean()[0] - mean).abs() < 1e-5 && (normalizer.variance()[0] - variance).abs() < 1e-5);
+    // The same first states again, normalized; kept statistics do the same.
+    let kept = normalizer.clone();
     rollouts.evaluate_model(&policy, 500, 3, &device);
-    let normalised = positions();
-    for (raw, normalised) in raw.iter().zip(&normalised).take(500) {
+    let normalized = positions();
+    for (raw, normalized) in raw.iter().zip(&normalized).take(500) {
         let expected = (f64::from(*raw) - mean) / variance.sqrt();
-        assert!((f64::from(*normalised) - expected).abs() < 1e-4, "{normalised} {expected}");
+        assert!((f64::from(*normalized) - expected).abs() < 1e-4, "{normalized} {expected}");
     }
-    let config = HostRolloutConfig::new().with_normalise_observations(true).with_max_steps(Some(2));
-    let again = config.init(Table).expect("rollouts").with_normaliser(kept.clone()).expect("of its size");
+    let config = HostRolloutConfig::new().with_normalize_observations(true).with_max_steps(Some(2));
+    let again = config.init(Table).expect("rollouts").with_normalizer(kept.clone()).expect("of its size");
     again.evaluate_model(&policy, 500, 3, &device);
-    assert_eq!(positions(), normalised);
-    let refused = HostRolloutConfig::new().init(Table).expect("rollouts").with_normaliser(kept);
-    assert_eq!(refused.expect_err("not normalised"), RolloutError::NotNormalised);
+    assert_eq!(positions(), normalized);
+    let refused = HostRolloutConfig::new().init(Table).expect("rollouts").with_normalizer(kept);
+    assert_eq!(refused.expect_err("not normalized"), RolloutError::NotNormalized);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Observations that are no numbers, or too large: left out of a normaliser's statistics, and counted.
+//! Observations that are no numbers, or too large: left out of a normalizer's statistics, and counted.
 
 use burn::optim::SgdConfig;
 use burn::tensor::{Device, Tensor};
@@ -64,7 +64,7 @@ impl TensorEnvironment for Faulty {
 }
 
 fn population(policy: &Mlp) -> Population {
-    let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_population(MEMBERS);
+    let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_population_size(MEMBERS);
     config.try_init(policy).expect("a strategy").ask()
 }
 
@@ -72,13 +72,13 @@ fn policy() -> Mlp {
     MlpConfig::new(vec![4, 5, 2]).init(&Device::flex())
 }
 
-fn run(policy: &Mlp, shown: f32, fused: bool) -> (RolloutOutcome, ObservationNormaliser) {
-    let config = RolloutConfig::new().with_normalise_observations(true).with_episodes(16).with_fused(fused);
+fn run(policy: &Mlp, shown: f32, fused: bool) -> (RolloutResult, ObservationNormalizer) {
+    let config = RolloutConfig::new().with_normalize_observations(true).with_episodes(16).with_fused(fused);
     let mut rollouts = config.init(Faulty { cart: CartPole::new(), shown }).expect("valid");
     let outcome = rollouts.evaluate(&population(policy), policy);
     rollouts.observe(&outcome.episodes);
-    let normaliser = rollouts.normaliser().expect("normalised").clone();
-    (outcome, normaliser)
+    let normalizer = rollouts.normalizer().expect("normalized").clone();
+    (outcome, normalizer)
 }
 
 #[test]
@@ -86,20 +86,20 @@ fn such_observations_are_left_out_and_counted() {
     let policy = policy();
     for shown in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, 1e16] {
         for fused in [true, false] {
-            let (outcome, normaliser) = run(&policy, shown, fused);
+            let (outcome, normalizer) = run(&policy, shown, fused);
             let (steps, left_out) = (outcome.episodes.env_steps(), outcome.episodes.left_out());
             assert!(0 < left_out && left_out < steps, "{shown}: {left_out} of {steps}");
-            assert_eq!((normaliser.left_out(), normaliser.count()), (left_out, (steps - left_out) as f64), "{shown}");
+            assert_eq!((normalizer.left_out(), normalizer.count()), (left_out, (steps - left_out) as f64), "{shown}");
             // What is left is right of the middle.
-            assert!(normaliser.mean()[0] > 0.0 && normaliser.mean()[0] < 0.5, "{shown}: {:?}", normaliser.mean());
-            assert!(normaliser.variance().iter().all(|variance| *variance > 0.0 && *variance < 10.0), "{shown}");
+            assert!(normalizer.mean()[0] > 0.0 && normalizer.mean()[0] < 0.5, "{shown}: {:?}", normalizer.mean());
+            assert!(normalizer.variance().iter().all(|variance| *variance > 0.0 && *variance < 10.0), "{shown}");
             assert!(outcome.fitness.values().iter().all(|fitness| fitness.is_finite()));
         }
     }
     // Canary: what is near enough counts.
-    let (outcome, normaliser) = run(&policy, -1e3, true);
-    assert_eq!((outcome.episodes.left_out(), normaliser.count()), (0, outcome.episodes.env_steps() as f64));
-    assert!(normaliser.mean()[0] < -1.0);
+    let (outcome, normalizer) = run(&policy, -1e3, true);
+    assert_eq!((outcome.episodes.left_out(), normalizer.count()), (0, outcome.episodes.env_steps() as f64));
+    assert!(normalizer.mean()[0] < -1.0);
 }
 
 #[test]
@@ -112,8 +112,8 @@ fn fused_rollouts_leave_out_what_tensors_do() {
 #[test]
 fn counting_reads_nothing() {
     let policy = policy();
-    let reads = |normalise: bool, shown: f32| {
-        let config = RolloutConfig::new().with_normalise_observations(normalise).with_fused(false);
+    let reads = |normalize: bool, shown: f32| {
+        let config = RolloutConfig::new().with_normalize_observations(normalize).with_fused(false);
         let rollouts = config.init(Faulty { cart: CartPole::new(), shown }).expect("valid");
         let population = population(&policy);
         let before = counters::snapshot();
@@ -125,10 +125,10 @@ fn counting_reads_nothing() {
 
 #[test]
 fn statistics_that_were_saved_without_a_count_are_read() {
-    let (_, normaliser) = run(&policy(), 1.0, true);
-    let mut json = serde_json::to_value(&normaliser).expect("writes");
+    let (_, normalizer) = run(&policy(), 1.0, true);
+    let mut json = serde_json::to_value(&normalizer).expect("writes");
     json.as_object_mut().expect("an object").remove("left_out");
-    assert_eq!(serde_json::from_value::<ObservationNormaliser>(json).expect("reads"), normaliser);
+    assert_eq!(serde_json::from_value::<ObservationNormalizer>(json).expect("reads"), normalizer);
 }
 
 #[test]

@@ -1,15 +1,13 @@
-//! Rollouts: fused against tensors, chunks, heads, normalisation, reads to the host, policies that remember.
+//! Rollouts: fused against tensors, chunks, heads, normalization, reads to the host, policies that remember.
 
 use burn::module::Module;
 use burn::nn::activation::ActivationConfig;
 use burn::optim::SgdConfig;
 use burn::tensor::{Device, Tensor};
-use eggroll_core::{BaselineConfig, EggrollConfig, NoiserConfig, OpenEsConfig, counters};
+use eggroll_core::{BaselineSubtractionConfig, EggrollConfig, NoiserConfig, OpenEsConfig, counters};
 use eggroll_nn::{Linear, LinearConfig, MinimalGru, MinimalGruConfig, Mlp, MlpConfig};
 use eggroll_rl::{Acrobot, Bandit, CartPole, EpisodeKey, Memory, MountainCar, Pendulum, TensorEnvironment};
-use eggroll_rl::{
-    ActionHead, Policy, PolicyLayer, RolloutConfig, RolloutError, RolloutOutcome, Rollouts, feed_forward,
-};
+use eggroll_rl::{ActionHead, Policy, PolicyLayer, RolloutConfig, RolloutError, RolloutResult, Rollouts, feed_forward};
 use eggroll_train::{Error, EvolutionStrategy, EvolutionStrategyConfig};
 
 const MEMBERS: usize = 20;
@@ -39,9 +37,9 @@ fn fixed<M: Module>(model: M) -> M {
 
 fn strategy(noiser: impl Into<NoiserConfig>, model: &impl Module, chunk: Option<usize>) -> EvolutionStrategy {
     let config = EvolutionStrategyConfig::new(noiser.into(), SgdConfig::new());
-    let config = config.with_population(MEMBERS).with_sigma(0.4).with_seed(5);
+    let config = config.with_population_size(MEMBERS).with_sigma(0.4).with_seed(5);
     let config = match chunk {
-        Some(chunk) => config.with_chunk(chunk),
+        Some(chunk) => config.with_chunk_size(chunk),
         None => config,
     };
     config.try_init(model).expect("valid")
@@ -51,7 +49,7 @@ fn outcome<E: TensorEnvironment>(
     rollouts: &Rollouts<E>,
     strategy: &mut EvolutionStrategy,
     policy: &impl Policy,
-) -> RolloutOutcome {
+) -> RolloutResult {
     rollouts.evaluate(&strategy.ask(), policy)
 }
 
@@ -78,7 +76,7 @@ fn assert_fused<E: TensorEnvironment + Clone>(environment: E, config: &RolloutCo
     let policy = mlp(&environment, activation);
     for noiser in [
         EggrollConfig::new().with_rank(3).into(),
-        BaselineConfig::new(4).into(),
+        BaselineSubtractionConfig::new(4).into(),
         NoiserConfig::from(OpenEsConfig::new()),
     ] {
         let run = |config: &RolloutConfig, chunk| {
@@ -106,41 +104,41 @@ fn fused_rollouts_give_the_bits_of_tensors() {
     assert_fused(CartPole::new(), &config.clone().with_head(ActionHead::Sampled), ActivationConfig::Tanh);
     assert_fused(Pendulum::new(), &config.clone().with_head(ActionHead::Tanh), ActivationConfig::Relu);
     assert_fused(Pendulum::new(), &config.clone().with_action_repeat(3), ActivationConfig::Relu);
-    let normalised = config.clone().with_normalise_observations(true);
-    assert_fused(Acrobot::new(), &normalised.clone().with_head(ActionHead::Sampled), ActivationConfig::Relu);
-    assert_fused(CartPole::new(), &normalised.with_action_repeat(2), ActivationConfig::Relu);
+    let normalized = config.clone().with_normalize_observations(true);
+    assert_fused(Acrobot::new(), &normalized.clone().with_head(ActionHead::Sampled), ActivationConfig::Relu);
+    assert_fused(CartPole::new(), &normalized.with_action_repeat(2), ActivationConfig::Relu);
 }
 
 #[test]
 fn running_statistics_are_the_same_fused_and_give_the_next_generation() {
     let policy = mlp(&CartPole::new(), ActivationConfig::Relu);
     let run = |fused: bool| {
-        let config = RolloutConfig::new().with_normalise_observations(true).with_fused(fused);
+        let config = RolloutConfig::new().with_normalize_observations(true).with_fused(fused);
         let mut rollouts = config.init(CartPole::new()).expect("valid");
         let mut strategy = strategy(EggrollConfig::new(), &policy, None);
         let first = outcome(&rollouts, &mut strategy, &policy);
         rollouts.observe(&first.episodes);
         let second = outcome(&rollouts, &mut strategy, &policy);
         assert_ne!(first, second, "what is seen has changed");
-        (second, rollouts.normaliser().cloned())
+        (second, rollouts.normalizer().cloned())
     };
     let (fused, statistics) = run(true);
     assert_eq!(run(false), (fused, statistics.clone()));
-    let statistics = statistics.expect("normalised");
+    let statistics = statistics.expect("normalized");
     assert!(statistics.count() > MEMBERS as f64);
-    let json = serde_json::to_string(&statistics).expect("serialises");
-    let again = RolloutConfig::new().with_normalise_observations(true).init(CartPole::new()).expect("valid");
-    let again = again.with_normaliser(serde_json::from_str(&json).expect("parses")).expect("fits");
-    assert_eq!(again.normaliser(), Some(&statistics));
-    let refused = RolloutConfig::new().init(Pendulum::new()).expect("valid").with_normaliser(statistics);
-    assert_eq!(refused.expect_err("of another size"), RolloutError::NormaliserSize { found: 4, expected: 3 });
+    let json = serde_json::to_string(&statistics).expect("serializes");
+    let again = RolloutConfig::new().with_normalize_observations(true).init(CartPole::new()).expect("valid");
+    let again = again.with_normalizer(serde_json::from_str(&json).expect("parses")).expect("fits");
+    assert_eq!(again.normalizer(), Some(&statistics));
+    let refused = RolloutConfig::new().init(Pendulum::new()).expect("valid").with_normalizer(statistics);
+    assert_eq!(refused.expect_err("of another size"), RolloutError::NormalizerSize { found: 4, expected: 3 });
 }
 
 #[test]
 fn statistics_are_those_of_all_observations() {
     // What the policy sees without statistics is what is there.
     let policy = mlp(&Pendulum::new(), ActivationConfig::Relu);
-    let config = RolloutConfig::new().with_normalise_observations(true).with_fused(false);
+    let config = RolloutConfig::new().with_normalize_observations(true).with_fused(false);
     let mut rollouts = config.init(Pendulum::new()).expect("valid");
     let seen = std::sync::Mutex::new(Vec::new());
     let watching = feed_forward(|x: Tensor<2>| {
@@ -161,18 +159,18 @@ fn statistics_are_those_of_all_observations() {
         let mut rollouts = config_of(true).init(Pendulum::new()).expect("valid");
         let episodes = rollouts.evaluate_model(&feed_forward(|x| policy.forward(x)), 7, 3, &Device::flex());
         rollouts.observe(&episodes);
-        rollouts.normaliser().cloned().expect("normalised")
+        rollouts.normalizer().cloned().expect("normalized")
     };
     assert!((after_one.mean()[2] - mean).abs() < 1e-4, "{} {mean}", after_one.mean()[2]);
     assert!((after_one.variance()[2] / variance - 1.0).abs() < 1e-4);
-    // The second run's are normalised by the first's.
+    // The second run's are normalized by the first's.
     let second: Vec<f32> = seen[200].clone().into_data().try_to_vec().expect("f32");
     let expected = (f64::from(first[2]) - mean) / variance.sqrt();
     assert!((f64::from(second[2]) - expected).abs() < 1e-3, "{} {expected}", second[2]);
 }
 
-fn config_of(normalised: bool) -> RolloutConfig {
-    RolloutConfig::new().with_normalise_observations(normalised)
+fn config_of(normalized: bool) -> RolloutConfig {
+    RolloutConfig::new().with_normalize_observations(normalized)
 }
 
 #[test]
@@ -257,7 +255,7 @@ fn dense_noise_and_other_models_run_on_tensors() {
         let population = strategy.ask();
         let outcome = rollouts.evaluate(&population, &policy);
         assert_eq!(outcome.episodes.env_steps(), 200 * MEMBERS as u64);
-        strategy.tell(policy.clone(), population, outcome.fitness).expect("all parameters were perturbed");
+        strategy.tell(&mut policy.clone(), population, outcome.fitness).expect("all parameters were perturbed");
     }
 }
 
@@ -345,7 +343,7 @@ fn a_device_runs_the_same_episodes() {
     let (found, reads) = on(Device::wgpu(burn::tensor::DeviceKind::DefaultDevice), 0);
     assert_eq!(reads, 1, "one read for 200 steps");
     let (canary, _) = on(Device::flex(), 1);
-    let distance = |other: &RolloutOutcome| {
+    let distance = |other: &RolloutResult| {
         let pairs = found.episodes.returns().iter().zip(other.episodes.returns());
         pairs.map(|(a, b)| (a - b).abs() / (1.0 + b.abs())).fold(0.0, f32::max)
     };

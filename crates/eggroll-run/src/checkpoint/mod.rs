@@ -195,12 +195,12 @@ impl Checkpoints {
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let folder = tempfile::tempdir()?;
     /// let model = EggModelConfig::new().with_layers(1).with_width(8).init(&Device::flex());
-    /// let strategy = EvolutionStrategyConfig::integer(QEggrollConfig::new()).with_population(4).try_init(&model)?;
+    /// let strategy = EvolutionStrategyConfig::integer(QEggrollConfig::new()).with_population_size(4).try_init(&model)?;
     /// let state = SavedState::from(model.initial_state(4));
     ///
     /// let checkpoints = Checkpoints::new(folder.path());
-    /// checkpoints.save_carrying(&strategy, &model, &state)?;
-    /// let loaded = checkpoints.load_latest_carrying(model, state)?;
+    /// checkpoints.save_with_state(&strategy, &model, &state)?;
+    /// let loaded = checkpoints.load_latest_with_state(model, state)?;
     /// let (_strategy, _model, state) = loaded.expect("saved above");
     /// assert_eq!(EggState::from(state).layers[0].dims(), [4, 8]);
     /// # Ok(())
@@ -210,7 +210,7 @@ impl Checkpoints {
     /// # Errors
     ///
     /// As [`save`](Self::save).
-    pub fn save_carrying<M: Module, C: Module>(
+    pub fn save_with_state<M: Module, C: Module>(
         &self,
         strategy: &EvolutionStrategy,
         model: &M,

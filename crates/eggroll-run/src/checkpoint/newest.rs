@@ -25,13 +25,13 @@ impl Checkpoints {
         self.newest(|saved| self.load_saved(saved, model.clone()))
     }
 
-    /// Loads the latest checkpoint of [`save_carrying`](Self::save_carrying) into `model` and `carried`, whose values do not
+    /// Loads the latest checkpoint of [`save_with_state`](Self::save_with_state) into `model` and `carried`, whose values do not
     /// matter; `None` if there is no checkpoint.
     ///
     /// # Errors
     ///
     /// As [`load_latest`](Self::load_latest); also if the checkpoint has nothing that members keep.
-    pub fn load_latest_carrying<M: Module, C: Module>(
+    pub fn load_latest_with_state<M: Module, C: Module>(
         &self,
         model: M,
         carried: C,
@@ -129,7 +129,7 @@ fn load_saved<M: Module>(
 ) -> Result<(EvolutionStrategy, M), Error> {
     let state = &saved.state;
     let mut config = match limits {
-        Some(limits) => state.config.with_limits_of(limits),
+        Some(given) => state.config.with_limits_of(given).with_functions_of(given),
         None => state.config.clone(),
     };
     let custom = |noiser: &NoiserConfig| matches!(noiser, NoiserConfig::Custom(_));
@@ -144,6 +144,7 @@ fn load_saved<M: Module>(
         generation: state.generation,
         optimizer: saved.read(OPTIMIZER, OptimizerRecord::from_bytes)?,
         schedule: saved.read(SCHEDULE, LrSchedulerRecord::from_bytes)?,
+        settings: state.settings,
     };
     let refuse = |error: RecordError| SavedError::Checkpoint { path: saved.file(OPTIMIZER), reason: error.to_string() };
     let strategy = match config.try_init(&model) {

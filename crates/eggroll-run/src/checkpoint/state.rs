@@ -1,7 +1,7 @@
 //! The part of a checkpoint that is not tensors: `strategy.json`.
 
 use super::parameters::Parameter;
-use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig};
+use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig, RunningSettings};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -16,6 +16,9 @@ pub(super) struct State {
     pub noise_stream: u32,
     pub generation: u64,
     pub config: EvolutionStrategyConfig,
+    /// What was set while the strategy ran.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub settings: RunningSettings,
     /// Digest of what the run learns from, if it gave one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
@@ -38,8 +41,13 @@ impl State {
             noise_stream: strategy.config().noiser.stream_version(),
             generation: strategy.generation(),
             config: strategy.config().clone(),
+            settings: strategy.settings(),
             data,
             parts: BTreeMap::new(),
         }
     }
+}
+
+fn is_default(settings: &RunningSettings) -> bool {
+    *settings == RunningSettings::default()
 }

@@ -29,12 +29,12 @@ use serde::{Deserialize, Serialize};
 /// let device = Device::flex();
 /// let model = LinearConfig::new(2, 1).init(&device);
 /// let x = Tensor::<2>::from_floats([[1.0, 0.0], [0.0, 1.0]], &device);
-/// let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_population(4096);
+/// let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_population_size(4096);
 /// let strategy = config.try_init(&model)?;
 ///
 /// let population = strategy.ask();
 /// let fitness = population.evaluate(|members| members.mean(model.forward_shared(x.clone())));
-/// let halves = strategy.estimate_halves(&model, &population, &fitness)?.expect("fitness differs");
+/// let halves = strategy.gradient_halves(&model, &population, &fitness)?.expect("fitness differs");
 /// let split = SplitHalf::new(&model, &halves).expect("gradients that are not 0");
 /// assert!(split.correlation > 0.98 && split.cosine() > 0.99);
 /// # Ok(())
@@ -51,7 +51,7 @@ pub struct SplitHalf {
 }
 
 impl SplitHalf {
-    /// Compares the [halves](eggroll_train::EvolutionStrategy::estimate_halves) of an estimate, over all float parameters; `None` if there are
+    /// Compares the [halves](eggroll_train::EvolutionStrategy::gradient_halves) of an estimate, over all float parameters; `None` if there are
     /// none or a half is 0. Reads both to the host.
     pub fn new<M: Module>(model: &M, [a, b]: &[GradientsParams; 2]) -> Option<Self> {
         gradient_cosine(model, a, b).map(|correlation| Self { correlation })

@@ -47,7 +47,7 @@ impl Mpi {
     /// [`DistributionError::Transport`] if MPI runs already in this process, or cannot be called from another thread than this.
     pub fn initialize() -> Result<Self, DistributionError> {
         let (universe, threading) = mpi::initialize_with_threading(Threading::Serialized)
-            .ok_or_else(|| error("it has been initialised in this process before".to_owned()))?;
+            .ok_or_else(|| error("it has been initialized in this process before".to_owned()))?;
         if threading < Threading::Serialized {
             return Err(error(format!("it has {threading:?} threads only, and Serialized is needed")));
         }

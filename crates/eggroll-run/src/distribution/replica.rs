@@ -218,8 +218,8 @@ impl<M: Module, S: Steps<M>> Steps<M> for Replica<'_, S> {
         self.stopped
     }
 
-    fn ask(&mut self, strategy: &EvolutionStrategy) -> Population {
-        self.steps.ask(strategy)
+    fn ask(&mut self, strategy: &mut EvolutionStrategy, model: &M) -> Result<Population, Error> {
+        self.steps.ask(strategy, model)
     }
 
     fn evaluate(&mut self, model: &M, population: &Population) -> Result<Fitness, Error> {
@@ -232,10 +232,10 @@ impl<M: Module, S: Steps<M>> Steps<M> for Replica<'_, S> {
     fn tell(
         &mut self,
         strategy: &mut EvolutionStrategy,
-        model: M,
+        model: &mut M,
         population: Population,
         fitness: Fitness,
-    ) -> Result<M, Error> {
+    ) -> Result<(), Error> {
         self.steps.tell(strategy, model, population, fitness)
     }
 

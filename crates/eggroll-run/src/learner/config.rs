@@ -18,7 +18,7 @@ pub(super) const FILE: &str = "training.json";
 /// Everything that describes a run but the program: the learner saves it as `training.json` beside the checkpoints, and a run from
 /// that file alone gives the same bits.
 ///
-/// What is the program's own (the network's size, the data) belongs into `settings`, any value that serialises; the seed of initial
+/// What is the program's own (the network's size, the data) belongs into `settings`, any value that serializes; the seed of initial
 /// weights and data can be the strategy's, [`seed`](Self::seed).
 ///
 /// # Example
@@ -27,11 +27,11 @@ pub(super) const FILE: &str = "training.json";
 /// use burn::config::Config;
 /// use burn::optim::AdamConfig;
 /// use eggroll_core::EggrollConfig;
-/// use eggroll_run::{EarlyStoppingConfig, EsTrainingConfig, MetricChoice};
+/// use eggroll_run::{EarlyStoppingConfig, EsTrainingConfig, MetricTarget};
 /// use eggroll_train::EvolutionStrategyConfig;
 ///
 /// let strategy = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new()).with_seed(7);
-/// let accuracy = MetricChoice::new("Accuracy".into());
+/// let accuracy = MetricTarget::new("Accuracy".into());
 /// let config = EsTrainingConfig::new(strategy, 5000)
 ///     .with_validate_every(200)
 ///     .with_keep_best(Some(accuracy.clone()))
@@ -64,7 +64,7 @@ pub struct EsTrainingConfig {
     #[config(default = false)]
     pub replay_log: bool,
     /// The metric whose best epoch is kept as a checkpoint of its own, in the folder `kept`.
-    pub keep_best: Option<MetricChoice>,
+    pub keep_best: Option<MetricTarget>,
     /// When to stop early.
     pub early_stopping: Option<EarlyStoppingConfig>,
     /// Whether every validation comes with a diagnosis of model, σ and estimate: two more estimates and a read of all parameters.
@@ -83,7 +83,7 @@ pub struct EsTrainingConfig {
 
 /// A metric by name.
 #[derive(Config, Debug)]
-pub struct MetricChoice {
+pub struct MetricTarget {
     /// The metric's name.
     pub name: String,
     /// Whether it is one of the validation's metrics; otherwise it is one of training's.
@@ -98,7 +98,7 @@ pub struct MetricChoice {
 #[derive(Config, Debug)]
 pub struct EarlyStoppingConfig {
     /// What is to improve.
-    pub metric: MetricChoice,
+    pub metric: MetricTarget,
     /// Epochs without improvement after which the run stops.
     pub patience: usize,
     /// Epochs in which it does not stop.

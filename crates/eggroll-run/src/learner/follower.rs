@@ -18,8 +18,12 @@ impl<M: Module, T: EsTask<M>> Steps<M> for Follower<'_, T> {
         self.interrupter.should_stop()
     }
 
+    fn ask(&mut self, strategy: &mut EvolutionStrategy, model: &M) -> Result<Population, Error> {
+        self.task.before_generation(strategy, model).map_err(Error::User)?;
+        Ok(strategy.ask())
+    }
+
     fn evaluate(&mut self, model: &M, population: &Population) -> Result<Fitness, Error> {
-        self.task.before_generation(model, population.generation()).map_err(Error::User)?;
         self.task.evaluate(model, population).map_err(Error::User)
     }
 

@@ -17,15 +17,15 @@ const PRECISION: usize = 5;
 /// # Example
 ///
 /// ```
-/// use eggroll_run::Numbers;
+/// use eggroll_run::Scalars;
 ///
 /// let numbers = Numbers::from([("Accuracy", 0.97), ("Loss", 0.1)]);
 /// assert_eq!(numbers.get("Accuracy"), Some(0.97));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Numbers(Arc<BTreeMap<String, f64>>);
+pub struct Scalars(Arc<BTreeMap<String, f64>>);
 
-impl Numbers {
+impl Scalars {
     /// The number of that name, if there is one.
     pub fn get(&self, name: &str) -> Option<f64> {
         self.0.get(name).copied()
@@ -41,26 +41,26 @@ impl Numbers {
     }
 }
 
-impl<const N: usize> From<[(&str, f64); N]> for Numbers {
+impl<const N: usize> From<[(&str, f64); N]> for Scalars {
     fn from(numbers: [(&str, f64); N]) -> Self {
         numbers.into_iter().map(|(name, number)| (name.to_owned(), number)).collect()
     }
 }
 
-impl FromIterator<(String, f64)> for Numbers {
+impl FromIterator<(String, f64)> for Scalars {
     fn from_iter<I: IntoIterator<Item = (String, f64)>>(numbers: I) -> Self {
         Self(Arc::new(numbers.into_iter().collect()))
     }
 }
 
-impl ItemLazy for Numbers {
+impl ItemLazy for Scalars {
     fn sync(self) -> Result<Self, ExecutionError> {
         Ok(self)
     }
 }
 
-impl Adaptor<Numbers> for Numbers {
-    fn adapt(&self) -> Numbers {
+impl Adaptor<Scalars> for Scalars {
+    fn adapt(&self) -> Scalars {
         self.clone()
     }
 }
@@ -68,7 +68,7 @@ impl Adaptor<Numbers> for Numbers {
 /// What burn-train's metrics see of a generation.
 #[derive(Debug)]
 pub struct GenerationItem {
-    pub(super) numbers: Numbers,
+    pub(super) numbers: Scalars,
     pub(super) texts: Texts,
 }
 
@@ -78,8 +78,8 @@ impl ItemLazy for GenerationItem {
     }
 }
 
-impl Adaptor<Numbers> for GenerationItem {
-    fn adapt(&self) -> Numbers {
+impl Adaptor<Scalars> for GenerationItem {
+    fn adapt(&self) -> Scalars {
         self.numbers.clone()
     }
 }
@@ -93,20 +93,20 @@ impl Adaptor<Texts> for GenerationItem {
 /// Texts by name.
 pub(super) type Texts = Arc<BTreeMap<&'static str, String>>;
 
-/// A metric that follows one of the [`Numbers`] of a generation or a validation. Over an epoch it is the mean; where the number is
+/// A metric that follows one of the [`Scalars`] of a generation or a validation. Over an epoch it is the mean; where the number is
 /// missing, nothing.
 ///
 /// # Example
 ///
 /// ```
 /// use burn::train::metric::Metric;
-/// use eggroll_run::NumberMetric;
+/// use eggroll_run::ScalarMetric;
 ///
-/// let metric = NumberMetric::new("Bits per byte").lower_is_better();
+/// let metric = ScalarMetric::new("Bits per byte").lower_is_better();
 /// assert_eq!(*metric.name(), "Bits per byte");
 /// ```
 #[derive(Clone)]
-pub struct NumberMetric {
+pub struct ScalarMetric {
     name: MetricName,
     higher_is_better: bool,
     state: NumericMetricState,
@@ -116,7 +116,7 @@ pub struct NumberMetric {
     seen: bool,
 }
 
-impl NumberMetric {
+impl ScalarMetric {
     /// Follows the number of this name; higher is better.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
@@ -139,8 +139,8 @@ impl NumberMetric {
     }
 }
 
-impl Metric for NumberMetric {
-    type Input = Numbers;
+impl Metric for ScalarMetric {
+    type Input = Scalars;
 
     fn name(&self) -> MetricName {
         self.name.clone()
@@ -150,7 +150,7 @@ impl Metric for NumberMetric {
         NumericAttributes { unit: None, higher_is_better: self.higher_is_better }.into()
     }
 
-    fn update(&mut self, item: &Numbers, _metadata: &MetricMetadata) -> Result<SerializedEntry, TensorReadError> {
+    fn update(&mut self, item: &Scalars, _metadata: &MetricMetadata) -> Result<SerializedEntry, TensorReadError> {
         let number = item.get(&self.name);
         self.present = number.is_some();
         self.seen |= self.present;
@@ -176,7 +176,7 @@ impl Metric for NumberMetric {
     }
 }
 
-impl Numeric for NumberMetric {
+impl Numeric for ScalarMetric {
     fn value(&self) -> Option<NumericEntry> {
         self.present.then(|| self.state.current_value())
     }
@@ -247,10 +247,10 @@ pub(super) mod names {
 }
 
 /// The metrics that a model with parameters of these kinds has.
-pub(super) fn built_in(floats: bool, integers: bool, diagnostics: bool) -> Vec<NumberMetric> {
+pub(super) fn built_in(floats: bool, integers: bool, diagnostics: bool) -> Vec<ScalarMetric> {
     use names::*;
-    let higher = |name: &str| NumberMetric::new(name);
-    let lower = |name: &str| NumberMetric::new(name).lower_is_better();
+    let higher = |name: &str| ScalarMetric::new(name);
+    let lower = |name: &str| ScalarMetric::new(name).lower_is_better();
     let mut metrics = vec![higher(FITNESS_MEAN), higher(FITNESS_BEST), higher(FITNESS_WORST)];
     metrics.extend([higher(EVALUATIONS), lower(TIED_PAIRS), lower(NON_FINITE)]);
     if floats {

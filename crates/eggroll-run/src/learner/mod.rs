@@ -17,7 +17,7 @@ mod run;
 mod task;
 mod training;
 
-pub use config::{EarlyStoppingConfig, EsTrainingConfig, MetricChoice};
-pub use metrics::{GenerationItem, NumberMetric, Numbers};
+pub use config::{EarlyStoppingConfig, EsTrainingConfig, MetricTarget};
+pub use metrics::{GenerationItem, ScalarMetric, Scalars};
 pub use task::{EsTask, Generation, Times};
-pub use training::{Display, EsOutcome, EsTraining, Stop};
+pub use training::{Display, EsResult, EsTraining, StopReason};

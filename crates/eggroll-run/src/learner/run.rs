@@ -4,7 +4,7 @@ use super::best_checkpoints::Kept;
 use super::config::EsTrainingConfig;
 use super::json::Failure;
 use super::machinery::{Ending, Machinery};
-use super::metrics::{GenerationItem, Numbers, names};
+use super::metrics::{GenerationItem, Scalars, names};
 use super::norms::{Norms, gradient_squares};
 use super::progress::aside;
 use super::task::{EsTask, Generation, Times};
@@ -111,7 +111,7 @@ impl<T, V: ItemLazy + 'static> Run<'_, T, V> {
     }
 
     /// The numbers of a generation, beside the task's own.
-    fn numbers(&mut self, report: &GenerationReport, fitness: &Fitness, population: usize, numbers: &mut Numbers) {
+    fn numbers(&mut self, report: &GenerationReport, fitness: &Fitness, population: usize, numbers: &mut Scalars) {
         let done = report.generation + 1;
         let (start, from) = std::mem::replace(&mut self.reported, (Instant::now(), done));
         let evaluations = (done - from) as f64 * population as f64;
@@ -139,7 +139,7 @@ impl<T, V: ItemLazy + 'static> Run<'_, T, V> {
         model: &M,
         report: &GenerationReport,
         fitness: &Fitness,
-        numbers: &mut Numbers,
+        numbers: &mut Scalars,
     ) -> Vec<String> {
         let (pairs, diagnosis) = (PairStatistics::new(fitness), diagnose(model));
         let split_half = self.pending.split_half;
@@ -184,7 +184,7 @@ impl<T, V: ItemLazy + 'static> Run<'_, T, V> {
     }
 
     /// Hands a generation to the metrics.
-    fn process(&mut self, report: &GenerationReport, numbers: Numbers, warnings: &[String]) {
+    fn process(&mut self, report: &GenerationReport, numbers: Scalars, warnings: &[String]) {
         let epoch = self.config.epoch(report.generation);
         let [length, processed] = [self.config.length(epoch), report.generation + 1 - self.config.start(epoch)];
         if self.epoch != Some(epoch) {
@@ -236,7 +236,7 @@ impl<T, V: ItemLazy + 'static> Run<'_, T, V> {
         let total = outputs.len();
         self.machinery.valid(LearnerEvent::StartSplit { epoch_number: epoch, total_items: total });
         for (output, batch) in outputs.into_iter().zip(1..) {
-            if let Some(numbers) = (&output as &dyn Any).downcast_ref::<Numbers>() {
+            if let Some(numbers) = (&output as &dyn Any).downcast_ref::<Scalars>() {
                 numbers.names().try_for_each(|name| Registered::check(&self.registered.valid, name))?;
             }
             let progress = Progress::new(batch, total, Some("batches".to_owned()));
@@ -252,15 +252,15 @@ impl<M: Module, V: ItemLazy + 'static, T: EsTask<M, Output = V>> Steps<M> for Ru
         self.early.is_some() || self.machinery.interrupter.should_stop()
     }
 
-    fn ask(&mut self, strategy: &EvolutionStrategy) -> Population {
+    fn ask(&mut self, strategy: &mut EvolutionStrategy, model: &M) -> Result<Population, Error> {
+        self.task.before_generation(strategy, model).map_err(Error::User)?;
         let start = Instant::now();
         let population = strategy.ask();
         self.pending = Pending { times: Times { ask: start.elapsed(), ..Times::default() }, ..Pending::default() };
-        population
+        Ok(population)
     }
 
     fn evaluate(&mut self, model: &M, population: &Population) -> Result<Fitness, Error> {
-        self.task.before_generation(model, population.generation()).map_err(Error::User)?;
         let start = Instant::now();
         let fitness = self.task.evaluate(model, population).map_err(Error::User)?;
         self.pending.times.evaluate = start.elapsed();
@@ -270,30 +270,30 @@ impl<M: Module, V: ItemLazy + 'static, T: EsTask<M, Output = V>> Steps<M> for Ru
     fn tell(
         &mut self,
         strategy: &mut EvolutionStrategy,
-        model: M,
+        model: &mut M,
         population: Population,
         fitness: Fitness,
-    ) -> Result<M, Error> {
+    ) -> Result<(), Error> {
         let generation = population.generation();
         let reports = self.floats && self.config.reports(generation);
         let diagnoses = self.diagnoses(generation);
         if diagnoses && self.floats {
-            let halves = strategy.estimate_halves(&model, &population, &fitness)?;
-            self.pending.split_half = halves.and_then(|halves| SplitHalf::new(&model, &halves));
+            let halves = strategy.gradient_halves(model, &population, &fitness)?;
+            self.pending.split_half = halves.and_then(|halves| SplitHalf::new(model, &halves));
         }
         let before = (reports || diagnoses).then(|| model.clone());
         self.pending.fitness = Some(fitness.clone());
         let start = Instant::now();
         let mut squares = None;
-        let model = strategy.tell_observed(model, population, fitness, |model, gradients| {
+        strategy.tell_observed(model, population, fitness, |model, gradients| {
             squares = gradients.filter(|_| reports).and_then(|gradients| gradient_squares(model, gradients));
         })?;
         self.pending.times.tell = start.elapsed();
         if let Some(before) = before {
-            self.pending.norms = if reports { Norms::read(squares, &before, &model) } else { None };
-            self.pending.changed = (diagnoses && self.integers).then(|| changed_share(&before, &model));
+            self.pending.norms = if reports { Norms::read(squares, &before, model) } else { None };
+            self.pending.changed = (diagnoses && self.integers).then(|| changed_share(&before, model));
         }
-        Ok(model)
+        Ok(())
     }
 
     fn after(&mut self, strategy: &EvolutionStrategy, model: &M) -> Result<(), Error> {
@@ -303,7 +303,7 @@ impl<M: Module, V: ItemLazy + 'static, T: EsTask<M, Output = V>> Steps<M> for Ru
         let mut numbers = aside(&self.bar, || self.task.after_generation(&generation)).map_err(Error::User)?;
         numbers.names().try_for_each(|name| Registered::check(&self.registered.train, name))?;
         if self.config.reports(report.generation) {
-            self.numbers(report, fitness, strategy.config().population, &mut numbers);
+            self.numbers(report, fitness, strategy.config().population_size, &mut numbers);
             let warnings = match self.diagnoses(report.generation) {
                 true => self.diagnose(model, report, fitness, &mut numbers),
                 false => Vec::new(),

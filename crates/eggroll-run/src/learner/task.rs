@@ -1,6 +1,6 @@
 //! What the learner asks of the program.
 
-use super::metrics::Numbers;
+use super::metrics::Scalars;
 use crate::checkpoint::Checkpoints;
 use crate::error::Error;
 use crate::steps::UserError;
@@ -22,7 +22,7 @@ use std::time::Duration;
 /// ```
 /// use burn::tensor::{Device, Tensor};
 /// use eggroll_nn::Linear;
-/// use eggroll_run::{EsTask, Numbers, UserError};
+/// use eggroll_run::{EsTask, Scalars, UserError};
 /// use eggroll_train::{Fitness, GenerationReport, Population};
 ///
 /// struct Regression {
@@ -35,20 +35,20 @@ use std::time::Duration;
 ///
 ///     fn evaluate(&mut self, model: &Linear, population: &Population) -> Result<Fitness, UserError> {
 ///         Ok(population.evaluate(|members| {
-///             let error = model.forward_shared(self.x.clone()) - members.expand(self.y.clone());
+///             let error = model.forward_shared(self.x.clone()) - members.repeat(self.y.clone());
 ///             -members.mean(error.square())
 ///         }))
 ///     }
 ///
 ///     fn validate(&mut self, model: &Linear, _report: &GenerationReport) -> Result<Vec<Numbers>, UserError> {
 ///         let error = model.forward(self.x.clone()) - self.y.clone();
-///         Ok(vec![Numbers::from([("Error", error.square().mean().into_scalar())])])
+///         Ok(vec![Scalars::from([("Error", error.square().mean().into_scalar())])])
 ///     }
 /// }
 /// # let _ = Regression { x: Tensor::zeros([1, 1], &Device::flex()), y: Tensor::zeros([1, 1], &Device::flex()) };
 /// ```
 pub trait EsTask<M: Module> {
-    /// What a validation hands to burn-train's metrics, for each of its batches: [`Numbers`], or one of Burn's outputs such as
+    /// What a validation hands to burn-train's metrics, for each of its batches: [`Scalars`], or one of Burn's outputs such as
     /// [`ClassificationOutput`](burn::train::ClassificationOutput).
     type Output: ItemLazy + 'static;
 
@@ -65,23 +65,24 @@ pub trait EsTask<M: Module> {
         Ok(Vec::new())
     }
 
-    /// Called once, with the model of the first generation or of the checkpoint that the run goes on from.
+    /// Called once, with the model of the first generation or of the checkpoint that the run continues.
     fn begin(&mut self, _strategy: &EvolutionStrategy, _model: &M) -> Result<(), UserError> {
         Ok(())
     }
 
-    /// Called before every generation.
-    fn before_generation(&mut self, _model: &M, _generation: u64) -> Result<(), UserError> {
+    /// Called before every generation, on every rank: the place to
+    /// [set sigma](EvolutionStrategy::set_sigma) or the [learning rate](EvolutionStrategy::set_learning_rate), on all ranks alike.
+    fn before_generation(&mut self, _strategy: &mut EvolutionStrategy, _model: &M) -> Result<(), UserError> {
         Ok(())
     }
 
-    /// Called after every generation. Numbers of this task's own go to the metrics of their names
+    /// Called after every generation. Scalars of this task go to the metrics of their names
     /// ([`metric_train`](super::EsTraining::metric_train)) if the generation is one whose metrics are reported.
-    fn after_generation(&mut self, _generation: &Generation<'_, M>) -> Result<Numbers, UserError> {
-        Ok(Numbers::default())
+    fn after_generation(&mut self, _generation: &Generation<'_, M>) -> Result<Scalars, UserError> {
+        Ok(Scalars::default())
     }
 
-    /// Saves a checkpoint: with [`save_carrying`](Checkpoints::save_carrying) where members keep a state.
+    /// Saves a checkpoint: with [`save_with_state`](Checkpoints::save_with_state) where members keep a state.
     ///
     /// # Errors
     ///
@@ -90,7 +91,7 @@ pub trait EsTask<M: Module> {
         checkpoints.save(strategy, model)
     }
 
-    /// Loads the latest checkpoint, if there is one: with [`load_latest_carrying`](Checkpoints::load_latest_carrying) where members
+    /// Loads the latest checkpoint, if there is one: with [`load_latest_with_state`](Checkpoints::load_latest_with_state) where members
     /// keep a state.
     ///
     /// # Errors
@@ -102,7 +103,7 @@ pub trait EsTask<M: Module> {
 }
 
 impl<M: Module, F: FnMut(&M, &Population) -> Result<Fitness, UserError>> EsTask<M> for F {
-    type Output = Numbers;
+    type Output = Scalars;
 
     fn evaluate(&mut self, model: &M, population: &Population) -> Result<Fitness, UserError> {
         self(model, population)
@@ -114,7 +115,7 @@ impl<M: Module, F: FnMut(&M, &Population) -> Result<Fitness, UserError>> EsTask<
 pub struct Generation<'a, M> {
     /// The updated model.
     pub model: &'a M,
-    /// What the generation came to.
+    /// The report of the generation.
     pub report: &'a GenerationReport,
     /// The members' scores.
     pub fitness: &'a Fitness,

@@ -2,11 +2,11 @@
 
 use super::best_checkpoints::Kept;
 use super::claim::{Claim, checkpoints};
-use super::config::{EarlyStoppingConfig, EsTrainingConfig, MetricChoice};
+use super::config::{EarlyStoppingConfig, EsTrainingConfig, MetricTarget};
 use super::follower::Follower;
 use super::json::JsonMetrics;
 use super::machinery::{Machinery, Parts, parts};
-use super::metrics::{GenerationItem, NumberMetric, Numbers, TextMetric, built_in, names};
+use super::metrics::{GenerationItem, ScalarMetric, Scalars, TextMetric, built_in, names};
 use super::progress::{Progress, aside};
 use super::run::{Pending, Registered, Run};
 use super::task::EsTask;
@@ -41,7 +41,7 @@ pub enum Display {
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stop {
+pub enum StopReason {
     /// All its generations are done.
     Finished,
     /// Early stopping decided so, at the end of this epoch.
@@ -52,17 +52,17 @@ pub enum Stop {
     /// The interrupter was told to stop.
     Interrupted(Interruption),
     /// Another replica decided so.
-    Elsewhere,
+    OtherReplica,
 }
 
 /// What a run comes to.
-pub struct EsOutcome<M> {
+pub struct EsResult<M> {
     /// The trained model.
     pub model: M,
     /// The strategy after the last generation.
     pub strategy: EvolutionStrategy,
     /// How the run ended.
-    pub stop: Stop,
+    pub stop: StopReason,
     /// What diagnostics warned of, once for each subject.
     pub warnings: Vec<String>,
 }
@@ -84,7 +84,7 @@ type Register<V> = Box<dyn FnOnce(Parts<V>) -> Parts<V>>;
 /// use burn::tensor::{Device, Tensor};
 /// use eggroll_core::EggrollConfig;
 /// use eggroll_nn::{Linear, LinearConfig};
-/// use eggroll_run::{EsTraining, EsTrainingConfig, Stop};
+/// use eggroll_run::{EsTraining, EsTrainingConfig, StopReason};
 /// use eggroll_train::{EvolutionStrategyConfig, Population};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -100,12 +100,12 @@ type Register<V> = Box<dyn FnOnce(Parts<V>) -> Parts<V>>;
 ///         Ok(population.evaluate(|members| members.mean(model.forward_shared(x.clone()))))
 ///     },
 /// )?;
-/// assert_eq!(outcome.stop, Stop::Finished);
+/// assert_eq!(outcome.stop, StopReason::Finished);
 /// assert!(folder.path().join("training.json").exists());
 /// # Ok(())
 /// # }
 /// ```
-pub struct EsTraining<V: ItemLazy + 'static = Numbers> {
+pub struct EsTraining<V: ItemLazy + 'static = Scalars> {
     folder: RunFolder,
     config: EsTrainingConfig,
     display: Display,
@@ -138,7 +138,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         self
     }
 
-    /// Adds a metric of training: a [`NumberMetric`] of a number that [`after_generation`](EsTask::after_generation) returns, or one
+    /// Adds a metric of training: a [`ScalarMetric`] of a number that [`after_generation`](EsTask::after_generation) returns, or one
     /// of burn-train's that look at no item, as `IterationSpeedMetric`.
     pub fn metric_train<Me: Metric + Numeric + 'static>(mut self, metric: Me) -> Self
     where
@@ -148,7 +148,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         self.with(|parts| parts.metric_train_numeric(metric))
     }
 
-    /// Adds a metric of what [`validate`](EsTask::validate) returns: a [`NumberMetric`], or any of burn-train's that fits.
+    /// Adds a metric of what [`validate`](EsTask::validate) returns: a [`ScalarMetric`], or any of burn-train's that fits.
     pub fn metric_valid<Me: Metric + Numeric + 'static>(mut self, metric: Me) -> Self
     where
         V: Adaptor<Me::Input>,
@@ -213,7 +213,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
     /// - [`RunError::Training`] with a failure of burn-train's metrics, after a checkpoint
     /// - [`Error::Distribution`] with what replicas found, or with the rank that has failed
     /// - those of the strategy, the checkpoints and the logs; [`Error::Two`] if what was to be done after one fails too
-    pub fn run<M: Module, T: EsTask<M, Output = V>>(mut self, model: M, task: &mut T) -> Result<EsOutcome<M>, Error> {
+    pub fn run<M: Module, T: EsTask<M, Output = V>>(mut self, model: M, task: &mut T) -> Result<EsResult<M>, Error> {
         let mut distribution = std::mem::take(&mut self.distribution);
         let result = match distribution.leads() {
             true => self.lead(model, task, &mut distribution),
@@ -249,15 +249,15 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         model: M,
         task: &mut T,
         distribution: &mut Distribution,
-    ) -> Result<EsOutcome<M>, Error> {
+    ) -> Result<EsResult<M>, Error> {
         self.config.validate()?;
         let (mut strategy, model) = self.load(model, task, &checkpoints(&self.folder, &self.config), distribution)?;
         let plan = self.plan(0, false);
         let mut steps = Follower { task, interrupter: self.interrupter };
         let model = drive(&mut strategy, model, plan, None, &mut Replica::new(&mut steps, distribution))?;
         let finished = strategy.generation() >= self.config.generations;
-        let stop = if finished { Stop::Finished } else { Stop::Elsewhere };
-        Ok(EsOutcome { model, strategy, stop, warnings: Vec::new() })
+        let stop = if finished { StopReason::Finished } else { StopReason::OtherReplica };
+        Ok(EsResult { model, strategy, stop, warnings: Vec::new() })
     }
 
     fn lead<M: Module, T: EsTask<M, Output = V>>(
@@ -265,7 +265,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         model: M,
         task: &mut T,
         distribution: &mut Distribution,
-    ) -> Result<EsOutcome<M>, Error> {
+    ) -> Result<EsResult<M>, Error> {
         self.config.validate()?;
         let (folder, config) = (self.folder.clone(), self.config.clone());
         let claim = Claim::new(&folder, &config)?;
@@ -284,12 +284,12 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
             return Err(RunError::Training(error).into());
         }
         let stop = match (early, ending.interruption) {
-            _ if strategy.generation() >= until => Stop::Finished,
-            (Some(epoch), _) => Stop::Early { epoch },
-            (None, Some(interruption)) => Stop::Interrupted(interruption),
-            (None, None) => Stop::Elsewhere,
+            _ if strategy.generation() >= until => StopReason::Finished,
+            (Some(epoch), _) => StopReason::Early { epoch },
+            (None, Some(interruption)) => StopReason::Interrupted(interruption),
+            (None, None) => StopReason::OtherReplica,
         };
-        Ok(EsOutcome { model, strategy, stop, warnings })
+        Ok(EsResult { model, strategy, stop, warnings })
     }
 
     /// Registers everything with burn-train and starts it.
@@ -378,19 +378,19 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         Ok(strategy.with_warmup_epochs(config.warmup))
     }
 
-    fn keep_best(&self, choice: &MetricChoice) -> Result<Box<dyn CheckpointingStrategy>, Error> {
+    fn keep_best(&self, choice: &MetricTarget) -> Result<Box<dyn CheckpointingStrategy>, Error> {
         let (metric, direction, split) = self.find(choice)?;
         Ok(Box::new(MetricCheckpointingStrategy::new(&metric, Aggregate::Mean, direction, split)))
     }
 
     /// A metric of this name: burn-train's strategies only ask for that.
-    fn find(&self, choice: &MetricChoice) -> Result<(NumberMetric, Direction, Split), Error> {
+    fn find(&self, choice: &MetricTarget) -> Result<(ScalarMetric, Direction, Split), Error> {
         let (known, split) = match choice.validation {
             true => (&self.registered.valid, Split::Valid),
             false => (&self.registered.train, Split::Train),
         };
         Registered::check(known, &choice.name)?;
         let direction = if choice.highest { Direction::Highest } else { Direction::Lowest };
-        Ok((NumberMetric::new(&choice.name), direction, split))
+        Ok((ScalarMetric::new(&choice.name), direction, split))
     }
 }

@@ -15,7 +15,7 @@
 //!
 //! Seconds are *self time*, summed over threads: a span's time without that of the spans inside it, and without the time in which
 //! its thread waited while others worked on spans. Shares are of the sum over all components, so they add up to 1. Under a device
-//! they are true only with [`TraceConfig::with_synchronise`].
+//! they are true only with [`TraceConfig::with_synchronize`].
 //!
 //! # Example
 //!
@@ -39,7 +39,7 @@
 //! for _ in 0..3 {
 //!     let population = strategy.ask();
 //!     let fitness = population.evaluate(|members| members.mean(model.forward_shared(x.clone())));
-//!     model = strategy.tell(model, population, fitness)?;
+//!     strategy.tell(&mut model, population, fitness)?;
 //! }
 //! let summary = trace.finish()?;
 //! assert_eq!(summary.sections[0].generations, 2);
@@ -65,13 +65,13 @@ use std::path::PathBuf;
 pub struct TraceConfig {
     path: PathBuf,
     generations: Option<u64>,
-    synchronise: bool,
+    synchronize: bool,
 }
 
 impl TraceConfig {
     /// A trace of everything, to a file.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), generations: None, synchronise: false }
+        Self { path: path.into(), generations: None, synchronize: false }
     }
 
     /// Traces the first `generations` generations of each section only.
@@ -81,8 +81,8 @@ impl TraceConfig {
     }
 
     /// Lets every span wait for its device: true times on devices, of a slower program. See [`eggroll_core::profile`].
-    pub fn with_synchronise(mut self, synchronise: bool) -> Self {
-        self.synchronise = synchronise;
+    pub fn with_synchronize(mut self, synchronize: bool) -> Self {
+        self.synchronize = synchronize;
         self
     }
 
@@ -96,7 +96,7 @@ impl TraceConfig {
         if self.generations == Some(0) {
             return Err(TraceError::Generations(0).into());
         }
-        session::start(self.generations, self.synchronise, recorder::install, || {
+        session::start(self.generations, self.synchronize, recorder::install, || {
             let file = File::create(&self.path).map_err(Error::io(&self.path))?;
             Ok((file, self.path.clone()))
         })?;

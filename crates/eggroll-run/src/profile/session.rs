@@ -38,7 +38,7 @@ struct Session {
     /// The first failure; after it nothing more is written.
     failure: Option<io::Error>,
     most_generations: Option<u64>,
-    synchronise: bool,
+    synchronize: bool,
     name: String,
     generations: u64,
     start: Duration,
@@ -65,7 +65,7 @@ fn record(on: bool) {
 
 pub(super) fn start(
     most_generations: Option<u64>,
-    synchronise: bool,
+    synchronize: bool,
     install: impl FnOnce() -> bool,
     open: impl FnOnce() -> Result<(File, PathBuf), Error>,
 ) -> Result<(), Error> {
@@ -83,7 +83,7 @@ pub(super) fn start(
         file: BufWriter::new(file),
         failure: None,
         most_generations,
-        synchronise,
+        synchronize,
         name: FIRST_SECTION.to_owned(),
         generations: 0,
         start: now(),
@@ -98,7 +98,7 @@ pub(super) fn start(
     *session = Some(new);
     drop(session);
     SECTION.fetch_add(1, Relaxed);
-    profile::set_synchronise(synchronise);
+    profile::set_synchronize(synchronize);
     record(true);
     Ok(())
 }
@@ -106,7 +106,7 @@ pub(super) fn start(
 pub(super) fn finish() -> Option<Result<Summary, Error>> {
     let mut session = locked(&SESSION).take()?;
     record(false);
-    profile::set_synchronise(false);
+    profile::set_synchronize(false);
     SECTION.fetch_add(1, Relaxed);
     session.close_section();
     let mut lanes = locked(&LANES);
@@ -229,7 +229,7 @@ impl Session {
     }
 
     fn finish(mut self) -> Result<Summary, Error> {
-        let summary = Summary { sections: std::mem::take(&mut self.sections), synchronised: self.synchronise };
+        let summary = Summary { sections: std::mem::take(&mut self.sections), synchronized: self.synchronize };
         let text = serde_json::to_string_pretty(&summary).expect("numbers and names");
         self.write(&format!("\n],\"displayTimeUnit\":\"ms\",\"summary\":{text}}}\n"));
         let flushed = self.file.flush();

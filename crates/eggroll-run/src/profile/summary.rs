@@ -10,7 +10,7 @@ pub struct Summary {
     /// The sections that hold spans.
     pub sections: Vec<Section>,
     /// Whether spans waited for their device.
-    pub synchronised: bool,
+    pub synchronized: bool,
 }
 
 /// The summary of one section.

@@ -1,10 +1,10 @@
 //! A log that is there: read as a whole, record after record.
 
-use super::record::{Check, FORMAT, Header, HeaderError, Record, Recorded};
+use super::record::{Check, Content, FORMAT, Header, HeaderError, Record, Recorded};
 use crate::digest::{hex, parameter_digest};
 use crate::error::{Error, SavedError};
 use burn::module::Module;
-use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig};
+use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig, RunningSettings};
 use std::fs;
 use std::path::Path;
 
@@ -45,7 +45,7 @@ impl<'a> Log<'a> {
     }
 
     pub fn records(&self) -> Records<'_> {
-        Records { log: self, offset: self.start, generation: self.header.first }
+        Records { log: self, offset: self.start, generation: self.header.first, settings: RunningSettings::default() }
     }
 
     /// Refuses a strategy of another configuration.
@@ -79,8 +79,9 @@ impl<'a> Log<'a> {
         while until.is_none_or(|until| strategy.generation() < until) {
             match (records.next()?, until) {
                 (Some(scores), _) => {
+                    strategy.set_settings(records.settings)?;
                     let population = strategy.ask();
-                    model = strategy.tell(model, population, scores.into_fitness())?;
+                    strategy.tell(&mut model, population, scores.into_fitness())?;
                 }
                 (None, Some(until)) => return Err(records.out_of_range(reached, until)),
                 (None, None) => break,
@@ -99,21 +100,31 @@ pub(super) struct Records<'a> {
     pub offset: usize,
     /// Generation of the next record.
     pub generation: u64,
+    /// What was set while the strategy ran, as of the last generation read.
+    pub settings: RunningSettings,
 }
 
 impl Records<'_> {
     /// The scores of the next generation; `None` at the end, or where a record was cut off.
     pub fn next(&mut self) -> Result<Option<Recorded>, Error> {
         let Log { bytes, check, .. } = self.log;
-        let rest = &bytes[self.offset..];
-        match Record::decode(rest, check) {
-            Some(record) if record.generation == self.generation => {
-                self.offset += record.len;
+        let (mut offset, mut settings) = (self.offset, self.settings);
+        let mut record = Record::decode(&bytes[offset..], check);
+        while let Some(Record { generation, content: Content::Settings(set), len }) = &record
+            && *generation == self.generation
+        {
+            (offset, settings) = (offset + len, *set);
+            record = Record::decode(&bytes[offset..], check);
+        }
+        let rest = &bytes[offset..];
+        match record {
+            Some(Record { generation, content: Content::Scores(scores), len }) if generation == self.generation => {
+                (self.offset, self.settings) = (offset + len, settings);
                 self.generation += 1;
-                Ok(Some(record.scores))
+                Ok(Some(scores))
             }
             _ if Record::any_from(self.generation, rest, check) => {
-                let (path, generation, offset) = (self.log.path.to_owned(), self.generation, self.offset);
+                let (path, generation) = (self.log.path.to_owned(), self.generation);
                 Err(SavedError::ReplayRecord { path, generation, offset }.into())
             }
             _ => Ok(None),

@@ -1,4 +1,4 @@
-//! Replay logs: a run as its first model and all fitness values.
+//! Replay logs: a run as its first model and all fitness values, with what was set while it ran.
 //!
 //! Noise is a pure function of the seed, so the fitness of every generation is all that is needed to make the model again: four bytes a
 //! member, or a fifth of a byte a pair where all that is trained are integers. A checkpoint holds one generation and much more.
@@ -13,12 +13,12 @@ use crate::lock::Lock;
 use crate::tail::Tail;
 use burn::module::Module;
 use eggroll_core::{ParameterKind, Role};
-use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig, Fitness, InputProjection, TellError};
+use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig, Fitness, InputProjection, RunningSettings, TellError};
 use log::Log;
 pub(crate) use record::Recorded;
-use record::{Check, FORMAT, Header};
+use record::{Check, FORMAT, Header, encode_settings};
 #[cfg(feature = "nats")]
-pub(crate) use record::{Record, check};
+pub(crate) use record::{Content, Record, check};
 
 use std::io;
 use std::ops::Range;
@@ -44,7 +44,7 @@ use std::path::{Path, PathBuf};
 /// let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("run.replay");
 /// let first = LinearConfig::new(2, 1).init(&Device::flex());
-/// let config = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new()).with_population(8);
+/// let config = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new()).with_population_size(8);
 ///
 /// let (mut strategy, mut model) = (config.try_init(&first)?, first.clone());
 /// let mut log = ReplayLog::create(&path, &strategy, &model)?;
@@ -52,7 +52,7 @@ use std::path::{Path, PathBuf};
 ///     let population = strategy.ask();
 ///     let x = Tensor::<2>::ones([1, 2], &Device::flex());
 ///     let fitness = population.evaluate(|members| members.mean(model.forward_shared(x.clone())));
-///     model = strategy.tell(model, population, fitness.clone())?;
+///     strategy.tell(&mut model, population, fitness.clone())?;
 ///     log.append(&strategy, &fitness)?;
 /// }
 ///
@@ -69,6 +69,8 @@ pub struct ReplayLog {
     check: Check,
     /// Generation of the next record.
     next: u64,
+    /// What was set while the strategy ran, as far as it is logged.
+    settings: RunningSettings,
     _lock: Lock,
 }
 
@@ -128,10 +130,10 @@ impl ReplayLog {
         // Whole or not there: a header that is cut off could not be told from another file.
         durable::replace(&path, &bytes)?;
         let tail = Tail::open(&path).map_err(Error::io(&path))?;
-        Ok(Self { path, tail, check, next: header.first, _lock: lock })
+        Ok(Self { path, tail, check, next: header.first, settings: RunningSettings::default(), _lock: lock })
     }
 
-    /// Goes on with a log, where `strategy` stands, as after loading a checkpoint: records of its generation and later ones, by a
+    /// Continues a log where `strategy` stands, as after loading a checkpoint: records of its generation and later ones, by a
     /// run that got further, are dropped, and so is a record that was cut off.
     ///
     /// # Errors
@@ -145,15 +147,15 @@ impl ReplayLog {
 
     fn go_on(lock: Lock, path: PathBuf, strategy: &EvolutionStrategy) -> Result<Self, Error> {
         let next = strategy.generation();
-        let (check, len) = {
+        let (check, len, settings) = {
             let log = Log::read(&path)?;
             log.check_config(strategy)?;
             let mut records = log.records();
             records.skip_until(next)?;
-            (log.check, records.offset as u64)
+            (log.check, records.offset as u64, records.settings)
         };
         let tail = Tail::open_at(&path, len).map_err(Error::io(&path))?;
-        Ok(Self { path, tail, check, next, _lock: lock })
+        Ok(Self { path, tail, check, next, settings, _lock: lock })
     }
 
     /// Appends the fitness that `strategy` has just been told.
@@ -168,9 +170,14 @@ impl ReplayLog {
             let found = told.map(|(generation, ..)| generation);
             return Err(SavedError::ReplayOrder { path: self.path.clone(), found, expected: self.next }.into());
         };
-        let (found, population) = (fitness.values().len(), strategy.config().population);
+        let (found, population) = (fitness.values().len(), strategy.config().population_size);
         if found == 0 || !found.is_multiple_of(population) {
             return Err(TellError::FitnessLength { found, population }.into());
+        }
+        let settings = strategy.told_settings();
+        if settings != self.settings {
+            self.tail.push(&encode_settings(&settings, &self.check, self.next));
+            self.settings = settings;
         }
         self.tail.push(&recorded(strategy, fitness, stepped, sigma).encode(&self.check, self.next));
         self.next += 1;
@@ -205,7 +212,7 @@ fn recorded(strategy: &EvolutionStrategy, fitness: &Fitness, stepped: bool, sigm
     if !trained.all(|entry| entry.kind == ParameterKind::Integer) {
         return Recorded::all(fitness);
     }
-    let signs = Recorded::Signs(fitness.pair_signs(strategy.config().population));
+    let signs = Recorded::Signs(fitness.pair_signs(strategy.config().population_size));
     let weights = strategy.config().pair_weights(&signs.clone().into_fitness(), sigma);
     if weights.is_some() == stepped { signs } else { Recorded::all(fitness) }
 }
@@ -244,7 +251,7 @@ pub fn replay<M: Module>(path: &Path, first: M, until: Option<u64>) -> Result<(E
     log.replay(strategy, first, until)
 }
 
-/// Goes on with `strategy` and `model`, of a checkpoint for example, as [`replay`] does from the beginning.
+/// Continues with `strategy` and `model`, of a checkpoint for example, as [`replay`] does from the beginning.
 ///
 /// # Errors
 ///

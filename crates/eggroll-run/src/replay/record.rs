@@ -2,13 +2,14 @@
 //!
 //! ```text
 //! log    = "eggroll replay log\n", length of the header: u32, header: JSON, check, record …
-//! record = kind: u8, count: u32, generation: u64, scores, check
+//! record = kind: u8, count: u32, generation: u64, content, check
+//! content = scores, or settings: sigma: f64, learning rate: f64, NaN where the schedule decides
 //! ```
 //!
 //! All numbers are little-endian. A check is the first eight bytes of a SHA-256: of the header with its length, or of the log's check and the
 //! record, so that a record belongs to one log.
 
-use eggroll_train::{EvolutionStrategyConfig, Fitness};
+use eggroll_train::{EvolutionStrategyConfig, Fitness, RunningSettings};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -17,8 +18,10 @@ pub(super) const FORMAT: u32 = 1;
 const MAGIC: &[u8] = b"eggroll replay log\n";
 /// Kind, number of scores and generation.
 const HEAD: usize = 1 + 4 + 8;
-/// Bytes that a search for records sums up in any case, beside eight times those that it searches.
+/// Bytes that a search for records sums up in any case, in addition to eight times those that it searches.
 const MOST_SUMMED: usize = 4 << 20;
+/// The kind of a record of settings.
+const SETTINGS: u8 = 3;
 /// Trits that a byte holds: 3⁵ ≤ 256.
 const TRITS: usize = 5;
 
@@ -61,8 +64,17 @@ pub(crate) enum Recorded {
 /// A record with its generation and length.
 pub(crate) struct Record {
     pub generation: u64,
-    pub scores: Recorded,
+    pub content: Content,
     pub len: usize,
+}
+
+/// What a record holds.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Content {
+    /// The scores of its generation.
+    Scores(Recorded),
+    /// What was set while the strategy ran, from its generation on.
+    Settings(RunningSettings),
 }
 
 /// The first bytes of a SHA-256 over all parts.
@@ -144,9 +156,7 @@ impl Recorded {
             Self::Integers(scores) => (1, scores.len(), scores.iter().flat_map(|score| score.to_le_bytes()).collect()),
             Self::Signs(signs) => (2, signs.len(), signs.chunks(TRITS).map(pack).collect()),
         };
-        let head = [&[kind][..], &(count as u32).to_le_bytes(), &generation.to_le_bytes()].concat();
-        let check = check(&[log, &head, &scores]);
-        [&head[..], &scores, &check].concat()
+        encode(log, kind, count, generation, &scores)
     }
 
     fn decode(kind: u8, count: usize, scores: &[u8]) -> Self {
@@ -159,18 +169,42 @@ impl Recorded {
     }
 }
 
+/// The record of settings from a generation on, in the log of that check.
+pub(super) fn encode_settings(settings: &RunningSettings, log: &Check, generation: u64) -> Vec<u8> {
+    let numbers = [settings.sigma, settings.learning_rate].map(|number| number.unwrap_or(f64::NAN).to_le_bytes());
+    encode(log, SETTINGS, numbers.len(), generation, numbers.as_flattened())
+}
+
+fn decode_settings(content: &[u8]) -> RunningSettings {
+    let number = |index: usize| {
+        let number = f64::from_le_bytes(std::array::from_fn(|byte| content[8 * index + byte]));
+        (!number.is_nan()).then_some(number)
+    };
+    RunningSettings { sigma: number(0), learning_rate: number(1) }
+}
+
+fn encode(log: &Check, kind: u8, count: usize, generation: u64, content: &[u8]) -> Vec<u8> {
+    let head = [&[kind][..], &(count as u32).to_le_bytes(), &generation.to_le_bytes()].concat();
+    let check = check(&[log, &head, content]);
+    [&head[..], content, &check].concat()
+}
+
 impl Record {
     /// The record that `bytes` begin with, in the log of that check; `None` if there is none, or it is damaged.
     pub fn decode(bytes: &[u8], log: &Check) -> Option<Self> {
         let (head, rest) = bytes.split_at_checked(HEAD)?;
         let (kind, count, generation) = parse_head(head.first_chunk()?);
-        let (scores, rest) = rest.split_at_checked(scores_len(kind, count)?)?;
+        let (content, rest) = rest.split_at_checked(content_len(kind, count)?)?;
         let expected = rest.first_chunk::<8>()?;
-        if check(&[log, head, scores]) != *expected {
+        if check(&[log, head, content]) != *expected {
             return None;
         }
-        let len = HEAD + scores.len() + expected.len();
-        Some(Self { generation, scores: Recorded::decode(kind, count, scores), len })
+        let len = HEAD + content.len() + expected.len();
+        let content = match kind {
+            SETTINGS => Content::Settings(decode_settings(content)),
+            _ => Content::Scores(Recorded::decode(kind, count, content)),
+        };
+        Some(Self { generation, content, len })
     }
 
     /// Whether a record of `generation` or a later one begins anywhere in `bytes`, or so many places look like one that checksums
@@ -183,7 +217,7 @@ impl Record {
         (0..bytes.len()).any(|start| {
             let bytes = &bytes[start..];
             let Some((kind, count, found)) = bytes.first_chunk().map(parse_head) else { return false };
-            let len = scores_len(kind, count).filter(|len| *len > 0 && *len < bytes.len());
+            let len = content_len(kind, count).filter(|len| *len > 0 && *len < bytes.len());
             let Some(len) = len.filter(|_| possible.contains(&found)) else { return false };
             summed += HEAD + len;
             summed > most || Self::decode(bytes, log).is_some()
@@ -191,9 +225,10 @@ impl Record {
     }
 }
 
-/// Bytes of so many scores of a kind, if there is such a kind.
-fn scores_len(kind: u8, count: usize) -> Option<usize> {
+/// Bytes of a content of so many numbers of a kind, if there is such a kind.
+fn content_len(kind: u8, count: usize) -> Option<usize> {
     match kind {
+        SETTINGS if count == 2 => Some(16),
         0 | 1 => count.checked_mul(4),
         2 => Some(count.div_ceil(TRITS)),
         _ => None,
@@ -244,7 +279,8 @@ mod tests {
             let bytes = scores.encode(&LOG, generation);
             let record = Record::decode(&bytes, &LOG).expect("whole");
             prop_assert_eq!((record.generation, record.len), (generation, bytes.len()));
-            prop_assert_eq!(record.scores.encode(&LOG, generation), bytes.clone());
+            let Content::Scores(read) = record.content else { panic!("scores") };
+            prop_assert_eq!(read.encode(&LOG, generation), bytes.clone());
             prop_assert!(Record::decode(&bytes[..bytes.len() - 1], &LOG).is_none(), "cut off");
             prop_assert!(Record::decode(&bytes, b"thecheck").is_none(), "of another log");
         }
@@ -255,6 +291,17 @@ mod tests {
             let bit = bit.index(8 * bytes.len());
             bytes[bit / 8] ^= 1 << (bit % 8);
             prop_assert!(Record::decode(&bytes, &LOG).is_none());
+        }
+    }
+
+    #[test]
+    fn settings_come_back() {
+        for (sigma, learning_rate) in [(None, None), (Some(0.25), None), (None, Some(1e-3)), (Some(1e-30), Some(0.0))] {
+            let settings = RunningSettings { sigma, learning_rate };
+            let bytes = encode_settings(&settings, &LOG, 7);
+            let record = Record::decode(&bytes, &LOG).expect("whole");
+            assert_eq!((record.content, record.len), (Content::Settings(settings), bytes.len()));
+            assert!(Record::any_from(7, &[&[1; 9][..], &bytes].concat(), &LOG), "found behind other bytes");
         }
     }
 

@@ -6,7 +6,7 @@ use crate::diagnostics::entropy;
 const SMOOTHING: f64 = 0.01;
 const BYTES: usize = 256;
 
-/// Counts of bytes and of pairs of neighbouring bytes.
+/// Counts of bytes and of pairs of neighboring bytes.
 ///
 /// # Example
 ///

@@ -131,7 +131,7 @@ fn a_slice_that_fails_everywhere_ends_the_run_and_not_the_fleet() {
     let error = loop {
         let population = strategy.ask();
         match coordinator.evaluate(&model, &population, score.clone()) {
-            Ok(fitness) => model = strategy.tell(model, population, fitness).expect("tells"),
+            Ok(fitness) => drop(strategy.tell(&mut model, population, fitness).expect("tells")),
             Err(error) => break error,
         }
     };
@@ -178,7 +178,8 @@ fn one_generation(config: NatsConfig) -> (JoinHandle<(String, Counts)>, mpsc::Re
         let mut coordinator = coordinator.with_notices(move |notice| drop(sender.send(notice.clone())));
         let population = strategy.ask();
         let fitness = coordinator.evaluate(&model, &population, |model, members| Ok(model.fitness(members)));
-        let model = strategy.tell(model, population, fitness.expect("evaluates")).expect("tells");
+        let mut model = model;
+        strategy.tell(&mut model, population, fitness.expect("evaluates")).expect("tells");
         (parameter_digest(&model), coordinator.finish().expect("ends"))
     });
     (thread, heard)
@@ -269,7 +270,7 @@ fn a_worker_may_take_as_long_as_it_likes() {
 #[test]
 fn slices_that_the_server_would_not_take_are_refused_before() {
     let Some(server) = Server::with("127.0.0.1", |_| "max_payload: 4096\n".to_owned()) else { return };
-    let large = EvolutionStrategyConfig { population: 4096, ..Net::strategy() };
+    let large = EvolutionStrategyConfig { population_size: 4096, ..Net::strategy() };
     let config = NatsConfig { slice_members: 4096, ..config::<Net>(&server.url(), "coordinator") };
     let strategy = large.init(&Net::start());
     let refused = Coordinator::connect(config, &strategy).map(drop);

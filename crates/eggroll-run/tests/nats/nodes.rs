@@ -41,7 +41,7 @@ impl NatsTask for Net {
     const IS_OF_INTEGERS: bool = false;
 
     fn strategy() -> EvolutionStrategyConfig {
-        support::config(EggrollConfig::new().with_rank(2), AdamConfig::new()).with_population(POPULATION)
+        support::config(EggrollConfig::new().with_rank(2), AdamConfig::new()).with_population_size(POPULATION)
     }
 }
 
@@ -49,7 +49,7 @@ impl NatsTask for Integers {
     const IS_OF_INTEGERS: bool = true;
 
     fn strategy() -> EvolutionStrategyConfig {
-        support::integer_config().with_population(POPULATION)
+        support::integer_config().with_population_size(POPULATION)
     }
 }
 
@@ -115,7 +115,7 @@ pub fn coordinate<T: NatsTask>(
     while strategy.generation() < GENERATIONS {
         let population = strategy.ask();
         let fitness = coordinator.evaluate(&model, &population, score(Duration::ZERO))?;
-        model = strategy.tell(model, population, fitness)?;
+        strategy.tell(&mut model, population, fitness)?;
         if strategy.generation().is_multiple_of(CHECKPOINT_EVERY) {
             coordinator.offer_checkpoint(&checkpoints.save(&strategy, &model)?)?;
         }

@@ -21,7 +21,7 @@ fn layer() -> Linear {
 
 fn config(noiser: NoiserConfig, optimizer: OptimizerConfig) -> EvolutionStrategyConfig {
     EvolutionStrategyConfig::new(noiser, optimizer)
-        .with_population(16)
+        .with_population_size(16)
         .with_sigma(SigmaSchedule::Exponential { initial: 0.1, decay: 0.99 })
         .with_learning_rate(CosineAnnealingLrSchedulerConfig::new(0.05, 40))
         .with_noise_reuse(2)
@@ -326,8 +326,8 @@ fn limits_are_those_of_the_machine_that_goes_on() {
     let folder = tempfile::tempdir().expect("a folder");
     let (checkpoints, model) = saved(folder.path());
     let (strategy, _) = checkpoints.load_latest(model.clone()).expect("loads").expect("is there");
-    assert_eq!((strategy.config().chunk, strategy.config().memory_limit), (None, None));
-    let here = strategy.config().clone().with_chunk(4).with_memory_limit(1 << 30);
+    assert_eq!((strategy.config().chunk_size, strategy.config().memory_limit), (None, None));
+    let here = strategy.config().clone().with_chunk_size(4).with_memory_limit(1 << 30);
     let (strategy, _) = checkpoints.with_limits_of(&here).load_latest(model).expect("loads").expect("is there");
-    assert_eq!((strategy.config().chunk, strategy.config().memory_limit), (Some(4), Some(1 << 30)));
+    assert_eq!((strategy.config().chunk_size, strategy.config().memory_limit), (Some(4), Some(1 << 30)));
 }

@@ -20,7 +20,7 @@ const RULES: [FitnessShaping; 7] = [
     FitnessShaping::GroupZScore { size: GROUP },
     FitnessShaping::CenteredRank,
     FitnessShaping::PairSign,
-    FitnessShaping::Baseline { size: GROUP },
+    FitnessShaping::BaselineSubtraction { size: GROUP },
 ];
 
 /// A model and what its members are scored by.
@@ -29,7 +29,7 @@ trait Subject {
     type Score: Scores;
 
     fn model() -> Self::Model;
-    fn score(model: &Self::Model, members: &Members) -> Self::Score;
+    fn score(model: &Self::Model, members: &MemberChunk) -> Self::Score;
 }
 
 /// `−½·|x·W + b − T|²` with unit vectors for rows: a quadratic of weight and bias.
@@ -51,8 +51,8 @@ impl Subject for Quadratic {
         Linear { weight: Param::from_tensor(sines(SHAPE, 0.0)), bias: Some(bias) }
     }
 
-    fn score(model: &Linear, members: &Members) -> Tensor<1> {
-        let error = model.forward_shared(Tensor::eye(SHAPE[0], &Device::flex())) - members.expand(sines(SHAPE, 2.0));
+    fn score(model: &Linear, members: &MemberChunk) -> Tensor<1> {
+        let error = model.forward_shared(Tensor::eye(SHAPE[0], &Device::flex())) - members.repeat(sines(SHAPE, 2.0));
         members.mean(error.square()) * (-0.5 * (SHAPE[0] * SHAPE[1]) as f32)
     }
 }
@@ -69,10 +69,10 @@ impl Subject for Votes {
         integer::Linear { weight: Param::initialized(ParamId::new(), weight) }
     }
 
-    fn score(model: &integer::Linear, members: &Members) -> Tensor<1, Int> {
+    fn score(model: &integer::Linear, members: &MemberChunk) -> Tensor<1, Int> {
         let device = Device::flex();
         let x = Tensor::<2, Int>::full([1, 16], 16, (&device, DType::I8));
-        let logits = model.forward(members.expand(x));
+        let logits = model.forward(members.repeat(x));
         log_likelihood(logits, Tensor::full([members.count()], 2, &device), members.count())
     }
 }
@@ -88,7 +88,7 @@ impl Case {
     fn new(noiser: NoiserConfig, rule: FitnessShaping) -> Self {
         let name = format!("{noiser:?}, {rule:?}");
         let config = EvolutionStrategyConfig::new(noiser, AdamConfig::new())
-            .with_population(POPULATION)
+            .with_population_size(POPULATION)
             .with_sigma(0.1)
             .with_learning_rate(0.1)
             .with_shaping(rule)
@@ -102,19 +102,19 @@ impl Case {
 
     /// The model after a generation of these scores, and whether it made a step.
     fn told<S: Subject>(&self, scores: impl Into<Fitness>) -> (S::Model, GenerationReport) {
-        let model = S::model();
+        let mut model = S::model();
         let mut strategy = self.config.init(&model);
         let population = strategy.ask();
-        let model = strategy.tell(model, population, scores.into()).expect("a generation");
+        strategy.tell(&mut model, population, scores.into()).expect("a generation");
         (model, *strategy.report().expect("a report"))
     }
 
     fn evaluated<S: Subject>(&self, chunk: usize, parallel: bool) -> Fitness {
         let model = S::model();
-        let population = self.config.clone().with_chunk(chunk).init(&model).ask();
+        let population = self.config.clone().with_chunk_size(chunk).init(&model).ask();
         match parallel {
-            false => population.evaluate_carrying((), |members, ()| (S::score(&model, members), ())).0,
-            true => population.evaluate_parallel_carrying((), |members, ()| (S::score(&model, members), ())).0,
+            false => population.evaluate_mut(|members| S::score(&model, members)),
+            true => population.evaluate(|members| S::score(&model, members)),
         }
     }
 
@@ -122,8 +122,8 @@ impl Case {
     fn train<S: Subject>(&self, strategy: &mut EvolutionStrategy, mut model: S::Model, until: u64) -> S::Model {
         while strategy.generation() < until {
             let population = strategy.ask();
-            let (fitness, ()) = population.evaluate_carrying((), |members, ()| (S::score(&model, members), ()));
-            model = strategy.tell(model, population, fitness).expect("a generation");
+            let fitness = population.evaluate(|members| S::score(&model, members));
+            strategy.tell(&mut model, population, fitness).expect("a generation");
         }
         model
     }
@@ -133,14 +133,14 @@ impl Case {
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for name in NoiserConfig::NAMES {
-        for rule in RULES {
+        for rule in RULES.clone() {
+            let finds_baselines = matches!(rule, FitnessShaping::BaselineSubtraction { .. });
             let noiser = match name.parse().expect("a registered noiser") {
                 // Half of the weights move: its own schedule begins with all of them, also those without votes.
                 NoiserConfig::QEggroll(config) => config.with_threshold(0.5, 1).into(),
                 noiser => noiser,
             };
             let case = Case::new(noiser, rule);
-            let finds_baselines = matches!(rule, FitnessShaping::Baseline { .. });
             if finds_baselines && case.config.noiser.baselines().is_none() {
                 let refused = case.config.try_init(&Quadratic::model()).err().expect("refused").to_string();
                 assert!(
@@ -323,7 +323,7 @@ fn state_round_trip() {
     cases().iter().for_each(|case| check!(check, case));
 }
 
-/// What share of the gradient of a quadratic an estimate of scale [`EstimateScale::Score`] has in expectation, of the weight and the bias.
+/// What share of the gradient of a quadratic an estimate of scale [`GradientScale::ScoreFunction`] has in expectation, of the weight and the bias.
 fn shares(case: &Case) -> [f64; 2] {
     let [d_input, d_output] = SHAPE.map(|side| side as f64);
     let sparse = (d_input.max(d_output) / (d_input * d_output)).powi(2);
@@ -335,7 +335,7 @@ fn shares(case: &Case) -> [f64; 2] {
     match &case.config.noiser {
         NoiserConfig::SignEggroll(_) => [2.0 / PI, 1.0],
         NoiserConfig::Sparse(_) => [sparse, 1.0],
-        NoiserConfig::Baseline(config) => [1.0 - 2.0 / config.group as f64; 2],
+        NoiserConfig::BaselineSubtraction(config) => [1.0 - 2.0 / config.group as f64; 2],
         NoiserConfig::NoOp => [0.0; 2],
         _ => [of_role, 1.0],
     }
@@ -360,13 +360,13 @@ fn estimates_of_a_quadratic() {
             .flat_map(|(part, share)| part.iter().map(move |g| share * f64::from(*g)))
             .collect();
         let config = EvolutionStrategyConfig { optimizer: SgdConfig::new().into(), ..case.config.clone() };
-        let config = config.with_estimate_scale(EstimateScale::Score).with_clip_norm(None);
+        let config = config.with_gradient_scale(GradientScale::ScoreFunction).with_clip_norm(None);
         let (mut sum, mut squares) = (vec![0.0; expected.len()], vec![0.0; expected.len()]);
         for seed in 0..ROUNDS {
             let strategy = config.clone().with_seed(seed).init(&model);
             let population = strategy.ask();
             let fitness = population.evaluate(|members| Quadratic::score(&model, members));
-            let Some(estimate) = strategy.estimate(&model, &population, &fitness).expect("belongs together") else {
+            let Some(estimate) = strategy.gradient(&model, &population, &fitness).expect("belongs together") else {
                 continue;
             };
             let weight = estimate.get::<2>(model.weight.id).unwrap_or_else(|| Tensor::zeros(SHAPE, &Device::flex()));

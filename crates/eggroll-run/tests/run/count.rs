@@ -5,7 +5,7 @@ use eggroll_core::QEggrollConfig;
 use eggroll_core::ops::integer::log_likelihood;
 use eggroll_nn::integer::{EggModel, EggModelConfig, EggState};
 use eggroll_run::text::{ByteStreams, Text};
-use eggroll_train::{EvolutionStrategyConfig, Members};
+use eggroll_train::{EvolutionStrategyConfig, MemberChunk};
 use std::path::Path;
 
 const MODULUS: u8 = 16;
@@ -38,20 +38,21 @@ fn learn(seed: u64, streams: &ByteStreams) -> EggModel {
     let config = EggModelConfig::new().with_vocab(usize::from(MODULUS)).with_layers(1).with_width(32);
     let mut model = config.init(&device);
     let noiser = QEggrollConfig::new().with_threshold(4.0, 100);
-    let config = EvolutionStrategyConfig::integer(noiser).with_population(POPULATION).with_chunk(32).with_seed(seed);
+    let config =
+        EvolutionStrategyConfig::integer(noiser).with_population_size(POPULATION).with_chunk_size(32).with_seed(seed);
     let mut strategy = config.try_init(&model).expect("a strategy");
     let mut state = model.initial_state(POPULATION);
     while strategy.generation() < LIMIT && accuracy(&model, streams) < 1.0 {
         let population = strategy.ask();
         let batch = streams.batch(population.generation(), 2, &device);
-        let score = |members: &Members, state: EggState| {
+        let score = |members: &MemberChunk, state: EggState| {
             let (logits, state) = model.forward(members.rows(batch.inputs.clone()), state);
             let targets = members.rows(batch.targets.clone()).flatten::<1>(0, 1);
             (log_likelihood(logits.flatten::<2>(0, 1), targets, members.count()), state)
         };
-        let (fitness, next) = population.evaluate_parallel_carrying(state, score);
+        let (fitness, next) = population.evaluate_with_state(state, score);
         state = next;
-        model = strategy.tell(model.clone(), population, fitness).expect("a generation");
+        strategy.tell(&mut model, population, fitness).expect("a generation");
     }
     model
 }

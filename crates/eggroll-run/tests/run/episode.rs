@@ -28,7 +28,7 @@ fn small() -> Linear {
 
 fn config(noiser: impl Into<NoiserConfig>) -> EvolutionStrategyConfig {
     EvolutionStrategyConfig::new(noiser, SgdConfig::new())
-        .with_population(8)
+        .with_population_size(8)
         .with_shaping(FitnessShaping::Raw)
         .with_seed(SEED)
 }
@@ -45,7 +45,7 @@ fn values<const D: usize>(gradients: &GradientsParams, parameter: &Param<Tensor<
 /// The estimates of weight and bias for a fitness, flat.
 fn estimate(strategy: &EvolutionStrategy, layer: &Linear, fitness: &Fitness) -> Vec<f32> {
     let gradients =
-        strategy.estimate(layer, &strategy.ask(), fitness).expect("belongs together").expect("fitness differs");
+        strategy.gradient(layer, &strategy.ask(), fitness).expect("belongs together").expect("fitness differs");
     let mut flat = values(&gradients, &layer.weight);
     flat.extend(layer.bias.iter().flat_map(|bias| values(&gradients, bias)));
     flat
@@ -55,7 +55,7 @@ fn estimate(strategy: &EvolutionStrategy, layer: &Linear, fitness: &Fitness) -> 
 fn pass(strategy: &mut EvolutionStrategy, layer: &Linear) {
     let population = strategy.ask();
     let fitness = fitness(population.generation(), population.count());
-    strategy.tell(layer.clone(), population, fitness.into()).expect("a generation");
+    strategy.tell(&mut layer.clone(), population, fitness.into()).expect("a generation");
 }
 
 fn at(config: EvolutionStrategyConfig, layer: &Linear, generation: u64) -> EvolutionStrategy {
@@ -66,7 +66,7 @@ fn at(config: EvolutionStrategyConfig, layer: &Linear, generation: u64) -> Evolu
 
 /// `−scale·Σ_q (f_{2q} − f_{2q+1})·Σ_t E_{q,t}` as it stands, and the sum of the terms' magnitudes.
 fn oracle(config: &EvolutionStrategyConfig, fitness: &[f32], sigma: f64, generations: &[u32]) -> Vec<[f64; 2]> {
-    let scale = config.estimate_scale.factor(config.population, sigma);
+    let scale = config.gradient_scale.factor(config.population_size, sigma);
     let mut sums = vec![[0.0; 2]; 3 * 2 + 2];
     for generation in generations {
         for (pair, scores) in fitness.chunks_exact(2).enumerate() {
@@ -105,7 +105,7 @@ fn estimates_are_the_sum_over_the_episodes_noise() {
             let config = config(noiser.clone())
                 .with_sigma(SigmaSchedule::Exponential { initial: 0.1, decay: 0.9 })
                 .with_noise_reuse(reuse)
-                .with_episode(episode);
+                .with_unroll_horizon(episode);
             let layer = small();
             let mut strategy = config.init(&layer);
             for generation in 0..2 * episode {
@@ -119,7 +119,7 @@ fn estimates_are_the_sum_over_the_episodes_noise() {
                     let last = oracle(&config, &fitness, sigma, &noise[noise.len() - 1..]);
                     assert!(!fits(&found, &last), "canary: not the last noise generation's alone");
                 }
-                assert_eq!(strategy.ask().starts_episode(), generation == start);
+                assert_eq!(strategy.ask().resets_state(), generation == start);
                 pass(&mut strategy, &layer);
                 assert!((strategy.report().expect("a report").sigma - sigma).abs() < 1e-12);
             }
@@ -138,7 +138,7 @@ fn noise_sources() {
         let fitness: Fitness = fitness(6, 8).into();
         let alone: Vec<Vec<f32>> = (4..7).map(|g| estimate(&at(plain.clone(), &layer, g), &layer, &fitness)).collect();
         let sum: Vec<f32> = (0..8).map(|i| alone[0][i] + alone[1][i] + alone[2][i]).collect();
-        found.push(estimate(&at(plain.with_episode(4), &layer, 6), &layer, &fitness));
+        found.push(estimate(&at(plain.with_unroll_horizon(4), &layer, 6), &layer, &fitness));
         assert_eq!(found.last(), Some(&sum), "{source:?}");
     }
     assert_eq!(found[0], found[1]);
@@ -189,7 +189,7 @@ fn mean_estimates(config: &EvolutionStrategyConfig) -> Vec<[f64; 2]> {
         let mut state = Tensor::<2>::zeros([members, 5], &device);
         for sum in &mut sums {
             let population = strategy.ask();
-            let (fitness, next) = population.evaluate_carrying(state, |chunk, mut x| {
+            let (fitness, next) = population.evaluate_with_state(state, |chunk, mut x| {
                 let drive = layer.forward_shared(signs.clone()).reshape([chunk.count(), 5]);
                 let mut loss = Tensor::<1>::zeros([chunk.count()], &device);
                 for _ in 0..STEPS {
@@ -202,7 +202,7 @@ fn mean_estimates(config: &EvolutionStrategyConfig) -> Vec<[f64; 2]> {
             state = next;
             let found = f64::from(estimate_of(&strategy, &layer, &population, &fitness));
             *sum = [sum[0] + found, sum[1] + found * found];
-            strategy.tell(layer.clone(), population, fitness).expect("a generation");
+            strategy.tell(&mut layer.clone(), population, fitness).expect("a generation");
         }
     }
     let n = seeds as f64;
@@ -210,7 +210,7 @@ fn mean_estimates(config: &EvolutionStrategyConfig) -> Vec<[f64; 2]> {
 }
 
 fn estimate_of(strategy: &EvolutionStrategy, layer: &Linear, population: &Population, fitness: &Fitness) -> f32 {
-    let gradients = strategy.estimate(layer, population, fitness).expect("belongs together").expect("fitness differs");
+    let gradients = strategy.gradient(layer, population, fitness).expect("belongs together").expect("fitness differs");
     values(&gradients, &layer.weight)[0]
 }
 
@@ -218,7 +218,7 @@ fn agrees(found: &[[f64; 2]], expected: &[f64]) -> bool {
     found.iter().zip(expected).all(|([mean, error], expected)| (mean - expected).abs() < 5.0 * error)
 }
 
-/// PES, its generalisation and ES-Single find the gradient of every unroll; the plain estimate finds the truncated one, which
+/// PES, its generalization and ES-Single find the gradient of every unroll; the plain estimate finds the truncated one, which
 /// points the other way.
 #[test]
 fn persistent_estimates_are_unbiased_where_truncated_ones_are_not() {
@@ -226,10 +226,12 @@ fn persistent_estimates_are_unbiased_where_truncated_ones_are_not() {
     let last = UNROLLS - 1;
     assert!(whole[last] > 5.0 && truncated[last] < -5.0, "{whole:?} {truncated:?}");
     for noiser in [NoiserConfig::from(OpenEsConfig::new()), EggrollConfig::new().into()] {
-        let plain =
-            config(noiser.clone()).with_population(64).with_sigma(0.1).with_estimate_scale(EstimateScale::Score);
+        let plain = config(noiser.clone())
+            .with_population_size(64)
+            .with_sigma(0.1)
+            .with_gradient_scale(GradientScale::ScoreFunction);
         for reuse in [1, 2, UNROLLS as u64] {
-            let found = mean_estimates(&plain.clone().with_noise_reuse(reuse).with_episode(UNROLLS as u64));
+            let found = mean_estimates(&plain.clone().with_noise_reuse(reuse).with_unroll_horizon(UNROLLS as u64));
             assert!(agrees(&found, &whole), "{noiser:?}, reuse {reuse}: {found:?}, expected {whole:?}");
             assert!(!agrees(&found, &truncated), "canary: {noiser:?}, reuse {reuse}: {found:?}");
         }
@@ -255,15 +257,15 @@ impl Carry {
 fn run(strategy: &mut EvolutionStrategy, mut model: Linear, mut state: Tensor<2>, until: u64) -> (Linear, Tensor<2>) {
     while strategy.generation() < until {
         let population = strategy.ask();
-        if population.starts_episode() {
+        if population.resets_state() {
             state = state.zeros_like();
         }
-        let (fitness, next) = population.evaluate_carrying(state, |members, x| {
+        let (fitness, next) = population.evaluate_with_state(state, |members, x| {
             let x = model.forward(Tensor::cat(vec![x.clone(), x.slice_dim(1, 0..1) + 1.0], 1)); // [members, 2]
             (-members.mean((x.clone() - 0.7).square()), x)
         });
         state = next;
-        model = strategy.tell(model.clone(), population, fitness).expect("a generation");
+        strategy.tell(&mut model, population, fitness).expect("a generation");
     }
     (model, state)
 }
@@ -275,21 +277,21 @@ fn resume_within_an_episode_is_bit_for_bit() {
         let checkpoints = Checkpoints::new(folder.path());
         let start = Tensor::<2>::zeros([8, 2], &Device::flex());
         let config = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new())
-            .with_population(8)
+            .with_population_size(8)
             .with_noise_reuse(reuse)
-            .with_episode(4);
+            .with_unroll_horizon(4);
         let model = small();
         let mut strategy = config.init(&model);
         let (model, state) = run(&mut strategy, model, start.clone(), 6);
-        checkpoints.save_carrying(&strategy, &model, &Carry::of(state.clone())).expect("saves");
+        checkpoints.save_with_state(&strategy, &model, &Carry::of(state.clone())).expect("saves");
         let (straight, _) = run(&mut strategy, model, state, 12);
 
         let load = || {
-            let loaded = checkpoints.load_latest_carrying(small(), Carry::of(start.clone())).expect("loads");
+            let loaded = checkpoints.load_latest_with_state(small(), Carry::of(start.clone())).expect("loads");
             loaded.expect("is there")
         };
         let (mut resumed, model, carry) = load();
-        assert_eq!((resumed.generation(), resumed.config().episode), (6, Some(4)));
+        assert_eq!((resumed.generation(), resumed.config().unroll_horizon), (6, Some(4)));
         let (model, _) = run(&mut resumed, model, carry.state.val(), 12);
         assert_eq!(parameter_digest(&model), parameter_digest(&straight), "reuse {reuse}");
         // Canary: the state is needed until the episode ends.
@@ -306,22 +308,22 @@ fn refusals_name_the_values() {
         assert!(message.contains(part), "{message}");
     };
     let plain = config(EggrollConfig::new());
-    refuse(plain.clone().with_episode(0), "an episode must last at least 1 generation, not 0");
+    refuse(plain.clone().with_unroll_horizon(0), "an episode must last at least 1 generation, not 0");
     for reuse in [0, 3, 8] {
         let expected = format!("noise_reuse {reuse} does not divide an episode of 4 generations");
-        refuse(plain.clone().with_noise_reuse(reuse).with_episode(4), &expected);
+        refuse(plain.clone().with_noise_reuse(reuse).with_unroll_horizon(4), &expected);
     }
     for projection in [InputProjection::Shared, InputProjection::Unperturbed] {
         let projected = plain.clone().with_input_projection(projection);
         refuse(
-            projected.clone().with_episode(2),
+            projected.clone().with_unroll_horizon(2),
             &format!("input projection {projection} does not work with an episode of 2 generations"),
         );
-        assert!(projected.with_episode(1).try_init(&small()).is_ok());
+        assert!(projected.with_unroll_horizon(1).try_init(&small()).is_ok());
     }
 
     let integers = integer::LinearConfig::new(4, 2).init(&Device::flex());
-    let config = EvolutionStrategyConfig::integer(QEggrollConfig::new()).with_population(4).with_episode(4);
+    let config = EvolutionStrategyConfig::integer(QEggrollConfig::new()).with_population_size(4).with_unroll_horizon(4);
     let message = config.clone().with_noise_reuse(2).try_init(&integers).err().expect("refused").to_string();
     assert!(
         message.contains("\"weight\" is updated by votes") && message.contains("needs a noise_reuse of 4, not 2"),
@@ -336,10 +338,10 @@ fn episodes_as_text() {
     let plain = config(EggrollConfig::new());
     let text = serde_json::to_string(&plain).expect("writes");
     assert!(!text.contains("episode"), "{text}");
-    assert_eq!(serde_json::from_str::<EvolutionStrategyConfig>(&text).expect("reads").episode, None);
+    assert_eq!(serde_json::from_str::<EvolutionStrategyConfig>(&text).expect("reads").unroll_horizon, None);
     let folder = tempfile::tempdir().expect("a folder");
     let layer = small();
-    let path = Checkpoints::new(folder.path()).save(&plain.with_episode(3).init(&layer), &layer).expect("saves");
+    let path = Checkpoints::new(folder.path()).save(&plain.with_unroll_horizon(3).init(&layer), &layer).expect("saves");
     let text = fs::read_to_string(path.join("strategy.json")).expect("reads");
     assert!(text.contains("\"episode\": 3"), "{text}");
 }

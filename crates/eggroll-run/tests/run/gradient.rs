@@ -8,7 +8,7 @@ use eggroll_core::{EggrollConfig, NoiserConfig, OpenEsConfig};
 use eggroll_nn::Linear;
 use eggroll_run::diagnostics::{SplitHalf, gradient_cosine};
 use eggroll_train::{
-    EstimateScale, EvolutionStrategy, EvolutionStrategyConfig, Fitness, FitnessShaping, InputProjection,
+    EvolutionStrategy, EvolutionStrategyConfig, Fitness, FitnessShaping, GradientScale, InputProjection,
 };
 
 const SEEDS: u64 = 3;
@@ -51,16 +51,16 @@ fn gradient(net: &Net) -> GradientsParams {
 }
 
 fn strategy(net: &Net, noiser: NoiserConfig, pairs: usize, seed: u64) -> EvolutionStrategy {
-    let config = EvolutionStrategyConfig::new(noiser, SgdConfig::new()).with_population(2 * pairs);
+    let config = EvolutionStrategyConfig::new(noiser, SgdConfig::new()).with_population_size(2 * pairs);
     config.with_sigma(0.01).with_seed(seed).init(net)
 }
 
 /// Fitness of a generation.
 fn fitness(net: &Net, noiser: &NoiserConfig, pairs: usize, seed: u64) -> Fitness {
     let (x, target) = data();
-    strategy(net, noiser.clone(), pairs, seed).ask().evaluate_parallel(|members| {
-        let y = net.forward(members.expand(x.clone()));
-        -members.mean((y - members.expand(target.clone())).square())
+    strategy(net, noiser.clone(), pairs, seed).ask().evaluate(|members| {
+        let y = net.forward(members.repeat(x.clone()));
+        -members.mean((y - members.repeat(target.clone())).square())
     })
 }
 
@@ -68,7 +68,7 @@ fn fitness(net: &Net, noiser: &NoiserConfig, pairs: usize, seed: u64) -> Fitness
 fn cosine(net: &Net, noiser: &NoiserConfig, pairs: usize, [seed, fitness_seed]: [u64; 2]) -> f64 {
     let fitness = fitness(net, noiser, pairs, fitness_seed);
     let strategy = strategy(net, noiser.clone(), pairs, seed);
-    let estimate = strategy.estimate(net, &strategy.ask(), &fitness).expect("belongs together");
+    let estimate = strategy.gradient(net, &strategy.ask(), &fitness).expect("belongs together");
     gradient_cosine(net, &estimate.expect("fitness differs"), &gradient(net)).expect("gradients that are not 0")
 }
 
@@ -132,7 +132,7 @@ fn halves_foretell_the_cosine() {
     let split_half = |pairs: usize, [seed, fitness_seed]: [u64; 2]| {
         let strategy = strategy(&net, noiser.clone(), pairs, seed);
         let fitness = fitness(&net, &noiser, pairs, fitness_seed);
-        let halves = strategy.estimate_halves(&net, &strategy.ask(), &fitness).expect("belongs together");
+        let halves = strategy.gradient_halves(&net, &strategy.ask(), &fitness).expect("belongs together");
         SplitHalf::new(&net, &halves.expect("fitness differs")).expect("gradients that are not 0")
     };
     for pairs in [256, 1024, 4096] {
@@ -150,10 +150,10 @@ fn halves_foretell_the_cosine() {
 fn equal_fitness_has_no_estimate_and_nothing_changes() {
     let net = Net::new();
     let strategy = strategy(&net, EggrollConfig::new().into(), 4, 0);
-    let none = strategy.estimate(&net, &strategy.ask(), &vec![1.0; 8].into()).expect("belongs together");
+    let none = strategy.gradient(&net, &strategy.ask(), &vec![1.0; 8].into()).expect("belongs together");
     assert!(none.is_none());
     assert_eq!((strategy.generation(), strategy.report()), (0, None));
-    let error = strategy.estimate(&net, &strategy.ask(), &vec![1.0; 7].into()).expect_err("refused").to_string();
+    let error = strategy.gradient(&net, &strategy.ask(), &vec![1.0; 7].into()).expect_err("refused").to_string();
     assert!(error.contains("of a population of 8, found 7 values"), "{error}");
 }
 
@@ -163,10 +163,10 @@ fn without_bias(d_input: usize, d_output: usize) -> Linear {
 }
 
 /// Mean and mean square of the estimate of `weight` over many seeds, for the fitness `−(forward(x) − target)²`.
-fn moments<M: Module>(
+fn moments<M: Module + Sync>(
     (projection, sigma): (InputProjection, f64),
     model: &M,
-    forward: impl Fn(&M) -> Tensor<2>,
+    forward: impl Fn(&M) -> Tensor<2> + Sync,
     weight: impl Fn(&M) -> Tensor<2>,
 ) -> (Vec<f64>, f64) {
     let rounds = 400;
@@ -174,19 +174,20 @@ fn moments<M: Module>(
     let (mut sum, mut squares) = (vec![0.0f64; 24], 0.0f64);
     for seed in 0..rounds {
         let mut strategy = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new())
-            .with_population(256)
+            .with_population_size(256)
             .with_sigma(sigma)
             .with_shaping(FitnessShaping::Raw)
-            .with_estimate_scale(EstimateScale::Score)
+            .with_gradient_scale(GradientScale::ScoreFunction)
             .with_learning_rate(1.0)
             .with_input_projection(projection)
-            .with_chunk(4)
+            .with_chunk_size(4)
             .with_seed(seed)
             .init(model);
         let population = strategy.ask();
         let fitness =
-            population.evaluate(|members| -members.mean((forward(model) - members.expand(target.clone())).square()));
-        let moved = strategy.tell(model.clone(), population, fitness).expect("a generation");
+            population.evaluate(|members| -members.mean((forward(model) - members.repeat(target.clone())).square()));
+        let mut moved = model.clone();
+        strategy.tell(&mut moved, population, fitness).expect("a generation");
         let gradient: Vec<f32> = (weight(model) - weight(&moved)).into_data().try_to_vec().expect("f32");
         squares += gradient.iter().map(|g| f64::from(*g).powi(2)).sum::<f64>() / rounds as f64;
         sum.iter_mut().zip(gradient).for_each(|(sum, g)| *sum += f64::from(g) / rounds as f64);

@@ -85,7 +85,12 @@ fn tokens(generation: u64, device: &Device) -> Tensor<2, Int> {
 }
 
 /// Log-likelihoods of the members' sequences, and the states after them.
-fn score(model: &EggModel, tokens: &Tensor<2, Int>, members: &Members, state: EggState) -> (Tensor<1, Int>, EggState) {
+fn score(
+    model: &EggModel,
+    tokens: &Tensor<2, Int>,
+    members: &MemberChunk,
+    state: EggState,
+) -> (Tensor<1, Int>, EggState) {
     let (rows, count) = (members.rows(tokens.clone()), members.count());
     let (logits, state) = model.forward(rows.clone().narrow(1, 0, STEPS), state);
     let targets = rows.narrow(1, 1, STEPS).reshape([count * STEPS]);
@@ -94,7 +99,7 @@ fn score(model: &EggModel, tokens: &Tensor<2, Int>, members: &Members, state: Eg
 
 fn config() -> EvolutionStrategyConfig {
     EvolutionStrategyConfig::integer(QEggrollConfig::new().with_threshold(4.0, 10))
-        .with_population(MEMBERS)
+        .with_population_size(MEMBERS)
         .with_seed(3)
 }
 
@@ -110,20 +115,15 @@ fn go_on(
     strategy: &mut EvolutionStrategy,
     (mut model, mut state): (EggModel, EggState),
     until: u64,
-    parallel: bool,
 ) -> (EggModel, EggState) {
     let device = model.head.weight.device();
     while strategy.generation() < until {
         let (population, tokens) = (strategy.ask(), tokens(strategy.generation(), &device));
         let fitness;
-        (fitness, state) = match parallel {
-            false => population.evaluate_carrying(state, |members, state| score(&model, &tokens, members, state)),
-            true => {
-                population.evaluate_parallel_carrying(state, |members, state| score(&model, &tokens, members, state))
-            }
-        };
+        (fitness, state) =
+            population.evaluate_with_state(state, |members, state| score(&model, &tokens, members, state));
         assert!(fitness.integers().is_some(), "fitness of integers stays so");
-        model = strategy.tell(model, population, fitness).expect("a generation");
+        strategy.tell(&mut model, population, fitness).expect("a generation");
     }
     (model, state)
 }
@@ -138,9 +138,9 @@ fn trained((model, state): (EggModel, EggState)) -> Trained {
     Trained { weights: digest(&model), states: state.layers.into_iter().flat_map(integers).collect() }
 }
 
-fn run(config: EvolutionStrategyConfig, parallel: bool, device: &Device) -> Trained {
+fn run(config: EvolutionStrategyConfig, device: &Device) -> Trained {
     let start = start(device);
-    trained(go_on(&mut config.init(&start.0), start, GENERATIONS, parallel))
+    trained(go_on(&mut config.init(&start.0), start, GENERATIONS))
 }
 
 fn integers<const D: usize>(tensor: Tensor<D, Int>) -> Vec<i32> {
@@ -183,22 +183,22 @@ fn digest(model: &EggModel) -> String {
 
 #[test]
 fn the_same_bits_everywhere() {
-    let states = run(config(), false, &devices()[0]).states;
+    let states = run(config(), &devices()[0]).states;
     let expected = Trained { weights: DIGEST.into(), states };
-    let check = |device: &Device, chunk: usize, parallel: bool| {
-        let found = run(config().with_chunk(chunk), parallel, device);
-        assert_eq!(found, expected, "{device:?}, chunks of {chunk}, parallel: {parallel}");
+    let check = |device: &Device, chunk: usize| {
+        let found = run(config().with_chunk_size(chunk), device);
+        assert_eq!(found, expected, "{device:?}, chunks of {chunk}");
     };
     for device in processors() {
-        [MEMBERS, 6, 2].iter().for_each(|chunk| [false, true].iter().for_each(|how| check(&device, *chunk, *how)));
-        assert_eq!(run(config(), true, &device), expected, "{device:?}, chunks by memory");
+        [MEMBERS, 6, 2].iter().for_each(|chunk| check(&device, *chunk));
+        assert_eq!(run(config(), &device), expected, "{device:?}, chunks by memory");
     }
     // A software driver takes a minute or so for each.
     for device in accelerators() {
-        [MEMBERS, 10].iter().for_each(|chunk| check(&device, *chunk, false));
+        [MEMBERS, 10].iter().for_each(|chunk| check(&device, *chunk));
     }
     for device in devices() {
-        assert_ne!(run(config().with_seed(4), false, &device).weights, DIGEST, "canary: another seed, {device:?}");
+        assert_ne!(run(config().with_seed(4), &device).weights, DIGEST, "canary: another seed, {device:?}");
     }
     assert_ne!(digest(&model(&devices()[0])), DIGEST, "canary: the start");
 }
@@ -224,11 +224,11 @@ fn the_same_bits_by_other_instruction_sets() {
 fn noise_of_a_table() {
     let with = |len| config().with_noise_source(NoiseSourceConfig::Table { len });
     let first = &devices()[0];
-    let expected = run(with(1 << 14).with_chunk(4), false, first);
+    let expected = run(with(1 << 14).with_chunk_size(4), first);
     assert_ne!(expected.weights, DIGEST);
-    assert_ne!(run(with(1 << 15), false, first), expected, "canary: another table");
+    assert_ne!(run(with(1 << 15), first), expected, "canary: another table");
     for device in devices() {
-        assert_eq!(run(with(1 << 14), false, &device), expected, "{device:?}");
+        assert_eq!(run(with(1 << 14), &device), expected, "{device:?}");
     }
     let error = with(287).try_init(&model(first)).err().expect("too short").to_string();
     assert!(error.contains("287") && error.contains("288") && error.contains("weight"), "{error}");
@@ -239,11 +239,11 @@ fn votes_of_signs() {
     let noiser = |votes| QEggrollConfig::new().with_threshold(4.0, 10).with_votes(votes);
     let with = |votes| EvolutionStrategyConfig { noiser: noiser(votes).into(), ..config() };
     let first = &devices()[0];
-    let expected = run(with(Votes::Signs).with_chunk(4), false, first);
+    let expected = run(with(Votes::Signs).with_chunk_size(4), first);
     assert_ne!(expected.weights, DIGEST, "signs count otherwise than values");
-    assert_eq!(run(with(Votes::Values), false, first).weights, DIGEST);
+    assert_eq!(run(with(Votes::Values), first).weights, DIGEST);
     for device in devices() {
-        assert_eq!(run(with(Votes::Signs), false, &device), expected, "{device:?}");
+        assert_eq!(run(with(Votes::Signs), &device), expected, "{device:?}");
     }
 }
 
@@ -251,7 +251,7 @@ fn votes_of_signs() {
 fn fitness(strategy: &EvolutionStrategy, model: &EggModel) -> Fitness {
     let tokens = tokens(0, &model.head.weight.device());
     let state = model.initial_state(MEMBERS);
-    strategy.ask().evaluate_carrying(state, |members, state| score(model, &tokens, members, state)).0
+    strategy.ask().evaluate_with_state(state, |members, state| score(model, &tokens, members, state)).0
 }
 
 /// Equal fitness moves nothing, though at a threshold of 0 a weight without votes would move; noise changes when it is due.
@@ -265,7 +265,7 @@ fn equal_fitness_and_noise_reuse() {
             for changed in changes {
                 let population = strategy.ask();
                 let before = parameters(&model);
-                model = strategy.tell(model, population, vec![-7; MEMBERS].into()).expect("a generation");
+                strategy.tell(&mut model, population, vec![-7; MEMBERS].into()).expect("a generation");
                 assert_eq!(parameters(&model), before);
                 assert!(!strategy.report().expect("told").stepped);
                 let now = fitness(&strategy, &model);
@@ -283,7 +283,7 @@ fn frozen_parameters_stay() {
         let start = start(&device);
         let before = parameters(&start.0);
         let mut strategy = config().with_frozen(frozen).init(&start.0);
-        let (model, _) = go_on(&mut strategy, start, 3, false);
+        let (model, _) = go_on(&mut strategy, start, 3);
         let after = parameters(&model);
         for (path, values) in before {
             let stays = frozen.iter().any(|name| path == *name || path.starts_with(&format!("{name}.")));
@@ -297,12 +297,12 @@ fn parameters_left_out_are_an_error() {
     let model = model(&devices()[0]);
     let mut strategy = config().init(&model);
     let population = strategy.ask();
-    let fitness = population.evaluate_integers(|members| {
+    let fitness = population.evaluate(|members| {
         let x = Tensor::<2, Int>::ones([members.count(), 32], (&devices()[0], integer_type(&devices()[0])));
         model.head.forward(x).sum_dim(1).reshape([members.count()])
     });
     let Err(eggroll_train::Error::Tell(TellError::NeverPerturbed(paths))) =
-        strategy.tell(model.clone(), population, fitness)
+        strategy.tell(&mut model.clone(), population, fitness)
     else {
         panic!("all but the head are left out");
     };
@@ -320,14 +320,14 @@ fn resume_is_bit_for_bit() {
         let checkpoints = Checkpoints::new(folder.path());
         let start = start(&device);
         let mut strategy = config().init(&start.0);
-        let (model, state) = go_on(&mut strategy, start, 7, false);
+        let (model, state) = go_on(&mut strategy, start, 7);
         checkpoints.save(&strategy, &model).expect("saves");
         let other = EggModelConfig::new().with_layers(2).with_width(32).init(&device);
         let (mut strategy, loaded) = checkpoints.load_latest(other).expect("loads").expect("is there");
         assert_eq!((strategy.generation(), digest(&loaded)), (7, digest(&model)));
         assert_eq!(loaded.head.weight.val().dtype(), integer_type(&device));
         // States are the caller's: as they were.
-        let resumed = trained(go_on(&mut strategy, (loaded, state), GENERATIONS, false));
+        let resumed = trained(go_on(&mut strategy, (loaded, state), GENERATIONS));
         assert_eq!(resumed.weights, DIGEST, "{device:?}");
     }
 }
@@ -347,7 +347,7 @@ fn models_without_parameters_for_the_noiser_are_refused() {
 /// Log-likelihood of the plain model, summed over all sequences.
 fn plain(model: &EggModel) -> i32 {
     let tokens = tokens(0, &model.head.weight.device());
-    let (likelihoods, _) = score(model, &tokens, &Members::new(0, MEMBERS), model.initial_state(MEMBERS));
+    let (likelihoods, _) = score(model, &tokens, &MemberChunk::new(0, MEMBERS), model.initial_state(MEMBERS));
     integers(likelihoods).iter().sum()
 }
 
@@ -356,15 +356,14 @@ fn growth(source: NoiseSourceConfig, sign: i32) -> i32 {
     const REPEATS: usize = 16;
     let device = &devices()[0];
     let (mut model, tokens) = (model(device), tokens(0, device).repeat_dim(0, REPEATS));
-    let config = config().with_population(MEMBERS * REPEATS).with_noise_source(source);
+    let config = config().with_population_size(MEMBERS * REPEATS).with_noise_source(source);
     let mut strategy = config.init(&model);
     let before = plain(&model);
     for _ in 0..GENERATIONS {
         let population = strategy.ask();
-        let fitness = population.evaluate_integers(|members| {
-            score(&model, &tokens, members, model.initial_state(members.count())).0 * sign
-        });
-        model = strategy.tell(model, population, fitness).expect("a generation");
+        let fitness = population
+            .evaluate(|members| score(&model, &tokens, members, model.initial_state(members.count())).0 * sign);
+        strategy.tell(&mut model, population, fitness).expect("a generation");
     }
     plain(&model) - before
 }

@@ -1,6 +1,5 @@
 //! Runs: what is written, resumed, replayed, distributed and refused.
 
-mod carrying;
 mod checkpoint;
 mod contract;
 mod count;
@@ -14,3 +13,4 @@ mod optimizers;
 mod reliability;
 mod roles;
 mod text;
+mod with_state;

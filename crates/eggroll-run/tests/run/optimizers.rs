@@ -57,7 +57,7 @@ fn muon() -> MuonAdamWConfig {
 
 fn config(optimizer: &OptimizerConfig, rate: f64) -> EvolutionStrategyConfig {
     EvolutionStrategyConfig::new(EggrollConfig::new(), optimizer.clone())
-        .with_population(32)
+        .with_population_size(32)
         .with_sigma(0.05)
         .with_learning_rate(rate)
 }
@@ -66,10 +66,10 @@ fn train(strategy: &mut EvolutionStrategy, mut model: Linear, until: u64) -> Lin
     while strategy.generation() < until {
         let population = strategy.ask();
         let fitness = population.evaluate(|members| {
-            let error = model.forward_shared(tensor([8, 5], 0.5)) - members.expand(tensor([8, 3], 2.0));
+            let error = model.forward_shared(tensor([8, 5], 0.5)) - members.repeat(tensor([8, 3], 2.0));
             -members.mean(error.square())
         });
-        model = strategy.tell(model, population, fitness).expect("a generation");
+        strategy.tell(&mut model, population, fitness).expect("a generation");
     }
     model
 }
@@ -246,7 +246,7 @@ fn integer_layer() -> integer::Linear {
 
 fn integer_config() -> EvolutionStrategyConfig {
     EvolutionStrategyConfig::new(QEggrollConfig::new(), IntegerAdamWConfig::new().with_weight_decay(0.01))
-        .with_population(32)
+        .with_population_size(32)
         .with_learning_rate(0.4)
 }
 
@@ -254,12 +254,12 @@ fn train_integers(strategy: &mut EvolutionStrategy, mut model: integer::Linear, 
     let device = Device::flex();
     while strategy.generation() < until {
         let population = strategy.ask();
-        let fitness = population.evaluate_integers(|members| {
+        let fitness = population.evaluate(|members| {
             let x = Tensor::<2, Int>::full([1, 16], 16, (&device, DType::I8));
-            let logits = model.forward(members.expand(x));
+            let logits = model.forward(members.repeat(x));
             log_likelihood(logits, Tensor::full([members.count()], 1, &device), members.count())
         });
-        model = strategy.tell(model, population, fitness).expect("a generation");
+        strategy.tell(&mut model, population, fitness).expect("a generation");
     }
     (model, strategy.report().expect("a report").fitness_mean)
 }
@@ -293,7 +293,8 @@ fn canary_accumulators_matter() {
     while fresh.generation() < 13 {
         // Equal fitness moves nothing and leaves no trace.
         let population = fresh.ask();
-        let same = fresh.tell(model.clone(), population, vec![0; 32].into()).expect("a generation");
+        let mut same = model.clone();
+        fresh.tell(&mut same, population, vec![0; 32].into()).expect("a generation");
         assert_eq!(parameter_digest(&same), parameter_digest(&model));
     }
     let next = |strategy: &mut EvolutionStrategy| parameter_digest(&train_integers(strategy, model.clone(), 20).0);

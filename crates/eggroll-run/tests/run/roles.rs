@@ -24,7 +24,7 @@ fn net() -> Net {
 }
 
 fn config() -> EvolutionStrategyConfig {
-    EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new()).with_population(10)
+    EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new()).with_population_size(10)
 }
 
 const LOW_RANK: Role = Role::LowRank { rank: 4 };
@@ -56,20 +56,21 @@ fn roles_are_what_happens() {
     let mut strategy = config().with_roles(roles).init(&net);
     let population = strategy.ask();
     let x = Tensor::<2>::ones([2, 3], &Device::flex());
-    let fitness = population.evaluate_members(&net, |member| {
+    let fitness = population.evaluate_each(&net, |member| {
         let hidden = member.encoder.iter().fold(x.clone(), |x, layer| layer.forward(x));
         (member.head.forward(hidden) * member.gain.val().unsqueeze::<2>()).mean()
     });
-    let moved = strategy.tell(net.clone(), population, fitness).expect("a generation");
+    let mut moved = net.clone();
+    strategy.tell(&mut moved, population, fitness).expect("a generation");
     let same = |a: &Linear, b: &Linear| a.weight.val().into_data() == b.weight.val().into_data();
     assert!(same(&moved.encoder[0], &net.encoder[0]) && same(&moved.encoder[1], &net.encoder[1]));
     assert!(!same(&moved.head, &net.head));
     // As OpenES's: dense noise of a matrix.
-    let dense = EvolutionStrategyConfig::new(OpenEsConfig::new(), AdamConfig::new()).with_population(10);
+    let dense = EvolutionStrategyConfig::new(OpenEsConfig::new(), AdamConfig::new()).with_population_size(10);
     let frozen = dense.with_frozen(["encoder"]).init(&net).ask();
     let again = config().with_roles(roles).init(&net).ask();
     let score = |member: Net| member.head.weight.val().sum();
-    assert_eq!(frozen.evaluate_members(&net, score), again.evaluate_members(&net, score));
+    assert_eq!(frozen.evaluate_each(&net, score), again.evaluate_each(&net, score));
 }
 
 #[test]
@@ -148,7 +149,7 @@ fn the_table_shows_roles_and_bytes() {
 
     // Integers: one byte each, two draws for a vector.
     let model = EggModelConfig::new().with_layers(1).with_width(16).init(&Device::flex());
-    let strategy = EvolutionStrategyConfig::integer(QEggrollConfig::new()).with_population(4).init(&model);
+    let strategy = EvolutionStrategyConfig::integer(QEggrollConfig::new()).with_population_size(4).init(&model);
     let entries = strategy.parameters().entries();
     let bytes: usize = (0..entries.len()).map(|position| strategy.parameters().noise_bytes(position)).sum();
     assert_eq!(bytes, entries.iter().map(|entry| entry.noise_elements()).sum::<usize>());

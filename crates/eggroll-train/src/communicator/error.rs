@@ -44,7 +44,7 @@ pub enum DistributionError {
         /// The generation that is due, modulo 2³².
         expected: u32,
     },
-    /// Fitness of another kind or of another number of questions.
+    /// Fitness of another kind or of another number of tasks.
     #[error("rank {rank} sent {found}, and this rank has {expected}")]
     FitnessKind {
         /// Who sent it.

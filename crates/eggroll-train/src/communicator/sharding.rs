@@ -59,7 +59,8 @@ pub fn shard(members: usize, rank: usize, size: usize) -> Range<usize> {
 /// let fitness = evaluate_sharded(&population, &mut Alone, |slice| {
 ///     slice.evaluate(|members| members.mean(model.forward_shared(x.clone())))
 /// })?;
-/// let model = strategy.tell(model.clone(), population, fitness)?;
+/// let mut model = model;
+/// strategy.tell(&mut model, population, fitness)?;
 /// # let _ = model;
 /// # Ok(())
 /// # }
@@ -106,19 +107,19 @@ pub fn gather_fitness<C: Communicator + ?Sized>(
         found > 0 && found.is_multiple_of(members),
         "evaluate_sharded: {found} fitness values for {members} members"
     );
-    let kind = Kind { integers: fitness.integers().is_some(), questions: found / members };
-    let mut message = vec![population.generation() as u32, u32::from(kind.integers), kind.questions as u32];
+    let kind = Kind { integers: fitness.integers().is_some(), tasks: found / members };
+    let mut message = vec![population.generation() as u32, u32::from(kind.integers), kind.tasks as u32];
     if !own.is_empty() {
         message.extend(words(&fitness));
     }
     let messages = communicator.all_gather_words(&message)?;
     let size = communicator.size();
-    let mut all = vec![0; kind.questions * population.count()]; // [questions, members]
+    let mut all = vec![0; kind.tasks * population.count()]; // [tasks, members]
     for (rank, message) in messages.into_iter().enumerate() {
         let part = shard(population.count(), rank, size);
         let scores = kind.check(rank, population.generation(), part.len(), &message)?;
-        for (question, row) in scores.chunks(part.len().max(1)).enumerate() {
-            all[question * population.count() + part.start..][..part.len()].copy_from_slice(row);
+        for (task, row) in scores.chunks(part.len().max(1)).enumerate() {
+            all[task * population.count() + part.start..][..part.len()].copy_from_slice(row);
         }
     }
     Ok(kind.fitness(all))
@@ -136,7 +137,7 @@ fn words(fitness: &Fitness) -> Vec<u32> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Kind {
     integers: bool,
-    questions: usize,
+    tasks: usize,
 }
 
 impl Kind {
@@ -148,14 +149,14 @@ impl Kind {
         members: usize,
         message: &'a [u32],
     ) -> Result<&'a [u32], DistributionError> {
-        let expected = 3 + self.questions * members;
-        let [of, integers, questions, scores @ ..] = message else {
+        let expected = 3 + self.tasks * members;
+        let [of, integers, tasks, scores @ ..] = message else {
             return Err(DistributionError::Length { rank, found: message.len(), expected });
         };
         if *of != generation as u32 {
             return Err(DistributionError::Generation { rank, found: *of, expected: generation as u32 });
         }
-        let kind = Self { integers: *integers != 0, questions: *questions as usize };
+        let kind = Self { integers: *integers != 0, tasks: *tasks as usize };
         if kind != *self {
             return Err(DistributionError::FitnessKind { rank, found: kind.to_string(), expected: self.to_string() });
         }
@@ -166,16 +167,17 @@ impl Kind {
     }
 
     fn fitness(&self, words: Vec<u32>) -> Fitness {
-        match self.integers {
+        let fitness: Fitness = match self.integers {
             true => words.into_iter().map(|word| word as i32).collect::<Vec<_>>().into(),
             false => words.into_iter().map(f32::from_bits).collect::<Vec<_>>().into(),
-        }
+        };
+        fitness.with_tasks(self.tasks)
     }
 }
 
 impl std::fmt::Display for Kind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let kind = if self.integers { "integer" } else { "float" };
-        write!(f, "{kind} scores of {} questions", self.questions)
+        write!(f, "{kind} scores of {} tasks", self.tasks)
     }
 }

@@ -41,7 +41,7 @@ pub enum InputProjection {
     /// with it nothing of the gradient at σ → 0.
     ///
     /// An evaluation calls its closure once more, for two members without noise, whose fitness is dropped. All members must be given the
-    /// same rows; `evaluate_members`, whose members are models of their own, projects nothing.
+    /// same rows; `evaluate_each`, whose members are models of their own, projects nothing.
     Unperturbed,
 }
 

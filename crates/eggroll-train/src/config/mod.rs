@@ -1,12 +1,16 @@
 //! Configuration of a strategy: everything but the model.
 
 mod input_projection;
+mod named;
+mod running;
 mod sigma_schedule;
 mod text;
 mod validate;
 
 pub use input_projection::InputProjection;
-pub use sigma_schedule::SigmaSchedule;
+pub(crate) use named::Named;
+pub use running::RunningSettings;
+pub use sigma_schedule::{CustomSigma, SigmaSchedule};
 
 use crate::error::ConfigError;
 use crate::fitness::FitnessShaping;
@@ -20,24 +24,24 @@ use serde::{Deserialize, Serialize};
 /// added to the parameter (`(σ/√r)·B·Aᵀ`, or `σ·ε`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum EstimateScale {
+pub enum GradientScale {
     /// `√N/N`, as the JAX reference HyperscaleES does: σ multiplies.
     #[default]
-    Hyperscale,
+    SqrtPopulation,
     /// `1/(N·σ²)`: the score-function gradient, in units of the fitness per unit of the parameter.
-    Score,
+    ScoreFunction,
     /// `1/(N·σ)`: Eq. 6 of arXiv 2511.16652, neither σ nor √N.
-    Paper,
+    InverseSigma,
 }
 
-impl EstimateScale {
+impl GradientScale {
     /// The factor for a population of `members` and noise scale `sigma`.
     pub fn factor(&self, members: usize, sigma: f64) -> f64 {
         let n = members as f64;
         match self {
-            Self::Hyperscale => n.sqrt() / n,
-            Self::Score => 1.0 / (n * sigma * sigma),
-            Self::Paper => 1.0 / (n * sigma),
+            Self::SqrtPopulation => n.sqrt() / n,
+            Self::ScoreFunction => 1.0 / (n * sigma * sigma),
+            Self::InverseSigma => 1.0 / (n * sigma),
         }
     }
 }
@@ -53,14 +57,14 @@ impl EstimateScale {
 /// use eggroll_train::EvolutionStrategyConfig;
 ///
 /// let config = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new())
-///     .with_population(256)
+///     .with_population_size(256)
 ///     .with_sigma(0.02)
 ///     .with_learning_rate(0.002);
 /// let json = serde_json::to_string(&config).unwrap();
-/// assert_eq!(serde_json::from_str::<EvolutionStrategyConfig>(&json).unwrap().population, 256);
+/// assert_eq!(serde_json::from_str::<EvolutionStrategyConfig>(&json).unwrap().population_size, 256);
 ///
 /// let short = r#"{ "noiser": { "name": "eggroll" }, "optimizer": { "name": "adam" }, "sigma": { "constant": 0.01 } }"#;
-/// assert_eq!(serde_json::from_str::<EvolutionStrategyConfig>(short).unwrap().population, 256);
+/// assert_eq!(serde_json::from_str::<EvolutionStrategyConfig>(short).unwrap().population_size, 256);
 /// ```
 #[derive(Clone, Debug, Serialize)]
 pub struct EvolutionStrategyConfig {
@@ -70,7 +74,7 @@ pub struct EvolutionStrategyConfig {
     /// What the estimated gradient is fed to.
     pub optimizer: OptimizerConfig,
     /// Members of a generation: even.
-    pub population: usize,
+    pub population_size: usize,
     /// Noise scale by generation.
     pub sigma: SigmaSchedule,
     /// Learning rate by generation.
@@ -78,7 +82,7 @@ pub struct EvolutionStrategyConfig {
     /// From scores to weights.
     pub shaping: FitnessShaping,
     /// Scale of the estimate.
-    pub estimate_scale: EstimateScale,
+    pub gradient_scale: GradientScale,
     /// The longest gradient that reaches the optimizer; see [`with_clip_norm`](Self::with_clip_norm).
     pub clip_norm: Option<f64>,
     /// Seed of all noise.
@@ -86,9 +90,9 @@ pub struct EvolutionStrategyConfig {
     /// Generations that share one draw: 1 is fresh noise every generation, 0 the same noise always.
     pub noise_reuse: u64,
     /// Generations over which members keep their state, if estimates are to persist over them; see
-    /// [`with_episode`](Self::with_episode).
+    /// [`with_unroll_horizon`](Self::with_unroll_horizon).
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub episode: Option<u64>,
+    pub unroll_horizon: Option<u64>,
     /// Where the noise comes from: drawn on the fly, cached, or a table.
     pub noise_source: NoiseSourceConfig,
     /// Roles by pattern over the parameters' paths; see [`with_roles`](Self::with_roles).
@@ -97,7 +101,7 @@ pub struct EvolutionStrategyConfig {
     /// Parameters, or modules with all their parameters, that get neither noise nor updates.
     pub frozen: Vec<String>,
     /// Members that `evaluate` passes to its closure at a time; chosen by memory if not given.
-    pub chunk: Option<usize>,
+    pub chunk_size: Option<usize>,
     /// Bytes of memory that noise and chunks may take; see [`with_memory_limit`](Self::with_memory_limit).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_limit: Option<u64>,
@@ -126,12 +130,12 @@ impl EvolutionStrategyConfig {
     /// let mut strategy = EvolutionStrategyConfig::integer(QEggrollConfig::new()).try_init(&model)?;
     /// for _ in 0..5 {
     ///     let population = strategy.ask();
-    ///     let fitness = population.evaluate_integers(|members| {
-    ///         let logits = model.forward(members.expand(x.clone()));
+    ///     let fitness = population.evaluate(|members| {
+    ///         let logits = model.forward(members.repeat(x.clone()));
     ///         let target = Tensor::<1, Int>::full([members.count()], 2, &device);
     ///         log_likelihood(logits, target, members.count())
     ///     });
-    ///     model = strategy.tell(model, population, fitness)?;
+    ///     strategy.tell(&mut model, population, fitness)?;
     /// }
     /// # Ok(())
     /// # }
@@ -141,34 +145,35 @@ impl EvolutionStrategyConfig {
     }
 
     /// Population 256, σ 0.02, learning rate 0.002, z-score, fresh noise every generation, seed 0. With a noiser that has baselines
-    /// they are subtracted ([`FitnessShaping::Baseline`]) and gradients clipped to a norm of 1.
+    /// they are subtracted ([`FitnessShaping::BaselineSubtraction`]) and gradients clipped to a norm of 1.
     pub fn new(noiser: impl Into<NoiserConfig>, optimizer: impl Into<OptimizerConfig>) -> Self {
         let noiser = noiser.into();
         let baselines = noiser.baselines();
         Self {
             noiser,
             optimizer: optimizer.into(),
-            population: 256,
+            population_size: 256,
             sigma: SigmaSchedule::Constant(0.02),
             learning_rate: LrSchedulerConfig::Constant(0.002),
-            shaping: baselines.map_or_else(FitnessShaping::default, |size| FitnessShaping::Baseline { size }),
-            estimate_scale: EstimateScale::default(),
+            shaping: baselines
+                .map_or_else(FitnessShaping::default, |size| FitnessShaping::BaselineSubtraction { size }),
+            gradient_scale: GradientScale::default(),
             clip_norm: baselines.map(|_| 1.0),
             seed: 0,
             noise_reuse: 1,
-            episode: None,
+            unroll_horizon: None,
             noise_source: NoiseSourceConfig::OnTheFly,
             roles: Vec::new(),
             frozen: Vec::new(),
-            chunk: None,
+            chunk_size: None,
             memory_limit: None,
             input_projection: InputProjection::default(),
         }
     }
 
     /// Sets the members of a generation.
-    pub fn with_population(mut self, population: usize) -> Self {
-        self.population = population;
+    pub fn with_population_size(mut self, members: usize) -> Self {
+        self.population_size = members;
         self
     }
 
@@ -185,14 +190,14 @@ impl EvolutionStrategyConfig {
     }
 
     /// Sets the fitness shaping.
-    pub fn with_shaping(mut self, shaping: FitnessShaping) -> Self {
-        self.shaping = shaping;
+    pub fn with_shaping(mut self, shaping: impl Into<FitnessShaping>) -> Self {
+        self.shaping = shaping.into();
         self
     }
 
     /// Sets the scale of the estimate.
-    pub fn with_estimate_scale(mut self, scale: EstimateScale) -> Self {
-        self.estimate_scale = scale;
+    pub fn with_gradient_scale(mut self, scale: GradientScale) -> Self {
+        self.gradient_scale = scale;
         self
     }
 
@@ -217,8 +222,8 @@ impl EvolutionStrategyConfig {
     }
 
     /// Sets how many generations are one episode: members keep their state over them
-    /// ([`evaluate_carrying`](crate::Population::evaluate_carrying)) and start anew where
-    /// [`starts_episode`](crate::Population::starts_episode) says so. A generation is then one unroll of the episode, truncated in
+    /// ([`evaluate_with_state`](crate::Population::evaluate_with_state)) and start anew where
+    /// [`resets_state`](crate::Population::resets_state) says so. A generation is then one unroll of the episode, truncated in
     /// time, and its fitness depends on the noise of all generations since the episode began. The estimate of generation `g` takes
     /// all of it:
     ///
@@ -231,7 +236,7 @@ impl EvolutionStrategyConfig {
     /// |---|---|
     /// | 1 | persistent evolution strategies (PES): fresh noise in every unroll |
     /// | `T` | ES-Single: one draw for the episode, a sum of one term |
-    /// | between | generalised PES |
+    /// | between | generalized PES |
     ///
     /// With raw fitness and fixed parameters the expectation is the gradient of the unroll's fitness in the parameters of all
     /// unrolls up to it: of the fitness smoothed by the noise for PES, the exact one for a quadratic fitness for all of them. The
@@ -240,7 +245,7 @@ impl EvolutionStrategyConfig {
     ///
     /// Noise is a pure function: the sum draws it again and stores none, so that an estimate costs as many sums as noise
     /// generations. σ stays that of the episode's first generation. Nothing but the generation is state: a checkpoint continues
-    /// within an episode, the members' own state being saved by `save_carrying` of the checkpoints in `eggroll-run`.
+    /// within an episode, the members' own state being saved by `save_with_state` of the checkpoints in `eggroll-run`.
     ///
     /// [`try_init`](Self::try_init) refuses an episode that is no multiple of the shared generations, projection onto input rows,
     /// and with integer parameters all but ES-Single.
@@ -258,20 +263,20 @@ impl EvolutionStrategyConfig {
     /// let device = Device::flex();
     /// let mut model = LinearConfig::new(1, 1).with_bias(false).init(&device);
     /// let one = Tensor::<2>::ones([1, 1], &device);
-    /// let config = EvolutionStrategyConfig::new(OpenEsConfig::new(), SgdConfig::new()).with_population(16).with_episode(4);
+    /// let config = EvolutionStrategyConfig::new(OpenEsConfig::new(), SgdConfig::new()).with_population_size(16).with_unroll_horizon(4);
     /// let mut strategy = config.try_init(&model)?;
     /// let mut state = Tensor::<2>::zeros([16, 1], &device);
     /// for _ in 0..8 {
     ///     let population = strategy.ask();
-    ///     if population.starts_episode() {
+    ///     if population.resets_state() {
     ///         state = state.zeros_like();
     ///     }
-    ///     let (fitness, next) = population.evaluate_carrying(state, |members, state| {
-    ///         let state = state * 0.5 + model.forward(members.expand(one.clone())); // [members, 1]
+    ///     let (fitness, next) = population.evaluate_with_state(state, |members, state| {
+    ///         let state = state * 0.5 + model.forward(members.repeat(one.clone())); // [members, 1]
     ///         (-members.mean((state.clone() - 1.0).square()), state)
     ///     });
     ///     state = next;
-    ///     model = strategy.tell(model, population, fitness)?;
+    ///     strategy.tell(&mut model, population, fitness)?;
     /// }
     /// # Ok(())
     /// # }
@@ -283,10 +288,10 @@ impl EvolutionStrategyConfig {
     ///   Strategies", ICML 2021, arXiv 2112.13835.
     /// - ES-Single: Vicol, Kolter and Swersky, "Low-Variance Gradient Estimation in Unrolled Computation Graphs with ES-Single",
     ///   ICML 2023, arXiv 2304.11153.
-    /// - Generalised PES: Li, Harrison, Sohl-Dickstein, Smith and Metz, "Variance-Reduced Gradient Estimation via Noise-Reuse in
+    /// - Generalized PES: Li, Harrison, Sohl-Dickstein, Smith and Metz, "Variance-Reduced Gradient Estimation via Noise-Reuse in
     ///   Online Evolution Strategies", NeurIPS 2023, arXiv 2304.12180.
-    pub fn with_episode(mut self, generations: u64) -> Self {
-        self.episode = Some(generations);
+    pub fn with_unroll_horizon(mut self, generations: u64) -> Self {
+        self.unroll_horizon = Some(generations);
         self
     }
 
@@ -332,8 +337,8 @@ impl EvolutionStrategyConfig {
     }
 
     /// Sets the members that `evaluate` passes to its closure at a time; rounded up to whole pairs.
-    pub fn with_chunk(mut self, members: usize) -> Self {
-        self.chunk = Some(members);
+    pub fn with_chunk_size(mut self, members: usize) -> Self {
+        self.chunk_size = Some(members);
         self
     }
 
@@ -345,7 +350,7 @@ impl EvolutionStrategyConfig {
     /// An evaluation measures what the perturbed layers return for a member, and refuses a chunk that would take more than the limit by
     /// a panic with [`MemoryError::Chunk`](crate::MemoryError::Chunk), which proposes one that fits. To measure, an evaluation of a chunk that may not fit
     /// begins with one of 32 members, once. Other operations of the model are not counted. Rollouts on tensors are not measured: they take
-    /// the chunk that [`with_chunk`](Self::with_chunk) sets, if it sets one.
+    /// the chunk that [`with_chunk_size`](Self::with_chunk_size) sets, if it sets one.
     pub fn with_memory_limit(mut self, bytes: u64) -> Self {
         self.memory_limit = Some(bytes);
         self
@@ -360,17 +365,30 @@ impl EvolutionStrategyConfig {
     /// This configuration with the chunk and the memory limit of another, which change no update: a run may continue where there is less
     /// memory, or more.
     pub fn with_limits_of(&self, other: &Self) -> Self {
-        Self { chunk: other.chunk, memory_limit: other.memory_limit, ..self.clone() }
+        Self { chunk_size: other.chunk_size, memory_limit: other.memory_limit, ..self.clone() }
     }
 
     /// This configuration without what changes no update, the chunk and the memory limit: equal for runs that make the same updates.
     pub fn of_updates(&self) -> Self {
-        Self { chunk: None, memory_limit: None, ..self.clone() }
+        Self { chunk_size: None, memory_limit: None, ..self.clone() }
     }
 
-    /// First generation of the episode that a generation belongs to; itself without episodes.
-    pub(crate) fn episode_start(&self, generation: u64) -> u64 {
-        generation - self.episode.map_or(0, |episode| generation % episode)
+    /// This configuration with the functions that `given` has under the same names: a [custom](crate::CustomShaping) shaping rule and a
+    /// [custom](crate::CustomSigma) sigma schedule, of which files hold the names only.
+    pub fn with_functions_of(&self, given: &Self) -> Self {
+        let mut config = self.clone();
+        if config.shaping == given.shaping {
+            config.shaping = given.shaping.clone();
+        }
+        if config.sigma == given.sigma {
+            config.sigma = given.sigma.clone();
+        }
+        config
+    }
+
+    /// First generation of the horizon that a generation belongs to; itself without episodes.
+    pub(crate) fn unroll_start(&self, generation: u64) -> u64 {
+        generation - self.unroll_horizon.map_or(0, |horizon| generation % horizon)
     }
 
     /// Noise generation of a generation: `g div noise_reuse`, or 0 if the noise is always the same.

@@ -1,6 +1,6 @@
 //! A configuration as text: what it leaves out is as [`EvolutionStrategyConfig::new`] sets it, which depends on the noiser.
 
-use super::{EstimateScale, EvolutionStrategyConfig, InputProjection, SigmaSchedule};
+use super::{EvolutionStrategyConfig, GradientScale, InputProjection, SigmaSchedule};
 use crate::fitness::FitnessShaping;
 use crate::optimizer::OptimizerConfig;
 use burn::lr_scheduler::LrSchedulerConfig;
@@ -12,20 +12,20 @@ use serde::{Deserialize, Deserializer};
 struct Given {
     noiser: NoiserConfig,
     optimizer: OptimizerConfig,
-    population: Option<usize>,
+    population_size: Option<usize>,
     sigma: Option<SigmaSchedule>,
     learning_rate: Option<LrSchedulerConfig>,
     shaping: Option<FitnessShaping>,
-    estimate_scale: Option<EstimateScale>,
+    gradient_scale: Option<GradientScale>,
     #[serde(default, deserialize_with = "or_null")]
     clip_norm: Option<Option<f64>>,
     seed: Option<u64>,
     noise_reuse: Option<u64>,
-    episode: Option<u64>,
+    unroll_horizon: Option<u64>,
     noise_source: Option<NoiseSourceConfig>,
     roles: Option<Vec<(String, Role)>>,
     frozen: Option<Vec<String>>,
-    chunk: Option<usize>,
+    chunk_size: Option<usize>,
     memory_limit: Option<u64>,
     input_projection: Option<InputProjection>,
 }
@@ -45,19 +45,19 @@ impl From<Given> for EvolutionStrategyConfig {
     fn from(given: Given) -> Self {
         let default = Self::new(given.noiser, given.optimizer);
         Self {
-            population: given.population.unwrap_or(default.population),
+            population_size: given.population_size.unwrap_or(default.population_size),
             sigma: given.sigma.unwrap_or(default.sigma),
             learning_rate: given.learning_rate.unwrap_or(default.learning_rate),
             shaping: given.shaping.unwrap_or(default.shaping),
-            estimate_scale: given.estimate_scale.unwrap_or(default.estimate_scale),
+            gradient_scale: given.gradient_scale.unwrap_or(default.gradient_scale),
             clip_norm: given.clip_norm.unwrap_or(default.clip_norm),
             seed: given.seed.unwrap_or(default.seed),
             noise_reuse: given.noise_reuse.unwrap_or(default.noise_reuse),
-            episode: given.episode.or(default.episode),
+            unroll_horizon: given.unroll_horizon.or(default.unroll_horizon),
             noise_source: given.noise_source.unwrap_or(default.noise_source),
             roles: given.roles.unwrap_or(default.roles),
             frozen: given.frozen.unwrap_or(default.frozen),
-            chunk: given.chunk.or(default.chunk),
+            chunk_size: given.chunk_size.or(default.chunk_size),
             memory_limit: given.memory_limit.or(default.memory_limit),
             input_projection: given.input_projection.unwrap_or(default.input_projection),
             noiser: default.noiser,

@@ -19,10 +19,10 @@ struct InField<'a> {
 
 impl EvolutionStrategyConfig {
     pub(crate) fn validate(&self) -> Result<(), Error> {
-        if !(2..=MOST_MEMBERS).contains(&self.population) || !self.population.is_multiple_of(2) {
-            return Err(ConfigError::Population(self.population).into());
+        if !(2..=MOST_MEMBERS).contains(&self.population_size) || !self.population_size.is_multiple_of(2) {
+            return Err(ConfigError::Population(self.population_size).into());
         }
-        if self.chunk == Some(0) {
+        if self.chunk_size == Some(0) {
             return Err(ConfigError::Chunk(0).into());
         }
         if let Some(norm) = self.clip_norm
@@ -40,8 +40,8 @@ impl EvolutionStrategyConfig {
         self.optimizer.validate()?;
         self.validate_schedule()?;
         numbers::check(self, |_| Bound::Any).map_err(ConfigError::from)?;
-        self.validate_episode()?;
-        self.shaping.validate(self.population)?;
+        self.validate_horizon()?;
+        self.shaping.validate(self.population_size)?;
         self.validate_baselines()
     }
 
@@ -59,31 +59,31 @@ impl EvolutionStrategyConfig {
         steps.next().map_or(Ok(()), Err)
     }
 
-    fn validate_episode(&self) -> Result<(), ConfigError> {
-        let (Some(episode), noise_reuse) = (self.episode, self.noise_reuse) else {
+    fn validate_horizon(&self) -> Result<(), ConfigError> {
+        let (Some(horizon), noise_reuse) = (self.unroll_horizon, self.noise_reuse) else {
             return Ok(());
         };
-        if episode == 0 {
-            return Err(ConfigError::EpisodeLength(episode));
+        if horizon == 0 {
+            return Err(ConfigError::UnrollHorizon(horizon));
         }
-        if noise_reuse == 0 || !episode.is_multiple_of(noise_reuse) {
-            return Err(ConfigError::EpisodeNoise { episode, noise_reuse });
+        if noise_reuse == 0 || !horizon.is_multiple_of(noise_reuse) {
+            return Err(ConfigError::UnrollNoise { horizon, noise_reuse });
         }
-        if self.input_projection != InputProjection::Off && episode > 1 {
-            return Err(ConfigError::EpisodeProjection { episode, projection: self.input_projection.to_string() });
+        if self.input_projection != InputProjection::Off && horizon > 1 {
+            return Err(ConfigError::UnrollProjection { horizon, projection: self.input_projection.to_string() });
         }
         Ok(())
     }
 
     fn validate_baselines(&self) -> Result<(), Error> {
         let noiser = self.noiser.baselines();
-        match (noiser, self.shaping) {
+        match (noiser, &self.shaping) {
             (Some(0), _) => Err(NoiserError::BaselineGroup(0).into()),
-            (Some(group), _) if !self.population.is_multiple_of(group) => {
-                Err(ConfigError::Group { group, population: self.population }.into())
+            (Some(group), _) if !self.population_size.is_multiple_of(group) => {
+                Err(ConfigError::Group { group, population: self.population_size }.into())
             }
-            (_, FitnessShaping::Baseline { size }) if noiser != Some(size) => {
-                Err(ConfigError::Baselines { shaping: size, noiser }.into())
+            (_, FitnessShaping::BaselineSubtraction { size }) if noiser != Some(*size) => {
+                Err(ConfigError::Baselines { shaping: *size, noiser }.into())
             }
             _ => Ok(()),
         }

@@ -18,6 +18,25 @@ pub enum ConfigError {
     /// A noise scale that is not positive and finite.
     #[error("sigma must be positive and finite, not {0}")]
     Sigma(f64),
+    /// A function of the program that a file only names.
+    #[error("the {field} \"{name}\" is a function of the program that saved this: give the configuration that has it")]
+    NotGiven {
+        /// What it is for.
+        field: &'static str,
+        /// The name that it was saved under.
+        name: String,
+    },
+    /// A noise scale that would change while members keep their state.
+    #[error(
+        "sigma cannot be set in generation {generation}: it is constant within an unroll horizon of {horizon} generations; set it \
+         where `generation() % {horizon}` is 0"
+    )]
+    SigmaWithinHorizon {
+        /// The coming generation.
+        generation: u64,
+        /// Generations of the horizon.
+        horizon: u64,
+    },
     /// A decay that is not in (0, 1].
     #[error("the decay of sigma must be in (0, 1], not {0}")]
     SigmaDecay(f64),
@@ -97,39 +116,39 @@ pub enum ConfigError {
     /// A chunk of members that holds no pair.
     #[error("a chunk must hold at least one pair of members, not {0} members")]
     Chunk(usize),
-    /// An episode without a generation.
-    #[error("an episode must last at least 1 generation, not {0}")]
-    EpisodeLength(u64),
-    /// An episode that would begin or end within a noise generation.
+    /// A horizon without a generation.
+    #[error("an unroll horizon must be at least 1 generation, not {0}")]
+    UnrollHorizon(u64),
+    /// A horizon that begins or ends between two draws of the noise.
     #[error(
-        "noise_reuse {noise_reuse} does not divide an episode of {episode} generations: use 1 for fresh noise in every generation, \
-         or {episode} for one draw per episode"
+        "noise_reuse {noise_reuse} does not divide an unroll horizon of {horizon} generations: use 1 for fresh noise in every generation, \
+         or {horizon} for one draw per horizon"
     )]
-    EpisodeNoise {
-        /// Generations of an episode.
-        episode: u64,
+    UnrollNoise {
+        /// Generations of the horizon.
+        horizon: u64,
         /// Generations that share one draw.
         noise_reuse: u64,
     },
     /// A projection onto one generation's rows of an estimate that depends on earlier generations.
     #[error(
-        "input projection {projection} does not work with an episode of {episode} generations: it uses the input rows of one \
+        "input projection {projection} does not work with an unroll horizon of {horizon} generations: it uses the input rows of one \
          generation, but the fitness depends on earlier ones too"
     )]
-    EpisodeProjection {
-        /// Generations of an episode.
-        episode: u64,
+    UnrollProjection {
+        /// Generations of the horizon.
+        horizon: u64,
         /// Name of the projection.
         projection: String,
     },
     /// Votes that would have to count the noise of several noise generations.
     #[error(
-        "\"{path}\" is updated by votes, which count the noise of one noise generation: an episode of {episode} generations \
-         needs a noise_reuse of {episode}, not {noise_reuse}"
+        "\"{path}\" is updated by votes, which count the noise of one draw: an unroll horizon of \
+         {horizon} generations needs a noise_reuse of {horizon}, not {noise_reuse}"
     )]
-    EpisodeVotes {
-        /// Generations of an episode.
-        episode: u64,
+    UnrollVotes {
+        /// Generations of the horizon.
+        horizon: u64,
         /// Generations that share one draw.
         noise_reuse: u64,
         /// The parameter.

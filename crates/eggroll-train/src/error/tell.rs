@@ -4,9 +4,9 @@
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TellError {
-    /// A number of fitness values that is not one, or several questions, for each member.
+    /// A number of fitness values that is not one, or several tasks, for each member.
     #[error(
-        "expected one fitness value, or one for each question, for every member of a population of {population}, found {found} values"
+        "expected one fitness value, or one for each task, for every member of a population of {population}, found {found} values"
     )]
     FitnessLength {
         /// Values given.
@@ -25,13 +25,19 @@ pub enum TellError {
     /// A model with other parameters than the one the strategy was made for.
     #[error("this is not the model that the strategy was made for: {0}")]
     OtherModel(String),
+    /// Integer parameters, which only `tell` updates.
+    #[error(
+        "\"{0}\" is an integer parameter that is trained: votes update it in tell, and advance would leave it out; freeze it"
+    )]
+    Votes(String),
     /// Parameters that no forward of the evaluation perturbed.
     #[error(
-        "never perturbed in evaluate: {0:?}. Use eggroll's modules for them, call forward on the thread that \
-         evaluates, or freeze them by name"
+        "never perturbed in evaluate: {0:?}. Layers of burn::nn are not perturbed: build them from eggroll::nn, trace the model with \
+         PopulationGraph, or evaluate it with evaluate_each. Otherwise call their forward inside the closure, on its thread, or \
+         freeze them with with_frozen"
     )]
     NeverPerturbed(Vec<String>),
-    /// A noise scale that has decayed to less than f32 can hold,: nothing would move.
+    /// A noise scale that has decayed to less than f32 can hold: nothing would move.
     #[error(
         "sigma of generation {generation} is {sigma:?}, less than f32 can hold: let its schedule end above 1.2e-38"
     )]

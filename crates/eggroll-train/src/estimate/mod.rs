@@ -1,7 +1,7 @@
 //! From fitness to the gradient of every parameter.
 
 mod clip;
-pub(crate) mod episode;
+pub(crate) mod horizon;
 
 pub use clip::clip_norm;
 
@@ -17,21 +17,21 @@ use eggroll_core::sync::locked;
 use eggroll_core::{MatrixView, ParameterTable, Role};
 
 impl EvolutionStrategyConfig {
-    /// The folded, scaled weight of every pair, `−scale·(f_{2q} − f_{2q+1})`: ready for a minimising optimizer.
+    /// The folded, scaled weight of every pair, `−scale·(f_{2q} − f_{2q+1})`: ready for a minimizing optimizer.
     /// `None` if all pairs are tied, so that nothing is to be learned.
     pub fn pair_weights(&self, fitness: &Fitness, sigma: f64) -> Option<Vec<f32>> {
         let (scores, _) = fitness.finite();
         if scores.iter().all(|score| *score == scores[0]) {
             return None;
         }
-        let scale = self.estimate_scale.factor(self.population, sigma);
-        let folded = fold_pairs(&self.shaping.shape_questions(&scores, self.population));
+        let scale = self.gradient_scale.factor(self.population_size, sigma);
+        let folded = fold_pairs(&self.shaping.shape_tasks(&scores, self.population_size));
         let weights: Vec<f32> = folded.iter().map(|weight| (-scale * weight) as f32).collect();
         weights.iter().any(|weight| *weight != 0.0).then_some(weights)
     }
 }
 
-/// Estimates the gradient of every parameter of `model` that is not frozen, over all noise since the members' episode began and
+/// Estimates the gradient of every parameter of `model` that is not frozen, over all noise since the members' state was reset and
 /// projected as the population's evaluation wants it.
 pub(crate) fn gradients<M: Module>(
     model: &M,
@@ -46,7 +46,7 @@ pub(crate) fn gradients<M: Module>(
         InputProjection::Shared => uses.as_deref().unwrap_or_default(),
         InputProjection::Unperturbed => unperturbed.as_slice(),
     };
-    let perturbations = episode::perturbations(config, population);
+    let perturbations = horizon::perturbations(config, population);
     let table = &population.perturbation.table;
     let mut visitor = Estimator { table, perturbations, uses, weights, gradients: GradientsParams::new() };
     model.visit(&mut visitor);

@@ -9,7 +9,7 @@ pub fn fold_pairs(shaped: &[f64]) -> Vec<f64> {
 }
 
 impl Fitness {
-    /// `sign(f_{2q} − f_{2q+1})` of every pair of `members`, whose fitness is the sum of their scores over questions: the votes of
+    /// `sign(f_{2q} − f_{2q+1})` of every pair of `members`, whose fitness is the sum of their scores over tasks: the votes of
     /// integer parameters. Integer scores are compared exactly.
     pub fn pair_signs(&self, members: usize) -> Vec<i8> {
         fn signs<T: PartialOrd + Sum<T> + Copy>(scores: &[T], members: usize) -> Vec<i8> {

@@ -1,5 +1,4 @@
-//! What an evaluation may return: float scores, or integer ones, which no operation rounds; of a member that is evaluated alone
-//! also a number on the host.
+//! What an evaluation may return: float scores, or integer ones, which no operation rounds, on a device or on the host.
 
 use super::Fitness;
 use burn::tensor::{DType, Int, Tensor};
@@ -7,7 +6,7 @@ use eggroll_core::{counters, profile};
 
 /// Scores of members, one for each or several, higher is better.
 pub trait Scores: Send + Sized {
-    /// The shape: `[members]`, or `[members, questions]`.
+    /// The shape: `[members]`, or `[members, tasks]`.
     fn shape(&self) -> Vec<usize>;
 
     /// Reads the scores of all chunks to the host at once.
@@ -24,17 +23,17 @@ impl Scores for Tensor<1> {
     }
 }
 
-/// Scores of several questions for each member, `[members, questions]`: shaped question by question
-/// ([`FitnessShaping::shape_questions`](crate::FitnessShaping::shape_questions)).
+/// Scores of several tasks for each member, `[members, tasks]`: shaped task by task
+/// ([`FitnessShaping::shape_tasks`](crate::FitnessShaping::shape_tasks)).
 impl Scores for Tensor<2> {
     fn shape(&self) -> Vec<usize> {
         self.dims().to_vec()
     }
 
     fn read(chunks: Vec<Self>) -> Fitness {
-        let questions_first = Tensor::cat(chunks, 0).transpose(); // [questions, members]
-        let count = questions_first.shape().num_elements();
-        Fitness::read(questions_first.reshape([count]))
+        let tasks_first = Tensor::cat(chunks, 0).transpose(); // [tasks, members]
+        let ([tasks, _], count) = (tasks_first.dims(), tasks_first.shape().num_elements());
+        Fitness::read(tasks_first.reshape([count])).with_tasks(tasks)
     }
 }
 
@@ -53,7 +52,29 @@ impl Scores for Tensor<1, Int> {
     }
 }
 
-/// The score of one member: for [`evaluate_members`](crate::Population::evaluate_members).
+/// Scores that were computed on the host, one for each member of the chunk.
+impl Scores for Vec<f32> {
+    fn shape(&self) -> Vec<usize> {
+        vec![self.len()]
+    }
+
+    fn read(chunks: Vec<Self>) -> Fitness {
+        Fitness::from(chunks.concat())
+    }
+}
+
+/// Exact scores that were computed on the host, one for each member of the chunk.
+impl Scores for Vec<i32> {
+    fn shape(&self) -> Vec<usize> {
+        vec![self.len()]
+    }
+
+    fn read(chunks: Vec<Self>) -> Fitness {
+        Fitness::from(chunks.concat())
+    }
+}
+
+/// The score of one member: for [`evaluate_each`](crate::Population::evaluate_each).
 impl Scores for f32 {
     fn shape(&self) -> Vec<usize> {
         vec![1]
@@ -64,7 +85,7 @@ impl Scores for f32 {
     }
 }
 
-/// The exact score of one member: for [`evaluate_members`](crate::Population::evaluate_members).
+/// The exact score of one member: for [`evaluate_each`](crate::Population::evaluate_each).
 impl Scores for i32 {
     fn shape(&self) -> Vec<usize> {
         vec![1]

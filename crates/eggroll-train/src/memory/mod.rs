@@ -29,7 +29,7 @@ pub(crate) fn check(config: &EvolutionStrategyConfig, table: &ParameterTable, li
     check_pair_noise(table, limit)?;
     check_held_noise(config, table, limit)?;
     let least = Chunk { member_bytes: table.least_output_bytes() as u64, side_by_side: 1, limit };
-    least.check(config.chunk.unwrap_or(2).min(config.population))
+    least.check(config.chunk_size.unwrap_or(2).min(config.population_size))
 }
 
 /// One pair's noise of one parameter is the least that any operation holds.
@@ -45,8 +45,8 @@ fn check_pair_noise(table: &ParameterTable, limit: u64) -> Result<(), MemoryErro
 }
 
 fn check_held_noise(config: &EvolutionStrategyConfig, table: &ParameterTable, limit: u64) -> Result<(), MemoryError> {
-    let (source, pairs) = (config.noise_source, (config.population / 2) as u32);
-    let held = |pairs| source.held_bytes(table, pairs);
+    let (source, pairs) = (config.noise_source, (config.population_size / 2) as u32);
+    let held = |pairs| source.materialized_bytes(table, pairs);
     let needed = held(pairs);
     if needed <= limit {
         return Ok(());

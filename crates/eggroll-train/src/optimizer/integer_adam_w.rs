@@ -38,12 +38,12 @@ use eggroll_core::integer::RAIL;
 /// let mut strategy = config.try_init(&model)?;
 /// for _ in 0..5 {
 ///     let population = strategy.ask();
-///     let fitness = population.evaluate_integers(|members| {
-///         let logits = model.forward(members.expand(x.clone()));
+///     let fitness = population.evaluate(|members| {
+///         let logits = model.forward(members.repeat(x.clone()));
 ///         let target = Tensor::<1, Int>::full([members.count()], 2, &device);
 ///         log_likelihood(logits, target, members.count())
 ///     });
-///     model = strategy.tell(model, population, fitness)?;
+///     strategy.tell(&mut model, population, fitness)?;
 /// }
 /// # Ok(())
 /// # }

@@ -1,4 +1,4 @@
-//! Muon for matrices and AdamW for what it cannot orthogonalise.
+//! Muon for matrices and AdamW for what it cannot orthogonalize.
 
 use burn::config::Config;
 use burn::optim::{

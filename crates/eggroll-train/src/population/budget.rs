@@ -24,7 +24,7 @@ impl Population {
     pub(super) fn chunk_size(&self, budget: usize, side_by_side: usize) -> usize {
         let limit = self.memory_limit.map_or(u64::MAX, |limit| limit / side_by_side as u64);
         let budget = budget.min(usize::try_from(limit).unwrap_or(usize::MAX));
-        let wanted = match (self.chunk, self.member_bytes.load(Relaxed)) {
+        let wanted = match (self.chunk_size, self.member_bytes.load(Relaxed)) {
             (Some(chunk), 0) if self.is_to_be_measured(side_by_side) => chunk.min(Self::FIRST_CHUNK),
             (Some(chunk), _) => chunk,
             (None, 0) => Self::FIRST_CHUNK,
@@ -38,7 +38,7 @@ impl Population {
         let member_bytes = self.perturbation.table.least_output_bytes() as u64;
         let risky = |members: usize, limit: u64| Chunk { member_bytes, side_by_side, limit }.is_risky(members);
         let known = self.member_bytes.load(Relaxed) > 0 || locked(&self.uses).is_some();
-        let chunk = self.chunk.map(|members| members.min(self.members));
+        let chunk = self.chunk_size.map(|members| members.min(self.members));
         !known && chunk.is_none_or(|members| self.memory_limit.is_some_and(|limit| risky(members, limit)))
     }
 
@@ -56,7 +56,7 @@ impl Population {
     pub(super) fn holding(&self) -> Perturbation {
         let perturbation = &self.perturbation;
         let pairs = self.pairs();
-        let bytes = NoiseSourceConfig::Cached.held_bytes(&perturbation.table, pairs.count);
+        let bytes = NoiseSourceConfig::Cached.materialized_bytes(&perturbation.table, pairs.count);
         if perturbation.held.bytes() > 0 || bytes > self.memory_limit.unwrap_or(Self::HELD_BYTES) / 2 {
             return perturbation.clone();
         }

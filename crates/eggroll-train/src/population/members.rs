@@ -2,8 +2,8 @@
 
 use burn::tensor::kind::Basic;
 use burn::tensor::{DType, Int, Tensor};
-use eggroll_core::PairRange;
 use eggroll_core::ops::member_cross_entropy;
+use eggroll_core::{PairRange, scope};
 
 /// The members of one chunk: a handle to fold the population into the leading axis and out again.
 ///
@@ -11,20 +11,20 @@ use eggroll_core::ops::member_cross_entropy;
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
-/// use eggroll_train::Members;
+/// use eggroll_train::MemberChunk;
 ///
 /// let members = Members::new(0, 3);
 /// let x = Tensor::<1>::from_floats([1.0, 3.0], &Device::flex());
-/// let all = members.expand(x); // [1, 3, 1, 3, 1, 3]
+/// let all = members.repeat(x); // [1, 3, 1, 3, 1, 3]
 /// assert_eq!(members.mean(all).into_data().try_to_vec::<f32>().unwrap(), [2.0, 2.0, 2.0]);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Members {
+pub struct MemberChunk {
     pub(super) first: usize,
     pub(super) count: usize,
 }
 
-impl Members {
+impl MemberChunk {
     /// Members `first .. first + count` of a population.
     pub fn new(first: usize, count: usize) -> Self {
         Self { first, count }
@@ -44,16 +44,32 @@ impl Members {
         PairRange::new((self.first / 2) as u32, (self.count / 2) as u32)
     }
 
-    /// Repeats shared rows for every member: `[rows, ...]` to `[members · rows, ...]`, member-major.
+    /// Repeats rows that all members share, as a batch: `[rows, ...]` to `[members · rows, ...]`, member-major.
     ///
-    /// A first layer needs no expanded input: see `forward_shared`.
-    pub fn expand<const D: usize, K: Basic>(&self, rows: Tensor<D, K>) -> Tensor<D, K> {
-        rows.repeat_dim(0, self.count)
+    /// Linear layers, embeddings and convolutions need no repeated input at the beginning of a model: their `forward_shared` computes
+    /// what is the same for all members once.
+    pub fn repeat<const D: usize, K: Basic>(&self, rows: Tensor<D, K>) -> Tensor<D, K> {
+        self.assume_repeated(rows.repeat_dim(0, self.count))
     }
 
     /// The chunk's rows of what has a row for every member of the whole population: `[population, ...]` to `[members, ...]`.
     pub fn rows<const D: usize, K: Basic>(&self, all: Tensor<D, K>) -> Tensor<D, K> {
-        all.slice_dim(0, self.first..self.first + self.count)
+        self.assume_repeated(all.slice_dim(0, self.first..self.first + self.count))
+    }
+
+    /// Says that rows belong to the members already, member-major, `[members · rows, ...]`, and returns them: for rows that differ
+    /// from member to member, made without [`repeat`](Self::repeat) and [`rows`](Self::rows). Inside `evaluate`, `forward` refuses
+    /// rows that nothing was said of, because shared rows whose number happens to divide by the members would be dealt out to them.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the leading axis is not a multiple of the members.
+    #[track_caller]
+    pub fn assume_repeated<const D: usize, K: Basic>(&self, rows: Tensor<D, K>) -> Tensor<D, K> {
+        let dims = rows.dims();
+        self.check("assume_repeated", &dims);
+        scope::note_rows(dims[0]);
+        rows
     }
 
     /// Mean cross-entropy of every member against targets that all share, in nats; see [`member_cross_entropy`].
@@ -71,6 +87,53 @@ impl Members {
         member_cross_entropy(logits, targets, self.count)
     }
 
+    /// Share of every member's rows whose largest logit is at the target: accuracy, from 0 to 1.
+    ///
+    /// # Shapes
+    ///
+    /// - logits: `[members · rows, classes]`, targets: `[rows]`, not repeated
+    /// - output: `[members]`
+    ///
+    /// # Panics
+    ///
+    /// Panics if shapes do not fit, with both.
+    #[track_caller]
+    pub fn accuracy(&self, logits: Tensor<2>, targets: Tensor<1, Int>) -> Tensor<1> {
+        let ([rows, _], [own]) = (logits.dims(), targets.dims());
+        assert!(
+            own > 0 && rows == self.count * own,
+            "accuracy over members: logits {:?} do not fit {own} targets of {} members",
+            logits.dims(),
+            self.count
+        );
+        let found = logits.argmax(1).reshape([self.count, own]); // [members, rows]
+        let targets = targets.reshape([1, own]).cast(found.dtype());
+        let hits = found.equal(targets.repeat_dim(0, self.count));
+        hits.float().cast(DType::F32).mean_dim(1).reshape([self.count])
+    }
+
+    /// Mean squared error of every member against targets that all share: the mean of `(y − t)²` over a member's elements.
+    ///
+    /// # Shapes
+    ///
+    /// - predictions: `[members · rows, ...]`, targets: `[rows, ...]`, not repeated
+    /// - output: `[members]`
+    ///
+    /// # Panics
+    ///
+    /// Panics if shapes do not fit, with both.
+    #[track_caller]
+    pub fn mse<const D: usize>(&self, predictions: Tensor<D>, targets: Tensor<D>) -> Tensor<1> {
+        let (found, own) = (predictions.dims(), targets.dims());
+        assert!(
+            found[0] == self.count * own[0] && found[1..] == own[1..],
+            "mse over members: predictions {found:?} do not fit targets {own:?} of {} members",
+            self.count
+        );
+        let targets = targets.repeat_dim(0, self.count);
+        self.mean((predictions - targets).square())
+    }
+
     /// Mean over everything that belongs to each member: `[members · rows, ...]` to `[members]`.
     ///
     /// # Panics
@@ -78,14 +141,34 @@ impl Members {
     /// Panics if the leading axis is not a multiple of the members.
     #[track_caller]
     pub fn mean<const D: usize>(&self, values: Tensor<D>) -> Tensor<1> {
+        self.each("mean", values).mean_dim(1).reshape([self.count])
+    }
+
+    /// Sum over everything that belongs to each member: `[members · rows, ...]` to `[members]`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the leading axis is not a multiple of the members.
+    #[track_caller]
+    pub fn sum<const D: usize>(&self, values: Tensor<D>) -> Tensor<1> {
+        self.each("sum", values).sum_dim(1).reshape([self.count])
+    }
+
+    /// A row of values for each member, in f32.
+    #[track_caller]
+    fn each<const D: usize>(&self, name: &str, values: Tensor<D>) -> Tensor<2> {
         let dims = values.dims();
+        self.check(name, &dims);
+        let each = dims.iter().product::<usize>() / self.count;
+        values.cast(DType::F32).reshape([self.count, each])
+    }
+
+    #[track_caller]
+    fn check(&self, name: &str, dims: &[usize]) {
         assert!(
             dims[0].is_multiple_of(self.count),
-            "mean over members: the leading axis of {dims:?} is not a multiple of {} members",
+            "{name} over members: the leading axis of {dims:?} is not a multiple of {} members",
             self.count
         );
-        let values = values.cast(DType::F32);
-        let each = dims.iter().product::<usize>() / self.count;
-        values.reshape([self.count, each]).mean_dim(1).reshape([self.count])
     }
 }

@@ -1,36 +1,38 @@
 //! The members of one generation and the scope in which they are evaluated.
 
 mod budget;
+mod evaluate;
 mod members;
 mod one_by_one;
 mod slice;
 pub mod workers;
 
-pub use members::Members;
+pub use members::MemberChunk;
 
-use crate::config::InputProjection;
-use crate::fitness::{Fitness, Scores};
-use burn::module::ParamId;
-use burn::tensor::{Device, Int, Tensor};
-use eggroll_core::profile::{self, Component};
+use crate::config::{InputProjection, RunningSettings};
+use burn::module::{Module, ParamId};
+use burn::tensor::Device;
+use eggroll_core::PairRange;
+use eggroll_core::profile;
 use eggroll_core::scope::{Perturbation, Use};
 use eggroll_core::sync::locked;
-use eggroll_core::{MemberState, PairRange};
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 
 /// The members of one generation; made by [`ask`](crate::EvolutionStrategy::ask).
 #[derive(Debug)]
 pub struct Population {
     pub(crate) generation: u64,
-    pub(crate) starts_episode: bool,
+    pub(crate) resets_state: bool,
     /// The first member that is evaluated here.
     pub(crate) first: usize,
     /// Members that are evaluated here.
     pub(crate) members: usize,
     pub(crate) perturbation: Perturbation,
-    pub(crate) chunk: Option<usize>,
+    /// What was set when the population was asked for.
+    pub(crate) settings: RunningSettings,
+    pub(crate) chunk_size: Option<usize>,
     /// Bytes that the perturbed layers return for one member, once known.
     pub(crate) member_bytes: Arc<AtomicUsize>,
     /// Bytes of memory that may be used, if known.
@@ -58,150 +60,21 @@ impl Population {
         self.generation
     }
 
-    /// Whether members start anew in this generation: in the first of an episode
-    /// ([`with_episode`](crate::EvolutionStrategyConfig::with_episode)); without episodes in every one.
-    pub fn starts_episode(&self) -> bool {
-        self.starts_episode
+    /// What was [set](crate::EvolutionStrategy::set_sigma) when the population was asked for.
+    pub fn settings(&self) -> RunningSettings {
+        self.settings
     }
 
-    /// Evaluates all members: calls `score` once for every chunk of members and reads the fitness to the host once.
-    ///
-    /// Inside `score`, eggroll's modules of the strategy's model are perturbed: `forward` takes rows of all members of
-    /// the chunk, member-major, and returns them so. Other models, and this one outside, compute as usual. `score`
-    /// returns the fitness of the chunk's members, `[members]`, higher is better. Results do not depend on the chunks.
-    ///
-    /// # Panics
-    ///
-    /// Panics if `score` returns another number of values than the chunk has members, if an evaluation of the same model is
-    /// running on this thread already, or if a chunk would take more memory than there is
-    /// ([`with_memory_limit`](crate::EvolutionStrategyConfig::with_memory_limit)).
-    #[track_caller]
-    pub fn evaluate(&self, mut score: impl FnMut(&Members) -> Tensor<1>) -> Fitness {
-        self.evaluate_carrying((), |members, ()| (score(members), ())).0
-    }
-
-    /// [`evaluate`](Self::evaluate) for several scores of each member, `[members, questions]`, as of the answers to several prompts:
-    /// the shaping rule shapes each question's scores alone and takes the mean
-    /// ([`FitnessShaping::shape_questions`](crate::FitnessShaping::shape_questions)).
-    ///
-    /// # Panics
-    ///
-    /// As [`evaluate`](Self::evaluate).
-    #[track_caller]
-    pub fn evaluate_questions(&self, mut score: impl FnMut(&Members) -> Tensor<2>) -> Fitness {
-        self.evaluate_carrying((), |members, ()| (score(members), ())).0
-    }
-
-    /// [`evaluate`](Self::evaluate) for fitness of integers, which are compared exactly.
-    ///
-    /// # Panics
-    ///
-    /// As [`evaluate`](Self::evaluate).
-    #[track_caller]
-    pub fn evaluate_integers(&self, mut score: impl FnMut(&Members) -> Tensor<1, Int>) -> Fitness {
-        self.evaluate_carrying((), |members, ()| (score(members), ())).0
-    }
-
-    /// Evaluates all members as [`evaluate`](Self::evaluate) does, with what every member has kept from the generation before,
-    /// as the state of a recurrent model: `score` takes it and returns it with the fitness, float or integer.
-    ///
-    /// # Panics
-    ///
-    /// As [`evaluate`](Self::evaluate), and if `carried` has no row for every member: of a slice, for every one of its own.
-    #[track_caller]
-    pub fn evaluate_carrying<R: Scores, S: MemberState>(
-        &self,
-        carried: S,
-        mut score: impl FnMut(&Members, S) -> (R, S),
-    ) -> (Fitness, S) {
-        let _span = profile::span(Component::Fitness, 0);
-        let mut results = Vec::new();
-        let Range { start: mut first, end } = self.range();
-        while first < end {
-            let members = self.chunk_size(Self::CHUNK_BYTES, 1).min(end - first);
-            self.check_memory(members, 1);
-            results.push(self.evaluate_chunk(Members { first, count: members }, &carried, &mut score));
-            first += members;
-        }
-        join(results)
-    }
-
-    /// Evaluates all members as [`evaluate`](Self::evaluate) does, chunks side by side on all CPU cores: faster for models
-    /// on a CPU, because a chunk stays in one core's cache and no operation waits for another core. Results are the same, bit
-    /// for bit.
-    ///
-    /// Inside `score` Burn's own operations run on one core.
-    ///
-    /// # Panics
-    ///
-    /// As [`evaluate`](Self::evaluate).
-    #[track_caller]
-    pub fn evaluate_parallel(&self, score: impl Fn(&Members) -> Tensor<1> + Sync) -> Fitness {
-        self.evaluate_parallel_carrying((), |members, ()| (score(members), ())).0
-    }
-
-    /// Evaluates all members as [`evaluate_parallel`](Self::evaluate_parallel) does, with what every member has kept; see
-    /// [`evaluate_carrying`](Self::evaluate_carrying).
-    ///
-    /// # Panics
-    ///
-    /// As [`evaluate_carrying`](Self::evaluate_carrying).
-    #[track_caller]
-    pub fn evaluate_parallel_carrying<R: Scores, S: MemberState>(
-        &self,
-        carried: S,
-        score: impl Fn(&Members, S) -> (R, S) + Sync,
-    ) -> (Fitness, S) {
-        let _span = profile::span(Component::Fitness, 0);
-        let workers = workers::pools();
-        let even = self.members.div_ceil(workers.len()).next_multiple_of(2);
-        let evaluate = |chunk: &Members| {
-            self.evaluate_chunk(*chunk, &carried, &mut |members: &Members, part| score(members, part))
-        };
-        // Without a measurement yet, a first chunk makes one.
-        let head = if self.is_to_be_measured(workers.len()) { Self::FIRST_CHUNK.min(self.members) } else { 0 };
-        let mut results = Vec::new();
-        if head > 0 {
-            results.push(evaluate(&Members { first: self.first, count: head }));
-        }
-        let size = self.chunk_size(Self::CORE_BYTES, workers.len()).min(even);
-        self.check_memory(size, workers.len().min((self.members - head).div_ceil(size)));
-        let chunks = self.chunks(head, size);
-        let waiting = profile::waiting();
-        results.extend(workers::map(workers, &chunks, evaluate));
-        drop(waiting);
-        join(results)
-    }
-
-    #[track_caller]
-    fn evaluate_chunk<R: Scores, S: MemberState>(
-        &self,
-        members: Members,
-        carried: &S,
-        score: &mut impl FnMut(&Members, S) -> (R, S),
-    ) -> (R, S) {
-        let part = carried.rows(members.first - self.first..members.first - self.first + members.count);
-        let ((scores, part), scope) = self.perturbation.run(members.pairs(), || score(&members, part));
-        assert!(
-            scores.shape().first() == Some(&members.count),
-            "evaluate: the closure returned fitness of shape {:?} for a chunk of {} members",
-            scores.shape(),
-            members.count
-        );
-        self.member_bytes.store(scope.output_bytes.div_ceil(members.count), Relaxed);
-        self.note_uses(scope.uses);
-        if self.input_projection == InputProjection::Unperturbed && members.first == self.first {
-            let two = Members { first: self.first, count: 2 };
-            let rows = self.perturbation.unperturbed_rows(|| score(&two, carried.rows(0..2)));
-            *locked(&self.unperturbed_rows) = rows;
-        }
-        (scores, part)
+    /// Whether members start anew in this generation: in the first of an
+    /// [unroll horizon](crate::EvolutionStrategyConfig::with_unroll_horizon); without one in every generation.
+    pub fn resets_state(&self) -> bool {
+        self.resets_state
     }
 
     /// The members but for the first `skipped`, in chunks of `size`.
-    fn chunks(&self, skipped: usize, size: usize) -> Vec<Members> {
+    fn chunks(&self, skipped: usize, size: usize) -> Vec<MemberChunk> {
         let Range { start, end } = self.range();
-        let chunk = |first| Members { first, count: size.min(end - first) };
+        let chunk = |first| MemberChunk { first, count: size.min(end - first) };
         (start + skipped..end).step_by(size).map(chunk).collect()
     }
 
@@ -210,18 +83,18 @@ impl Population {
     ///
     /// A chunk is as configured, or a core's even share on CPUs and all members on a device.
     #[track_caller]
-    pub fn evaluate_holding(&self, episodes: impl Fn(&Members) -> Vec<f32> + Sync) -> Vec<f32> {
+    pub fn evaluate_with_cached_noise(&self, episodes: impl Fn(&MemberChunk) -> Vec<f32> + Sync) -> Vec<f32> {
         let perturbation = self.holding();
-        let workers = if perturbation.table.is_on_host() { workers::pools() } else { &workers::pools()[..1] };
+        let workers = if self.is_on_host() { workers::pools() } else { &workers::pools()[..1] };
         let even = self.members.div_ceil(workers.len());
-        let size = self.chunk.map_or(even, |chunk| chunk.min(even)).next_multiple_of(2);
+        let size = self.chunk_size.map_or(even, |chunk| chunk.min(even)).next_multiple_of(2);
         let chunks = self.chunks(0, size);
-        let run = |members: &Members| {
-            let (rows, scope) = perturbation.run(members.pairs(), || episodes(members));
+        let run = |members: &MemberChunk| {
+            let (rows, scope) = perturbation.run_members(members.pairs(), Some(members.count), || episodes(members));
             self.note_uses(scope.uses);
             rows
         };
-        let parts = if perturbation.table.is_on_host() {
+        let parts = if self.is_on_host() {
             let _waiting = profile::waiting();
             workers::map(workers, &chunks, run)
         } else {
@@ -238,7 +111,26 @@ impl Population {
 
     /// The pairs of the members.
     pub fn pairs(&self) -> PairRange {
-        Members { first: self.first, count: self.members }.pairs()
+        MemberChunk { first: self.first, count: self.members }.pairs()
+    }
+
+    /// The member of that index as a model of its own: the best one, to be evaluated or saved, with the index from
+    /// [`Fitness::best`](crate::Fitness::best). The mean of the members is the model that [`tell`](crate::EvolutionStrategy::tell)
+    /// updates.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the population has no such member, or `model` is not the one that the strategy was made for.
+    #[track_caller]
+    pub fn member<M: Module>(&self, model: &M, index: usize) -> M {
+        assert!(self.range().contains(&index), "member: {index} is not among members {:?}", self.range());
+        let [plus, minus] = self.perturbation.materialize(model, (index / 2) as u32);
+        if index.is_multiple_of(2) { plus } else { minus }
+    }
+
+    /// Whether the model is in host memory: then chunks are evaluated on all CPU cores.
+    pub(crate) fn is_on_host(&self) -> bool {
+        self.perturbation.table.is_on_host()
     }
 
     /// Where the model is.
@@ -284,10 +176,4 @@ fn merge(before: Use, now: Use) -> Use {
         }
         _ => Use::Other,
     }
-}
-
-/// The results of all chunks.
-fn join<R: Scores, S: MemberState>(results: Vec<(R, S)>) -> (Fitness, S) {
-    let (scores, carried) = results.into_iter().unzip();
-    (R::read(scores), S::join(carried))
 }

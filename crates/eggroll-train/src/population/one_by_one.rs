@@ -1,10 +1,12 @@
 //! Evaluation member by member: for models of any modules.
 
+use super::evaluate::never;
 use super::{Population, workers};
 use crate::fitness::{Fitness, Scores};
 use burn::module::Module;
 use eggroll_core::profile::{self, Component};
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// For models with layers that have no perturbed twin. Every member is formed as a model of its own, `W + s·E` with the noise
 /// that [`evaluate`](Self::evaluate) uses, and scored alone; all parameters count as used. A twin in such a model computes plainly on
@@ -13,11 +15,13 @@ use std::ops::Range;
 /// A forward of one member reads its weights once for that member's rows, so a population costs `N` small forwards and `N/2`
 /// formed models where `evaluate` makes one large forward: use that where every layer has a twin.
 impl Population {
-    /// Evaluates the members one after the other: `score` gets each as a model and returns its fitness, higher is better, as `f32`
+    /// Evaluates the members of any model one by one: `score` gets each as a model and returns its fitness, higher is better, as `f32`
     /// or `i32`, or as a tensor of one value, read to the host with all others in the end: on a device that is faster, because
-    /// nothing waits for a member.
+    /// nothing waits for a member. For a model in host memory pairs are evaluated on all CPU cores at the same time, and each core
+    /// holds one pair's models.
     ///
-    /// Estimate and update are those of [`evaluate`](Self::evaluate).
+    /// Estimate and update are those of [`evaluate`](Self::evaluate). A score that changes what it captures needs
+    /// [`evaluate_each_mut`](Self::evaluate_each_mut).
     ///
     /// # Panics
     ///
@@ -46,11 +50,11 @@ impl Population {
     /// let mut strategy = config.try_init(&model)?;
     /// for _ in 0..20 {
     ///     let population = strategy.ask();
-    ///     let fitness = population.evaluate_members(&model, |member| {
+    ///     let fitness = population.evaluate_each(&model, |member| {
     ///         let x = Tensor::from_floats([0.5, -0.5], &device);
     ///         (-(x * member.center.val()).square()).exp().mean()
     ///     });
-    ///     model = strategy.tell(model, population, fitness)?;
+    ///     strategy.tell(&mut model, population, fitness)?;
     /// }
     /// let distance: f32 = model.center.val().abs().max().into_scalar();
     /// assert!(distance < 0.5, "{distance}");
@@ -58,36 +62,74 @@ impl Population {
     /// # }
     /// ```
     #[track_caller]
-    pub fn evaluate_members<M: Module, R: Scores>(&self, model: &M, mut score: impl FnMut(M) -> R) -> Fitness {
-        let _span = profile::span(Component::Fitness, 0);
-        self.perturbation.refuse_nesting();
-        let scores =
-            self.pair_numbers().flat_map(|pair| self.perturbation.materialise(model, pair).map(&mut score)).collect();
-        self.finish_members(scores)
+    pub fn evaluate_each<M: Module + Sync, R: Scores>(&self, model: &M, score: impl Fn(M) -> R + Sync) -> Fitness {
+        never(self.try_evaluate_each(model, |member| Ok(score(member))))
     }
 
-    /// Evaluates the members as [`evaluate_members`](Self::evaluate_members) does, pairs side by side on all CPU cores, one on
-    /// each: for models on a CPU. Results are the same, bit for bit. Holds one pair's models for each core.
+    /// [`evaluate_each`](Self::evaluate_each) for a score that can fail.
+    ///
+    /// # Errors
+    ///
+    /// The error of the first member that fails; members that have not begun are left out then.
     ///
     /// # Panics
     ///
-    /// As [`evaluate_members`](Self::evaluate_members).
+    /// As [`evaluate_each`](Self::evaluate_each).
     #[track_caller]
-    pub fn evaluate_members_parallel<M: Module + Sync, R: Scores>(
+    pub fn try_evaluate_each<M: Module + Sync, R: Scores, E: Send>(
         &self,
         model: &M,
-        score: impl Fn(M) -> R + Sync,
-    ) -> Fitness {
+        score: impl Fn(M) -> Result<R, E> + Sync,
+    ) -> Result<Fitness, E> {
+        if !self.is_on_host() {
+            return self.each_in_order(model, score);
+        }
         let _span = profile::span(Component::Fitness, 0);
         self.perturbation.refuse_nesting();
         let pairs: Vec<u32> = self.pair_numbers().collect();
         let waiting = profile::waiting();
+        let failed = AtomicBool::new(false);
         let scores = workers::map(workers::pools(), &pairs, |pair| {
+            if failed.load(Relaxed) {
+                return None;
+            }
             let _span = profile::span(Component::Fitness, 0);
-            self.perturbation.materialise(model, *pair).map(&score)
+            let [plus, minus] = self.perturbation.materialize(model, *pair);
+            let scores = score(plus).and_then(|plus| Ok([plus, score(minus)?]));
+            failed.fetch_or(scores.is_err(), Relaxed);
+            Some(scores)
         });
         drop(waiting);
-        self.finish_members(scores.into_iter().flatten().collect())
+        let scores = scores.into_iter().flatten().collect::<Result<Vec<_>, E>>()?;
+        Ok(self.finish_each(scores.into_iter().flatten().collect()))
+    }
+
+    /// [`evaluate_each`](Self::evaluate_each) for a closure that changes what it captures: members are evaluated one after the other,
+    /// on this thread. On CPUs `evaluate_each` is faster.
+    ///
+    /// # Panics
+    ///
+    /// As [`evaluate_each`](Self::evaluate_each).
+    #[track_caller]
+    pub fn evaluate_each_mut<M: Module, R: Scores>(&self, model: &M, mut score: impl FnMut(M) -> R) -> Fitness {
+        never(self.each_in_order(model, |member| Ok(score(member))))
+    }
+
+    #[track_caller]
+    fn each_in_order<M: Module, R: Scores, E>(
+        &self,
+        model: &M,
+        mut score: impl FnMut(M) -> Result<R, E>,
+    ) -> Result<Fitness, E> {
+        let _span = profile::span(Component::Fitness, 0);
+        self.perturbation.refuse_nesting();
+        let mut scores = Vec::with_capacity(self.members);
+        for pair in self.pair_numbers() {
+            for member in self.perturbation.materialize(model, pair) {
+                scores.push(score(member)?);
+            }
+        }
+        Ok(self.finish_each(scores))
     }
 
     fn pair_numbers(&self) -> Range<u32> {
@@ -96,10 +138,10 @@ impl Population {
     }
 
     #[track_caller]
-    fn finish_members<R: Scores>(&self, scores: Vec<R>) -> Fitness {
+    fn finish_each<R: Scores>(&self, scores: Vec<R>) -> Fitness {
         if let Some((member, score)) = self.range().zip(&scores).find(|(_, score)| score.shape().first() != Some(&1)) {
             panic!(
-                "evaluate_members: the closure returned fitness of shape {:?} for member {member}, expected [1]",
+                "evaluate_each: the closure returned fitness of shape {:?} for member {member}, expected [1]",
                 score.shape()
             );
         }

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 impl Population {
     /// The population of these members only, with their noise. Every way to evaluate it returns the fitness of these members, in
-    /// their order, the same bits as among all others; [`Members`](crate::Members) keep their numbers in the generation, and what
-    /// members [carry](Self::evaluate_carrying) has rows for these only.
+    /// their order, the same bits as among all others; [`MemberChunk`](crate::MemberChunk) keep their numbers in the generation, and what
+    /// members [keep](Self::evaluate_with_state) has rows for these only.
     ///
     /// What an evaluation notes of the use of parameters it notes in the whole population: `tell` takes that, with the fitness of all.
     /// A process that evaluates no slice of a generation knows nothing of it; with a
@@ -28,7 +28,7 @@ impl Population {
     ///
     /// # fn main() -> Result<(), eggroll_train::Error> {
     /// let model = LinearConfig::new(2, 1).init(&Device::flex());
-    /// let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_population(8);
+    /// let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_population_size(8);
     /// let mut strategy = config.try_init(&model)?;
     /// let population = strategy.ask();
     /// let x = Tensor::<2>::ones([1, 2], &Device::flex());
@@ -37,7 +37,7 @@ impl Population {
     /// let parts = [0..6, 6..8].map(|members| evaluate(&population.slice(members)));
     /// let fitness = Fitness::from([parts[0].values(), parts[1].values()].concat());
     /// assert_eq!(fitness, evaluate(&population));
-    /// let model = strategy.tell(model.clone(), population, fitness)?;
+    /// strategy.tell(&mut model.clone(), population, fitness)?;
     /// # let _ = model;
     /// # Ok(())
     /// # }
@@ -53,11 +53,12 @@ impl Population {
         );
         Self {
             generation: self.generation,
-            starts_episode: self.starts_episode,
+            resets_state: self.resets_state,
             first: start,
             members: end - start,
             perturbation: self.perturbation.clone(),
-            chunk: self.chunk,
+            settings: self.settings,
+            chunk_size: self.chunk_size,
             member_bytes: self.member_bytes.clone(),
             memory_limit: self.memory_limit,
             uses: self.uses.clone(),

@@ -26,7 +26,7 @@ impl EvolutionStrategy {
     /// # Errors
     ///
     /// As [`tell`](Self::tell).
-    pub fn estimate<M: Module>(
+    pub fn gradient<M: Module>(
         &self,
         model: &M,
         population: &Population,
@@ -70,13 +70,13 @@ impl EvolutionStrategy {
         }
     }
 
-    /// [`estimate`](Self::estimate) once from the pairs of even and once from those of odd number: two independent estimates whose
-    /// sum is `estimate`'s before it is clipped, up to rounding. `eggroll_run::diagnostics::SplitHalf` compares them.
+    /// [`gradient`](Self::gradient) once from the pairs of even and once from those of odd number: two independent estimates whose
+    /// sum is `gradient`'s before it is clipped, up to rounding. `eggroll_run::diagnostics::SplitHalf` compares them.
     ///
     /// # Errors
     ///
     /// As [`tell`](Self::tell).
-    pub fn estimate_halves<M: Module>(
+    pub fn gradient_halves<M: Module>(
         &self,
         model: &M,
         population: &Population,
@@ -91,15 +91,20 @@ impl EvolutionStrategy {
         Ok(weights.map(|weights| [half(&weights, 0), half(&weights, 1)]))
     }
 
-    fn check<M: Module>(&self, model: &M, population: &Population, fitness: &Fitness) -> Result<(), Error> {
+    pub(super) fn check_generation(&self, population: &Population, fitness: &Fitness) -> Result<(), TellError> {
         let (found, expected) = (population.generation, self.generation);
         if found != expected {
-            return Err(TellError::Generation { found, expected }.into());
+            return Err(TellError::Generation { found, expected });
         }
-        let (found, population_size) = (fitness.values().len(), self.config.population);
+        let (found, population_size) = (fitness.values().len(), self.config.population_size);
         if found == 0 || !found.is_multiple_of(population_size) {
-            return Err(TellError::FitnessLength { found, population: population_size }.into());
+            return Err(TellError::FitnessLength { found, population: population_size });
         }
+        Ok(())
+    }
+
+    fn check<M: Module>(&self, model: &M, population: &Population, fitness: &Fitness) -> Result<(), Error> {
+        self.check_generation(population, fitness)?;
         let table = ParameterTable::with_roles(model, self.noiser.as_ref(), &self.config.roles, &self.config.frozen)?;
         if table.entries() != self.table.entries() {
             return Err(TellError::OtherModel(difference(&self.table, &table)).into());

@@ -2,9 +2,9 @@
 
 mod estimates;
 
-use crate::config::EvolutionStrategyConfig;
+use crate::config::{EvolutionStrategyConfig, RunningSettings};
 use crate::error::{ConfigError, Error, RecordError, TellError};
-use crate::estimate::episode;
+use crate::estimate::horizon;
 use crate::fitness::Fitness;
 use crate::memory;
 use crate::optimizer::Optimizer;
@@ -19,7 +19,7 @@ use eggroll_core::profile::{self, Component};
 use eggroll_core::scope::Perturbation;
 use eggroll_core::sync::locked;
 use eggroll_core::{
-    HeldNoise, Noiser, PairRange, ParameterEntry, ParameterKind, ParameterSummary, ParameterTable, Role,
+    MaterializedNoise, Noiser, PairRange, ParameterEntry, ParameterKind, ParameterSummary, ParameterTable, Role,
 };
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::AtomicUsize;
@@ -46,16 +46,16 @@ use std::sync::{Arc, Mutex};
 /// let y = Tensor::<2>::from_floats([[1.0], [2.0], [3.0]], &device);
 ///
 /// let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new())
-///     .with_population(64)
+///     .with_population_size(64)
 ///     .with_learning_rate(0.5);
 /// let mut strategy = config.try_init(&model)?;
 /// for _ in 0..200 {
 ///     let population = strategy.ask();
 ///     let fitness = population.evaluate(|members| {
-///         let error = model.forward_shared(x.clone()) - members.expand(y.clone());
+///         let error = model.forward_shared(x.clone()) - members.repeat(y.clone());
 ///         -members.mean(error.square())
 ///     });
-///     model = strategy.tell(model, population, fitness)?;
+///     strategy.tell(&mut model, population, fitness)?;
 /// }
 /// let error: f32 = (model.forward(x) - y).abs().max().into_scalar();
 /// assert!(error < 0.1, "{error}");
@@ -74,8 +74,11 @@ pub struct EvolutionStrategy {
     /// Bytes of memory that may be used, if known.
     memory_limit: Option<u64>,
     report: Option<GenerationReport>,
+    settings: RunningSettings,
+    /// The settings of the generation told last.
+    told: RunningSettings,
     /// What is held for the noise generation asked for last.
-    held: Arc<Mutex<Option<Arc<HeldNoise>>>>,
+    held: Arc<Mutex<Option<Arc<MaterializedNoise>>>>,
 }
 
 /// The state of a strategy, as [`to_record`](EvolutionStrategy::to_record) gives it.
@@ -86,6 +89,8 @@ pub struct StrategyRecord {
     pub optimizer: OptimizerRecord,
     /// State of the learning-rate schedule.
     pub schedule: LrSchedulerRecord,
+    /// What was set while the strategy ran.
+    pub settings: RunningSettings,
 }
 
 impl EvolutionStrategyConfig {
@@ -119,7 +124,7 @@ impl EvolutionStrategy {
         let noiser = config.noiser.init()?;
         let table = Arc::new(ParameterTable::with_roles(model, noiser.as_ref(), &config.roles, &config.frozen)?);
         config.noise_source.validate(&table)?;
-        episode::validate_parameters(&config, &table)?;
+        horizon::validate_parameters(&config, &table)?;
         table.check_finite(model)?;
         let optimizer = config.optimizer.init();
         if optimizer.moves_integers() {
@@ -137,6 +142,8 @@ impl EvolutionStrategy {
             member_bytes: 0,
             memory_limit,
             report: None,
+            settings: RunningSettings::default(),
+            told: RunningSettings::default(),
             held: Arc::default(),
             config,
             noiser,
@@ -156,7 +163,7 @@ impl EvolutionStrategy {
 
     /// The parameters as a table to print, with the noise of this strategy's pairs.
     pub fn parameter_summary(&self) -> ParameterSummary<'_> {
-        self.table.summary((self.config.population / 2) as u32)
+        self.table.summary((self.config.population_size / 2) as u32)
     }
 
     /// Generations told so far.
@@ -164,7 +171,7 @@ impl EvolutionStrategy {
         self.generation
     }
 
-    /// What the last generation came to.
+    /// The report of the last generation.
     pub fn report(&self) -> Option<&GenerationReport> {
         self.report.as_ref()
     }
@@ -180,21 +187,22 @@ impl EvolutionStrategy {
         let _span = profile::span(Component::Ask, 0);
         let noise_generation = self.config.noise_generation(self.generation);
         let noise_generation = noise_generation.unwrap_or_else(|error| panic!("{error}"));
-        let episode_start = self.config.episode_start(self.generation);
+        let unroll_start = self.config.unroll_start(self.generation);
         Population {
             generation: self.generation,
-            starts_episode: self.generation == episode_start,
+            resets_state: self.generation == unroll_start,
             first: 0,
-            members: self.config.population,
+            members: self.config.population_size,
             perturbation: Perturbation {
                 noiser: self.noiser.clone(),
                 table: self.table.clone(),
                 seed: self.config.seed,
                 generation: noise_generation,
-                sigma: self.config.sigma.at(episode_start),
+                sigma: self.settings.sigma.unwrap_or_else(|| self.config.sigma.at(unroll_start)),
                 held: self.held(noise_generation),
             },
-            chunk: self.config.chunk,
+            settings: self.settings,
+            chunk_size: self.config.chunk_size,
             member_bytes: Arc::new(AtomicUsize::new(self.member_bytes)),
             memory_limit: self.memory_limit,
             uses: Arc::default(),
@@ -204,11 +212,11 @@ impl EvolutionStrategy {
     }
 
     /// The noise to hold for a noise generation; what was held for it before, if it was asked for last.
-    fn held(&self, noise_generation: u32) -> Arc<HeldNoise> {
+    fn held(&self, noise_generation: u32) -> Arc<MaterializedNoise> {
         let mut last = locked(&self.held);
         let known = last.as_ref().filter(|held| held.generation() == noise_generation);
         known.cloned().unwrap_or_else(|| {
-            let pairs = PairRange::new(0, (self.config.population / 2) as u32);
+            let pairs = PairRange::new(0, (self.config.population_size / 2) as u32);
             let (source, seed) = (self.config.noise_source, self.config.seed);
             let held = Arc::new(source.hold(&self.table, seed, noise_generation, pairs, last.as_deref()));
             *last = Some(held.clone());
@@ -222,6 +230,7 @@ impl EvolutionStrategy {
             generation: self.generation,
             optimizer: self.optimizer.to_record(),
             schedule: self.scheduler.to_record(),
+            settings: self.settings,
         }
     }
 
@@ -233,15 +242,17 @@ impl EvolutionStrategy {
     ///
     /// [`RecordError`] if Burn cannot read the record.
     pub fn try_load_record(mut self, record: StrategyRecord) -> Result<Self, RecordError> {
-        let StrategyRecord { generation, optimizer, schedule } = record;
+        let StrategyRecord { generation, optimizer, schedule, settings } = record;
+        settings.validate().map_err(|error| RecordError::Settings(error.to_string()))?;
         let (before, scheduler) = (self.optimizer, self.scheduler);
         self.optimizer = caught(|| before.load_record(optimizer)).map_err(RecordError::Optimizer)?;
         self.scheduler = caught(|| scheduler.load_record(schedule)).map_err(RecordError::Schedule)?;
         self.generation = generation;
+        self.settings = settings;
         Ok(self)
     }
 
-    /// Goes on where a strategy of the same configuration and model stood when it made the record.
+    /// Continues where a strategy of the same configuration and model stood when it made the record.
     ///
     /// # Panics
     ///
@@ -250,18 +261,83 @@ impl EvolutionStrategy {
         self.optimizer = self.optimizer.load_record(record.optimizer);
         self.scheduler = self.scheduler.load_record(record.schedule);
         self.generation = record.generation;
+        self.settings = record.settings;
         self
     }
 
-    /// Updates the model by one generation: estimates the gradient from the fitness and lets the optimizer step.
-    /// If all fitness values are equal the model stays as it is, bit for bit.
+    /// Noise scale of the population that [`ask`](Self::ask) makes next.
+    ///
+    /// # Panics
+    ///
+    /// As [`ask`](Self::ask).
+    pub fn sigma(&self) -> f64 {
+        self.settings.sigma.unwrap_or_else(|| self.config.sigma.at(self.config.unroll_start(self.generation)))
+    }
+
+    /// Sets sigma from the next [`ask`](Self::ask) on, in place of the configured schedule; `None` returns to that. Part of the state:
+    /// checkpoints have it, and replay logs of `eggroll-run` make the same updates again.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`] if sigma is not positive or f32 cannot hold it, or if an unroll horizon has begun and not ended.
+    pub fn set_sigma(&mut self, sigma: impl Into<Option<f64>>) -> Result<(), Error> {
+        let settings = RunningSettings { sigma: sigma.into(), ..self.settings };
+        settings.validate()?;
+        if let Some(horizon) = self.config.unroll_horizon.filter(|horizon| !self.generation.is_multiple_of(*horizon)) {
+            return Err(ConfigError::SigmaWithinHorizon { generation: self.generation, horizon }.into());
+        }
+        self.settings = settings;
+        Ok(())
+    }
+
+    /// Sets the learning rate from the next [`ask`](Self::ask) on, in place of the configured schedule, which proceeds unseen; `None`
+    /// returns to it. Part of the state, as [`set_sigma`](Self::set_sigma) is.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::LearningRate`] if the rate is negative or f32 cannot hold it.
+    pub fn set_learning_rate(&mut self, learning_rate: impl Into<Option<f64>>) -> Result<(), Error> {
+        let settings = RunningSettings { learning_rate: learning_rate.into(), ..self.settings };
+        settings.validate()?;
+        self.settings = settings;
+        Ok(())
+    }
+
+    /// What [`set_sigma`](Self::set_sigma) and [`set_learning_rate`](Self::set_learning_rate) have set for the next generation.
+    pub fn settings(&self) -> RunningSettings {
+        self.settings
+    }
+
+    /// What was set when the population of the generation told last was asked for.
+    pub fn told_settings(&self) -> RunningSettings {
+        self.told
+    }
+
+    /// Sets both, as a record of another run has them.
+    ///
+    /// # Errors
+    ///
+    /// As [`set_sigma`](Self::set_sigma) and [`set_learning_rate`](Self::set_learning_rate), within an unroll horizon too.
+    pub fn set_settings(&mut self, settings: RunningSettings) -> Result<(), Error> {
+        settings.validate()?;
+        self.settings = settings;
+        Ok(())
+    }
+
+    /// Updates the model by one generation: estimates the gradient from the fitness and lets the optimizer step. The updated model is
+    /// the mean of the next population. If all fitness values are equal the model stays as it is, bit for bit.
     ///
     /// # Errors
     ///
     /// [`TellError`](crate::TellError): `FitnessLength`, `Generation` or `OtherModel` if the arguments do not belong together;
     /// `NeverPerturbed` if the evaluation left out a parameter that is not frozen; `PairWeight` if the fitness is too large for the
-    /// estimate; `Sigma` or `LearningRate` if a schedule has come to a number that f32 cannot hold. The strategy is unchanged then; the model, moved in, is a cheap clone to keep.
-    pub fn tell<M: Module>(&mut self, model: M, population: Population, fitness: Fitness) -> Result<M, Error> {
+    /// estimate; `Sigma` or `LearningRate` if a schedule gives a number that f32 cannot hold. Strategy and model are unchanged then.
+    pub fn tell<M: Module>(
+        &mut self,
+        model: &mut M,
+        population: Population,
+        fitness: Fitness,
+    ) -> Result<GenerationReport, Error> {
         self.tell_observed(model, population, fitness, |_, _| {})
     }
 
@@ -272,37 +348,113 @@ impl EvolutionStrategy {
     /// As [`tell`](Self::tell).
     pub fn tell_observed<M: Module>(
         &mut self,
-        model: M,
+        model: &mut M,
         population: Population,
         fitness: Fitness,
         observe: impl FnOnce(&M, Option<&GradientsParams>),
-    ) -> Result<M, Error> {
-        let gradients = self.estimate(&model, &population, &fitness)?;
-        let (scheduler, learning_rate) = self.next_rate()?;
-        observe(&model, gradients.as_ref());
-        self.scheduler = scheduler;
-        let sigma = population.perturbation.sigma;
-        let stepped = gradients.is_some();
-        self.report = Some(GenerationReport::new(self.generation, &fitness, sigma, learning_rate.base(), stepped));
-        self.member_bytes = population.member_bytes.load(std::sync::atomic::Ordering::Relaxed);
-        self.generation += 1;
-        Ok(match gradients {
-            None => model,
-            Some(gradients) => {
-                let span = profile::span(Component::Optimizer, 0);
-                let model = self.optimizer.step(learning_rate.clone(), model, gradients);
-                let signs = fitness.pair_signs(self.config.population);
-                let model = votes::step(model, &population, &signs, &mut self.optimizer, learning_rate);
-                span.end_waiting(|| model.devices().iter().for_each(|device| drop(device.sync())));
-                model
-            }
-        })
+    ) -> Result<GenerationReport, Error> {
+        let gradients = self.gradient(model, &population, &fitness)?;
+        let (scheduler, learning_rate) = self.next_rate(&population)?;
+        observe(model, gradients.as_ref());
+        let report = self.complete(scheduler, learning_rate.base(), &population, &fitness, gradients.is_some());
+        if let Some(gradients) = gradients {
+            let span = profile::span(Component::Optimizer, 0);
+            // Tensors are shared, not copied.
+            let stepped = self.optimizer.step(learning_rate.clone(), model.clone(), gradients);
+            let signs = fitness.pair_signs(self.config.population_size);
+            *model = votes::step(stepped, &population, &signs, &mut self.optimizer, learning_rate);
+            span.end_waiting(|| model.devices().iter().for_each(|device| drop(device.sync())));
+        }
+        Ok(report)
     }
 
-    /// The schedule after one more generation, and its learning rate.
-    fn next_rate(&self) -> Result<(ModuleLrScheduler, ModuleLearningRate), TellError> {
+    /// Completes a generation whose step the program has made itself, with an optimizer of its own on the
+    /// [gradient](Self::gradient): generation and learning-rate schedule advance, and the configured optimizer is not used.
+    ///
+    /// # Errors
+    ///
+    /// As [`tell`](Self::tell), but for what depends on the model; [`TellError::Votes`](crate::TellError::Votes) if integer parameters are
+    /// trained.
+    ///
+    /// # Example
+    ///
+    /// The step of signSGD, `θ ← θ − η·sign(G)`:
+    ///
+    /// ```
+    /// use burn::module::{Module, ModuleMapper, Param};
+    /// use burn::optim::{GradientsParams, SgdConfig};
+    /// use burn::tensor::{Device, Tensor};
+    /// use eggroll_core::EggrollConfig;
+    /// use eggroll_nn::LinearConfig;
+    /// use eggroll_train::EvolutionStrategyConfig;
+    ///
+    /// struct SignStep {
+    ///     gradients: GradientsParams,
+    ///     rate: f64,
+    /// }
+    ///
+    /// impl ModuleMapper for SignStep {
+    ///     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+    ///         match self.gradients.remove::<D>(param.id) {
+    ///             Some(gradient) => param.map(|value| value - gradient.sign() * self.rate),
+    ///             None => param,
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> Result<(), eggroll_train::Error> {
+    /// let device = Device::flex();
+    /// let mut model = LinearConfig::new(2, 1).init(&device);
+    /// let x = Tensor::<2>::ones([1, 2], &device);
+    /// let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()); // its optimizer has no part in this
+    /// let mut strategy = config.with_population_size(64).try_init(&model)?;
+    /// for _ in 0..100 {
+    ///     let population = strategy.ask();
+    ///     let fitness = population.evaluate(|members| -members.mean((model.forward_shared(x.clone()) - 1.0).square()));
+    ///     if let Some(gradients) = strategy.gradient(&model, &population, &fitness)? {
+    ///         model = model.map(&mut SignStep { gradients, rate: 0.01 });
+    ///     }
+    ///     strategy.advance(population, &fitness)?;
+    /// }
+    /// let error: f32 = (model.forward(x) - 1.0).abs().into_scalar();
+    /// assert!(error < 0.1, "{error}");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn advance(&mut self, population: Population, fitness: &Fitness) -> Result<GenerationReport, Error> {
+        self.check_generation(&population, fitness)?;
+        let trained = |entry: &&ParameterEntry| entry.kind == ParameterKind::Integer && entry.role != Role::Frozen;
+        if let Some(entry) = self.table.entries().iter().find(trained) {
+            return Err(TellError::Votes(entry.path.clone()).into());
+        }
+        let (scheduler, learning_rate) = self.next_rate(&population)?;
+        let stepped = self.config.pair_weights(fitness, population.perturbation.sigma).is_some();
+        Ok(self.complete(scheduler, learning_rate.base(), &population, fitness, stepped))
+    }
+
+    fn complete(
+        &mut self,
+        scheduler: ModuleLrScheduler,
+        learning_rate: f64,
+        population: &Population,
+        fitness: &Fitness,
+        stepped: bool,
+    ) -> GenerationReport {
+        let sigma = population.perturbation.sigma;
+        let report = GenerationReport::new(self.generation, fitness, sigma, learning_rate, stepped);
+        self.scheduler = scheduler;
+        self.report = Some(report);
+        self.told = population.settings;
+        self.member_bytes = population.member_bytes.load(std::sync::atomic::Ordering::Relaxed);
+        self.generation += 1;
+        report
+    }
+
+    /// The schedule after one more generation, and the learning rate of this one.
+    fn next_rate(&self, population: &Population) -> Result<(ModuleLrScheduler, ModuleLearningRate), TellError> {
         let mut scheduler = self.scheduler.clone();
-        let learning_rate = scheduler.step();
+        let scheduled = scheduler.step();
+        let learning_rate = population.settings.learning_rate.map_or(scheduled, ModuleLearningRate::from);
         let rate = learning_rate.base();
         if !(0.0..=f64::from(f32::MAX)).contains(&rate) {
             return Err(TellError::LearningRate { generation: self.generation, rate });

@@ -8,15 +8,17 @@ use std::panic::catch_unwind;
 fn start() -> (Linear, EvolutionStrategy) {
     let model = LinearConfig::new(3, 2).init(&Device::flex());
     let config = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new());
-    let strategy = config.with_population(4).with_noise_source(NoiseSourceConfig::Cached).init(&model);
+    let strategy = config.with_population_size(4).with_noise_source(NoiseSourceConfig::Cached).init(&model);
     (model, strategy)
 }
 
 fn generation(strategy: &mut EvolutionStrategy, model: Linear) -> Linear {
     let population = strategy.ask();
     let x = Tensor::<2>::ones([1, 3], &Device::flex());
-    let fitness = population.evaluate(|members| members.mean(model.forward(members.expand(x.clone()))));
-    strategy.tell(model, population, fitness).expect("a generation")
+    let fitness = population.evaluate(|members| members.mean(model.forward(members.repeat(x.clone()))));
+    let mut model = model;
+    strategy.tell(&mut model, population, fitness).expect("a generation");
+    model
 }
 
 /// Holds a lock and panics.
@@ -41,8 +43,9 @@ fn a_panic_while_noise_is_held_leaves_the_strategy_usable() {
     poison(&population.uses);
     poison(&population.unperturbed_rows);
     let x = Tensor::<2>::ones([1, 3], &Device::flex());
-    let fitness = population.evaluate(|members| members.mean(model.forward(members.expand(x.clone()))));
-    let model = strategy.tell(model, population, fitness).expect("a generation");
+    let fitness = population.evaluate(|members| members.mean(model.forward(members.repeat(x.clone()))));
+    let mut model = model;
+    strategy.tell(&mut model, population, fitness).expect("a generation");
     assert_eq!(model.weight.val().into_data(), expected);
     generation(&mut strategy, model);
 }

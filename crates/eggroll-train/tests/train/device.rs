@@ -15,7 +15,7 @@ fn train(source: NoiseSourceConfig, distribution: NoiseDistribution, device: &De
     let x = sines_on(20, device).reshape([5, 4]);
     let noiser = EggrollConfig::new().with_rank(2).with_distribution(distribution);
     let config = EvolutionStrategyConfig::new(noiser, SgdConfig::new())
-        .with_population(24)
+        .with_population_size(24)
         .with_learning_rate(0.5)
         .with_noise_source(source);
     let mut strategy = config.init(&net);
@@ -23,7 +23,7 @@ fn train(source: NoiseSourceConfig, distribution: NoiseDistribution, device: &De
         let before = counters::snapshot();
         let population = strategy.ask();
         let fitness = population.evaluate(|members| -members.mean((net.forward(x.clone()) - 0.5).square()));
-        net = strategy.tell(net, population, fitness).expect("a generation");
+        strategy.tell(&mut net, population, fitness).expect("a generation");
         assert_eq!((counters::snapshot() - before).host_reads, 1);
     }
     let values = |layer: Linear| {

@@ -14,7 +14,7 @@ const RULES: [FitnessShaping; 7] = [
     FitnessShaping::GroupZScore { size: 4 },
     FitnessShaping::CenteredRank,
     FitnessShaping::PairSign,
-    FitnessShaping::Baseline { size: 4 },
+    FitnessShaping::BaselineSubtraction { size: 4 },
 ];
 const SCORES: [f64; 8] = [1.0, -2.0, 4.0, 4.0, 0.5, 7.0, -1.0, 1.0];
 
@@ -30,7 +30,7 @@ fn known_answers() {
     close(FitnessShaping::GroupZScore { size: 2 }, &[0.0, 2.0, 10.0, 12.0], &[-0.19612, 0.19612, -0.19612, 0.19612]);
     close(FitnessShaping::CenteredRank, &[5.0, 1.0, 5.0, 9.0], &[0.0, -0.5, 0.0, 0.5]);
     // Mean 3, deviation √5; the second pair is 4 and 6 above the first score.
-    close(FitnessShaping::Baseline { size: 4 }, &[0.0, 2.0, 4.0, 6.0], &[0.0, 0.0, 1.78885, 2.68328]);
+    close(FitnessShaping::BaselineSubtraction { size: 4 }, &[0.0, 2.0, 4.0, 6.0], &[0.0, 0.0, 1.78885, 2.68328]);
     close(FitnessShaping::PairSign, &[5.0, 1.0, 2.0, 9.0, 3.0, 3.0], &[0.5, -0.5, -0.5, 0.5, 0.0, 0.0]);
 }
 
@@ -59,7 +59,7 @@ fn order_of_scores_is_kept_in_a_pair() {
     for rule in RULES {
         for (q, (pair, weight)) in SCORES.chunks(2).zip(fold_pairs(&rule.shape(&SCORES))).enumerate() {
             // The first of two pairs of a group is its baseline.
-            let baseline = matches!(rule, FitnessShaping::Baseline { .. }) && q.is_multiple_of(2);
+            let baseline = matches!(rule, FitnessShaping::BaselineSubtraction { .. }) && q.is_multiple_of(2);
             let expected = if baseline { Some(Ordering::Equal) } else { pair[0].partial_cmp(&pair[1]) };
             assert_eq!(weight.partial_cmp(&0.0), expected, "{rule:?}");
         }
@@ -79,20 +79,20 @@ fn groups_must_divide() {
     assert!(FitnessShaping::GroupZScore { size: 4 }.validate(8).is_ok());
     assert!(FitnessShaping::GroupZScore { size: 0 }.validate(8).is_err());
     assert!(FitnessShaping::GroupZScore { size: 3 }.validate(8).is_err());
-    assert!(FitnessShaping::Baseline { size: 4 }.validate(8).is_ok());
+    assert!(FitnessShaping::BaselineSubtraction { size: 4 }.validate(8).is_ok());
     for size in [0, 2, 3, 5, 6] {
-        let error = FitnessShaping::Baseline { size }.validate(8).expect_err("refused").to_string();
+        let error = FitnessShaping::BaselineSubtraction { size }.validate(8).expect_err("refused").to_string();
         assert!(error.contains(&size.to_string()), "{error}");
     }
 }
 
-/// Every question alone, then the mean; one question is no question.
+/// Every task alone, then the mean; one task is no task.
 #[test]
-fn questions() {
+fn tasks() {
     let other: Vec<f64> = SCORES.iter().rev().map(|score| 1000.0 * score).collect();
     for rule in RULES {
-        assert_eq!(rule.shape_questions(&SCORES, 8), rule.shape(&SCORES));
-        let both = rule.shape_questions(&[&SCORES[..], &other].concat(), 8);
+        assert_eq!(rule.shape_tasks(&SCORES, 8), rule.shape(&SCORES));
+        let both = rule.shape_tasks(&[&SCORES[..], &other].concat(), 8);
         let mean = rule.shape(&SCORES).into_iter().zip(rule.shape(&other)).map(|(a, b)| (a + b) / 2.0);
         assert!(both.iter().zip(mean).all(|(a, b)| (a - b).abs() < 1e-12), "{rule:?}");
         assert_ne!(both, rule.shape(&SCORES), "canary: {rule:?}");
@@ -100,27 +100,27 @@ fn questions() {
 }
 
 #[test]
-#[should_panic(expected = "7 scores are not those of whole questions to 8 members")]
-fn questions_are_whole() {
-    FitnessShaping::Raw.shape_questions(&SCORES[..7], 8);
+#[should_panic(expected = "7 scores are not those of whole tasks to 8 members")]
+fn tasks_are_whole() {
+    FitnessShaping::Raw.shape_tasks(&SCORES[..7], 8);
 }
 
-/// A generation of three questions: one read, question after question, whatever the chunks; the update is that of the mean of the
+/// A generation of three tasks: one read, task after task, whatever the chunks; the update is that of the mean of the
 /// shaped scores.
 #[test]
-fn a_generation_of_questions() {
+fn a_generation_of_tasks() {
     let layer = LinearConfig::new(3, 3).with_bias(false).init(&Device::flex());
     let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new())
-        .with_population(8)
+        .with_population_size(8)
         .with_shaping(FitnessShaping::CenteredRank);
     let evaluated = |chunk: usize| {
-        let population = config.clone().with_chunk(chunk).init(&layer).ask();
-        population.evaluate_questions(|_| layer.forward_shared(Tensor::ones([1, 3], &Device::flex())))
+        let population = config.clone().with_chunk_size(chunk).init(&layer).ask();
+        population.evaluate(|_| layer.forward_shared(Tensor::<2>::ones([1, 3], &Device::flex())))
     };
     let fitness = evaluated(8);
     assert_eq!(fitness.values().len(), 24);
     assert_eq!(evaluated(2), fitness);
-    let answers = |question: usize| fitness.values()[8 * question..8 * (question + 1)].to_vec();
+    let answers = |task: usize| fitness.values()[8 * task..8 * (task + 1)].to_vec();
     let single = config.init(&layer).ask().evaluate(|_| {
         let y = layer.forward_shared(Tensor::<2>::ones([1, 3], &Device::flex()));
         y.slice_dim(1, 1..2).reshape([8])
@@ -130,11 +130,12 @@ fn a_generation_of_questions() {
     let updated = |config: &EvolutionStrategyConfig, fitness: Fitness| {
         let mut strategy = config.init(&layer);
         let population = strategy.ask();
-        let layer = strategy.tell(layer.clone(), population, fitness).expect("a generation");
+        let mut layer = layer.clone();
+        strategy.tell(&mut layer, population, fitness).expect("a generation");
         layer.weight.val().into_data().try_to_vec::<f32>().expect("f32")
     };
     let scores: Vec<f64> = fitness.values().iter().copied().map(f64::from).collect();
-    let mean = config.shaping.shape_questions(&scores, 8).into_iter().map(|weight| weight as f32).collect::<Vec<_>>();
+    let mean = config.shaping.shape_tasks(&scores, 8).into_iter().map(|weight| weight as f32).collect::<Vec<_>>();
     let found = updated(&config, fitness.clone());
     let expected = updated(&config.clone().with_shaping(FitnessShaping::Raw), mean.into());
     let close = |a: &[f32], b: &[f32]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-6);

@@ -84,17 +84,17 @@ fn fitness_is_that_of_perturbed_modules() {
                 [(2, NoiseSourceConfig::OnTheFly), (6, NoiseSourceConfig::Cached), (64, NoiseSourceConfig::OnTheFly)]
             {
                 let config = EvolutionStrategyConfig::new(noiser.clone(), SgdConfig::new())
-                    .with_population(20)
-                    .with_chunk(chunk)
+                    .with_population_size(20)
+                    .with_chunk_size(chunk)
                     .with_noise_source(source);
                 let population = config.init(&stock).ask();
                 let found = population
-                    .evaluate(|members| members.mean(net.forward(&stock, members.expand(x.clone())).square()));
+                    .evaluate(|members| members.mean(net.forward(&stock, members.repeat(x.clone())).square()));
                 let parallel = population
-                    .evaluate_parallel(|members| members.mean(net.forward(&stock, members.expand(x.clone())).square()));
+                    .evaluate(|members| members.mean(net.forward(&stock, members.repeat(x.clone())).square()));
                 let population = config.init(&twin).ask();
                 let expected =
-                    population.evaluate(|members| members.mean(twin.forward(members.expand(x.clone())).square()));
+                    population.evaluate(|members| members.mean(twin.forward(members.repeat(x.clone())).square()));
                 let shared = config
                     .init(&stock)
                     .ask()
@@ -111,7 +111,7 @@ fn fitness_is_that_of_perturbed_modules() {
                     .with_seed(77)
                     .init(&twin)
                     .ask()
-                    .evaluate(|members| members.mean(twin.forward(members.expand(x.clone())).square()));
+                    .evaluate(|members| members.mean(twin.forward(members.repeat(x.clone())).square()));
                 if exact {
                     assert_eq!(values(&found), values(&expected));
                     assert_eq!(values(&parallel), values(&expected));
@@ -134,7 +134,9 @@ fn launches_and_host_reads_are_those_of_perturbed_modules() {
     let twin = Twin::from(stock.clone());
     let x = sines(20, &device).reshape([5, 4]);
     let net = graph(&stock, x.clone());
-    let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_population(20).with_chunk(4);
+    let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new())
+        .with_population_size(20)
+        .with_chunk_size(4);
     let count = |evaluate: &dyn Fn()| {
         let before = counters::snapshot();
         evaluate();
@@ -142,10 +144,10 @@ fn launches_and_host_reads_are_those_of_perturbed_modules() {
     };
     let (graph_population, twin_population) = (config.init(&stock).ask(), config.init(&twin).ask());
     let found = count(&|| {
-        graph_population.evaluate(|members| members.mean(net.forward(&stock, members.expand(x.clone())).square()));
+        graph_population.evaluate(|members| members.mean(net.forward(&stock, members.repeat(x.clone())).square()));
     });
     let expected = count(&|| {
-        twin_population.evaluate(|members| members.mean(twin.forward(members.expand(x.clone())).square()));
+        twin_population.evaluate(|members| members.mean(twin.forward(members.repeat(x.clone())).square()));
     });
     assert_eq!(found, expected);
     assert_eq!((found.host_reads, found.noise_bytes), (1, 0));
@@ -166,17 +168,17 @@ fn a_stock_model_trains() {
         let loss = |model: &Stock| -> f32 { (model.forward(x.clone()) - y.clone()).square().mean().into_scalar() };
         let first = loss(&model);
         let config = EvolutionStrategyConfig::new(EggrollConfig::new().with_rank(2), AdamConfig::new())
-            .with_population(64)
+            .with_population_size(64)
             .with_learning_rate(0.05)
             .with_seed(3);
         let mut strategy = config.init(&model);
         for _ in 0..120 {
             let population = strategy.ask();
             let fitness = population.evaluate(|members| {
-                let error = net.forward(&model, members.expand(x.clone())) - members.expand(y.clone());
+                let error = net.forward(&model, members.repeat(x.clone())) - members.repeat(y.clone());
                 -members.mean(error.square())
             });
-            model = strategy.tell(model, population, fitness).expect("every parameter was perturbed");
+            strategy.tell(&mut model, population, fitness).expect("every parameter was perturbed");
         }
         let last = loss(&model);
         assert!(first > 0.2 && last < 0.03, "{first} {last}");
@@ -184,7 +186,13 @@ fn a_stock_model_trains() {
 }
 
 /// Compares the fitness of a stock model's members with that of its perturbed twin's.
-fn assert_like_twin<S: Module + 'static, T: Module, K: Basic + 'static, const A: usize, const D: usize>(
+fn assert_like_twin<
+    S: Module + Sync + 'static,
+    T: Module + Sync,
+    K: Basic + 'static,
+    const A: usize,
+    const D: usize,
+>(
     (stock, twin): (&S, &T),
     x: &Tensor<A, K>,
     forward: fn(&S, Tensor<A, K>) -> Tensor<D>,
@@ -192,14 +200,14 @@ fn assert_like_twin<S: Module + 'static, T: Module, K: Basic + 'static, const A:
 ) {
     let net = PopulationGraph::trace(stock, x.clone(), forward).expect("traced");
     for noiser in [NoiserConfig::from(EggrollConfig::new().with_rank(2)), OpenEsConfig::new().into()] {
-        let config = EvolutionStrategyConfig::new(noiser, SgdConfig::new()).with_population(12).with_chunk(6);
+        let config = EvolutionStrategyConfig::new(noiser, SgdConfig::new()).with_population_size(12).with_chunk_size(6);
         let of_twin = |config: &EvolutionStrategyConfig| {
-            let score = |y: Tensor<D>, members: &eggroll_train::Members| members.mean(y.square());
+            let score = |y: Tensor<D>, members: &eggroll_train::MemberChunk| members.mean(y.square());
             let population = config.init(twin).ask();
-            values(&population.evaluate(|members| score(forward_twin(twin, members.expand(x.clone())), members)))
+            values(&population.evaluate(|members| score(forward_twin(twin, members.repeat(x.clone())), members)))
         };
         let population = config.init(stock).ask();
-        let found = population.evaluate(|members| members.mean(net.forward(stock, members.expand(x.clone())).square()));
+        let found = population.evaluate(|members| members.mean(net.forward(stock, members.repeat(x.clone())).square()));
         let (found, expected, other) = (values(&found), of_twin(&config), of_twin(&config.clone().with_seed(77)));
         let distance =
             |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| (a - b).abs() / b.abs()).fold(0.0f32, f32::max);

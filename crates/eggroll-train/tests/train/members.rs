@@ -21,13 +21,13 @@ impl Net {
 }
 
 /// The fitness of the members of a chunk.
-fn score(net: &Net, members: &Members) -> Tensor<1> {
+fn score(net: &Net, members: &MemberChunk) -> Tensor<1> {
     let x = input().cast(net.first.weight.val().dtype());
     -members.mean((net.forward(x) - 0.5).square())
 }
 
 fn config(noiser: impl Into<NoiserConfig>) -> EvolutionStrategyConfig {
-    EvolutionStrategyConfig::new(noiser, AdamConfig::new()).with_population(20).with_sigma(0.3).with_seed(5)
+    EvolutionStrategyConfig::new(noiser, AdamConfig::new()).with_population_size(20).with_sigma(0.3).with_seed(5)
 }
 
 /// Largest difference of two generations' fitness.
@@ -56,16 +56,19 @@ fn equals_the_batched_population() {
             let mut strategy = config.init(&net);
             let (batched, members) = (strategy.ask(), strategy.ask());
             let expected = batched.evaluate(|members| score(&net, members));
-            let found = members.evaluate_members(&net, |member| member.score());
+            let found = members.evaluate_each(&net, |member| member.score());
             assert!(distance(&found, &expected) < 1e-6, "{noiser:?} {source:?}: {found:?} {expected:?}");
             let other = config.with_seed(6).init(&net).ask();
-            let other = other.evaluate_members(&net, |member| member.score());
+            let other = other.evaluate_each(&net, |member| member.score());
             assert!(distance(&other, &expected) > 1e-3, "canary: {noiser:?} {source:?}");
 
             // The same fitness gives the same estimate and so the same model, bit for bit.
             let mut copy = strategy.clone();
-            let moved = copy.tell(net.clone(), members, expected.clone()).expect("a generation");
-            let expected = strategy.tell(net.clone(), batched, expected).expect("a generation");
+            let mut moved = net.clone();
+            copy.tell(&mut moved, members, expected.clone()).expect("a generation");
+            let fitness = expected;
+            let mut expected = net.clone();
+            strategy.tell(&mut expected, batched, fitness).expect("a generation");
             assert_eq!(bytes(&moved), bytes(&expected));
             assert_ne!(bytes(&moved), bytes(&net), "canary: a step was made");
         }
@@ -86,7 +89,7 @@ fn half_precision_rounds_only_the_weights() {
         for noiser in noisers() {
             let population = config(noiser.clone()).init(&net).ask();
             let expected = population.evaluate(|members| score(&net, members));
-            let found = population.evaluate_members(&net, |member| {
+            let found = population.evaluate_each(&net, |member| {
                 assert_eq!(member.first.weight.val().dtype(), dtype);
                 member.score()
             });
@@ -110,7 +113,7 @@ fn convolution_weights_are_matrices() {
         let strategy = config(noiser.clone()).with_frozen(["gain"]).init(&model);
         let key = eggroll_core::NoiseKey::new(5, 0, 0);
         let mut member = 0;
-        strategy.ask().evaluate_members(&model, |found| {
+        strategy.ask().evaluate_each_mut(&model, |found| {
             let (pair, sign) = (member / 2, if member % 2 == 0 { 1.0 } else { -1.0 });
             member += 1;
             let (noise, scale) = match strategy.parameters().entries()[0].role {
@@ -171,15 +174,15 @@ fn layers_without_a_twin_train() {
     let mut model = Custom::new(0.3, 0.0);
     let before = model.loss(x.clone(), target.clone());
     let mut strategy =
-        config(EggrollConfig::new()).with_population(64).with_sigma(0.05).with_learning_rate(0.03).init(&model);
+        config(EggrollConfig::new()).with_population_size(64).with_sigma(0.05).with_learning_rate(0.03).init(&model);
     for generation in 0..300 {
         let population = strategy.ask();
         let loss = |member: Custom| -member.loss(x.clone(), target.clone());
         let fitness = match generation % 2 {
-            0 => population.evaluate_members(&model, loss),
-            _ => population.evaluate_members_parallel(&model, loss),
+            0 => population.evaluate_each(&model, loss),
+            _ => population.evaluate_each(&model, loss),
         };
-        model = strategy.tell(model, population, fitness).expect("a generation");
+        strategy.tell(&mut model, population, fitness).expect("a generation");
     }
     let after = model.loss(x, target);
     assert!(before > 0.1 && after < 0.02 * before, "{before} {after}");
@@ -188,30 +191,30 @@ fn layers_without_a_twin_train() {
 #[test]
 fn cores_and_chunks_change_no_bit() {
     let net = Net::new();
-    let config = config(EggrollConfig::new().with_rank(2)).with_population(70);
-    let expected = config.init(&net).ask().evaluate_members(&net, |member| member.score());
+    let config = config(EggrollConfig::new().with_rank(2)).with_population_size(70);
+    let expected = config.init(&net).ask().evaluate_each(&net, |member| member.score());
     for chunk in [2, 16, 1000] {
-        let population = config.clone().with_chunk(chunk).init(&net).ask();
-        assert_eq!(population.evaluate_members(&net, |member| member.score()), expected);
-        assert_eq!(population.evaluate_members_parallel(&net, |member| member.score()), expected);
+        let population = config.clone().with_chunk_size(chunk).init(&net).ask();
+        assert_eq!(population.evaluate_each(&net, |member| member.score()), expected);
+        assert_eq!(population.evaluate_each(&net, |member| member.score()), expected);
     }
     // Scores that stay tensors are read at once.
     let population = config.init(&net).ask();
     let before = counters::snapshot();
-    let tensors = population.evaluate_members(&net, |member| -(member.forward(input()) - 0.5).square().mean());
+    let tensors = population.evaluate_each(&net, |member| -(member.forward(input()) - 0.5).square().mean());
     assert_eq!((tensors, (counters::snapshot() - before).host_reads), (expected.clone(), 1));
-    let other = config.with_seed(6).init(&net).ask().evaluate_members(&net, |member| member.score());
+    let other = config.with_seed(6).init(&net).ask().evaluate_each(&net, |member| member.score());
     assert_ne!(other, expected, "canary");
 }
 
 #[test]
 fn non_finite_fitness_is_ranked_and_reported() {
     let net = Net::new();
-    let mut strategy = config(EggrollConfig::new()).with_population(4).init(&net);
+    let mut strategy = config(EggrollConfig::new()).with_population_size(4).init(&net);
     let population = strategy.ask();
     let mut scores = [1.0, f32::NAN, 3.0, f32::INFINITY].into_iter();
-    let fitness = population.evaluate_members(&net, |_| scores.next().expect("four members"));
-    strategy.tell(net, population, fitness).expect("a generation");
+    let fitness = population.evaluate_each_mut(&net, |_| scores.next().expect("four members"));
+    strategy.tell(&mut net.clone(), population, fitness).expect("a generation");
     let report = strategy.report().expect("a report");
     assert_eq!((report.non_finite, report.fitness_worst, report.fitness_best), (2, 1.0, 3.0));
 }
@@ -221,9 +224,10 @@ fn stale_populations_are_refused() {
     let net = Net::new();
     let mut strategy = config(EggrollConfig::new()).init(&net);
     let (stale, population) = (strategy.ask(), strategy.ask());
-    let fitness = population.evaluate_members(&net, |member| member.score());
-    let net = strategy.tell(net, population, fitness.clone()).expect("a generation");
-    let error = strategy.tell(net, stale, fitness).expect_err("refused").to_string();
+    let fitness = population.evaluate_each(&net, |member| member.score());
+    let mut net = net;
+    strategy.tell(&mut net, population, fitness.clone()).expect("a generation");
+    let error = strategy.tell(&mut net, stale, fitness).expect_err("refused").to_string();
     assert!(error.contains("population of generation 0, but generation 1 is due"), "{error}");
 }
 
@@ -231,14 +235,14 @@ fn stale_populations_are_refused() {
 #[should_panic(expected = "it has no parameter \"first.weight\"")]
 fn another_model_is_refused() {
     let population = config(EggrollConfig::new()).init(&Net::new()).ask();
-    population.evaluate_members(&Net::new(), |member| member.score());
+    population.evaluate_each(&Net::new(), |member| member.score());
 }
 
 #[test]
 #[should_panic(expected = "fitness of shape [2] for member 0, expected [1]")]
 fn a_closure_of_the_wrong_length_panics() {
     let net = Net::new();
-    config(EggrollConfig::new()).init(&net).ask().evaluate_members_parallel(&net, |_| sines(2));
+    config(EggrollConfig::new()).init(&net).ask().evaluate_each(&net, |_| sines(2));
 }
 
 #[test]
@@ -247,7 +251,7 @@ fn nesting_is_refused() {
     let net = Net::new();
     let population = config(EggrollConfig::new()).init(&net).ask();
     population.evaluate(|members| {
-        population.evaluate_members_parallel(&net, |member| member.score());
+        population.evaluate_each(&net, |member| member.score());
         score(&net, members)
     });
 }
@@ -273,19 +277,20 @@ fn integer_tables_and_vectors_are_exact() {
     let tokens = Tensor::<2, Int>::from_data([[3, 1, 0, 7, 2, 5]], on);
     for noiser in [QEggrollConfig::new().with_sigma_shift(0), QEggrollConfig::new().with_rank(3).with_sigma_shift(1)] {
         for source in [NoiseSourceConfig::OnTheFly, NoiseSourceConfig::Table { len: 4096 }] {
-            let config = EvolutionStrategyConfig::integer(noiser.clone()).with_population(16).with_noise_source(source);
+            let config =
+                EvolutionStrategyConfig::integer(noiser.clone()).with_population_size(16).with_noise_source(source);
             let mut strategy = config.init(&model);
             let (batched, alone) = (strategy.ask(), strategy.ask());
-            let expected =
-                batched.evaluate_integers(|members| forward(&model, members.expand(tokens.clone()), members.count()));
-            let found = alone.evaluate_members_parallel(&model, |member| forward(&member, tokens.clone(), 1));
+            let expected = batched.evaluate(|members| forward(&model, members.repeat(tokens.clone()), members.count()));
+            let found = alone.evaluate_each(&model, |member| forward(&member, tokens.clone(), 1));
             assert_eq!(found, expected, "{noiser:?} {source:?}");
             let canary = config.with_seed(1).init(&model).ask();
-            assert_ne!(canary.evaluate_members(&model, |member| forward(&member, tokens.clone(), 1)), expected);
+            assert_ne!(canary.evaluate_each(&model, |member| forward(&member, tokens.clone(), 1)), expected);
 
-            let moved = strategy.clone().tell(model.clone(), alone, found).expect("a generation");
-            let expected = strategy.tell(model.clone(), batched, expected).expect("a generation");
-            assert_eq!(bytes(&moved), bytes(&expected));
+            let (mut moved, mut updated) = (model.clone(), model.clone());
+            strategy.clone().tell(&mut moved, alone, found).expect("a generation");
+            strategy.tell(&mut updated, batched, expected).expect("a generation");
+            assert_eq!(bytes(&moved), bytes(&updated));
         }
     }
 }
@@ -296,7 +301,7 @@ fn integer_scores_are_compared_exactly() {
     let net = Net::new();
     let population = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).init(&net).ask();
     let mut member = 1 << 24;
-    let fitness = population.evaluate_members(&net, |_| {
+    let fitness = population.evaluate_each_mut(&net, |_| {
         member += 1;
         member
     });

@@ -93,16 +93,16 @@ fn convolutions_learn_and_running_statistics_stay() {
         let before = parameters(&model);
         let (images, targets) = lines(&device);
         let mut strategy = EvolutionStrategyConfig::new(noiser, AdamConfig::new())
-            .with_population(128)
+            .with_population_size(128)
             .with_sigma(0.05)
             .with_learning_rate(0.02)
             .with_input_projection(InputProjection::Shared)
             .init(&model);
         for _ in 0..150 {
             let population = strategy.ask();
-            let fitness = population
-                .evaluate_parallel(|members| -members.cross_entropy(model.forward(images.clone()), targets.clone()));
-            model = strategy.tell(model, population, fitness).expect("a generation");
+            let fitness =
+                population.evaluate(|members| -members.cross_entropy(model.forward(images.clone()), targets.clone()));
+            strategy.tell(&mut model, population, fitness).expect("a generation");
         }
         let right = model.forward(images).argmax(1).reshape([12]).equal(targets).int().sum().into_scalar::<i64>();
         assert!(right >= 11, "{right} of 12");
@@ -139,18 +139,19 @@ fn a_tied_parameter_has_one_estimate() {
         };
         let tokens = Tensor::<2, Int>::from_ints([[0, 4, 1], [2, 2, 3]], &device);
         let mut strategy = EvolutionStrategyConfig::new(noiser, SgdConfig::new())
-            .with_population(population)
+            .with_population_size(population)
             .with_sigma(sigma)
             .with_learning_rate(1.0)
             .with_shaping(FitnessShaping::Raw)
-            .with_estimate_scale(EstimateScale::Paper)
+            .with_gradient_scale(GradientScale::InverseSigma)
             .with_seed(3)
             .init(&model);
         assert_eq!(strategy.parameters().entries().len(), 3);
         let ask = strategy.ask();
         let fitness = ask.evaluate(|members| members.mean(model.forward(tokens.clone()).square()));
         let scores: Vec<f64> = fitness.values().iter().copied().map(f64::from).collect();
-        let after = strategy.tell(model.clone(), ask, fitness).expect("a generation");
+        let mut after = model.clone();
+        strategy.tell(&mut after, ask, fitness).expect("a generation");
 
         let weights: Vec<f32> =
             scores.chunks(2).map(|f| ((f[0] - f[1]) / (population as f64 * sigma)) as f32).collect();

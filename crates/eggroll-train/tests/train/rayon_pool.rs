@@ -52,7 +52,7 @@ impl Case {
         let x = sines(ROWS * WIDTH).reshape([ROWS, WIDTH]);
         // Many more pairs than threads: every kernel has tasks for all of them.
         let config = EvolutionStrategyConfig::new(EggrollConfig::new().with_rank(2), AdamConfig::new());
-        let population = config.with_population(128).with_chunk(128).with_seed(3).init(&net).ask();
+        let population = config.with_population_size(128).with_chunk_size(128).with_seed(3).init(&net).ask();
         let plain = values(net.forward(x.clone()));
         let mut case = Self { net, x, population, plain, fitness: Vec::new() };
         case.fitness = case.evaluate(|| ());
@@ -60,8 +60,8 @@ impl Case {
     }
 
     /// The members' fitness; `during` runs in the scope.
-    fn evaluate(&self, during: impl Fn()) -> Vec<f32> {
-        let score = |members: &Members| {
+    fn evaluate(&self, during: impl Fn() + Sync) -> Vec<f32> {
+        let score = |members: &MemberChunk| {
             during();
             members.mean(self.net.forward(self.x.clone()))
         };

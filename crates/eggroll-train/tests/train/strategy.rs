@@ -8,18 +8,22 @@ use eggroll_core::{EggrollConfig, NoiseDistribution, NoiseSourceConfig, NoiserCo
 use eggroll_nn::Linear;
 use eggroll_train::*;
 
-fn score(net: &Net, members: &Members) -> Tensor<1> {
+fn score(net: &Net, members: &MemberChunk) -> Tensor<1> {
     -members.mean((net.forward(input()) - 0.5).square())
 }
 
 fn config() -> EvolutionStrategyConfig {
-    EvolutionStrategyConfig::new(EggrollConfig::new().with_rank(2), AdamConfig::new()).with_population(20).with_seed(5)
+    EvolutionStrategyConfig::new(EggrollConfig::new().with_rank(2), AdamConfig::new())
+        .with_population_size(20)
+        .with_seed(5)
 }
 
 fn generation(strategy: &mut EvolutionStrategy, net: Net) -> Net {
     let population = strategy.ask();
     let fitness = population.evaluate(|members| score(&net, members));
-    strategy.tell(net, population, fitness).expect("a generation")
+    let mut net = net;
+    strategy.tell(&mut net, population, fitness).expect("a generation");
+    net
 }
 
 fn run(config: EvolutionStrategyConfig, generations: usize) -> Net {
@@ -31,15 +35,15 @@ fn run(config: EvolutionStrategyConfig, generations: usize) -> Net {
 #[test]
 fn one_host_read_a_generation() {
     let net = Net::new();
-    let mut strategy = config().with_chunk(4).init(&net);
+    let mut strategy = config().with_chunk_size(4).init(&net);
     for parallel in [false, true] {
         let population = strategy.ask();
         let before = counters::snapshot();
         let fitness = match parallel {
-            false => population.evaluate(|members| score(&net, members)),
-            true => population.evaluate_parallel(|members| score(&net, members)),
+            false => population.evaluate_mut(|members| score(&net, members)),
+            true => population.evaluate(|members| score(&net, members)),
         };
-        strategy.tell(net.clone(), population, fitness).expect("a generation");
+        strategy.tell(&mut net.clone(), population, fitness).expect("a generation");
         let work = counters::snapshot() - before;
         assert_eq!((work.host_reads, work.noise_bytes), (1, 0));
     }
@@ -50,7 +54,7 @@ fn one_host_read_a_generation() {
 fn launches_do_not_grow() {
     let launches = |population: usize| {
         let net = Net::new();
-        let mut strategy = config().with_population(population).with_chunk(population).init(&net);
+        let mut strategy = config().with_population_size(population).with_chunk_size(population).init(&net);
         let before = counters::snapshot();
         generation(&mut strategy, net);
         (counters::snapshot() - before).launches
@@ -61,12 +65,12 @@ fn launches_do_not_grow() {
 #[test]
 fn chunks_and_cores_change_no_bit() {
     let net = Net::new();
-    let config = config().with_population(70);
+    let config = config().with_population_size(70);
     let expected = config.init(&net).ask().evaluate(|members| score(&net, members));
     for chunk in [1, 2, 6, 16, 70, 1000] {
-        let population = config.clone().with_chunk(chunk).init(&net).ask();
+        let population = config.clone().with_chunk_size(chunk).init(&net).ask();
         assert_eq!(population.evaluate(|members| score(&net, members)), expected, "{chunk}");
-        assert_eq!(population.evaluate_parallel(|members| score(&net, members)), expected, "{chunk}, parallel");
+        assert_eq!(population.evaluate(|members| score(&net, members)), expected, "{chunk}, parallel");
     }
     let other = config.with_seed(6).init(&net).ask().evaluate(|members| score(&net, members));
     assert_ne!(other, expected, "canary");
@@ -98,7 +102,8 @@ fn noise_sources() {
     let (first, again) = (strategy.ask(), strategy.ask());
     first.evaluate(|members| score(&net, members));
     let fitness = again.evaluate(|members| score(&net, members));
-    let net = strategy.tell(net, again, fitness).expect("a generation");
+    let mut net = net;
+    strategy.tell(&mut net, again, fitness).expect("a generation");
     generation(&mut strategy, net);
     // Ten pairs; rank 2 of 4 + 6 and of 6 + 2, biases of 6 and of 2; four bytes each: drawn once for two generations.
     assert_eq!((counters::snapshot() - before).noise_bytes, 10 * 4 * (2 * 10 + 6 + 2 * 8 + 2));
@@ -124,7 +129,7 @@ fn every_optimizer_and_noiser_improves() {
     for noiser in noisers {
         for (optimizer, rate) in &optimizers {
             let config = EvolutionStrategyConfig::new(noiser.clone(), optimizer.clone())
-                .with_population(64)
+                .with_population_size(64)
                 .with_learning_rate(*rate);
             let (before, after) = (loss(&Net::new()), loss(&run(config, 60)));
             assert!(after < 0.3 * before, "{noiser:?} {optimizer:?}: {before} {after}");
@@ -146,19 +151,20 @@ fn estimate_is_the_gradient_of_a_quadratic() {
         let (mut sum, mut squares, rounds) = (vec![0.0f64; 6], vec![0.0f64; 6], 300);
         for seed in 0..rounds {
             let mut strategy = EvolutionStrategyConfig::new(noiser.clone(), SgdConfig::new())
-                .with_population(64)
+                .with_population_size(64)
                 .with_sigma(0.1)
                 .with_shaping(FitnessShaping::Raw)
-                .with_estimate_scale(EstimateScale::Score)
+                .with_gradient_scale(GradientScale::ScoreFunction)
                 .with_learning_rate(1.0)
                 .with_seed(seed)
                 .init(&layer);
             let population = strategy.ask();
             let fitness = population.evaluate(|members| {
-                let error = layer.forward_shared(x.clone()) - members.expand(target.clone());
+                let error = layer.forward_shared(x.clone()) - members.repeat(target.clone());
                 members.mean(error.square()) * (-0.5 * 6.0)
             });
-            let moved = strategy.tell(layer.clone(), population, fitness).expect("a generation");
+            let mut moved = layer.clone();
+            strategy.tell(&mut moved, population, fitness).expect("a generation");
             let gradient: Vec<f32> = (layer.weight.val() - moved.weight.val()).into_data().try_to_vec().expect("f32");
             for (i, g) in gradient.into_iter().enumerate() {
                 sum[i] += f64::from(g);
@@ -180,12 +186,13 @@ fn estimate_is_the_gradient_of_a_quadratic() {
 fn constant_fitness_moves_nothing() {
     let optimizer = AdamWConfig::new().with_weight_decay(0.1);
     let net = Net::new();
-    let mut strategy = EvolutionStrategyConfig::new(EggrollConfig::new(), optimizer).with_population(8).init(&net);
+    let mut strategy = EvolutionStrategyConfig::new(EggrollConfig::new(), optimizer).with_population_size(8).init(&net);
     let net = generation(&mut strategy, net); // fills the momenta
     let before = bytes(&net);
     for constant in [0.0, 3.7, f32::NAN] {
         let population = strategy.ask();
-        let net = strategy.tell(net.clone(), population, vec![constant; 8].into()).expect("a generation");
+        let mut net = net.clone();
+        strategy.tell(&mut net, population, vec![constant; 8].into()).expect("a generation");
         assert_eq!(bytes(&net), before);
         assert!(!strategy.report().expect("a report").stepped);
     }
@@ -194,7 +201,7 @@ fn constant_fitness_moves_nothing() {
 #[test]
 fn frozen_parameters_do_not_move() {
     let optimizer = AdamWConfig::new().with_weight_decay(0.5);
-    let config = EvolutionStrategyConfig::new(EggrollConfig::new(), optimizer).with_population(16);
+    let config = EvolutionStrategyConfig::new(EggrollConfig::new(), optimizer).with_population_size(16);
     let (start, end) = (Net::new(), run(config.clone().with_frozen(["first", "second.bias"]), 3));
     let values = |tensor: Tensor<2>| tensor.into_data().try_to_vec::<f32>().expect("f32");
     assert_eq!(values(start.first.weight.val()), values(end.first.weight.val()));
@@ -208,9 +215,9 @@ fn frozen_parameters_do_not_move() {
 #[test]
 fn non_finite_fitness_is_ranked_and_reported() {
     let net = Net::new();
-    let mut strategy = config().with_population(4).init(&net);
+    let mut strategy = config().with_population_size(4).init(&net);
     let population = strategy.ask();
-    strategy.tell(net, population, vec![1.0, f32::NAN, 3.0, f32::INFINITY].into()).expect("a generation");
+    strategy.tell(&mut net.clone(), population, vec![1.0, f32::NAN, 3.0, f32::INFINITY].into()).expect("a generation");
     let report = strategy.report().expect("a report");
     assert_eq!((report.non_finite, report.fitness_worst, report.fitness_best), (2, 1.0, 3.0));
 }
@@ -230,7 +237,7 @@ fn refusals_name_the_value() {
         assert!(message.contains(part), "{message}");
     };
     for population in [0, 1, 7] {
-        refuse(config().with_population(population), &format!("not {population}"));
+        refuse(config().with_population_size(population), &format!("not {population}"));
     }
     for sigma in [0.0, -0.1, f64::NAN, f64::INFINITY] {
         refuse(config().with_sigma(sigma), &format!("not {sigma}"));
@@ -240,7 +247,7 @@ fn refusals_name_the_value() {
         config().with_shaping(FitnessShaping::GroupZScore { size: 3 }),
         "a population of 20 cannot be divided into groups of 3 members",
     );
-    refuse(config().with_chunk(0), "not 0 members");
+    refuse(config().with_chunk_size(0), "not 0 members");
     let cosine = |initial| burn::lr_scheduler::cosine::CosineAnnealingLrSchedulerConfig::new(initial, 10);
     refuse(config().with_learning_rate(cosine(-1.0)), "learning_rate.Cosine.initial_lr must be 0 or above");
     refuse(config().with_learning_rate(cosine(2.0)), "invalid learning-rate schedule: Initial learning rate must be");
@@ -255,7 +262,7 @@ fn tell_refuses_what_does_not_belong_together() {
     let mut strategy = config().init(&net);
     let refuse =
         |strategy: &mut EvolutionStrategy, net: &Net, population: Population, fitness: Vec<f32>, part: &str| {
-            let error = strategy.tell(net.clone(), population, fitness.into()).expect_err("refused").to_string();
+            let error = strategy.tell(&mut net.clone(), population, fitness.into()).expect_err("refused").to_string();
             assert!(error.contains(part), "{error}");
         };
     let population = strategy.ask();
@@ -274,16 +281,16 @@ fn weights_beyond_half_precision_are_refused() {
     let run = |dtype| {
         let first = layer(3, 2);
         let layer = Linear { weight: first.weight.map(|weight| weight.cast(dtype)), bias: None };
-        let config = EvolutionStrategyConfig::new(OpenEsConfig::new(), SgdConfig::new()).with_population(16);
-        let config = config.with_sigma(1e-3).with_estimate_scale(EstimateScale::Score);
+        let config = EvolutionStrategyConfig::new(OpenEsConfig::new(), SgdConfig::new()).with_population_size(16);
+        let config = config.with_sigma(1e-3).with_gradient_scale(GradientScale::ScoreFunction);
         let mut strategy = config.with_shaping(FitnessShaping::Raw).init(&layer);
         let population = strategy.ask();
         let x = Tensor::<2>::ones([1, 3], (&Device::flex(), dtype));
         let fitness = population.evaluate(|members| {
-            let y = layer.forward(members.expand(x.clone()));
+            let y = layer.forward(members.repeat(x.clone()));
             (members.mean(y).cast(DType::F32)) * 1e4
         });
-        strategy.tell(layer, population, fitness).map(drop)
+        strategy.tell(&mut layer.clone(), population, fitness).map(drop)
     };
     assert!(matches!(run(DType::F16), Err(Error::Tell(TellError::PairWeight { .. }))), "{:?}", run(DType::F16));
     assert!(run(DType::F32).is_ok(), "canary");
@@ -301,7 +308,7 @@ fn parameters_left_out_are_named() {
     };
     let population = strategy.ask();
     let fitness = population.evaluate(|members| members.mean(net.first.forward_shared(input())));
-    left_out(strategy.tell(net.clone(), population, fitness).expect_err("refused"));
+    left_out(strategy.tell(&mut net.clone(), population, fitness).expect_err("refused"));
     // A forward on another thread is outside the scope.
     let population = strategy.ask();
     let fitness = population.evaluate(|members| {
@@ -310,15 +317,15 @@ fn parameters_left_out_are_named() {
             std::thread::scope(|threads| threads.spawn(|| net.second.forward(hidden)).join().expect("no panic"));
         members.mean(outside)
     });
-    left_out(strategy.tell(net, population, fitness).expect_err("refused"));
+    left_out(strategy.tell(&mut net.clone(), population, fitness).expect_err("refused"));
 }
 
 #[test]
 #[should_panic(expected = "fitness of shape [3] for a chunk of 20 members")]
 fn a_closure_of_the_wrong_length_panics() {
     let net = Net::new();
-    let population = config().with_chunk(20).init(&net).ask();
-    population.evaluate(|_| Tensor::ones([3], &Device::flex()));
+    let population = config().with_chunk_size(20).init(&net).ask();
+    population.evaluate(|_| Tensor::<1>::ones([3], &Device::flex()));
 }
 
 #[test]
@@ -329,8 +336,9 @@ fn evaluate_may_be_repeated_and_nothing_is_perturbed_outside() {
     let (a, b) = (strategy.ask(), strategy.ask());
     assert_eq!(a.evaluate(|members| score(&net, members)), b.evaluate(|members| score(&net, members)));
     assert_eq!(net.forward(input()).into_data(), plain);
-    let panicked =
-        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| a.evaluate_parallel(|_| panic!("the closure"))));
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        a.evaluate(|_| -> Tensor<1> { panic!("the closure") })
+    }));
     assert!(panicked.is_err());
     assert_eq!(net.forward(input()).into_data(), plain);
 }

@@ -90,7 +90,7 @@ fn without_baselines(stream: &Stream, pair: u32, four: (f32, f32, f32, f32)) -> 
     (loud * four.0, loud * four.1, loud * four.2, loud * four.3)
 }
 
-/// The four elements of [`drawn_block`] are four neighbouring bits of one word of a block of signs: every unit makes that
+/// The four elements of [`drawn_block`] are four neighboring bits of one word of a block of signs: every unit makes that
 /// block for itself, as it would for four normals.
 #[cube]
 fn signs_of_block(stream: &Stream, pair: u32, block: u32) -> (f32, f32, f32, f32) {
@@ -222,7 +222,7 @@ pub(crate) fn element_of<F: Float>(held: &[F], of: &PairNoise, element: usize, #
 }
 
 /// Brings `groups` groups of a pair's noise, from `first_group` on, to shared memory: a block for each unit. Callers
-/// synchronise.
+/// synchronize.
 #[cube]
 pub(crate) fn bring_chunk<F: Float>(
     noise: &mut Shared<[f32]>,

@@ -3,12 +3,12 @@
 
 use cubecl::prelude::*;
 
-/// Runs of neighbouring units that reduce together, and what they use for it.
+/// Runs of neighboring units that reduce together, and what they use for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Lanes {
     /// Units of a run: a power of two that divides the units of the cube.
     pub count: usize,
-    /// Units of a plane, a power of two; 0 uses no plane operations. Units of a plane must have neighbouring positions, as
+    /// Units of a plane, a power of two; 0 uses no plane operations. Units of a plane must have neighboring positions, as
     /// they have in cubes of one dimension.
     pub plane: usize,
 }

@@ -61,7 +61,7 @@ fn canary_other_noise_fails() {
     let noise = case.noise.as_ref().expect("a case with noise");
     let expected = case.expected();
     for on in implementations() {
-        assert!(case.found(&on, Some(noise.shifted().on(&on))) != expected, "{}: neighbouring pairs", on.name);
+        assert!(case.found(&on, Some(noise.shifted().on(&on))) != expected, "{}: neighboring pairs", on.name);
         assert!(case.found(&on, None) != expected, "{}: no noise", on.name);
     }
 }

@@ -137,7 +137,7 @@ fn canary_other_noise_fails() {
     for on in implementations() {
         for shifted in [[true, false], [false, true]] {
             let gates = [case.gate(&on, 0, shifted[0]), case.gate(&on, 1, shifted[1])];
-            assert!(case.found(&on, gates) != expected, "{}: neighbouring pairs", on.name);
+            assert!(case.found(&on, gates) != expected, "{}: neighboring pairs", on.name);
         }
         let plain = |gate| Gate { bias_noise: None, ..case.gate(&on, gate, false) };
         assert!(case.found(&on, [plain(0), plain(1)]) != expected, "{}: no noise of the bias", on.name);

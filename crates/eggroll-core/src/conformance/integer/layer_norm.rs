@@ -68,7 +68,7 @@ fn canary_other_noise_fails() {
     let case = Case::new(32, 2, 127, Some((3, 0)));
     let noise = case.noise.as_ref().expect("a case with noise");
     for on in implementations() {
-        assert!(case.found(&on, Some(noise.shifted().on(&on))) != case.expected(), "{}: neighbouring pairs", on.name);
+        assert!(case.found(&on, Some(noise.shifted().on(&on))) != case.expected(), "{}: neighboring pairs", on.name);
         assert!(case.found(&on, None) != case.expected(), "{}: no noise", on.name);
     }
 }

@@ -89,7 +89,7 @@ fn canary_other_noise_fails() {
         let expected = case.expected(Some(noise));
         let finer = Held { sigma_shift: 1, ..noise.clone() };
         for on in implementations() {
-            assert!(case.found(&on, Some(&noise.shifted())) != expected, "{}: neighbouring pairs", on.name);
+            assert!(case.found(&on, Some(&noise.shifted())) != expected, "{}: neighboring pairs", on.name);
             assert!(case.found(&on, Some(&finer)) != expected, "{}: another sigma", on.name);
             assert!(case.found(&on, None) != expected, "{}: no noise", on.name);
         }

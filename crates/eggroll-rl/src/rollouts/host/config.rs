@@ -10,10 +10,10 @@ pub struct HostRolloutConfig {
     pub episodes: usize,
     /// Steps after which episodes are cut off, if the environment's own limit is not below that.
     pub max_steps: Option<usize>,
-    /// Whether policies see observations normalised by their running mean and variance
-    /// ([`ObservationNormaliser`](crate::ObservationNormaliser)).
+    /// Whether policies see observations normalized by their running mean and variance
+    /// ([`ObservationNormalizer`](crate::ObservationNormalizer)).
     #[config(default = false)]
-    pub normalise_observations: bool,
+    pub normalize_observations: bool,
     /// Seed of the episodes.
     #[config(default = 0)]
     pub seed: u64,

@@ -2,7 +2,7 @@
 
 use super::task::HostTask;
 use crate::EpisodeKey;
-use crate::rollouts::normaliser::Scaling;
+use crate::rollouts::normalizer::Scaling;
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use burn_rl::Environment;
 use eggroll_core::{counters, profile, scope};
@@ -30,7 +30,7 @@ struct Player<E> {
     total: f64,
     steps: usize,
     over: bool,
-    /// Of its observations, for a normaliser.
+    /// Of its observations, for a normalizer.
     sums: Vec<f32>,
 }
 

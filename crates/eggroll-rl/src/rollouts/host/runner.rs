@@ -72,13 +72,13 @@ use eggroll_train::Population;
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let device = Device::flex();
 /// let mut policy = MlpConfig::new(vec![1, 1]).init(&device);
-/// let config = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new()).with_population(32);
+/// let config = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new()).with_population_size(32);
 /// let mut strategy = config.with_sigma(0.1).with_learning_rate(0.1).try_init(&policy)?;
 /// let rollouts = HostRolloutConfig::new().with_episodes(4).init(Centre)?;
 /// for _ in 0..30 {
 ///     let population = strategy.ask();
 ///     let outcome = rollouts.evaluate(&population, &policy);
-///     policy = strategy.tell(policy, population, outcome.fitness)?;
+///     strategy.tell(&mut policy, population, outcome.fitness)?;
 /// }
 /// let episodes = rollouts.evaluate_model(&policy, 100, 0, &device);
 /// assert_eq!(episodes.lengths(), [20; 100]);
@@ -101,7 +101,7 @@ impl HostRolloutConfig {
             ("observation_size", size),
         ])?;
         RolloutError::if_above(&[("episodes", self.episodes, MOST_EPISODES)])?;
-        Ok(Rollouts::new(self.clone(), task, self.normalise_observations, size))
+        Ok(Rollouts::new(self.clone(), task, self.normalize_observations, size))
     }
 
     /// Plays the episodes of a plan with each of some members, whose rows are member-major.
@@ -144,7 +144,7 @@ impl<T: HostTask> Runner<T> for HostRolloutConfig {
     #[track_caller]
     fn rows<P: Policy>(&self, plan: &Plan<'_, T>, population: &Population, policy: &P) -> Vec<f32> {
         let device = population.device();
-        population.evaluate_holding(|members| self.play(plan, policy, members.count(), &device))
+        population.evaluate_with_cached_noise(|members| self.play(plan, policy, members.count(), &device))
     }
 
     #[track_caller]

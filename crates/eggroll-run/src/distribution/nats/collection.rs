@@ -104,7 +104,7 @@ impl Rules {
 
     /// Scores of a generation.
     pub fn scores_of_all(&self) -> usize {
-        self.population.saturating_mul(self.scores.questions)
+        self.population.saturating_mul(self.scores.tasks)
     }
 
     pub fn members(&self, slice: usize) -> Range<usize> {
@@ -287,7 +287,7 @@ impl Collection {
     /// Panics if a slice is missing.
     pub fn join(self) -> Recorded {
         let held = |slot: Slot| slot.held.expect("all slices are there").scores;
-        join(self.slots.into_iter().map(held).collect(), self.rules.scores.questions)
+        join(self.slots.into_iter().map(held).collect(), self.rules.scores.tasks)
     }
 }
 
@@ -302,27 +302,27 @@ pub(super) fn same_bits(a: &Recorded, b: &Recorded) -> bool {
     }
 }
 
-/// The scores of several parts, `[questions, members of the part]` each, as those of all: signs only if all are.
-pub(super) fn join(parts: Vec<Recorded>, questions: usize) -> Recorded {
+/// The scores of several parts, `[tasks, members of the part]` each, as those of all: signs only if all are.
+pub(super) fn join(parts: Vec<Recorded>, tasks: usize) -> Recorded {
     if parts.iter().all(|part| matches!(part, Recorded::Signs(_))) {
         let signs = |part| if let Recorded::Signs(signs) = part { signs } else { Vec::new() };
         return Recorded::Signs(parts.into_iter().flat_map(signs).collect());
     }
     let parts: Vec<_> = parts.into_iter().map(Recorded::into_fitness).collect();
     match parts.iter().map(|part| part.integers()).collect::<Option<Vec<_>>>() {
-        Some(integers) => Recorded::Integers(rows(&integers, questions)),
-        None => Recorded::Floats(rows(&parts.iter().map(|part| part.values()).collect::<Vec<_>>(), questions)),
+        Some(integers) => Recorded::Integers(rows(&integers, tasks)),
+        None => Recorded::Floats(rows(&parts.iter().map(|part| part.values()).collect::<Vec<_>>(), tasks)),
     }
 }
 
-fn rows<T: Copy>(parts: &[&[T]], questions: usize) -> Vec<T> {
-    let row = |question: usize| {
+fn rows<T: Copy>(parts: &[&[T]], tasks: usize) -> Vec<T> {
+    let row = |task: usize| {
         parts.iter().flat_map(move |part| {
-            let members = part.len() / questions;
-            part[question * members..(question + 1) * members].iter().copied()
+            let members = part.len() / tasks;
+            part[task * members..(task + 1) * members].iter().copied()
         })
     };
-    (0..questions).flat_map(row).collect() // [questions, members]
+    (0..tasks).flat_map(row).collect() // [tasks, members]
 }
 
 /// Scores in parts that take at most `bytes` each.

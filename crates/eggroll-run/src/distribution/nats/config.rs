@@ -47,9 +47,9 @@ pub struct NatsConfig {
     pub run: String,
     /// Members of a slice, even.
     pub slice_members: usize,
-    /// Scores of each member: more than 1 for [`evaluate_questions`](eggroll_train::Population::evaluate_questions).
-    pub questions: usize,
-    /// Whether the fitness is integers, as of [`evaluate_integers`](eggroll_train::Population::evaluate_integers).
+    /// Scores of each member: more than 1 for [`evaluate`](eggroll_train::Population::evaluate).
+    pub tasks: usize,
+    /// Whether the fitness is integers, as of [`evaluate`](eggroll_train::Population::evaluate).
     pub integers: bool,
     /// Whether integers are sent as the signs of pairs, a fifth of a byte each, where nothing else is needed: if all that is trained is
     /// integers. The fitness that the coordinator returns then counts the pairs a member has won: 0 or 1.
@@ -107,7 +107,7 @@ impl NatsConfig {
         Self {
             run: run.into(),
             slice_members: 64,
-            questions: 1,
+            tasks: 1,
             integers: false,
             pair_signs: true,
             digest_every: 10,
@@ -155,7 +155,7 @@ impl NatsConfig {
         let share = self.verify_share();
         let rules: [(&'static str, bool, &'static str, String); 16] = [
             ("slice_members", pairs, "even and at least 2", self.slice_members.to_string()),
-            ("questions", self.questions > 0, POSITIVE, self.questions.to_string()),
+            ("tasks", self.tasks > 0, POSITIVE, self.tasks.to_string()),
             ("digest_every", self.digest_every > 0, POSITIVE, self.digest_every.to_string()),
             ("version", self.version.len() <= 4096, "at most 4096 bytes", format!("{} bytes", self.version.len())),
             ("nodes", reserved.is_none(), "names but \"coordinator\" and \"workers\"", format!("{reserved:?}")),
@@ -271,7 +271,7 @@ mod tests {
             FitnessShaping::ZScore,
             FitnessShaping::SampleZScore,
             FitnessShaping::GroupZScore { size: 4 },
-            FitnessShaping::Baseline { size: 4 },
+            FitnessShaping::BaselineSubtraction { size: 4 },
         ];
         for shaping in unbounded {
             let strategy = strategy(shaping);

@@ -21,7 +21,7 @@ use crate::replay::Recorded;
 use crate::steps::UserError;
 use async_nats::Subscriber;
 use burn::module::Module;
-use eggroll_train::{EvolutionStrategy, Fitness, Population};
+use eggroll_train::{EvolutionStrategy, Fitness, Population, RunningSettings};
 use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -75,8 +75,8 @@ impl Coordinator {
         let run = RunId::of(&config, strategy)?;
         config.check_shaping(strategy.config())?;
         let key = make_keys(&config)?;
-        let (population, slice_members) = (strategy.config().population, config.slice_members);
-        let bytes = slice_members.min(population).saturating_mul(4).saturating_mul(config.questions);
+        let (population, slice_members) = (strategy.config().population_size, config.slice_members);
+        let bytes = slice_members.min(population).saturating_mul(4).saturating_mul(config.tasks);
         let (scores, plausible) = (ScoreRules::of(&config, strategy), config.plausible());
         let limit = bytes.saturating_add(ENVELOPE);
         let rules = Rules { run, population, slice_members, scores, limit, plausible };
@@ -168,7 +168,10 @@ impl Coordinator {
         population: &Population,
         mut score: impl FnMut(&M, &Population) -> Result<Fitness, UserError>,
     ) -> Result<Fitness, NatsError> {
-        let generation = population.generation();
+        let (generation, settings) = (population.generation(), population.settings());
+        if settings != RunningSettings::default() {
+            return Err(NatsError::Settings { generation, settings });
+        }
         self.generation = self.generation.max(generation + 1);
         if let Some(scores) = self.recorded(generation)? {
             self.counts.recovered += 1;

@@ -1,6 +1,7 @@
 //! What can go wrong in a run over NATS, with the values in it.
 
 use crate::error::Error;
+use eggroll_train::RunningSettings;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -62,6 +63,17 @@ pub enum NatsError {
         failures: usize,
         /// What went wrong here, and what the last worker said.
         error: String,
+    },
+    /// Settings of a running strategy, which workers do not hear of.
+    #[error(
+        "generation {generation}: sigma or the learning rate was set while the strategy runs ({settings:?}), and workers do not \
+         hear of it: use schedules in the configuration"
+    )]
+    Settings {
+        /// The generation.
+        generation: u64,
+        /// What was set.
+        settings: RunningSettings,
     },
     /// Streams that were made by a coordinator with another key.
     #[error(

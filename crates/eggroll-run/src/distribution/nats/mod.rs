@@ -9,7 +9,7 @@
 //! The coordinator signs what it says, and workers prove with a key who they are: [`NatsConfig::keys`], [`make_keys`].
 //!
 //! Nodes run the same program: the same first model, the same configuration of the strategy, the same score, which is a function of
-//! the model, the generation and the members alone. What members [carry](eggroll_train::Population::evaluate_carrying) from one generation
+//! the model, the generation and the members alone. What members [carry](eggroll_train::Population::evaluate_with_state) from one generation
 //! to the next stays on one node, and cannot be used here.
 //!
 //! # Example
@@ -41,7 +41,7 @@
 //!     while strategy.generation() < 100 {
 //!         let population = strategy.ask();
 //!         let fitness = coordinator.evaluate(&model, &population, score)?;
-//!         model = strategy.tell(model, population, fitness)?;
+//!         strategy.tell(&mut model, population, fitness)?;
 //!     }
 //!     coordinator.finish()?;
 //! }

@@ -27,7 +27,7 @@
 //! written as these bytes. The signature of work also covers the name of its node, which is not sent. Seals are made and opened by [`CoordinatorKey`](super::CoordinatorKey) and [`WorkerKey`](super::WorkerKey).
 
 pub use super::run_id::RunId;
-use crate::replay::{Record, Recorded};
+use crate::replay::Recorded;
 use eggroll_train::Fitness;
 pub use status::{Failed, Held, Status};
 
@@ -137,7 +137,7 @@ impl SliceResult {
         let read = |fields: &mut Fields| {
             let [slice, attempt] = [fields.word()?, fields.word()?];
             let digest = fields.digest()?;
-            let Record { generation, scores, .. } = fields.scores(bytes)?;
+            let (generation, scores) = fields.scores(bytes)?;
             Some(Self { generation, slice, attempt, digest, scores })
         };
         let result = read(&mut open(bytes, RESULT, run)?).ok_or(Undecodable::Garbage)?;
@@ -208,7 +208,7 @@ impl Told {
         let origin = |fields: &mut Fields| Some(Origin { life: fields.long()?, number: fields.long()? });
         let read = |fields: &mut Fields| {
             let (origin, part, parts) = (origin(fields)?, fields.word()?, fields.word()?);
-            let Record { generation, scores, .. } = fields.scores(bytes)?;
+            let (generation, scores) = fields.scores(bytes)?;
             Some((Self::Part(ToldPart { generation, part, parts, scores }), origin))
         };
         let told = match open(bytes, END, run) {

@@ -101,9 +101,9 @@ impl<M: Module> Replica<M> {
     /// Makes the update of the generation.
     pub fn tell(&mut self, scores: Recorded) -> Result<(), Error> {
         let population = self.population.take().unwrap_or_else(|| self.strategy.ask());
-        let model = self.model.take().expect("is there but while it is told");
+        let model = self.model.as_mut().expect("is always there");
         self.digest = None;
-        self.model = Some(self.strategy.tell(model, population, scores.into_fitness())?);
+        self.strategy.tell(model, population, scores.into_fitness())?;
         Ok(())
     }
 

@@ -29,9 +29,9 @@ impl RunId {
         }
         let settings = strategy.config().of_updates();
         let json = serde_json::to_vec(&settings).map_err(|error| Error::from(RunError::Settings(error.to_string())))?;
-        let NatsConfig { run, slice_members, questions, integers, pair_signs, digest_every, version, .. } = config;
+        let NatsConfig { run, slice_members, tasks, integers, pair_signs, digest_every, version, .. } = config;
         let len = version.len();
-        let own = format!("{run} {slice_members} {questions} {integers} {pair_signs} {digest_every} {len} {version} ");
+        let own = format!("{run} {slice_members} {tasks} {integers} {pair_signs} {digest_every} {len} {version} ");
         let entries = strategy.parameters().entries().iter();
         let model: String = entries
             .map(|entry| format!("{} {:?} {:?} {:?}\n", entry.path, entry.shape, entry.kind, entry.role))

@@ -12,7 +12,7 @@ const EXACT: u32 = 1 << 24;
 /// What scores of a run are like: which of them a result may have.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScoreRules {
-    pub questions: usize,
+    pub tasks: usize,
     integers: bool,
     /// Whether signs of pairs make the same update.
     signs: bool,
@@ -22,15 +22,15 @@ impl ScoreRules {
     pub fn of(config: &NatsConfig, strategy: &EvolutionStrategy) -> Self {
         let mut trained = strategy.parameters().entries().iter().filter(|entry| entry.role != Role::Frozen);
         let of_integers = trained.all(|entry| entry.kind == ParameterKind::Integer);
-        let signs = config.pair_signs && config.integers && config.questions == 1 && of_integers;
-        Self { questions: config.questions, integers: config.integers, signs }
+        let signs = config.pair_signs && config.integers && config.tasks == 1 && of_integers;
+        Self { tasks: config.tasks, integers: config.integers, signs }
     }
 
     /// The scores of `members` as they are sent: as signs if those make the same update. Scores that f32 would round are sent as they are, because
     /// whether all are equal is asked in f32.
     pub fn pack(&self, fitness: &Fitness, members: usize) -> Result<Recorded, NatsError> {
         let found = (fitness.integers().is_some(), fitness.values().len());
-        let expected = (self.integers, members * self.questions);
+        let expected = (self.integers, members * self.tasks);
         if found != expected {
             let text = |(integers, count)| format!("{count} {} scores", if integers { "integer" } else { "float" });
             return Err(NatsError::Score { found: text(found), expected: text(expected) });
@@ -56,7 +56,7 @@ impl ScoreRules {
     pub fn fits(&self, scores: &Recorded, members: usize) -> bool {
         match scores {
             Recorded::Signs(signs) => signs.len() == members / 2,
-            other => other.len() == members * self.questions,
+            other => other.len() == members * self.tasks,
         }
     }
 }

@@ -114,7 +114,7 @@ impl Worker {
         let (node, pause) = (self.config.node.clone(), self.config.ack_wait / 3);
         let desk = Desk::open(&self.link, &node, self.key.clone(), run, pause, self.config.longest_slice)?;
         let rules = ScoreRules::of(&self.config, &strategy);
-        let scores = strategy.config().population.saturating_mul(self.config.questions);
+        let scores = strategy.config().population_size.saturating_mul(self.config.tasks);
         let mut replica = Replica::new(strategy, model, scores);
         let worked = self.work(&run, &rules, &desk, &mut replica, score);
         self.link.runtime.block_on(desk.leave());
@@ -199,7 +199,7 @@ impl Worker {
         )?;
         let found = later.is_some();
         if let Some((strategy, model)) = later {
-            let scores = strategy.config().population.saturating_mul(self.config.questions);
+            let scores = strategy.config().population_size.saturating_mul(self.config.tasks);
             *replica = Replica::new(strategy, model, scores);
             self.report.checkpoints += 1;
         }
@@ -208,7 +208,7 @@ impl Worker {
 
     /// Whether work is a slice of the population.
     fn fits<M: Module>(&self, work: &Work, replica: &Replica<M>) -> bool {
-        let population = replica.strategy.config().population;
+        let population = replica.strategy.config().population_size;
         let (first, members) = (work.first as usize, work.members as usize);
         let pairs = first.is_multiple_of(2) && members.is_multiple_of(2);
         pairs && (2..=self.config.slice_members).contains(&members) && first + members <= population

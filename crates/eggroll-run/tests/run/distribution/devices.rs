@@ -57,7 +57,7 @@ mod cpu_and_gpu {
         let outcomes = on_devices(&devices(), |threads, device| {
             let model = model.clone().to_device(device);
             let evaluate = |_: &_, population: &Population| {
-                Ok(population.evaluate(|members| Tensor::ones([members.count()], device)))
+                Ok(population.evaluate(|members| Tensor::<1>::ones([members.count()], device)))
             };
             let go_on = |_: &_, _: &GenerationReport| Ok(ControlFlow::Continue(()));
             let (mut strategy, training) = (config().init(&model), TrainingLoop::new(1));

@@ -25,7 +25,7 @@ fn divergence_names_rank_and_generation() {
         replicas(3, |inner| {
             let rank = inner.rank();
             let into = move |words: &mut Vec<u32>| {
-                // Length, generation, kind, questions, scores.
+                // Length, generation, kind, tasks, scores.
                 let is_fitness = words.len() > MEMBERS && words[1] == 2;
                 if damaged && rank == 1 && is_fitness {
                     words[5] ^= 1 << 20;
@@ -141,13 +141,14 @@ fn replicas_begin_alike() {
         let mut strategy = config().init(&net);
         let population = strategy.ask();
         let fitness = population.evaluate(|members| score(&net, members));
-        let net = strategy.tell(net, population, fitness).expect("a generation");
+        let mut net = net;
+        strategy.tell(&mut net, population, fitness).expect("a generation");
         (strategy, net)
     };
     assert_eq!(start(&ahead), "generation");
 }
 
-/// Fitness of another generation, of another kind, of other questions, and messages that are cut off.
+/// Fitness of another generation, of another kind, of other tasks, and messages that are cut off.
 #[test]
 fn foreign_fitness() {
     let exchange = |out: fn(&mut Vec<u32>), integers: bool, generations: u64| {
@@ -164,11 +165,11 @@ fn foreign_fitness() {
             for _ in 0..if rank == 1 { generations } else { 0 } {
                 let population = strategy.ask();
                 let fitness = population.evaluate(|members| score(&net, members));
-                net = strategy.tell(net, population, fitness).expect("a generation");
+                strategy.tell(&mut net, population, fitness).expect("a generation");
             }
             evaluate_sharded(&strategy.ask(), &mut communicator, |slice| match integers && rank == 1 {
                 false => slice.evaluate(|members| score(&net, members)),
-                true => slice.evaluate_integers(|members| score(&net, members).int() as burn::tensor::Tensor<1, Int>),
+                true => slice.evaluate(|members| score(&net, members).int() as burn::tensor::Tensor<1, Int>),
             })
         });
         errors[0].clone()
@@ -177,7 +178,7 @@ fn foreign_fitness() {
     let generation = DistributionError::Generation { rank: 1, found: 1, expected: 0 };
     assert_eq!(exchange(|_| {}, false, 1), Err(generation));
     let error = exchange(|_| {}, true, 0).expect_err("of another kind").to_string();
-    assert_eq!(error, "rank 1 sent integer scores of 1 questions, and this rank has float scores of 1 questions");
+    assert_eq!(error, "rank 1 sent integer scores of 1 tasks, and this rank has float scores of 1 tasks");
     let cut_off = exchange(|words| words.truncate(words.len() - 1), false, 0);
     assert_eq!(cut_off, Err(DistributionError::Length { rank: 1, found: 12, expected: 13 }));
     let short = |words: &mut Vec<u32>| {

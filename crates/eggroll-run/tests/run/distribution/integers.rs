@@ -36,7 +36,12 @@ fn tokens(generation: u64, device: &Device) -> Tensor<2, Int> {
     Tensor::from_data(TensorData::new(values, [MEMBERS, STEPS + 1]), device)
 }
 
-fn score(model: &EggModel, tokens: &Tensor<2, Int>, members: &Members, state: EggState) -> (Tensor<1, Int>, EggState) {
+fn score(
+    model: &EggModel,
+    tokens: &Tensor<2, Int>,
+    members: &MemberChunk,
+    state: EggState,
+) -> (Tensor<1, Int>, EggState) {
     let (rows, count) = (members.rows(tokens.clone()), members.count());
     let (logits, state) = model.forward(rows.clone().narrow(1, 0, STEPS), state);
     let targets = rows.narrow(1, 1, STEPS).reshape([count * STEPS]);
@@ -47,7 +52,7 @@ fn score(model: &EggModel, tokens: &Tensor<2, Int>, members: &Members, state: Eg
 pub fn train(communicator: &mut impl Communicator, device: &Device, seed: u64) -> String {
     let mut model = model(device);
     let noiser = QEggrollConfig::new().with_threshold(4.0, 10);
-    let config = EvolutionStrategyConfig::integer(noiser).with_population(MEMBERS).with_seed(seed);
+    let config = EvolutionStrategyConfig::integer(noiser).with_population_size(MEMBERS).with_seed(seed);
     let mut strategy = config.init(&model);
     let mut carried = None;
     while strategy.generation() < GENERATIONS {
@@ -55,13 +60,13 @@ pub fn train(communicator: &mut impl Communicator, device: &Device, seed: u64) -
         let fitness = evaluate_sharded(&population, communicator, |slice| {
             let state = carried.take().unwrap_or_else(|| model.initial_state(slice.count()));
             let (fitness, state) =
-                slice.evaluate_carrying(state, |members, state| score(&model, &tokens, members, state));
+                slice.evaluate_with_state(state, |members, state| score(&model, &tokens, members, state));
             carried = Some(state);
             fitness
         });
         let fitness = fitness.expect("of all ranks");
         assert!(fitness.integers().is_some(), "integers stay so");
-        model = strategy.tell(model, population, fitness).expect("a generation");
+        strategy.tell(&mut model, population, fitness).expect("a generation");
         let checked = communicator.check_digest(strategy.generation(), &portable_digest(&model));
         checked.expect("equal on all ranks");
     }

@@ -15,7 +15,7 @@ struct Task {
 }
 
 impl EsTask<Net> for Task {
-    type Output = Numbers;
+    type Output = Scalars;
 
     fn evaluate(&mut self, net: &Net, population: &Population) -> Result<Fitness, UserError> {
         match self.fails == Some(population.generation()) {
@@ -24,9 +24,9 @@ impl EsTask<Net> for Task {
         }
     }
 
-    fn validate(&mut self, _net: &Net, _report: &GenerationReport) -> Result<Vec<Numbers>, UserError> {
+    fn validate(&mut self, _net: &Net, _report: &GenerationReport) -> Result<Vec<Scalars>, UserError> {
         self.validations += 1;
-        Ok(vec![Numbers::from([("Error", 1.0)])])
+        Ok(vec![Scalars::from([("Error", 1.0)])])
     }
 }
 
@@ -35,7 +35,7 @@ fn run(folder: &Path, distribution: Distribution, fails: Option<u64>) -> (Outcom
     let mut task = Task { fails, validations: 0 };
     let outcome = EsTraining::new(folder, config)
         .with_display(Display::Progress)
-        .metric_valid(NumberMetric::new("Error"))
+        .metric_valid(ScalarMetric::new("Error"))
         .with_distribution(distribution)
         .run(Net::new(0.4), &mut task);
     (outcome.map(|outcome| parameter_digest(&outcome.model)), task.validations)

@@ -33,12 +33,12 @@ fn policy() -> Mlp {
 fn train<R, C: Communicator>(
     mut rollouts: R,
     communicator: C,
-    evaluate: impl Fn(&R, &Population, &Mlp, &mut Arc<Mutex<C>>) -> RolloutOutcome,
+    evaluate: impl Fn(&R, &Population, &Mlp, &mut Arc<Mutex<C>>) -> RolloutResult,
     observe: impl Fn(&mut R, &EpisodeStatistics),
 ) -> (String, R) {
     let mut policy = policy();
     let strategy = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new());
-    let mut strategy = strategy.with_population(MEMBERS).with_sigma(0.4).with_seed(5).init(&policy);
+    let mut strategy = strategy.with_population_size(MEMBERS).with_sigma(0.4).with_seed(5).init(&policy);
     let mut communicator = Arc::new(Mutex::new(communicator));
     for _ in 0..3 {
         let population = strategy.ask();
@@ -50,7 +50,7 @@ fn train<R, C: Communicator>(
             outcome.fitness
         });
         observe(&mut rollouts, &episodes.expect("evaluated"));
-        policy = strategy.tell(policy, population, fitness.expect("of all ranks")).expect("a generation");
+        strategy.tell(&mut policy, population, fitness.expect("of all ranks")).expect("a generation");
     }
     (parameter_digest(&policy), rollouts)
 }
@@ -60,14 +60,14 @@ fn on_cart_pole(
     config: &RolloutConfig,
     communicator: impl Communicator,
     gathers: bool,
-) -> (String, Option<ObservationNormaliser>) {
+) -> (String, Option<ObservationNormalizer>) {
     let rollouts = config.init(CartPole::new()).expect("valid");
     let evaluate = |rollouts: &Rollouts<CartPole>, slice: &_, policy: &_, within: &mut _| match gathers {
         true => rollouts.evaluate_gathering(slice, policy, within).expect("of all ranks"),
         false => rollouts.evaluate(slice, policy),
     };
     let (digest, rollouts) = train(rollouts, communicator, evaluate, Rollouts::observe);
-    (digest, rollouts.normaliser().cloned())
+    (digest, rollouts.normalizer().cloned())
 }
 
 #[test]
@@ -75,8 +75,8 @@ fn rollouts_of_slices() {
     let config = RolloutConfig::new().with_episodes(2).with_head(ActionHead::Sampled);
     for fused in [true, false] {
         let plain = config.clone().with_fused(fused);
-        let normalised = plain.clone().with_normalise_observations(true);
-        for config in [&plain, &normalised] {
+        let normalized = plain.clone().with_normalize_observations(true);
+        for config in [&plain, &normalized] {
             let expected = on_cart_pole(config, Alone, true);
             for size in [1, 2, 3, 4, 9] {
                 for found in replicas(size, |threads| on_cart_pole(config, threads, true)) {
@@ -84,7 +84,7 @@ fn rollouts_of_slices() {
                 }
             }
         }
-        let own = replicas(2, |threads| on_cart_pole(&normalised, threads, false).1);
+        let own = replicas(2, |threads| on_cart_pole(&normalized, threads, false).1);
         assert_ne!(own[0], own[1], "canary: ranks that observe their own episodes only");
     }
 }
@@ -135,15 +135,15 @@ mod on_the_host {
         }
     }
 
-    fn on_the_host(communicator: impl Communicator, gathers: bool) -> (String, Option<ObservationNormaliser>) {
-        let config = HostRolloutConfig::new().with_episodes(2).with_normalise_observations(true);
+    fn on_the_host(communicator: impl Communicator, gathers: bool) -> (String, Option<ObservationNormalizer>) {
+        let config = HostRolloutConfig::new().with_episodes(2).with_normalize_observations(true);
         let evaluate = |rollouts: &HostRollouts<Centre>, slice: &_, policy: &_, within: &mut _| match gathers {
             true => rollouts.evaluate_gathering(slice, policy, within).expect("of all ranks"),
             false => rollouts.evaluate(slice, policy),
         };
         let rollouts = config.init(Centre).expect("valid");
         let (digest, rollouts) = train(rollouts, communicator, evaluate, HostRollouts::observe);
-        (digest, rollouts.normaliser().cloned())
+        (digest, rollouts.normalizer().cloned())
     }
 
     #[test]

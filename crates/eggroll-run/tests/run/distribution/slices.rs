@@ -10,20 +10,20 @@ use std::ops::Range;
 /// Uneven ones.
 const SLICES: [Range<usize>; 3] = [0..6, 6..8, 8..20];
 
-/// The slices' fitness, one after the other for each question, is the population's.
+/// The slices' fitness, one after the other for each task, is the population's.
 fn assert_slices(name: &str, evaluate: impl Fn(&Net, &Population) -> Fitness) {
     let net = Net::new(0.4);
     let population = config().init(&net).ask();
     let whole = evaluate(&net, &population);
-    let questions = whole.values().len() / MEMBERS;
+    let tasks = whole.values().len() / MEMBERS;
     let parts = SLICES.map(|members| evaluate(&net, &population.slice(members)));
-    for question in 0..questions {
+    for task in 0..tasks {
         let row = |part: &Fitness| {
-            let len = part.values().len() / questions;
-            part.values()[question * len..][..len].to_vec()
+            let len = part.values().len() / tasks;
+            part.values()[task * len..][..len].to_vec()
         };
         let joined: Vec<f32> = parts.iter().flat_map(row).collect();
-        assert_eq!(joined, whole.values()[question * MEMBERS..][..MEMBERS], "{name}");
+        assert_eq!(joined, whole.values()[task * MEMBERS..][..MEMBERS], "{name}");
     }
     let integers: Option<Vec<i32>> =
         parts.iter().map(|part| part.integers()).collect::<Option<Vec<_>>>().map(|p| p.concat());
@@ -32,25 +32,25 @@ fn assert_slices(name: &str, evaluate: impl Fn(&Net, &Population) -> Fitness) {
     assert_ne!(swapped.values(), parts[0].values(), "canary: {name}");
 }
 
-fn integers(net: &Net, members: &Members) -> Tensor<1, Int> {
+fn integers(net: &Net, members: &MemberChunk) -> Tensor<1, Int> {
     (score(net, members) * 1e6).int()
 }
 
-fn questions(net: &Net, members: &Members) -> Tensor<2> {
+fn tasks(net: &Net, members: &MemberChunk) -> Tensor<2> {
     let scores = score(net, members);
-    Tensor::stack(vec![scores.clone(), scores.square()], 1) // [members, questions]
+    Tensor::stack(vec![scores.clone(), scores.square()], 1) // [members, tasks]
 }
 
 #[test]
 fn every_evaluation() {
     assert_slices("evaluate", |net, population| population.evaluate(|members| score(net, members)));
-    assert_slices("parallel", |net, population| population.evaluate_parallel(|members| score(net, members)));
-    assert_slices("questions", |net, population| population.evaluate_questions(|members| questions(net, members)));
-    assert_slices("integers", |net, population| population.evaluate_integers(|members| integers(net, members)));
+    assert_slices("parallel", |net, population| population.evaluate(|members| score(net, members)));
+    assert_slices("tasks", |net, population| population.evaluate(|members| tasks(net, members)));
+    assert_slices("integers", |net, population| population.evaluate(|members| integers(net, members)));
     let alone = |net: Net| -(net.forward(sines(12).reshape([3, 4])) - 0.5).square().mean();
-    assert_slices("members", |net, population| population.evaluate_members(net, alone));
-    assert_slices("members in parallel", |net, population| population.evaluate_members_parallel(net, alone));
-    let offset = |members: &Members| members.rows(sines(MEMBERS));
+    assert_slices("members", |net, population| population.evaluate_each(net, alone));
+    assert_slices("members in parallel", |net, population| population.evaluate_each(net, alone));
+    let offset = |members: &MemberChunk| members.rows(sines(MEMBERS));
     assert_slices("rows", |net, population| population.evaluate(|members| score(net, members) + offset(members)));
 }
 
@@ -60,7 +60,7 @@ fn carried_state() {
     let net = Net::new(0.4);
     let population = config().init(&net).ask();
     let evaluate = |population: &Population, state: Tensor<1>| {
-        population.evaluate_parallel_carrying(state, |members, state| {
+        population.evaluate_with_state(state, |members, state| {
             let scores = score(&net, members) + state;
             (scores.clone(), scores)
         })
@@ -84,22 +84,23 @@ fn uses_are_noted() {
         .evaluate(|members| members.mean(net.clone().no_grad().forward(sines(12).reshape([3, 4]))));
     assert_eq!(part.values().len(), 2);
     let told =
-        strategy.tell(net.clone(), population, Fitness::from((0..MEMBERS).map(|m| m as f32).collect::<Vec<_>>()));
+        strategy.tell(&mut net.clone(), population, Fitness::from((0..MEMBERS).map(|m| m as f32).collect::<Vec<_>>()));
     assert!(told.is_ok(), "all parameters were used");
     let population = strategy.ask();
-    population.slice(4..6).evaluate(|members| Tensor::ones([members.count()], &Default::default()));
-    let told = strategy.tell(net, population, Fitness::from((0..MEMBERS).map(|m| m as f32).collect::<Vec<_>>()));
+    population.slice(4..6).evaluate(|members| Tensor::<1>::ones([members.count()], &Default::default()));
+    let told =
+        strategy.tell(&mut net.clone(), population, Fitness::from((0..MEMBERS).map(|m| m as f32).collect::<Vec<_>>()));
     assert!(matches!(told, Err(Error::Tell(TellError::NeverPerturbed(_)))));
 }
 
-/// The fitness of a slice is not that of two questions to half of the members.
+/// The fitness of a slice is not that of two tasks to half of the members.
 #[test]
 fn a_slice_is_not_told_alone() {
     let net = Net::new(0.4);
     let mut strategy = config().init(&net);
     let slice = strategy.ask().slice(0..10);
     let fitness = slice.evaluate(|members| score(&net, members));
-    let told = strategy.tell(net, slice, fitness);
+    let told = strategy.tell(&mut net.clone(), slice, fitness);
     assert!(matches!(told, Err(Error::Tell(TellError::FitnessLength { found: 10, population: MEMBERS }))), "{told:?}");
 }
 

@@ -43,14 +43,14 @@ pub fn sines(count: usize) -> Tensor<1> {
 }
 
 /// Three rows, so that they do not span the inputs.
-pub fn score(net: &Net, members: &Members) -> Tensor<1> {
+pub fn score(net: &Net, members: &MemberChunk) -> Tensor<1> {
     let x = sines(12).reshape([3, 4]);
     -members.mean((net.forward(x) - 0.5).square())
 }
 
 pub fn config() -> EvolutionStrategyConfig {
     EvolutionStrategyConfig::new(EggrollConfig::new().with_rank(2), AdamConfig::new())
-        .with_population(MEMBERS)
+        .with_population_size(MEMBERS)
         .with_seed(5)
 }
 

@@ -26,8 +26,8 @@ fn assert_worlds(name: &str, config: &EvolutionStrategyConfig) {
 #[test]
 fn eggroll() {
     assert_worlds("Adam", &config());
-    assert_worlds("chunks", &config().with_chunk(6));
-    assert_worlds("a population of two pairs", &config().with_population(4));
+    assert_worlds("chunks", &config().with_chunk_size(6));
+    assert_worlds("a population of two pairs", &config().with_population_size(4));
 }
 
 /// What the estimate has to know beside the fitness is known on ranks without members, too.
@@ -44,19 +44,19 @@ fn projections() {
 fn noisers_and_sources() {
     assert_worlds("cached", &config().with_noise_source(NoiseSourceConfig::Cached).with_noise_reuse(2));
     assert_worlds("table", &config().with_noise_source(NoiseSourceConfig::Table { len: 1000 }));
-    let open_es = EvolutionStrategyConfig::new(OpenEsConfig::new(), SgdConfig::new()).with_population(MEMBERS);
+    let open_es = EvolutionStrategyConfig::new(OpenEsConfig::new(), SgdConfig::new()).with_population_size(MEMBERS);
     assert_worlds("OpenES", &open_es.with_shaping(FitnessShaping::CenteredRank));
-    let episodes = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_population(MEMBERS);
-    assert_worlds("episodes", &episodes.with_episode(3));
+    let episodes = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_population_size(MEMBERS);
+    assert_worlds("episodes", &episodes.with_unroll_horizon(3));
 }
 
 #[test]
-fn questions() {
+fn tasks() {
     let config = config();
     let evaluate = |net: &Net, population: &Population| {
-        Ok(population.evaluate_questions(|members| {
+        Ok(population.evaluate(|members| {
             let scores = score(net, members);
-            burn::tensor::Tensor::stack(vec![scores.clone(), -scores.exp()], 1) // [members, questions]
+            burn::tensor::Tensor::stack::<2>(vec![scores.clone(), -scores.exp()], 1) // [members, tasks]
         }))
     };
     let expected = run_with(&config, &mut Distribution::default(), evaluate).expect("a run");

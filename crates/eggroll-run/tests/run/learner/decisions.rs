@@ -8,8 +8,8 @@ use eggroll_run::*;
 /// Best at the third validation.
 const SCRIPT: [f64; 6] = [1.0, 2.0, 3.0, 2.5, 2.0, 1.0];
 
-fn score() -> MetricChoice {
-    MetricChoice::new("Score".into())
+fn score() -> MetricTarget {
+    MetricTarget::new("Score".into())
 }
 
 fn early(patience: usize) -> EsTrainingConfig {
@@ -25,19 +25,19 @@ fn early_stopping_stops() {
         assert_eq!(saved(folder.path(), "checkpoints"), [outcome.strategy.generation()]);
         (outcome.stop, outcome.strategy.generation())
     };
-    assert_eq!(stop(early(2)), (Stop::Early { epoch: 5 }, 50));
-    assert_eq!(stop(early(3)), (Stop::Finished, 60));
-    assert_eq!(stop(early(9)), (Stop::Finished, 60));
+    assert_eq!(stop(early(2)), (StopReason::Early { epoch: 5 }, 50));
+    assert_eq!(stop(early(3)), (StopReason::Finished, 60));
+    assert_eq!(stop(early(9)), (StopReason::Finished, 60));
     let mut lowest = early(1);
     lowest.early_stopping.as_mut().expect("set").metric.highest = false;
-    assert_eq!(stop(lowest), (Stop::Early { epoch: 2 }, 20));
+    assert_eq!(stop(lowest), (StopReason::Early { epoch: 2 }, 20));
     // Metrics of training will do as well: fitness improves here, the numbers of generations grow.
     let grows = |highest| {
-        let metric = MetricChoice::new("Twice".into()).with_validation(false).with_highest(highest);
+        let metric = MetricTarget::new("Twice".into()).with_validation(false).with_highest(highest);
         config(60).with_early_stopping(Some(EarlyStoppingConfig::new(metric, 2)))
     };
-    assert_eq!(stop(grows(true)).0, Stop::Finished);
-    assert_eq!(stop(grows(false)).0, Stop::Early { epoch: 3 });
+    assert_eq!(stop(grows(true)).0, StopReason::Finished);
+    assert_eq!(stop(grows(false)).0, StopReason::Early { epoch: 3 });
 }
 
 /// What early stopping has seen survives an interruption: it stops where it would have.
@@ -49,14 +49,14 @@ fn early_stopping_goes_on_after_an_interruption() {
         let mut task = Scripted::new(SCRIPT);
         task.interrupt = Some((at, first.interrupter()));
         let stop = first.run(layer(), &mut task).unwrap_or_else(|error| panic!("{error}")).stop;
-        assert_eq!(stop, Stop::Interrupted(Interruption { reason: Some("enough".into()) }));
+        assert_eq!(stop, StopReason::Interrupted(Interruption { reason: Some("enough".into()) }));
         let outcome = training(folder.path(), early(2)).run(layer(), &mut Scripted::new(SCRIPT));
         let outcome = outcome.unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(outcome.stop, Stop::Early { epoch: 5 });
+        assert_eq!(outcome.stop, StopReason::Early { epoch: 5 });
         // Again there is nothing left to do.
         let outcome = training(folder.path(), early(2)).run(layer(), &mut Scripted::default());
         let outcome = outcome.unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!((outcome.stop, outcome.strategy.generation()), (Stop::Early { epoch: 5 }, 50));
+        assert_eq!((outcome.stop, outcome.strategy.generation()), (StopReason::Early { epoch: 5 }, 50));
     }
 }
 
@@ -66,7 +66,7 @@ fn an_interruption_saves() {
     let training = training(folder.path(), config(60));
     let mut task = Scripted { interrupt: Some((6, training.interrupter())), ..Scripted::default() };
     let outcome = training.run(layer(), &mut task).unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(outcome.stop, Stop::Interrupted(Interruption { reason: Some("enough".into()) }));
+    assert_eq!(outcome.stop, StopReason::Interrupted(Interruption { reason: Some("enough".into()) }));
     assert_eq!(saved(folder.path(), "checkpoints"), [7]);
     assert_eq!(log(folder.path()).len(), 7);
 }

@@ -7,7 +7,7 @@ use burn::tensor::{Device, Int, Tensor};
 use burn::train::ClassificationOutput;
 use burn::train::logger::FileMetricLogger;
 use burn::train::metric::AccuracyMetric;
-use eggroll_core::{BaselineConfig, counters};
+use eggroll_core::{BaselineSubtractionConfig, counters};
 use eggroll_nn::Linear;
 use eggroll_run::*;
 use eggroll_train::*;
@@ -21,7 +21,7 @@ fn a_run_without_a_terminal_writes_its_files() {
     let mut task = Scripted::new([1.0, 2.0, 3.0]);
     let outcome = training(folder.path(), config.clone()).with_metric_logger(logger).run(layer(), &mut task);
     let outcome = outcome.unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!((outcome.stop, outcome.strategy.generation()), (Stop::Finished, 25));
+    assert_eq!((outcome.stop, outcome.strategy.generation()), (StopReason::Finished, 25));
 
     assert_eq!(saved(folder.path(), "checkpoints"), [20, 25]);
     let saved = EsTrainingConfig::of_run(folder.path()).expect("a configuration");
@@ -51,7 +51,7 @@ fn reads_between_reports() {
         let config = config(generations).with_report_every(report_every).with_validate_every(1000);
         let before = counters::snapshot();
         let outcome = training(folder.path(), config).run(layer(), &mut Scripted::default());
-        assert_eq!(outcome.unwrap_or_else(|error| panic!("{error}")).stop, Stop::Finished);
+        assert_eq!(outcome.unwrap_or_else(|error| panic!("{error}")).stop, StopReason::Finished);
         ((counters::snapshot() - before).host_reads, log(folder.path()).len())
     };
     // The last generation and those divided by the interval are reported, with one more read each.
@@ -103,7 +103,7 @@ fn refusals_name_what_is_wrong() {
                    turn one of them off";
     assert_eq!(refused(projected), message);
     assert!(!folder.path().join("training.json").exists(), "before anything is written");
-    let unknown = MetricChoice::new("Accuracy".into());
+    let unknown = MetricTarget::new("Accuracy".into());
     let message = "no metric is named \"Accuracy\"; there are [\"Score\"]";
     assert_eq!(refused(config(5).with_keep_best(Some(unknown.clone()))), message);
     assert_eq!(refused(config(5).with_early_stopping(Some(EarlyStoppingConfig::new(unknown, 2)))), message);
@@ -138,7 +138,7 @@ fn a_short_file_is_enough() {
     };
     let strategy = r#""strategy": { "noiser": { "name": "baseline" }, "optimizer": { "name": "adam" } }"#;
     let short = read(&format!("{{ {strategy}, \"generations\": 5, \"keep_checkpoints\": 4 }}")).expect("reads");
-    let strategy_of = EvolutionStrategyConfig::new(BaselineConfig::new(8), AdamConfig::new());
+    let strategy_of = EvolutionStrategyConfig::new(BaselineSubtractionConfig::new(8), AdamConfig::new());
     assert_eq!(short.to_string(), EsTrainingConfig::new(strategy_of, 5).with_keep_checkpoints(4).to_string());
     let error = read(&format!("{{ {strategy}, \"generations\": 5, \"epochs\": 4 }}")).expect_err("refused").to_string();
     assert!(error.contains("training.json") && error.contains("`epochs`") && error.contains("`replay_log`"), "{error}");

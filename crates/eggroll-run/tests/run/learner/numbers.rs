@@ -29,9 +29,9 @@ fn by_hand() {
     let strategy = config.strategy.try_init(&model).expect("a strategy");
     let population = strategy.ask();
     let fitness = Scripted::default().evaluate(&model, &population).expect("fitness");
-    let gradient = strategy.estimate(&model, &population, &fitness).expect("belongs together").expect("differs");
+    let gradient = strategy.gradient(&model, &population, &fitness).expect("belongs together").expect("differs");
     let gradient = gradient.get::<2>(model.weight.id).expect("a gradient");
-    let halves = strategy.estimate_halves(&model, &population, &fitness).expect("belongs together").expect("differs");
+    let halves = strategy.gradient_halves(&model, &population, &fitness).expect("belongs together").expect("differs");
     let sum = halves[0].get::<2>(model.weight.id).expect("half") + halves[1].get::<2>(model.weight.id).expect("half");
     assert!(length(sum - gradient.clone()) < 1e-4 * length(gradient.clone()));
     let split = SplitHalf::new(&model, &halves).expect("not 0");
@@ -85,13 +85,13 @@ fn integer_models() {
     let device = Device::flex();
     let x = Tensor::<2, Int>::full([1, 16], 16, (&device, DType::I8));
     let mut score = |model: &IntegerLinear, population: &Population| {
-        Ok(population.evaluate_integers(|members| {
-            let logits = model.forward(members.expand(x.clone()));
+        Ok(population.evaluate(|members| {
+            let logits = model.forward(members.repeat(x.clone()));
             log_likelihood(logits, Tensor::<1, Int>::full([members.count()], 2, &device), members.count())
         }))
     };
     let folder = tempfile::tempdir().expect("a folder");
-    let strategy = EvolutionStrategyConfig::integer(QEggrollConfig::new()).with_population(64);
+    let strategy = EvolutionStrategyConfig::integer(QEggrollConfig::new()).with_population_size(64);
     let config = EsTrainingConfig::new(strategy, 2).with_validate_every(1).with_diagnostics(true);
     let training = EsTraining::new(folder.path(), config).with_display(Display::Progress);
     let model = LinearConfig::new(16, 4).init(&device);

@@ -22,7 +22,7 @@ pub fn layer() -> Linear {
 
 pub fn config(generations: u64) -> EsTrainingConfig {
     let strategy = EvolutionStrategyConfig::new(EggrollConfig::new().with_rank(2), SgdConfig::new())
-        .with_population(16)
+        .with_population_size(16)
         .with_learning_rate(0.5)
         .with_seed(3);
     EsTrainingConfig::new(strategy, generations).with_validate_every(EVERY)
@@ -55,7 +55,7 @@ impl Scripted {
 }
 
 impl EsTask<Linear> for Scripted {
-    type Output = Numbers;
+    type Output = Scalars;
 
     fn evaluate(&mut self, model: &Linear, population: &Population) -> Result<Fitness, UserError> {
         if self.fail == Some(population.generation()) {
@@ -65,10 +65,10 @@ impl EsTask<Linear> for Scripted {
         Ok(population.evaluate(|members| -members.mean((model.forward_shared(x.clone()) - 1.0).square())))
     }
 
-    fn validate(&mut self, _model: &Linear, report: &GenerationReport) -> Result<Vec<Numbers>, UserError> {
+    fn validate(&mut self, _model: &Linear, report: &GenerationReport) -> Result<Vec<Scalars>, UserError> {
         self.seen.push(Seen::Validate(report.generation));
         let number = self.script.get((report.generation / EVERY) as usize);
-        Ok(number.map(|number| Numbers::from([("Score", *number)])).into_iter().collect())
+        Ok(number.map(|number| Scalars::from([("Score", *number)])).into_iter().collect())
     }
 
     fn begin(&mut self, strategy: &EvolutionStrategy, _model: &Linear) -> Result<(), UserError> {
@@ -76,12 +76,12 @@ impl EsTask<Linear> for Scripted {
         Ok(())
     }
 
-    fn before_generation(&mut self, _model: &Linear, generation: u64) -> Result<(), UserError> {
-        self.seen.push(Seen::Before(generation));
+    fn before_generation(&mut self, strategy: &mut EvolutionStrategy, _model: &Linear) -> Result<(), UserError> {
+        self.seen.push(Seen::Before(strategy.generation()));
         Ok(())
     }
 
-    fn after_generation(&mut self, generation: &Generation<'_, Linear>) -> Result<Numbers, UserError> {
+    fn after_generation(&mut self, generation: &Generation<'_, Linear>) -> Result<Scalars, UserError> {
         let number = generation.report.generation;
         self.seen.push(Seen::After(number));
         if let Some((at, interrupter)) = &self.interrupt
@@ -89,7 +89,7 @@ impl EsTask<Linear> for Scripted {
         {
             interrupter.stop(Some("enough"));
         }
-        Ok(Numbers::from([("Twice", 2.0 * number as f64)]))
+        Ok(Scalars::from([("Twice", 2.0 * number as f64)]))
     }
 }
 
@@ -97,8 +97,8 @@ impl EsTask<Linear> for Scripted {
 pub fn training(folder: &Path, config: EsTrainingConfig) -> EsTraining {
     EsTraining::new(folder, config)
         .with_display(Display::Progress)
-        .metric_train(NumberMetric::new("Twice"))
-        .metric_valid(NumberMetric::new("Score"))
+        .metric_train(ScalarMetric::new("Twice"))
+        .metric_valid(ScalarMetric::new("Score"))
 }
 
 /// The lines of a run's log, without how fast it was.

@@ -16,7 +16,7 @@ fn short() -> EsTrainingConfig {
     config(20).with_checkpoint_every(10).with_data(Some("first data".into()))
 }
 
-fn run(folder: &Path, config: EsTrainingConfig) -> Result<EsOutcome<Linear>, Error> {
+fn run(folder: &Path, config: EsTrainingConfig) -> Result<EsResult<Linear>, Error> {
     training(folder, config).run(layer(), &mut Scripted::new([1.0; 9]))
 }
 
@@ -26,7 +26,7 @@ fn begun() -> TempDir {
     folder
 }
 
-fn digest(outcome: Result<EsOutcome<Linear>, Error>) -> String {
+fn digest(outcome: Result<EsResult<Linear>, Error>) -> String {
     parameter_digest(&outcome.unwrap_or_else(|error| panic!("{error}")).model)
 }
 
@@ -128,10 +128,10 @@ fn changes_are_applied_and_logged() {
 fn a_run_that_never_trained_may_change() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut odd = short();
-    odd.strategy.population = 3;
+    odd.strategy.population_size = 3;
     let error = run(folder.path(), odd).err().expect("refused").to_string();
     assert!(error.contains("population") && !folder.path().join("training.json").exists(), "{error}");
-    let mut unknown = short().with_keep_best(Some(MetricChoice::new("Accuracy".into())));
+    let mut unknown = short().with_keep_best(Some(MetricTarget::new("Accuracy".into())));
     unknown.strategy.seed = 9;
     run(folder.path(), unknown).err().expect("no such metric");
     assert!(folder.path().join("training.json").exists(), "canary");
@@ -197,7 +197,7 @@ fn two_runs_in_one_folder() {
     struct Twice<'a>(&'a Path, Scripted);
 
     impl EsTask<Linear> for Twice<'_> {
-        type Output = Numbers;
+        type Output = Scalars;
 
         fn evaluate(&mut self, model: &Linear, population: &Population) -> Result<Fitness, UserError> {
             match run(self.0, short()).err() {
@@ -213,7 +213,7 @@ fn two_runs_in_one_folder() {
     let folder = tempfile::tempdir().expect("a folder");
     let config = EsTrainingConfig { generations: 1, ..short() };
     let outcome = training(folder.path(), config).run(layer(), &mut Twice(folder.path(), Scripted::default()));
-    assert_eq!(outcome.unwrap_or_else(|error| panic!("{error}")).stop, Stop::Finished);
+    assert_eq!(outcome.unwrap_or_else(|error| panic!("{error}")).stop, StopReason::Finished);
 }
 
 /// Fitness that is NaN from a generation on.
@@ -223,7 +223,7 @@ struct Turning {
 }
 
 impl EsTask<Linear> for Turning {
-    type Output = Numbers;
+    type Output = Scalars;
 
     fn evaluate(&mut self, model: &Linear, population: &Population) -> Result<Fitness, UserError> {
         let fitness = self.inner.evaluate(model, population)?;
@@ -258,14 +258,14 @@ fn a_run_without_a_finite_fitness_ends() {
         Checkpoints::new(folder.path().join("checkpoints")).load_latest(layer()).expect("loads").expect("saved");
     assert!(model.weight.val().into_data().iter::<f32>().all(f32::is_finite) && strategy.generation() == 60);
     let (outcome, _folder) = run(0);
-    assert_eq!(outcome.unwrap_or_else(|error| panic!("{error}")).stop, Stop::Finished, "if nobody minds");
+    assert_eq!(outcome.unwrap_or_else(|error| panic!("{error}")).stop, StopReason::Finished, "if nobody minds");
 }
 
 /// Fitness that looks at nothing, or at the parameters.
 struct Blind(bool);
 
 impl EsTask<Linear> for Blind {
-    type Output = Numbers;
+    type Output = Scalars;
 
     fn evaluate(&mut self, model: &Linear, _population: &Population) -> Result<Fitness, UserError> {
         let is_finite = model.weight.val().into_data().iter::<f32>().all(f32::is_finite);
@@ -302,7 +302,7 @@ fn parameters_that_are_not_finite_are_not_saved() {
 struct Panicking(u64, Scripted);
 
 impl EsTask<Linear> for Panicking {
-    type Output = Numbers;
+    type Output = Scalars;
 
     fn evaluate(&mut self, model: &Linear, population: &Population) -> Result<Fitness, UserError> {
         assert_ne!(population.generation(), self.0, "the simulator is gone");
@@ -334,7 +334,7 @@ fn the_first_of_two_errors_is_not_lost() {
     struct Failing<'a>(&'a Path, Scripted);
 
     impl EsTask<Linear> for Failing<'_> {
-        type Output = Numbers;
+        type Output = Scalars;
 
         fn evaluate(&mut self, model: &Linear, population: &Population) -> Result<Fitness, UserError> {
             if population.generation() == 3 {
@@ -401,7 +401,7 @@ fn a_finished_run_writes_nothing() {
     let folder = begun();
     let before = tree(folder.path());
     let outcome = run(folder.path(), short()).unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!((outcome.stop, outcome.strategy.generation()), (Stop::Finished, 20));
+    assert_eq!((outcome.stop, outcome.strategy.generation()), (StopReason::Finished, 20));
     assert_eq!(tree(folder.path()), before);
 }
 
@@ -439,7 +439,7 @@ fn every_number_of_a_run() {
         }
     }
 
-    let score = MetricChoice::new("Score".into());
+    let score = MetricTarget::new("Score".into());
     let stopping = EarlyStoppingConfig::new(score.clone(), 5).with_warmup(Some(1));
     let whole = config(3).with_validate_every(1).with_keep_best(Some(score)).with_early_stopping(Some(stopping));
     let value = serde_json::to_value(&whole).expect("JSON");
@@ -454,7 +454,9 @@ fn every_number_of_a_run() {
         let config = serde_json::from_value(value).expect("a configuration");
         let folder = tempfile::tempdir().expect("a folder");
         match run(folder.path(), config) {
-            Ok(outcome) => assert!(matches!(outcome.stop, Stop::Finished | Stop::Early { .. }), "{field} = {number}"),
+            Ok(outcome) => {
+                assert!(matches!(outcome.stop, StopReason::Finished | StopReason::Early { .. }), "{field} = {number}")
+            }
             Err(error) => {
                 let name = field.rsplit('/').next().expect("a name");
                 assert!(error.to_string().contains(name) && number == 0, "{field} = {number}: {error}");

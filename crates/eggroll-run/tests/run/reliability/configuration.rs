@@ -4,7 +4,7 @@ use crate::reliability::support::*;
 use burn::lr_scheduler::LrSchedulerConfig;
 use burn::optim::{AdamConfig, AdamWConfig, MuonConfig};
 use eggroll_core::{
-    BaselineConfig, EggrollConfig, NoiseSourceConfig, NoiserConfig, ParameterKind, QEggrollConfig, Role,
+    BaselineSubtractionConfig, EggrollConfig, NoiseSourceConfig, NoiserConfig, ParameterKind, QEggrollConfig, Role,
 };
 use eggroll_train::*;
 use proptest::prelude::*;
@@ -23,7 +23,7 @@ fn texts() -> Vec<String> {
                 .with_shaping(FitnessShaping::GroupZScore { size: 4 })
                 .with_roles([("*bias", Role::Dense), ("*", Role::LowRank { rank: 2 })])
                 .with_frozen(["second.bias"])
-                .with_chunk(4)
+                .with_chunk_size(4)
                 .with_memory_limit(1 << 30)
         })
     });
@@ -34,14 +34,14 @@ fn texts() -> Vec<String> {
 /// Uses a configuration as far as it goes: a generation if the population is small.
 fn run<T: Task>(mut config: EvolutionStrategyConfig) {
     config.memory_limit = Some(config.memory_limit.map_or(LIMIT, |limit| limit.min(LIMIT)));
-    let model = T::start();
+    let mut model = T::start();
     let Ok(mut strategy) = config.try_init(&model) else {
         return;
     };
-    if config.population <= 64 {
-        let scores: Vec<f32> = (0..config.population).map(|member| (member as f32).cos()).collect();
+    if config.population_size <= 64 {
+        let scores: Vec<f32> = (0..config.population_size).map(|member| (member as f32).cos()).collect();
         let population = strategy.ask();
-        drop(strategy.tell(model, population, scores.into()));
+        drop(strategy.tell(&mut model, population, scores.into()));
     }
 }
 
@@ -195,10 +195,13 @@ fn what_is_left_out_is_the_default() {
             assert_eq!(text(&serde_json::from_value::<EvolutionStrategyConfig>(short).expect("reads")), whole);
         }
     }
-    let baselines = config(BaselineConfig::new(6), AdamConfig::new());
-    assert_eq!((baselines.clip_norm, baselines.shaping), (Some(1.0), FitnessShaping::Baseline { size: 6 }));
+    let baselines = config(BaselineSubtractionConfig::new(6), AdamConfig::new());
+    assert_eq!(
+        (baselines.clip_norm, &baselines.shaping),
+        (Some(1.0), &FitnessShaping::BaselineSubtraction { size: 6 })
+    );
     // Every field alone, and one that says that there is none.
-    let other = baselines.with_shaping(FitnessShaping::Raw).with_clip_norm(None).with_seed(9).with_chunk(4);
+    let other = baselines.with_shaping(FitnessShaping::Raw).with_clip_norm(None).with_seed(9).with_chunk_size(4);
     let whole = text(&other);
     assert_eq!(text(&serde_json::from_value::<EvolutionStrategyConfig>(whole.clone()).expect("reads")), whole);
     for (name, value) in whole.as_object().expect("an object") {
@@ -263,7 +266,7 @@ fn names_on_the_command_line_are_those_of_files() {
         assert_eq!(text(&rule.parse::<FitnessShaping>().expect("a rule")), rule);
     }
     let groups = "baseline:8".parse::<FitnessShaping>().expect("a rule");
-    assert_eq!(groups, FitnessShaping::Baseline { size: 8 });
+    assert_eq!(groups, FitnessShaping::BaselineSubtraction { size: 8 });
     let error = "z_core".parse::<FitnessShaping>().expect_err("refused").to_string();
     assert!(["fitness shaping: ", "`z_core`", "`z_score`"].iter().all(|part| error.contains(part)), "{error}");
     for wrong in ["group_z_score", "baseline:", "raw:4", "group_z_score:many"] {

@@ -43,7 +43,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 fn strategy(model: &Linear) -> EvolutionStrategy {
-    EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new()).with_population(2).init(model)
+    EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new()).with_population_size(2).init(model)
 }
 
 /// Logs and checkpoints whose path is a bare name, or the empty one, of a process in this folder.

@@ -55,7 +55,7 @@ fn checkpoints(folder: &Path) -> Checkpoints {
 }
 
 fn strategy(model: &Linear) -> EvolutionStrategy {
-    let config = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new()).with_population(2);
+    let config = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new()).with_population_size(2);
     config.init(model)
 }
 
@@ -79,7 +79,7 @@ fn child_that_saves() {
     loop {
         // Equal fitness moves nothing: only the generation goes on.
         let (population, fitness) = (strategy.ask(), Fitness::from(vec![0.0f32; 2]));
-        model = strategy.tell(model, population, fitness.clone()).expect("a generation");
+        strategy.tell(&mut model, population, fitness.clone()).expect("a generation");
         log.append(&strategy, &fitness).expect("appends");
         for half in [0.0, 0.5] {
             let value = strategy.generation() as f32 + half;

@@ -20,7 +20,7 @@ fn within_limits() {
         return;
     }
     let config = config(EggrollConfig::new(), AdamConfig::new()).with_noise_source(NoiseSourceConfig::Cached);
-    match config.with_population(POPULATION).try_init(&layer(16, 48)) {
+    match config.with_population_size(POPULATION).try_init(&layer(16, 48)) {
         Ok(_) => println!("not refused"),
         Err(error) => println!("refused: {error}"),
     }

@@ -17,7 +17,7 @@ use std::path::Path;
 const FOLDER: &str = "EGGROLL_TEST_HOLD_IN";
 
 fn strategy(model: &Linear) -> EvolutionStrategy {
-    EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new()).with_population(2).init(model)
+    EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new()).with_population_size(2).init(model)
 }
 
 /// A loop with checkpoints and a replay log, which calls `inside` in its first generation.
@@ -58,7 +58,7 @@ fn attempts(folder: &Path) -> Vec<(&'static str, Result<(), Error>)> {
     let model = layer(2, 3);
     let mut later = strategy(&model);
     let population = later.ask();
-    drop(later.tell(model.clone(), population, Fitness::from(vec![0.0f32; 2])).expect("a generation"));
+    later.tell(&mut model.clone(), population, Fitness::from(vec![0.0f32; 2])).expect("a generation");
     let run = |attempt: fn(RunFolder) -> Result<(), Error>| attempt(RunFolder::new(folder.join("run")));
     vec![
         ("run", run(|run| run.begin(&2).map(drop))),

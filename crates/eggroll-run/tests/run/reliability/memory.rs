@@ -13,7 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 const ROWS: usize = 100;
 
 fn configured(limit: u64) -> EvolutionStrategyConfig {
-    config(EggrollConfig::new(), AdamConfig::new()).with_population(4096).with_memory_limit(limit)
+    config(EggrollConfig::new(), AdamConfig::new()).with_population_size(4096).with_memory_limit(limit)
 }
 
 fn refused(config: EvolutionStrategyConfig, model: &impl Module) -> String {
@@ -24,11 +24,11 @@ fn refused(config: EvolutionStrategyConfig, model: &impl Module) -> String {
 fn evaluate(config: &EvolutionStrategyConfig, layer: &Linear, parallel: bool) -> Result<Vec<usize>, String> {
     let population = config.init(layer).ask();
     let x = Tensor::<2>::ones([ROWS, 8], &Device::flex());
-    let score = |members: &Members| members.mean(layer.forward_shared(x.clone()));
+    let score = |members: &MemberChunk| members.mean(layer.forward_shared(x.clone()));
     let chunks = RefCell::new(Vec::new());
     let run = || match parallel {
-        true => population.evaluate_parallel(score),
-        false => population.evaluate(|members| {
+        true => population.evaluate(score),
+        false => population.evaluate_mut(|members| {
             chunks.borrow_mut().push(members.count());
             score(members)
         }),
@@ -44,19 +44,19 @@ const MEMBER: u64 = (ROWS * 16 * 4) as u64;
 fn a_chunk_that_does_not_fit_is_refused_with_one_that_does() {
     let layer = layer(8, 16);
     let limit = 100 * MEMBER + 5;
-    let refused = evaluate(&configured(limit).with_chunk(1000), &layer, false).expect_err("refused");
+    let refused = evaluate(&configured(limit).with_chunk_size(1000), &layer, false).expect_err("refused");
     let message = format!(
         "a chunk of 1000 members takes about {} bytes, more than the {limit} that may be used: a chunk of 100 members fits",
         1000 * MEMBER
     );
     assert_eq!(refused, message);
     // The chunk that it proposes does fit, and is measured first.
-    let chunks = evaluate(&configured(limit).with_chunk(100), &layer, false).expect("fits");
+    let chunks = evaluate(&configured(limit).with_chunk_size(100), &layer, false).expect("fits");
     assert_eq!((chunks[0], chunks[1], chunks.iter().sum::<usize>()), (32, 100, 4096));
     // Side by side all of them have to fit.
     let cores = rayon::current_num_threads().min(40);
     if cores > 1 {
-        let refused = evaluate(&configured(limit).with_chunk(100), &layer, true).expect_err("refused");
+        let refused = evaluate(&configured(limit).with_chunk_size(100), &layer, true).expect_err("refused");
         assert!(refused.contains("side by side") && refused.contains("members fits"), "{refused}");
     }
 }
@@ -78,10 +78,10 @@ fn chosen_chunks_fit() {
 #[test]
 fn a_chunk_that_cannot_fit_is_refused_at_once() {
     // Of 8 × 16 and its transpose, the smaller output.
-    let message = refused(configured(1 << 10).with_chunk(1000), &layer(8, 16));
+    let message = refused(configured(1 << 10).with_chunk_size(1000), &layer(8, 16));
     assert!(message.contains("a chunk of 1000 members takes about 32000 bytes"), "{message}");
     assert!(message.contains("more than the 1024 that may be used: a chunk of 32 members fits"), "{message}");
-    assert!(configured(32000).with_chunk(1000).try_init(&layer(8, 16)).is_ok());
+    assert!(configured(32000).with_chunk_size(1000).try_init(&layer(8, 16)).is_ok());
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn noise_that_does_not_fit_is_refused() {
         held - 1
     );
     assert_eq!(refused(cached(held - 1), &layer(8, 16)), expected);
-    assert!(cached(held - 1).with_population(4094).try_init(&layer(8, 16)).is_ok());
+    assert!(cached(held - 1).with_population_size(4094).try_init(&layer(8, 16)).is_ok());
     // What it estimates is what is held.
     let strategy = cached(held).init(&layer(8, 16));
     let before = counters::snapshot();
@@ -108,7 +108,7 @@ fn noise_that_does_not_fit_is_refused() {
     let message = refused(table((1 << 18) + 1), &layer(8, 16));
     assert!(message.contains("1048580 bytes") && message.contains("the table alone takes 1048580"), "{message}");
 
-    let integers = integer_config().with_population(1 << 20).with_memory_limit(1 << 20);
+    let integers = integer_config().with_population_size(1 << 20).with_memory_limit(1 << 20);
     let message = refused(integers, &Integers::start());
     // Rank 1 of 8 + 6 and 6 + 4, one byte each.
     assert!(message.contains(&format!("524288 pairs hold takes {} bytes", 24 << 19)), "{message}");
@@ -125,7 +125,7 @@ fn noise_that_does_not_fit_is_refused() {
 #[cfg(target_os = "linux")]
 fn what_is_available_is_the_limit_by_default() {
     let config = config(EggrollConfig::new(), AdamConfig::new());
-    let huge = config.clone().with_noise_source(NoiseSourceConfig::Cached).with_population(u32::MAX as usize - 1);
+    let huge = config.clone().with_noise_source(NoiseSourceConfig::Cached).with_population_size(u32::MAX as usize - 1);
     // A terabyte.
     let message = refused(huge, &layer(16, 48));
     assert!(message.contains("that may be used: a population of"), "{message}");

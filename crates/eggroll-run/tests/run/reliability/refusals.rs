@@ -26,14 +26,14 @@ fn parameters_without_values() {
         hollow: Param::from_tensor(Tensor::zeros([4, 0], &device)),
     };
     for noiser in [EggrollConfig::new().into(), eggroll_core::NoiserConfig::from(OpenEsConfig::new())] {
-        let config = EvolutionStrategyConfig::new(noiser, SgdConfig::new()).with_population(4);
+        let config = EvolutionStrategyConfig::new(noiser, SgdConfig::new()).with_population_size(4);
         let message = "\"hollow\" of shape [4, 0] has no values to train: freeze it by name";
         assert_eq!(refused(config.clone(), &hollow), message);
         // Frozen, it is in nobody's way.
         let mut strategy = config.with_frozen(["hollow"]).try_init(&hollow).expect("a strategy");
         let population = strategy.ask();
-        let moved =
-            strategy.tell(hollow.clone(), population, vec![1.0f32, 2.0, 4.0, 3.0].into()).expect("a generation");
+        let mut moved = hollow.clone();
+        strategy.tell(&mut moved, population, vec![1.0f32, 2.0, 4.0, 3.0].into()).expect("a generation");
         assert_ne!(moved.full.val().into_data(), hollow.full.val().into_data());
     }
 }
@@ -68,7 +68,7 @@ fn populations_and_sigmas() {
     let config = || config(EggrollConfig::new(), AdamConfig::new());
     for population in [0, 1, 7, usize::MAX, (u32::MAX as usize + 1) * 2] {
         let expected = format!("the population must be even, at least 2 and at most 8589934590, not {population}");
-        let found = refused(config().with_population(population), &net);
+        let found = refused(config().with_population_size(population), &net);
         assert_eq!(found, expected);
     }
     for sigma in [0.0, -1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
@@ -99,16 +99,17 @@ fn weights_beyond_f32() {
     for (largest, sigma, weight) in cases {
         let config = config(EggrollConfig::new(), AdamConfig::new())
             .with_shaping(FitnessShaping::Raw)
-            .with_estimate_scale(EstimateScale::Score)
+            .with_gradient_scale(GradientScale::ScoreFunction)
             .with_sigma(sigma);
         let mut strategy = config.init(&net);
         let population = strategy.ask();
-        let error = strategy.tell(net.clone(), population, scores(largest).into()).expect_err("refused").to_string();
+        let error =
+            strategy.tell(&mut net.clone(), population, scores(largest).into()).expect_err("refused").to_string();
         assert!(error.contains("pair 1") && error.contains(weight) && error.contains(&sigma.to_string()), "{error}");
         assert_eq!(strategy.generation(), 0);
         // The same strategy goes on.
         let population = strategy.ask();
-        strategy.tell(net.clone(), population, vec![1.0f32; POPULATION].into()).expect("a generation");
+        strategy.tell(&mut net.clone(), population, vec![1.0f32; POPULATION].into()).expect("a generation");
         assert_eq!(parameter_digest(&net), digest);
     }
 }

@@ -84,7 +84,7 @@ fn integers_replay_whatever_their_scores() {
     for shaping in [FitnessShaping::ZScore, FitnessShaping::GroupZScore { size: 3 }] {
         // Every weight moves at every step, also without votes.
         let noiser = QEggrollConfig::new().with_threshold(1.0, 1).into();
-        let config = EvolutionStrategyConfig { noiser, shaping, ..integer_config() };
+        let config = EvolutionStrategyConfig { noiser, shaping: shaping.clone(), ..integer_config() };
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("log");
         let mut model = Integers::start();
@@ -93,7 +93,7 @@ fn integers_replay_whatever_their_scores() {
         let mut digests = vec![parameter_digest(&model)];
         for scores in &all {
             let (population, fitness) = (strategy.ask(), Fitness::from(scores.clone()));
-            model = strategy.tell(model, population, fitness.clone()).expect("a generation");
+            strategy.tell(&mut model, population, fitness.clone()).expect("a generation");
             log.append(&strategy, &fitness).expect("appends");
             digests.push(parameter_digest(&model));
         }
@@ -274,14 +274,14 @@ fn a_log_takes_one_generation_after_the_other() {
     let early = message(log.append(&strategy, &fitness(POPULATION)));
     assert!(early.contains("the record of generation 0 is due, but the strategy was told nothing yet"), "{early}");
     strategy = adam().init(&model);
-    let model = generation(&mut strategy, model, &mut log);
+    let mut model = generation(&mut strategy, model, &mut log);
     let short = message(log.append(&strategy, &fitness(POPULATION)));
     assert!(
         short.contains("the record of generation 1 is due, but the strategy was told generation 0 last"),
         "{short}"
     );
     let population = strategy.ask();
-    strategy.tell(model, population, fitness(POPULATION)).expect("a generation");
+    strategy.tell(&mut model, population, fitness(POPULATION)).expect("a generation");
     let short = message(log.append(&strategy, &fitness(4)));
     assert!(short.contains("of a population of 12, found 4 values"), "{short}");
     log.sync().expect("flushes");

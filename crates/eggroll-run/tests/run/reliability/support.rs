@@ -7,7 +7,9 @@ use burn::optim::{AdamWConfig, SgdConfig};
 use burn::tensor::activation::tanh;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use eggroll_core::ops::integer::{integer_type, log_likelihood};
-use eggroll_core::{BaselineConfig, EggrollConfig, NoiseDistribution, NoiserConfig, ParameterKind, QEggrollConfig};
+use eggroll_core::{
+    BaselineSubtractionConfig, EggrollConfig, NoiseDistribution, NoiserConfig, ParameterKind, QEggrollConfig,
+};
 use eggroll_nn::{Linear, integer};
 use eggroll_run::*;
 use eggroll_train::*;
@@ -87,10 +89,10 @@ impl Integers {
     /// The fitness on the device of the model.
     pub fn fitness_on(&self, population: &Population, device: &Device) -> Fitness {
         let x = ramp([3, 8], 7 + population.generation() as usize, device);
-        population.evaluate_integers(|members| {
-            let logits = self.second.forward(self.first.forward(members.expand(x.clone())));
+        population.evaluate(|members| {
+            let logits = self.second.forward(self.first.forward(members.repeat(x.clone())));
             let targets = Tensor::<1, Int>::from_ints([0, 3, 1], device);
-            log_likelihood(logits, members.expand(targets), members.count())
+            log_likelihood(logits, members.repeat(targets), members.count())
         })
     }
 }
@@ -99,7 +101,9 @@ impl Integers {
 pub fn noisers(kind: ParameterKind) -> Vec<NoiserConfig> {
     let registered = NoiserConfig::NAMES.map(|name| match name.parse().expect("a registered noiser") {
         // Groups that divide the population.
-        NoiserConfig::Baseline(config) => BaselineConfig { group: POPULATION / 2, ..config }.into(),
+        NoiserConfig::BaselineSubtraction(config) => {
+            BaselineSubtractionConfig { group: POPULATION / 2, ..config }.into()
+        }
         noiser => noiser,
     });
     let others = [
@@ -128,21 +132,22 @@ pub fn optimizers(kind: ParameterKind) -> Vec<OptimizerConfig> {
 /// A strategy with schedules, whose states are saved too.
 pub fn config(noiser: impl Into<NoiserConfig>, optimizer: impl Into<OptimizerConfig>) -> EvolutionStrategyConfig {
     EvolutionStrategyConfig::new(noiser, optimizer)
-        .with_population(POPULATION)
+        .with_population_size(POPULATION)
         .with_sigma(SigmaSchedule::Exponential { initial: 0.1, decay: 0.99 })
         .with_learning_rate(CosineAnnealingLrSchedulerConfig::new(0.05, 40))
         .with_noise_reuse(2)
 }
 
 pub fn integer_config() -> EvolutionStrategyConfig {
-    EvolutionStrategyConfig { population: POPULATION, ..EvolutionStrategyConfig::integer(QEggrollConfig::new()) }
+    EvolutionStrategyConfig { population_size: POPULATION, ..EvolutionStrategyConfig::integer(QEggrollConfig::new()) }
 }
 
 /// One generation, logged.
 pub fn generation<T: Task>(strategy: &mut EvolutionStrategy, model: T, log: &mut ReplayLog) -> T {
     let population = strategy.ask();
     let fitness = model.fitness(&population);
-    let model = strategy.tell(model, population, fitness.clone()).expect("a generation");
+    let mut model = model;
+    strategy.tell(&mut model, population, fitness.clone()).expect("a generation");
     log.append(strategy, &fitness).expect("appends");
     model
 }

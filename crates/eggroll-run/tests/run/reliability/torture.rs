@@ -25,14 +25,14 @@ const SOAK: (u64, u32) = (4000, 12);
 struct Learn;
 
 impl<T: Task> EsTask<T> for Learn {
-    type Output = Numbers;
+    type Output = Scalars;
 
     fn evaluate(&mut self, model: &T, population: &Population) -> Result<Fitness, UserError> {
         Ok(model.fitness(population))
     }
 
-    fn validate(&mut self, _model: &T, report: &GenerationReport) -> Result<Vec<Numbers>, UserError> {
-        Ok(vec![Numbers::from([("Score", (report.generation % 5) as f64)])])
+    fn validate(&mut self, _model: &T, report: &GenerationReport) -> Result<Vec<Scalars>, UserError> {
+        Ok(vec![Scalars::from([("Score", (report.generation % 5) as f64)])])
     }
 }
 
@@ -49,9 +49,9 @@ fn train<T: Task>(folder: &Path, strategy: EvolutionStrategyConfig, generations:
         .with_checkpoint_every(every)
         .with_replay_log(true)
         .with_data(Some("data".into()))
-        .with_keep_best(Some(MetricChoice::new("Score".into())));
+        .with_keep_best(Some(MetricTarget::new("Score".into())));
     let training =
-        EsTraining::new(run, config).with_display(Display::Progress).metric_valid(NumberMetric::new("Score"));
+        EsTraining::new(run, config).with_display(Display::Progress).metric_valid(ScalarMetric::new("Score"));
     training.run(T::start(), &mut Learn).unwrap_or_else(|error| panic!("{error}")).model
 }
 
@@ -67,8 +67,8 @@ fn child_that_trains() {
     let [generations, every] = [generations, every].map(|number| number.parse().expect("a number"));
     let digest = match noiser {
         NoiserConfig::QEggroll(_) => parameter_digest(&train::<Integers>(folder, integer_config(), generations, every)),
-        NoiserConfig::Baseline(baseline) => {
-            let noiser = eggroll_core::BaselineConfig { group: 6, ..baseline };
+        NoiserConfig::BaselineSubtraction(baseline) => {
+            let noiser = eggroll_core::BaselineSubtractionConfig { group: 6, ..baseline };
             parameter_digest(&train::<Net>(folder, config(noiser, AdamConfig::new()), generations, every))
         }
         noiser => parameter_digest(&train::<Net>(folder, config(noiser, AdamConfig::new()), generations, every)),
@@ -236,7 +236,7 @@ fn a_learner_keeps_its_memory() {
     }
 
     impl EsTask<Net> for Measured {
-        type Output = Numbers;
+        type Output = Scalars;
 
         fn evaluate(&mut self, model: &Net, population: &Population) -> Result<Fitness, UserError> {
             if population.generation().is_multiple_of(SOAK.0 / 10) {
@@ -252,7 +252,7 @@ fn a_learner_keeps_its_memory() {
     let training = EsTraining::new(folder.path(), config.with_replay_log(true)).with_display(Display::Progress);
     let mut task = Measured { resident: Vec::new() };
     let outcome = training.run(Net::start(), &mut task).unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(outcome.stop, Stop::Finished);
+    assert_eq!(outcome.stop, StopReason::Finished);
     println!("resident at every tenth of {} generations, in KiB: {:?}", SOAK.0, task.resident);
     let (early, late) = (task.resident[1], task.resident[9]);
     assert!(late < early + 16 * 1024, "{:?}", task.resident);

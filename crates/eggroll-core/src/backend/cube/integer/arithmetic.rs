@@ -5,7 +5,7 @@ use cubecl::prelude::*;
 
 /// Held noise of one parameter as a kernel argument.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
-pub(crate) struct HeldNoise {
+pub(crate) struct MaterializedNoise {
     /// Rows of held noise before the first pair.
     pub skip: usize,
     /// Columns of the factors of a matrix.
@@ -18,7 +18,7 @@ pub(crate) struct HeldNoise {
 
 /// Where the noise of a member's pair starts.
 #[cube]
-pub(crate) fn noise_start(noise: &HeldNoise, member: usize) -> usize {
+pub(crate) fn noise_start(noise: &MaterializedNoise, member: usize) -> usize {
     (noise.skip + member / 2) * noise.elements
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn floor_div(value: i32, divisor: i32) -> i32 {
 pub(crate) fn vector_element<I: Int>(
     vector: &[I],
     held: &[I],
-    noise: &HeldNoise,
+    noise: &MaterializedNoise,
     member: usize,
     element: usize,
     #[comptime] noisy: bool,
@@ -65,7 +65,7 @@ pub(crate) fn perturbation<I: Int>(
     b: &Shared<[i32]>,
     first: usize,
     held: &[I],
-    noise: &HeldNoise,
+    noise: &MaterializedNoise,
     member: usize,
     d_input: usize,
     d_output: usize,

@@ -1,6 +1,6 @@
 //! Rows of a table.
 
-use super::arithmetic::{HeldNoise, clip, noise_start, sign};
+use super::arithmetic::{MaterializedNoise, clip, noise_start, sign};
 use cubecl::prelude::*;
 
 /// Sizes of an embedding.
@@ -22,7 +22,7 @@ pub(crate) fn embedding_kernel<I: Int, T: Int>(
     held: &[I],
     y: &mut [I],
     sizes: EmbeddingSizes,
-    noise: HeldNoise,
+    noise: MaterializedNoise,
     #[comptime] noisy: bool,
     #[define(I)] _dtype: ElemType,
     #[define(T)] _token_dtype: ElemType,

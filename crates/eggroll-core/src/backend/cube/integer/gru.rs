@@ -1,7 +1,7 @@
 //! The recurrence of the minimal GRU over whole sequences in one launch: a cube takes one sequence and keeps its state in
 //! shared memory.
 
-use super::arithmetic::{HeldNoise, clip, floor_div, noise_start, perturbation, sum_lanes, vector_element};
+use super::arithmetic::{MaterializedNoise, clip, floor_div, noise_start, perturbation, sum_lanes, vector_element};
 use super::geometry::{GateNoise, GruTile};
 use crate::integer::RAIL;
 use cubecl::prelude::*;
@@ -18,8 +18,8 @@ pub(crate) struct GruSizes {
 /// The noise of one gate.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 pub(crate) struct GateHeld {
-    pub weight: HeldNoise,
-    pub bias: HeldNoise,
+    pub weight: MaterializedNoise,
+    pub bias: MaterializedNoise,
 }
 
 #[cube(launch)]
@@ -146,7 +146,7 @@ fn project<I: Int>(
     partial: &mut Shared<[i32]>,
     v: &Shared<[i32]>,
     held: &[I],
-    noise: &HeldNoise,
+    noise: &MaterializedNoise,
     member: usize,
     width: usize,
     #[comptime] tile: GruTile,
@@ -181,7 +181,7 @@ fn product<I: Int>(
     projected: &Shared<[i32]>,
     weight: &[I],
     held: &[I],
-    noise: &HeldNoise,
+    noise: &MaterializedNoise,
     member: usize,
     column: usize,
     sizes: &GruSizes,

@@ -1,7 +1,7 @@
 //! Kernel launches: memory, arguments, cube counts.
 
 use super::add::add_kernel;
-use super::arithmetic::HeldNoiseLaunch;
+use super::arithmetic::MaterializedNoiseLaunch;
 use super::embedding::{EmbeddingSizesLaunch, embedding_kernel};
 use super::geometry::{GruTile, LANES, ProductTile, UpdateTile};
 use super::gru::{GateHeldLaunch, GruSizesLaunch, gru_kernel};
@@ -59,11 +59,11 @@ impl Held {
         self.noise.as_ref().map_or(otherwise, |(_, members)| members.pairs.members())
     }
 
-    fn sizes(&self) -> HeldNoiseLaunch {
+    fn sizes(&self) -> MaterializedNoiseLaunch {
         match &self.noise {
-            None => HeldNoiseLaunch::new(0, 0, 0, 0),
+            None => MaterializedNoiseLaunch::new(0, 0, 0, 0),
             Some((noise, members)) => {
-                HeldNoiseLaunch::new(members.skip, members.rank, noise.meta.shape()[1], members.shift as i32)
+                MaterializedNoiseLaunch::new(members.skip, members.rank, noise.meta.shape()[1], members.shift as i32)
             }
         }
     }
@@ -92,7 +92,7 @@ pub(crate) fn add(a: CubeTensor, b: CubeTensor) -> CubeTensor {
     y
 }
 
-/// An uninitialised tensor of the shape and type of `tensor`.
+/// An uninitialized tensor of the shape and type of `tensor`.
 fn like(tensor: &CubeTensor) -> CubeTensor {
     let shape = tensor.meta.shape().clone();
     burn_cubecl::ops::numeric::empty_device_contiguous_dtype(

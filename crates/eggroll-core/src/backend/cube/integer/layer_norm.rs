@@ -1,6 +1,6 @@
 //! Layer norm by the mean magnitude: a cube for each row.
 
-use super::arithmetic::{HeldNoise, clip, floor_div, sum_lanes, vector_element};
+use super::arithmetic::{MaterializedNoise, clip, floor_div, sum_lanes, vector_element};
 use cubecl::prelude::*;
 
 #[cube(launch)]
@@ -12,7 +12,7 @@ pub(crate) fn layer_norm_kernel<I: Int>(
     rows: usize,
     rows_of_member: usize,
     n: usize,
-    noise: HeldNoise,
+    noise: MaterializedNoise,
     #[comptime] noisy: bool,
     #[comptime] units: usize,
     #[define(I)] _dtype: ElemType,

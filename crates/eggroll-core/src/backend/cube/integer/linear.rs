@@ -1,7 +1,9 @@
 //! Perturbed product of matrices: a cube takes a tile of the output, whatever members its rows belong to. `x·B` is summed
 //! beside `x·W` from the same words of shared memory, for each tile of columns again.
 
-use super::arithmetic::{HeldNoise, clip, floor_div, multiply, noise_start, perturbation, values_of_word, word};
+use super::arithmetic::{
+    MaterializedNoise, clip, floor_div, multiply, noise_start, perturbation, values_of_word, word,
+};
 use super::geometry::{ProductTile, WORDS};
 use super::product::{multiply_tiles, zeros};
 use cubecl::prelude::*;
@@ -24,7 +26,7 @@ pub(crate) fn linear_kernel<I: Int>(
     held: &[I],
     y: &mut [I],
     sizes: LinearSizes,
-    noise: HeldNoise,
+    noise: MaterializedNoise,
     #[comptime] noisy: bool,
     #[comptime] tile: ProductTile,
     #[define(I)] _dtype: ElemType,
@@ -125,7 +127,7 @@ fn project<I: Int>(
     projected: &mut Shared<[i32]>,
     a: &Shared<[i32]>,
     held: &[I],
-    noise: &HeldNoise,
+    noise: &MaterializedNoise,
     first_row: usize,
     depth: usize,
     sizes: &LinearSizes,

@@ -14,10 +14,10 @@ const GENERATION: u64 = 7;
 /// Ten members in slices of four: the last has two.
 const POPULATION: usize = 10;
 
-fn rules(questions: usize) -> Rules {
+fn rules(tasks: usize) -> Rules {
     let model = LinearConfig::new(2, 1).init(&Device::flex());
-    let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_population(POPULATION);
-    let settings = NatsConfig { slice_members: 4, questions, ..NatsConfig::new("", "run") };
+    let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_population_size(POPULATION);
+    let settings = NatsConfig { slice_members: 4, tasks, ..NatsConfig::new("", "run") };
     let scores = ScoreRules::of(&settings, &config.init(&model));
     Rules { run: RUN, population: POPULATION, slice_members: 4, scores, limit: 400, plausible: settings.plausible() }
 }
@@ -169,7 +169,7 @@ fn nan_is_nan_and_zero_has_a_sign() {
 }
 
 #[test]
-fn questions_are_joined_row_by_row() {
+fn tasks_are_joined_row_by_row() {
     let parts = vec![Recorded::Floats(vec![0.0, 1.0, 10.0, 11.0]), Recorded::Floats(vec![2.0, 12.0])];
     assert_eq!(join(parts, 2), Recorded::Floats(vec![0.0, 1.0, 2.0, 10.0, 11.0, 12.0]));
     assert!(rules(2).scores.fits(&Recorded::Floats(vec![0.0; 8]), 4));

@@ -1,7 +1,7 @@
 //! Bytes of messages, field by field.
 
 use super::super::run_id::RunId;
-use crate::replay::{Record, Recorded, check};
+use crate::replay::{Content, Record, Recorded, check};
 
 const VERSION: u8 = 2;
 pub(super) const WORK: u8 = 0;
@@ -54,10 +54,15 @@ impl Fields<'_> {
         }
     }
 
-    /// The scores that `message` ends with.
-    pub fn scores(&mut self, message: &[u8]) -> Option<Record> {
+    /// The scores that `message` ends with, and their generation.
+    pub fn scores(&mut self, message: &[u8]) -> Option<(u64, Recorded)> {
         let before = &message[..message.len() - self.0.len()];
-        Record::decode(self.0, &check(&[before])).filter(|record| record.len == self.0.len())
+        match Record::decode(self.0, &check(&[before])) {
+            Some(Record { generation, content: Content::Scores(scores), len }) if len == self.0.len() => {
+                Some((generation, scores))
+            }
+            _ => None,
+        }
     }
 }
 

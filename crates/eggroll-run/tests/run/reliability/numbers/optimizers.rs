@@ -21,11 +21,11 @@ where
     walk(&name, &config, |config: C| match config.into() {
         integer @ OptimizerConfig::IntegerAdamW(_) => {
             let config = EvolutionStrategyConfig::new(QEggrollConfig::new(), integer).with_learning_rate(0.5);
-            generation_of::<Integers>(config.with_population(POPULATION))
+            generation_of::<Integers>(config.with_population_size(POPULATION))
         }
         optimizer => {
             let config = EvolutionStrategyConfig::new(EggrollConfig::new(), optimizer).with_learning_rate(0.01);
-            generation_of::<Net>(config.with_population(POPULATION))
+            generation_of::<Net>(config.with_population_size(POPULATION))
         }
     });
 }

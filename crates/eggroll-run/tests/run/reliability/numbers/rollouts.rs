@@ -57,14 +57,14 @@ fn generation<E, C: Runner<E>>(rollouts: Result<Rollouts<E, C>, RolloutError>, s
         Ok(rollouts) => rollouts,
         Err(error) => return Outcome::Refused(error.to_string()),
     };
-    let policy: Mlp = MlpConfig::new(sizes.to_vec()).init(&Device::flex());
-    let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_population(4);
+    let mut policy: Mlp = MlpConfig::new(sizes.to_vec()).init(&Device::flex());
+    let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_population_size(4);
     let mut strategy = config.init(&policy);
     let population = strategy.ask();
     let outcome = rollouts.evaluate(&population, &policy);
     rollouts.observe(&outcome.episodes);
-    match strategy.tell(policy, population, outcome.fitness) {
-        Ok(policy) => Outcome::Used(check_finite(&policy).err().map(|error| error.to_string())),
+    match strategy.tell(&mut policy, population, outcome.fitness) {
+        Ok(_) => Outcome::Used(check_finite(&policy).err().map(|error| error.to_string())),
         Err(error) => Outcome::Refused(error.to_string()),
     }
 }
@@ -72,9 +72,9 @@ fn generation<E, C: Runner<E>>(rollouts: Result<Rollouts<E, C>, RolloutError>, s
 #[test]
 fn rollouts() {
     for fused in [true, false] {
-        let config = RolloutConfig::new().with_normalise_observations(true).with_fused(fused);
+        let config = RolloutConfig::new().with_normalize_observations(true).with_fused(fused);
         walk("RolloutConfig", &config, |config: RolloutConfig| generation(config.init(CartPole::new()), [4, 2]));
     }
-    let config = HostRolloutConfig::new().with_max_steps(Some(3)).with_normalise_observations(true);
+    let config = HostRolloutConfig::new().with_max_steps(Some(3)).with_normalize_observations(true);
     walk("HostRolloutConfig", &config, |config: HostRolloutConfig| generation(config.init(Middle), [1, 1]));
 }

@@ -49,7 +49,7 @@ fn all() -> Vec<LrSchedulerConfig> {
 
 fn with(schedule: LrSchedulerConfig) -> EvolutionStrategyConfig {
     let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new());
-    config.with_population(POPULATION).with_learning_rate(schedule)
+    config.with_population_size(POPULATION).with_learning_rate(schedule)
 }
 
 #[test]
@@ -68,9 +68,9 @@ fn a_schedule_that_leaves_f32_is_an_error() {
     for generation in 0..3 {
         let population = strategy.ask();
         let scores: Vec<f32> = (0..POPULATION).map(|member| member as f32).collect();
-        let told = strategy.tell(model.clone(), population, scores.into());
+        let told = strategy.tell(&mut model, population, scores.into());
         if generation < 2 {
-            model = told.expect("a generation");
+            told.expect("a generation");
         } else {
             let error = told.map(drop).expect_err("refused").to_string();
             assert!(error.starts_with("the learning rate of generation 2 is 1"), "{error}");

@@ -16,7 +16,7 @@ const LIMIT: u64 = 64 << 20;
 /// Tries a configuration for one generation of a model.
 pub fn generation_of<T: Task>(mut config: EvolutionStrategyConfig) -> Outcome {
     config.memory_limit = Some(config.memory_limit.map_or(LIMIT, |limit| limit.min(LIMIT)));
-    let model = T::start();
+    let mut model = T::start();
     let mut strategy = match config.try_init(&model) {
         Ok(strategy) => strategy,
         Err(error) => return Outcome::Refused(error.to_string()),
@@ -33,10 +33,10 @@ pub fn generation_of<T: Task>(mut config: EvolutionStrategyConfig) -> Outcome {
     };
     let constant = fitness.values().windows(2).all(|pair| pair[0] == pair[1]);
     let before = parameter_digest(&model);
-    match strategy.tell(model, population, fitness) {
+    match strategy.tell(&mut model, population, fitness) {
         Err(error) => Outcome::Refused(error.to_string()),
-        Ok(model) => {
-            let rate = strategy.report().expect("a report").learning_rate;
+        Ok(report) => {
+            let rate = report.learning_rate;
             let problem = match check_finite(&model) {
                 Err(error) => Some(error.to_string()),
                 Ok(()) if constant && moved => Some("members do not differ".to_owned()),
@@ -66,7 +66,7 @@ fn full(noiser: NoiserConfig) -> EvolutionStrategyConfig {
         NoiserConfig::QEggroll(config) => EvolutionStrategyConfig::integer(config),
         noiser => EvolutionStrategyConfig::new(noiser, SgdConfig::new()),
     };
-    EvolutionStrategyConfig { chunk: Some(4), memory_limit: Some(LIMIT), population: POPULATION, ..config }
+    EvolutionStrategyConfig { chunk_size: Some(4), memory_limit: Some(LIMIT), population_size: POPULATION, ..config }
 }
 
 #[test]
@@ -89,20 +89,21 @@ fn sigma_schedules() {
         SigmaSchedule::Cosine { initial: 0.1, last: 0.01, generations: 10 },
     ];
     for sigma in all {
-        // A schedule that is not here does not compile.
-        match sigma {
+        // A schedule that is not here does not compile; one of the program has no numbers to walk.
+        match &sigma {
             SigmaSchedule::Constant(_) | SigmaSchedule::Exponential { .. } | SigmaSchedule::Cosine { .. } => {}
+            SigmaSchedule::Custom(_) => unreachable!("not among them"),
         }
-        let config = full(EggrollConfig::new().into()).with_sigma(sigma);
-        for scale in [EstimateScale::Hyperscale, EstimateScale::Score, EstimateScale::Paper] {
-            walk(&format!("{sigma:?} {scale:?}"), &config.clone().with_estimate_scale(scale), attempt);
+        let config = full(EggrollConfig::new().into()).with_sigma(sigma.clone());
+        for scale in [GradientScale::SqrtPopulation, GradientScale::ScoreFunction, GradientScale::InverseSigma] {
+            walk(&format!("{sigma:?} {scale:?}"), &config.clone().with_gradient_scale(scale), attempt);
         }
     }
 }
 
 #[test]
 fn shapings_sources_roles_episodes_and_norms() {
-    let groups = || full(BaselineConfig::new(6).into());
+    let groups = || full(BaselineSubtractionConfig::new(6).into());
     let plain = || full(EggrollConfig::new().into());
     let all = [
         plain().with_shaping(FitnessShaping::Raw),
@@ -115,10 +116,10 @@ fn shapings_sources_roles_episodes_and_norms() {
         plain().with_noise_source(NoiseSourceConfig::Cached),
         plain().with_noise_source(NoiseSourceConfig::Table { len: 1 << 10 }),
         plain().with_roles([("*bias", Role::Dense), ("first*", Role::LowRank { rank: 2 }), ("*", Role::Sparse)]),
-        plain().with_noise_reuse(2).with_episode(4),
+        plain().with_noise_reuse(2).with_unroll_horizon(4),
         plain().with_clip_norm(0.5),
         EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new())
-            .with_population(POPULATION)
+            .with_population_size(POPULATION)
             .with_input_projection(InputProjection::Shared),
     ];
     for config in all {
@@ -136,9 +137,8 @@ fn a_sigma_that_decays_to_nothing_is_an_error() {
     let error = loop {
         let population = strategy.ask();
         let fitness: Fitness = (0..POPULATION).map(|member| member as f32).collect::<Vec<_>>().into();
-        match strategy.tell(model.clone(), population, fitness) {
-            Ok(told) => model = told,
-            Err(error) => break error.to_string(),
+        if let Err(error) = strategy.tell(&mut model, population, fitness) {
+            break error.to_string();
         }
         assert!(strategy.generation() < 10);
     };

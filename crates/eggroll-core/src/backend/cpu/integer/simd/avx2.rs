@@ -54,7 +54,7 @@ impl IntegerSimd for Avx2 {
 
     #[inline(always)]
     unsafe fn dot(x: *const u8, b: *const i8, len: usize) -> i32 {
-        // SAFETY: by the trait's contract; the compiler vectorises the plain loop for AVX2.
+        // SAFETY: by the trait's contract; the compiler vectorizes the plain loop for AVX2.
         unsafe { Portable::dot(x, b, len) }
     }
 

@@ -1,4 +1,4 @@
-//! Episodes of several generations: the noise that has acted on the members' state since their episode began.
+//! Unrolls over several generations: the noise that has acted on the members' state since it was reset.
 
 use crate::config::EvolutionStrategyConfig;
 use crate::error::ConfigError;
@@ -9,23 +9,23 @@ use std::sync::Arc;
 
 /// Refuses sums over several noise generations for parameters that are updated by votes: votes count the noise of one.
 pub(crate) fn validate_parameters(config: &EvolutionStrategyConfig, table: &ParameterTable) -> Result<(), ConfigError> {
-    let Some(episode) = config.episode.filter(|episode| *episode != config.noise_reuse) else {
+    let Some(horizon) = config.unroll_horizon.filter(|horizon| *horizon != config.noise_reuse) else {
         return Ok(());
     };
     let voted = table.entries().iter().find(|e| e.kind == ParameterKind::Integer && e.role != Role::Frozen);
     match voted {
         Some(entry) => {
-            Err(ConfigError::EpisodeVotes { episode, noise_reuse: config.noise_reuse, path: entry.path.clone() })
+            Err(ConfigError::UnrollVotes { horizon, noise_reuse: config.noise_reuse, path: entry.path.clone() })
         }
         None => Ok(()),
     }
 }
 
-/// How the members were perturbed since their episode began: once for every noise generation, the oldest first and the
+/// How the members were perturbed since their state was reset: once for every noise generation, the oldest first and the
 /// population's own last.
 pub(crate) fn perturbations(config: &EvolutionStrategyConfig, population: &Population) -> Vec<Perturbation> {
     let now = &population.perturbation;
-    let start = config.episode_start(population.generation);
+    let start = config.unroll_start(population.generation);
     let earlier = (population.generation - start).checked_div(config.noise_reuse).unwrap_or(0) as u32;
     let held = match config.noise_source {
         // What is held is the noise of this generation; that of others is drawn, with the same bits.

@@ -28,9 +28,9 @@ impl Perturbation {
     ///
     /// Panics if `model` is not the one that the perturbation's table was made of, with the first parameter that differs.
     #[track_caller]
-    pub fn materialise<M: Module>(&self, model: &M, pair: u32) -> [M; 2] {
+    pub fn materialize<M: Module>(&self, model: &M, pair: u32) -> [M; 2] {
         let count = self.table.entries().len();
-        let mut mapper = Materialise {
+        let mut mapper = Materialize {
             perturbation: self,
             pair,
             member: 0,
@@ -41,7 +41,7 @@ impl Perturbation {
         let first = model.clone().map(&mut mapper);
         if let Some(position) = mapper.met.iter().position(|met| !met) {
             panic!(
-                "materialise: the model is not the one that the noise is for: it has no parameter \"{}\"",
+                "materialize: the model is not the one that the noise is for: it has no parameter \"{}\"",
                 self.table.entries()[position].path
             );
         }
@@ -51,7 +51,7 @@ impl Perturbation {
     }
 }
 
-struct Materialise<'a> {
+struct Materialize<'a> {
     perturbation: &'a Perturbation,
     pair: u32,
     /// Of the pair: 0 or 1.
@@ -63,7 +63,7 @@ struct Materialise<'a> {
     met: Vec<bool>,
 }
 
-impl Materialise<'_> {
+impl Materialize<'_> {
     /// The position of a parameter that is to be perturbed.
     fn position(&mut self, id: ParamId, shape: &[usize]) -> Option<usize> {
         let table = &self.perturbation.table;
@@ -71,7 +71,7 @@ impl Materialise<'_> {
         let entry = &table.entries()[position];
         assert!(
             entry.shape == shape,
-            "materialise: \"{}\" has the shape {shape:?}, its noise is for {:?}",
+            "materialize: \"{}\" has the shape {shape:?}, its noise is for {:?}",
             entry.path,
             entry.shape
         );
@@ -98,7 +98,7 @@ impl Materialise<'_> {
     }
 }
 
-impl ModuleMapper for Materialise<'_> {
+impl ModuleMapper for Materialize<'_> {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let Some(position) = self.position(param.id, &param.dims()) else {
             return param;

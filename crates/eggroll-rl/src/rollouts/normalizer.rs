@@ -6,7 +6,7 @@ use super::statistics::EpisodeStatistics;
 use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 
-/// Normalised observations stay within so many standard deviations.
+/// Normalized observations stay within so many standard deviations.
 const LIMIT: f32 = 10.0;
 /// Observations with a value farther from the mean are left out, as those that are not finite: f32 cannot sum up their squares.
 const FARTHEST: f32 = 1e15;
@@ -26,7 +26,7 @@ const LEAST_VARIANCE: f64 = 1e-8;
 ///
 /// Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ObservationNormaliser {
+pub struct ObservationNormalizer {
     count: f64,
     mean: Vec<f64>,
     /// Sums of squared distances to the mean.
@@ -35,7 +35,7 @@ pub struct ObservationNormaliser {
     left_out: u64,
 }
 
-impl ObservationNormaliser {
+impl ObservationNormalizer {
     pub(super) fn new(size: usize) -> Self {
         Self { count: 0.0, mean: vec![0.0; size], squares: vec![0.0; size], left_out: 0 }
     }
@@ -93,31 +93,31 @@ impl ObservationNormaliser {
     }
 }
 
-/// The statistics of whoever runs episodes, if it normalises observations.
+/// The statistics of whoever runs episodes, if it normalizes observations.
 #[derive(Clone, Debug)]
-pub(super) struct Normalisation {
+pub(super) struct Normalization {
     /// Values of an observation.
     size: usize,
-    statistics: Option<ObservationNormaliser>,
+    statistics: Option<ObservationNormalizer>,
 }
 
-impl Normalisation {
-    pub(super) fn new(normalise: bool, size: usize) -> Self {
-        Self { size, statistics: normalise.then(|| ObservationNormaliser::new(size)) }
+impl Normalization {
+    pub(super) fn new(normalize: bool, size: usize) -> Self {
+        Self { size, statistics: normalize.then(|| ObservationNormalizer::new(size)) }
     }
 
-    pub(super) fn statistics(&self) -> Option<&ObservationNormaliser> {
+    pub(super) fn statistics(&self) -> Option<&ObservationNormalizer> {
         self.statistics.as_ref()
     }
 
-    /// Goes on with statistics that were saved; refuses those of other observations, or of none that are normalised.
-    pub(super) fn restore(&mut self, saved: ObservationNormaliser) -> Result<(), RolloutError> {
+    /// Goes on with statistics that were saved; refuses those of other observations, or of none that are normalized.
+    pub(super) fn restore(&mut self, saved: ObservationNormalizer) -> Result<(), RolloutError> {
         let (found, expected) = (saved.mean().len(), self.size);
         if found != expected {
-            return Err(RolloutError::NormaliserSize { found, expected });
+            return Err(RolloutError::NormalizerSize { found, expected });
         }
         if self.statistics.is_none() {
-            return Err(RolloutError::NotNormalised);
+            return Err(RolloutError::NotNormalized);
         }
         saved.validate()?;
         self.statistics = Some(saved);
@@ -132,7 +132,7 @@ impl Normalisation {
     }
 
     pub(super) fn scaling(&self) -> Option<Scaling> {
-        self.statistics().map(ObservationNormaliser::prepare)
+        self.statistics().map(ObservationNormalizer::prepare)
     }
 
     /// Numbers of an episode's row: its return, its length, and the sums of the statistics.
@@ -154,7 +154,7 @@ impl Scaling {
         2 * size + 1
     }
 
-    /// Normalises one observation; adds `d` and `d²` to the sums of its environment, or 1 to what is left out.
+    /// Normalizes one observation; adds `d` and `d²` to the sums of its environment, or 1 to what is left out.
     #[inline]
     pub(super) fn apply(&self, observation: &mut [f32], sums: &mut [f32]) {
         let (sums, rest) = sums.split_at_mut(observation.len());
@@ -187,7 +187,7 @@ pub(super) struct DeviceScaling {
 }
 
 impl DeviceScaling {
-    /// Normalises observations `[rows, size]`; also returns `[d, d², 0]`, or `[0, 0, 1]` of those that are left out,
+    /// Normalizes observations `[rows, size]`; also returns `[d, d², 0]`, or `[0, 0, 1]` of those that are left out,
     /// `[rows, 2 · size + 1]`, zeros where `live` is 0.
     pub(super) fn apply(&self, observations: Tensor<2>, live: Tensor<1>) -> (Tensor<2>, Tensor<2>) {
         let distance = observations - self.mean.clone();
@@ -197,9 +197,9 @@ impl DeviceScaling {
         let without = left_out.clone().greater_elem(0.0).expand(distance.dims());
         let summed = distance.clone().mask_fill(without, 0.0);
         let sums = Tensor::cat(vec![summed.clone(), summed.clone() * summed, left_out], 1);
-        let normalised = (distance * self.scale.clone()).clamp(-LIMIT, LIMIT);
+        let normalized = (distance * self.scale.clone()).clamp(-LIMIT, LIMIT);
         // What stands still is not seen again.
         let frozen = live.equal_elem(0.0).unsqueeze_dim::<2>(1).expand(sums.dims());
-        (normalised, sums.mask_fill(frozen, 0.0))
+        (normalized, sums.mask_fill(frozen, 0.0))
     }
 }

@@ -7,7 +7,7 @@ use eggroll_nn::integer::SavedState;
 use eggroll_nn::integer::{EggModel, EggModelConfig, EggState};
 use eggroll_run::text::{ByteStreams, Text};
 use eggroll_run::{Checkpoints, diagnostics, parameter_digest};
-use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig, Members};
+use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig, MemberChunk};
 use std::fs;
 
 const POPULATION: usize = 8;
@@ -31,7 +31,8 @@ impl Run {
         let path = folder.path().join("text");
         fs::write(&path, (0..500u32).map(|i| (i * i % 97 + 30) as u8).collect::<Vec<_>>()).expect("writes");
         let model = model(&device);
-        let config = EvolutionStrategyConfig::integer(QEggrollConfig::new()).with_population(POPULATION).with_chunk(4);
+        let config =
+            EvolutionStrategyConfig::integer(QEggrollConfig::new()).with_population_size(POPULATION).with_chunk_size(4);
         Self {
             strategy: config.try_init(&model).expect("a strategy"),
             state: model.initial_state(POPULATION),
@@ -45,14 +46,14 @@ impl Run {
             let population = self.strategy.ask();
             let batch = self.streams.batch(population.generation(), 2, &Device::flex());
             let model = self.model.clone();
-            let score = |members: &Members, state: EggState| {
+            let score = |members: &MemberChunk, state: EggState| {
                 let (logits, state) = model.forward(members.rows(batch.inputs.clone()), state);
                 let targets = members.rows(batch.targets.clone()).flatten::<1>(0, 1);
                 (log_likelihood(logits.flatten::<2>(0, 1), targets, members.count()), state)
             };
-            let (fitness, state) = population.evaluate_parallel_carrying(self.state.clone(), score);
+            let (fitness, state) = population.evaluate_with_state(self.state.clone(), score);
             self.state = state;
-            self.model = self.strategy.tell(model.clone(), population, fitness).expect("a generation");
+            self.strategy.tell(&mut self.model, population, fitness).expect("a generation");
         }
     }
 
@@ -71,14 +72,14 @@ fn resume_is_bit_for_bit_with_the_state() {
     let checkpoints = Checkpoints::new(folder.path());
     let mut run = Run::new();
     run.until(5);
-    checkpoints.save_carrying(&run.strategy, &run.model, &run.saved()).expect("saves");
+    checkpoints.save_with_state(&run.strategy, &run.model, &run.saved()).expect("saves");
     let at_five = run.digests();
     run.until(12);
 
     let load = |run: Run| {
         let device = Device::flex();
         let empty = SavedState::from(run.model.initial_state(POPULATION));
-        let loaded = checkpoints.load_latest_carrying(model(&device), empty).expect("loads");
+        let loaded = checkpoints.load_latest_with_state(model(&device), empty).expect("loads");
         let (strategy, model, state) = loaded.expect("is there");
         Run { strategy, model, state: state.into(), ..run }
     };
@@ -103,10 +104,10 @@ fn a_state_that_is_missing_or_of_other_members_is_refused() {
     let run = Run::new();
     let load = |members: usize| {
         let empty = SavedState::from(run.model.initial_state(members));
-        checkpoints.load_latest_carrying(run.model.clone(), empty)
+        checkpoints.load_latest_with_state(run.model.clone(), empty)
     };
     assert!(load(POPULATION).expect("no folder yet").is_none());
-    checkpoints.save_carrying(&run.strategy, &run.model, &run.saved()).expect("saves");
+    checkpoints.save_with_state(&run.strategy, &run.model, &run.saved()).expect("saves");
     let error = load(POPULATION + 2).err().expect("refused").to_string();
     assert!(error.contains("carried.bpk") && error.contains("of shape [10, 16]"), "{error}");
     // Saved anew without a state.

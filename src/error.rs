@@ -1,0 +1,42 @@
+//! One error for programs that use several of the crates.
+
+use eggroll_nn::graph::GraphError;
+use eggroll_rl::RolloutError;
+
+/// Any error of eggroll: `?` turns the errors of all crates into it, from tracing a model over training to checkpoints and logs.
+///
+/// # Example
+///
+/// ```
+/// use eggroll::prelude::*;
+///
+/// fn train(mut model: nn::Linear, x: Tensor<2>) -> Result<nn::Linear, eggroll::Error> {
+///     let graph = PopulationGraph::trace(&model, x.clone(), |model: &nn::Linear, x| model.forward(x))?; // GraphError
+///     let mut strategy = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).try_init(&model)?; // train::Error
+///     let population = strategy.ask();
+///     let fitness = population.evaluate(|members| members.mean(graph.forward_shared(&model, x.clone())));
+///     strategy.tell(&mut model, population, fitness)?;
+///     Checkpoints::new(std::env::temp_dir().join("eggroll-doc")).save(&strategy, &model)?; // run::Error
+///     Ok(model)
+/// }
+/// ```
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A model that cannot be traced.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+    /// Configurations, strategies and generations.
+    #[error(transparent)]
+    Train(#[from] eggroll_train::Error),
+    /// Runs: files, checkpoints, logs, replay, distribution.
+    #[error(transparent)]
+    Run(#[from] eggroll_run::Error),
+    /// Environments and rollouts.
+    #[error(transparent)]
+    Rollouts(#[from] RolloutError),
+    /// Distributed evaluation over NATS.
+    #[cfg(feature = "nats")]
+    #[error(transparent)]
+    Nats(#[from] eggroll_run::distribution::nats::NatsError),
+}
