@@ -1,9 +1,10 @@
 //! The programs that the book in `docs/book` shows, and the check that its pages are whole.
 //!
-//! Pages include the parts between `ANCHOR` comments, so that what readers see has been compiled and run.
+//! Pages show the parts between `ANCHOR` comments (see `embedded.rs`), so that readers see what has been compiled and run.
 
 mod architecture;
 mod backends;
+mod embedded;
 mod episodes;
 mod getting_started;
 mod integers;
