@@ -25,18 +25,39 @@ use eggroll_rl::RolloutError;
 pub enum Error {
     /// A model that cannot be traced.
     #[error(transparent)]
-    Graph(#[from] GraphError),
+    Graph(Box<GraphError>),
     /// Configurations, strategies and generations.
     #[error(transparent)]
-    Train(#[from] eggroll_train::Error),
+    Train(Box<eggroll_train::Error>),
     /// Runs: files, checkpoints, logs, replay, distribution.
     #[error(transparent)]
-    Run(#[from] eggroll_run::Error),
+    Run(Box<eggroll_run::Error>),
     /// Environments and rollouts.
     #[error(transparent)]
-    Rollouts(#[from] RolloutError),
+    Rollouts(Box<RolloutError>),
     /// Distributed evaluation over NATS.
     #[cfg(feature = "nats")]
     #[error(transparent)]
-    Nats(#[from] eggroll_run::distribution::nats::NatsError),
+    Nats(Box<eggroll_run::distribution::nats::NatsError>),
+}
+
+/// Boxed, so that a `Result` stays small.
+macro_rules! from {
+    ($($(#[$cfg:meta])* $error:ty => $variant:ident),* $(,)?) => {$(
+        $(#[$cfg])*
+        impl From<$error> for Error {
+            fn from(error: $error) -> Self {
+                Self::$variant(Box::new(error))
+            }
+        }
+    )*};
+}
+
+from! {
+    GraphError => Graph,
+    eggroll_train::Error => Train,
+    eggroll_run::Error => Run,
+    RolloutError => Rollouts,
+    #[cfg(feature = "nats")]
+    eggroll_run::distribution::nats::NatsError => Nats,
 }

@@ -97,7 +97,7 @@ fn run_model<M: LanguageModel>(
         .with_display(if args.dashboard { Display::Dashboard } else { Display::Progress })
         .with_interrupter(signals.interrupter())
         .metric_valid(ScalarMetric::new(BITS_PER_BYTE).lower_is_better())
-        .run(initial, &mut task)?;
+        .launch(initial, &mut task)?;
     let (model, done) = (outcome.model, outcome.strategy.generation());
     let Task { report, interval, timing, state, .. } = task;
     let mut report = report.expect("opened when the run began");

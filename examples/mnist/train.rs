@@ -159,7 +159,7 @@ impl Run<'_> {
             .with_interrupter(self.interrupter.clone())
             .with_distribution(distribution)
             .metric_valid(ScalarMetric::new(ACCURACY))
-            .run(model, &mut task)?;
+            .launch(model, &mut task)?;
         // Rank 0 says how the job ended: launchers kill the others when one ends with a status, and it may not have printed yet.
         let Some(table) = task.table else { return Ok(Ending::Finished) };
         let done = outcome.strategy.generation();

@@ -58,11 +58,11 @@ fn config() -> EsTrainingConfig {
 }
 
 fn train(folder: &Path, model: Linear, task: &mut Regression) -> Result<EsResult<Linear>, eggroll::Error> {
-    EsTraining::new(folder, config())
+    let training = EsTraining::new(folder, config())
         .with_display(Display::Progress) // or Burn's dashboard, the default on a terminal
         .metric_train(ScalarMetric::new("Largest weight"))
-        .metric_valid(ScalarMetric::new("Error").lower_is_better())
-        .run(model, task)
+        .metric_valid(ScalarMetric::new("Error").lower_is_better());
+    Ok(training.launch(model, task)?)
 }
 // ANCHOR_END: run
 

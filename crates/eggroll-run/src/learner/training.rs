@@ -94,7 +94,7 @@ type Register<V> = Box<dyn FnOnce(Parts<V>) -> Parts<V>>;
 /// let strategy = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new());
 /// let config = EsTrainingConfig::new(strategy, 20).with_validate_every(10);
 ///
-/// let outcome = EsTraining::new(folder.path(), config).run(
+/// let outcome = EsTraining::new(folder.path(), config).launch(
 ///     LinearConfig::new(2, 1).init(&device),
 ///     &mut |model: &Linear, population: &Population| {
 ///         Ok(population.evaluate(|members| members.mean(model.forward_shared(x.clone()))))
@@ -213,7 +213,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
     /// - [`RunError::Training`] with a failure of burn-train's metrics, after a checkpoint
     /// - [`Error::Distribution`] with what replicas found, or with the rank that has failed
     /// - those of the strategy, the checkpoints and the logs; [`Error::Two`] if what was to be done after one fails too
-    pub fn run<M: Module, T: EsTask<M, Output = V>>(mut self, model: M, task: &mut T) -> Result<EsResult<M>, Error> {
+    pub fn launch<M: Module, T: EsTask<M, Output = V>>(mut self, model: M, task: &mut T) -> Result<EsResult<M>, Error> {
         let mut distribution = std::mem::take(&mut self.distribution);
         let result = match distribution.leads() {
             true => self.lead(model, task, &mut distribution),

@@ -37,7 +37,7 @@ fn run(folder: &Path, distribution: Distribution, fails: Option<u64>) -> (Outcom
         .with_display(Display::Progress)
         .metric_valid(ScalarMetric::new("Error"))
         .with_distribution(distribution)
-        .run(Net::new(0.4), &mut task);
+        .launch(Net::new(0.4), &mut task);
     (outcome.map(|outcome| parameter_digest(&outcome.model)), task.validations)
 }
 

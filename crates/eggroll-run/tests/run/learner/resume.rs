@@ -16,7 +16,7 @@ fn run(folder: &Path, config: EsTrainingConfig, interrupt: Option<u64>) -> Linea
     let training = training(folder, config);
     let mut task = Scripted::new([0.5, 1.5, 2.5]);
     task.interrupt = interrupt.map(|at| (at, training.interrupter()));
-    training.run(layer(), &mut task).unwrap_or_else(|error| panic!("{error}")).model
+    training.launch(layer(), &mut task).unwrap_or_else(|error| panic!("{error}")).model
 }
 
 fn adam() -> EsTrainingConfig {

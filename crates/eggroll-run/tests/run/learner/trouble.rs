@@ -17,7 +17,7 @@ fn short() -> EsTrainingConfig {
 }
 
 fn run(folder: &Path, config: EsTrainingConfig) -> Result<EsResult<Linear>, Error> {
-    training(folder, config).run(layer(), &mut Scripted::new([1.0; 9]))
+    training(folder, config).launch(layer(), &mut Scripted::new([1.0; 9]))
 }
 
 fn begun() -> TempDir {
@@ -212,7 +212,7 @@ fn two_runs_in_one_folder() {
 
     let folder = tempfile::tempdir().expect("a folder");
     let config = EsTrainingConfig { generations: 1, ..short() };
-    let outcome = training(folder.path(), config).run(layer(), &mut Twice(folder.path(), Scripted::default()));
+    let outcome = training(folder.path(), config).launch(layer(), &mut Twice(folder.path(), Scripted::default()));
     assert_eq!(outcome.unwrap_or_else(|error| panic!("{error}")).stop, StopReason::Finished);
 }
 
@@ -239,7 +239,7 @@ fn a_run_without_a_finite_fitness_ends() {
         let config = config(100).with_checkpoint_every(20).with_patience(patience);
         let mut task = Turning { at: 50, inner: Scripted::default() };
         let training = EsTraining::new(folder.path(), config).with_display(Display::Progress);
-        (training.run(layer(), &mut task), folder)
+        (training.launch(layer(), &mut task), folder)
     };
     let (outcome, folder) = run(10);
     let error = outcome.err().expect("ends").to_string();
@@ -284,7 +284,7 @@ fn parameters_that_are_not_finite_are_not_saved() {
         let training = EsTraining::new(folder.path(), config).with_display(Display::Progress);
         // Near the largest of f32.
         let large = Linear { weight: layer().weight.map(|weight| weight.full_like(3.3e38)), bias: None };
-        let error = training.run(large, &mut Blind(is_blind)).err().expect("ends");
+        let error = training.launch(large, &mut Blind(is_blind)).err().expect("ends");
         let Error::Run(RunError::NonFiniteParameters { generation, parameter, count }) = &error else {
             panic!("{error}");
         };
@@ -315,7 +315,7 @@ fn a_panic_saves_the_last_complete_generation() {
     let config = |generations: u64| config(generations).with_checkpoint_every(1000).with_report_every(100);
     let train = |folder: &Path, generations: u64, at: u64| {
         let training = EsTraining::new(folder, config(generations)).with_display(Display::Progress);
-        training.run(layer(), &mut Panicking(at, Scripted::default()))
+        training.launch(layer(), &mut Panicking(at, Scripted::default()))
     };
     let folder = tempfile::tempdir().expect("a folder");
     let payload =
@@ -348,7 +348,7 @@ fn the_first_of_two_errors_is_not_lost() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut task = Failing(folder.path(), Scripted { fail: Some(3), ..Scripted::default() });
     let training = EsTraining::new(folder.path(), config(9)).with_display(Display::Progress);
-    match training.run(layer(), &mut task).err() {
+    match training.launch(layer(), &mut task).err() {
         Some(error @ Error::Two { .. }) => {
             let text = error.to_string();
             assert!(text.starts_with("the simulator is gone; then: ") && text.contains("checkpoints"), "{text}");

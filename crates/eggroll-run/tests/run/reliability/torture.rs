@@ -52,7 +52,7 @@ fn train<T: Task>(folder: &Path, strategy: EvolutionStrategyConfig, generations:
         .with_keep_best(Some(MetricTarget::new("Score".into())));
     let training =
         EsTraining::new(run, config).with_display(Display::Progress).metric_valid(ScalarMetric::new("Score"));
-    training.run(T::start(), &mut Learn).unwrap_or_else(|error| panic!("{error}")).model
+    training.launch(T::start(), &mut Learn).unwrap_or_else(|error| panic!("{error}")).model
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn a_learner_keeps_its_memory() {
     let config = EsTrainingConfig::new(config(noiser, AdamConfig::new()), SOAK.0).with_checkpoint_every(50);
     let training = EsTraining::new(folder.path(), config.with_replay_log(true)).with_display(Display::Progress);
     let mut task = Measured { resident: Vec::new() };
-    let outcome = training.run(Net::start(), &mut task).unwrap_or_else(|error| panic!("{error}"));
+    let outcome = training.launch(Net::start(), &mut task).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(outcome.stop, StopReason::Finished);
     println!("resident at every tenth of {} generations, in KiB: {:?}", SOAK.0, task.resident);
     let (early, late) = (task.resident[1], task.resident[9]);
