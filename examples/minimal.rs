@@ -10,10 +10,6 @@ struct Mlp {
 }
 
 impl Mlp {
-    fn new(device: &Device) -> Self {
-        Self { first: nn::LinearConfig::new(2, 16).init(device), second: nn::LinearConfig::new(16, 2).init(device) }
-    }
-
     fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         self.second.forward(activation::tanh(self.first.forward_shared(x)))
     }
@@ -24,7 +20,8 @@ fn main() -> Result<(), eggroll::Error> {
     let x = Tensor::<2>::from_floats([[-1.0, -1.0], [-1.0, 1.0], [1.0, -1.0], [1.0, 1.0]], &device);
     let labels = Tensor::<1, Int>::from_ints([0, 1, 1, 0], &device);
 
-    let mut model = Mlp::new(&device);
+    let first = nn::LinearConfig::new(2, 16).init(&device);
+    let mut model = Mlp { first, second: nn::LinearConfig::new(16, 2).init(&device) };
     let config = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new());
     let mut strategy = config.with_population_size(256).with_sigma(0.05).with_learning_rate(0.02).try_init(&model)?;
     for generation in 1..=100 {

@@ -17,6 +17,7 @@ mod own_layer;
 mod own_noiser;
 mod pages;
 mod profile;
+mod recipes;
 mod reinforcement;
 mod reliability;
 mod replicas;

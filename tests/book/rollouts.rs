@@ -5,7 +5,7 @@ use eggroll::nn::{Linear, LinearConfig};
 use eggroll::prelude::*;
 
 // ANCHOR: rollout
-/// A mass on a line that a policy pushes: the score is how near to 0 it stays. Every member has a world of its own, a row of
+/// A mass on a line that a policy pushes: the score is how close to 0 it stays. Every member has its own world, a row of
 /// the tensors.
 fn score(policy: &Linear, members: &MemberChunk, device: &Device) -> Tensor<1> {
     let count = members.count();
@@ -14,7 +14,7 @@ fn score(policy: &Linear, members: &MemberChunk, device: &Device) -> Tensor<1> {
     let mut distance = Tensor::<1>::zeros([count], device);
     for _ in 0..50 {
         let seen = Tensor::cat(vec![position.clone(), speed.clone()], 1); // [members, 2]
-        let push = policy.forward(seen).clamp(-1.0, 1.0); // [members, 1]
+        let push = policy.forward(members.assume_repeated(seen)).clamp(-1.0, 1.0); // [members, 1]
         speed = speed + push * 0.1;
         position = position + speed.clone() * 0.1;
         distance = distance + members.mean(position.clone().abs());
