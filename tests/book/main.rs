@@ -4,9 +4,12 @@
 
 mod architecture;
 mod backends;
+mod choosing;
+mod deploy;
 mod embedded;
 mod episodes;
 mod getting_started;
+mod host_scores;
 mod integers;
 mod learner;
 mod modules;
@@ -16,6 +19,7 @@ mod own_environment;
 mod own_layer;
 mod own_noiser;
 mod pages;
+mod precision;
 mod profile;
 mod recipes;
 mod reinforcement;

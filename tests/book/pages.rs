@@ -137,7 +137,9 @@ fn every_part_is_shown() {
     let read = |path: PathBuf| fs::read_to_string(path).expect("reads");
     let pages: Vec<String> = pages().into_iter().map(read).collect();
     let shown: BTreeSet<_> = pages.iter().flat_map(|text| embedded::sources(text)).collect();
-    let programs = files(&root().join("tests/book"), "rs").into_iter().filter(|path| !["embedded.rs", "pages.rs"].iter().any(|name| path.ends_with(name)));
+    let programs = files(&root().join("tests/book"), "rs")
+        .into_iter()
+        .filter(|path| !["embedded.rs", "pages.rs"].iter().any(|name| path.ends_with(name)));
     for program in programs {
         let name = program.file_name().expect("a name").to_string_lossy().into_owned();
         for part in between(&read(program), "// ANCHOR: ", '\n') {
