@@ -9,7 +9,7 @@ use eggroll::prelude::*;
 /// the tensors.
 fn score(policy: &Linear, members: &MemberChunk, device: &Device) -> Tensor<1> {
     let count = members.count();
-    let mut position = Tensor::<2>::ones([count, 1], device);
+    let mut position = members.assume_repeated(Tensor::<2>::ones([count, 1], device)); // a row for each member
     let mut speed = Tensor::<2>::zeros([count, 1], device);
     let mut distance = Tensor::<1>::zeros([count], device);
     for _ in 0..50 {
