@@ -18,7 +18,7 @@ fn main() -> Result<(), eggroll::Error> {
             println!("{report}");
         }
     }
-    let episodes = rollouts.evaluate_model(&policy, 100, 1, &device); // the trained policy, without noise
+    let episodes = rollouts.evaluate_model(&policy, &EvaluationConfig::new(100), &device); // the policy without noise
     println!("mean return of 100 episodes: {:.1} (500 is the maximum)", episodes.mean_return());
     Ok(())
 }

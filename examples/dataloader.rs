@@ -5,7 +5,6 @@
 use burn::data::{dataloader::DataLoaderBuilder, dataloader::batcher::Batcher, dataset::InMemDataset};
 use eggroll::prelude::*;
 use eggroll_examples::digits::Images;
-use std::path::Path;
 
 #[derive(Module, Debug)]
 struct Mlp {
@@ -21,21 +20,19 @@ impl Mlp {
 
 type Item = (Vec<u8>, u8); // pixels and label
 
-#[derive(Clone)]
 struct ToTensors;
 
 impl Batcher<Item, (Tensor<2>, Tensor<1, Int>)> for ToTensors {
     fn batch(&self, items: Vec<Item>, device: &Device) -> (Tensor<2>, Tensor<1, Int>) {
         let labels: Vec<i32> = items.iter().map(|(_, label)| i32::from(*label)).collect();
-        let pixels: Vec<f32> =
-            items.iter().flat_map(|(pixels, _)| pixels).map(|pixel| f32::from(*pixel) / 78.0).collect();
-        let images = TensorData::new(pixels, [items.len(), 784]);
+        let pixels = items.iter().flat_map(|(pixels, _)| pixels).map(|pixel| f32::from(*pixel) / 78.0);
+        let images = TensorData::new(pixels.collect::<Vec<f32>>(), [items.len(), 784]);
         (Tensor::from_data(images, device), Tensor::from_ints(labels.as_slice(), device))
     }
 }
 
 fn items(name: &str) -> Result<InMemDataset<Item>, eggroll_examples::Failure> {
-    let images = Images::read(Path::new("data/mnist"), name)?;
+    let images = Images::read(concat!(env!("CARGO_MANIFEST_DIR"), "/data/mnist").as_ref(), name)?;
     let pixels = images.pixels.chunks_exact(784).map(<[u8]>::to_vec);
     Ok(InMemDataset::new(pixels.zip(images.labels).collect()))
 }

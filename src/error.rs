@@ -1,5 +1,6 @@
 //! One error for programs that use several of the crates.
 
+#[cfg(feature = "graph")]
 use eggroll_nn::graph::GraphError;
 use eggroll_rl::RolloutError;
 
@@ -24,6 +25,7 @@ use eggroll_rl::RolloutError;
 #[non_exhaustive]
 pub enum Error {
     /// A model that cannot be traced.
+    #[cfg(feature = "graph")]
     #[error(transparent)]
     Graph(Box<GraphError>),
     /// Configurations, strategies and generations.
@@ -54,6 +56,7 @@ macro_rules! from {
 }
 
 from! {
+    #[cfg(feature = "graph")]
     GraphError => Graph,
     eggroll_train::Error => Train,
     eggroll_run::Error => Run,

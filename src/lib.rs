@@ -72,10 +72,11 @@ pub mod prelude {
         OpenEsConfig, QEggrollConfig, Role, SparseConfig,
     };
     pub use eggroll_nn as nn;
+    #[cfg(feature = "graph")]
     pub use eggroll_nn::graph::PopulationGraph;
     pub use eggroll_nn::loss::cross_entropy;
     pub use eggroll_rl::{ActionSpace, EpisodeKey, TensorEnvironment};
-    pub use eggroll_rl::{Policy, RolloutConfig, Rollouts, feed_forward};
+    pub use eggroll_rl::{EvaluationConfig, Policy, RolloutConfig, Rollouts, feed_forward};
     pub use eggroll_run::{Checkpoints, RunFolder, TrainingLoop, data_digest, parameter_digest};
     #[cfg(feature = "learner")]
     pub use eggroll_run::{EsTask, EsTraining, EsTrainingConfig};

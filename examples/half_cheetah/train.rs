@@ -7,7 +7,7 @@ use burn::tensor::Device;
 use eggroll::nn::Mlp;
 use eggroll::prelude::*;
 use eggroll::rl::mujoco::HalfCheetah;
-use eggroll::rl::{HostRolloutConfig, HostRollouts, ObservationNormalizer};
+use eggroll::rl::{EvaluationConfig, HostRolloutConfig, HostRollouts, ObservationNormalizer};
 use eggroll::run::JsonLines;
 use eggroll_examples::interrupt::Signals;
 use eggroll_examples::run_folder::begin;
@@ -180,7 +180,7 @@ impl Run {
     fn generation(&mut self) -> Result<f64, Failure> {
         let population = self.strategy.ask();
         let outcome = self.rollouts.evaluate(&population, &self.policy);
-        self.rollouts.observe(&outcome.episodes);
+        self.rollouts.update_normalizer(&outcome.episodes);
         self.env_steps += outcome.episodes.env_steps();
         self.strategy.tell(&mut self.policy, population, outcome.fitness)?;
         Ok(outcome.episodes.mean_return())
@@ -189,7 +189,9 @@ impl Run {
     /// Mean return of the policy over whole episodes.
     fn evaluate(&self, episodes: usize) -> Result<f64, Failure> {
         let whole = self.whole.init(self.rollouts.task().clone())?.with_normalizer(self.normalizer())?;
-        Ok(whole.evaluate_model(&self.policy, episodes, SEED, &self.device).mean_return())
+        Ok(whole
+            .evaluate_model(&self.policy, &EvaluationConfig::new(episodes).with_seed(SEED), &self.device)
+            .mean_return())
     }
 
     fn report(&mut self, log: &mut JsonLines, population_return: f64) -> Result<(), Failure> {

@@ -23,6 +23,17 @@ fn sigma_by_experiment() -> Result<(), eggroll::Error> {
         println!("sigma {sigma}: mean {mean:.4}, spread {spread:.4}, mean model {mean_model:.4}");
     }
     // ANCHOR_END: sigma
+    let mut strategy = config.try_init(&model)?;
+    // ANCHOR: probe
+    let probe = strategy.probe_sigma(&model, &[0.001, 0.01, 0.1, 1.0], |population| {
+        population.evaluate(|members| -members.mse(model.forward_shared(x.clone()), y.clone()))
+    })?;
+    println!("{probe}"); // a table
+    if let Some(sigma) = probe.recommended() {
+        strategy.set_sigma(sigma)?;
+    }
+    // ANCHOR_END: probe
+    assert!(probe.sigmas.len() == 4 && probe.recommended().is_some(), "{probe}");
     let loss = |sigma| Ok::<_, eggroll::Error>((score(sigma)?.mean() - f64::from(mean_model)).abs());
     assert!(loss(1.0)? > 10.0 * loss(0.001)?, "canary: a large sigma costs nothing");
     Ok(())

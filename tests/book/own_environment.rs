@@ -3,7 +3,9 @@
 use burn::optim::AdamConfig;
 use eggroll::nn::MlpConfig;
 use eggroll::prelude::*;
-use eggroll::rl::{ActionHead, ActionSpace, EpisodeKey, HostTransition, RolloutConfig, TensorEnvironment, Transition};
+use eggroll::rl::{
+    ActionHead, ActionSpace, EpisodeKey, EvaluationConfig, HostTransition, RolloutConfig, TensorEnvironment, Transition,
+};
 
 // ANCHOR: environment
 /// A mass on a line that is pushed: to be kept near 0.
@@ -112,7 +114,7 @@ fn canary_a_policy_learns_in_it_and_not_without_updates() {
             let outcome = rollouts.evaluate(&population, &policy);
             strategy.tell(&mut policy, population, outcome.fitness).expect("a generation");
         }
-        rollouts.evaluate_model(&policy, 20, 0, &device).mean_return()
+        rollouts.evaluate_model(&policy, &EvaluationConfig::new(20), &device).mean_return()
     };
     let (trained, untrained) = (after(0.1), after(0.0));
     assert!(trained > untrained + 5.0, "{trained} after training, {untrained} without");

@@ -9,12 +9,12 @@ use eggroll::prelude::*;
 /// the tensors.
 fn score(policy: &Linear, members: &MemberChunk, device: &Device) -> Tensor<1> {
     let count = members.count();
-    let mut position = Tensor::<2>::ones([count, 1], device);
+    let mut position = members.assume_repeated(Tensor::<2>::ones([count, 1], device)); // a row for each member
     let mut speed = Tensor::<2>::zeros([count, 1], device);
     let mut distance = Tensor::<1>::zeros([count], device);
     for _ in 0..50 {
         let seen = Tensor::cat(vec![position.clone(), speed.clone()], 1); // [members, 2]
-        let push = policy.forward(members.assume_repeated(seen)).clamp(-1.0, 1.0); // [members, 1]
+        let push = policy.forward(seen).clamp(-1.0, 1.0); // [members, 1]
         speed = speed + push * 0.1;
         position = position + speed.clone() * 0.1;
         distance = distance + members.mean(position.clone().abs());

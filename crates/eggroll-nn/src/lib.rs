@@ -13,6 +13,7 @@ mod conv2d;
 mod convolution;
 mod embedding;
 mod gate_controller;
+#[cfg(feature = "graph")]
 pub mod graph;
 mod gru;
 pub mod integer;

@@ -166,6 +166,10 @@ impl TensorEnvironment for Acrobot {
     }
 
     #[inline]
+    fn has_host_form(&self) -> bool {
+        true
+    }
+
     fn observe_host(&self, state: &[f32], observation: &mut [f32]) {
         let (first, second) = (state[0], state[1]);
         *row(observation) = [first.cos(), first.sin(), second.cos(), second.sin(), state[2], state[3]];

@@ -114,6 +114,10 @@ impl TensorEnvironment for Bandit {
     }
 
     #[inline]
+    fn has_host_form(&self) -> bool {
+        true
+    }
+
     fn observe_host(&self, state: &[f32], observation: &mut [f32]) {
         let (arms, rest) = observation.split_at_mut(self.arms);
         for (arm, one) in arms.iter_mut().enumerate() {

@@ -111,6 +111,10 @@ impl TensorEnvironment for Pendulum {
     }
 
     #[inline]
+    fn has_host_form(&self) -> bool {
+        true
+    }
+
     fn observe_host(&self, state: &[f32], observation: &mut [f32]) {
         *row(observation) = [state[0].cos(), state[0].sin(), state[1]];
     }

@@ -47,7 +47,7 @@ pub enum RolloutError {
     },
     /// Statistics that no observations have: NaN, or infinite.
     #[error("rollouts: the normalizer has statistics that no observations have, {0}: begin without one")]
-    NormaliserNumbers(String),
+    NormalizerNumbers(String),
     /// Statistics for observations that are not normalized.
     #[error("rollouts: a normalizer is given, but normalize_observations is false: set it to true")]
     NotNormalized,

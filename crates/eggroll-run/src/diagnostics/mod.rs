@@ -4,19 +4,16 @@
 //!
 //! The learner ([`EsTraining`](crate::EsTraining)) watches all but the last if its configuration asks for diagnostics.
 
-mod cosine;
 mod float;
 mod integer;
 mod pairs;
 mod report;
-mod split_half;
 mod values;
 
-pub use cosine::gradient_cosine;
+pub use eggroll_train::{SplitHalf, gradient_cosine};
 pub use float::FloatStatistics;
 #[cfg(feature = "text")]
 pub(crate) use integer::entropy;
 pub use integer::{IntegerStatistics, changed_share, integer_statistics};
 pub use pairs::PairStatistics;
 pub use report::{Diagnosis, ParameterStatistics, diagnose};
-pub use split_half::SplitHalf;

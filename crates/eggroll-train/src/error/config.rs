@@ -37,6 +37,9 @@ pub enum ConfigError {
         /// Generations of the horizon.
         horizon: u64,
     },
+    /// A probe of no noise scale.
+    #[error("probe_sigma needs at least one sigma, and a trained float parameter that sigma acts on; {0}")]
+    Probe(&'static str),
     /// A decay that is not in (0, 1].
     #[error("the decay of sigma must be in (0, 1], not {0}")]
     SigmaDecay(f64),

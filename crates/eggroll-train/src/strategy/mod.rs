@@ -1,6 +1,9 @@
 //! Ask and tell.
 
 mod estimates;
+mod probe;
+
+pub use probe::{ProbedSigma, SigmaProbe};
 
 use crate::config::{EvolutionStrategyConfig, RunningSettings};
 use crate::error::{ConfigError, Error, RecordError, TellError};

@@ -28,7 +28,7 @@ use eggroll_train::Population;
 /// use burn_rl::{Environment, StepResult};
 /// use eggroll_core::EggrollConfig;
 /// use eggroll_nn::MlpConfig;
-/// use eggroll_rl::{EpisodeKey, HostRolloutConfig, HostTask};
+/// use eggroll_rl::{EpisodeKey, EvaluationConfig, HostRolloutConfig, HostTask};
 /// use eggroll_train::EvolutionStrategyConfig;
 ///
 /// struct Cart(f64);
@@ -80,7 +80,7 @@ use eggroll_train::Population;
 ///     let outcome = rollouts.evaluate(&population, &policy);
 ///     strategy.tell(&mut policy, population, outcome.fitness)?;
 /// }
-/// let episodes = rollouts.evaluate_model(&policy, 100, 0, &device);
+/// let episodes = rollouts.evaluate_model(&policy, &EvaluationConfig::new(100), &device);
 /// assert_eq!(episodes.lengths(), [20; 100]);
 /// # Ok(())
 /// # }

@@ -139,7 +139,7 @@ fn a_short_file_is_enough() {
         fs::write(&path, text).expect("writes");
         EsTrainingConfig::of_run(folder.path())
     };
-    let strategy = r#""strategy": { "noiser": { "name": "baseline" }, "optimizer": { "name": "adam" } }"#;
+    let strategy = r#""strategy": { "noiser": { "name": "baseline_subtraction" }, "optimizer": { "name": "adam" } }"#;
     let short = read(&format!("{{ {strategy}, \"generations\": 5, \"keep_checkpoints\": 4 }}")).expect("reads");
     let strategy_of = EvolutionStrategyConfig::new(BaselineSubtractionConfig::new(8), AdamConfig::new());
     assert_eq!(short.to_string(), EsTrainingConfig::new(strategy_of, 5).with_keep_checkpoints(4).to_string());
