@@ -24,6 +24,12 @@ fn fitness(members: usize) -> Fitness {
     (0..members).map(|member| (member as f32 * 1.7).sin()).collect::<Vec<_>>().into()
 }
 
+fn start(config: &EvolutionStrategyConfig) -> (Linear, EvolutionStrategy) {
+    let model = layer();
+    let strategy = config.init(&model);
+    (model, strategy)
+}
+
 fn generation(strategy: &mut EvolutionStrategy, model: &mut Linear) {
     let population = strategy.ask();
     strategy.tell(model, population, fitness(8)).expect("a generation");
@@ -45,7 +51,7 @@ fn halving() -> CustomSigma {
 #[test]
 fn custom_functions_are_used() {
     let run = |config: EvolutionStrategyConfig| {
-        let (mut model, mut strategy) = (layer(), config.init(&layer()));
+        let (mut model, mut strategy) = start(&config);
         (0..3).for_each(|_| generation(&mut strategy, &mut model));
         values(&model)
     };
@@ -81,8 +87,8 @@ fn custom_functions_are_named_in_files() {
 #[test]
 #[should_panic(expected = "the fitness shaping \"short\" returned 3 weights for 8 scores")]
 fn a_custom_rule_of_the_wrong_length_panics() {
-    let mut strategy = config().with_shaping(CustomShaping::new("short", |_| vec![0.0; 3])).init(&layer());
-    generation(&mut strategy, &mut layer());
+    let (mut model, mut strategy) = start(&config().with_shaping(CustomShaping::new("short", |_| vec![0.0; 3])));
+    generation(&mut strategy, &mut model);
 }
 
 /// `θ ← θ − η·G`, as SGD.
@@ -104,8 +110,8 @@ impl ModuleMapper for Descent {
 fn an_optimizer_of_the_program() {
     let schedule =
         || -> LrSchedulerConfig { burn::lr_scheduler::exponential::ExponentialLrSchedulerConfig::new(0.1, 0.9).into() };
-    let (mut model, mut strategy) = (layer(), config().with_learning_rate(schedule()).init(&layer()));
-    let (mut own, mut advanced) = (layer(), config().with_learning_rate(schedule()).init(&layer()));
+    let scheduled = config().with_learning_rate(schedule());
+    let ((mut model, mut strategy), (mut own, mut advanced)) = (start(&scheduled), start(&scheduled));
     for step in 0..3 {
         let population = strategy.ask();
         let report = strategy.tell(&mut model, population, fitness(8)).expect("a generation");
@@ -130,7 +136,7 @@ fn an_optimizer_of_the_program() {
 fn sigma_and_rate_while_running() {
     let run = |set: bool| {
         let config = if set { config() } else { config().with_sigma(0.7).with_learning_rate(0.3) };
-        let (mut model, mut strategy) = (layer(), config.init(&layer()));
+        let (mut model, mut strategy) = start(&config);
         if set {
             strategy.set_sigma(0.7).expect("a sigma");
             strategy.set_learning_rate(0.3).expect("a rate");
@@ -157,9 +163,9 @@ fn sigma_and_rate_while_running() {
     for rate in [-1.0, f64::NAN, 1e39] {
         assert!(matches!(strategy.set_learning_rate(rate), Err(Error::Config(ConfigError::LearningRate(_)))), "{rate}");
     }
-    let mut unrolled = config().with_unroll_horizon(2).init(&layer());
+    let (mut model, mut unrolled) = start(&config().with_unroll_horizon(2));
     unrolled.set_sigma(0.5).expect("at its beginning");
-    generation(&mut unrolled, &mut layer());
+    generation(&mut unrolled, &mut model);
     let error = unrolled.set_sigma(0.6).expect_err("refused").to_string();
     assert!(error.starts_with("sigma cannot be set in generation 1"), "{error}");
 }
@@ -167,7 +173,7 @@ fn sigma_and_rate_while_running() {
 /// An error leaves the model where it is.
 #[test]
 fn tell_loses_no_model() {
-    let (mut model, mut strategy) = (layer(), config().init(&layer()));
+    let (mut model, mut strategy) = start(&config());
     let population = strategy.ask();
     let error = strategy.tell(&mut model, population, fitness(7)).expect_err("refused");
     assert!(matches!(error, Error::Tell(TellError::FitnessLength { found: 7, population: 8 })));

@@ -38,8 +38,14 @@ fn train(strategy: &mut EvolutionStrategy, mut model: Net, until: u64, mut log: 
     model
 }
 
+fn start(config: &EvolutionStrategyConfig) -> (EvolutionStrategy, Net) {
+    let model = Net::start();
+    (config.init(&model), model)
+}
+
 fn digest(until: u64) -> String {
-    parameter_digest(&train(&mut config().init(&Net::start()), Net::start(), until, None))
+    let (mut strategy, model) = start(&config());
+    parameter_digest(&train(&mut strategy, model, until, None))
 }
 
 #[test]
@@ -47,20 +53,20 @@ fn checkpoints_have_them() {
     for at in 1..GENERATIONS {
         let folder = tempfile::tempdir().expect("a folder");
         let checkpoints = Checkpoints::new(folder.path());
-        let mut strategy = config().init(&Net::start());
-        let model = train(&mut strategy, Net::start(), at, None);
+        let (mut strategy, model) = start(&config());
+        let model = train(&mut strategy, model, at, None);
         checkpoints.save(&strategy, &model).expect("saves");
         let (mut strategy, model) = checkpoints.load_latest(Net::start()).expect("loads").expect("is there");
         let model = train(&mut strategy, model, GENERATIONS, None);
         assert_eq!(parameter_digest(&model), digest(GENERATIONS), "{at}");
     }
-    let plain = (0..GENERATIONS).fold((config().init(&Net::start()), Net::start()), |(mut strategy, mut model), _| {
+    let (mut strategy, mut plain) = start(&config());
+    for _ in 0..GENERATIONS {
         let population = strategy.ask();
-        let fitness = model.fitness(&population);
-        strategy.tell(&mut model, population, fitness).expect("a generation");
-        (strategy, model)
-    });
-    assert_ne!(parameter_digest(&plain.1), digest(GENERATIONS), "canary: nothing was set");
+        let fitness = plain.fitness(&population);
+        strategy.tell(&mut plain, population, fitness).expect("a generation");
+    }
+    assert_ne!(parameter_digest(&plain), digest(GENERATIONS), "canary: nothing was set");
 }
 
 /// A log makes the model of every generation, also where it is continued after a checkpoint and its later records are dropped.
@@ -72,8 +78,8 @@ fn replay_logs_have_them() {
         let mut log = ReplayLog::open(&path, strategy, &model).expect("a log");
         train(strategy, model, until, Some(&mut log))
     };
-    let mut strategy = config().init(&Net::start());
-    let model = logged(&mut strategy, Net::start(), 4);
+    let (mut strategy, model) = start(&config());
+    let model = logged(&mut strategy, model, 4);
     let (record, saved) = (strategy.to_record(), model.clone());
     logged(&mut strategy, model, 7);
     let mut resumed = config().init(&saved).load_record(record);
@@ -95,10 +101,11 @@ fn functions_are_given_again() {
     let sigma = CustomSigma::new("falling", |generation| 0.1 / (1.0 + generation as f64));
     let config = config().with_shaping(ranks).with_sigma(sigma);
     let run = |strategy: &mut EvolutionStrategy, model, until| train(strategy, model, until, None);
-    let expected = parameter_digest(&run(&mut config.init(&Net::start()), Net::start(), GENERATIONS));
+    let (mut strategy, model) = start(&config);
+    let expected = parameter_digest(&run(&mut strategy, model, GENERATIONS));
     let folder = tempfile::tempdir().expect("a folder");
-    let mut strategy = config.init(&Net::start());
-    let model = run(&mut strategy, Net::start(), 3);
+    let (mut strategy, model) = start(&config);
+    let model = run(&mut strategy, model, 3);
     let saved: &Path = &Checkpoints::new(folder.path()).save(&strategy, &model).expect("saves");
     let error = load(saved, Net::start()).err().expect("refused").to_string();
     assert!(error.contains("\"falling\" is a function of the program that saved this"), "{error}");
