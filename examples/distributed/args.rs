@@ -41,7 +41,7 @@ pub struct Args {
     /// Folder of the run's keys, which the coordinator makes. For a worker on another machine: the file that it was given.
     #[arg(long, default_value = "runs/distributed/keys")]
     keys: PathBuf,
-    /// Workers that get a key of their own: RUN.NODE.key in the folder of keys.
+    /// Workers that get a separate key: RUN.NODE.key in the folder of keys.
     #[arg(long, value_name = "NODE,NODE", value_delimiter = ',')]
     nodes: Vec<String>,
     /// Workers may lie: each of --nodes has its own key, the coordinator checks a share of slices, and fitness is shaped by ranks. The same on

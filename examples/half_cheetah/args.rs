@@ -30,7 +30,7 @@ pub struct Args {
     /// Minutes of training, those of evaluation included.
     #[arg(long, default_value_t = 30.0)]
     pub minutes: f64,
-    /// Generations of training, if they come to an end before the minutes.
+    /// The largest number of generations, if the minutes allow more.
     #[arg(long)]
     pub generations: Option<u64>,
     /// Where the policy computes: flex, ndarray, cuda, vulkan, metal or wgpu, as built; the number of a card follows a colon.

@@ -57,7 +57,7 @@ pub struct Choices {
     /// Rank of low-rank noise.
     #[arg(long)]
     rank: Option<usize>,
-    /// Noise of random signs instead of normals.
+    /// Rademacher noise instead of Gaussian noise.
     #[arg(long)]
     rademacher: bool,
     /// Members of a generation, even.

@@ -1,4 +1,4 @@
-//! An environment of one's own.
+//! A custom environment.
 
 use burn::optim::AdamConfig;
 use eggroll::nn::MlpConfig;

@@ -48,7 +48,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The settings of an environment, by its name. All environments share the first lines; what differs has its reason beside it.
+    /// The settings of an environment, by its name. All environments share the first lines; what differs has its reason next to it.
     pub fn of(environment: &str) -> Self {
         let common = Self {
             noiser: NoiserName::Eggroll,

@@ -127,7 +127,7 @@ fn estimates_are_the_sum_over_the_episodes_noise() {
     }
 }
 
-/// Wherever the noise comes from, the estimate is the sum of what each noise generation alone estimates, bit for bit.
+/// Wherever the noise comes from, the estimate is the sum of what each noise epoch alone estimates, bit for bit.
 #[test]
 fn noise_sources() {
     let layer = small();

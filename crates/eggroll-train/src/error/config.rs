@@ -144,7 +144,7 @@ pub enum ConfigError {
         /// Name of the projection.
         projection: String,
     },
-    /// Votes that would have to count the noise of several noise generations.
+    /// Votes that would have to count the noise of several noise epochs.
     #[error(
         "\"{path}\" is updated by votes, which count the noise of one draw: an unroll horizon of \
          {horizon} generations needs a noise_reuse of {horizon}, not {noise_reuse}"
