@@ -36,7 +36,7 @@ pub struct QEggrollConfig {
     pub alpha: f64,
     /// Generations of the schedule.
     pub decay: u64,
-    /// What noise counts in a vote.
+    /// The noise that counts in a vote.
     pub votes: Votes,
 }
 

@@ -59,7 +59,7 @@ impl ByteStreams {
             return Err(TextError::Streams { streams, steps }.into());
         }
         if text.len() < streams.max(2) {
-            return Err(text.error(format!("too short for {streams} sequences that each start at a byte of their own")));
+            return Err(text.error(format!("too short for {streams} sequences that start at different bytes")));
         }
         if steps.saturating_add(1).saturating_mul(streams) > MOST_BYTES {
             let reason =

@@ -174,7 +174,7 @@ pub enum ConfigError {
         steps: i128,
     },
     /// More generations than noise addresses.
-    #[error("noise generation {0} is beyond 2^32: raise noise_reuse or begin a run with another seed")]
+    #[error("noise epoch {0} is beyond 2^32: raise noise_reuse or start a run with another seed")]
     NoiseGeneration(u64),
 }
 

@@ -245,7 +245,7 @@ fn a_run_without_a_finite_fitness_ends() {
     let error = outcome.err().expect("ends").to_string();
     assert_eq!(
         error,
-        "no fitness was finite in 10 generations, from generation 50 on: nothing is learned; look at the scores, or \
+        "no fitness was finite in 10 generations, from generation 50 on: nothing is learned: check the scores, or \
                     lower sigma and the learning rate"
     );
     // All of them left the model as it was.
