@@ -7,7 +7,7 @@ use eggroll_train::*;
 use std::fs;
 use std::path::Path;
 
-/// Fails in a generation, if so wanted, and counts the calls that are rank 0's.
+/// Sets sigma while it runs. Fails in a generation, if so wanted, and counts the calls that are rank 0's.
 #[derive(Default)]
 struct Task {
     fails: Option<u64>,
@@ -22,6 +22,10 @@ impl EsTask<Net> for Task {
             true => Err("no data".into()),
             false => Ok(population.evaluate(|members| score(net, members))),
         }
+    }
+
+    fn before_generation(&mut self, strategy: &mut EvolutionStrategy, _net: &Net) -> Result<(), UserError> {
+        Ok(strategy.set_sigma(0.1 / (1 + strategy.generation()) as f64)?)
     }
 
     fn validate(&mut self, _net: &Net, _report: &GenerationReport) -> Result<Vec<Scalars>, UserError> {
