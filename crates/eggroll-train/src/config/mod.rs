@@ -20,7 +20,7 @@ use crate::optimizer::OptimizerConfig;
 use burn::lr_scheduler::LrSchedulerConfig;
 use burn::optim::SgdConfig;
 use eggroll_core::{NoiseSourceConfig, NoiserConfig, QEggrollConfig, Role};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// Configuration of an [`EvolutionStrategy`](crate::EvolutionStrategy). As text it needs a noiser and an optimizer; what else it leaves out is as
 /// [`new`](Self::new) sets it.
