@@ -15,7 +15,7 @@ use std::time::Instant;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Two, so that what an update costs beside its pairs can be told from what the pairs cost.
+/// Two, so that the fixed cost of an update can be told from the cost of its pairs.
 const POPULATIONS: [usize; 2] = [64, 4096];
 const BATCH: usize = 32;
 /// Generations that are measured, after as many that are not.

@@ -56,7 +56,7 @@ pub fn draw(path: &Path, comparison: &Comparison) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Bars from zero, the longest as long as there is room; every value stands beside its bar, so there is no axis.
+/// Bars from zero, the longest as long as there is room; every value stands next to its bar, so there is no axis.
 fn draw_bars(root: &Area, top: i32, bars: &[(&str, f64)]) -> Result<(), Failure> {
     let longest = bars.iter().map(|(_, value)| *value).fold(f64::MIN_POSITIVE, f64::max);
     for (index, (name, value)) in bars.iter().enumerate() {

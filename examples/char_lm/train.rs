@@ -21,7 +21,7 @@ use std::path::PathBuf;
 /// The metric of validation.
 const BITS_PER_BYTE: &str = "Bits per byte";
 
-/// What is saved of a run beside its checkpoints.
+/// What is saved of a run next to its checkpoints.
 #[derive(Serialize, Deserialize)]
 struct Saved {
     #[serde(flatten)]
@@ -119,7 +119,7 @@ fn run_model<M: LanguageModel>(
     Ok(ending)
 }
 
-/// Streams of text for the population, each member with a state of its own; bits per byte on what is held out.
+/// Streams of text for the population, each member with a separate state; bits per byte on what is held out.
 struct Task<'a, M: LanguageModel> {
     settings: &'a Settings,
     folder: &'a RunFolder,

@@ -25,7 +25,7 @@ const LAST_EPISODES: usize = 100;
 /// Seeds of evaluations, which have the same episodes in every run.
 const SEED: u64 = 1_000_000;
 
-/// A line of the log: what a checkpoint needs beside the strategy and the policy.
+/// A line of the log: what a checkpoint needs in addition to the strategy and the policy.
 #[derive(Serialize, Deserialize)]
 struct Line {
     #[serde(flatten)]
@@ -93,7 +93,7 @@ struct Run {
 }
 
 impl Run {
-    /// A new run, or one that goes on after the last checkpoint in its folder.
+    /// A new run, or one that continues after the last checkpoint in its folder.
     fn new(settings: Settings, cheetah: &HalfCheetah, folder: PathBuf, device: &Device) -> Result<Self, Failure> {
         device.seed(settings.seed);
         let policy = settings.policy(SIZES.0, SIZES.1).init(device);
@@ -210,7 +210,7 @@ impl Run {
         Ok(())
     }
 
-    /// What the run came to: seconds are those to the last line of the table.
+    /// The result of the run: seconds are those to the last line of the table.
     fn result(&self) -> Result<Value, Failure> {
         let seconds = self.points.last().map_or(0.0, |point| point.seconds);
         let mean_return = self.evaluate(LAST_EPISODES)?;

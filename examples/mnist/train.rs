@@ -65,7 +65,7 @@ impl<C: Classifier> Data<C> {
         self.train.shape.map(|length| length / self.pool)
     }
 
-    /// Of what is trained on: a run does not go on with other images.
+    /// Of what is trained on: a run does not continue with other images.
     fn digest(&self) -> String {
         data_digest([&self.train.pixels[..], &self.train.labels[..]])
     }

@@ -1,4 +1,4 @@
-//! A run by the learner: validation, metrics of its own, early stopping, and its model made again from the fitness.
+//! A run by the learner: validation, custom metrics, early stopping, and its model made again from the fitness.
 
 use burn::optim::AdamConfig;
 use eggroll::nn::{Linear, LinearConfig};

@@ -1,4 +1,4 @@
-//! An environment of one's own.
+//! A custom environment.
 
 use burn::optim::AdamConfig;
 use eggroll::nn::MlpConfig;
@@ -35,6 +35,11 @@ impl TensorEnvironment for Mass {
     fn time_limit(&self) -> usize {
         50
     }
+
+    fn reset_host(&self, key: EpisodeKey, state: &mut [f32]) {
+        state[0] = key.uniform_in(-1.0, 1.0, 0, 0); // step 0 is the reset, draw 0 its first number
+        state[1] = 0.0;
+    }
     // ANCHOR_END: environment
 
     // ANCHOR: tensors
@@ -56,9 +61,8 @@ impl TensorEnvironment for Mass {
     // ANCHOR_END: tensors
 
     // ANCHOR: host
-    fn reset_host(&self, key: EpisodeKey, state: &mut [f32]) {
-        state[0] = key.uniform_in(-1.0, 1.0, 0, 0); // step 0 is the reset, draw 0 its first number
-        state[1] = 0.0;
+    fn has_host_form(&self) -> bool {
+        true
     }
 
     fn observe_host(&self, state: &[f32], observation: &mut [f32]) {

@@ -21,7 +21,8 @@ fn a_policy_is_trained() {
             let outcome = rollouts.evaluate(&population, &policy); // one episode of every member
             strategy.tell(&mut policy, population, outcome.fitness)?; // fitness is the return
         }
-        let episodes = rollouts.evaluate_model(&policy, &EvaluationConfig::new(100).with_seed(1), device); // the mean policy, without noise
+        // The mean policy, without noise.
+        let episodes = rollouts.evaluate_model(&policy, &EvaluationConfig::new(100).with_seed(1), device);
         println!("mean return {}", episodes.mean_return());
         // ANCHOR_END: train
         Ok((policy, episodes.mean_return()))

@@ -5,7 +5,7 @@ use eggroll::nn::{Linear, LinearConfig};
 use eggroll::prelude::*;
 
 // ANCHOR: rollout
-/// A mass on a line that a policy pushes: the score is how near to 0 it stays. Every member has a world of its own, a row of
+/// A mass on a line that a policy pushes: the score is how close to 0 it stays. Every member has its own world, a row of
 /// the tensors.
 fn score(policy: &Linear, members: &MemberChunk, device: &Device) -> Tensor<1> {
     let count = members.count();

@@ -7,5 +7,6 @@ mod numbers;
 mod output;
 mod signals;
 mod slurm;
+mod small;
 mod support;
 mod threads;

@@ -31,7 +31,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// How one model is perturbed in one noise generation.
+/// How one model is perturbed in one noise epoch.
 #[derive(Clone, Debug)]
 pub struct Perturbation {
     /// The perturbation of single parameters.
@@ -40,7 +40,7 @@ pub struct Perturbation {
     pub table: Arc<ParameterTable>,
     /// Seed of the noise.
     pub seed: u64,
-    /// Noise generation `t`.
+    /// Noise epoch `t`.
     pub generation: u32,
     /// Noise scale σ.
     pub sigma: f64,

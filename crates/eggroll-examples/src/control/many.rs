@@ -1,4 +1,4 @@
-//! Several seeds, and EGGROLL beside OpenES: a table, the curves of all runs, the medians.
+//! Several seeds, and a comparison with OpenES: a table, the curves of all runs, the medians.
 
 use super::settings::Settings;
 use super::train::{Outcome, Point, Trainer};

@@ -35,7 +35,7 @@ pub struct Point {
     pub policy_return: Option<f64>,
 }
 
-/// What a run came to.
+/// The result of a run.
 pub struct Outcome {
     pub solved: bool,
     pub ending: Ending,

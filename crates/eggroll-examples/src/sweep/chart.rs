@@ -26,7 +26,7 @@ struct Axis {
 enum AxisKind {
     Linear,
     Log,
-    /// Settings that are not numbers, one beside the other.
+    /// Settings that are not numbers, one next to the other.
     Names,
 }
 

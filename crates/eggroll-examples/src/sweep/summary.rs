@@ -1,4 +1,4 @@
-//! What a sweep came to: table, chart and `RESULT` line.
+//! The result of a sweep: table, chart and `RESULT` line.
 
 use super::chart;
 use super::median::median;

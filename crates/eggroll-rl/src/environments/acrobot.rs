@@ -20,7 +20,7 @@ const LINE: f32 = -1.0;
 const COUPLING: f32 = 0.5;
 /// `g·c`: the second link's weight at the second joint.
 const SECOND_WEIGHT: f32 = 9.8 * COUPLING;
-/// `g·(c + l)`: what both links weigh at the first joint, beside that.
+/// `g·(c + l)`: the additional weight of both links at the first joint.
 const FIRST_WEIGHT: f32 = 9.8 * (COUPLING + 1.0);
 /// `d₁ = c² + (l² + c² + 2·l·c·cos θ₂) + 2` is this and `cos θ₂`.
 const FIRST_INERTIA: f32 = 3.5;

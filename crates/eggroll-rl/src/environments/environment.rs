@@ -145,7 +145,7 @@ pub struct Transition {
     pub terminated: Tensor<1, Bool>,
 }
 
-/// What a step of one environment gives, beside its state.
+/// The result of a step of one environment, other than its state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HostTransition {
     /// The reward.

@@ -1,4 +1,4 @@
-//! Rollouts in environments of burn-rl beside a scalar loop over the same episodes.
+//! Rollouts in environments of burn-rl compared with a scalar loop over the same episodes.
 
 use burn::module::{Module, Param};
 use burn::optim::SgdConfig;

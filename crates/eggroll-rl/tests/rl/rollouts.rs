@@ -210,7 +210,7 @@ fn episodes_end_early_and_lengths_are_counted() {
     assert!(lengths.iter().any(|length| *length < 500.0));
 }
 
-/// A policy of one's own: remembers what it has seen.
+/// A custom policy: remembers what it has seen.
 #[derive(Module, Debug)]
 struct Remembering {
     recurrence: MinimalGru,

@@ -1,5 +1,5 @@
 //! What is worth watching: whether a model's values are sound ([`diagnose`]), what the fitness of a generation says of its σ
-//! ([`PairStatistics`]), how much of an estimate is signal ([`SplitHalf`]) and how close it comes to a true gradient
+//! ([`PairStatistics`]), how much of an estimate is signal ([`SplitHalf`]) and how close it is to a true gradient
 //! ([`gradient_cosine`]).
 //!
 //! The learner ([`EsTraining`](crate::EsTraining)) watches all but the last if its configuration asks for diagnostics.

@@ -117,7 +117,7 @@ fn estimates_are_the_sum_over_the_episodes_noise() {
                 assert!(fits(&found, &expected), "{noiser:?}, reuse {reuse}, {generation}: {found:?} {expected:?}");
                 if noise.len() > 1 {
                     let last = oracle(&config, &fitness, sigma, &noise[noise.len() - 1..]);
-                    assert!(!fits(&found, &last), "canary: not the last noise generation's alone");
+                    assert!(!fits(&found, &last), "canary: not the last noise epoch's alone");
                 }
                 assert_eq!(strategy.ask().resets_state(), generation == start);
                 pass(&mut strategy, &layer);
@@ -127,7 +127,7 @@ fn estimates_are_the_sum_over_the_episodes_noise() {
     }
 }
 
-/// Wherever the noise comes from, the estimate is the sum of what each noise generation alone estimates, bit for bit.
+/// Wherever the noise comes from, the estimate is the sum of what each noise epoch alone estimates, bit for bit.
 #[test]
 fn noise_sources() {
     let layer = small();

@@ -103,7 +103,7 @@ fn config() -> EvolutionStrategyConfig {
         .with_seed(3)
 }
 
-/// What training came to.
+/// The result of training.
 #[derive(Clone, Debug, PartialEq)]
 struct Trained {
     weights: String,

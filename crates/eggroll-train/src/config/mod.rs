@@ -206,7 +206,7 @@ impl EvolutionStrategyConfig {
     /// `G_g = −scale·Σ_m f_m s_m Σ_t E_{m,t}`, `t` from `⌊g₀/K⌋` to `⌊g/K⌋`,
     ///
     /// where `g₀ = T·⌊g/T⌋` is the episode's first generation, `T` its length, `K` the generations that share one draw
-    /// ([`with_noise_reuse`](Self::with_noise_reuse)) and `E_{m,t}` the noise of noise generation `t`.
+    /// ([`with_noise_reuse`](Self::with_noise_reuse)) and `E_{m,t}` the noise of noise epoch `t`.
     ///
     /// | `K` | estimate |
     /// |---|---|
@@ -367,7 +367,7 @@ impl EvolutionStrategyConfig {
         generation - self.unroll_horizon.map_or(0, |horizon| generation % horizon)
     }
 
-    /// Noise generation of a generation: `g div noise_reuse`, or 0 if the noise is always the same.
+    /// Noise epoch of a generation: `g div noise_reuse`, or 0 if the noise is always the same.
     ///
     /// # Errors
     ///

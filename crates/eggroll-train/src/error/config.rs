@@ -144,7 +144,7 @@ pub enum ConfigError {
         /// Name of the projection.
         projection: String,
     },
-    /// Votes that would have to count the noise of several noise generations.
+    /// Votes that would have to count the noise of several noise epochs.
     #[error(
         "\"{path}\" is updated by votes, which count the noise of one draw: an unroll horizon of \
          {horizon} generations needs a noise_reuse of {horizon}, not {noise_reuse}"
@@ -174,7 +174,7 @@ pub enum ConfigError {
         steps: i128,
     },
     /// More generations than noise addresses.
-    #[error("noise generation {0} is beyond 2^32: raise noise_reuse or begin a run with another seed")]
+    #[error("noise epoch {0} is beyond 2^32: raise noise_reuse or start a run with another seed")]
     NoiseGeneration(u64),
 }
 

@@ -80,7 +80,7 @@ pub struct EvolutionStrategy {
     settings: RunningSettings,
     /// The settings of the generation told last.
     told: RunningSettings,
-    /// What is held for the noise generation asked for last.
+    /// What is held for the noise epoch asked for last.
     held: Arc<Mutex<Option<Arc<MaterializedNoise>>>>,
 }
 
@@ -183,7 +183,7 @@ impl EvolutionStrategy {
     ///
     /// # Panics
     ///
-    /// Panics beyond 2³² noise generations.
+    /// Panics beyond 2³² noise epochs.
     #[track_caller]
     pub fn ask(&self) -> Population {
         profile::generation(self.generation);
@@ -214,7 +214,7 @@ impl EvolutionStrategy {
         }
     }
 
-    /// The noise to hold for a noise generation; what was held for it before, if it was asked for last.
+    /// The noise to hold for a noise epoch; what was held for it before, if it was asked for last.
     fn held(&self, noise_generation: u32) -> Arc<MaterializedNoise> {
         let mut last = locked(&self.held);
         let known = last.as_ref().filter(|held| held.generation() == noise_generation);

@@ -42,7 +42,7 @@ impl SigmaProbe {
     /// has any signal.
     ///
     /// A larger sigma smooths the score more, and so lets a score of few values (an accuracy, a return of 0 or 1) differ between the
-    /// members of a pair; a smaller one biases the gradient less. The ratio has a relative error of its own, of about `1/√n` for `n`
+    /// members of a pair; a smaller one biases the gradient less. The ratio has a relative error of about `1/√n` for `n`
     /// parameters: compare probes of several seeds or batches where it decides.
     pub fn recommended(&self) -> Option<f64> {
         let largest = self.sigmas.iter().map(|probed| probed.signal_to_noise).fold(0.0, f64::max);

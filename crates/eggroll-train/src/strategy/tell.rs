@@ -58,7 +58,7 @@ impl EvolutionStrategy {
         Ok(report)
     }
 
-    /// Completes a generation whose step the program has made itself, with an optimizer of its own on the
+    /// Completes a generation whose step the program has made itself, with its own optimizer on the
     /// [gradient](Self::gradient): generation and learning-rate schedule advance, and the configured optimizer is not used.
     ///
     /// # Errors

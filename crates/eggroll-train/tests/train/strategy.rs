@@ -84,7 +84,7 @@ fn distributions(config: EggrollConfig) -> [NoiserConfig; 2] {
     [NoiseDistribution::Normal, NoiseDistribution::Rademacher].map(|d| config.clone().with_distribution(d).into())
 }
 
-/// Cached noise is drawn once for a noise generation and gives the same model; a table gives another one.
+/// Cached noise is drawn once for a noise epoch and gives the same model; a table gives another one.
 #[test]
 fn noise_sources() {
     let mut digests = Vec::new();

@@ -62,7 +62,7 @@ fn one_folder_and_one_log() {
     }
     assert_eq!(lines(&shared), lines(&alone));
 
-    // Rank 1 fails; another number of replicas goes on from the checkpoint.
+    // Rank 1 fails; another number of replicas continues from the checkpoint.
     let outcomes = replicas(2, |threads| {
         let distribution = Distribution::new(threads);
         let fails = (!distribution.leads()).then_some(13);

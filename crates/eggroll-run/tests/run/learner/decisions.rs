@@ -105,7 +105,7 @@ fn the_best_epoch_is_kept() {
     task.interrupt = Some((32, first.interrupter()));
     first.launch(layer(), &mut task).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(saved(folder.path(), "kept"), [20]);
-    // The run that goes on knows which one it was.
+    // The run that continues knows which one it was.
     let mut task = Scripted::new([0.0, 0.0, 0.0, 2.5, 4.0, 1.0]);
     training(folder.path(), best).launch(layer(), &mut task).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(saved(folder.path(), "kept"), [5 * EVERY]);

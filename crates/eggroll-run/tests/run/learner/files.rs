@@ -38,7 +38,7 @@ fn a_run_without_a_terminal_writes_its_files() {
     let scores: Vec<_> = valid.iter().map(|line| (&line["generation"], &line["score"])).collect();
     assert_eq!(scores.len(), 3);
     assert!(scores.iter().zip([(9, 1.0), (19, 2.0), (24, 3.0)]).all(|(a, b)| *a.0 == b.0 && *a.1 == b.1), "{scores:?}");
-    // Burn's own logger beside ours: the last line is the mean of the epoch.
+    // Burn's logger together with ours: the last line is the mean of the epoch.
     let twice = fs::read_to_string(folder.path().join("burn/train/epoch-3/Twice.log")).expect("a log");
     assert_eq!(twice.lines().last().expect("lines"), "44,final");
 }

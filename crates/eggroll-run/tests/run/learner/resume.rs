@@ -1,4 +1,4 @@
-//! Runs that go on, runs from the saved configuration alone, and runs made again from their fitness.
+//! Runs that continue, runs from the saved configuration alone, and runs made again from their fitness.
 
 use crate::learner::task::{Scripted, config, layer, log, training};
 use crate::reliability::child;

@@ -1,4 +1,4 @@
-//! Runs that must not go on as if nothing were wrong: of something else, without numbers, after a panic, with damaged files.
+//! Runs that must not continue as if nothing were wrong: of something else, without numbers, after a panic, with damaged files.
 
 use crate::learner::task::{Scripted, config, layer, log, saved, training};
 use crate::reliability::copy;
@@ -79,7 +79,7 @@ fn another_run_is_refused_with_the_field() {
     assert_eq!(digest(run(folder.path(), longer())), straight(), "the same run goes on");
 }
 
-/// A checkpoint says whose it is, whatever the files beside it say.
+/// A checkpoint says whose it is, whatever the files next to it say.
 #[test]
 fn a_checkpoint_of_another_run_is_refused() {
     let folder = begun();
@@ -245,7 +245,7 @@ fn a_run_without_a_finite_fitness_ends() {
     let error = outcome.err().expect("ends").to_string();
     assert_eq!(
         error,
-        "no fitness was finite in 10 generations, from generation 50 on: nothing is learned; look at the scores, or \
+        "no fitness was finite in 10 generations, from generation 50 on: nothing is learned: check the scores, or \
                     lower sigma and the learning rate"
     );
     // All of them left the model as it was.
@@ -357,7 +357,7 @@ fn the_first_of_two_errors_is_not_lost() {
     }
 }
 
-/// Every file of the latest checkpoint is damaged in its turn: the run goes on from the one before, and ends as if nothing had happened.
+/// Every file of the latest checkpoint is damaged in its turn: the run continues from the one before, and ends as if nothing had happened.
 #[test]
 fn a_damaged_checkpoint_is_passed_over() {
     let whole = begun();
@@ -405,7 +405,7 @@ fn a_finished_run_writes_nothing() {
     assert_eq!(tree(folder.path()), before);
 }
 
-/// A log is read as bytes: whatever a line has become, it is dropped and the run goes on.
+/// A log is read as bytes: whatever a line has become, it is dropped and the run continues.
 #[test]
 fn every_flipped_bit_of_a_log() {
     let folder = tempfile::tempdir().expect("a folder");

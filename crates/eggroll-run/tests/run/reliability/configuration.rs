@@ -234,7 +234,7 @@ fn optimizers_as_text_have_defaults_and_no_unknown_fields() {
     }
 }
 
-/// Also what Burn's own optimizers would panic of, or not come to an end with.
+/// Also what Burn's own optimizers would panic of, or not end with.
 #[test]
 fn settings_that_no_optimizer_is_built_from() {
     for (name, setting, value) in [

@@ -1,4 +1,4 @@
-//! Runs that are killed at their n-th system call, or whose n-th call fails, and runs that are killed at random again and again: each goes on
+//! Runs that are killed at their n-th system call, or whose n-th call fails, and runs that are killed at random again and again: each continues
 //! to the end of a run that nothing happened to. `scripts/torture` runs all of it.
 
 use crate::reliability::support::{Integers, Net, Task, child, config, integer_config};
