@@ -8,7 +8,7 @@ use burn::config::Config;
 pub struct EvaluationConfig {
     /// Episodes.
     pub episodes: usize,
-    /// Their seed. Episodes of a population have others, whatever its seed.
+    /// Their seed. Episodes of populations never have the same random numbers.
     #[config(default = 0)]
     pub seed: u64,
 }

@@ -16,7 +16,7 @@ pub(super) struct State {
     pub noise_stream: u32,
     pub generation: u64,
     pub config: EvolutionStrategyConfig,
-    /// What was set while the strategy ran.
+    /// Settings that were changed while the strategy ran.
     #[serde(default, skip_serializing_if = "is_default")]
     pub settings: RunningSettings,
     /// Digest of what the run learns from, if it gave one.

@@ -35,7 +35,7 @@ macro_rules! optimizers {
         ///
         /// Settings of burn-optim are Burn's; `grad_clipping` in them clips the gradient of each parameter by value or norm, while
         /// [`with_clip_norm`](crate::EvolutionStrategyConfig::with_clip_norm) clips all of them together. Frozen parameters have no
-        /// gradient and stay as they are, whatever the weight decay.
+        /// gradient and never change, also with weight decay.
         ///
         /// burn-optim's L-BFGS is not among them: its line search evaluates the true loss again and again.
         ///
@@ -180,7 +180,7 @@ pub struct Optimizer {
     over: Over,
 }
 
-/// What an optimizer makes its steps over.
+/// The parameters of an optimizer's steps.
 #[derive(Clone, Copy, PartialEq)]
 enum Over {
     /// Each parameter alone.
