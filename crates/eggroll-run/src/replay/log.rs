@@ -100,7 +100,7 @@ pub(super) struct Records<'a> {
     pub offset: usize,
     /// Generation of the next record.
     pub generation: u64,
-    /// What was set while the strategy ran, as of the last generation read.
+    /// Settings that were changed while the strategy ran, as of the last generation read.
     pub settings: RunningSettings,
 }
 

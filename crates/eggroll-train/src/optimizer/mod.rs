@@ -31,7 +31,7 @@ use std::str::FromStr;
 /// The registry: a line for each optimizer.
 macro_rules! optimizers {
     ($($(#[$doc:meta])* $name:literal => $variant:ident($config:ty),)*) => {
-        /// An optimizer by name and settings: what configuration files hold, and command lines by the name alone.
+        /// An optimizer by name and settings, as in configuration files; command lines give the name only.
         ///
         /// Settings of burn-optim are Burn's; `grad_clipping` in them clips the gradient of each parameter by value or norm, while
         /// [`with_clip_norm`](crate::EvolutionStrategyConfig::with_clip_norm) clips all of them together. Frozen parameters have no
