@@ -47,7 +47,7 @@ fn config() -> EsTrainingConfig {
         .with_population_size(64)
         .with_learning_rate(0.05)
         .with_seed(7);
-    let error = MetricTarget::new("Error".into()).with_highest(false);
+    let error = MetricTarget::lowest("Error");
     EsTrainingConfig::new(strategy, 400)
         .with_validate_every(20)
         .with_checkpoint_every(30)

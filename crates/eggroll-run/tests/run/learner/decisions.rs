@@ -9,7 +9,7 @@ use eggroll_run::*;
 const SCRIPT: [f64; 6] = [1.0, 2.0, 3.0, 2.5, 2.0, 1.0];
 
 fn score() -> MetricTarget {
-    MetricTarget::new("Score".into())
+    MetricTarget::highest("Score")
 }
 
 fn early(patience: usize) -> EsTrainingConfig {
@@ -33,7 +33,7 @@ fn early_stopping_stops() {
     assert_eq!(stop(lowest), (StopReason::Early { epoch: 2 }, 20));
     // Metrics of training will do as well: fitness improves here, the numbers of generations grow.
     let grows = |highest| {
-        let metric = MetricTarget::new("Twice".into()).with_validation(false).with_highest(highest);
+        let metric = MetricTarget::highest("Twice").with_validation(false).with_highest(highest);
         config(60).with_early_stopping(Some(EarlyStoppingConfig::new(metric, 2)))
     };
     assert_eq!(stop(grows(true)).0, StopReason::Finished);

@@ -106,7 +106,7 @@ fn refusals_name_what_is_wrong() {
                    turn one of them off";
     assert_eq!(refused(projected), message);
     assert!(!folder.path().join("training.json").exists(), "before anything is written");
-    let unknown = MetricTarget::new("Accuracy".into());
+    let unknown = MetricTarget::highest("Accuracy");
     let message = "no metric is named \"Accuracy\"; there are [\"Score\"]";
     assert_eq!(refused(config(5).with_keep_best(Some(unknown.clone()))), message);
     assert_eq!(refused(config(5).with_early_stopping(Some(EarlyStoppingConfig::new(unknown, 2)))), message);

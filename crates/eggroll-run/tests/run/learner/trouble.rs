@@ -131,7 +131,7 @@ fn a_run_that_never_trained_may_change() {
     odd.strategy.population_size = 3;
     let error = run(folder.path(), odd).err().expect("refused").to_string();
     assert!(error.contains("population") && !folder.path().join("training.json").exists(), "{error}");
-    let mut unknown = short().with_keep_best(Some(MetricTarget::new("Accuracy".into())));
+    let mut unknown = short().with_keep_best(Some(MetricTarget::highest("Accuracy")));
     unknown.strategy.seed = 9;
     run(folder.path(), unknown).err().expect("no such metric");
     assert!(folder.path().join("training.json").exists(), "canary");
@@ -439,7 +439,7 @@ fn every_number_of_a_run() {
         }
     }
 
-    let score = MetricTarget::new("Score".into());
+    let score = MetricTarget::highest("Score");
     let stopping = EarlyStoppingConfig::new(score.clone(), 5).with_warmup(Some(1));
     let whole = config(3).with_validate_every(1).with_keep_best(Some(score)).with_early_stopping(Some(stopping));
     let value = serde_json::to_value(&whole).expect("JSON");

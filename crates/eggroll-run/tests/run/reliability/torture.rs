@@ -49,7 +49,7 @@ fn train<T: Task>(folder: &Path, strategy: EvolutionStrategyConfig, generations:
         .with_checkpoint_every(every)
         .with_replay_log(true)
         .with_data(Some("data".into()))
-        .with_keep_best(Some(MetricTarget::new("Score".into())));
+        .with_keep_best(Some(MetricTarget::highest("Score")));
     let training =
         EsTraining::new(run, config).with_display(Display::Progress).metric_valid(ScalarMetric::new("Score"));
     training.launch(T::start(), &mut Learn).unwrap_or_else(|error| panic!("{error}")).model
