@@ -1,4 +1,4 @@
-//! A log that is there: read as a whole, record after record.
+//! An existing log: read as a whole, record after record.
 
 use super::record::{Check, Content, FORMAT, Header, HeaderError, Record, Recorded};
 use crate::digest::{hex, parameter_digest};
