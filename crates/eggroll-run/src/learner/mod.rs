@@ -7,14 +7,21 @@
 mod best_checkpoints;
 mod claim;
 mod config;
+#[cfg(feature = "csv")]
+mod csv;
+mod dashboard;
 mod follower;
 mod json;
 mod machinery;
 mod metrics;
 mod norms;
 mod progress;
+mod rows;
 mod run;
+mod run_page;
 mod task;
+#[cfg(feature = "tensorboard")]
+mod tensorboard;
 mod training;
 
 pub use config::{EarlyStoppingConfig, EsTrainingConfig, MetricTarget};

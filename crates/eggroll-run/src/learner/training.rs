@@ -3,18 +3,26 @@
 use super::best_checkpoints::Kept;
 use super::claim::{Claim, checkpoints};
 use super::config::{EarlyStoppingConfig, EsTrainingConfig, MetricTarget};
+#[cfg(feature = "csv")]
+use super::csv;
+use super::dashboard::Dashboard;
 use super::follower::Follower;
-use super::json::JsonMetrics;
+use super::json::{Failure, JsonMetrics};
 use super::machinery::{Machinery, Parts, parts};
 use super::metrics::{GenerationItem, ScalarMetric, Scalars, TextMetric, built_in, names};
-use super::progress::{Progress, aside};
+use super::progress::Progress;
 use super::run::{Pending, Registered, Run};
+use super::run_page::RunPage;
 use super::task::EsTask;
+#[cfg(feature = "tensorboard")]
+use super::tensorboard;
 use crate::checkpoint::Checkpoints;
 use crate::distribution::{Distribution, Replica};
 use crate::error::{Error, RunError};
 use crate::folder::RunFolder;
+use crate::print_note;
 use crate::steps::{Plan, drive};
+use crate::terminal::Owner;
 use burn::module::Module;
 use burn::train::checkpoint::{CheckpointingStrategy, MetricCheckpointingStrategy};
 use burn::train::logger::MetricLogger;
@@ -25,17 +33,18 @@ use burn::train::{
 };
 use eggroll_core::{ParameterKind, Role};
 use eggroll_train::EvolutionStrategy;
-use indicatif::ProgressBar;
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::time::Instant;
 
 /// What a run shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Display {
-    /// Burn's dashboard if standard output is a terminal, otherwise the progress bar.
+    /// Burn's dashboard if standard output is a terminal, otherwise the progress bar. The dashboard has the screen alone: lines that the
+    /// program prints with [`print_line!`](crate::print_line) meanwhile appear when it ends.
     #[default]
     Dashboard,
-    /// A progress bar on standard error, if that is a terminal: for programs that print lines of their own.
+    /// A progress bar on standard error, if that is a terminal, below the lines that the program prints.
     Progress,
 }
 
@@ -72,7 +81,7 @@ type Register<V> = Box<dyn FnOnce(Parts<V>) -> Parts<V>>;
 /// A run of an evolution strategy inside burn-train's machinery, in a folder of its own.
 ///
 /// The folder holds `training.json`, the [configuration](EsTrainingConfig); `log.jsonl`, metrics by generation and validation;
-/// `checkpoints`, to continue from; `kept`, the checkpoints that a strategy has chosen; and `run.replay`, all fitness, if the
+/// `report.html`, [all of it to look at](crate::report); `checkpoints`, to continue from; `kept`, the checkpoints that a strategy has chosen; and `run.replay`, all fitness, if the
 /// configuration [wants it](EsTrainingConfig::replay_log). A run whose folder holds checkpoints
 /// continues from the latest one, and equals, bit for bit, one that was never stopped. While it runs, nobody else can write into its folder,
 /// which has to be empty, or a run's, when it begins.
@@ -115,6 +124,17 @@ pub struct EsTraining<V: ItemLazy + 'static = Scalars> {
     register: Vec<Register<V>>,
     checkpointing: Option<Box<dyn CheckpointingStrategy>>,
     distribution: Distribution,
+    /// Logs next to `log.jsonl`.
+    logs: Logs,
+}
+
+/// Which logs there are next to `log.jsonl`.
+#[derive(Clone, Copy, Debug, Default)]
+struct Logs {
+    #[cfg(feature = "csv")]
+    csv: bool,
+    #[cfg(feature = "tensorboard")]
+    tensorboard: bool,
 }
 
 impl<V: ItemLazy + 'static> EsTraining<V> {
@@ -129,6 +149,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
             register: Vec::new(),
             checkpointing: None,
             distribution: Distribution::default(),
+            logs: Logs::default(),
         }
     }
 
@@ -160,6 +181,22 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
     /// Adds a metric logger, as burn-train's `FileMetricLogger`, beside `log.jsonl`.
     pub fn with_metric_logger(self, logger: impl MetricLogger + 'static) -> Self {
         self.with(|parts| parts.with_metric_logger(logger))
+    }
+
+    /// Writes the metrics as a table too: `log.csv` has a row for each generation that is reported and one for each validation, and a column
+    /// for each metric. A run that continues drops the rows that came after its checkpoint, as `log.jsonl` does.
+    #[cfg(feature = "csv")]
+    pub fn with_csv(mut self) -> Self {
+        self.logs.csv = true;
+        self
+    }
+
+    /// Writes the metrics for TensorBoard too, into the folder `tensorboard`: scalars over generations, of the runs `train` and `valid`. A run
+    /// that continues adds files which tell TensorBoard to drop what came after the checkpoint.
+    #[cfg(feature = "tensorboard")]
+    pub fn with_tensorboard(mut self) -> Self {
+        self.logs.tensorboard = true;
+        self
     }
 
     /// Sets an early stopping strategy in place of the configuration's. Epochs of a run that goes on are shown to it again.
@@ -273,7 +310,8 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         let claim = claim.save()?;
         let log = claim.replay_log(&strategy, &model)?;
         let (until, plan) = (config.generations, self.plan(config.checkpoint_every, claim.has_begun));
-        let mut run = self.start(&strategy, claim, task)?;
+        let page = RunPage::new(folder.path(), &strategy, &model);
+        let mut run = self.start(&strategy, claim, page, task)?;
         let result = drive(&mut strategy, model, plan, log, &mut Replica::new(&mut run, distribution));
         let (model, (ending, early, warnings)) = match (result, run.finish()) {
             (Ok(model), Ok(finished)) => (model, finished),
@@ -297,6 +335,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         &mut self,
         strategy: &EvolutionStrategy,
         claim: Claim,
+        page: RunPage,
         task: &'a mut T,
     ) -> Result<Run<'a, T, V>, Error> {
         let config = self.config.clone();
@@ -310,23 +349,15 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         let mut log = JsonMetrics::open(&path, strategy.generation(), epoch - 1)?;
         let (file, failure) = (log.file(), log.failure());
         let dashboard = self.display == Display::Dashboard && std::io::stdout().is_terminal();
-        let bar = match dashboard {
-            true => ProgressBar::hidden(),
-            false => Progress::bar(&config, strategy.generation()),
-        };
-
-        for change in &claim.changes {
-            aside(&bar, || eprintln!("changed: {change}"));
-        }
+        claim.changes.iter().for_each(|change| print_note!("changed: {change}"));
         log.note(&claim.changes)?;
 
         let mut parts =
             parts::<V>(self.folder.path()).with_interrupter(self.interrupter.clone()).with_metric_logger(log);
-        if !dashboard {
-            // Burn's own choice is the dashboard.
-            parts = parts.renderer(Box::new(Progress::new(bar.clone(), config.clone())));
-        }
-        for metric in built_in(floats, integers, config.diagnostics) {
+        parts = self.with_logs(parts, strategy.generation(), &failure)?;
+        let built_in = built_in(floats, integers, config.diagnostics);
+        let names: BTreeSet<String> = built_in.iter().map(|metric| metric.name().to_string()).collect();
+        for metric in built_in {
             self.registered.train.insert(metric.name().to_string());
             parts = parts.metric_train_numeric(metric);
         }
@@ -337,13 +368,24 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         if let Some(early_stopping) = &config.early_stopping {
             parts = parts.early_stopping(self.early_stopping(early_stopping)?);
         }
-        let parts = self.register.drain(..).fold(parts, |parts, register| register(parts));
+        let mut parts = self.register.drain(..).fold(parts, |parts, register| register(parts));
         let kept = match (self.checkpointing.take(), &config.keep_best) {
             (Some(strategy), _) => Some(strategy),
             (None, Some(best)) => Some(self.keep_best(best)?),
             (None, None) => None,
         };
 
+        // Nothing fails from here on that would leave the screen to a dashboard.
+        let screen = if dashboard {
+            let valid = self.registered.valid.clone();
+            let owner = Owner::dashboard();
+            parts = parts.renderer(Box::new(Dashboard::new(self.interrupter.clone(), valid, names)));
+            owner
+        } else {
+            let bar = Progress::bar(&config, strategy.generation());
+            parts = parts.renderer(Box::new(Progress::new(bar.clone(), config.clone())));
+            Owner::bar(bar)
+        };
         let mut machinery = Machinery::start(parts);
         let [total_epochs, starting_epoch] = [config.generations.div_ceil(config.validate_every), epoch];
         let [total_epochs, starting_epoch] = [total_epochs, starting_epoch].map(|epoch| epoch as usize);
@@ -354,21 +396,40 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
             checkpoints: claim.checkpoints,
             log: file,
             kept: kept.map(|strategy| Kept::new(self.folder.path(), strategy)).transpose()?,
-            bar,
             failure,
             registered: std::mem::take(&mut self.registered),
             floats,
             integers,
-            dashboard,
             config,
             epoch: None,
             early: None,
             warnings: Vec::new(),
             pending: Pending::default(),
             reported: (Instant::now(), strategy.generation()),
+            page,
+            screen,
         };
         run.replay(epoch - 1);
         Ok(run)
+    }
+
+    /// Registers the logs next to `log.jsonl`.
+    #[cfg_attr(
+        not(any(feature = "csv", feature = "tensorboard")),
+        expect(unused_mut, unused_variables, reason = "there are no other logs")
+    )]
+    fn with_logs(&self, mut parts: Parts<V>, generation: u64, failure: &Failure) -> Result<Parts<V>, Error> {
+        #[cfg(feature = "csv")]
+        if self.logs.csv {
+            let path = self.folder.file(csv::FILE);
+            parts = parts.with_metric_logger(csv::CsvMetrics::open(path, generation, failure.clone())?);
+        }
+        #[cfg(feature = "tensorboard")]
+        if self.logs.tensorboard {
+            let folder = self.folder.file(tensorboard::FOLDER);
+            parts = parts.with_metric_logger(tensorboard::EventFiles::new(folder, generation, failure.clone()));
+        }
+        Ok(parts)
     }
 
     fn early_stopping(&self, config: &EarlyStoppingConfig) -> Result<MetricEarlyStoppingStrategy, Error> {
