@@ -128,7 +128,7 @@ impl<'a> Report<'a> {
         print_line!(
             "a token is one byte read by one member; seconds are of the whole run, tokens per second of training alone"
         );
-        print_line!("generation  seconds    tokens  per second  train bits  validation bits  changed   tied");
+        print_line!("generation  seconds    tokens   tokens/s train bits valid bits changed   tied");
         let start = Instant::now();
         let curve = folder.file("curve.svg");
         Ok(Self {
@@ -254,7 +254,7 @@ impl Point {
         let number = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.4}"));
         let percent = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{:.1} %", 100.0 * value));
         print_line!(
-            "{:>10} {:>8.1} {:>8.2}M {:>11.0} {:>11} {:>16.4} {:>8} {:>6}",
+            "{:>10} {:>8.1} {:>8.2}M {:>10.0} {:>10} {:>10.4} {:>7} {:>6}",
             self.generation,
             self.seconds,
             self.tokens as f64 / 1e6,

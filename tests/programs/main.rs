@@ -8,4 +8,5 @@ mod output;
 mod signals;
 mod slurm;
 mod support;
+mod terminal;
 mod threads;

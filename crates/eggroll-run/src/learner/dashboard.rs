@@ -11,6 +11,10 @@ use burn::train::{Interrupter, LearnerSummary};
 use std::collections::BTreeSet;
 use std::error::Error;
 
+/// Epochs that Burn is told of: it multiplies them by generations, and a run that ends by something else has as many as there are numbers.
+const MOST_EPOCHS: usize = 1 << 20;
+/// Generations of an epoch that it is told of.
+const MOST_ITEMS: usize = 1 << 30;
 /// What stands where a validation's number will be.
 const NOT_YET: &str = "after the first validation";
 
@@ -22,12 +26,15 @@ pub(super) struct Dashboard {
     valid: BTreeSet<String>,
     /// What is measured in any run.
     built_in: BTreeSet<String>,
+    /// Generations of an epoch.
+    items: usize,
 }
 
 impl Dashboard {
     /// A dashboard of a run whose validation has metrics of these names, and the learner of those.
     pub fn new(interrupter: Interrupter, valid: BTreeSet<String>, built_in: BTreeSet<String>) -> Self {
-        Self { inner: TuiMetricsRendererWrapper::new(interrupter, None), definitions: Vec::new(), valid, built_in }
+        let inner = TuiMetricsRendererWrapper::new(interrupter, None);
+        Self { inner, definitions: Vec::new(), valid, built_in, items: 1 }
     }
 
     /// Hands on what has been registered: validation first, then training, the score first.
@@ -69,15 +76,20 @@ impl MetricsRendererTraining for Dashboard {
 impl TrainingProgressLogger for Dashboard {
     fn start(&mut self, epochs: usize, starting_epoch: usize, items: Option<usize>, label: Option<&str>) {
         self.begin();
-        self.inner.start(epochs, starting_epoch, items, label);
+        self.inner.start(epochs.min(MOST_EPOCHS), starting_epoch, items, label);
     }
 
     fn update_epoch(&mut self, epoch: usize) {
         self.inner.update_epoch(epoch);
     }
 
+    /// A validation is said to be as long as what lies between two: Burn keeps as many points of its curve as its share of the epoch has,
+    /// and of a validation in one batch that would be a few.
     fn start_split(&mut self, split: &str, items: usize) {
-        self.inner.start_split(split, items);
+        if split == "train" {
+            self.items = items.clamp(1, MOST_ITEMS);
+        }
+        self.inner.start_split(split, self.items);
     }
 
     fn update_split(&mut self, items: usize) {

@@ -210,7 +210,7 @@ impl<T, V: ItemLazy + 'static> Run<'_, T, V> {
     where
         T: EsTask<M, Output = V>,
     {
-        let epoch = self.config.epoch(report.generation);
+        let (start, epoch) = (Instant::now(), self.config.epoch(report.generation));
         self.machinery.train(LearnerEvent::EndSplit(epoch as usize));
         let outputs = self.screen.aside(|| self.task.validate(model, report)).map_err(Error::User)?;
         if !outputs.is_empty() {
@@ -228,6 +228,8 @@ impl<T, V: ItemLazy + 'static> Run<'_, T, V> {
             *early = Some(epoch);
         }
         self.page.update(strategy.generation());
+        // No evaluation of training.
+        self.reported.0 += start.elapsed();
         Ok(())
     }
 

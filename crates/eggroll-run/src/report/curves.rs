@@ -12,7 +12,7 @@ pub(super) type Line = Map<String, Value>;
 /// Points of a curve that are drawn: more than a screen has columns.
 const POINTS: usize = 1200;
 /// Width and height of a chart.
-const SIZE: (u32, u32) = (560, 340);
+const SIZE: (u32, u32) = (460, 300);
 /// Keys that are no numbers of a curve.
 const PLACES: [&str; 5] = ["generation", "epoch", "split", "seed", "seconds"];
 
@@ -125,12 +125,13 @@ fn own(lines: &[&Line], key: &str, of: &str) -> Option<LineChart> {
     (!points.is_empty()).then(|| empty(&(title(key) + of)).with_series(series(points)))
 }
 
+/// The chart of a group, if it has points that are not all 0.
 fn of_group(lines: &[&Line], group: &Group) -> Option<LineChart> {
-    let mut chart = empty(group.title).with_legend(if group.log { Corner::MiddleRight } else { Corner::LowerRight });
+    let mut chart = empty(group.title).with_legend(if group.log { Corner::LowerLeft } else { Corner::LowerRight });
     let mut is_empty = true;
     for ((key, label), color) in group.members.iter().zip(Color::ALL) {
         let points = points(lines, key);
-        is_empty &= points.is_empty();
+        is_empty &= points.iter().all(|point| point.1 == 0.0);
         chart = chart.with_series(Series::new(if points.is_empty() { "" } else { label }, color, points));
     }
     let scale = if group.log { Scale::Log } else { Scale::Linear };

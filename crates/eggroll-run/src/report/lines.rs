@@ -20,6 +20,7 @@ pub enum Corner {
     #[default]
     UpperRight,
     MiddleRight,
+    LowerLeft,
     LowerRight,
 }
 
@@ -163,9 +164,9 @@ impl LineChart {
         let (low, high) = match set.filter(|(low, high)| low < high) {
             Some(range) => range,
             None => {
-                // Curves over generations begin at the edge, marks of names do not.
-                let names = matches!(scale, Scale::Names(_));
-                padded(bounds(values).unwrap_or((0.0, 1.0)), if axis == 1 || names { 0.06 } else { 0.0 })
+                // Lines begin at the edge, points alone do not.
+                let has_points = axis == 1 || self.series.iter().any(|series| !series.line);
+                padded(bounds(values).unwrap_or((0.0, 1.0)), if has_points { 0.06 } else { 0.0 })
             }
         };
         low..high
@@ -237,6 +238,7 @@ impl Picture for LineChart {
                 Corner::UpperLeft => SeriesLabelPosition::UpperLeft,
                 Corner::UpperRight => SeriesLabelPosition::UpperRight,
                 Corner::MiddleRight => SeriesLabelPosition::MiddleRight,
+                Corner::LowerLeft => SeriesLabelPosition::LowerLeft,
                 Corner::LowerRight => SeriesLabelPosition::LowerRight,
             };
             let mut labels = canvas.configure_series_labels();

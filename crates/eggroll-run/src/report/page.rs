@@ -65,7 +65,16 @@ impl Page {
     /// Adds a table below a heading. Cells that are numbers stand at the right.
     pub fn with_table(mut self, heading: &str, titles: &[&str], rows: &[Vec<String>]) -> Self {
         self = self.with_heading(heading);
-        let titles: String = titles.iter().map(|title| format!("<th>{}</th>", escaped(title))).collect();
+        let is_of_numbers = |column: usize| {
+            let mut cells =
+                rows.iter().filter_map(|cells| cells.get(column)).filter(|cell| !cell.is_empty()).peekable();
+            cells.peek().is_some() && cells.all(|cell| is_number(cell))
+        };
+        let title = |(column, title): (usize, &&str)| {
+            let class = if is_of_numbers(column) { " class=\"number\"" } else { "" };
+            format!("<th{class}>{}</th>", escaped(title))
+        };
+        let titles: String = titles.iter().enumerate().map(title).collect();
         let rows: String = rows.iter().map(|cells| row(cells)).collect();
         self.add(format_args!(
             "<div class=\"frame\"><table><thead><tr>{titles}</tr></thead><tbody>{rows}</tbody></table></div>"
@@ -76,7 +85,9 @@ impl Page {
     /// Adds names with their values below a heading.
     pub fn with_facts(mut self, heading: &str, facts: &[(String, String)]) -> Self {
         self = self.with_heading(heading);
-        let line = |(name, value): &(String, String)| format!("<dt>{}</dt><dd>{}</dd>", escaped(name), escaped(value));
+        let line = |(name, value): &(String, String)| {
+            format!("<div><dt>{}</dt><dd>{}</dd></div>", escaped(name), escaped(value))
+        };
         self.add(format_args!("<dl>{}</dl>", facts.iter().map(line).collect::<String>()));
         self
     }

@@ -56,7 +56,11 @@ pub fn page(folder: impl AsRef<Path>) -> Result<Page, Error> {
     }
     let log: Vec<Line> = JsonLines::read(folder.join("log.jsonl"))?;
     let facts = Facts::read(folder);
-    let [training, own] = ["training.json", "settings.json"].map(|name| json(&folder.join(name)));
+    let [mut training, own] = ["training.json", "settings.json"].map(|name| json(&folder.join(name)));
+    if !own.is_null() {
+        // The same again.
+        training.as_object_mut().map(|fields| fields.remove("settings"));
+    }
     let charts = match log.is_empty() {
         true => curves::tables(&JsonLines::read::<Line>(folder.join("curve.jsonl"))?),
         false => curves::charts(&log),
@@ -66,14 +70,14 @@ pub fn page(folder: impl AsRef<Path>) -> Result<Page, Error> {
     if !charts.is_empty() {
         page = page.with_heading("Curves").with_pictures(&charts.iter().collect::<Vec<_>>());
     }
-    page = with_parameters(page, &facts);
+    page = with_sessions(with_parameters(page, &facts), &facts.sessions);
     for (heading, settings) in [("Settings of the run", &training), ("Settings of the program", &own)] {
         let settings = settings::flat(settings);
         if !settings.is_empty() {
             page = page.with_facts(heading, &settings);
         }
     }
-    Ok(with_sessions(page, &facts.sessions))
+    Ok(page)
 }
 
 impl<P: Picture> Picture for &P {

@@ -1,6 +1,6 @@
 //! Settings of whatever shape as names with values.
 
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 /// Longest list that is shown in full.
 const SHOWN: usize = 300;
@@ -27,11 +27,22 @@ fn collect(name: &str, value: &Value, found: &mut Vec<(String, String)>) {
 
 /// A value in one line; a string without its quotes.
 pub(super) fn text(value: &Value) -> String {
-    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let text = match value {
+        Value::String(text) => text.clone(),
+        // A number of 32 bits, with its own digits.
+        Value::Number(number) if number.is_f64() && is_short(number) => {
+            (number.as_f64().unwrap_or(0.0) as f32).to_string()
+        }
+        other => other.to_string(),
+    };
     match text.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
     }
+}
+
+fn is_short(number: &Number) -> bool {
+    number.as_f64().is_some_and(|number| f64::from(number as f32) == number)
 }
 
 #[cfg(test)]
@@ -42,6 +53,8 @@ mod tests {
     #[test]
     fn settings_are_flat() {
         let settings = json!({ "a": { "b": 1, "c": [1, 2] }, "d": "x", "e": null, "f": {} });
+        assert_eq!(text(&json!(0.9f32)), "0.9");
+        assert_eq!(text(&json!(0.9)), "0.9");
         let named = [("a.b", "1"), ("a.c", "[1,2]"), ("d", "x"), ("f", "{}")];
         assert_eq!(flat(&settings), named.map(|(name, value)| (name.to_owned(), value.to_owned())));
     }
