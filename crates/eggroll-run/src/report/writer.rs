@@ -66,6 +66,7 @@ impl Writer {
 
     /// Sets the statistics of the model after `generation` generations.
     pub fn set_statistics(&mut self, generation: u64, diagnosis: Diagnosis) {
+        self.session.until = generation;
         self.statistics = Some(Statistics { generation, diagnosis });
     }
 
