@@ -15,7 +15,7 @@ use std::time::Instant;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Two, so that what an update costs beside its pairs can be told from what the pairs cost.
+/// Two, so that the fixed cost of an update can be told from the cost of its pairs.
 const POPULATIONS: [usize; 2] = [64, 4096];
 const BATCH: usize = 32;
 /// Generations that are measured, after as many that are not.
@@ -48,7 +48,7 @@ fn generations(population: usize, communicator: &mut dyn Communicator) -> Measur
     let mut model: Mlp = MlpConfig::new(vec![784, 128, 10]).init(&device);
     let x = Tensor::<2>::random([BATCH, 784], burn::tensor::Distribution::Default, &device);
     let labels = Tensor::<1, Int>::arange(0..BATCH as i64, &device).remainder_scalar(10);
-    let config = EvolutionStrategyConfig::new(EggrollConfig::new(), burn::optim::AdamConfig::new());
+    let config = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new());
     let mut strategy = config.with_population_size(population).try_init(&model)?;
     let [mut own, mut sharded, mut told] = [(); 3].map(|()| Vec::new());
     for _ in 0..2 * GENERATIONS {

@@ -1,5 +1,6 @@
 //! One error for programs that use several of the crates.
 
+#[cfg(feature = "graph")]
 use eggroll_nn::graph::GraphError;
 use eggroll_rl::RolloutError;
 
@@ -24,19 +25,42 @@ use eggroll_rl::RolloutError;
 #[non_exhaustive]
 pub enum Error {
     /// A model that cannot be traced.
+    #[cfg(feature = "graph")]
     #[error(transparent)]
-    Graph(#[from] GraphError),
+    Graph(Box<GraphError>),
     /// Configurations, strategies and generations.
     #[error(transparent)]
-    Train(#[from] eggroll_train::Error),
+    Train(Box<eggroll_train::Error>),
     /// Runs: files, checkpoints, logs, replay, distribution.
     #[error(transparent)]
-    Run(#[from] eggroll_run::Error),
+    Run(Box<eggroll_run::Error>),
     /// Environments and rollouts.
     #[error(transparent)]
-    Rollouts(#[from] RolloutError),
+    Rollouts(Box<RolloutError>),
     /// Distributed evaluation over NATS.
     #[cfg(feature = "nats")]
     #[error(transparent)]
-    Nats(#[from] eggroll_run::distribution::nats::NatsError),
+    Nats(Box<eggroll_run::distribution::nats::NatsError>),
+}
+
+/// Boxed, so that a `Result` stays small.
+macro_rules! from {
+    ($($(#[$cfg:meta])* $error:ty => $variant:ident),* $(,)?) => {$(
+        $(#[$cfg])*
+        impl From<$error> for Error {
+            fn from(error: $error) -> Self {
+                Self::$variant(Box::new(error))
+            }
+        }
+    )*};
+}
+
+from! {
+    #[cfg(feature = "graph")]
+    GraphError => Graph,
+    eggroll_train::Error => Train,
+    eggroll_run::Error => Run,
+    RolloutError => Rollouts,
+    #[cfg(feature = "nats")]
+    eggroll_run::distribution::nats::NatsError => Nats,
 }

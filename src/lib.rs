@@ -1,5 +1,53 @@
-#![doc = include_str!("../README.md")]
+//! Evolution strategies for the [Burn](https://burn.dev) deep-learning framework: train a Burn model without backpropagation, on any
+//! score, differentiable or not.
+//!
+//! A *generation* perturbs the model's parameters in many ways, scores each perturbed model (a *member*), and moves the parameters
+//! towards the noise of the members that did better. EGGROLL's noise has a low rank, so all members of a *population* run as one
+//! batched forward pass. If you have a gradient, use it: backpropagation needs far fewer evaluations.
+//!
+//! ```
+//! use eggroll::prelude::*;
+//!
+//! # fn main() -> Result<(), eggroll::Error> {
+//! let device = Device::flex();
+//! let x = Tensor::<2>::from_floats([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], &device);
+//! let y = Tensor::<2>::from_floats([[1.0], [2.0], [3.0]], &device);
+//!
+//! let mut model = nn::LinearConfig::new(2, 1).init(&device); // a drop-in replacement for burn::nn::Linear
+//! let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new());
+//! let mut strategy = config.with_population_size(64).with_learning_rate(0.5).try_init(&model)?;
+//! for _ in 0..200 {
+//!     let population = strategy.ask();
+//!     let fitness = population.evaluate(|members| -members.mse(model.forward_shared(x.clone()), y.clone()));
+//!     strategy.tell(&mut model, population, fitness)?;
+//! }
+//! let error: f32 = (model.forward(x) - y).abs().max().into_scalar();
+//! assert!(error < 0.1, "{error}");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | to | see |
+//! |---|---|
+//! | choose noise, population, sigma, learning rate | [`EvolutionStrategyConfig`](prelude::EvolutionStrategyConfig), [`core::noiser`] |
+//! | ask for a population and tell its fitness | [`EvolutionStrategy`](prelude::EvolutionStrategy) |
+//! | score a population | [`Population::evaluate`](prelude::Population::evaluate), [`MemberChunk`](prelude::MemberChunk) |
+//! | build a model | [`nn`], [`nn::integer`] |
+//! | train a model that you cannot change | [`PopulationGraph`](prelude::PopulationGraph), [`Population::evaluate_each`](prelude::Population::evaluate_each) |
+//! | play episodes | [`rl`], [`Rollouts`](prelude::Rollouts) |
+//! | run with checkpoints, logs and a dashboard | [`run`], [`TrainingLoop`](prelude::TrainingLoop) |
+//! | handle errors of all crates | [`Error`] |
+//!
+//! The repository has [examples](https://github.com/eggroll-rs/eggroll/tree/main/examples),
+//! [a book](https://github.com/eggroll-rs/eggroll/blob/main/docs/book/src/SUMMARY.md), and
+//! [measured results](https://github.com/eggroll-rs/eggroll/blob/main/docs/benchmarks.md).
+
 #![forbid(unsafe_code)]
+
+/// The programs of the README, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 mod error;
 
@@ -13,8 +61,8 @@ pub use error::Error;
 
 /// What most programs need: `use eggroll::prelude::*;`.
 ///
-/// It has Burn's prelude with one difference: `nn` is [`eggroll::nn`](crate::nn), whose layers are perturbed inside `evaluate`. Burn's
-/// own are `burn::nn`.
+/// It is Burn's prelude with one difference: `nn` is [`eggroll::nn`](crate::nn), whose layers are perturbed inside `evaluate`. Burn's
+/// layers are in `burn::nn`.
 pub mod prelude {
     pub use burn::optim::{AdamConfig, SgdConfig};
     pub use burn::prelude::*;
@@ -24,10 +72,11 @@ pub mod prelude {
         OpenEsConfig, QEggrollConfig, Role, SparseConfig,
     };
     pub use eggroll_nn as nn;
+    #[cfg(feature = "graph")]
     pub use eggroll_nn::graph::PopulationGraph;
     pub use eggroll_nn::loss::cross_entropy;
     pub use eggroll_rl::{ActionSpace, EpisodeKey, TensorEnvironment};
-    pub use eggroll_rl::{Policy, RolloutConfig, Rollouts, feed_forward};
+    pub use eggroll_rl::{EvaluationConfig, Policy, RolloutConfig, Rollouts, feed_forward};
     pub use eggroll_run::{Checkpoints, RunFolder, TrainingLoop, data_digest, parameter_digest};
     #[cfg(feature = "learner")]
     pub use eggroll_run::{EsTask, EsTraining, EsTrainingConfig};

@@ -9,37 +9,37 @@ use std::env::consts::{ARCH, OS};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Runs the same work on every backend and prints one table.
+/// Runs the same workload on every available backend and prints one table.
 #[derive(Parser, Debug)]
 pub struct Args {
     /// Folder for comparison.json, comparison.svg and report.html.
     #[arg(long, default_value = "runs/backend_comparison")]
     pub out: PathBuf,
-    /// Backends, all that are compiled in if not given.
+    /// Backends to run. Default: all that are compiled in.
     #[arg(long, value_delimiter = ',')]
     pub backends: Vec<DeviceName>,
-    /// Network of forward and estimate: small 4→256→2, medium 64→512→64, large 256→2048→256.
+    /// Network for the forward pass and the estimate: small 4→256→2, medium 64→512→64, large 256→2048→256.
     #[arg(long, value_enum, default_value_t = Size::Medium)]
     pub size: Size,
-    /// Members of forward and estimate, even.
+    /// Population size of the forward pass and the estimate, even.
     #[arg(long, default_value_t = 512, value_parser = at_most(MEMBERS))]
     pub population: usize,
     /// Rank of EGGROLL's noise.
     #[arg(long, default_value_t = 1, value_parser = at_most(RANK))]
     pub rank: usize,
-    /// Generations of the training.
+    /// Generations of training.
     #[arg(long, default_value_t = 20)]
     pub generations: u64,
-    /// Seconds for which forward and estimate are repeated on each backend.
+    /// Seconds for which the forward pass and the estimate are repeated on each backend.
     #[arg(long, default_value_t = 2.0)]
     pub seconds: f64,
     /// Folder with the gzip files of MNIST.
     #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/data/mnist"))]
     pub data: PathBuf,
-    /// Name of this machine: tells rows apart after a merge.
+    /// Name of this machine, to tell rows apart after a merge.
     #[arg(long, default_value_t = format!("{OS}-{ARCH}"))]
     pub label: String,
-    /// Computes nothing: makes one comparison of these JSON files.
+    /// Merge these JSON files into one comparison instead of computing.
     #[arg(long, num_args = 1.., value_name = "FILE")]
     pub merge: Vec<PathBuf>,
     #[command(flatten)]

@@ -24,7 +24,7 @@
 //!   take longer then.
 //!
 //! A backend that is compiled in but has no device is listed with the reason, and so is one that panics midway or computes
-//! wrong values; the others go on. A driver that crashes the process cannot be caught: leave it out with `--backends`.
+//! wrong values; the others continue. A driver that crashes the process cannot be caught: leave it out with `--backends`.
 
 mod args;
 mod chart;

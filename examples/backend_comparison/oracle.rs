@@ -15,7 +15,7 @@ const FIRST_PAIR: u32 = 7;
 const ROWS: usize = 3;
 const RANK: usize = 2;
 const SIGMA: f64 = 0.5;
-/// Absolute, for values of a few units: f32 comes to about 1e-5, reduced precision to more.
+/// Absolute, for values of a few units: f32 is off by about 1e-5, reduced precision to more.
 const TOLERANCE: f64 = 1e-3;
 /// How far off the noise of other pairs must be.
 const FAR: f64 = 0.1;

@@ -1,4 +1,4 @@
-//! Forward and estimate of a population beside plain inference, in turn, so that all see the same machine.
+//! Forward and estimate of a population against plain inference, in turn, so that all see the same machine.
 
 use crate::args::Args;
 use crate::rows::Times;

@@ -23,13 +23,13 @@ pub struct Args {
     /// Folder for checkpoints, logs and the curve.
     #[arg(long, default_value = "runs/char_lm")]
     pub out: PathBuf,
-    /// Continue the run in the output folder, with its settings; --seconds and --generations may be given anew.
+    /// Continue the run in the output folder, with its settings; --seconds and --generations may change.
     #[arg(long)]
     pub resume: bool,
-    /// Show Burn's dashboard, if this is a terminal.
+    /// Show Burn's dashboard on a terminal.
     #[arg(long)]
     pub dashboard: bool,
-    /// Where to compute: flex, ndarray, cuda, vulkan, metal or wgpu, as built; the number of a card follows a colon.
+    /// Backend: flex, ndarray, cuda, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.
     #[arg(long, default_value_t)]
     pub backend: DeviceName,
     #[command(flatten)]
@@ -40,27 +40,27 @@ pub struct Args {
     pub settings: Settings,
     #[command(flatten)]
     pub model: ModelSettings,
-    /// Samples of text printed at the end.
+    /// Number of text samples to print at the end.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=1000))]
     pub samples: u64,
-    /// Bytes of a sample.
+    /// Length of a sample in bytes.
     #[arg(long, default_value_t = 300, value_parser = at_most(1 << 20))]
     pub sample_bytes: usize,
-    /// Temperature of samples: 1 for the model's own probabilities, 0 for the likeliest byte.
+    /// Temperature of samples: 1 for the probabilities of the model, 0 for the most likely byte.
     #[arg(long, default_value_t = 1.0)]
     pub temperature: f64,
-    /// Text that samples continue.
+    /// Prompt of the samples.
     #[arg(long, default_value = "\n")]
     pub prompt: String,
 }
 
-/// When training ends: with what comes first. Without both, after 600 seconds.
+/// Training ends at the first limit that is reached. Without limits it ends after 600 seconds.
 #[derive(clap::Args, Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Limits {
-    /// Seconds of the run, parts before a --resume, validation and checkpoints included.
+    /// Seconds of the run, including validation, checkpoints, and time before a --resume.
     #[arg(long)]
     pub seconds: Option<f64>,
-    /// Generations in all.
+    /// Total number of generations.
     #[arg(long)]
     pub generations: Option<u64>,
 }
@@ -68,19 +68,19 @@ pub struct Limits {
 /// The settings of a run: saved with it.
 #[derive(clap::Args, Clone, Debug, Serialize, Deserialize)]
 pub struct Settings {
-    /// File to learn from: any bytes, which are read when the run begins. Byte 0 starts a document.
+    /// File to learn from, any bytes; it is read when the run starts. Byte 0 starts a new document.
     #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/data/text/shakespeare.txt"))]
     pub data: PathBuf,
-    /// Share of the file, at its end, that validation reads and training does not.
+    /// Share of the file, at its end, that is held out for validation.
     #[arg(long, default_value_t = 0.1)]
     pub validation_share: f64,
-    /// Bytes of that share that are read, the first ones.
+    /// Number of held-out bytes that validation reads.
     #[arg(long, default_value_t = 1 << 20)]
     pub validation_bytes: usize,
     /// Generations between two lines of the table.
     #[arg(long, default_value_t = 200)]
     pub validate_every: u64,
-    /// Generations between two checkpoints; 0 for one at the end only.
+    /// Generations between two checkpoints; 0 for a single one at the end.
     #[arg(long, default_value_t = 1000)]
     pub checkpoint_every: u64,
     /// Width of the model.
@@ -95,10 +95,10 @@ pub struct Settings {
     /// Members of a generation, even.
     #[arg(long, default_value_t = 4096, value_parser = at_most(1 << 26))]
     pub population: usize,
-    /// Consecutive members that read the same bytes, even.
+    /// Number of consecutive members that read the same bytes, even.
     #[arg(long, default_value_t = 2)]
     pub group_size: usize,
-    /// Members that are computed at a time: on a CPU 16, by each core, elsewhere all, if not given.
+    /// Members in a chunk. Default: 16 for each core on a CPU, otherwise all.
     #[arg(long)]
     pub chunk: Option<usize>,
     /// Rank of the noise.
@@ -107,16 +107,16 @@ pub struct Settings {
     /// Noise scale of the integer model: 2^-shift.
     #[arg(long, default_value_t = 4)]
     pub sigma_shift: u32,
-    /// Share of weights that random fitness would move: above 1 falling from all to 2^-alpha over --decay generations and on.
+    /// Share of weights that move under random fitness; above 1 it falls from all weights to 2^-alpha over --decay generations, and further.
     #[arg(long, default_value_t = 4.0)]
     pub alpha: f64,
     /// Generations of that schedule.
     #[arg(long, default_value_t = 5000)]
     pub decay: u64,
-    /// What noise counts in a vote.
+    /// The noise that counts in a vote.
     #[arg(long, value_enum, default_value_t = VotesName::Values)]
     pub votes: VotesName,
-    /// Take the noise from a table of this many bytes, instead of drawing it.
+    /// Take the noise from a table of this many bytes instead of drawing it.
     #[arg(long, value_name = "BYTES", value_parser = at_most(1 << 30))]
     pub noise_table: Option<usize>,
     /// Seed of initial weights, noise and samples.
@@ -128,7 +128,7 @@ pub struct Settings {
 #[derive(clap::Args, Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ModelSettings {
-    /// The model: int8 and moved by votes, or a float GRU that Adam moves.
+    /// The model: int8 updated by votes, or a float GRU updated by Adam.
     #[arg(long, value_enum, default_value_t = Self::default().model)]
     pub model: ModelName,
     /// Noise scale of the float model.

@@ -5,7 +5,7 @@ use eggroll_examples::Failure;
 use eggroll_examples::chart::{Color, Corner, LineChart, Picture, Series};
 use std::path::Path;
 
-/// Draws bits per byte over the tokens read, training and validation, with what counting comes to.
+/// Draws bits per byte over the tokens read, training and validation, with the unigram and bigram baselines.
 pub fn draw(path: &Path, points: &[Point], baselines: Baselines) -> Result<(), Failure> {
     let Some(last) = points.last() else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What the run needs to know of a model, beside how it predicts.
+//! What the run needs of a model in addition to its predictions.
 
 use crate::args::{ModelSettings, Settings};
 use burn::module::Module;

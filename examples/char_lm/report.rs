@@ -21,7 +21,7 @@ const VALIDATION_SEQUENCES: usize = 64;
 /// Bytes of the training text that are counted.
 const COUNTED: usize = 1 << 28;
 
-/// What counting comes to on the bytes that validation reads, in bits for each byte.
+/// The unigram and bigram baselines on the bytes that validation reads, in bits for each byte.
 #[derive(Clone, Copy, Debug)]
 pub struct Baselines {
     /// By the frequencies of the training text.

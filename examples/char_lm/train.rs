@@ -22,7 +22,7 @@ use std::path::PathBuf;
 /// The metric of validation.
 const BITS_PER_BYTE: &str = "Bits per byte";
 
-/// What is saved of a run beside its checkpoints.
+/// What is saved of a run next to its checkpoints.
 #[derive(Serialize, Deserialize)]
 struct Saved {
     #[serde(flatten)]
@@ -98,7 +98,7 @@ fn run_model<M: LanguageModel>(
         .with_display(if args.dashboard { Display::Dashboard } else { Display::Progress })
         .with_interrupter(signals.interrupter())
         .metric_valid(ScalarMetric::new(BITS_PER_BYTE).lower_is_better())
-        .run(initial, &mut task)?;
+        .launch(initial, &mut task)?;
     let (model, done) = (outcome.model, outcome.strategy.generation());
     let Task { report, interval, timing, state, .. } = task;
     let mut report = report.expect("opened when the run began");
@@ -120,7 +120,7 @@ fn run_model<M: LanguageModel>(
     Ok(ending)
 }
 
-/// Streams of text for the population, each member with a state of its own; bits per byte on what is held out.
+/// Streams of text for the population, each member with a separate state; bits per byte on what is held out.
 struct Task<'a, M: LanguageModel> {
     settings: &'a Settings,
     folder: &'a RunFolder,

@@ -8,15 +8,15 @@ use std::path::PathBuf;
 /// What a process does.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Role {
-    /// Trains, with the fitness that workers send.
+    /// Trains on the fitness that workers send.
     Coordinator,
     /// Evaluates slices.
     Worker,
     /// The same run in one process.
     Alone,
-    /// Makes the run's keys, and ends.
+    /// Creates the keys of the run, and exits.
     Keys,
-    /// Removes what the server has of the run.
+    /// Removes the data of the run from the server.
     Remove,
 }
 
@@ -32,32 +32,32 @@ pub struct Args {
     /// The server: nats://host:port, or tls://host:port.
     #[arg(long, default_value = "nats://127.0.0.1:4222")]
     nats: String,
-    /// Name of the run. One that the server has is continued.
+    /// Name of the run. An existing run on the server is continued.
     #[arg(long, default_value = "spirals")]
     pub run: String,
-    /// Name of this node, from its process unless given.
+    /// Name of this node. Default: derived from its process.
     #[arg(long)]
     node: Option<String>,
-    /// Folder of the run's keys, which the coordinator makes. For a worker on another machine: the file that it was given.
+    /// Folder with the run's keys, which the coordinator creates. On another machine: the key file of the worker.
     #[arg(long, default_value = "runs/distributed/keys")]
     keys: PathBuf,
-    /// Workers that get a key of their own: RUN.NODE.key in the folder of keys.
+    /// Workers that get separate keys: RUN.NODE.key in the folder of keys.
     #[arg(long, value_name = "NODE,NODE", value_delimiter = ',')]
     nodes: Vec<String>,
-    /// Workers may lie: each of --nodes has its own key, the coordinator checks a share of slices, and fitness is shaped by ranks. The same on
+    /// Do not trust workers: each of --nodes has its own key, the coordinator checks a share of slices, and fitness is shaped by ranks. Use it on
     /// all nodes.
     #[arg(long)]
     untrusted: bool,
-    /// File with a token.
+    /// File that contains a token.
     #[arg(long, value_name = "FILE", conflicts_with = "credentials")]
     token_file: Option<PathBuf>,
-    /// File of credentials.
+    /// Credentials file.
     #[arg(long, value_name = "FILE")]
     credentials: Option<PathBuf>,
-    /// Allows a token or password to travel to another host without encryption.
+    /// Allow sending a token or password to another host without encryption.
     #[arg(long)]
     allow_plain: bool,
-    /// Certificates of authorities, PEM.
+    /// Certificates of the certificate authorities, PEM.
     #[arg(long)]
     ca: Option<PathBuf>,
     /// This node's certificate, PEM.
@@ -69,7 +69,7 @@ pub struct Args {
     /// Members of a slice.
     #[arg(long, default_value_t = 64)]
     slice: usize,
-    /// Share of slices that the coordinator checks: 0 unless set, 0.05 with --untrusted.
+    /// Share of slices that the coordinator checks. Default: 0, or 0.05 with --untrusted.
     #[arg(long)]
     verify: Option<f64>,
     /// Members of a generation.

@@ -10,13 +10,13 @@ use std::path::PathBuf;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum DamageName {
-    /// Weights of small magnitude become 0 and stay so.
+    /// Set weights of small magnitude to 0, permanently.
     Prune,
     /// Weights are rounded to few bits.
     Quantize,
 }
 
-/// Damages a network that tells digits apart and recovers its accuracy by EGGROLL, with the accuracy itself as fitness.
+/// Damages a digit classifier and recovers its accuracy by EGGROLL, with the accuracy as fitness.
 #[derive(Parser, Debug)]
 pub struct Args {
     /// Folder with the four gzip files of MNIST, or of other data in that format.
@@ -34,13 +34,13 @@ pub struct Args {
     /// Widths of the hidden layers, separated by commas.
     #[arg(long, value_delimiter = ',', default_value = "64", value_parser = at_most(WIDTH))]
     pub hidden: Vec<usize>,
-    /// What happens to the network's weights.
+    /// The damage to the network's weights.
     #[arg(long, value_enum, default_value_t = DamageName::Prune)]
     damage: DamageName,
-    /// Share of each layer's weights that pruning takes, 0.8 if not given.
+    /// Share of each layer's weights that pruning removes. Default: 0.8.
     #[arg(long)]
     share: Option<f64>,
-    /// Bits that quantizing leaves, 2 if not given.
+    /// Bits of a quantized weight. Default: 2.
     #[arg(long)]
     bits: Option<u32>,
     /// Generations of the recovery.
@@ -64,7 +64,7 @@ pub struct Args {
     /// Seed of initial weights, noise and batches.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
-    /// Where to compute: flex, ndarray, cuda, vulkan, metal or wgpu, as built; the number of a card follows a colon.
+    /// Backend: flex, ndarray, cuda, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.
     #[arg(long, default_value_t)]
     pub backend: DeviceName,
 }

@@ -13,7 +13,7 @@ const STEPS: usize = 64;
 pub enum Kind {
     /// This share of every matrix becomes 0, the smallest magnitudes first.
     Prune { share: f64 },
-    /// Every matrix is rounded to `2^bits` multiples of a step of its own, `−2^(bits−1)` to `2^(bits−1) − 1`.
+    /// Every matrix is rounded to `2^bits` multiples of its own step size, `−2^(bits−1)` to `2^(bits−1) − 1`.
     Quantize { bits: u32 },
 }
 

@@ -18,22 +18,22 @@ pub struct Args {
     /// Folder for checkpoints, log and curve.
     #[arg(long, default_value = "runs/half_cheetah")]
     pub out: PathBuf,
-    /// The file half_cheetah.xml; otherwise it is taken from the folder that EGGROLL_MUJOCO_ASSETS names.
+    /// Path of half_cheetah.xml. Default: the folder in EGGROLL_MUJOCO_ASSETS.
     #[arg(long)]
     pub xml: Option<PathBuf>,
     /// Continue the run in the output folder, with its settings.
     #[arg(long, conflicts_with = "compare")]
     pub resume: bool,
-    /// Train a second policy by OpenES, with as many generations, and draw both curves.
+    /// Train a second policy by OpenES for as many generations, and draw both curves.
     #[arg(long)]
     pub compare: bool,
-    /// Minutes of training, those of evaluation included.
+    /// Minutes of training, including evaluation.
     #[arg(long, default_value_t = 30.0)]
     pub minutes: f64,
-    /// Generations of training, if they come to an end before the minutes.
+    /// Maximum number of generations.
     #[arg(long)]
     pub generations: Option<u64>,
-    /// Where the policy computes: flex, ndarray, cuda, vulkan, metal or wgpu, as built; the number of a card follows a colon.
+    /// Backend of the policy: flex, ndarray, cuda, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.
     #[arg(long, default_value_t)]
     pub backend: DeviceName,
     #[command(flatten)]
@@ -55,7 +55,7 @@ pub struct Settings {
     /// Episodes of a member.
     #[arg(long, default_value_t = 1, value_parser = at_most(EPISODES))]
     pub episodes: usize,
-    /// Steps after which episodes of training are cut off; those of evaluation have all 1000.
+    /// Steps after which training episodes are cut off; evaluation episodes have all 1000.
     #[arg(long, default_value_t = 1000, value_parser = at_most(STEPS))]
     pub steps: usize,
     /// Noise scale.
@@ -67,7 +67,7 @@ pub struct Settings {
     /// Widths of the hidden layers.
     #[arg(long, value_delimiter = ',', default_values_t = [64, 64], value_parser = at_most(WIDTH))]
     pub hidden: Vec<usize>,
-    /// What follows the hidden layers.
+    /// Activation after the hidden layers.
     #[arg(long, value_enum, default_value_t = ActivationName::Tanh)]
     pub activation: ActivationName,
     /// Seed of parameters, noise and episodes.

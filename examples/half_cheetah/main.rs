@@ -1,7 +1,7 @@
 //! HalfCheetah by evolution strategies, in MuJoCo: `docs/mujoco.md` says how to build it.
 //!
 //! Every generation a population of perturbed policies runs one episode each, and the policy moves towards the perturbations that ran
-//! farther. `--compare` sets EGGROLL beside OpenES with the same steps of the environment; `--resume` continues a run.
+//! farther. `--compare` compares EGGROLL with OpenES on the same steps of the environment; `--resume` continues a run.
 
 mod args;
 mod chart;

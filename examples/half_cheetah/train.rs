@@ -7,7 +7,7 @@ use burn::tensor::Device;
 use eggroll::nn::Mlp;
 use eggroll::prelude::*;
 use eggroll::rl::mujoco::HalfCheetah;
-use eggroll::rl::{HostRolloutConfig, HostRollouts, ObservationNormalizer};
+use eggroll::rl::{EvaluationConfig, HostRolloutConfig, HostRollouts, ObservationNormalizer};
 use eggroll::run::JsonLines;
 use eggroll_examples::interrupt::Signals;
 use eggroll_examples::run_folder::begin;
@@ -25,7 +25,7 @@ const LAST_EPISODES: usize = 100;
 /// Seeds of evaluations, which have the same episodes in every run.
 const SEED: u64 = 1_000_000;
 
-/// A line of the log: what a checkpoint needs beside the strategy and the policy.
+/// A line of the log: what a checkpoint needs in addition to the strategy and the policy.
 #[derive(Serialize, Deserialize)]
 struct Line {
     #[serde(flatten)]
@@ -93,7 +93,7 @@ struct Run {
 }
 
 impl Run {
-    /// A new run, or one that goes on after the last checkpoint in its folder.
+    /// A new run, or one that continues after the last checkpoint in its folder.
     fn new(settings: Settings, cheetah: &HalfCheetah, folder: PathBuf, device: &Device) -> Result<Self, Failure> {
         device.seed(settings.seed);
         let policy = settings.policy(SIZES.0, SIZES.1).init(device);
@@ -180,7 +180,7 @@ impl Run {
     fn generation(&mut self) -> Result<f64, Failure> {
         let population = self.strategy.ask();
         let outcome = self.rollouts.evaluate(&population, &self.policy);
-        self.rollouts.observe(&outcome.episodes);
+        self.rollouts.update_normalizer(&outcome.episodes);
         self.env_steps += outcome.episodes.env_steps();
         self.strategy.tell(&mut self.policy, population, outcome.fitness)?;
         Ok(outcome.episodes.mean_return())
@@ -189,7 +189,9 @@ impl Run {
     /// Mean return of the policy over whole episodes.
     fn evaluate(&self, episodes: usize) -> Result<f64, Failure> {
         let whole = self.whole.init(self.rollouts.task().clone())?.with_normalizer(self.normalizer())?;
-        Ok(whole.evaluate_model(&self.policy, episodes, SEED, &self.device).mean_return())
+        Ok(whole
+            .evaluate_model(&self.policy, &EvaluationConfig::new(episodes).with_seed(SEED), &self.device)
+            .mean_return())
     }
 
     fn report(&mut self, log: &mut JsonLines, population_return: f64) -> Result<(), Failure> {
@@ -208,7 +210,7 @@ impl Run {
         Ok(())
     }
 
-    /// What the run came to: seconds are those to the last line of the table.
+    /// The result of the run: seconds are those to the last line of the table.
     fn result(&self) -> Result<Value, Failure> {
         let seconds = self.points.last().map_or(0.0, |point| point.seconds);
         let mean_return = self.evaluate(LAST_EPISODES)?;

@@ -29,7 +29,7 @@ struct Cli {
     /// Steps from the cue to the question.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=STEPS as i64))]
     delay: u32,
-    /// A perceptron without memory instead: what guessing comes to.
+    /// Train a perceptron without memory, which can only guess.
     #[arg(long)]
     feed_forward: bool,
     #[command(flatten)]

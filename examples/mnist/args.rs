@@ -23,16 +23,16 @@ pub struct Args {
     /// Continue the run in the output folder, with its settings.
     #[arg(long)]
     pub resume: bool,
-    /// Compare EGGROLL, OpenES and backpropagation on the same model and data instead.
+    /// Compare EGGROLL, OpenES and backpropagation on the same model and data.
     #[arg(long)]
     pub compare: bool,
-    /// Show Burn's dashboard, if this is a terminal.
+    /// Show Burn's dashboard on a terminal.
     #[arg(long)]
     pub dashboard: bool,
-    /// Where to compute: flex, ndarray, cuda, vulkan, metal or wgpu, as built; the number of a card follows a colon.
+    /// Backend: flex, ndarray, cuda, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.
     #[arg(long, default_value_t)]
     pub backend: DeviceName,
-    /// Devices that share every population, separated by commas: flex, cuda:0, cuda:1, …
+    /// Devices that share each population, separated by commas: flex, cuda:0, cuda:1, …
     #[arg(long, value_delimiter = ',', conflicts_with_all = ["backend", "compare"])]
     pub devices: Vec<DeviceName>,
     #[command(flatten)]
@@ -41,7 +41,7 @@ pub struct Args {
     pub settings: Choices,
 }
 
-/// Settings as given; what is not given comes from the preset.
+/// Settings from the command line; the preset has the others.
 #[derive(clap::Args, Debug)]
 pub struct Choices {
     /// Defaults of the settings below.
@@ -50,14 +50,14 @@ pub struct Choices {
     /// The network.
     #[arg(long, value_enum)]
     model: Option<ModelName>,
-    /// How parameters are perturbed: any of the library's noisers, by name. q-eggroll has int8 weights and activations, integer
+    /// Noiser, by name: how parameters are perturbed. q-eggroll has int8 weights and activations, integer
     /// fitness and updates by vote: no floating point in training.
     #[arg(long, default_value = "eggroll")]
     noiser: NoiserConfig,
     /// Rank of low-rank noise.
     #[arg(long)]
     rank: Option<usize>,
-    /// Noise of random signs instead of normals.
+    /// Rademacher noise instead of Gaussian noise.
     #[arg(long)]
     rademacher: bool,
     /// Members of a generation, even.
@@ -75,54 +75,54 @@ pub struct Choices {
     /// Noise scale of q-eggroll: 2^-shift.
     #[arg(long)]
     sigma_shift: Option<u32>,
-    /// Share of weights that random fitness would move in q-eggroll: above 1 falling from all to 2^-alpha over --decay generations
-    /// and on.
+    /// Share of weights that move under random fitness in q-eggroll; above 1 it falls from all weights to 2^-alpha over --decay
+    /// generations, and further.
     #[arg(long)]
     alpha: Option<f64>,
-    /// Generations of that schedule: all, unless given.
+    /// Generations of that schedule. Default: all.
     #[arg(long)]
     decay: Option<u64>,
-    /// Optimizer of the estimated gradient: any of the library's, by name.
+    /// Optimizer, by name.
     #[arg(long)]
     optimizer: Option<OptimizerConfig>,
     /// Decoupled weight decay of AdamW.
     #[arg(long)]
     weight_decay: Option<f32>,
-    /// Fitness shaping: any of the library's rules, by name, with the size of its groups behind a colon.
+    /// Fitness shaping, by name; the size of groups follows a colon, as in group_z_score:4.
     #[arg(long)]
     shaping: Option<FitnessShaping>,
-    /// Generations, one mini-batch each.
+    /// Number of generations; each has one mini-batch.
     #[arg(long)]
     generations: Option<u64>,
     /// Images in a mini-batch.
     #[arg(long)]
     batch: Option<usize>,
-    /// Pixels by which training images are moved at random, up, down, left and right.
+    /// Largest random shift of training images, in pixels.
     #[arg(long)]
     shift: Option<u32>,
-    /// Average squares of this many by this many pixels into one.
+    /// Side of the squares of pixels that are averaged into one.
     #[arg(long)]
     pool: Option<usize>,
-    /// Estimates that are projected onto the span of a layer's input rows: off; shared for the first layer's, onto the images; or
-    /// unperturbed for all layers', onto what the unperturbed network gives them.
+    /// Projection of estimates onto the span of a layer's input rows: off; shared (the first layer, onto the images); or
+    /// unperturbed (all layers, onto the rows of the unperturbed network).
     #[arg(long)]
     project: Option<InputProjection>,
-    /// Widths of the hidden layers, separated by commas; of the cnn, those behind its convolutions.
+    /// Widths of the hidden layers, separated by commas; of the cnn, of the layers after its convolutions.
     #[arg(long, value_delimiter = ',', value_parser = at_most(WIDTH))]
     hidden: Option<Vec<usize>>,
     /// Channels of the cnn's convolutions, separated by commas.
     #[arg(long, value_delimiter = ',', value_parser = at_most(WIDTH))]
     channels: Option<Vec<usize>>,
-    /// Side of the convolutions' square kernels.
+    /// Size of the square convolution kernels.
     #[arg(long)]
     kernel: Option<usize>,
-    /// Pixels between two positions of a convolution.
+    /// Stride of the convolutions.
     #[arg(long, value_parser = at_most(WIDTH))]
     stride: Option<usize>,
     /// Seed of initial weights, noise and batches.
     #[arg(long)]
     seed: Option<u64>,
-    /// Hold out the last N training images and report accuracy on them; the test set is not read.
+    /// Hold out the last N training images and report the accuracy on them, without reading the test set.
     #[arg(long, value_name = "N")]
     validation: Option<usize>,
     /// Generations between two lines of the table.

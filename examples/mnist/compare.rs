@@ -47,7 +47,7 @@ impl Batcher<Item, Dataset> for ToTensors {
     }
 }
 
-/// What one method came to in one epoch.
+/// The result of one method in one epoch.
 struct Outcome {
     name: &'static str,
     milliseconds: f64,

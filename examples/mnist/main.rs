@@ -1,8 +1,8 @@
 //! MNIST by evolution strategies: `cargo run --release --example mnist`.
 //!
 //! No gradient is ever computed: every generation evaluates a population of perturbed networks on one mini-batch and
-//! moves the network towards the perturbations that did better. `--help` lists the settings, `--compare` sets EGGROLL
-//! beside OpenES and backpropagation, `--model cnn` trains convolutions, `--noiser q-eggroll` does everything in integers.
+//! moves the network towards the perturbations that did better. `--help` lists the settings, `--compare` compares EGGROLL
+//! against OpenES and backpropagation, `--model cnn` trains convolutions, `--noiser q-eggroll` does everything in integers.
 
 // Whoever prints past `eggroll::run::terminal` prints into the dashboard.
 #![warn(clippy::print_stdout, clippy::print_stderr)]

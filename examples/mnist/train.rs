@@ -66,7 +66,7 @@ impl<C: Classifier> Data<C> {
         self.train.shape.map(|length| length / self.pool)
     }
 
-    /// Of what is trained on: a run does not go on with other images.
+    /// Of what is trained on: a run does not continue with other images.
     fn digest(&self) -> String {
         data_digest([&self.train.pixels[..], &self.train.labels[..]])
     }
@@ -160,7 +160,7 @@ impl Run<'_> {
             .with_interrupter(self.interrupter.clone())
             .with_distribution(distribution)
             .metric_valid(ScalarMetric::new(ACCURACY))
-            .run(model, &mut task)?;
+            .launch(model, &mut task)?;
         // Rank 0 says how the job ended: launchers kill the others when one ends with a status, and it may not have printed yet.
         let Some(table) = task.table else { return Ok(Ending::Finished) };
         let done = outcome.strategy.generation();

@@ -24,16 +24,16 @@ pub struct Args {
     /// Rank of the noise.
     #[arg(long, default_value_t = 1, value_parser = at_most(RANK))]
     pub rank: usize,
-    /// Type of input, weights and held noise.
+    /// Type of input, weights and stored noise.
     #[arg(long, value_enum, default_value_t = Type::Bf16)]
     pub dtype: Type,
-    /// Seconds to repeat for, at least 5 rounds.
+    /// Seconds of repetition, at least 5 rounds.
     #[arg(long, default_value_t = 10.0)]
     pub seconds: f64,
-    /// Passes between two waits for the device: few make a fast device's waiting count.
+    /// Passes between two synchronizations; with few passes a fast device spends its time waiting.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(..=10_000))]
     pub passes: u32,
-    /// Where to compute: flex, ndarray, cuda, vulkan, metal or wgpu, as built; the number of a card follows a colon.
+    /// Backend: flex, ndarray, cuda, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.
     #[arg(long, default_value_t)]
     pub backend: DeviceName,
 }

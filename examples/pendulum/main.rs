@@ -1,6 +1,6 @@
 //! Pendulum-v1 by evolution strategies, continuous torques: `cargo run --release --example pendulum`.
 //!
-//! `--seeds 5` trains with five seeds, `--compare` sets EGGROLL beside OpenES; the table of settings is in
+//! `--seeds 5` trains with five seeds, `--compare` compares EGGROLL with OpenES; the table of settings is in
 //! `crates/eggroll-examples/src/control/settings.rs`.
 
 use burn::tensor::Device;

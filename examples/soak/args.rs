@@ -4,7 +4,7 @@ use clap::Parser;
 use eggroll::core::DeviceName;
 use std::path::PathBuf;
 
-/// Trains for long, in floats and in integers, and checks that memory stays flat and that the replay log gives every checkpoint back.
+/// Trains for a long time, in floats and in integers, and checks that memory stays flat and that replay reproduces every checkpoint.
 #[derive(Parser, Debug)]
 pub struct Args {
     /// Generations of each of the two runs.
@@ -13,7 +13,7 @@ pub struct Args {
     /// Members of a generation, even.
     #[arg(long, default_value_t = 64)]
     pub population: usize,
-    /// Generations between two checkpoints, and between two looks at the memory.
+    /// Generations between two checkpoints, and between two memory measurements.
     #[arg(long, default_value_t = 250)]
     pub every: u64,
     /// Growth of the resident memory, in MiB, between the first half of the run, less its beginning, and the second half
@@ -23,10 +23,10 @@ pub struct Args {
     /// Seed of noise and data.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
-    /// Where to keep checkpoints and logs: nowhere, if not given.
+    /// Folder for checkpoints and logs. Default: a temporary one.
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
-    /// Where to compute: flex, ndarray, cuda, vulkan, metal or wgpu, as built; the number of a card follows a colon.
+    /// Backend: flex, ndarray, cuda, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.
     #[arg(long, default_value_t)]
     pub backend: DeviceName,
 }

@@ -50,7 +50,7 @@ fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
     if failures.is_empty() { Ok(ending) } else { Err(failures.join("; ").into()) }
 }
 
-/// What a run came to, and what was wrong with it.
+/// The result of a run, and its failures.
 struct Soaked {
     report: Value,
     failures: Vec<String>,

@@ -7,31 +7,31 @@ use eggroll_examples::throughput::{Peer, Size};
 use eggroll_examples::trace::TraceArgs;
 use std::path::{Path, PathBuf};
 
-/// Times forward and estimate of populations against plain inference.
+/// Times the forward pass and the estimate of populations against plain inference.
 #[derive(Parser, Debug)]
 pub struct Args {
     /// Networks: small 4→256→2, medium 64→512→64, large 256→2048→256.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "small,medium,large")]
     pub sizes: Vec<Size>,
-    /// Members, even.
+    /// Population size, even.
     #[arg(long, value_delimiter = ',', default_value = "512,2048", value_parser = at_most(MEMBERS))]
     pub populations: Vec<usize>,
     /// Ranks of EGGROLL's noise.
     #[arg(long, value_delimiter = ',', default_value = "1,4", value_parser = at_most(RANK))]
     pub ranks: Vec<usize>,
-    /// Seconds for which the columns of one size and population are repeated; slow ones run three times.
+    /// Seconds of repetition for each size and population; slow columns run three times.
     #[arg(long, default_value_t = 4.0)]
     pub seconds: f64,
-    /// Where to compute: flex, ndarray, cuda, vulkan, metal or wgpu, as built; the number of a card follows a colon.
+    /// Backend: flex, ndarray, cuda, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.
     #[arg(long, default_value_t)]
     pub backend: DeviceName,
     /// Leave out OpenES, which is slow for large networks.
     #[arg(long)]
     pub no_open_es: bool,
-    /// Run the JAX peer script too: see benches/peers/README.md.
+    /// Also run the JAX peer script: see benches/peers/README.md.
     #[arg(long)]
     pub jax: bool,
-    /// Let the peer use a faster generator and smaller batches than the JAX reference does.
+    /// Let the peer use a faster generator and smaller batches than the JAX reference.
     #[arg(long, requires = "jax")]
     pub jax_tuned: bool,
     /// Python with the packages of benches/peers/requirements.txt.

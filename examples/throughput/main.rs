@@ -1,5 +1,5 @@
-//! What a population costs beside plain inference: forward and estimate of a small network, over sizes, populations, ranks
-//! and noise sources, beside the same arithmetic in JAX if asked for.
+//! The cost of a population against plain inference: forward and estimate of a small network, over sizes, populations, ranks
+//! and noise sources, and against the same arithmetic in JAX if asked for.
 
 mod args;
 mod cells;

@@ -62,7 +62,7 @@ fn run(folder: &std::path::Path, generations: u64) -> Result<Mlp, eggroll::Error
         Some(saved) => saved,
         None => (config().try_init(&model)?, model),
     };
-    TrainingLoop::new(generations).with_checkpoints(checkpoints, 10).run(
+    let model = TrainingLoop::new(generations).with_checkpoints(checkpoints, 10).run(
         &mut strategy,
         model,
         |model, population| {
@@ -70,7 +70,8 @@ fn run(folder: &std::path::Path, generations: u64) -> Result<Mlp, eggroll::Error
             Ok(population.evaluate(score))
         },
         |_model, _report| Ok(std::ops::ControlFlow::Continue(())),
-    )
+    )?;
+    Ok(model)
 }
 // ANCHOR_END: resume
 

@@ -1,4 +1,4 @@
-//! A run by the learner: validation, metrics of its own, early stopping, and its model made again from the fitness.
+//! A run by the learner: validation, custom metrics, early stopping, and its model made again from the fitness.
 
 use burn::optim::AdamConfig;
 use eggroll::nn::{Linear, LinearConfig};
@@ -47,7 +47,7 @@ fn config() -> EsTrainingConfig {
         .with_population_size(64)
         .with_learning_rate(0.05)
         .with_seed(7);
-    let error = MetricTarget::new("Error".into()).with_highest(false);
+    let error = MetricTarget::lowest("Error");
     EsTrainingConfig::new(strategy, 400)
         .with_validate_every(20)
         .with_checkpoint_every(30)
@@ -58,11 +58,11 @@ fn config() -> EsTrainingConfig {
 }
 
 fn train(folder: &Path, model: Linear, task: &mut Regression) -> Result<EsResult<Linear>, eggroll::Error> {
-    EsTraining::new(folder, config())
+    let training = EsTraining::new(folder, config())
         .with_display(Display::Progress) // or Burn's dashboard, the default on a terminal
         .metric_train(ScalarMetric::new("Largest weight"))
-        .metric_valid(ScalarMetric::new("Error").lower_is_better())
-        .run(model, task)
+        .metric_valid(ScalarMetric::new("Error").lower_is_better());
+    Ok(training.launch(model, task)?)
 }
 // ANCHOR_END: run
 

@@ -1,11 +1,15 @@
 //! The programs that the book in `docs/book` shows, and the check that its pages are whole.
 //!
-//! Pages include the parts between `ANCHOR` comments, so that what readers see has been compiled and run.
+//! Pages show the parts between `ANCHOR` comments (see `embedded.rs`), so that readers see what has been compiled and run.
 
 mod architecture;
 mod backends;
+mod choosing;
+mod deploy;
+mod embedded;
 mod episodes;
 mod getting_started;
+mod host_scores;
 mod integers;
 mod learner;
 mod modules;
@@ -15,7 +19,9 @@ mod own_environment;
 mod own_layer;
 mod own_noiser;
 mod pages;
+mod precision;
 mod profile;
+mod recipes;
 mod reinforcement;
 mod reliability;
 mod replicas;

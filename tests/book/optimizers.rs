@@ -29,7 +29,7 @@ fn chosen_in_a_file() {
     let text = r#"{
         "noiser": { "name": "eggroll", "rank": 2 },
         "optimizer": { "name": "adam_w", "weight_decay": 0.01 },
-        "population": 512
+        "population_size": 512
     }"#;
     let config: EvolutionStrategyConfig = serde_json::from_str(text).expect("a strategy");
     // ANCHOR_END: text

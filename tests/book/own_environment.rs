@@ -1,9 +1,11 @@
-//! An environment of one's own.
+//! A custom environment.
 
 use burn::optim::AdamConfig;
 use eggroll::nn::MlpConfig;
 use eggroll::prelude::*;
-use eggroll::rl::{ActionHead, ActionSpace, EpisodeKey, HostTransition, RolloutConfig, TensorEnvironment, Transition};
+use eggroll::rl::{
+    ActionHead, ActionSpace, EpisodeKey, EvaluationConfig, HostTransition, RolloutConfig, TensorEnvironment, Transition,
+};
 
 // ANCHOR: environment
 /// A mass on a line that is pushed: to be kept near 0.
@@ -33,6 +35,11 @@ impl TensorEnvironment for Mass {
     fn time_limit(&self) -> usize {
         50
     }
+
+    fn reset_host(&self, key: EpisodeKey, state: &mut [f32]) {
+        state[0] = key.uniform_in(-1.0, 1.0, 0, 0); // step 0 is the reset, draw 0 its first number
+        state[1] = 0.0;
+    }
     // ANCHOR_END: environment
 
     // ANCHOR: tensors
@@ -54,9 +61,8 @@ impl TensorEnvironment for Mass {
     // ANCHOR_END: tensors
 
     // ANCHOR: host
-    fn reset_host(&self, key: EpisodeKey, state: &mut [f32]) {
-        state[0] = key.uniform_in(-1.0, 1.0, 0, 0); // step 0 is the reset, draw 0 its first number
-        state[1] = 0.0;
+    fn has_host_form(&self) -> bool {
+        true
     }
 
     fn observe_host(&self, state: &[f32], observation: &mut [f32]) {
@@ -112,7 +118,7 @@ fn canary_a_policy_learns_in_it_and_not_without_updates() {
             let outcome = rollouts.evaluate(&population, &policy);
             strategy.tell(&mut policy, population, outcome.fitness).expect("a generation");
         }
-        rollouts.evaluate_model(&policy, 20, 0, &device).mean_return()
+        rollouts.evaluate_model(&policy, &EvaluationConfig::new(20), &device).mean_return()
     };
     let (trained, untrained) = (after(0.1), after(0.0));
     assert!(trained > untrained + 5.0, "{trained} after training, {untrained} without");

@@ -1,4 +1,4 @@
-//! A perturbed layer of one's own.
+//! A custom perturbed layer.
 
 use burn::module::Param;
 use burn::optim::SgdConfig;
@@ -36,7 +36,7 @@ fn equals_members_of_explicit_weights() {
         EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_population_size(8).with_sigma(0.5);
     let population = config.init(&model).ask();
     let batched = population.evaluate(|members| members.mean(model.forward(members.repeat(x.clone()))));
-    // Every member as a model of its own, outside the scope.
+    // Every member as a separate model, outside the scope.
     let expected = population.evaluate_each(&model, |member: Gain| member.forward(x.clone()).mean());
     for (member, (found, expected)) in batched.values().iter().zip(expected.values()).enumerate() {
         assert!((found - expected).abs() < 1e-5, "member {member}: {found} {expected}");

@@ -1,4 +1,4 @@
-//! A noiser of one's own.
+//! A custom noiser.
 
 use burn::optim::AdamConfig;
 use eggroll::core::{CustomNoiser, Noiser, ParameterTable, Role};

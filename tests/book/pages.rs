@@ -1,10 +1,11 @@
-//! Pages of the book and of `docs`: every included part and every linked file must be there.
+//! Pages of the book, of `docs`, and the READMEs: their programs are those that run, every linked file exists.
 
+use super::embedded;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Lines of a page, at most: longer ones are not read.
+/// Lines of a page without its programs, at most: longer ones are not read.
 const PAGE_LINES: usize = 150;
 
 fn root() -> PathBuf {
@@ -29,20 +30,18 @@ fn between<'a>(text: &'a str, before: &'a str, after: char) -> impl Iterator<Ite
     text.split(before).skip(1).filter_map(move |rest| rest.split_once(after).map(|(inside, _)| inside))
 }
 
-/// Included files with their anchors.
-fn includes(text: &str) -> Vec<(&str, Option<&str>)> {
-    let targets = between(text, "{{#include ", '}');
-    targets.map(|target| target.split_once(':').map_or((target, None), |(path, anchor)| (path, Some(anchor)))).collect()
-}
-
-/// Linked files: no other sites, no places within a page, and none of what stands in code.
-fn links(text: &str) -> Vec<&str> {
+/// The lines of a page that are not code.
+fn prose(text: &str) -> impl Iterator<Item = &str> {
     let mut code = false;
-    let prose = text.lines().filter(move |line| {
+    text.lines().filter(move |line| {
         code ^= line.starts_with("```");
         !code
-    });
-    let targets = prose.flat_map(|line| between(line, "](", ')'));
+    })
+}
+
+/// Linked files: no other sites, no places within a page, and nothing in code.
+fn links(text: &str) -> Vec<&str> {
+    let targets = prose(text).flat_map(|line| between(line, "](", ')'));
     let files = targets.filter(|target| !target.contains("://") && !target.starts_with('#'));
     files.map(|target| target.split('#').next().unwrap_or(target)).collect()
 }
@@ -56,60 +55,64 @@ fn problems(page: &Path, text: &str) -> Vec<String> {
             problems.push(format!("no file {target}"));
         }
     }
-    for (path, anchor) in includes(text) {
-        let Ok(source) = fs::read_to_string(folder.join(path)) else {
-            problems.push(format!("no file {path}"));
-            continue;
-        };
-        if let Some(anchor) = anchor
-            && part(&source, anchor).is_none_or(|part| part.trim().is_empty())
-        {
-            problems.push(format!("no anchor {anchor} in {path}"));
-        }
-    }
-    if text.lines().count() > PAGE_LINES {
-        problems.push(format!("{} lines, more than {PAGE_LINES}", text.lines().count()));
+    problems.extend(embedded::problems(text));
+    let prose = prose(text).count();
+    if prose > PAGE_LINES {
+        problems.push(format!("{prose} lines, more than {PAGE_LINES}"));
     }
     problems
 }
 
-/// The lines between an anchor and its end.
-fn part<'a>(source: &'a str, anchor: &str) -> Option<&'a str> {
-    let (_, rest) = source.split_once(&format!("// ANCHOR: {anchor}\n"))?;
-    rest.split_once(&format!("// ANCHOR_END: {anchor}\n")).map(|(part, _)| part)
+/// All pages with prose of this repository, but for those of the crates.
+fn pages() -> Vec<PathBuf> {
+    [book(), root().join("docs"), root().join("examples"), root()]
+        .iter()
+        .flat_map(|folder| files(folder, "md"))
+        .collect()
 }
 
 #[test]
-fn includes_and_links_resolve() {
-    let pages = [files(&book(), "md"), files(&root().join("docs"), "md"), files(&root(), "md")].concat();
+fn programs_and_links_are_right() {
+    let pages = pages();
     assert!(pages.len() > 15, "{pages:?}");
     for page in pages {
-        let text = fs::read_to_string(&page).expect("reads");
+        let mut text = fs::read_to_string(&page).expect("reads");
+        if std::env::var_os("EGGROLL_BLESS").is_some() {
+            let blessed = embedded::rewritten(&text);
+            if blessed != text {
+                fs::write(&page, &blessed).expect("writes");
+                text = blessed;
+            }
+        }
         let mut problems = problems(&page, &text);
         // The limit is the book's.
         problems.retain(|problem| page.starts_with(book()) || !problem.contains(" lines, more than "));
-        assert!(problems.is_empty(), "{}: {problems:?}", page.display());
+        assert!(problems.is_empty(), "{}: {problems:#?}", page.display());
     }
 }
 
 #[test]
 fn canary_problems_are_found() {
     let page = book().join("made_up.md");
-    let here = "../../../tests/book/pages.rs";
+    let here = "tests/book/modules.rs";
     let text = format!(
         "[there](SUMMARY.md) [site](https://burn.dev) [absent](absent.md#place)\n```\n[code](x.md)\n```\n\
-         {{{{#include {here}}}}} {{{{#include {here}:nothing}}}} {{{{#include absent.rs:part}}}}\n{}",
+         <!-- {here}:graph -->\n```rust\nstale\n```\n<!-- {here}:nothing -->\n```rust\n```\n\
+         <!-- tests/absent.rs:part -->\n```rust\n```\n<!-- {here}:graph -->\nno block\n{{{{#include x}}}}\n{}",
         "\n".repeat(PAGE_LINES)
     );
     let expected = [
         "no file absent.md".into(),
-        format!("no anchor nothing in {here}"),
-        "no file absent.rs".into(),
-        "155 lines".into(),
+        format!("{here}:graph is not what the page shows"),
+        format!("no part nothing in {here}"),
+        "no file tests/absent.rs".into(),
+        format!("no block of code below {here}:graph"),
+        "{{#include".into(),
+        "161 lines".into(),
     ];
     let found = problems(&page, &text);
-    assert_eq!(found.len(), expected.len(), "{found:?}");
-    assert!(found.iter().zip(expected).all(|(found, expected)| found.starts_with(&expected)), "{found:?}");
+    assert_eq!(found.len(), expected.len(), "{found:#?}");
+    assert!(found.iter().zip(expected).all(|(found, expected)| found.starts_with(&expected)), "{found:#?}");
 }
 
 /// The table of contents lists every page once, and pages link only to pages: the book stands alone where it is published.
@@ -130,15 +133,18 @@ fn the_summary_is_complete() {
 
 /// Programs show everything that they mark.
 #[test]
-fn every_anchor_is_included() {
+fn every_part_is_shown() {
     let read = |path: PathBuf| fs::read_to_string(path).expect("reads");
-    let pages: Vec<String> = files(&book(), "md").into_iter().map(read).collect();
-    let shown: BTreeSet<_> = pages.iter().flat_map(|text| includes(text)).collect();
-    let programs = files(&root().join("tests/book"), "rs").into_iter().filter(|path| !path.ends_with("pages.rs"));
+    let pages: Vec<String> = pages().into_iter().map(read).collect();
+    let shown: BTreeSet<_> = pages.iter().flat_map(|text| embedded::sources(text)).collect();
+    let programs = files(&root().join("tests/book"), "rs")
+        .into_iter()
+        .filter(|path| !["embedded.rs", "pages.rs"].iter().any(|name| path.ends_with(name)));
     for program in programs {
-        let path = format!("../../../tests/book/{}", program.file_name().expect("a name").to_string_lossy());
-        for anchor in between(&read(program), "// ANCHOR: ", '\n') {
-            assert!(shown.contains(&(path.as_str(), Some(anchor))), "{path}: {anchor} is shown nowhere");
+        let name = program.file_name().expect("a name").to_string_lossy().into_owned();
+        for part in between(&read(program), "// ANCHOR: ", '\n') {
+            let source = format!("tests/book/{name}:{part}");
+            assert!(shown.contains(source.as_str()), "{source} is shown nowhere");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A trace of a program of one's own.
+//! A trace of your own program.
 
 use burn::optim::SgdConfig;
 use eggroll::nn::LinearConfig;

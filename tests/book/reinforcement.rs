@@ -3,7 +3,7 @@
 use burn::optim::AdamConfig;
 use eggroll::nn::{Gru, GruConfig, Linear, LinearConfig, Mlp, MlpConfig};
 use eggroll::prelude::*;
-use eggroll::rl::{ActionHead, CartPole, Policy, RolloutConfig};
+use eggroll::rl::{ActionHead, CartPole, EvaluationConfig, Policy, RolloutConfig};
 
 #[test]
 fn a_policy_is_trained() {
@@ -21,7 +21,8 @@ fn a_policy_is_trained() {
             let outcome = rollouts.evaluate(&population, &policy); // one episode of every member
             strategy.tell(&mut policy, population, outcome.fitness)?; // fitness is the return
         }
-        let episodes = rollouts.evaluate_model(&policy, 100, 1, device); // the mean policy, without noise
+        // The mean policy, without noise.
+        let episodes = rollouts.evaluate_model(&policy, &EvaluationConfig::new(100).with_seed(1), device);
         println!("mean return {}", episodes.mean_return());
         // ANCHOR_END: train
         Ok((policy, episodes.mean_return()))
@@ -72,7 +73,7 @@ fn options_and_a_recurrent_policy() {
             .with_seed(seed)
             .init(CartPole::new())?;
         let outcome = rollouts.evaluate(&strategy.ask(), &policy);
-        rollouts.observe(&outcome.episodes); // the running statistics of observations
+        rollouts.update_normalizer(&outcome.episodes); // the running statistics of observations
         // ANCHOR_END: options
         assert_eq!(outcome.episodes.returns().len(), 32);
         Ok(outcome.fitness.values().to_vec())

@@ -11,13 +11,14 @@ fn train(mut replica: Distribution, model: Linear, device: &Device) -> Result<Li
     let x = Tensor::<2>::from_floats([[1.0, 0.0], [0.0, 1.0]], device);
     let config = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new()).with_population_size(30);
     let mut strategy = config.try_init(&model)?;
-    TrainingLoop::new(20).run_distributed(
+    let model = TrainingLoop::new(20).run_distributed(
         &mut replica,
         &mut strategy,
         model,
         |model, slice| Ok(slice.evaluate(|members| members.mean(model.forward_shared(x.clone())))),
         |_model, _report| Ok(ControlFlow::Continue(())), // of rank 0
-    )
+    )?;
+    Ok(model)
 }
 
 fn train_on(devices: &[Device], model: &Linear) -> Result<Vec<Linear>, eggroll::Error> {

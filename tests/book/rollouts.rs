@@ -5,11 +5,11 @@ use eggroll::nn::{Linear, LinearConfig};
 use eggroll::prelude::*;
 
 // ANCHOR: rollout
-/// A mass on a line that a policy pushes: the score is how near to 0 it stays. Every member has a world of its own, a row of
+/// A mass on a line that a policy pushes: the score is how close to 0 it stays. Every member has its own world, a row of
 /// the tensors.
 fn score(policy: &Linear, members: &MemberChunk, device: &Device) -> Tensor<1> {
     let count = members.count();
-    let mut position = Tensor::<2>::ones([count, 1], device);
+    let mut position = members.assume_repeated(Tensor::<2>::ones([count, 1], device)); // a row for each member
     let mut speed = Tensor::<2>::zeros([count, 1], device);
     let mut distance = Tensor::<1>::zeros([count], device);
     for _ in 0..50 {

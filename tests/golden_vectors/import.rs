@@ -1,4 +1,4 @@
-//! Weights from elsewhere: SafeTensors and PyTorch files into perturbed twins, through Burn's stores.
+//! Weights from elsewhere: SafeTensors and PyTorch files into perturbed drop-in replacements, through Burn's stores.
 
 use burn::module::Module;
 use burn::nn;
@@ -104,7 +104,7 @@ fn a_pytorch_file() {
     let mut twin = Twin::new(4);
     let result = twin.load_from(&mut named()).expect("loaded");
     assert_eq!((result.applied.len(), result.missing.len(), result.unused.len()), (4, 0, 0));
-    // See the script beside the fixture; weights are [d_input, d_output] here.
+    // See the script next to the fixture; weights are [d_input, d_output] here.
     let weight = |d_input: usize, d_output: usize, sign: f32| -> Vec<f32> {
         let value = |i: usize, o: usize| sign * (7.0 * o as f32 + 3.0 * i as f32 - 5.0) / 64.0;
         (0..d_input).flat_map(|i| (0..d_output).map(move |o| (i, o))).map(|(i, o)| value(i, o)).collect()

@@ -19,7 +19,7 @@ fn noise(noise_generation: u32, pairs: PairRange, device: &Device) -> Vec<f64> {
     values(perturbed_vector(Tensor::zeros([WIDTH], device), noise, NoiseSource::Drawn, pairs))
 }
 
-/// Every draw that the file could mean, as noise generation, pair, sign and values.
+/// Every draw that the file could mean, as noise epoch, pair, sign and values.
 fn draws(noise_generations: u32, device: &Device) -> Vec<([i64; 3], Vec<f64>)> {
     let addresses = (0..noise_generations).flat_map(|t| (0..PAIRS).map(move |pair| (t, pair)));
     let signed = |(t, pair): (u32, u32)| {

@@ -34,7 +34,7 @@ impl Draw {
     }
 }
 
-/// The perturbation of `model` by recorded noise: `record` gives that of a parameter in a noise generation.
+/// The perturbation of `model` by recorded noise: `record` gives that of a parameter in a noise epoch.
 #[track_caller]
 pub fn perturbation<M: Module>(
     model: &M,

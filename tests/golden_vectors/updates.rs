@@ -73,7 +73,7 @@ pub struct Case {
     pub clip_norm: Option<f64>,
 }
 
-/// What training came to.
+/// The result of training.
 pub struct Outcome {
     /// The gradient of the first step, by path.
     pub gradients: BTreeMap<String, Vec<f64>>,

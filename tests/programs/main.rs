@@ -7,6 +7,7 @@ mod numbers;
 mod output;
 mod signals;
 mod slurm;
+mod small;
 mod support;
 mod terminal;
 mod threads;

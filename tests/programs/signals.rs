@@ -17,7 +17,7 @@ fn digest(result: &Value) -> String {
     result["parameter_digest"].as_str().expect("a digest").to_owned()
 }
 
-/// Each of the three signals stops a run: status 75, `"stopped": true` and a checkpoint, from which the run goes on bit for bit.
+/// Each of the three signals stops a run: status 75, `"stopped": true` and a checkpoint, from which the run continues bit for bit.
 #[test]
 fn a_stopped_run_says_so_and_goes_on() {
     for signal in ["INT", "TERM", "HUP"].into_iter().filter(|name| !is_ignored(name)) {

@@ -31,7 +31,7 @@ fn a_stopped_job_goes_into_the_queue_again() {
     assert_eq!(status, 75);
     assert!(log.ends_with("scontrol requeue 17\n"), "{log}");
     assert!(!log.contains("--resume"), "{log}");
-    // With a checkpoint the run goes on.
+    // With a checkpoint the run continues.
     fs::create_dir_all(place.path("runs/test/checkpoints")).expect("a folder");
     assert!(submit(&place, 0).1.contains("--resume"));
 }

@@ -17,7 +17,7 @@ const POLL: Duration = Duration::from_millis(5);
 /// Settings of `mnist` that are trained in a moment.
 pub const SMALL: [&str; 8] = ["--population", "8", "--batch", "4", "--hidden", "4", "--evaluate-every", "50"];
 
-/// The path of a built example: beside the folder of this test.
+/// The path of a built example: next to the folder of this test.
 pub fn example(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("this test");
     let path = test.ancestors().nth(2).expect("target/debug").join("examples").join(name);

@@ -58,7 +58,7 @@ pub fn add_host_read() {
     update(|counters| counters.host_reads += 1);
 }
 
-/// Kernels of our own that were launched on devices: the count of the whole process, because a backend may run
+/// eggroll's kernels that were launched on devices: the count of the whole process, because a backend may run
 /// operations later and elsewhere.
 static KERNELS: AtomicU64 = AtomicU64::new(0);
 

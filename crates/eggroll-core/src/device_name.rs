@@ -61,7 +61,7 @@ pub enum DeviceNameError {
     #[error("there is no backend \"{0}\": expected one of {names}", names = DeviceName::BACKENDS.join(", "))]
     Unknown(String),
     /// The number of a card is no number.
-    #[error("the device \"{0}\" has no number from 0 on behind the colon")]
+    #[error("the device \"{0}\" has no number after the colon: expected a number from 0, as in cuda:1")]
     Number(String),
     /// A number for a backend of one device.
     #[error("the device \"{name}\" has a number, but {backend} is one device: expected \"{backend}\"")]

@@ -26,10 +26,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoiseDistribution {
-    /// Standard normals: [`crate::rng::normal`].
+    /// Standard Gaussian values: [`crate::rng::normal`].
     #[default]
     Normal,
-    /// Random signs: [`crate::rng::rademacher`].
+    /// Rademacher noise: [`crate::rng::rademacher`].
     Rademacher,
 }
 
@@ -40,20 +40,20 @@ impl NoiseDistribution {
     }
 }
 
-/// The address of one parameter's noise in one noise generation.
+/// The address of one parameter's noise in one noise epoch.
 ///
 /// Noise is a pure function of this key, the pair and the element; nothing else (chunks, shards, threads,
-/// devices) ever changes a draw. The key also says which distribution the words become; normals unless
+/// devices) ever changes a draw. The key also says which distribution the words become; Gaussian values unless
 /// [`with_distribution`](Self::with_distribution) says otherwise; and which pairs have no noise
 /// ([`with_baselines`](Self::with_baselines)). Together with the pair `q` and the block it fills the
 /// 128-bit counter and the 64-bit key of Philox4x32-10:
 ///
 /// | word | content |
 /// |---|---|
-/// | counter 0 | block: four normals, or 128 signs |
+/// | counter 0 | block: four Gaussian values, or 128 signs |
 /// | counter 1 | pair `q` |
-/// | counter 2 | noise generation `t` |
-/// | counter 3 | parameter (position in the module's traversal order), below 2²⁴; bit 24 marks places in a noise table, bit 25 its values, bit 26 random signs, bit 27 places of sparse noise |
+/// | counter 2 | noise epoch `t` |
+/// | counter 3 | parameter (position in the module's traversal order), below 2²⁴; bit 24 marks places in a noise table, bit 25 its values, bit 26 Rademacher noise, bit 27 places of sparse noise |
 /// | key 0, 1 | low and high half of the seed |
 ///
 /// # Example
@@ -84,7 +84,7 @@ impl NoiseKey {
     /// Parameters that one model may have: the top byte of the counter word is reserved.
     pub const MAX_PARAMETERS: u32 = 1 << 24;
 
-    /// The address of `parameter` (position in traversal order) in noise generation `generation`.
+    /// The address of `parameter` (position in traversal order) in noise epoch `generation`.
     ///
     /// # Panics
     ///
@@ -158,7 +158,7 @@ impl NoiseKey {
         [self.seed as u32, (self.seed >> 32) as u32]
     }
 
-    /// Philox counter of one block of normals of one pair; signs set [`SIGNS`](crate::rng::rademacher::SIGNS) in its last word.
+    /// Philox counter of one block of Gaussian values of one pair; signs set [`SIGNS`](crate::rng::rademacher::SIGNS) in its last word.
     pub(crate) fn counter(&self, block: u32, pair: u32) -> [u32; 4] {
         [block, pair, self.generation, self.parameter]
     }

@@ -1,4 +1,4 @@
-//! Members of a population as models of their own: the way out for modules that have no perturbed twin.
+//! Members of a population as separate models: the way out for modules that have no perturbed drop-in replacement.
 
 use crate::key::PairRange;
 use crate::matrix::MatrixView;

@@ -1,4 +1,4 @@
-//! Noise that is held instead of drawn on the fly: for one noise generation, or as one big table.
+//! Noise that is held instead of drawn on the fly: for one noise epoch, or as one big table.
 
 use crate::entry::{MAX_NOISE_ELEMENTS, ParameterKind};
 use crate::key::{NoiseKey, PairRange};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// | cached | 4 bytes for each pair and noise element | the same, bit for bit |
 /// | table | 4 bytes for each element of the table | another stream: [`NoiseSource::Table`] |
 ///
-/// The noise of integer parameters is held for its noise generation always, one byte an element: drawn from its stream
+/// The noise of integer parameters is held for its noise epoch always, one byte an element: drawn from its stream
 /// ([`crate::rng::integer`]), or taken from a table of bytes.
 ///
 /// # Example
@@ -36,7 +36,7 @@ pub enum NoiseSourceConfig {
     /// Drawn in every operation, again and again: needs no memory.
     #[default]
     OnTheFly,
-    /// Drawn once for every noise generation and kept: for many forwards under the same noise, as in an episode.
+    /// Drawn once for every noise epoch and kept: for many forwards under the same noise, as in an episode.
     Cached,
     /// Runs of one table of noise, made once.
     Table {
@@ -131,7 +131,7 @@ impl NoiseSourceConfig {
         each.saturating_mul(u64::from(pairs)).saturating_add(tables)
     }
 
-    /// The noise of `pairs` in one noise generation; a table is taken over from what was held `before`.
+    /// The noise of `pairs` in one noise epoch; a table is taken over from what was held `before`.
     pub fn hold(
         &self,
         table: &ParameterTable,
@@ -239,7 +239,7 @@ impl MaterializedNoise {
         self.first_pair
     }
 
-    /// The noise generation that it is held for.
+    /// The noise epoch that it is held for.
     pub fn generation(&self) -> u32 {
         self.generation
     }

@@ -8,9 +8,9 @@
 //! | `ask` | a population is made; noise that is held is drawn |
 //! | `noise` | noise is drawn, or written as perturbed vectors; a bias's noise too |
 //! | `base product` | `x·W`. On a CPU its last step adds the low-rank part to each tile while that is in registers. Integer products, perturbed or not, and the integer GRU are in here whole |
-//! | `low-rank part` | `x·B`, and the addition of `(x·B)·Aᵀ` where that is a step of its own: rows that all members share, and devices. For OpenES the product `x·ε` |
+//! | `low-rank part` | `x·B`, and the addition of `(x·B)·Aᵀ` where that is a separate step: rows that all members share, and devices. For OpenES the product `x·ε` |
 //! | `fitness` | an evaluation: the user's closure for a chunk of members, and the host read of all fitness |
-//! | `estimate` | fitness becomes weights of pairs, those become gradients. The same sums, of one pair, make the noise of members that are models of their own |
+//! | `estimate` | fitness becomes weights of pairs, those become gradients. The same sums, of one pair, make the noise of members that are separate models |
 //! | `optimizer` | burn-optim's step; the votes on integer parameters |
 //! | `waiting` | a thread only waits for others: not a component, its time is that of the components that it waits for |
 //!
@@ -169,7 +169,7 @@ impl Span {
         }
     }
 
-    /// Like [`end`](Self::end) where the device's work has spans of its own, on the device's thread.
+    /// Like [`end`](Self::end) where the device's work has separate spans, on the device's thread.
     pub fn end_waiting(self, synchronize: impl FnOnce()) {
         self.end(|| {
             let _waiting = waiting();
@@ -204,7 +204,7 @@ fn close(span: EnteredSpan) {
 #[cold]
 #[inline(never)]
 fn open(component: Component, bytes: u64, fine: bool) -> EnteredSpan {
-    /// Every name is a place of its own to `tracing`.
+    /// Every name is a separate place to `tracing`.
     macro_rules! by_name {
         ($($variant:ident)*) => {
             match component {

@@ -1,4 +1,4 @@
-//! The perturbed twin of [`burn::nn::BiGru`].
+//! The perturbed drop-in replacement of [`burn::nn::BiGru`].
 
 use crate::check::check;
 use crate::twin::twin;

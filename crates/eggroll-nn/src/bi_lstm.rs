@@ -1,4 +1,4 @@
-//! The perturbed twin of [`burn::nn::BiLstm`].
+//! The perturbed drop-in replacement of [`burn::nn::BiLstm`].
 
 use crate::check::check;
 use crate::twin::twin;
@@ -26,7 +26,7 @@ pub struct BiLstmConfig {
     pub batch_first: bool,
     /// If given, cell states are clamped to `[-clip, clip]` after every step.
     pub clip: Option<f64>,
-    /// Whether forget gates are `1 − i`, with no parameters of their own.
+    /// Whether forget gates are `1 − i`, without its own parameters.
     #[config(default = false)]
     pub input_forget: bool,
     /// Activation of the input, the forget and the output gate.

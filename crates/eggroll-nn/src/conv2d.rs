@@ -1,4 +1,4 @@
-//! The perturbed twin of [`burn::nn::conv::Conv2d`].
+//! The perturbed drop-in replacement of [`burn::nn::conv::Conv2d`].
 
 use crate::check::check;
 use crate::convolution::{Convolution, matrix, same_padding};

@@ -51,7 +51,7 @@ impl Convolution<'_> {
     }
 
     /// Every group's columns of the patches times the group's columns of every member's weight. The weights of a convolution in
-    /// groups are small, so they are formed for the members at hand.
+    /// groups are small, so they are formed for the members of the chunk.
     ///
     /// # Shapes
     ///

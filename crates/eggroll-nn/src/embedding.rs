@@ -1,4 +1,4 @@
-//! The perturbed twin of [`burn::nn::Embedding`], and the output layer tied to it.
+//! The perturbed drop-in replacement of [`burn::nn::Embedding`], and the output layer tied to it.
 
 use crate::check::check;
 use crate::per_member;

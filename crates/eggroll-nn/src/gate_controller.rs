@@ -1,4 +1,4 @@
-//! The perturbed twin of [`burn::nn::GateController`], and what recurrent modules share.
+//! The perturbed drop-in replacement of [`burn::nn::GateController`], and what recurrent modules share.
 
 use crate::Linear;
 use crate::twin::twin;

@@ -1,4 +1,4 @@
-//! The perturbed twin of [`burn::nn::Gru`].
+//! The perturbed drop-in replacement of [`burn::nn::Gru`].
 
 use crate::activation::activate;
 use crate::check::check;
@@ -118,7 +118,7 @@ pub struct Gru {
 }
 
 impl Gru {
-    /// The states of all steps; the last one is the state to go on from.
+    /// The states of all steps; the last one is the state to continue from.
     ///
     /// # Shapes
     ///

@@ -13,6 +13,7 @@ mod conv2d;
 mod convolution;
 mod embedding;
 mod gate_controller;
+#[cfg(feature = "graph")]
 pub mod graph;
 mod gru;
 pub mod integer;
@@ -33,7 +34,9 @@ pub use bi_gru::{BiGru, BiGruConfig};
 pub use bi_lstm::{BiLstm, BiLstmConfig};
 // Without parameters, Burn's own are the same for every member and take `members · rows` rows as they take any.
 pub use burn::nn::{
-    LstmState, PositionalEncoding, PositionalEncodingConfig, RotaryEncoding, RotaryEncodingConfig, generate_sinusoids,
+    Dropout, DropoutConfig, Gelu, Initializer, LeakyRelu, LeakyReluConfig, LstmState, PaddingConfig1d, PaddingConfig2d,
+    PositionalEncoding, PositionalEncodingConfig, Relu, RotaryEncoding, RotaryEncodingConfig, Sigmoid, Tanh,
+    generate_sinusoids, pool,
 };
 pub use conv1d::{Conv1d, Conv1dConfig};
 pub use conv2d::{Conv2d, Conv2dConfig};
@@ -46,3 +49,8 @@ pub use lstm::{Lstm, LstmConfig};
 pub use minimal_gru::{MinimalGru, MinimalGruConfig};
 pub use mlp::{Mlp, MlpConfig};
 pub use rms_norm::{RmsNorm, RmsNormConfig};
+
+/// Convolutions, under the path that they have in `burn::nn`.
+pub mod conv {
+    pub use crate::{Conv1d, Conv1dConfig, Conv2d, Conv2dConfig};
+}

@@ -1,4 +1,4 @@
-//! The perturbed twin of [`burn::nn::Linear`].
+//! The perturbed drop-in replacement of [`burn::nn::Linear`].
 
 use crate::check::check;
 use crate::twin::twin;

@@ -1,4 +1,4 @@
-//! The perturbed twin of [`burn::nn::Lstm`].
+//! The perturbed drop-in replacement of [`burn::nn::Lstm`].
 
 use crate::activation::activate;
 use crate::check::check;
@@ -31,7 +31,7 @@ pub struct LstmConfig {
     pub reverse: bool,
     /// If given, cell states are clamped to `[-clip, clip]` after every step.
     pub clip: Option<f64>,
-    /// Whether the forget gate is `1 − i`, with no parameters of its own.
+    /// Whether the forget gate is `1 − i`, without its own parameters.
     #[config(default = false)]
     pub input_forget: bool,
     /// Activation of the input, the forget and the output gate.
@@ -81,7 +81,7 @@ impl LstmConfig {
 
 /// Long short-term memory, the same as [`burn::nn::Lstm`]; inside `evaluate` under the weights of every member:
 ///
-/// - `i, f, o = σ(x·W + b + h·U + c)` with weights of their own, or `f = 1 − i`
+/// - `i, f, o = σ(x·W + b + h·U + c)` with separate weights, or `f = 1 − i`
 /// - `c' = f·c + i·tanh(x·W_g + b_g + h·U_g + c_g)`
 /// - `h' = o·tanh(c')`
 ///
@@ -139,7 +139,7 @@ pub struct Lstm {
 }
 
 impl Lstm {
-    /// The hidden states of all steps, and the state to go on from.
+    /// The hidden states of all steps, and the state to continue from.
     ///
     /// # Shapes
     ///

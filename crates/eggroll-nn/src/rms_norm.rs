@@ -1,4 +1,4 @@
-//! The perturbed twin of [`burn::nn::RmsNorm`].
+//! The perturbed drop-in replacement of [`burn::nn::RmsNorm`].
 
 use crate::check::check;
 use crate::per_member::{self, scale_and_shift};

@@ -11,8 +11,8 @@ pub use environments::{
     MountainCarContinuous, Pendulum, TensorEnvironment, Transition,
 };
 pub use rollouts::{
-    ActionHead, EpisodeStatistics, FeedForward, ObservationNormalizer, Policy, PolicyLayer, RolloutConfig,
-    RolloutError, RolloutResult, Rollouts, Runner, feed_forward,
+    ActionHead, EpisodeStatistics, EvaluationConfig, FeedForward, ObservationNormalizer, Policy, PolicyLayer,
+    RolloutConfig, RolloutError, RolloutResult, Rollouts, Runner, feed_forward,
 };
 #[cfg(feature = "host")]
 pub use rollouts::{HostRolloutConfig, HostRollouts, HostTask};

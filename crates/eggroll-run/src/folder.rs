@@ -18,7 +18,7 @@ const OF_A_RUN: [&str; 2] = [SETTINGS, "training.json"];
 
 /// The folder of a run: ours alone while we write it, and never in the place of something else.
 ///
-/// A path without a name of its own (`.`, `..`, `/`), a file, and a folder that holds anything but a run are refused. An earlier run is moved
+/// A path without a name (`.`, `..`, `/`), a file, and a folder that holds anything but a run are refused. An earlier run is moved
 /// to `NAME.previous-1`, or the first such number that is free; nothing is deleted or replaced. [`begin`](Self::begin) and
 /// [`resume`](Self::resume) lock the folder until all clones of this value are dropped, or the process ends, however it ends.
 ///

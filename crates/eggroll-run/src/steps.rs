@@ -51,7 +51,7 @@ pub(crate) trait Steps<M: Module> {
 /// How long a loop runs, and how often it saves.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
-    /// Generations in all.
+    /// Total number of generations.
     pub until: u64,
     /// Generations between two checkpoints; 0 for none but the last.
     pub every: u64,

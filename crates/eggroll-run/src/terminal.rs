@@ -77,8 +77,8 @@ pub fn restore() {
     let mut screen = locked(&SCREEN);
     if screen.dashboards > 0 {
         screen.dashboards = 0;
-        #[cfg(feature = "learner")]
-        leave_dashboard();
+        #[cfg(feature = "tui")]
+        owner::leave_dashboard();
         screen.release();
     }
 }
@@ -119,29 +119,40 @@ impl Screen {
 }
 
 #[cfg(feature = "learner")]
-pub(crate) use owner::{Owner, around, leave_dashboard};
+pub(crate) use owner::Owner;
+#[cfg(feature = "learner")]
+use owner::around;
 
 #[cfg(feature = "learner")]
 mod owner {
     use super::{SCREEN, Screen};
+    #[cfg(feature = "tui")]
     use crossterm::event::DisableMouseCapture;
+    #[cfg(feature = "tui")]
     use crossterm::execute;
+    #[cfg(feature = "tui")]
     use crossterm::terminal::{LeaveAlternateScreen, disable_raw_mode};
     use eggroll_core::sync::locked;
     use indicatif::ProgressBar;
     use std::any::Any;
+    #[cfg(feature = "tui")]
     use std::io::stdout;
     use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
     use std::sync::atomic::{AtomicU64, Ordering};
 
     /// The right to the terminal, until it is dropped.
     pub(crate) enum Owner {
+        #[cfg(feature = "tui")]
         Dashboard,
-        Bar { number: u64, bar: ProgressBar },
+        Bar {
+            number: u64,
+            bar: ProgressBar,
+        },
     }
 
     impl Owner {
         /// For a dashboard, which has the screen alone.
+        #[cfg(feature = "tui")]
         pub fn dashboard() -> Self {
             locked(&SCREEN).dashboards += 1;
             Self::Dashboard
@@ -157,7 +168,11 @@ mod owner {
 
         /// Runs code of the user's, which may print in its own ways, with the bar out of the way.
         pub fn aside<R>(&self, run: impl FnOnce() -> R) -> R {
-            let Self::Bar { number, bar } = self else { return run() };
+            let (number, bar) = match self {
+                #[cfg(feature = "tui")]
+                Self::Dashboard => return run(),
+                Self::Bar { number, bar } => (number, bar),
+            };
             // What the code prints must not ask the bar for room again.
             locked(&SCREEN).remove(*number);
             let result = bar.suspend(|| catch_unwind(AssertUnwindSafe(run)));
@@ -174,6 +189,7 @@ mod owner {
                     screen.remove(*number);
                     bar.finish_and_clear();
                 }
+                #[cfg(feature = "tui")]
                 Self::Dashboard => {
                     screen.dashboards = screen.dashboards.saturating_sub(1);
                     if screen.dashboards == 0 {
@@ -212,13 +228,14 @@ mod owner {
     }
 
     /// What Burn's dashboard does at its end.
+    #[cfg(feature = "tui")]
     pub(crate) fn leave_dashboard() {
         let _ = disable_raw_mode();
         let _ = execute!(stdout(), DisableMouseCapture, LeaveAlternateScreen);
     }
 }
 
-#[cfg(all(test, feature = "learner"))]
+#[cfg(all(test, feature = "tui"))]
 mod tests {
     use super::*;
 

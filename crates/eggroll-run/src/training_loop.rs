@@ -64,7 +64,7 @@ impl TrainingLoop {
         self
     }
 
-    /// Logs all fitness in a file, which [`replay`](crate::replay()) makes the model of any generation from. A log that is there goes on
+    /// Logs all fitness to a file from which [`replay`](crate::replay()) can rebuild the model of any generation. An existing log is continued
     /// where the strategy stands ([`ReplayLog::open`]).
     pub fn with_replay_log(mut self, path: impl Into<PathBuf>) -> Self {
         self.replay_log = Some(path.into());

@@ -20,9 +20,9 @@ pub use config::{
 };
 pub use eggroll_core::MemberState;
 pub use error::{ConfigError, Error, MemoryError, RecordError, TellError};
-pub use estimate::clip_norm;
+pub use estimate::{SplitHalf, clip_norm, gradient_cosine};
 pub use fitness::{CustomShaping, Fitness, FitnessShaping, Scores, fold_pairs};
 pub use optimizer::{ClipUpConfig, IntegerAdamWConfig, MuonAdamWConfig, Optimizer, OptimizerConfig};
 pub use population::{MemberChunk, Population, workers};
 pub use report::GenerationReport;
-pub use strategy::{EvolutionStrategy, StrategyRecord};
+pub use strategy::{EvolutionStrategy, ProbedSigma, SigmaProbe, StrategyRecord};

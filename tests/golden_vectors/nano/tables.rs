@@ -68,7 +68,7 @@ fn column(input: &[i32], sum: i32) -> Option<Vec<i32>> {
 }
 
 /// A product over `d` inputs is divided by `16·⌊√d⌋`: with `d` the largest of its root and a sum of 16 numerators, every
-/// sample of a divisor comes out, but for quotients far beyond the rails that no int8 operands have.
+/// sample of a divisor comes out, but for quotients far beyond ±127 that no int8 operands have.
 #[test]
 fn quotients_of_products() {
     let golden = Golden::open("nano_tables.npz");

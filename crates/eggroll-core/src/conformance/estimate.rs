@@ -59,7 +59,7 @@ fn estimates_equal_explicit_sum(key: NoiseKey) {
     }
 }
 
-/// Signs of normals are not the normals; those of signs are, and zeros of a cache have none.
+/// Signs of Gaussian values are not the Gaussian values; those of signs are, and zeros of a cache have none.
 #[test]
 fn signs_of_factors() {
     let shape = [19, 35];

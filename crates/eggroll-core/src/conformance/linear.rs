@@ -174,7 +174,7 @@ fn canary_neighboring_pair_fails() {
     }
 }
 
-/// A weight's normals beside a bias's signs, and the other way round: each has its own stream.
+/// A weight's Gaussian values next to a bias's signs, and the other way round: each has its own stream.
 #[test]
 fn distributions_mix() {
     let (case, rank) = Case::new(4, InputRows::PerMember, Bias::Perturbed);

@@ -33,7 +33,7 @@ use burn::tensor::DeviceKind;
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
 /// Largest distance from the oracle, relative to the size of the sum that an element is: f32 rounds to 6e-8, and an
-/// error of the normals enters every term.
+/// error of the Gaussian values enters every term.
 const TOLERANCE: f64 = 4e-6;
 
 /// Every distribution that noise may have.

@@ -1,4 +1,4 @@
-//! Integer arithmetic of Q-EGGROLL: int8 values on the rails ±127, fixed point 4 (16 is 1.0).
+//! Integer arithmetic of Q-EGGROLL: int8 values saturated at ±127, fixed point 4 (16 is 1.0).
 //!
 //! Every backend computes these formulas exactly; the scalar definitions are in [`crate::reference::integer`].
 
@@ -20,7 +20,7 @@ pub(crate) const MAX_SIGMA_SHIFT: u32 = 24;
 /// The largest magnitude of a value.
 pub const RAIL: i32 = 127;
 
-/// Clamps to the rails.
+/// Saturates at ±127.
 #[inline(always)]
 pub const fn clip(value: i32) -> i8 {
     if value > RAIL {

@@ -52,7 +52,7 @@ impl BaselineSubtractionConfig {
     ///
     /// # Errors
     ///
-    /// [`NoiserError::BaselineGroup`] if a group has no pair beside its baselines, or half a pair; [`NoiserError::Rank`] if the rank
+    /// [`NoiserError::BaselineGroup`] if a group has no pair other than its baselines, or half a pair; [`NoiserError::Rank`] if the rank
     /// is 0.
     pub fn init(&self) -> Result<impl Noiser + use<>, NoiserError> {
         let pairs = u32::try_from(self.group / 2).ok().filter(|pairs| *pairs >= 2 && self.group.is_multiple_of(2));

@@ -6,7 +6,7 @@ use crate::role::Role;
 use serde::{Deserialize, Serialize};
 
 /// Settings of EGGROLL: a matrix `W : [d_input, d_output]` is perturbed by `s·(σ/√r)·B·Aᵀ`, the factors i.i.d. N(0, 1)
-/// (Eq. 4), or random signs ([`NoiseDistribution`]); a convolution's weight likewise, as the matrix of its
+/// (Eq. 4), or Rademacher noise ([`NoiseDistribution`]); a convolution's weight likewise, as the matrix of its
 /// [`MatrixView`](crate::MatrixView); vectors by dense noise `s·σ·ε`.
 ///
 /// # Example
@@ -55,7 +55,7 @@ impl EggrollConfig {
         self
     }
 
-    /// Sets the distribution of every noise element: normals by default.
+    /// Sets the distribution of every noise element: Gaussian by default.
     pub fn with_distribution(mut self, distribution: NoiseDistribution) -> Self {
         self.distribution = distribution;
         self

@@ -51,7 +51,7 @@ impl IntegerRule {
         self.sigma_shift
     }
 
-    /// What noise counts in a vote.
+    /// The noise that counts in a vote.
     pub fn votes(&self) -> Votes {
         self.votes
     }

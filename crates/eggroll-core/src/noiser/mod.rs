@@ -39,7 +39,7 @@ use std::fmt::Debug;
 /// ```
 /// use eggroll_core::{NoiseDistribution, Noiser, NoiserProperties, Role};
 ///
-/// /// Random signs for the elements of matrices, and no noise for other parameters.
+/// /// Rademacher noise for the elements of matrices, and no noise for other parameters.
 /// #[derive(Debug)]
 /// struct SignsOfMatrices;
 ///
@@ -59,7 +59,7 @@ pub trait Noiser: Debug + Send + Sync {
     /// The role of a parameter of this shape, unless the user says otherwise.
     fn role(&self, shape: &[usize]) -> Role;
 
-    /// What differs from noise of normals for float parameters and its plain estimate; always the same. A noiser that wraps another
+    /// What differs from Gaussian noise for float parameters and its plain estimate; always the same. A noiser that wraps another
     /// passes on the other's: `NoiserProperties { baselines: 4, ..self.inner.properties() }`.
     fn properties(&self) -> NoiserProperties {
         NoiserProperties::default()

@@ -7,7 +7,7 @@ use crate::role::Role;
 use serde::{Deserialize, Serialize};
 
 /// Settings of OpenES: every parameter is perturbed by `s·σ·ε`, ε i.i.d. N(0, 1) (Algorithm 1, antithetic), or
-/// random signs ([`NoiseDistribution`]).
+/// Rademacher noise ([`NoiseDistribution`]).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OpenEsConfig {
@@ -30,7 +30,7 @@ impl OpenEsConfig {
         self
     }
 
-    /// Sets the distribution of every noise element: normals by default.
+    /// Sets the distribution of every noise element: Gaussian by default.
     pub fn with_distribution(mut self, distribution: NoiseDistribution) -> Self {
         self.distribution = distribution;
         self

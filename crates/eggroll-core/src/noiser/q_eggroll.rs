@@ -5,7 +5,7 @@ use crate::integer::Votes;
 use crate::role::Role;
 use serde::{Deserialize, Serialize};
 
-/// Settings of Q-EGGROLL, for models of integer parameters: int8 on the rails ±127, 16 is 1.0.
+/// Settings of Q-EGGROLL, for models of integer parameters: int8 saturated at ±127, 16 is 1.0.
 ///
 /// - A matrix is perturbed by `⌊s·B·Aᵀ / 2^(4 + sigma_shift)⌋`, a vector by the product of two draws in the same way, the draws
 ///   being `trunc(16·N(0, 1))` ([`crate::rng::integer`], or runs of a table).
@@ -36,7 +36,7 @@ pub struct QEggrollConfig {
     pub alpha: f64,
     /// Generations of the schedule.
     pub decay: u64,
-    /// What noise counts in a vote.
+    /// The noise that counts in a vote.
     pub votes: Votes,
 }
 

@@ -9,7 +9,7 @@ use crate::role::Role;
 /// `Σ_q w_q·(σ/√r)·sign(B_q)·sign(A_q)ᵀ`. Other parameters have dense noise and its estimate.
 ///
 /// For normal noise and a linear or quadratic fitness the estimate of a matrix has `2/π` of EGGROLL's as its expectation, as
-/// `E|n|² = 2/π`. Random signs are their own signs: then the two are the same.
+/// `E|n|² = 2/π`. Rademacher values are their own signs: then the two are the same.
 ///
 /// # Errors
 ///

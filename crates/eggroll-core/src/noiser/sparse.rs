@@ -45,7 +45,7 @@ impl SparseConfig {
         self
     }
 
-    /// Sets the distribution of every noise element: normals by default.
+    /// Sets the distribution of every noise element: Gaussian by default.
     pub fn with_distribution(mut self, distribution: NoiseDistribution) -> Self {
         self.distribution = distribution;
         self

@@ -72,7 +72,7 @@ pub(crate) fn table_runs(elements: usize, len: usize) -> usize {
 }
 
 impl NoiseSource {
-    /// The noise of `pairs` under `key`, wherever it comes from, as a tensor: for operations that have no kernel of their own.
+    /// The noise of `pairs` under `key`, wherever it comes from, as a tensor: for operations that have no kernel.
     ///
     /// # Shapes
     ///

@@ -107,7 +107,7 @@ pub fn fold_in(word: u32, pair: u32) -> u32 {
     (((pair >> 16) ^ pair).wrapping_mul(0x045d_9f3b)) ^ word
 }
 
-/// A noise table: `trunc(16·n)` for the normals of its own stream, clipped to ±127.
+/// A noise table: `trunc(16·n)` for the Gaussian values of its own stream, clipped to ±127.
 pub fn table(seed: u64, len: usize) -> Vec<i8> {
     let mut normals = vec![0.0; len];
     super::normal::fill_normals(NoiseKey::table(seed), 0, 0, &mut normals);

@@ -1,10 +1,10 @@
-//! Standard normals from Philox words, by the method of Box and Muller (Ann. Math. Stat. 29, 1958).
+//! Standard Gaussian values from Philox words, by the method of Box and Muller (Ann. Math. Stat. 29, 1958).
 //!
 //! # The stream
 //!
-//! The normals of one `(seed, parameter, generation, pair)` form a sequence. Sixteen consecutive Philox blocks
+//! The Gaussian values of one `(seed, parameter, generation, pair)` form a sequence. Sixteen consecutive Philox blocks
 //! make a group of 64 elements, stored word-major: element `e` belongs to group `e / 64`, word pair
-//! `e % 64 / 32`, and block `16·(e / 64) + e % 16`. One block `(w0, w1, w2, w3)` gives four normals, two from
+//! `e % 64 / 32`, and block `16·(e / 64) + e % 16`. One block `(w0, w1, w2, w3)` gives four Gaussian values, two from
 //! `(w0, w1)` and two from `(w2, w3)`:
 //!
 //! - radius `r = √(−2 ln u)`, `u = (⌊w/2⁸⌋ | 1)·2⁻²⁴`: exact in f32, never 0 or 1, so `|n| ≤ 5.77`;
@@ -136,7 +136,7 @@ unsafe fn partial_group<S: Simd>(key: NoiseKey, pair: u32, group: usize, skip: u
     out.copy_from_slice(&whole[skip..skip + out.len()]);
 }
 
-/// Writes one group of 64 normals.
+/// Writes one group of 64 Gaussian values.
 ///
 /// # Safety
 ///
@@ -160,7 +160,7 @@ unsafe fn write_group<S: Simd>(key: NoiseKey, pair: u32, group: usize, out: *mut
     }
 }
 
-/// Two normals of each lane from two words.
+/// Two Gaussian values of each lane from two words.
 ///
 /// # Safety
 ///

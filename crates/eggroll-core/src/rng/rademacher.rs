@@ -1,10 +1,10 @@
-//! Random signs from Philox words, a bit each: noise of variance 1 that costs a thirty-second of the words of normals, and no
+//! Rademacher noise from Philox words, a bit each: noise of variance 1 that costs a thirty-second of the words of Gaussian values, and no
 //! arithmetic.
 //!
 //! # The stream
 //!
-//! The signs of one `(seed, parameter, generation, pair)` form a sequence of their own, at counters that have bit 26 of word 3
-//! set, so that no block makes both signs and normals. Sixteen consecutive Philox blocks make a group of 2048 elements,
+//! The signs of one `(seed, parameter, generation, pair)` form a separate sequence, at counters that have bit 26 of word 3
+//! set, so that no block makes both signs and Gaussian values. Sixteen consecutive Philox blocks make a group of 2048 elements,
 //! stored word-major and, within a word, from the highest bit down. Element `e` is
 //!
 //! `1 − 2·bit`, bit `31 − e % 512 / 16` of word `e % 2048 / 512` of block `16·(e / 2048) + e % 16`.
@@ -100,7 +100,7 @@ impl Kernel for FillSigns<'_> {
     }
 }
 
-/// Words of a group, one block's word beside the next block's: word `w` of block `i` is at `16·w + i`.
+/// Words of a group, one block's word next to the next block's: word `w` of block `i` is at `16·w + i`.
 type Words = [u32; 4 * BLOCKS];
 
 /// # Safety

@@ -1,4 +1,4 @@
-//! The stream of normals: the same bits on every instruction set and from every start, close to the f64 oracle,
+//! The stream of Gaussian values: the same bits on every instruction set and from every start, close to the f64 oracle,
 //! and stable from release to release.
 
 use eggroll_core::rng::normal::{GROUP, MAX_ERROR, STREAM_VERSION, fill_normals, fill_normals_on};
@@ -96,7 +96,7 @@ fn other_addresses_give_other_bits() {
     }
 }
 
-/// Largest distance of `len` normals from the oracle displaced by `offset` elements.
+/// Largest distance of `len` Gaussian values from the oracle displaced by `offset` elements.
 fn oracle_distance(set: InstructionSet, key: NoiseKey, pair: u32, start: usize, len: usize, offset: usize) -> f64 {
     let normals = normals_on(set, key, pair, start, len);
     let distances = normals.iter().zip(start + offset..).map(|(normal, element)| {

@@ -119,7 +119,7 @@ fn the_key_chooses_the_distribution() {
     assert_eq!(reference::noise(plain, 5, 3), reference::normal(plain, 5, 3));
 }
 
-/// Keys of normals are written as they were before there was a choice.
+/// Keys of Gaussian values are written as they were before there was a choice.
 #[test]
 fn keys_as_text() {
     let text = r#"{"seed":42,"parameter":3,"generation":7}"#;

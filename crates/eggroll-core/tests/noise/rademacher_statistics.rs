@@ -1,4 +1,4 @@
-//! Statistics of random signs: balanced in every direction of their address, and uncorrelated between all of them.
+//! Statistics of Rademacher noise: balanced in every direction of its address, and uncorrelated between all of them.
 //!
 //! As in `statistics.rs`, every bound is five standard deviations of the statistic under the null hypothesis, for the
 //! sample's own size, and the streams are fixed.
@@ -152,7 +152,7 @@ fn lagged_elements_are_uncorrelated() {
     }
 }
 
-/// The normals of the same address come from other words.
+/// The Gaussian values of the same address come from other words.
 #[test]
 fn signs_and_normals_of_one_address_are_uncorrelated() {
     let signs = stream(key(1, 2, 3), 4);

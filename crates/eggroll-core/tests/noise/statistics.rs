@@ -231,7 +231,7 @@ fn neighboring_addresses_are_uncorrelated() {
     }
 }
 
-/// Consecutive elements, both sides of a vector, both normals of a word pair, rows of usual matrices.
+/// Consecutive elements, both sides of a vector, both Gaussian values of a word pair, rows of usual matrices.
 #[test]
 fn lagged_elements_are_uncorrelated() {
     let sample = stream(NoiseKey::new(1, 2, 3), 4);
@@ -241,7 +241,7 @@ fn lagged_elements_are_uncorrelated() {
     }
 }
 
-/// The four normals of one block stand 16 elements apart in a group; two of them share a radius and an angle.
+/// The four Gaussian values of one block stand 16 elements apart in a group; two of them share a radius and an angle.
 #[test]
 fn normals_of_one_block_are_uncorrelated() {
     let sample = stream(NoiseKey::new(1, 2, 3), 4);

@@ -21,25 +21,25 @@ pub enum Protocol {
 /// The options of all tasks.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Folder in which each environment gets one, for settings, curves and pictures.
+    /// Folder for settings, curves and pictures, with a subfolder for each environment.
     #[arg(long, default_value = "runs")]
     pub out: PathBuf,
-    /// Where to compute: flex, ndarray, cuda, vulkan, metal or wgpu, as built; the number of a card follows a colon.
+    /// Backend: flex, ndarray, cuda, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.
     #[arg(long, default_value_t)]
     pub backend: DeviceName,
     /// When a task counts as solved.
     #[arg(long, value_enum, default_value_t = Protocol::Policy)]
     pub protocol: Protocol,
-    /// Train with so many seeds, the given one and those after it, and print a table.
+    /// Train with this number of consecutive seeds and print a table.
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     pub seeds: Option<u64>,
-    /// Train with EGGROLL and with OpenES, the same budget of environment steps for each, and print a table.
+    /// Train with EGGROLL and with OpenES, with the same budget of environment steps, and print a table.
     #[arg(long, conflicts_with = "noiser")]
     pub compare: bool,
-    /// Measure speed alone: train for some seconds, solved or not.
+    /// Measure speed only: train for some seconds, solved or not.
     #[arg(long, conflicts_with_all = ["seeds", "compare", "protocol"])]
     pub throughput: bool,
-    /// Seconds that are measured.
+    /// Seconds of the measurement.
     #[arg(long, default_value_t = 10.0, requires = "throughput")]
     pub seconds: f64,
     /// A trace of the run.
@@ -70,7 +70,7 @@ impl Args {
     }
 }
 
-/// Settings as given; what is not given comes from the environment's line of the table.
+/// Settings from the command line; the table of environments has the others.
 #[derive(clap::Args, Debug)]
 struct Choices {
     /// How parameters are perturbed.
@@ -94,22 +94,22 @@ struct Choices {
     /// Factor of noise scale and learning rate for each generation.
     #[arg(long)]
     decay: Option<f64>,
-    /// Fitness shaping: any of the library's rules, by name, with the size of its groups behind a colon.
+    /// Fitness shaping, by name; the size of groups follows a colon, as in group_z_score:4.
     #[arg(long)]
     shaping: Option<FitnessShaping>,
     /// Widths of the hidden layers, separated by commas.
     #[arg(long, value_delimiter = ',', value_parser = at_most(WIDTH))]
     hidden: Option<Vec<usize>>,
-    /// What stands between the layers.
+    /// Activation between the layers.
     #[arg(long, value_enum)]
     activation: Option<ActivationName>,
-    /// Normalize observations by their running statistics.
+    /// Normalize observations by running statistics.
     #[arg(long, value_name = "BOOL")]
     normalize: Option<bool>,
-    /// Steps that an action is held for.
+    /// Steps for which an action is repeated.
     #[arg(long, value_parser = at_most(STEPS))]
     action_repeat: Option<usize>,
-    /// Draw discrete actions instead of taking the best.
+    /// Sample discrete actions instead of taking the best.
     #[arg(long)]
     sampled: bool,
     /// Environment steps after which training ends, solved or not.

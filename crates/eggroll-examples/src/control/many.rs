@@ -1,4 +1,4 @@
-//! Several seeds, and EGGROLL beside OpenES: a table, the curves of all runs, the medians.
+//! Several seeds, and a comparison with OpenES: a table, the curves of all runs, the medians.
 
 use super::curves::Curve;
 use super::settings::Settings;

@@ -31,13 +31,13 @@ pub struct Settings {
     pub shaping: FitnessShaping,
     /// Widths of the hidden layers.
     pub hidden: Vec<usize>,
-    /// What stands between the layers.
+    /// Activation between the layers.
     pub activation: ActivationName,
     /// Whether observations are normalized by their running statistics.
     pub normalize: bool,
-    /// Steps that an action is held for.
+    /// Steps for which an action is repeated.
     pub action_repeat: usize,
-    /// Draw discrete actions instead of taking the best.
+    /// Sample discrete actions instead of taking the best.
     pub sampled: bool,
     /// Environment steps in which the task is to be solved.
     pub budget: u64,
@@ -48,7 +48,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The settings of an environment, by its name. All environments share the first lines; what differs has its reason beside it.
+    /// The settings of an environment, by its name. All environments share the first lines; what differs has its reason next to it.
     pub fn of(environment: &str) -> Self {
         let common = Self {
             noiser: NoiserName::Eggroll,

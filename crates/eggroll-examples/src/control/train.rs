@@ -6,7 +6,7 @@ use super::{Session, Task};
 use crate::names::NoiserName;
 use crate::{Ending, Failure};
 use burn::tensor::Device;
-use eggroll_rl::{Rollouts, TensorEnvironment};
+use eggroll_rl::{EvaluationConfig, Rollouts, TensorEnvironment};
 use eggroll_run::RunFolder;
 use eggroll_run::report::Writer;
 use eggroll_train::EvolutionStrategy;
@@ -37,7 +37,7 @@ pub struct Point {
     pub policy_return: Option<f64>,
 }
 
-/// What a run came to.
+/// The result of a run.
 pub struct Outcome {
     pub solved: bool,
     pub ending: Ending,
@@ -133,7 +133,7 @@ impl<'a, T: Task> Trainer<'a, T> {
         let outcome = self.rollouts.evaluate(&population, &self.network);
         let evaluated = Instant::now();
         self.strategy.tell(&mut self.network, population, outcome.fitness)?;
-        self.rollouts.observe(&outcome.episodes);
+        self.rollouts.update_normalizer(&outcome.episodes);
         self.env_steps += outcome.episodes.env_steps();
         self.episodes += outcome.episodes.returns().len() as u64;
         self.times.evaluate += evaluated - asked;
@@ -148,7 +148,9 @@ impl<'a, T: Task> Trainer<'a, T> {
     /// Mean return of the mean policy, over other episodes for each generation.
     fn test(&self, seed: u64) -> f64 {
         let seed = seed + self.generations();
-        self.rollouts.evaluate_model(&self.network, TEST_EPISODES, seed, &self.device).mean_return()
+        self.rollouts
+            .evaluate_model(&self.network, &EvaluationConfig::new(TEST_EPISODES).with_seed(seed), &self.device)
+            .mean_return()
     }
 
     fn point(&self, population_return: f64, policy_return: Option<f64>) -> Point {

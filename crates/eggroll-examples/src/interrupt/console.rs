@@ -5,7 +5,7 @@ use std::io;
 /// The number of INT.
 const INTERRUPT: i32 = 2;
 
-/// Calls `on` for every Ctrl-C, on a thread of its own.
+/// Calls `on` for every Ctrl-C, on a separate thread.
 pub fn watch(on: impl Fn(i32) + Send + 'static) -> io::Result<()> {
     ctrlc::set_handler(move || on(INTERRUPT)).map_err(io::Error::other)
 }

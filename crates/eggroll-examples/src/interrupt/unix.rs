@@ -6,7 +6,7 @@ use signal_hook::iterator::Signals;
 use signal_hook::low_level;
 use std::{io, thread};
 
-/// Calls `on` for every signal that was not ignored, on a thread of its own.
+/// Calls `on` for every signal that was not ignored, on a separate thread.
 pub fn watch(on: impl Fn(i32) + Send + 'static) -> io::Result<()> {
     let all = [(SIGINT, "INT"), (SIGTERM, "TERM"), (SIGHUP, "HUP")];
     let heeded = all.into_iter().filter(|(number, name)| !is_ignored(*number, name));

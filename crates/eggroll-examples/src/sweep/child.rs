@@ -24,7 +24,7 @@ pub enum End {
     Interrupted,
 }
 
-/// Starts a child and waits for it. It is in a process group of its own, which a terminal's Ctrl-C does not reach: it is ended
+/// Starts a child and waits for it. It is in a separate process group, which a terminal's Ctrl-C does not reach: it is ended
 /// by us, and what it has started with it; also if we are killed, where there are process groups.
 pub fn run(command: &mut Command, limit: Option<Duration>, stop: &AtomicBool) -> io::Result<End> {
     #[cfg(unix)]

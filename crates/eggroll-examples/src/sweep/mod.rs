@@ -48,7 +48,7 @@ pub fn execute(args: &Args) -> u8 {
 }
 
 /// Runs a sweep until all trials have a record, its time is spent or `stop` is set, and writes its summary. It is stopped if `stop` was
-/// set or somebody else stopped a trial: called again, it goes on.
+/// set or somebody else stopped a trial: called again, it continues.
 ///
 /// # Errors
 ///

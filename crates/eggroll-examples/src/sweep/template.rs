@@ -114,7 +114,7 @@ fn pieces(word: &str) -> Vec<Piece> {
     pieces
 }
 
-/// The program of a command: a path as it is; a name beside this program, where the other examples are, or on the search path.
+/// The program of a command: a path as it is; a name next to this program, where the other examples are, or on the search path.
 pub fn find_program(name: &str) -> Result<PathBuf, Failure> {
     if name.contains(['/', MAIN_SEPARATOR]) {
         let path = PathBuf::from(name);

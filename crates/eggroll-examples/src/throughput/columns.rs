@@ -22,7 +22,7 @@ pub enum Column {
     Inference,
     /// EGGROLL's forward, noise drawn in every pass.
     Fly,
-    /// The same with noise of random signs.
+    /// The same with Rademacher noise.
     FlyRademacher,
     /// EGGROLL's forward, noise kept.
     Cached,
@@ -32,7 +32,7 @@ pub enum Column {
     Estimate,
     /// OpenES's forward, noise drawn in every pass.
     OpenEsFly,
-    /// The same with noise of random signs.
+    /// The same with Rademacher noise.
     OpenEsRademacher,
 }
 

@@ -4,7 +4,7 @@ use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Device, Tensor, TensorData};
 use eggroll_examples::control::Settings;
 use eggroll_nn::{Mlp, MlpConfig};
-use eggroll_rl::{CartPole, EpisodeKey, TensorEnvironment};
+use eggroll_rl::{CartPole, EpisodeKey, EvaluationConfig, TensorEnvironment};
 use eggroll_train::EvolutionStrategyConfig;
 
 /// Environment steps in which every seed is to solve it.
@@ -53,7 +53,13 @@ fn steps_to_solve(settings: &Settings, config: EvolutionStrategyConfig) -> Optio
         strategy.tell(&mut policy, population, outcome.fitness).expect("a generation");
         let generation = strategy.generation();
         let is_tested = generation.is_multiple_of(settings.test_every);
-        let test = || rollouts.evaluate_model(&policy, EPISODES, u64::from(u32::MAX) + generation, &device);
+        let test = || {
+            rollouts.evaluate_model(
+                &policy,
+                &EvaluationConfig::new(EPISODES).with_seed(u64::from(u32::MAX) + generation),
+                &device,
+            )
+        };
         if is_tested && test().mean_return() >= threshold {
             return Some(steps);
         }

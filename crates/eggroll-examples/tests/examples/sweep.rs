@@ -13,7 +13,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Arguments of a sweep in a process of its own, one a line.
+/// Arguments of a sweep in a separate process, one a line.
 const ARGUMENTS: &str = "SWEEP_TEST_ARGUMENTS";
 
 /// A sweep's file and folder, and a log that its children write a line to when they begin.
@@ -51,7 +51,7 @@ impl Sweep {
         assert_eq!(self.try_run(more).expect("a sweep"), Ending::Finished);
     }
 
-    /// The sweep in a process of its own.
+    /// The sweep in a separate process.
     fn start(&self) -> Child {
         let mut command = Command::new(std::env::current_exe().expect("this test"));
         command.args(["--exact", "sweep::a_process_of_its_own", "--ignored", "--nocapture"]);

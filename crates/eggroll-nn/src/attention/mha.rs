@@ -1,4 +1,4 @@
-//! The perturbed twin of [`burn::nn::attention::MultiHeadAttention`].
+//! The perturbed drop-in replacement of [`burn::nn::attention::MultiHeadAttention`].
 
 use crate::Linear;
 use crate::cache::TensorCache;

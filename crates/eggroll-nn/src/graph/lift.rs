@@ -1,4 +1,4 @@
-//! Tensors and operations with members on an axis of their own.
+//! Tensors and operations with members on a separate axis.
 
 use super::error::GraphError;
 use super::operation::{of_kind, replace, with_leading_axis};
@@ -9,7 +9,7 @@ use burn::tensor::TensorId;
 use std::collections::HashMap;
 
 impl Rewrite<'_> {
-    /// The shape of a recorded tensor with members on an axis of their own, in front.
+    /// The shape of a recorded tensor with members on a separate axis, in front.
     pub(super) fn lifted_shape(&self, operation: &OperationIr, tensor: &TensorIr) -> Result<Vec<usize>, GraphError> {
         let (shape, members) = (tensor.shape.to_vec(), self.members);
         match self.batch(tensor.id) {
@@ -21,7 +21,7 @@ impl Rewrite<'_> {
         }
     }
 
-    /// A tensor with members on an axis of their own, in front: `[members, ...]`, or `[1, ...]` if it is the same for all.
+    /// A tensor with members on a separate axis, in front: `[members, ...]`, or `[1, ...]` if it is the same for all.
     pub(super) fn lift(&mut self, operation: &OperationIr, tensor: &TensorIr) -> Result<TensorIr, GraphError> {
         self.unfold(tensor);
         match self.origin(tensor.id) {
@@ -112,7 +112,7 @@ impl Rewrite<'_> {
         self.lifted.insert(out.id, lifted);
     }
 
-    /// Runs an operation with members on an axis of their own.
+    /// Runs an operation with members on a separate axis.
     pub(super) fn lift_operation(&mut self, operation: &OperationIr) -> Result<(), GraphError> {
         let mut operation = operation.clone();
         if with_leading_axis(operation.clone()).is_none() {

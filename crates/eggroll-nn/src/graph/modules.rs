@@ -1,4 +1,4 @@
-//! Uses of parameters that have a form of their own: products, embeddings and norms; convolutions are in `convolution.rs`.
+//! Uses of parameters that have a special form: products, embeddings and norms; convolutions are in `convolution.rs`.
 
 use super::error::GraphError;
 use super::operation::{as_matmul, binary};
@@ -19,7 +19,7 @@ struct Linear<'a> {
 }
 
 impl Rewrite<'_> {
-    /// Rewrites an operation that has a form of its own; `None` if it has none.
+    /// Rewrites an operation that has a special form; `None` if it has none.
     pub(super) fn module(&mut self, operation: &OperationIr) -> Option<Result<(), GraphError>> {
         // A product of other than two axes on the right.
         if let Some((x, weight, out)) = as_matmul(operation) {

@@ -3,7 +3,7 @@
 //! A recorded tensor is one of three things. *Plain*: the same for all members, or rows of members on the leading axis, so that
 //! Burn's operation is right as it stands. *Parameter*: a parameter, perhaps arranged anew, of which nothing has been computed yet.
 //! *Members*: computed from parameters alone, so that every member has its own: held as `[members, ...]`. Where the last two meet rows,
-//! the operation runs with members on an axis of their own.
+//! the operation runs with members on a separate axis.
 
 use super::error::GraphError;
 use super::fuse::fuse;
@@ -304,7 +304,7 @@ impl Rewrite<'_> {
         self.step(Step::Run(Box::new(operation)));
     }
 
-    /// A tensor of our own.
+    /// A new tensor.
     pub(super) fn fresh(&mut self, shape: impl Into<Vec<usize>>, dtype: DType) -> TensorIr {
         self.next_id -= 1;
         TensorIr::uninit(TensorId::new(self.next_id), Shape::from(shape.into()), dtype)

@@ -88,7 +88,7 @@ pub(super) fn trace<M: Module, X: GraphTensors, Y: GraphTensors>(
     let (mut inputs, mut parameters) = (Vec::new(), Vec::new());
     let captured = device.capture_scope(|scope| {
         configure(device, settings);
-        // `valid` makes running states of its own: `to_device` would move those of the user's model.
+        // `valid` makes its own running states: `to_device` would move those of the user's model.
         let mut placeholders = Placeholders { device, ids: Vec::new() };
         let model = model.valid().map(&mut placeholders).to_device(device);
         parameters = placeholders.ids;

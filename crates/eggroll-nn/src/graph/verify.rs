@@ -18,7 +18,7 @@ pub(super) const MEMBERS: usize = 2 * PAIRS as usize;
 const SIGMA: f64 = 0.05;
 /// Share of the noise's effect that the batched forward may be off by: rows under a wrong member's weights are off by all of it.
 const SHARE: f64 = 0.02;
-/// Roundings of the largest output beside it.
+/// Roundings that are allowed, in units of the largest output.
 const ROUNDINGS: f64 = 64.0;
 
 /// Compares `batched`, which runs inside a scope on rows of [`MEMBERS`] members, with `forward` of their models one by one.
@@ -44,7 +44,7 @@ pub(super) fn verify<M: Module, X: GraphTensors, Y: GraphTensors>(
     let plain = numbers(forward(model, example.clone()).parts());
     let mut expected: Vec<Vec<f64>> = vec![Vec::new(); found.len()];
     let mut effects = vec![0.0f64; found.len()];
-    // `valid` makes running states of its own.
+    // `valid` makes its own running states.
     for member in (0..PAIRS).flat_map(|pair| perturbation.materialize(&model.valid(), pair)) {
         let outputs = numbers(forward(&member, example.clone()).parts());
         for (output, values) in outputs.into_iter().enumerate() {

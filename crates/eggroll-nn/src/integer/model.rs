@@ -110,7 +110,7 @@ pub struct EggModel {
 }
 
 impl EggModel {
-    /// The logits of the next token after every token, in sixteenths of a bit, and the state to go on from.
+    /// The logits of the next token after every token, in sixteenths of a bit, and the state to continue from.
     ///
     /// # Shapes
     ///

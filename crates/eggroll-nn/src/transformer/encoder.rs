@@ -1,4 +1,4 @@
-//! The perturbed twin of [`burn::nn::transformer::TransformerEncoder`].
+//! The perturbed drop-in replacement of [`burn::nn::transformer::TransformerEncoder`].
 
 use super::config::TransformerEncoderConfig;
 use super::{TransformerEncoderLayer, TransformerEncoderLayerAutoregressiveCache};

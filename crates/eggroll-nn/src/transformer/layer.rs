@@ -1,4 +1,4 @@
-//! The perturbed twin of [`burn::nn::transformer::TransformerEncoderLayer`].
+//! The perturbed drop-in replacement of [`burn::nn::transformer::TransformerEncoderLayer`].
 
 use super::{PositionWiseFeedForward, TransformerEncoderConfig};
 use crate::LayerNorm;

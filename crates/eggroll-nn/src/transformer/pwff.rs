@@ -1,4 +1,4 @@
-//! The perturbed twin of [`burn::nn::transformer::PositionWiseFeedForward`].
+//! The perturbed drop-in replacement of [`burn::nn::transformer::PositionWiseFeedForward`].
 
 use crate::Linear;
 use crate::activation::activate;

@@ -76,7 +76,7 @@ fn inside_evaluate_equals_explicit_weights() {
             let config = MultiHeadAttentionConfig::new(8, 2).with_quiet_softmax(quiet).with_query_bias(!quiet);
             let module = scramble(config.init(&device));
             let (x, other) = (uniform([MEMBERS * 2, 4, 8], 0, &device), uniform([MEMBERS * 2, 5, 8], 7, &device));
-            // Rows of their own for every member.
+            // Separate rows for every member.
             let mask = uniform([MEMBERS * 2, 4, 5], 0, &device).greater_elem(0.6);
             let forward = |module: &MultiHeadAttention, rows: Range<usize>| {
                 let [x, other] = [&x, &other].map(|input| input.clone().slice_dim(0, rows.clone()));

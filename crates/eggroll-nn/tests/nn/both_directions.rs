@@ -9,7 +9,7 @@ use std::ops::Range;
 
 const STEPS: usize = 4;
 
-/// States of all steps, and last states beside each other as one more step: `[batch, steps + 1, 2 · d_hidden]`.
+/// States of all steps, and last states next to each other as one more step: `[batch, steps + 1, 2 · d_hidden]`.
 fn all(states: Tensor<3>, last: Tensor<3>, batch_first: bool) -> Tensor<3> {
     let states = if batch_first { states } else { states.swap_dims(0, 1) };
     let [_, batch, width] = last.dims();

@@ -20,7 +20,7 @@ const LINE: f32 = -1.0;
 const COUPLING: f32 = 0.5;
 /// `g·c`: the second link's weight at the second joint.
 const SECOND_WEIGHT: f32 = 9.8 * COUPLING;
-/// `g·(c + l)`: what both links weigh at the first joint, beside that.
+/// `g·(c + l)`: the additional weight of both links at the first joint.
 const FIRST_WEIGHT: f32 = 9.8 * (COUPLING + 1.0);
 /// `d₁ = c² + (l² + c² + 2·l·c·cos θ₂) + 2` is this and `cos θ₂`.
 const FIRST_INERTIA: f32 = 3.5;
@@ -166,6 +166,10 @@ impl TensorEnvironment for Acrobot {
     }
 
     #[inline]
+    fn has_host_form(&self) -> bool {
+        true
+    }
+
     fn observe_host(&self, state: &[f32], observation: &mut [f32]) {
         let (first, second) = (state[0], state[1]);
         *row(observation) = [first.cos(), first.sin(), second.cos(), second.sin(), state[2], state[3]];

@@ -96,7 +96,7 @@ impl TensorEnvironment for Bandit {
     fn step(&self, state: Tensor<2>, actions: Tensor<2>) -> Transition {
         check(self, &state, &actions);
         let [pulled] = columns(&state);
-        // Who goes on behind the end gets the last number again.
+        // A step after the end gets the last number again.
         let number = pulled.clone().clamp_max(self.pulls as f32 - 1.0) + self.numbers() as f32;
         let places = Tensor::cat(vec![actions.clone() + ARMS as f32, number], 1).int();
         let [probability, number] = columns(&state.clone().gather(1, places)); // from [environments, 2]
@@ -114,6 +114,10 @@ impl TensorEnvironment for Bandit {
     }
 
     #[inline]
+    fn has_host_form(&self) -> bool {
+        true
+    }
+
     fn observe_host(&self, state: &[f32], observation: &mut [f32]) {
         let (arms, rest) = observation.split_at_mut(self.arms);
         for (arm, one) in arms.iter_mut().enumerate() {

@@ -128,6 +128,10 @@ impl TensorEnvironment for CartPole {
     }
 
     #[inline]
+    fn has_host_form(&self) -> bool {
+        true
+    }
+
     fn observe_host(&self, state: &[f32], observation: &mut [f32]) {
         observation.copy_from_slice(state);
     }

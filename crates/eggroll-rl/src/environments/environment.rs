@@ -1,15 +1,15 @@
 //! What an environment is: the trait, its actions and its transitions.
 
 use crate::EpisodeKey;
-use burn::tensor::{Bool, Device, Tensor, TensorData};
+use burn::tensor::{Bool, DType, Device, Tensor, TensorData};
 
 /// A batch of environments that lives on the device of the policy.
 ///
 /// The state of an environment is a row of `state_size` floats, and nothing else: time limits, returns and the end of episodes are
-/// kept by whoever runs it. Every environment comes in two forms of the same physics: [`observe`](Self::observe) and
-/// [`step`](Self::step) on tensors, without a read to the host, and [`observe_host`](Self::observe_host) and
-/// [`step_host`](Self::step_host) on one row for the fused rollouts on CPUs. On the backend Flex both give the same bits; others round
-/// sines and cosines in ways of their own.
+/// kept by whoever runs it. An environment is written on tensors, without a read to the host: [`observe`](Self::observe) and
+/// [`step`](Self::step). It may have a second form of the same physics, on one row of plain floats, for the fused rollouts on CPUs:
+/// [`observe_host`](Self::observe_host) and [`step_host`](Self::step_host), with [`has_host_form`](Self::has_host_form). All environments
+/// of this crate have both; on the backend Flex they give the same bits, others round sines and cosines differently.
 ///
 /// A terminal state may be stepped on, as frozen environments are whose transitions nobody looks at: it gives no reward that means
 /// anything, but no panic either.
@@ -68,15 +68,36 @@ pub trait TensorEnvironment: Send + Sync {
     /// The state of a new episode.
     fn reset_host(&self, key: EpisodeKey, state: &mut [f32]);
 
+    /// Whether [`observe_host`](Self::observe_host) and [`step_host`](Self::step_host) are written for speed, so that rollouts on CPUs
+    /// use them. As provided they are not: they run [`observe`](Self::observe) and [`step`](Self::step) on tensors of one row.
+    fn has_host_form(&self) -> bool {
+        false
+    }
+
     /// What the policy sees of one environment: `state_size` floats to `observation_size`.
-    fn observe_host(&self, state: &[f32], observation: &mut [f32]);
+    fn observe_host(&self, state: &[f32], observation: &mut [f32]) {
+        observation.copy_from_slice(&values(self.observe(row(state))));
+    }
 
     /// One step of one environment, `state_size` floats, with an action of `action_size`.
     ///
     /// # Panics
     ///
     /// Panics if there are fewer floats.
-    fn step_host(&self, state: &mut [f32], action: &[f32]) -> HostTransition;
+    fn step_host(&self, state: &mut [f32], action: &[f32]) -> HostTransition {
+        let Transition { state: next, reward, terminated } = self.step(row(&state[..self.state_size()]), row(action));
+        state[..self.state_size()].copy_from_slice(&values(next));
+        HostTransition { reward: reward.into_scalar(), terminated: terminated.into_scalar() }
+    }
+}
+
+/// `[1, values]`
+fn row(values: &[f32]) -> Tensor<2> {
+    Tensor::from_data(TensorData::new(values.to_vec(), [1, values.len()]), &Device::default())
+}
+
+fn values(row: Tensor<2>) -> Vec<f32> {
+    row.cast(DType::F32).into_data().try_to_vec().expect("cast to f32")
 }
 
 /// What an environment takes.
@@ -124,7 +145,7 @@ pub struct Transition {
     pub terminated: Tensor<1, Bool>,
 }
 
-/// What a step of one environment gives, beside its state.
+/// The result of a step of one environment, other than its state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HostTransition {
     /// The reward.

@@ -15,7 +15,7 @@ pub enum EndOfEpisode {
 /// A batch of environments in the midst of their episodes, all of it on the device: no step reads anything to the host.
 ///
 /// An episode ends by itself or at the environment's time limit. What follows is said once, by [`EndOfEpisode`]: with `Freeze` an
-/// environment stays as it is; with `Reset` it goes on from a new state, drawn from its key and the step at which that happens, so
+/// environment stays as it is; with `Reset` it continues from a new state, drawn from its key and the step at which that happens, so
 /// that the whole run is a function of the keys.
 ///
 /// # Example

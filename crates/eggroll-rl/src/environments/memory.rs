@@ -97,6 +97,10 @@ impl TensorEnvironment for Memory {
     }
 
     #[inline]
+    fn has_host_form(&self) -> bool {
+        true
+    }
+
     fn observe_host(&self, state: &[f32], observation: &mut [f32]) {
         observation.fill(0.0);
         if state[1] <= 0.0 {

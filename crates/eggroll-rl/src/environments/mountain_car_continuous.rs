@@ -80,6 +80,10 @@ impl TensorEnvironment for MountainCarContinuous {
     }
 
     #[inline]
+    fn has_host_form(&self) -> bool {
+        true
+    }
+
     fn observe_host(&self, state: &[f32], observation: &mut [f32]) {
         observation.copy_from_slice(state);
     }

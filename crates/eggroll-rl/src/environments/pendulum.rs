@@ -14,7 +14,7 @@ const SPEED: f32 = 8.0;
 const FALL: f32 = 1.5 * 10.0 * STEP;
 /// `3/(m·l²)` of a step, with `m = 1`.
 const PUSH: f32 = 3.0 * STEP;
-/// What squares of speed and torque cost, beside that of the angle.
+/// The cost of squared speed and torque, added to that of the angle.
 const SPEED_COST: f32 = 0.1;
 const TORQUE_COST: f32 = 0.001;
 
@@ -111,6 +111,10 @@ impl TensorEnvironment for Pendulum {
     }
 
     #[inline]
+    fn has_host_form(&self) -> bool {
+        true
+    }
+
     fn observe_host(&self, state: &[f32], observation: &mut [f32]) {
         *row(observation) = [state[0].cos(), state[0].sin(), state[1]];
     }

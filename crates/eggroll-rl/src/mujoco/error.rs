@@ -32,7 +32,7 @@ pub enum MujocoError {
     },
     /// A description of another body.
     #[error(
-        "{path} has {found:?} positions, velocities and actuators, and {environment} has {expected:?}: it describes something else"
+        "{path} has {found:?} positions, velocities and actuators, but {environment} has {expected:?}: it describes another body"
     )]
     OtherBody {
         /// The file.

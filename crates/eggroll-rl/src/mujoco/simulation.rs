@@ -32,7 +32,7 @@ pub(super) struct Simulation {
     body: &'static Body,
     data: MjData<Arc<MjModel>>,
     key: EpisodeKey,
-    /// Resets so far: each has random numbers of its own.
+    /// Resets so far: each has its own random numbers.
     resets: u32,
     /// Steps of the environment since the last one.
     steps: usize,

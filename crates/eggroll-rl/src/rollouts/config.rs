@@ -3,6 +3,16 @@
 use super::head::ActionHead;
 use burn::config::Config;
 
+/// Episodes of a model without noise, for [`evaluate_model`](crate::Rollouts::evaluate_model).
+#[derive(Config, Debug, PartialEq)]
+pub struct EvaluationConfig {
+    /// Episodes.
+    pub episodes: usize,
+    /// Their seed. Episodes of a population have others, whatever its seed.
+    #[config(default = 0)]
+    pub seed: u64,
+}
+
 /// Settings of [`Rollouts`](crate::Rollouts) in environments that are batched tensors.
 #[derive(Config, Debug)]
 pub struct RolloutConfig {

@@ -23,9 +23,9 @@ pub enum RolloutError {
         /// The largest that there may be.
         most: usize,
     },
-    /// A head that makes no actions of the environment's kind.
+    /// A head that cannot produce actions for the environment.
     #[error(
-        "rollouts: the head {head:?} makes no actions of {actions:?}: use Greedy for any actions, Sampled for discrete ones, \
+        "rollouts: the head {head:?} cannot produce actions for {actions:?}: use Greedy for any actions, Sampled for discrete ones, \
          Tanh for continuous ones"
     )]
     Head {
@@ -46,8 +46,8 @@ pub enum RolloutError {
         expected: usize,
     },
     /// Statistics that no observations have: NaN, or infinite.
-    #[error("rollouts: the normalizer has statistics that no observations have, {0}: begin without one")]
-    NormaliserNumbers(String),
+    #[error("rollouts: the statistics of the normalizer are invalid, {0}: start without a normalizer")]
+    NormalizerNumbers(String),
     /// Statistics for observations that are not normalized.
     #[error("rollouts: a normalizer is given, but normalize_observations is false: set it to true")]
     NotNormalized,

@@ -1,6 +1,6 @@
 //! Who runs the episodes of populations and models, whatever the environment.
 
-use super::config::RolloutConfig;
+use super::config::{EvaluationConfig, RolloutConfig};
 use super::error::RolloutError;
 use super::keys::{EVALUATION, episode_keys, stream};
 use super::normalizer::{Normalization, ObservationNormalizer, Scaling};
@@ -28,7 +28,7 @@ use eggroll_train::Population;
 /// use burn::tensor::Device;
 /// use eggroll_core::EggrollConfig;
 /// use eggroll_nn::MlpConfig;
-/// use eggroll_rl::{CartPole, RolloutConfig};
+/// use eggroll_rl::{CartPole, EvaluationConfig, RolloutConfig};
 /// use eggroll_train::EvolutionStrategyConfig;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -42,7 +42,7 @@ use eggroll_train::Population;
 ///     let outcome = rollouts.evaluate(&population, &policy);
 ///     strategy.tell(&mut policy, population, outcome.fitness)?;
 /// }
-/// let episodes = rollouts.evaluate_model(&policy, 10, 0, &device);
+/// let episodes = rollouts.evaluate_model(&policy, &EvaluationConfig::new(10), &device);
 /// assert!(episodes.mean_return() >= 1.0);
 /// # Ok(())
 /// # }
@@ -66,20 +66,21 @@ impl<E, C> Rollouts<E, C> {
         self.normalization.statistics()
     }
 
-    /// Goes on with statistics that were saved.
+    /// Continues with statistics that were saved.
     ///
     /// # Errors
     ///
     /// [`RolloutError::NormalizerSize`] if they are of observations of another size, [`RolloutError::NotNormalized`] if observations are
-    /// not normalized, [`RolloutError::NormaliserNumbers`] if no observations have such statistics.
+    /// not normalized, [`RolloutError::NormalizerNumbers`] if no observations have such statistics.
     pub fn with_normalizer(mut self, normalizer: ObservationNormalizer) -> Result<Self, RolloutError> {
         self.normalization.restore(normalizer)?;
         Ok(self)
     }
 
-    /// Takes the observations of a generation into the running statistics; without normalization there are none.
-    pub fn observe(&mut self, episodes: &EpisodeStatistics) {
-        self.normalization.observe(episodes);
+    /// Adds the observations of a generation to the statistics that normalize them, to be called after each generation; without
+    /// normalization there are none.
+    pub fn update_normalizer(&mut self, episodes: &EpisodeStatistics) {
+        self.normalization.update(episodes);
     }
 }
 
@@ -91,14 +92,15 @@ impl<E, C: Runner<E>> Rollouts<E, C> {
     ///
     /// # Panics
     ///
-    /// Panics if the policy's shapes do not fit the environment, if it answers another number of rows than it was asked, or if an
-    /// evaluation of the same model is running on this thread.
+    /// Panics if the policy's shapes do not fit the environment, if it answers another number of rows than it was asked, if an
+    /// evaluation of the same model is running on this thread, or if observations are normalized and no
+    /// [update](Self::update_normalizer) of their statistics followed an earlier generation.
     #[track_caller]
     pub fn evaluate<P: Policy>(&self, population: &Population, policy: &P) -> RolloutResult {
         self.outcome(&self.rows(population, policy))
     }
 
-    /// Runs episodes of the model as it is, without noise: `episodes` of them, from a seed of their own.
+    /// Runs episodes of the model without noise.
     ///
     /// # Panics
     ///
@@ -108,11 +110,10 @@ impl<E, C: Runner<E>> Rollouts<E, C> {
     pub fn evaluate_model<P: Policy>(
         &self,
         policy: &P,
-        episodes: usize,
-        seed: u64,
+        config: &EvaluationConfig,
         device: &Device,
     ) -> EpisodeStatistics {
-        let keys = episode_keys(seed, EVALUATION, episodes);
+        let keys = episode_keys(config.seed, EVALUATION, config.episodes);
         let scaling = self.normalization.scaling();
         self.statistics(&self.config.rows_of_model(&self.plan(&keys, scaling.as_ref()), policy, device))
     }
@@ -121,6 +122,7 @@ impl<E, C: Runner<E>> Rollouts<E, C> {
     #[track_caller]
     pub(super) fn rows<P: Policy>(&self, population: &Population, policy: &P) -> Vec<f32> {
         let _span = profile::span(Component::Fitness, 0);
+        self.normalization.begin(population.generation());
         let keys = episode_keys(self.config.seed(), stream(population.generation()), self.config.episodes());
         let scaling = self.normalization.scaling();
         self.config.rows(&self.plan(&keys, scaling.as_ref()), population, policy)
@@ -130,12 +132,12 @@ impl<E, C: Runner<E>> Rollouts<E, C> {
         Plan { environment: &self.environment, keys, scaling, row_width: self.normalization.row_width() }
     }
 
-    /// What rows of members' episodes come to.
+    /// The result of members' episodes.
     pub(super) fn outcome(&self, rows: &[f32]) -> RolloutResult {
         RolloutResult::of(self.statistics(rows), self.config.episodes())
     }
 
-    /// What rows of episodes come to.
+    /// The statistics of episodes.
     pub(super) fn statistics(&self, rows: &[f32]) -> EpisodeStatistics {
         EpisodeStatistics::from_rows(rows, self.normalization.row_width(), self.config.action_repeat())
     }

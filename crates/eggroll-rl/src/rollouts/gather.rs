@@ -8,7 +8,7 @@ use eggroll_train::{Communicator, DistributionError, Population};
 
 impl<E, C: Runner<E>> Rollouts<E, C> {
     /// [`evaluate`](Self::evaluate) of a slice of the population, in a replica of several: the fitness is the slice's, the episodes are those
-    /// of all ranks, so that all of them [observe](Self::observe) the same. All ranks call it, each with its own slice.
+    /// of all ranks, so that all of them [update](Self::update_normalizer) their normalizer alike. All ranks call it, each with its own slice.
     ///
     /// The sums of a normalizer travel too: for every episode two numbers, and two for each observed value.
     ///

@@ -21,7 +21,7 @@ mod runner;
 mod statistics;
 mod tensors;
 
-pub use config::RolloutConfig;
+pub use config::{EvaluationConfig, RolloutConfig};
 pub use error::RolloutError;
 pub use evaluate::Rollouts;
 pub use head::ActionHead;

@@ -5,6 +5,8 @@ use super::moments::Moments;
 use super::statistics::EpisodeStatistics;
 use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Normalized observations stay within so many standard deviations.
 const LIMIT: f32 = 10.0;
@@ -15,7 +17,7 @@ const LEAST_VARIANCE: f64 = 1e-8;
 
 /// Mean and variance of all observations so far: those that a policy sees are `(o − mean)/√variance`, within ±10.
 ///
-/// The statistics of a generation enter when it is over ([`Rollouts::observe`](crate::Rollouts::observe)), so that all its members
+/// The statistics of a generation enter when it is over ([`Rollouts::update_normalizer`](crate::Rollouts::update_normalizer)), so that all its members
 /// see alike; they are sums over members in order, so that chunks and shards do not change them.
 ///
 /// An observation with a value that is NaN, infinite, or farther than 10¹⁵ from the mean is left out of the statistics as a whole, and
@@ -65,7 +67,7 @@ impl ObservationNormalizer {
     fn validate(&self) -> Result<(), RolloutError> {
         let finite = self.count >= 0.0 && self.mean.iter().chain(&self.squares).all(|number| number.is_finite());
         let fits = finite && self.count.is_finite() && self.squares.len() == self.mean.len();
-        if fits { Ok(()) } else { Err(RolloutError::NormaliserNumbers(format!("{self:?}"))) }
+        if fits { Ok(()) } else { Err(RolloutError::NormalizerNumbers(format!("{self:?}"))) }
     }
 
     pub(super) fn add(&mut self, moments: &Moments) {
@@ -99,18 +101,27 @@ pub(super) struct Normalization {
     /// Values of an observation.
     size: usize,
     statistics: Option<ObservationNormalizer>,
+    /// The first generation that was evaluated; [`NONE`] before.
+    first: Arc<AtomicU64>,
 }
+
+/// No generation.
+const NONE: u64 = u64::MAX;
 
 impl Normalization {
     pub(super) fn new(normalize: bool, size: usize) -> Self {
-        Self { size, statistics: normalize.then(|| ObservationNormalizer::new(size)) }
+        Self {
+            size,
+            statistics: normalize.then(|| ObservationNormalizer::new(size)),
+            first: Arc::new(AtomicU64::new(NONE)),
+        }
     }
 
     pub(super) fn statistics(&self) -> Option<&ObservationNormalizer> {
         self.statistics.as_ref()
     }
 
-    /// Goes on with statistics that were saved; refuses those of other observations, or of none that are normalized.
+    /// Continues with statistics that were saved; refuses those of other observations, or of none that are normalized.
     pub(super) fn restore(&mut self, saved: ObservationNormalizer) -> Result<(), RolloutError> {
         let (found, expected) = (saved.mean().len(), self.size);
         if found != expected {
@@ -124,8 +135,24 @@ impl Normalization {
         Ok(())
     }
 
-    /// Takes in the observations of a generation.
-    pub(super) fn observe(&mut self, episodes: &EpisodeStatistics) {
+    /// Notes that a generation is evaluated.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it is a later one than the first, and the statistics have never been updated.
+    #[track_caller]
+    pub(super) fn begin(&self, generation: u64) {
+        let Some(statistics) = &self.statistics else { return };
+        let first = self.first.fetch_min(generation, Relaxed).min(generation);
+        assert!(
+            generation == first || statistics.count > 0.0 || statistics.left_out > 0,
+            "observations are normalized, but their statistics were never updated since generation {first}: call \
+             rollouts.update_normalizer(&result.episodes) after every generation"
+        );
+    }
+
+    /// Adds the observations of a generation.
+    pub(super) fn update(&mut self, episodes: &EpisodeStatistics) {
         if let Some(statistics) = &mut self.statistics {
             statistics.add(&episodes.moments);
         }

@@ -49,11 +49,11 @@ pub struct FeedForward<F>(F);
 /// ```
 /// use burn::tensor::Device;
 /// use eggroll_nn::LinearConfig;
-/// use eggroll_rl::{CartPole, RolloutConfig, feed_forward};
+/// use eggroll_rl::{CartPole, EvaluationConfig, RolloutConfig, feed_forward};
 ///
 /// let model = LinearConfig::new(4, 2).init(&Device::flex());
 /// let rollouts = RolloutConfig::new().init(CartPole::new()).expect("a head for two actions");
-/// let episodes = rollouts.evaluate_model(&feed_forward(|x| model.forward(x)), 10, 0, &Device::flex());
+/// let episodes = rollouts.evaluate_model(&feed_forward(|x| model.forward(x)), &EvaluationConfig::new(10), &Device::flex());
 /// assert_eq!(episodes.returns().len(), 10);
 /// ```
 pub fn feed_forward<F: Fn(Tensor<2>) -> Tensor<2> + Sync>(forward: F) -> FeedForward<F> {

@@ -1,4 +1,4 @@
-//! What episodes came to.
+//! Statistics of episodes.
 
 use super::moments::Moments;
 use eggroll_train::Fitness;
@@ -44,7 +44,7 @@ impl EpisodeStatistics {
         self.moments.left_out
     }
 
-    /// Steps of all episodes: those of finished ones are not counted, however long others go on.
+    /// Steps of all episodes: those of finished ones are not counted, however long others continue.
     pub fn env_steps(&self) -> u64 {
         self.lengths.iter().map(|length| u64::from(*length)).sum()
     }
@@ -66,7 +66,7 @@ pub struct RolloutResult {
 }
 
 impl RolloutResult {
-    /// What members come to that have run so many episodes each.
+    /// Statistics of members that have run so many episodes each.
     pub(super) fn of(episodes: EpisodeStatistics, each: usize) -> Self {
         Self { fitness: episodes.member_returns(each).into(), episodes }
     }

@@ -46,7 +46,7 @@ impl RolloutConfig {
         population: &Population,
         policy: &P,
     ) -> Option<Vec<f32>> {
-        let fused = self.fused && population.perturbation().table.is_on_host();
+        let fused = self.fused && plan.environment.has_host_form() && population.perturbation().table.is_on_host();
         if fused { super::fused::run(self, plan, population, policy) } else { None }
     }
 

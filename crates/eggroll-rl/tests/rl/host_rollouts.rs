@@ -1,4 +1,4 @@
-//! Rollouts in environments of burn-rl beside a scalar loop over the same episodes.
+//! Rollouts in environments of burn-rl compared with a scalar loop over the same episodes.
 
 use burn::module::{Module, Param};
 use burn::optim::SgdConfig;
@@ -210,11 +210,15 @@ fn chunks_and_threads_change_no_bit() {
             let config = HostRolloutConfig::new().with_normalize_observations(true).with_seed(seed);
             let mut rollouts = rollouts(config);
             let first = rollouts.evaluate(&population(&net, chunk), &feed_forward(|x| net.forward(x)));
-            rollouts.observe(&first.episodes);
+            rollouts.update_normalizer(&first.episodes);
             // The second sees normalized observations; members in chunks, the model on all of the pool's threads.
             let second = rollouts.evaluate(&population(&net, chunk), &feed_forward(|x| net.forward(x)));
             assert_ne!(first.fitness, second.fitness);
-            let model = rollouts.evaluate_model(&feed_forward(|x| net.forward(x)), 37, seed, &device);
+            let model = rollouts.evaluate_model(
+                &feed_forward(|x| net.forward(x)),
+                &EvaluationConfig::new(37).with_seed(seed),
+                &device,
+            );
             (second, model, rollouts.normalizer().expect("normalized").clone())
         })
     };
@@ -238,7 +242,11 @@ fn rollouts_end_with_their_last_episode() {
     let before = counters::snapshot();
     let mut longest = 0;
     for seed in 0..20 {
-        let episodes = rollouts(config.clone()).evaluate_model(&policy, 1, seed, &Device::flex());
+        let episodes = rollouts(config.clone()).evaluate_model(
+            &policy,
+            &EvaluationConfig::new(1).with_seed(seed),
+            &Device::flex(),
+        );
         longest += episodes.lengths()[0];
     }
     assert!(longest < 20 * Ball::MAX_STEPS as u32, "{longest}");
@@ -252,7 +260,11 @@ fn episodes_are_cut_off() {
     let net = Net::new();
     let lengths = |steps: Option<usize>| {
         let rollouts = rollouts(HostRolloutConfig::new().with_max_steps(steps));
-        let episodes = rollouts.evaluate_model(&feed_forward(|x| net.forward(x)), 50, 1, &Device::flex());
+        let episodes = rollouts.evaluate_model(
+            &feed_forward(|x| net.forward(x)),
+            &EvaluationConfig::new(50).with_seed(1),
+            &Device::flex(),
+        );
         episodes.lengths().to_vec()
     };
     let (free, cut) = (lengths(None), lengths(Some(10)));
@@ -282,17 +294,17 @@ fn observations_have_mean_0_and_variance_1() {
     // A few steps, in which nobody falls off: every row that is seen counts.
     let config = HostRolloutConfig::new().with_normalize_observations(true).with_max_steps(Some(2));
     let mut rollouts = rollouts(config);
-    let episodes = rollouts.evaluate_model(&policy, 500, 3, &device);
+    let episodes = rollouts.evaluate_model(&policy, &EvaluationConfig::new(500).with_seed(3), &device);
     let raw = positions();
     let (mean, variance) = moments(&raw);
     assert!((variance - 1.0 / 12.0).abs() < 0.02, "{variance}");
-    rollouts.observe(&episodes);
+    rollouts.update_normalizer(&episodes);
     let normalizer = rollouts.normalizer().expect("normalized");
     assert_eq!(normalizer.count(), 1000.0);
     assert!((normalizer.mean()[0] - mean).abs() < 1e-5 && (normalizer.variance()[0] - variance).abs() < 1e-5);
     // The same first states again, normalized; kept statistics do the same.
     let kept = normalizer.clone();
-    rollouts.evaluate_model(&policy, 500, 3, &device);
+    rollouts.evaluate_model(&policy, &EvaluationConfig::new(500).with_seed(3), &device);
     let normalized = positions();
     for (raw, normalized) in raw.iter().zip(&normalized).take(500) {
         let expected = (f64::from(*raw) - mean) / variance.sqrt();
@@ -300,7 +312,7 @@ fn observations_have_mean_0_and_variance_1() {
     }
     let config = HostRolloutConfig::new().with_normalize_observations(true).with_max_steps(Some(2));
     let again = config.init(Table).expect("rollouts").with_normalizer(kept.clone()).expect("of its size");
-    again.evaluate_model(&policy, 500, 3, &device);
+    again.evaluate_model(&policy, &EvaluationConfig::new(500).with_seed(3), &device);
     assert_eq!(positions(), normalized);
     let refused = HostRolloutConfig::new().init(Table).expect("rollouts").with_normalizer(kept);
     assert_eq!(refused.expect_err("not normalized"), RolloutError::NotNormalized);
@@ -320,5 +332,5 @@ fn rollouts_of_nothing_are_refused() {
 fn policies_answer_all_rows() {
     let net = Net::new();
     let first = feed_forward(|x| net.forward(x).slice_dim(0, 0..1));
-    rollouts(HostRolloutConfig::new()).evaluate_model(&first, 3, 0, &Device::flex());
+    rollouts(HostRolloutConfig::new()).evaluate_model(&first, &EvaluationConfig::new(3), &Device::flex());
 }

@@ -76,7 +76,7 @@ fn run(policy: &Mlp, shown: f32, fused: bool) -> (RolloutResult, ObservationNorm
     let config = RolloutConfig::new().with_normalize_observations(true).with_episodes(16).with_fused(fused);
     let mut rollouts = config.init(Faulty { cart: CartPole::new(), shown }).expect("valid");
     let outcome = rollouts.evaluate(&population(policy), policy);
-    rollouts.observe(&outcome.episodes);
+    rollouts.update_normalizer(&outcome.episodes);
     let normalizer = rollouts.normalizer().expect("normalized").clone();
     (outcome, normalizer)
 }
@@ -151,5 +151,5 @@ fn counts_that_no_memory_holds_are_refused() {
 #[should_panic(expected = "episodes must be at most 1048576, not 18446744073709551615")]
 fn evaluations_of_more_episodes_than_memory_holds_panic() {
     let rollouts = RolloutConfig::new().init(CartPole::new()).expect("valid");
-    rollouts.evaluate_model(&policy(), usize::MAX, 0, &Device::flex());
+    rollouts.evaluate_model(&policy(), &EvaluationConfig::new(usize::MAX), &Device::flex());
 }

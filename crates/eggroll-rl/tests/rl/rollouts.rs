@@ -6,8 +6,13 @@ use burn::optim::SgdConfig;
 use burn::tensor::{Device, Tensor};
 use eggroll_core::{BaselineSubtractionConfig, EggrollConfig, NoiserConfig, OpenEsConfig, counters};
 use eggroll_nn::{Linear, LinearConfig, MinimalGru, MinimalGruConfig, Mlp, MlpConfig};
-use eggroll_rl::{Acrobot, Bandit, CartPole, EpisodeKey, Memory, MountainCar, Pendulum, TensorEnvironment};
-use eggroll_rl::{ActionHead, Policy, PolicyLayer, RolloutConfig, RolloutError, RolloutResult, Rollouts, feed_forward};
+use eggroll_rl::{
+    Acrobot, ActionSpace, Bandit, CartPole, EpisodeKey, Memory, MountainCar, Pendulum, TensorEnvironment, Transition,
+};
+use eggroll_rl::{
+    ActionHead, EvaluationConfig, Policy, PolicyLayer, RolloutConfig, RolloutError, RolloutResult, Rollouts,
+    feed_forward,
+};
 use eggroll_train::{Error, EvolutionStrategy, EvolutionStrategyConfig};
 
 const MEMBERS: usize = 20;
@@ -117,7 +122,7 @@ fn running_statistics_are_the_same_fused_and_give_the_next_generation() {
         let mut rollouts = config.init(CartPole::new()).expect("valid");
         let mut strategy = strategy(EggrollConfig::new(), &policy, None);
         let first = outcome(&rollouts, &mut strategy, &policy);
-        rollouts.observe(&first.episodes);
+        rollouts.update_normalizer(&first.episodes);
         let second = outcome(&rollouts, &mut strategy, &policy);
         assert_ne!(first, second, "what is seen has changed");
         (second, rollouts.normalizer().cloned())
@@ -146,8 +151,8 @@ fn statistics_are_those_of_all_observations() {
         policy.forward(x)
     });
     for _ in 0..3 {
-        let episodes = rollouts.evaluate_model(&watching, 7, 3, &Device::flex());
-        rollouts.observe(&episodes);
+        let episodes = rollouts.evaluate_model(&watching, &EvaluationConfig::new(7).with_seed(3), &Device::flex());
+        rollouts.update_normalizer(&episodes);
     }
     let seen = seen.into_inner().expect("no panic");
     // The first run's observations are raw.
@@ -157,8 +162,12 @@ fn statistics_are_those_of_all_observations() {
     let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / values.len() as f64;
     let after_one = {
         let mut rollouts = config_of(true).init(Pendulum::new()).expect("valid");
-        let episodes = rollouts.evaluate_model(&feed_forward(|x| policy.forward(x)), 7, 3, &Device::flex());
-        rollouts.observe(&episodes);
+        let episodes = rollouts.evaluate_model(
+            &feed_forward(|x| policy.forward(x)),
+            &EvaluationConfig::new(7).with_seed(3),
+            &Device::flex(),
+        );
+        rollouts.update_normalizer(&episodes);
         rollouts.normalizer().cloned().expect("normalized")
     };
     assert!((after_one.mean()[2] - mean).abs() < 1e-4, "{} {mean}", after_one.mean()[2]);
@@ -179,7 +188,7 @@ fn the_host_reads_once_and_once_for_each_look() {
     let reads = |check_every| {
         let rollouts = RolloutConfig::new().with_check_every(check_every).init(Pendulum::new()).expect("valid");
         let before = counters::snapshot();
-        rollouts.evaluate_model(&policy, 5, 0, &Device::flex());
+        rollouts.evaluate_model(&policy, &EvaluationConfig::new(5), &Device::flex());
         (counters::snapshot() - before).host_reads
     };
     // 200 steps: a look before steps 50, 100 and 150.
@@ -201,7 +210,7 @@ fn episodes_end_early_and_lengths_are_counted() {
     assert!(lengths.iter().any(|length| *length < 500.0));
 }
 
-/// A policy of one's own: remembers what it has seen.
+/// A custom policy: remembers what it has seen.
 #[derive(Module, Debug)]
 struct Remembering {
     recurrence: MinimalGru,
@@ -300,7 +309,7 @@ fn sampled_actions_follow_their_probabilities() {
         }
         Policy::forward(&policy, x, ()).0
     });
-    rollouts.evaluate_model(&watching, 20, 0, &Device::flex());
+    rollouts.evaluate_model(&watching, &EvaluationConfig::new(20), &Device::flex());
     let counts = counts.into_inner().expect("no panic");
     let total = counts.iter().sum::<usize>() as f64;
     for (count, probability) in counts.into_iter().zip([0.125, 0.25, 0.625]) {
@@ -321,9 +330,10 @@ fn keys_are_of_the_generation() {
     assert_ne!(state(0, 0), state(1, 0));
     // The same model has other episodes in the next generation.
     let model = feed_forward(|x| policy.forward(x));
-    let [first, second] = [1, 2].map(|seed| rollouts.evaluate_model(&model, 5, seed, &Device::flex()));
+    let [first, second] =
+        [1, 2].map(|seed| rollouts.evaluate_model(&model, &EvaluationConfig::new(5).with_seed(seed), &Device::flex()));
     assert_ne!(first, second);
-    assert_eq!(first, rollouts.evaluate_model(&model, 5, 1, &Device::flex()));
+    assert_eq!(first, rollouts.evaluate_model(&model, &EvaluationConfig::new(5).with_seed(1), &Device::flex()));
 }
 
 /// A device keeps the rollouts on it: the same episodes, and returns that differ by roundings only.
@@ -350,4 +360,77 @@ fn a_device_runs_the_same_episodes() {
     // Roundings grow over 200 steps of a pendulum that may stand on its head; other episodes are five times as far away.
     assert!(distance(&expected) < 0.02, "{}", distance(&expected));
     assert!(distance(&canary) > 0.1, "canary: {}", distance(&canary));
+}
+
+/// Statistics that are forgotten would leave observations as they are, in silence.
+#[test]
+#[should_panic(expected = "their statistics were never updated since generation 0: call rollouts.update_normalizer")]
+fn statistics_that_are_never_updated_are_noticed() {
+    let mut policy = mlp(&CartPole::new(), ActivationConfig::Relu);
+    let rollouts = config_of(true).init(CartPole::new()).expect("valid");
+    let mut strategy = strategy(EggrollConfig::new(), &policy, None);
+    for _ in 0..2 {
+        let population = strategy.ask();
+        // The same generation may be evaluated twice.
+        assert_eq!(rollouts.evaluate(&population, &policy).fitness, rollouts.evaluate(&population, &policy).fitness);
+        let outcome = rollouts.evaluate(&population, &policy);
+        strategy.tell(&mut policy, population, outcome.fitness).expect("a generation");
+    }
+}
+
+/// CartPole, written on tensors only.
+#[derive(Clone)]
+struct OnTensors(CartPole);
+
+impl TensorEnvironment for OnTensors {
+    fn name(&self) -> &'static str {
+        "CartPole on tensors"
+    }
+
+    fn state_size(&self) -> usize {
+        self.0.state_size()
+    }
+
+    fn observation_size(&self) -> usize {
+        self.0.observation_size()
+    }
+
+    fn actions(&self) -> ActionSpace {
+        self.0.actions()
+    }
+
+    fn time_limit(&self) -> usize {
+        self.0.time_limit()
+    }
+
+    fn observe(&self, state: Tensor<2>) -> Tensor<2> {
+        self.0.observe(state)
+    }
+
+    fn step(&self, state: Tensor<2>, actions: Tensor<2>) -> Transition {
+        self.0.step(state, actions)
+    }
+
+    fn reset_host(&self, key: EpisodeKey, state: &mut [f32]) {
+        self.0.reset_host(key, state);
+    }
+}
+
+#[test]
+fn an_environment_is_written_once() {
+    let policy = mlp(&CartPole::new(), ActivationConfig::Relu);
+    let population = || strategy(EggrollConfig::new(), &policy, None).ask();
+    let expected = RolloutConfig::new().init(CartPole::new()).expect("valid").evaluate(&population(), &policy);
+    let found = RolloutConfig::new().init(OnTensors(CartPole::new())).expect("valid").evaluate(&population(), &policy);
+    assert_eq!(found.fitness, expected.fitness);
+    // The forms on one row, which are provided, agree with those that CartPole has.
+    let (own, provided) = (CartPole::new(), OnTensors(CartPole::new()));
+    let (mut a, mut b) = ([0.01, -0.2, 0.03, 0.4], [0.01, -0.2, 0.03, 0.4]);
+    for action in [0.0, 1.0, 1.0] {
+        assert_eq!(own.step_host(&mut a, &[action]), provided.step_host(&mut b, &[action]));
+        assert!(a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-6), "{a:?} {b:?}");
+    }
+    let mut seen = [0.0; 4];
+    provided.observe_host(&b, &mut seen);
+    assert_eq!(seen, b);
 }

@@ -109,7 +109,7 @@ impl Checkpoints {
         self
     }
 
-    /// Loads strategies with the chunk and the memory limit of `config` in place of those that were saved: a run may go on where there is
+    /// Loads strategies with the chunk and the memory limit of `config` in place of those that were saved: a run may continue where there is
     /// less memory, or more. They change no update.
     pub fn with_limits_of(mut self, config: &EvolutionStrategyConfig) -> Self {
         self.limits = Some(config.clone());

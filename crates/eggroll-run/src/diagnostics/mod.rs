@@ -1,22 +1,19 @@
 //! What is worth watching: whether a model's values are sound ([`diagnose`]), what the fitness of a generation says of its σ
-//! ([`PairStatistics`]), how much of an estimate is signal ([`SplitHalf`]) and how close it comes to a true gradient
+//! ([`PairStatistics`]), how much of an estimate is signal ([`SplitHalf`]) and how close it is to a true gradient
 //! ([`gradient_cosine`]).
 //!
 //! The learner ([`EsTraining`](crate::EsTraining)) watches all but the last if its configuration asks for diagnostics.
 
-mod cosine;
 mod float;
 mod integer;
 mod pairs;
 mod report;
-mod split_half;
 mod values;
 
-pub use cosine::gradient_cosine;
+pub use eggroll_train::{SplitHalf, gradient_cosine};
 pub use float::FloatStatistics;
 #[cfg(feature = "text")]
 pub(crate) use integer::entropy;
 pub use integer::{IntegerStatistics, changed_share, integer_statistics};
 pub use pairs::PairStatistics;
 pub use report::{Diagnosis, ParameterStatistics, diagnose};
-pub use split_half::SplitHalf;

@@ -1,6 +1,6 @@
 //! One run on several devices, processes or machines.
 //!
-//! Noise is a pure function of seed, parameter, noise generation and pair, so replicas need nothing of each other but fitness: each
+//! Noise is a pure function of seed, parameter, noise epoch and pair, so replicas need nothing of each other but fitness: each
 //! evaluates a slice of the population ([`shard`], [`Population::slice`](eggroll_train::Population::slice)), all get the fitness of all
 //! members ([`evaluate_sharded`]) and make the same update. Any number of replicas makes the bits that one process makes.
 

@@ -15,7 +15,7 @@ use eggroll_train::{
 ///
 /// All replicas begin alike (data, generation, configuration, parameters, kind of device), which is checked; each evaluates a slice of every
 /// population; all make the same update; rank 0 alone writes logs and checkpoints, validates, and looks whether to stop. Replicas
-/// that go on from a checkpoint all read it: their file system is shared. A rank that fails says so to the others, and all stop.
+/// that continue from a checkpoint all read it: their file system is shared. A rank that fails says so to the others, and all stop.
 ///
 /// # Example
 ///

@@ -38,7 +38,7 @@ struct State {
     arrived: usize,
     /// Exchanges that are complete.
     complete: u64,
-    /// What the last one came to: stays until all have arrived again, so that the slowest finds it.
+    /// The result of the last one: stays until all have arrived again, so that the slowest finds it.
     gathered: Vec<u32>,
     left: Option<usize>,
 }
@@ -92,7 +92,7 @@ impl Drop for Threads {
     }
 }
 
-/// Runs `replica` once for every device, each on a thread of its own, and returns what they return, in the order of devices: synchronous
+/// Runs `replica` once for every device, each on a separate thread, and returns what they return, in the order of devices: synchronous
 /// replicas of one run, each with a model on its device.
 ///
 /// A replica gives its communicator to the trainer ([`TrainingLoop`](crate::TrainingLoop), [`EsTraining`](crate::EsTraining)), or calls

@@ -61,7 +61,7 @@ pub enum RunError {
     },
     /// Parameters that are NaN or infinite: they are not saved.
     #[error(
-        "after generation {generation}, {count} values of \"{parameter}\" are NaN or infinite: the checkpoints are those of before; \
+        "after generation {generation}, {count} values of \"{parameter}\" are NaN or infinite: earlier checkpoints are unchanged; \
          a lower learning rate or sigma may help"
     )]
     NonFiniteParameters {
@@ -74,7 +74,7 @@ pub enum RunError {
     },
     /// Generations in a row without one finite fitness value.
     #[error(
-        "no fitness was finite in {generations} generations, from generation {first} on: nothing is learned; look at the scores, or lower sigma and the \
+        "no fitness was finite in {generations} generations, from generation {first} on: nothing is learned: check the scores, or lower sigma and the \
          learning rate"
     )]
     NonFiniteFitness {

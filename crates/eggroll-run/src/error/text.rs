@@ -20,7 +20,9 @@ pub enum TextError {
     #[error("the share for validation must be between 0 and 1, not {0}")]
     ValidationShare(f64),
     /// Streams over a text that read nothing.
-    #[error("streams over a text must read something, not {streams} sequences of {steps} bytes")]
+    #[error(
+        "streams over a text need at least one sequence of at least one byte, not {streams} sequences of {steps} bytes"
+    )]
     Streams {
         /// Streams side by side.
         streams: usize,

@@ -31,7 +31,7 @@ pub(super) const FILE: &str = "training.json";
 /// use eggroll_train::EvolutionStrategyConfig;
 ///
 /// let strategy = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new()).with_seed(7);
-/// let accuracy = MetricTarget::new("Accuracy".into());
+/// let accuracy = MetricTarget::highest("Accuracy");
 /// let config = EsTrainingConfig::new(strategy, 5000)
 ///     .with_validate_every(200)
 ///     .with_keep_best(Some(accuracy.clone()))
@@ -92,6 +92,18 @@ pub struct MetricTarget {
     /// Whether the highest value is the best; otherwise the lowest is.
     #[config(default = true)]
     pub highest: bool,
+}
+
+impl MetricTarget {
+    /// The metric of the validation with this name, whose highest value is the best.
+    pub fn highest(name: impl Into<String>) -> Self {
+        Self::new(name.into())
+    }
+
+    /// The metric of the validation with this name, whose lowest value is the best.
+    pub fn lowest(name: impl Into<String>) -> Self {
+        Self::new(name.into()).with_highest(false)
+    }
 }
 
 /// Stops a run that no longer improves.

@@ -1,6 +1,7 @@
 //! Burn's dashboard, with the metrics of the task before those of the learner: where the screen is small, only the first ones are seen.
 
-use super::metrics::names;
+use super::metrics::names::FITNESS_MEAN;
+use super::screen::Names;
 use burn::train::logger::{EvaluationProgressLogger, TrainingProgressLogger};
 use burn::train::metric::{MetricDefinition, MetricEntry, SerializedEntry};
 use burn::train::renderer::tui::TuiMetricsRendererWrapper;
@@ -8,7 +9,6 @@ use burn::train::renderer::{
     EvaluationName, MetricState, MetricsRenderer, MetricsRendererEvaluation, MetricsRendererTraining,
 };
 use burn::train::{Interrupter, LearnerSummary};
-use std::collections::BTreeSet;
 use std::error::Error;
 
 /// Epochs that Burn is told of: it multiplies them by generations, and a run that ends by something else has as many as there are numbers.
@@ -23,18 +23,16 @@ pub(super) struct Dashboard {
     inner: TuiMetricsRendererWrapper,
     /// Metrics that the learner has not told of yet: they come in any order.
     definitions: Vec<MetricDefinition>,
-    valid: BTreeSet<String>,
-    /// What is measured in any run.
-    built_in: BTreeSet<String>,
+    names: Names,
     /// Generations of an epoch.
     items: usize,
 }
 
 impl Dashboard {
-    /// A dashboard of a run whose validation has metrics of these names, and the learner of those.
-    pub fn new(interrupter: Interrupter, valid: BTreeSet<String>, built_in: BTreeSet<String>) -> Self {
+    /// A dashboard of a run with metrics of these names.
+    pub fn new(interrupter: Interrupter, names: Names) -> Self {
         let inner = TuiMetricsRendererWrapper::new(interrupter, None);
-        Self { inner, definitions: Vec::new(), valid, built_in, items: 1 }
+        Self { inner, definitions: Vec::new(), names, items: 1 }
     }
 
     /// Hands on what has been registered: validation first, then training, the score first.
@@ -45,11 +43,18 @@ impl Dashboard {
         let mut definitions = std::mem::take(&mut self.definitions);
         let place = |definition: &MetricDefinition| {
             let name = definition.name.as_str();
-            (!self.valid.contains(name), self.built_in.contains(name), name != names::FITNESS_MEAN, name.to_owned())
+            (
+                !self.names.valid.contains(name),
+                self.names.built_in.contains(name),
+                name != FITNESS_MEAN,
+                name.to_owned(),
+            )
         };
         definitions.sort_by_cached_key(place);
         definitions.iter().for_each(|definition| self.inner.register_metric(definition.clone()));
-        for definition in definitions.into_iter().filter(|definition| self.valid.contains(definition.name.as_str())) {
+        for definition in
+            definitions.into_iter().filter(|definition| self.names.valid.contains(definition.name.as_str()))
+        {
             // The list on the left is in the order of values.
             let entry = SerializedEntry::new(NOT_YET.to_owned(), String::new());
             self.inner.update_valid(MetricState::Generic(MetricEntry::new(definition.metric_id, entry)));

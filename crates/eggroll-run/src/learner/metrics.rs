@@ -19,7 +19,7 @@ const PRECISION: usize = 5;
 /// ```
 /// use eggroll_run::Scalars;
 ///
-/// let numbers = Numbers::from([("Accuracy", 0.97), ("Loss", 0.1)]);
+/// let numbers = Scalars::from([("Accuracy", 0.97), ("Loss", 0.1)]);
 /// assert_eq!(numbers.get("Accuracy"), Some(0.97));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]

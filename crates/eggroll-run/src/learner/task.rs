@@ -31,7 +31,7 @@ use std::time::Duration;
 /// }
 ///
 /// impl EsTask<Linear> for Regression {
-///     type Output = Numbers;
+///     type Output = Scalars;
 ///
 ///     fn evaluate(&mut self, model: &Linear, population: &Population) -> Result<Fitness, UserError> {
 ///         Ok(population.evaluate(|members| {
@@ -40,7 +40,7 @@ use std::time::Duration;
 ///         }))
 ///     }
 ///
-///     fn validate(&mut self, model: &Linear, _report: &GenerationReport) -> Result<Vec<Numbers>, UserError> {
+///     fn validate(&mut self, model: &Linear, _report: &GenerationReport) -> Result<Vec<Scalars>, UserError> {
 ///         let error = model.forward(self.x.clone()) - self.y.clone();
 ///         Ok(vec![Scalars::from([("Error", error.square().mean().into_scalar())])])
 ///     }

@@ -3,26 +3,21 @@
 use super::best_checkpoints::Kept;
 use super::claim::{Claim, checkpoints};
 use super::config::{EarlyStoppingConfig, EsTrainingConfig, MetricTarget};
-#[cfg(feature = "csv")]
-use super::csv;
-use super::dashboard::Dashboard;
 use super::follower::Follower;
-use super::json::{Failure, JsonMetrics};
+use super::json::JsonMetrics;
+use super::logs::Logs;
 use super::machinery::{Machinery, Parts, parts};
 use super::metrics::{GenerationItem, ScalarMetric, Scalars, TextMetric, built_in, names};
-use super::progress::Progress;
 use super::run::{Pending, Registered, Run};
 use super::run_page::RunPage;
+use super::screen::{self, Display, Names};
 use super::task::EsTask;
-#[cfg(feature = "tensorboard")]
-use super::tensorboard;
 use crate::checkpoint::Checkpoints;
 use crate::distribution::{Distribution, Replica};
 use crate::error::{Error, RunError};
 use crate::folder::RunFolder;
 use crate::print_note;
 use crate::steps::{Plan, drive};
-use crate::terminal::Owner;
 use burn::module::Module;
 use burn::train::checkpoint::{CheckpointingStrategy, MetricCheckpointingStrategy};
 use burn::train::logger::MetricLogger;
@@ -34,19 +29,7 @@ use burn::train::{
 use eggroll_core::{ParameterKind, Role};
 use eggroll_train::EvolutionStrategy;
 use std::collections::BTreeSet;
-use std::io::IsTerminal;
 use std::time::Instant;
-
-/// What a run shows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Display {
-    /// Burn's dashboard if standard output is a terminal, otherwise the progress bar. The dashboard has the screen alone: lines that the
-    /// program prints with [`print_line!`](crate::print_line) meanwhile appear when it ends.
-    #[default]
-    Dashboard,
-    /// A progress bar on standard error, if that is a terminal, below the lines that the program prints.
-    Progress,
-}
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,7 +86,7 @@ type Register<V> = Box<dyn FnOnce(Parts<V>) -> Parts<V>>;
 /// let strategy = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new());
 /// let config = EsTrainingConfig::new(strategy, 20).with_validate_every(10);
 ///
-/// let outcome = EsTraining::new(folder.path(), config).run(
+/// let outcome = EsTraining::new(folder.path(), config).launch(
 ///     LinearConfig::new(2, 1).init(&device),
 ///     &mut |model: &Linear, population: &Population| {
 ///         Ok(population.evaluate(|members| members.mean(model.forward_shared(x.clone()))))
@@ -126,15 +109,6 @@ pub struct EsTraining<V: ItemLazy + 'static = Scalars> {
     distribution: Distribution,
     /// Logs next to `log.jsonl`.
     logs: Logs,
-}
-
-/// Which logs there are next to `log.jsonl`.
-#[derive(Clone, Copy, Debug, Default)]
-struct Logs {
-    #[cfg(feature = "csv")]
-    csv: bool,
-    #[cfg(feature = "tensorboard")]
-    tensorboard: bool,
 }
 
 impl<V: ItemLazy + 'static> EsTraining<V> {
@@ -250,7 +224,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
     /// - [`RunError::Training`] with a failure of burn-train's metrics, after a checkpoint
     /// - [`Error::Distribution`] with what replicas found, or with the rank that has failed
     /// - those of the strategy, the checkpoints and the logs; [`Error::Two`] if what was to be done after one fails too
-    pub fn run<M: Module, T: EsTask<M, Output = V>>(mut self, model: M, task: &mut T) -> Result<EsResult<M>, Error> {
+    pub fn launch<M: Module, T: EsTask<M, Output = V>>(mut self, model: M, task: &mut T) -> Result<EsResult<M>, Error> {
         let mut distribution = std::mem::take(&mut self.distribution);
         let result = match distribution.leads() {
             true => self.lead(model, task, &mut distribution),
@@ -348,13 +322,12 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         let path = self.folder.file("log.jsonl");
         let mut log = JsonMetrics::open(&path, strategy.generation(), epoch - 1)?;
         let (file, failure) = (log.file(), log.failure());
-        let dashboard = self.display == Display::Dashboard && std::io::stdout().is_terminal();
         claim.changes.iter().for_each(|change| print_note!("changed: {change}"));
         log.note(&claim.changes)?;
 
         let mut parts =
             parts::<V>(self.folder.path()).with_interrupter(self.interrupter.clone()).with_metric_logger(log);
-        parts = self.with_logs(parts, strategy.generation(), &failure)?;
+        parts = self.logs.register(parts, &self.folder, strategy.generation(), &failure)?;
         let built_in = built_in(floats, integers, config.diagnostics);
         let names: BTreeSet<String> = built_in.iter().map(|metric| metric.name().to_string()).collect();
         for metric in built_in {
@@ -368,24 +341,16 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         if let Some(early_stopping) = &config.early_stopping {
             parts = parts.early_stopping(self.early_stopping(early_stopping)?);
         }
-        let mut parts = self.register.drain(..).fold(parts, |parts, register| register(parts));
+        let parts = self.register.drain(..).fold(parts, |parts, register| register(parts));
         let kept = match (self.checkpointing.take(), &config.keep_best) {
             (Some(strategy), _) => Some(strategy),
             (None, Some(best)) => Some(self.keep_best(best)?),
             (None, None) => None,
         };
 
-        // Nothing fails from here on that would leave the screen to a dashboard.
-        let screen = if dashboard {
-            let valid = self.registered.valid.clone();
-            let owner = Owner::dashboard();
-            parts = parts.renderer(Box::new(Dashboard::new(self.interrupter.clone(), valid, names)));
-            owner
-        } else {
-            let bar = Progress::bar(&config, strategy.generation());
-            parts = parts.renderer(Box::new(Progress::new(bar.clone(), config.clone())));
-            Owner::bar(bar)
-        };
+        let names = Names { valid: self.registered.valid.clone(), built_in: names };
+        let (parts, screen) =
+            screen::take(self.display, parts, &config, strategy.generation(), &self.interrupter, names);
         let mut machinery = Machinery::start(parts);
         let [total_epochs, starting_epoch] = [config.generations.div_ceil(config.validate_every), epoch];
         let [total_epochs, starting_epoch] = [total_epochs, starting_epoch].map(|epoch| epoch as usize);
@@ -411,25 +376,6 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         };
         run.replay(epoch - 1);
         Ok(run)
-    }
-
-    /// Registers the logs next to `log.jsonl`.
-    #[cfg_attr(
-        not(any(feature = "csv", feature = "tensorboard")),
-        expect(unused_mut, unused_variables, reason = "there are no other logs")
-    )]
-    fn with_logs(&self, mut parts: Parts<V>, generation: u64, failure: &Failure) -> Result<Parts<V>, Error> {
-        #[cfg(feature = "csv")]
-        if self.logs.csv {
-            let path = self.folder.file(csv::FILE);
-            parts = parts.with_metric_logger(csv::CsvMetrics::open(path, generation, failure.clone())?);
-        }
-        #[cfg(feature = "tensorboard")]
-        if self.logs.tensorboard {
-            let folder = self.folder.file(tensorboard::FOLDER);
-            parts = parts.with_metric_logger(tensorboard::EventFiles::new(folder, generation, failure.clone()));
-        }
-        Ok(parts)
     }
 
     fn early_stopping(&self, config: &EarlyStoppingConfig) -> Result<MetricEarlyStoppingStrategy, Error> {

@@ -1,4 +1,4 @@
-//! What a trace comes to.
+//! The result of a trace.
 
 use eggroll_core::profile::Component;
 use serde::Serialize;
@@ -30,7 +30,7 @@ pub struct Section {
     pub components: Vec<Row>,
 }
 
-/// What one component came to.
+/// The totals of one component.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     /// Name of the component.

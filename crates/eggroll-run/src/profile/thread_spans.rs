@@ -1,4 +1,4 @@
-//! One thread's part of a trace: its open spans, and what the closed ones come to.
+//! One thread's part of a trace: its open spans, and the totals of the closed ones.
 
 use super::summary::Row;
 use eggroll_core::counters;

@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 ///
 /// A record is handed to the system at once: a process that is killed leaves all records that were appended, and perhaps a part of one,
 /// which is cut off when the log is opened again. [`sync`](Self::sync) also survives a power failure; call it before a checkpoint is saved
-/// that the log is to go on from.
+/// that the log is to continue from.
 ///
 /// # Example
 ///
@@ -91,7 +91,7 @@ impl ReplayLog {
     }
 
     /// Continues a log, as [`resume`](Self::resume) does, or begins one if there is none. A log that begins where `strategy` stands is of a run
-    /// that never came to a checkpoint, or has lost them: it is moved to `NAME.previous-1` and so on, unless it is empty, and a new one begins.
+    /// that never reached a checkpoint, or has lost them: it is moved to `NAME.previous-1` and so on, unless it is empty, and a new one begins.
     ///
     /// # Errors
     ///

@@ -67,7 +67,7 @@ pub fn bits_per_byte<M: ByteModel>(model: &M, text: &[u8], sequences: usize) -> 
 }
 
 /// Exact bits of every run's bytes after the first, from `state` on, the log-likelihood of training in logits, and the state
-/// to go on from.
+/// to continue from.
 #[track_caller]
 fn predict<M: ByteModel>(model: &M, runs: &[&[u8]], state: M::State) -> (f64, f64, M::State) {
     let (rows, steps) = (runs.len(), runs[0].len() - 1);

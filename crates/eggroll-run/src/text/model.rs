@@ -26,7 +26,7 @@ pub trait ByteModel: Module {
     /// The state before any byte.
     fn initial_state(&self, sequences: usize) -> Self::State;
 
-    /// The logits of the next byte after every byte, and the state to go on from.
+    /// The logits of the next byte after every byte, and the state to continue from.
     ///
     /// # Shapes
     ///

@@ -1,4 +1,4 @@
-//! What counting bytes and pairs of bytes comes to: numbers to compare a model with.
+//! Frequencies of bytes and pairs of bytes: baselines for a model.
 
 use crate::diagnostics::entropy;
 

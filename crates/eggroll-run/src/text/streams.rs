@@ -10,7 +10,7 @@ const MOST_BYTES: usize = 1 << 32;
 /// A text as a number of streams that are read side by side, `steps` bytes a generation.
 ///
 /// Stream `i` of `S` starts at byte `⌊i·len/S⌋`; in generation `g` it is at byte `(⌊i·len/S⌋ + g·steps) mod len`. A stream
-/// therefore reads the whole text in time and goes on from its end to its beginning. The position is a function of the
+/// therefore reads the whole text in time and continues at its beginning after its end. The position is a function of the
 /// generation: there is nothing to save.
 ///
 /// # Example
@@ -59,7 +59,7 @@ impl ByteStreams {
             return Err(TextError::Streams { streams, steps }.into());
         }
         if text.len() < streams.max(2) {
-            return Err(text.error(format!("too short for {streams} sequences that each start at a byte of their own")));
+            return Err(text.error(format!("too short for {streams} sequences that start at different bytes")));
         }
         if steps.saturating_add(1).saturating_mul(streams) > MOST_BYTES {
             let reason =
@@ -74,7 +74,7 @@ impl ByteStreams {
         self.streams
     }
 
-    /// Bytes that a stream goes on by in a generation.
+    /// Bytes by which a stream advances in a generation.
     pub fn steps(&self) -> usize {
         self.steps
     }

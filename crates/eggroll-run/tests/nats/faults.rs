@@ -89,6 +89,19 @@ fn replicas_that_differ_stop_and_the_run_goes_on() {
     assert_eq!(steady.hear("digest"), expected::<Net>());
 }
 
+/// Workers would evaluate with another sigma, or step with another rate.
+#[test]
+fn settings_that_workers_do_not_hear_of_are_refused() {
+    let Some(server) = Server::start() else { return };
+    let model = Net::start();
+    let mut strategy = Net::strategy().init(&model);
+    let mut coordinator =
+        Coordinator::connect(config::<Net>(&server.url(), "coordinator"), &strategy).expect("connects");
+    strategy.set_learning_rate(0.5).expect("a rate");
+    let refused = coordinator.evaluate(&model, &strategy.ask(), |model, members| Ok(model.fitness(members)));
+    assert!(matches!(refused, Err(NatsError::Settings { generation: 0, .. })), "{refused:?}");
+}
+
 /// In the first two generations: an error, then a panic. The worker lives on.
 #[test]
 fn a_score_that_fails_gives_its_slice_back() {

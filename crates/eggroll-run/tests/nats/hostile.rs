@@ -1,5 +1,5 @@
 //! A hostile worker: it has what `docs/nats.md` gives a worker, its own key and its own account, and tries every attack that we know of
-//! while the run goes on. The run ends with the digest of one process, and nothing speaks against the honest worker.
+//! while the run continues. The run ends with the digest of one process, and nothing speaks against the honest worker.
 //!
 //! Every attack is one that works somewhere: the same program finds the doors open on a server without accounts or permissions.
 

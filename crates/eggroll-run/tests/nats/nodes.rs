@@ -92,7 +92,7 @@ fn score<T: Task>(delay: Duration) -> impl FnMut(&T, &Population) -> Result<Fitn
     }
 }
 
-/// What a coordinator came to.
+/// The result of a coordinator.
 pub struct Outcome {
     pub digest: String,
     pub counts: Counts,

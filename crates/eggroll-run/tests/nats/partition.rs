@@ -1,4 +1,4 @@
-//! A worker in a network namespace of its own, whose cable is pulled and put back. Needs to be root; says so and passes elsewhere.
+//! A worker in a separate network namespace, whose cable is pulled and put back. Needs to be root; says so and passes elsewhere.
 
 use crate::nodes::*;
 use crate::server::Server;
@@ -68,7 +68,7 @@ fn a_worker_that_is_cut_off_comes_back() {
     let near = Start { delay: Duration::from_millis(150), ..Start::worker("near", &url) }.node();
     far.hear("evaluating 1");
     namespace.cable("down");
-    // The slice that it had goes to the other, which goes on alone.
+    // The slice that it had goes to the other, which continues alone.
     coordinator.wait(4);
     namespace.cable("up");
     let outcome = coordinator.finish();

@@ -73,7 +73,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 /// The server comes back with an older stream of fitness, as after a loss of power: whoever is ahead of it says so and stops, and
-/// those that are started in their place go on.
+/// those that are started in their place continue.
 #[test]
 fn fitness_that_the_server_has_lost_is_made_again() {
     let Some(mut server) = Server::start() else { return };

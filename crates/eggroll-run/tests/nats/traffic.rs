@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
-/// Bytes of a message beside its payload, at most: subjects and headers.
+/// Bytes of a message in addition to its payload, at most: subjects and headers.
 const AROUND: u64 = 100;
 /// Bytes of what a worker asks of the server when it begins, at most, and of the answers.
 const BEGINNING: u64 = 4 * 1024;

@@ -77,7 +77,7 @@ impl Subject for Votes {
     }
 }
 
-/// One noiser under one rule, perhaps with roles of its own.
+/// One noiser under one rule, perhaps with its own roles.
 #[derive(Clone)]
 struct Case {
     name: String,
@@ -298,7 +298,7 @@ fn permutations_of_pairs() {
     }
 }
 
-/// Saved and loaded, a strategy goes on bit for bit; its text says all of it.
+/// Saved and loaded, a strategy continues bit for bit; its text says all of it.
 #[test]
 fn state_round_trip() {
     fn check<S: Subject>(case: &Case) {

@@ -124,7 +124,7 @@ fn canary_another_seeds_noise_has_no_direction() {
     assert!(mean.abs() < 0.15, "{mean}");
 }
 
-/// Two halves of the pairs say how close all of them come to the gradient, without knowing it; fitness of other noise has none.
+/// Two halves of the pairs say how close all of them are to the gradient, without knowing it; fitness of other noise has none.
 #[test]
 fn halves_foretell_the_cosine() {
     let net = Net::new();
@@ -219,7 +219,7 @@ fn projection_onto_shared_rows_keeps_the_mean_and_reduces_the_variance() {
     assert_eq!(estimates(InputProjection::Shared), estimates(InputProjection::Unperturbed));
 }
 
-/// The same behind the first layer, whose members have rows of their own: up to terms of order σ².
+/// The same behind the first layer, whose members have separate rows: up to terms of order σ².
 #[test]
 fn projection_onto_unperturbed_rows_keeps_the_mean_and_reduces_the_variance() {
     let layers = [without_bias(5, 12), without_bias(12, 2)];

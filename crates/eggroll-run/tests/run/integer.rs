@@ -103,7 +103,7 @@ fn config() -> EvolutionStrategyConfig {
         .with_seed(3)
 }
 
-/// What training came to.
+/// The result of training.
 #[derive(Clone, Debug, PartialEq)]
 struct Trained {
     weights: String,
@@ -299,7 +299,7 @@ fn parameters_left_out_are_an_error() {
     let population = strategy.ask();
     let fitness = population.evaluate(|members| {
         let x = Tensor::<2, Int>::ones([members.count(), 32], (&devices()[0], integer_type(&devices()[0])));
-        model.head.forward(x).sum_dim(1).reshape([members.count()])
+        model.head.forward(members.assume_repeated(x)).sum_dim(1).reshape([members.count()])
     });
     let Err(eggroll_train::Error::Tell(TellError::NeverPerturbed(paths))) =
         strategy.tell(&mut model.clone(), population, fitness)

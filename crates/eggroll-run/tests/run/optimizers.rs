@@ -1,4 +1,4 @@
-//! Every registered optimizer: it trains, leaves frozen parameters alone, and goes on bit for bit from what it saved.
+//! Every registered optimizer: it trains, leaves frozen parameters alone, and continues bit for bit from what it saved.
 
 use burn::grad_clipping::GradientClippingConfig;
 use burn::module::{Param, ParamId};

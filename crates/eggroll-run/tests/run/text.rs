@@ -88,7 +88,7 @@ fn streams_read_every_byte_once_a_round() {
         }
     }
     assert_eq!(counts, [1; 120]);
-    // Where a stream stops, it goes on.
+    // Where a stream stops, it continues.
     assert_eq!(streams.bytes(0)[5], streams.bytes(1)[0]);
     // After a round of a stream that reads all, it is where it began; in between it is not.
     assert_eq!(streams.bytes(24), streams.bytes(0));
@@ -135,7 +135,7 @@ fn huge_files_are_not_loaded() {
     assert!(text.split(0.1).expect("splits").1.ends_with(end));
     let streams = ByteStreams::new(text, 3, end.len()).expect("streams");
     assert_eq!(streams.position(2, 0) as u64, 4 << 30);
-    let last = (2 << 30) / end.len() as u64; // the generation in which the last stream comes to the end
+    let last = (2 << 30) / end.len() as u64; // the generation in which the last stream reaches the end
     assert_eq!(streams.position(2, last) as u64, len - (2 << 30) % end.len() as u64);
 }
 

@@ -1,4 +1,4 @@
-//! Members' state: saved with a checkpoint, so that a run goes on as if it had not stopped.
+//! Members' state: saved with a checkpoint, so that a run continues as if it had not stopped.
 
 use burn::tensor::Device;
 use eggroll_core::QEggrollConfig;
@@ -93,7 +93,7 @@ fn resume_is_bit_for_bit_with_the_state() {
     forgetful.state = forgetful.model.initial_state(POPULATION);
     forgetful.until(12);
     assert_ne!(forgetful.digests(), run.digests());
-    // And it did go on from generation 5.
+    // And it did continue from generation 5.
     assert_ne!(at_five, run.digests());
 }
 
@@ -122,7 +122,7 @@ fn a_generation_moves_a_share_of_the_weights() {
     let before = run.model.clone();
     assert_eq!(diagnostics::changed_share(&before, &run.model), 0.0);
     run.until(1);
-    // At first every weight moves by one, but for those on the rails.
+    // At first every weight moves by one, except for saturated ones.
     let share = diagnostics::changed_share(&before, &run.model);
     assert!(share > 0.99, "{share}");
 }

@@ -1,10 +1,10 @@
 //! What can go wrong between replicas, with the values in it.
 
-/// Errors of a distributed run. All replicas stop with one, so that none goes on alone.
+/// Errors of a distributed run. All replicas stop with one, so that none continues alone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DistributionError {
-    /// A rank that told the others that it cannot go on.
+    /// A rank that told the others that it cannot continue.
     #[error("rank {rank} has failed and says why itself")]
     Failed {
         /// The rank.

@@ -16,7 +16,7 @@ const FAILED: u32 = u32::MAX;
 /// Replicas of one run that exchange a few numbers: each has a rank from 0, and what one calls all call, in the same order.
 ///
 /// An engine implements three methods: [`rank`](Self::rank), [`size`](Self::size) and [`all_gather`](Self::all_gather). The others are made
-/// of these. They send messages, each with its length in front, so that a rank that cannot go on can [say so](Self::fail) wherever the
+/// of these. They send messages, each with its length in front, so that a rank that cannot continue can [say so](Self::fail) wherever the
 /// others are. An engine that has a barrier overrides [`barrier`](Self::barrier); one that has to know when the ranks have parted,
 /// as MPI does, overrides [`all_gather_words`](Self::all_gather_words) and [`fail`](Self::fail) too.
 ///
@@ -107,7 +107,7 @@ pub trait Communicator: Send {
         }
     }
 
-    /// Tells the others, in their next exchange of messages, that this rank cannot go on: they get [`DistributionError::Failed`]. Nothing
+    /// Tells the others, in their next exchange of messages, that this rank cannot continue: they get [`DistributionError::Failed`]. Nothing
     /// may be called afterwards.
     fn fail(&mut self) {
         // Whoever cannot be told is gone.

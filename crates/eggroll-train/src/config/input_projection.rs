@@ -33,7 +33,7 @@ pub enum InputProjection {
     #[default]
     Off,
     /// Those of layers on shared rows (`forward_shared`). Fitness depends on the noise `E` of such a layer only through `x·E`, so
-    /// the rest of it has no part in the expectation: the same mean (with random signs, but for terms that the true gradient does
+    /// the rest of it has no part in the expectation: the same mean (with Rademacher noise, but for terms that the true gradient does
     /// not have), less variance. The rows must be the same in every chunk of a generation.
     Shared,
     /// Those of all linear layers and convolutions, onto the rows that the model without noise gives them. For layers behind the
@@ -41,7 +41,7 @@ pub enum InputProjection {
     /// with it nothing of the gradient at σ → 0.
     ///
     /// An evaluation calls its closure once more, for two members without noise, whose fitness is dropped. All members must be given the
-    /// same rows; `evaluate_each`, whose members are models of their own, projects nothing.
+    /// same rows; `evaluate_each`, whose members are separate models, projects nothing.
     Unperturbed,
 }
 

@@ -1,5 +1,6 @@
 //! Configuration of a strategy: everything but the model.
 
+mod gradient_scale;
 mod input_projection;
 mod named;
 mod running;
@@ -7,6 +8,7 @@ mod sigma_schedule;
 mod text;
 mod validate;
 
+pub use gradient_scale::GradientScale;
 pub use input_projection::InputProjection;
 pub(crate) use named::Named;
 pub use running::RunningSettings;
@@ -18,33 +20,7 @@ use crate::optimizer::OptimizerConfig;
 use burn::lr_scheduler::LrSchedulerConfig;
 use burn::optim::SgdConfig;
 use eggroll_core::{NoiseSourceConfig, NoiserConfig, QEggrollConfig, Role};
-use serde::{Deserialize, Serialize};
-
-/// How the weighted sum of noise is scaled into a gradient: `G = −scale·Σ_m f_m s_m E_m`, where `E_m` is the noise
-/// added to the parameter (`(σ/√r)·B·Aᵀ`, or `σ·ε`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum GradientScale {
-    /// `√N/N`, as the JAX reference HyperscaleES does: σ multiplies.
-    #[default]
-    SqrtPopulation,
-    /// `1/(N·σ²)`: the score-function gradient, in units of the fitness per unit of the parameter.
-    ScoreFunction,
-    /// `1/(N·σ)`: Eq. 6 of arXiv 2511.16652, neither σ nor √N.
-    InverseSigma,
-}
-
-impl GradientScale {
-    /// The factor for a population of `members` and noise scale `sigma`.
-    pub fn factor(&self, members: usize, sigma: f64) -> f64 {
-        let n = members as f64;
-        match self {
-            Self::SqrtPopulation => n.sqrt() / n,
-            Self::ScoreFunction => 1.0 / (n * sigma * sigma),
-            Self::InverseSigma => 1.0 / (n * sigma),
-        }
-    }
-}
+use serde::Serialize;
 
 /// Configuration of an [`EvolutionStrategy`](crate::EvolutionStrategy). As text it needs a noiser and an optimizer; what else it leaves out is as
 /// [`new`](Self::new) sets it.
@@ -230,7 +206,7 @@ impl EvolutionStrategyConfig {
     /// `G_g = −scale·Σ_m f_m s_m Σ_t E_{m,t}`, `t` from `⌊g₀/K⌋` to `⌊g/K⌋`,
     ///
     /// where `g₀ = T·⌊g/T⌋` is the episode's first generation, `T` its length, `K` the generations that share one draw
-    /// ([`with_noise_reuse`](Self::with_noise_reuse)) and `E_{m,t}` the noise of noise generation `t`.
+    /// ([`with_noise_reuse`](Self::with_noise_reuse)) and `E_{m,t}` the noise of noise epoch `t`.
     ///
     /// | `K` | estimate |
     /// |---|---|
@@ -391,7 +367,7 @@ impl EvolutionStrategyConfig {
         generation - self.unroll_horizon.map_or(0, |horizon| generation % horizon)
     }
 
-    /// Noise generation of a generation: `g div noise_reuse`, or 0 if the noise is always the same.
+    /// Noise epoch of a generation: `g div noise_reuse`, or 0 if the noise is always the same.
     ///
     /// # Errors
     ///

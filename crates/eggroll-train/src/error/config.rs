@@ -37,6 +37,9 @@ pub enum ConfigError {
         /// Generations of the horizon.
         horizon: u64,
     },
+    /// A probe of no noise scale.
+    #[error("probe_sigma needs at least one sigma, and a trained float parameter that sigma acts on; {0}")]
+    Probe(&'static str),
     /// A decay that is not in (0, 1].
     #[error("the decay of sigma must be in (0, 1], not {0}")]
     SigmaDecay(f64),
@@ -141,7 +144,7 @@ pub enum ConfigError {
         /// Name of the projection.
         projection: String,
     },
-    /// Votes that would have to count the noise of several noise generations.
+    /// Votes that would have to count the noise of several noise epochs.
     #[error(
         "\"{path}\" is updated by votes, which count the noise of one draw: an unroll horizon of \
          {horizon} generations needs a noise_reuse of {horizon}, not {noise_reuse}"
@@ -171,7 +174,7 @@ pub enum ConfigError {
         steps: i128,
     },
     /// More generations than noise addresses.
-    #[error("noise generation {0} is beyond 2^32: raise noise_reuse or begin a run with another seed")]
+    #[error("noise epoch {0} is beyond 2^32: raise noise_reuse or start a run with another seed")]
     NoiseGeneration(u64),
 }
 

@@ -7,7 +7,7 @@ use eggroll_core::scope::Perturbation;
 use eggroll_core::{NoiseSourceConfig, ParameterKind, ParameterTable, Role};
 use std::sync::Arc;
 
-/// Refuses sums over several noise generations for parameters that are updated by votes: votes count the noise of one.
+/// Refuses sums over several noise epochs for parameters that are updated by votes: votes count the noise of one.
 pub(crate) fn validate_parameters(config: &EvolutionStrategyConfig, table: &ParameterTable) -> Result<(), ConfigError> {
     let Some(horizon) = config.unroll_horizon.filter(|horizon| *horizon != config.noise_reuse) else {
         return Ok(());
@@ -21,7 +21,7 @@ pub(crate) fn validate_parameters(config: &EvolutionStrategyConfig, table: &Para
     }
 }
 
-/// How the members were perturbed since their state was reset: once for every noise generation, the oldest first and the
+/// How the members were perturbed since their state was reset: once for every noise epoch, the oldest first and the
 /// population's own last.
 pub(crate) fn perturbations(config: &EvolutionStrategyConfig, population: &Population) -> Vec<Perturbation> {
     let now = &population.perturbation;

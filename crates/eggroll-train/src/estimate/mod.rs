@@ -1,9 +1,13 @@
 //! From fitness to the gradient of every parameter.
 
 mod clip;
+mod cosine;
 pub(crate) mod horizon;
+mod split_half;
 
 pub use clip::clip_norm;
+pub use cosine::gradient_cosine;
+pub use split_half::SplitHalf;
 
 use crate::config::{EvolutionStrategyConfig, InputProjection};
 use crate::fitness::{Fitness, fold_pairs};

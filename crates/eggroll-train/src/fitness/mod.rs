@@ -84,6 +84,13 @@ impl Fitness {
         finite().sum::<f64>() / finite().count() as f64
     }
 
+    /// Standard deviation of the finite scores; NaN if there is none.
+    pub fn deviation(&self) -> f64 {
+        let mean = self.mean();
+        let finite = || self.values.iter().copied().filter(|score| score.is_finite()).map(f64::from);
+        (finite().map(|score| (score - mean).powi(2)).sum::<f64>() / finite().count() as f64).sqrt()
+    }
+
     /// The scores, member by member, task after task.
     pub fn values(&self) -> &[f32] {
         &self.values

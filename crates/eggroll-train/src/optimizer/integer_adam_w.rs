@@ -15,7 +15,7 @@ use eggroll_core::integer::RAIL;
 ///
 /// `m ← β₁·m + (1 − β₁)·g`, `v ← β₂·v + (1 − β₂)·g²`, `a ← a − α·(m̂/(√v̂ + ε) + λ·w)`
 ///
-/// with the moments' bias corrected. Where `|a| ≥ 1` the weight moves by one in the direction of `a`, on the rails ±127, and the unit is
+/// with the moments' bias corrected. Where `|a| ≥ 1` the weight moves by one in the direction of `a`, saturated at ±127, and the unit is
 /// taken from `a`. A learning rate of 0.1 moves a weight by one in ten generations of unanimous votes.
 ///
 /// Moments and accumulators take twelve bytes for each weight of one; they are part of a checkpoint. Float operations round: unlike

@@ -1,4 +1,4 @@
-//! Optimizers on estimated gradients: burn-optim's, and some of our own in its form, so that its machinery keeps their state.
+//! Optimizers on estimated gradients: burn-optim's, and others in the same form, so that its machinery keeps their state.
 //!
 //! burn's module optimizer only takes parameters on an autodiff device. Models here are never on one: their parameters
 //! are lifted for the step and lowered again, which moves no data.

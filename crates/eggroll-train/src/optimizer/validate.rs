@@ -1,4 +1,4 @@
-//! Settings that burn-optim's types allow and its optimizers do not: refused before they panic, never come to an end, or make NaN of
+//! Settings that burn-optim's types allow and its optimizers do not: refused before they panic, never end, or make NaN of
 //! parameters.
 
 use crate::error::ConfigError;

@@ -12,7 +12,7 @@ impl Population {
     /// Members of the first chunk of a run, from which the memory of a member is learned.
     pub(super) const FIRST_CHUNK: usize = 32;
     /// Bytes that the perturbed layers may return for one chunk, if chunks are not configured: large, because every operation
-    /// has a cost of its own.
+    /// has its own cost.
     pub(super) const CHUNK_BYTES: usize = 32 << 20;
     /// The same for one core's chunk: a usual second-level cache.
     pub(super) const CORE_BYTES: usize = 1 << 20;

@@ -13,7 +13,7 @@ use eggroll_core::{PairRange, scope};
 /// use burn::tensor::{Device, Tensor};
 /// use eggroll_train::MemberChunk;
 ///
-/// let members = Members::new(0, 3);
+/// let members = MemberChunk::new(0, 3);
 /// let x = Tensor::<1>::from_floats([1.0, 3.0], &Device::flex());
 /// let all = members.repeat(x); // [1, 3, 1, 3, 1, 3]
 /// assert_eq!(members.mean(all).into_data().try_to_vec::<f32>().unwrap(), [2.0, 2.0, 2.0]);

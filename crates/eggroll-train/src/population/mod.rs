@@ -114,7 +114,7 @@ impl Population {
         MemberChunk { first: self.first, count: self.members }.pairs()
     }
 
-    /// The member of that index as a model of its own: the best one, to be evaluated or saved, with the index from
+    /// The member of that index as a separate model: the best one, to be evaluated or saved, with the index from
     /// [`Fitness::best`](crate::Fitness::best). The mean of the members is the model that [`tell`](crate::EvolutionStrategy::tell)
     /// updates.
     ///
@@ -147,7 +147,7 @@ impl Population {
         self.note_uses(uses);
     }
 
-    /// All parameters were perturbed: members were models of their own.
+    /// All parameters were perturbed: members were separate models.
     pub(crate) fn note_all_used(&self) {
         self.note_uses(vec![Use::Other; self.perturbation.table.entries().len()]);
     }

@@ -8,7 +8,7 @@ use eggroll_core::profile::{self, Component};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// For models with layers that have no perturbed twin. Every member is formed as a model of its own, `W + s·E` with the noise
+/// For models with layers that have no perturbed drop-in replacement. Every member is formed as a separate model, `W + s·E` with the noise
 /// that [`evaluate`](Self::evaluate) uses, and scored alone; all parameters count as used. A twin in such a model computes plainly on
 /// its member's weights.
 ///

@@ -1,4 +1,4 @@
-//! A part of a population, to be evaluated apart from the rest.
+//! A part of a population, to be evaluated on its own.
 
 use super::Population;
 use std::ops::Range;

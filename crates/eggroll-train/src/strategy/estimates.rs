@@ -21,7 +21,7 @@ impl EvolutionStrategy {
     /// all fitness is equal or the noiser perturbs nothing, so that `tell` makes no step. Changes nothing. Frozen parameters have
     /// none, and integer ones have votes instead.
     ///
-    /// `eggroll_run::diagnostics::gradient_cosine` compares it with a true gradient.
+    /// [`gradient_cosine`](crate::gradient_cosine()) compares it with a true gradient.
     ///
     /// # Errors
     ///
@@ -71,7 +71,7 @@ impl EvolutionStrategy {
     }
 
     /// [`gradient`](Self::gradient) once from the pairs of even and once from those of odd number: two independent estimates whose
-    /// sum is `gradient`'s before it is clipped, up to rounding. `eggroll_run::diagnostics::SplitHalf` compares them.
+    /// sum is `gradient`'s before it is clipped, up to rounding. [`SplitHalf`](crate::SplitHalf) compares them.
     ///
     /// # Errors
     ///

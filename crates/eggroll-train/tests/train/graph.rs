@@ -126,7 +126,7 @@ fn fitness_is_that_of_perturbed_modules() {
     }
 }
 
-/// One perturbed operation for each layer, and nothing read to the host beside the fitness.
+/// One perturbed operation for each layer, and nothing read to the host except the fitness.
 #[test]
 fn launches_and_host_reads_are_those_of_perturbed_modules() {
     let device = Device::flex();
@@ -185,7 +185,7 @@ fn a_stock_model_trains() {
     }
 }
 
-/// Compares the fitness of a stock model's members with that of its perturbed twin's.
+/// Compares the fitness of a stock model's members with that of its perturbed drop-in replacement's.
 fn assert_like_twin<
     S: Module + Sync + 'static,
     T: Module + Sync,

@@ -1,4 +1,4 @@
-//! Members as models of their own: the same population as the batched one, for models of any modules.
+//! Members as separate models: the same population as the batched one, for models of any modules.
 
 use crate::support::{Net, bytes, input, sines};
 use burn::module::{Module, ModuleMapper, Param};
@@ -13,7 +13,7 @@ use eggroll_nn::integer::{Embedding, EmbeddingConfig, LayerNorm, LayerNormConfig
 use eggroll_train::*;
 
 impl Net {
-    /// The fitness of a member that is a model of its own.
+    /// The fitness of a member that is a separate model.
     fn score(&self) -> f32 {
         let x = input().cast(self.first.weight.val().dtype());
         (-(self.forward(x) - 0.5).square().cast(DType::F32).mean()).into_scalar()

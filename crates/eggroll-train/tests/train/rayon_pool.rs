@@ -59,13 +59,13 @@ impl Case {
         case
     }
 
-    /// The members' fitness; `during` runs in the scope.
-    fn evaluate(&self, during: impl Fn() + Sync) -> Vec<f32> {
+    /// The members' fitness, evaluated on this thread; `during` runs in the scope.
+    fn evaluate(&self, during: impl Fn()) -> Vec<f32> {
         let score = |members: &MemberChunk| {
             during();
             members.mean(self.net.forward(self.x.clone()))
         };
-        self.population.evaluate(score).values().to_vec()
+        self.population.evaluate_mut(score).values().to_vec()
     }
 
     fn forward(&self) -> Vec<f32> {

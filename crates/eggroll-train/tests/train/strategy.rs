@@ -56,7 +56,10 @@ fn launches_do_not_grow() {
         let net = Net::new();
         let mut strategy = config().with_population_size(population).with_chunk_size(population).init(&net);
         let before = counters::snapshot();
-        generation(&mut strategy, net);
+        let population = strategy.ask();
+        // Launches are counted by thread.
+        let fitness = population.evaluate_mut(|members| score(&net, members));
+        strategy.tell(&mut net.clone(), population, fitness).expect("a generation");
         (counters::snapshot() - before).launches
     };
     assert_eq!((launches(4), launches(512)), (2 + 4, 2 + 4));
@@ -69,7 +72,7 @@ fn chunks_and_cores_change_no_bit() {
     let expected = config.init(&net).ask().evaluate(|members| score(&net, members));
     for chunk in [1, 2, 6, 16, 70, 1000] {
         let population = config.clone().with_chunk_size(chunk).init(&net).ask();
-        assert_eq!(population.evaluate(|members| score(&net, members)), expected, "{chunk}");
+        assert_eq!(population.evaluate_mut(|members| score(&net, members)), expected, "{chunk}");
         assert_eq!(population.evaluate(|members| score(&net, members)), expected, "{chunk}, parallel");
     }
     let other = config.with_seed(6).init(&net).ask().evaluate(|members| score(&net, members));
@@ -81,7 +84,7 @@ fn distributions(config: EggrollConfig) -> [NoiserConfig; 2] {
     [NoiseDistribution::Normal, NoiseDistribution::Rademacher].map(|d| config.clone().with_distribution(d).into())
 }
 
-/// Cached noise is drawn once for a noise generation and gives the same model; a table gives another one.
+/// Cached noise is drawn once for a noise epoch and gives the same model; a table gives another one.
 #[test]
 fn noise_sources() {
     let mut digests = Vec::new();
@@ -325,7 +328,7 @@ fn parameters_left_out_are_named() {
 fn a_closure_of_the_wrong_length_panics() {
     let net = Net::new();
     let population = config().with_chunk_size(20).init(&net).ask();
-    population.evaluate(|_| Tensor::<1>::ones([3], &Device::flex()));
+    population.evaluate_mut(|_| Tensor::<1>::ones([3], &Device::flex()));
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::simd::{Kernel, Simd, dispatch};
 use rayon::prelude::*;
 use std::mem::MaybeUninit;
 
-/// Floats of noise that one task of the shared form holds: about a first-level cache, beside four rows of `x`.
+/// Floats of noise that one task of the shared form holds: about a first-level cache, together with four rows of `x`.
 const SHARED_NOISE: usize = 16 * 1024;
 
 /// Writes every element of `y : [members · rows, d_output]`.

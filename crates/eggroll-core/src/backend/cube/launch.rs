@@ -72,7 +72,7 @@ pub(crate) struct Factors {
     pub starts: [usize; 2],
 }
 
-/// An uninitialized tensor beside `like`, rows after rows.
+/// An uninitialized tensor next to `like`, rows after rows.
 pub(crate) fn empty<const D: usize>(like: &CubeTensor, shape: [usize; D], dtype: DType) -> CubeTensor {
     empty_device_contiguous_dtype(like.client.clone(), like.device.clone(), Shape::new(shape), dtype)
 }

@@ -1,4 +1,4 @@
-//! Noise on the device: Philox, normals and signs as in [`crate::rng`], drawn where they are used, or read where they are held.
+//! Noise on the device: Philox, Gaussian values and signs as in [`crate::rng`], drawn where they are used, or read where they are held.
 
 use crate::key::NoiseKey;
 use crate::ops::{TABLE_ADDRESS, TABLE_STEP};
@@ -17,7 +17,7 @@ pub(crate) enum SourceKind {
     Table,
 }
 
-/// One parameter's noise in one noise generation: [`NoiseKey`] as a kernel argument, and where it is held.
+/// One parameter's noise in one noise epoch: [`NoiseKey`] as a kernel argument, and where it is held.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 pub(crate) struct Stream {
     seed_low: u32,
@@ -91,7 +91,7 @@ fn without_baselines(stream: &Stream, pair: u32, four: (f32, f32, f32, f32)) -> 
 }
 
 /// The four elements of [`drawn_block`] are four neighboring bits of one word of a block of signs: every unit makes that
-/// block for itself, as it would for four normals.
+/// block for itself, as it would for four Gaussian values.
 #[cube]
 fn signs_of_block(stream: &Stream, pair: u32, block: u32) -> (f32, f32, f32, f32) {
     let (group, lane) = (block / comptime!(BLOCKS as u32), block % comptime!(BLOCKS as u32));

@@ -26,7 +26,7 @@ pub struct Gate {
 /// - `f = clip(x·W_f + h·U_f + b_f)`, `g = ⌊(f + 127)·h / 2⁸⌋`
 /// - `c = clip(x·W_h + g·U_h + b_h)`, `h' = h + ⌊(f + 127)·(c − h) / 2⁸⌋` in wrapping int8
 ///
-/// The output of a step is its state `h'`; the last row of a member is the state to go on from. Where `starts` is not 0 the state
+/// The output of a step is its state `h'`; the last row of a member is the state to continue from. Where `starts` is not 0 the state
 /// is 0 before the step.
 ///
 /// # Shapes

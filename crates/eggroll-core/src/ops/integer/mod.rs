@@ -1,6 +1,6 @@
 //! Integer operations: the backend extension trait of Q-EGGROLL, and the functions on integer tensors.
 //!
-//! Values are int8 on the rails ±127 in fixed point 4, held in tensors of type I8 where the device has it and of another
+//! Values are int8 saturated at ±127 in fixed point 4, held in tensors of type I8 where the device has it and of another
 //! integer type elsewhere ([`integer_type`]); all sums are int32 and wrap. Every backend gives the same bits. Members are
 //! folded into the leading axis as in [`crate::ops`]; without [`IntegerNoise`] an operation is the plain one.
 //!

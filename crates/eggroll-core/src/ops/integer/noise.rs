@@ -1,4 +1,4 @@
-//! int8 noise as a tensor, made once for a noise generation.
+//! int8 noise as a tensor, made once for a noise epoch.
 
 use super::{IntegerOps, integer_type, traced};
 use crate::counters;

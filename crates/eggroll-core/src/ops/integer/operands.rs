@@ -6,7 +6,7 @@ use burn::backend::tensor::IntTensor;
 use burn::backend::{Backend, Dispatch, ExtensionType};
 use burn::tensor::{Int, Tensor};
 
-/// The noise of one integer parameter, held for a noise generation, and the pairs that a call is about.
+/// The noise of one integer parameter, held for a noise epoch, and the pairs that a call is about.
 #[derive(Clone, Debug)]
 pub struct IntegerNoise {
     /// `[held pairs, elements]`: of a matrix `B` as `[rank, d_input]`, then `A` as `[rank, d_output]`; of a vector two factors

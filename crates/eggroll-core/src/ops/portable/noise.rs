@@ -1,4 +1,4 @@
-//! Noise by tensor operations: Philox words as integer tensors, normals or signs of them, and noise that is held.
+//! Noise by tensor operations: Philox words as integer tensors, Gaussian values or signs of them, and noise that is held.
 
 use crate::counters;
 use crate::key::{NoiseDistribution, NoiseKey};
@@ -95,7 +95,7 @@ fn normals<B: Backend>(key: NoiseKey, pairs: PairRange, len: usize, like: &Float
     slice_columns::<B>(all, 0, len)
 }
 
-/// Random signs, as [`rademacher`] defines them.
+/// Rademacher noise, as [`rademacher`] defines it.
 fn signs<B: Backend>(key: NoiseKey, pairs: PairRange, len: usize, like: &FloatTensor<B>) -> FloatTensor<B> {
     let (p, groups) = (pairs.count as usize, len.div_ceil(rademacher::GROUP));
     let device = like.device();
@@ -118,7 +118,7 @@ fn slice_columns<B: Backend>(t: FloatTensor<B>, start: usize, len: usize) -> Flo
     B::float_slice(t, &[Slice::from(0..rows), Slice::from(start..start + len)])
 }
 
-/// Two normals from two words, as [`crate::rng::normal`] defines them.
+/// Two Gaussian values from two words, as [`crate::rng::normal`] defines them.
 fn box_muller<B: Backend>(
     radius: IntTensor<B>,
     angle: IntTensor<B>,

@@ -8,7 +8,7 @@ use burn_rl::Environment;
 use eggroll_core::{counters, profile, scope};
 use rayon::prelude::*;
 
-/// The environments of some members, each in an episode of its own.
+/// The environments of some members, each in a separate episode.
 pub(super) struct Play<'a, T: HostTask> {
     table: Table<'a, T>,
     players: Vec<Player<T::Environment>>,
@@ -24,7 +24,7 @@ struct Table<'a, T> {
     limit: usize,
 }
 
-/// One environment, and what its episode has come to.
+/// One environment, and the result of its episode so far.
 struct Player<E> {
     environment: E,
     total: f64,

@@ -15,7 +15,7 @@ use eggroll_train::Population;
 /// Runs the episodes of populations in an environment of [burn-rl](Environment), which computes on the host (feature `host`).
 ///
 /// The policy stays on its device: a step is one forward of all rows of a chunk of members, one read of what it answers, and a step of
-/// every environment whose episode is not over. On CPUs every core has a chunk of its own; with a model on a device the
+/// every environment whose episode is not over. On CPUs every core has a separate chunk; with a model on a device the
 /// environments of all members are shared out to the cores. Neither changes a bit of the returns.
 ///
 /// # Example
@@ -28,7 +28,7 @@ use eggroll_train::Population;
 /// use burn_rl::{Environment, StepResult};
 /// use eggroll_core::EggrollConfig;
 /// use eggroll_nn::MlpConfig;
-/// use eggroll_rl::{EpisodeKey, HostRolloutConfig, HostTask};
+/// use eggroll_rl::{EpisodeKey, EvaluationConfig, HostRolloutConfig, HostTask};
 /// use eggroll_train::EvolutionStrategyConfig;
 ///
 /// struct Cart(f64);
@@ -80,7 +80,7 @@ use eggroll_train::Population;
 ///     let outcome = rollouts.evaluate(&population, &policy);
 ///     strategy.tell(&mut policy, population, outcome.fitness)?;
 /// }
-/// let episodes = rollouts.evaluate_model(&policy, 100, 0, &device);
+/// let episodes = rollouts.evaluate_model(&policy, &EvaluationConfig::new(100), &device);
 /// assert_eq!(episodes.lengths(), [20; 100]);
 /// # Ok(())
 /// # }

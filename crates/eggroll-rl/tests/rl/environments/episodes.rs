@@ -5,7 +5,7 @@ use eggroll_rl::{CartPole, EndOfEpisode, EpisodeKey, Episodes, Memory, MountainC
 
 const ENVIRONMENTS: usize = 33;
 
-/// What one environment has come to.
+/// The result of one environment.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Expected {
     state: Vec<f32>,

@@ -7,7 +7,7 @@ use eggroll_rl::TensorEnvironment;
 
 /// Environments of a batch: more than a vector, and no multiple of one.
 const ENVIRONMENTS: usize = 257;
-/// Differences by an operation or two of float32, beside those of sines and cosines, which Acrobot takes four times in a row.
+/// Differences by an operation or two of float32, in addition to those of sines and cosines, which Acrobot takes four times in a row.
 const ROUNDING: f64 = 1e-5;
 
 fn bits(stepped: &Stepped) -> Vec<u32> {

@@ -1,4 +1,4 @@
-//! MuJoCo's environments beside records of Gymnasium's (`record.py`), episodes by key. Feature `mujoco`; `EGGROLL_MUJOCO_ASSETS` names
+//! MuJoCo's environments compared with records of Gymnasium's (`record.py`), episodes by key. Feature `mujoco`; `EGGROLL_MUJOCO_ASSETS` names
 //! the folder of Gymnasium's files.
 
 use burn_rl::Environment;

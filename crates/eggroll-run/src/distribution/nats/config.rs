@@ -21,7 +21,7 @@ pub enum Trust {
     /// They are this run's own: one key for all of them, whatever their names.
     #[default]
     Trusted,
-    /// They may lie as they like. Each has a key of its own ([`NatsConfig::nodes`]), the coordinator evaluates a share of slices as well
+    /// They may send wrong results. Each has a separate key ([`NatsConfig::nodes`]), the coordinator evaluates a share of slices as well
     /// ([`verify_share`](field@NatsConfig::verify_share)), and the strategy's shaping has to bound what one score can do: ranks or signs of pairs.
     Untrusted {
         /// What scores are like: the coordinator evaluates a slice with another one itself.
@@ -66,7 +66,7 @@ pub struct NatsConfig {
     pub keys: PathBuf,
     /// This node's name, no other's, as [`run`](Self::run): results are counted by it. A worker whose key is one node's has that name.
     pub node: String,
-    /// Workers for which the coordinator makes a key of their own.
+    /// Workers for which the coordinator makes a separate key.
     pub nodes: Vec<String>,
     /// Whether workers may lie.
     pub trust: Trust,
@@ -97,7 +97,7 @@ pub struct NatsConfig {
     pub keep: Duration,
     /// Bytes of a checkpoint at most; by default what the model needs: 40 for each of its numbers, and 4 MiB.
     pub checkpoint_bytes: Option<u64>,
-    /// Where a worker puts a checkpoint while it loads it, in a folder of its own that nobody else may read.
+    /// Where a worker puts a checkpoint while it loads it, in a separate folder that nobody else may read.
     pub scratch: PathBuf,
 }
 

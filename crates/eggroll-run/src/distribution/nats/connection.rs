@@ -71,7 +71,7 @@ impl Connection {
                 _ => Failure::ForGood(refuse(error.to_string())),
             })
         }))?;
-        // A context starts a task of its own.
+        // A context starts a separate task.
         let inside = runtime.enter();
         let context = jetstream::new(client);
         drop(inside);

@@ -35,7 +35,7 @@ pub enum NatsError {
     Environment(String),
     /// A secret that everybody between here and the server could read.
     #[error(
-        "the {what} would travel to {host} without encryption: use tls://, require_tls or a file of credentials, or allow it with \
+        "the {what} would be sent to {host} without encryption: use tls://, require_tls or a file of credentials, or allow it with \
          allow_plain"
     )]
     Plain {
@@ -46,7 +46,7 @@ pub enum NatsError {
     },
     /// A strategy in which one worker that lies decides.
     #[error(
-        "workers are not trusted, and one score of theirs decides under shaping {found}: use centered_rank or pair_sign"
+        "workers are not trusted, but under shaping {found} a single score can decide: use centered_rank or pair_sign"
     )]
     Shaping {
         /// The strategy's shaping.
@@ -67,7 +67,7 @@ pub enum NatsError {
     /// Settings of a running strategy, which workers do not hear of.
     #[error(
         "generation {generation}: sigma or the learning rate was set while the strategy runs ({settings:?}), and workers do not \
-         hear of it: use schedules in the configuration"
+         receive it: use schedules in the configuration"
     )]
     Settings {
         /// The generation.

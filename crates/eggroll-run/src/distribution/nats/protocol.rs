@@ -1,4 +1,4 @@
-//! The messages of a run, for those who write nodes of their own.
+//! The messages of a run, for those who write their own nodes.
 //!
 //! ```text
 //! sealed  = message, seal

@@ -1,4 +1,4 @@
-//! What goes wrong is noticed by all replicas, with rank and generation, and none goes on alone.
+//! What goes wrong is noticed by all replicas, with rank and generation, and none continues alone.
 
 use crate::distribution::support::*;
 use burn::tensor::Int;

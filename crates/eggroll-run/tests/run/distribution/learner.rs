@@ -7,7 +7,7 @@ use eggroll_train::*;
 use std::fs;
 use std::path::Path;
 
-/// Fails in a generation, if so wanted, and counts the calls that are rank 0's.
+/// Sets sigma while it runs. Fails in a generation, if so wanted, and counts the calls that are rank 0's.
 #[derive(Default)]
 struct Task {
     fails: Option<u64>,
@@ -24,6 +24,10 @@ impl EsTask<Net> for Task {
         }
     }
 
+    fn before_generation(&mut self, strategy: &mut EvolutionStrategy, _net: &Net) -> Result<(), UserError> {
+        Ok(strategy.set_sigma(0.1 / (1 + strategy.generation()) as f64)?)
+    }
+
     fn validate(&mut self, _net: &Net, _report: &GenerationReport) -> Result<Vec<Scalars>, UserError> {
         self.validations += 1;
         Ok(vec![Scalars::from([("Error", 1.0)])])
@@ -37,7 +41,7 @@ fn run(folder: &Path, distribution: Distribution, fails: Option<u64>) -> (Outcom
         .with_display(Display::Progress)
         .metric_valid(ScalarMetric::new("Error"))
         .with_distribution(distribution)
-        .run(Net::new(0.4), &mut task);
+        .launch(Net::new(0.4), &mut task);
     (outcome.map(|outcome| parameter_digest(&outcome.model)), task.validations)
 }
 
@@ -58,7 +62,7 @@ fn one_folder_and_one_log() {
     }
     assert_eq!(lines(&shared), lines(&alone));
 
-    // Rank 1 fails; another number of replicas goes on from the checkpoint.
+    // Rank 1 fails; another number of replicas continues from the checkpoint.
     let outcomes = replicas(2, |threads| {
         let distribution = Distribution::new(threads);
         let fails = (!distribution.leads()).then_some(13);

@@ -66,7 +66,7 @@ fn on_cart_pole(
         true => rollouts.evaluate_gathering(slice, policy, within).expect("of all ranks"),
         false => rollouts.evaluate(slice, policy),
     };
-    let (digest, rollouts) = train(rollouts, communicator, evaluate, Rollouts::observe);
+    let (digest, rollouts) = train(rollouts, communicator, evaluate, Rollouts::update_normalizer);
     (digest, rollouts.normalizer().cloned())
 }
 
@@ -142,7 +142,7 @@ mod on_the_host {
             false => rollouts.evaluate(slice, policy),
         };
         let rollouts = config.init(Centre).expect("valid");
-        let (digest, rollouts) = train(rollouts, communicator, evaluate, HostRollouts::observe);
+        let (digest, rollouts) = train(rollouts, communicator, evaluate, HostRollouts::update_normalizer);
         (digest, rollouts.normalizer().cloned())
     }
 

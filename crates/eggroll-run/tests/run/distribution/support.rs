@@ -54,7 +54,7 @@ pub fn config() -> EvolutionStrategyConfig {
         .with_seed(5)
 }
 
-/// What a run comes to: the digest of its parameters.
+/// The result of a run: the digest of its parameters.
 pub type Outcome = Result<String, Error>;
 
 /// Runs the strategy as one replica, which evaluates as `evaluate` does.

@@ -30,7 +30,7 @@ fn eggroll() {
     assert_worlds("a population of two pairs", &config().with_population_size(4));
 }
 
-/// What the estimate has to know beside the fitness is known on ranks without members, too.
+/// What the estimate needs in addition to the fitness is known on ranks without members, too.
 #[test]
 fn projections() {
     for projection in [InputProjection::Shared, InputProjection::Unperturbed] {
@@ -66,7 +66,7 @@ fn tasks() {
     }
 }
 
-/// Rank 0 decides to stop, and alone sees reports and saves; another world goes on from what it has saved.
+/// Rank 0 decides to stop, and alone sees reports and saves; another world continues from what it has saved.
 #[test]
 fn stops_and_goes_on() {
     let folder = tempfile::tempdir().expect("a folder");

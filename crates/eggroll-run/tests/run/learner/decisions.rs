@@ -9,7 +9,7 @@ use eggroll_run::*;
 const SCRIPT: [f64; 6] = [1.0, 2.0, 3.0, 2.5, 2.0, 1.0];
 
 fn score() -> MetricTarget {
-    MetricTarget::new("Score".into())
+    MetricTarget::highest("Score")
 }
 
 fn early(patience: usize) -> EsTrainingConfig {
@@ -20,7 +20,7 @@ fn early(patience: usize) -> EsTrainingConfig {
 fn early_stopping_stops() {
     let stop = |config: EsTrainingConfig| {
         let folder = tempfile::tempdir().expect("a folder");
-        let outcome = training(folder.path(), config).run(layer(), &mut Scripted::new(SCRIPT));
+        let outcome = training(folder.path(), config).launch(layer(), &mut Scripted::new(SCRIPT));
         let outcome = outcome.unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(saved(folder.path(), "checkpoints"), [outcome.strategy.generation()]);
         (outcome.stop, outcome.strategy.generation())
@@ -33,7 +33,7 @@ fn early_stopping_stops() {
     assert_eq!(stop(lowest), (StopReason::Early { epoch: 2 }, 20));
     // Metrics of training will do as well: fitness improves here, the numbers of generations grow.
     let grows = |highest| {
-        let metric = MetricTarget::new("Twice".into()).with_validation(false).with_highest(highest);
+        let metric = MetricTarget::highest("Twice").with_validation(false).with_highest(highest);
         config(60).with_early_stopping(Some(EarlyStoppingConfig::new(metric, 2)))
     };
     assert_eq!(stop(grows(true)).0, StopReason::Finished);
@@ -48,13 +48,13 @@ fn early_stopping_goes_on_after_an_interruption() {
         let first = training(folder.path(), early(2));
         let mut task = Scripted::new(SCRIPT);
         task.interrupt = Some((at, first.interrupter()));
-        let stop = first.run(layer(), &mut task).unwrap_or_else(|error| panic!("{error}")).stop;
+        let stop = first.launch(layer(), &mut task).unwrap_or_else(|error| panic!("{error}")).stop;
         assert_eq!(stop, StopReason::Interrupted(Interruption { reason: Some("enough".into()) }));
-        let outcome = training(folder.path(), early(2)).run(layer(), &mut Scripted::new(SCRIPT));
+        let outcome = training(folder.path(), early(2)).launch(layer(), &mut Scripted::new(SCRIPT));
         let outcome = outcome.unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(outcome.stop, StopReason::Early { epoch: 5 });
         // Again there is nothing left to do.
-        let outcome = training(folder.path(), early(2)).run(layer(), &mut Scripted::default());
+        let outcome = training(folder.path(), early(2)).launch(layer(), &mut Scripted::default());
         let outcome = outcome.unwrap_or_else(|error| panic!("{error}"));
         assert_eq!((outcome.stop, outcome.strategy.generation()), (StopReason::Early { epoch: 5 }, 50));
     }
@@ -65,7 +65,7 @@ fn an_interruption_saves() {
     let folder = tempfile::tempdir().expect("a folder");
     let training = training(folder.path(), config(60));
     let mut task = Scripted { interrupt: Some((6, training.interrupter())), ..Scripted::default() };
-    let outcome = training.run(layer(), &mut task).unwrap_or_else(|error| panic!("{error}"));
+    let outcome = training.launch(layer(), &mut task).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(outcome.stop, StopReason::Interrupted(Interruption { reason: Some("enough".into()) }));
     assert_eq!(saved(folder.path(), "checkpoints"), [7]);
     assert_eq!(log(folder.path()).len(), 7);
@@ -75,7 +75,7 @@ fn an_interruption_saves() {
 fn errors_of_the_task_save_first() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut task = Scripted { fail: Some(3), ..Scripted::default() };
-    let result = training(folder.path(), config(60)).run(layer(), &mut task);
+    let result = training(folder.path(), config(60)).launch(layer(), &mut task);
     assert_eq!(result.err().expect("fails").to_string(), "the simulator is gone");
     assert_eq!(saved(folder.path(), "checkpoints"), [3]);
     assert_eq!(log(folder.path()).len(), 3);
@@ -85,7 +85,7 @@ fn errors_of_the_task_save_first() {
 fn hooks_are_called_in_order() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut task = Scripted::new(SCRIPT);
-    training(folder.path(), config(12)).run(layer(), &mut task).unwrap_or_else(|error| panic!("{error}"));
+    training(folder.path(), config(12)).launch(layer(), &mut task).unwrap_or_else(|error| panic!("{error}"));
     let mut expected = vec![Seen::Begin(0)];
     for g in 0..12 {
         expected.extend([Seen::Before(g), Seen::After(g)]);
@@ -103,11 +103,11 @@ fn the_best_epoch_is_kept() {
     let first = training(folder.path(), best.clone());
     let mut task = Scripted::new([1.0, 3.0, 2.0]);
     task.interrupt = Some((32, first.interrupter()));
-    first.run(layer(), &mut task).unwrap_or_else(|error| panic!("{error}"));
+    first.launch(layer(), &mut task).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(saved(folder.path(), "kept"), [20]);
-    // The run that goes on knows which one it was.
+    // The run that continues knows which one it was.
     let mut task = Scripted::new([0.0, 0.0, 0.0, 2.5, 4.0, 1.0]);
-    training(folder.path(), best).run(layer(), &mut task).unwrap_or_else(|error| panic!("{error}"));
+    training(folder.path(), best).launch(layer(), &mut task).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(saved(folder.path(), "kept"), [5 * EVERY]);
     let kept = Checkpoints::new(folder.path().join("kept"));
     let model = LinearConfig::new(3, 2).with_bias(false).init(&burn::tensor::Device::flex());
@@ -118,6 +118,6 @@ fn the_best_epoch_is_kept() {
 fn any_checkpointing_strategy_of_burn_will_do() {
     let folder = tempfile::tempdir().expect("a folder");
     let training = training(folder.path(), config(45)).with_checkpointing(KeepLastNCheckpoints::new(2));
-    training.run(layer(), &mut Scripted::default()).unwrap_or_else(|error| panic!("{error}"));
+    training.launch(layer(), &mut Scripted::default()).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(saved(folder.path(), "kept"), [40, 45]);
 }

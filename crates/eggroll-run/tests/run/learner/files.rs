@@ -19,7 +19,7 @@ fn a_run_without_a_terminal_writes_its_files() {
     let config = config(25).with_checkpoint_every(20).with_keep_checkpoints(9);
     let logger = FileMetricLogger::new(folder.path().join("burn"));
     let mut task = Scripted::new([1.0, 2.0, 3.0]);
-    let outcome = training(folder.path(), config.clone()).with_metric_logger(logger).run(layer(), &mut task);
+    let outcome = training(folder.path(), config.clone()).with_metric_logger(logger).launch(layer(), &mut task);
     let outcome = outcome.unwrap_or_else(|error| panic!("{error}"));
     assert_eq!((outcome.stop, outcome.strategy.generation()), (StopReason::Finished, 25));
 
@@ -38,7 +38,7 @@ fn a_run_without_a_terminal_writes_its_files() {
     let scores: Vec<_> = valid.iter().map(|line| (&line["generation"], &line["score"])).collect();
     assert_eq!(scores.len(), 3);
     assert!(scores.iter().zip([(9, 1.0), (19, 2.0), (24, 3.0)]).all(|(a, b)| *a.0 == b.0 && *a.1 == b.1), "{scores:?}");
-    // Burn's own logger beside ours: the last line is the mean of the epoch.
+    // Burn's logger together with ours: the last line is the mean of the epoch.
     let twice = fs::read_to_string(folder.path().join("burn/train/epoch-3/Twice.log")).expect("a log");
     assert_eq!(twice.lines().last().expect("lines"), "44,final");
 }
@@ -50,7 +50,7 @@ fn reads_between_reports() {
         let folder = tempfile::tempdir().expect("a folder");
         let config = config(generations).with_report_every(report_every).with_validate_every(1000);
         let before = counters::snapshot();
-        let outcome = training(folder.path(), config).run(layer(), &mut Scripted::default());
+        let outcome = training(folder.path(), config).launch(layer(), &mut Scripted::default());
         assert_eq!(outcome.unwrap_or_else(|error| panic!("{error}")).stop, StopReason::Finished);
         ((counters::snapshot() - before).host_reads, log(folder.path()).len())
     };
@@ -84,7 +84,10 @@ fn burns_metrics_of_a_validation() {
 
     let folder = tempfile::tempdir().expect("a folder");
     let training = EsTraining::new(folder.path(), config(EVERY)).with_display(Display::Progress);
-    training.metric_valid(AccuracyMetric::new()).run(layer(), &mut Classify).unwrap_or_else(|error| panic!("{error}"));
+    training
+        .metric_valid(AccuracyMetric::new())
+        .launch(layer(), &mut Classify)
+        .unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(log(folder.path()).last().expect("a line")["accuracy"], 75.0);
 }
 
@@ -92,7 +95,7 @@ fn burns_metrics_of_a_validation() {
 fn refusals_name_what_is_wrong() {
     let folder = tempfile::tempdir().expect("a folder");
     let refused = |config: EsTrainingConfig| {
-        let result = training(folder.path(), config).run(layer(), &mut Scripted::new([1.0; 9]));
+        let result = training(folder.path(), config).launch(layer(), &mut Scripted::new([1.0; 9]));
         result.err().expect("refused").to_string()
     };
     assert_eq!(refused(config(5).with_validate_every(0)), "validate_every must be at least 1 generation, not 0");
@@ -103,21 +106,21 @@ fn refusals_name_what_is_wrong() {
                    turn one of them off";
     assert_eq!(refused(projected), message);
     assert!(!folder.path().join("training.json").exists(), "before anything is written");
-    let unknown = MetricTarget::new("Accuracy".into());
+    let unknown = MetricTarget::highest("Accuracy");
     let message = "no metric is named \"Accuracy\"; there are [\"Score\"]";
     assert_eq!(refused(config(5).with_keep_best(Some(unknown.clone()))), message);
     assert_eq!(refused(config(5).with_early_stopping(Some(EarlyStoppingConfig::new(unknown, 2)))), message);
 
     // A number that no metric follows is not lost without a word.
     let without = EsTraining::new(folder.path(), config(5)).with_display(Display::Progress);
-    let without = without.run(layer(), &mut Scripted::default());
+    let without = without.launch(layer(), &mut Scripted::default());
     assert!(
         without.err().expect("refused").to_string().starts_with("no metric is named \"Twice\"; there are [\"Evalu")
     );
 
     // Nothing has been trained yet: the run may be another one.
     training(folder.path(), config(5))
-        .run(layer(), &mut Scripted::new([1.0; 9]))
+        .launch(layer(), &mut Scripted::new([1.0; 9]))
         .unwrap_or_else(|error| panic!("{error}"));
     let belongs = "training.json belongs to another run: its `";
     let logged = refused(config(9).with_replay_log(true));
@@ -136,7 +139,7 @@ fn a_short_file_is_enough() {
         fs::write(&path, text).expect("writes");
         EsTrainingConfig::of_run(folder.path())
     };
-    let strategy = r#""strategy": { "noiser": { "name": "baseline" }, "optimizer": { "name": "adam" } }"#;
+    let strategy = r#""strategy": { "noiser": { "name": "baseline_subtraction" }, "optimizer": { "name": "adam" } }"#;
     let short = read(&format!("{{ {strategy}, \"generations\": 5, \"keep_checkpoints\": 4 }}")).expect("reads");
     let strategy_of = EvolutionStrategyConfig::new(BaselineSubtractionConfig::new(8), AdamConfig::new());
     assert_eq!(short.to_string(), EsTrainingConfig::new(strategy_of, 5).with_keep_checkpoints(4).to_string());

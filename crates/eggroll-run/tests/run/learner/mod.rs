@@ -1,4 +1,4 @@
-//! The learner: what it writes, when it stops, how it goes on, and that its numbers are right.
+//! The learner: what it writes, when it stops, how it continues, and that its numbers are right.
 
 mod decisions;
 mod files;

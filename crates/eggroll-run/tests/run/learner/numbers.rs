@@ -36,7 +36,7 @@ fn by_hand() {
     assert!(length(sum - gradient.clone()) < 1e-4 * length(gradient.clone()));
     let split = SplitHalf::new(&model, &halves).expect("not 0");
 
-    let outcome = training(folder.path(), config).run(model, &mut Scripted::default());
+    let outcome = training(folder.path(), config).launch(model, &mut Scripted::default());
     let outcome = outcome.unwrap_or_else(|error| panic!("{error}"));
     let line = &log(folder.path())[0];
     let values = fitness.values();
@@ -69,7 +69,7 @@ fn equal_fitness_has_no_gradient() {
         Ok(vec![1.0; 16].into())
     };
     let training = EsTraining::new(folder.path(), config(1).with_diagnostics(true)).with_display(Display::Progress);
-    let outcome = training.run(layer(), &mut equal).unwrap_or_else(|error| panic!("{error}"));
+    let outcome = training.launch(layer(), &mut equal).unwrap_or_else(|error| panic!("{error}"));
     let line = &log(folder.path())[0];
     assert_eq!(line["gradient_norm"], 0.0);
     assert_eq!(line["update_norm"], 0.0);
@@ -95,7 +95,7 @@ fn integer_models() {
     let config = EsTrainingConfig::new(strategy, 2).with_validate_every(1).with_diagnostics(true);
     let training = EsTraining::new(folder.path(), config).with_display(Display::Progress);
     let model = LinearConfig::new(16, 4).init(&device);
-    let outcome = training.run(model.clone(), &mut score).unwrap_or_else(|error| panic!("{error}"));
+    let outcome = training.launch(model.clone(), &mut score).unwrap_or_else(|error| panic!("{error}"));
     let lines = log(folder.path());
     let share = |line: &Value| line["changed_weights"].as_f64().expect("a share");
     // The schedule begins with every weight moving by one.

@@ -1,4 +1,4 @@
-//! Runs that go on, runs from the saved configuration alone, and runs made again from their fitness.
+//! Runs that continue, runs from the saved configuration alone, and runs made again from their fitness.
 
 use crate::learner::task::{Scripted, config, layer, log, training};
 use crate::reliability::child;
@@ -16,7 +16,7 @@ fn run(folder: &Path, config: EsTrainingConfig, interrupt: Option<u64>) -> Linea
     let training = training(folder, config);
     let mut task = Scripted::new([0.5, 1.5, 2.5]);
     task.interrupt = interrupt.map(|at| (at, training.interrupter()));
-    training.run(layer(), &mut task).unwrap_or_else(|error| panic!("{error}")).model
+    training.launch(layer(), &mut task).unwrap_or_else(|error| panic!("{error}")).model
 }
 
 fn adam() -> EsTrainingConfig {

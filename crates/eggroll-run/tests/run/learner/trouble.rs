@@ -1,4 +1,4 @@
-//! Runs that must not go on as if nothing were wrong: of something else, without numbers, after a panic, with damaged files.
+//! Runs that must not continue as if nothing were wrong: of something else, without numbers, after a panic, with damaged files.
 
 use crate::learner::task::{Scripted, config, layer, log, saved, training};
 use crate::reliability::copy;
@@ -17,7 +17,7 @@ fn short() -> EsTrainingConfig {
 }
 
 fn run(folder: &Path, config: EsTrainingConfig) -> Result<EsResult<Linear>, Error> {
-    training(folder, config).run(layer(), &mut Scripted::new([1.0; 9]))
+    training(folder, config).launch(layer(), &mut Scripted::new([1.0; 9]))
 }
 
 fn begun() -> TempDir {
@@ -79,7 +79,7 @@ fn another_run_is_refused_with_the_field() {
     assert_eq!(digest(run(folder.path(), longer())), straight(), "the same run goes on");
 }
 
-/// A checkpoint says whose it is, whatever the files beside it say.
+/// A checkpoint says whose it is, whatever the files next to it say.
 #[test]
 fn a_checkpoint_of_another_run_is_refused() {
     let folder = begun();
@@ -131,7 +131,7 @@ fn a_run_that_never_trained_may_change() {
     odd.strategy.population_size = 3;
     let error = run(folder.path(), odd).err().expect("refused").to_string();
     assert!(error.contains("population") && !folder.path().join("training.json").exists(), "{error}");
-    let mut unknown = short().with_keep_best(Some(MetricTarget::new("Accuracy".into())));
+    let mut unknown = short().with_keep_best(Some(MetricTarget::highest("Accuracy")));
     unknown.strategy.seed = 9;
     run(folder.path(), unknown).err().expect("no such metric");
     assert!(folder.path().join("training.json").exists(), "canary");
@@ -212,7 +212,7 @@ fn two_runs_in_one_folder() {
 
     let folder = tempfile::tempdir().expect("a folder");
     let config = EsTrainingConfig { generations: 1, ..short() };
-    let outcome = training(folder.path(), config).run(layer(), &mut Twice(folder.path(), Scripted::default()));
+    let outcome = training(folder.path(), config).launch(layer(), &mut Twice(folder.path(), Scripted::default()));
     assert_eq!(outcome.unwrap_or_else(|error| panic!("{error}")).stop, StopReason::Finished);
 }
 
@@ -239,13 +239,13 @@ fn a_run_without_a_finite_fitness_ends() {
         let config = config(100).with_checkpoint_every(20).with_patience(patience);
         let mut task = Turning { at: 50, inner: Scripted::default() };
         let training = EsTraining::new(folder.path(), config).with_display(Display::Progress);
-        (training.run(layer(), &mut task), folder)
+        (training.launch(layer(), &mut task), folder)
     };
     let (outcome, folder) = run(10);
     let error = outcome.err().expect("ends").to_string();
     assert_eq!(
         error,
-        "no fitness was finite in 10 generations, from generation 50 on: nothing is learned; look at the scores, or \
+        "no fitness was finite in 10 generations, from generation 50 on: nothing is learned: check the scores, or \
                     lower sigma and the learning rate"
     );
     // All of them left the model as it was.
@@ -284,7 +284,7 @@ fn parameters_that_are_not_finite_are_not_saved() {
         let training = EsTraining::new(folder.path(), config).with_display(Display::Progress);
         // Near the largest of f32.
         let large = Linear { weight: layer().weight.map(|weight| weight.full_like(3.3e38)), bias: None };
-        let error = training.run(large, &mut Blind(is_blind)).err().expect("ends");
+        let error = training.launch(large, &mut Blind(is_blind)).err().expect("ends");
         let Error::Run(RunError::NonFiniteParameters { generation, parameter, count }) = &error else {
             panic!("{error}");
         };
@@ -315,7 +315,7 @@ fn a_panic_saves_the_last_complete_generation() {
     let config = |generations: u64| config(generations).with_checkpoint_every(1000).with_report_every(100);
     let train = |folder: &Path, generations: u64, at: u64| {
         let training = EsTraining::new(folder, config(generations)).with_display(Display::Progress);
-        training.run(layer(), &mut Panicking(at, Scripted::default()))
+        training.launch(layer(), &mut Panicking(at, Scripted::default()))
     };
     let folder = tempfile::tempdir().expect("a folder");
     let payload =
@@ -348,7 +348,7 @@ fn the_first_of_two_errors_is_not_lost() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut task = Failing(folder.path(), Scripted { fail: Some(3), ..Scripted::default() });
     let training = EsTraining::new(folder.path(), config(9)).with_display(Display::Progress);
-    match training.run(layer(), &mut task).err() {
+    match training.launch(layer(), &mut task).err() {
         Some(error @ Error::Two { .. }) => {
             let text = error.to_string();
             assert!(text.starts_with("the simulator is gone; then: ") && text.contains("checkpoints"), "{text}");
@@ -357,7 +357,7 @@ fn the_first_of_two_errors_is_not_lost() {
     }
 }
 
-/// Every file of the latest checkpoint is damaged in its turn: the run goes on from the one before, and ends as if nothing had happened.
+/// Every file of the latest checkpoint is damaged in its turn: the run continues from the one before, and ends as if nothing had happened.
 #[test]
 fn a_damaged_checkpoint_is_passed_over() {
     let whole = begun();
@@ -405,7 +405,7 @@ fn a_finished_run_writes_nothing() {
     assert_eq!(tree(folder.path()), before);
 }
 
-/// A log is read as bytes: whatever a line has become, it is dropped and the run goes on.
+/// A log is read as bytes: whatever a line has become, it is dropped and the run continues.
 #[test]
 fn every_flipped_bit_of_a_log() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -439,7 +439,7 @@ fn every_number_of_a_run() {
         }
     }
 
-    let score = MetricTarget::new("Score".into());
+    let score = MetricTarget::highest("Score");
     let stopping = EarlyStoppingConfig::new(score.clone(), 5).with_warmup(Some(1));
     let whole = config(3).with_validate_every(1).with_keep_best(Some(score)).with_early_stopping(Some(stopping));
     let value = serde_json::to_value(&whole).expect("JSON");

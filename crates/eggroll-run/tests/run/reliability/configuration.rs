@@ -145,9 +145,9 @@ fn errors_name_the_value() {
         }
     };
     for (place, value, parts) in [
-        ("/population", json!(7), vec!["even", "7"]),
-        ("/population", json!(-2), vec!["-2", "usize"]),
-        ("/population", json!(1u64 << 34), vec!["17179869184"]),
+        ("/population_size", json!(7), vec!["even", "7"]),
+        ("/population_size", json!(-2), vec!["-2", "usize"]),
+        ("/population_size", json!(1u64 << 34), vec!["17179869184"]),
         ("/sigma", json!({ "constant": -0.5 }), vec!["sigma", "-0.5"]),
         ("/sigma", json!({ "constant": 0 }), vec!["sigma", "0"]),
         ("/sigma", json!({ "linear": 1 }), vec!["linear", "constant", "exponential", "cosine"]),
@@ -157,7 +157,7 @@ fn errors_name_the_value() {
         ("/noiser/name", json!("adam"), vec!["adam", "eggroll", "open_es", "q_eggroll"]),
         ("/optimizer/name", json!("sdg"), vec!["sdg", "sgd", "adam", "adam_w"]),
         ("/shaping", json!({ "group_z_score": { "size": 5 } }), vec!["groups of 5", "12"]),
-        ("/chunk", json!(0), vec!["chunk", "0"]),
+        ("/chunk_size", json!(0), vec!["chunk", "0"]),
         ("/noise_source", json!({ "table": { "len": 3 } }), vec!["3 elements", "first.weight"]),
         ("/noise_source", json!({ "table": { "len": 1u64 << 40 } }), vec!["1099511627776", "17179869184"]),
         ("/frozen", json!(["third"]), vec!["third", "second.bias"]),
@@ -234,7 +234,7 @@ fn optimizers_as_text_have_defaults_and_no_unknown_fields() {
     }
 }
 
-/// Also what Burn's own optimizers would panic of, or not come to an end with.
+/// Also what Burn's own optimizers would panic of, or not end with.
 #[test]
 fn settings_that_no_optimizer_is_built_from() {
     for (name, setting, value) in [
@@ -265,11 +265,11 @@ fn names_on_the_command_line_are_those_of_files() {
     for rule in ["raw", "z_score", "sample_z_score", "centered_rank", "pair_sign"] {
         assert_eq!(text(&rule.parse::<FitnessShaping>().expect("a rule")), rule);
     }
-    let groups = "baseline:8".parse::<FitnessShaping>().expect("a rule");
+    let groups = "baseline_subtraction:8".parse::<FitnessShaping>().expect("a rule");
     assert_eq!(groups, FitnessShaping::BaselineSubtraction { size: 8 });
     let error = "z_core".parse::<FitnessShaping>().expect_err("refused").to_string();
     assert!(["fitness shaping: ", "`z_core`", "`z_score`"].iter().all(|part| error.contains(part)), "{error}");
-    for wrong in ["group_z_score", "baseline:", "raw:4", "group_z_score:many"] {
+    for wrong in ["group_z_score", "baseline_subtraction:", "raw:4", "group_z_score:many"] {
         assert!(wrong.parse::<FitnessShaping>().is_err(), "{wrong}");
     }
     for projection in ["off", "shared", "unperturbed"] {

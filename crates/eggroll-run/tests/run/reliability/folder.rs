@@ -34,7 +34,7 @@ fn begin(path: impl AsRef<Path>, settings: u32) -> Result<(), String> {
     RunFolder::new(path).begin(&settings).map(drop).map_err(|error| error.to_string())
 }
 
-/// Paths without a name of their own, and what is the user's: refused, and nothing has changed.
+/// Paths without a name, and what is the user's: refused, and nothing has changed.
 #[test]
 fn what_is_not_a_run_stays() {
     let (folder, home) = home();

@@ -77,7 +77,7 @@ fn child_that_saves() {
         false => ReplayLog::create(&path, &strategy, &model).expect("a log"),
     };
     loop {
-        // Equal fitness moves nothing: only the generation goes on.
+        // Equal fitness moves nothing: only the generation advances.
         let (population, fitness) = (strategy.ask(), Fitness::from(vec![0.0f32; 2]));
         strategy.tell(&mut model, population, fitness.clone()).expect("a generation");
         log.append(&strategy, &fitness).expect("appends");

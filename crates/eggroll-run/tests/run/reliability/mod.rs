@@ -15,6 +15,7 @@ mod numbers;
 mod refusals;
 mod replay;
 mod resume;
+mod running_settings;
 mod support;
 mod torture;
 

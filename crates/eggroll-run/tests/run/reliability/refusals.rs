@@ -107,7 +107,7 @@ fn weights_beyond_f32() {
             strategy.tell(&mut net.clone(), population, scores(largest).into()).expect_err("refused").to_string();
         assert!(error.contains("pair 1") && error.contains(weight) && error.contains(&sigma.to_string()), "{error}");
         assert_eq!(strategy.generation(), 0);
-        // The same strategy goes on.
+        // The same strategy continues.
         let population = strategy.ask();
         strategy.tell(&mut net.clone(), population, vec![1.0f32; POPULATION].into()).expect("a generation");
         assert_eq!(parameter_digest(&net), digest);

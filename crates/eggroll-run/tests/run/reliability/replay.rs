@@ -113,7 +113,7 @@ fn a_torn_tail_is_cut() {
         assert_eq!(replay_range(&path).expect("a log"), 0..generations, "{torn} bytes torn off");
         let (mut strategy, model) = replay(&path, Net::start(), None).expect("replays");
         assert_eq!(parameter_digest(&model), digests[generations as usize]);
-        // And the log goes on behind what is whole.
+        // And the log continues after its last whole record.
         let mut log = ReplayLog::resume(&path, &strategy).expect("resumes");
         let model = generation(&mut strategy, model, &mut log);
         assert_eq!(replay_range(&path).expect("a log"), 0..generations + 1);
@@ -215,7 +215,7 @@ fn other_formats_and_noise_streams_are_refused_with_both_versions() {
     check::<Integers>(&integer_config());
 }
 
-/// A loop that is stopped and goes on from its checkpoint keeps one log, of which the checkpoint comes out.
+/// A loop that is stopped and continues from its checkpoint keeps one log, of which the checkpoint comes out.
 #[test]
 fn the_training_loop_logs() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -241,7 +241,7 @@ fn the_training_loop_logs() {
     assert_eq!((replayed.generation(), strategy.generation()), (9, 9));
     assert_eq!(parameter_digest(&again), parameter_digest(&model));
 
-    // A run that never came to a checkpoint, and begins anew with another model: so does its log.
+    // A run that never reached a checkpoint, and begins anew with another model: so does its log.
     let other = Net::start().map(&mut Halve);
     begin(other.clone(), 3).expect("trains");
     assert!(replay(&path, other, None).is_ok() && replay(&path, Net::start(), None).is_err());

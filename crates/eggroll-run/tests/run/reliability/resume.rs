@@ -1,4 +1,4 @@
-//! A run that is killed anywhere and goes on from its checkpoint is the run that was not: every noiser, every optimizer, bit for bit.
+//! A run that is killed anywhere and continues from its checkpoint is the run that was not: every noiser, every optimizer, bit for bit.
 
 use crate::reliability::support::*;
 use eggroll_core::{NoiserConfig, ParameterKind};

@@ -1,4 +1,4 @@
-//! Models, runs and damage for the tests beside this file.
+//! Models, runs and damage for the tests next to this file.
 
 use burn::lr_scheduler::cosine::CosineAnnealingLrSchedulerConfig;
 use burn::module::{Module, Param, ParamId};

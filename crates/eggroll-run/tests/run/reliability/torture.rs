@@ -1,4 +1,4 @@
-//! Runs that are killed at their n-th system call, or whose n-th call fails, and runs that are killed at random again and again: each goes on
+//! Runs that are killed at their n-th system call, or whose n-th call fails, and runs that are killed at random again and again: each continues
 //! to the end of a run that nothing happened to. `scripts/torture` runs all of it.
 
 use crate::reliability::support::{Integers, Net, Task, child, config, integer_config};
@@ -49,10 +49,10 @@ fn train<T: Task>(folder: &Path, strategy: EvolutionStrategyConfig, generations:
         .with_checkpoint_every(every)
         .with_replay_log(true)
         .with_data(Some("data".into()))
-        .with_keep_best(Some(MetricTarget::new("Score".into())));
+        .with_keep_best(Some(MetricTarget::highest("Score")));
     let training =
         EsTraining::new(run, config).with_display(Display::Progress).metric_valid(ScalarMetric::new("Score"));
-    training.run(T::start(), &mut Learn).unwrap_or_else(|error| panic!("{error}")).model
+    training.launch(T::start(), &mut Learn).unwrap_or_else(|error| panic!("{error}")).model
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn a_learner_keeps_its_memory() {
     let config = EsTrainingConfig::new(config(noiser, AdamConfig::new()), SOAK.0).with_checkpoint_every(50);
     let training = EsTraining::new(folder.path(), config.with_replay_log(true)).with_display(Display::Progress);
     let mut task = Measured { resident: Vec::new() };
-    let outcome = training.run(Net::start(), &mut task).unwrap_or_else(|error| panic!("{error}"));
+    let outcome = training.launch(Net::start(), &mut task).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(outcome.stop, StopReason::Finished);
     println!("resident at every tenth of {} generations, in KiB: {:?}", SOAK.0, task.resident);
     let (early, late) = (task.resident[1], task.resident[9]);

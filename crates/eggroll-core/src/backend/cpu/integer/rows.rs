@@ -136,7 +136,7 @@ fn normalize(x: &[i8], weight: &[i8], y: &mut [i8]) {
         Some(Some(divisor)) => {
             y.iter_mut().zip(products).for_each(|(y, product)| *y = divisor.divide_product(product));
         }
-        // Only for values beyond the rails: −128 is one.
+        // Only for values beyond ±127: −128 is one.
         Some(None) => y.iter_mut().zip(products).for_each(|(y, product)| {
             *y = crate::integer::divide_plainly(i32::from(product), mean as i32);
         }),

@@ -1,4 +1,4 @@
-//! What the kernels share: rails, floor division, the noise of a member, words of four values, sums over units.
+//! Shared by the kernels: saturation, floor division, the noise of a member, words of four values, sums over units.
 
 use crate::integer::RAIL;
 use cubecl::prelude::*;

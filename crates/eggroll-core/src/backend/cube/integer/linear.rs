@@ -1,5 +1,5 @@
 //! Perturbed product of matrices: a cube takes a tile of the output, whatever members its rows belong to. `x·B` is summed
-//! beside `x·W` from the same words of shared memory, for each tile of columns again.
+//! together with `x·W` from the same words of shared memory, for each tile of columns again.
 
 use super::arithmetic::{
     MaterializedNoise, clip, floor_div, multiply, noise_start, perturbation, values_of_word, word,

@@ -12,7 +12,7 @@ use burn::tensor::{TensorData, try_read_sync};
 use burn_cubecl::tensor::CubeTensor;
 use burn_cubecl::{CubeBackend, CubeDevice};
 
-/// All values of int8, the rails and −128 among them.
+/// All values of int8, ±127 and −128 among them.
 fn int8(shape: [usize; 2], salt: u32) -> CubeTensor {
     let value = |i| i32::from(philox4x32([i, salt, 2, u32::MAX], [0; 2])[0] as i8);
     let values: Vec<i32> = (0..(shape[0] * shape[1]) as u32).map(value).collect();
@@ -51,7 +51,7 @@ fn update(shape: [usize; 2], rank: usize, packed: bool, salt: u32) -> Vec<i32> {
     let scores = CubeBackend::int_from_data(TensorData::new(scores, [pairs as usize]), &CubeDevice::default());
     let parameter = int8(shape, 5);
     let tile = ProductTile::new(&parameter.client, parameter.dtype, shape, 0).halved();
-    // Noise is on the rails: a score may negate it.
+    // Noise is saturated: a score may negate it.
     let noise = int8([pairs as usize, rank * (shape[0] + shape[1])], salt);
     let noise = CubeBackend::int_clamp(noise, (-127).into(), 127.into());
     let tile = UpdateTile::Matrix(ProductTile { packed, ..tile });

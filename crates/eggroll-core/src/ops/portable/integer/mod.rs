@@ -136,7 +136,7 @@ impl<B: Backend> PairNoise<B> {
         floor_shift::<B>(B::int_mul(product, signs), self.shift)
     }
 
-    /// A vector `[n]` as each member sees it: `[members, n]`, on the rails.
+    /// A vector `[n]` as each member sees it: `[members, n]`, saturated.
     fn vector(&self, vector: IntTensor<B>) -> IntTensor<B> {
         let n = vector.shape()[0];
         let product = B::int_mul(self.part(0, 1, n), self.part(n, 1, n)); // [pairs, 1, n]

@@ -99,7 +99,7 @@ fn all_configurations_are_walked() {
     }
     for (of, known) in [
         ("eggroll-nn", NAMES),
-        ("eggroll-rl", &["RolloutConfig", "HostRolloutConfig"]),
+        ("eggroll-rl", &["RolloutConfig", "HostRolloutConfig", "EvaluationConfig"]),
         ("eggroll-train", &["ClipUpConfig", "IntegerAdamWConfig", "MuonAdamWConfig"]),
     ] {
         let mut found = Vec::new();

@@ -62,7 +62,7 @@ fn generation<E, C: Runner<E>>(rollouts: Result<Rollouts<E, C>, RolloutError>, s
     let mut strategy = config.init(&policy);
     let population = strategy.ask();
     let outcome = rollouts.evaluate(&population, &policy);
-    rollouts.observe(&outcome.episodes);
+    rollouts.update_normalizer(&outcome.episodes);
     match strategy.tell(&mut policy, population, outcome.fitness) {
         Ok(_) => Outcome::Used(check_finite(&policy).err().map(|error| error.to_string())),
         Err(error) => Outcome::Refused(error.to_string()),

@@ -117,7 +117,7 @@ fn estimates_are_the_sum_over_the_episodes_noise() {
                 assert!(fits(&found, &expected), "{noiser:?}, reuse {reuse}, {generation}: {found:?} {expected:?}");
                 if noise.len() > 1 {
                     let last = oracle(&config, &fitness, sigma, &noise[noise.len() - 1..]);
-                    assert!(!fits(&found, &last), "canary: not the last noise generation's alone");
+                    assert!(!fits(&found, &last), "canary: not the last noise epoch's alone");
                 }
                 assert_eq!(strategy.ask().resets_state(), generation == start);
                 pass(&mut strategy, &layer);
@@ -127,7 +127,7 @@ fn estimates_are_the_sum_over_the_episodes_noise() {
     }
 }
 
-/// Wherever the noise comes from, the estimate is the sum of what each noise generation alone estimates, bit for bit.
+/// Wherever the noise comes from, the estimate is the sum of what each noise epoch alone estimates, bit for bit.
 #[test]
 fn noise_sources() {
     let layer = small();
@@ -308,16 +308,16 @@ fn refusals_name_the_values() {
         assert!(message.contains(part), "{message}");
     };
     let plain = config(EggrollConfig::new());
-    refuse(plain.clone().with_unroll_horizon(0), "an episode must last at least 1 generation, not 0");
+    refuse(plain.clone().with_unroll_horizon(0), "an unroll horizon must be at least 1 generation, not 0");
     for reuse in [0, 3, 8] {
-        let expected = format!("noise_reuse {reuse} does not divide an episode of 4 generations");
+        let expected = format!("noise_reuse {reuse} does not divide an unroll horizon of 4 generations");
         refuse(plain.clone().with_noise_reuse(reuse).with_unroll_horizon(4), &expected);
     }
     for projection in [InputProjection::Shared, InputProjection::Unperturbed] {
         let projected = plain.clone().with_input_projection(projection);
         refuse(
             projected.clone().with_unroll_horizon(2),
-            &format!("input projection {projection} does not work with an episode of 2 generations"),
+            &format!("input projection {projection} does not work with an unroll horizon of 2 generations"),
         );
         assert!(projected.with_unroll_horizon(1).try_init(&small()).is_ok());
     }
@@ -332,16 +332,16 @@ fn refusals_name_the_values() {
     assert!(config.with_noise_reuse(4).try_init(&integers).is_ok());
 }
 
-/// Configurations from before there were episodes are read and written as they were.
+/// Configurations without a horizon do not write one.
 #[test]
-fn episodes_as_text() {
+fn horizons_as_text() {
     let plain = config(EggrollConfig::new());
     let text = serde_json::to_string(&plain).expect("writes");
-    assert!(!text.contains("episode"), "{text}");
+    assert!(!text.contains("horizon"), "{text}");
     assert_eq!(serde_json::from_str::<EvolutionStrategyConfig>(&text).expect("reads").unroll_horizon, None);
     let folder = tempfile::tempdir().expect("a folder");
     let layer = small();
     let path = Checkpoints::new(folder.path()).save(&plain.with_unroll_horizon(3).init(&layer), &layer).expect("saves");
     let text = fs::read_to_string(path.join("strategy.json")).expect("reads");
-    assert!(text.contains("\"episode\": 3"), "{text}");
+    assert!(text.contains("\"unroll_horizon\": 3"), "{text}");
 }

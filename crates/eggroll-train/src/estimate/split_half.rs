@@ -22,8 +22,7 @@ use serde::{Deserialize, Serialize};
 /// use burn::tensor::{Device, Tensor};
 /// use eggroll_core::EggrollConfig;
 /// use eggroll_nn::LinearConfig;
-/// use eggroll_train::EvolutionStrategyConfig;
-/// use eggroll_run::diagnostics::SplitHalf;
+/// use eggroll_train::{EvolutionStrategyConfig, SplitHalf};
 ///
 /// # fn main() -> Result<(), eggroll_train::Error> {
 /// let device = Device::flex();
@@ -51,7 +50,7 @@ pub struct SplitHalf {
 }
 
 impl SplitHalf {
-    /// Compares the [halves](eggroll_train::EvolutionStrategy::gradient_halves) of an estimate, over all float parameters; `None` if there are
+    /// Compares the [halves](crate::EvolutionStrategy::gradient_halves) of an estimate, over all float parameters; `None` if there are
     /// none or a half is 0. Reads both to the host.
     pub fn new<M: Module>(model: &M, [a, b]: &[GradientsParams; 2]) -> Option<Self> {
         gradient_cosine(model, a, b).map(|correlation| Self { correlation })

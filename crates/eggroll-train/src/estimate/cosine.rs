@@ -1,11 +1,11 @@
-//! How close an estimate comes to the true gradient.
+//! The angle between two gradients.
 
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
 use burn::tensor::Tensor;
 
 /// Cosine of the angle between two gradients of a model, `⟨a, b⟩ / (|a|·|b|)`, over all float parameters that both have: an
-/// [`estimate`](eggroll_train::EvolutionStrategy::estimate) and what backpropagation finds, for example. `None` if they have no parameter in
+/// [`gradient`](crate::EvolutionStrategy::gradient) and that of backpropagation, for example. `None` if they have no parameter in
 /// common or one of them is 0.
 ///
 /// # What to expect
@@ -19,7 +19,7 @@ use burn::tensor::Tensor;
 ///
 /// `d = 1 + Σ_j n_j + Σ_j w_j·c_j`, `c_j = 0` for dense noise, `c_j = 2·(d_input + d_output + 1)/r` for rank `r`:
 ///
-/// a low rank costs little more than dense noise, as `c_j` is small beside `n_j = d_input·d_output`. `d/99` pairs give a cosine of 0.1,
+/// a low rank costs little more than dense noise, as `c_j` is small next to `n_j = d_input·d_output`. `d/99` pairs give a cosine of 0.1,
 /// `d` pairs 0.71.
 ///
 /// # Panics
@@ -32,7 +32,7 @@ use burn::tensor::Tensor;
 /// use burn::module::Param;
 /// use burn::optim::GradientsParams;
 /// use burn::tensor::{Device, Tensor};
-/// use eggroll_run::diagnostics::gradient_cosine;
+/// use eggroll_train::gradient_cosine;
 ///
 /// let model = Param::from_tensor(Tensor::<1>::zeros([2], &Device::flex()));
 /// let gradient = |values: [f32; 2]| {

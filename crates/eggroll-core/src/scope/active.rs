@@ -1,0 +1,168 @@
+//! A parameter under a perturbation.
+
+use super::{FRAMES, Frame, Use, suspended};
+use crate::key::PairRange;
+use crate::ops::integer::IntegerNoise;
+use crate::ops::{InputRows, LinearMembers};
+use crate::role::{ParameterNoise, Role};
+use burn::module::{Param, ParamId};
+use burn::tensor::{Int, Tensor};
+use std::rc::Rc;
+
+/// The perturbation that the parameter `id` is under on this thread now, if any.
+///
+/// # Panics
+///
+/// Panics in debug builds if this thread is inside a job that it has taken up while it waits under that perturbation.
+pub fn active(id: ParamId) -> Option<ActiveParameter> {
+    let active = FRAMES.with_borrow(|frames| {
+        frames.iter().rev().find_map(|frame| {
+            let position = frame.perturbation.table.position(id)?;
+            Some(ActiveParameter { frame: frame.clone(), position })
+        })
+    });
+    if let Some(ActiveParameter { frame, position }) = &active {
+        frame.refuse_jobs(&frame.perturbation.table.entries()[*position].path);
+    }
+    active
+}
+
+/// A parameter inside a scope of its model.
+pub struct ActiveParameter {
+    frame: Rc<Frame>,
+    position: usize,
+}
+
+impl ActiveParameter {
+    /// The parameter's noise; notes how it is used.
+    pub fn noise(&self, how: Use) -> ParameterNoise {
+        self.frame.uses.borrow_mut()[self.position].add(how);
+        self.frame.perturbation.parameter(self.position)
+    }
+
+    /// The parameter's noise for an integer operation; notes that it is used. `None` if it is frozen.
+    pub fn integer_noise(&self) -> Option<IntegerNoise> {
+        self.frame.uses.borrow_mut()[self.position].add(Use::Other);
+        self.frame.perturbation.integer(self.position, self.frame.pairs)
+    }
+
+    /// Checks that `rows`, which an operation is about to take as those of all members, were made so.
+    ///
+    /// # Panics
+    ///
+    /// Panics if nothing in the scope was noted by [`note_rows`] that they can come from.
+    #[track_caller]
+    pub fn check_rows(&self, rows: usize) {
+        let Some(noted) = self.frame.noted.take() else { return };
+        // Only the first rows come from the program: those of later operations come from them.
+        assert!(
+            noted.iter().any(|noted| *noted > 0 && rows.is_multiple_of(*noted)),
+            "the {rows} rows that forward was given for \"{}\" were never repeated for the {} members of the chunk{}: \
+             inside evaluate, forward takes [members · rows, ...]. Give it members.repeat(x), call forward_shared(x) on a first \
+             layer, or say members.assume_repeated(x) of rows that belong to the members already",
+            self.frame.perturbation.table.entries()[self.position].path,
+            self.frame.pairs.members(),
+            if noted.is_empty() { String::new() } else { format!(" (others were: {noted:?} rows)") },
+        );
+    }
+
+    /// [`check_rows`](Self::check_rows) of rows that are not shared; shared ones are made into rows of members.
+    #[track_caller]
+    pub fn check_input(&self, input: InputRows, rows: usize) {
+        match input {
+            InputRows::Shared => drop(self.frame.noted.take()),
+            InputRows::PerMember => self.check_rows(rows),
+        }
+    }
+
+    /// The members of the scope.
+    pub fn pairs(&self) -> PairRange {
+        self.frame.pairs
+    }
+
+    /// A linear layer whose weight this parameter is; see [`ParameterNoise::linear`].
+    ///
+    /// # Panics
+    ///
+    /// Panics if shapes do not fit.
+    #[track_caller]
+    pub fn linear(
+        &self,
+        x: Tensor<2>,
+        weight: Tensor<2>,
+        bias: Option<&Param<Tensor<1>>>,
+        input: InputRows,
+    ) -> Tensor<2> {
+        self.check_input(input, x.dims()[0]);
+        let weight_noise = self.noise(match input {
+            InputRows::Shared => Use::Shared(Box::new(x.clone())),
+            InputRows::PerMember if self.frame.unperturbed => Use::Shared(Box::new(self.rows_of_one(&x))),
+            InputRows::PerMember => Use::Other,
+        });
+        let bias = bias.map(|bias| {
+            // A bias that is not of this model has no noise here: it stays plain.
+            let plain = ParameterNoise { role: Role::Frozen, ..weight_noise.clone() };
+            let noise = active(bias.id).map_or(plain, |bias| bias.noise(Use::Other));
+            (bias.val(), noise)
+        });
+        let members = LinearMembers { pairs: self.frame.pairs, input };
+        let y = suspended(|| weight_noise.linear(x, weight, bias, members));
+        self.count_output(y.shape().num_elements() * y.dtype().size());
+        y
+    }
+
+    /// `x·Wᵀ` for the weight `[d_output, d_input]` that this parameter is; see [`ParameterNoise::linear_transposed`].
+    ///
+    /// # Panics
+    ///
+    /// Panics if shapes do not fit.
+    #[track_caller]
+    pub fn linear_transposed(&self, x: Tensor<2>, weight: Tensor<2>, input: InputRows) -> Tensor<2> {
+        self.check_input(input, x.dims()[0]);
+        let members = LinearMembers { pairs: self.frame.pairs, input };
+        let noise = self.noise(Use::Other);
+        let y = suspended(|| noise.linear_transposed(x, weight, members));
+        self.count_output(y.shape().num_elements() * y.dtype().size());
+        y
+    }
+
+    /// Rows of the weight that this parameter is; see [`ParameterNoise::embedding`].
+    ///
+    /// # Panics
+    ///
+    /// Panics if shapes do not fit.
+    #[track_caller]
+    pub fn embedding(&self, indices: Tensor<1, Int>, weight: Tensor<2>, input: InputRows) -> Tensor<2> {
+        self.check_input(input, indices.dims()[0]);
+        let members = LinearMembers { pairs: self.frame.pairs, input };
+        let noise = self.noise(Use::Other);
+        let y = suspended(|| noise.embedding(indices, weight, members));
+        self.count_output(y.shape().num_elements() * y.dtype().size());
+        y
+    }
+
+    /// The vector parameter `vector`, which this is, as every member sees it: `[n]` to `[members, n]`; see [`ParameterNoise::vector`].
+    pub fn vector(&self, vector: &Param<Tensor<1>>) -> Tensor<2> {
+        let noise = self.noise(Use::Other);
+        let vector = vector.val();
+        let values = suspended(|| noise.vector(vector, self.frame.pairs));
+        self.count_output(values.shape().num_elements() * values.dtype().size());
+        values
+    }
+
+    /// The first of the equal rows of all members.
+    #[track_caller]
+    fn rows_of_one(&self, x: &Tensor<2>) -> Tensor<2> {
+        let rows = x.dims()[0] / self.frame.pairs.members();
+        let one = x.clone().slice_dim(0, 0..rows);
+        debug_assert!(
+            one.to_data() == x.clone().slice_dim(0, rows..2 * rows).to_data(),
+            "members without noise are given different rows: their estimates cannot be projected onto them"
+        );
+        one
+    }
+
+    fn count_output(&self, bytes: usize) {
+        self.frame.output_bytes.set(self.frame.output_bytes.get() + bytes);
+    }
+}

@@ -1,0 +1,46 @@
+//! Models of half precision.
+
+use burn::module::{ModuleMapper, Param};
+use burn::tensor::DType;
+use eggroll::prelude::*;
+
+// ANCHOR: cast
+/// Casts all float parameters.
+struct Cast(DType);
+
+impl ModuleMapper for Cast {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        param.map(|value| value.cast(self.0))
+    }
+}
+// ANCHOR_END: cast
+
+#[test]
+fn half_precision_trains() -> Result<(), eggroll::Error> {
+    let device = Device::flex();
+    let error = |model: &nn::Linear, x: Tensor<2>, y: Tensor<2>| -> f32 {
+        (model.forward(x) - y).cast(DType::F32).square().mean().into_scalar()
+    };
+    for dtype in [DType::F16, DType::BF16] {
+        // ANCHOR: train
+        let mut model = nn::LinearConfig::new(4, 2).init(&device).map(&mut Cast(dtype));
+        let x = Tensor::<2>::ones([3, 4], &device).cast(dtype);
+        let y = Tensor::<2>::ones([3, 2], &device).cast(dtype);
+        let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new())
+            .with_population_size(64)
+            .with_sigma(0.1) // at least the distance of neighboring weights
+            .with_learning_rate(0.5);
+        let mut strategy = config.try_init(&model)?;
+        let before = error(&model, x.clone(), y.clone());
+        for _ in 0..30 {
+            let population = strategy.ask();
+            let fitness = population.evaluate(|members| -members.mse(model.forward_shared(x.clone()), y.clone()));
+            strategy.tell(&mut model, population, fitness)?;
+        }
+        // ANCHOR_END: train
+        assert_eq!(model.weight.val().dtype(), dtype);
+        let after = error(&model, x, y);
+        assert!(after < 0.1 * before, "{dtype:?}: {before} {after}");
+    }
+    Ok(())
+}
