@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Runs the same workload on every available backend and prints one table.
 #[derive(Parser, Debug)]
 pub struct Args {
-    /// Folder for comparison.json and comparison.svg.
+    /// Folder for comparison.json, comparison.svg and report.html.
     #[arg(long, default_value = "runs/backend_comparison")]
     pub out: PathBuf,
     /// Backends to run. Default: all that are compiled in.

@@ -1,5 +1,5 @@
 //! The same work on every backend that is compiled in and present: forward, estimate, a short training on MNIST, and
-//! the distance from the f64 oracle; one table, one JSON file, one bar chart.
+//! the distance from the f64 oracle; one table, one JSON file, one bar chart, one page.
 //!
 //! An Apple laptop against a CUDA box is one command on each and one merge step on either:
 //!
@@ -39,6 +39,7 @@ mod training;
 
 use args::Args;
 use clap::Parser;
+use eggroll::run::report::{FILE, Picture};
 use eggroll_examples::interrupt::{Signals, nothing, on_signals};
 use eggroll_examples::{Ending, Failure, main_of};
 use rows::Comparison;
@@ -75,10 +76,11 @@ fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
     }
 }
 
-/// Writes the JSON file and the chart.
-fn write(args: &Args, comparison: &Comparison) -> Result<[PathBuf; 2], Failure> {
-    let files = ["comparison.json", "comparison.svg"].map(|name| args.out.join(name));
+/// Writes the JSON file, the chart and the page.
+fn write(args: &Args, comparison: &Comparison) -> Result<[PathBuf; 3], Failure> {
+    let files = ["comparison.json", "comparison.svg", FILE].map(|name| args.out.join(name));
     comparison.write(&files[0])?;
-    chart::draw(&files[1], comparison).map_err(|error| format!("{}: {error}", files[1].display()))?;
+    chart::chart(comparison).write(&files[1])?;
+    report::page(comparison).write(&files[2])?;
     Ok(files)
 }

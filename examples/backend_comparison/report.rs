@@ -1,6 +1,8 @@
-//! The table, and the result line.
+//! The table, the page, and the result line.
 
+use crate::chart;
 use crate::rows::{Comparison, Figures, Machine, Row};
+use eggroll::run::report::{Page, Session};
 use eggroll_examples::Ending;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
@@ -45,6 +47,41 @@ pub fn print(comparison: &Comparison, files: &[PathBuf], ending: Ending) {
     comparison.failed().for_each(|(name, reason)| println!("failed  {name}: {reason}"));
     files.iter().for_each(|file| println!("wrote {}", file.display()));
     println!("RESULT {}", result(comparison, files, ending));
+}
+
+/// The page: the table with whole titles, the bars, and what did not run.
+pub fn page(comparison: &Comparison) -> Page {
+    let titles = TITLES.map(|[above, below]| match above.strip_suffix('-') {
+        Some(above) => format!("{above}{below}"),
+        None => format!("{above} {below}"),
+    });
+    let mut group = "";
+    // A ratio or a size stands below the title of the column before.
+    let titles = titles.each_ref().map(|title| match title.trim() {
+        "ratio" => format!("{group} ratio"),
+        title => {
+            group = title.split(' ').next().unwrap_or_default();
+            title.to_owned()
+        }
+    });
+    let rows: Vec<_> = comparison.ran().map(|(name, row, figures)| cells(name, row, figures).to_vec()).collect();
+    let failed: Vec<String> = comparison.failed().map(|(name, reason)| format!("{name} failed: {reason}")).collect();
+    let mut page = Page::new("Backends compared").with_warnings(&failed);
+    page = page.with_table("Measurements", &titles.each_ref().map(String::as_str), &rows);
+    if !rows.is_empty() {
+        page = page.with_heading("Figures").with_pictures(&[chart::chart(comparison)]);
+    }
+    let absent: Vec<_> = comparison.absent().map(|(name, reason)| vec![name, reason.to_owned()]).collect();
+    if !absent.is_empty() {
+        page = page.with_table("Not here", &["backend", "reason"], &absent);
+    }
+    let machine = |machine: &Machine| {
+        let Machine { label, os, arch, cpus, eggroll, profile } = machine;
+        vec![label.clone(), format!("{os} {arch}"), cpus.to_string(), eggroll.clone(), profile.clone()]
+    };
+    let machines: Vec<_> = comparison.machines.iter().map(machine).collect();
+    page.with_table("Machines", &["label", "system", "CPUs", "eggroll", "profile"], &machines)
+        .with_facts("Where this page was made", &Session::now("all above", 0).facts())
 }
 
 fn cells(name: String, row: &Row, figures: &Figures) -> [String; TITLES.len()] {

@@ -2,7 +2,7 @@
 
 use crate::report::{Baselines, Point};
 use eggroll_examples::Failure;
-use eggroll_examples::chart::{self, BLUE, Lines, RED, Series, SeriesLabelPosition};
+use eggroll_examples::chart::{Color, Corner, LineChart, Picture, Series};
 use std::path::Path;
 
 /// Draws bits per byte over the tokens read, training and validation, with the unigram and bigram baselines.
@@ -16,16 +16,14 @@ pub fn draw(path: &Path, points: &[Point], baselines: Baselines) -> Result<(), F
     let bits = || train.iter().chain(&valid).map(|(_, bits)| *bits);
     let lowest = bits().fold(baselines.bigram_bits, f64::min).floor();
     let highest = bits().fold(baselines.unigram_bits, f64::max).min(9.0).ceil();
-    let lines = Lines {
-        title: &format!("validation: {:.3} bits per byte", last.valid_bits_per_byte),
-        x: ("tokens read (millions)", 0.0..millions(last).max(1e-6)),
-        y: ("bits per byte", lowest..highest),
-        levels: &[("unigram", baselines.unigram_bits), ("bigram", baselines.bigram_bits)],
-        series: &[
-            Series { label: "training", color: RED, points: train, dots: false },
-            Series { label: "validation", color: BLUE, points: valid, dots: false },
-        ],
-        legend: SeriesLabelPosition::MiddleRight,
-    };
-    chart::lines(path, &lines)
+    let chart = LineChart::new(format!("validation: {:.3} bits per byte", last.valid_bits_per_byte))
+        .with_axes("tokens read (millions)", "bits per byte")
+        .with_x_range(0.0..millions(last))
+        .with_y_range(lowest..highest)
+        .with_level("unigram", baselines.unigram_bits)
+        .with_level("bigram", baselines.bigram_bits)
+        .with_series(Series::new("training", Color::Red, train))
+        .with_series(Series::new("validation", Color::Blue, valid))
+        .with_legend(Corner::MiddleRight);
+    Ok(chart.write(path)?)
 }

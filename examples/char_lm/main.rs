@@ -6,6 +6,9 @@
 //! weight, and a generation moves a weight by one or not at all; the float model is moved by Adam. `--help` lists the
 //! settings.
 
+// Whoever prints past `eggroll::run::terminal` prints into the dashboard.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod args;
 mod chart;
 mod gru;

@@ -7,6 +7,7 @@ use crate::timing::Timing;
 use eggroll::prelude::*;
 use eggroll::run::JsonLines;
 use eggroll::run::diagnostics::IntegerStatistics;
+use eggroll::run::print_line;
 use eggroll::run::text::{BitsPerByte, ByteStatistics, Text, bits_per_byte};
 use eggroll_examples::{Ending, Failure};
 use serde::{Deserialize, Serialize};
@@ -119,15 +120,15 @@ impl<'a> Report<'a> {
         let points: Vec<Point> = JsonLines::read(folder.file("curve.jsonl"))?;
         let before = points.last().map_or(0.0, |point| point.seconds);
         let Baselines { unigram_bits, bigram_bits, unigram_entropy, bigram_entropy } = baselines;
-        println!(
+        print_line!(
             "bits per byte of the {} bytes for validation: unigram {unigram_bits:.3}, bigram {bigram_bits:.3} by the \
              training text's frequencies; {unigram_entropy:.3}, {bigram_entropy:.3} by their own (entropies)",
             held_out.len()
         );
-        println!(
+        print_line!(
             "a token is one byte read by one member; seconds are of the whole run, tokens per second of training alone"
         );
-        println!("generation  seconds    tokens  per second  train bits  validation bits  changed   tied");
+        print_line!("generation  seconds    tokens   tokens/s train bits valid bits changed   tied");
         let start = Instant::now();
         let curve = folder.file("curve.svg");
         Ok(Self {
@@ -190,7 +191,7 @@ impl<'a> Report<'a> {
         for tensor in tensors {
             let warnings = tensor.warnings();
             if !warnings.is_empty() && self.warned.insert(tensor.path.clone()) {
-                println!("warning: {}", warnings.join("; "));
+                print_line!("warning: {}", warnings.join("; "));
             }
         }
     }
@@ -211,20 +212,20 @@ impl<'a> Report<'a> {
         let last = self.points.last().expect("training ends with a line");
         let tensors = model.statistics();
         if !tensors.is_empty() {
-            println!("parameter                          mean     sd  entropy  saturated  zeros   min  max");
+            print_line!("parameter                          mean     sd  entropy  saturated  zeros   min  max");
         }
         for tensor in tensors {
-            println!("{tensor}");
+            print_line!("{tensor}");
         }
         let share = |part| format!("{:.1} %", 100.0 * timing.share(part));
-        println!(
+        print_line!(
             "a generation: noise {}, data {}, evaluate {}, update {}",
             share(timing.noise),
             share(timing.data),
             share(timing.evaluate),
             share(timing.update)
         );
-        println!("curve: {}", self.curve.display());
+        print_line!("curve: {}", self.curve.display());
         let result = json!({
             "tokens_per_second": timing.tokens_per_second(population, seq),
             "valid_bits_per_byte": last.valid_bits_per_byte,
@@ -243,7 +244,7 @@ impl<'a> Report<'a> {
             "state_digest": parameter_digest(&M::Saved::from(state.clone())),
             "parameter_digest": parameter_digest(model),
         });
-        println!("RESULT {result}");
+        print_line!("RESULT {result}");
         Ok(())
     }
 }
@@ -252,8 +253,8 @@ impl Point {
     fn print(&self) {
         let number = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.4}"));
         let percent = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{:.1} %", 100.0 * value));
-        println!(
-            "{:>10} {:>8.1} {:>8.2}M {:>11.0} {:>11} {:>16.4} {:>8} {:>6}",
+        print_line!(
+            "{:>10} {:>8.1} {:>8.2}M {:>10.0} {:>10} {:>10.4} {:>7} {:>6}",
             self.generation,
             self.seconds,
             self.tokens as f64 / 1e6,

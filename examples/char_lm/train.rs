@@ -9,6 +9,7 @@ use burn::tensor::Device;
 use eggroll::nn::integer::EggModel;
 use eggroll::prelude::*;
 use eggroll::run;
+use eggroll::run::print_line;
 use eggroll::run::text::{ByteStreams, Sampler, Text, printable};
 use eggroll::run::{Display, Generation, Interrupter, ScalarMetric, Scalars};
 use eggroll::train::GenerationReport;
@@ -107,13 +108,13 @@ fn run_model<M: LanguageModel>(
     let unfinished = done < limits.generations() && report.seconds() < limits.seconds();
     let ending = if unfinished { signals.ending() } else { Ending::Finished };
     if done < limits.generations() {
-        println!("stopped after generation {done}: continue with --resume");
+        print_line!("stopped after generation {done}: continue with --resume");
     }
     let samples = if ending.is_stopped() { 0 } else { args.samples };
     for sample in 0..samples {
         let sampler = Sampler::new(args.temperature, settings.seed.wrapping_add(sample))?;
         let bytes = sampler.sample(&model, args.prompt.as_bytes(), args.sample_bytes);
-        println!("--- sample {sample} at temperature {}\n{}\n---", args.temperature, printable(&bytes));
+        print_line!("--- sample {sample} at temperature {}\n{}\n---", args.temperature, printable(&bytes));
     }
     report.finish(&model, &state, &timing, ending)?;
     Ok(ending)
@@ -157,9 +158,9 @@ impl<M: LanguageModel> EsTask<M> for Task<'_, M> {
     fn begin(&mut self, strategy: &EvolutionStrategy, _model: &M) -> Result<(), Failure> {
         let done = strategy.generation();
         if done > 0 {
-            println!("continuing after generation {done}");
+            print_line!("continuing after generation {done}");
         }
-        println!("{} bytes of text, {:?}\n{}", self.text_bytes, self.settings, strategy.parameter_summary());
+        print_line!("{} bytes of text, {:?}\n{}", self.text_bytes, self.settings, strategy.parameter_summary());
         self.report = Some(Report::open(self.folder, self.settings, self.baselines, self.held_out.clone(), done)?);
         self.watch_time();
         Ok(())

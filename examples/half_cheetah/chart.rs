@@ -1,7 +1,7 @@
 //! Returns as SVG.
 
 use eggroll_examples::Failure;
-use eggroll_examples::chart::{self, BLUE, Lines, RED, Series, SeriesLabelPosition};
+use eggroll_examples::chart::{Color, Corner, LineChart, Picture, Series};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -21,21 +21,18 @@ pub struct Point {
 /// Draws the policy's return over steps of the environment, a line for each run.
 pub fn draw(path: &Path, runs: &[(&str, &[Point])]) -> Result<(), Failure> {
     let at = |point: &Point| (point.env_steps as f64 / 1e6, point.mean_return);
-    let runs = runs.iter().zip([BLUE, RED]);
-    let series: Vec<Series<'_>> = runs
-        .map(|((label, points), color)| Series { label, color, points: points.iter().map(at).collect(), dots: false })
-        .collect();
-    let points = || series.iter().flat_map(|series| series.points.iter().copied());
+    let points = || runs.iter().flat_map(|(_, points)| points.iter().map(at));
     let end = points().map(|point| point.0).fold(1e-6, f64::max);
     let lowest = points().map(|point| point.1).fold(0.0, f64::min);
     let highest = points().map(|point| point.1).fold(100.0, f64::max);
-    let lines = Lines {
-        title: &format!("HalfCheetah: mean return up to {highest:.0}"),
-        x: ("environment steps (millions)", 0.0..end),
-        y: ("mean return of the policy", lowest..1.05 * highest),
-        levels: &[],
-        series: &series,
-        legend: SeriesLabelPosition::LowerRight,
-    };
-    chart::lines(path, &lines)
+    let chart = LineChart::new(format!("HalfCheetah: mean return up to {highest:.0}"))
+        .with_axes("environment steps (millions)", "mean return of the policy")
+        .with_x_range(0.0..end)
+        .with_y_range(lowest..1.05 * highest)
+        .with_legend(Corner::LowerRight);
+    let series =
+        |(label, points): &(&str, &[Point]), color| Series::new(*label, color, points.iter().map(at).collect());
+    let colors = [Color::Blue, Color::Red];
+    let chart = runs.iter().zip(colors).fold(chart, |chart, (run, color)| chart.with_series(series(run, color)));
+    Ok(chart.write(path)?)
 }

@@ -1,7 +1,7 @@
 //! The accuracy curve as SVG.
 
 use eggroll_examples::Failure;
-use eggroll_examples::chart::{self, BLUE, Lines, Series, SeriesLabelPosition};
+use eggroll_examples::chart::{Color, LineChart, Picture, Series};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -24,13 +24,10 @@ pub fn draw(path: &Path, points: &[Point], label: &str) -> Result<(), Failure> {
         return Ok(());
     };
     let lowest = points.iter().map(|point| point.1).fold(100.0, f64::min).clamp(0.0, 99.0).floor();
-    let lines = Lines {
-        title: &format!("{label} accuracy: {last:.2} %"),
-        x: ("member evaluations (millions)", 0.0..end.max(1e-6)),
-        y: ("accuracy (%)", lowest..100.0),
-        levels: &[],
-        series: &[Series { label: "", color: BLUE, points, dots: true }],
-        legend: SeriesLabelPosition::LowerRight,
-    };
-    chart::lines(path, &lines)
+    let chart = LineChart::new(format!("{label} accuracy: {last:.2} %"))
+        .with_axes("member evaluations (millions)", "accuracy (%)")
+        .with_x_range(0.0..end)
+        .with_y_range(lowest..100.0)
+        .with_series(Series::new("", Color::Blue, points).with_dots(3));
+    Ok(chart.write(path)?)
 }

@@ -3,7 +3,7 @@
 use crate::evolution::likelihood;
 use crate::settings::Settings;
 use burn::module::Module;
-use burn::tensor::{Device, Tensor};
+use burn::tensor::Device;
 use eggroll::prelude::*;
 use eggroll_examples::digits::{Dataset, Images, Mlp, Scale};
 

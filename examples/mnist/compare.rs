@@ -10,6 +10,7 @@ use burn::nn::loss::CrossEntropyLossConfig;
 use burn::optim::{AdamConfig, GradientsParams};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use eggroll::core::NoiserConfig;
+use eggroll::run::print_line;
 use eggroll_examples::digits::{Dataset, Images, Mlp, Scale};
 use eggroll_examples::interrupt::Signals;
 use eggroll_examples::{Ending, Failure};
@@ -173,11 +174,11 @@ impl Comparison<'_> {
     }
 
     fn report(&self, outcomes: &[Outcome], ending: Ending) {
-        println!("one epoch, batch {}, population {}", self.settings.batch, self.settings.population);
-        println!("method            ms per batch   samples/s   x inference   test accuracy");
+        print_line!("one epoch, batch {}, population {}", self.settings.batch, self.settings.population);
+        print_line!("method            ms per batch   samples/s   x inference   test accuracy");
         let mut result = serde_json::Map::new();
         for outcome in outcomes {
-            println!(
+            print_line!(
                 "{:<16} {:>13.3} {:>11.0} {:>13.2} {:>13.2} %",
                 outcome.name,
                 outcome.milliseconds,
@@ -195,6 +196,6 @@ impl Comparison<'_> {
         }
         result.insert("seed".to_owned(), json!(self.settings.seed));
         result.insert("stopped".to_owned(), json!(ending.is_stopped()));
-        println!("RESULT {}", Value::Object(result));
+        print_line!("RESULT {}", Value::Object(result));
     }
 }

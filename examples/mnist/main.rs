@@ -4,6 +4,9 @@
 //! moves the network towards the perturbations that did better. `--help` lists the settings, `--compare` compares EGGROLL
 //! against OpenES and backpropagation, `--model cnn` trains convolutions, `--noiser q-eggroll` does everything in integers.
 
+// Whoever prints past `eggroll::run::terminal` prints into the dashboard.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod args;
 mod chart;
 mod classifier;

@@ -11,6 +11,7 @@ use burn::tensor::Device;
 use eggroll::core::DeviceName;
 use eggroll::prelude::*;
 use eggroll::run::distribution::{Communicator, Distribution, detect, on_devices};
+use eggroll::run::print_line;
 use eggroll::run::{Display, Interrupter, JsonLines, ScalarMetric, Scalars, profile};
 use eggroll::train::GenerationReport;
 use eggroll_examples::digits::{Batches, Images, Mlp, Sample, Scale};
@@ -165,7 +166,7 @@ impl Run<'_> {
         let done = outcome.strategy.generation();
         let ending = if done < settings.generations { Ending::Stopped } else { Ending::Finished };
         if ending.is_stopped() {
-            println!("stopped after generation {done}: continue with --resume");
+            print_line!("stopped after generation {done}: continue with --resume");
         }
         let accuracy = outcome.model.accuracy(&task.data.held_out);
         table.finish(&outcome.model, done, accuracy, ending)
@@ -194,9 +195,9 @@ impl<C: Classifier> EsTask<C> for Task<'_, C> {
         }
         let done = strategy.generation();
         if done > 0 {
-            println!("continuing after generation {done}");
+            print_line!("continuing after generation {done}");
         }
-        println!("{} training images, {:?}\n{}", self.data.train.len(), self.settings, strategy.parameter_summary());
+        print_line!("{} training images, {:?}\n{}", self.data.train.len(), self.settings, strategy.parameter_summary());
         self.table = Some(Table::open(self.folder, self.settings, done)?);
         Ok(())
     }
@@ -230,7 +231,7 @@ impl<'a> Table<'a> {
         let log = JsonLines::open(folder.file("curve.jsonl"), generation + 1)?;
         let points: Vec<Point> = JsonLines::read(folder.file("curve.jsonl"))?;
         let before = points.last().map_or(0.0, |point| point.seconds);
-        println!("generation  seconds  evaluations   per second   fitness  {} accuracy", Self::label(settings));
+        print_line!("generation  seconds  evaluations   per second   fitness  {} accuracy", Self::label(settings));
         Ok(Self { settings, curve: folder.file("curve.svg"), log, points, before, start: Instant::now() })
     }
 
@@ -249,7 +250,7 @@ impl<'a> Table<'a> {
     fn add(&mut self, generation: u64, fitness: f64, accuracy: f64) -> Result<(), Failure> {
         let (seconds, member_evaluations) = (self.seconds(), self.evaluations(generation));
         let rate = member_evaluations as f64 / seconds;
-        println!(
+        print_line!(
             "{generation:>10} {seconds:>8.1} {:>11.2}M {:>11.0} {fitness:>9.4} {:>8.2} %",
             member_evaluations as f64 / 1e6,
             rate,
@@ -264,8 +265,11 @@ impl<'a> Table<'a> {
     fn finish(self, model: &impl Module, generation: u64, accuracy: f64, ending: Ending) -> Result<Ending, Failure> {
         let (seconds, evaluations) = (self.seconds(), self.evaluations(generation));
         let label = Self::label(self.settings);
-        println!("{label} accuracy {:.2} % after {evaluations} member evaluations in {seconds:.1} s", 100.0 * accuracy);
-        println!("curve: {}", self.curve.display());
+        print_line!(
+            "{label} accuracy {:.2} % after {evaluations} member evaluations in {seconds:.1} s",
+            100.0 * accuracy
+        );
+        print_line!("curve: {}", self.curve.display());
         let mut result = json!({
             "train_seconds": seconds,
             "member_evaluations": evaluations,
@@ -275,7 +279,7 @@ impl<'a> Table<'a> {
             "parameter_digest": parameter_digest(model),
         });
         result[format!("{label}_accuracy")] = json!(accuracy);
-        println!("RESULT {result}");
+        print_line!("RESULT {result}");
         Ok(ending)
     }
 }

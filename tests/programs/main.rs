@@ -9,4 +9,5 @@ mod signals;
 mod slurm;
 mod small;
 mod support;
+mod terminal;
 mod threads;

@@ -11,6 +11,8 @@
 //! | [`sweep`] | hyper-parameter sweeps |
 
 #![forbid(unsafe_code)]
+// Whoever prints past `eggroll_run::terminal` prints into a dashboard.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod bounds;
 pub mod chart;

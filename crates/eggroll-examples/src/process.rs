@@ -1,5 +1,6 @@
 //! What every example does as a process: threads, exit status, a standard output that is closed.
 
+use eggroll_run::print_note;
 use std::any::Any;
 use std::env;
 use std::fmt::Display;
@@ -62,7 +63,7 @@ pub fn status_of<T: Into<Ending>, E: Display>(run: impl FnOnce() -> Result<T, E>
         Ok(Ok(Ending::Finished)) => status::FINISHED,
         Ok(Ok(Ending::Stopped)) => status::STOPPED,
         Ok(Err(error)) => {
-            eprintln!("error: {error}");
+            print_note!("error: {error}");
             status::FAILED
         }
         Err(payload) if is_output_closed(&*payload) => status::OUTPUT_CLOSED,
@@ -81,7 +82,7 @@ fn bound_threads() {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let (threads, warning) = threads(env::var(THREADS).ok().as_deref(), cores);
     if let Some(warning) = warning {
-        eprintln!("warning: {warning}");
+        print_note!("warning: {warning}");
     }
     // There are threads already only if this has been called before.
     let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();

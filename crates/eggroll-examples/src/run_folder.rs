@@ -1,5 +1,6 @@
 //! The folder of a run.
 
+use eggroll_run::print_line;
 use eggroll_run::{Error, RunFolder};
 use serde::Serialize;
 use serde_json::Value;
@@ -11,7 +12,7 @@ use serde_json::Value;
 /// As [`RunFolder::begin`].
 pub fn begin(folder: &RunFolder, settings: &impl Serialize) -> Result<(), Error> {
     if let Some(aside) = folder.begin(settings)? {
-        println!("the earlier run is now in {}", aside.display());
+        print_line!("the earlier run is now in {}", aside.display());
     }
     Ok(())
 }

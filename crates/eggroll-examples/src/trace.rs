@@ -1,6 +1,7 @@
 //! `--trace` of the examples: a Chrome trace of the run, and a summary by component.
 
 use eggroll_run::Error;
+use eggroll_run::print_note;
 use eggroll_run::profile::TraceConfig;
 use std::path::PathBuf;
 
@@ -31,7 +32,7 @@ impl TraceArgs {
         let trace = config.with_synchronize(self.trace_synchronize).start()?;
         let done = work()?;
         let summary = trace.finish()?;
-        eprintln!("{summary}trace: {}", path.display());
+        print_note!("{summary}trace: {}", path.display());
         Ok(done)
     }
 }

@@ -1,6 +1,8 @@
 #![doc = include_str!("../README.md")]
 // But for `Text::map`, which is unsafe itself.
 #![deny(unsafe_code)]
+// Whoever prints past `terminal` prints into a dashboard.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod checkpoint;
 pub mod diagnostics;
@@ -18,8 +20,11 @@ mod log;
 #[cfg(feature = "profile")]
 pub mod profile;
 mod replay;
+#[cfg(feature = "report")]
+pub mod report;
 mod steps;
 mod tail;
+pub mod terminal;
 #[cfg(feature = "text")]
 pub mod text;
 mod training_loop;

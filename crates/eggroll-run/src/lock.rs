@@ -83,7 +83,9 @@ fn take(path: &Path, locked: &Path) -> Result<Option<File>, Error> {
             // File systems without locks: a run is worth more than its lock.
             Err(TryLockError::Error(error)) => {
                 let locked = locked.display();
-                eprintln!("warning: {locked} cannot be locked, so that no other process may write there: {error}");
+                crate::print_note!(
+                    "warning: {locked} cannot be locked, so that no other process may write there: {error}"
+                );
                 return Ok(None);
             }
         }

@@ -134,7 +134,7 @@ impl Failure {
             Self::Error(error) => Err(error.and(save())),
             Self::Panic(payload) => {
                 if let Err(error) = save() {
-                    eprintln!("the last complete generation could not be saved: {error}");
+                    crate::print_note!("the last complete generation could not be saved: {error}");
                 }
                 resume_unwind(payload)
             }

@@ -1,12 +1,14 @@
 //! Several seeds, and a comparison with OpenES: a table, the curves of all runs, the medians.
 
+use super::curves::Curve;
 use super::settings::Settings;
 use super::train::{Outcome, Point, Trainer};
 use super::{Session, Task, curves};
-use crate::chart::{BLUE, RED, Series};
+use crate::chart::Color;
 use crate::names::NoiserName;
 use crate::{Ending, Failure};
 use eggroll_rl::TensorEnvironment;
+use eggroll_run::print_line;
 use eggroll_run::{JsonLines, RunFolder, profile};
 use serde_json::{Value, json};
 
@@ -20,8 +22,8 @@ pub fn run<T: Task>(
 ) -> Result<(Value, Ending), Failure> {
     let name = task.environment().name();
     let noisers = if compare { vec![NoiserName::Eggroll, NoiserName::OpenEs] } else { vec![settings.noiser] };
-    println!("{name}: at most {} environment steps for each run", settings.budget);
-    println!("noiser    seed  solved   env steps  seconds  generations  mean return");
+    print_line!("{name}: at most {} environment steps for each run", settings.budget);
+    print_line!("noiser    seed  solved   env steps  seconds  generations  mean return");
     let mut log = JsonLines::open(folder.file("curve.jsonl"), 0)?;
     let (mut outcomes, mut drawn) = (Vec::new(), Vec::new());
     let (mut threshold, mut ending) = (f64::INFINITY, Ending::Finished);
@@ -37,10 +39,13 @@ pub fn run<T: Task>(
             let mut trainer = Trainer::new(task, &settings, session)?;
             threshold = trainer.threshold;
             let mut points: Vec<Point> = Vec::new();
+            let mut report = trainer.report(folder);
             let outcome = trainer.run(session, |point| {
                 points.push(point);
                 Ok(log.write(&point)?)
             })?;
+            report.update(outcome.last.generation);
+            report.finish();
             if outcome.ending.is_stopped() {
                 ending = Ending::Stopped;
                 break 'runs; // says nothing of the noiser
@@ -52,7 +57,7 @@ pub fn run<T: Task>(
     }
     let path = folder.file("curve.svg");
     curves::draw(&path, &format!("{name}: mean policy"), drawn, threshold)?;
-    println!("curves: {}", path.display());
+    print_line!("curves: {}", path.display());
     let mut result = json!({
         "environment": name,
         "threshold": threshold,
@@ -66,19 +71,14 @@ pub fn run<T: Task>(
     Ok((result, ending))
 }
 
-fn curve(noiser: NoiserName, points: &[Point]) -> Series<'static> {
-    let color = if noiser == NoiserName::Eggroll { BLUE } else { RED };
+fn curve(noiser: NoiserName, points: &[Point]) -> Curve {
+    let color = if noiser == NoiserName::Eggroll { Color::Blue } else { Color::Red };
     let value = |point: &Point| point.policy_return.unwrap_or(point.population_return);
-    Series {
-        label: noiser.name(),
-        color,
-        points: points.iter().map(|point| (point.env_steps as f64, value(point))).collect(),
-        dots: false,
-    }
+    (noiser.name(), color, points.iter().map(|point| (point.env_steps as f64, value(point))).collect())
 }
 
 fn print(outcome: &Outcome) {
-    println!(
+    print_line!(
         "{:<9} {:>4} {:>7} {:>10.2}M {:>8.2} {:>12} {:>12.1}",
         outcome.last.noiser.name(),
         outcome.last.seed,
@@ -113,7 +113,7 @@ fn summary(noiser: NoiserName, outcomes: &[&Outcome]) -> Value {
     };
     let (steps, seconds) = (median(|run| run.last.env_steps as f64), median(|run| run.last.seconds));
     let text = |median: Option<f64>| median.map_or("-".to_owned(), |median| format!("{median:.2}"));
-    println!(
+    print_line!(
         "{}: {solved} of {} solved; medians: {} million steps, {} s",
         noiser.name(),
         outcomes.len(),

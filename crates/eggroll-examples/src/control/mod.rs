@@ -18,6 +18,7 @@ use crate::run_folder::begin;
 use crate::{Ending, Failure, main_of};
 use eggroll_rl::TensorEnvironment;
 use eggroll_run::RunFolder;
+use eggroll_run::print_line;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use train::Trainer;
@@ -73,6 +74,6 @@ fn run(args: &Args, tasks: &[&dyn Run], signals: Signals) -> Result<Ending, Fail
     }
     let mut result = if results.len() == 1 { results.remove(0) } else { json!({ "environments": results }) };
     result["stopped"] = json!(ending.is_stopped());
-    println!("RESULT {result}");
+    print_line!("RESULT {result}");
     Ok(ending)
 }

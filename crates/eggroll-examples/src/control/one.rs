@@ -3,9 +3,10 @@
 use super::curves;
 use super::train::{Point, Trainer};
 use super::{Session, Task};
-use crate::chart::{BLUE, RGBColor, Series};
+use crate::chart::Color;
 use crate::{Ending, Failure};
 use eggroll_rl::TensorEnvironment;
+use eggroll_run::print_line;
 use eggroll_run::{JsonLines, RunFolder, parameter_digest, profile};
 use serde_json::{Value, json};
 
@@ -17,26 +18,27 @@ pub fn run<T: Task>(
 ) -> Result<(Value, Ending), Failure> {
     let name = task.environment().name();
     let threshold = trainer.threshold;
-    println!("{name}: solved at a mean return of {threshold} over 100 episodes");
-    println!("generation  seconds  env steps  population's return  mean policy's return");
+    print_line!("{name}: solved at a mean return of {threshold} over 100 episodes");
+    print_line!("generation  seconds  env steps  population's return  mean policy's return");
     profile::section(name);
     let mut points: Vec<Point> = Vec::new();
     let mut log = JsonLines::open(folder.file("curve.jsonl"), 0)?;
+    let mut report = trainer.report(folder);
     let outcome = trainer.run(session, |point| {
         print(&point);
         points.push(point);
-        Ok(log.write(&point)?)
+        log.write(&point)?;
+        report.update(point.generation);
+        Ok(())
     })?;
+    report.finish();
     let curve = folder.file("curve.svg");
     let steps = |point: &Point| point.env_steps as f64;
     let population = points.iter().map(|point| (steps(point), point.population_return)).collect();
     let policy = points.iter().filter_map(|point| Some((steps(point), point.policy_return?))).collect();
-    let curves = [
-        Series { label: "population", color: RGBColor(230, 150, 60), points: population, dots: false },
-        Series { label: "mean policy", color: BLUE, points: policy, dots: false },
-    ];
+    let curves = [("population", Color::Orange, population), ("mean policy", Color::Blue, policy)];
     curves::draw(&curve, &format!("{name}: {:.1}", outcome.mean_return), curves.into(), threshold)?;
-    println!(
+    print_line!(
         "{}: mean return {:.1} over 100 episodes of the mean policy, after {} steps in {:.2} s",
         match (outcome.solved, outcome.ending) {
             (true, _) => "solved",
@@ -47,7 +49,7 @@ pub fn run<T: Task>(
         outcome.last.env_steps,
         outcome.last.seconds
     );
-    println!("curve: {}", curve.display());
+    print_line!("curve: {}", curve.display());
     task.show(&trainer.network, trainer.settings, folder)?;
     let result = json!({
         "environment": name,
@@ -66,7 +68,7 @@ pub fn run<T: Task>(
 
 fn print(point: &Point) {
     let tested = point.policy_return.map_or("-".to_owned(), |found| format!("{found:.1}"));
-    println!(
+    print_line!(
         "{:>10} {:>8.2} {:>9.2}M {:>20.1} {tested:>21}",
         point.generation,
         point.seconds,

@@ -3,6 +3,7 @@
 use super::train::{Times, Trainer};
 use super::{Session, Task};
 use crate::{Ending, Failure};
+use eggroll_run::print_line;
 use eggroll_run::profile;
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -27,7 +28,7 @@ pub fn measure<T: Task>(
     let rate = trainer.env_steps as f64 / elapsed;
     let length = trainer.env_steps as f64 / trainer.episodes as f64;
     let share = trainer.times.update.as_secs_f64() / elapsed;
-    println!(
+    print_line!(
         "{rate:.0} environment steps per second: {} steps in {elapsed:.1} s, {generations} generations, episodes of {length:.1} \
          steps in the mean, {:.1} % of the time in updates",
         trainer.env_steps,

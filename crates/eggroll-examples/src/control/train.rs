@@ -7,6 +7,8 @@ use crate::names::NoiserName;
 use crate::{Ending, Failure};
 use burn::tensor::Device;
 use eggroll_rl::{EvaluationConfig, Rollouts, TensorEnvironment};
+use eggroll_run::RunFolder;
+use eggroll_run::report::Writer;
 use eggroll_train::EvolutionStrategy;
 use serde::Serialize;
 use std::time::{Duration, Instant};
@@ -115,6 +117,12 @@ impl<'a, T: Task> Trainer<'a, T> {
         let mean_return = self.test(CONFIRM_SEED);
         show(Point { policy_return: Some(mean_return), ..last })?;
         Ok(Outcome { solved, ending, mean_return, last })
+    }
+
+    /// What keeps the page of a run in a folder.
+    pub fn report(&self, folder: &RunFolder) -> Writer {
+        let device = format!("{:?}", self.device);
+        Writer::new(folder.path(), device, self.generations()).with_parameters(self.strategy.parameters())
     }
 
     /// One generation; the mean return of its members.

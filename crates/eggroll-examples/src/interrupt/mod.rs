@@ -13,9 +13,8 @@ use console as system;
 use unix as system;
 
 use crate::{Ending, Failure};
-use eggroll_run::{Checkpoints, Interrupter, profile};
+use eggroll_run::{Checkpoints, Interrupter, print_note, profile, terminal};
 use std::env;
-use std::io::{Write, stderr};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -141,12 +140,13 @@ fn at_once(signal: i32, words: impl FnOnce() -> String) -> ! {
     if let Some(Err(error)) = profile::finish_running() {
         say(&format!("error: {error}"));
     }
+    terminal::restore();
     system::exit(status)
 }
 
 /// A line on standard error, which may be closed.
 fn say(line: &str) {
-    let _ = writeln!(stderr(), "{line}");
+    print_note!("{line}");
 }
 
 fn grace() -> Duration {

@@ -3,6 +3,7 @@
 mod chart;
 mod child;
 mod median;
+mod page;
 mod plan;
 mod runner;
 mod space;
@@ -14,6 +15,7 @@ mod trial;
 use crate::interrupt::on_signals;
 use crate::{Ending, Failure, status_of};
 use clap::Parser;
+use eggroll_run::print_line;
 use plan::Plan;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -59,7 +61,7 @@ pub fn run(args: &Args, stop: &AtomicBool) -> Result<Ending, Failure> {
     }
     let trials = plan.trials()?;
     if args.dry_run {
-        trials.iter().for_each(|trial| println!("{} {}", trial.key, trial.words.join(" ")));
+        trials.iter().for_each(|trial| print_line!("{} {}", trial.key, trial.words.join(" ")));
         return Ok(Ending::Finished);
     }
     let program = template::find_program(&plan.command[0])?;

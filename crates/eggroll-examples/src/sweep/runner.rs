@@ -6,6 +6,7 @@ use super::store::{Store, tail};
 use super::template::with_folder;
 use super::trial::{Outcome, Record, Trial, number};
 use crate::{Ending, Failure};
+use eggroll_run::print_line;
 use std::fs::File;
 #[cfg(unix)]
 use std::os::unix::process::ExitStatusExt;
@@ -50,7 +51,7 @@ impl Runner<'_> {
                 due.push(trial);
             }
         }
-        println!("{} trials, {} of them to run, {} in parallel", trials.len(), due.len(), self.jobs);
+        print_line!("{} trials, {} of them to run, {} in parallel", trials.len(), due.len(), self.jobs);
         let next = AtomicUsize::new(0);
         let failed = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -66,11 +67,11 @@ impl Runner<'_> {
                 match attempt.and_then(|record| self.keep(record)) {
                     Ok(None) => {
                         result = result.map(|_| Ending::Stopped);
-                        println!("{}: stopped, the next call runs it again", trial.label());
+                        print_line!("{}: stopped, the next call runs it again", trial.label());
                     }
                     Ok(Some(record)) => {
                         done += 1;
-                        println!("[{done}/{}] {}: {}", trials.len(), trial.label(), self.describe(&record));
+                        print_line!("[{done}/{}] {}: {}", trials.len(), trial.label(), self.describe(&record));
                     }
                     Err(error) => {
                         failed.store(true, Ordering::Relaxed);

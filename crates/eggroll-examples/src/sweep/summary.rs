@@ -1,12 +1,14 @@
-//! The result of a sweep: table, chart and `RESULT` line.
+//! What a sweep has found: table, chart, page and `RESULT` line.
 
-use super::chart;
 use super::median::median;
 use super::plan::{Goal, Plan};
 use super::space::Value;
 use super::store::Store;
 use super::trial::{Outcome, Record, Trial};
+use super::{chart, page};
+use crate::chart::{Picture, grid};
 use crate::{Ending, Failure};
+use eggroll_run::{print_line, print_note, report};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,13 +17,13 @@ use std::fs;
 const SHOWN: usize = 10;
 
 /// A configuration with the objectives of its seeds.
-struct Configuration<'a> {
-    trial: &'a Trial,
-    objectives: Vec<f64>,
+pub(super) struct Configuration<'a> {
+    pub trial: &'a Trial,
+    pub objectives: Vec<f64>,
     trials: usize,
 }
 
-/// Writes `trials.csv` and `summary.svg` and prints the best configurations, then the `RESULT` line. A configuration is judged by
+/// Writes `trials.csv`, `summary.svg` and `report.html`, and prints the best configurations, then the `RESULT` line. A configuration is judged by
 /// the median over its seeds, and only if all of them finished: otherwise crashes would choose the seeds.
 pub fn write(plan: &Plan, trials: &[Trial], store: &Store, seconds: f64, ending: Ending) -> Result<(), Failure> {
     let judged = |record: Record| record.judged_by(&plan.objective);
@@ -36,11 +38,18 @@ pub fn write(plan: &Plan, trials: &[Trial], store: &Store, seconds: f64, ending:
     let picture = store.file("summary.svg");
     let points: Vec<_> =
         records.iter().filter_map(|(trial, record)| Some((*trial, record.as_ref()?.objective?))).collect();
-    let chart = if points.is_empty() { None } else { Some(chart::draw(&picture, plan, &points).map(|()| &picture)?) };
+    let panels = chart::panels(plan, &points);
+    let chart = match points.is_empty() {
+        true => None,
+        false => Some(grid(panels.clone(), chart::COLUMNS).write(&picture).map(|()| &picture)?),
+    };
 
     let ranking = ranking(plan.goal, &records);
+    let counts = [("trials", trials.len()), ("finished", finished), ("failed", failed), ("timed out", timed_out)];
+    let page = page::page(plan, &counts, &ranking, &panels, &records).write(store.file(report::FILE));
+    page.unwrap_or_else(|error| print_note!("warning: the sweep's page is not written: {error}"));
     for configuration in ranking.iter().take(SHOWN) {
-        println!("{} {:.6}: {}", plan.objective, configuration.median(), configuration.trial.configuration());
+        print_line!("{} {:.6}: {}", plan.objective, configuration.median(), configuration.trial.configuration());
     }
     let best = ranking.first().map(
         |best| json!({ "settings": best.trial.settings, "objective": best.median(), "objectives": best.objectives }),
@@ -58,12 +67,12 @@ pub fn write(plan: &Plan, trials: &[Trial], store: &Store, seconds: f64, ending:
         "table": table,
         "chart": chart,
     });
-    println!("RESULT {result}");
+    print_line!("RESULT {result}");
     Ok(())
 }
 
 impl Configuration<'_> {
-    fn median(&self) -> f64 {
+    pub fn median(&self) -> f64 {
         median(&self.objectives)
     }
 }
@@ -108,7 +117,7 @@ fn csv(plan: &Plan, records: &[(&Trial, Option<Record>)]) -> String {
     lines.iter().map(|fields| fields.join(",") + "\n").collect()
 }
 
-fn outcome(record: Option<&Record>) -> String {
+pub(super) fn outcome(record: Option<&Record>) -> String {
     match record.map(|record| record.outcome) {
         None => "pending",
         Some(Outcome::Finished) => "finished",

@@ -49,7 +49,7 @@ impl Checkpoints {
             match Saved::open(path).and_then(|saved| load(&saved)) {
                 Ok(loaded) => return Ok(Some(loaded)),
                 Err(error) if self.fallback && is_damage(&error) => {
-                    eprintln!("warning: a damaged checkpoint is passed over: {error}");
+                    crate::print_note!("warning: a damaged checkpoint is passed over: {error}");
                     first.get_or_insert(error);
                 }
                 Err(error) => return Err(error),

@@ -1,18 +1,18 @@
 //! burn-train's metric log as JSON lines, which a resumed run continues.
 
+use super::rows::{GENERATION, Rows, key};
 use crate::error::Error;
 use crate::log::JsonLines;
 use burn::train::logger::MetricLogger;
 use burn::train::metric::store::{EpochSummary, MetricsUpdate, Split};
-use burn::train::metric::{MetricDefinition, MetricId, NumericEntry};
+use burn::train::metric::{MetricDefinition, NumericEntry};
 use eggroll_core::sync::locked;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// Keys of a line that are no metrics.
-const GENERATION: &str = "generation";
+/// Keys of a line that are no metrics, and [`GENERATION`].
 const EPOCH: &str = "epoch";
 const SPLIT: &str = "split";
 
@@ -23,14 +23,12 @@ pub(super) type Failure = Arc<Mutex<Option<Error>>>;
 /// checkpointing strategies ask for, are read back from it when a run is resumed.
 pub(super) struct JsonMetrics {
     file: Arc<Mutex<JsonLines>>,
-    names: HashMap<MetricId, String>,
+    rows: Rows,
     /// By split, key and epoch; of epochs that are over, their mean.
     values: HashMap<(Split, String, usize), Vec<NumericEntry>>,
     /// The last epoch whose values may be asked for: one that an earlier process has not finished is not over, and burn-train would keep
     /// what it is told of it.
     shown: usize,
-    /// Of the last line of training.
-    generation: u64,
     failure: Failure,
 }
 
@@ -42,8 +40,8 @@ impl JsonMetrics {
     /// [`Error::Io`] with the file.
     pub fn open(path: &Path, generation: u64, epochs: u64) -> Result<Self, Error> {
         let file = Arc::new(Mutex::new(JsonLines::open(path, generation)?));
-        let (names, values, failure) = (HashMap::new(), HashMap::new(), Failure::default());
-        let mut log = Self { file, names, values, shown: epochs as usize, generation, failure };
+        let (rows, values, failure) = (Rows::new(generation), HashMap::new(), Failure::default());
+        let mut log = Self { file, rows, values, shown: epochs as usize, failure };
         JsonLines::read(path)?.iter().for_each(|line| log.remember(line));
         Ok(log)
     }
@@ -57,7 +55,7 @@ impl JsonMetrics {
         match changes {
             [] => Ok(()),
             _ => {
-                let last = self.generation.saturating_sub(1);
+                let last = self.rows.generation.saturating_sub(1);
                 locked(&self.file).write(&json!({ GENERATION: last, SPLIT: "settings", "changed": changes }))
             }
         }
@@ -106,42 +104,22 @@ impl JsonMetrics {
     }
 }
 
-/// The key of a metric: its name in small letters, joined by underscores.
-fn key(name: &str) -> String {
-    name.to_lowercase().replace([' ', '-'], "_")
-}
-
 /// A text as a number, if it is one.
 fn value(text: &str) -> Value {
     text.parse::<u64>().map_or_else(|_| json!(text), Value::from)
 }
 
 impl MetricLogger for JsonMetrics {
-    /// Keeps and writes the generations of training, whose mean over the epoch is computed when asked for, and the final values of
-    /// validations.
+    /// Keeps and writes rows; the mean over an epoch is computed when asked for.
     fn log(&mut self, update: MetricsUpdate, epoch: usize, split: &Split) {
-        let is_final = |entry: &NumericEntry| matches!(entry, NumericEntry::Final(_));
-        let of_epoch = update.entries_numeric.iter().filter_map(|metric| metric.numeric_entry.as_ref()).any(is_final);
-        if of_epoch != (*split == Split::Valid) {
-            return;
-        }
+        let Some(row) = self.rows.row(&update, epoch, split) else { return };
         self.shown = self.shown.max(epoch);
-        let mut line = Map::new();
-        for entry in update.entries.iter().filter(|entry| !entry.serialized_entry.is_not_available()) {
-            line.insert(key(&self.names[&entry.metric_id]), value(&entry.serialized_entry.serialized));
+        let mut line: Map<String, Value> = row.texts.iter().map(|(key, text)| (key.clone(), value(text))).collect();
+        for (key, number) in row.numbers {
+            line.insert(key.clone(), json!(number));
+            self.add(split, key, epoch, number);
         }
-        for metric in &update.entries_numeric {
-            let available = !metric.entry.serialized_entry.is_not_available();
-            if let Some(entry) = metric.numeric_entry.as_ref().filter(|_| available) {
-                let (key, number) = (key(&self.names[&metric.entry.metric_id]), entry.current());
-                line.insert(key.clone(), json!(number));
-                self.add(split, key, epoch, number);
-            }
-        }
-        if let Some(generation) = line.get(GENERATION).and_then(Value::as_u64) {
-            self.generation = generation;
-        }
-        line.insert(GENERATION.into(), json!(self.generation));
+        line.insert(GENERATION.into(), json!(row.generation));
         line.insert(EPOCH.into(), json!(epoch));
         line.insert(SPLIT.into(), json!(split.to_string()));
         if let Err(error) = locked(&self.file).write(&line) {
@@ -161,7 +139,7 @@ impl MetricLogger for JsonMetrics {
     }
 
     fn log_metric_definition(&mut self, definition: MetricDefinition) {
-        self.names.insert(definition.metric_id, definition.name.to_string());
+        self.rows.define(definition);
     }
 
     fn log_epoch_summary(&mut self, _summary: EpochSummary) {}

@@ -7,17 +7,28 @@
 mod best_checkpoints;
 mod claim;
 mod config;
+#[cfg(feature = "csv")]
+mod csv;
+#[cfg(feature = "tui")]
+mod dashboard;
 mod follower;
 mod json;
+mod logs;
 mod machinery;
 mod metrics;
 mod norms;
 mod progress;
+mod rows;
 mod run;
+mod run_page;
+mod screen;
 mod task;
+#[cfg(feature = "tensorboard")]
+mod tensorboard;
 mod training;
 
 pub use config::{EarlyStoppingConfig, EsTrainingConfig, MetricTarget};
 pub use metrics::{GenerationItem, ScalarMetric, Scalars};
+pub use screen::Display;
 pub use task::{EsTask, Generation, Times};
-pub use training::{Display, EsResult, EsTraining, StopReason};
+pub use training::{EsResult, EsTraining, StopReason};

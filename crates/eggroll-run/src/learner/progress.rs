@@ -8,15 +8,9 @@ use burn::train::renderer::{
     EvaluationName, MetricState, MetricsRenderer, MetricsRendererEvaluation, MetricsRendererTraining,
 };
 use indicatif::{ProgressBar, ProgressStyle};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// Runs code of the user's, or prints, with the bar out of the way. A panic passes by the bar, whose lock it would spoil.
-pub(super) fn aside<R>(bar: &ProgressBar, run: impl FnOnce() -> R) -> R {
-    match bar.suspend(|| catch_unwind(AssertUnwindSafe(run))) {
-        Ok(result) => result,
-        Err(payload) => resume_unwind(payload),
-    }
-}
+/// Runs of more generations end by something else: how far they are is not known.
+const COUNTABLE: u64 = 1 << 40;
 
 /// Shows the generation and its mean fitness on standard error, if that is a terminal.
 pub(super) struct Progress {
@@ -35,9 +29,14 @@ impl Progress {
 
     /// The bar of a run that is at `generation`.
     pub fn bar(config: &EsTrainingConfig, generation: u64) -> ProgressBar {
-        let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {per_sec} eta {eta} {msg}");
-        let bar = ProgressBar::new(config.generations).with_position(generation);
-        bar.with_style(style.expect("a valid template"))
+        let (bar, template) = match config.generations {
+            generations if generations < COUNTABLE => {
+                (ProgressBar::new(generations), "{wide_bar} {pos}/{len} {per_sec} eta {eta} {msg}")
+            }
+            _ => (ProgressBar::new_spinner(), "{spinner} generation {pos} {per_sec} for {elapsed} {msg}"),
+        };
+        let style = ProgressStyle::with_template(template).expect("a valid template");
+        bar.with_style(style).with_position(generation)
     }
 }
 

@@ -6,20 +6,21 @@ use super::json::Failure;
 use super::machinery::{Ending, Machinery};
 use super::metrics::{GenerationItem, Scalars, names};
 use super::norms::{Norms, gradient_squares};
-use super::progress::aside;
+use super::run_page::RunPage;
 use super::task::{EsTask, Generation, Times};
 use crate::checkpoint::Checkpoints;
 use crate::diagnostics::{PairStatistics, SplitHalf, changed_share, diagnose};
 use crate::error::{Error, RunError};
 use crate::log::JsonLines;
+use crate::print_note;
 use crate::steps::Steps;
+use crate::terminal::Owner;
 use burn::data::dataloader::Progress;
 use burn::module::Module;
 use burn::train::metric::ItemLazy;
 use burn::train::{LearnerEvent, TrainingItem};
 use eggroll_core::sync::locked;
 use eggroll_train::{EvolutionStrategy, Fitness, GenerationReport, Population};
-use indicatif::ProgressBar;
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -66,14 +67,10 @@ pub(super) struct Run<'a, T, V: ItemLazy + 'static> {
     /// The file of metrics.
     pub log: Arc<Mutex<JsonLines>>,
     pub kept: Option<Kept>,
-    /// What lines of text have to go around.
-    pub bar: ProgressBar,
     pub failure: Failure,
     pub registered: Registered,
     pub floats: bool,
     pub integers: bool,
-    /// Whether the terminal is the dashboard's.
-    pub dashboard: bool,
     /// The epoch that burn-train knows of.
     pub epoch: Option<u64>,
     /// The epoch after which early stopping has stopped.
@@ -82,6 +79,9 @@ pub(super) struct Run<'a, T, V: ItemLazy + 'static> {
     pub pending: Pending,
     /// When the last report was made, and the generations told then.
     pub reported: (Instant, u64),
+    pub page: RunPage,
+    /// The right to the terminal, which outlives whoever draws on it.
+    pub screen: Owner,
 }
 
 impl<T, V: ItemLazy + 'static> Run<'_, T, V> {
@@ -99,8 +99,9 @@ impl<T, V: ItemLazy + 'static> Run<'_, T, V> {
     }
 
     /// Ends the run: how, after which epoch early stopping stopped, and what there were warnings of.
-    pub fn finish(self) -> Result<(Ending, Option<u64>, Vec<String>), Error> {
+    pub fn finish(mut self) -> Result<(Ending, Option<u64>, Vec<String>), Error> {
         let ending = self.machinery.finish();
+        self.page.finish();
         let failure = locked(&self.failure).take();
         failure.map_or(Ok((ending, self.early, self.warnings)), Err)
     }
@@ -170,15 +171,13 @@ impl<T, V: ItemLazy + 'static> Run<'_, T, V> {
         warnings
     }
 
-    /// Keeps what is new among the warnings, by subject, and prints it where no dashboard shows it.
+    /// Keeps what is new among the warnings, by subject, and prints it.
     fn warn(&mut self, warnings: &[String]) {
         let subject = |warning: &str| warning.split(':').next().unwrap_or_default().to_owned();
         for warning in warnings {
             if self.warnings.iter().all(|earlier| subject(earlier) != subject(warning)) {
                 self.warnings.push(warning.clone());
-                if !self.dashboard {
-                    aside(&self.bar, || eprintln!("warning: {warning}"));
-                }
+                print_note!("warning: {warning}");
             }
         }
     }
@@ -211,9 +210,9 @@ impl<T, V: ItemLazy + 'static> Run<'_, T, V> {
     where
         T: EsTask<M, Output = V>,
     {
-        let epoch = self.config.epoch(report.generation);
+        let (start, epoch) = (Instant::now(), self.config.epoch(report.generation));
         self.machinery.train(LearnerEvent::EndSplit(epoch as usize));
-        let outputs = aside(&self.bar, || self.task.validate(model, report)).map_err(Error::User)?;
+        let outputs = self.screen.aside(|| self.task.validate(model, report)).map_err(Error::User)?;
         if !outputs.is_empty() {
             self.process_validation(epoch as usize, outputs)?;
         }
@@ -228,6 +227,9 @@ impl<T, V: ItemLazy + 'static> Run<'_, T, V> {
         {
             *early = Some(epoch);
         }
+        self.page.update(strategy.generation());
+        // No evaluation of training.
+        self.reported.0 += start.elapsed();
         Ok(())
     }
 
@@ -300,7 +302,7 @@ impl<M: Module, V: ItemLazy + 'static, T: EsTask<M, Output = V>> Steps<M> for Ru
         let report = strategy.report().expect("tell made a report");
         let fitness = &self.pending.fitness.take().expect("tell was told it");
         let generation = Generation { model, report, fitness, times: self.pending.times };
-        let mut numbers = aside(&self.bar, || self.task.after_generation(&generation)).map_err(Error::User)?;
+        let mut numbers = self.screen.aside(|| self.task.after_generation(&generation)).map_err(Error::User)?;
         numbers.names().try_for_each(|name| Registered::check(&self.registered.train, name))?;
         if self.config.reports(report.generation) {
             self.numbers(report, fitness, strategy.config().population_size, &mut numbers);
@@ -320,6 +322,8 @@ impl<M: Module, V: ItemLazy + 'static, T: EsTask<M, Output = V>> Steps<M> for Ru
     fn save(&mut self, strategy: &EvolutionStrategy, model: &M) -> Result<(), Error> {
         // A log is never behind a checkpoint.
         locked(&self.log).sync()?;
-        self.task.save(&self.checkpoints, strategy, model).map(drop)
+        self.task.save(&self.checkpoints, strategy, model)?;
+        self.page.saved(strategy, model);
+        Ok(())
     }
 }

@@ -5,15 +5,18 @@ use super::claim::{Claim, checkpoints};
 use super::config::{EarlyStoppingConfig, EsTrainingConfig, MetricTarget};
 use super::follower::Follower;
 use super::json::JsonMetrics;
+use super::logs::Logs;
 use super::machinery::{Machinery, Parts, parts};
 use super::metrics::{GenerationItem, ScalarMetric, Scalars, TextMetric, built_in, names};
-use super::progress::{Progress, aside};
 use super::run::{Pending, Registered, Run};
+use super::run_page::RunPage;
+use super::screen::{self, Display, Names};
 use super::task::EsTask;
 use crate::checkpoint::Checkpoints;
 use crate::distribution::{Distribution, Replica};
 use crate::error::{Error, RunError};
 use crate::folder::RunFolder;
+use crate::print_note;
 use crate::steps::{Plan, drive};
 use burn::module::Module;
 use burn::train::checkpoint::{CheckpointingStrategy, MetricCheckpointingStrategy};
@@ -25,19 +28,8 @@ use burn::train::{
 };
 use eggroll_core::{ParameterKind, Role};
 use eggroll_train::EvolutionStrategy;
-use indicatif::ProgressBar;
-use std::io::IsTerminal;
+use std::collections::BTreeSet;
 use std::time::Instant;
-
-/// What a run shows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Display {
-    /// Burn's dashboard if standard output is a terminal, otherwise the progress bar.
-    #[default]
-    Dashboard,
-    /// A progress bar on standard error, if that is a terminal: for programs that print lines of their own.
-    Progress,
-}
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,7 +64,7 @@ type Register<V> = Box<dyn FnOnce(Parts<V>) -> Parts<V>>;
 /// A run of an evolution strategy inside burn-train's machinery, in a folder of its own.
 ///
 /// The folder holds `training.json`, the [configuration](EsTrainingConfig); `log.jsonl`, metrics by generation and validation;
-/// `checkpoints`, to continue from; `kept`, the checkpoints that a strategy has chosen; and `run.replay`, all fitness, if the
+/// `report.html`, [all of it to look at](crate::report); `checkpoints`, to continue from; `kept`, the checkpoints that a strategy has chosen; and `run.replay`, all fitness, if the
 /// configuration [wants it](EsTrainingConfig::replay_log). A run whose folder holds checkpoints
 /// continues from the latest one, and equals, bit for bit, one that was never stopped. While it runs, nobody else can write into its folder,
 /// which has to be empty, or a run's, when it begins.
@@ -115,6 +107,8 @@ pub struct EsTraining<V: ItemLazy + 'static = Scalars> {
     register: Vec<Register<V>>,
     checkpointing: Option<Box<dyn CheckpointingStrategy>>,
     distribution: Distribution,
+    /// Logs next to `log.jsonl`.
+    logs: Logs,
 }
 
 impl<V: ItemLazy + 'static> EsTraining<V> {
@@ -129,6 +123,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
             register: Vec::new(),
             checkpointing: None,
             distribution: Distribution::default(),
+            logs: Logs::default(),
         }
     }
 
@@ -160,6 +155,22 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
     /// Adds a metric logger, as burn-train's `FileMetricLogger`, beside `log.jsonl`.
     pub fn with_metric_logger(self, logger: impl MetricLogger + 'static) -> Self {
         self.with(|parts| parts.with_metric_logger(logger))
+    }
+
+    /// Writes the metrics as a table too: `log.csv` has a row for each generation that is reported and one for each validation, and a column
+    /// for each metric. A run that continues drops the rows that came after its checkpoint, as `log.jsonl` does.
+    #[cfg(feature = "csv")]
+    pub fn with_csv(mut self) -> Self {
+        self.logs.csv = true;
+        self
+    }
+
+    /// Writes the metrics for TensorBoard too, into the folder `tensorboard`: scalars over generations, of the runs `train` and `valid`. A run
+    /// that continues adds files which tell TensorBoard to drop what came after the checkpoint.
+    #[cfg(feature = "tensorboard")]
+    pub fn with_tensorboard(mut self) -> Self {
+        self.logs.tensorboard = true;
+        self
     }
 
     /// Sets an early stopping strategy in place of the configuration's. Epochs of a run that goes on are shown to it again.
@@ -273,7 +284,8 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         let claim = claim.save()?;
         let log = claim.replay_log(&strategy, &model)?;
         let (until, plan) = (config.generations, self.plan(config.checkpoint_every, claim.has_begun));
-        let mut run = self.start(&strategy, claim, task)?;
+        let page = RunPage::new(folder.path(), &strategy, &model);
+        let mut run = self.start(&strategy, claim, page, task)?;
         let result = drive(&mut strategy, model, plan, log, &mut Replica::new(&mut run, distribution));
         let (model, (ending, early, warnings)) = match (result, run.finish()) {
             (Ok(model), Ok(finished)) => (model, finished),
@@ -297,6 +309,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         &mut self,
         strategy: &EvolutionStrategy,
         claim: Claim,
+        page: RunPage,
         task: &'a mut T,
     ) -> Result<Run<'a, T, V>, Error> {
         let config = self.config.clone();
@@ -309,24 +322,15 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         let path = self.folder.file("log.jsonl");
         let mut log = JsonMetrics::open(&path, strategy.generation(), epoch - 1)?;
         let (file, failure) = (log.file(), log.failure());
-        let dashboard = self.display == Display::Dashboard && std::io::stdout().is_terminal();
-        let bar = match dashboard {
-            true => ProgressBar::hidden(),
-            false => Progress::bar(&config, strategy.generation()),
-        };
-
-        for change in &claim.changes {
-            aside(&bar, || eprintln!("changed: {change}"));
-        }
+        claim.changes.iter().for_each(|change| print_note!("changed: {change}"));
         log.note(&claim.changes)?;
 
         let mut parts =
             parts::<V>(self.folder.path()).with_interrupter(self.interrupter.clone()).with_metric_logger(log);
-        if !dashboard {
-            // Burn's own choice is the dashboard.
-            parts = parts.renderer(Box::new(Progress::new(bar.clone(), config.clone())));
-        }
-        for metric in built_in(floats, integers, config.diagnostics) {
+        parts = self.logs.register(parts, &self.folder, strategy.generation(), &failure)?;
+        let built_in = built_in(floats, integers, config.diagnostics);
+        let names: BTreeSet<String> = built_in.iter().map(|metric| metric.name().to_string()).collect();
+        for metric in built_in {
             self.registered.train.insert(metric.name().to_string());
             parts = parts.metric_train_numeric(metric);
         }
@@ -344,6 +348,9 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
             (None, None) => None,
         };
 
+        let names = Names { valid: self.registered.valid.clone(), built_in: names };
+        let (parts, screen) =
+            screen::take(self.display, parts, &config, strategy.generation(), &self.interrupter, names);
         let mut machinery = Machinery::start(parts);
         let [total_epochs, starting_epoch] = [config.generations.div_ceil(config.validate_every), epoch];
         let [total_epochs, starting_epoch] = [total_epochs, starting_epoch].map(|epoch| epoch as usize);
@@ -354,18 +361,18 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
             checkpoints: claim.checkpoints,
             log: file,
             kept: kept.map(|strategy| Kept::new(self.folder.path(), strategy)).transpose()?,
-            bar,
             failure,
             registered: std::mem::take(&mut self.registered),
             floats,
             integers,
-            dashboard,
             config,
             epoch: None,
             early: None,
             warnings: Vec::new(),
             pending: Pending::default(),
             reported: (Instant::now(), strategy.generation()),
+            page,
+            screen,
         };
         run.replay(epoch - 1);
         Ok(run)

@@ -85,7 +85,7 @@ pub(super) struct Notices {
 impl Notices {
     /// Standard error, not more often than `every` for what lasts.
     pub fn new(every: Duration) -> Self {
-        Self { every, tell: Mutex::new(Box::new(|notice| eprintln!("eggroll: {notice}"))) }
+        Self { every, tell: Mutex::new(Box::new(|notice| crate::print_note!("eggroll: {notice}"))) }
     }
 
     pub fn set(&mut self, tell: impl FnMut(&Notice) + Send + 'static) {

@@ -2,7 +2,9 @@
 
 mod decisions;
 mod files;
+mod logs;
 mod numbers;
+mod report;
 mod resume;
 mod task;
 mod trouble;

@@ -1,0 +1,82 @@
+//! What every log of metrics writes: a row for each generation that is reported, and one for each validation.
+
+use burn::train::metric::store::{MetricsUpdate, Split};
+use burn::train::metric::{MetricAttributes, MetricDefinition, MetricId, NumericEntry};
+use std::collections::HashMap;
+
+/// Key of the text that is a row's generation.
+pub(super) const GENERATION: &str = "generation";
+
+/// The numbers of a generation or a validation, by key.
+pub(super) struct Row {
+    /// Of a validation that of the generation before it.
+    pub generation: u64,
+    pub epoch: usize,
+    pub split: Split,
+    pub texts: Vec<(String, String)>,
+    pub numbers: Vec<(String, f64)>,
+}
+
+/// Makes rows of what burn-train's store tells.
+pub(super) struct Rows {
+    names: HashMap<MetricId, String>,
+    /// Keys of numbers in the order of their definition.
+    keys: Vec<String>,
+    /// Of the last row of training.
+    pub generation: u64,
+}
+
+impl Rows {
+    /// Rows of a run that begins, or continues, at `generation`.
+    pub fn new(generation: u64) -> Self {
+        Self { names: HashMap::new(), keys: Vec::new(), generation }
+    }
+
+    /// Takes the name of a metric.
+    pub fn define(&mut self, definition: MetricDefinition) {
+        let key = key(&definition.name);
+        if matches!(definition.attributes, MetricAttributes::Numeric(_)) && !self.keys.contains(&key) {
+            self.keys.push(key);
+        }
+        self.names.insert(definition.metric_id, definition.name.to_string());
+    }
+
+    /// Keys of all numbers.
+    #[cfg(feature = "csv")]
+    pub fn keys(&self) -> impl Iterator<Item = String> + '_ {
+        self.keys.iter().cloned()
+    }
+
+    /// The row of an update, if it has one: generations of training, whose mean over the epoch has none, and the final values of
+    /// validations.
+    pub fn row(&mut self, update: &MetricsUpdate, epoch: usize, split: &Split) -> Option<Row> {
+        let is_final = |entry: &NumericEntry| matches!(entry, NumericEntry::Final(_));
+        let of_epoch = update.entries_numeric.iter().filter_map(|metric| metric.numeric_entry.as_ref()).any(is_final);
+        if of_epoch != (*split == Split::Valid) {
+            return None;
+        }
+        let texts = update.entries.iter().filter(|entry| !entry.serialized_entry.is_not_available());
+        let texts: Vec<_> = texts
+            .map(|entry| (key(&self.names[&entry.metric_id]), entry.serialized_entry.serialized.clone()))
+            .collect();
+        let available =
+            update.entries_numeric.iter().filter(|metric| !metric.entry.serialized_entry.is_not_available());
+        let number = |entry: &NumericEntry| entry.current();
+        let numbers = available
+            .filter_map(|metric| {
+                Some((key(&self.names[&metric.entry.metric_id]), number(metric.numeric_entry.as_ref()?)))
+            })
+            .collect();
+        if let Some(generation) =
+            texts.iter().find(|(key, _)| key == GENERATION).and_then(|(_, text)| text.parse().ok())
+        {
+            self.generation = generation;
+        }
+        Some(Row { generation: self.generation, epoch, split: split.clone(), texts, numbers })
+    }
+}
+
+/// The key of a metric: its name in small letters, joined by underscores.
+pub(super) fn key(name: &str) -> String {
+    name.to_lowercase().replace([' ', '-'], "_")
+}

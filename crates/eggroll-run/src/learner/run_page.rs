@@ -1,0 +1,45 @@
+//! The page of a run, where this build has pages.
+
+#[cfg(feature = "report")]
+use crate::diagnostics::diagnose;
+#[cfg(feature = "report")]
+use crate::report::Writer;
+use burn::module::Module;
+use eggroll_train::EvolutionStrategy;
+use std::path::Path;
+
+/// Keeps `report.html` up to date.
+pub(super) struct RunPage {
+    #[cfg(feature = "report")]
+    writer: Writer,
+}
+
+#[cfg_attr(not(feature = "report"), expect(unused_variables, reason = "there are no pages"))]
+impl RunPage {
+    pub fn new<M: Module>(folder: &Path, strategy: &EvolutionStrategy, model: &M) -> Self {
+        Self {
+            #[cfg(feature = "report")]
+            writer: {
+                let devices: Vec<String> = model.devices().iter().map(|device| format!("{device:?}")).collect();
+                let writer = Writer::new(folder, devices.join(", "), strategy.generation());
+                writer.with_parameters(strategy.parameters())
+            },
+        }
+    }
+
+    /// Takes the statistics of a model that is saved: it has to be read from the device for that anyhow.
+    pub fn saved<M: Module>(&mut self, strategy: &EvolutionStrategy, model: &M) {
+        #[cfg(feature = "report")]
+        self.writer.set_statistics(strategy.generation(), diagnose(model));
+    }
+
+    pub fn update(&mut self, generation: u64) {
+        #[cfg(feature = "report")]
+        self.writer.update(generation);
+    }
+
+    pub fn finish(&mut self) {
+        #[cfg(feature = "report")]
+        self.writer.finish();
+    }
+}

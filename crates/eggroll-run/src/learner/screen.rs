@@ -1,0 +1,52 @@
+//! What a run shows, and how it gets the terminal for it.
+
+use super::config::EsTrainingConfig;
+#[cfg(feature = "tui")]
+use super::dashboard::Dashboard;
+use super::machinery::Parts;
+use super::progress::Progress;
+use crate::terminal::Owner;
+use burn::train::Interrupter;
+use burn::train::metric::ItemLazy;
+use std::collections::BTreeSet;
+#[cfg(feature = "tui")]
+use std::io::{IsTerminal, stdout};
+
+/// What a run shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Display {
+    /// Burn's dashboard if standard output is a terminal, otherwise the progress bar. The dashboard has the screen alone: lines that the
+    /// program prints with [`print_line!`](crate::print_line) meanwhile appear when it ends.
+    #[default]
+    Dashboard,
+    /// A progress bar on standard error, if that is a terminal, below the lines that the program prints.
+    Progress,
+}
+
+/// Names of metrics.
+pub(super) struct Names {
+    /// Of the validation.
+    pub valid: BTreeSet<String>,
+    /// Of the learner's.
+    pub built_in: BTreeSet<String>,
+}
+
+/// Takes the terminal for what is to be shown. Whoever calls it has nothing else to do that may fail.
+#[cfg_attr(not(feature = "tui"), expect(unused_variables, reason = "there is no dashboard"))]
+pub(super) fn take<V: ItemLazy + 'static>(
+    display: Display,
+    parts: Parts<V>,
+    config: &EsTrainingConfig,
+    generation: u64,
+    interrupter: &Interrupter,
+    names: Names,
+) -> (Parts<V>, Owner) {
+    #[cfg(feature = "tui")]
+    if display == Display::Dashboard && stdout().is_terminal() {
+        let owner = Owner::dashboard();
+        return (parts.renderer(Box::new(Dashboard::new(interrupter.clone(), names))), owner);
+    }
+    let bar = Progress::bar(config, generation);
+    let parts = parts.renderer(Box::new(Progress::new(bar.clone(), config.clone())));
+    (parts, Owner::bar(bar))
+}
