@@ -34,10 +34,23 @@ fn the_dataloader_feeds_a_population() {
     assert!(accuracy > 60.0, "{accuracy} %");
 }
 
+/// Of an untrained network, the sigma of the sweeps' order is recommended for the likelihood, and pictures are drawn.
+#[test]
+fn a_probe_finds_a_sigma() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("probe.svg");
+    let output = Command::new(example("probe_sigma")).args(["0", &file.to_string_lossy()]).output().expect("runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let recommended: Vec<&str> = text.lines().filter(|line| line.ends_with("<- recommended")).collect();
+    assert_eq!(recommended.len(), 4, "{text}");
+    assert!(recommended.iter().all(|line| ["1.000e-2", "3.000e-2"].iter().any(|sigma| line.contains(sigma))), "{text}");
+    assert!(fs::read_to_string(file).expect("drawn").matches("pairs that differ").count() == 4);
+}
+
 /// They are for reading: one screen each.
 #[test]
 fn they_are_short() {
-    for (name, most) in [("minimal", 50), ("cartpole_minimal", 50), ("dataloader", 70)] {
+    for (name, most) in [("minimal", 50), ("cartpole_minimal", 50), ("dataloader", 70), ("probe_sigma", 60)] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name).with_extension("rs");
         let lines = fs::read_to_string(path).expect("reads").lines().count();
         assert!(lines <= most, "{name}.rs has {lines} lines, more than {most}");

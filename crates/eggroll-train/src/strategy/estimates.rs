@@ -103,12 +103,17 @@ impl EvolutionStrategy {
         Ok(())
     }
 
-    fn check<M: Module>(&self, model: &M, population: &Population, fitness: &Fitness) -> Result<(), Error> {
-        self.check_generation(population, fitness)?;
+    pub(super) fn check_model<M: Module>(&self, model: &M) -> Result<(), Error> {
         let table = ParameterTable::with_roles(model, self.noiser.as_ref(), &self.config.roles, &self.config.frozen)?;
         if table.entries() != self.table.entries() {
             return Err(TellError::OtherModel(difference(&self.table, &table)).into());
         }
+        Ok(())
+    }
+
+    fn check<M: Module>(&self, model: &M, population: &Population, fitness: &Fitness) -> Result<(), Error> {
+        self.check_generation(population, fitness)?;
+        self.check_model(model)?;
         let never: Vec<String> = match &*locked(&population.uses) {
             None => Vec::new(),
             Some(uses) => self

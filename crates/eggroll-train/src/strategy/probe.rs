@@ -2,8 +2,7 @@
 
 use super::EvolutionStrategy;
 use crate::config::RunningSettings;
-use crate::error::{ConfigError, Error};
-use crate::estimate::SplitHalf;
+use crate::error::{ConfigError, Error, TellError};
 use crate::fitness::Fitness;
 use crate::population::Population;
 use burn::module::Module;
@@ -11,8 +10,10 @@ use eggroll_core::{ParameterKind, Role};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A recommended sigma has at least this share of the largest signal-to-noise ratio.
-const ENOUGH: f64 = 0.8;
+/// A noise scale at which members are the model itself.
+const NONE: f64 = 1e-30;
+/// A recommended sigma has at least this ratio, if any has.
+const ENOUGH: f64 = 1.0;
 
 /// The populations of one model under several noise scales, as [`probe_sigma`](EvolutionStrategy::probe_sigma) measures them. Printed, it
 /// is a table.
@@ -33,21 +34,46 @@ pub struct ProbedSigma {
     pub deviation: f64,
     /// Share of pairs whose two members have different scores, from 0 to 1: the others say nothing.
     pub differing_pairs: f64,
-    /// Signal-to-noise ratio of the estimated gradient ([`SplitHalf::signal_to_noise`]); 0 if there is none.
+    /// Signal-to-noise ratio of the scores, `Σ_q o_q² / Σ_q e_q²` over pairs: `o_q = (f₊ − f₋)/2` is the odd part of a pair's scores, which is
+    /// `σ⟨E_q, ∇f⟩` up to terms of third order and all that an estimate uses; `e_q = (f₊ + f₋)/2 − f(θ)` is the even part, which is curvature, steps
+    /// of a score of few values, and the noise of a score that is random. 0 if no pair differs.
     pub signal_to_noise: f64,
 }
 
 impl SigmaProbe {
-    /// The noise scale to begin with: the smallest whose signal-to-noise ratio is at least 80 % of the largest. `None` if no gradient
-    /// has any signal.
+    /// The noise scale to begin with: the largest whose signal-to-noise ratio is at least 1, or the one with the highest ratio if none reaches
+    /// that. `None` if no pair differs.
     ///
-    /// A larger sigma smooths the score more, and so lets a score of few values (an accuracy, a return of 0 or 1) differ between the
-    /// members of a pair; a smaller one biases the gradient less. The ratio has a relative error of about `1/√n` for `n`
-    /// parameters: compare probes of several seeds or batches where it decides.
+    /// A larger sigma is less sensitive to the steps of a score, and to rounding; above the recommended one the scores of a pair tell
+    /// more of the curvature than of the slope at the model.
     pub fn recommended(&self) -> Option<f64> {
-        let largest = self.sigmas.iter().map(|probed| probed.signal_to_noise).fold(0.0, f64::max);
-        let enough = self.sigmas.iter().find(|probed| probed.signal_to_noise >= ENOUGH * largest);
-        enough.filter(|_| largest > 0.0).map(|probed| probed.sigma)
+        let signals = || self.sigmas.iter().filter(|probed| probed.signal_to_noise > 0.0);
+        let enough = signals().rfind(|probed| probed.signal_to_noise >= ENOUGH);
+        let highest = || signals().max_by(|a, b| a.signal_to_noise.total_cmp(&b.signal_to_noise));
+        enough.or_else(highest).map(|probed| probed.sigma)
+    }
+}
+
+impl ProbedSigma {
+    /// `score` is that of the model without noise.
+    fn new(sigma: f64, fitness: &Fitness, score: f64) -> Self {
+        let members = fitness.values().len() / fitness.tasks();
+        let (values, _) = fitness.finite();
+        let of = |member: usize| values[member..].iter().step_by(members).sum::<f64>() / fitness.tasks() as f64;
+        let (mut odd, mut even, mut differing) = (0.0, 0.0, 0);
+        for pair in 0..members / 2 {
+            let [plus, minus] = [of(2 * pair), of(2 * pair + 1)];
+            odd += ((plus - minus) / 2.0).powi(2);
+            even += ((plus + minus) / 2.0 - score).powi(2);
+            differing += usize::from(plus != minus);
+        }
+        Self {
+            sigma,
+            mean: fitness.mean(),
+            deviation: fitness.deviation(),
+            differing_pairs: differing as f64 / (members / 2) as f64,
+            signal_to_noise: if odd > 0.0 { odd / even.max(f64::MIN_POSITIVE) } else { 0.0 },
+        }
     }
 }
 
@@ -59,24 +85,27 @@ impl fmt::Display for SigmaProbe {
             let ProbedSigma { sigma, mean, deviation, differing_pairs, signal_to_noise } = probed;
             let mark = if recommended == Some(*sigma) { "  <- recommended" } else { "" };
             let pairs = 100.0 * differing_pairs;
-            writeln!(f, "{sigma:>10.3e} {mean:>13.5} {deviation:>13.5} {pairs:>15.1} % {signal_to_noise:>17.4}{mark}")?;
+            writeln!(
+                f,
+                "{sigma:>10.3e} {mean:>13.5} {deviation:>13.5} {pairs:>15.1} % {signal_to_noise:>17.3e}{mark}"
+            )?;
         }
         match recommended {
             Some(_) => Ok(()),
-            None => writeln!(f, "no sigma gives a signal: use more members, a score of more values, or other sigmas"),
+            None => writeln!(f, "no pair differs: use larger sigmas, more members, or a score of more values"),
         }
     }
 }
 
 impl EvolutionStrategy {
-    /// Evaluates the population of the coming generation under each noise scale, with the same noise, and measures the information for
-    /// an update: mean and spread of the scores, share of pairs that differ, signal-to-noise ratio of the gradient. Changes neither
-    /// the strategy nor the model; costs one evaluation and one estimate for each sigma.
+    /// Evaluates the population of the coming generation under each noise scale, with the same noise, and measures what an update could
+    /// learn from it: mean and spread of the scores, share of pairs that differ, and how much of the scores is slope. Changes neither
+    /// the strategy nor the model; costs one evaluation for each sigma, and one of the first pair.
     ///
     /// # Errors
     ///
-    /// [`ConfigError`] if there is no sigma, one is not positive, or no float parameter is trained; otherwise as
-    /// [`gradient`](Self::gradient).
+    /// [`ConfigError`] if there is no sigma, one is not positive, or no float parameter is trained;
+    /// [`TellError::FitnessLength`](crate::TellError::FitnessLength) if `evaluate` returns the fitness of another population.
     ///
     /// # Example
     ///
@@ -116,22 +145,19 @@ impl EvolutionStrategy {
         if !self.table.entries().iter().any(acts) {
             return Err(ConfigError::Probe("this strategy trains none").into());
         }
+        self.check_model(model)?;
         let mut probe = self.clone();
-        let mut probed = |sigma: f64| {
+        let mut fitness = |sigma: f64, members: usize| -> Result<Fitness, Error> {
             probe.set_settings(RunningSettings { sigma: Some(sigma), ..self.settings })?;
-            let population = probe.ask();
-            let fitness = evaluate(&population);
-            let halves = probe.gradient_halves(model, &population, &fitness)?;
-            let split = halves.and_then(|halves| SplitHalf::new(model, &halves));
-            Ok(ProbedSigma {
-                sigma,
-                mean: fitness.mean(),
-                deviation: fitness.deviation(),
-                differing_pairs: 1.0 - fitness.tied_pairs(),
-                signal_to_noise: split.map_or(0.0, |split| split.signal_to_noise()),
-            })
+            let fitness = evaluate(&probe.ask().slice(0..members));
+            match fitness.values().len() == members * fitness.tasks() {
+                true => Ok(fitness),
+                false => Err(TellError::FitnessLength { found: fitness.values().len(), population: members }.into()),
+            }
         };
-        let sigmas = sigmas.into_iter().map(&mut probed).collect::<Result<_, Error>>()?;
+        let score = fitness(NONE, 2)?.score(0);
+        let probed = |sigma: f64| Ok(ProbedSigma::new(sigma, &fitness(sigma, self.config.population_size)?, score));
+        let sigmas = sigmas.into_iter().map(probed).collect::<Result<_, Error>>()?;
         Ok(SigmaProbe { sigmas })
     }
 }
