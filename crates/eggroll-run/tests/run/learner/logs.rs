@@ -11,7 +11,7 @@ fn run(folder: &Path, config: EsTrainingConfig, interrupt: Option<u64>) {
     let training: EsTraining = training(folder, config).with_csv().with_tensorboard();
     let mut task = Scripted::new([0.5, 1.5, 2.5]);
     task.interrupt = interrupt.map(|at| (at, training.interrupter()));
-    training.run(layer(), &mut task).unwrap_or_else(|error| panic!("{error}"));
+    training.launch(layer(), &mut task).unwrap_or_else(|error| panic!("{error}"));
 }
 
 /// Stopped in the middle of an epoch, or killed there with a checkpoint of before.

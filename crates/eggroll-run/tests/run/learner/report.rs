@@ -11,7 +11,7 @@ fn run(folder: &Path, config: EsTrainingConfig, interrupt: Option<u64>) -> StopR
     let training = training(folder, config);
     let mut task = Scripted::new([0.5, 1.5, 2.5]);
     task.interrupt = interrupt.map(|at| (at, training.interrupter()));
-    training.run(layer(), &mut task).unwrap_or_else(|error| panic!("{error}")).stop
+    training.launch(layer(), &mut task).unwrap_or_else(|error| panic!("{error}")).stop
 }
 
 fn watched(generations: u64) -> EsTrainingConfig {
