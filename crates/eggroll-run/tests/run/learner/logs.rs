@@ -91,7 +91,7 @@ fn crc32c(bytes: &[u8]) -> u32 {
 
 fn masked(bytes: &[u8]) -> [u8; 4] {
     let crc = crc32c(bytes);
-    (crc >> 15 | crc << 17).wrapping_add(0xa282_ead8).to_le_bytes()
+    crc.rotate_right(15).wrapping_add(0xa282_ead8).to_le_bytes()
 }
 
 /// A field of a protocol buffer.
@@ -223,6 +223,19 @@ fn event_files_have_every_number_of_the_log() {
             }
         }
     }
+}
+
+/// A run that was killed before its first checkpoint begins again.
+#[test]
+fn event_files_of_a_run_that_begins_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    run(folder.path(), config(30), Some(16));
+    fs::remove_dir_all(folder.path().join("checkpoints")).expect("removed");
+    run(folder.path(), config(5), None);
+    let found = events(folder.path(), "train");
+    assert!(found.contains(&Event::Start(0)));
+    assert_eq!(shown(found).into_keys().collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+    assert_eq!(table(folder.path()).len(), 5 + 1);
 }
 
 #[test]
