@@ -59,7 +59,7 @@ pub use eggroll_run::diagnostics::diagnose;
 pub use eggroll_train as train;
 pub use error::Error;
 
-/// What most programs need: `use eggroll::prelude::*;`.
+/// The types that most programs need: `use eggroll::prelude::*;`.
 ///
 /// It is Burn's prelude with one difference: `nn` is [`eggroll::nn`](crate::nn), whose layers are perturbed inside `evaluate`. Burn's
 /// layers are in `burn::nn`.

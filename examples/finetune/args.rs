@@ -75,8 +75,10 @@ impl Args {
         let share = self.share.unwrap_or(0.8);
         let bits = self.bits.unwrap_or(2);
         match self.damage {
-            DamageName::Prune if self.bits.is_some() => Err("--bits has no part in --damage prune".to_owned()),
-            DamageName::Quantize if self.share.is_some() => Err("--share has no part in --damage quantize".to_owned()),
+            DamageName::Prune if self.bits.is_some() => Err("--bits cannot be used with --damage prune".to_owned()),
+            DamageName::Quantize if self.share.is_some() => {
+                Err("--share cannot be used with --damage quantize".to_owned())
+            }
             DamageName::Prune if !(share > 0.0 && share < 1.0) => {
                 Err(format!("the share of pruned weights must be between 0 and 1, not {share}"))
             }

@@ -183,7 +183,7 @@ impl Choices {
         matches!(self.noiser, NoiserConfig::QEggroll(_))
     }
 
-    /// Refuses settings that have no part in training with the noiser.
+    /// Refuses settings that cannot be used with the noiser.
     fn refuse_foreign(&self) -> Result<(), String> {
         let of_floats = [
             ("rademacher", self.rademacher),
@@ -207,7 +207,7 @@ impl Choices {
         refuse(foreign, with)
     }
 
-    /// Refuses settings that have no part in a network.
+    /// Refuses settings that cannot be used with a network.
     fn refuse_foreign_to_model(&self, model: ModelName) -> Result<(), String> {
         let of_mlp = [("noiser q-eggroll", self.integers())];
         let of_cnn = [
@@ -216,8 +216,8 @@ impl Choices {
             ("stride", self.stride.is_some()),
         ];
         match model {
-            ModelName::Mlp => refuse(&of_cnn, "the mlp"),
-            ModelName::Cnn => refuse(&of_mlp, "the cnn"),
+            ModelName::Mlp => refuse(&of_cnn, "with the mlp"),
+            ModelName::Cnn => refuse(&of_mlp, "with the cnn"),
         }
     }
 }
@@ -225,7 +225,7 @@ impl Choices {
 /// An error that names the first foreign setting that is given.
 fn refuse(foreign: &[(&str, bool)], with: &str) -> Result<(), String> {
     match foreign.iter().find(|(_, given)| *given) {
-        Some((name, _)) => Err(format!("--{name} has no part in training {with}")),
+        Some((name, _)) => Err(format!("--{name} cannot be used {with}")),
         None => Ok(()),
     }
 }

@@ -1,8 +1,9 @@
 //! What the training loop needs of a network, whatever numbers it computes with.
 
+use crate::evolution::likelihood;
 use crate::settings::Settings;
 use burn::module::Module;
-use burn::tensor::{Device, Tensor};
+use burn::tensor::Device;
 use eggroll::prelude::*;
 use eggroll_examples::digits::{Dataset, Images, Mlp, Scale};
 
@@ -42,12 +43,4 @@ impl Classifier for Mlp {
     fn accuracy(&self, data: &Dataset) -> f64 {
         self.accuracy(data)
     }
-}
-
-/// Mean log-likelihood of the labels in nats, for every member.
-pub fn likelihood(population: &Population, batch: &Dataset, logits: impl Fn(Tensor<2>) -> Tensor<2> + Sync) -> Fitness {
-    population.evaluate(|members| {
-        let logits = logits(batch.images.clone()); // [members · batch, 10]
-        -members.cross_entropy(logits, batch.labels.clone())
-    })
 }

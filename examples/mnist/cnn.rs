@@ -1,6 +1,7 @@
 //! The convolutional network: eggroll's convolutions on the image, then linear layers.
 
-use crate::classifier::{self, Classifier};
+use crate::classifier::Classifier;
+use crate::evolution;
 use crate::settings::Settings;
 use burn::module::Module;
 use burn::tensor::activation::relu;
@@ -92,7 +93,7 @@ impl Classifier for Cnn {
     }
 
     fn fitness(&self, population: &Population, batch: &Dataset) -> Fitness {
-        classifier::likelihood(population, batch, |images| self.forward(images))
+        evolution::likelihood(population, batch, |images| self.forward(images))
     }
 
     fn accuracy(&self, data: &Dataset) -> f64 {

@@ -69,10 +69,10 @@ struct Comparison<'a> {
 pub fn run(args: Args, signals: &Signals) -> Result<Ending, Failure> {
     let settings = args.settings.settings()?;
     if let NoiserConfig::QEggroll(_) = settings.noiser {
-        return Err("--compare is of float networks: it has no part for q-eggroll".into());
+        return Err("--compare is for float networks and cannot be used with q-eggroll".into());
     }
     if settings.model == ModelName::Cnn {
-        return Err("--compare is of the mlp: it has no part for the cnn".into());
+        return Err("--compare is for the mlp and cannot be used with the cnn".into());
     }
     let device = args.backend.device()?;
     let images = Images::read(&args.data, "train")?;

@@ -12,6 +12,7 @@ mod chart;
 mod classifier;
 mod cnn;
 mod compare;
+mod evolution;
 mod integer;
 mod settings;
 mod train;

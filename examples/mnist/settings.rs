@@ -1,16 +1,12 @@
-//! The settings of a run, what they are unless they are given, and the strategy they stand for.
+//! The settings of a run, and their defaults.
 
 use crate::cnn::ConvolutionSettings;
-use burn::lr_scheduler::cosine::CosineAnnealingLrSchedulerConfig;
 use burn::optim::AdamConfig;
 use burn::optim::momentum::MomentumConfig;
 use clap::ValueEnum;
 use eggroll::prelude::*;
 use eggroll_examples::bounds::learning_rate;
 use serde::{Deserialize, Serialize};
-
-/// Members that q-eggroll computes at a time on one core: their images are in its cache.
-const INTEGER_CHUNK: usize = 32;
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Preset {
@@ -166,19 +162,8 @@ impl Settings {
         Ok(())
     }
 
-    /// The strategy's configuration.
-    pub fn strategy(&self) -> EvolutionStrategyConfig {
-        match self.noiser() {
-            NoiserConfig::QEggroll(noiser) => EvolutionStrategyConfig::integer(noiser)
-                .with_population_size(self.population)
-                .with_chunk_size(INTEGER_CHUNK)
-                .with_seed(self.seed),
-            noiser => self.float_strategy(noiser),
-        }
-    }
-
-    /// The noiser with those of the settings that it has.
-    fn noiser(&self) -> NoiserConfig {
+    /// The noiser with its settings.
+    pub fn noiser(&self) -> NoiserConfig {
         let distribution = if self.rademacher { NoiseDistribution::Rademacher } else { NoiseDistribution::Normal };
         let eggroll = EggrollConfig::new().with_rank(self.rank).with_distribution(distribution);
         let VoteSettings { sigma_shift, alpha, decay } = self.votes;
@@ -195,21 +180,8 @@ impl Settings {
         }
     }
 
-    fn float_strategy(&self, noiser: NoiserConfig) -> EvolutionStrategyConfig {
-        let generations = self.generations;
-        let strategy = EvolutionStrategyConfig::new(noiser, self.optimizer())
-            .with_population_size(self.population)
-            .with_sigma(SigmaSchedule::Cosine { initial: self.sigma, last: self.sigma_end, generations })
-            .with_learning_rate(CosineAnnealingLrSchedulerConfig::new(self.lr, generations as usize))
-            .with_seed(self.seed)
-            .with_input_projection(self.project);
-        match self.shaping.clone() {
-            Some(shaping) => strategy.with_shaping(shaping),
-            None => strategy,
-        }
-    }
-
-    fn optimizer(&self) -> OptimizerConfig {
+    /// The optimizer with its settings.
+    pub fn optimizer(&self) -> OptimizerConfig {
         match self.optimizer.clone() {
             OptimizerConfig::Sgd(sgd) => sgd.with_momentum(Some(MomentumConfig::new().with_dampening(0.0))).into(),
             OptimizerConfig::Adam(adam) => adam.with_epsilon(1e-8).into(),

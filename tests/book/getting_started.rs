@@ -1,19 +1,17 @@
 //! A first model: exclusive or, by fitness alone.
 
 // ANCHOR: model
-use burn::optim::AdamConfig;
-use eggroll::nn::{Linear, LinearConfig};
 use eggroll::prelude::*;
 
 #[derive(Module, Debug)]
 struct Mlp {
-    first: Linear,
-    second: Linear,
+    first: nn::Linear,
+    second: nn::Linear,
 }
 
 impl Mlp {
     fn new(device: &Device) -> Self {
-        Self { first: LinearConfig::new(2, 16).init(device), second: LinearConfig::new(16, 2).init(device) }
+        Self { first: nn::LinearConfig::new(2, 16).init(device), second: nn::LinearConfig::new(16, 2).init(device) }
     }
 
     fn forward(&self, x: Tensor<2>) -> Tensor<2> {
@@ -47,9 +45,7 @@ fn train(mut model: Mlp, x: Tensor<2>, labels: Tensor<1, Int>) -> Result<Mlp, eg
 // ANCHOR: accuracy
 /// The share of rows that each member gets right: no gradient anywhere.
 fn accuracy(model: &Mlp, members: &MemberChunk, x: Tensor<2>, labels: Tensor<1, Int>) -> Tensor<1> {
-    let guesses = model.forward(x).argmax(1); // [members · rows, 1]
-    let labels = members.repeat(labels).unsqueeze_dim::<2>(1).cast(guesses.dtype());
-    members.mean(guesses.equal(labels).float())
+    members.accuracy(model.forward(x), labels)
 }
 // ANCHOR_END: accuracy
 

@@ -1,4 +1,4 @@
-//! Starting the examples, and what became of them.
+//! Starting the examples, and their results.
 
 use serde_json::Value;
 use std::fs::{self, File};

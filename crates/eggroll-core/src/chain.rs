@@ -18,14 +18,14 @@ use crate::scope::Perturbation;
 use burn::module::{Param, ParamId};
 use burn::tensor::{DType, Tensor};
 
-/// A linear layer of a chain and what follows it.
+/// A linear layer of a chain and its activation.
 #[derive(Clone, Copy, Debug)]
 pub struct ChainLayer<'a> {
     /// `[d_input, d_output]`
     pub weight: &'a Param<Tensor<2>>,
     /// `[d_output]`
     pub bias: Option<&'a Param<Tensor<1>>>,
-    /// What its outputs go through.
+    /// The activation of its outputs.
     pub activation: ChainActivation,
 }
 

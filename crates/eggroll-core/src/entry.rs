@@ -13,9 +13,9 @@ pub struct ParameterEntry {
     pub path: String,
     /// Shape.
     pub shape: Vec<usize>,
-    /// What happens to it.
+    /// How it is perturbed.
     pub role: Role,
-    /// What its values are.
+    /// The kind of its values.
     pub kind: ParameterKind,
 }
 
@@ -41,7 +41,7 @@ impl ParameterEntry {
     }
 }
 
-/// What a parameter's values are.
+/// The kind of a parameter's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParameterKind {
     /// Floating point: updated by an optimizer.

@@ -1,4 +1,4 @@
-//! Parameters seen as matrices: what low-rank noise means for convolutions.
+//! Parameters seen as matrices, for low-rank noise in convolutions.
 
 use burn::tensor::Tensor;
 
@@ -49,7 +49,7 @@ impl MatrixView {
         }
     }
 
-    /// What [`matrix`](Self::matrix) undoes: `[d_input, d_output]` to the parameter's shape.
+    /// The inverse of [`matrix`](Self::matrix): `[d_input, d_output]` to the parameter's shape.
     pub fn restore<const D: usize>(&self, matrix: Tensor<2>, shape: [usize; D]) -> Tensor<D> {
         match self.transposed {
             false => matrix.reshape(shape),

@@ -1,4 +1,4 @@
-//! What members keep from one generation to the next, as the state of a recurrent model.
+//! State of members from one generation to the next, for example of a recurrent model.
 
 use burn::tensor::Tensor;
 use burn::tensor::kind::Basic;

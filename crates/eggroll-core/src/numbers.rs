@@ -19,7 +19,7 @@ pub fn holds(number: f64) -> bool {
     size == 0.0 || (f64::from(f32::MIN_POSITIVE)..=f64::from(f32::MAX)).contains(&size)
 }
 
-/// What a number of a configuration may be, apart from what f32 can hold.
+/// The valid range of a number in a configuration, in addition to that of f32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     /// Any number.
@@ -72,7 +72,7 @@ pub struct NumberError {
     pub field: String,
     /// The number.
     pub number: f64,
-    /// What it may be.
+    /// Its valid range.
     pub bound: Bound,
 }
 
@@ -123,7 +123,7 @@ fn collect(value: &Value, field: String, numbers: &mut Vec<(String, Number)>) {
     }
 }
 
-/// Checks every floating-point number of a configuration by what `bound` says of its field.
+/// Checks every floating-point number of a configuration by the `bound` of its field.
 ///
 /// # Errors
 ///

@@ -3,7 +3,7 @@
 //! Any subscriber sees them, as spans of level `TRACE` and target [`TARGET`]; `eggroll_run::profile` has one that writes a
 //! Chrome trace and sums up. Without a subscriber a span costs one load of a counter that stays in cache.
 //!
-//! | span | what is inside |
+//! | span | contents |
 //! |---|---|
 //! | `ask` | a population is made; noise that is held is drawn |
 //! | `noise` | noise is drawn, or written as perturbed vectors; a bias's noise too |
@@ -14,10 +14,10 @@
 //! | `optimizer` | burn-optim's step; the votes on integer parameters |
 //! | `waiting` | a thread only waits for others: not a component, its time is that of the components that it waits for |
 //!
-//! Fields: `bytes`, what the span's work wrote, in bytes; `fine`, true for spans that are too short and too many to be drawn.
+//! Fields: `bytes`, the bytes that the span's work wrote; `fine`, true for spans that are too short and too many to be drawn.
 //! An event `generation` stands before every `ask`.
 //!
-//! # What is inside what
+//! # Nesting
 //!
 //! On a CPU operations are cut into tasks, and the spans of a task stand on the thread that took it; spans of one thread
 //! nest. On devices the kernels of eggroll draw noise where they use it: on the fly there is no `noise`, its time is in `low-rank

@@ -1,4 +1,4 @@
-//! Roles: what happens to a parameter, and the perturbed operations that follow from it.
+//! Roles: how a parameter is perturbed, and the perturbed operations that follow from it.
 
 use crate::key::{NoiseKey, PairRange};
 use crate::matrix::MatrixView;
@@ -11,11 +11,11 @@ use crate::rng::sparse as places;
 use burn::tensor::{DType, Device, Int, Tensor};
 use serde::{Deserialize, Serialize};
 
-/// What happens to a parameter.
+/// How a parameter is perturbed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Noise `B·Aᵀ` of the given rank: matrices, and what [`MatrixView`] makes matrices of.
+    /// Noise `B·Aᵀ` of the given rank: matrices, and tensors that [`MatrixView`] sees as matrices.
     LowRank {
         /// Columns of the factors.
         rank: usize,
@@ -45,7 +45,7 @@ impl Role {
 /// One parameter's noise in one generation: its role, address, size and source.
 #[derive(Clone, Debug)]
 pub struct ParameterNoise {
-    /// What happens to the parameter.
+    /// How the parameter is perturbed.
     pub role: Role,
     /// Address of the draw.
     pub key: NoiseKey,

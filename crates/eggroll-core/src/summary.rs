@@ -8,7 +8,7 @@ use std::fmt;
 /// A [`ParameterTable`] to print: a line for each parameter and one of totals. Made by [`ParameterTable::summary`], or without the noise of
 /// a generation by printing the table itself.
 ///
-/// Bytes of noise are those that are drawn for a pair, or a generation, in the type of the parameter: what a cache of them would hold.
+/// Bytes of noise are those that are drawn for a pair, or a generation, in the type of the parameter: the size of a cache.
 #[derive(Clone, Copy, Debug)]
 pub struct ParameterSummary<'a> {
     table: &'a ParameterTable,

@@ -38,7 +38,7 @@ impl ParameterTable {
     }
 
     /// As [`new`](Self::new), with `roles` by pattern over the paths in place of the noiser's: the first that matches decides, `*`
-    /// stands for any run of characters, `?` for one. What `frozen` names is frozen whatever the patterns say.
+    /// stands for any run of characters, `?` for one. Parameters in `frozen` are frozen for all patterns.
     ///
     /// # Errors
     ///

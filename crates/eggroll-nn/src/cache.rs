@@ -1,4 +1,4 @@
-//! What attention keeps between calls when a sequence grows by one position at a time.
+//! The cache of attention between calls, for a sequence that grows by one position at a time.
 
 use burn::tensor::Tensor;
 

@@ -1,4 +1,4 @@
-//! What the perturbed convolutions share: patches times every member's weight.
+//! Shared by the perturbed convolutions: patches times every member's weight.
 
 use crate::per_member;
 use burn::module::Param;

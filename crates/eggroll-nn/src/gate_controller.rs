@@ -1,4 +1,4 @@
-//! The perturbed drop-in replacement of [`burn::nn::GateController`], and what recurrent modules share.
+//! The perturbed drop-in replacement of [`burn::nn::GateController`], and shared code of recurrent modules.
 
 use crate::Linear;
 use crate::twin::twin;

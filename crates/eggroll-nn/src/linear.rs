@@ -117,7 +117,7 @@ impl Linear {
         }
     }
 
-    /// What `burn::nn::Linear` does.
+    /// The same as `burn::nn::Linear`.
     #[track_caller]
     fn plain<const D: usize>(&self, input: Tensor<D>) -> Tensor<D> {
         let weight = self.weight.val();

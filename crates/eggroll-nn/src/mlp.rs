@@ -14,7 +14,7 @@ use burn::tensor::{Device, Tensor};
 pub struct MlpConfig {
     /// Inputs, widths of the hidden layers, and outputs: at least two.
     pub sizes: Vec<usize>,
-    /// What follows every layer but the last.
+    /// The activation after every layer except the last.
     #[config(default = "ActivationConfig::Relu")]
     pub activation: ActivationConfig,
     /// Whether layers have biases.
@@ -61,7 +61,7 @@ impl MlpConfig {
 pub struct Mlp {
     /// The linear layers, from the first on.
     pub layers: Vec<Linear>,
-    /// What follows every layer but the last.
+    /// The activation after every layer except the last.
     pub activation: Activation,
 }
 

@@ -28,7 +28,7 @@ pub fn portable_digest<M: Module>(model: &M) -> String {
     digest(model, false)
 }
 
-/// SHA-256 over the lengths and the bytes of all parts of some data, as hexadecimal digits: what tells a run that its data is another.
+/// SHA-256 over the lengths and the bytes of all parts of some data, as hexadecimal digits, by which a run notices different data.
 ///
 /// # Example
 ///

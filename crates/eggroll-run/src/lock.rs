@@ -22,12 +22,12 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// Locks a folder, which is created if it is not there, and removes what killed writers have left in it.
+    /// Locks a folder, which is created if it does not exist, and removes files that killed writers have left in it.
     pub fn folder(folder: &Path) -> Result<Self, Error> {
         Self::of(folder, folder.join(OF_FOLDER), folder, None)
     }
 
-    /// Locks a file, which need not be there, and removes what killed writers of it have left.
+    /// Locks a file, which need not exist, and removes files that its killed writers have left.
     pub fn file(path: &Path) -> Result<Self, Error> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let folder = durable::parent(path);

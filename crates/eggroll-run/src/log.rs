@@ -86,7 +86,7 @@ fn keep_before(path: &Path, generation: u64) -> Result<(), Error> {
     }
 }
 
-/// What is in a log.
+/// The contents of a log.
 fn bytes(path: &Path) -> Result<Vec<u8>, Error> {
     match fs::read(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),

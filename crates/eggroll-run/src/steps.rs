@@ -1,4 +1,4 @@
-//! What every training loop does: generation after generation, with a replay log and checkpoints.
+//! The steps of every training loop: generations, a replay log and checkpoints.
 
 use crate::error::{Error, RunError};
 use crate::guard::Guard;
@@ -8,10 +8,10 @@ use eggroll_train::{EvolutionStrategy, Fitness, Population};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// What user code in the loop may fail with.
+/// An error of user code in the loop.
 pub type UserError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What is done in each generation of a loop.
+/// The steps of each generation of a loop.
 pub(crate) trait Steps<M: Module> {
     /// Called once, before the first generation.
     fn begin(&mut self) -> Result<(), Error> {
@@ -110,7 +110,7 @@ pub(crate) fn drive<M: Module>(
     Ok(model)
 }
 
-/// What ends a loop early.
+/// Reasons to end a loop early.
 enum Failure {
     Error(Error),
     /// The payload of a panic.

@@ -71,7 +71,7 @@ impl TrainingLoop {
         self
     }
 
-    /// Sets the digest of what the run learns from ([`data_digest`](crate::data_digest)): replicas of other data are refused when they begin,
+    /// Sets the digest of the training data ([`data_digest`](crate::data_digest)): replicas of other data are refused when they begin,
     /// and checkpoints have it.
     pub fn with_data(mut self, digest: impl Into<String>) -> Self {
         self.data = Some(digest.into());
@@ -89,7 +89,7 @@ impl TrainingLoop {
     ///
     /// # Errors
     ///
-    /// Errors of the strategy, the checkpoints or the replay log; [`Error::User`] with what `evaluate` or `after` returned;
+    /// Errors of the strategy, the checkpoints or the replay log; [`Error::User`] with the error of `evaluate` or `after`;
     /// [`RunError::NonFiniteFitness`](crate::RunError::NonFiniteFitness) and
     /// [`RunError::NonFiniteParameters`](crate::RunError::NonFiniteParameters); [`RunError::InUse`](crate::RunError::InUse) of checkpoints or
     /// a replay log that another process writes. A checkpoint of the last complete generation is saved before an error of `evaluate` or
@@ -109,7 +109,7 @@ impl TrainingLoop {
     ///
     /// # Errors
     ///
-    /// As [`run`](Self::run); [`Error::Distribution`] with what the replicas found, or with the rank that has failed.
+    /// As [`run`](Self::run); [`Error::Distribution`] with the difference between replicas, or with the failed rank.
     pub fn run_distributed<M: Module>(
         &self,
         distribution: &mut Distribution,

@@ -1,4 +1,4 @@
-//! Settings as text: what is left out is the default's, and an unknown setting is refused.
+//! Settings as text: missing ones are defaults, and unknown ones are refused.
 
 use serde::Serialize;
 use serde::de::{DeserializeOwned, Error};

@@ -31,11 +31,11 @@ pub(crate) fn step<M: Module>(
     model.map(&mut step)
 }
 
-/// What votes lead to.
+/// The effect of votes.
 enum How<'a> {
     /// A step by one of every weight whose vote reaches the limit.
     Threshold(i32),
-    /// What the optimizer makes of them.
+    /// The optimizer's use of them.
     Optimizer(&'a mut Optimizer, ModuleLearningRate),
 }
 

@@ -32,7 +32,7 @@ pub const fn clip(value: i32) -> i8 {
     }
 }
 
-/// `16·⌊√d_input⌋`: what a product over `d_input` values is divided by.
+/// `16·⌊√d_input⌋`, the divisor of a product over `d_input` values.
 ///
 /// # Example
 ///
@@ -43,7 +43,7 @@ pub const fn product_divisor(d_input: usize) -> i32 {
     (d_input.isqrt() as i32) << FIXED_POINT
 }
 
-/// What a pair's noise counts in an update.
+/// The weight of a pair's noise in an update.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Votes {

@@ -58,12 +58,12 @@ impl CustomNoiser {
         Self { noiser: noiser.name(), properties: noiser.properties(), given: Some(Arc::new(noiser)) }
     }
 
-    /// What the noiser calls itself: [`Noiser::name`].
+    /// The name of the noiser: [`Noiser::name`].
     pub fn name(&self) -> &str {
         &self.noiser
     }
 
-    /// What the noiser is apart from its roles.
+    /// Properties of the noiser apart from its roles.
     pub fn properties(&self) -> &NoiserProperties {
         &self.properties
     }

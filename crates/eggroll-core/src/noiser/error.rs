@@ -1,4 +1,4 @@
-//! What cannot be a noiser.
+//! Errors of noisers.
 
 use crate::integer::MAX_SIGMA_SHIFT;
 
@@ -6,7 +6,7 @@ use crate::integer::MAX_SIGMA_SHIFT;
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoiserError {
-    /// A name that no noiser has: what was given, and the names there are.
+    /// An unknown noiser, with the known names.
     #[error("no such noiser: {0}")]
     Name(String),
     /// The rank is 0.

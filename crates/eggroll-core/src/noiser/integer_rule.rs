@@ -1,4 +1,4 @@
-//! What a noiser does to integer parameters.
+//! The rule of a noiser for integer parameters.
 
 use super::NoiserError;
 use crate::integer::{MAX_SIGMA_SHIFT, Votes, step_limit, threshold};

@@ -1,6 +1,6 @@
 //! Noisers: which parameters are perturbed, and how.
 //!
-//! One algorithm per file. A noiser gives each parameter a [`Role`] and says in [`NoiserProperties`] what else is its own. What follows
+//! One algorithm per file. A noiser gives each parameter a [`Role`], and everything else in [`NoiserProperties`]. What follows
 //! from a role, perturbed operations and estimates, is the same for all: [`ParameterNoise`](crate::ParameterNoise).
 //! [`NoiserConfig`] is the registry: add a file, a variant with its arms, and its name there. [`CustomNoiser`] is a noiser of another
 //! crate.
@@ -72,7 +72,7 @@ pub trait Noiser: Debug + Send + Sync {
     }
 }
 
-/// What a noiser is apart from its roles.
+/// Properties of a noiser apart from its roles.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NoiserProperties {

@@ -1,9 +1,9 @@
-//! No noise and no update: to measure what evaluation alone costs, or to run a training program over a model that must not change.
+//! No noise and no update: to measure the cost of evaluation alone, or to run a training program over a model that must not change.
 
 use super::{Noiser, NoiserProperties};
 use crate::role::Role;
 
-/// The noiser that freezes every parameter, whatever roles a strategy gives.
+/// The noiser that freezes every parameter, for all roles of a strategy.
 #[derive(Debug)]
 pub(super) struct NoOp;
 

@@ -70,7 +70,7 @@ impl QEggrollConfig {
         self
     }
 
-    /// Sets what noise counts in a vote.
+    /// Sets the noise that counts in a vote.
     pub fn with_votes(mut self, votes: Votes) -> Self {
         self.votes = votes;
         self
@@ -85,7 +85,7 @@ impl QEggrollConfig {
         Ok(QEggroll(self.rule()?))
     }
 
-    /// What it does to integer parameters, for noisers that do it too.
+    /// Its rule for integer parameters, for noisers with the same rule.
     ///
     /// # Errors
     ///

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// A noiser by name and settings: what configuration files hold, and command lines by the name alone.
+/// A noiser by name and settings, as in configuration files; command lines give the name only.
 ///
 /// | name | noise of matrices | of other parameters | estimate |
 /// |---|---|---|---|

@@ -1,4 +1,4 @@
-//! What the operands of perturbed operations must be, and the shapes of what comes out.
+//! Checks of the operands of perturbed operations, and the shapes of results.
 
 use super::operands::{InputRows, LinearBias, LinearMembers};
 #[cfg(feature = "cube")]

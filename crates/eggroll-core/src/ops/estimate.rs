@@ -1,4 +1,4 @@
-//! Weighted sums of noise: what the gradient estimate is made of.
+//! Weighted sums of noise, the terms of the gradient estimate.
 
 use super::{DenseNoise, LowRankNoise, NoiseSource, PairRange, PerturbedOps};
 use crate::counters;

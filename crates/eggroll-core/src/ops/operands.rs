@@ -92,7 +92,7 @@ impl MatrixNoise {
         }
     }
 
-    /// What the noise is multiplied by.
+    /// Factor of the noise.
     pub fn scale(&self) -> f32 {
         match self {
             Self::LowRank(noise) => noise.scale,
@@ -163,7 +163,7 @@ pub enum BiasPrimitive<B: Backend> {
     Perturbed(FloatTensor<B>, DenseNoise, #[extension_type] SourcePrimitive<B>),
 }
 
-/// What a perturbed linear operation needs apart from its tensors and its noise.
+/// Operands of a perturbed linear operation apart from its tensors and its noise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinearMembers {
     /// The members.

@@ -19,7 +19,7 @@ use burn::tensor::Tensor;
 ///
 /// Rows that are (nearly) combinations of the rows before them add nothing to the basis.
 ///
-/// On devices: one launch for the basis, whatever the number of rows, and two products by Burn. So many rows that one cube
+/// On devices: one launch for the basis for any number of rows, and two products by Burn. So many rows that one cube
 /// would work on them for too long (see `docs/decisions.md`) take tensor operations instead, a few for each row.
 ///
 /// # Shapes

@@ -10,7 +10,7 @@ use super::{avx2::Avx2, avx512::Avx512};
 
 /// A computation generic over the instruction set.
 pub(crate) trait Kernel {
-    /// What the computation returns.
+    /// The result of the computation.
     type Output;
 
     /// # Safety
@@ -19,7 +19,7 @@ pub(crate) trait Kernel {
     unsafe fn run<S: Simd>(self) -> Self::Output;
 }
 
-/// A computation in the forms that it has for single instruction sets: what the dispatcher runs. A [`Kernel`] has them by its generic
+/// A computation in the forms that it has for single instruction sets. The dispatcher runs it. A [`Kernel`] has them by its generic
 /// function; kernels of another kind, generic over another trait, have their own.
 ///
 /// # Safety
@@ -27,7 +27,7 @@ pub(crate) trait Kernel {
 /// Every method requires that the processor has its instruction set. Methods are to be `#[inline(always)]`: they are compiled for
 /// the set by the function that they end up in.
 pub(crate) trait Forms: Sized {
-    /// What the computation returns.
+    /// The result of the computation.
     type Output;
     /// Whether there is a form for AVX-512; else that for AVX2 runs.
     const AVX512: bool;

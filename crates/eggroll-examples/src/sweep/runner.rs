@@ -51,7 +51,7 @@ impl Runner<'_> {
                 due.push(trial);
             }
         }
-        print_line!("{} trials, {} of them to run, {} side by side", trials.len(), due.len(), self.jobs);
+        print_line!("{} trials, {} of them to run, {} in parallel", trials.len(), due.len(), self.jobs);
         let next = AtomicUsize::new(0);
         let failed = AtomicBool::new(false);
         std::thread::scope(|scope| {

@@ -22,7 +22,7 @@ pub struct MultiHeadAttentionConfig {
     /// The dropout rate of the weights, on autodiff devices only.
     #[config(default = 0.1)]
     pub dropout: f64,
-    /// The score of what is masked.
+    /// The score of masked positions.
     #[config(default = -1.0e4)]
     pub min_float: f64,
     /// Whether weights may add up to less than 1: `exp(s)/(1 + Σ exp(s))`.
@@ -115,13 +115,13 @@ pub struct MultiHeadAttention {
     pub n_heads: usize,
     /// The size of a head's keys, queries and values.
     pub d_k: usize,
-    /// The score of what is masked.
+    /// The score of masked positions.
     pub min_float: f64,
     /// Whether weights may add up to less than 1.
     pub quiet_softmax: bool,
 }
 
-/// What attention is applied to, as [`burn::nn::attention::MhaInput`], whose fields cannot be read.
+/// The input of attention, as [`burn::nn::attention::MhaInput`], whose fields cannot be read.
 #[derive(Clone, Debug)]
 pub struct MhaInput {
     query: Tensor<3>,
@@ -259,7 +259,7 @@ impl MultiHeadAttention {
     }
 }
 
-/// What attention keeps between calls, as [`burn::nn::attention::MhaCache`].
+/// The cache of attention between calls, as [`burn::nn::attention::MhaCache`].
 #[derive(Clone, Debug)]
 pub struct MhaCache {
     query: TensorCache<4>,

@@ -1,4 +1,4 @@
-//! What a graph is refused for.
+//! Reasons for refusing a graph.
 
 use std::fmt;
 
@@ -45,7 +45,7 @@ pub enum GraphError {
     Input {
         /// Their shapes.
         shapes: Vec<Vec<usize>>,
-        /// What is wrong.
+        /// The reason.
         reason: &'static str,
     },
     /// The model has no parameter of floating point.

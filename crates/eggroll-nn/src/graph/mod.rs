@@ -99,8 +99,8 @@ struct Shapes {
 impl<M: Module, X: GraphTensors, Y: GraphTensors> PopulationGraph<M, X, Y> {
     /// Records `forward` of `model`, and checks it on a population of four with the rows of `example`.
     ///
-    /// `forward` may compute what it likes, but must not read values, and needs its rows independent of each other: no
-    /// statistics over the batch. Its tensors are the inputs, fields of the model, and what it makes on the device of an input.
+    /// `forward` may be any code that does not read values and treats its rows independently: no
+    /// statistics over the batch. Its tensors are the inputs, fields of the model, and tensors that it creates on the device of an input.
     /// Models must not be on an autodiff device.
     ///
     /// # Shapes

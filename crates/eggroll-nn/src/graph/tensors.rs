@@ -1,4 +1,4 @@
-//! What goes into a graph and comes out of it.
+//! Inputs and outputs of a graph.
 
 use burn::backend::DispatchTensor;
 use burn::tensor::Tensor;

@@ -1,4 +1,4 @@
-//! Recording a forward: what Burn's capture device sees of it, without any computation.
+//! Recording a forward pass on Burn's capture device, without any computation.
 
 use super::error::GraphError;
 use super::tensors::GraphTensors;

@@ -64,7 +64,7 @@ pub struct TransformerEncoder {
     pub quiet_softmax: bool,
 }
 
-/// What a transformer encoder is applied to, as [`burn::nn::transformer::TransformerEncoderInput`], whose fields cannot be
+/// The input of a transformer encoder, as [`burn::nn::transformer::TransformerEncoderInput`], whose fields cannot be
 /// read.
 #[derive(Clone, Debug)]
 pub struct TransformerEncoderInput {
@@ -144,7 +144,7 @@ impl TransformerEncoder {
     }
 }
 
-/// What a transformer encoder keeps between calls, as
+/// The cache of a transformer encoder between calls, as
 /// [`burn::nn::transformer::TransformerEncoderAutoregressiveCache`].
 #[derive(Clone, Debug)]
 pub struct TransformerEncoderAutoregressiveCache {

@@ -135,7 +135,7 @@ struct Parts<A, F, N1, N2> {
     norm_2: N2,
 }
 
-/// What a layer keeps between calls, as [`burn::nn::transformer::TransformerEncoderLayerAutoregressiveCache`].
+/// The cache of a layer between calls, as [`burn::nn::transformer::TransformerEncoderLayerAutoregressiveCache`].
 #[derive(Clone, Debug)]
 pub struct TransformerEncoderLayerAutoregressiveCache {
     /// Of attention.

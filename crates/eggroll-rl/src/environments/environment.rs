@@ -1,4 +1,4 @@
-//! What an environment is: the trait, its actions and its transitions.
+//! The trait of environments, its actions and its transitions.
 
 use crate::EpisodeKey;
 use burn::tensor::{Bool, DType, Device, Tensor, TensorData};
@@ -46,7 +46,7 @@ pub trait TensorEnvironment: Send + Sync {
         Tensor::from_data(TensorData::new(states, [keys.len(), size]), device)
     }
 
-    /// What the policy sees.
+    /// The observation of the policy.
     ///
     /// # Shapes
     ///
@@ -74,7 +74,7 @@ pub trait TensorEnvironment: Send + Sync {
         false
     }
 
-    /// What the policy sees of one environment: `state_size` floats to `observation_size`.
+    /// The observation of one environment: `state_size` floats to `observation_size`.
     fn observe_host(&self, state: &[f32], observation: &mut [f32]) {
         observation.copy_from_slice(&values(self.observe(row(state))));
     }
@@ -100,7 +100,7 @@ fn values(row: Tensor<2>) -> Vec<f32> {
     row.cast(DType::F32).into_data().try_to_vec().expect("cast to f32")
 }
 
-/// What an environment takes.
+/// The actions of an environment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ActionSpace {
     /// One of `0 .. n`, as one float.
@@ -134,7 +134,7 @@ impl ActionSpace {
     }
 }
 
-/// What a step of a batch gives.
+/// The result of a step of a batch.
 #[derive(Clone, Debug)]
 pub struct Transition {
     /// `[environments, state_size]`

@@ -1,9 +1,9 @@
-//! Batches of episodes: who is live, what they have gained, and what follows an end.
+//! Batches of episodes: live environments, returns, and restarts after an end.
 
 use crate::{EpisodeKey, TensorEnvironment};
 use burn::tensor::{Bool, Device, Tensor};
 
-/// What becomes of an environment whose episode has ended.
+/// The behavior of an environment whose episode has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndOfEpisode {
     /// Its state, return and length stay as they are: one episode for each environment.
@@ -71,7 +71,7 @@ impl Episodes {
         Self { keys, steps: 0, state, returns: zeros.clone(), lengths: zeros, end }
     }
 
-    /// What the policy sees: `[environments, observation_size]`.
+    /// The observations: `[environments, observation_size]`.
     pub fn observe(&self, environment: &(impl TensorEnvironment + ?Sized)) -> Tensor<2> {
         environment.observe(self.state.clone())
     }
@@ -121,7 +121,7 @@ impl Episodes {
         self.state.clone()
     }
 
-    /// What every environment has gained since [`new`](Self::new), in all its episodes together: `[environments]`.
+    /// The rewards of every environment since [`new`](Self::new), over all its episodes: `[environments]`.
     pub fn returns(&self) -> Tensor<1> {
         self.returns.clone()
     }

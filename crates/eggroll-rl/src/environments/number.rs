@@ -1,4 +1,4 @@
-//! What the physics is written in, so that both forms of an environment are one text and round alike.
+//! The number type of the physics: both forms of an environment share one text and round alike.
 
 use burn::tensor::Tensor;
 use std::ops::{Add, Div, Mul, Sub};

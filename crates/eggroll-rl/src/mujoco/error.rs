@@ -1,4 +1,4 @@
-//! What can go wrong before a simulation runs.
+//! Errors before a simulation runs.
 
 use super::ASSETS;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ pub enum MujocoError {
     Description {
         /// The file.
         path: PathBuf,
-        /// What MuJoCo says.
+        /// MuJoCo's message.
         reason: String,
     },
     /// A description of another body.

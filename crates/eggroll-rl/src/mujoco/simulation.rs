@@ -1,4 +1,4 @@
-//! What the bodies have in common: a simulation that is reset by key and moved by actions.
+//! Shared by the bodies: a simulation that is reset by key and moved by actions.
 
 use super::{MujocoError, description};
 use crate::EpisodeKey;

@@ -8,7 +8,7 @@ use burn::config::Config;
 pub struct EvaluationConfig {
     /// Episodes.
     pub episodes: usize,
-    /// Their seed. Episodes of a population have others, whatever its seed.
+    /// Their seed. Episodes of populations never have the same random numbers.
     #[config(default = 0)]
     pub seed: u64,
 }
@@ -29,8 +29,7 @@ pub struct RolloutConfig {
     /// Steps that an action lasts.
     #[config(default = 1)]
     pub action_repeat: usize,
-    /// Steps of the policy from one look whether all episodes are over to the next: each is a host read, of which fused rollouts have
-    /// none.
+    /// Steps of the policy between two checks whether all episodes are over. Each check reads to the host; fused rollouts need none.
     #[config(default = 16)]
     pub check_every: usize,
     /// Whether a chain of layers runs fused on CPUs.

@@ -1,4 +1,4 @@
-//! What rollouts refuse, with the values in it.
+//! Errors of rollouts, with the values in them.
 
 use super::head::ActionHead;
 use crate::ActionSpace;
@@ -10,13 +10,13 @@ pub enum RolloutError {
     /// A count of 0.
     #[error("rollouts: {setting} must be at least 1, not 0")]
     Zero {
-        /// What is counted.
+        /// The setting.
         setting: &'static str,
     },
     /// A count that is too large.
     #[error("rollouts: {setting} must be at most {most}, not {found}")]
     TooMany {
-        /// What is counted.
+        /// The setting.
         setting: &'static str,
         /// The count.
         found: usize,

@@ -1,4 +1,4 @@
-//! Who runs the episodes of populations and models, whatever the environment.
+//! Episodes of populations and models, in any environment.
 
 use super::config::{EvaluationConfig, RolloutConfig};
 use super::error::RolloutError;

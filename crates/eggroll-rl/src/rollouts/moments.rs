@@ -1,4 +1,4 @@
-//! Sums of what was observed.
+//! Sums over observations.
 
 /// Sums over the observations of a generation: of their distances `d` to the mean before it, and of `d²`.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -9,13 +9,13 @@ use eggroll_nn::{Linear, Mlp};
 ///
 /// [`feed_forward`] makes one of any closure. A policy that remembers has a state, with a row for every environment.
 pub trait Policy: Sync {
-    /// What it carries from step to step: tensors with a row for every environment, or `()`.
+    /// Its state from step to step: tensors with a row for every environment, or `()`.
     type State: MemberState;
 
     /// The state before the first step.
     fn initial_state(&self, rows: usize, device: &Device) -> Self::State;
 
-    /// What it answers to observations.
+    /// Its outputs for observations.
     ///
     /// # Shapes
     ///
@@ -34,7 +34,7 @@ pub trait Policy: Sync {
 pub struct PolicyLayer<'a> {
     /// The layer.
     pub linear: &'a Linear,
-    /// What follows it: [`Relu`](Activation::Relu), [`Tanh`](Activation::Tanh), or nothing; another one is not fused.
+    /// Its activation: [`Relu`](Activation::Relu), [`Tanh`](Activation::Tanh), or nothing; another one is not fused.
     pub activation: Option<&'a Activation>,
 }
 

@@ -1,4 +1,4 @@
-//! What runs episodes.
+//! Runners of episodes.
 
 use super::normalizer::Scaling;
 use super::policy::Policy;

@@ -2,16 +2,16 @@
 //!
 //! A checkpoint is a folder `generation-N`:
 //!
-//! | file | what it is |
+//! | file | contents |
 //! |---|---|
 //! | `model.bpk` | the model: a Burn record that plain Burn loads |
 //! | `optimizer.bpk`, `schedule.bpk` | records of burn-optim |
-//! | `carried.bpk` | what members keep, if they do |
+//! | `carried.bpk` | the state of members, if they have one |
 //! | `strategy.json` | format, generation, configuration, version of the noise stream; length of every part, names, shapes and kinds of its tensors |
 //! | `SHA256SUMS` | checksums of all of them; `sha256sum -c SHA256SUMS` checks them too |
 //!
 //! It is written under another name, flushed and renamed, so that a folder of that name is complete or absent. One that is replaced is
-//! renamed first and counts until its successor is there; one that is dropped is renamed before it is removed. Who writes into the folder has
+//! renamed first and counts until its successor is there; one that is dropped is renamed before it is removed. A writer of the folder holds
 //! its lock.
 
 mod finite;
@@ -80,11 +80,11 @@ pub struct Checkpoints {
     keep: usize,
     /// Whose chunks and memory limit are used, if not those that were saved.
     limits: Option<EvolutionStrategyConfig>,
-    /// What continues where a checkpoint only names a noiser.
+    /// The noiser where a checkpoint has only its name.
     noiser: Option<NoiserConfig>,
     /// Whose updates the checkpoints have to be of.
     run: Option<EvolutionStrategyConfig>,
-    /// Digest of what the run learns from.
+    /// Digest of the training data.
     data: Option<String>,
     /// Whether the newest checkpoint that loads is taken if later ones are damaged.
     fallback: bool,
@@ -129,7 +129,7 @@ impl Checkpoints {
         Self { run: Some(config.clone()), ..self.with_limits_of(config) }
     }
 
-    /// Saves the digest of what the run learns from ([`data_digest`](crate::data_digest)), and refuses checkpoints of other data as
+    /// Saves the digest of the training data ([`data_digest`](crate::data_digest)), and refuses checkpoints of other data as
     /// [`RunError::OtherRun`](crate::RunError::OtherRun). Checkpoints that were saved without one are loaded.
     pub fn with_data(mut self, digest: impl Into<String>) -> Self {
         self.data = Some(digest.into());
@@ -143,7 +143,7 @@ impl Checkpoints {
         self
     }
 
-    /// These checkpoints with a lock of their folder, which is held until all clones are dropped; removes what killed saves have left. Loops
+    /// These checkpoints with a lock of their folder, which is held until all clones are dropped; removes files that killed saves have left. Loops
     /// of this crate do so themselves.
     ///
     /// # Errors
@@ -180,7 +180,7 @@ impl Checkpoints {
         self.save_parts(strategy, |draft| write_parts(draft, strategy, model))
     }
 
-    /// Saves as [`save`](Self::save) does, with what the members keep from generation to generation, as a module
+    /// Saves as [`save`](Self::save) does, with the state of the members, as a module
     /// ([`SavedState`](eggroll_nn::integer::SavedState) for one).
     ///
     /// # Example
@@ -284,7 +284,7 @@ impl Checkpoints {
         entries.map(|entry| entry.map(name)).collect::<io::Result<_>>().map_err(Error::io(&self.folder))
     }
 
-    /// Removes what saves that were killed have left behind.
+    /// Removes the files that killed saves have left.
     fn sweep(&self) -> Result<(), Error> {
         for name in self.names()? {
             match Hidden::parse(&name) {

@@ -1,4 +1,4 @@
-//! Names of checkpoint folders, and of what is not one yet or no longer.
+//! Names of checkpoint folders, of drafts, and of folders that are being replaced or removed.
 
 use crate::durable::DRAFT;
 use std::path::{Path, PathBuf};

@@ -100,13 +100,13 @@ fn is_damage(error: &Error) -> bool {
 /// | error | of |
 /// |---|---|
 /// | [`Error::Io`] | a file that is missing or cannot be read |
-/// | [`SavedError::Checksum`], [`SavedError::FileLength`] | a file that is not what was written |
+/// | [`SavedError::Checksum`], [`SavedError::FileLength`] | a damaged file |
 /// | [`SavedError::Format`] | another version of the format, also the first one, which had no checksums |
 /// | [`SavedError::NoiseStream`] | noise that this version draws differently |
 /// | [`eggroll_train::Error::Noiser`] | a noiser that the file only names: [`Checkpoints::with_noiser`] gives it |
 /// | [`SavedError::OtherModel`] | a model of other parameters, or with the same in another order |
 /// | [`RunError::OtherRun`] | a checkpoint under the name of another generation |
-/// | [`SavedError::Checkpoint`] | what cannot be parsed all the same |
+/// | [`SavedError::Checkpoint`] | a file that cannot be parsed although its checksum matches |
 pub fn load<M: Module>(path: &Path, model: M) -> Result<(EvolutionStrategy, M), Error> {
     load_saved(&Saved::open(path)?, None, None, model)
 }

@@ -1,4 +1,4 @@
-//! Names, shapes and kinds of everything in a record: what tells one model from another before any value is loaded.
+//! Names, shapes and kinds of everything in a record: they tell models apart before any value is loaded.
 
 use burn::module::{Module, Param};
 use burn::tensor::{Bool, Int, Shape, Tensor};

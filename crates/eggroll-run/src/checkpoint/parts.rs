@@ -1,4 +1,4 @@
-//! The files of a checkpoint: written with their checksums, and read only if they are what was written.
+//! The files of a checkpoint: written with their checksums, and read only if the checksums match.
 
 use super::names::generation_of;
 use super::parameters;

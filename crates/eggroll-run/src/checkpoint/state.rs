@@ -16,16 +16,16 @@ pub(super) struct State {
     pub noise_stream: u32,
     pub generation: u64,
     pub config: EvolutionStrategyConfig,
-    /// What was set while the strategy ran.
+    /// Settings that were changed while the strategy ran.
     #[serde(default, skip_serializing_if = "is_default")]
     pub settings: RunningSettings,
-    /// Digest of what the run learns from, if it gave one.
+    /// Digest of the training data, if the run gave one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
     pub parts: BTreeMap<String, Part>,
 }
 
-/// What a part of a checkpoint is.
+/// A part of a checkpoint.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Part {
     pub bytes: u64,

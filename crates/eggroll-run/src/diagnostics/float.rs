@@ -60,7 +60,7 @@ impl FloatStatistics {
         }
     }
 
-    /// What is wrong with the tensor, if anything: values that are not finite; of a matrix, more than 50 % zeros or all values
+    /// Warnings for the tensor: values that are not finite; of a matrix, more than 50 % zeros or all values
     /// equal. Vectors of equal values, zeros among them, are how biases and gains begin.
     pub fn warnings(&self) -> Vec<String> {
         let Self { path, count, non_finite, zeros, .. } = self;

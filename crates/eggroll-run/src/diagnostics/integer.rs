@@ -77,7 +77,7 @@ impl IntegerStatistics {
         }
     }
 
-    /// What is wrong with the tensor, if anything: more than 10 % saturated, more than 50 % zeros, less than 1 bit of entropy.
+    /// Warnings for the tensor: more than 10 % saturated, more than 50 % zeros, less than 1 bit of entropy.
     pub fn warnings(&self) -> Vec<String> {
         let Self { path, saturated, zeros, entropy, .. } = self;
         let checks = [

@@ -1,4 +1,4 @@
-//! What is worth watching: whether a model's values are sound ([`diagnose`]), what the fitness of a generation says of its σ
+//! Diagnostics of a run: whether a model's values are sound ([`diagnose`]), whether σ fits the fitness of a generation
 //! ([`PairStatistics`]), how much of an estimate is signal ([`SplitHalf`]) and how close it is to a true gradient
 //! ([`gradient_cosine`]).
 //!

@@ -1,4 +1,4 @@
-//! What the fitness of antithetic pairs says of the noise scale.
+//! Information about the noise scale from the fitness of antithetic pairs.
 
 use eggroll_train::Fitness;
 use serde::{Deserialize, Serialize};

@@ -17,7 +17,7 @@ pub enum ParameterStatistics {
 }
 
 impl ParameterStatistics {
-    /// What is wrong with the parameter, if anything.
+    /// Warnings for the parameter.
     pub fn warnings(&self) -> Vec<String> {
         match self {
             Self::Float(statistics) => statistics.warnings(),
@@ -26,7 +26,7 @@ impl ParameterStatistics {
     }
 }
 
-/// What [`diagnose`] found: prints as a table with the warnings below it.
+/// The result of [`diagnose`]: prints as a table with the warnings below it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Diagnosis {
     /// Statistics by parameter, in traversal order.
@@ -65,7 +65,7 @@ pub fn diagnose<M: Module>(model: &M) -> Diagnosis {
 }
 
 impl Diagnosis {
-    /// What is wrong with the parameters, if anything.
+    /// Warnings for the parameters.
     pub fn warnings(&self) -> Vec<String> {
         self.parameters.iter().flat_map(ParameterStatistics::warnings).collect()
     }

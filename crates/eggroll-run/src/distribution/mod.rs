@@ -2,7 +2,7 @@
 //!
 //! Noise is a pure function of seed, parameter, noise epoch and pair, so replicas need nothing of each other but fitness: each
 //! evaluates a slice of the population ([`shard`], [`Population::slice`](eggroll_train::Population::slice)), all get the fitness of all
-//! members ([`evaluate_sharded`]) and make the same update. Any number of replicas makes the bits that one process makes.
+//! members ([`evaluate_sharded`]) and make the same update. Results are bit-identical for any number of replicas.
 
 mod job;
 #[cfg(feature = "mpi")]

@@ -83,7 +83,7 @@ impl Distribution {
     ///
     /// # Errors
     ///
-    /// What `work` returned; on other ranks [`DistributionError::Failed`] then.
+    /// The error of `work`; on other ranks [`DistributionError::Failed`].
     pub fn lead<E: From<DistributionError>>(&mut self, work: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
         if self.leads()
             && let Err(error) = work()

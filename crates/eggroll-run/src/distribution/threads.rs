@@ -92,7 +92,7 @@ impl Drop for Threads {
     }
 }
 
-/// Runs `replica` once for every device, each on a separate thread, and returns what they return, in the order of devices: synchronous
+/// Runs `replica` once for every device, each on a separate thread, and returns their results, in the order of devices: synchronous
 /// replicas of one run, each with a model on its device.
 ///
 /// A replica gives its communicator to the trainer ([`TrainingLoop`](crate::TrainingLoop), [`EsTraining`](crate::EsTraining)), or calls

@@ -30,7 +30,7 @@ pub enum Error {
     /// A file or folder.
     #[error("{path}: {source}")]
     Io {
-        /// What was read or written.
+        /// The file.
         path: PathBuf,
         /// Why it failed.
         source: io::Error,
@@ -55,18 +55,18 @@ pub enum Error {
     /// A failure of the user's own code in the training loop.
     #[error(transparent)]
     User(Box<dyn std::error::Error + Send + Sync>),
-    /// A failure, and another one of what was to be done all the same, such as a checkpoint.
+    /// A failure, and a second one in the cleanup after it, such as a checkpoint.
     #[error("{first}; then: {then}")]
     Two {
-        /// What failed first.
+        /// The first failure.
         #[source]
         first: Box<Error>,
-        /// What failed after it.
+        /// The second failure.
         then: Box<Error>,
     },
 }
 
-/// What [`eggroll_train::Error`] holds, so that `?` takes it too.
+/// The errors in [`eggroll_train::Error`], so that `?` takes them too.
 macro_rules! of_training {
     ($($error:ty),*) => {
         $(impl From<$error> for Error {

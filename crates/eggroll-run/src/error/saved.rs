@@ -37,7 +37,7 @@ pub enum SavedError {
         /// Version of the stream that is drawn now.
         known: u32,
     },
-    /// A file that is not what was written.
+    /// A damaged file.
     #[error("{path}: damaged: its checksum is {found}, but was {expected} when it was written")]
     Checksum {
         /// The file.

@@ -1,6 +1,6 @@
 //! A profiler: a Chrome trace of a run and a summary by component.
 //!
-//! The spans are those of [`eggroll_core::profile`], which says what each contains; any subscriber of the `tracing` crate sees
+//! The spans are those of [`eggroll_core::profile`], which documents the contents of each; any subscriber of the `tracing` crate sees
 //! them too. A [`Trace`] writes them to a JSON file that <https://ui.perfetto.dev> and Chrome's `about:tracing` open, and sums
 //! them up. It installs itself as the process's `tracing` subscriber, once.
 //!
@@ -60,7 +60,7 @@ use crate::error::{Error, TraceError};
 use std::fs::File;
 use std::path::PathBuf;
 
-/// What is traced, and where to.
+/// The settings of a trace.
 #[derive(Clone, Debug)]
 pub struct TraceConfig {
     path: PathBuf,

@@ -1,4 +1,4 @@
-//! A log that is there: read as a whole, record after record.
+//! An existing log: read as a whole, record after record.
 
 use super::record::{Check, Content, FORMAT, Header, HeaderError, Record, Recorded};
 use crate::digest::{hex, parameter_digest};
@@ -100,7 +100,7 @@ pub(super) struct Records<'a> {
     pub offset: usize,
     /// Generation of the next record.
     pub generation: u64,
-    /// What was set while the strategy ran, as of the last generation read.
+    /// Settings that were changed while the strategy ran, as of the last generation read.
     pub settings: RunningSettings,
 }
 

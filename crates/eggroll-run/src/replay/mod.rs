@@ -1,4 +1,4 @@
-//! Replay logs: a run as its first model and all fitness values, with what was set while it ran.
+//! Replay logs: a run as its first model, all fitness values, and the settings that were changed while it ran.
 //!
 //! Noise is a pure function of the seed, so the fitness of every generation is all that is needed to make the model again: four bytes a
 //! member, or a fifth of a byte a pair where all that is trained are integers. A checkpoint holds one generation and much more.
@@ -69,13 +69,13 @@ pub struct ReplayLog {
     check: Check,
     /// Generation of the next record.
     next: u64,
-    /// What was set while the strategy ran, as far as it is logged.
+    /// Settings that were changed while the strategy ran, as far as they are logged.
     settings: RunningSettings,
     _lock: Lock,
 }
 
 impl ReplayLog {
-    /// Begins a log of what `strategy` will be told, from its generation on; `model` is the model of that generation. Nobody else can write
+    /// Begins a log of the fitness that `strategy` will be told, from its generation on; `model` is the model of that generation. Nobody else can write
     /// it until it is dropped.
     ///
     /// # Errors
@@ -238,7 +238,7 @@ pub fn replay_range(path: &Path) -> Result<Range<u64>, Error> {
 ///
 /// | error | of |
 /// |---|---|
-/// | [`Error::Io`], [`SavedError::Checkpoint`] | what cannot be read, or is no log |
+/// | [`Error::Io`], [`SavedError::Checkpoint`] | a file that cannot be read, or is no log |
 /// | [`SavedError::Checksum`] | a damaged header |
 /// | [`SavedError::ReplayRecord`] | a damaged record with others behind it |
 /// | [`SavedError::Format`], [`SavedError::NoiseStream`] | another version |

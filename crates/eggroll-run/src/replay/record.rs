@@ -27,7 +27,7 @@ const TRITS: usize = 5;
 
 pub(crate) type Check = [u8; 8];
 
-/// What a log is of.
+/// The run of a log.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Header {
     pub format: u32,
@@ -68,12 +68,12 @@ pub(crate) struct Record {
     pub len: usize,
 }
 
-/// What a record holds.
+/// The contents of a record.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Content {
     /// The scores of its generation.
     Scores(Recorded),
-    /// What was set while the strategy ran, from its generation on.
+    /// Settings that were changed while the strategy ran, from its generation on.
     Settings(RunningSettings),
 }
 

@@ -40,7 +40,7 @@ pub struct Text {
 }
 
 impl Text {
-    /// Reads a file into memory: what happens to the file afterwards changes nothing.
+    /// Reads a file into memory; later changes of the file have no effect.
     ///
     /// # Errors
     ///

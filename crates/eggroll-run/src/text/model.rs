@@ -1,4 +1,4 @@
-//! What a language model of bytes is, of integers or of floats.
+//! The trait of language models of bytes, of integers or of floats.
 
 use burn::module::Module;
 use burn::tensor::kind::Basic;

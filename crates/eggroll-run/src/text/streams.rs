@@ -38,7 +38,7 @@ pub struct ByteStreams {
     steps: usize,
 }
 
-/// What the members of a population read in one generation.
+/// The text that the members of a population read in one generation.
 #[derive(Clone, Debug)]
 pub struct TextBatch {
     /// Bytes read: `[members, steps]`.

@@ -1,4 +1,4 @@
-//! What can go wrong between replicas, with the values in it.
+//! Errors between replicas, with the values in them.
 
 /// Errors of a distributed run. All replicas stop with one, so that none continues alone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -16,10 +16,10 @@ pub enum DistributionError {
         /// The rank.
         rank: usize,
     },
-    /// What carries the messages.
+    /// An error of the engine that carries the messages.
     #[error("{engine}: {reason}")]
     Transport {
-        /// What it is.
+        /// The value.
         engine: &'static str,
         /// Why it failed.
         reason: String,
@@ -27,7 +27,7 @@ pub enum DistributionError {
     /// A message of a wrong length.
     #[error("rank {rank} sent {found} words where {expected} are due")]
     Length {
-        /// Who sent it.
+        /// The rank that sent it.
         rank: usize,
         /// Its length.
         found: usize,
@@ -37,7 +37,7 @@ pub enum DistributionError {
     /// Fitness of another generation.
     #[error("rank {rank} sent the fitness of generation {found}, and generation {expected} is due")]
     Generation {
-        /// Who sent it.
+        /// The rank that sent it.
         rank: usize,
         /// Its generation, modulo 2³².
         found: u32,
@@ -47,11 +47,11 @@ pub enum DistributionError {
     /// Fitness of another kind or of another number of tasks.
     #[error("rank {rank} sent {found}, and this rank has {expected}")]
     FitnessKind {
-        /// Who sent it.
+        /// The rank that sent it.
         rank: usize,
-        /// What it sent.
+        /// The values that it sent.
         found: String,
-        /// What this rank has evaluated.
+        /// The values on this rank.
         expected: String,
     },
     /// Replicas that do not begin alike.
@@ -59,7 +59,7 @@ pub enum DistributionError {
     Start {
         /// The rank.
         rank: usize,
-        /// What differs.
+        /// The difference.
         what: &'static str,
         /// That of the rank.
         found: String,

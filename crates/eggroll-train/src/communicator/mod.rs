@@ -1,4 +1,4 @@
-//! What replicas need of each other.
+//! Communication between replicas.
 
 mod error;
 mod sharding;
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 /// The length of a message that says that its rank has failed.
 const FAILED: u32 = u32::MAX;
 
-/// Replicas of one run that exchange a few numbers: each has a rank from 0, and what one calls all call, in the same order.
+/// Replicas of one run that exchange a few numbers: each has a rank from 0, and all make the same calls in the same order.
 ///
 /// An engine implements three methods: [`rank`](Self::rank), [`size`](Self::size) and [`all_gather`](Self::all_gather). The others are made
 /// of these. They send messages, each with its length in front, so that a rank that cannot continue can [say so](Self::fail) wherever the
@@ -36,7 +36,7 @@ pub trait Communicator: Send {
     /// How many replicas there are.
     fn size(&self) -> usize;
 
-    /// The words of all ranks, one rank after the other, which may have different numbers of them: what an engine is for. Programs call
+    /// The words of all ranks, one rank after the other; ranks may have different numbers of words. An engine implements this. Programs call
     /// [`all_gather_words`](Self::all_gather_words), which notices a rank that has failed.
     ///
     /// # Errors
@@ -58,7 +58,7 @@ pub trait Communicator: Send {
     /// # Errors
     ///
     /// As [`all_gather`](Self::all_gather), [`DistributionError::Failed`] if a rank has [failed](Self::fail), and
-    /// [`DistributionError::Length`] if this is not what all ranks call now.
+    /// [`DistributionError::Length`] if ranks make different calls.
     fn all_gather_words(&mut self, words: &[u32]) -> Result<Vec<Vec<u32>>, DistributionError> {
         exchange(self, words)
     }

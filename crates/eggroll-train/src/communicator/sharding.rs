@@ -1,4 +1,4 @@
-//! Who evaluates which members, and the fitness of all.
+//! The members of each rank, and the fitness of all members.
 
 use super::{Communicator, DistributionError};
 use crate::fitness::Fitness;
@@ -35,7 +35,7 @@ pub fn shard(members: usize, rank: usize, size: usize) -> Range<usize> {
 /// # Errors
 ///
 /// As [`Communicator::all_gather_words`]; [`DistributionError::Generation`], [`DistributionError::FitnessKind`] or
-/// [`DistributionError::Length`] if a rank sends what does not belong to this population.
+/// [`DistributionError::Length`] if a rank sends scores that do not belong to this population.
 ///
 /// # Panics
 ///
@@ -133,7 +133,7 @@ fn words(fitness: &Fitness) -> Vec<u32> {
     }
 }
 
-/// What scores are.
+/// The kind of scores.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Kind {
     integers: bool,

@@ -22,8 +22,8 @@ use burn::optim::SgdConfig;
 use eggroll_core::{NoiseSourceConfig, NoiserConfig, QEggrollConfig, Role};
 use serde::Serialize;
 
-/// Configuration of an [`EvolutionStrategy`](crate::EvolutionStrategy). As text it needs a noiser and an optimizer; what else it leaves out is as
-/// [`new`](Self::new) sets it.
+/// Configuration of an [`EvolutionStrategy`](crate::EvolutionStrategy). As text it needs a noiser and an optimizer; other missing fields have the
+/// values of [`new`](Self::new).
 ///
 /// # Example
 ///
@@ -47,7 +47,7 @@ pub struct EvolutionStrategyConfig {
     /// How parameters are perturbed: a noiser of the registry, or of another crate as a
     /// [`CustomNoiser`](eggroll_core::CustomNoiser).
     pub noiser: NoiserConfig,
-    /// What the estimated gradient is fed to.
+    /// The optimizer that takes the estimated gradient.
     pub optimizer: OptimizerConfig,
     /// Members of a generation: even.
     pub population_size: usize,
@@ -279,7 +279,7 @@ impl EvolutionStrategyConfig {
 
     /// Gives roles by pattern over the parameters' dotted paths (`encoder.layers.0.weight`): `*` stands for any run of characters,
     /// dots included, `?` for one character. The first pattern that matches a parameter decides; a parameter that none matches keeps
-    /// the noiser's role. What [`with_frozen`](Self::with_frozen) names is frozen whatever the patterns say.
+    /// the noiser's role. Parameters of [`with_frozen`](Self::with_frozen) are frozen for all patterns.
     ///
     /// [`try_init`](Self::try_init) refuses a pattern that matches no parameter, and a role that a parameter cannot have, as low-rank
     /// noise of a vector.

@@ -1,4 +1,4 @@
-//! What a program sets while a strategy runs.
+//! Settings that a program changes while a strategy runs.
 
 use crate::error::ConfigError;
 use eggroll_core::numbers;

@@ -1,4 +1,4 @@
-//! A configuration as text: what it leaves out is as [`EvolutionStrategyConfig::new`] sets it, which depends on the noiser.
+//! A configuration as text: missing fields have the values of [`EvolutionStrategyConfig::new`], which depend on the noiser.
 
 use super::{EvolutionStrategyConfig, GradientScale, InputProjection, SigmaSchedule};
 use crate::fitness::FitnessShaping;

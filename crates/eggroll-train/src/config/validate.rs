@@ -1,4 +1,4 @@
-//! What a configuration cannot be, whatever the model.
+//! Checks of a configuration that do not depend on the model.
 
 use super::{EvolutionStrategyConfig, InputProjection};
 use crate::error::{ConfigError, Error, MOST_MEMBERS};

@@ -12,7 +12,7 @@ pub enum ConfigError {
     /// Antithetic pairs need an even, positive population, of pairs that u32 can count.
     #[error("the population must be even, at least 2 and at most {most}, not {0}", most = MOST_MEMBERS)]
     Population(usize),
-    /// A number that f32 cannot hold, or beyond what its field may be.
+    /// A number that f32 cannot hold, or outside the range of its field.
     #[error(transparent)]
     Number(#[from] NumberError),
     /// A noise scale that is not positive and finite.
@@ -21,7 +21,7 @@ pub enum ConfigError {
     /// A function of the program that a file only names.
     #[error("the {field} \"{name}\" is a function of the program that saved this: give the configuration that has it")]
     NotGiven {
-        /// What it is for.
+        /// Its purpose.
         field: &'static str,
         /// The name that it was saved under.
         name: String,
@@ -63,13 +63,13 @@ pub enum ConfigError {
          choose another optimizer"
     )]
     FloatParameter(String),
-    /// An unknown optimizer: what was given, and the known names.
+    /// An unknown optimizer, with the known names.
     #[error("unknown optimizer {0}")]
     OptimizerName(String),
-    /// An unknown fitness shaping: what was given, and the known names.
+    /// An unknown fitness shaping, with the known names.
     #[error("fitness shaping: {0}")]
     ShapingName(String),
-    /// An unknown input projection: what was given, and the known names.
+    /// An unknown input projection, with the known names.
     #[error("input projection: {0}")]
     ProjectionName(String),
     /// Settings that Adafactor cannot have.

@@ -30,7 +30,7 @@ pub enum MemoryError {
         needed: u64,
         /// Bytes that may be used.
         limit: u64,
-        /// What would fit.
+        /// A size that fits.
         advice: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What an evaluation may return: float scores, or integer ones, which no operation rounds, on a device or on the host.
+//! Results of an evaluation: float scores, or exact integer scores, on a device or on the host.
 
 use super::Fitness;
 use burn::tensor::{DType, Int, Tensor};

@@ -1,4 +1,4 @@
-//! What Linux says of the memory that a process may still take.
+//! The memory that is available to a process on Linux.
 //!
 //! Lines that cannot be read are passed over: a limit that is not known does not hide those that are.
 

@@ -64,7 +64,7 @@ fn check_held_noise(config: &EvolutionStrategyConfig, table: &ParameterTable, li
     Err(MemoryError::Noise { what: format!("the noise that {pairs} pairs hold"), needed, limit, advice })
 }
 
-/// What chunks of members take.
+/// The memory of chunks of members.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chunk {
     /// Bytes that the perturbed layers return for a member: 0 if not known.

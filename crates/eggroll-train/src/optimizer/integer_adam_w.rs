@@ -95,7 +95,7 @@ struct IntegerAdamW {
 #[derive(Clone)]
 struct State<const D: usize> {
     adam: AdamWState<D>,
-    /// What is left of the accumulator.
+    /// The remainder of the accumulator.
     rest: Tensor<D>,
 }
 

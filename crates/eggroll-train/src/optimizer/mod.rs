@@ -31,11 +31,11 @@ use std::str::FromStr;
 /// The registry: a line for each optimizer.
 macro_rules! optimizers {
     ($($(#[$doc:meta])* $name:literal => $variant:ident($config:ty),)*) => {
-        /// An optimizer by name and settings: what configuration files hold, and command lines by the name alone.
+        /// An optimizer by name and settings, as in configuration files; command lines give the name only.
         ///
         /// Settings of burn-optim are Burn's; `grad_clipping` in them clips the gradient of each parameter by value or norm, while
         /// [`with_clip_norm`](crate::EvolutionStrategyConfig::with_clip_norm) clips all of them together. Frozen parameters have no
-        /// gradient and stay as they are, whatever the weight decay.
+        /// gradient and never change, also with weight decay.
         ///
         /// burn-optim's L-BFGS is not among them: its line search evaluates the true loss again and again.
         ///
@@ -106,27 +106,27 @@ macro_rules! optimizers {
 }
 
 optimizers! {
-    /// Gradient descent, with momentum, Nesterov's too, if configured.
+    /// Gradient descent: plain, with momentum, or with Nesterov momentum.
     "sgd" => Sgd(SgdConfig),
     /// Adam.
     "adam" => Adam(AdamConfig),
     /// Adam with decoupled weight decay.
     "adam_w" => AdamW(AdamWConfig),
-    /// Gradients divided by a running mean of their size.
+    /// Gradients scaled by a running mean of squared gradients.
     "rms_prop" => RmsProp(RmsPropConfig),
-    /// Gradients divided by the size of all before.
+    /// Gradients scaled by the accumulated squared gradients.
     "ada_grad" => AdaGrad(AdaGradConfig),
-    /// Adam with Nesterov momentum of gradients' differences.
+    /// Adam with Nesterov momentum from gradient differences.
     "adan" => Adan(AdanConfig),
-    /// Adam scaled parameter by parameter, for large batches.
+    /// Adam with a trust ratio for each parameter, for large batches.
     "lamb" => Lamb(LambConfig),
-    /// Signs of a momentum.
+    /// The sign of a momentum.
     "lion" => Lion(LionConfig),
-    /// Adam's second moments by rows and columns only.
+    /// Adam with factored second moments.
     "adafactor" => Adafactor(AdafactorConfig),
-    /// Orthogonal updates of matrices, AdamW for all other parameters.
+    /// Orthogonalized updates of matrices, AdamW for other parameters.
     "muon" => Muon(MuonAdamWConfig),
-    /// Steps of a given length along a momentum of limited speed.
+    /// Normalized gradients and a velocity of bounded length.
     "clip_up" => ClipUp(ClipUpConfig),
     /// AdamW on the votes of integer parameters.
     "integer_adam_w" => IntegerAdamW(IntegerAdamWConfig),
@@ -180,7 +180,7 @@ pub struct Optimizer {
     over: Over,
 }
 
-/// What an optimizer makes its steps over.
+/// The parameters of an optimizer's steps.
 #[derive(Clone, Copy, PartialEq)]
 enum Over {
     /// Each parameter alone.

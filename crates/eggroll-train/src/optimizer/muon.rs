@@ -1,4 +1,4 @@
-//! Muon for matrices and AdamW for what it cannot orthogonalize.
+//! Muon for matrices and AdamW for other parameters.
 
 use burn::config::Config;
 use burn::optim::{

@@ -11,7 +11,7 @@ const MOST_STEPS: i128 = 100;
 /// Singular values of Newton-Schulz iterations that do not diverge stay far below.
 const MOST_SINGULAR: f64 = 1e3;
 
-/// What a number may be, by the name that Burn's optimizers and ours give it.
+/// The valid range of a number, by its name in Burn's optimizers and ours.
 pub(super) fn bound(field: &str) -> Bound {
     // In `{"Norm": 1.0}` the field is that of the clipping.
     if field.contains("clipping") {

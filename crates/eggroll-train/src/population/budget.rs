@@ -42,7 +42,7 @@ impl Population {
         !known && chunk.is_none_or(|members| self.memory_limit.is_some_and(|limit| risky(members, limit)))
     }
 
-    /// Panics if a chunk of `members` would not fit into memory, with what would.
+    /// Panics if a chunk of `members` would not fit into memory, with a size that fits.
     #[track_caller]
     pub(super) fn check_memory(&self, members: usize, side_by_side: usize) {
         let Some(limit) = self.memory_limit else { return };

@@ -47,12 +47,12 @@ impl MemberChunk {
     /// Repeats rows that all members share, as a batch: `[rows, ...]` to `[members · rows, ...]`, member-major.
     ///
     /// Linear layers, embeddings and convolutions need no repeated input at the beginning of a model: their `forward_shared` computes
-    /// what is the same for all members once.
+    /// shared results once.
     pub fn repeat<const D: usize, K: Basic>(&self, rows: Tensor<D, K>) -> Tensor<D, K> {
         self.assume_repeated(rows.repeat_dim(0, self.count))
     }
 
-    /// The chunk's rows of what has a row for every member of the whole population: `[population, ...]` to `[members, ...]`.
+    /// The chunk's rows of a tensor with a row for every member of the population: `[population, ...]` to `[members, ...]`.
     pub fn rows<const D: usize, K: Basic>(&self, all: Tensor<D, K>) -> Tensor<D, K> {
         self.assume_repeated(all.slice_dim(0, self.first..self.first + self.count))
     }

@@ -30,7 +30,7 @@ pub struct Population {
     /// Members that are evaluated here.
     pub(crate) members: usize,
     pub(crate) perturbation: Perturbation,
-    /// What was set when the population was asked for.
+    /// The settings when the population was asked for.
     pub(crate) settings: RunningSettings,
     pub(crate) chunk_size: Option<usize>,
     /// Bytes that the perturbed layers return for one member, once known.
@@ -60,7 +60,7 @@ impl Population {
         self.generation
     }
 
-    /// What was [set](crate::EvolutionStrategy::set_sigma) when the population was asked for.
+    /// The [settings](crate::EvolutionStrategy::set_sigma) when the population was asked for.
     pub fn settings(&self) -> RunningSettings {
         self.settings
     }

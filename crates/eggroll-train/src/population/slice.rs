@@ -8,7 +8,7 @@ impl Population {
     /// their order, the same bits as among all others; [`MemberChunk`](crate::MemberChunk) keep their numbers in the generation, and what
     /// members [keep](Self::evaluate_with_state) has rows for these only.
     ///
-    /// What an evaluation notes of the use of parameters it notes in the whole population: `tell` takes that, with the fitness of all.
+    /// An evaluation records the use of parameters in the whole population: give that to `tell`, with the fitness of all members.
     /// A process that evaluates no slice of a generation knows nothing of it; with a
     /// [projection](crate::EvolutionStrategyConfig::with_input_projection) of estimates it has to evaluate one, the first pair for
     /// example.

@@ -1,4 +1,4 @@
-//! Estimates of a generation, and what they refuse.
+//! Estimates of a generation, and their checks.
 
 use super::EvolutionStrategy;
 use crate::error::{Error, TellError};

@@ -92,7 +92,7 @@ pub struct StrategyRecord {
     pub optimizer: OptimizerRecord,
     /// State of the learning-rate schedule.
     pub schedule: LrSchedulerRecord,
-    /// What was set while the strategy ran.
+    /// Settings that were changed while the strategy ran.
     pub settings: RunningSettings,
 }
 
@@ -227,7 +227,7 @@ impl EvolutionStrategy {
         })
     }
 
-    /// What changes from generation to generation, but for the model: with the configuration and the model all that a checkpoint holds.
+    /// The state of the strategy without the model. A checkpoint holds it, the configuration and the model.
     pub fn to_record(&self) -> StrategyRecord {
         StrategyRecord {
             generation: self.generation,

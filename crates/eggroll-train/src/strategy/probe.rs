@@ -1,4 +1,4 @@
-//! What different noise scales do to a model, measured.
+//! The effect of different noise scales on a model, measured.
 
 use super::EvolutionStrategy;
 use crate::config::RunningSettings;
@@ -69,8 +69,8 @@ impl fmt::Display for SigmaProbe {
 }
 
 impl EvolutionStrategy {
-    /// Evaluates the population of the coming generation under each noise scale, with the same noise, and measures what an update could
-    /// learn from it: mean and spread of the scores, share of pairs that differ, signal-to-noise ratio of the gradient. Changes neither
+    /// Evaluates the population of the coming generation under each noise scale, with the same noise, and measures the information for
+    /// an update: mean and spread of the scores, share of pairs that differ, signal-to-noise ratio of the gradient. Changes neither
     /// the strategy nor the model; costs one evaluation and one estimate for each sigma.
     ///
     /// # Errors

@@ -43,12 +43,12 @@ impl EvolutionStrategy {
         Ok(())
     }
 
-    /// What [`set_sigma`](Self::set_sigma) and [`set_learning_rate`](Self::set_learning_rate) have set for the next generation.
+    /// The values of [`set_sigma`](Self::set_sigma) and [`set_learning_rate`](Self::set_learning_rate) for the next generation.
     pub fn settings(&self) -> RunningSettings {
         self.settings
     }
 
-    /// What was set when the population of the generation told last was asked for.
+    /// The same values for the population of the last generation that was told.
     pub fn told_settings(&self) -> RunningSettings {
         self.told
     }

@@ -22,7 +22,7 @@ pub struct IntegerNoise {
     pub pairs: PairRange,
 }
 
-/// What an operation needs to know about held noise apart from its values.
+/// Properties of stored noise, apart from its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IntegerMembers {
     /// Rows of the held noise before the first pair.

@@ -1,4 +1,4 @@
-//! Who runs episodes in environments of burn-rl.
+//! Runs episodes in environments of burn-rl.
 
 use super::config::HostRolloutConfig;
 use super::play::Play;

@@ -1,4 +1,4 @@
-//! What a policy has to do with an environment.
+//! The task between a policy and an environment.
 
 use crate::EpisodeKey;
 use burn_rl::Environment;
@@ -16,7 +16,7 @@ pub trait HostTask: Sync {
     /// for the same key to give the same episode in every chunk and on every thread. It is not reset any more.
     fn begin(&self, key: EpisodeKey) -> Self::Environment;
 
-    /// Writes what a policy sees of a state, [`observation_size`](Self::observation_size) floats.
+    /// Writes the observation of a state, [`observation_size`](Self::observation_size) floats.
     fn observe(&self, state: &<Self::Environment as Environment>::State, observation: &mut [f32]);
 
     /// The action that a policy's outputs stand for.

@@ -85,15 +85,15 @@ pub struct NatsConfig {
     pub strikes: u32,
     /// Failures of one slice after which the coordinator evaluates it itself, and ends the run with the error if it fails there too.
     pub slice_failures: u32,
-    /// How long a node repeats what the server refuses or does not answer.
+    /// How long a node repeats an operation that the server refuses or does not answer.
     pub patience: Duration,
-    /// How often a coordinator that waits says what for.
+    /// How often a waiting coordinator reports the reason.
     pub report_every: Duration,
     /// Copies of the streams in a cluster of servers.
     pub replicas: usize,
     /// Bytes of the published fitness that the server holds at most: what is beyond is refused, and dropped by checkpoints.
     pub fitness_bytes: u64,
-    /// How long the server keeps what it has of the run.
+    /// How long the server keeps the data of the run.
     pub keep: Duration,
     /// Bytes of a checkpoint at most; by default what the model needs: 40 for each of its numbers, and 4 MiB.
     pub checkpoint_bytes: Option<u64>,
@@ -207,7 +207,7 @@ impl NatsConfig {
     }
 }
 
-/// Refuses what cannot be part of the names of streams and subjects.
+/// Refuses characters that cannot be part of the names of streams and subjects.
 pub(super) fn is_token(what: &'static str, name: &str) -> Result<(), NatsError> {
     let known = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     match (1..=64).contains(&name.len()) && name.chars().all(known) {

@@ -1,9 +1,9 @@
-//! What a coordinator has seen of its workers.
+//! Counts of a coordinator over its workers' messages.
 
 use super::collection::Rejection;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What has arrived since the coordinator started.
+/// Messages since the coordinator started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Results that were taken.
@@ -16,7 +16,7 @@ pub struct Counts {
     pub by_node: BTreeMap<String, u64>,
     /// Slices that were offered again.
     pub offered_again: u64,
-    /// Slices that the coordinator has evaluated itself, to tell who is right.
+    /// Slices that the coordinator has evaluated itself to verify results.
     pub evaluated: u64,
     /// Failures that workers have reported.
     pub failed: u64,

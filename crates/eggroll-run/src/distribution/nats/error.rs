@@ -1,4 +1,4 @@
-//! What can go wrong in a run over NATS, with the values in it.
+//! Errors of a run over NATS, with the values in them.
 
 use crate::error::Error;
 use eggroll_train::RunningSettings;
@@ -14,9 +14,9 @@ pub enum NatsError {
     Setting {
         /// Which one.
         what: &'static str,
-        /// What it has to be.
+        /// The valid values.
         rule: &'static str,
-        /// What it is.
+        /// The value.
         value: String,
     },
     /// A file with a key or token that cannot be used.
@@ -39,7 +39,7 @@ pub enum NatsError {
          allow_plain"
     )]
     Plain {
-        /// What kind of secret.
+        /// The kind of secret.
         what: &'static str,
         /// Where to.
         host: String,
@@ -61,7 +61,7 @@ pub enum NatsError {
         slice: usize,
         /// How often workers have failed.
         failures: usize,
-        /// What went wrong here, and what the last worker said.
+        /// The error here, and the last worker's message.
         error: String,
     },
     /// Settings of a running strategy, which workers do not hear of.
@@ -72,7 +72,7 @@ pub enum NatsError {
     Settings {
         /// The generation.
         generation: u64,
-        /// What was set.
+        /// The settings.
         settings: RunningSettings,
     },
     /// Streams that were made by a coordinator with another key.
@@ -96,10 +96,10 @@ pub enum NatsError {
         /// Why not.
         reason: String,
     },
-    /// What failed for longer than a node waits.
+    /// An operation that failed for longer than a node waits.
     #[error("{what}: failed for {patience:?}, at last because of: {reason}")]
     Patience {
-        /// What was tried.
+        /// The operation.
         what: String,
         /// How long.
         patience: Duration,
@@ -132,9 +132,9 @@ pub enum NatsError {
     /// A score that returned something else than the configuration says.
     #[error("the score returned {found}, and {expected} are due")]
     Score {
-        /// What it returned.
+        /// The returned value.
         found: String,
-        /// What the configuration says.
+        /// The value of the configuration.
         expected: String,
     },
     /// A replica whose parameters are not the coordinator's.

@@ -373,7 +373,7 @@ fn node_of(subject: &str) -> &str {
     subject.rsplit('.').next().unwrap_or_default()
 }
 
-/// What an evaluation gives, or the words of its error or panic.
+/// The result of an evaluation, or the text of its error or panic.
 pub(super) fn evaluated<T>(evaluate: impl FnOnce() -> Result<T, NatsError>) -> Result<T, String> {
     match catch_unwind(AssertUnwindSafe(evaluate)) {
         Ok(result) => result.map_err(|error| error.to_string()),

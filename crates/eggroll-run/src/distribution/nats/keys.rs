@@ -1,4 +1,4 @@
-//! Who may say what: the coordinator signs, and every worker has a separate key.
+//! Authentication: the coordinator signs, and every worker has a separate key.
 //!
 //! ```text
 //! root    = 32 random bytes, the coordinator's alone

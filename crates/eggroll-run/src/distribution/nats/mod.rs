@@ -3,10 +3,10 @@
 //! The process that trains is the [`Coordinator`]. It offers each slice of a generation to a [`Worker`] that has nothing to do; the worker
 //! evaluates it and publishes its fitness. A slice whose worker dies, fails or is silent is offered to another. The coordinator publishes
 //! the fitness of all members, and every worker makes the same update: no weights travel. A worker that joins late loads the latest
-//! checkpoint from the server, or begins with the first model, and reads the fitness since. What survives which fault, how to set up a server,
-//! and what a hostile worker can do is in `docs/nats.md`.
+//! checkpoint from the server, or begins with the first model, and reads the fitness since. `docs/nats.md` explains faults and outcomes, how to set up
+//! a server, and the powers of a hostile worker.
 //!
-//! The coordinator signs what it says, and workers prove with a key who they are: [`NatsConfig::keys`], [`make_keys`].
+//! The coordinator signs its messages, and workers authenticate with a key: [`NatsConfig::keys`], [`make_keys`].
 //!
 //! Nodes run the same program: the same first model, the same configuration of the strategy, the same score, which is a function of
 //! the model, the generation and the members alone. What members [carry](eggroll_train::Population::evaluate_with_state) from one generation

@@ -1,4 +1,4 @@
-//! Names of what a run has on the server.
+//! Names of a run's streams and subjects on the server.
 
 use super::config::NatsConfig;
 use super::protocol::Manifest;

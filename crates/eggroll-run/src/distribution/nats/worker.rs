@@ -30,7 +30,7 @@ const SOON: Duration = Duration::from_millis(20);
 /// How often a worker looks whether the coordinator has made its key.
 const KEY: Duration = Duration::from_millis(100);
 
-/// What a worker has done.
+/// Counts of a worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorkerReport {
@@ -82,13 +82,13 @@ impl Worker {
         self
     }
 
-    /// Tells `tell` in place of standard error what this worker waits for, every [`NatsConfig::report_every`].
+    /// Reports to `tell`, instead of standard error, why this worker waits, every [`NatsConfig::report_every`].
     pub fn with_notices(mut self, tell: impl FnMut(&Notice) + Send + 'static) -> Self {
         self.link.notices.set(tell);
         self
     }
 
-    /// What it has done so far.
+    /// Its counts so far.
     pub fn report(&self) -> WorkerReport {
         self.report
     }

@@ -1,4 +1,4 @@
-//! Replicas of one run: any number of them makes the bits of one process, and none continues when something is wrong.
+//! Replicas of one run: any number of them gives the bits of one process, and none continues when something is wrong.
 
 mod devices;
 mod faults;

@@ -1,0 +1,55 @@
+//! The evolution strategy of this example: its configuration and its score. All else is data, networks, and the command line.
+//!
+//! `train.rs` gives both to `EsTraining`, whose loop is, in short:
+//!
+//! ```text
+//! let mut strategy = settings.strategy().try_init(&model)?;
+//! for batch in batches {
+//!     let population = strategy.ask();
+//!     let fitness = likelihood(&population, &batch, |images| model.forward(images));
+//!     strategy.tell(&mut model, population, fitness)?;
+//! }
+//! ```
+
+use crate::settings::Settings;
+use burn::lr_scheduler::cosine::CosineAnnealingLrSchedulerConfig;
+use eggroll::prelude::*;
+use eggroll_examples::digits::Dataset;
+
+/// Members in a chunk of q-eggroll on one core: their images fit its cache.
+const INTEGER_CHUNK: usize = 32;
+
+/// Mean log-likelihood of the labels in nats, for every member.
+pub fn likelihood(population: &Population, batch: &Dataset, logits: impl Fn(Tensor<2>) -> Tensor<2> + Sync) -> Fitness {
+    population.evaluate(|members| {
+        let logits = logits(batch.images.clone()); // [members · batch, 10]
+        -members.cross_entropy(logits, batch.labels.clone())
+    })
+}
+
+impl Settings {
+    /// The strategy's configuration.
+    pub fn strategy(&self) -> EvolutionStrategyConfig {
+        match self.noiser() {
+            NoiserConfig::QEggroll(noiser) => EvolutionStrategyConfig::integer(noiser)
+                .with_population_size(self.population)
+                .with_chunk_size(INTEGER_CHUNK)
+                .with_seed(self.seed),
+            noiser => self.float_strategy(noiser),
+        }
+    }
+
+    fn float_strategy(&self, noiser: NoiserConfig) -> EvolutionStrategyConfig {
+        let generations = self.generations;
+        let strategy = EvolutionStrategyConfig::new(noiser, self.optimizer())
+            .with_population_size(self.population)
+            .with_sigma(SigmaSchedule::Cosine { initial: self.sigma, last: self.sigma_end, generations })
+            .with_learning_rate(CosineAnnealingLrSchedulerConfig::new(self.lr, generations as usize))
+            .with_seed(self.seed)
+            .with_input_projection(self.project);
+        match self.shaping.clone() {
+            Some(shaping) => strategy.with_shaping(shaping),
+            None => strategy,
+        }
+    }
+}
