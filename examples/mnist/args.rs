@@ -29,6 +29,12 @@ pub struct Args {
     /// Show Burn's dashboard on a terminal.
     #[arg(long)]
     pub dashboard: bool,
+    /// Write the metrics to log.csv too.
+    #[arg(long)]
+    pub csv: bool,
+    /// Write the metrics for TensorBoard too, in the folder tensorboard of the output folder.
+    #[arg(long)]
+    pub tensorboard: bool,
     /// Backend: flex, ndarray, cuda, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.
     #[arg(long, default_value_t)]
     pub backend: DeviceName,

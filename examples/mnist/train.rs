@@ -80,7 +80,7 @@ impl<C: Classifier> Data<C> {
 /// Trains, or continues, and prints the result.
 pub fn run(args: Args, signals: &Signals) -> Result<Ending, Failure> {
     let communicator = detect()?;
-    let Args { data, out, resume, dashboard, backend, devices, settings: given, .. } = args;
+    let Args { data, out, resume, dashboard, csv, tensorboard, backend, devices, settings: given, .. } = args;
     let folder = RunFolder::new(out);
     if !resume {
         folder.check()?;
@@ -92,7 +92,7 @@ pub fn run(args: Args, signals: &Signals) -> Result<Ending, Failure> {
         false => devices.iter().map(DeviceName::device).collect::<Result<_, _>>()?,
     };
     let interrupter = signals.interrupter();
-    let run = Run { data: &data, folder: &folder, settings: &settings, resume, display, interrupter };
+    let run = Run { data: &data, folder: &folder, settings: &settings, resume, display, csv, tensorboard, interrupter };
     match (settings.model, &settings.noiser) {
         (ModelName::Cnn, _) => run.on::<Cnn>(&devices, communicator),
         (ModelName::Mlp, NoiserConfig::QEggroll(_)) => run.on::<IntegerMlp>(&devices, communicator),
@@ -107,6 +107,8 @@ struct Run<'a> {
     settings: &'a Settings,
     resume: bool,
     display: Display,
+    csv: bool,
+    tensorboard: bool,
     interrupter: Interrupter,
 }
 
@@ -155,12 +157,14 @@ impl Run<'_> {
             .with_checkpoint_every(CHECKPOINT_EVERY)
             .with_data(Some(digest))
             .with_settings(fixed(settings, &["generations"]));
-        let outcome = EsTraining::new(folder.clone(), config)
+        let training = EsTraining::new(folder.clone(), config)
             .with_display(self.display)
             .with_interrupter(self.interrupter.clone())
             .with_distribution(distribution)
-            .metric_valid(ScalarMetric::new(ACCURACY))
-            .launch(model, &mut task)?;
+            .metric_valid(ScalarMetric::new(ACCURACY));
+        let training = if self.csv { training.with_csv() } else { training };
+        let training = if self.tensorboard { training.with_tensorboard() } else { training };
+        let outcome = training.launch(model, &mut task)?;
         // Rank 0 says how the job ended: launchers kill the others when one ends with a status, and it may not have printed yet.
         let Some(table) = task.table else { return Ok(Ending::Finished) };
         let done = outcome.strategy.generation();

@@ -14,7 +14,7 @@ use burn::train::metric::{MetricDefinition, NumericEntry};
 use crc32c::crc32c;
 use eggroll_core::sync::locked;
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -58,6 +58,8 @@ impl EventFiles {
 /// Makes the file of this process. TensorBoard reads files in the order of their names; of those that other processes have left it drops what
 /// belongs to this generation and later ones.
 fn begin(folder: &Path, time: f64, generation: u64) -> io::Result<File> {
+    // Also of a run that begins again because it never came to a checkpoint.
+    let is_first = fs::read_dir(folder)?.next().is_none();
     for number in 0.. {
         let path = folder.join(format!("events.out.tfevents.{:010}.{number}.eggroll", time as u64));
         let mut file = match OpenOptions::new().write(true).create_new(true).open(path) {
@@ -65,7 +67,7 @@ fn begin(folder: &Path, time: f64, generation: u64) -> io::Result<File> {
             opened => opened?,
         };
         file.write_all(&record(&event(time, 0, &message(3, VERSION.as_bytes()))))?;
-        if generation > 0 {
+        if !is_first {
             // A session log that says START.
             file.write_all(&record(&event(time, generation, &message(7, &[1 << 3, 1]))))?;
         }

@@ -225,6 +225,19 @@ fn event_files_have_every_number_of_the_log() {
     }
 }
 
+/// A run that was killed before its first checkpoint begins again.
+#[test]
+fn event_files_of_a_run_that_begins_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    run(folder.path(), config(30), Some(16));
+    fs::remove_dir_all(folder.path().join("checkpoints")).expect("removed");
+    run(folder.path(), config(5), None);
+    let found = events(folder.path(), "train");
+    assert!(found.contains(&Event::Start(0)));
+    assert_eq!(shown(found).into_keys().collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+    assert_eq!(table(folder.path()).len(), 5 + 1);
+}
+
 #[test]
 fn continued_event_files_show_what_one_run_shows() {
     let straight = tempfile::tempdir().expect("a folder");
