@@ -50,7 +50,7 @@ impl ActiveParameter {
     ///
     /// # Panics
     ///
-    /// Panics if nothing in the scope was noted by [`note_rows`] that they can come from.
+    /// Panics if nothing in the scope was noted by [`note_rows`](super::note_rows) that they can come from.
     #[track_caller]
     pub fn check_rows(&self, rows: usize) {
         let Some(noted) = self.frame.noted.take() else { return };

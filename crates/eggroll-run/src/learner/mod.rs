@@ -15,6 +15,7 @@ mod follower;
 mod json;
 mod logs;
 mod machinery;
+mod metric_names;
 mod metrics;
 mod norms;
 mod progress;

@@ -1,6 +1,6 @@
 //! What a run looks like: `report.html` in its folder, and curves as SVG.
 //!
-//! The learner ([`EsTraining`](crate::EsTraining)) writes the page of its run while it runs and when it ends. [`write`] makes it again from
+//! The learner ([`EsTraining`](crate::EsTraining)) writes the page of its run while it runs and when it ends. [`write()`] makes it again from
 //! the folder alone, whoever has written the folder. [`Page`], [`LineChart`] and [`BarChart`] are for pages and pictures of a program's own.
 
 mod bars;

@@ -44,11 +44,11 @@ pub fn write(folder: impl AsRef<Path>) -> Result<PathBuf, Error> {
     Ok(path)
 }
 
-/// The page of [`write`], to add to it.
+/// The page of [`write()`], to add to it.
 ///
 /// # Errors
 ///
-/// As [`write`].
+/// As [`write()`].
 pub fn page(folder: impl AsRef<Path>) -> Result<Page, Error> {
     let folder = folder.as_ref();
     if !FILES.iter().any(|name| folder.join(name).is_file()) {
