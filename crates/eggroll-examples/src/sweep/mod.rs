@@ -5,6 +5,7 @@ mod child;
 mod median;
 mod page;
 mod plan;
+mod ranking;
 mod runner;
 mod space;
 mod store;

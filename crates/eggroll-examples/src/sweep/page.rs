@@ -1,8 +1,8 @@
 //! The page of a sweep.
 
 use super::plan::{Goal, Plan};
+use super::ranking::{Configuration, outcome};
 use super::space::Value;
-use super::summary::{Configuration, outcome};
 use super::trial::{Record, Trial};
 use crate::chart::LineChart;
 use eggroll_run::report::{Page, Session};

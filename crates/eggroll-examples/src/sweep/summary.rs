@@ -1,7 +1,7 @@
 //! What a sweep has found: table, chart, page and `RESULT` line.
 
-use super::median::median;
-use super::plan::{Goal, Plan};
+use super::plan::Plan;
+use super::ranking::{outcome, ranking};
 use super::space::Value;
 use super::store::Store;
 use super::trial::{Outcome, Record, Trial};
@@ -10,18 +10,10 @@ use crate::chart::{Picture, grid};
 use crate::{Ending, Failure};
 use eggroll_run::{print_line, print_note, report};
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::fs;
 
 /// Configurations that are printed.
 const SHOWN: usize = 10;
-
-/// A configuration with the objectives of its seeds.
-pub(super) struct Configuration<'a> {
-    pub trial: &'a Trial,
-    pub objectives: Vec<f64>,
-    trials: usize,
-}
 
 /// Writes `trials.csv`, `summary.svg` and `report.html`, and prints the best configurations, then the `RESULT` line. A configuration is judged by
 /// the median over its seeds, and only if all of them finished: otherwise crashes would choose the seeds.
@@ -71,30 +63,6 @@ pub fn write(plan: &Plan, trials: &[Trial], store: &Store, seconds: f64, ending:
     Ok(())
 }
 
-impl Configuration<'_> {
-    pub fn median(&self) -> f64 {
-        median(&self.objectives)
-    }
-}
-
-/// The configurations that are complete, the best first.
-fn ranking<'a>(goal: Goal, records: &[(&'a Trial, Option<Record>)]) -> Vec<Configuration<'a>> {
-    let mut configurations: BTreeMap<String, Configuration<'a>> = BTreeMap::new();
-    for (trial, record) in records {
-        let entry = configurations.entry(trial.configuration());
-        let configuration = entry.or_insert(Configuration { trial, objectives: Vec::new(), trials: 0 });
-        configuration.trials += 1;
-        configuration.objectives.extend(record.as_ref().and_then(|record| record.objective));
-    }
-    let complete = configurations.into_values().filter(|of| of.objectives.len() == of.trials);
-    let mut ranking: Vec<_> = complete.collect();
-    ranking.sort_by(|a, b| match goal {
-        Goal::Maximize => b.median().total_cmp(&a.median()),
-        Goal::Minimize => a.median().total_cmp(&b.median()),
-    });
-    ranking
-}
-
 fn csv(plan: &Plan, records: &[(&Trial, Option<Record>)]) -> String {
     let names = plan.parameters.keys().map(String::as_str);
     let last = ["seed", plan.objective.as_str(), "seconds", "status"];
@@ -115,16 +83,6 @@ fn csv(plan: &Plan, records: &[(&Trial, Option<Record>)]) -> String {
         lines.push(fields.iter().map(|field| quoted(field)).collect());
     }
     lines.iter().map(|fields| fields.join(",") + "\n").collect()
-}
-
-pub(super) fn outcome(record: Option<&Record>) -> String {
-    match record.map(|record| record.outcome) {
-        None => "pending",
-        Some(Outcome::Finished) => "finished",
-        Some(Outcome::Failed) => "failed",
-        Some(Outcome::TimedOut) => "timed_out",
-    }
-    .to_owned()
 }
 
 /// A field of a line, in quotes where it needs them.

@@ -1,7 +1,7 @@
 //! Burn's dashboard, with the metrics of the task before those of the learner: where the screen is small, only the first ones are seen.
 
+use super::metrics::Names;
 use super::metrics::names::FITNESS_MEAN;
-use super::screen::Names;
 use burn::train::logger::{EvaluationProgressLogger, TrainingProgressLogger};
 use burn::train::metric::{MetricDefinition, MetricEntry, SerializedEntry};
 use burn::train::renderer::tui::TuiMetricsRendererWrapper;

@@ -6,7 +6,7 @@ use burn::train::metric::{
     Adaptor, ItemLazy, Metric, MetricAttributes, MetricMetadata, MetricName, Numeric, NumericAttributes, NumericEntry,
     SerializedEntry,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Digits that numbers are shown with.
@@ -220,6 +220,15 @@ impl Metric for TextMetric {
     }
 
     fn clear(&mut self) {}
+}
+
+/// Names of metrics.
+#[cfg_attr(not(feature = "tui"), expect(dead_code, reason = "only a dashboard asks for them"))]
+pub(super) struct Names {
+    /// Of the validation.
+    pub valid: BTreeSet<String>,
+    /// Of the learner's.
+    pub built_in: BTreeSet<String>,
 }
 
 /// Names of what the learner itself measures.

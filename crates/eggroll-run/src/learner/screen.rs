@@ -4,11 +4,11 @@ use super::config::EsTrainingConfig;
 #[cfg(feature = "tui")]
 use super::dashboard::Dashboard;
 use super::machinery::Parts;
+use super::metrics::Names;
 use super::progress::Progress;
 use crate::terminal::Owner;
 use burn::train::Interrupter;
 use burn::train::metric::ItemLazy;
-use std::collections::BTreeSet;
 #[cfg(feature = "tui")]
 use std::io::{IsTerminal, stdout};
 
@@ -21,14 +21,6 @@ pub enum Display {
     Dashboard,
     /// A progress bar on standard error, if that is a terminal, below the lines that the program prints.
     Progress,
-}
-
-/// Names of metrics.
-pub(super) struct Names {
-    /// Of the validation.
-    pub valid: BTreeSet<String>,
-    /// Of the learner's.
-    pub built_in: BTreeSet<String>,
 }
 
 /// Takes the terminal for what is to be shown. Whoever calls it has nothing else to do that may fail.
