@@ -175,7 +175,7 @@ mod tests {
             .with_facts(evil, &[(evil.to_owned(), evil.to_owned())]);
         let html = page.html();
         assert!(!html.contains("<script") && !html.contains('\u{1b}'), "{html}");
-        assert_eq!(html.matches("&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;&amp;&#39;").count(), 12);
+        assert_eq!(html.matches("&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;&amp;&#39;").count(), 13);
         for outside in ["http://", "https://", "url(", "@import", "src="] {
             assert!(!html.contains(outside), "{outside}");
         }
