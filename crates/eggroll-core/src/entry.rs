@@ -88,7 +88,7 @@ pub enum TableError {
         reason: &'static str,
     },
     /// No parameter to train.
-    #[error("the model has no parameter to train (all {0} parameters that the noiser knows are frozen)")]
+    #[error("the model has no parameter to train ({0} of a kind that the noiser perturbs, all frozen)")]
     NothingToTrain(usize),
     /// A parameter without values.
     #[error("\"{path}\" of shape {shape:?} has no values to train: freeze it by name")]
