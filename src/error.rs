@@ -2,7 +2,9 @@
 
 #[cfg(feature = "graph")]
 use eggroll_nn::graph::GraphError;
+use eggroll_nn::weights::WeightsError;
 use eggroll_rl::RolloutError;
+use std::fmt;
 
 /// Any error of eggroll: `?` turns the errors of all crates into it, from tracing a model over training to checkpoints and logs.
 ///
@@ -21,7 +23,7 @@ use eggroll_rl::RolloutError;
 ///     Ok(model)
 /// }
 /// ```
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A model that cannot be traced.
@@ -31,6 +33,9 @@ pub enum Error {
     /// Configurations, strategies and generations.
     #[error(transparent)]
     Train(Box<eggroll_train::Error>),
+    /// Weights that a model cannot have.
+    #[error(transparent)]
+    Weights(Box<WeightsError>),
     /// Runs: files, checkpoints, logs, replay, distribution.
     #[error(transparent)]
     Run(Box<eggroll_run::Error>),
@@ -41,6 +46,13 @@ pub enum Error {
     #[cfg(feature = "nats")]
     #[error(transparent)]
     Nats(Box<eggroll_run::distribution::nats::NatsError>),
+}
+
+/// The message: it is what a `main` that returns the error prints.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 /// Boxed, so that a `Result` stays small.
@@ -59,8 +71,22 @@ from! {
     #[cfg(feature = "graph")]
     GraphError => Graph,
     eggroll_train::Error => Train,
+    WeightsError => Weights,
     eggroll_run::Error => Run,
     RolloutError => Rollouts,
     #[cfg(feature = "nats")]
     eggroll_run::distribution::nats::NatsError => Nats,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A program whose `main` returns the error shows what to do.
+    #[test]
+    fn what_main_prints_is_the_message() {
+        let error: Error = eggroll_train::Error::from(eggroll_train::ConfigError::Chunk(1)).into();
+        assert_eq!(format!("{error:?}"), error.to_string());
+        assert!(error.to_string().contains("a chunk must hold at least one pair"), "{error}");
+    }
 }

@@ -88,7 +88,10 @@ pub enum TableError {
         reason: &'static str,
     },
     /// No parameter to train.
-    #[error("the model has no parameter to train ({0} of a kind that the noiser perturbs, all frozen)")]
+    #[error(
+        "the model has no parameter to train: of the {0} that the noiser is for, all are frozen (QEggrollConfig is for integer \
+         parameters, all other noisers for floats)"
+    )]
     NothingToTrain(usize),
     /// A parameter without values.
     #[error("\"{path}\" of shape {shape:?} has no values to train: freeze it by name")]

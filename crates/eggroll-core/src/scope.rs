@@ -144,7 +144,9 @@ impl Perturbation {
             perturbation: self.clone(),
             pairs,
             unperturbed,
+            checks: noted.is_some(),
             noted: RefCell::new(noted),
+            returned: Cell::default(),
             uses: RefCell::new(vec![Use::None; self.table.entries().len()]),
             output_bytes: Cell::new(0),
         });
@@ -203,6 +205,9 @@ struct Frame {
     unperturbed: bool,
     /// Leading sizes of what was made into rows of members; `None` once rows are known to be, or where nothing is checked.
     noted: RefCell<Option<Vec<usize>>>,
+    /// Whether rows are checked, and numbers of rows that linear layers have returned for all members: the last ones.
+    checks: bool,
+    returned: Cell<[usize; 4]>,
     uses: RefCell<Vec<Use>>,
     output_bytes: Cell<usize>,
 }

@@ -26,7 +26,8 @@ pub fn member_cross_entropy(logits: Tensor<2>, targets: Tensor<1, Int>, members:
     let ([rows, classes], [targets_len]) = (logits.dims(), targets.dims());
     assert!(
         members > 0 && classes > 0 && targets_len > 0 && rows == members * targets_len,
-        "cross-entropy: logits [{rows}, {classes}] do not fit {members} members with targets [{targets_len}]"
+        "cross-entropy: logits [{rows}, {classes}] do not fit {members} members with targets [{targets_len}]: \
+         expected [members · rows, classes] and targets [rows], which are not repeated"
     );
     counters::add_launch();
     Tensor::from_dispatch(Dispatch::member_cross_entropy(logits.into_dispatch(), targets.into_dispatch(), members))

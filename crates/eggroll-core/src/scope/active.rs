@@ -75,6 +75,26 @@ impl ActiveParameter {
         }
     }
 
+    /// Refuses rows as shared ones that are as many as a layer has returned for all members: every member would be given all members' rows.
+    #[track_caller]
+    fn check_shared(&self, rows: usize) {
+        let members = self.frame.pairs.members();
+        assert!(
+            !self.frame.checks || !self.frame.returned.get().contains(&rows) || rows == 0,
+            "the {rows} rows that forward_shared was given for \"{}\" are as many as a layer has returned for the {members} members of \
+             the chunk: rows that belong to the members go to forward. If all members share these rows, apply this layer before those \
+             that return rows of members",
+            self.frame.perturbation.table.entries()[self.position].path,
+        );
+    }
+
+    fn note_returned(&self, rows: usize) {
+        let [a, b, c, d] = self.frame.returned.get();
+        if ![a, b, c, d].contains(&rows) {
+            self.frame.returned.set([rows, a, b, c]);
+        }
+    }
+
     /// The members of the scope.
     pub fn pairs(&self) -> PairRange {
         self.frame.pairs
@@ -93,7 +113,11 @@ impl ActiveParameter {
         bias: Option<&Param<Tensor<1>>>,
         input: InputRows,
     ) -> Tensor<2> {
-        self.check_input(input, x.dims()[0]);
+        let rows = x.dims()[0];
+        self.check_input(input, rows);
+        if input == InputRows::Shared {
+            self.check_shared(rows);
+        }
         let weight_noise = self.noise(match input {
             InputRows::Shared => Use::Shared(Box::new(x.clone())),
             InputRows::PerMember if self.frame.unperturbed => Use::Shared(Box::new(self.rows_of_one(&x))),
@@ -107,6 +131,7 @@ impl ActiveParameter {
         });
         let members = LinearMembers { pairs: self.frame.pairs, input };
         let y = suspended(|| weight_noise.linear(x, weight, bias, members));
+        self.note_returned(y.dims()[0]);
         self.count_output(y.shape().num_elements() * y.dtype().size());
         y
     }

@@ -27,7 +27,9 @@ pub use state::{EggState, SavedState};
 use burn::module::{Param, ParamId};
 use burn::tensor::{Device, Distribution, Int, Tensor};
 use eggroll_core::integer::{FIXED_POINT, RAIL};
-use eggroll_core::ops::integer::{IntegerNoise, integer_type};
+use eggroll_core::ops::integer::IntegerNoise;
+/// The type of integer parameters on a device, and the score of integer models.
+pub use eggroll_core::ops::integer::{integer_type, log_likelihood};
 use eggroll_core::scope;
 
 /// A matrix of `round(16·N(0, 1))`, clipped; the device's generator, seeded by `Device::seed`.

@@ -147,7 +147,7 @@ impl Normalization {
         assert!(
             generation == first || statistics.count > 0.0 || statistics.left_out > 0,
             "observations are normalized, but their statistics were never updated since generation {first}: call \
-             rollouts.update_normalizer(&result.episodes) after every generation"
+             rollouts.update_normalizer(&outcome.episodes) after every generation"
         );
     }
 

@@ -5,6 +5,11 @@ use burn::tensor::{DType, Int, Tensor};
 use eggroll_core::{counters, profile};
 
 /// Scores of members, one for each or several, higher is better.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a score of members",
+    note = "return a Tensor<1>, a Tensor<1, Int>, a Tensor<2> of [members, tasks], a Vec<f32> or a Vec<i32>; convert f64 by `as f32`",
+    note = "a closure that returns a Result goes to try_evaluate, or try_evaluate_each"
+)]
 pub trait Scores: Send + Sized {
     /// The shape: `[members]`, or `[members, tasks]`.
     fn shape(&self) -> Vec<usize>;

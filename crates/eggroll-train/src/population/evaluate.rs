@@ -181,7 +181,8 @@ impl Population {
         let (scores, part) = result?;
         assert!(
             scores.shape().first() == Some(&members.count),
-            "evaluate: the closure returned fitness of shape {:?} for a chunk of {} members",
+            "evaluate: the closure returned fitness of shape {:?} for a chunk of {} members: expected one score for each member, as \
+             members.mean makes of rows",
             scores.shape(),
             members.count
         );

@@ -102,7 +102,7 @@ impl MemberChunk {
         let ([rows, _], [own]) = (logits.dims(), targets.dims());
         assert!(
             own > 0 && rows == self.count * own,
-            "accuracy over members: logits {:?} do not fit {own} targets of {} members",
+            "accuracy over members: logits {:?} do not fit {own} targets of {} members: targets are not repeated",
             logits.dims(),
             self.count
         );
@@ -127,7 +127,7 @@ impl MemberChunk {
         let (found, own) = (predictions.dims(), targets.dims());
         assert!(
             found[0] == self.count * own[0] && found[1..] == own[1..],
-            "mse over members: predictions {found:?} do not fit targets {own:?} of {} members",
+            "mse over members: predictions {found:?} do not fit targets {own:?} of {} members: targets are not repeated",
             self.count
         );
         let targets = targets.repeat_dim(0, self.count);

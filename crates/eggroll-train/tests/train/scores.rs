@@ -155,3 +155,22 @@ fn rows_of_members_are_taken() {
         ask(&model).evaluate_with_state(all, |members, state| (members.mean(model.forward(state.clone())), state));
     assert_eq!(with_state, expected);
 }
+
+/// `forward_shared` on a later layer would give every member the rows of all.
+#[test]
+fn rows_of_members_are_not_shared_rows() {
+    let (first, second) =
+        (LinearConfig::new(3, 3).init(&Device::flex()), LinearConfig::new(3, 2).init(&Device::flex()));
+    let model = vec![first, second];
+    let text = refused(&model, |members| members.mean(model[1].forward_shared(model[0].forward_shared(rows()))));
+    assert!(
+        text.contains("the 48 rows that forward_shared was given for \"1.weight\"") && text.contains("go to forward"),
+        "{text}"
+    );
+    // Two layers on the same shared rows, and shared rows after a forward, are right.
+    let fitness = ask(&model).evaluate(|members| {
+        let one = model[0].forward_shared(rows()).slice_dim(1, 0..2);
+        members.mean(one + model[1].forward_shared(rows()))
+    });
+    assert!(fitness.values().iter().all(|score| score.is_finite()));
+}
