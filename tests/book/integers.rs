@@ -1,6 +1,6 @@
 //! Training in integers only.
 
-use eggroll::core::ops::integer::{integer_type, log_likelihood};
+use eggroll::nn::integer::{integer_type, log_likelihood};
 use eggroll::nn::integer::{Linear, LinearConfig};
 use eggroll::prelude::*;
 
