@@ -1,7 +1,7 @@
 //! Training in integers only.
 
-use eggroll::nn::integer::{integer_type, log_likelihood};
 use eggroll::nn::integer::{Linear, LinearConfig};
+use eggroll::nn::integer::{integer_type, log_likelihood};
 use eggroll::prelude::*;
 
 // ANCHOR: train
