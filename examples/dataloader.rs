@@ -40,8 +40,9 @@ fn items(name: &str) -> Result<InMemDataset<Item>, eggroll_examples::Failure> {
 fn main() -> Result<(), eggroll_examples::Failure> {
     let batches: usize = std::env::args().nth(1).map_or(Ok(400), |count| count.parse())?;
     let device = Device::flex();
-    let train = DataLoaderBuilder::new(ToTensors).batch_size(128).shuffle(0).build(items("train")?);
-    let test = DataLoaderBuilder::new(ToTensors).batch_size(1000).build(items("t10k")?);
+    let train =
+        DataLoaderBuilder::new(ToTensors).batch_size(128).shuffle(0).set_device(device.clone()).build(items("train")?);
+    let test = DataLoaderBuilder::new(ToTensors).batch_size(1000).set_device(device.clone()).build(items("t10k")?);
 
     let (first, second) = (nn::LinearConfig::new(784, 64), nn::LinearConfig::new(64, 10));
     let mut model = Mlp { first: first.init(&device), second: second.init(&device) };

@@ -34,7 +34,7 @@ fn the_dataloader_feeds_a_population() {
     assert!(accuracy > 60.0, "{accuracy} %");
 }
 
-/// Of an untrained network, the sigma of the sweeps' order is recommended for the likelihood, and pictures are drawn.
+/// Of an untrained network, a sigma near that of the sweeps is recommended for the likelihood, and pictures are drawn.
 #[test]
 fn a_probe_finds_a_sigma() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -43,7 +43,9 @@ fn a_probe_finds_a_sigma() {
     let text = String::from_utf8_lossy(&output.stdout);
     let recommended: Vec<&str> = text.lines().filter(|line| line.ends_with("<- recommended")).collect();
     assert_eq!(recommended.len(), 4, "{text}");
-    assert!(recommended.iter().all(|line| ["1.000e-2", "3.000e-2"].iter().any(|sigma| line.contains(sigma))), "{text}");
+    // The likelihood, twice: the accuracy of an untrained network is chance.
+    let likelihood = [recommended[0], recommended[2]];
+    assert!(likelihood.iter().all(|line| line.contains("1.000e-2") || line.contains("3.000e-2")), "{text}");
     assert!(fs::read_to_string(file).expect("drawn").matches("pairs that differ").count() == 4);
 }
 
