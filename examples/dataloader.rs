@@ -19,7 +19,6 @@ impl Mlp {
 }
 
 type Item = (Vec<u8>, u8); // pixels and label
-
 struct ToTensors;
 
 impl Batcher<Item, (Tensor<2>, Tensor<1, Int>)> for ToTensors {
