@@ -1,4 +1,4 @@
-//! Checkpoints that one of burn-train's strategies chooses, beside those to continue from.
+//! Checkpoints that one of burn-train's strategies chooses, in addition to those to continue from.
 
 use super::config::EsTrainingConfig;
 use crate::checkpoint::Checkpoints;

@@ -21,7 +21,7 @@ pub(super) struct Claim<'a> {
 }
 
 impl<'a> Claim<'a> {
-    /// Locks the folder, and refuses one that is no run's, or another run's: one that never came to a checkpoint may have been of any
+    /// Locks the folder, and refuses one that is no run's, or another run's: one that never reached a checkpoint may have been of any
     /// configuration. Writes nothing.
     pub fn new(folder: &'a RunFolder, config: &'a EsTrainingConfig) -> Result<Self, Error> {
         folder.check_content()?;
@@ -46,7 +46,7 @@ impl<'a> Claim<'a> {
         Ok(Self { checkpoints: self.checkpoints.locked()?, ..self })
     }
 
-    /// The replay log, if the run keeps one. That of another configuration, of a run that never came to a checkpoint, is moved aside.
+    /// The replay log, if the run keeps one. That of another configuration, of a run that never reached a checkpoint, is moved aside.
     pub fn replay_log<M: Module>(&self, strategy: &EvolutionStrategy, model: &M) -> Result<Option<ReplayLog>, Error> {
         if !self.config.replay_log {
             return Ok(None);

@@ -15,7 +15,7 @@ use std::path::Path;
 /// The file of a run's configuration.
 pub(super) const FILE: &str = "training.json";
 
-/// Everything that describes a run but the program: the learner saves it as `training.json` beside the checkpoints, and a run from
+/// Everything that describes a run but the program: the learner saves it as `training.json` next to the checkpoints, and a run from
 /// that file alone gives the same bits.
 ///
 /// What is the program's own (the network's size, the data) belongs into `settings`, any value that serializes; the seed of initial
@@ -59,18 +59,18 @@ pub struct EsTrainingConfig {
     /// How many of these checkpoints are kept.
     #[config(default = 2)]
     pub keep_checkpoints: usize,
-    /// Whether all fitness is logged beside the checkpoints, so that [`replay`](crate::replay()) makes the model of any generation again
+    /// Whether all fitness is logged next to the checkpoints, so that [`replay`](crate::replay()) makes the model of any generation again
     /// from the first model. It needs updates that depend on the fitness alone: no input projection.
     #[config(default = false)]
     pub replay_log: bool,
-    /// The metric whose best epoch is kept as a checkpoint of its own, in the folder `kept`.
+    /// The metric whose best epoch is kept as a separate checkpoint, in the folder `kept`.
     pub keep_best: Option<MetricTarget>,
     /// When to stop early.
     pub early_stopping: Option<EarlyStoppingConfig>,
     /// Whether every validation comes with a diagnosis of model, σ and estimate: two more estimates and a read of all parameters.
     #[config(default = false)]
     pub diagnostics: bool,
-    /// Digest of what the run learns from ([`data_digest`](crate::data_digest)): a run does not go on with other data, and replicas of other
+    /// Digest of what the run learns from ([`data_digest`](crate::data_digest)): a run does not continue with other data, and replicas of other
     /// data are refused.
     pub data: Option<String>,
     /// Generations in a row without one finite fitness value after which the run ends with an error; 0 for any number.

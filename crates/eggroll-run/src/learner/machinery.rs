@@ -71,7 +71,7 @@ impl<V: ItemLazy + 'static> Machinery<V> {
     /// Waits until metrics and loggers have seen all events.
     pub fn flush(&mut self) {
         self.interrupter.fail_on_error(self.processor.flush());
-        // The store has a queue of its own, which an answer has to pass.
+        // The store has its own queue, which an answer has to pass.
         self.store.find_metric("", 0, Aggregate::Mean, &Split::Train);
     }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Digits that numbers are shown with.
 const PRECISION: usize = 5;
 
-/// Numbers by name: what a generation or a validation came to. Cheap to clone.
+/// Numbers by name: the results of a generation or a validation. Cheap to clone.
 ///
 /// # Example
 ///

@@ -111,7 +111,7 @@ impl<T, V: ItemLazy + 'static> Run<'_, T, V> {
         self.config.diagnostics && self.config.ends_epoch(generation)
     }
 
-    /// The numbers of a generation, beside the task's own.
+    /// The numbers of a generation, in addition to the task's.
     fn numbers(&mut self, report: &GenerationReport, fitness: &Fitness, population: usize, numbers: &mut Scalars) {
         let done = report.generation + 1;
         let (start, from) = std::mem::replace(&mut self.reported, (Instant::now(), done));

@@ -58,7 +58,7 @@ impl EventFiles {
 /// Makes the file of this process. TensorBoard reads files in the order of their names; of those that other processes have left it drops what
 /// belongs to this generation and later ones.
 fn begin(folder: &Path, time: f64, generation: u64) -> io::Result<File> {
-    // Also of a run that begins again because it never came to a checkpoint.
+    // Also of a run that begins again because it never reached a checkpoint.
     let is_first = fs::read_dir(folder)?.next().is_none();
     for number in 0.. {
         let path = folder.join(format!("events.out.tfevents.{:010}.{number}.eggroll", time as u64));

@@ -48,7 +48,7 @@ pub enum StopReason {
     OtherReplica,
 }
 
-/// What a run comes to.
+/// The result of a run.
 pub struct EsResult<M> {
     /// The trained model.
     pub model: M,
@@ -62,7 +62,7 @@ pub struct EsResult<M> {
 
 type Register<V> = Box<dyn FnOnce(Parts<V>) -> Parts<V>>;
 
-/// A run of an evolution strategy inside burn-train's machinery, in a folder of its own.
+/// A run of an evolution strategy inside burn-train's machinery, in its own folder.
 ///
 /// The folder holds `training.json`, the [configuration](EsTrainingConfig); `log.jsonl`, metrics by generation and validation;
 /// `report.html`, [all of it to look at](crate::report); `checkpoints`, to continue from; `kept`, the checkpoints that a strategy has chosen; and `run.replay`, all fitness, if the
@@ -153,7 +153,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         self.with(|parts| parts.metric_valid_numeric(metric))
     }
 
-    /// Adds a metric logger, as burn-train's `FileMetricLogger`, beside `log.jsonl`.
+    /// Adds a metric logger, as burn-train's `FileMetricLogger`, next to `log.jsonl`.
     pub fn with_metric_logger(self, logger: impl MetricLogger + 'static) -> Self {
         self.with(|parts| parts.with_metric_logger(logger))
     }
@@ -174,7 +174,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         self
     }
 
-    /// Sets an early stopping strategy in place of the configuration's. Epochs of a run that goes on are shown to it again.
+    /// Sets an early stopping strategy in place of the configuration's. Epochs of a run that continues are shown to it again.
     pub fn with_early_stopping<S: EarlyStoppingStrategy + Clone + Send + Sync + 'static>(self, strategy: S) -> Self {
         self.with(|parts| parts.early_stopping(strategy))
     }
@@ -212,7 +212,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
     }
 
     /// Runs until all generations are done, early stopping decides or the interrupter is told to stop. `model` holds the initial
-    /// weights; of a run that goes on, only its shape matters.
+    /// weights; of a run that continues, only its shape matters.
     ///
     /// # Errors
     ///

@@ -136,7 +136,7 @@ pub fn finish_running() -> Option<Result<Summary, Error>> {
     session::finish()
 }
 
-/// Begins a part of the program that has a summary, and a count of generations, of its own. Does nothing without a trace.
+/// Begins a part of the program that has its own summary, and its own count of generations. Does nothing without a trace.
 pub fn section(name: &str) {
     session::section(name);
 }

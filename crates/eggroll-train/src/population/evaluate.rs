@@ -94,7 +94,7 @@ impl Population {
     ///
     /// # Panics
     ///
-    /// As [`evaluate`](Self::evaluate), and if `state` has no row for every member: of a slice, for every one of its own.
+    /// As [`evaluate`](Self::evaluate), and if `state` has no row for every member, or every member of the slice.
     #[track_caller]
     pub fn evaluate_with_state<R: Scores, S: MemberState>(
         &self,
