@@ -52,6 +52,8 @@ struct Readme;
 mod error;
 
 pub use eggroll_core as core;
+#[cfg(feature = "lm")]
+pub use eggroll_lm as lm;
 pub use eggroll_nn as nn;
 pub use eggroll_rl as rl;
 pub use eggroll_run as run;
