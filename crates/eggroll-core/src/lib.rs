@@ -30,6 +30,8 @@ mod simd;
 mod summary;
 pub mod sync;
 mod table;
+#[cfg(any(feature = "flex", feature = "ndarray"))]
+pub mod transformer;
 
 pub use device_name::{DeviceName, DeviceNameError};
 pub use entry::{ParameterEntry, ParameterKind, TableError};

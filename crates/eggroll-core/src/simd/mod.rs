@@ -21,4 +21,9 @@ pub(crate) use dispatch::{Forms, Kernel, dispatch, dispatch_forms, dispatch_on};
 pub use instruction_set::InstructionSet;
 #[cfg(test)]
 pub(crate) use instruction_set::VARIABLE;
+#[cfg(target_arch = "aarch64")]
+pub(crate) use neon::Neon;
+pub(crate) use portable::Portable;
 pub(crate) use vector::Simd;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use {avx2::Avx2, avx512::Avx512};

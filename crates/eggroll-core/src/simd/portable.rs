@@ -66,6 +66,10 @@ impl Simd for Portable {
         zip(a, b, |a, b| a * b)
     }
     #[inline(always)]
+    unsafe fn div(a: F, b: F) -> F {
+        zip(a, b, |a, b| a / b)
+    }
+    #[inline(always)]
     unsafe fn fma(a: F, b: F, c: F) -> F {
         std::array::from_fn(|i| a[i].mul_add(b[i], c[i]))
     }

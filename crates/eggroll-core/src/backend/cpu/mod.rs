@@ -20,6 +20,7 @@ mod row_projection;
 mod scratch;
 mod source;
 mod tile;
+mod transformer;
 mod vector;
 
 pub use chain::{ChainActivation, ChainRow};
@@ -34,4 +35,7 @@ pub(crate) use perturbed_embedding::{EmbeddingSlices, perturbed_embedding};
 pub(crate) use row_projection::row_projection;
 pub(crate) use source::Source;
 pub(crate) use tile::MAX_COLUMNS;
+pub(crate) use transformer::{
+    Attend, Matrix, MatrixProduct, Quantized, RowNoise, log_sum_exp, rms_norm, rotary, swiglu,
+};
 pub(crate) use vector::{noise, perturbed_vector};

@@ -28,6 +28,35 @@ impl Tile {
         Self { values: [0.0; MAX_ROWS * MAX_COLUMNS], stride: MAX_COLUMNS }
     }
 
+    /// Sums of integers as floats, `sums·x·w` with a scale for each row and each column, added to what is there if `add`.
+    ///
+    /// # Safety
+    ///
+    /// The processor must have the instruction set `S`.
+    #[inline(always)]
+    pub(crate) unsafe fn take_integers<S: Simd, const R: usize>(
+        &mut self,
+        sums: &[[i32; MAX_COLUMNS]; R],
+        x: &[f32],
+        w: &[f32; MAX_COLUMNS],
+        add: bool,
+    ) {
+        const { assert!(R <= MAX_ROWS) };
+        self.stride = MAX_COLUMNS;
+        for (r, (sums, x)) in sums.iter().zip(x).enumerate() {
+            let row = &mut self.values[r * MAX_COLUMNS..][..MAX_COLUMNS];
+            for c in (0..MAX_COLUMNS).step_by(S::LANES) {
+                // SAFETY: a row of sums, of scales and of the tile hold as many columns, a multiple of the lanes.
+                unsafe {
+                    let sum = S::from_i32(S::to_bits(S::load(sums.as_ptr().add(c).cast())));
+                    let scale = S::mul(S::splat(*x), S::load(w.as_ptr().add(c)));
+                    let to = row.as_mut_ptr().add(c);
+                    S::store(to, if add { S::fma(sum, scale, S::load(to)) } else { S::mul(sum, scale) });
+                }
+            }
+        }
+    }
+
     /// Pointer to the first of `stride` values of a row.
     #[inline(always)]
     pub(crate) fn row(&self, row: usize) -> *const f32 {

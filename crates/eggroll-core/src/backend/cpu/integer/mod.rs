@@ -17,5 +17,8 @@ pub(crate) use gru::{GateSlices, gru};
 pub(crate) use linear::linear;
 pub(crate) use log_likelihood::log_likelihood;
 pub(crate) use noise::{NoiseSlice, noise};
+pub(super) use product::{OFFSET, Packed};
 pub(crate) use rows::{add, embedding, layer_norm};
+pub(super) use simd::{IntegerSimd, MixedKernel, dispatch_mixed};
+pub(super) use tile::{COLUMNS, ROWS, Tile};
 pub(crate) use update::{VoteSlices, sum_votes, update};

@@ -5,10 +5,10 @@ use super::simd::{IntegerKernel, IntegerSimd, dispatch};
 use super::tile::{COLUMNS, ROWS, Sums, Term, Tile, load};
 
 /// What turns signed values into the unsigned ones that products take; corrected by the sums of columns.
-pub(super) const OFFSET: u8 = 0x80;
+pub(in crate::backend::cpu) const OFFSET: u8 = 0x80;
 
 /// A matrix of int8 in panels of [`COLUMNS`] columns, `[panels, steps, COLUMNS, 4]`, padded with zeros.
-pub(super) struct Packed {
+pub(in crate::backend::cpu) struct Packed {
     lines: Vec<Line>,
     /// `128·Σ_k w[k][c]`, what the offset of the rows adds.
     corrections: Vec<Sums>,
@@ -23,7 +23,7 @@ struct Line([[i8; 4]; COLUMNS]);
 
 impl Packed {
     /// Packs the matrix whose row `k` is `row(k)`.
-    pub(super) fn new<'a>(depth: usize, columns: usize, row: impl Fn(usize) -> &'a [i8]) -> Self {
+    pub(in crate::backend::cpu) fn new<'a>(depth: usize, columns: usize, row: impl Fn(usize) -> &'a [i8]) -> Self {
         let (steps, panels) = (depth.div_ceil(4), columns.div_ceil(COLUMNS));
         let lines = vec![Line([[0; 4]; COLUMNS]); steps * panels];
         let mut packed = Self { lines, corrections: vec![[0; COLUMNS]; panels], steps, columns };
@@ -53,16 +53,16 @@ impl Packed {
     }
 
     /// Bytes of an unsigned row.
-    pub(super) fn row_bytes(&self) -> usize {
+    pub(in crate::backend::cpu) fn row_bytes(&self) -> usize {
         4 * self.steps
     }
 
-    pub(super) fn panels(&self) -> usize {
+    pub(in crate::backend::cpu) fn panels(&self) -> usize {
         self.corrections.len()
     }
 
     /// Columns of a panel that exist.
-    pub(super) fn width(&self, panel: usize) -> usize {
+    pub(in crate::backend::cpu) fn width(&self, panel: usize) -> usize {
         COLUMNS.min(self.columns - panel * COLUMNS)
     }
 
@@ -73,11 +73,29 @@ impl Packed {
     /// The processor must have the instruction set.
     #[inline(always)]
     pub(super) unsafe fn tile<S: IntegerSimd>(&self, x: &[u8], panel: usize, sums: &mut Tile) {
-        let x = &x[..ROWS * self.row_bytes()];
+        // SAFETY: by this function's contract.
+        unsafe { self.tile_of::<S>(x, self.row_bytes(), panel, sums) }
+    }
+
+    /// [`tile`](Self::tile) of the beginnings of longer rows, `stride` bytes apart.
+    ///
+    /// # Safety
+    ///
+    /// As [`tile`](Self::tile).
+    #[inline(always)]
+    pub(in crate::backend::cpu) unsafe fn tile_of<S: IntegerSimd>(
+        &self,
+        x: &[u8],
+        stride: usize,
+        panel: usize,
+        sums: &mut Tile,
+    ) {
+        assert!(stride >= self.row_bytes(), "rows of a product of integers");
+        let x = &x[..(ROWS - 1) * stride + self.row_bytes()];
         let lines = &self.lines[panel * self.steps..][..self.steps];
         let corrections = &self.corrections[panel];
         // SAFETY: the processor has the instruction set by this function's contract; `x` was cut to the rows, and `lines` to the steps.
-        unsafe { S::tile(x.as_ptr(), self.row_bytes(), self.steps, lines.as_ptr().cast(), corrections, sums) };
+        unsafe { S::tile(x.as_ptr(), stride, self.steps, lines.as_ptr().cast(), corrections, sums) };
     }
 }
 

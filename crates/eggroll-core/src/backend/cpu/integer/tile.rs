@@ -4,21 +4,21 @@ use crate::integer::{Divisor, FIXED_POINT, product_divisor};
 use std::mem::MaybeUninit;
 
 /// Rows of a tile.
-pub(super) const ROWS: usize = 8;
+pub(in crate::backend::cpu) const ROWS: usize = 8;
 /// Columns of a tile: two vectors of AVX-512.
-pub(super) const COLUMNS: usize = 32;
+pub(in crate::backend::cpu) const COLUMNS: usize = 32;
 /// Bytes of one step of a panel.
 pub(super) const LINE: usize = 4 * COLUMNS;
 /// Sums of one row of a tile.
-pub(super) type Sums = [i32; COLUMNS];
+pub(in crate::backend::cpu) type Sums = [i32; COLUMNS];
 /// Sums of a tile.
-pub(super) type Tile = [Sums; ROWS];
+pub(in crate::backend::cpu) type Tile = [Sums; ROWS];
 /// One row of a tile, finished.
-pub(super) type Row = [i8; COLUMNS];
+pub(in crate::backend::cpu) type Row = [i8; COLUMNS];
 
 /// `⌊t·Aᵀ / 2^shift⌋` for some columns of a row.
 #[derive(Clone, Copy)]
-pub(super) struct Term<'a> {
+pub(in crate::backend::cpu) struct Term<'a> {
     t: &'a [i32],
     a: &'a [i8],
     stride: usize,
@@ -109,7 +109,7 @@ pub(super) fn write(row: &Row, to: &mut [MaybeUninit<i8>]) {
 
 /// What a product over `d_input` values is divided by, and clipped.
 #[derive(Clone, Copy)]
-pub(super) enum Scale {
+pub(in crate::backend::cpu) enum Scale {
     /// By multiplication.
     Fast(Divisor),
     /// By division: above 16,383 values.

@@ -3,11 +3,13 @@
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 mod loops;
+mod mixed;
 mod portable;
 #[cfg(target_arch = "x86_64")]
 mod vnni;
 
-pub(super) use loops::IntegerSimd;
+pub(in crate::backend::cpu) use loops::IntegerSimd;
+pub(in crate::backend::cpu) use mixed::{MixedKernel, dispatch_mixed};
 
 use crate::simd::{Forms, dispatch_forms};
 #[cfg(target_arch = "x86_64")]

@@ -1,0 +1,62 @@
+//! Kernels that multiply integers and finish in floats.
+
+use super::loops::IntegerSimd;
+use super::portable::Portable;
+#[cfg(target_arch = "x86_64")]
+use super::{avx2::Avx2, vnni::Vnni};
+#[cfg(target_arch = "aarch64")]
+use crate::simd::Neon;
+use crate::simd::{self, Forms, Simd, dispatch_forms};
+
+/// A computation generic over the instruction sets of floats and of integers.
+pub(in crate::backend::cpu) trait MixedKernel {
+    /// # Safety
+    ///
+    /// The processor must have both instruction sets.
+    unsafe fn run<S: Simd, I: IntegerSimd>(self);
+}
+
+/// Runs `kernel` on the detected instruction set.
+#[inline]
+pub(in crate::backend::cpu) fn dispatch_mixed<K: MixedKernel>(kernel: K) {
+    dispatch_forms(Mixed(kernel));
+}
+
+/// The forms of a [`MixedKernel`].
+struct Mixed<K>(K);
+
+impl<K: MixedKernel> Forms for Mixed<K> {
+    type Output = ();
+    const AVX512: bool = true;
+    const VNNI: bool = true;
+
+    #[inline(always)]
+    unsafe fn portable(self) {
+        // SAFETY: every processor runs plain Rust.
+        unsafe { self.0.run::<simd::Portable, Portable>() }
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn avx2(self) {
+        // SAFETY: the processor has the instruction set by the trait's contract.
+        unsafe { self.0.run::<simd::Avx2, Avx2>() }
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn avx512(self) {
+        // SAFETY: a processor that has AVX-512 has AVX2.
+        unsafe { self.0.run::<simd::Avx512, Avx2>() }
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn avx512_vnni(self) {
+        // SAFETY: the processor has the instruction set by the trait's contract, and with it AVX-512.
+        unsafe { self.0.run::<simd::Avx512, Vnni>() }
+    }
+    #[cfg(target_arch = "aarch64")]
+    #[inline(always)]
+    unsafe fn neon(self) {
+        // SAFETY: the processor has the instruction set by the trait's contract.
+        unsafe { self.0.run::<Neon, Portable>() }
+    }
+}

@@ -1,0 +1,129 @@
+//! Causal attention of a sequence's new rows over its keys and values.
+
+use super::exp::exp;
+use super::pointwise::largest;
+use crate::backend::cpu::product::{Product, for_vectors, load_some};
+use crate::backend::cpu::tile::{Panels, Strided};
+use crate::simd::{Kernel, Simd, dispatch};
+
+/// New rows that are taken together: later ones see more keys.
+const BLOCK: usize = 28;
+
+/// Attention of one layer.
+pub(crate) struct Attend<'a> {
+    /// `[rows, heads, head_dim]`
+    pub queries: &'a [f32],
+    /// Of each head of keys: blocks of 32 positions, `[head_dim, 32]` each.
+    pub keys: &'a [f32],
+    /// Of each head of values: `[capacity, head_dim]`, with slack for a vector behind all.
+    pub values: &'a [f32],
+    /// Positions that a head of keys has place for: whole blocks.
+    pub capacity: usize,
+    pub heads: usize,
+    pub kv_heads: usize,
+    pub head_dim: usize,
+    /// Position of the first new row; its keys and values, and those of all positions up to the last new row, are there.
+    pub first: usize,
+    /// Room for probabilities.
+    pub scratch: &'a mut Vec<f32>,
+    /// `[rows, heads, head_dim]`
+    pub out: &'a mut [f32],
+}
+
+impl Attend<'_> {
+    /// Runs it.
+    pub(crate) fn run(self) {
+        dispatch(self);
+    }
+}
+
+impl Kernel for Attend<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let Self { queries, keys, values, capacity, heads, kv_heads, head_dim, first, scratch, out } = self;
+        let (width, group) = (heads * head_dim, heads / kv_heads);
+        let rows = queries.len() / width;
+        let scale = 1.0 / (head_dim as f32).sqrt();
+        // The heads of one row share keys: with one row, they are the rows of the products.
+        let together = if rows == 1 { group } else { 1 };
+        let stride = if rows == 1 { head_dim } else { width };
+        for start in (0..rows).step_by(BLOCK) {
+            let count = if rows == 1 { group } else { BLOCK.min(rows - start) };
+            let seen = first + (start + count).min(rows); // keys up to the last row
+            scratch.resize(count * seen + count * head_dim, 0.0);
+            let (scores, sums) = scratch.split_at_mut(count * seen);
+            for head in (0..heads).step_by(together) {
+                let kv_head = head / group;
+                let at = start * width + head * head_dim;
+                let product = Product {
+                    rows: count,
+                    columns: seen,
+                    depth: head_dim,
+                    x: Strided { values: &queries[at..], row: stride, depth: 1 },
+                    panels: Panels::of_blocks(&keys[kv_head * capacity * head_dim..], head_dim),
+                    target: scores,
+                    add: false,
+                };
+                // SAFETY: the processor has the instruction set by this function's contract.
+                unsafe { product.run::<S>() };
+                for (row, scores) in scores.chunks_exact_mut(seen).enumerate() {
+                    let visible = if rows == 1 { seen } else { first + start + row + 1 };
+                    let (scores, hidden) = scores.split_at_mut(visible);
+                    // SAFETY: the processor has the instruction set by this function's contract.
+                    unsafe { softmax::<S>(scores, scale) };
+                    hidden.fill(0.0);
+                }
+                let product = Product {
+                    rows: count,
+                    columns: head_dim,
+                    depth: seen,
+                    x: Strided { values: scores, row: seen, depth: 1 },
+                    panels: Panels::of_rows(&values[kv_head * capacity * head_dim..], head_dim),
+                    target: sums,
+                    add: false,
+                };
+                // SAFETY: the processor has the instruction set by this function's contract.
+                unsafe { product.run::<S>() };
+                for (row, sums) in sums.chunks_exact(head_dim).enumerate() {
+                    out[at + row * stride..][..head_dim].copy_from_slice(sums);
+                }
+            }
+        }
+    }
+}
+
+/// `softmax(scale·x)` in place.
+///
+/// # Safety
+///
+/// The processor must have the instruction set `S`.
+#[inline(always)]
+unsafe fn softmax<S: Simd>(x: &mut [f32], scale: f32) {
+    let len = x.len();
+    let values = x.as_mut_ptr();
+    // SAFETY: the processor has the instruction set by this function's contract; whole vectors end inside, the last part is loaded and
+    // stored by count.
+    unsafe {
+        let largest = largest::<S>(x);
+        let (scale, shift) = (S::splat(scale), S::splat(-largest * scale));
+        // Loops, not closures: a closure of this size is not inlined, and its vectors go through memory.
+        let mut sum = S::splat(0.0);
+        let mut c = 0;
+        while c + S::LANES <= len {
+            let e = exp::<S>(S::fma(S::load(values.add(c)), scale, shift));
+            S::store(values.add(c), e);
+            sum = S::add(sum, e);
+            c += S::LANES;
+        }
+        if c < len {
+            let e = exp::<S>(S::fma(S::load_first(values.add(c), len - c), scale, shift));
+            S::store_first(values.add(c), e, len - c);
+            // Lanes behind the last element are no part of the sum.
+            sum = S::add(sum, S::load_first(values.add(c), len - c));
+        }
+        let inverse = S::splat(1.0 / S::sum(sum));
+        for_vectors::<S>(len, values, |c, lanes| S::mul(load_some::<S>(values.add(c), lanes), inverse));
+    }
+}

@@ -1,0 +1,52 @@
+//! Weights packed for products.
+
+use crate::backend::cpu::integer::{self, COLUMNS};
+use crate::backend::cpu::linear::packed;
+use crate::backend::cpu::tile::Packed;
+
+/// A weight `[d_input, d_output]`.
+pub(crate) enum Matrix {
+    /// As it is.
+    F32(Packed),
+    /// `q = round(W/s)`, `s = max|W|/127` of each column.
+    Int8(Int8),
+}
+
+/// Integers and their scales.
+pub(crate) struct Int8 {
+    pub(super) packed: integer::Packed,
+    /// A scale for each column, by panels.
+    pub(super) scales: Vec<[f32; COLUMNS]>,
+}
+
+impl Matrix {
+    /// Of float32.
+    pub(crate) fn f32(weight: &[f32], [d_input, d_output]: [usize; 2]) -> Self {
+        Self::F32(packed(weight, d_input, d_output))
+    }
+
+    /// Of int8 with a scale for each column; also returns the integers, row-major.
+    pub(crate) fn int8(weight: &[f32], [d_input, d_output]: [usize; 2]) -> (Self, Vec<i8>) {
+        let mut largest = vec![0.0f32; d_output];
+        for row in weight.chunks_exact(d_output) {
+            for (largest, value) in largest.iter_mut().zip(row) {
+                *largest = largest.max(value.abs());
+            }
+        }
+        let inverse: Vec<f32> = largest.iter().map(|l| if *l > 0.0 { 127.0 / l } else { 0.0 }).collect();
+        let mut integers = Vec::with_capacity(weight.len());
+        for row in weight.chunks_exact(d_output) {
+            // Adding 1.5·2²³ rounds to the nearest integer, which is then the low bits.
+            let quantized = row.iter().zip(&inverse).map(|(w, inverse)| (w * inverse + 12_582_912.0).to_bits() as i8);
+            integers.extend(quantized);
+        }
+        let row = |k: usize| &integers[k * d_output..][..d_output];
+        let packed = integer::Packed::new(d_input, d_output, row);
+        let scales = largest.chunks(COLUMNS).map(|largest| {
+            let mut scales = [0.0; COLUMNS];
+            scales.iter_mut().zip(largest).for_each(|(scale, largest)| *scale = largest / 127.0);
+            scales
+        });
+        (Self::Int8(Int8 { packed, scales: scales.collect() }), integers)
+    }
+}

@@ -1,0 +1,193 @@
+//! Functions of single rows.
+
+use super::exp::exp;
+use crate::backend::cpu::product::{for_vectors, load_some};
+use crate::backend::cpu::tile::MAX_COLUMNS;
+use crate::simd::{Kernel, Simd, dispatch};
+
+/// `y = x·w / √(mean(x²) + ε)` of every row of `x : [rows, n]`, for `w : [n]`.
+///
+/// # Panics
+///
+/// Panics if `y` is shorter than `x`.
+pub(crate) fn rms_norm(x: &[f32], weight: &[f32], epsilon: f32, y: &mut [f32]) {
+    dispatch(RmsNorm { x, weight, epsilon, y: &mut y[..x.len()] });
+}
+
+struct RmsNorm<'a> {
+    x: &'a [f32],
+    weight: &'a [f32],
+    epsilon: f32,
+    y: &'a mut [f32],
+}
+
+impl Kernel for RmsNorm<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let n = self.weight.len();
+        for (x, y) in self.x.chunks_exact(n).zip(self.y.chunks_exact_mut(n)) {
+            // SAFETY: the processor has the instruction set by this function's contract; rows and weight hold `n` elements.
+            unsafe {
+                let mut sum = S::splat(0.0);
+                let mut k = 0;
+                while k < n {
+                    let x = load_some::<S>(x.as_ptr().add(k), S::LANES.min(n - k));
+                    sum = S::fma(x, x, sum);
+                    k += S::LANES;
+                }
+                let scale = S::splat(1.0 / (S::sum(sum) / n as f32 + self.epsilon).sqrt());
+                for_vectors::<S>(n, y.as_mut_ptr(), |c, lanes| {
+                    let x = load_some::<S>(x.as_ptr().add(c), lanes);
+                    S::mul(S::mul(x, scale), load_some::<S>(self.weight.as_ptr().add(c), lanes))
+                });
+            }
+        }
+    }
+}
+
+/// `gate ← gate/(1 + exp(−gate))·up`, the gated activation of SwiGLU.
+///
+/// # Panics
+///
+/// Panics if the lengths differ.
+pub(crate) fn swiglu(gate: &mut [f32], up: &[f32]) {
+    assert!(gate.len() == up.len(), "gate of {} elements for {}", gate.len(), up.len());
+    dispatch(SwiGlu { gate, up });
+}
+
+struct SwiGlu<'a> {
+    gate: &'a mut [f32],
+    up: &'a [f32],
+}
+
+impl Kernel for SwiGlu<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let len = self.up.len();
+        let (gate, up) = (self.gate.as_mut_ptr(), self.up.as_ptr());
+        // SAFETY: the processor has the instruction set by this function's contract; both slices are equally long.
+        unsafe {
+            // A loop, not a closure: a closure of this size is not inlined, and its vectors go through memory.
+            let mut c = 0;
+            while c + S::LANES <= len {
+                S::store(gate.add(c), gated::<S>(S::load(gate.add(c)), S::load(up.add(c))));
+                c += S::LANES;
+            }
+            if c < len {
+                let y = gated::<S>(S::load_first(gate.add(c), len - c), S::load_first(up.add(c), len - c));
+                S::store_first(gate.add(c), y, len - c);
+            }
+        }
+    }
+}
+
+/// `x/(1 + exp(−x))·up`
+///
+/// # Safety
+///
+/// The processor must have the instruction set `S`.
+#[inline(always)]
+unsafe fn gated<S: Simd>(x: S::F, up: S::F) -> S::F {
+    // SAFETY: by this function's contract.
+    unsafe {
+        // exp(−x) for x above −87: below, the result is 0 to all digits.
+        let e = exp::<S>(S::sub(S::splat(0.0), S::max(S::splat(-87.0), x)));
+        S::mul(S::div(x, S::add(S::splat(1.0), e)), up)
+    }
+}
+
+/// `ln Σ exp(x)`
+pub(crate) fn log_sum_exp(x: &[f32]) -> f32 {
+    dispatch(LogSumExp(x))
+}
+
+struct LogSumExp<'a>(&'a [f32]);
+
+impl Kernel for LogSumExp<'_> {
+    type Output = f32;
+
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) -> f32 {
+        let (len, values) = (self.0.len(), self.0.as_ptr());
+        // SAFETY: the processor has the instruction set by this function's contract; whole vectors end inside the slice.
+        unsafe {
+            let largest = largest::<S>(self.0);
+            if !largest.is_finite() {
+                return if largest == f32::NEG_INFINITY { largest } else { f32::NAN };
+            }
+            let shift = S::splat(-largest);
+            let mut sum = S::splat(0.0);
+            let mut c = 0;
+            while c + S::LANES <= len {
+                sum = S::add(sum, exp::<S>(S::add(S::load(values.add(c)), shift)));
+                c += S::LANES;
+            }
+            let rest: f32 = self.0[c..].iter().map(|x| (x - largest).exp()).sum();
+            (S::sum(sum) + rest).ln() + largest
+        }
+    }
+}
+
+/// The largest element; NaN counts for nothing.
+///
+/// # Safety
+///
+/// The processor must have the instruction set `S`.
+#[inline(always)]
+pub(super) unsafe fn largest<S: Simd>(x: &[f32]) -> f32 {
+    let whole = x.len() / S::LANES * S::LANES;
+    let mut lanes = [f32::NEG_INFINITY; MAX_COLUMNS];
+    // SAFETY: the processor has the instruction set by this function's contract; whole vectors end inside the slice.
+    unsafe {
+        let mut largest = S::splat(f32::NEG_INFINITY);
+        let mut c = 0;
+        while c < whole {
+            largest = S::max(S::load(x.as_ptr().add(c)), largest);
+            c += S::LANES;
+        }
+        S::store(lanes.as_mut_ptr(), largest);
+    }
+    lanes.iter().chain(&x[whole..]).fold(f32::NEG_INFINITY, |a, b| if *b > a { *b } else { a })
+}
+
+/// Rotary position embedding of rows `[rows, heads, head_dim]` in place: the pair `(x[i], x[i + half])` is turned by the angle of its
+/// position, whose cosine and sine are `[positions, half]`.
+///
+/// # Panics
+///
+/// Panics if a position is not in the tables.
+pub(crate) fn rotary(x: &mut [f32], heads: usize, positions: &[u32], cosines: &[f32], sines: &[f32], half: usize) {
+    dispatch(Rotary { x, heads, positions, cosines, sines, half });
+}
+
+struct Rotary<'a> {
+    x: &'a mut [f32],
+    heads: usize,
+    positions: &'a [u32],
+    cosines: &'a [f32],
+    sines: &'a [f32],
+    half: usize,
+}
+
+impl Kernel for Rotary<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let Self { x, heads, positions, cosines, sines, half } = self;
+        for (row, position) in x.chunks_exact_mut(heads * 2 * half).zip(positions) {
+            let at = *position as usize * half;
+            let (cosines, sines) = (&cosines[at..][..half], &sines[at..][..half]);
+            for head in row.chunks_exact_mut(2 * half) {
+                let (first, second) = head.split_at_mut(half);
+                for ((a, b), (cosine, sine)) in first.iter_mut().zip(second).zip(cosines.iter().zip(sines)) {
+                    (*a, *b) = (*a * cosine - *b * sine, *b * cosine + *a * sine);
+                }
+            }
+        }
+    }
+}

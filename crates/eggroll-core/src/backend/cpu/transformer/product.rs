@@ -1,0 +1,191 @@
+//! `y = x·W + n`, where `n = s·c·(x·B)·Aᵀ` is what the low-rank noise of a row's member makes of the row.
+
+use super::matrix::{Int8, Matrix};
+use super::quantized::Quantized;
+use crate::backend::cpu::chain::ChainRow;
+use crate::backend::cpu::dots::{Out, Rows, dots};
+use crate::backend::cpu::integer::{self, IntegerSimd, MixedKernel, dispatch_mixed};
+use crate::backend::cpu::product::{for_vectors, load_some};
+use crate::backend::cpu::tile::{Epilogue, Place, Strided, Tile, multiply};
+use crate::simd::Simd;
+
+/// Rows of one pair that are projected together.
+const MAX_RUN: usize = 64;
+
+/// The noise of rows of several members.
+#[derive(Clone, Copy)]
+pub(crate) struct RowNoise<'a> {
+    /// The member of each row.
+    pub rows: &'a [ChainRow],
+    /// `[slots, rank·(d_input + d_output)]`: `B : [rank, d_input]`, then `A : [rank, d_output]`.
+    pub factors: &'a [f32],
+    pub rank: usize,
+    pub scale: f32,
+}
+
+/// A product of rows with a packed weight.
+pub(crate) struct MatrixProduct<'a> {
+    pub matrix: &'a Matrix,
+    pub d_input: usize,
+    pub d_output: usize,
+    /// `[rows, d_input]`
+    pub x: &'a [f32],
+    /// The same rows, for weights of integers.
+    pub quantized: &'a Quantized,
+    pub noise: Option<RowNoise<'a>>,
+    /// `x·B` times sign and scale, `[rows, rank]`, to be written.
+    pub t: &'a mut Vec<f32>,
+    /// `[rows, d_output]`
+    pub y: &'a mut [f32],
+    /// Whether the product is added to what is there.
+    pub add: bool,
+}
+
+impl MatrixProduct<'_> {
+    /// Runs it.
+    ///
+    /// # Panics
+    ///
+    /// Panics if lengths do not fit.
+    pub(crate) fn run(self) {
+        let rows = self.x.len() / self.d_input;
+        assert!(self.x.len() == rows * self.d_input, "rows of a product");
+        assert!(self.y.len() == rows * self.d_output, "the target of a product");
+        if let Some(noise) = &self.noise {
+            let each = noise.rank * (self.d_input + self.d_output);
+            let slots = noise.rows.iter().map(|row| row.slot as usize + 1).max().unwrap_or(0);
+            assert!(noise.rows.len() == rows && noise.factors.len() >= slots * each, "the noise of a product");
+        }
+        if let Matrix::Int8(_) = self.matrix {
+            let Quantized { bytes, stride, scales } = self.quantized;
+            let whole = rows.next_multiple_of(integer::ROWS);
+            let fits =
+                *stride == self.d_input.next_multiple_of(4) && bytes.len() >= whole * stride && scales.len() >= whole;
+            assert!(fits, "quantized rows of a product");
+        }
+        dispatch_mixed(self);
+    }
+
+    /// `t = s·c·x·B : [rows, rank]`
+    ///
+    /// # Safety
+    ///
+    /// The processor must have the instruction set `S`.
+    #[inline(always)]
+    unsafe fn project<S: Simd>(&mut self) {
+        let Some(RowNoise { rows, factors, rank, scale }) = self.noise else { return };
+        let each = rank * (self.d_input + self.d_output);
+        self.t.resize(rows.len() * rank, 0.0);
+        let mut row = 0;
+        while row < rows.len() {
+            let slot = rows[row].slot;
+            let run = rows[row..].iter().take(MAX_RUN).take_while(|next| next.slot == slot).count();
+            let x = Rows { values: &self.x[row * self.d_input..], stride: self.d_input, count: run };
+            let b = Rows { values: &factors[slot as usize * each..], stride: self.d_input, count: rank };
+            let t = &mut self.t[row * rank..][..run * rank];
+            // SAFETY: the processor has the instruction set by this function's contract.
+            unsafe { dots::<S>(self.d_input, x, b, scale, Out { values: &mut *t, row: rank, column: 1 }) };
+            for (row, t) in rows[row..].iter().zip(t.chunks_exact_mut(rank)) {
+                if row.minus {
+                    t.iter_mut().for_each(|t| *t = -*t);
+                }
+            }
+            row += run;
+        }
+    }
+}
+
+impl MixedKernel for MatrixProduct<'_> {
+    #[inline(always)]
+    unsafe fn run<S: Simd, I: IntegerSimd>(mut self) {
+        let rows = self.x.len() / self.d_input;
+        // SAFETY: the processor has the instruction sets by this function's contract; `y` and the noise were found to hold all rows.
+        unsafe {
+            self.project::<S>();
+            let mut finish = Finish {
+                noise: self.noise,
+                t: self.t,
+                d_input: self.d_input,
+                d_output: self.d_output,
+                y: self.y.as_mut_ptr(),
+                add: self.add,
+            };
+            match self.matrix {
+                Matrix::F32(packed) => {
+                    let x = Strided { values: self.x, row: self.d_input, depth: 1 };
+                    multiply::<S, _>(rows, self.d_output, self.d_input, x, packed.panels(), &mut finish);
+                }
+                Matrix::Int8(matrix) => multiply_integers::<S, I>(rows, matrix, self.quantized, &mut finish),
+            }
+        }
+    }
+}
+
+/// The product of all rows, a panel of the weight in the first-level cache while the rows pass.
+///
+/// # Safety
+///
+/// The processor must have the instruction sets, `x` must hold tiles for all rows, and `finish` must have been made for the product.
+#[inline(always)]
+unsafe fn multiply_integers<S: Simd, I: IntegerSimd>(rows: usize, matrix: &Int8, x: &Quantized, finish: &mut Finish) {
+    let Int8 { packed, scales } = matrix;
+    let mut sums: integer::Tile = [[0; integer::COLUMNS]; integer::ROWS];
+    let mut tile = Tile::new();
+    for (panel, scales) in scales.iter().enumerate().take(packed.panels()) {
+        for row in (0..rows).step_by(integer::ROWS) {
+            let place = Place {
+                row,
+                rows: integer::ROWS.min(rows - row),
+                column: panel * integer::COLUMNS,
+                columns: packed.width(panel),
+            };
+            // SAFETY: by this function's contract.
+            unsafe {
+                packed.tile_of::<I>(&x.bytes[row * x.stride..], x.stride, panel, &mut sums);
+                tile.take_integers::<S, { integer::ROWS }>(&sums, &x.scales[row..], scales, false);
+                finish.finish::<S>(place, &tile);
+            }
+        }
+    }
+}
+
+/// Adds what the noise makes of the rows of a tile, and writes them.
+struct Finish<'a> {
+    noise: Option<RowNoise<'a>>,
+    t: &'a [f32],
+    d_input: usize,
+    d_output: usize,
+    y: *mut f32,
+    add: bool,
+}
+
+impl Epilogue for Finish<'_> {
+    #[inline(always)]
+    unsafe fn finish<S: Simd>(&mut self, place: Place, tile: &Tile) {
+        let Self { d_input, d_output, add, .. } = *self;
+        for r in 0..place.rows {
+            let row = place.row + r;
+            let (t, a): (&[f32], *const f32) = match self.noise {
+                None => (&[], std::ptr::null()),
+                Some(RowNoise { rows, factors, rank, .. }) => {
+                    let at = rows[row].slot as usize * rank * (d_input + d_output) + rank * d_input;
+                    let a = factors[at..][..rank * d_output][place.column..].as_ptr();
+                    (&self.t[row * rank..][..rank], a)
+                }
+            };
+            // SAFETY: the place lies inside the product by this function's contract, and so in the rows of `y`; `a` was cut to size, and
+            // holds as many columns from the place's first one on for each of its `rank` rows.
+            unsafe {
+                let source = tile.row(r);
+                let y = self.y.add(row * d_output + place.column);
+                for_vectors::<S>(place.columns, y, |c, lanes| {
+                    let mut sum = S::load(source.add(c));
+                    for (k, t) in t.iter().enumerate() {
+                        sum = S::fma(S::splat(*t), load_some::<S>(a.add(k * d_output + c), lanes), sum);
+                    }
+                    if add { S::add(load_some::<S>(y.add(c), lanes), sum) } else { sum }
+                });
+            }
+        }
+    }
+}

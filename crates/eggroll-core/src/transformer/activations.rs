@@ -1,0 +1,77 @@
+//! Rows that products read.
+
+use super::matrix::Precision;
+use crate::backend::cpu::{self, Quantized};
+
+/// Rows of activations, `[rows, width]`, as products read them: float32, and for weights in int8 also quantized, with a scale
+/// for each row.
+#[derive(Debug)]
+pub struct Activations {
+    precision: Precision,
+    width: usize,
+    pub(super) values: Vec<f32>,
+    pub(super) quantized: Quantized,
+}
+
+impl Activations {
+    /// No rows yet, for products with weights of that precision.
+    pub fn new(precision: Precision) -> Self {
+        Self { precision, width: 1, values: Vec::new(), quantized: Quantized::default() }
+    }
+
+    /// The rows.
+    pub fn values(&self) -> &[f32] {
+        &self.values
+    }
+
+    /// Elements of a row.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Takes `[rows, width]` from `write`, which is given as many values to write.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `width` is 0.
+    #[track_caller]
+    pub fn fill(&mut self, rows: usize, width: usize, write: impl FnOnce(&mut [f32])) {
+        assert!(width > 0, "activations of width 0");
+        self.width = width;
+        self.values.resize(rows * width, 0.0);
+        write(&mut self.values);
+        self.quantize();
+    }
+
+    /// Takes `x·w / √(mean(x²) + ε)` of every row of `x : [rows, n]`, for a weight `[n]`: RMSNorm (Zhang and Sennrich, arXiv 1910.07467).
+    ///
+    /// # Panics
+    ///
+    /// Panics if `x` is not made of rows as long as the weight.
+    #[track_caller]
+    pub fn rms_norm(&mut self, x: &[f32], weight: &[f32], epsilon: f32) {
+        let n = weight.len();
+        assert!(n > 0 && x.len().is_multiple_of(n), "rms_norm: {} values in rows of {n}", x.len());
+        self.fill(x.len() / n, n, |y| cpu::rms_norm(x, weight, epsilon, y));
+    }
+
+    /// Takes `silu(gate)·up`, `silu(x) = x/(1 + exp(−x))`: SwiGLU (Shazeer, arXiv 2002.05202). `gate` is given back with another content.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the lengths differ, or are not a multiple of `width`.
+    #[track_caller]
+    pub fn swiglu(&mut self, gate: &mut Vec<f32>, up: &[f32], width: usize) {
+        assert!(width > 0 && up.len().is_multiple_of(width), "swiglu: {} values in rows of {width}", up.len());
+        cpu::swiglu(gate, up);
+        self.width = width;
+        std::mem::swap(&mut self.values, gate);
+        self.quantize();
+    }
+
+    fn quantize(&mut self) {
+        if self.precision == Precision::Int8 {
+            self.quantized.fill(&self.values, self.width);
+        }
+    }
+}

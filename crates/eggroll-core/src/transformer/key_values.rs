@@ -1,0 +1,148 @@
+//! The keys and values of a sequence, and attention over them.
+
+use crate::backend::cpu::{Attend, MAX_COLUMNS};
+
+/// Keys and values of one sequence in all layers, and how many positions they cover.
+#[derive(Clone, Debug)]
+pub struct KeyValues {
+    heads: usize,
+    head_dim: usize,
+    capacity: usize,
+    layers: usize,
+    len: usize,
+    /// `[layers, heads, capacity/32, head_dim, 32]`
+    keys: Vec<f32>,
+    /// `[layers, heads, capacity, head_dim]`, with slack for a vector behind.
+    values: Vec<f32>,
+}
+
+impl KeyValues {
+    /// Of no positions yet, with room for at least `capacity`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if heads or their dimension are 0.
+    #[track_caller]
+    pub fn new(layers: usize, heads: usize, head_dim: usize, capacity: usize) -> Self {
+        assert!(heads > 0 && head_dim > 0, "keys of {heads} heads of dimension {head_dim}");
+        let capacity = capacity.next_multiple_of(MAX_COLUMNS);
+        let size = layers * heads * capacity * head_dim;
+        Self { heads, head_dim, capacity, layers, len: 0, keys: vec![0.0; size], values: vec![0.0; size + MAX_COLUMNS] }
+    }
+
+    /// Bytes of a sequence of that many positions.
+    pub fn bytes(layers: usize, heads: usize, head_dim: usize, capacity: usize) -> usize {
+        let positions = capacity.next_multiple_of(MAX_COLUMNS);
+        [layers, heads, head_dim, positions, 8].into_iter().fold(1, usize::saturating_mul)
+    }
+
+    /// Positions so far.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no positions yet.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Positions that it has room for.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// A sequence that begins with the positions of this one, with room for at least `capacity`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it has not room for them.
+    #[track_caller]
+    pub fn fork(&self, capacity: usize) -> Self {
+        let mut fork = Self::new(self.layers, self.heads, self.head_dim, capacity);
+        assert!(fork.capacity >= self.len, "a sequence of {} positions in room for {capacity}", self.len);
+        let used = self.len.next_multiple_of(MAX_COLUMNS) * self.head_dim;
+        let [from, to] = [self.capacity * self.head_dim, fork.capacity * self.head_dim];
+        for head in 0..if used > 0 { self.layers * self.heads } else { 0 } {
+            fork.keys[head * to..][..used].copy_from_slice(&self.keys[head * from..][..used]);
+            fork.values[head * to..][..used].copy_from_slice(&self.values[head * from..][..used]);
+        }
+        fork.len = self.len;
+        fork
+    }
+
+    /// Writes a layer's keys and values of new positions, `[rows, heads, head_dim]` each, behind those that are there. They count once
+    /// all layers have theirs ([`advance`](Self::advance)).
+    ///
+    /// # Panics
+    ///
+    /// Panics if they do not fit, or if there is no such layer.
+    #[track_caller]
+    pub fn write(&mut self, layer: usize, keys: &[f32], values: &[f32]) {
+        let (width, dim) = (self.heads * self.head_dim, self.head_dim);
+        let rows = keys.len() / width;
+        assert!(keys.len() == values.len() && keys.len() == rows * width, "keys of {width} elements: {}", keys.len());
+        let end = self.len + rows;
+        assert!(end <= self.capacity, "{end} positions where there is room for {}", self.capacity);
+        assert!(layer < self.layers, "layer {layer} of {}", self.layers);
+        for row in 0..rows {
+            let position = self.len + row;
+            let (block, lane) = (position / MAX_COLUMNS, position % MAX_COLUMNS);
+            for head in 0..self.heads {
+                let start = (layer * self.heads + head) * self.capacity * dim;
+                let from = row * width + head * dim;
+                let block = &mut self.keys[start + block * MAX_COLUMNS * dim..][..MAX_COLUMNS * dim];
+                for (column, key) in block.chunks_exact_mut(MAX_COLUMNS).zip(&keys[from..from + dim]) {
+                    column[lane] = *key;
+                }
+                self.values[start + position * dim..][..dim].copy_from_slice(&values[from..from + dim]);
+            }
+        }
+    }
+
+    /// Attention of new rows, whose keys and values are [written](Self::write): `softmax(q·Kᵀ/√head_dim)·V` over all positions up to the
+    /// row's own, for each head; several heads of queries share one of keys if there are more (grouped-query attention, arXiv 2305.13245).
+    ///
+    /// # Shapes
+    ///
+    /// - queries, out: `[rows, query heads, head_dim]`
+    ///
+    /// # Panics
+    ///
+    /// Panics if shapes do not fit.
+    #[track_caller]
+    pub fn attend(&self, layer: usize, query_heads: usize, queries: &[f32], scratch: &mut Vec<f32>, out: &mut [f32]) {
+        let width = query_heads * self.head_dim;
+        assert!(
+            query_heads > 0 && query_heads.is_multiple_of(self.heads),
+            "{query_heads} heads of queries for {}",
+            self.heads
+        );
+        assert!(queries.len().is_multiple_of(width) && out.len() == queries.len(), "queries of {width} elements");
+        assert!(layer < self.layers && self.len + queries.len() / width <= self.capacity, "positions of attention");
+        let start = layer * self.heads * self.capacity * self.head_dim;
+        Attend {
+            queries,
+            keys: &self.keys[start..],
+            values: &self.values[start..],
+            capacity: self.capacity,
+            heads: query_heads,
+            kv_heads: self.heads,
+            head_dim: self.head_dim,
+            first: self.len,
+            scratch,
+            out,
+        }
+        .run();
+    }
+
+    /// Counts `rows` more positions.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is no room for them.
+    #[track_caller]
+    pub fn advance(&mut self, rows: usize) {
+        assert!(self.len + rows <= self.capacity, "{} positions in room for {}", self.len + rows, self.capacity);
+        self.len += rows;
+    }
+}

@@ -1,0 +1,124 @@
+//! Weights, packed for products.
+
+use super::activations::Activations;
+use super::factors::Factors;
+use crate::backend::cpu::{ChainRow, Matrix, MatrixProduct, RowNoise};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The number format of a packed weight, and of the rows that it is multiplied with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Precision {
+    /// float32.
+    F32,
+    /// int8: weights with a scale for each column, rows with a scale for each row, both symmetric; sums in int32.
+    #[default]
+    Int8,
+}
+
+impl fmt::Display for Precision {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.pad(match self {
+            Self::F32 => "f32",
+            Self::Int8 => "int8",
+        })
+    }
+}
+
+/// A weight `[d_input, d_output]`, packed for products with rows.
+///
+/// # Example
+///
+/// ```
+/// use eggroll_core::transformer::{Activations, PackedMatrix, Precision};
+///
+/// let weight = PackedMatrix::new(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [2, 3], Precision::F32);
+/// let mut x = Activations::new(Precision::F32);
+/// x.fill(1, 2, |x| x.copy_from_slice(&[1.0, -1.0]));
+/// let mut y = vec![0.0; 3];
+/// weight.multiply(&x, None, false, &mut Vec::new(), &mut y);
+/// assert_eq!(y, [-3.0, -3.0, -3.0]);
+/// ```
+pub struct PackedMatrix {
+    shape: [usize; 2],
+    precision: Precision,
+    matrix: Matrix,
+    /// The integers, to compare with those of the next weight.
+    integers: Vec<i8>,
+}
+
+impl PackedMatrix {
+    /// Packs a row-major weight `[d_input, d_output]`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there are not as many values, or none.
+    #[track_caller]
+    pub fn new(weight: &[f32], shape: [usize; 2], precision: Precision) -> Self {
+        let elements = shape[0].checked_mul(shape[1]);
+        assert!(elements == Some(weight.len()) && !weight.is_empty(), "{} values of a weight {shape:?}", weight.len());
+        let (matrix, integers) = match precision {
+            Precision::F32 => (Matrix::f32(weight, shape), Vec::new()),
+            Precision::Int8 => Matrix::int8(weight, shape),
+        };
+        Self { shape, precision, matrix, integers }
+    }
+
+    /// `[d_input, d_output]`
+    pub fn shape(&self) -> [usize; 2] {
+        self.shape
+    }
+
+    /// The number format.
+    pub fn precision(&self) -> Precision {
+        self.precision
+    }
+
+    /// Weights whose integers differ from those of another matrix of the same shape; `None` in float32.
+    pub fn changed(&self, other: &Self) -> Option<usize> {
+        let both = self.precision == Precision::Int8 && other.precision == Precision::Int8 && self.shape == other.shape;
+        both.then(|| self.integers.iter().zip(&other.integers).filter(|(a, b)| a != b).count())
+    }
+
+    /// `y = x·W + s·c·(x·B)·Aᵀ`, for the noise of each row's member; with `add` it is added to what `y` holds.
+    ///
+    /// # Shapes
+    ///
+    /// - x: `[rows, d_input]`, y: `[rows, d_output]`
+    /// - noise: the factors, and for each row the slot of its pair there and its sign
+    ///
+    /// # Panics
+    ///
+    /// Panics if shapes do not fit, if `x` was made for another precision, or if a row's slot is not there.
+    #[track_caller]
+    pub fn multiply(
+        &self,
+        x: &Activations,
+        noise: Option<(&Factors, &[ChainRow])>,
+        add: bool,
+        scratch: &mut Vec<f32>,
+        y: &mut [f32],
+    ) {
+        let [d_input, d_output] = self.shape;
+        let width = x.width();
+        assert!(width == d_input, "rows of {width} elements for a weight {:?}", self.shape);
+        if let Some((factors, _)) = noise {
+            assert!(factors.shape == self.shape, "noise of a weight {:?} for one {:?}", factors.shape, self.shape);
+        }
+        let noise = noise.map(|(factors, rows)| RowNoise {
+            rows,
+            factors: &factors.values,
+            rank: factors.rank,
+            scale: factors.scale,
+        });
+        let (matrix, quantized) = (&self.matrix, &x.quantized);
+        MatrixProduct { matrix, d_input, d_output, x: x.values(), quantized, noise, t: scratch, y, add }.run();
+    }
+}
+
+impl fmt::Debug for PackedMatrix {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "PackedMatrix({:?}, {})", self.shape, self.precision)
+    }
+}

@@ -1,0 +1,61 @@
+//! What a transformer does with rows of any members, on the host and without tensors: the language models of `eggroll-lm`.
+//!
+//! Rows of activations are `[rows, width]`, of any number of sequences of any members. The base product of all rows is one product
+//! with a weight that is packed once ([`PackedMatrix`]), in float32 or int8; what the low-rank noise of a row's member makes of the row
+//! is added on top in float32 ([`Factors`]). All other operations treat rows alike, whatever rows stand next to them: results do
+//! not depend on how sequences are put together.
+
+mod activations;
+mod factors;
+mod key_values;
+mod matrix;
+
+pub use crate::backend::cpu::ChainRow as MemberRow;
+pub use activations::Activations;
+pub use factors::Factors;
+pub use key_values::KeyValues;
+pub use matrix::{PackedMatrix, Precision};
+
+use crate::backend::cpu;
+
+/// `ln Σ exp(x)` of a row of logits; NaN if an element is NaN or +∞.
+///
+/// # Example
+///
+/// ```
+/// let logits = [1.0, 2.0, 3.0];
+/// let log_probability = logits[2] - eggroll_core::transformer::log_sum_exp(&logits);
+/// assert!((log_probability - 0.665241f32.ln()).abs() < 1e-5);
+/// ```
+pub fn log_sum_exp(logits: &[f32]) -> f32 {
+    if logits.iter().any(|logit| logit.is_nan()) {
+        return f32::NAN;
+    }
+    cpu::log_sum_exp(logits)
+}
+
+/// The index of the largest of a row of logits, the first of equal ones; `None` of a row that is empty or has a NaN.
+pub fn argmax(logits: &[f32]) -> Option<usize> {
+    let first = (0, *logits.first()?);
+    let larger = |best: (usize, f32), (index, logit): (usize, f32)| if logit > best.1 { (index, logit) } else { best };
+    let found = logits.iter().copied().enumerate().fold(first, larger);
+    (!logits.iter().any(|logit| logit.is_nan())).then_some(found.0)
+}
+
+/// Rotary position embedding of rows `[rows, heads, head_dim]` in place (Su et al., arXiv 2104.09864): the pair `(x[i], x[i + half])` of
+/// a head, `half = head_dim/2`, is turned by the angle of the row's position. `cosines` and `sines` are `[positions, half]`.
+///
+/// # Panics
+///
+/// Panics if lengths do not fit, or if a position is not in the tables.
+#[track_caller]
+pub fn rotary(x: &mut [f32], heads: usize, positions: &[u32], cosines: &[f32], sines: &[f32], half: usize) {
+    assert!(x.len() == positions.len() * heads * 2 * half, "rotary: {} values for {} rows", x.len(), positions.len());
+    let last = positions.iter().max().map_or(0, |last| *last as usize + 1);
+    let known = cosines.len().min(sines.len()) / half.max(1);
+    assert!(last <= known, "rotary: position {} of tables for {known} positions", last.max(1) - 1);
+    cpu::rotary(x, heads, positions, cosines, sines, half);
+}
+
+#[cfg(test)]
+mod tests;

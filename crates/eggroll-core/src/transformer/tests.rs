@@ -1,0 +1,1 @@
+//! Products, attention and rows against plain loops.

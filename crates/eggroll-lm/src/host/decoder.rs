@@ -1,0 +1,87 @@
+//! What scoring and generation need of a language model.
+
+use super::noise::Noise;
+use eggroll_core::ParameterTable;
+use eggroll_core::transformer::{MemberRow, Precision};
+use std::ops::Range;
+
+/// New tokens of one sequence.
+#[derive(Debug)]
+pub struct Sequence<'a, S> {
+    /// The member that it belongs to: the slot of its pair's noise and its sign.
+    pub member: MemberRow,
+    /// The tokens.
+    pub tokens: &'a [u32],
+    /// The tokens whose hidden rows are wanted.
+    pub wanted: Range<usize>,
+    /// What is kept of the tokens before; afterwards of these too.
+    pub state: &'a mut S,
+}
+
+/// A language model on the host.
+pub trait Decoder: Sync {
+    /// What is kept of a sequence from token to token.
+    type State: Send + Sync;
+    /// Buffers of a thread.
+    type Buffers: Send;
+
+    /// Tokens that the model knows.
+    fn vocab_size(&self) -> usize;
+
+    /// Elements of a hidden row.
+    fn hidden_size(&self) -> usize;
+
+    /// The longest sequence, in tokens.
+    fn context_length(&self) -> usize;
+
+    /// The number format of the products.
+    fn precision(&self) -> Precision;
+
+    /// The state of an empty sequence, with room for `capacity` tokens.
+    fn state(&self, capacity: usize) -> Self::State;
+
+    /// A state that begins as this one, with room for `capacity` tokens.
+    fn fork(&self, state: &Self::State, capacity: usize) -> Self::State;
+
+    /// Bytes of a state.
+    fn state_bytes(&self, capacity: usize) -> usize;
+
+    /// Empty buffers.
+    fn buffers(&self) -> Self::Buffers;
+
+    /// The parameters that noise can be drawn for, by number in [`Noise`], with their shapes `[d_input, d_output]`.
+    fn matrices(&self) -> Vec<(burn::module::ParamId, [usize; 2])>;
+
+    /// Bytes of the rows of one token while they are computed.
+    fn row_bytes(&self) -> usize;
+
+    /// Runs the tokens of all sequences; appends the normalized hidden rows that are wanted to `hidden`, sequence by sequence.
+    fn forward(
+        &self,
+        noise: Option<&Noise>,
+        sequences: &mut [Sequence<'_, Self::State>],
+        buffers: &mut Self::Buffers,
+        hidden: &mut Vec<f32>,
+    );
+
+    /// Logits of hidden rows, `[rows, vocab_size]`, with the member of each row.
+    fn logits(
+        &self,
+        noise: Option<&Noise>,
+        rows: &[MemberRow],
+        hidden: &[f32],
+        buffers: &mut Self::Buffers,
+        logits: &mut Vec<f32>,
+    );
+
+    /// Whether the members of a perturbation with these parameters can be run: all noise is low-rank noise of [`matrices`](Self::matrices).
+    fn can_perturb(&self, table: &ParameterTable) -> bool {
+        let matrices = self.matrices();
+        let known = |entry: &eggroll_core::ParameterEntry| match entry.role {
+            eggroll_core::Role::Frozen => true,
+            eggroll_core::Role::LowRank { .. } => matrices.iter().any(|(id, _)| *id == entry.id),
+            _ => false,
+        };
+        table.entries().iter().all(known)
+    }
+}

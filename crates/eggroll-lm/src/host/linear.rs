@@ -1,0 +1,93 @@
+//! Linear layers of a model, packed.
+
+use super::noise::Noise;
+use burn::module::{Param, ParamId};
+use burn::tensor::{DType, Tensor};
+use eggroll_core::transformer::{Activations, MemberRow, PackedMatrix, Precision};
+use eggroll_nn::Linear;
+
+/// A layer's weight, packed, and its number among the matrices of the model.
+#[derive(Debug)]
+pub(super) struct PackedLinear {
+    pub id: ParamId,
+    pub number: usize,
+    matrix: PackedMatrix,
+    bias: Option<Vec<f32>>,
+}
+
+/// How much of a model's packed weights an update has changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Changed {
+    /// Weights whose packed value differs from the one before.
+    pub changed: usize,
+    /// Weights that were packed again.
+    pub weights: usize,
+}
+
+impl Changed {
+    /// The share of weights that have changed; `None` where none was packed again.
+    pub fn share(&self) -> Option<f64> {
+        (self.weights > 0).then(|| self.changed as f64 / self.weights as f64)
+    }
+}
+
+impl std::iter::Sum for Changed {
+    fn sum<I: Iterator<Item = Self>>(iter: I) -> Self {
+        iter.fold(Self::default(), |a, b| Self { changed: a.changed + b.changed, weights: a.weights + b.weights })
+    }
+}
+
+impl PackedLinear {
+    pub fn new(layer: &Linear, number: usize, precision: Precision) -> Self {
+        let weight = layer.weight.val();
+        let shape = weight.dims();
+        Self {
+            id: layer.weight.id,
+            number,
+            matrix: PackedMatrix::new(&floats(weight), shape, precision),
+            bias: layer.bias.as_ref().map(|bias| floats(bias.val())),
+        }
+    }
+
+    pub fn shape(&self) -> [usize; 2] {
+        self.matrix.shape()
+    }
+
+    /// Packs the weight of the same layer after an update.
+    pub fn update(&mut self, layer: &Linear) -> Changed {
+        let next = Self::new(layer, self.number, self.matrix.precision());
+        let weights = self.shape().iter().product();
+        let changed = next.matrix.changed(&self.matrix).map(|changed| Changed { changed, weights });
+        *self = next;
+        changed.unwrap_or_default()
+    }
+
+    /// `y = x·W + b` for rows of members, or added to `y`.
+    pub fn forward(
+        &self,
+        x: &Activations,
+        noise: Option<&Noise>,
+        rows: &[MemberRow],
+        add: bool,
+        scratch: &mut Vec<f32>,
+        y: &mut [f32],
+    ) {
+        let factors = noise.and_then(|noise| noise.of(self.number));
+        self.matrix.multiply(x, factors.map(|factors| (factors, rows)), add, scratch, y);
+        if let Some(bias) = &self.bias {
+            for y in y.chunks_exact_mut(bias.len()) {
+                y.iter_mut().zip(bias).for_each(|(y, bias)| *y += bias);
+            }
+        }
+    }
+}
+
+/// The values of a tensor, as float32.
+pub(super) fn floats<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+    tensor.cast(DType::F32).into_data().try_to_vec().expect("cast to f32")
+}
+
+/// The values of a vector parameter.
+pub(super) fn vector(parameter: &Param<Tensor<1>>) -> Vec<f32> {
+    floats(parameter.val())
+}

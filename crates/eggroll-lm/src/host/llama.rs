@@ -1,0 +1,332 @@
+//! The Llama architecture on the host.
+
+use super::decoder::{Decoder, Sequence};
+use super::linear::{Changed, PackedLinear, floats, vector};
+use super::noise::Noise;
+use crate::llama::{Frequencies, Llama, LlamaLayer};
+use crate::load::LlamaConfig;
+use burn::module::ParamId;
+use eggroll_core::transformer::{Activations, KeyValues, MemberRow, PackedMatrix, Precision, rotary};
+use eggroll_core::{ParameterTable, Role};
+use rayon::prelude::*;
+
+/// A [`Llama`] on the host, its weights packed in a [`Precision`]: scores and generates for all members of a population at once.
+#[derive(Debug)]
+pub struct HostLlama {
+    config: LlamaConfig,
+    precision: Precision,
+    frequencies: Frequencies,
+    /// `[vocab_size, hidden_size]`
+    embeddings: Vec<f32>,
+    layers: Vec<Layer>,
+    norm: Vec<f32>,
+    head: Head,
+}
+
+#[derive(Debug)]
+enum Head {
+    Own(PackedLinear),
+    Tied(PackedMatrix),
+}
+
+#[derive(Debug)]
+struct Layer {
+    attention_norm: Vec<f32>,
+    mlp_norm: Vec<f32>,
+    /// q, k, v, o, gate, up, down.
+    linear: [PackedLinear; 7],
+}
+
+/// Linear layers of one layer.
+const LINEAR: usize = 7;
+
+fn linear_layers(layer: &LlamaLayer) -> [&eggroll_nn::Linear; LINEAR] {
+    let (attention, mlp) = (&layer.self_attn, &layer.mlp);
+    let [q, k, v, o] = [&attention.q_proj, &attention.k_proj, &attention.v_proj, &attention.o_proj];
+    [q, k, v, o, &mlp.gate_proj, &mlp.up_proj, &mlp.down_proj]
+}
+
+/// Buffers of a thread.
+#[derive(Debug)]
+pub struct LlamaBuffers {
+    normed: Activations,
+    attended: Activations,
+    gated: Activations,
+    x: Vec<f32>,
+    q: Vec<f32>,
+    k: Vec<f32>,
+    v: Vec<f32>,
+    up: Vec<f32>,
+    gate: Vec<f32>,
+    scratch: Vec<f32>,
+    scores: Vec<f32>,
+    cosines: Vec<f32>,
+    sines: Vec<f32>,
+    positions: Vec<u32>,
+    rows: Vec<MemberRow>,
+}
+
+impl HostLlama {
+    /// Packs a model's weights.
+    pub fn new(model: &Llama, precision: Precision) -> Self {
+        let config = model.config();
+        let layer = |(index, layer): (usize, &LlamaLayer)| {
+            let number = |k: usize| LINEAR * index + k;
+            let mut k = 0..;
+            let packed = linear_layers(layer)
+                .map(|linear| PackedLinear::new(linear, number(k.next().expect("a number")), precision));
+            Layer {
+                attention_norm: vector(&layer.input_layernorm.gamma),
+                mlp_norm: vector(&layer.post_attention_layernorm.gamma),
+                linear: packed,
+            }
+        };
+        let embeddings = floats(model.embed_tokens.weight.val());
+        let head = match &model.lm_head {
+            Some(head) => Head::Own(PackedLinear::new(head, LINEAR * config.layers, precision)),
+            None => {
+                let (vocabulary, hidden) = (config.vocab_size, config.hidden_size);
+                let transposed = transposed(&embeddings, [vocabulary, hidden]);
+                Head::Tied(PackedMatrix::new(&transposed, [hidden, vocabulary], precision))
+            }
+        };
+        Self {
+            precision,
+            frequencies: Frequencies::new(config),
+            layers: model.layers.par_iter().enumerate().map(layer).collect(),
+            embeddings,
+            norm: vector(&model.norm.gamma),
+            head,
+            config: config.clone(),
+        }
+    }
+
+    /// Packs the weights again that are trained, after a step; says how many of them have another packed value.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the model has another number of layers.
+    #[track_caller]
+    pub fn update(&mut self, model: &Llama, table: &ParameterTable) -> Changed {
+        let trained =
+            |id: ParamId| table.position(id).is_some_and(|position| table.entries()[position].role != Role::Frozen);
+        assert!(
+            model.layers.len() == self.layers.len(),
+            "a model of {} layers for one of {}",
+            model.layers.len(),
+            self.layers.len()
+        );
+        let of_layer = |(packed, layer): (&mut Layer, &LlamaLayer)| -> Changed {
+            let packed = packed.linear.iter_mut().zip(linear_layers(layer));
+            packed.filter(|(packed, _)| trained(packed.id)).map(|(packed, layer)| packed.update(layer)).sum()
+        };
+        let changed: Changed = self.layers.par_iter_mut().zip(&model.layers).map(of_layer).sum();
+        let others: Vec<_> = model
+            .layers
+            .iter()
+            .flat_map(|layer| [&layer.input_layernorm.gamma, &layer.post_attention_layernorm.gamma])
+            .chain([&model.norm.gamma])
+            .collect();
+        if others.iter().any(|gamma| trained(gamma.id)) {
+            for (packed, layer) in self.layers.iter_mut().zip(&model.layers) {
+                packed.attention_norm = vector(&layer.input_layernorm.gamma);
+                packed.mlp_norm = vector(&layer.post_attention_layernorm.gamma);
+            }
+            self.norm = vector(&model.norm.gamma);
+        }
+        let mut head = Changed::default();
+        match (&mut self.head, &model.lm_head) {
+            (Head::Own(packed), Some(layer)) if trained(packed.id) => head = packed.update(layer),
+            _ => {}
+        }
+        if trained(model.embed_tokens.weight.id) {
+            self.embeddings = floats(model.embed_tokens.weight.val());
+            if let Head::Tied(packed) = &mut self.head {
+                let shape = [self.config.vocab_size, self.config.hidden_size];
+                *packed = PackedMatrix::new(&transposed(&self.embeddings, shape), [shape[1], shape[0]], self.precision);
+            }
+        }
+        [changed, head].into_iter().sum()
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &LlamaConfig {
+        &self.config
+    }
+
+    /// Rows, positions and embeddings of new tokens.
+    fn begin(&self, sequences: &[Sequence<'_, KeyValues>], buffers: &mut LlamaBuffers) {
+        let LlamaBuffers { x, rows, positions, cosines, sines, .. } = buffers;
+        x.clear();
+        rows.clear();
+        positions.clear();
+        cosines.clear();
+        sines.clear();
+        for sequence in sequences {
+            for (offset, token) in sequence.tokens.iter().enumerate() {
+                let token = *token as usize;
+                assert!(token < self.config.vocab_size, "token {token} of {}", self.config.vocab_size);
+                x.extend_from_slice(&self.embeddings[token * self.config.hidden_size..][..self.config.hidden_size]);
+                positions.push(rows.len() as u32);
+                rows.push(sequence.member);
+                self.frequencies.push(sequence.state.len() + offset, cosines, sines);
+            }
+        }
+    }
+}
+
+impl Decoder for HostLlama {
+    type State = KeyValues;
+    type Buffers = LlamaBuffers;
+
+    fn vocab_size(&self) -> usize {
+        self.config.vocab_size
+    }
+
+    fn hidden_size(&self) -> usize {
+        self.config.hidden_size
+    }
+
+    fn context_length(&self) -> usize {
+        self.config.context_length
+    }
+
+    fn precision(&self) -> Precision {
+        self.precision
+    }
+
+    fn state(&self, capacity: usize) -> KeyValues {
+        let LlamaConfig { layers, kv_heads, head_dim, .. } = self.config;
+        KeyValues::new(layers, kv_heads, head_dim, capacity)
+    }
+
+    fn fork(&self, state: &KeyValues, capacity: usize) -> KeyValues {
+        state.fork(capacity)
+    }
+
+    fn state_bytes(&self, capacity: usize) -> usize {
+        let LlamaConfig { layers, kv_heads, head_dim, .. } = self.config;
+        KeyValues::bytes(layers, kv_heads, head_dim, capacity)
+    }
+
+    fn buffers(&self) -> LlamaBuffers {
+        let [normed, attended, gated] = [(); 3].map(|()| Activations::new(self.precision));
+        let [x, q, k, v, up, gate, scratch, scores, cosines, sines] = [const { Vec::new() }; 10];
+        let (positions, rows) = (Vec::new(), Vec::new());
+        LlamaBuffers { normed, attended, gated, x, q, k, v, up, gate, scratch, scores, cosines, sines, positions, rows }
+    }
+
+    fn matrices(&self) -> Vec<(ParamId, [usize; 2])> {
+        let head = match &self.head {
+            Head::Own(head) => Some(head),
+            Head::Tied(_) => None,
+        };
+        let layers = self.layers.iter().flat_map(|layer| &layer.linear);
+        layers.chain(head).map(|linear| (linear.id, linear.shape())).collect()
+    }
+
+    fn row_bytes(&self) -> usize {
+        let LlamaConfig { hidden_size, intermediate_size, heads, kv_heads, head_dim, .. } = self.config;
+        4 * (3 * hidden_size + 4 * intermediate_size + (3 * heads + 2 * kv_heads) * head_dim)
+    }
+
+    fn forward(
+        &self,
+        noise: Option<&Noise>,
+        sequences: &mut [Sequence<'_, KeyValues>],
+        buffers: &mut LlamaBuffers,
+        hidden: &mut Vec<f32>,
+    ) {
+        self.begin(sequences, buffers);
+        let LlamaConfig { hidden_size, intermediate_size, heads, kv_heads, head_dim, rms_norm_eps, .. } = self.config;
+        let LlamaBuffers {
+            normed,
+            attended,
+            gated,
+            x,
+            q,
+            k,
+            v,
+            up,
+            gate,
+            scratch,
+            scores,
+            cosines,
+            sines,
+            positions,
+            rows,
+        } = buffers;
+        let epsilon = rms_norm_eps as f32;
+        let half = head_dim / 2;
+        let [queries, keys] = [heads, kv_heads].map(|heads| heads * head_dim);
+        q.resize(rows.len() * queries, 0.0);
+        k.resize(rows.len() * keys, 0.0);
+        v.resize(rows.len() * keys, 0.0);
+        up.resize(rows.len() * intermediate_size, 0.0);
+        for (index, layer) in self.layers.iter().enumerate() {
+            let [to_q, to_k, to_v, to_o, to_gate, to_up, to_down] = &layer.linear;
+            normed.rms_norm(x, &layer.attention_norm, epsilon);
+            to_q.forward(normed, noise, rows, false, scratch, q);
+            to_k.forward(normed, noise, rows, false, scratch, k);
+            to_v.forward(normed, noise, rows, false, scratch, v);
+            rotary(q, heads, positions, cosines, sines, half);
+            rotary(k, kv_heads, positions, cosines, sines, half);
+            attended.fill(rows.len(), queries, |out| {
+                let mut row = 0;
+                for sequence in &mut *sequences {
+                    let count = sequence.tokens.len();
+                    let part = |width: usize| row * width..(row + count) * width;
+                    sequence.state.write(index, &k[part(keys)], &v[part(keys)]);
+                    sequence.state.attend(index, heads, &q[part(queries)], scores, &mut out[part(queries)]);
+                    row += count;
+                }
+            });
+            to_o.forward(attended, noise, rows, true, scratch, x);
+            normed.rms_norm(x, &layer.mlp_norm, epsilon);
+            gate.resize(rows.len() * intermediate_size, 0.0);
+            to_gate.forward(normed, noise, rows, false, scratch, gate);
+            to_up.forward(normed, noise, rows, false, scratch, up);
+            gated.swiglu(gate, up, intermediate_size);
+            to_down.forward(gated, noise, rows, true, scratch, x);
+        }
+        let mut row = 0;
+        for sequence in sequences {
+            sequence.state.advance(sequence.tokens.len());
+            let wanted = row + sequence.wanted.start..row + sequence.wanted.end;
+            row += sequence.tokens.len();
+            assert!(wanted.end <= row, "rows {:?} of {} tokens", sequence.wanted, sequence.tokens.len());
+            hidden.extend_from_slice(&x[wanted.start * hidden_size..wanted.end * hidden_size]);
+        }
+    }
+
+    fn logits(
+        &self,
+        noise: Option<&Noise>,
+        rows: &[MemberRow],
+        hidden: &[f32],
+        buffers: &mut LlamaBuffers,
+        logits: &mut Vec<f32>,
+    ) {
+        let LlamaBuffers { normed, scratch, .. } = buffers;
+        logits.resize(rows.len() * self.config.vocab_size, 0.0);
+        normed.rms_norm(hidden, &self.norm, self.config.rms_norm_eps as f32);
+        match &self.head {
+            Head::Own(head) => head.forward(normed, noise, rows, false, scratch, logits),
+            Head::Tied(matrix) => matrix.multiply(normed, None, false, scratch, logits),
+        }
+    }
+}
+
+/// The transpose of a row-major matrix.
+fn transposed(values: &[f32], [rows, columns]: [usize; 2]) -> Vec<f32> {
+    const BLOCK: usize = 32;
+    let mut result = vec![0.0; values.len()];
+    for row in (0..rows).step_by(BLOCK) {
+        for column in 0..columns {
+            for row in row..rows.min(row + BLOCK) {
+                result[column * rows + row] = values[row * columns + column];
+            }
+        }
+    }
+    result
+}

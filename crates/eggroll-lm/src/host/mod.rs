@@ -1,0 +1,13 @@
+//! Language models on the host: weights packed for products, rows of any sequences of any members, states kept from token to token.
+
+mod decoder;
+mod linear;
+mod llama;
+mod noise;
+mod tasks;
+
+pub use decoder::{Decoder, Sequence};
+pub use linear::Changed;
+pub use llama::HostLlama;
+pub use noise::Noise;
+pub(crate) use tasks::{Task, run_tasks};

@@ -1,0 +1,73 @@
+//! Members of a population, in tasks of whole pairs for the cores.
+
+use super::decoder::Decoder;
+use super::noise::Noise;
+use eggroll_core::transformer::MemberRow;
+use eggroll_train::{Population, workers};
+use std::ops::Range;
+
+/// Bytes of noise that a task may hold.
+const NOISE_BYTES: usize = 64 << 20;
+
+/// Some members, with the noise of their pairs.
+pub(crate) struct Task {
+    /// Members of the population, or items of a model without noise.
+    pub members: Range<usize>,
+    first: usize,
+    noise: Option<Noise>,
+}
+
+impl Task {
+    /// Items of a model without noise.
+    pub(crate) fn plain() -> Self {
+        Self { members: 0..1, first: 0, noise: None }
+    }
+
+    /// The noise of the members, if they have any.
+    pub(crate) fn noise(&self) -> Option<&Noise> {
+        self.noise.as_ref()
+    }
+
+    /// Where a member's noise is.
+    pub(crate) fn row(&self, member: usize) -> MemberRow {
+        match self.noise {
+            None => MemberRow { slot: 0, minus: false },
+            Some(_) => MemberRow { slot: ((member - self.first) / 2) as u32, minus: !member.is_multiple_of(2) },
+        }
+    }
+}
+
+/// Runs `run` for all members, in tasks side by side on the cores; `rows` is about how many rows a member has. Returns the results of
+/// the tasks in the order of the members.
+///
+/// # Panics
+///
+/// Panics if an evaluation of the same model is running on this thread.
+#[track_caller]
+pub(crate) fn run_tasks<D: Decoder, R: Send>(
+    decoder: &D,
+    population: &Population,
+    rows: usize,
+    run: impl Fn(&Task) -> R + Sync,
+) -> Vec<R> {
+    /// Rows of a task: enough for full tiles, and for weights to be read rarely.
+    const ROWS: usize = 512;
+    let perturbation = population.perturbation();
+    perturbation.refuse_nesting();
+    let matrices = decoder.matrices();
+    let pools = workers::pools();
+    let pairs = population.count() / 2;
+    let by_rows = ROWS.div_ceil(2 * rows.max(1));
+    let by_noise = NOISE_BYTES / Noise::pair_bytes(perturbation, &matrices).max(1);
+    let even = pairs.div_ceil(pools.len());
+    let each = even.min(by_rows).min(by_noise).max(1);
+    let Range { start, end } = population.range();
+    let tasks: Vec<_> = (start..end).step_by(2 * each).map(|first| first..end.min(first + 2 * each)).collect();
+    let results = workers::map(pools, &tasks, |members| {
+        let pairs: Vec<u32> = (members.start / 2..members.end / 2).map(|pair| pair as u32).collect();
+        let noise = Some(Noise::draw(perturbation, &matrices, &pairs));
+        run(&Task { members: members.clone(), first: members.start, noise })
+    });
+    population.note_used(&matrices.iter().map(|(id, _)| *id).collect::<Vec<_>>());
+    results
+}

@@ -1,0 +1,151 @@
+//! What members are asked.
+
+use crate::host::Decoder;
+
+/// A prompt and the completion whose probability is asked for, in tokens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    tokens: Vec<u32>,
+    prompt: usize,
+}
+
+impl Item {
+    /// Of both parts.
+    pub fn new(prompt: &[u32], completion: &[u32]) -> Self {
+        Self { tokens: [prompt, completion].concat(), prompt: prompt.len() }
+    }
+
+    /// The prompt.
+    pub fn prompt(&self) -> &[u32] {
+        &self.tokens[..self.prompt]
+    }
+
+    /// The completion.
+    pub fn completion(&self) -> &[u32] {
+        &self.tokens[self.prompt..]
+    }
+
+    /// Both.
+    pub(crate) fn all(&self) -> &[u32] {
+        &self.tokens
+    }
+
+    /// Tokens of both.
+    pub fn tokens(&self) -> usize {
+        self.tokens.len()
+    }
+}
+
+/// Which members are asked what.
+#[derive(Clone, Copy, Debug)]
+pub enum Items<'a> {
+    /// Every member is asked all items: scores of members can be compared item by item.
+    Shared(&'a [Item]),
+    /// Lists for groups of consecutive members, as many in each: every group is asked its own items.
+    Groups(&'a [Vec<Item>]),
+}
+
+/// Why items cannot be asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ItemsError {
+    /// There is nothing to ask.
+    #[error("no items: a list of items is empty")]
+    Empty,
+    /// An item lacks a part.
+    #[error("item {item} has no {part}: a prompt and a completion have one token at least")]
+    NoTokens {
+        /// The item, from 0.
+        item: usize,
+        /// `prompt` or `completion`.
+        part: &'static str,
+    },
+    /// An item is too long.
+    #[error("item {item} has {tokens} tokens, but the context of the model is {context} tokens: shorten it")]
+    TooLong {
+        /// The item, from 0.
+        item: usize,
+        /// Its tokens.
+        tokens: usize,
+        /// The longest sequence.
+        context: usize,
+    },
+    /// A token is not in the vocabulary.
+    #[error(
+        "item {item} has token {token}, but the model knows {vocabulary} tokens: was it made by another tokenizer?"
+    )]
+    Token {
+        /// The item, from 0.
+        item: usize,
+        /// The token.
+        token: u32,
+        /// Tokens of the model.
+        vocabulary: usize,
+    },
+    /// Groups do not fit the population.
+    #[error(
+        "{groups} groups of items for {members} members: a group is asked of whole pairs of members, all groups of as many"
+    )]
+    Groups {
+        /// Groups.
+        groups: usize,
+        /// Members.
+        members: usize,
+    },
+}
+
+impl<'a> Items<'a> {
+    /// The items of a member, by its place among the members.
+    pub(crate) fn of(&self, member: usize, members: usize) -> &'a [Item] {
+        match self {
+            Self::Shared(items) => items,
+            Self::Groups(groups) => &groups[member * groups.len() / members],
+        }
+    }
+
+    /// About the rows of a member.
+    pub(crate) fn rows(&self) -> usize {
+        let rows = |items: &[Item]| items.iter().map(Item::tokens).sum();
+        match self {
+            Self::Shared(items) => rows(items),
+            Self::Groups(groups) => groups.iter().map(|group| rows(group)).max().unwrap_or(0),
+        }
+    }
+
+    pub(crate) fn check<D: Decoder>(&self, decoder: &D, members: usize) -> Result<(), ItemsError> {
+        match self {
+            Self::Shared(items) => check(items, decoder),
+            Self::Groups(groups) => {
+                let count = groups.len();
+                if count == 0 || !members.is_multiple_of(2 * count) {
+                    return Err(ItemsError::Groups { groups: count, members });
+                }
+                groups.iter().try_for_each(|items| check(items, decoder))
+            }
+        }
+    }
+}
+
+fn check<D: Decoder>(items: &[Item], decoder: &D) -> Result<(), ItemsError> {
+    if items.is_empty() {
+        return Err(ItemsError::Empty);
+    }
+    let (context, vocabulary) = (decoder.context_length(), decoder.vocab_size());
+    for (index, item) in items.iter().enumerate() {
+        let part = match (item.prompt(), item.completion()) {
+            ([], _) => Some("prompt"),
+            (_, []) => Some("completion"),
+            _ => None,
+        };
+        if let Some(part) = part {
+            return Err(ItemsError::NoTokens { item: index, part });
+        }
+        if item.tokens() > context {
+            return Err(ItemsError::TooLong { item: index, tokens: item.tokens(), context });
+        }
+        if let Some(token) = item.all().iter().find(|token| **token as usize >= vocabulary) {
+            return Err(ItemsError::Token { item: index, token: *token, vocabulary });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! A model of the Llama architecture.
+
+use super::layer::{LlamaLayer, Positions};
+use super::rotary::Frequencies;
+use crate::load::LlamaConfig;
+use burn::module::{Content, DisplaySettings, Module, ModuleDisplay};
+use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
+use eggroll_nn::{Embedding, EmbeddingConfig, Linear, LinearConfig, RmsNorm, RmsNormConfig};
+
+/// A decoder of the Llama architecture (Touvron et al., arXiv 2302.13971), of perturbed modules: inside `evaluate` its rows are those
+/// of all members. Parameters have the names that files of weights use, without the leading `model.`.
+///
+/// [`forward`](Self::forward) runs on every backend. On CPUs [`HostLlama`](crate::HostLlama) is many times faster: it scores and
+/// generates for a population without tensors.
+#[derive(Module, Debug)]
+#[module(custom_display)]
+pub struct Llama {
+    /// Embeddings of tokens, `[vocab_size, hidden_size]`.
+    pub embed_tokens: Embedding,
+    /// The layers.
+    pub layers: Vec<LlamaLayer>,
+    /// Normalization before the output layer.
+    pub norm: RmsNorm,
+    /// The output layer, `[hidden_size, vocab_size]`; `None` if it is tied to the embeddings.
+    pub lm_head: Option<Linear>,
+    #[module(skip)]
+    config: LlamaConfig,
+}
+
+impl Llama {
+    /// A model with random weights.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the configuration is not [valid](LlamaConfig::validate).
+    #[track_caller]
+    pub fn new(config: &LlamaConfig, device: &Device) -> Self {
+        if let Err(error) = config.validate() {
+            panic!("Llama: {error}");
+        }
+        let head = LinearConfig::new(config.hidden_size, config.vocab_size).with_bias(false);
+        Self {
+            embed_tokens: EmbeddingConfig::new(config.vocab_size, config.hidden_size).init(device),
+            layers: (0..config.layers).map(|_| LlamaLayer::new(config, device)).collect(),
+            norm: RmsNormConfig::new(config.hidden_size).with_epsilon(config.rms_norm_eps).init(device),
+            lm_head: (!config.tied_head).then(|| head.init(device)),
+            config: config.clone(),
+        }
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &LlamaConfig {
+        &self.config
+    }
+
+    /// Logits of the next token at every position of sequences of one length.
+    ///
+    /// # Shapes
+    ///
+    /// - tokens: `[rows, length]`; inside `evaluate` `[members · rows, length]`
+    /// - output: `[rows, length, vocab_size]`
+    ///
+    /// # Panics
+    ///
+    /// Panics if the sequences are longer than the context.
+    #[track_caller]
+    pub fn forward(&self, tokens: Tensor<2, Int>) -> Tensor<3> {
+        let [_, length] = tokens.dims();
+        let context = self.config.context_length;
+        assert!(length <= context, "Llama: {length} tokens, but the context is {context} tokens");
+        let positions = self.positions(length, &tokens.device());
+        let mut x = self.embed_tokens.forward(tokens); // [rows, length, hidden_size]
+        for layer in &self.layers {
+            x = layer.forward(x, &positions);
+        }
+        let x = self.norm.forward(x);
+        match &self.lm_head {
+            Some(head) => head.forward(x),
+            None => self.embed_tokens.forward_transposed(x),
+        }
+    }
+
+    fn positions(&self, length: usize, device: &Device) -> Positions {
+        let frequencies = Frequencies::new(&self.config);
+        let (mut cosines, mut sines) = (Vec::new(), Vec::new());
+        (0..length).for_each(|position| frequencies.push(position, &mut cosines, &mut sines));
+        let shape = [length, frequencies.half()];
+        Positions {
+            cosines: Tensor::from_data(TensorData::new(cosines, shape), device),
+            sines: Tensor::from_data(TensorData::new(sines, shape), device),
+            future: Tensor::<2, Bool>::tril_mask([length, length], 0, device),
+        }
+    }
+}
+
+impl ModuleDisplay for Llama {
+    fn custom_settings(&self) -> Option<DisplaySettings> {
+        DisplaySettings::new().with_new_line_after_attribute(false).optional()
+    }
+
+    fn custom_content(&self, content: Content) -> Option<Content> {
+        content
+            .add("layers", &self.layers.len())
+            .add("hidden_size", &self.config.hidden_size)
+            .add("vocab_size", &self.config.vocab_size)
+            .optional()
+    }
+}

@@ -1,0 +1,90 @@
+//! Replies as long as the reference.
+
+use super::{Grade, Prompt, PromptError, Reward};
+
+/// The difference of lengths that scores 0.
+const LONGEST: usize = 2000;
+
+/// How near the completion's length is to that of the reference: with `R = −|characters(completion) − characters(reference)|`, held
+/// above −2000, the score is `1 + R/2000`, in \[0, 1\].
+///
+/// Only the completion counts: not the prompt, nor its [opening](Prompt::opening). Space counts.
+///
+/// Any text of the right length scores 1, so look at [`Grade::correct`] as well: whether the words of the reference occur in the
+/// completion, next to each other and in this order, whatever their case. It has no part in the score.
+///
+/// # References
+///
+/// Qiu et al., *Evolution Strategies at Scale: LLM Fine-Tuning Beyond Reinforcement Learning* (2025),
+/// [arXiv:2509.24372](https://arxiv.org/abs/2509.24372).
+///
+/// # Example
+///
+/// ```
+/// use eggroll_lm::reward::{Conciseness, Prompt, Reward};
+///
+/// let prompt = Prompt::new("What is 12 times 7?").with_reference("84");
+/// assert_eq!(Conciseness.score(&prompt, "84"), 1.0);
+/// assert_eq!(Conciseness.score(&prompt, "It is 84."), 1.0 - 7.0 / 2000.0);
+/// assert_eq!(Conciseness.grade(&prompt, "No").correct, Some(false)); // though it scores 1
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Conciseness;
+
+impl Reward for Conciseness {
+    fn score(&self, prompt: &Prompt, completion: &str) -> f32 {
+        self.grade(prompt, completion).score
+    }
+
+    fn grade(&self, prompt: &Prompt, completion: &str) -> Grade {
+        let reference = prompt.expect_reference().unwrap_or_else(|error| panic!("{error}"));
+        let difference = completion.chars().count().abs_diff(reference.chars().count()).min(LONGEST);
+        let score = 1.0 - difference as f32 / LONGEST as f32;
+        Grade { score, correct: Some(says(completion, reference)), well_formed: None }
+    }
+
+    fn check(&self, prompt: &Prompt) -> Result<(), PromptError> {
+        prompt.expect_reference().map(|_| ())
+    }
+}
+
+/// Whether the words of `reference` are a run of the words of `completion`.
+fn says(completion: &str, reference: &str) -> bool {
+    let words = |text: &str| -> Vec<String> {
+        let words = text.split(|letter: char| !letter.is_alphanumeric());
+        words.filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
+    };
+    let (said, wanted) = (words(completion), words(reference));
+    wanted.is_empty() || said.windows(wanted.len()).any(|run| run == wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_answers() {
+        let prompt =
+            Prompt::new("A question whose length must not matter").with_opening("It is ").with_reference("Café");
+        for (completion, score, correct) in [
+            ("Café", 1.0, true),
+            ("Thé!", 1.0, false),
+            ("", 1.0 - 4.0 / 2000.0, false),
+            ("a café.", 1.0 - 3.0 / 2000.0, true),
+            ("Cafés", 1.0 - 1.0 / 2000.0, false),
+            (&"x".repeat(1004), 0.5, false),
+            (&"x".repeat(2004), 0.0, false),
+            (&"x".repeat(9999), 0.0, false),
+        ] {
+            let grade = Conciseness.grade(&prompt, completion);
+            assert_eq!((grade.score, grade.correct), (score, Some(correct)), "{completion:?}");
+        }
+    }
+
+    #[test]
+    fn words_are_compared_as_a_run() {
+        assert!(says("It was William Shakespeare, I think", "william shakespeare"));
+        assert!(!says("William is not Shakespeare", "William Shakespeare"));
+        assert!(!says("184", "84"));
+    }
+}
