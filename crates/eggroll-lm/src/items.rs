@@ -1,6 +1,8 @@
 //! What members are asked.
 
 use crate::host::Decoder;
+use eggroll_train::Population;
+use std::ops::Range;
 
 /// A prompt and the completion whose probability is asked for, in tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +15,11 @@ impl Item {
     /// Of both parts.
     pub fn new(prompt: &[u32], completion: &[u32]) -> Self {
         Self { tokens: [prompt, completion].concat(), prompt: prompt.len() }
+    }
+
+    /// Of a prompt that a model is to continue.
+    pub fn prompt_only(prompt: &[u32]) -> Self {
+        Self::new(prompt, &[])
     }
 
     /// The prompt.
@@ -61,11 +68,11 @@ pub enum ItemsError {
         part: &'static str,
     },
     /// An item is too long.
-    #[error("item {item} has {tokens} tokens, but the context of the model is {context} tokens: shorten it")]
+    #[error("item {item} needs {tokens} tokens, but the context of the model is {context} tokens: shorten it")]
     TooLong {
         /// The item, from 0.
         item: usize,
-        /// Its tokens.
+        /// Its tokens, with those that are to be generated.
         tokens: usize,
         /// The longest sequence.
         context: usize,
@@ -95,11 +102,21 @@ pub enum ItemsError {
 }
 
 impl<'a> Items<'a> {
-    /// The items of a member, by its place among the members.
-    pub(crate) fn of(&self, member: usize, members: usize) -> &'a [Item] {
+    /// Members of the population with their items.
+    pub(crate) fn of_members(&self, members: &Range<usize>, population: &Population) -> Vec<(usize, &'a [Item])> {
+        let (first, count) = (population.range().start, population.count());
+        let of = |member: usize| match self {
+            Self::Shared(items) => *items,
+            Self::Groups(groups) => &groups[(member - first) * groups.len() / count],
+        };
+        members.clone().map(|member| (member, of(member))).collect()
+    }
+
+    /// Items of a member.
+    pub(crate) fn count(&self) -> usize {
         match self {
-            Self::Shared(items) => items,
-            Self::Groups(groups) => &groups[member * groups.len() / members],
+            Self::Shared(items) => items.len(),
+            Self::Groups(groups) => groups.iter().map(Vec::len).max().unwrap_or(0),
         }
     }
 
@@ -112,21 +129,32 @@ impl<'a> Items<'a> {
         }
     }
 
-    pub(crate) fn check<D: Decoder>(&self, decoder: &D, members: usize) -> Result<(), ItemsError> {
+    /// Refuses what cannot be scored.
+    pub(crate) fn check_completions<D: Decoder>(&self, decoder: &D, members: usize) -> Result<(), ItemsError> {
+        self.lists(members)?.into_iter().try_for_each(|items| check(items, decoder, None))
+    }
+
+    /// Refuses what cannot be continued by `more` tokens.
+    pub(crate) fn check_prompts<D: Decoder>(&self, decoder: &D, members: usize, more: usize) -> Result<(), ItemsError> {
+        self.lists(members)?.into_iter().try_for_each(|items| check(items, decoder, Some(more)))
+    }
+
+    fn lists(&self, members: usize) -> Result<Vec<&'a [Item]>, ItemsError> {
         match self {
-            Self::Shared(items) => check(items, decoder),
+            Self::Shared(items) => Ok(vec![items]),
             Self::Groups(groups) => {
                 let count = groups.len();
                 if count == 0 || !members.is_multiple_of(2 * count) {
                     return Err(ItemsError::Groups { groups: count, members });
                 }
-                groups.iter().try_for_each(|items| check(items, decoder))
+                Ok(groups.iter().map(Vec::as_slice).collect())
             }
         }
     }
 }
 
-fn check<D: Decoder>(items: &[Item], decoder: &D) -> Result<(), ItemsError> {
+/// Refuses items that cannot be scored, or continued by so many tokens.
+fn check<D: Decoder>(items: &[Item], decoder: &D, more: Option<usize>) -> Result<(), ItemsError> {
     if items.is_empty() {
         return Err(ItemsError::Empty);
     }
@@ -134,14 +162,15 @@ fn check<D: Decoder>(items: &[Item], decoder: &D) -> Result<(), ItemsError> {
     for (index, item) in items.iter().enumerate() {
         let part = match (item.prompt(), item.completion()) {
             ([], _) => Some("prompt"),
-            (_, []) => Some("completion"),
+            (_, []) if more.is_none() => Some("completion"),
             _ => None,
         };
         if let Some(part) = part {
             return Err(ItemsError::NoTokens { item: index, part });
         }
-        if item.tokens() > context {
-            return Err(ItemsError::TooLong { item: index, tokens: item.tokens(), context });
+        let tokens = more.map_or(item.tokens(), |more| item.prompt().len().saturating_add(more));
+        if tokens > context {
+            return Err(ItemsError::TooLong { item: index, tokens, context });
         }
         if let Some(token) = item.all().iter().find(|token| **token as usize >= vocabulary) {
             return Err(ItemsError::Token { item: index, token: *token, vocabulary });

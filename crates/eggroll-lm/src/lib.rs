@@ -1,15 +1,19 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod generation;
 pub mod host;
 mod items;
 pub mod llama;
 pub mod load;
 pub mod reward;
+mod sampling;
 mod scoring;
 pub mod task;
 
+pub use generation::{GenerateError, Generated, generate, generate_population};
 pub use host::{Decoder, HostLlama};
 pub use items::{Item, Items, ItemsError};
 pub use llama::Llama;
+pub use sampling::{SamplingConfig, SamplingError};
 pub use scoring::{Scored, score, score_population};

@@ -4,10 +4,12 @@ mod decoder;
 mod linear;
 mod llama;
 mod noise;
+mod run;
 mod tasks;
 
 pub use decoder::{Decoder, Sequence};
 pub use linear::Changed;
 pub use llama::HostLlama;
 pub use noise::Noise;
-pub(crate) use tasks::{Task, run_tasks};
+pub(crate) use run::{ROWS, Run, fitting};
+pub(crate) use tasks::{Task, run_parts, run_tasks};

@@ -2,6 +2,7 @@
 
 use super::decoder::Decoder;
 use super::noise::Noise;
+use super::run::{ROWS, fitting};
 use eggroll_core::transformer::MemberRow;
 use eggroll_train::{Population, workers};
 use std::ops::Range;
@@ -50,8 +51,6 @@ pub(crate) fn run_tasks<D: Decoder, R: Send>(
     rows: usize,
     run: impl Fn(&Task) -> R + Sync,
 ) -> Vec<R> {
-    /// Rows of a task: enough for full tiles, and for weights to be read rarely.
-    const ROWS: usize = 512;
     let perturbation = population.perturbation();
     perturbation.refuse_nesting();
     let matrices = decoder.matrices();
@@ -70,4 +69,20 @@ pub(crate) fn run_tasks<D: Decoder, R: Send>(
     });
     population.note_used(&matrices.iter().map(|(id, _)| *id).collect::<Vec<_>>());
     results
+}
+
+/// Runs `run` for contiguous parts of `items`, about equal and not larger than what runs through the layers together, side by side on
+/// the cores. Returns the results in order.
+pub(crate) fn run_parts<T: Sync, R: Send>(items: &[T], rows: impl Fn(&T) -> usize, run: impl Fn(&[T]) -> R + Sync) -> Vec<R> {
+    let pools = workers::pools();
+    let all: usize = items.iter().map(&rows).sum();
+    let each = all.div_ceil(pools.len()).min(ROWS);
+    let mut parts = Vec::new();
+    let mut rest = items;
+    while !rest.is_empty() {
+        let (part, later) = rest.split_at(fitting(rest.iter().map(&rows), each));
+        parts.push(part);
+        rest = later;
+    }
+    workers::map(pools, &parts, |part| run(part))
 }

@@ -1,0 +1,192 @@
+//! Texts that the members of a population write.
+
+use crate::host::{Decoder, ROWS, Run, Sequence, Task, fitting, run_parts, run_tasks};
+use crate::items::{Item, Items, ItemsError};
+use crate::sampling::{SamplingConfig, SamplingError};
+use eggroll_core::transformer::MemberRow;
+use eggroll_train::Population;
+
+/// Bytes of states that a task may hold.
+const STATE_BYTES: usize = 384 << 20;
+
+/// What a model wrote after a prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Generated {
+    /// The tokens, without the one that ended them.
+    pub tokens: Vec<u32>,
+    /// Whether a stop token ended them, and not the limit.
+    pub stopped: bool,
+}
+
+/// Why nothing can be generated.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GenerateError {
+    /// A prompt does not fit the model.
+    #[error(transparent)]
+    Items(#[from] ItemsError),
+    /// A setting cannot be.
+    #[error(transparent)]
+    Sampling(#[from] SamplingError),
+}
+
+/// Continues prompts with a model as it is, without noise. Draws are those of round 0.
+///
+/// Sequences that have ended leave the batch, and the next prompts take their place.
+///
+/// # Errors
+///
+/// [`GenerateError`] for a setting that cannot be, a prompt without tokens, or one that does not fit into the context with the tokens that
+/// are to be generated.
+pub fn generate<D: Decoder>(decoder: &D, prompts: &[Item], sampling: &SamplingConfig) -> Result<Vec<Generated>, GenerateError> {
+    sampling.validate()?;
+    Items::Shared(prompts).check_prompts(decoder, 2, sampling.max_tokens)?;
+    let plain = Task::plain();
+    let numbered: Vec<(u32, &Item)> = (0..).zip(prompts).collect();
+    // Every part generates as many sequences as others: rows of the prompts do not count.
+    let results = run_parts(&numbered, |_| 1, |part| {
+        let jobs = part.iter().map(|(number, item)| Job { member: 0, item: *number, prompt: item }).collect();
+        let items: Vec<Item> = part.iter().map(|(_, item)| (*item).clone()).collect();
+        generate_jobs(&mut Run::new(decoder, &plain), &[(0, &items)], jobs, 0, sampling)
+    });
+    Ok(results.into_iter().flatten().collect())
+}
+
+/// Continues prompts with every member of a population: `[members][prompts]`, in the order of members and prompts. Results depend
+/// neither on how members are put together nor on the number of cores; draws are those of the population's generation.
+///
+/// # Errors
+///
+/// As [`generate`], and for lists that do not fit the population.
+///
+/// # Panics
+///
+/// Panics if the noise is not of low rank on the model's matrices ([`Decoder::can_perturb`]): such members are separate models.
+#[track_caller]
+pub fn generate_population<D: Decoder>(
+    decoder: &D,
+    population: &Population,
+    prompts: Items,
+    sampling: &SamplingConfig,
+) -> Result<Vec<Vec<Generated>>, GenerateError> {
+    sampling.validate()?;
+    prompts.check_prompts(decoder, population.count(), sampling.max_tokens)?;
+    let round = population.generation() as u32;
+    let results = run_tasks(decoder, population, prompts.count(), |task| {
+        let members = prompts.of_members(&task.members, population);
+        let jobs = members.iter().enumerate().flat_map(|(member, (_, items))| {
+            (0..).zip(*items).map(move |(item, prompt)| Job { member, item, prompt })
+        });
+        let mut texts = generate_jobs(&mut Run::new(decoder, task), &members, jobs.collect(), round, sampling).into_iter();
+        members.iter().map(|(_, items)| texts.by_ref().take(items.len()).collect()).collect::<Vec<Vec<_>>>()
+    });
+    Ok(results.into_iter().flatten().collect())
+}
+
+/// A prompt of a member.
+#[derive(Clone, Copy)]
+struct Job<'a> {
+    /// The member, by its place among those of the task.
+    member: usize,
+    /// The prompt's number, for its draws.
+    item: u32,
+    prompt: &'a Item,
+}
+
+/// A sequence that is being written.
+struct Live<'a, S> {
+    job: Job<'a>,
+    /// Where the result goes.
+    place: usize,
+    row: MemberRow,
+    state: S,
+    /// Tokens of the prompt that are to be read, or the last token.
+    next: Vec<u32>,
+    text: Vec<u32>,
+}
+
+fn generate_jobs<D: Decoder>(
+    run: &mut Run<D>,
+    members: &[(usize, &[Item])],
+    jobs: Vec<Job>,
+    round: u32,
+    sampling: &SamplingConfig,
+) -> Vec<Generated> {
+    let prefixes = run.prefixes(members);
+    let mut results: Vec<Option<Generated>> = vec![None; jobs.len()];
+    let mut waiting = jobs.iter().enumerate().peekable();
+    let mut live: Vec<Live<D::State>> = Vec::new();
+    let mut bytes = 0;
+    let capacity = |job: &Job| job.prompt.prompt().len() + sampling.max_tokens;
+    loop {
+        // Those that wait take the places of those that have ended.
+        while let Some((_, job)) = waiting.peek() {
+            let more = run.decoder.state_bytes(capacity(job));
+            if !live.is_empty() && (bytes + more > STATE_BYTES || live.len() >= ROWS) {
+                break;
+            }
+            let (place, job) = waiting.next().expect("it was seen");
+            let prefix = &prefixes[job.member];
+            bytes += more;
+            live.push(Live {
+                job: *job,
+                place,
+                row: run.task.row(members[job.member].0),
+                state: run.decoder.fork(&prefix.state, capacity(job)),
+                next: job.prompt.prompt()[prefix.len..].to_vec(),
+                text: Vec::new(),
+            });
+        }
+        if live.is_empty() {
+            break;
+        }
+        let mut rest = live.as_mut_slice();
+        while !rest.is_empty() {
+            let (batch, later) = rest.split_at_mut(fitting(rest.iter().map(|live| live.next.len()), ROWS));
+            rest = later;
+            step(run, batch, round, sampling, &mut results);
+        }
+        live.retain(|live| {
+            let ended = results[live.place].is_some();
+            if ended {
+                bytes -= run.decoder.state_bytes(capacity(&live.job));
+            }
+            !ended
+        });
+    }
+    results.into_iter().map(|result| result.expect("all have ended")).collect()
+}
+
+/// One more token of every sequence.
+fn step<D: Decoder>(
+    run: &mut Run<D>,
+    batch: &mut [Live<D::State>],
+    round: u32,
+    sampling: &SamplingConfig,
+    results: &mut [Option<Generated>],
+) {
+    let mut sequences: Vec<_> = batch
+        .iter_mut()
+        .map(|live| Sequence {
+            member: live.row,
+            tokens: &live.next,
+            wanted: live.next.len() - 1..live.next.len(),
+            state: &mut live.state,
+        })
+        .collect();
+    run.forward(&mut sequences);
+    let rows: Vec<MemberRow> = batch.iter().map(|live| live.row).collect();
+    run.logits(&rows, |row, logits| {
+        let live = &mut batch[row];
+        let token = sampling.next(logits, round, live.job.item, live.text.len() as u32);
+        // Logits that are no numbers end the text: its reward tells.
+        let stopped = token.is_none_or(|token| sampling.stop.contains(&token));
+        if let (Some(token), false) = (token, stopped) {
+            live.text.push(token);
+            live.next = vec![token];
+        }
+        if stopped || live.text.len() == sampling.max_tokens {
+            results[live.place] = Some(Generated { tokens: std::mem::take(&mut live.text), stopped });
+        }
+    });
+}
