@@ -38,17 +38,25 @@ pub enum GenerateError {
 ///
 /// [`GenerateError`] for a setting that cannot be, a prompt without tokens, or one that does not fit into the context with the tokens that
 /// are to be generated.
-pub fn generate<D: Decoder>(decoder: &D, prompts: &[Item], sampling: &SamplingConfig) -> Result<Vec<Generated>, GenerateError> {
+pub fn generate<D: Decoder>(
+    decoder: &D,
+    prompts: &[Item],
+    sampling: &SamplingConfig,
+) -> Result<Vec<Generated>, GenerateError> {
     sampling.validate()?;
     Items::Shared(prompts).check_prompts(decoder, 2, sampling.max_tokens)?;
     let plain = Task::plain();
     let numbered: Vec<(u32, &Item)> = (0..).zip(prompts).collect();
     // Every part generates as many sequences as others: rows of the prompts do not count.
-    let results = run_parts(&numbered, |_| 1, |part| {
-        let jobs = part.iter().map(|(number, item)| Job { member: 0, item: *number, prompt: item }).collect();
-        let items: Vec<Item> = part.iter().map(|(_, item)| (*item).clone()).collect();
-        generate_jobs(&mut Run::new(decoder, &plain), &[(0, &items)], jobs, 0, sampling)
-    });
+    let results = run_parts(
+        &numbered,
+        |_| 1,
+        |part| {
+            let jobs = part.iter().map(|(number, item)| Job { member: 0, item: *number, prompt: item }).collect();
+            let items: Vec<Item> = part.iter().map(|(_, item)| (*item).clone()).collect();
+            generate_jobs(&mut Run::new(decoder, &plain), &[(0, &items)], jobs, 0, sampling)
+        },
+    );
     Ok(results.into_iter().flatten().collect())
 }
 
@@ -74,10 +82,12 @@ pub fn generate_population<D: Decoder>(
     let round = population.generation() as u32;
     let results = run_tasks(decoder, population, prompts.count(), |task| {
         let members = prompts.of_members(&task.members, population);
-        let jobs = members.iter().enumerate().flat_map(|(member, (_, items))| {
-            (0..).zip(*items).map(move |(item, prompt)| Job { member, item, prompt })
-        });
-        let mut texts = generate_jobs(&mut Run::new(decoder, task), &members, jobs.collect(), round, sampling).into_iter();
+        let jobs = members
+            .iter()
+            .enumerate()
+            .flat_map(|(member, (_, items))| (0..).zip(*items).map(move |(item, prompt)| Job { member, item, prompt }));
+        let mut texts =
+            generate_jobs(&mut Run::new(decoder, task), &members, jobs.collect(), round, sampling).into_iter();
         members.iter().map(|(_, items)| texts.by_ref().take(items.len()).collect()).collect::<Vec<Vec<_>>>()
     });
     Ok(results.into_iter().flatten().collect())

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod causal;
 mod generation;
 pub mod host;
 mod items;
@@ -11,6 +12,7 @@ mod sampling;
 mod scoring;
 pub mod task;
 
+pub use causal::CausalModel;
 pub use generation::{GenerateError, Generated, generate, generate_population};
 pub use host::{Decoder, HostLlama};
 pub use items::{Item, Items, ItemsError};

@@ -83,7 +83,7 @@ impl PackedLinear {
 }
 
 /// The values of a tensor, as float32.
-pub(super) fn floats<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+pub(crate) fn floats<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
     tensor.cast(DType::F32).into_data().try_to_vec().expect("cast to f32")
 }
 

@@ -40,12 +40,6 @@ struct Layer {
 /// Linear layers of one layer.
 const LINEAR: usize = 7;
 
-fn linear_layers(layer: &LlamaLayer) -> [&eggroll_nn::Linear; LINEAR] {
-    let (attention, mlp) = (&layer.self_attn, &layer.mlp);
-    let [q, k, v, o] = [&attention.q_proj, &attention.k_proj, &attention.v_proj, &attention.o_proj];
-    [q, k, v, o, &mlp.gate_proj, &mlp.up_proj, &mlp.down_proj]
-}
-
 /// Buffers of a thread.
 #[derive(Debug)]
 pub struct LlamaBuffers {
@@ -73,8 +67,9 @@ impl HostLlama {
         let layer = |(index, layer): (usize, &LlamaLayer)| {
             let number = |k: usize| LINEAR * index + k;
             let mut k = 0..;
-            let packed = linear_layers(layer)
-                .map(|linear| PackedLinear::new(linear, number(k.next().expect("a number")), precision));
+            let packed = layer
+                .linear()
+                .map(|(_, linear)| PackedLinear::new(linear, number(k.next().expect("a number")), precision));
             Layer {
                 attention_norm: vector(&layer.input_layernorm.gamma),
                 mlp_norm: vector(&layer.post_attention_layernorm.gamma),
@@ -117,8 +112,8 @@ impl HostLlama {
             self.layers.len()
         );
         let of_layer = |(packed, layer): (&mut Layer, &LlamaLayer)| -> Changed {
-            let packed = packed.linear.iter_mut().zip(linear_layers(layer));
-            packed.filter(|(packed, _)| trained(packed.id)).map(|(packed, layer)| packed.update(layer)).sum()
+            let packed = packed.linear.iter_mut().zip(layer.linear());
+            packed.filter(|(packed, _)| trained(packed.id)).map(|(packed, (_, layer))| packed.update(layer)).sum()
         };
         let changed: Changed = self.layers.par_iter_mut().zip(&model.layers).map(of_layer).sum();
         let others: Vec<_> = model
@@ -318,7 +313,7 @@ impl Decoder for HostLlama {
 }
 
 /// The transpose of a row-major matrix.
-fn transposed(values: &[f32], [rows, columns]: [usize; 2]) -> Vec<f32> {
+pub(crate) fn transposed(values: &[f32], [rows, columns]: [usize; 2]) -> Vec<f32> {
     const BLOCK: usize = 32;
     let mut result = vec![0.0; values.len()];
     for row in (0..rows).step_by(BLOCK) {

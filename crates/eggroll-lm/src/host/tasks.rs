@@ -73,7 +73,11 @@ pub(crate) fn run_tasks<D: Decoder, R: Send>(
 
 /// Runs `run` for contiguous parts of `items`, about equal and not larger than what runs through the layers together, side by side on
 /// the cores. Returns the results in order.
-pub(crate) fn run_parts<T: Sync, R: Send>(items: &[T], rows: impl Fn(&T) -> usize, run: impl Fn(&[T]) -> R + Sync) -> Vec<R> {
+pub(crate) fn run_parts<T: Sync, R: Send>(
+    items: &[T],
+    rows: impl Fn(&T) -> usize,
+    run: impl Fn(&[T]) -> R + Sync,
+) -> Vec<R> {
     let pools = workers::pools();
     let all: usize = items.iter().map(&rows).sum();
     let each = all.div_ceil(pools.len()).min(ROWS);

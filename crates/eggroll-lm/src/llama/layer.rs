@@ -84,11 +84,53 @@ impl LlamaLayer {
         }
     }
 
+    /// The linear layers, by name.
+    pub(crate) fn linear(&self) -> [(&'static str, &Linear); 7] {
+        let (attention, mlp) = (&self.self_attn, &self.mlp);
+        let [q, k, v, o] = [&attention.q_proj, &attention.k_proj, &attention.v_proj, &attention.o_proj];
+        named([q, k, v, o, &mlp.gate_proj, &mlp.up_proj, &mlp.down_proj])
+    }
+
+    /// [`linear`](Self::linear), to be changed.
+    pub(crate) fn linear_mut(&mut self) -> [(&'static str, &mut Linear); 7] {
+        let (attention, mlp) = (&mut self.self_attn, &mut self.mlp);
+        let [q, k, v, o] = [&mut attention.q_proj, &mut attention.k_proj, &mut attention.v_proj, &mut attention.o_proj];
+        named([q, k, v, o, &mut mlp.gate_proj, &mut mlp.up_proj, &mut mlp.down_proj])
+    }
+
+    /// The normalizations, by name.
+    pub(crate) fn norms(&self) -> [(&'static str, &RmsNorm); 2] {
+        [("input_layernorm", &self.input_layernorm), ("post_attention_layernorm", &self.post_attention_layernorm)]
+    }
+
+    /// [`norms`](Self::norms), to be changed.
+    pub(crate) fn norms_mut(&mut self) -> [(&'static str, &mut RmsNorm); 2] {
+        [
+            ("input_layernorm", &mut self.input_layernorm),
+            ("post_attention_layernorm", &mut self.post_attention_layernorm),
+        ]
+    }
+
     /// `[rows, length, hidden_size]` to the same.
     pub(super) fn forward(&self, x: Tensor<3>, positions: &Positions) -> Tensor<3> {
         let x = x.clone() + self.self_attn.forward(self.input_layernorm.forward(x), positions);
         x.clone() + self.mlp.forward(self.post_attention_layernorm.forward(x))
     }
+}
+
+/// Linear layers with their names in files.
+fn named<T>(layers: [T; 7]) -> [(&'static str, T); 7] {
+    let mut names = [
+        "self_attn.q_proj",
+        "self_attn.k_proj",
+        "self_attn.v_proj",
+        "self_attn.o_proj",
+        "mlp.gate_proj",
+        "mlp.up_proj",
+        "mlp.down_proj",
+    ]
+    .into_iter();
+    layers.map(|layer| (names.next().expect("as many names as layers"), layer))
 }
 
 impl LlamaAttention {

@@ -2,7 +2,7 @@
 
 use super::layer::{LlamaLayer, Positions};
 use super::rotary::Frequencies;
-use crate::load::LlamaConfig;
+use crate::load::{LlamaConfig, ModelConfig};
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay};
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
 use eggroll_nn::{Embedding, EmbeddingConfig, Linear, LinearConfig, RmsNorm, RmsNormConfig};
@@ -35,7 +35,7 @@ impl Llama {
     /// Panics if the configuration is not [valid](LlamaConfig::validate).
     #[track_caller]
     pub fn new(config: &LlamaConfig, device: &Device) -> Self {
-        if let Err(error) = config.validate() {
+        if let Err(error) = ModelConfig::Llama(config.clone()).validate() {
             panic!("Llama: {error}");
         }
         let head = LinearConfig::new(config.hidden_size, config.vocab_size).with_bias(false);

@@ -1,58 +1,26 @@
-//! temporary
-use serde::{Deserialize, Serialize};
-/// Configuration.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LlamaConfig {
-    /// t
-    pub vocab_size: usize,
-    /// t
-    pub hidden_size: usize,
-    /// t
-    pub intermediate_size: usize,
-    /// t
-    pub layers: usize,
-    /// t
-    pub heads: usize,
-    /// t
-    pub kv_heads: usize,
-    /// t
-    pub head_dim: usize,
-    /// t
-    pub rope_theta: f64,
-    /// t
-    pub rope_scaling: Option<RopeScaling>,
-    /// t
-    pub rms_norm_eps: f64,
-    /// t
-    pub context_length: usize,
-    /// t
-    pub tied_head: bool,
-    /// t
-    pub attention_bias: bool,
-}
-/// s
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum RopeScaling {
-    /// l
-    Linear {
-        /// f
-        factor: f64,
-    },
-    /// l
-    Llama3 {
-        /// f
-        factor: f64,
-        /// f
-        low_freq_factor: f64,
-        /// f
-        high_freq_factor: f64,
-        /// f
-        original_context_length: usize,
-    },
-}
-impl LlamaConfig {
-    /// v
-    pub fn validate(&self) -> Result<(), String> {
-        Ok(())
-    }
-}
+//! Pretrained models on disk: Hugging Face folders with SafeTensors, and GGUF files.
+//!
+//! [`Pretrained::open`] opens everything that belongs to a model; [`Weights`], [`ModelConfig`], [`Tokenizer`] and [`ChatTemplate`] open
+//! alone too. [`save_model`] writes a folder that Hugging Face's transformers reads.
+//!
+//! Files are not trusted: whatever they contain, opening them returns an error or a model, and takes memory in proportion to their
+//! size.
+
+mod chat;
+mod config;
+mod error;
+mod gguf;
+mod place;
+mod pretrained;
+mod save;
+mod source;
+mod tokenizer;
+mod weights;
+
+pub use chat::{ChatTemplate, Message};
+pub use config::{LlamaConfig, ModelConfig, RopeScaling, Rwkv7Config};
+pub use error::LoadError;
+pub use pretrained::Pretrained;
+pub use save::{SavedDtype, save_model};
+pub use tokenizer::{SpecialTokens, Tokenizer};
+pub use weights::Weights;

@@ -1,5 +1,7 @@
 //! Weights packed for products.
 
+use super::quantized::BLOCK;
+use super::rotation::rotate_back;
 use crate::backend::cpu::integer::{self, COLUMNS};
 use crate::backend::cpu::linear::packed;
 use crate::backend::cpu::tile::Packed;
@@ -8,11 +10,11 @@ use crate::backend::cpu::tile::Packed;
 pub(crate) enum Matrix {
     /// As it is.
     F32(Packed),
-    /// `q = round(W/s)`, `s = max|W|/127` of each column.
-    Int8(Int8),
+    /// Rotated: `q = round(W/s)`, `s = max|W|/127` of each column of each block along the depth.
+    Int8(Vec<Int8>),
 }
 
-/// Integers and their scales.
+/// The integers of a block, and their scales.
 pub(crate) struct Int8 {
     pub(super) packed: integer::Packed,
     /// A scale for each column, by panels.
@@ -25,8 +27,20 @@ impl Matrix {
         Self::F32(packed(weight, d_input, d_output))
     }
 
-    /// Of int8 with a scale for each column; also returns the integers, row-major.
-    pub(crate) fn int8(weight: &[f32], [d_input, d_output]: [usize; 2]) -> (Self, Vec<i8>) {
+    /// Of int8, rotated, with a scale for each column of each block; also returns the integers, row-major.
+    pub(crate) fn int8(weight: &[f32], [_, d_output]: [usize; 2]) -> (Self, Vec<i8>) {
+        let mut rotated = weight.to_vec();
+        rotate_back(&mut rotated, d_output);
+        let mut integers = Vec::with_capacity(weight.len());
+        let blocks =
+            rotated.chunks(BLOCK * d_output).map(|weight| Int8::new(weight, d_output, &mut integers)).collect();
+        (Self::Int8(blocks), integers)
+    }
+}
+
+impl Int8 {
+    /// Of some rows of a weight; appends the integers.
+    fn new(weight: &[f32], d_output: usize, integers: &mut Vec<i8>) -> Self {
         let mut largest = vec![0.0f32; d_output];
         for row in weight.chunks_exact(d_output) {
             for (largest, value) in largest.iter_mut().zip(row) {
@@ -34,19 +48,18 @@ impl Matrix {
             }
         }
         let inverse: Vec<f32> = largest.iter().map(|l| if *l > 0.0 { 127.0 / l } else { 0.0 }).collect();
-        let mut integers = Vec::with_capacity(weight.len());
+        let start = integers.len();
         for row in weight.chunks_exact(d_output) {
             // Adding 1.5·2²³ rounds to the nearest integer, which is then the low bits.
-            let quantized = row.iter().zip(&inverse).map(|(w, inverse)| (w * inverse + 12_582_912.0).to_bits() as i8);
-            integers.extend(quantized);
+            integers.extend(row.iter().zip(&inverse).map(|(w, inverse)| (w * inverse + 12_582_912.0).to_bits() as i8));
         }
-        let row = |k: usize| &integers[k * d_output..][..d_output];
-        let packed = integer::Packed::new(d_input, d_output, row);
+        let block = &integers[start..];
+        let packed = integer::Packed::new(weight.len() / d_output, d_output, |k| &block[k * d_output..][..d_output]);
         let scales = largest.chunks(COLUMNS).map(|largest| {
             let mut scales = [0.0; COLUMNS];
             scales.iter_mut().zip(largest).for_each(|(scale, largest)| *scale = largest / 127.0);
             scales
         });
-        (Self::Int8(Int8 { packed, scales: scales.collect() }), integers)
+        Self { packed, scales: scales.collect() }
     }
 }

@@ -6,6 +6,7 @@ mod matrix;
 mod pointwise;
 mod product;
 mod quantized;
+mod rotation;
 
 pub(crate) use attention::Attend;
 pub(crate) use matrix::Matrix;

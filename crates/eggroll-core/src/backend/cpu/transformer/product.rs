@@ -1,7 +1,7 @@
 //! `y = x·W + n`, where `n = s·c·(x·B)·Aᵀ` is what the low-rank noise of a row's member makes of the row.
 
 use super::matrix::{Int8, Matrix};
-use super::quantized::Quantized;
+use super::quantized::{BLOCK, Quantized};
 use crate::backend::cpu::chain::ChainRow;
 use crate::backend::cpu::dots::{Out, Rows, dots};
 use crate::backend::cpu::integer::{self, IntegerSimd, MixedKernel, dispatch_mixed};
@@ -57,10 +57,10 @@ impl MatrixProduct<'_> {
             assert!(noise.rows.len() == rows && noise.factors.len() >= slots * each, "the noise of a product");
         }
         if let Matrix::Int8(_) = self.matrix {
-            let Quantized { bytes, stride, scales } = self.quantized;
-            let whole = rows.next_multiple_of(integer::ROWS);
-            let fits =
-                *stride == self.d_input.next_multiple_of(4) && bytes.len() >= whole * stride && scales.len() >= whole;
+            let (whole, x) = (rows.next_multiple_of(integer::ROWS), self.quantized);
+            let fits = x.stride == self.d_input.next_multiple_of(4)
+                && x.rows() == whole
+                && x.scales.len() == whole * self.d_input.div_ceil(BLOCK);
             assert!(fits, "quantized rows of a product");
         }
         dispatch_mixed(self);
@@ -115,7 +115,7 @@ impl MixedKernel for MatrixProduct<'_> {
                     let x = Strided { values: self.x, row: self.d_input, depth: 1 };
                     multiply::<S, _>(rows, self.d_output, self.d_input, x, packed.panels(), &mut finish);
                 }
-                Matrix::Int8(matrix) => multiply_integers::<S, I>(rows, matrix, self.quantized, &mut finish),
+                Matrix::Int8(blocks) => multiply_integers::<S, I>(rows, blocks, self.quantized, &mut finish),
             }
         }
     }
@@ -127,22 +127,25 @@ impl MixedKernel for MatrixProduct<'_> {
 ///
 /// The processor must have the instruction sets, `x` must hold tiles for all rows, and `finish` must have been made for the product.
 #[inline(always)]
-unsafe fn multiply_integers<S: Simd, I: IntegerSimd>(rows: usize, matrix: &Int8, x: &Quantized, finish: &mut Finish) {
-    let Int8 { packed, scales } = matrix;
+unsafe fn multiply_integers<S: Simd, I: IntegerSimd>(rows: usize, blocks: &[Int8], x: &Quantized, finish: &mut Finish) {
     let mut sums: integer::Tile = [[0; integer::COLUMNS]; integer::ROWS];
     let mut tile = Tile::new();
-    for (panel, scales) in scales.iter().enumerate().take(packed.panels()) {
+    let first = &blocks[0].packed;
+    for panel in 0..first.panels() {
         for row in (0..rows).step_by(integer::ROWS) {
-            let place = Place {
-                row,
-                rows: integer::ROWS.min(rows - row),
-                column: panel * integer::COLUMNS,
-                columns: packed.width(panel),
-            };
             // SAFETY: by this function's contract.
             unsafe {
-                packed.tile_of::<I>(&x.bytes[row * x.stride..], x.stride, panel, &mut sums);
-                tile.take_integers::<S, { integer::ROWS }>(&sums, &x.scales[row..], scales, false);
+                for (index, Int8 { packed, scales }) in blocks.iter().enumerate() {
+                    packed.tile_of::<I>(&x.bytes[row * x.stride + index * BLOCK..], x.stride, panel, &mut sums);
+                    let x = &x.scales[index * x.rows() + row..][..integer::ROWS];
+                    tile.take_integers::<S, { integer::ROWS }>(&sums, x, &scales[panel], index > 0);
+                }
+                let place = Place {
+                    row,
+                    rows: integer::ROWS.min(rows - row),
+                    column: panel * integer::COLUMNS,
+                    columns: first.width(panel),
+                };
                 finish.finish::<S>(place, &tile);
             }
         }

@@ -1,0 +1,147 @@
+//! What all architectures have in common: from a file to a module, to the host, and back.
+
+use crate::host::{Changed, Decoder, HostLlama};
+use crate::llama::Llama;
+use crate::load::{LoadError, ModelConfig, Weights};
+use burn::module::{Module, Param};
+use burn::tensor::{Device, Tensor, TensorData};
+use eggroll_core::ParameterTable;
+use eggroll_core::transformer::Precision;
+use eggroll_nn::Linear;
+
+/// A causal language model as a Burn module, which can be loaded, saved, and run on the host.
+pub trait CausalModel: Module + Sync {
+    /// The model on the host.
+    type Host: Decoder + Send;
+
+    /// Reads a model's weights to a device.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError`] for a configuration of another architecture, for tensors that are missing or have another shape, and for weights that
+    /// are not finite.
+    fn load(config: &ModelConfig, weights: &Weights, device: &Device) -> Result<Self, LoadError>;
+
+    /// The configuration.
+    fn model_config(&self) -> ModelConfig;
+
+    /// All tensors as files hold them: names, shapes and values, one at a time.
+    fn tensors(&self) -> Box<dyn Iterator<Item = (String, Vec<usize>, Vec<f32>)> + '_>;
+
+    /// Packs the weights for the host.
+    fn to_host(&self, precision: Precision) -> Self::Host;
+
+    /// Packs the trained weights again, after a step.
+    fn update_host(&self, host: &mut Self::Host, table: &ParameterTable) -> Changed;
+}
+
+impl CausalModel for Llama {
+    type Host = HostLlama;
+
+    fn load(config: &ModelConfig, weights: &Weights, device: &Device) -> Result<Self, LoadError> {
+        let ModelConfig::Llama(config) = config else {
+            return Err(LoadError::config("model_type", "rwkv7", "llama, qwen2 or mistral: load it as `Rwkv7`"));
+        };
+        let read = Reader { weights, device };
+        // Parameters are initialized when they are first used: these never are.
+        let mut model = Self::new(config, device);
+        model.embed_tokens.weight =
+            read.matrix("model.embed_tokens.weight", [config.vocab_size, config.hidden_size])?;
+        model.norm.gamma = read.vector("model.norm.weight", config.hidden_size)?;
+        if let Some(head) = &mut model.lm_head {
+            read.linear("lm_head", head)?;
+        }
+        for (index, layer) in model.layers.iter_mut().enumerate() {
+            for (name, linear) in layer.linear_mut() {
+                read.linear(&format!("model.layers.{index}.{name}"), linear)?;
+            }
+            for (name, norm) in layer.norms_mut() {
+                norm.gamma = read.vector(&format!("model.layers.{index}.{name}.weight"), config.hidden_size)?;
+            }
+        }
+        Ok(model)
+    }
+
+    fn model_config(&self) -> ModelConfig {
+        ModelConfig::Llama(self.config().clone())
+    }
+
+    fn tensors(&self) -> Box<dyn Iterator<Item = (String, Vec<usize>, Vec<f32>)> + '_> {
+        let embeddings = std::iter::once_with(|| stored("model.embed_tokens.weight", self.embed_tokens.weight.val()));
+        let layers = self.layers.iter().enumerate().flat_map(|(index, layer)| {
+            let linear = layer.linear().into_iter().flat_map(move |(name, linear)| {
+                let name = format!("model.layers.{index}.{name}");
+                let bias = linear.bias.as_ref().map(|bias| stored(&format!("{name}.bias"), bias.val()));
+                [Some(stored(&format!("{name}.weight"), linear.weight.val().transpose())), bias].into_iter().flatten()
+            });
+            let norms = layer
+                .norms()
+                .into_iter()
+                .map(move |(name, norm)| stored(&format!("model.layers.{index}.{name}.weight"), norm.gamma.val()));
+            linear.chain(norms)
+        });
+        let norm = std::iter::once_with(|| stored("model.norm.weight", self.norm.gamma.val()));
+        let head = self.lm_head.iter().map(|head| stored("lm_head.weight", head.weight.val().transpose()));
+        Box::new(embeddings.chain(layers).chain(norm).chain(head))
+    }
+
+    fn to_host(&self, precision: Precision) -> HostLlama {
+        HostLlama::new(self, precision)
+    }
+
+    fn update_host(&self, host: &mut HostLlama, table: &ParameterTable) -> Changed {
+        host.update(self, table)
+    }
+}
+
+fn stored<const D: usize>(name: &str, tensor: Tensor<D>) -> (String, Vec<usize>, Vec<f32>) {
+    let shape = tensor.dims().to_vec();
+    (name.to_owned(), shape, crate::host::floats(tensor))
+}
+
+/// Reads tensors to a device.
+pub(crate) struct Reader<'a> {
+    pub weights: &'a Weights,
+    pub device: &'a Device,
+}
+
+impl Reader<'_> {
+    /// A tensor as it is stored.
+    pub(crate) fn matrix(&self, name: &str, shape: [usize; 2]) -> Result<Param<Tensor<2>>, LoadError> {
+        Ok(self.parameter(self.finite(name, &shape)?, shape))
+    }
+
+    pub(crate) fn vector(&self, name: &str, len: usize) -> Result<Param<Tensor<1>>, LoadError> {
+        Ok(self.parameter(self.finite(name, &[len])?, [len]))
+    }
+
+    /// Weight and bias of a layer, whose weight is stored as `[d_output, d_input]`.
+    pub(crate) fn linear(&self, name: &str, layer: &mut Linear) -> Result<(), LoadError> {
+        let [d_input, d_output] = layer.weight.lazy_shape().dims();
+        let stored = self.finite(&format!("{name}.weight"), &[d_output, d_input])?;
+        layer.weight = self.parameter(crate::host::transposed(&stored, [d_output, d_input]), [d_input, d_output]);
+        if layer.bias.is_some() {
+            layer.bias = Some(self.vector(&format!("{name}.bias"), d_output)?);
+        }
+        Ok(())
+    }
+
+    fn finite(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, LoadError> {
+        let values = self.weights.read(name, shape)?;
+        match values.iter().position(|value| !value.is_finite()) {
+            None => Ok(values),
+            Some(index) => {
+                let found = format!("{} at element {index}", values[index]);
+                Err(LoadError::malformed(
+                    self.weights.path(),
+                    "weights",
+                    format!("tensor `{name}` has {found}: weights must be finite"),
+                ))
+            }
+        }
+    }
+
+    fn parameter<const D: usize>(&self, values: Vec<f32>, shape: [usize; D]) -> Param<Tensor<D>> {
+        Param::from_tensor(Tensor::from_data(TensorData::new(values, shape), self.device))
+    }
+}

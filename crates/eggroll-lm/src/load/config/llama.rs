@@ -1,0 +1,199 @@
+//! The Llama family.
+
+use super::super::error::LoadError;
+use super::fields::Fields;
+use super::rope::{RopeScaling, theta};
+use super::{addressable, positive, positive_number, total};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// Sizes of a transformer of the Llama family.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LlamaConfig {
+    /// Tokens: rows of the embedding.
+    pub vocab_size: usize,
+    /// Width of the residual stream.
+    pub hidden_size: usize,
+    /// Width of the feed-forward layers.
+    pub intermediate_size: usize,
+    /// Number of blocks.
+    pub layers: usize,
+    /// Heads of queries.
+    pub heads: usize,
+    /// Heads of keys and values, each shared by `heads / kv_heads` heads of queries (grouped-query attention).
+    pub kv_heads: usize,
+    /// Width of a head.
+    pub head_dim: usize,
+    /// Base `θ` of the rotary frequencies `θ^(−2i / head_dim)`.
+    pub rope_theta: f64,
+    /// Scaling of the rotary frequencies.
+    pub rope_scaling: RopeScaling,
+    /// Term under the root of RMSNorm.
+    pub rms_norm_eps: f64,
+    /// Longest sequence that the model was made for.
+    pub context_length: usize,
+    /// Whether the head is the embedding (tied word embeddings).
+    pub tied_head: bool,
+    /// Whether queries, keys and values have biases, as in Qwen2.
+    pub attention_bias: bool,
+}
+
+impl LlamaConfig {
+    pub(super) fn from_fields(fields: &Fields, kind: &str) -> Result<Self, LoadError> {
+        fields.only("hidden_act", "silu")?;
+        fields.only("mlp_bias", false)?;
+        fields.only("quantization_config", Value::Null)?;
+        if kind != "qwen2" {
+            // It would add a bias to the output projection too.
+            fields.only("attention_bias", false)?;
+        }
+        fields.only("partial_rotary_factor", 1.0)?;
+        let context = match kind {
+            "llama" => 2048,
+            _ => 32_768,
+        };
+        let context_length = fields.optional_size("max_position_embeddings")?.unwrap_or(context);
+        check_window(fields, kind, context_length)?;
+        let (hidden_size, heads) = (fields.size("hidden_size")?, fields.size("num_attention_heads")?);
+        let even = hidden_size.checked_div(heads).unwrap_or(0);
+        Ok(Self {
+            vocab_size: fields.size("vocab_size")?,
+            hidden_size,
+            intermediate_size: fields.size("intermediate_size")?,
+            layers: fields.size("num_hidden_layers")?,
+            heads,
+            kv_heads: fields.optional_size("num_key_value_heads")?.unwrap_or(heads),
+            head_dim: fields.optional_size("head_dim")?.unwrap_or(even),
+            rope_theta: theta(fields)?,
+            rope_scaling: RopeScaling::from_fields(fields)?,
+            rms_norm_eps: fields.number("rms_norm_eps")?.unwrap_or(1e-6),
+            context_length,
+            tied_head: fields.flag("tie_word_embeddings")?.unwrap_or(false),
+            attention_bias: kind == "qwen2",
+        })
+    }
+
+    pub(super) fn validate(&self) -> Result<(), LoadError> {
+        positive(&[
+            ("vocab_size", self.vocab_size),
+            ("hidden_size", self.hidden_size),
+            ("intermediate_size", self.intermediate_size),
+            ("layers", self.layers),
+            ("heads", self.heads),
+            ("kv_heads", self.kv_heads),
+            ("head_dim", self.head_dim),
+            ("context_length", self.context_length),
+        ])?;
+        if !self.heads.is_multiple_of(self.kv_heads) {
+            return Err(LoadError::config("kv_heads", self.kv_heads, format!("a divisor of heads, {}", self.heads)));
+        }
+        if !self.head_dim.is_multiple_of(2) {
+            return Err(LoadError::config("head_dim", self.head_dim, "an even size, for rotary pairs"));
+        }
+        positive_number("rope_theta", self.rope_theta)?;
+        positive_number("rms_norm_eps", self.rms_norm_eps)?;
+        self.rope_scaling.validate()?;
+        addressable(self.weights())
+    }
+
+    /// Number of weights, unless it overflows.
+    fn weights(&self) -> Option<usize> {
+        let embeddings = if self.tied_head { 1 } else { 2 };
+        let biases = usize::from(self.attention_bias);
+        let layer = total(&[
+            &[2, self.heads, self.head_dim, self.hidden_size],
+            &[2, self.kv_heads, self.head_dim, self.hidden_size],
+            &[3, self.intermediate_size, self.hidden_size],
+            &[2, self.hidden_size],
+            &[biases, self.heads, self.head_dim],
+            &[2, biases, self.kv_heads, self.head_dim],
+        ])?;
+        total(&[&[self.layers, layer], &[embeddings, self.vocab_size, self.hidden_size], &[self.hidden_size]])
+    }
+
+    /// Names and shapes of all tensors of a model of this configuration, as Hugging Face names them.
+    ///
+    /// # Example
+    ///
+    /// ```no_run
+    /// # use eggroll_lm::load::{LlamaConfig, LoadError, Weights};
+    /// # fn all(config: &LlamaConfig, weights: &Weights) -> Result<(), LoadError> {
+    /// for (name, shape) in config.tensors() {
+    ///     let values = weights.read(&name, &shape)?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn tensors(&self) -> impl Iterator<Item = (String, Vec<usize>)> {
+        let head = (!self.tied_head).then(|| ("lm_head.weight".into(), vec![self.vocab_size, self.hidden_size]));
+        let first = ("model.embed_tokens.weight".into(), vec![self.vocab_size, self.hidden_size]);
+        let norm = ("model.norm.weight".into(), vec![self.hidden_size]);
+        [first]
+            .into_iter()
+            .chain((0..self.layers).flat_map(|layer| self.layer_tensors(layer)))
+            .chain([norm])
+            .chain(head)
+    }
+
+    fn layer_tensors(&self, layer: usize) -> Vec<(String, Vec<usize>)> {
+        let (hidden, inner) = (self.hidden_size, self.intermediate_size);
+        let (queries, keys) = (self.heads.saturating_mul(self.head_dim), self.kv_heads.saturating_mul(self.head_dim));
+        let mut parts = vec![
+            ("input_layernorm.weight", vec![hidden]),
+            ("self_attn.q_proj.weight", vec![queries, hidden]),
+            ("self_attn.k_proj.weight", vec![keys, hidden]),
+            ("self_attn.v_proj.weight", vec![keys, hidden]),
+            ("self_attn.o_proj.weight", vec![hidden, queries]),
+            ("post_attention_layernorm.weight", vec![hidden]),
+            ("mlp.gate_proj.weight", vec![inner, hidden]),
+            ("mlp.up_proj.weight", vec![inner, hidden]),
+            ("mlp.down_proj.weight", vec![hidden, inner]),
+        ];
+        if self.attention_bias {
+            parts.push(("self_attn.q_proj.bias", vec![queries]));
+            parts.push(("self_attn.k_proj.bias", vec![keys]));
+            parts.push(("self_attn.v_proj.bias", vec![keys]));
+        }
+        parts.into_iter().map(|(part, shape)| (format!("model.layers.{layer}.{part}"), shape)).collect()
+    }
+
+    /// Transformers calls the same model with biases Qwen2.
+    pub(super) fn to_json(&self) -> Value {
+        let (kind, class) =
+            if self.attention_bias { ("qwen2", "Qwen2ForCausalLM") } else { ("llama", "LlamaForCausalLM") };
+        json!({
+            "architectures": [class],
+            "model_type": kind,
+            "vocab_size": self.vocab_size,
+            "hidden_size": self.hidden_size,
+            "intermediate_size": self.intermediate_size,
+            "num_hidden_layers": self.layers,
+            "num_attention_heads": self.heads,
+            "num_key_value_heads": self.kv_heads,
+            "head_dim": self.head_dim,
+            "hidden_act": "silu",
+            "rope_theta": self.rope_theta,
+            "rope_scaling": self.rope_scaling.to_json(),
+            "rms_norm_eps": self.rms_norm_eps,
+            "max_position_embeddings": self.context_length,
+            "tie_word_embeddings": self.tied_head,
+            "use_cache": true,
+        })
+    }
+}
+
+/// Refuses attention that sees only the newest tokens, unless that is all of them.
+fn check_window(fields: &Fields, kind: &str, context: usize) -> Result<(), LoadError> {
+    let used = match kind {
+        "qwen2" => fields.flag("use_sliding_window")?.unwrap_or(false),
+        "mistral" => true,
+        _ => false,
+    };
+    match fields.optional_size("sliding_window")? {
+        Some(window) if used && window < context => {
+            Err(fields.unsupported("sliding_window", window, format!("null, or {context} and more")))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,142 @@
+//! Configuration of a model: its architecture and sizes.
+
+mod fields;
+mod llama;
+mod llama_gguf;
+mod rope;
+mod rwkv7;
+
+pub use llama::LlamaConfig;
+pub use rope::RopeScaling;
+pub use rwkv7::Rwkv7Config;
+
+use super::error::LoadError;
+use super::gguf::Gguf;
+use super::place::Place;
+use super::source::read_json;
+use fields::Fields;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// Architecture and sizes of a model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum ModelConfig {
+    /// A transformer of the Llama family: Llama, SmolLM, Mistral without a sliding window, Qwen2.
+    Llama(LlamaConfig),
+    /// A recurrent model of the RWKV-7 family.
+    Rwkv7(Rwkv7Config),
+}
+
+impl ModelConfig {
+    /// Reads the configuration of the model at a path, which is one of [`Weights::open`](super::Weights::open).
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError`] if the file is missing or damaged, for an architecture or a setting that is not supported, and for sizes that
+    /// [`validate`](Self::validate) refuses.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, LoadError> {
+        match Place::find(path.as_ref())? {
+            Place::Gguf(path) => Self::from_gguf(&Gguf::open(&path)?),
+            Place::File { folder, .. } | Place::Index { folder, .. } => Self::from_file(folder.join("config.json")),
+        }
+    }
+
+    /// Reads a `config.json` as Hugging Face's transformers writes it.
+    ///
+    /// # Errors
+    ///
+    /// As of [`open`](Self::open).
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, LoadError> {
+        let path = path.as_ref();
+        let advice = "it has the sizes of the model; download it too";
+        let json = read_json(path)?.ok_or_else(|| LoadError::MissingFile { path: path.to_owned(), advice })?;
+        let fields = Fields::new(path, &json)?;
+        let config = match fields.text("model_type")?.unwrap_or("missing") {
+            kind @ ("llama" | "qwen2" | "mistral") => Self::Llama(LlamaConfig::from_fields(&fields, kind)?),
+            "rwkv7" | "rwkv7_fla" => Self::Rwkv7(Rwkv7Config::from_fields(&fields)?),
+            found => return Err(fields.unsupported("model_type", found, "llama, qwen2, mistral, rwkv7")),
+        };
+        config.validate()?;
+        Ok(config)
+    }
+
+    pub(crate) fn from_gguf(gguf: &Gguf) -> Result<Self, LoadError> {
+        let config = match gguf.architecture()? {
+            kind @ ("llama" | "qwen2") => Self::Llama(LlamaConfig::from_gguf(gguf, kind)?),
+            found => {
+                return Err(LoadError::unsupported(
+                    gguf.metadata.path(),
+                    "architecture",
+                    found,
+                    "llama and qwen2 in GGUF files",
+                ));
+            }
+        };
+        config.validate()?;
+        Ok(config)
+    }
+
+    /// Checks that a model of this configuration can exist.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError::Config`] for a size of 0, heads that do not share keys evenly, an odd head, numbers that are not positive and
+    /// finite, and more weights than memory can address.
+    pub fn validate(&self) -> Result<(), LoadError> {
+        match self {
+            Self::Llama(config) => config.validate(),
+            Self::Rwkv7(config) => config.validate(),
+        }
+    }
+
+    /// A `config.json` that Hugging Face's transformers reads; RWKV-7 needs flash-linear-attention there.
+    pub fn to_json(&self) -> serde_json::Value {
+        match self {
+            Self::Llama(config) => config.to_json(),
+            Self::Rwkv7(config) => config.to_json(),
+        }
+    }
+
+    /// Size of the vocabulary: rows of the embedding.
+    pub fn vocab_size(&self) -> usize {
+        match self {
+            Self::Llama(config) => config.vocab_size,
+            Self::Rwkv7(config) => config.vocab_size,
+        }
+    }
+}
+
+/// Refuses sizes of 0.
+fn positive(sizes: &[(&str, usize)]) -> Result<(), LoadError> {
+    match sizes.iter().find(|(_, size)| *size == 0) {
+        Some((field, _)) => Err(LoadError::config(field, 0, "1 or more")),
+        None => Ok(()),
+    }
+}
+
+/// Refuses numbers that are not positive and finite.
+fn positive_number(field: &str, number: f64) -> Result<(), LoadError> {
+    if number > 0.0 && number.is_finite() {
+        return Ok(());
+    }
+    Err(LoadError::config(field, number, "a positive, finite number"))
+}
+
+/// Refuses a number of weights whose f32 values memory cannot address.
+fn addressable(weights: Option<usize>) -> Result<(), LoadError> {
+    let bytes = weights.and_then(|weights| weights.checked_mul(size_of::<f32>()));
+    if bytes.is_some_and(|bytes| bytes <= isize::MAX as usize) {
+        return Ok(());
+    }
+    let found = weights.map_or("beyond counting".into(), |weights| weights.to_string());
+    Err(LoadError::config("the number of weights", found, format!("{} at most", isize::MAX / 4)))
+}
+
+/// The sum of products, unless it overflows.
+fn total(products: &[&[usize]]) -> Option<usize> {
+    products.iter().try_fold(0usize, |sum, product| {
+        sum.checked_add(product.iter().try_fold(1usize, |product, &size| product.checked_mul(size))?)
+    })
+}

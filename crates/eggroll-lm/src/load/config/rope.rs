@@ -1,0 +1,149 @@
+//! Rotary position embeddings for longer contexts than those of pretraining.
+
+use super::super::error::LoadError;
+use super::fields::Fields;
+use super::positive_number;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// How the frequencies of a rotary embedding are scaled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RopeScaling {
+    /// Not at all.
+    #[default]
+    None,
+    /// Every frequency is divided by one factor.
+    Linear {
+        /// The factor.
+        factor: f64,
+    },
+    /// Llama 3: long wavelengths are divided by a factor, short ones stay, those in between change gradually.
+    Llama3 {
+        /// The factor of long wavelengths.
+        factor: f64,
+        /// Wavelengths above `original_context / low_freq_factor` are long.
+        low_freq_factor: f64,
+        /// Wavelengths below `original_context / high_freq_factor` are short.
+        high_freq_factor: f64,
+        /// Context length of pretraining.
+        original_context: usize,
+    },
+}
+
+const SUPPORTED: &str = "default, linear, llama3";
+
+impl RopeScaling {
+    /// What each frequency of a rotary embedding of this size is divided by: `head_dim / 2` factors.
+    ///
+    /// With `λᵢ = 2π θ^(2i / head_dim)`, the factors of Llama 3 are 1 where `λᵢ` is short, `factor` where it is long, and
+    /// `1 / ((1 − s) / factor + s)` between, with `s = (original_context / λᵢ − low) / (high − low)`.
+    pub fn divisors(&self, head_dim: usize, theta: f64) -> Vec<f64> {
+        let wavelength = |i: usize| std::f64::consts::TAU * theta.powf(2.0 * i as f64 / head_dim as f64);
+        let divisor = |i: usize| match *self {
+            Self::None => 1.0,
+            Self::Linear { factor } => factor,
+            Self::Llama3 { factor, low_freq_factor: low, high_freq_factor: high, original_context } => {
+                let turns = original_context as f64 / wavelength(i);
+                match turns {
+                    _ if turns > high => 1.0,
+                    _ if turns < low => factor,
+                    _ => {
+                        let smooth = (turns - low) / (high - low);
+                        1.0 / ((1.0 - smooth) / factor + smooth)
+                    }
+                }
+            }
+        };
+        (0..head_dim / 2).map(divisor).collect()
+    }
+
+    /// From `rope_scaling`, or from `rope_parameters` of newer files.
+    pub(super) fn from_fields(fields: &Fields) -> Result<Self, LoadError> {
+        let Some(scaling) = rope(fields)? else { return Ok(Self::None) };
+        let kind = scaling.text("rope_type")?.or(scaling.text("type")?).unwrap_or("default");
+        let number = |key: &str| {
+            scaling
+                .number(key)?
+                .ok_or_else(|| LoadError::config(format!("{key} of rope_scaling"), "missing", "a number"))
+        };
+        Ok(match kind {
+            "default" => Self::None,
+            "linear" => Self::Linear { factor: number("factor")? },
+            "llama3" => Self::Llama3 {
+                factor: number("factor")?,
+                low_freq_factor: number("low_freq_factor")?,
+                high_freq_factor: number("high_freq_factor")?,
+                original_context: scaling.size("original_max_position_embeddings")?,
+            },
+            found => return Err(scaling.unsupported("rope_scaling", found, SUPPORTED)),
+        })
+    }
+
+    pub(super) fn validate(&self) -> Result<(), LoadError> {
+        match *self {
+            Self::None => Ok(()),
+            Self::Linear { factor } => positive_number("factor of rope_scaling", factor),
+            Self::Llama3 { factor, low_freq_factor: low, high_freq_factor: high, original_context } => {
+                positive_number("factor of rope_scaling", factor)?;
+                positive_number("low_freq_factor of rope_scaling", low)?;
+                positive_number("high_freq_factor of rope_scaling", high)?;
+                positive_number("original_context of rope_scaling", original_context as f64)?;
+                if low < high {
+                    return Ok(());
+                }
+                Err(LoadError::config(
+                    "low_freq_factor of rope_scaling",
+                    low,
+                    format!("less than high_freq_factor, {high}"),
+                ))
+            }
+        }
+    }
+
+    pub(super) fn to_json(self) -> Value {
+        match self {
+            Self::None => Value::Null,
+            Self::Linear { factor } => json!({ "rope_type": "linear", "factor": factor }),
+            Self::Llama3 { factor, low_freq_factor, high_freq_factor, original_context } => json!({
+                "rope_type": "llama3",
+                "factor": factor,
+                "low_freq_factor": low_freq_factor,
+                "high_freq_factor": high_freq_factor,
+                "original_max_position_embeddings": original_context,
+            }),
+        }
+    }
+}
+
+fn rope<'a>(fields: &Fields<'a>) -> Result<Option<Fields<'a>>, LoadError> {
+    Ok(match fields.inner("rope_scaling")? {
+        None => fields.inner("rope_parameters")?,
+        scaling => scaling,
+    })
+}
+
+/// The base of the frequencies, which newer files put among the parameters of the rotary embedding.
+pub(super) fn theta(fields: &Fields) -> Result<f64, LoadError> {
+    let inner = match rope(fields)? {
+        Some(rope) => rope.number("rope_theta")?,
+        None => None,
+    };
+    Ok(fields.number("rope_theta")?.or(inner).unwrap_or(10_000.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RopeScaling;
+
+    #[test]
+    fn llama_3_divides_long_wavelengths_only() {
+        let (low_freq_factor, high_freq_factor, original_context) = (1.0, 4.0, 8192);
+        let scaling = RopeScaling::Llama3 { factor: 32.0, low_freq_factor, high_freq_factor, original_context };
+        let divisors = scaling.divisors(64, 500_000.0);
+        assert_eq!(divisors.len(), 32);
+        assert_eq!(divisors[..14], [1.0; 14]);
+        assert_eq!(divisors[31], 32.0);
+        assert!(divisors.windows(2).all(|pair| pair[0] <= pair[1]));
+    }
+}

@@ -1,0 +1,46 @@
+//! The GGUF format of llama.cpp: one file with the weights, the configuration, the tokenizer and the chat template.
+//!
+//! # References
+//!
+//! The specification, `docs/gguf.md` in <https://github.com/ggml-org/ggml>.
+
+mod names;
+mod parse;
+mod value;
+
+pub(crate) use names::hugging_face;
+pub(crate) use parse::TensorInfo;
+pub(crate) use value::Metadata;
+
+use super::error::LoadError;
+use super::source::Source;
+use std::path::Path;
+
+/// An open GGUF file.
+pub(crate) struct Gguf {
+    pub(crate) source: Source,
+    pub(crate) metadata: Metadata,
+    pub(crate) tensors: Vec<TensorInfo>,
+}
+
+impl Gguf {
+    pub(crate) fn open(path: &Path) -> Result<Self, LoadError> {
+        let source = Source::open(path)?;
+        let (metadata, tensors) = parse::parse(&source)?;
+        if metadata.size("split.count")?.is_some_and(|parts| parts > 1) {
+            let advice = "one file: merge the parts with llama-gguf-split --merge";
+            return Err(LoadError::unsupported(path, "GGUF", "of several files", advice));
+        }
+        Ok(Self { source, metadata, tensors })
+    }
+
+    /// The architecture that the file names.
+    pub(crate) fn architecture(&self) -> Result<&str, LoadError> {
+        self.metadata.required("general.architecture", self.metadata.text("general.architecture")?)
+    }
+
+    /// Whether a tensor, by its name in the file, is there.
+    pub(crate) fn tensor(&self, name: &str) -> Option<&TensorInfo> {
+        self.tensors.iter().find(|tensor| tensor.name == name)
+    }
+}

@@ -1,0 +1,152 @@
+//! The tokenizer of a GGUF file, as the `tokenizer.json` that it was made from.
+
+use super::super::error::LoadError;
+use super::super::gguf::Metadata;
+use super::special::{Declared, Reference};
+use serde_json::{Map, Value, json};
+
+/// Types of tokens.
+const CONTROL: i64 = 3;
+const USER_DEFINED: i64 = 4;
+const UNUSED: i64 = 5;
+
+const ADVICE: &str = "gpt2, a byte-level BPE; open the Hugging Face folder of this model for its tokenizer";
+
+/// How a text is split before merges are applied, by the name that GGUF files give it.
+struct Split {
+    normalizer: Value,
+    pre_tokenizer: Value,
+    /// Whether a piece that is a token needs no merges.
+    ignore_merges: bool,
+    /// Whether texts begin with the begin token, unless the file says.
+    adds_bos: bool,
+}
+
+/// The `tokenizer.json` and the special tokens.
+pub(super) fn parts(metadata: &Metadata) -> Result<(Value, Declared), LoadError> {
+    let model = metadata.required("tokenizer.ggml.model", metadata.text("tokenizer.ggml.model")?)?;
+    if model != "gpt2" {
+        return Err(LoadError::unsupported(metadata.path(), "tokenizer.ggml.model", model, ADVICE));
+    }
+    let split = split(metadata)?;
+    let tokens = metadata.required("tokenizer.ggml.tokens", metadata.texts("tokenizer.ggml.tokens")?)?;
+    let kinds = metadata.integers("tokenizer.ggml.token_type")?.unwrap_or_else(|| vec![1; tokens.len()]);
+    if kinds.len() != tokens.len() {
+        let reason = format!("tokenizer.ggml.token_type has {} values, expected {}", kinds.len(), tokens.len());
+        return Err(metadata.malformed(reason));
+    }
+    let declared = declared(metadata, split.adds_bos)?;
+    let mut vocabulary = Map::new();
+    let mut added = Vec::new();
+    for ((id, token), kind) in (0u32..).zip(tokens).zip(kinds) {
+        if kind == UNUSED {
+            continue;
+        }
+        if vocabulary.insert(token.clone(), id.into()).is_some() {
+            return Err(metadata.malformed(format!("the token {token:?} occurs twice")));
+        }
+        if matches!(kind, CONTROL | USER_DEFINED) {
+            added.push(added_token(id, token, kind == CONTROL));
+        }
+    }
+    let merges = metadata.required("tokenizer.ggml.merges", metadata.texts("tokenizer.ggml.merges")?)?;
+    let merges: Result<Vec<Value>, LoadError> = merges.iter().map(|merge| pair(metadata, merge)).collect();
+    let json = json!({
+        "version": "1.0",
+        "added_tokens": added,
+        "normalizer": split.normalizer,
+        "pre_tokenizer": split.pre_tokenizer,
+        "post_processor": post_processor(&declared, tokens),
+        "decoder": byte_level(false),
+        "model": {
+            "type": "BPE",
+            "fuse_unk": false,
+            "byte_fallback": false,
+            "ignore_merges": split.ignore_merges,
+            "vocab": vocabulary,
+            "merges": merges?,
+        },
+    });
+    Ok((json, declared))
+}
+
+fn declared(metadata: &Metadata, adds_bos: bool) -> Result<Declared, LoadError> {
+    let id = |name: &str| metadata.id(&format!("tokenizer.ggml.{name}_token_id")).map(|id| id.map(Reference::Id));
+    Ok(Declared {
+        bos: id("bos")?,
+        eos: [id("eos")?, id("eot")?, id("eom")?].into_iter().flatten().collect(),
+        unk: id("unknown")?,
+        pad: id("padding")?,
+        adds_bos: metadata.flag("tokenizer.ggml.add_bos_token")?.unwrap_or(adds_bos),
+    })
+}
+
+fn added_token(id: u32, token: &str, special: bool) -> Value {
+    json!({
+        "id": id,
+        "content": token,
+        "single_word": false,
+        "lstrip": false,
+        "rstrip": false,
+        "normalized": false,
+        "special": special,
+    })
+}
+
+/// The space that parts the two tokens is never the first character, which may be a token of its own.
+fn pair(metadata: &Metadata, merge: &str) -> Result<Value, LoadError> {
+    let space = merge.bytes().skip(1).position(|byte| byte == b' ').map(|position| position + 1);
+    let space =
+        space.ok_or_else(|| metadata.malformed(format!("the merge {merge:?} has no space between two tokens")))?;
+    Ok(json!([merge[..space], merge[space + 1..]]))
+}
+
+/// Writes the begin token in front of a text, where the model expects that.
+fn post_processor(declared: &Declared, tokens: &[String]) -> Value {
+    let Some(Reference::Id(id)) = declared.bos.clone().filter(|_| declared.adds_bos) else { return byte_level(true) };
+    let Some(token) = tokens.get(id as usize) else { return byte_level(true) };
+    let begin = json!({ "SpecialToken": { "id": token, "type_id": 0 } });
+    let sequence = |name: &str, kind: u32| json!({ "Sequence": { "id": name, "type_id": kind } });
+    let mut special = Map::new();
+    special.insert(token.clone(), json!({ "id": token, "ids": [id], "tokens": [token] }));
+    json!({
+        "type": "TemplateProcessing",
+        "single": [begin, sequence("A", 0)],
+        "pair": [begin, sequence("A", 0), sequence("B", 1)],
+        "special_tokens": special,
+    })
+}
+
+/// Bytes as printable characters; with GPT-2's pattern, words are split off first.
+fn byte_level(pattern: bool) -> Value {
+    json!({ "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": pattern })
+}
+
+/// Words with a leading space, other characters, runs of white space; `digits` is the pattern of a number.
+fn pattern(digits: &str) -> Value {
+    let pattern = format!(
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|{digits}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    );
+    let split = json!({ "type": "Split", "pattern": { "Regex": pattern }, "behavior": "Isolated", "invert": false });
+    sequence([split, byte_level(false)])
+}
+
+fn sequence(steps: [Value; 2]) -> Value {
+    json!({ "type": "Sequence", "pretokenizers": steps })
+}
+
+fn split(metadata: &Metadata) -> Result<Split, LoadError> {
+    let plain =
+        |pre_tokenizer: Value| Split { normalizer: Value::Null, pre_tokenizer, ignore_merges: false, adds_bos: false };
+    Ok(match metadata.text("tokenizer.ggml.pre")?.unwrap_or("default") {
+        "gpt-2" | "default" => plain(byte_level(true)),
+        "smollm" => plain(sequence([json!({ "type": "Digits", "individual_digits": true }), byte_level(true)])),
+        "qwen2" => Split { normalizer: json!({ "type": "NFC" }), ..plain(pattern(r"\p{N}")) },
+        "llama-bpe" => Split { ignore_merges: true, adds_bos: true, ..plain(pattern(r"\p{N}{1,3}")) },
+        found => {
+            let supported =
+                "gpt-2, default, smollm, qwen2, llama-bpe; open the Hugging Face folder of this model instead";
+            return Err(LoadError::unsupported(metadata.path(), "tokenizer.ggml.pre", found, supported));
+        }
+    })
+}

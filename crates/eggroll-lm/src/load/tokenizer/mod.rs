@@ -1,0 +1,187 @@
+//! Texts to tokens and back.
+
+mod check;
+mod gguf;
+mod special;
+
+pub use special::SpecialTokens;
+
+use super::error::LoadError;
+use super::gguf::Gguf;
+use super::place::Place;
+use super::source::read_json;
+use serde_json::{Map, Value};
+use special::Declared;
+use std::path::Path;
+use std::str::FromStr;
+
+/// A byte-pair encoding (BPE) and its special tokens.
+///
+/// # Example
+///
+/// ```no_run
+/// use eggroll_lm::load::Tokenizer;
+///
+/// # fn main() -> Result<(), eggroll_lm::load::LoadError> {
+/// let tokenizer = Tokenizer::open("smollm2-135m-instruct-q4_1.gguf")?;
+/// let ids = tokenizer.encode("Gravity is")?;
+/// assert_eq!(tokenizer.decode(&ids, true)?, "Gravity is");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Tokenizer {
+    inner: tokenizers::Tokenizer,
+    special: SpecialTokens,
+    bos: Option<u32>,
+    eos: Vec<u32>,
+    adds_bos: bool,
+    /// What `tokenizer_config.json` had.
+    settings: Map<String, Value>,
+}
+
+impl Tokenizer {
+    /// Reads the tokenizer of the model at a path, which is one of [`Weights::open`](super::Weights::open): `tokenizer.json` and the
+    /// files next to it that name special tokens, or the tokens of a GGUF file.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError`] if `tokenizer.json` is missing or damaged, and for tokenizers other than byte-pair encodings.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, LoadError> {
+        match Place::find(path.as_ref())? {
+            Place::Gguf(path) => Self::from_gguf(&Gguf::open(&path)?),
+            Place::File { folder, .. } | Place::Index { folder, .. } => Self::from_folder(folder),
+        }
+    }
+
+    /// Reads `tokenizer.json` of a folder and, where they are there, `tokenizer_config.json`, `special_tokens_map.json`,
+    /// `generation_config.json` and `config.json`, which name special tokens.
+    ///
+    /// # Errors
+    ///
+    /// As of [`open`](Self::open).
+    pub fn from_folder(folder: impl AsRef<Path>) -> Result<Self, LoadError> {
+        let folder = folder.as_ref();
+        let path = folder.join("tokenizer.json");
+        let advice = "save it with AutoTokenizer.from_pretrained(…).save_pretrained(…) of transformers";
+        let json = read_json(&path)?.ok_or_else(|| LoadError::MissingFile { path: path.clone(), advice })?;
+        let object = |name: &str| -> Result<Map<String, Value>, LoadError> {
+            let path = folder.join(name);
+            match read_json(&path)? {
+                None => Ok(Map::new()),
+                Some(Value::Object(map)) => Ok(map),
+                Some(_) => Err(LoadError::malformed(&path, "JSON of a tokenizer", "it is not an object")),
+            }
+        };
+        let settings = object("tokenizer_config.json")?;
+        let (names, generation, config) =
+            (object("special_tokens_map.json")?, object("generation_config.json")?, object("config.json")?);
+        let declared = Declared::from_files(&[&settings, &names], &[&generation, &config]);
+        Self::new(&path, json, declared, settings)
+    }
+
+    pub(crate) fn from_gguf(gguf: &Gguf) -> Result<Self, LoadError> {
+        let (json, declared) = gguf::parts(&gguf.metadata)?;
+        Self::new(gguf.metadata.path(), json, declared, Map::new())
+    }
+
+    fn new(path: &Path, mut json: Value, declared: Declared, settings: Map<String, Value>) -> Result<Self, LoadError> {
+        // Neither is of use here, and padding could ask for any length.
+        if let Some(json) = json.as_object_mut() {
+            json.remove("padding");
+            json.remove("truncation");
+        }
+        check::before(path, &json)?;
+        let adds_bos = declared.adds_bos || special::begins_with_special(&json);
+        let inner = tokenizers::Tokenizer::from_str(&json.to_string())
+            .map_err(|error| LoadError::malformed(path, "JSON of a tokenizer", error))?;
+        check::after(path, &json, &inner)?;
+        let (special, bos, eos) = declared.resolve(&inner);
+        Ok(Self { inner, special, adds_bos: adds_bos && bos.is_some(), bos, eos, settings })
+    }
+
+    /// The tokens of a text. Special tokens in the text are recognized; no begin token is added.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError::Tokenizer`] if a pattern of the tokenizer gives up on the text.
+    pub fn encode(&self, text: &str) -> Result<Vec<u32>, LoadError> {
+        let encoding = self.inner.encode_fast(text, false).map_err(|error| LoadError::Tokenizer(error.to_string()))?;
+        Ok(encoding.get_ids().to_vec())
+    }
+
+    /// The text of tokens. Ids that have no token are left out, and so are special tokens where asked for.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError::Tokenizer`] if a pattern of the tokenizer gives up on a token.
+    pub fn decode(&self, ids: &[u32], skip_special: bool) -> Result<String, LoadError> {
+        self.inner.decode(ids, skip_special).map_err(|error| LoadError::Tokenizer(error.to_string()))
+    }
+
+    /// The token of an id, spelled as in the vocabulary.
+    pub fn token(&self, id: u32) -> Option<String> {
+        self.inner.id_to_token(id)
+    }
+
+    /// The id of a token, spelled as in the vocabulary.
+    pub fn id(&self, token: &str) -> Option<u32> {
+        self.inner.token_to_id(token)
+    }
+
+    /// All tokens that end a generation: the end of a text, first, and the ends of turns, such as `<|im_end|>`.
+    pub fn eos(&self) -> &[u32] {
+        &self.eos
+    }
+
+    /// The token that begins a text, if there is one.
+    pub fn bos(&self) -> Option<u32> {
+        self.bos
+    }
+
+    /// Whether the model expects the begin token in front of a text; chat templates write it themselves.
+    pub fn adds_bos(&self) -> bool {
+        self.adds_bos
+    }
+
+    /// Names of the special tokens.
+    pub fn special_tokens(&self) -> &SpecialTokens {
+        &self.special
+    }
+
+    /// Number of tokens, special ones included. A model's embedding may have more rows.
+    pub fn vocab_size(&self) -> usize {
+        self.inner.get_vocab_size(true)
+    }
+
+    /// The largest id of a token.
+    pub fn largest_id(&self) -> Option<u32> {
+        self.inner.get_vocab(true).into_values().max()
+    }
+
+    /// The content of a `tokenizer.json`.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError::Tokenizer`] if the tokenizer cannot be written as JSON.
+    pub fn to_json(&self) -> Result<String, LoadError> {
+        self.inner.to_string(true).map_err(|error| LoadError::Tokenizer(error.to_string()))
+    }
+
+    /// The content of a `tokenizer_config.json`: what the opened one had, with the special tokens and a chat template.
+    pub(crate) fn settings(&self, template: Option<&str>) -> Value {
+        let mut settings = self.settings.clone();
+        // Code of another folder.
+        settings.remove("auto_map");
+        settings.entry("tokenizer_class").or_insert_with(|| "PreTrainedTokenizerFast".into());
+        settings.entry("clean_up_tokenization_spaces").or_insert(false.into());
+        for (name, token) in self.special.named() {
+            settings.insert(name.into(), token.into());
+        }
+        match template {
+            Some(template) => settings.insert("chat_template".into(), template.into()),
+            None => settings.remove("chat_template"),
+        };
+        settings.into()
+    }
+}

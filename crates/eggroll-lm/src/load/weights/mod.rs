@@ -1,0 +1,152 @@
+//! Named tensors of a model, read one at a time.
+
+mod encoding;
+mod rotary;
+mod safetensors;
+
+pub(crate) use encoding::{Encoding, SUPPORTED};
+
+use super::error::LoadError;
+use super::gguf::{self, Gguf};
+use super::place::Place;
+use super::source::Source;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Numbers that are decoded from one piece of a file.
+const PIECE: usize = 1 << 18;
+
+/// The tensors of a model on disk, with Hugging Face's names, such as `model.layers.0.self_attn.q_proj.weight`.
+///
+/// Opening reads the headers only. Matrices are row-major, `[outputs, inputs]`, from both formats: names and shapes of a GGUF file
+/// of the architectures `llama` and `qwen2` are translated, and so is the order of the rows of its queries and keys.
+///
+/// # Example
+///
+/// ```no_run
+/// use eggroll_lm::load::Weights;
+///
+/// # fn main() -> Result<(), eggroll_lm::load::LoadError> {
+/// let weights = Weights::open("smollm2-135m-instruct-q4_1.gguf")?;
+/// let norm: Vec<f32> = weights.read("model.norm.weight", &[576])?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Weights {
+    path: PathBuf,
+    files: Vec<Source>,
+    tensors: BTreeMap<String, Tensor>,
+}
+
+/// Where a tensor is.
+#[derive(Debug)]
+struct Tensor {
+    file: usize,
+    offset: u64,
+    shape: Vec<usize>,
+    encoding: Encoding,
+    /// Heads whose rows are stored in interleaved pairs.
+    interleaved: Option<usize>,
+}
+
+impl Weights {
+    /// Opens a folder with `model.safetensors` or `model.safetensors.index.json`, a `.safetensors` file, or a `.gguf` file.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError`] for a path with no model, and for files that are missing, damaged or cut off.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, LoadError> {
+        match Place::find(path.as_ref())? {
+            Place::Gguf(path) => Self::from_gguf(Gguf::open(&path)?),
+            Place::File { weights, .. } => Self::from_safetensors(&weights),
+            Place::Index { index, .. } => Self::from_index(&index),
+        }
+    }
+
+    pub(crate) fn from_gguf(gguf: Gguf) -> Result<Self, LoadError> {
+        let architecture = gguf.architecture()?.to_owned();
+        let translated = matches!(architecture.as_str(), "llama" | "qwen2");
+        let mut tensors = BTreeMap::new();
+        for info in &gguf.tensors {
+            let name = if translated { gguf::hugging_face(&info.name) } else { info.name.clone() };
+            let interleaved = if architecture == "llama" { rotary::heads(&gguf, info)? } else { None };
+            let (shape, encoding, offset) = (info.shape.clone(), info.encoding, info.offset);
+            let tensor = Tensor { file: 0, offset, shape, encoding, interleaved };
+            if tensors.insert(name.clone(), tensor).is_some() {
+                return Err(gguf.metadata.malformed(format!("two tensors have the name {name:?}")));
+            }
+        }
+        Ok(Self { path: gguf.source.path().to_owned(), files: vec![gguf.source], tensors })
+    }
+
+    /// Names of all tensors, in alphabetical order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.tensors.keys().map(String::as_str)
+    }
+
+    /// Shape of a tensor, if it is there.
+    pub fn shape(&self, name: &str) -> Option<&[usize]> {
+        self.tensors.get(name).map(|tensor| tensor.shape.as_slice())
+    }
+
+    /// How a tensor is stored, such as `BF16` or `Q4_1`, if it is there.
+    pub fn dtype(&self, name: &str) -> Option<&'static str> {
+        self.tensors.get(name).map(|tensor| tensor.encoding.name())
+    }
+
+    /// The file or folder that was opened.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Reads a tensor of an expected shape, as f32 in row-major order. Quantized tensors are dequantized.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError`] if the tensor is missing, of another shape or of a type that is not supported, or if the file cannot be read.
+    pub fn read(&self, name: &str, expected_shape: &[usize]) -> Result<Vec<f32>, LoadError> {
+        let tensor = self.tensors.get(name).ok_or_else(|| self.missing(name))?;
+        if tensor.shape != expected_shape {
+            let (path, name) = (self.path.clone(), name.to_owned());
+            return Err(LoadError::Shape {
+                path,
+                name,
+                found: tensor.shape.clone(),
+                expected: expected_shape.to_vec(),
+            });
+        }
+        let Some((block_numbers, block_bytes)) = tensor.encoding.block() else {
+            let what = format!("type of tensor \"{name}\"");
+            return Err(LoadError::unsupported(&self.path, what, tensor.encoding.name(), SUPPORTED));
+        };
+        // Opening has checked that the file holds them, so that they cannot overflow.
+        let count: usize = tensor.shape.iter().product();
+        let source = &self.files[tensor.file];
+        let mut values = Vec::with_capacity(count);
+        let mut piece = vec![0; PIECE.min(count) / block_numbers * block_bytes];
+        let mut offset = tensor.offset;
+        while values.len() < count {
+            let blocks = (count - values.len()).min(PIECE) / block_numbers;
+            let bytes = &mut piece[..blocks * block_bytes];
+            source.read_at(offset, bytes)?;
+            bytes.chunks_exact(block_bytes).for_each(|block| tensor.encoding.decode(block, &mut values));
+            offset += bytes.len() as u64;
+        }
+        if let Some(heads) = tensor.interleaved {
+            rotary::to_halves(&mut values, heads, tensor.shape[0]);
+        }
+        Ok(values)
+    }
+
+    fn missing(&self, name: &str) -> LoadError {
+        let end = name.rsplit('.').take(2).collect::<Vec<_>>();
+        let similar = self.names().filter(|other| other.rsplit('.').take(2).eq(end.iter().copied()));
+        LoadError::MissingTensor {
+            path: self.path.clone(),
+            name: name.to_owned(),
+            tensors: self.tensors.len(),
+            similar: similar.take(3).map(str::to_owned).collect(),
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Configurations: read from both formats, checked, written.
+
+use crate::write_gguf::{Value, f32s, tiny, write};
+use eggroll_lm::load::{LlamaConfig, LoadError, ModelConfig, RopeScaling, Rwkv7Config};
+use serde_json::json;
+
+fn llama() -> LlamaConfig {
+    LlamaConfig {
+        vocab_size: 261,
+        hidden_size: 8,
+        intermediate_size: 4,
+        layers: 1,
+        heads: 2,
+        kv_heads: 1,
+        head_dim: 4,
+        rope_theta: 10_000.0,
+        rope_scaling: RopeScaling::None,
+        rms_norm_eps: 1e-5,
+        context_length: 16,
+        tied_head: true,
+        attention_bias: false,
+    }
+}
+
+fn rwkv7() -> Rwkv7Config {
+    Rwkv7Config {
+        vocab_size: 65_536,
+        hidden_size: 768,
+        intermediate_size: 3072,
+        layers: 12,
+        head_dim: 64,
+        decay_rank: 64,
+        a_rank: 64,
+        v_rank: 32,
+        gate_rank: 128,
+        norm_eps: 1e-5,
+        tied_head: false,
+    }
+}
+
+fn read(json: &serde_json::Value) -> Result<ModelConfig, LoadError> {
+    let (_folder, path) = write(json.to_string().as_bytes(), "config.json");
+    ModelConfig::from_file(path)
+}
+
+fn refused(json: &serde_json::Value) -> String {
+    read(json).expect_err("a refusal").to_string()
+}
+
+/// `config.json` of the small model, with other values.
+fn with(changes: &[(&str, serde_json::Value)]) -> serde_json::Value {
+    let mut json = ModelConfig::Llama(llama()).to_json();
+    changes.iter().for_each(|(key, value)| json[*key] = value.clone());
+    json
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let scaled = LlamaConfig { rope_scaling: RopeScaling::Linear { factor: 4.0 }, ..llama() };
+    let llama3 =
+        RopeScaling::Llama3 { factor: 32.0, low_freq_factor: 1.0, high_freq_factor: 4.0, original_context: 8192 };
+    let llama3 = LlamaConfig { rope_scaling: llama3, tied_head: false, ..llama() };
+    let qwen2 = LlamaConfig { attention_bias: true, rms_norm_eps: 1e-6, ..llama() };
+    for config in [llama(), scaled, llama3, qwen2] {
+        let config = ModelConfig::Llama(config);
+        assert_eq!(read(&config.to_json()).unwrap(), config);
+        assert_eq!(serde_json::from_value::<ModelConfig>(serde_json::to_value(&config).unwrap()).unwrap(), config);
+    }
+    let config = ModelConfig::Rwkv7(rwkv7());
+    assert_eq!(read(&config.to_json()).unwrap(), config);
+}
+
+#[test]
+fn missing_fields_have_the_defaults_of_transformers() {
+    let json = json!({
+        "model_type": "llama", "vocab_size": 100, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "num_key_value_heads": null,
+    });
+    let ModelConfig::Llama(config) = read(&json).unwrap() else { panic!("another architecture") };
+    assert_eq!((config.kv_heads, config.head_dim, config.context_length), (4, 4, 2048));
+    assert_eq!((config.rope_theta, config.rms_norm_eps, config.tied_head), (10_000.0, 1e-6, false));
+}
+
+#[test]
+fn the_rotary_parameters_of_newer_files_are_read() {
+    let mut json = with(&[("rope_parameters", json!({ "rope_theta": 5e5, "rope_type": "linear", "factor": 2.0 }))]);
+    json.as_object_mut().unwrap().remove("rope_theta");
+    let ModelConfig::Llama(config) = read(&json).unwrap() else { panic!("another architecture") };
+    assert_eq!((config.rope_theta, config.rope_scaling), (5e5, RopeScaling::Linear { factor: 2.0 }));
+}
+
+#[test]
+fn a_window_as_long_as_the_context_is_none() {
+    let mistral = |window: serde_json::Value| with(&[("model_type", json!("mistral")), ("sliding_window", window)]);
+    assert_eq!(read(&mistral(json!(null))).unwrap(), ModelConfig::Llama(llama()));
+    assert_eq!(read(&mistral(json!(16))).unwrap(), ModelConfig::Llama(llama()));
+    assert!(refused(&mistral(json!(8))).contains("unsupported sliding_window 8; supported: null, or 16 and more"));
+    let qwen2 =
+        with(&[("model_type", json!("qwen2")), ("sliding_window", json!(8)), ("use_sliding_window", json!(false))]);
+    assert!(read(&qwen2).is_ok());
+}
+
+#[test]
+fn other_models_are_refused_by_name() {
+    let refused_with = |key: &str, value: serde_json::Value| refused(&with(&[(key, value)]));
+    assert!(
+        refused_with("model_type", json!("gemma2")).contains("unsupported model_type gemma2; supported: llama, qwen2")
+    );
+    assert!(refused_with("hidden_act", json!("gelu")).contains("hidden_act \"gelu\"; supported: \"silu\""));
+    assert!(refused_with("mlp_bias", json!(true)).contains("mlp_bias true"));
+    assert!(refused_with("attention_bias", json!(true)).contains("attention_bias true"));
+    assert!(refused_with("quantization_config", json!({ "quant_method": "gptq" })).contains("quantization_config"));
+    let scaling = json!({ "type": "yarn", "factor": 4.0 });
+    assert!(refused_with("rope_scaling", scaling).contains("rope_scaling yarn; supported: default, linear, llama3"));
+    assert!(refused_with("rope_scaling", json!({ "type": "linear" })).contains("factor of rope_scaling is missing"));
+    assert!(refused_with("hidden_size", json!("wide")).contains("is \"wide\", expected a whole number"));
+    assert!(refused_with("hidden_size", json!(null)).contains("is missing"));
+    assert!(refused(&json!([1, 2])).contains("not an object"));
+    let mut rwkv7 = ModelConfig::Rwkv7(rwkv7()).to_json();
+    rwkv7["attn"] = json!({ "layers": [1], "num_heads": 4 });
+    assert!(refused(&rwkv7).contains("attn"));
+}
+
+#[test]
+fn impossible_sizes_are_refused() {
+    let refused = |config: LlamaConfig| ModelConfig::Llama(config).validate().expect_err("a refusal").to_string();
+    assert!(refused(LlamaConfig { layers: 0, ..llama() }).contains("layers is 0, expected 1 or more"));
+    assert!(
+        refused(LlamaConfig { heads: 3, kv_heads: 2, ..llama() })
+            .contains("kv_heads is 2, expected a divisor of heads, 3")
+    );
+    assert!(refused(LlamaConfig { head_dim: 3, ..llama() }).contains("head_dim is 3, expected an even size"));
+    assert!(refused(LlamaConfig { rms_norm_eps: 0.0, ..llama() }).contains("rms_norm_eps"));
+    assert!(refused(LlamaConfig { rope_theta: f64::NAN, ..llama() }).contains("rope_theta is NaN"));
+    let huge = LlamaConfig { vocab_size: usize::MAX / 4, ..llama() };
+    assert!(refused(huge).contains("beyond counting"));
+    assert!(refused(LlamaConfig { layers: usize::MAX, ..llama() }).contains("number of weights"));
+    let scaling =
+        RopeScaling::Llama3 { factor: 8.0, low_freq_factor: 4.0, high_freq_factor: 4.0, original_context: 8192 };
+    assert!(refused(LlamaConfig { rope_scaling: scaling, ..llama() }).contains("less than high_freq_factor"));
+    let rwkv7 = ModelConfig::Rwkv7(Rwkv7Config { head_dim: 60, ..rwkv7() });
+    assert!(rwkv7.validate().expect_err("a refusal").to_string().contains("a divisor of hidden_size, 768"));
+}
+
+#[test]
+fn rwkv7_is_read_from_flash_linear_attention() {
+    let json = json!({
+        "architectures": ["RWKV7ForCausalLM"], "model_type": "rwkv7", "vocab_size": 65536, "hidden_size": 768,
+        "hidden_ratio": 4.0, "intermediate_size": null, "num_hidden_layers": 12, "head_dim": 64, "num_heads": null,
+        "decay_low_rank_dim": 64, "a_low_rank_dim": 64, "v_low_rank_dim": 32, "gate_low_rank_dim": 128, "hidden_act": "sqrelu",
+        "norm_first": true, "norm_bias": true, "norm_eps": 1e-5, "attn": null, "tie_word_embeddings": false,
+        "value_dim": [768, 768], "fuse_norm": false,
+    });
+    assert_eq!(read(&json).unwrap(), ModelConfig::Rwkv7(rwkv7()));
+}
+
+fn open(file: &crate::write_gguf::GgufFile) -> Result<LlamaConfig, LoadError> {
+    let (_folder, path) = file.write();
+    match ModelConfig::open(path)? {
+        ModelConfig::Llama(config) => Ok(config),
+        other => panic!("another architecture: {other:?}"),
+    }
+}
+
+#[test]
+fn gguf_metadata_says_the_same() {
+    assert_eq!(open(&tiny("llama")).unwrap(), llama());
+    assert_eq!(open(&tiny("qwen2")).unwrap(), llama());
+    let mut file = tiny("qwen2");
+    file.tensors.push(("blk.0.attn_q.bias".into(), vec![8], 0, f32s([0.0; 8])));
+    file.tensors.push(("output.weight".into(), vec![8, 261], 0, f32s([0.0; 8 * 261])));
+    file.set("qwen2.rope.scaling.type", Value::Text("linear"));
+    file.set("qwen2.rope.scaling.factor", Value::F32(2.0));
+    let rope_scaling = RopeScaling::Linear { factor: 2.0 };
+    assert_eq!(open(&file).unwrap(), LlamaConfig { attention_bias: true, tied_head: false, rope_scaling, ..llama() });
+}
+
+#[test]
+fn the_scaling_of_llama_3_is_recognized_by_its_divisors() {
+    let scaling =
+        RopeScaling::Llama3 { factor: 32.0, low_freq_factor: 1.0, high_freq_factor: 4.0, original_context: 8192 };
+    let divisors = |head_dim: usize| f32s(scaling.divisors(head_dim, 5e5).into_iter().map(|divisor| divisor as f32));
+    let mut file = tiny("llama");
+    file.set("llama.embedding_length", Value::U32(128));
+    file.set("llama.rope.freq_base", Value::F32(5e5));
+    file.tensors.push(("rope_freqs.weight".into(), vec![32], 0, divisors(64)));
+    let (_folder, path) = file.write();
+    let ModelConfig::Llama(config) = ModelConfig::open(path).unwrap() else { panic!("another architecture") };
+    assert_eq!((config.head_dim, config.rope_scaling), (64, scaling));
+
+    file.tensors.last_mut().unwrap().3[4..8].copy_from_slice(&3.0f32.to_le_bytes());
+    assert!(open(&file).expect_err("a refusal").to_string().contains("other factors than those of Llama 3"));
+    *file.tensors.last_mut().unwrap() = ("rope_freqs.weight".into(), vec![16], 0, divisors(32));
+    assert!(open(&file).is_err());
+}
+
+#[test]
+fn relatives_in_gguf_are_refused() {
+    let refused = |change: &dyn Fn(&mut crate::write_gguf::GgufFile)| {
+        let mut file = tiny("llama");
+        change(&mut file);
+        open(&file).expect_err("a refusal").to_string()
+    };
+    assert!(
+        refused(&|file| file.set("general.architecture", Value::Text("phi3")))
+            .contains("architecture phi3; supported: llama")
+    );
+    assert!(refused(&|file| file.set("llama.expert_count", Value::U32(8))).contains("expert_count 8"));
+    assert!(
+        refused(&|file| file.set("llama.rope.dimension_count", Value::U32(2)))
+            .contains("supported: 4, the size of a head")
+    );
+    assert!(refused(&|file| file.set("llama.rope.scaling.type", Value::Text("yarn"))).contains("yarn"));
+    assert!(refused(&|file| file.set("llama.block_count", Value::Text("many"))).contains("block_count is a string"));
+    assert!(
+        refused(&|file| file.metadata.retain(|(key, _)| !key.ends_with("feed_forward_length")))
+            .contains("has no llama.feed")
+    );
+    assert!(refused(&|file| file.set("split.count", Value::U32(3))).contains("llama-gguf-split"));
+    assert!(
+        refused(&|file| file.set("llama.attention.head_count", Value::I32s(vec![2, 3])))
+            .contains("one size for all layers")
+    );
+}

@@ -1,0 +1,196 @@
+//! Tokenizers of both formats.
+
+use crate::write_gguf::{GgufFile, Value, alphabet, tiny};
+use eggroll_lm::load::{SpecialTokens, Tokenizer};
+use serde_json::json;
+
+fn open(file: &GgufFile) -> Result<Tokenizer, String> {
+    let (_folder, path) = file.write();
+    Tokenizer::open(path).map_err(|error| error.to_string())
+}
+
+/// A tokenizer of single bytes, with the pre-tokenizer of a name, and merges of every pair of equal characters.
+fn pieces(pre: &'static str, text: &str) -> Vec<String> {
+    let mut file = tiny("llama");
+    file.set("tokenizer.ggml.pre", Value::Text(pre));
+    let mut tokens = alphabet();
+    let pairs: Vec<(&str, &str)> = vec![
+        ("1", "1"),
+        ("11", "1"),
+        ("111", "1"),
+        ("Ċ", "Ċ"),
+        ("Ġ", "Ġ"),
+        ("a", "b"),
+        ("Ġ", "ab"),
+        ("'", "S"),
+        ("!", "Ċ"),
+    ];
+    tokens.extend(pairs.iter().map(|(left, right)| format!("{left}{right}")));
+    let merges = pairs.iter().map(|(left, right)| format!("{left} {right}")).collect();
+    let kinds = vec![1; tokens.len()];
+    file.set("tokenizer.ggml.tokens", Value::Texts(tokens));
+    file.set("tokenizer.ggml.merges", Value::Texts(merges));
+    file.set("tokenizer.ggml.token_type", Value::I32s(kinds));
+    let tokenizer = open(&file).unwrap();
+    let ids = tokenizer.encode(text).unwrap();
+    assert_eq!(tokenizer.decode(&ids, false).unwrap(), text);
+    ids.into_iter().map(|id| tokenizer.token(id).unwrap()).collect()
+}
+
+#[test]
+fn texts_are_split_as_the_file_says() {
+    assert_eq!(pieces("gpt-2", "ab1111"), ["ab", "11", "11"]);
+    assert_eq!(pieces("default", "1111"), ["11", "11"]);
+    assert_eq!(pieces("smollm", "ab ab1111"), ["ab", "Ġab", "1", "1", "1", "1"]);
+    assert_eq!(pieces("qwen2", "ab ab1111"), ["ab", "Ġab", "1", "1", "1", "1"]);
+    assert_eq!(pieces("llama-bpe", "1111"), ["111", "1"]);
+    // GPT-2's pattern knows contractions in lower case only, and separates line ends from punctuation.
+    assert_eq!(pieces("llama-bpe", "ab'S!\n"), ["ab", "'S", "!Ċ"]);
+    assert_eq!(pieces("gpt-2", "ab'S!\n"), ["ab", "'", "S", "!", "Ċ"]);
+    assert_eq!(pieces("llama-bpe", "\n\nab  ab"), ["ĊĊ", "ab", "Ġ", "Ġab"]);
+}
+
+#[test]
+fn control_tokens_are_special() {
+    let tokenizer = open(&tiny("llama")).unwrap();
+    let ids = tokenizer.encode("<|begin|>abc a<|im_end|>").unwrap();
+    assert_eq!(ids, [259, 258, 256, 260]);
+    assert_eq!(tokenizer.decode(&ids, true).unwrap(), "abc a");
+    assert_eq!(tokenizer.decode(&ids, false).unwrap(), "<|begin|>abc a<|im_end|>");
+    assert_eq!(tokenizer.decode(&[u32::MAX, 258], false).unwrap(), "abc");
+    assert_eq!((tokenizer.bos(), tokenizer.eos(), tokenizer.adds_bos()), (Some(259), [260].as_slice(), false));
+    assert_eq!((tokenizer.vocab_size(), tokenizer.largest_id()), (261, Some(260)));
+    assert!(tokenizer.encode("").unwrap().is_empty());
+}
+
+#[test]
+fn the_begin_token_is_kept_in_tokenizer_json_but_not_added() {
+    let mut file = tiny("llama");
+    file.set("tokenizer.ggml.add_bos_token", Value::Bool(true));
+    let tokenizer = open(&file).unwrap();
+    assert!(tokenizer.adds_bos());
+    assert_eq!(tokenizer.encode("abc").unwrap(), [258]);
+    let json: serde_json::Value = serde_json::from_str(&tokenizer.to_json().unwrap()).unwrap();
+    assert_eq!(json["post_processor"]["single"][0]["SpecialToken"]["id"], "<|begin|>");
+}
+
+#[test]
+fn unused_and_user_defined_tokens() {
+    let mut file = tiny("llama");
+    let mut kinds = vec![1; 261];
+    (kinds[259], kinds[260]) = (5, 4);
+    file.set("tokenizer.ggml.token_type", Value::I32s(kinds));
+    let tokenizer = open(&file).unwrap();
+    assert_eq!((tokenizer.token(259), tokenizer.bos(), tokenizer.vocab_size()), (None, None, 260));
+    let ids = tokenizer.encode("a<|im_end|>").unwrap();
+    assert_eq!(ids, [97, 260]);
+    assert_eq!(tokenizer.decode(&ids, true).unwrap(), "a<|im_end|>");
+}
+
+#[test]
+fn other_tokenizers_are_refused() {
+    let refused = |key: &str, value: Value| {
+        let mut file = tiny("llama");
+        file.set(key, value);
+        open(&file).expect_err("a refusal")
+    };
+    assert!(
+        refused("tokenizer.ggml.model", Value::Text("llama")).contains("tokenizer.ggml.model llama; supported: gpt2")
+    );
+    assert!(refused("tokenizer.ggml.model", Value::Text("llama")).contains("Hugging Face folder"));
+    assert!(refused("tokenizer.ggml.pre", Value::Text("tekken")).contains("tekken; supported: gpt-2, default, smollm"));
+    assert!(refused("tokenizer.ggml.merges", Value::Texts(vec!["ab".into()])).contains("no space between two tokens"));
+    assert!(
+        refused("tokenizer.ggml.merges", Value::Texts(vec!["a c".into()]))
+            .contains("needs \"ac\", which is not in the voc")
+    );
+    assert!(refused("tokenizer.ggml.token_type", Value::I32s(vec![1])).contains("1 values, expected 261"));
+    assert!(refused("tokenizer.ggml.tokens", Value::Texts(vec!["a".into(); 261])).contains("occurs twice"));
+}
+
+fn folder(files: &[(&str, serde_json::Value)]) -> Result<Tokenizer, String> {
+    let folder = tempfile::tempdir().unwrap();
+    files.iter().for_each(|(name, json)| std::fs::write(folder.path().join(name), json.to_string()).unwrap());
+    Tokenizer::from_folder(folder.path()).map_err(|error| error.to_string())
+}
+
+/// A tokenizer of three letters.
+fn letters() -> serde_json::Value {
+    let added = |id: u32, content: &str| {
+        json!({ "id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
+            "special": true })
+    };
+    json!({
+        "version": "1.0",
+        "truncation": { "max_length": 1, "strategy": "LongestFirst", "stride": 0, "direction": "Right" },
+        "padding": { "strategy": { "Fixed": 1_000_000_000 }, "direction": "Right", "pad_to_multiple_of": null, "pad_id": 0,
+            "pad_type_id": 0, "pad_token": "a" },
+        "added_tokens": [added(5, "<|endoftext|>"), added(6, "<|im_end|>"), added(7, "<pad>")],
+        "normalizer": null,
+        "pre_tokenizer": { "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true },
+        "post_processor": null,
+        "decoder": { "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true },
+        "model": { "type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": "", "end_of_word_suffix": "",
+            "fuse_unk": false, "byte_fallback": false, "vocab": { "a": 0, "b": 1, "c": 2, "ab": 3, "abc": 4 },
+            "merges": [["a", "b"], ["ab", "c"]] },
+    })
+}
+
+#[test]
+fn special_tokens_come_from_the_files_next_to_it() {
+    let tokenizer = folder(&[("tokenizer.json", letters())]).unwrap();
+    assert_eq!(tokenizer.encode("abcab<pad>").unwrap(), [4, 3, 7], "neither padded nor truncated");
+    assert_eq!((tokenizer.eos(), tokenizer.bos()), ([6, 5].as_slice(), None));
+
+    let settings = json!({ "eos_token": { "content": "<|im_end|>" }, "bos_token": null, "pad_token": "<pad>" });
+    let generation = json!({ "eos_token_id": [6, 5], "bos_token_id": 5 });
+    let tokenizer = folder(&[
+        ("tokenizer.json", letters()),
+        ("tokenizer_config.json", settings),
+        ("generation_config.json", generation.clone()),
+    ]);
+    let tokenizer = tokenizer.unwrap();
+    assert_eq!((tokenizer.eos(), tokenizer.bos()), ([6, 5].as_slice(), None));
+    let (eos, pad) = (Some("<|im_end|>".into()), Some("<pad>".into()));
+    assert_eq!(*tokenizer.special_tokens(), SpecialTokens { eos, pad, ..SpecialTokens::default() });
+
+    let tokenizer = folder(&[("tokenizer.json", letters()), ("generation_config.json", generation)]).unwrap();
+    assert_eq!(tokenizer.bos(), Some(5));
+    let tokenizer =
+        folder(&[("tokenizer.json", letters()), ("special_tokens_map.json", json!({ "bos_token": "<pad>" }))]);
+    assert_eq!(tokenizer.unwrap().bos(), Some(7));
+    let tokenizer = folder(&[("tokenizer.json", letters()), ("config.json", json!({ "eos_token_id": 4 }))]).unwrap();
+    assert_eq!(tokenizer.eos(), [4, 6, 5]);
+}
+
+#[test]
+fn what_crate_tokenizers_would_not_survive_is_refused() {
+    let refused = |change: &dyn Fn(&mut serde_json::Value)| {
+        let mut json = letters();
+        change(&mut json);
+        folder(&[("tokenizer.json", json)]).expect_err("a refusal")
+    };
+    assert!(
+        refused(&|json| json["model"]["type"] = json!("Unigram"))
+            .contains("model of a tokenizer Unigram; supported: BPE")
+    );
+    assert!(refused(&|json| json["model"]["merges"] = json!(["abc abc"])).contains("needs \"abcabc\""));
+    assert!(refused(&|json| json["model"]["merges"] = json!([["a"]])).contains("expected two tokens"));
+    assert!(refused(&|json| json["model"]["vocab"]["a"] = json!(4_000_000_000u32)).contains("16777215 at most"));
+    assert!(
+        refused(&|json| json["model"]["continuing_subword_prefix"] = json!("##")).contains("continuing_subword_prefix")
+    );
+    assert!(refused(&|json| json["model"]["dropout"] = json!(0.5)).contains("dropout"));
+    assert!(refused(&|json| json["model"]["unk_token"] = json!("?")).contains("unknown token \"?\""));
+    assert!(refused(&|json| json["added_tokens"][2]["id"] = json!(9)).contains("has id 9, but 7 follows"));
+    assert!(refused(&|json| json["normalizer"] = json!({ "type": "Precompiled" })).contains("normalizer Precompiled"));
+    let nested = json!({ "type": "Sequence", "pretokenizers": [{ "type": "FixedLength", "length": 0 }] });
+    assert!(refused(&|json| json["pre_tokenizer"] = nested.clone()).contains("pre_tokenizer FixedLength"));
+    assert!(refused(&|json| *json = json!([])).contains("no object \"model\""));
+    assert!(folder(&[]).expect_err("a refusal").contains("tokenizer.json is missing: save it with AutoTokenizer"));
+    assert!(
+        folder(&[("tokenizer.json", letters()), ("config.json", json!(1))])
+            .expect_err("a refusal")
+            .contains("not an object")
+    );
+}
