@@ -9,12 +9,14 @@ mod activations;
 mod factors;
 mod key_values;
 mod matrix;
+mod rwkv7;
 
 pub use crate::backend::cpu::ChainRow as MemberRow;
 pub use activations::Activations;
 pub use factors::Factors;
 pub use key_values::KeyValues;
 pub use matrix::{PackedMatrix, Precision};
+pub use rwkv7::{Wkv7, group_norm, sigmoid, tanh, wkv7_decay};
 
 use crate::backend::cpu;
 
