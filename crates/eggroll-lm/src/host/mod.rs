@@ -1,10 +1,12 @@
 //! Language models on the host: weights packed for products, rows of any sequences of any members, states kept from token to token.
 
 mod decoder;
+mod head;
 mod linear;
 mod llama;
 mod noise;
 mod run;
+mod rwkv7;
 mod tasks;
 
 pub use decoder::{Decoder, Sequence};
@@ -12,4 +14,5 @@ pub use linear::Changed;
 pub use llama::HostLlama;
 pub use noise::Noise;
 pub(crate) use run::{ROWS, Run, fitting};
+pub use rwkv7::{HostRwkv7, Rwkv7LayerState, Rwkv7State};
 pub(crate) use tasks::{Task, run_parts, run_tasks};

@@ -56,3 +56,38 @@ impl LlamaConfig {
         Ok(())
     }
 }
+/// Configuration.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rwkv7Config {
+    /// t
+    pub vocab_size: usize,
+    /// t
+    pub hidden_size: usize,
+    /// t
+    pub intermediate_size: usize,
+    /// t
+    pub layers: usize,
+    /// t
+    pub head_dim: usize,
+    /// t
+    pub decay_rank: usize,
+    /// t
+    pub a_rank: usize,
+    /// t
+    pub v_rank: usize,
+    /// t
+    pub gate_rank: usize,
+    /// t
+    pub norm_eps: f64,
+    /// t
+    pub tied_head: bool,
+}
+impl Rwkv7Config {
+    /// v
+    pub fn validate(&self) -> Result<(), String> {
+        match self.head_dim > 0 && self.hidden_size.is_multiple_of(self.head_dim) {
+            true => Ok(()),
+            false => Err(format!("head_dim must divide hidden_size, {}, not {}", self.hidden_size, self.head_dim)),
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! The RWKV-7 architecture: a recurrent network whose state is of one size, however long the sequence is.
+
+mod block;
+mod files;
+mod head_norm;
+mod model;
+mod time_mix;
+mod vector;
+
+pub use block::{ChannelMix, Rwkv7Block};
+pub use files::{FileTensor, Stored};
+pub use head_norm::HeadNorm;
+pub use model::{LayerState, Rwkv7};
+pub use time_mix::TimeMix;
