@@ -1,6 +1,6 @@
 //! A block of RWKV-7.
 
-use super::model::LayerState;
+use super::state::LayerState;
 use super::time_mix::{TimeMix, shifted};
 use super::vector::{of_rows, uniform};
 use crate::load::Rwkv7Config;

@@ -4,11 +4,13 @@ mod block;
 mod files;
 mod head_norm;
 mod model;
+mod state;
 mod time_mix;
 mod vector;
 
 pub use block::{ChannelMix, Rwkv7Block};
 pub use files::{FileTensor, Stored};
 pub use head_norm::HeadNorm;
-pub use model::{LayerState, Rwkv7};
+pub use model::Rwkv7;
+pub use state::LayerState;
 pub use time_mix::TimeMix;

@@ -1,6 +1,7 @@
 //! A model of the RWKV-7 architecture.
 
 use super::block::Rwkv7Block;
+use super::state::LayerState;
 use crate::load::Rwkv7Config;
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay};
 use burn::tensor::{Device, Int, Tensor};
@@ -55,17 +56,6 @@ pub struct Rwkv7 {
     pub head: Option<Linear>,
     #[module(skip)]
     config: Rwkv7Config,
-}
-
-/// What a block keeps of the rows of sequences so far.
-#[derive(Clone, Debug)]
-pub struct LayerState {
-    /// The last row that time mixing was given, `[rows, hidden_size]`.
-    pub attention: Tensor<2>,
-    /// The last row that channel mixing was given, `[rows, hidden_size]`.
-    pub feed_forward: Tensor<2>,
-    /// The state of the recurrence, `[rows, heads, head_dim of keys, head_dim of values]`.
-    pub wkv: Tensor<4>,
 }
 
 impl Rwkv7 {

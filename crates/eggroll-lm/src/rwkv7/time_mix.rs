@@ -1,7 +1,7 @@
 //! Time mixing: what takes the place of attention.
 
 use super::head_norm::HeadNorm;
-use super::model::LayerState;
+use super::state::LayerState;
 use super::vector::{of_rows, uniform};
 use crate::load::Rwkv7Config;
 use burn::module::{Module, Param};

@@ -45,7 +45,7 @@ fn members_are_scored_as_models_of_their_own() {
     // Some that are exact: what member 3 writes itself.
     let writer = HostRwkv7::new(&population.member(&model, 3), Precision::F32);
     let prompt = Item::new(&tokens(9, 5), &[]);
-    let written = generate(&writer, &[prompt.clone()], &SamplingConfig::greedy(4)).expect("generated");
+    let written = generate(&writer, std::slice::from_ref(&prompt), &SamplingConfig::greedy(4)).expect("generated");
     items.push(Item::new(prompt.prompt(), &written[0].tokens));
     let host = HostRwkv7::new(&model, Precision::F32);
     assert!(host.can_perturb(&population.perturbation().table));
@@ -104,8 +104,8 @@ fn module_runs_all_members() {
             let member = population.member(&model, index);
             let expected = values(number(member.forward(tokens.clone())).mean())[0];
             let plain = values(number(model.forward(tokens.clone())).mean())[0];
-            assert!((*found as f32 - expected).abs() < 1e-3, "member {index}: {found} {expected}");
-            assert!((*found as f32 - plain).abs() > 1e-2, "canary: member {index} is the model without noise");
+            assert!((*found - expected).abs() < 1e-3, "member {index}: {found} {expected}");
+            assert!((*found - plain).abs() > 1e-2, "canary: member {index} is the model without noise");
         }
         let host = HostRwkv7::new(&model, Precision::F32);
         assert_eq!(host.can_perturb(&population.perturbation().table), !vectors);
