@@ -169,7 +169,8 @@ impl Pass<'_, '_, '_> {
         let mut products = Products { noise: self.noise, rows, scratch, inner };
         hidden.fill(products.rows.len(), intermediate_size, |hidden| {
             products.linear(key, input, false, hidden);
-            hidden.iter_mut().for_each(|x| *x = x.max(0.0) * x.max(0.0));
+            // The square of the positive part; NaN stays NaN.
+            hidden.iter_mut().for_each(|x| *x = if *x < 0.0 { 0.0 } else { *x * *x });
         });
         products.linear(value, hidden, true, x);
     }
