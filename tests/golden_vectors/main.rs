@@ -15,6 +15,8 @@ mod nano;
 mod noise_index;
 mod optimizers;
 mod recorded;
+#[cfg(feature = "lm")]
+mod rwkv7;
 mod torch_port;
 mod updates;
 

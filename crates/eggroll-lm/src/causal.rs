@@ -1,8 +1,9 @@
 //! What all architectures have in common: from a file to a module, to the host, and back.
 
-use crate::host::{Changed, Decoder, HostLlama};
+use crate::host::{Changed, Decoder, HostLlama, HostRwkv7};
 use crate::llama::Llama;
 use crate::load::{LoadError, ModelConfig, Weights};
+use crate::rwkv7::Rwkv7;
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor, TensorData};
 use eggroll_core::ParameterTable;
@@ -94,6 +95,35 @@ impl CausalModel for Llama {
     }
 }
 
+impl CausalModel for Rwkv7 {
+    type Host = HostRwkv7;
+
+    fn load(config: &ModelConfig, weights: &Weights, device: &Device) -> Result<Self, LoadError> {
+        let ModelConfig::Rwkv7(config) = config else {
+            return Err(LoadError::config("model_type", "llama", "rwkv7: load it as `Llama`"));
+        };
+        let read = Reader { weights, device };
+        let fused = weights.shape("model.layers.0.attn.x_x").is_some();
+        Self::new(config, device).with_files(fused, |name, shape| read.finite(name, shape))
+    }
+
+    fn model_config(&self) -> ModelConfig {
+        ModelConfig::Rwkv7(self.config().clone())
+    }
+
+    fn tensors(&self) -> Box<dyn Iterator<Item = (String, Vec<usize>, Vec<f32>)> + '_> {
+        Box::new(self.file_tensors())
+    }
+
+    fn to_host(&self, precision: Precision) -> HostRwkv7 {
+        HostRwkv7::new(self, precision)
+    }
+
+    fn update_host(&self, host: &mut HostRwkv7, table: &ParameterTable) -> Changed {
+        host.update(self, table)
+    }
+}
+
 fn stored<const D: usize>(name: &str, tensor: Tensor<D>) -> (String, Vec<usize>, Vec<f32>) {
     let shape = tensor.dims().to_vec();
     (name.to_owned(), shape, crate::host::floats(tensor))
@@ -119,7 +149,7 @@ impl Reader<'_> {
     pub(crate) fn linear(&self, name: &str, layer: &mut Linear) -> Result<(), LoadError> {
         let [d_input, d_output] = layer.weight.lazy_shape().dims();
         let stored = self.finite(&format!("{name}.weight"), &[d_output, d_input])?;
-        layer.weight = self.parameter(crate::host::transposed(&stored, [d_output, d_input]), [d_input, d_output]);
+        layer.weight = self.parameter(crate::transposed::transposed(&stored, [d_output, d_input]), [d_input, d_output]);
         if layer.bias.is_some() {
             layer.bias = Some(self.vector(&format!("{name}.bias"), d_output)?);
         }

@@ -8,14 +8,17 @@ mod items;
 pub mod llama;
 pub mod load;
 pub mod reward;
+pub mod rwkv7;
 mod sampling;
 mod scoring;
 pub mod task;
+mod transposed;
 
 pub use causal::CausalModel;
 pub use generation::{GenerateError, Generated, generate, generate_population};
-pub use host::{Decoder, HostLlama};
+pub use host::{Decoder, HostLlama, HostRwkv7};
 pub use items::{Item, Items, ItemsError};
 pub use llama::Llama;
+pub use rwkv7::Rwkv7;
 pub use sampling::{SamplingConfig, SamplingError};
 pub use scoring::{Scored, score, score_population};

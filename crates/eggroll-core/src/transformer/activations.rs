@@ -1,6 +1,6 @@
 //! Rows that products read.
 
-use super::matrix::Precision;
+use super::precision::Precision;
 use crate::backend::cpu::{self, Quantized};
 
 /// Rows of activations, `[rows, width]`, as products read them: float32, and for weights in int8 also quantized, with a scale

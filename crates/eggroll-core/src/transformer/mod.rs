@@ -9,12 +9,16 @@ mod activations;
 mod factors;
 mod key_values;
 mod matrix;
+mod precision;
+mod rwkv7;
 
 pub use crate::backend::cpu::ChainRow as MemberRow;
 pub use activations::Activations;
 pub use factors::Factors;
 pub use key_values::KeyValues;
-pub use matrix::{PackedMatrix, Precision};
+pub use matrix::PackedMatrix;
+pub use precision::Precision;
+pub use rwkv7::{Wkv7, group_norm, sigmoid, tanh, wkv7_decay};
 
 use crate::backend::cpu;
 

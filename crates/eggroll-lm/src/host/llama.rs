@@ -1,12 +1,13 @@
 //! The Llama architecture on the host.
 
 use super::decoder::{Decoder, Sequence};
+use super::head::Head;
 use super::linear::{Changed, PackedLinear, floats, vector};
 use super::noise::Noise;
 use crate::llama::{Frequencies, Llama, LlamaLayer};
 use crate::load::LlamaConfig;
 use burn::module::ParamId;
-use eggroll_core::transformer::{Activations, KeyValues, MemberRow, PackedMatrix, Precision, rotary};
+use eggroll_core::transformer::{Activations, KeyValues, MemberRow, Precision, rotary};
 use eggroll_core::{ParameterTable, Role};
 use rayon::prelude::*;
 
@@ -21,12 +22,6 @@ pub struct HostLlama {
     layers: Vec<Layer>,
     norm: Vec<f32>,
     head: Head,
-}
-
-#[derive(Debug)]
-enum Head {
-    Own(PackedLinear),
-    Tied(PackedMatrix),
 }
 
 #[derive(Debug)]
@@ -77,14 +72,8 @@ impl HostLlama {
             }
         };
         let embeddings = floats(model.embed_tokens.weight.val());
-        let head = match &model.lm_head {
-            Some(head) => Head::Own(PackedLinear::new(head, LINEAR * config.layers, precision)),
-            None => {
-                let (vocabulary, hidden) = (config.vocab_size, config.hidden_size);
-                let transposed = transposed(&embeddings, [vocabulary, hidden]);
-                Head::Tied(PackedMatrix::new(&transposed, [hidden, vocabulary], precision))
-            }
-        };
+        let shape = [config.vocab_size, config.hidden_size];
+        let head = Head::new(model.lm_head.as_ref(), LINEAR * config.layers, &embeddings, shape, precision);
         Self {
             precision,
             frequencies: Frequencies::new(config),
@@ -129,18 +118,13 @@ impl HostLlama {
             }
             self.norm = vector(&model.norm.gamma);
         }
-        let mut head = Changed::default();
-        match (&mut self.head, &model.lm_head) {
-            (Head::Own(packed), Some(layer)) if trained(packed.id) => head = packed.update(layer),
-            _ => {}
-        }
-        if trained(model.embed_tokens.weight.id) {
+        let embeddings = trained(model.embed_tokens.weight.id);
+        if embeddings {
             self.embeddings = floats(model.embed_tokens.weight.val());
-            if let Head::Tied(packed) = &mut self.head {
-                let shape = [self.config.vocab_size, self.config.hidden_size];
-                *packed = PackedMatrix::new(&transposed(&self.embeddings, shape), [shape[1], shape[0]], self.precision);
-            }
         }
+        let shape = [self.config.vocab_size, self.config.hidden_size];
+        let changed_embeddings = embeddings.then_some((self.embeddings.as_slice(), shape));
+        let head = self.head.update(model.lm_head.as_ref(), trained, changed_embeddings);
         [changed, head].into_iter().sum()
     }
 
@@ -212,12 +196,8 @@ impl Decoder for HostLlama {
     }
 
     fn matrices(&self) -> Vec<(ParamId, [usize; 2])> {
-        let head = match &self.head {
-            Head::Own(head) => Some(head),
-            Head::Tied(_) => None,
-        };
         let layers = self.layers.iter().flat_map(|layer| &layer.linear);
-        layers.chain(head).map(|linear| (linear.id, linear.shape())).collect()
+        layers.chain(self.head.own()).map(|linear| (linear.id, linear.shape())).collect()
     }
 
     fn row_bytes(&self) -> usize {
@@ -305,23 +285,6 @@ impl Decoder for HostLlama {
         let LlamaBuffers { normed, scratch, .. } = buffers;
         logits.resize(rows.len() * self.config.vocab_size, 0.0);
         normed.rms_norm(hidden, &self.norm, self.config.rms_norm_eps as f32);
-        match &self.head {
-            Head::Own(head) => head.forward(normed, noise, rows, false, scratch, logits),
-            Head::Tied(matrix) => matrix.multiply(normed, None, false, scratch, logits),
-        }
+        self.head.forward(normed, noise, rows, scratch, logits);
     }
-}
-
-/// The transpose of a row-major matrix.
-pub(crate) fn transposed(values: &[f32], [rows, columns]: [usize; 2]) -> Vec<f32> {
-    const BLOCK: usize = 32;
-    let mut result = vec![0.0; values.len()];
-    for row in (0..rows).step_by(BLOCK) {
-        for column in 0..columns {
-            for row in row..rows.min(row + BLOCK) {
-                result[column * rows + row] = values[row * columns + column];
-            }
-        }
-    }
-    result
 }

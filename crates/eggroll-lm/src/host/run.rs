@@ -1,12 +1,10 @@
 //! A thread's work on sequences of members.
 
 use super::decoder::{Decoder, Sequence};
-use super::tasks::Task;
+use super::tasks::{ROWS, Task, fitting};
 use crate::items::Item;
 use eggroll_core::transformer::MemberRow;
 
-/// Rows that run through the layers together: enough for full tiles, and for weights to be read rarely.
-pub(crate) const ROWS: usize = 512;
 /// Rows of logits at a time.
 const LOGIT_ROWS: usize = 32;
 
@@ -75,16 +73,6 @@ impl<'a, D: Decoder> Run<'a, D> {
             }
         }
     }
-}
-
-/// How many of the next sizes fit into `limit` together, one at least.
-pub(crate) fn fitting(sizes: impl Iterator<Item = usize>, limit: usize) -> usize {
-    let mut sum = 0;
-    let fits = |size: &usize| {
-        sum += size;
-        sum <= limit
-    };
-    sizes.take_while(fits).count().max(1)
 }
 
 /// Tokens that the prompts of all items begin with, but for each prompt's last; 0 of a single item.

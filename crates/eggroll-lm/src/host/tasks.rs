@@ -2,11 +2,12 @@
 
 use super::decoder::Decoder;
 use super::noise::Noise;
-use super::run::{ROWS, fitting};
 use eggroll_core::transformer::MemberRow;
 use eggroll_train::{Population, workers};
 use std::ops::Range;
 
+/// Rows that run through the layers together: enough for full tiles, and for weights to be read rarely.
+pub(crate) const ROWS: usize = 512;
 /// Bytes of noise that a task may hold.
 const NOISE_BYTES: usize = 64 << 20;
 
@@ -89,4 +90,14 @@ pub(crate) fn run_parts<T: Sync, R: Send>(
         rest = later;
     }
     workers::map(pools, &parts, |part| run(part))
+}
+
+/// How many of the next sizes fit into `limit` together, one at least.
+pub(crate) fn fitting(sizes: impl Iterator<Item = usize>, limit: usize) -> usize {
+    let mut sum = 0;
+    let fits = |size: &usize| {
+        sum += size;
+        sum <= limit
+    };
+    sizes.take_while(fits).count().max(1)
 }

@@ -74,7 +74,7 @@ impl LlamaConfig {
         })
     }
 
-    pub(super) fn validate(&self) -> Result<(), LoadError> {
+    pub(crate) fn validate(&self) -> Result<(), LoadError> {
         positive(&[
             ("vocab_size", self.vocab_size),
             ("hidden_size", self.hidden_size),

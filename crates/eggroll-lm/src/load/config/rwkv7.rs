@@ -68,7 +68,7 @@ impl Rwkv7Config {
         })
     }
 
-    pub(super) fn validate(&self) -> Result<(), LoadError> {
+    pub(crate) fn validate(&self) -> Result<(), LoadError> {
         positive(&[
             ("vocab_size", self.vocab_size),
             ("hidden_size", self.hidden_size),

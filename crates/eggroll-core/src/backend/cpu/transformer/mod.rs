@@ -2,14 +2,20 @@
 
 mod attention;
 mod exp;
+mod group_norm;
 mod matrix;
 mod pointwise;
 mod product;
 mod quantized;
 mod rotation;
+mod sigmoid;
+mod wkv7;
 
 pub(crate) use attention::Attend;
+pub(crate) use group_norm::group_norm;
 pub(crate) use matrix::Matrix;
 pub(crate) use pointwise::{log_sum_exp, rms_norm, rotary, swiglu};
 pub(crate) use product::{MatrixProduct, RowNoise};
 pub(crate) use quantized::Quantized;
+pub(crate) use sigmoid::{sigmoid, tanh, wkv7_decay};
+pub(crate) use wkv7::Wkv7;

@@ -1,0 +1,16 @@
+//! The RWKV-7 architecture: a recurrent network whose state is of one size, however long the sequence is.
+
+mod block;
+mod files;
+mod head_norm;
+mod model;
+mod state;
+mod time_mix;
+mod vector;
+
+pub use block::{ChannelMix, Rwkv7Block};
+pub use files::{FileTensor, Stored};
+pub use head_norm::HeadNorm;
+pub use model::Rwkv7;
+pub use state::LayerState;
+pub use time_mix::TimeMix;
