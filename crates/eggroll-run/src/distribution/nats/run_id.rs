@@ -10,7 +10,8 @@ use eggroll_train::EvolutionStrategy;
 use std::fmt;
 
 /// Which run a message belongs to: a hash of name, settings, the version of score and data, strategy and the names, shapes and roles of all parameters; where floats
-/// are trained also of the kind of device and the instruction set, which they are rounded by.
+/// are trained also of the kind of device and the instruction set, which they are rounded by. Where noise is relative to the spreads of parameters,
+/// or these decay to those of a first model, of the spreads and of that model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunId(pub [u8; 8]);
 
@@ -39,7 +40,12 @@ impl RunId {
         let stream = settings.noiser.stream_version().to_le_bytes();
         let arithmetic =
             if trains_floats(strategy) { arithmetic(strategy.parameters().devices()) } else { String::new() };
-        Ok(Self(check(&[own.as_bytes(), &stream, &json, model.as_bytes(), arithmetic.as_bytes()])))
+        let spreads = strategy.parameters().spreads().unwrap_or_default().iter();
+        let spreads: Vec<u8> = spreads.flat_map(|spread| spread.to_le_bytes()).collect();
+        let anchor = strategy.anchor_digest().unwrap_or_default();
+        let parts =
+            [own.as_bytes(), &stream, &json, model.as_bytes(), arithmetic.as_bytes(), &spreads, anchor.as_bytes()];
+        Ok(Self(check(&parts)))
     }
 
     /// The error that another run was `found` under this one's name.
