@@ -59,3 +59,38 @@ impl fmt::Display for RunId {
         f.write_str(&hex(&self.0))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burn::module::{Module, ModuleMapper, Param};
+    use burn::optim::SgdConfig;
+    use burn::tensor::{Device, Tensor};
+    use eggroll_core::EggrollConfig;
+    use eggroll_nn::LinearConfig;
+    use eggroll_train::{EvolutionStrategyConfig, NoiseScale};
+
+    struct Twice;
+
+    impl ModuleMapper for Twice {
+        fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+            param.map(|value| value * 2)
+        }
+    }
+
+    /// Of another first model only where something of it acts for the whole run.
+    #[test]
+    fn a_run_is_that_of_its_start() {
+        let first = LinearConfig::new(3, 2).with_bias(false).init(&Device::flex());
+        let other = first.clone().map(&mut Twice);
+        let differ = |config: &EvolutionStrategyConfig| {
+            let id = |model| RunId::of(&NatsConfig::new("", "run"), &config.init(model)).expect("a run");
+            assert_eq!(id(&first), id(&first));
+            id(&first) != id(&other)
+        };
+        let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new());
+        assert!(!differ(&config));
+        assert!(differ(&config.clone().with_noise_scale(NoiseScale::RelativeToSpread)));
+        assert!(differ(&config.with_anchor_decay(0.5)));
+    }
+}
