@@ -266,7 +266,7 @@ fn steps_of_a_generation() {
     let step = step_statistics(&strategy, &before, &after);
     assert_eq!(step.total.changed, 0.0, "lost to rounding");
     let far = step_statistics(&strategy, &before, &moved(1.0, DType::BF16));
-    assert!((far.parameters[1].to_noise - 0.08f64.sqrt() / 0.4).abs() < 0.01, "{far}");
+    assert!((far.parameters[1].to_noise - 0.08f64.sqrt() / 0.4).abs() < 0.02, "{far}");
 
     let weight = |shift: f32| {
         let values: Vec<f32> =
