@@ -121,7 +121,7 @@ fn noise_relative_to_spread_is_the_same_fused() {
     for noiser in [NoiserConfig::from(EggrollConfig::new().with_rank(3)), OpenEsConfig::new().into()] {
         let run = |scale: NoiseScale, fused: bool| {
             let config = strategy(noiser.clone(), &policy, None).config().clone().with_noise_scale(scale);
-            let rollouts = RolloutConfig::new().with_fused(fused).init(environment.clone()).expect("valid");
+            let rollouts = RolloutConfig::new().with_fused(fused).init(environment).expect("valid");
             outcome(&rollouts, &mut config.init(&policy), &policy)
         };
         assert_eq!(run(NoiseScale::RelativeToSpread, true), run(NoiseScale::RelativeToSpread, false));

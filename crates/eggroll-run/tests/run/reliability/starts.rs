@@ -5,6 +5,7 @@ use burn::module::{Module, ModuleMapper, Param};
 use burn::optim::AdamConfig;
 use burn::tensor::Tensor;
 use eggroll_core::EggrollConfig;
+use eggroll_run::Error;
 use eggroll_run::*;
 use eggroll_train::*;
 use std::fs;
