@@ -84,7 +84,7 @@ pub mod prelude {
     pub use eggroll_run::{EsTask, EsTraining, EsTrainingConfig};
     pub use eggroll_train::{
         ClipUpConfig, CustomShaping, CustomSigma, EvolutionStrategy, EvolutionStrategyConfig, Fitness, FitnessShaping,
-        GenerationReport, GradientScale, InputProjection, IntegerAdamWConfig, MemberChunk, OptimizerConfig, Population,
-        SigmaSchedule,
+        GenerationReport, GradientScale, InputProjection, IntegerAdamWConfig, MemberChunk, NoiseScale, OptimizerConfig,
+        Population, SigmaSchedule,
     };
 }

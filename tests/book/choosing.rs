@@ -2,6 +2,37 @@
 
 use burn::tensor::Distribution;
 use eggroll::prelude::*;
+use eggroll::run::diagnostics::step_statistics;
+
+#[test]
+fn a_pretrained_model() -> Result<(), eggroll::Error> {
+    let device = Device::flex();
+    let pretrained = nn::LinearConfig::new(8, 2).init(&device);
+    let x = Tensor::<2>::random([16, 8], Distribution::Default, &device);
+    let y = Tensor::<2>::ones([16, 2], &device);
+    let score = |model: &nn::Linear, population: &Population| {
+        population.evaluate(|members| -members.mse(model.forward_shared(x.clone()), y.clone()))
+    };
+    // ANCHOR: pretrained
+    let mut strategy = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new())
+        .with_noise_scale(NoiseScale::RelativeToSpread)
+        .with_sigma(0.03)
+        .with_learning_rate(0.1)
+        .with_anchor_decay(0.01)
+        .with_frozen(["bias"])
+        .try_init(&pretrained)?;
+    let mut model = pretrained.clone();
+
+    let population = strategy.ask();
+    let fitness = score(&model, &population);
+    let before = model.clone(); // tensors are shared
+    strategy.tell(&mut model, population, fitness)?;
+    println!("{}", step_statistics(&strategy, &before, &model));
+    // ANCHOR_END: pretrained
+    let step = step_statistics(&strategy, &before, &model).total;
+    assert!(step.changed > 0.9 && step.to_noise > 0.05 && step.to_noise < 1.0, "{step}");
+    Ok(())
+}
 
 #[test]
 fn sigma_by_experiment() -> Result<(), eggroll::Error> {

@@ -27,6 +27,7 @@ mod role;
 mod roles;
 pub mod scope;
 mod simd;
+mod spread;
 mod summary;
 pub mod sync;
 mod table;
@@ -46,5 +47,6 @@ pub use noiser::{
 };
 pub use role::{ParameterNoise, Role};
 pub use simd::InstructionSet;
+pub use spread::SpreadError;
 pub use summary::ParameterSummary;
 pub use table::ParameterTable;

@@ -49,7 +49,7 @@ pub struct ParameterNoise {
     pub role: Role,
     /// Address of the draw.
     pub key: NoiseKey,
-    /// Noise scale σ.
+    /// Noise scale σ of this parameter.
     pub sigma: f64,
     /// Where the noise comes from.
     pub source: NoiseSource,

@@ -42,7 +42,7 @@ pub struct Perturbation {
     pub seed: u64,
     /// Noise epoch `t`.
     pub generation: u32,
-    /// Noise scale σ.
+    /// Noise scale σ: that of every parameter, or the factor of [its spread](ParameterTable::spreads).
     pub sigma: f64,
     /// Noise that is held instead of drawn.
     pub held: Arc<MaterializedNoise>,
@@ -58,7 +58,7 @@ impl Perturbation {
         ParameterNoise {
             role: self.table.entries()[position].role,
             key: self.table.key(position, self.seed, self.generation),
-            sigma: self.sigma,
+            sigma: self.table.sigma_of(position, self.sigma),
             source: self.held.source(position),
             counts_signs: self.noiser.properties().counts_signs,
         }

@@ -23,6 +23,8 @@ pub struct ParameterTable {
     distribution: NoiseDistribution,
     /// Pairs of a group whose first pair has no noise.
     baselines: u32,
+    /// Factors of the noise scale by position, if noise is relative to them.
+    spreads: Option<Vec<f64>>,
 }
 
 impl ParameterTable {
@@ -89,6 +91,35 @@ impl ParameterTable {
     /// The parameters in traversal order.
     pub fn entries(&self) -> &[ParameterEntry] {
         &self.entries
+    }
+
+    /// This table with noise that is relative to these spreads, one for each parameter, or with absolute noise. Roles, addresses and draws
+    /// stay as they are.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there are not as many spreads as parameters.
+    #[track_caller]
+    pub fn with_spreads(self, spreads: Option<Vec<f64>>) -> Self {
+        if let Some(spreads) = &spreads {
+            let (found, expected) = (spreads.len(), self.entries.len());
+            assert!(found == expected, "{found} spreads for {expected} parameters");
+        }
+        Self { spreads, ..self }
+    }
+
+    /// What noise is relative to, by position; `None` if it is absolute.
+    pub fn spreads(&self) -> Option<&[f64]> {
+        self.spreads.as_deref()
+    }
+
+    /// Noise scale of the parameter at `position` where that of the strategy is `sigma`: `sigma·spread`, or `sigma` if noise is absolute.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is no such position.
+    pub fn sigma_of(&self, position: usize, sigma: f64) -> f64 {
+        self.spreads.as_ref().map_or(sigma, |spreads| sigma * spreads[position])
     }
 
     /// Distribution of the noise of all parameters.

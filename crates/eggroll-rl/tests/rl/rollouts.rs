@@ -13,7 +13,7 @@ use eggroll_rl::{
     ActionHead, EvaluationConfig, Policy, PolicyLayer, RolloutConfig, RolloutError, RolloutResult, Rollouts,
     feed_forward,
 };
-use eggroll_train::{Error, EvolutionStrategy, EvolutionStrategyConfig};
+use eggroll_train::{Error, EvolutionStrategy, EvolutionStrategyConfig, NoiseScale};
 
 const MEMBERS: usize = 20;
 
@@ -112,6 +112,21 @@ fn fused_rollouts_give_the_bits_of_tensors() {
     let normalized = config.clone().with_normalize_observations(true);
     assert_fused(Acrobot::new(), &normalized.clone().with_head(ActionHead::Sampled), ActivationConfig::Relu);
     assert_fused(CartPole::new(), &normalized.with_action_repeat(2), ActivationConfig::Relu);
+}
+
+#[test]
+fn noise_relative_to_spread_is_the_same_fused() {
+    let environment = CartPole::new();
+    let policy = mlp(&environment, ActivationConfig::Tanh);
+    for noiser in [NoiserConfig::from(EggrollConfig::new().with_rank(3)), OpenEsConfig::new().into()] {
+        let run = |scale: NoiseScale, fused: bool| {
+            let config = strategy(noiser.clone(), &policy, None).config().clone().with_noise_scale(scale);
+            let rollouts = RolloutConfig::new().with_fused(fused).init(environment).expect("valid");
+            outcome(&rollouts, &mut config.init(&policy), &policy)
+        };
+        assert_eq!(run(NoiseScale::RelativeToSpread, true), run(NoiseScale::RelativeToSpread, false));
+        assert_ne!(run(NoiseScale::RelativeToSpread, true), run(NoiseScale::Absolute, true), "canary");
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@
 //! | `model.bpk` | the model: a Burn record that plain Burn loads |
 //! | `optimizer.bpk`, `schedule.bpk` | records of burn-optim |
 //! | `carried.bpk` | the state of members, if they have one |
-//! | `strategy.json` | format, generation, configuration, version of the noise stream; length of every part, names, shapes and kinds of its tensors |
+//! | `strategy.json` | format, generation, configuration, version of the noise stream, spreads of relative noise, digest of what parameters decay to; length of every part, names, shapes and kinds of its tensors |
 //! | `SHA256SUMS` | checksums of all of them; `sha256sum -c SHA256SUMS` checks them too |
 //!
 //! It is written under another name, flushed and renamed, so that a folder of that name is complete or absent. One that is replaced is

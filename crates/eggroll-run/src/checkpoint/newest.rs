@@ -14,8 +14,9 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 impl Checkpoints {
-    /// Loads the latest checkpoint into `model`, whose values do not matter; `None` if there is no checkpoint. One that is damaged is passed
-    /// over, with a warning on standard error, for the newest that is not, unless [`with_fallback`](Self::with_fallback) says otherwise.
+    /// Loads the latest checkpoint into `model`, whose values do not matter but for what parameters decay to ([`load`]); `None` if there is no
+    /// checkpoint. One that is damaged is passed over, with a warning on standard error, for the newest that is not, unless
+    /// [`with_fallback`](Self::with_fallback) says otherwise.
     ///
     /// # Errors
     ///
@@ -26,7 +27,7 @@ impl Checkpoints {
     }
 
     /// Loads the latest checkpoint of [`save_with_state`](Self::save_with_state) into `model` and `carried`, whose values do not
-    /// matter; `None` if there is no checkpoint.
+    /// matter but for what parameters decay to ([`load`]); `None` if there is no checkpoint.
     ///
     /// # Errors
     ///
@@ -73,7 +74,7 @@ impl Checkpoints {
         {
             other("data".to_owned(), found.clone(), expected.clone())?;
         }
-        load_saved(saved, self.limits.as_ref(), self.noiser.as_ref(), model)
+        load_saved(saved, self.limits.as_ref(), self.noiser.as_ref(), Start::Model(&model))
     }
 }
 
@@ -91,7 +92,9 @@ fn is_damage(error: &Error) -> bool {
     }
 }
 
-/// Loads one checkpoint folder into `model`, whose values do not matter.
+/// Loads one checkpoint folder into `model`. Its values do not matter, unless the run has
+/// [decay](EvolutionStrategyConfig::with_anchor_decay) towards the parameters that it began with: a checkpoint has their digest only, and `model`
+/// is the model that the run began with.
 ///
 /// # Errors
 ///
@@ -105,27 +108,55 @@ fn is_damage(error: &Error) -> bool {
 /// | [`SavedError::NoiseStream`] | noise that this version draws differently |
 /// | [`eggroll_train::Error::Noiser`] | a noiser that the file only names: [`Checkpoints::with_noiser`] gives it |
 /// | [`SavedError::OtherModel`] | a model of other parameters, or with the same in another order |
+/// | [`SavedError::Start`] | a `model` that is not the one that parameters decay to |
 /// | [`RunError::OtherRun`] | a checkpoint under the name of another generation |
 /// | [`SavedError::Checkpoint`] | a file that cannot be parsed although its checksum matches |
 pub fn load<M: Module>(path: &Path, model: M) -> Result<(EvolutionStrategy, M), Error> {
-    load_saved(&Saved::open(path)?, None, None, model)
+    load_saved(&Saved::open(path)?, None, None, Start::Model(&model))
 }
 
-/// As [`load`], with the chunk and the memory limit of `limits`, if given.
+/// As [`load`], with the chunk and the memory limit of a strategy of the same run, and with what its parameters decay to.
 #[cfg(feature = "nats")]
 pub(crate) fn load_under<M: Module>(
     path: &Path,
-    limits: Option<&EvolutionStrategyConfig>,
-    model: M,
+    strategy: &EvolutionStrategy,
+    model: &M,
 ) -> Result<(EvolutionStrategy, M), Error> {
-    load_saved(&Saved::open(path)?, limits, None, model)
+    load_saved(&Saved::open(path)?, Some(strategy.config()), None, Start::Strategy(strategy, model))
+}
+
+/// What a model is loaded into, and who has what its parameters decay to.
+enum Start<'a, M> {
+    /// The model.
+    Model(&'a M),
+    /// A strategy.
+    #[cfg(feature = "nats")]
+    Strategy(&'a EvolutionStrategy, &'a M),
+}
+
+impl<M: Module> Start<'_, M> {
+    fn model(&self) -> M {
+        match *self {
+            Self::Model(model) => model.clone(),
+            #[cfg(feature = "nats")]
+            Self::Strategy(_, model) => model.clone(),
+        }
+    }
+
+    fn anchored(&self, strategy: EvolutionStrategy) -> Result<EvolutionStrategy, Error> {
+        match *self {
+            Self::Model(model) => Ok(strategy.try_with_anchor(model)?),
+            #[cfg(feature = "nats")]
+            Self::Strategy(other, _) => Ok(strategy.with_anchor_of(other)),
+        }
+    }
 }
 
 fn load_saved<M: Module>(
     saved: &Saved,
     limits: Option<&EvolutionStrategyConfig>,
     noiser: Option<&NoiserConfig>,
-    model: M,
+    start: Start<'_, M>,
 ) -> Result<(EvolutionStrategy, M), Error> {
     let state = &saved.state;
     let mut config = match limits {
@@ -139,19 +170,25 @@ fn load_saved<M: Module>(
     if found != known {
         return Err(SavedError::NoiseStream { path: saved.path(), found, known }.into());
     }
-    let model = saved.module(MODEL, model)?;
+    let model = saved.module(MODEL, start.model())?;
     let record = StrategyRecord {
         generation: state.generation,
         optimizer: saved.read(OPTIMIZER, OptimizerRecord::from_bytes)?,
         schedule: saved.read(SCHEDULE, LrSchedulerRecord::from_bytes)?,
         settings: state.settings,
+        spreads: state.spreads.clone(),
+        anchor: state.anchor.clone(),
     };
-    let refuse = |error: RecordError| SavedError::Checkpoint { path: saved.file(OPTIMIZER), reason: error.to_string() };
+    let refuse = |error: RecordError| match error {
+        RecordError::Anchor { .. } => SavedError::Start { path: saved.path(), reason: error.to_string() },
+        RecordError::Spreads(_) => SavedError::Checkpoint { path: saved.path(), reason: error.to_string() },
+        _ => SavedError::Checkpoint { path: saved.file(OPTIMIZER), reason: error.to_string() },
+    };
     let strategy = match config.try_init(&model) {
         Err(eggroll_train::Error::NonFinite(error)) => {
             return Err(SavedError::Checkpoint { path: saved.file(MODEL), reason: error.to_string() }.into());
         }
-        strategy => strategy?.try_load_record(record).map_err(refuse)?,
+        strategy => start.anchored(strategy?)?.try_load_record(record).map_err(refuse)?,
     };
     Ok((strategy, model))
 }

@@ -19,6 +19,12 @@ pub(super) struct State {
     /// Settings that were changed while the strategy ran.
     #[serde(default, skip_serializing_if = "is_default")]
     pub settings: RunningSettings,
+    /// Spreads that noise is relative to, by parameter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spreads: Option<Vec<f64>>,
+    /// Digest of what parameters decay to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub anchor: Option<String>,
     /// Digest of the training data, if the run gave one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
@@ -42,6 +48,8 @@ impl State {
             generation: strategy.generation(),
             config: strategy.config().clone(),
             settings: strategy.settings(),
+            spreads: strategy.parameters().spreads().map(<[f64]>::to_vec),
+            anchor: strategy.anchor_digest().map(str::to_owned),
             data,
             parts: BTreeMap::new(),
         }

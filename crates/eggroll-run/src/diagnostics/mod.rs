@@ -1,13 +1,14 @@
 //! Diagnostics of a run: whether a model's values are sound ([`diagnose`]), whether σ fits the fitness of a generation
-//! ([`PairStatistics`]), how much of an estimate is signal ([`SplitHalf`]) and how close it is to a true gradient
-//! ([`gradient_cosine`]).
+//! ([`PairStatistics`]), how much of an estimate is signal ([`SplitHalf`]), how close it is to a true gradient
+//! ([`gradient_cosine`]), and how far a step moves the model ([`step_statistics`]).
 //!
-//! The learner ([`EsTraining`](crate::EsTraining)) watches all but the last if its configuration asks for diagnostics.
+//! The learner ([`EsTraining`](crate::EsTraining)) watches all but the last two if its configuration asks for diagnostics.
 
 mod float;
 mod integer;
 mod pairs;
 mod report;
+mod step;
 mod values;
 
 pub use eggroll_train::{SplitHalf, gradient_cosine};
@@ -17,3 +18,4 @@ pub(crate) use integer::entropy;
 pub use integer::{IntegerStatistics, changed_share, integer_statistics};
 pub use pairs::PairStatistics;
 pub use report::{Diagnosis, ParameterStatistics, diagnose};
+pub use step::{StepSize, StepStatistics, step_statistics};

@@ -112,6 +112,13 @@ impl Distribution {
         self.same("digest of its data", data.unwrap_or("none"))?;
         self.same("configuration", &configuration(strategy.config()))?;
         self.same("generation", &strategy.generation().to_string())?;
+        // By their configuration all have them or none.
+        if let Some(spreads) = strategy.parameters().spreads() {
+            self.same("set of spreads that noise is relative to", &format!("{spreads:?}"))?;
+        }
+        if let Some(anchor) = strategy.anchor_digest() {
+            self.same("anchor of the decay", anchor)?;
+        }
         if trains_floats(strategy) {
             let devices = self.communicator.all_gather_text(&arithmetic(model.devices().iter()))?;
             if let Some((rank, found)) = first_difference(&devices) {

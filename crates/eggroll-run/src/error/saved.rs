@@ -65,6 +65,14 @@ pub enum SavedError {
         /// The first difference.
         difference: String,
     },
+    /// A run that began otherwise: with other spreads that noise is relative to, or another anchor of the decay.
+    #[error("{path}: saved by a run that began otherwise: {reason}")]
+    Start {
+        /// The file.
+        path: PathBuf,
+        /// What differs.
+        reason: String,
+    },
     /// A replay log with a damaged record, which is not one that was cut off while it was written.
     #[error("{path}: the record of generation {generation}, at byte {offset}, is damaged, and other records follow it")]
     ReplayRecord {

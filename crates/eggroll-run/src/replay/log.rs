@@ -48,14 +48,37 @@ impl<'a> Log<'a> {
         Records { log: self, offset: self.start, generation: self.header.first, settings: RunningSettings::default() }
     }
 
-    /// Refuses a strategy of another configuration.
-    pub fn check_config(&self, strategy: &EvolutionStrategy) -> Result<(), Error> {
+    /// Refuses a strategy of another configuration, or one that began otherwise.
+    pub fn check_strategy(&self, strategy: &EvolutionStrategy) -> Result<(), Error> {
         let text = |config: &EvolutionStrategyConfig| serde_json::to_string(&config.of_updates()).unwrap_or_default();
         let [logged, given] = [&self.header.config, strategy.config()].map(text);
         if logged == given {
-            Ok(())
+            self.check_start(strategy)
         } else {
             Err(SavedError::ReplayConfig { path: self.path.to_owned(), logged, given }.into())
+        }
+    }
+
+    /// Refuses a strategy whose noise is relative to other spreads, or whose parameters decay to others.
+    pub fn check_start(&self, strategy: &EvolutionStrategy) -> Result<(), Error> {
+        let refuse = |reason: String| Err(SavedError::Start { path: self.path.to_owned(), reason }.into());
+        let table = strategy.parameters();
+        if let (Some(logged), Some(given)) = (&self.header.spreads, table.spreads()) {
+            let pairs = logged.iter().zip(given).zip(table.entries());
+            if let Some(((logged, given), entry)) = pairs.into_iter().find(|((a, b), _)| a != b) {
+                let path = &entry.path;
+                return refuse(format!(
+                    "the spread of \"{path}\" was {logged:?}, that of this strategy's is {given:?}"
+                ));
+            }
+        }
+        let digest = |anchor: Option<&str>| anchor.unwrap_or("none").to_owned();
+        let [logged, given] = [self.header.anchor.as_deref(), strategy.anchor_digest()].map(digest);
+        match logged == given {
+            true => Ok(()),
+            false => {
+                refuse(format!("the digest of the decay's anchor was {logged}, that of this strategy's is {given}"))
+            }
         }
     }
 

@@ -108,7 +108,7 @@ impl ReplayLog {
             return Self::go_on(lock, path, strategy);
         }
         if log.has_records() {
-            log.check_config(strategy)?;
+            log.check_strategy(strategy)?;
             // The run begins again: what it has logged before can be all that is left of it.
             durable::move_aside(&path)?;
         }
@@ -123,6 +123,8 @@ impl ReplayLog {
             first: strategy.generation(),
             model: parameter_digest(model),
             config: strategy.config().clone(),
+            spreads: strategy.parameters().spreads().map(<[f64]>::to_vec),
+            anchor: strategy.anchor_digest().map(str::to_owned),
         };
         let refuse =
             |error: serde_json::Error| SavedError::Checkpoint { path: path.clone(), reason: error.to_string() };
@@ -138,7 +140,7 @@ impl ReplayLog {
     ///
     /// # Errors
     ///
-    /// As [`replay`]; [`SavedError::ReplayConfig`] if the strategy is another one, [`SavedError::ReplayRange`] if the log does not reach its
+    /// As [`replay`]; [`SavedError::ReplayConfig`] or [`SavedError::Start`] if the strategy is another one, [`SavedError::ReplayRange`] if the log does not reach its
     /// generation.
     pub fn resume(path: impl Into<PathBuf>, strategy: &EvolutionStrategy) -> Result<Self, Error> {
         let path = path.into();
@@ -149,7 +151,7 @@ impl ReplayLog {
         let next = strategy.generation();
         let (check, len, settings) = {
             let log = Log::read(&path)?;
-            log.check_config(strategy)?;
+            log.check_strategy(strategy)?;
             let mut records = log.records();
             records.skip_until(next)?;
             (log.check, records.offset as u64, records.settings)
@@ -244,10 +246,12 @@ pub fn replay_range(path: &Path) -> Result<Range<u64>, Error> {
 /// | [`SavedError::Format`], [`SavedError::NoiseStream`] | another version |
 /// | [`eggroll_train::Error::Noiser`] | a noiser that the log only names: [`replay_from`] takes a strategy that has it |
 /// | [`SavedError::OtherModel`] | another first model |
+/// | [`SavedError::Start`] | spreads that noise is relative to, or an anchor of the decay, of another model: [`replay_from`] takes a strategy that has them |
 /// | [`SavedError::ReplayRange`] | a generation that the log does not have; also if it does not begin with generation 0: [`replay_from`] |
 pub fn replay<M: Module>(path: &Path, first: M, until: Option<u64>) -> Result<(EvolutionStrategy, M), Error> {
     let log = Log::read(path)?;
     let strategy = log.header.config.try_init(&first)?;
+    log.check_start(&strategy)?;
     log.replay(strategy, first, until)
 }
 
@@ -255,7 +259,7 @@ pub fn replay<M: Module>(path: &Path, first: M, until: Option<u64>) -> Result<(E
 ///
 /// # Errors
 ///
-/// As [`replay`], and [`SavedError::ReplayConfig`] if the strategy is another one.
+/// As [`replay`], and [`SavedError::ReplayConfig`] or [`SavedError::Start`] if the strategy is another one.
 pub fn replay_from<M: Module>(
     path: &Path,
     strategy: EvolutionStrategy,
@@ -263,6 +267,6 @@ pub fn replay_from<M: Module>(
     until: Option<u64>,
 ) -> Result<(EvolutionStrategy, M), Error> {
     let log = Log::read(path)?;
-    log.check_config(&strategy)?;
+    log.check_strategy(&strategy)?;
     log.replay(strategy, model, until)
 }

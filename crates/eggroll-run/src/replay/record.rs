@@ -37,6 +37,12 @@ pub(super) struct Header {
     /// Digest of the model before that generation.
     pub model: String,
     pub config: EvolutionStrategyConfig,
+    /// Spreads that noise is relative to, by parameter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spreads: Option<Vec<f64>>,
+    /// Digest of what parameters decay to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub anchor: Option<String>,
 }
 
 /// Why a header cannot be read.

@@ -41,7 +41,11 @@ impl NatsTask for Net {
     const IS_OF_INTEGERS: bool = false;
 
     fn strategy() -> EvolutionStrategyConfig {
-        support::config(EggrollConfig::new().with_rank(2), AdamConfig::new()).with_population_size(POPULATION)
+        // Both act for the whole run: workers that load a checkpoint have to have them too.
+        support::config(EggrollConfig::new().with_rank(2), AdamConfig::new())
+            .with_population_size(POPULATION)
+            .with_noise_scale(NoiseScale::RelativeToSpread)
+            .with_anchor_decay(0.5)
     }
 }
 

@@ -1,12 +1,15 @@
 //! Statistics of models and of fitness, against values by hand.
 
 use burn::module::{Module, Param, ParamId};
-use burn::tensor::{Device, Int, Tensor};
+use burn::optim::SgdConfig;
+use burn::tensor::{DType, Device, Int, Tensor};
+use eggroll_core::EggrollConfig;
 use eggroll_nn::Linear;
 use eggroll_run::diagnostics::{
-    FloatStatistics, IntegerStatistics, PairStatistics, SplitHalf, changed_share, diagnose, integer_statistics,
+    FloatStatistics, IntegerStatistics, PairStatistics, SplitHalf, StepSize, changed_share, diagnose,
+    integer_statistics, step_statistics,
 };
-use eggroll_train::Fitness;
+use eggroll_train::{EvolutionStrategyConfig, Fitness, NoiseScale, SigmaSchedule};
 
 #[derive(Module, Debug)]
 struct Pair {
@@ -189,4 +192,100 @@ fn halves_by_formula() {
     assert_eq!((split(0.5).signal_to_noise(), split(0.5).cosine()), (2.0, (2.0f64 / 3.0).sqrt()));
     assert_eq!((split(-0.1).signal_to_noise(), split(-0.1).cosine()), (0.0, 0.0));
     assert_eq!((split(1.0).signal_to_noise(), split(1.0).cosine()), (f64::INFINITY, 1.0));
+}
+
+#[derive(Module, Debug)]
+struct Moved {
+    weight: Param<Tensor<2>>,
+    gains: Param<Tensor<1>>,
+    frozen: Param<Tensor<1>>,
+    table: Param<Tensor<1, Int>>,
+}
+
+/// Standard deviations 0.5 and 2; a step of (0.1, 0, 0, −0.1) and of (0.4, 0).
+fn moved(step: f32, dtype: DType) -> Moved {
+    let device = Device::flex();
+    let weight = Tensor::<2>::from_floats([[0.5 + 0.1 * step, -0.5], [0.5, -0.5 - 0.1 * step]], &device);
+    let gains = Tensor::<1>::from_floats([5.0 + 0.4 * step, 1.0], &device);
+    Moved {
+        weight: Param::initialized(ParamId::from(1), weight.cast(dtype)),
+        gains: Param::initialized(ParamId::from(2), gains.cast(dtype)),
+        frozen: Param::initialized(ParamId::from(3), Tensor::<1>::full([3], step, &device)),
+        table: Param::initialized(ParamId::from(4), Tensor::<1, Int>::from_ints([step as i32, 1], &device)),
+    }
+}
+
+#[test]
+fn steps_by_hand() {
+    let (before, after) = (moved(0.0, DType::F32), moved(1.0, DType::F32));
+    let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_sigma(0.1);
+    let config = config.with_frozen(["frozen"]);
+    let near = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-6 * expected, "{found} {expected}");
+
+    let step = step_statistics(&config.init(&before), &before, &after);
+    let paths: Vec<(&str, usize)> = step.parameters.iter().map(|step| (&step.path[..], step.count)).collect();
+    assert_eq!(paths, [("weight", 4), ("gains", 2)]);
+    let [weight, gains] = &step.parameters[..] else { panic!("two") };
+    assert_eq!((weight.changed, gains.changed, step.total.changed, step.total.count), (0.5, 0.5, 0.5, 6));
+    near(weight.step, (0.02f64 / 4.0).sqrt());
+    near(weight.to_noise, (0.02f64 / 4.0).sqrt() / 0.1);
+    near(weight.to_weights, (0.02f64 / 1.0).sqrt());
+    near(gains.to_weights, (0.16f64 / 26.0).sqrt());
+    near(step.total.step, (0.18f64 / 6.0).sqrt());
+    near(step.total.to_noise, (0.18f64 / 6.0).sqrt() / 0.1);
+    near(step.total.to_weights, (0.18f64 / 27.0).sqrt());
+
+    // Each in units of its own noise.
+    let relative = config.clone().with_noise_scale(NoiseScale::RelativeToSpread).init(&before);
+    let step = step_statistics(&relative, &before, &after);
+    near(step.parameters[0].to_noise, (0.02f64 / 4.0).sqrt() / (0.1 * 0.5));
+    near(step.parameters[1].to_noise, (0.16f64 / 2.0).sqrt() / (0.1 * 2.0));
+    near(step.total.to_noise, ((0.02 / 0.25 + 0.16 / 4.0) / 6.0f64).sqrt() / 0.1);
+
+    let printed = step.to_string();
+    let starts = ["parameter", "weight", "gains", "all"];
+    assert_eq!(printed.lines().count(), 4, "{printed}");
+    assert!(printed.lines().zip(starts).all(|(line, start)| line.starts_with(start)), "{printed}");
+    assert!(printed.contains("50.00 %") && printed.contains("step RMS"), "{printed}");
+
+    let none = step_statistics(&config.init(&before), &before, &before);
+    let StepSize { changed, step, to_noise, to_weights, .. } = none.total;
+    assert_eq!((changed, step, to_noise, to_weights), (0.0, 0.0, 0.0, 0.0));
+}
+
+/// The sigma of the generation told last; half precision; more values than one task sums up.
+#[test]
+fn steps_of_a_generation() {
+    let before = moved(0.0, DType::BF16);
+    let sigma = SigmaSchedule::Exponential { initial: 0.4, decay: 0.5 };
+    let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_sigma(sigma);
+    let mut strategy = config.with_frozen(["frozen"]).with_population_size(4).with_learning_rate(1e-4).init(&before);
+    let mut after = before.clone();
+    let population = strategy.ask();
+    strategy.tell(&mut after, population, vec![1.0, 0.0, 0.0, 0.5].into()).expect("a generation");
+    let step = step_statistics(&strategy, &before, &after);
+    assert_eq!(step.total.changed, 0.0, "lost to rounding");
+    let far = step_statistics(&strategy, &before, &moved(1.0, DType::BF16));
+    assert!((far.parameters[1].to_noise - 0.08f64.sqrt() / 0.4).abs() < 0.02, "{far}");
+
+    let weight = |shift: f32| {
+        let values: Vec<f32> =
+            (0..300 * 500).map(|i| (i as f32 * 0.37).sin() + if i % 4 == 0 { shift } else { 0.0 }).collect();
+        let weight = Tensor::<1>::from_floats(&values[..], &Device::flex()).reshape([300, 500]);
+        Linear { weight: Param::initialized(ParamId::from(1), weight), bias: None }
+    };
+    let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_sigma(0.1);
+    let step = step_statistics(&config.init(&weight(0.0)), &weight(0.0), &weight(0.5)).total;
+    assert_eq!((step.count, step.changed), (150_000, 0.25));
+    assert!((step.to_noise - 2.5).abs() < 1e-5 && (step.to_weights - 0.25 / 0.5f64.sqrt()).abs() < 1e-3, "{step}");
+}
+
+#[test]
+#[should_panic(expected = "statistics of a step: a model has no \"weight\" of shape [2, 2]")]
+fn steps_of_other_models_are_refused() {
+    let before = moved(0.0, DType::F32);
+    let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new());
+    let mut other = before.clone();
+    other.weight = Param::from_tensor(Tensor::zeros([2, 2], &Device::flex()));
+    step_statistics(&config.init(&before), &before, &other);
 }

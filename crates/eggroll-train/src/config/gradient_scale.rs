@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 /// How the weighted sum of noise is scaled into a gradient: `G = −scale·Σ_m f_m s_m E_m`, where `E_m` is the noise
-/// added to the parameter (`(σ/√r)·B·Aᵀ`, or `σ·ε`).
+/// added to the parameter (`(σ/√r)·B·Aᵀ`, or `σ·ε`). Where noise is relative to the spread of parameters, σ is the common one here:
+/// [`NoiseScale`](crate::NoiseScale) says what the scales mean then.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GradientScale {

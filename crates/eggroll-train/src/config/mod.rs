@@ -1,8 +1,10 @@
 //! Configuration of a strategy: everything but the model.
 
+mod anchor_decay;
 mod gradient_scale;
 mod input_projection;
 mod named;
+mod noise_scale;
 mod running;
 mod sigma_schedule;
 mod text;
@@ -11,6 +13,7 @@ mod validate;
 pub use gradient_scale::GradientScale;
 pub use input_projection::InputProjection;
 pub(crate) use named::Named;
+pub use noise_scale::NoiseScale;
 pub use running::RunningSettings;
 pub use sigma_schedule::{CustomSigma, SigmaSchedule};
 
@@ -53,6 +56,9 @@ pub struct EvolutionStrategyConfig {
     pub population_size: usize,
     /// Noise scale by generation.
     pub sigma: SigmaSchedule,
+    /// What the noise scale is relative to.
+    #[serde(skip_serializing_if = "NoiseScale::is_absolute")]
+    pub noise_scale: NoiseScale,
     /// Learning rate by generation.
     pub learning_rate: LrSchedulerConfig,
     /// From scores to weights.
@@ -61,6 +67,9 @@ pub struct EvolutionStrategyConfig {
     pub gradient_scale: GradientScale,
     /// The longest gradient that reaches the optimizer; see [`with_clip_norm`](Self::with_clip_norm).
     pub clip_norm: Option<f64>,
+    /// Decay towards the first parameters; see [`with_anchor_decay`](Self::with_anchor_decay).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub anchor_decay: Option<f64>,
     /// Seed of all noise.
     pub seed: u64,
     /// Generations that share one draw: 1 is fresh noise every generation, 0 the same noise always.
@@ -130,11 +139,13 @@ impl EvolutionStrategyConfig {
             optimizer: optimizer.into(),
             population_size: 256,
             sigma: SigmaSchedule::Constant(0.02),
+            noise_scale: NoiseScale::default(),
             learning_rate: LrSchedulerConfig::Constant(0.002),
             shaping: baselines
                 .map_or_else(FitnessShaping::default, |size| FitnessShaping::BaselineSubtraction { size }),
             gradient_scale: GradientScale::default(),
             clip_norm: baselines.map(|_| 1.0),
+            anchor_decay: None,
             seed: 0,
             noise_reuse: 1,
             unroll_horizon: None,
@@ -156,6 +167,12 @@ impl EvolutionStrategyConfig {
     /// Sets the noise scale, constant or by schedule.
     pub fn with_sigma(mut self, sigma: impl Into<SigmaSchedule>) -> Self {
         self.sigma = sigma.into();
+        self
+    }
+
+    /// Sets what the noise scale is relative to: nothing, or the spread of each parameter.
+    pub fn with_noise_scale(mut self, scale: NoiseScale) -> Self {
+        self.noise_scale = scale;
         self
     }
 

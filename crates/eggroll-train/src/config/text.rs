@@ -1,6 +1,6 @@
 //! A configuration as text: missing fields have the values of [`EvolutionStrategyConfig::new`], which depend on the noiser.
 
-use super::{EvolutionStrategyConfig, GradientScale, InputProjection, SigmaSchedule};
+use super::{EvolutionStrategyConfig, GradientScale, InputProjection, NoiseScale, SigmaSchedule};
 use crate::fitness::FitnessShaping;
 use crate::optimizer::OptimizerConfig;
 use burn::lr_scheduler::LrSchedulerConfig;
@@ -14,11 +14,13 @@ struct Given {
     optimizer: OptimizerConfig,
     population_size: Option<usize>,
     sigma: Option<SigmaSchedule>,
+    noise_scale: Option<NoiseScale>,
     learning_rate: Option<LrSchedulerConfig>,
     shaping: Option<FitnessShaping>,
     gradient_scale: Option<GradientScale>,
     #[serde(default, deserialize_with = "or_null")]
     clip_norm: Option<Option<f64>>,
+    anchor_decay: Option<f64>,
     seed: Option<u64>,
     noise_reuse: Option<u64>,
     unroll_horizon: Option<u64>,
@@ -47,10 +49,12 @@ impl From<Given> for EvolutionStrategyConfig {
         Self {
             population_size: given.population_size.unwrap_or(default.population_size),
             sigma: given.sigma.unwrap_or(default.sigma),
+            noise_scale: given.noise_scale.unwrap_or(default.noise_scale),
             learning_rate: given.learning_rate.unwrap_or(default.learning_rate),
             shaping: given.shaping.unwrap_or(default.shaping),
             gradient_scale: given.gradient_scale.unwrap_or(default.gradient_scale),
             clip_norm: given.clip_norm.unwrap_or(default.clip_norm),
+            anchor_decay: given.anchor_decay.or(default.anchor_decay),
             seed: given.seed.unwrap_or(default.seed),
             noise_reuse: given.noise_reuse.unwrap_or(default.noise_reuse),
             unroll_horizon: given.unroll_horizon.or(default.unroll_horizon),

@@ -39,7 +39,8 @@ impl EvolutionStrategyConfig {
         self.sigma.validate()?;
         self.optimizer.validate()?;
         self.validate_schedule()?;
-        numbers::check(self, |_| Bound::Any).map_err(ConfigError::from)?;
+        numbers::check(self, |field| if field == "anchor_decay" { Bound::NotNegative } else { Bound::Any })
+            .map_err(ConfigError::from)?;
         self.validate_horizon()?;
         self.shaping.validate(self.population_size)?;
         self.validate_baselines()

@@ -72,6 +72,22 @@ pub enum ConfigError {
     /// An unknown input projection, with the known names.
     #[error("input projection: {0}")]
     ProjectionName(String),
+    /// An unknown noise scale, with the known names.
+    #[error("noise scale: {0}")]
+    NoiseScaleName(String),
+    /// A setting for float parameters, with a trained integer parameter.
+    #[error(
+        "{setting} is for float parameters, but \"{path}\" is a trained integer parameter: freeze it, or leave the setting out"
+    )]
+    IntegerParameter {
+        /// The setting.
+        setting: &'static str,
+        /// The parameter.
+        path: String,
+    },
+    /// An anchor that does not have the parameters of the model.
+    #[error("the anchor of the decay is another model: {0}")]
+    Anchor(String),
     /// Settings that Adafactor cannot have.
     #[error(
         "Adafactor needs positive epsilons and clip_threshold, a negative decay_rate and a weight_decay that is not negative, all \

@@ -12,7 +12,7 @@ pub use record::RecordError;
 pub use tell::TellError;
 
 use crate::communicator::DistributionError;
-use eggroll_core::{NoiseSourceError, NoiserError, NonFiniteError, TableError};
+use eggroll_core::{NoiseSourceError, NoiserError, NonFiniteError, SpreadError, TableError};
 
 /// Errors of this crate: one variant for each subject.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +30,9 @@ pub enum Error {
     /// A parameter that is NaN or infinite before the first generation.
     #[error(transparent)]
     NonFinite(#[from] NonFiniteError),
+    /// A parameter that noise cannot be relative to.
+    #[error(transparent)]
+    Spread(#[from] SpreadError),
     /// The noise source.
     #[error(transparent)]
     NoiseSource(#[from] NoiseSourceError),

@@ -13,4 +13,18 @@ pub enum RecordError {
     /// A state of the learning-rate schedule that Burn cannot read.
     #[error("the state of the learning-rate schedule cannot be loaded: {0}")]
     Schedule(String),
+    /// Spreads that noise is relative to, of another strategy.
+    #[error("the spreads of parameters that noise is relative to cannot be loaded: {0}")]
+    Spreads(String),
+    /// An anchor that the strategy does not have.
+    #[error(
+        "the decay was towards other parameters: the digest of its anchor is {expected}, that of this strategy's is {found}; initialize the \
+         strategy with the model that the run began with, or give that model to try_with_anchor"
+    )]
+    Anchor {
+        /// Digest in the record, `none` without anchor.
+        expected: String,
+        /// Digest of the strategy's anchor.
+        found: String,
+    },
 }

@@ -47,6 +47,21 @@ pub enum TellError {
         /// Its noise scale.
         sigma: f64,
     },
+    /// A noise scale relative to a parameter's spread that is less than f32 can hold.
+    #[error(
+        "sigma of generation {generation} is {sigma:?}, times {spread:?}, the spread of \"{path}\": less or more than f32 can hold; let \
+         its schedule end above 1.2e-38 of the spread"
+    )]
+    RelativeSigma {
+        /// The generation.
+        generation: u64,
+        /// Its noise scale.
+        sigma: f64,
+        /// The parameter.
+        path: String,
+        /// Its spread.
+        spread: f64,
+    },
     /// A learning rate that a schedule has made NaN, infinite or negative.
     #[error(
         "the learning rate of generation {generation} is {rate:?}: expected a schedule of numbers from 0 to 3.4e38"

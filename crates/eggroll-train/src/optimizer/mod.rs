@@ -3,12 +3,14 @@
 //! burn's module optimizer only takes parameters on an autodiff device. Models here are never on one: their parameters
 //! are lifted for the step and lowered again, which moves no data.
 
+mod anchor;
 mod clip_up;
 mod flattened;
 mod integer_adam_w;
 mod muon;
 mod validate;
 
+pub(crate) use anchor::Anchor;
 pub use clip_up::ClipUpConfig;
 pub use integer_adam_w::IntegerAdamWConfig;
 pub use muon::MuonAdamWConfig;

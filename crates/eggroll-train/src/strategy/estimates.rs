@@ -55,10 +55,7 @@ impl EvolutionStrategy {
             return Ok(None);
         }
         let sigma = population.perturbation.sigma;
-        let floats = |entry: &ParameterEntry| entry.kind == ParameterKind::Float && entry.role != Role::Frozen;
-        if !numbers::holds(sigma) && self.table.entries().iter().any(floats) {
-            return Err(TellError::Sigma { generation: population.generation, sigma }.into());
-        }
+        self.check_sigma(population.generation, sigma)?;
         let weights = self.config.pair_weights(fitness, sigma);
         let largest = if self.table.trains(DType::F16) { F16_MAX } else { f32::MAX };
         let too_large = |weight: &f32| weight.is_nan() || weight.abs() > largest;
@@ -67,6 +64,20 @@ impl EvolutionStrategy {
                 Err(TellError::PairWeight { generation: population.generation, pair, weight, sigma }.into())
             }
             None => Ok(weights),
+        }
+    }
+
+    /// Refuses a noise scale that f32 cannot hold for a float parameter that is trained.
+    fn check_sigma(&self, generation: u64, sigma: f64) -> Result<(), TellError> {
+        let trained = |entry: &ParameterEntry| entry.kind == ParameterKind::Float && entry.role != Role::Frozen;
+        let mut entries = self.table.entries().iter().enumerate();
+        let lost = entries.find(|(at, entry)| trained(entry) && !numbers::holds(self.table.sigma_of(*at, sigma)));
+        match (lost, self.table.spreads()) {
+            (None, _) => Ok(()),
+            (Some(_), None) => Err(TellError::Sigma { generation, sigma }),
+            (Some((at, entry)), Some(spreads)) => {
+                Err(TellError::RelativeSigma { generation, sigma, path: entry.path.clone(), spread: spreads[at] })
+            }
         }
     }
 

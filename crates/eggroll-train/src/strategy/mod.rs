@@ -1,30 +1,30 @@
 //! Ask and tell.
 
+mod anchor;
 mod estimates;
 mod probe;
+mod record;
 mod running;
 mod tell;
 
 pub use probe::{ProbedSigma, SigmaProbe};
+pub use record::StrategyRecord;
 
-use crate::config::{EvolutionStrategyConfig, RunningSettings};
-use crate::error::{ConfigError, Error, RecordError};
+use crate::config::{EvolutionStrategyConfig, NoiseScale, RunningSettings};
+use crate::error::{ConfigError, Error};
 use crate::estimate::horizon;
 use crate::memory;
-use crate::optimizer::Optimizer;
+use crate::optimizer::{Anchor, Optimizer};
 use crate::population::Population;
 use crate::report::GenerationReport;
-use burn::lr_scheduler::LrSchedulerRecord;
 use burn::lr_scheduler::module_lr_scheduler::{ModuleLrScheduler, ModuleLrSchedulerConfig};
 use burn::module::Module;
-use burn::optim::OptimizerRecord;
 use eggroll_core::profile::{self, Component};
 use eggroll_core::scope::Perturbation;
 use eggroll_core::sync::locked;
 use eggroll_core::{
     MaterializedNoise, Noiser, PairRange, ParameterEntry, ParameterKind, ParameterSummary, ParameterTable, Role,
 };
-use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 
@@ -80,20 +80,10 @@ pub struct EvolutionStrategy {
     settings: RunningSettings,
     /// The settings of the generation told last.
     told: RunningSettings,
+    /// What parameters decay to, if they do.
+    anchor: Option<Arc<Anchor>>,
     /// What is held for the noise epoch asked for last.
     held: Arc<Mutex<Option<Arc<MaterializedNoise>>>>,
-}
-
-/// The state of a strategy, as [`to_record`](EvolutionStrategy::to_record) gives it.
-pub struct StrategyRecord {
-    /// Generations told.
-    pub generation: u64,
-    /// State of the optimizer.
-    pub optimizer: OptimizerRecord,
-    /// State of the learning-rate schedule.
-    pub schedule: LrSchedulerRecord,
-    /// Settings that were changed while the strategy ran.
-    pub settings: RunningSettings,
 }
 
 impl EvolutionStrategyConfig {
@@ -102,7 +92,7 @@ impl EvolutionStrategyConfig {
     /// # Errors
     ///
     /// An [`Error`] with the value that cannot be used: population, rank, sigma, group, chunk, norm, schedule, frozen names, a number that
-    /// f32 cannot hold, a trained parameter of the model that is NaN or infinite, memory.
+    /// f32 cannot hold, a trained parameter of the model that is NaN or infinite, or that relative noise or decay is not for, memory.
     pub fn try_init<M: Module>(&self, model: &M) -> Result<EvolutionStrategy, Error> {
         self.validate()?;
         EvolutionStrategy::new(self.clone(), model)
@@ -125,10 +115,25 @@ impl EvolutionStrategyConfig {
 impl EvolutionStrategy {
     fn new<M: Module>(config: EvolutionStrategyConfig, model: &M) -> Result<Self, Error> {
         let noiser = config.noiser.init()?;
-        let table = Arc::new(ParameterTable::with_roles(model, noiser.as_ref(), &config.roles, &config.frozen)?);
+        let table = ParameterTable::with_roles(model, noiser.as_ref(), &config.roles, &config.frozen)?;
         config.noise_source.validate(&table)?;
         horizon::validate_parameters(&config, &table)?;
         table.check_finite(model)?;
+        let spreads = match config.noise_scale {
+            NoiseScale::Absolute => None,
+            NoiseScale::RelativeToSpread => {
+                refuse_integers(&table, "noise_scale relative_to_spread")?;
+                Some(table.measure_spreads(model)?)
+            }
+        };
+        let table = Arc::new(table.with_spreads(spreads));
+        let anchor = match config.anchor_decay {
+            None | Some(0.0) => None,
+            Some(_) => {
+                refuse_integers(&table, "anchor_decay")?;
+                Some(Arc::new(Anchor::of(&table, model)?))
+            }
+        };
         let optimizer = config.optimizer.init();
         if optimizer.moves_integers() {
             refuse_floats(&table)?;
@@ -147,6 +152,7 @@ impl EvolutionStrategy {
             report: None,
             settings: RunningSettings::default(),
             told: RunningSettings::default(),
+            anchor,
             held: Arc::default(),
             config,
             noiser,
@@ -226,55 +232,15 @@ impl EvolutionStrategy {
             held
         })
     }
-
-    /// The state of the strategy without the model. A checkpoint holds it, the configuration and the model.
-    pub fn to_record(&self) -> StrategyRecord {
-        StrategyRecord {
-            generation: self.generation,
-            optimizer: self.optimizer.to_record(),
-            schedule: self.scheduler.to_record(),
-            settings: self.settings,
-        }
-    }
-
-    /// [`load_record`](Self::load_record) of a record that was read from a file, which may be anything.
-    ///
-    /// Burn panics of some records: such a panic is caught here, and the panic hook sees it.
-    ///
-    /// # Errors
-    ///
-    /// [`RecordError`] if Burn cannot read the record.
-    pub fn try_load_record(mut self, record: StrategyRecord) -> Result<Self, RecordError> {
-        let StrategyRecord { generation, optimizer, schedule, settings } = record;
-        settings.validate().map_err(|error| RecordError::Settings(error.to_string()))?;
-        let (before, scheduler) = (self.optimizer, self.scheduler);
-        self.optimizer = caught(|| before.load_record(optimizer)).map_err(RecordError::Optimizer)?;
-        self.scheduler = caught(|| scheduler.load_record(schedule)).map_err(RecordError::Schedule)?;
-        self.generation = generation;
-        self.settings = settings;
-        Ok(self)
-    }
-
-    /// Continues where a strategy of the same configuration and model stood when it made the record.
-    ///
-    /// # Panics
-    ///
-    /// May panic if the record is not one that a strategy has made: see [`try_load_record`](Self::try_load_record).
-    pub fn load_record(mut self, record: StrategyRecord) -> Self {
-        self.optimizer = self.optimizer.load_record(record.optimizer);
-        self.scheduler = self.scheduler.load_record(record.schedule);
-        self.generation = record.generation;
-        self.settings = record.settings;
-        self
-    }
 }
 
-/// What `load` returns, or the text of its panic.
-fn caught<T>(load: impl FnOnce() -> T) -> Result<T, String> {
-    panic::catch_unwind(AssertUnwindSafe(load)).map_err(|panic| {
-        let text = panic.downcast_ref::<String>().map(String::as_str);
-        text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a text").to_owned()
-    })
+/// Refuses integer parameters that are trained.
+fn refuse_integers(table: &ParameterTable, setting: &'static str) -> Result<(), ConfigError> {
+    let trained = |entry: &&ParameterEntry| entry.kind == ParameterKind::Integer && entry.role != Role::Frozen;
+    match table.entries().iter().find(trained) {
+        Some(entry) => Err(ConfigError::IntegerParameter { setting, path: entry.path.clone() }),
+        None => Ok(()),
+    }
 }
 
 /// Refuses float parameters that are trained.

@@ -14,8 +14,9 @@ use eggroll_core::{ParameterEntry, ParameterKind, Role};
 use std::sync::atomic::Ordering::Relaxed;
 
 impl EvolutionStrategy {
-    /// Updates the model by one generation: estimates the gradient from the fitness and lets the optimizer step. The updated model is
-    /// the mean of the next population. If all fitness values are equal the model stays as it is, bit for bit.
+    /// Updates the model by one generation: estimates the gradient from the fitness, lets the optimizer step, and
+    /// [decays](crate::EvolutionStrategyConfig::with_anchor_decay) if so configured. The updated model is the mean of the next population. If
+    /// all fitness values are equal the model stays as it is, bit for bit.
     ///
     /// # Errors
     ///
@@ -51,6 +52,10 @@ impl EvolutionStrategy {
             let span = profile::span(Component::Optimizer, 0);
             // Tensors are shared, not copied.
             let stepped = self.optimizer.step(learning_rate.clone(), model.clone(), gradients);
+            let stepped = match (&self.anchor, self.config.anchor_decay) {
+                (Some(anchor), Some(decay)) => anchor.pull(&self.table, stepped, learning_rate.base() * decay),
+                _ => stepped,
+            };
             let signs = fitness.pair_signs(self.config.population_size);
             *model = votes::step(stepped, &population, &signs, &mut self.optimizer, learning_rate);
             span.end_waiting(|| model.devices().iter().for_each(|device| drop(device.sync())));
@@ -59,7 +64,8 @@ impl EvolutionStrategy {
     }
 
     /// Completes a generation whose step the program has made itself, with its own optimizer on the
-    /// [gradient](Self::gradient): generation and learning-rate schedule advance, and the configured optimizer is not used.
+    /// [gradient](Self::gradient): generation and learning-rate schedule advance, and the configured optimizer is not used, nor
+    /// [anchor decay](crate::EvolutionStrategyConfig::with_anchor_decay).
     ///
     /// # Errors
     ///

@@ -1,9 +1,9 @@
 use super::*;
-use burn::optim::AdamConfig;
+use burn::optim::{AdamConfig, OptimizerRecord};
 use burn::tensor::{Bytes, Device, Tensor};
 use eggroll_core::{EggrollConfig, NoiseSourceConfig};
 use eggroll_nn::{Linear, LinearConfig};
-use std::panic::catch_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 fn start() -> (Linear, EvolutionStrategy) {
     let model = LinearConfig::new(3, 2).init(&Device::flex());

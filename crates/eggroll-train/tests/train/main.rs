@@ -1,10 +1,12 @@
 //! Ask and tell.
 
+mod anchor_decay;
 mod device;
 mod fitness;
 mod graph;
 mod members;
 mod modules;
+mod noise_scale;
 mod open_ends;
 mod rayon_pool;
 mod scores;

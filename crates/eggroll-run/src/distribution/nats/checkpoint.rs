@@ -123,7 +123,7 @@ pub(super) fn load<M: Module>(
         let scratch = scratch(config)?;
         let folder = scratch.path().join(name_of(manifest));
         download(link, manifest, limit(config, strategy), &folder)?;
-        let loaded = checkpoint::load_under(&folder, Some(strategy.config()), model.clone())?;
+        let loaded = checkpoint::load_under(&folder, strategy, model)?;
         match RunId::of(config, &loaded.0)? {
             found if found == expected => Ok(loaded),
             found => Err(expected.refuse(config, &found)),

@@ -10,7 +10,8 @@ use eggroll_train::EvolutionStrategy;
 use std::fmt;
 
 /// Which run a message belongs to: a hash of name, settings, the version of score and data, strategy and the names, shapes and roles of all parameters; where floats
-/// are trained also of the kind of device and the instruction set, which they are rounded by.
+/// are trained also of the kind of device and the instruction set, which they are rounded by. Where noise is relative to the spreads of parameters,
+/// or these decay to those of a first model, of the spreads and of that model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunId(pub [u8; 8]);
 
@@ -39,7 +40,12 @@ impl RunId {
         let stream = settings.noiser.stream_version().to_le_bytes();
         let arithmetic =
             if trains_floats(strategy) { arithmetic(strategy.parameters().devices()) } else { String::new() };
-        Ok(Self(check(&[own.as_bytes(), &stream, &json, model.as_bytes(), arithmetic.as_bytes()])))
+        let spreads = strategy.parameters().spreads().unwrap_or_default().iter();
+        let spreads: Vec<u8> = spreads.flat_map(|spread| spread.to_le_bytes()).collect();
+        let anchor = strategy.anchor_digest().unwrap_or_default();
+        let parts =
+            [own.as_bytes(), &stream, &json, model.as_bytes(), arithmetic.as_bytes(), &spreads, anchor.as_bytes()];
+        Ok(Self(check(&parts)))
     }
 
     /// The error that another run was `found` under this one's name.
@@ -51,5 +57,40 @@ impl RunId {
 impl fmt::Display for RunId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&hex(&self.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burn::module::{Module, ModuleMapper, Param};
+    use burn::optim::SgdConfig;
+    use burn::tensor::{Device, Tensor};
+    use eggroll_core::EggrollConfig;
+    use eggroll_nn::LinearConfig;
+    use eggroll_train::{EvolutionStrategyConfig, NoiseScale};
+
+    struct Twice;
+
+    impl ModuleMapper for Twice {
+        fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+            param.map(|value| value * 2)
+        }
+    }
+
+    /// Of another first model only where something of it acts for the whole run.
+    #[test]
+    fn a_run_is_that_of_its_start() {
+        let first = LinearConfig::new(3, 2).with_bias(false).init(&Device::flex());
+        let other = first.clone().map(&mut Twice);
+        let differ = |config: &EvolutionStrategyConfig| {
+            let id = |model| RunId::of(&NatsConfig::new("", "run"), &config.init(model)).expect("a run");
+            assert_eq!(id(&first), id(&first));
+            id(&first) != id(&other)
+        };
+        let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new());
+        assert!(!differ(&config));
+        assert!(differ(&config.clone().with_noise_scale(NoiseScale::RelativeToSpread)));
+        assert!(differ(&config.with_anchor_decay(0.5)));
     }
 }

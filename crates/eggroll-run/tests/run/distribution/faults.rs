@@ -52,6 +52,32 @@ fn divergence_names_rank_and_generation() {
     assert!(run(false).into_iter().all(|digest| digest.unwrap() == alone(&config())), "canary");
 }
 
+/// Replicas of the same model and configuration whose strategies have begun with different models.
+#[test]
+fn replicas_that_began_otherwise() {
+    let relative = config().with_noise_scale(NoiseScale::RelativeToSpread);
+    for (config, what) in [(relative, "set of spreads"), (config().with_anchor_decay(0.5), "anchor of the decay")] {
+        let outcomes = replicas(3, |threads| {
+            let net = Net::new(0.4);
+            let start = config.init(&Net::new(if threads.rank() == 1 { 0.3 } else { 0.4 }));
+            let spreads = start.to_record().spreads;
+            let strategy = config.init(&net).with_anchor_of(&start);
+            let mut strategy = strategy.clone().load_record(StrategyRecord { spreads, ..strategy.to_record() });
+            let evaluate = |net: &Net, population: &Population| Ok(population.evaluate(|members| score(net, members)));
+            let go_on = |_: &Net, _: &GenerationReport| Ok(ControlFlow::Continue(()));
+            let mut distribution = Distribution::new(threads);
+            let training = TrainingLoop::new(GENERATIONS);
+            let net = training.run_distributed(&mut distribution, &mut strategy, net, evaluate, go_on)?;
+            Ok(parameter_digest(&net))
+        });
+        for outcome in outcomes {
+            let error = distribution_error(outcome);
+            assert!(matches!(error, DistributionError::Start { rank: 1, .. }), "{error}");
+            assert!(error.to_string().contains(what), "{error}");
+        }
+    }
+}
+
 /// The rank that differs from most is named; of two that differ, the second.
 #[test]
 fn digests() {

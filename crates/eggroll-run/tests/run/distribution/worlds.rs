@@ -41,6 +41,14 @@ fn projections() {
 }
 
 #[test]
+fn relative_noise_and_decay() {
+    let relative = config().with_noise_scale(NoiseScale::RelativeToSpread).with_anchor_decay(0.5);
+    assert_worlds("relative", &relative);
+    assert_ne!(alone(&relative), alone(&config().with_anchor_decay(0.5)), "canary: relative");
+    assert_ne!(alone(&relative), alone(&config().with_noise_scale(NoiseScale::RelativeToSpread)), "canary: decay");
+}
+
+#[test]
 fn noisers_and_sources() {
     assert_worlds("cached", &config().with_noise_source(NoiseSourceConfig::Cached).with_noise_reuse(2));
     assert_worlds("table", &config().with_noise_source(NoiseSourceConfig::Table { len: 1000 }));

@@ -25,6 +25,8 @@ fn texts() -> Vec<String> {
                 .with_frozen(["second.bias"])
                 .with_chunk_size(4)
                 .with_memory_limit(1 << 30)
+                .with_noise_scale(NoiseScale::RelativeToSpread)
+                .with_anchor_decay(0.5)
         })
     });
     let text = |config| serde_json::to_string(&config).expect("writes");
@@ -135,7 +137,8 @@ fn values_that_cannot_be_do_not_panic() {
 #[test]
 fn errors_name_the_value() {
     let noiser = EggrollConfig::new();
-    let whole = serde_json::to_value(config(noiser, AdamConfig::new())).expect("writes");
+    let given = config(noiser, AdamConfig::new()).with_noise_scale(NoiseScale::RelativeToSpread).with_anchor_decay(0.5);
+    let whole = serde_json::to_value(given).expect("writes");
     let message = |place: &str, value: Value| {
         let mut json = whole.clone();
         *json.pointer_mut(place).expect("a place") = value;
@@ -160,6 +163,9 @@ fn errors_name_the_value() {
         ("/chunk_size", json!(0), vec!["chunk", "0"]),
         ("/noise_source", json!({ "table": { "len": 3 } }), vec!["3 elements", "first.weight"]),
         ("/noise_source", json!({ "table": { "len": 1u64 << 40 } }), vec!["1099511627776", "17179869184"]),
+        ("/noise_scale", json!("relative"), vec!["relative", "absolute", "relative_to_spread"]),
+        ("/anchor_decay", json!(-0.5), vec!["anchor_decay", "-0.5"]),
+        ("/anchor_decay", json!("much"), vec!["much", "f64"]),
         ("/frozen", json!(["third"]), vec!["third", "second.bias"]),
         ("/seed", json!(1.5), vec!["1.5", "u64"]),
     ] {
@@ -202,6 +208,7 @@ fn what_is_left_out_is_the_default() {
     );
     // Every field alone, and one that says that there is none.
     let other = baselines.with_shaping(FitnessShaping::Raw).with_clip_norm(None).with_seed(9).with_chunk_size(4);
+    let other = other.with_noise_scale(NoiseScale::RelativeToSpread).with_anchor_decay(0.5);
     let whole = text(&other);
     assert_eq!(text(&serde_json::from_value::<EvolutionStrategyConfig>(whole.clone()).expect("reads")), whole);
     for (name, value) in whole.as_object().expect("an object") {
@@ -275,6 +282,12 @@ fn names_on_the_command_line_are_those_of_files() {
     for projection in ["off", "shared", "unperturbed"] {
         assert_eq!(text(&projection.parse::<InputProjection>().expect("a projection")), projection);
     }
+    for scale in ["absolute", "relative_to_spread"] {
+        let parsed = scale.parse::<NoiseScale>().expect("a scale");
+        assert_eq!((text(&parsed), parsed.to_string()), (scale.into(), scale.to_owned()));
+    }
+    let error = "relative".parse::<NoiseScale>().expect_err("refused").to_string();
+    assert!(["noise scale: ", "`relative`", "`relative_to_spread`"].iter().all(|part| error.contains(part)), "{error}");
     let error = "on".parse::<InputProjection>().expect_err("refused").to_string();
     assert!(["input projection: ", "`on`", "`shared`"].iter().all(|part| error.contains(part)), "{error}");
 }

@@ -16,6 +16,7 @@ mod refusals;
 mod replay;
 mod resume;
 mod running_settings;
+mod starts;
 mod support;
 mod torture;
 

@@ -1,0 +1,101 @@
+//! What the noise scale is relative to.
+
+use crate::error::ConfigError;
+use serde::de::IntoDeserializer;
+use serde::de::value::StrDeserializer;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// What σ is relative to: the noise scale of parameter `p` is `σ_p = σ·τ_p`.
+///
+/// | scale | `τ_p` |
+/// |---|---|
+/// | absolute | 1 |
+/// | relative to spread | standard deviation of the parameter's values when the strategy was made, `√(Σ(θ − mean)²/n)` |
+///
+/// In a pretrained model the weights of one layer can be ten times as large as those of another: the same σ is large for one and lost in
+/// the other. Relative noise perturbs each by the same share of its spread.
+///
+/// # The estimate
+///
+/// The factor multiplies the noise `E` of the parameter, for every noiser, and so its estimate: [`GradientScale`](crate::GradientScale) takes
+/// the common σ, not `σ_p`. Let `g_p` be the score-function gradient of the parameter, the estimate of noise `σ_p` with the scale
+/// `1/(N·σ_p²)`, whose expectation is the gradient of the smoothed loss. The last column is how far SGD with learning rate `η` moves each
+/// value for z-scored fitness that says nothing, as the root mean square (noise in every value: low-rank or dense):
+///
+/// | [`GradientScale`](crate::GradientScale) | estimate | step |
+/// |---|---|---|
+/// | `SqrtPopulation` | `√N·σ²·τ_p²·g_p` | `η·σ·τ_p` |
+/// | `ScoreFunction` | `τ_p²·g_p` | `η·τ_p/(√N·σ)` |
+/// | `InverseSigma` | `σ·τ_p²·g_p` | `η·τ_p/√N` |
+///
+/// This is the gradient preconditioned by `τ_p²`: absolute noise and SGD do the same to a model of the parameters `u_p = θ_p/τ_p`.
+/// An optimizer that normalizes gradients, as Adam, takes the factor out again (but for its ε): its steps are as long for all parameters.
+/// [Clipping](crate::clip_norm()) measures the preconditioned gradient.
+///
+/// # State
+///
+/// The spreads are measured once, of the model that [`try_init`](crate::EvolutionStrategyConfig::try_init) is given, and fixed from then on:
+/// the noise does not grow with the weights. They are part of the [record](crate::StrategyRecord) of a strategy, of checkpoints and of replay
+/// logs.
+///
+/// `try_init` refuses a trained parameter without spread, as the gains of a new normalization layer, which are all 1: freeze it
+/// ([`with_frozen`](crate::EvolutionStrategyConfig::with_frozen), [`with_roles`](crate::EvolutionStrategyConfig::with_roles)) or use absolute
+/// noise. It also refuses trained integer parameters, whose noise has no σ.
+///
+/// # Example
+///
+/// ```
+/// use burn::module::Param;
+/// use burn::optim::SgdConfig;
+/// use burn::tensor::{Device, Tensor};
+/// use eggroll_core::EggrollConfig;
+/// use eggroll_nn::Linear;
+/// use eggroll_train::{EvolutionStrategyConfig, NoiseScale};
+///
+/// let device = Device::flex();
+/// let weight = Tensor::<2>::from_floats([[0.25, -0.25], [-0.25, 0.25]], &device);
+/// let mut model = Linear { weight: Param::from_tensor(weight), bias: Some(Param::from_tensor(Tensor::ones([2], &device))) };
+/// let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new())
+///     .with_sigma(0.1) // a tenth of each parameter's spread
+///     .with_noise_scale(NoiseScale::RelativeToSpread);
+///
+/// let error = config.try_init(&model).err().unwrap().to_string(); // all values of the bias are 1
+/// assert!(error.contains("\"bias\""), "{error}");
+/// let strategy = config.with_frozen(["bias"]).try_init(&model).unwrap();
+/// assert_eq!(strategy.ask().perturbation().parameter(0).sigma, 0.1 * 0.25);
+/// assert_eq!("relative_to_spread".parse::<NoiseScale>().unwrap(), strategy.config().noise_scale);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoiseScale {
+    /// The same σ for all parameters.
+    #[default]
+    Absolute,
+    /// σ times the standard deviation of the parameter's values when the strategy is made.
+    RelativeToSpread,
+}
+
+impl NoiseScale {
+    pub(super) fn is_absolute(&self) -> bool {
+        *self == Self::Absolute
+    }
+}
+
+/// The name, as in configuration files.
+impl fmt::Display for NoiseScale {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}
+
+/// The scale of that name, as in configuration files.
+impl FromStr for NoiseScale {
+    type Err = ConfigError;
+
+    fn from_str(name: &str) -> Result<Self, ConfigError> {
+        let name: StrDeserializer<'_, serde::de::value::Error> = name.into_deserializer();
+        Self::deserialize(name).map_err(|error| ConfigError::NoiseScaleName(error.to_string()))
+    }
+}

@@ -1,0 +1,120 @@
+//! The state of a strategy, and how another continues with it.
+
+use super::EvolutionStrategy;
+use crate::config::RunningSettings;
+use crate::error::RecordError;
+use burn::lr_scheduler::LrSchedulerRecord;
+use burn::optim::OptimizerRecord;
+use eggroll_core::{ParameterTable, numbers};
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Arc;
+
+/// The state of a strategy, as [`to_record`](EvolutionStrategy::to_record) gives it.
+pub struct StrategyRecord {
+    /// Generations told.
+    pub generation: u64,
+    /// State of the optimizer.
+    pub optimizer: OptimizerRecord,
+    /// State of the learning-rate schedule.
+    pub schedule: LrSchedulerRecord,
+    /// Settings that were changed while the strategy ran.
+    pub settings: RunningSettings,
+    /// [Spreads](ParameterTable::spreads) of the parameters, in the order of the table, that noise is relative to; `None` where it is absolute.
+    pub spreads: Option<Vec<f64>>,
+    /// [Digest](EvolutionStrategy::anchor_digest) of what parameters decay to; `None` without that decay.
+    pub anchor: Option<String>,
+}
+
+impl EvolutionStrategy {
+    /// The state of the strategy without the model. A checkpoint holds it, the configuration and the model.
+    pub fn to_record(&self) -> StrategyRecord {
+        StrategyRecord {
+            generation: self.generation,
+            optimizer: self.optimizer.to_record(),
+            schedule: self.scheduler.to_record(),
+            settings: self.settings,
+            spreads: self.table.spreads().map(<[f64]>::to_vec),
+            anchor: self.anchor_digest().map(str::to_owned),
+        }
+    }
+
+    /// [`load_record`](Self::load_record) of a record that was read from a file, which may be anything.
+    ///
+    /// Burn panics of some records: such a panic is caught here, and the panic hook sees it.
+    ///
+    /// # Errors
+    ///
+    /// [`RecordError`] if Burn cannot read the record, its spreads are not those of such a strategy and model, or this strategy has another
+    /// [anchor](Self::try_with_anchor).
+    pub fn try_load_record(mut self, record: StrategyRecord) -> Result<Self, RecordError> {
+        record.settings.validate().map_err(|error| RecordError::Settings(error.to_string()))?;
+        self.begin_as(record.spreads, record.anchor)?;
+        let (before, scheduler) = (self.optimizer, self.scheduler);
+        self.optimizer = caught(|| before.load_record(record.optimizer)).map_err(RecordError::Optimizer)?;
+        self.scheduler = caught(|| scheduler.load_record(record.schedule)).map_err(RecordError::Schedule)?;
+        self.generation = record.generation;
+        self.settings = record.settings;
+        Ok(self)
+    }
+
+    /// Continues where a strategy of the same configuration and model stood when it made the record. Noise is relative to the spreads of
+    /// the record. An anchor is that of this strategy: the model that [`try_init`](crate::EvolutionStrategyConfig::try_init) was given, or
+    /// that of [`try_with_anchor`](Self::try_with_anchor).
+    ///
+    /// # Panics
+    ///
+    /// May panic if the record is not one that a strategy has made, and panics if it is one of another anchor: see
+    /// [`try_load_record`](Self::try_load_record).
+    #[track_caller]
+    pub fn load_record(mut self, record: StrategyRecord) -> Self {
+        if let Err(error) = self.begin_as(record.spreads, record.anchor) {
+            panic!("{error}");
+        }
+        self.optimizer = self.optimizer.load_record(record.optimizer);
+        self.scheduler = self.scheduler.load_record(record.schedule);
+        self.generation = record.generation;
+        self.settings = record.settings;
+        self
+    }
+
+    /// Takes over spreads, and refuses another anchor than this strategy's.
+    fn begin_as(&mut self, spreads: Option<Vec<f64>>, anchor: Option<String>) -> Result<(), RecordError> {
+        check_spreads(&self.table, spreads.as_deref())?;
+        let found = self.anchor_digest();
+        if found != anchor.as_deref() {
+            let name = |digest: Option<&str>| digest.unwrap_or("none").to_owned();
+            return Err(RecordError::Anchor { expected: name(anchor.as_deref()), found: name(found) });
+        }
+        if self.table.spreads() != spreads.as_deref() {
+            self.table = Arc::new(ParameterTable::clone(&self.table).with_spreads(spreads));
+        }
+        Ok(())
+    }
+}
+
+/// Refuses spreads that noise of this table cannot be relative to.
+fn check_spreads(table: &ParameterTable, spreads: Option<&[f64]>) -> Result<(), RecordError> {
+    let refuse = |reason: String| Err(RecordError::Spreads(reason));
+    let (Some(spreads), true) = (spreads, table.spreads().is_some()) else {
+        return match (spreads, table.spreads()) {
+            (None, None) => Ok(()),
+            (Some(_), _) => refuse("the record has some, and the noise of this strategy is absolute".to_owned()),
+            (None, _) => refuse("the record has none, and the noise of this strategy is relative to them".to_owned()),
+        };
+    };
+    if spreads.len() != table.entries().len() {
+        return refuse(format!("{} for the {} parameters of the model", spreads.len(), table.entries().len()));
+    }
+    match spreads.iter().zip(table.entries()).find(|(spread, _)| !(**spread > 0.0 && numbers::holds(**spread))) {
+        Some((spread, entry)) => refuse(format!("{spread:?} for \"{}\", a number above 0 is needed", entry.path)),
+        None => Ok(()),
+    }
+}
+
+/// What `load` returns, or the text of its panic.
+fn caught<T>(load: impl FnOnce() -> T) -> Result<T, String> {
+    panic::catch_unwind(AssertUnwindSafe(load)).map_err(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a text").to_owned()
+    })
+}
