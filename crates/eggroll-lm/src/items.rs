@@ -112,6 +112,19 @@ impl<'a> Items<'a> {
         members.clone().map(|member| (member, of(member))).collect()
     }
 
+    /// Groups that are asked the same.
+    pub(crate) fn groups(&self) -> usize {
+        match self {
+            Self::Shared(_) => 1,
+            Self::Groups(groups) => groups.len(),
+        }
+    }
+
+    /// Refuses groups that do not fit the members.
+    pub(crate) fn check_groups(&self, members: usize) -> Result<(), ItemsError> {
+        self.lists(members).map(drop)
+    }
+
     /// Items of a member.
     pub(crate) fn count(&self) -> usize {
         match self {

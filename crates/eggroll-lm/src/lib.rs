@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 
 mod causal;
+mod error;
+mod finetune;
 mod generation;
 pub mod host;
 mod items;
@@ -15,6 +17,8 @@ pub mod task;
 mod transposed;
 
 pub use causal::CausalModel;
+pub use error::Error;
+pub use finetune::{Completion, Finetune, FinetuneConfig, PROJECTIONS, StepReport};
 pub use generation::{GenerateError, Generated, generate, generate_population};
 pub use host::{Decoder, HostLlama, HostRwkv7};
 pub use items::{Item, Items, ItemsError};

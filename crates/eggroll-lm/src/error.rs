@@ -1,0 +1,62 @@
+//! Errors of fine-tuning.
+
+use crate::generation::GenerateError;
+use crate::items::ItemsError;
+use crate::load::LoadError;
+use crate::reward::PromptError;
+use crate::sampling::SamplingError;
+use crate::task::TaskError;
+use std::fmt;
+
+/// Any error of eggroll-lm.
+#[derive(thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A model's files.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// Prompts or completions that do not fit the model.
+    #[error(transparent)]
+    Items(#[from] ItemsError),
+    /// Settings of generation.
+    #[error(transparent)]
+    Sampling(#[from] SamplingError),
+    /// A prompt that the reward cannot grade.
+    #[error(transparent)]
+    Prompt(#[from] PromptError),
+    /// The data of a task.
+    #[error(transparent)]
+    Task(#[from] TaskError),
+    /// The strategy.
+    #[error(transparent)]
+    Train(#[from] eggroll_train::Error),
+    /// The replay log.
+    #[error(transparent)]
+    Run(#[from] eggroll_run::Error),
+    /// A replay log of a run with other settings.
+    #[error("the replay log is of other settings: {field} is {found}, and was {expected} when the log began")]
+    OtherSettings {
+        /// The setting.
+        field: String,
+        /// As it is now.
+        found: String,
+        /// As it was.
+        expected: String,
+    },
+}
+
+impl From<GenerateError> for Error {
+    fn from(error: GenerateError) -> Self {
+        match error {
+            GenerateError::Items(error) => Self::Items(error),
+            GenerateError::Sampling(error) => Self::Sampling(error),
+        }
+    }
+}
+
+/// The message: it is what a `main` that returns the error prints.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

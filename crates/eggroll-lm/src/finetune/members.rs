@@ -1,0 +1,60 @@
+//! What all members answer: together where their noise is of low rank, as models of their own otherwise.
+
+use super::Finetune;
+use crate::causal::CausalModel;
+use crate::error::Error;
+use crate::generation::{Generated, generate, generate_population};
+use crate::host::Decoder;
+use crate::items::{Item, Items};
+use crate::sampling::SamplingConfig;
+use crate::scoring::{Scored, score, score_population};
+use eggroll_train::Population;
+
+impl<M: CausalModel> Finetune<M> {
+    /// Scores items with all members: `[members][items]`. Members whose noise is not of low rank are packed one after the other.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Items`] for items that do not fit the model or the population.
+    pub fn score_members(&self, population: &Population, items: Items) -> Result<Vec<Vec<Scored>>, Error> {
+        if self.host.can_perturb(&population.perturbation().table) {
+            return Ok(score_population(&self.host, population, items)?);
+        }
+        self.each_member(population, items, |host, items| Ok(score(host, items)?))
+    }
+
+    /// Continues prompts with all members: `[members][prompts]`. Members whose noise is not of low rank are packed one after the other,
+    /// and all draw alike in every step.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Items`] for prompts that do not fit the model or the population, [`Error::Sampling`] for settings that cannot be.
+    pub fn generate_members(
+        &self,
+        population: &Population,
+        prompts: Items,
+        sampling: &SamplingConfig,
+    ) -> Result<Vec<Vec<Generated>>, Error> {
+        if self.host.can_perturb(&population.perturbation().table) {
+            return Ok(generate_population(&self.host, population, prompts, sampling)?);
+        }
+        self.each_member(population, prompts, |host, prompts| Ok(generate(host, prompts, sampling)?))
+    }
+
+    fn each_member<R>(
+        &self,
+        population: &Population,
+        items: Items,
+        run: impl Fn(&M::Host, &[Item]) -> Result<R, Error>,
+    ) -> Result<Vec<R>, Error> {
+        items.check_groups(population.count())?;
+        let answer = |(member, items): (usize, &[Item])| {
+            let model = population.member(&self.model, member);
+            run(&model.to_host(self.config.precision), items)
+        };
+        let results = items.of_members(&population.range(), population).into_iter().map(answer).collect();
+        let parameters: Vec<_> = population.perturbation().table.entries().iter().map(|entry| entry.id).collect();
+        population.note_used(&parameters);
+        results
+    }
+}

@@ -1,0 +1,242 @@
+//! Fine-tuning of pretrained language models: the model, its strategy and its tokenizer in one place.
+
+mod config;
+mod members;
+mod report;
+mod steps;
+
+pub use config::{FinetuneConfig, PROJECTIONS};
+pub use report::{Completion, StepReport};
+
+use crate::causal::CausalModel;
+use crate::error::Error;
+use crate::host::Decoder;
+use crate::items::Item;
+use crate::load::{ChatTemplate, Message, Pretrained, SavedDtype, Tokenizer, save_model};
+use crate::reward::Prompt;
+use crate::sampling::SamplingConfig;
+use crate::scoring::{Scored, score};
+use burn::tensor::Device;
+use eggroll_run::{ReplayLog, replay, replay_range};
+use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig};
+use std::path::Path;
+
+/// A pretrained language model that is being fine-tuned.
+///
+/// A step asks all members the same prompts or examples, scores what they answer, and moves the model:
+/// [`learn`](Self::learn) for completions that are given, [`learn_from`](Self::learn_from) for a [`Reward`](crate::reward::Reward) of what
+/// the members write. The mean of the members, [`model`](Self::model), is a Burn module with float32 weights; members run on a copy of it
+/// on the host, packed in the [precision](FinetuneConfig::precision) of the configuration.
+///
+/// # Example
+///
+/// ```no_run
+/// use eggroll_lm::load::{Pretrained, SavedDtype};
+/// use eggroll_lm::reward::Prompt;
+/// use eggroll_lm::{FinetuneConfig, Llama, SamplingConfig};
+///
+/// # fn main() -> Result<(), eggroll_lm::Error> {
+/// let mut finetune = FinetuneConfig::new().init::<Llama>(Pretrained::open("SmolLM2-135M-Instruct")?)?;
+/// let prompts = [finetune.chat("What is the capital of France?")?, finetune.chat("What is 12 times 7?")?];
+/// let brief = |_: &Prompt, completion: &str| -(completion.len() as f32);
+/// for _ in 0..20 {
+///     println!("{}", finetune.learn_from(&brief, &prompts, &SamplingConfig::greedy(40))?);
+/// }
+/// println!("{}", finetune.complete(&prompts[..1], &SamplingConfig::greedy(40))?[0].text);
+/// finetune.save("brief", SavedDtype::BF16)?;
+/// # Ok(())
+/// # }
+/// ```
+pub struct Finetune<M: CausalModel> {
+    config: FinetuneConfig,
+    model: M,
+    host: M::Host,
+    strategy: EvolutionStrategy,
+    tokenizer: Tokenizer,
+    template: Option<ChatTemplate>,
+    log: Option<ReplayLog>,
+}
+
+impl FinetuneConfig {
+    /// Loads the weights and makes the strategy.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Load`] for weights that are missing, do not fit or are not finite; [`Error::Train`] for settings that cannot be.
+    pub fn init<M: CausalModel>(self, pretrained: Pretrained) -> Result<Finetune<M>, Error> {
+        let Pretrained { config, weights, tokenizer, chat_template } = pretrained;
+        let model = M::load(&config, &weights, &Device::flex())?;
+        self.init_with(model, tokenizer, chat_template)
+    }
+
+    /// [`init`](Self::init) with a model that is loaded already.
+    ///
+    /// # Errors
+    ///
+    /// As [`init`](Self::init).
+    pub fn init_with<M: CausalModel>(
+        self,
+        model: M,
+        tokenizer: Tokenizer,
+        template: Option<ChatTemplate>,
+    ) -> Result<Finetune<M>, Error> {
+        let strategy = self.strategy().try_init(&model)?;
+        let host = model.to_host(self.precision);
+        Ok(Finetune { config: self, model, host, strategy, tokenizer, template, log: None })
+    }
+}
+
+impl<M: CausalModel> Finetune<M> {
+    /// Logs every step to a file of seeds and scores, a few bytes for each member and step, from which the fine-tuned model can be
+    /// rebuilt of the pretrained one ([`replay`]). If the file is there, its steps are made again first, bit for bit.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OtherSettings`] for a log of other settings; [`Error::Run`] if the file cannot be read or written, is damaged, or is of
+    /// another model.
+    pub fn with_replay_log(mut self, path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        if path.exists() && !replay_range(path)?.is_empty() {
+            let (strategy, model) = replay(path, self.model, None)?;
+            check_same(self.strategy.config(), strategy.config())?;
+            self.model = model;
+            self.strategy = strategy;
+            self.host = self.model.to_host(self.config.precision);
+        }
+        self.log = Some(ReplayLog::open(path, &self.strategy, &self.model)?);
+        Ok(self)
+    }
+
+    /// The model: the mean of the members.
+    pub fn model(&self) -> &M {
+        &self.model
+    }
+
+    /// The model as members run it.
+    pub fn host(&self) -> &M::Host {
+        &self.host
+    }
+
+    /// The strategy.
+    pub fn strategy(&self) -> &EvolutionStrategy {
+        &self.strategy
+    }
+
+    /// The strategy, to change its sigma or learning rate while it runs.
+    pub fn strategy_mut(&mut self) -> &mut EvolutionStrategy {
+        &mut self.strategy
+    }
+
+    /// The tokenizer.
+    pub fn tokenizer(&self) -> &Tokenizer {
+        &self.tokenizer
+    }
+
+    /// Steps so far.
+    pub fn steps(&self) -> u64 {
+        self.strategy.generation()
+    }
+
+    /// A user's message in the model's chat template, with the beginning of the answer; the message itself for a model without template.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Load`] if the template cannot be rendered.
+    pub fn chat(&self, message: impl Into<String>) -> Result<Prompt, Error> {
+        let message = message.into();
+        Ok(Prompt::new(match &self.template {
+            Some(template) => template.render(&[Message::user(message)], true)?,
+            None => message,
+        }))
+    }
+
+    /// The tokens of a prompt, and of a completion to be scored.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Load`] if the tokenizer fails.
+    pub fn item(&self, prompt: &str, completion: &str) -> Result<Item, Error> {
+        let mut tokens = self.tokenizer.encode(prompt)?;
+        if let (true, Some(bos)) = (self.tokenizer.adds_bos(), self.tokenizer.bos()) {
+            tokens.insert(0, bos);
+        }
+        Ok(Item::new(&tokens, &self.tokenizer.encode(completion)?))
+    }
+
+    /// Scores completions with the model as it is.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Items`] for items that do not fit the model.
+    pub fn score(&self, items: &[Item]) -> Result<Vec<Scored>, Error> {
+        Ok(score(&self.host, items)?)
+    }
+
+    /// `exp` of the mean negative log-probability of a text's tokens but the first, in windows of the model's context or `window` tokens.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Items`] for a text of fewer than two tokens.
+    pub fn perplexity(&self, text: &str, window: usize) -> Result<f64, Error> {
+        let tokens = self.tokenizer.encode(text)?;
+        let window = window.clamp(2, self.host.context_length());
+        let parts = tokens.chunks(window).filter(|part| part.len() > 1);
+        let items: Vec<Item> = parts.map(|part| Item::new(&part[..1], &part[1..])).collect();
+        let scored = self.score(&items)?;
+        let (sum, count) = scored
+            .iter()
+            .fold((0.0, 0), |(sum, count), scored| (sum + f64::from(scored.log_probability), count + scored.tokens));
+        Ok((-sum / count as f64).exp())
+    }
+
+    /// Continues prompts with the model as it is.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Items`] for prompts that do not fit the model, [`Error::Sampling`] for settings that cannot be.
+    pub fn complete(&self, prompts: &[Prompt], sampling: &SamplingConfig) -> Result<Vec<Completion>, Error> {
+        let items = self.prompts(prompts)?;
+        let generated = crate::generation::generate(&self.host, &items, &self.stopping(sampling))?;
+        generated.iter().map(|generated| self.completion(generated)).collect()
+    }
+
+    /// Saves the model as a folder that Hugging Face's transformers reads: `model.safetensors`, `config.json`, the tokenizer.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Load`] if a file cannot be written; nothing is half written.
+    pub fn save(&self, folder: impl AsRef<Path>, dtype: SavedDtype) -> Result<(), Error> {
+        let config = self.model.model_config();
+        Ok(save_model(folder, &config, &self.tokenizer, self.template.as_ref(), self.model.tensors(), dtype)?)
+    }
+
+    fn prompts(&self, prompts: &[Prompt]) -> Result<Vec<Item>, Error> {
+        prompts.iter().map(|prompt| self.item(&prompt.text(), "")).collect()
+    }
+
+    /// The settings, with the tokenizer's end tokens if no others are given.
+    fn stopping(&self, sampling: &SamplingConfig) -> SamplingConfig {
+        match sampling.stop.is_empty() {
+            true => sampling.clone().with_stop(self.tokenizer.eos().iter().copied()),
+            false => sampling.clone(),
+        }
+    }
+
+    fn completion(&self, generated: &crate::generation::Generated) -> Result<Completion, Error> {
+        let text = self.tokenizer.decode(&generated.tokens, true)?;
+        Ok(Completion { text, tokens: generated.tokens.len(), stopped: generated.stopped })
+    }
+}
+
+/// Refuses a log that was begun with other settings, with the first that differs.
+fn check_same(found: &EvolutionStrategyConfig, expected: &EvolutionStrategyConfig) -> Result<(), Error> {
+    let [found, expected] = [found, expected].map(|config| serde_json::to_value(config).unwrap_or_default());
+    let keys = found.as_object().into_iter().chain(expected.as_object()).flat_map(|object| object.keys());
+    match keys.into_iter().find(|key| found.get(key) != expected.get(key)) {
+        None => Ok(()),
+        Some(key) => {
+            let of = |config: &serde_json::Value| config.get(key).map_or_else(|| "not set".into(), ToString::to_string);
+            Err(Error::OtherSettings { field: key.clone(), found: of(&found), expected: of(&expected) })
+        }
+    }
+}

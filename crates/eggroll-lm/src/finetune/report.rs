@@ -1,0 +1,62 @@
+//! What a step did.
+
+use crate::host::Changed;
+use eggroll_train::GenerationReport;
+use std::fmt;
+
+/// What a model wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// The text.
+    pub text: String,
+    /// Its tokens.
+    pub tokens: usize,
+    /// Whether the model ended it, and not the limit.
+    pub stopped: bool,
+}
+
+/// A step of fine-tuning.
+#[derive(Clone, Copy, Debug)]
+pub struct StepReport {
+    /// The generation of the strategy.
+    pub generation: GenerationReport,
+    /// Seconds of the step.
+    pub seconds: f64,
+    /// Tokens that members read and wrote, a prompt counted for each member.
+    pub tokens: usize,
+    /// Share of items on which all members scored alike: these teach nothing.
+    pub tied_items: f64,
+    /// Share of pairs of members that scored differently on an item.
+    pub disagreement: f64,
+    /// Share of completions that the limit of tokens cut off; `None` where nothing was generated.
+    pub truncated: Option<f64>,
+    /// Weights whose packed value the step has changed.
+    pub changed: Changed,
+}
+
+impl StepReport {
+    /// Tokens per second of the whole step.
+    pub fn tokens_per_second(&self) -> f64 {
+        self.tokens as f64 / self.seconds
+    }
+}
+
+/// In one line.
+impl fmt::Display for StepReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let GenerationReport { generation, fitness_mean, fitness_best, stepped, .. } = self.generation;
+        write!(f, "step {}: score {fitness_mean:.4}, best {fitness_best:.4}", generation + 1)?;
+        write!(f, ", {:.1} s, {:.0} tokens/s", self.seconds, self.tokens_per_second())?;
+        if let Some(truncated) = self.truncated.filter(|share| *share > 0.0) {
+            write!(f, ", {:.0} % cut off", 100.0 * truncated)?;
+        }
+        if self.tied_items > 0.0 {
+            write!(f, ", {:.0} % of prompts tied", 100.0 * self.tied_items)?;
+        }
+        match self.changed.share() {
+            _ if !stepped => write!(f, ", no step: all scores are equal"),
+            Some(share) => write!(f, ", {:.1} % of weights changed", 100.0 * share),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Steps.
+
+use super::{Finetune, StepReport};
+use crate::causal::CausalModel;
+use crate::error::Error;
+use crate::generation::Generated;
+use crate::items::{Item, Items};
+use crate::reward::{Prompt, Reward};
+use crate::sampling::SamplingConfig;
+use eggroll_train::{Fitness, Population};
+use rayon::prelude::*;
+use std::time::Instant;
+
+/// What members answered, for the report.
+struct Answers {
+    /// `[members][items]`
+    scores: Vec<Vec<f32>>,
+    tokens: usize,
+    truncated: Option<f64>,
+}
+
+impl<M: CausalModel> Finetune<M> {
+    /// A step towards completions that are given: the score of a member is the mean log-probability of the completions' tokens
+    /// (supervised fine-tuning, SFT). Nothing is generated, which makes these the cheapest scores.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Items`] for items that do not fit the model or the population; [`Error::Run`] if the replay log cannot be written: the step
+    /// is made then.
+    pub fn learn(&mut self, items: Items) -> Result<StepReport, Error> {
+        self.step(items, |finetune, population| {
+            let scored = finetune.score_members(population, items)?;
+            let scores = scored.iter().map(|items| items.iter().map(|item| item.mean_log_probability()).collect());
+            let of_member = |(_, items): (usize, &[Item])| items.iter().map(Item::tokens).sum::<usize>();
+            let tokens = items.of_members(&population.range(), population).into_iter().map(of_member).sum();
+            Ok(Answers { scores: scores.collect(), tokens, truncated: None })
+        })
+    }
+
+    /// A step towards a higher reward of what members write after the prompts. All members are asked all prompts.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Prompt`] for a prompt that the reward cannot grade, [`Error::Items`] for one that does not fit the model,
+    /// [`Error::Sampling`] for settings that cannot be; [`Error::Run`] if the replay log cannot be written: the step is made then.
+    pub fn learn_from<R: Reward + ?Sized>(
+        &mut self,
+        reward: &R,
+        prompts: &[Prompt],
+        sampling: &SamplingConfig,
+    ) -> Result<StepReport, Error> {
+        prompts.iter().try_for_each(|prompt| reward.check(prompt))?;
+        let items = self.prompts(prompts)?;
+        let sampling = self.stopping(sampling);
+        self.step(Items::Shared(&items), |finetune, population| {
+            let written = finetune.generate_members(population, Items::Shared(&items), &sampling)?;
+            let grade = |(prompt, generated): (&Prompt, &Generated)| {
+                Ok(reward.score(prompt, &finetune.tokenizer.decode(&generated.tokens, true)?))
+            };
+            let of_member =
+                |texts: &Vec<Generated>| prompts.iter().zip(texts).map(grade).collect::<Result<Vec<f32>, Error>>();
+            let scores = written.par_iter().map(of_member).collect::<Result<Vec<_>, Error>>()?;
+            let all: Vec<&Generated> = written.iter().flatten().collect();
+            let read = items.iter().map(Item::tokens).sum::<usize>() * written.len();
+            let tokens = read + all.iter().map(|text| text.tokens.len()).sum::<usize>();
+            let cut = all.iter().filter(|text| !text.stopped).count();
+            Ok(Answers { scores, tokens, truncated: Some(cut as f64 / all.len() as f64) })
+        })
+    }
+
+    fn step(
+        &mut self,
+        items: Items,
+        answer: impl FnOnce(&Self, &Population) -> Result<Answers, Error>,
+    ) -> Result<StepReport, Error> {
+        let start = Instant::now();
+        let population = self.strategy.ask();
+        let Answers { scores, tokens, truncated } = answer(self, &population)?;
+        let groups = items.groups();
+        let fitness = Fitness::from(member_scores(&scores, groups));
+        let (tied_items, disagreement) = spread(&scores, groups);
+        let table = population.perturbation().table.clone();
+        let generation = self.strategy.tell(&mut self.model, population, fitness.clone())?;
+        let changed = match generation.stepped {
+            true => self.model.update_host(&mut self.host, &table),
+            false => Default::default(),
+        };
+        if let Some(log) = &mut self.log {
+            log.append(&self.strategy, &fitness)?;
+            log.sync()?;
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        Ok(StepReport { generation, seconds, tokens, tied_items, disagreement, truncated, changed })
+    }
+}
+
+/// The score of each member: the mean over its items of its score less the mean of all members that were asked the item. A score that
+/// is no number makes that of the member none.
+fn member_scores(scores: &[Vec<f32>], groups: usize) -> Vec<f32> {
+    let each = scores.len() / groups;
+    let of_group = |members: &[Vec<f32>]| {
+        let items = members.first().map_or(0, Vec::len);
+        let mean = |item: usize| {
+            let finite: Vec<f64> =
+                members.iter().map(|scores| f64::from(scores[item])).filter(|s| s.is_finite()).collect();
+            finite.iter().sum::<f64>() / finite.len().max(1) as f64
+        };
+        // One group is asked the same: what all have in common stays, to be read in reports.
+        let means: Vec<f64> = (0..items).map(|item| if groups == 1 { 0.0 } else { mean(item) }).collect();
+        let member = |scores: &Vec<f32>| {
+            let sum: f64 = scores.iter().zip(&means).map(|(score, mean)| f64::from(*score) - mean).sum();
+            (sum / items.max(1) as f64) as f32
+        };
+        members.iter().map(member).collect::<Vec<f32>>()
+    };
+    scores.chunks(each.max(1)).flat_map(of_group).collect()
+}
+
+/// Share of items that all members of a group scored alike, and share of pairs of opposite members that scored an item differently.
+fn spread(scores: &[Vec<f32>], groups: usize) -> (f64, f64) {
+    let each = (scores.len() / groups).max(1);
+    let (mut tied, mut items) = (0, 0);
+    for members in scores.chunks(each) {
+        for item in 0..members.first().map_or(0, Vec::len) {
+            items += 1;
+            tied += usize::from(members.iter().all(|scores| scores[item] == members[0][item]));
+        }
+    }
+    let (mut differ, mut pairs) = (0, 0);
+    for pair in scores.chunks_exact(2) {
+        pairs += pair[0].len();
+        differ += pair[0].iter().zip(&pair[1]).filter(|(a, b)| a != b).count();
+    }
+    (f64::from(tied as u32) / items.max(1) as f64, f64::from(differ as u32) / pairs.max(1) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_compared_with_themselves() {
+        let scores = vec![vec![1.0, 3.0], vec![3.0, 5.0], vec![10.0], vec![30.0]];
+        assert_eq!(member_scores(&scores, 2), [-1.0, 1.0, -10.0, 10.0]);
+        assert_eq!(member_scores(&scores[..2], 1), [2.0, 4.0]);
+        let broken = vec![vec![1.0], vec![f32::NAN]];
+        let found = member_scores(&broken, 1);
+        assert!(found[0] == 1.0 && found[1].is_nan());
+    }
+
+    #[test]
+    fn ties_and_disagreement() {
+        let scores = vec![vec![1.0, 2.0], vec![1.0, 3.0], vec![1.0, 2.0], vec![1.0, 2.0]];
+        assert_eq!(spread(&scores, 1), (0.5, 0.25));
+    }
+}
