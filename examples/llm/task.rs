@@ -1,0 +1,200 @@
+//! Tasks: what is learned from, and how it is judged.
+
+use crate::args::{Settings, TaskName};
+use eggroll::lm::load::Tokenizer;
+use eggroll::lm::reward::{Conciseness, CountdownReward, Grade, Prompt, Reward, Summary};
+use eggroll::lm::task::{CountdownConfig, CountdownStyle, SftExample, Split, Words, conciseness_prompts};
+use eggroll::lm::{CausalModel, Completion, Finetune, Item, Items, SamplingConfig, StepReport};
+use eggroll_examples::Failure;
+use std::path::{Path, PathBuf};
+
+/// Problems of Countdown that are trained on, and that dev and test have.
+const COUNTDOWN: [(Split, usize); 3] = [(Split::Train, 1024), (Split::Dev, 128), (Split::Test, 256)];
+
+/// The data of a task, in tokens where the task only scores.
+pub enum Task {
+    /// Completions that are given.
+    Likelihood(Splits<Item>),
+    /// Completions that the model writes.
+    Reward(Splits<Prompt>, Box<dyn Reward>, SamplingConfig),
+}
+
+/// Training, dev and test data.
+pub struct Splits<T> {
+    train: Vec<T>,
+    dev: Vec<T>,
+    test: Vec<T>,
+}
+
+/// How good a model is.
+#[derive(Clone, Copy, Debug)]
+pub struct Score {
+    /// Share of exact or correct answers.
+    pub accuracy: f64,
+    /// Mean log-probability of a token, or mean reward.
+    pub mean: f64,
+    /// Share of well-formed answers, where the reward tells.
+    pub well_formed: Option<f64>,
+    /// Answers that were judged.
+    pub count: usize,
+}
+
+impl Task {
+    /// Reads or makes the data.
+    pub fn new<M: CausalModel>(settings: &Settings, finetune: &Finetune<M>) -> Result<Self, Failure> {
+        let item = |example: &SftExample| finetune.item(&example.prompt, &example.completion);
+        let items = |examples: Vec<SftExample>| examples.iter().map(item).collect::<Result<Vec<Item>, _>>();
+        Ok(match settings.task {
+            TaskName::Words => {
+                let data = settings.data.clone().unwrap_or_else(words_file);
+                let words = Words::read(data)?;
+                let of = |split| items(words.split(split).iter().map(|word| word.example()).collect());
+                Self::Likelihood(Splits { train: of(Split::Train)?, dev: of(Split::Dev)?, test: of(Split::Test)? })
+            }
+            TaskName::Sft => {
+                let examples = read_examples(settings.data.as_deref().expect("validated"))?;
+                if examples.len() < 10 {
+                    return Err(format!(
+                        "{} examples: sft needs 10 at least, a tenth of them for dev and test each",
+                        examples.len()
+                    )
+                    .into());
+                }
+                let held_out = examples.len() / 10;
+                let mut items = items(examples)?;
+                let test = items.split_off(items.len() - held_out);
+                let dev = items.split_off(items.len() - held_out);
+                Self::Likelihood(Splits { train: items, dev, test })
+            }
+            TaskName::Conciseness => {
+                let of = |split| {
+                    conciseness_prompts(split)
+                        .into_iter()
+                        .map(|prompt| chat(finetune, prompt))
+                        .collect::<Result<Vec<_>, _>>()
+                };
+                let splits = Splits { train: of(Split::Train)?, dev: of(Split::Train)?, test: of(Split::Test)? };
+                Self::Reward(splits, Box::new(Conciseness), settings.sampling())
+            }
+            TaskName::Countdown => {
+                let countdown = CountdownConfig::tiny().with_seed(settings.seed).init()?;
+                let [train, dev, test] = COUNTDOWN.map(|(split, count)| {
+                    let problems = countdown.problems(split, count)?;
+                    let prompts = problems.iter().map(|problem| chat(finetune, problem.prompt(CountdownStyle::Answer)));
+                    prompts.collect::<Result<Vec<_>, Failure>>()
+                });
+                let splits = Splits { train: train?, dev: dev?, test: test? };
+                Self::Reward(splits, Box::new(CountdownReward::default()), settings.sampling())
+            }
+        })
+    }
+
+    /// One step on the next prompts of the training data, in an order that depends on the seed.
+    pub fn step<M: CausalModel>(&self, finetune: &mut Finetune<M>, settings: &Settings) -> Result<StepReport, Failure> {
+        let step = finetune.steps();
+        Ok(match self {
+            Self::Likelihood(splits) => {
+                let items = splits.batch(step, settings);
+                finetune.learn(Items::Shared(&items))?
+            }
+            Self::Reward(splits, reward, sampling) => {
+                let prompts = splits.batch(step, settings);
+                finetune.learn_from(reward.as_ref(), &prompts, sampling)?
+            }
+        })
+    }
+
+    pub fn dev<M: CausalModel>(&self, finetune: &Finetune<M>) -> Result<Score, Failure> {
+        self.judge(finetune, |likelihood| &likelihood.dev, |reward| &reward.dev)
+    }
+
+    pub fn test<M: CausalModel>(&self, finetune: &Finetune<M>) -> Result<Score, Failure> {
+        self.judge(finetune, |likelihood| &likelihood.test, |reward| &reward.test)
+    }
+
+    fn judge<M: CausalModel>(
+        &self,
+        finetune: &Finetune<M>,
+        items: impl Fn(&Splits<Item>) -> &Vec<Item>,
+        prompts: impl Fn(&Splits<Prompt>) -> &Vec<Prompt>,
+    ) -> Result<Score, Failure> {
+        Ok(match self {
+            Self::Likelihood(splits) => {
+                let scored = finetune.score(items(splits))?;
+                let count = scored.len();
+                let mean = scored.iter().map(|scored| f64::from(scored.mean_log_probability())).sum::<f64>();
+                let exact = scored.iter().filter(|scored| scored.exact).count();
+                Score { accuracy: exact as f64 / count as f64, mean: mean / count as f64, well_formed: None, count }
+            }
+            Self::Reward(splits, reward, sampling) => {
+                let prompts = prompts(splits);
+                let written = finetune.complete(prompts, sampling)?;
+                let grade = |(prompt, written): (&Prompt, &Completion)| reward.grade(prompt, &written.text);
+                let grades: Vec<Grade> = prompts.iter().zip(&written).map(grade).collect();
+                let summary = Summary::of(&grades);
+                let share = |share: Option<eggroll::lm::reward::Share>| share.map(|share| share.value());
+                let accuracy = share(summary.correct).unwrap_or(f64::NAN);
+                Score { accuracy, mean: summary.score, well_formed: share(summary.well_formed), count: grades.len() }
+            }
+        })
+    }
+
+    /// Prompts whose answers are shown before and after.
+    pub fn samples(&self, tokenizer: &Tokenizer) -> Result<Vec<Prompt>, Failure> {
+        Ok(match self {
+            Self::Likelihood(splits) => {
+                let text = |item: &Item| tokenizer.decode(item.prompt(), false).map(Prompt::new);
+                splits.test.iter().take(3).map(text).collect::<Result<_, _>>()?
+            }
+            Self::Reward(splits, ..) => splits.test.iter().take(3).cloned().collect(),
+        })
+    }
+
+    /// Examples of a step, for a probe.
+    pub fn items(&self) -> Option<&[Item]> {
+        match self {
+            Self::Likelihood(splits) => Some(&splits.train),
+            Self::Reward(..) => None,
+        }
+    }
+}
+
+impl<T: Clone> Splits<T> {
+    /// The training data of a step: a pass over all in an order of the pass, then the next one.
+    fn batch(&self, step: u64, settings: &Settings) -> Vec<T> {
+        let all = self.train.len() as u64;
+        let count = (settings.prompts as u64).min(all);
+        let place = |index: u64| {
+            let position = step * count + index;
+            let order = order(settings.seed, position / all, all);
+            order[(position % all) as usize]
+        };
+        (0..count).map(|index| self.train[place(index)].clone()).collect()
+    }
+}
+
+/// A permutation of the data, by seed and pass: places sorted by words that are drawn for them.
+fn order(seed: u64, pass: u64, len: u64) -> Vec<usize> {
+    use eggroll::core::rng::philox::philox4x32;
+    /// Keeps these draws apart from those of noise.
+    const DOMAIN: u32 = 0x7e48_0000;
+    let word = |index: usize| philox4x32([index as u32, 0, pass as u32, DOMAIN], [seed as u32, (seed >> 32) as u32])[0];
+    let mut order: Vec<usize> = (0..len as usize).collect();
+    order.sort_by_cached_key(|index| (word(*index), *index));
+    order
+}
+
+fn words_file() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("data/words/sentiment.tsv")
+}
+
+fn read_examples(path: &Path) -> Result<Vec<SftExample>, Failure> {
+    let json = path.extension().is_some_and(|extension| extension == "jsonl" || extension == "json");
+    Ok(if json { SftExample::read_json_lines(path)? } else { SftExample::read_text_lines(path)? })
+}
+
+/// The prompt in the model's chat template, its opening behind it.
+fn chat<M: CausalModel>(finetune: &Finetune<M>, prompt: Prompt) -> Result<Prompt, Failure> {
+    let template = finetune.chat(prompt.question.clone())?.question;
+    Ok(prompt.with_question(|_| template))
+}

@@ -1,0 +1,258 @@
+//! The run: evaluations before, training, evaluations after.
+
+use crate::args::{Args, Limits, Settings};
+use crate::chart;
+use crate::measure::{self, Speed};
+use crate::task::{Score, Task};
+use eggroll::lm::load::{ModelConfig, Pretrained, SavedDtype};
+use eggroll::lm::reward::Prompt;
+use eggroll::lm::{CausalModel, Finetune, Items, Llama, Rwkv7, SamplingConfig};
+use eggroll::prelude::*;
+use eggroll::run::print_line;
+use eggroll_examples::interrupt::Signals;
+use eggroll_examples::run_folder::begin;
+use eggroll_examples::{Ending, Failure, status};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+
+/// Seeds and scores of all steps, in the run's folder.
+pub const REPLAY_LOG: &str = "replay.log";
+/// Accuracy on dev data, one line for each evaluation.
+const POINTS: &str = "curve.jsonl";
+/// Bytes of the unrelated text whose perplexity tells of forgetting.
+const UNRELATED: usize = 8192;
+/// Tokens that are read together of it.
+const WINDOW: usize = 256;
+
+/// What is saved of a run.
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    settings: Settings,
+    limits: Limits,
+}
+
+/// An evaluation on dev data.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Point {
+    pub step: u64,
+    pub seconds: f64,
+    pub accuracy: f64,
+    pub mean: f64,
+    pub tokens: usize,
+}
+
+pub fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
+    let folder = RunFolder::new(&args.out).with_files(&[REPLAY_LOG, POINTS]);
+    if !args.resume {
+        folder.check()?;
+    }
+    let (settings, limits) = match args.resume {
+        true => (folder.resume::<Saved>()?.settings, args.limits),
+        false => (args.settings.clone(), args.limits),
+    };
+    settings.validate()?;
+    limits.validate()?;
+    let pretrained = settings.open()?;
+    let saved = Saved { settings, limits };
+    match args.resume {
+        true => folder.save_settings(&saved)?,
+        false => begin(&folder, &saved)?,
+    }
+    let run = Run { settings: &saved.settings, limits, folder: &folder, signals };
+    match pretrained.config.clone() {
+        ModelConfig::Llama(_) => run.train::<Llama>(pretrained),
+        ModelConfig::Rwkv7(_) => run.train::<Rwkv7>(pretrained),
+        other => Err(unknown(&other)),
+    }
+}
+
+/// Scores a training batch at several noise scales.
+pub fn probe(args: &Args) -> Result<(), Failure> {
+    let settings = &args.settings;
+    settings.validate()?;
+    let pretrained = settings.open()?;
+    match pretrained.config.clone() {
+        ModelConfig::Llama(_) => probe_model::<Llama>(settings, pretrained),
+        ModelConfig::Rwkv7(_) => probe_model::<Rwkv7>(settings, pretrained),
+        other => Err(unknown(&other)),
+    }
+}
+
+/// An architecture that this example was not written for.
+pub fn unknown(config: &ModelConfig) -> Failure {
+    format!("this example runs Llama and RWKV-7 models, not {config:?}").into()
+}
+
+fn probe_model<M: CausalModel>(settings: &Settings, pretrained: Pretrained) -> Result<(), Failure> {
+    const SIGMAS: [f64; 7] = [0.003, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2];
+    let finetune = settings.finetune().init::<M>(pretrained)?;
+    let task = Task::new(settings, &finetune)?;
+    let items = task.items().ok_or("--probe is for the tasks words and sft, whose scores are likelihoods")?;
+    let items = &items[..settings.prompts.min(items.len())];
+    let probe = finetune.strategy().probe_sigma(finetune.model(), SIGMAS, |population| {
+        let scored = finetune.score_members(population, Items::Shared(items)).expect("the items fit the model");
+        let mean = |items: &Vec<eggroll::lm::Scored>| {
+            items.iter().map(|item| item.mean_log_probability()).sum::<f32>() / items.len() as f32
+        };
+        Fitness::from(scored.iter().map(mean).collect::<Vec<f32>>())
+    })?;
+    print_line!("sigma is relative to the spread of each matrix\n{probe}");
+    Ok(())
+}
+
+struct Run<'a> {
+    settings: &'a Settings,
+    limits: Limits,
+    folder: &'a RunFolder,
+    signals: &'a Signals,
+}
+
+/// The model, measured before or after.
+struct Evaluation {
+    test: Score,
+    perplexity: f64,
+}
+
+impl Run<'_> {
+    fn train<M: CausalModel>(&self, pretrained: Pretrained) -> Result<Ending, Failure> {
+        let Self { settings, limits, .. } = self;
+        let start = Instant::now();
+        let mut finetune = settings.finetune().init::<M>(pretrained)?;
+        let task = Task::new(settings, &finetune)?;
+        print_line!("{} parameters, {:.1} s to load", finetune.model().num_params(), start.elapsed().as_secs_f64());
+        let before = self.evaluate(&task, &finetune)?;
+        print_line!("before: {}", before);
+        self.samples(&task, &finetune)?;
+        let pretrained = Instant::now();
+        finetune = finetune.with_replay_log(self.folder.file(REPLAY_LOG))?;
+        if finetune.steps() > 0 {
+            let seconds = pretrained.elapsed().as_secs_f64();
+            print_line!("continuing after step {}, which took {seconds:.1} s to make again", finetune.steps());
+        }
+        let mut points = self.points(finetune.steps())?;
+        let earlier = points.last().map_or(0.0, |point| point.seconds);
+        let mut tokens = points.last().map_or(0, |point| point.tokens);
+        let (start, mut paused) = (Instant::now(), 0.0);
+        let seconds = |paused: f64| earlier + start.elapsed().as_secs_f64() - paused;
+        while finetune.steps() < limits.steps() && seconds(paused) < limits.seconds && !self.signals.came() {
+            let report = task.step(&mut finetune, settings)?;
+            tokens += report.tokens;
+            print_line!("{report}");
+            if finetune.steps().is_multiple_of(settings.evaluate_every) {
+                let (now, evaluating) = (seconds(paused), Instant::now());
+                let dev = task.dev(&finetune)?;
+                let (accuracy, mean) = (dev.accuracy, dev.mean);
+                points.push(Point { step: finetune.steps(), seconds: now, accuracy, mean, tokens });
+                self.save_points(&points)?;
+                print_line!("step {}, {now:.0} s: dev {dev}", finetune.steps());
+                paused += evaluating.elapsed().as_secs_f64();
+            }
+        }
+        let train_seconds = seconds(paused);
+        let unfinished = finetune.steps() < limits.steps() && train_seconds < limits.seconds;
+        let ending = if unfinished { self.signals.ending() } else { Ending::Finished };
+        if ending.is_stopped() {
+            print_line!("stopped after step {}: continue with --resume", finetune.steps());
+            return Ok(ending);
+        }
+        let after = self.evaluate(&task, &finetune)?;
+        print_line!("after: {}", after);
+        self.samples(&task, &finetune)?;
+        let title = format!(
+            "{:.1} % of the test right, {:.1} % before",
+            100.0 * after.test.accuracy,
+            100.0 * before.test.accuracy
+        );
+        chart::draw(&self.folder.file("curve.svg"), &points, &title)?;
+        let model = self.folder.file("model");
+        finetune.save(&model, SavedDtype::BF16)?;
+        let log = fs::metadata(self.folder.file(REPLAY_LOG))?.len();
+        print_line!("saved: {} (SafeTensors), and {log} bytes of seeds and scores in {REPLAY_LOG}", model.display());
+        let speed = measure::speed(&finetune)?;
+        let result = result(&before, &after, &finetune, train_seconds, tokens, &speed);
+        print_line!("RESULT {result}");
+        Ok(ending)
+    }
+
+    fn evaluate<M: CausalModel>(&self, task: &Task, finetune: &Finetune<M>) -> Result<Evaluation, Failure> {
+        let text = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("data/text/shakespeare.txt"))?;
+        let text = String::from_utf8_lossy(&text[..UNRELATED.min(text.len())]).into_owned();
+        Ok(Evaluation { test: task.test(finetune)?, perplexity: finetune.perplexity(&text, WINDOW)? })
+    }
+
+    fn samples<M: CausalModel>(&self, task: &Task, finetune: &Finetune<M>) -> Result<(), Failure> {
+        let task_prompts = task.samples(finetune.tokenizer())?;
+        let prompts: Vec<Prompt> =
+            task_prompts.into_iter().chain([finetune.chat("What is the capital of France?")?]).collect();
+        for (prompt, written) in prompts.iter().zip(finetune.complete(&prompts, &SamplingConfig::greedy(24))?) {
+            let shown = prompt.text().replace('\n', " ");
+            let skipped = shown.chars().count().saturating_sub(60);
+            let end: String = shown.chars().skip(skipped).collect();
+            print_line!("  …{end}  →{}", written.text.replace('\n', " "));
+        }
+        Ok(())
+    }
+
+    /// Evaluations of the run so far; of steps that are made again.
+    fn points(&self, steps: u64) -> Result<Vec<Point>, Failure> {
+        let path = self.folder.file(POINTS);
+        if !path.exists() {
+            return Ok(Vec::new());
+        }
+        let text = fs::read_to_string(&path)?;
+        let points: Vec<Point> = text.lines().map_while(|line| serde_json::from_str(line).ok()).collect();
+        Ok(points.into_iter().filter(|point| point.step <= steps).collect())
+    }
+
+    fn save_points(&self, points: &[Point]) -> Result<(), Failure> {
+        let lines = points.iter().map(|point| Ok(serde_json::to_string(point)? + "\n"));
+        let text = lines.collect::<Result<String, serde_json::Error>>()?;
+        Ok(eggroll::run::durable::replace(self.folder.file(POINTS), text.as_bytes())?)
+    }
+}
+
+fn result<M: CausalModel>(
+    before: &Evaluation,
+    after: &Evaluation,
+    finetune: &Finetune<M>,
+    train_seconds: f64,
+    tokens: usize,
+    speed: &Speed,
+) -> serde_json::Value {
+    json!({
+        "base_accuracy": before.test.accuracy,
+        "test_accuracy": after.test.accuracy,
+        "test_well_formed": after.test.well_formed,
+        "test_mean": after.test.mean,
+        "train_seconds": train_seconds,
+        "steps": finetune.steps(),
+        "train_tokens": tokens,
+        "tokens_per_second": tokens as f64 / train_seconds,
+        "population_ratio": speed.population_ratio,
+        "int8_speedup": speed.int8_speedup,
+        "perplexity_before": before.perplexity,
+        "perplexity_after": after.perplexity,
+        "resident_bytes": status::bytes("VmHWM"),
+        "parameter_digest": parameter_digest(finetune.model()),
+    })
+}
+
+impl std::fmt::Display for Evaluation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "test {}, perplexity of unrelated text {:.2}", self.test, self.perplexity)
+    }
+}
+
+impl std::fmt::Display for Score {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { accuracy, mean, well_formed, count } = self;
+        write!(f, "{:.1} % of {count} right, mean score {mean:.3}", 100.0 * accuracy)?;
+        match well_formed {
+            Some(share) => write!(f, ", {:.1} % well-formed", 100.0 * share),
+            None => Ok(()),
+        }
+    }
+}
