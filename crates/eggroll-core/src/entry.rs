@@ -53,12 +53,21 @@ pub enum ParameterKind {
 /// Elements that every distribution's stream has for a pair and a parameter.
 pub(crate) const MAX_NOISE_ELEMENTS: usize = 1 << 34;
 
+/// Names in an error: the first ones of many.
+fn some(names: &[String]) -> String {
+    const SHOWN: usize = 12;
+    match names.get(SHOWN) {
+        None => format!("{names:?}"),
+        Some(_) => format!("{:?} and {} more", &names[..SHOWN], names.len() - SHOWN),
+    }
+}
+
 /// A parameter table that cannot be made.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TableError {
     /// A name that should be frozen matches no parameter.
-    #[error("cannot freeze \"{name}\": no parameter or module of that name among {known:?}")]
+    #[error("cannot freeze \"{name}\": no parameter or module of that name among {}", some(known))]
     UnknownFrozen {
         /// The name as given.
         name: String,
@@ -66,7 +75,7 @@ pub enum TableError {
         known: Vec<String>,
     },
     /// A pattern that matches no parameter.
-    #[error("the pattern \"{pattern}\" matches no parameter among {known:?}")]
+    #[error("the pattern \"{pattern}\" matches no parameter among {}", some(known))]
     UnmatchedPattern {
         /// The pattern as given.
         pattern: String,

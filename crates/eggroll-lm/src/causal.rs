@@ -15,6 +15,10 @@ pub trait CausalModel: Module + Sync {
     /// The model on the host.
     type Host: Decoder + Send;
 
+    /// Patterns of the parameters that are perturbed unless roles are given: the matrices of all layers, but neither embeddings nor
+    /// the output layer.
+    const PERTURBED: &'static [&'static str];
+
     /// Reads a model's weights to a device.
     ///
     /// # Errors
@@ -38,6 +42,7 @@ pub trait CausalModel: Module + Sync {
 
 impl CausalModel for Llama {
     type Host = HostLlama;
+    const PERTURBED: &'static [&'static str] = &["layers.*_proj.weight"];
 
     fn load(config: &ModelConfig, weights: &Weights, device: &Device) -> Result<Self, LoadError> {
         let ModelConfig::Llama(config) = config else {
@@ -97,6 +102,7 @@ impl CausalModel for Llama {
 
 impl CausalModel for Rwkv7 {
     type Host = HostRwkv7;
+    const PERTURBED: &'static [&'static str] = &["blocks.*.att.*.weight", "blocks.*.ffn.*.weight"];
 
     fn load(config: &ModelConfig, weights: &Weights, device: &Device) -> Result<Self, LoadError> {
         let ModelConfig::Rwkv7(config) = config else {

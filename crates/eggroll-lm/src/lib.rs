@@ -18,7 +18,7 @@ mod transposed;
 
 pub use causal::CausalModel;
 pub use error::Error;
-pub use finetune::{Completion, Finetune, FinetuneConfig, PROJECTIONS, StepReport};
+pub use finetune::{Completion, Finetune, FinetuneConfig, StepReport};
 pub use generation::{GenerateError, Generated, generate, generate_population};
 pub use host::{Decoder, HostLlama, HostRwkv7};
 pub use items::{Item, Items, ItemsError};

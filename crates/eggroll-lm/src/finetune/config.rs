@@ -1,14 +1,11 @@
 //! Settings of fine-tuning.
 
+use crate::causal::CausalModel;
 use burn::optim::SgdConfig;
 use eggroll_core::transformer::Precision;
 use eggroll_core::{EggrollConfig, NoiserConfig, Role};
 use eggroll_train::{EvolutionStrategyConfig, NoiseScale};
 use serde::{Deserialize, Serialize};
-
-/// Patterns of the matrices that are perturbed unless roles are given: the projections of attention and feed-forward layers of the Llama
-/// architecture, and all but the embeddings and the output layer of RWKV-7.
-pub const PROJECTIONS: &[&str] = &["layers.*_proj.weight", "blocks.*.att.*.weight", "blocks.*.ffn.*.weight"];
 
 /// Settings of a [`Finetune`](super::Finetune).
 ///
@@ -95,10 +92,11 @@ impl FinetuneConfig {
         self
     }
 
-    /// The strategy of these settings: to be changed and used alone, with roles of your own for example.
-    pub fn strategy(&self) -> EvolutionStrategyConfig {
+    /// The strategy of these settings for an architecture: to be changed ([`Finetune::with_strategy`](super::Finetune::with_strategy)),
+    /// with roles of your own for example.
+    pub fn strategy<M: CausalModel>(&self) -> EvolutionStrategyConfig {
         let noiser: NoiserConfig = EggrollConfig::new().with_rank(self.rank).into();
-        let roles = PROJECTIONS.iter().map(|pattern| (*pattern, Role::LowRank { rank: self.rank }));
+        let roles = M::PERTURBED.iter().map(|pattern| (*pattern, Role::LowRank { rank: self.rank }));
         let config = EvolutionStrategyConfig::new(noiser, SgdConfig::new())
             .with_population_size(self.population_size)
             .with_noise_scale(NoiseScale::RelativeToSpread)

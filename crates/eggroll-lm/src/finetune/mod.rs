@@ -5,7 +5,7 @@ mod members;
 mod report;
 mod steps;
 
-pub use config::{FinetuneConfig, PROJECTIONS};
+pub use config::FinetuneConfig;
 pub use report::{Completion, StepReport};
 
 use crate::causal::CausalModel;
@@ -80,13 +80,24 @@ impl FinetuneConfig {
         tokenizer: Tokenizer,
         template: Option<ChatTemplate>,
     ) -> Result<Finetune<M>, Error> {
-        let strategy = self.strategy().try_init(&model)?;
+        let strategy = self.strategy::<M>().try_init(&model)?;
         let host = model.to_host(self.precision);
         Ok(Finetune { config: self, model, host, strategy, tokenizer, template, log: None })
     }
 }
 
 impl<M: CausalModel> Finetune<M> {
+    /// Takes another strategy, before the first step: other noise, roles, optimizer or shaping. Members whose noise is not of low rank on
+    /// the model's matrices are packed one after the other, which takes much longer.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Train`] for settings that cannot be.
+    pub fn with_strategy(mut self, strategy: EvolutionStrategyConfig) -> Result<Self, Error> {
+        self.strategy = strategy.try_init(&self.model)?;
+        Ok(self)
+    }
+
     /// Logs every step to a file of seeds and scores, a few bytes for each member and step, from which the fine-tuned model can be
     /// rebuilt of the pretrained one ([`replay`]). If the file is there, its steps are made again first, bit for bit.
     ///
