@@ -53,8 +53,8 @@ fn integers_survive_workers_that_die_lag_and_join_late() {
     survives::<Integers>();
 }
 
-/// Another model than the run's.
-fn other_model() -> Net {
+/// Another model than the run's, of the same identifiers.
+fn nudged(model: Net) -> Net {
     struct Nudge;
 
     impl ModuleMapper for Nudge {
@@ -62,7 +62,7 @@ fn other_model() -> Net {
             param.map(|tensor| tensor + 1e-3)
         }
     }
-    Net::start().map(&mut Nudge)
+    model.map(&mut Nudge)
 }
 
 #[test]
@@ -71,18 +71,20 @@ fn replicas_that_differ_stop_and_the_run_goes_on() {
     let url = server.url();
     let coordinator = Local::start::<Net>(config::<Net>(&url, "coordinator"));
     let score = |model: &Net, members: &Population| Ok(model.fitness(members));
-    let model = other_model();
+    let start = Net::start();
     let mut stranger = Worker::connect(config::<Net>(&url, "stranger")).expect("connects");
-    match stranger.run(Net::strategy().init(&model), model, score).map(drop) {
+    match stranger.run(Net::strategy().init(&start), nudged(start), score).map(drop) {
         Err(NatsError::Diverged { generation: 0, expected, found }) => assert_ne!(expected, found),
         other => panic!("{other:?}"),
     }
-    // Another configuration is another run.
-    let model = Net::start();
-    let mut stranger = Worker::connect(config::<Net>(&url, "stranger")).expect("connects");
-    match stranger.run(Net::strategy().with_sigma(0.3).init(&model), model, score).map(drop) {
-        Err(NatsError::OtherRun { run, .. }) => assert_eq!(run, RUN),
-        other => panic!("{other:?}"),
+    // Another configuration is another run, and so are other spreads and another anchor.
+    let others = [(Net::strategy().with_sigma(0.3), Net::start()), (Net::strategy(), nudged(Net::start()))];
+    for (strategy, model) in others {
+        let mut stranger = Worker::connect(config::<Net>(&url, "stranger")).expect("connects");
+        match stranger.run(strategy.init(&model), model, score).map(drop) {
+            Err(NatsError::OtherRun { run, .. }) => assert_eq!(run, RUN),
+            other => panic!("{other:?}"),
+        }
     }
     let steady = Start::worker("steady", &url).node();
     assert_eq!(coordinator.finish().digest, expected::<Net>());

@@ -3,8 +3,8 @@
 use super::EvolutionStrategyConfig;
 
 impl EvolutionStrategyConfig {
-    /// Sets the decay of trained float parameters towards `θ₀`, those of the model that [`try_init`](Self::try_init) is given (of a
-    /// [given one](crate::EvolutionStrategy::try_with_anchor)). It follows the optimizer's step and is decoupled from it, as in AdamW:
+    /// Sets the decay of trained float parameters towards `θ₀`, those of the model that [`try_init`](Self::try_init) is given, or of
+    /// [another](crate::EvolutionStrategy::try_with_anchor). It follows the optimizer's step and is decoupled from it, as in AdamW:
     ///
     /// `θ ← θ − η·λ·(θ − θ₀)`, `η` the learning rate of the generation.
     ///

@@ -31,7 +31,9 @@ use std::sync::{Arc, Mutex};
 /// An evolution strategy for one model: [`ask`](Self::ask) for a population, evaluate it, [`tell`](Self::tell) the
 /// fitness.
 ///
-/// Its state is small: the generation, the optimizer and the learning-rate schedule. Noise is never stored.
+/// Its state is small: the generation, the optimizer and the learning-rate schedule; a number for each parameter where noise is
+/// [relative to its spread](crate::NoiseScale). Noise is never stored. With [anchor decay](EvolutionStrategyConfig::with_anchor_decay) it also
+/// holds the parameters that it began with.
 ///
 /// # Example
 ///

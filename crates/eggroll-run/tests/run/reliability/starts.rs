@@ -88,7 +88,7 @@ fn checkpoints_of_another_anchor_are_refused() {
     assert!(load(&checkpoints.list().expect("a list")[0], other()).is_err());
 }
 
-/// Without relative noise and decay a checkpoint is as before both, and one that lacks what its configuration needs is refused.
+/// Without relative noise and decay a checkpoint is as it was before there were such.
 #[test]
 fn files_of_earlier_versions() {
     let folder = tempfile::tempdir().expect("a folder");
