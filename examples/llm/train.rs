@@ -57,11 +57,7 @@ pub fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
     limits.validate()?;
     let pretrained = settings.open()?;
     let saved = Saved { settings, limits };
-    match args.resume {
-        true => folder.save_settings(&saved)?,
-        false => begin(&folder, &saved)?,
-    }
-    let run = Run { settings: &saved.settings, limits, folder: &folder, signals };
+    let run = Run { saved: &saved, resume: args.resume, settings: &saved.settings, limits, folder: &folder, signals };
     match pretrained.config.clone() {
         ModelConfig::Llama(_) => run.train::<Llama>(pretrained),
         ModelConfig::Rwkv7(_) => run.train::<Rwkv7>(pretrained),
@@ -104,6 +100,8 @@ fn probe_model<M: CausalModel>(settings: &Settings, pretrained: Pretrained) -> R
 }
 
 struct Run<'a> {
+    saved: &'a Saved,
+    resume: bool,
     settings: &'a Settings,
     limits: Limits,
     folder: &'a RunFolder,
@@ -122,6 +120,11 @@ impl Run<'_> {
         let start = Instant::now();
         let mut finetune = settings.finetune().init::<M>(pretrained)?;
         let task = Task::new(settings, &finetune)?;
+        // The folder is begun once nothing can be wrong with the settings any more.
+        match self.resume {
+            true => self.folder.save_settings(self.saved)?,
+            false => begin(self.folder, self.saved)?,
+        }
         print_line!("{} parameters, {:.1} s to load", finetune.model().num_params(), start.elapsed().as_secs_f64());
         let before = self.evaluate(&task, &finetune)?;
         print_line!("before: {}", before);
