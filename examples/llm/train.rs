@@ -45,7 +45,7 @@ pub struct Point {
 }
 
 pub fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
-    let folder = RunFolder::new(&args.out).with_files(&[REPLAY_LOG, POINTS]);
+    let folder = RunFolder::new(&args.out);
     if !args.resume {
         folder.check()?;
     }

@@ -24,8 +24,6 @@ pub struct PackedMatrix {
     shape: [usize; 2],
     precision: Precision,
     matrix: Matrix,
-    /// The integers, to compare with those of the next weight.
-    integers: Vec<i8>,
 }
 
 impl PackedMatrix {
@@ -38,11 +36,11 @@ impl PackedMatrix {
     pub fn new(weight: &[f32], shape: [usize; 2], precision: Precision) -> Self {
         let elements = shape[0].checked_mul(shape[1]);
         assert!(elements == Some(weight.len()) && !weight.is_empty(), "{} values of a weight {shape:?}", weight.len());
-        let (matrix, integers) = match precision {
-            Precision::F32 => (Matrix::f32(weight, shape), Vec::new()),
+        let matrix = match precision {
+            Precision::F32 => Matrix::f32(weight, shape),
             Precision::Int8 => Matrix::int8(weight, shape),
         };
-        Self { shape, precision, matrix, integers }
+        Self { shape, precision, matrix }
     }
 
     /// `[d_input, d_output]`
@@ -57,8 +55,7 @@ impl PackedMatrix {
 
     /// Weights whose integers differ from those of another matrix of the same shape; `None` in float32.
     pub fn changed(&self, other: &Self) -> Option<usize> {
-        let both = self.precision == Precision::Int8 && other.precision == Precision::Int8 && self.shape == other.shape;
-        both.then(|| self.integers.iter().zip(&other.integers).filter(|(a, b)| a != b).count())
+        if self.shape == other.shape { self.matrix.differing(&other.matrix) } else { None }
     }
 
     /// `y = x·W + s·c·(x·B)·Aᵀ`, for the noise of each row's member; with `add` it is added to what `y` holds.

@@ -27,20 +27,25 @@ impl Matrix {
         Self::F32(packed(weight, d_input, d_output))
     }
 
-    /// Of int8, rotated, with a scale for each column of each block; also returns the integers, row-major.
-    pub(crate) fn int8(weight: &[f32], [_, d_output]: [usize; 2]) -> (Self, Vec<i8>) {
+    /// Of int8, rotated, with a scale for each column of each block.
+    pub(crate) fn int8(weight: &[f32], [_, d_output]: [usize; 2]) -> Self {
         let mut rotated = weight.to_vec();
         rotate_back(&mut rotated, d_output);
-        let mut integers = Vec::with_capacity(weight.len());
-        let blocks =
-            rotated.chunks(BLOCK * d_output).map(|weight| Int8::new(weight, d_output, &mut integers)).collect();
-        (Self::Int8(blocks), integers)
+        Self::Int8(rotated.chunks(BLOCK * d_output).map(|weight| Int8::new(weight, d_output)).collect())
+    }
+
+    /// How many integers differ from those of another matrix of the same shape; `None` if one has none.
+    pub(crate) fn differing(&self, other: &Self) -> Option<usize> {
+        match (self, other) {
+            (Self::Int8(a), Self::Int8(b)) => Some(a.iter().zip(b).map(|(a, b)| a.packed.differing(&b.packed)).sum()),
+            _ => None,
+        }
     }
 }
 
 impl Int8 {
-    /// Of some rows of a weight; appends the integers.
-    fn new(weight: &[f32], d_output: usize, integers: &mut Vec<i8>) -> Self {
+    /// Of some rows of a weight.
+    fn new(weight: &[f32], d_output: usize) -> Self {
         let mut largest = vec![0.0f32; d_output];
         for row in weight.chunks_exact(d_output) {
             for (largest, value) in largest.iter_mut().zip(row) {
@@ -48,13 +53,12 @@ impl Int8 {
             }
         }
         let inverse: Vec<f32> = largest.iter().map(|l| if *l > 0.0 { 127.0 / l } else { 0.0 }).collect();
-        let start = integers.len();
+        let mut integers = Vec::with_capacity(weight.len());
         for row in weight.chunks_exact(d_output) {
             // Adding 1.5·2²³ rounds to the nearest integer, which is then the low bits.
             integers.extend(row.iter().zip(&inverse).map(|(w, inverse)| (w * inverse + 12_582_912.0).to_bits() as i8));
         }
-        let block = &integers[start..];
-        let packed = integer::Packed::new(weight.len() / d_output, d_output, |k| &block[k * d_output..][..d_output]);
+        let packed = integer::Packed::new(weight.len() / d_output, d_output, |k| &integers[k * d_output..][..d_output]);
         let scales = largest.chunks(COLUMNS).map(|largest| {
             let mut scales = [0.0; COLUMNS];
             scales.iter_mut().zip(largest).for_each(|(scale, largest)| *scale = largest / 127.0);

@@ -1,0 +1,211 @@
+//! Fine-tuning of a made model: steps, replay logs, saved models, bad rewards.
+
+use burn::tensor::Device;
+use eggroll_core::{OpenEsConfig, Role};
+use eggroll_lm::load::{LlamaConfig, Pretrained, RopeScaling, SavedDtype, Tokenizer};
+use eggroll_lm::reward::{Prompt, PromptError, Reward};
+use eggroll_lm::{Error, Finetune, FinetuneConfig, Item, Items, ItemsError, Llama, SamplingConfig};
+use eggroll_run::parameter_digest;
+use serde_json::json;
+use std::path::Path;
+
+/// A tokenizer of small letters and an end.
+fn tokenizer(folder: &Path) -> Tokenizer {
+    let vocab: serde_json::Map<String, serde_json::Value> =
+        ('a'..='z').enumerate().map(|(id, letter)| (letter.to_string(), (id + 1).into())).collect();
+    let end = json!({ "id": 0, "content": "<end>", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true });
+    let file = json!({
+        "version": "1.0", "added_tokens": [end], "normalizer": null, "pre_tokenizer": null, "post_processor": null,
+        "decoder": { "type": "Fuse" }, "model": { "type": "BPE", "vocab": vocab, "merges": [] },
+    });
+    let config = json!({ "eos_token": "<end>" });
+    std::fs::write(folder.join("tokenizer.json"), file.to_string()).unwrap();
+    std::fs::write(folder.join("tokenizer_config.json"), config.to_string()).unwrap();
+    Tokenizer::from_folder(folder).unwrap()
+}
+
+fn config() -> LlamaConfig {
+    LlamaConfig {
+        vocab_size: 27,
+        hidden_size: 32,
+        intermediate_size: 48,
+        layers: 2,
+        heads: 4,
+        kv_heads: 2,
+        head_dim: 8,
+        rope_theta: 1e4,
+        rope_scaling: RopeScaling::None,
+        rms_norm_eps: 1e-5,
+        context_length: 32,
+        tied_head: false,
+        attention_bias: false,
+    }
+}
+
+fn settings() -> FinetuneConfig {
+    FinetuneConfig::new().with_population_size(8).with_sigma(0.1)
+}
+
+/// A model with the same weights every time.
+fn finetune(settings: FinetuneConfig) -> Finetune<Llama> {
+    let folder = tempfile::tempdir().unwrap();
+    let device = Device::flex();
+    device.seed(7);
+    let model = Llama::new(&config(), &device);
+    let fixed = burn::module::Module::map(model, &mut Fixed(0));
+    settings.init_with(fixed, tokenizer(folder.path()), None).unwrap()
+}
+
+/// Weights that depend on nothing but their place.
+struct Fixed(u64);
+
+impl burn::module::ModuleMapper for Fixed {
+    fn map_float<const D: usize>(
+        &mut self,
+        parameter: burn::module::Param<burn::tensor::Tensor<D>>,
+    ) -> burn::module::Param<burn::tensor::Tensor<D>> {
+        self.0 += 1;
+        let seed = self.0 as f64;
+        if D == 1 {
+            return parameter;
+        }
+        parameter.map(|tensor| {
+            let shape = tensor.shape();
+            let values: Vec<f32> = (0..shape.num_elements()).map(|k| ((k as f64 * 12.9898 + seed * 78.233).sin() * 0.4) as f32).collect();
+            burn::tensor::Tensor::from_data(burn::tensor::TensorData::new(values, shape), &tensor.device())
+        })
+    }
+}
+
+fn items(finetune: &Finetune<Llama>) -> Vec<Item> {
+    [("abc", "x"), ("hello", "yz"), ("q", "a")].map(|(prompt, completion)| finetune.item(prompt, completion).unwrap()).into()
+}
+
+#[test]
+fn a_log_gives_the_same_model_and_is_continued() {
+    let folder = tempfile::tempdir().unwrap();
+    let [whole, parts] = ["whole.log", "parts.log"].map(|name| folder.path().join(name));
+    let mut undisturbed = finetune(settings()).with_replay_log(&whole).unwrap();
+    let items = items(&undisturbed);
+    for _ in 0..6 {
+        assert!(undisturbed.learn(Items::Shared(&items)).unwrap().generation.stepped);
+    }
+    for end in [2, 3, 6] {
+        let mut part = finetune(settings()).with_replay_log(&parts).unwrap();
+        while part.steps() < end {
+            part.learn(Items::Shared(&items)).unwrap();
+        }
+    }
+    let again = finetune(settings()).with_replay_log(&parts).unwrap();
+    assert_eq!(again.steps(), 6);
+    assert_eq!(parameter_digest(again.model()), parameter_digest(undisturbed.model()));
+    assert_eq!(again.score(&items).unwrap(), undisturbed.score(&items).unwrap());
+    assert_eq!(std::fs::read(whole).unwrap(), std::fs::read(&parts).unwrap());
+    // Not the model of before, and not that of other settings.
+    assert_ne!(parameter_digest(again.model()), parameter_digest(finetune(settings()).model()));
+    drop((undisturbed, again));
+    let other = finetune(settings().with_sigma(0.2)).with_replay_log(&parts).err().unwrap();
+    assert!(matches!(&other, Error::OtherSettings { field, .. } if field == "sigma"), "{other}");
+    assert!(other.to_string().contains("0.2") && other.to_string().contains("0.1"), "{other}");
+}
+
+#[test]
+fn likelihood_rises_and_a_saved_model_is_the_same() {
+    let mut finetune = finetune(settings().with_population_size(32).with_learning_rate(0.5));
+    let items = items(&finetune);
+    let mean = |finetune: &Finetune<Llama>| {
+        finetune.score(&items).unwrap().iter().map(|scored| scored.mean_log_probability()).sum::<f32>() / 3.0
+    };
+    let before = mean(&finetune);
+    for _ in 0..40 {
+        finetune.learn(Items::Shared(&items)).unwrap();
+    }
+    let after = mean(&finetune);
+    assert!(after > before + 1.0, "{before} {after}");
+    let folder = tempfile::tempdir().unwrap();
+    finetune.save(folder.path(), SavedDtype::F32).unwrap();
+    let saved = settings().init::<Llama>(Pretrained::open(folder.path()).unwrap()).unwrap();
+    assert_eq!(saved.score(&items).unwrap(), finetune.score(&items).unwrap());
+}
+
+#[test]
+fn a_reward_is_learned_from_and_grows() {
+    let mut finetune = finetune(settings().with_population_size(32).with_learning_rate(0.5));
+    let prompts = ["abc", "hello", "zq"].map(Prompt::new);
+    let vowels = |_: &Prompt, completion: &str| completion.chars().filter(|letter| "aeiou".contains(*letter)).count() as f32;
+    let sampling = SamplingConfig::greedy(6);
+    let mean = |finetune: &Finetune<Llama>| {
+        let written = finetune.complete(&prompts, &sampling).unwrap();
+        written.iter().map(|written| vowels(&prompts[0], &written.text)).sum::<f32>() / 3.0
+    };
+    let before = mean(&finetune);
+    for _ in 0..40 {
+        let report = finetune.learn_from(&vowels, &prompts, &sampling).unwrap();
+        assert!(report.truncated.is_some() && report.tokens > 0, "{report}");
+    }
+    assert!(mean(&finetune) >= before + 2.0, "{before} {}", mean(&finetune));
+}
+
+#[test]
+fn equal_rewards_change_nothing_and_a_nan_is_ranked_last() {
+    let mut finetune = finetune(settings());
+    let (prompts, sampling) = ([Prompt::new("abc")], SamplingConfig::greedy(2));
+    let digest = parameter_digest(finetune.model());
+    let report = finetune.learn_from(&|_: &Prompt, _: &str| 1.0, &prompts, &sampling).unwrap();
+    assert!(!report.generation.stepped && report.tied_items == 1.0, "{report}");
+    assert!(report.to_string().contains("no step"), "{report}");
+    assert_eq!(parameter_digest(finetune.model()), digest);
+    let some = |_: &Prompt, completion: &str| if completion.starts_with('a') { 1.0 } else { f32::NAN };
+    let report = finetune.learn_from(&some, &prompts, &sampling).unwrap();
+    assert!(report.generation.non_finite > 0, "{report}");
+}
+
+#[test]
+fn groups_with_own_items() {
+    let mut finetune = finetune(settings());
+    let all = items(&finetune);
+    let groups = [all[..2].to_vec(), all[2..].to_vec()];
+    assert!(finetune.learn(Items::Groups(&groups)).unwrap().generation.stepped);
+    let three = [all.clone(), all.clone(), all.clone()];
+    let error = finetune.learn(Items::Groups(&three)).unwrap_err();
+    assert!(matches!(error, Error::Items(ItemsError::Groups { groups: 3, members: 8 })), "{error}");
+}
+
+/// Other noise: members are separate models.
+#[test]
+fn full_rank_noise_is_learned_from_too() {
+    let finetune = finetune(settings());
+    let items = items(&finetune);
+    let strategy = settings().strategy::<Llama>();
+    let mut dense = eggroll_train::EvolutionStrategyConfig::new(OpenEsConfig::new(), burn::optim::SgdConfig::new());
+    dense = dense.with_population_size(8).with_sigma(0.01).with_learning_rate(strategy.learning_rate.clone());
+    let roles = [("layers.*_proj.weight", Role::Dense), ("*", Role::Frozen)];
+    let mut finetune = finetune.with_strategy(dense.with_roles(roles)).unwrap();
+    let report = finetune.learn(Items::Shared(&items)).unwrap();
+    assert!(report.generation.stepped && report.changed.changed > 0, "{report}");
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    struct Picky;
+    impl Reward for Picky {
+        fn score(&self, _: &Prompt, _: &str) -> f32 {
+            unreachable!("refused before")
+        }
+        fn check(&self, prompt: &Prompt) -> Result<(), PromptError> {
+            prompt.expect_reference().map(drop)
+        }
+    }
+    let mut finetune = finetune(settings());
+    let sampling = SamplingConfig::greedy(4);
+    let error = finetune.learn_from(&Picky, &[Prompt::new("abc")], &sampling).unwrap_err();
+    assert!(matches!(error, Error::Prompt(_)), "{error}");
+    let long = Prompt::new("a".repeat(30));
+    let error = finetune.complete(&[long], &sampling).unwrap_err();
+    assert!(matches!(error, Error::Items(ItemsError::TooLong { item: 0, tokens: 34, context: 32 })), "{error}");
+    let error = finetune.complete(&[], &sampling).unwrap_err();
+    assert!(matches!(error, Error::Items(ItemsError::Empty)), "{error}");
+    let error = finetune.complete(&[Prompt::new("abc")], &sampling.with_temperature(-1.0)).unwrap_err();
+    assert!(matches!(error, Error::Sampling(_)) && error.to_string().contains("-1"), "{error}");
+    assert_eq!(finetune.steps(), 0);
+}
