@@ -12,7 +12,7 @@ fn rotated(x: &[f64]) -> Vec<f64> {
     while x.len() - start >= 16 {
         let lanes = (1usize << ((x.len() - start) / 16).ilog2()).min(32);
         for (i, offset) in (0..lanes).flat_map(|i| (0..16).map(move |offset| (i, offset))) {
-            let sign = |j: usize| if (i & j).count_ones() % 2 == 0 { 1.0 } else { -1.0 };
+            let sign = |j: usize| if (i & j).count_ones().is_multiple_of(2) { 1.0 } else { -1.0 };
             y[start + i * 16 + offset] = (0..lanes).map(|j| sign(j) * x[start + j * 16 + offset]).sum();
         }
         start += lanes * 16;
