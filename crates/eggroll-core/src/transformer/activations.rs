@@ -19,6 +19,11 @@ impl Activations {
         Self { precision, width: 1, values: Vec::new(), quantized: Quantized::default() }
     }
 
+    /// The format of the weights that the rows are for.
+    pub fn precision(&self) -> Precision {
+        self.precision
+    }
+
     /// The rows.
     pub fn values(&self) -> &[f32] {
         &self.values

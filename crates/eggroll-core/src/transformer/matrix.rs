@@ -67,7 +67,7 @@ impl PackedMatrix {
     ///
     /// # Panics
     ///
-    /// Panics if shapes do not fit, if `x` was made for another precision, or if a row's slot is not there.
+    /// Panics if shapes do not fit, if the weight is in int8 and `x` was not made for that, or if a row's slot is not there.
     #[track_caller]
     pub fn multiply(
         &self,
@@ -80,8 +80,25 @@ impl PackedMatrix {
         let [d_input, d_output] = self.shape;
         let width = x.width();
         assert!(width == d_input, "rows of {width} elements for a weight {:?}", self.shape);
-        if let Some((factors, _)) = noise {
+        let rows = x.values().len() / width;
+        assert!(
+            y.len() == rows * d_output,
+            "{} values for {rows} rows of a product with a weight {:?}",
+            y.len(),
+            self.shape
+        );
+        assert!(
+            self.precision == Precision::F32 || x.precision() == self.precision,
+            "rows for weights in {}, but the weight {:?} is in {}",
+            x.precision(),
+            self.shape,
+            self.precision
+        );
+        if let Some((factors, members)) = noise {
             assert!(factors.shape == self.shape, "noise of a weight {:?} for one {:?}", factors.shape, self.shape);
+            assert!(members.len() == rows, "members of {} rows for {rows} rows", members.len());
+            let (slots, used) = (factors.slots(), members.iter().map(|row| row.slot as usize + 1).max().unwrap_or(0));
+            assert!(used <= slots, "slot {} of {slots} slots of noise", used.max(1) - 1);
         }
         let noise = noise.map(|(factors, rows)| RowNoise {
             rows,

@@ -1,1 +1,0 @@
-//! Products, attention and rows against plain loops.

@@ -1,0 +1,102 @@
+//! SmolLM2-135M-Instruct against logits and texts of an implementation in JAX. Skipped where `scripts/smollm2` has not fetched the file.
+
+use crate::made::largest_difference;
+use eggroll_core::transformer::{MemberRow, Precision};
+use eggroll_lm::host::{Decoder, Sequence};
+use eggroll_lm::load::Pretrained;
+use eggroll_lm::{CausalModel, HostLlama, Item, Llama, SamplingConfig, generate};
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// Largest difference of a logit: both sides compute in f32.
+const TOLERANCE: f64 = 2e-3;
+
+fn open() -> Option<Pretrained> {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|cache| cache.is_absolute());
+    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
+    let path = cache.join("eggroll/smollm2-135m-instruct-q4_1.gguf");
+    if !path.is_file() {
+        eprintln!("skipped: {} is missing, scripts/smollm2 fetches it", path.display());
+        return None;
+    }
+    Some(Pretrained::open(path).expect("a model"))
+}
+
+/// The texts of the golden file; none in a package that has it not.
+fn golden() -> Vec<Value> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/smollm2.json");
+    let Ok(json) = std::fs::read(path) else {
+        eprintln!("skipped: {path} is missing");
+        return Vec::new();
+    };
+    let texts: Vec<Value> = serde_json::from_slice(&json).expect("JSON");
+    assert_eq!(texts.len(), 8);
+    texts
+}
+
+fn numbers(value: &Value) -> Vec<f64> {
+    value.as_array().expect("numbers").iter().map(|value| value.as_f64().expect("a number")).collect()
+}
+
+fn ids(value: &Value) -> Vec<u32> {
+    numbers(value).into_iter().map(|id| id as u32).collect()
+}
+
+fn host(model: &Pretrained, precision: Precision) -> HostLlama {
+    let llama = Llama::load(&model.config, &model.weights, &burn::tensor::Device::flex()).expect("weights");
+    llama.to_host(precision)
+}
+
+/// Logits of the token after all of these.
+fn next(host: &HostLlama, tokens: &[u32]) -> Vec<f32> {
+    let (mut state, mut buffers) = (host.state(tokens.len()), host.buffers());
+    let (mut hidden, mut logits) = (Vec::new(), Vec::new());
+    let member = MemberRow { slot: 0, minus: false };
+    let sequence = Sequence { member, tokens, wanted: tokens.len() - 1..tokens.len(), state: &mut state };
+    host.forward(None, &mut [sequence], &mut buffers, &mut hidden);
+    host.logits(None, &[member], &hidden, &mut buffers, &mut logits);
+    logits
+}
+
+#[test]
+fn float32_is_the_other_implementation() {
+    let Some(model) = open() else { return };
+    let golden = golden();
+    let host = host(&model, Precision::F32);
+    let mut prompts = Vec::new();
+    for text in &golden {
+        let (name, tokens) = (&text["text"], ids(&text["ids"]));
+        assert_eq!(model.tokenizer.encode(name.as_str().expect("a text")).expect("tokens"), tokens, "{name}");
+        let logits = next(&host, &tokens);
+        for (id, expected) in ids(&text["f32_top5"]).into_iter().zip(numbers(&text["f32_logits"])) {
+            let found = f64::from(logits[id as usize]);
+            assert!((found - expected).abs() < TOLERANCE, "{name}, token {id}: {found} {expected}");
+        }
+        let best = ids(&text["f32_top5"])[0] as usize;
+        assert!(logits.iter().all(|logit| *logit <= logits[best]), "{name}");
+        prompts.push(Item::prompt_only(&tokens));
+    }
+    if prompts.is_empty() {
+        return;
+    }
+    let texts = generate(&host, &prompts, &SamplingConfig::greedy(16)).expect("texts");
+    // Three of the eight were continued.
+    let continued: Vec<_> = golden.iter().zip(&texts).filter(|(text, _)| !text["f32_greedy_16"].is_null()).collect();
+    assert_eq!(continued.len(), 3);
+    for (text, found) in continued {
+        assert_eq!(found.tokens, ids(&text["f32_greedy_16"]), "{}", text["text"]);
+    }
+}
+
+/// Eight bits move logits, but by much less than what lies between tokens.
+#[test]
+fn int8_is_near_float32() {
+    let Some(model) = open() else { return };
+    let [float, integer] = [Precision::F32, Precision::Int8].map(|precision| host(&model, precision));
+    for text in golden().iter().take(3) {
+        let tokens = ids(&text["ids"]);
+        let [float, integer] = [&float, &integer].map(|host| next(host, &tokens));
+        let distance = largest_difference(&float, &integer);
+        assert!((0.005..2.0).contains(&distance), "{}: {distance}", text["text"]);
+    }
+}
