@@ -75,9 +75,12 @@ fn a_reward_of_the_user() -> Result<(), eggroll::Error> {
     let Some(path) = model() else { return Ok(()) };
     let temporary = tempfile::tempdir().expect("a folder");
     let questions: [&[_]; 2] = [&[("What is the capital of France?", "Paris")], &[("What is 2 + 2?", "4")]];
-    program::run(&path, temporary.path(), 1, questions)?;
-    program::run(&path, temporary.path(), 1, questions)?; // makes the step again
     let saved = temporary.path().join("model");
+    let run = || {
+        program::run(&path, temporary.path(), 1, questions)?;
+        Ok::<_, eggroll::Error>(std::fs::read(saved.join("model.safetensors")).expect("saved"))
+    };
+    assert!(run()? == run()?, "the log makes another model");
     FinetuneConfig::new().init::<Llama>(Pretrained::open(saved)?)?;
     Ok(())
 }
