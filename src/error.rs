@@ -42,6 +42,10 @@ pub enum Error {
     /// Environments and rollouts.
     #[error(transparent)]
     Rollouts(Box<RolloutError>),
+    /// Pretrained language models: files, prompts, tasks, generation.
+    #[cfg(feature = "lm")]
+    #[error(transparent)]
+    Lm(Box<eggroll_lm::Error>),
     /// Distributed evaluation over NATS.
     #[cfg(feature = "nats")]
     #[error(transparent)]
@@ -61,7 +65,7 @@ macro_rules! from {
         $(#[$cfg])*
         impl From<$error> for Error {
             fn from(error: $error) -> Self {
-                Self::$variant(Box::new(error))
+                Self::$variant(Box::new(error.into()))
             }
         }
     )*};
@@ -74,6 +78,16 @@ from! {
     WeightsError => Weights,
     eggroll_run::Error => Run,
     RolloutError => Rollouts,
+    #[cfg(feature = "lm")]
+    eggroll_lm::Error => Lm,
+    #[cfg(feature = "lm")]
+    eggroll_lm::load::LoadError => Lm,
+    #[cfg(feature = "lm")]
+    eggroll_lm::task::TaskError => Lm,
+    #[cfg(feature = "lm")]
+    eggroll_lm::ItemsError => Lm,
+    #[cfg(feature = "lm")]
+    eggroll_lm::GenerateError => Lm,
     #[cfg(feature = "nats")]
     eggroll_run::distribution::nats::NatsError => Nats,
 }

@@ -35,6 +35,7 @@
 //! | build a model | [`nn`], [`nn::integer`] |
 //! | train a model that you cannot change | [`PopulationGraph`](prelude::PopulationGraph), [`Population::evaluate_each`](prelude::Population::evaluate_each) |
 //! | play episodes | [`rl`], [`Rollouts`](prelude::Rollouts) |
+//! | fine-tune a pretrained language model with your own reward | [`lm`], [`Finetune`](lm::Finetune) |
 //! | run with checkpoints, logs and a dashboard | [`run`], [`TrainingLoop`](prelude::TrainingLoop) |
 //! | handle errors of all crates | [`Error`] |
 //!

@@ -11,6 +11,7 @@ mod episodes;
 mod getting_started;
 mod host_scores;
 mod integers;
+mod language_models;
 mod learner;
 mod modules;
 mod noisers;

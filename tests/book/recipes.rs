@@ -1,6 +1,9 @@
 //! The table *Your model* of the README: each of its recipes stands in this file, compiled and run.
 
 use burn::store::{ModuleSnapshot, SafetensorsStore};
+use eggroll::lm::load::Pretrained;
+use eggroll::lm::reward::{Prompt, Reward};
+use eggroll::lm::{FinetuneConfig, Llama, SamplingConfig};
 use eggroll::prelude::*;
 use std::fs;
 use std::path::Path;
@@ -66,6 +69,20 @@ fn weights_and_roles() -> Result<(), Box<dyn std::error::Error>> {
     let roles: Vec<Role> = strategy.parameters().entries().iter().map(|entry| entry.role).collect();
     assert_eq!(roles, [Role::Frozen, Role::Frozen, Role::LowRank { rank: 4 }, Role::Dense]);
     Ok(())
+}
+
+fn language_model(path: &Path, reward: impl Reward, prompts: [Prompt; 1]) -> Result<(), eggroll::Error> {
+    let mut finetune = FinetuneConfig::new().init::<Llama>(Pretrained::open(path)?)?;
+    finetune.learn_from(&reward, &prompts, &SamplingConfig::greedy(40))?;
+    Ok(())
+}
+
+/// `language_models.rs` trains one; here the path has none.
+#[test]
+fn pretrained_models() {
+    let reward = |_: &Prompt, completion: &str| -(completion.len() as f32);
+    let error = language_model(Path::new("absent"), reward, [Prompt::new("Why?")]).expect_err("no model");
+    assert!(error.to_string().starts_with("no model in absent: found nothing"), "{error}");
 }
 
 /// A layer of the list, by its path.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What the page calls folders.
-const FOLDERS: [(&str, &str); 8] = [
+const FOLDERS: [(&str, &str); 9] = [
     ("t/", "crates/eggroll-run/tests/run/"),
     ("r/", "crates/eggroll-run/tests/run/reliability/"),
     ("a/", "crates/eggroll-train/tests/train/"),
@@ -12,6 +12,7 @@ const FOLDERS: [(&str, &str); 8] = [
     ("train/", "crates/eggroll-train/src/"),
     ("p/", "tests/programs/"),
     ("n/", "crates/eggroll-run/tests/nats/"),
+    ("l/", "crates/eggroll-lm/tests/load/"),
     ("nats/", "crates/eggroll-run/src/distribution/nats/"),
 ];
 

@@ -1,0 +1,119 @@
+//! Fine-tuning of a pretrained language model. The test is skipped where the model is not: `scripts/smollm2` fetches it.
+
+use eggroll::prelude::*;
+use std::path::PathBuf;
+
+mod program {
+    // ANCHOR: program
+    use eggroll::lm::load::{Pretrained, SavedDtype};
+    use eggroll::lm::reward::{Grade, Prompt, PromptError, Reward, Summary};
+    use eggroll::lm::{Finetune, FinetuneConfig, Llama, SamplingConfig};
+    use std::path::Path;
+
+    /// A point for the reference, less two hundredths for each word.
+    struct ShortAnswer;
+
+    impl Reward for ShortAnswer {
+        fn score(&self, prompt: &Prompt, completion: &str) -> f32 {
+            self.grade(prompt, completion).score
+        }
+
+        fn grade(&self, prompt: &Prompt, completion: &str) -> Grade {
+            let correct = prompt.reference.as_ref().is_some_and(|reference| completion.contains(reference));
+            let words = completion.split_whitespace().count();
+            let score = f32::from(u8::from(correct)) - 0.02 * words as f32;
+            Grade { score, correct: Some(correct), well_formed: Some((1..=5).contains(&words)) }
+        }
+
+        fn check(&self, prompt: &Prompt) -> Result<(), PromptError> {
+            prompt.expect_reference().map(|_| ()) // asked of every prompt before a step
+        }
+    }
+
+    type Questions<'a> = &'a [(&'a str, &'a str)];
+
+    fn prompts(finetune: &Finetune<Llama>, questions: Questions) -> Result<Vec<Prompt>, eggroll::lm::Error> {
+        let prompt = |(question, answer): &(&str, &str)| Ok(finetune.chat(*question)?.with_reference(*answer));
+        questions.iter().map(prompt).collect()
+    }
+
+    pub fn run(model: &Path, folder: &Path, steps: u64, [train, test]: [Questions; 2]) -> Result<(), eggroll::Error> {
+        let config = FinetuneConfig::new().with_population_size(32).with_sigma(0.03).with_learning_rate(0.3);
+        let finetune = config.init::<Llama>(Pretrained::open(model)?)?;
+        let mut finetune = finetune.with_replay_log(folder.join("replay.log"))?; // continues a run that is there
+        let [train, test] = [prompts(&finetune, train)?, prompts(&finetune, test)?];
+        let sampling = SamplingConfig::greedy(24);
+        while finetune.steps() < steps {
+            println!("{}", finetune.learn_from(&ShortAnswer, &train, &sampling)?);
+        }
+        let written = finetune.complete(&test, &sampling)?;
+        let grade = |(prompt, written): (&Prompt, _)| ShortAnswer.grade(prompt, written);
+        let grades: Vec<Grade> = test.iter().zip(written.iter().map(|written| &written.text[..])).map(grade).collect();
+        println!("test: {}", Summary::of(&grades));
+        finetune.save(folder.join("model"), SavedDtype::BF16)?;
+        Ok(())
+    }
+    // ANCHOR_END: program
+}
+
+/// The model, or a line that says that the test is skipped.
+fn model() -> Option<PathBuf> {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|cache| cache.is_absolute());
+    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
+    let path = cache.join("eggroll/smollm2-135m-instruct-q4_1.gguf");
+    if !path.is_file() {
+        eprintln!("skipped: {} is missing, scripts/smollm2 fetches it", path.display());
+        return None;
+    }
+    Some(path)
+}
+
+#[test]
+fn a_reward_of_the_user() -> Result<(), eggroll::Error> {
+    use eggroll::lm::load::Pretrained;
+    use eggroll::lm::{FinetuneConfig, Llama};
+    let Some(path) = model() else { return Ok(()) };
+    let temporary = tempfile::tempdir().expect("a folder");
+    let questions: [&[_]; 2] = [&[("What is the capital of France?", "Paris")], &[("What is 2 + 2?", "4")]];
+    let saved = temporary.path().join("model");
+    let run = || {
+        program::run(&path, temporary.path(), 1, questions)?;
+        Ok::<_, eggroll::Error>(std::fs::read(saved.join("model.safetensors")).expect("saved"))
+    };
+    assert!(run()? == run()?, "the log makes another model");
+    FinetuneConfig::new().init::<Llama>(Pretrained::open(saved)?)?;
+    Ok(())
+}
+
+#[test]
+fn completions_that_are_given() -> Result<(), eggroll::Error> {
+    use eggroll::lm::load::Pretrained;
+    use eggroll::lm::task::{Split, Words};
+    use eggroll::lm::{FinetuneConfig, Items, Llama, Scored};
+    let Some(path) = model() else { return Ok(()) };
+    // ANCHOR: strategy
+    let config = FinetuneConfig::new().with_population_size(16);
+    let strategy = config
+        .strategy::<Llama>()
+        .with_roles([("layers.*.self_attn.*_proj.weight", Role::LowRank { rank: 2 }), ("*", Role::Frozen)])
+        .with_shaping(FitnessShaping::CenteredRank);
+    let mut finetune = config.init::<Llama>(Pretrained::open(path)?)?.with_strategy(strategy)?;
+    // ANCHOR_END: strategy
+    // ANCHOR: given
+    let words = Words::read("data/words/sentiment.tsv")?;
+    let item = |word: &eggroll::lm::task::Word| finetune.item(&word.prompt().text(), word.answer());
+    let items = words.split(Split::Train)[..4].iter().map(item).collect::<Result<Vec<_>, _>>()?;
+    println!("{}", finetune.learn(Items::Shared(&items))?);
+    // ANCHOR_END: given
+    // ANCHOR: probe
+    let probe = finetune.strategy().probe_sigma(finetune.model(), [0.01, 0.03, 0.1], |population| {
+        let scored = finetune.score_members(population, Items::Shared(&items)).expect("the items fit the model");
+        let sum = |items: &Vec<Scored>| items.iter().map(Scored::mean_log_probability).sum::<f32>();
+        Fitness::from(scored.iter().map(sum).collect::<Vec<f32>>())
+    })?;
+    println!("{probe}");
+    // ANCHOR_END: probe
+    assert_eq!(finetune.steps(), 1);
+    assert_eq!(probe.sigmas.len(), 3);
+    Ok(())
+}
