@@ -36,7 +36,7 @@ impl Default for FinetuneConfig {
             population_size: 32,
             rank: 1,
             sigma: 0.03,
-            learning_rate: 0.3,
+            learning_rate: 0.1,
             anchor_decay: 0.0,
             seed: 0,
             precision: Precision::default(),
@@ -45,7 +45,7 @@ impl Default for FinetuneConfig {
 }
 
 impl FinetuneConfig {
-    /// 32 members, rank 1, sigma 0.03 of each matrix' spread, learning rate 0.3, int8 products, no decay.
+    /// 32 members, rank 1, sigma 0.03 of each matrix' spread, learning rate 0.1, int8 products, no decay.
     pub fn new() -> Self {
         Self::default()
     }
