@@ -71,14 +71,17 @@ impl burn::module::ModuleMapper for Fixed {
         }
         parameter.map(|tensor| {
             let shape = tensor.shape();
-            let values: Vec<f32> = (0..shape.num_elements()).map(|k| ((k as f64 * 12.9898 + seed * 78.233).sin() * 0.4) as f32).collect();
+            let values: Vec<f32> =
+                (0..shape.num_elements()).map(|k| ((k as f64 * 12.9898 + seed * 78.233).sin() * 0.4) as f32).collect();
             burn::tensor::Tensor::from_data(burn::tensor::TensorData::new(values, shape), &tensor.device())
         })
     }
 }
 
 fn items(finetune: &Finetune<Llama>) -> Vec<Item> {
-    [("abc", "x"), ("hello", "yz"), ("q", "a")].map(|(prompt, completion)| finetune.item(prompt, completion).unwrap()).into()
+    [("abc", "x"), ("hello", "yz"), ("q", "a")]
+        .map(|(prompt, completion)| finetune.item(prompt, completion).unwrap())
+        .into()
 }
 
 #[test]
@@ -132,7 +135,8 @@ fn likelihood_rises_and_a_saved_model_is_the_same() {
 fn a_reward_is_learned_from_and_grows() {
     let mut finetune = finetune(settings().with_population_size(32).with_learning_rate(0.5));
     let prompts = ["abc", "hello", "zq"].map(Prompt::new);
-    let vowels = |_: &Prompt, completion: &str| completion.chars().filter(|letter| "aeiou".contains(*letter)).count() as f32;
+    let vowels =
+        |_: &Prompt, completion: &str| completion.chars().filter(|letter| "aeiou".contains(*letter)).count() as f32;
     let sampling = SamplingConfig::greedy(6);
     let mean = |finetune: &Finetune<Llama>| {
         let written = finetune.complete(&prompts, &sampling).unwrap();

@@ -59,9 +59,8 @@ impl Packed {
 
     /// How many integers differ from those of another matrix of the same shape.
     pub(in crate::backend::cpu) fn differing(&self, other: &Self) -> usize {
-        let of_line = |(a, b): (&Line, &Line)| {
-            a.0.as_flattened().iter().zip(b.0.as_flattened()).filter(|(a, b)| a != b).count()
-        };
+        let of_line =
+            |(a, b): (&Line, &Line)| a.0.as_flattened().iter().zip(b.0.as_flattened()).filter(|(a, b)| a != b).count();
         self.lines.iter().zip(&other.lines).map(of_line).sum()
     }
 
