@@ -99,7 +99,7 @@ fn round_as_documented() {
     }
 }
 
-/// Float32 itself, another block, and a swapped row are not what is found.
+/// Neither float32 itself nor a swapped row is what is found.
 #[test]
 fn other_roundings_are_found() {
     let shape = [576, 40];
