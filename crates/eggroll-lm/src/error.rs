@@ -14,7 +14,7 @@ use std::fmt;
 pub enum Error {
     /// A model's files.
     #[error(transparent)]
-    Load(#[from] LoadError),
+    Load(Box<LoadError>),
     /// Prompts or completions that do not fit the model.
     #[error(transparent)]
     Items(#[from] ItemsError),
@@ -23,16 +23,16 @@ pub enum Error {
     Sampling(#[from] SamplingError),
     /// A prompt that the reward cannot grade.
     #[error(transparent)]
-    Prompt(#[from] PromptError),
+    Prompt(Box<PromptError>),
     /// The data of a task.
     #[error(transparent)]
-    Task(#[from] TaskError),
+    Task(Box<TaskError>),
     /// The strategy.
     #[error(transparent)]
-    Train(#[from] eggroll_train::Error),
+    Train(Box<eggroll_train::Error>),
     /// The replay log.
     #[error(transparent)]
-    Run(#[from] eggroll_run::Error),
+    Run(Box<eggroll_run::Error>),
     /// A replay log of a run with other settings.
     #[error("the replay log is of other settings: {field} is {found}, and was {expected} when the log began")]
     OtherSettings {
@@ -44,6 +44,25 @@ pub enum Error {
         expected: String,
     },
 }
+
+/// Boxed, so that a `Result` stays small.
+macro_rules! from {
+    ($($error:ty => $variant:ident),*) => {$(
+        impl From<$error> for Error {
+            fn from(error: $error) -> Self {
+                Self::$variant(Box::new(error))
+            }
+        }
+    )*};
+}
+
+from!(
+    LoadError => Load,
+    PromptError => Prompt,
+    TaskError => Task,
+    eggroll_train::Error => Train,
+    eggroll_run::Error => Run
+);
 
 impl From<GenerateError> for Error {
     fn from(error: GenerateError) -> Self {
