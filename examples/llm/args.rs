@@ -24,6 +24,9 @@ pub struct Args {
     pub limits: Limits,
     #[command(flatten)]
     pub settings: Settings,
+    /// Do not measure tokens per second at the end.
+    #[arg(long)]
+    pub no_measure: bool,
     /// Instead of training: score training data at several noise scales, and recommend one.
     #[arg(long, conflicts_with = "resume")]
     pub probe: bool,

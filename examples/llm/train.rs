@@ -8,6 +8,7 @@ use eggroll::lm::load::{ModelConfig, Pretrained, SavedDtype};
 use eggroll::lm::reward::Prompt;
 use eggroll::lm::{CausalModel, Finetune, Items, Llama, Rwkv7, SamplingConfig};
 use eggroll::prelude::*;
+use eggroll::run::diagnostics::step_statistics;
 use eggroll::run::print_line;
 use eggroll_examples::interrupt::Signals;
 use eggroll_examples::run_folder::begin;
@@ -57,7 +58,7 @@ pub fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
     limits.validate()?;
     let pretrained = settings.open()?;
     let saved = Saved { settings, limits };
-    let run = Run { saved: &saved, resume: args.resume, settings: &saved.settings, limits, folder: &folder, signals };
+    let run = Run { saved: &saved, args, settings: &saved.settings, limits, folder: &folder, signals };
     match pretrained.config.clone() {
         ModelConfig::Llama(_) => run.train::<Llama>(pretrained),
         ModelConfig::Rwkv7(_) => run.train::<Rwkv7>(pretrained),
@@ -101,7 +102,7 @@ fn probe_model<M: CausalModel>(settings: &Settings, pretrained: Pretrained) -> R
 
 struct Run<'a> {
     saved: &'a Saved,
-    resume: bool,
+    args: &'a Args,
     settings: &'a Settings,
     limits: Limits,
     folder: &'a RunFolder,
@@ -121,7 +122,7 @@ impl Run<'_> {
         let mut finetune = settings.finetune().init::<M>(pretrained)?;
         let task = Task::new(settings, &finetune)?;
         // The folder is begun once nothing can be wrong with the settings any more.
-        match self.resume {
+        match self.args.resume {
             true => self.folder.save_settings(self.saved)?,
             false => begin(self.folder, self.saved)?,
         }
@@ -141,16 +142,23 @@ impl Run<'_> {
         let (start, mut paused) = (Instant::now(), 0.0);
         let seconds = |paused: f64| earlier + start.elapsed().as_secs_f64() - paused;
         while finetune.steps() < limits.steps() && seconds(paused) < limits.seconds && !self.signals.came() {
+            let evaluates = (finetune.steps() + 1).is_multiple_of(settings.evaluate_every);
+            let before = evaluates.then(|| finetune.model().clone()); // tensors are shared
             let report = task.step(&mut finetune, settings)?;
             tokens += report.tokens;
             print_line!("{report}");
-            if finetune.steps().is_multiple_of(settings.evaluate_every) {
+            if let Some(before) = before {
                 let (now, evaluating) = (seconds(paused), Instant::now());
+                let step = step_statistics(finetune.strategy(), &before, finetune.model()).total;
                 let dev = task.dev(&finetune)?;
                 let (accuracy, mean) = (dev.accuracy, dev.mean);
                 points.push(Point { step: finetune.steps(), seconds: now, accuracy, mean, tokens });
                 self.save_points(&points)?;
-                print_line!("step {}, {now:.0} s: dev {dev}", finetune.steps());
+                print_line!(
+                    "step {}, {now:.0} s: dev {dev}; a step is {:.2} x the noise",
+                    finetune.steps(),
+                    step.to_noise
+                );
                 paused += evaluating.elapsed().as_secs_f64();
             }
         }
@@ -174,8 +182,8 @@ impl Run<'_> {
         finetune.save(&model, SavedDtype::BF16)?;
         let log = fs::metadata(self.folder.file(REPLAY_LOG))?.len();
         print_line!("saved: {} (SafeTensors), and {log} bytes of seeds and scores in {REPLAY_LOG}", model.display());
-        let speed = measure::speed(&finetune)?;
-        let result = result(&before, &after, &finetune, train_seconds, tokens, &speed);
+        let speed = (!self.args.no_measure).then(|| measure::speed(&finetune)).transpose()?;
+        let result = result(&before, &after, &finetune, train_seconds, tokens, speed.as_ref());
         print_line!("RESULT {result}");
         Ok(ending)
     }
@@ -223,7 +231,7 @@ fn result<M: CausalModel>(
     finetune: &Finetune<M>,
     train_seconds: f64,
     tokens: usize,
-    speed: &Speed,
+    speed: Option<&Speed>,
 ) -> serde_json::Value {
     json!({
         "base_accuracy": before.test.accuracy,
@@ -234,8 +242,8 @@ fn result<M: CausalModel>(
         "steps": finetune.steps(),
         "train_tokens": tokens,
         "tokens_per_second": tokens as f64 / train_seconds,
-        "population_ratio": speed.population_ratio,
-        "int8_speedup": speed.int8_speedup,
+        "population_ratio": speed.map(|speed| speed.population_ratio),
+        "int8_speedup": speed.map(|speed| speed.int8_speedup),
         "perplexity_before": before.perplexity,
         "perplexity_after": after.perplexity,
         "resident_bytes": status::bytes("VmHWM"),
