@@ -33,6 +33,9 @@ pub struct Args {
     /// Instead of training: measure tokens per second.
     #[arg(long, conflicts_with_all = ["resume", "probe"])]
     pub throughput: bool,
+    /// Instead of training: learn in --seconds by low-rank noise, by noise of full rank of 30 members, and by backpropagation.
+    #[arg(long, conflicts_with_all = ["resume", "probe", "throughput"])]
+    pub compare: bool,
     /// With --throughput: compare with llama.cpp on the same file, through Python's llama-cpp-python.
     #[arg(long, requires = "throughput")]
     pub llama_cpp: bool,
@@ -121,13 +124,15 @@ pub enum Mode {
     Train,
     Probe,
     Throughput,
+    Compare,
 }
 
 impl Args {
     pub fn mode(&self) -> Mode {
-        match (self.probe, self.throughput) {
-            (true, _) => Mode::Probe,
-            (_, true) => Mode::Throughput,
+        match (self.probe, self.throughput, self.compare) {
+            (true, ..) => Mode::Probe,
+            (_, true, _) => Mode::Throughput,
+            (.., true) => Mode::Compare,
             _ => Mode::Train,
         }
     }

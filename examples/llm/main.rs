@@ -9,6 +9,7 @@
 
 mod args;
 mod chart;
+mod compare;
 mod measure;
 mod peer;
 mod task;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
     main_of(|| match args.mode() {
         Mode::Train => train::run(&args, &signals),
         Mode::Probe => train::probe(&args).map(|()| Ending::Finished),
+        Mode::Compare => compare::run(&args).map(|()| Ending::Finished),
         Mode::Throughput => measure::run(&args).map(|()| Ending::Finished),
     })
 }
