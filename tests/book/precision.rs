@@ -25,7 +25,7 @@ fn half_precision_trains() -> Result<(), eggroll::Error> {
         // ANCHOR: train
         let mut model = nn::LinearConfig::new(4, 2).init(&device).map(&mut Cast(dtype));
         let x = Tensor::<2>::ones([3, 4], &device).cast(dtype);
-        let y = Tensor::<2>::ones([3, 2], &device).cast(dtype);
+        let y = Tensor::<2>::full([3, 2], 3.0, &device).cast(dtype);
         let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new())
             .with_population_size(64)
             .with_sigma(0.1) // at least the distance of neighboring weights
