@@ -12,8 +12,8 @@ use std::path::Path;
 /// A tokenizer of small letters and an end.
 fn tokenizer(folder: &Path) -> Tokenizer {
     let vocab: serde_json::Map<String, serde_json::Value> =
-        ('a'..='z').enumerate().map(|(id, letter)| (letter.to_string(), (id + 1).into())).collect();
-    let end = json!({ "id": 0, "content": "<end>", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true });
+        ('a'..='z').enumerate().map(|(id, letter)| (letter.to_string(), id.into())).collect();
+    let end = json!({ "id": 26, "content": "<end>", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true });
     let file = json!({
         "version": "1.0", "added_tokens": [end], "normalizer": null, "pre_tokenizer": null, "post_processor": null,
         "decoder": { "type": "Fuse" }, "model": { "type": "BPE", "vocab": vocab, "merges": [] },
