@@ -32,7 +32,7 @@ impl Llama {
     ///
     /// # Panics
     ///
-    /// Panics if the configuration is not [valid](LlamaConfig::validate).
+    /// Panics if the configuration is not [valid](ModelConfig::validate).
     #[track_caller]
     pub fn new(config: &LlamaConfig, device: &Device) -> Self {
         if let Err(error) = ModelConfig::Llama(config.clone()).validate() {

@@ -63,7 +63,7 @@ impl Rwkv7 {
     ///
     /// # Panics
     ///
-    /// Panics if the configuration is not [valid](Rwkv7Config::validate).
+    /// Panics if the configuration is not [valid](crate::load::ModelConfig::validate).
     #[track_caller]
     pub fn new(config: &Rwkv7Config, device: &Device) -> Self {
         if let Err(error) = config.validate() {
