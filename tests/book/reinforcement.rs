@@ -28,9 +28,14 @@ fn a_policy_is_trained() {
         Ok((policy, episodes.mean_return()))
     };
     let device = Device::flex();
-    let after = train(&device, 20).expect("trains").1;
+    // Initial weights are random, and one in fifteen learns slowly: the median of seven policies.
+    let median = |generations| {
+        let mut returns: Vec<f64> = (0..7).map(|_| train(&device, generations).expect("trains").1).collect();
+        returns.sort_by(f64::total_cmp);
+        returns[3]
+    };
+    let (after, untrained) = (median(20), median(0));
     assert!(after > 150.0, "a mean return of {after}");
-    let untrained = train(&device, 0).expect("does nothing").1;
     assert!(untrained < 150.0, "canary: {untrained} without training");
 }
 
