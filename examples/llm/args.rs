@@ -82,6 +82,9 @@ pub struct Settings {
     /// Learning rate: a step of scores that say nothing moves each weight by that share of its noise.
     #[arg(long, default_value_t = FinetuneConfig::new().learning_rate)]
     pub learning_rate: f64,
+    /// How the learning rate changes over the run, measured in --steps if they are given and in --seconds otherwise.
+    #[arg(long, value_enum, default_value_t = Schedule::Linear)]
+    pub schedule: Schedule,
     /// Decay towards the pretrained weights.
     #[arg(long, default_value_t = 0.0)]
     pub anchor_decay: f64,
@@ -115,8 +118,17 @@ pub enum TaskName {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+pub enum Schedule {
+    /// Falls to zero: what the last steps add of noise is small.
+    Linear,
+    /// Stays.
+    Constant,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub enum PrecisionName {
     F32,
+    Bf16,
     Int8,
 }
 
@@ -184,6 +196,7 @@ impl Settings {
             seed: self.seed,
             precision: match self.precision {
                 PrecisionName::F32 => Precision::F32,
+                PrecisionName::Bf16 => Precision::Bf16,
                 PrecisionName::Int8 => Precision::Int8,
             },
         }

@@ -16,14 +16,29 @@ use std::time::Instant;
 /// Passes of each kind, alternating; medians are reported.
 const PASSES: usize = 5;
 
-/// Ratios within one run.
+/// What one run measured.
 pub struct Speed {
-    pub plain_f32: f64,
-    pub plain_int8: f64,
+    /// Tokens per second of plain scoring, for each of [`Precision::ALL`].
+    pub plain: [f64; Precision::ALL.len()],
     pub population_ratio: f64,
-    pub int8_speedup: f64,
     /// Tokens per second of 64 sequences.
     pub generation: f64,
+}
+
+impl Speed {
+    fn of(&self, precision: Precision) -> f64 {
+        let index = Precision::ALL.iter().position(|other| *other == precision);
+        self.plain[index.expect("one of all")]
+    }
+
+    /// The faster one of float32 and int8.
+    fn best(&self) -> f64 {
+        self.of(Precision::F32).max(self.of(Precision::Int8))
+    }
+
+    pub fn speedup(&self, precision: Precision) -> f64 {
+        self.of(precision) / self.of(Precision::F32)
+    }
 }
 
 pub fn run(args: &Args) -> Result<(), Failure> {
@@ -36,19 +51,20 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         other => return Err(unknown(&other)),
     };
     let peer = peer.map(|peer| peer.measure()).transpose()?;
-    let best = speed.plain_f32.max(speed.plain_int8);
     if let Some(peer) = &peer {
         print_line!("llama.cpp: prefill {:.0} tokens/s, one stream {:.0} tokens/s", peer.prefill, peer.generation);
     }
     let result = json!({
-        "tokens_per_second": best,
-        "plain_f32": speed.plain_f32,
-        "plain_int8": speed.plain_int8,
+        "tokens_per_second": speed.best(),
+        "plain_f32": speed.of(Precision::F32),
+        "plain_bf16": speed.of(Precision::Bf16),
+        "plain_int8": speed.of(Precision::Int8),
         "population_ratio": speed.population_ratio,
-        "int8_speedup": speed.int8_speedup,
+        "bf16_speedup": speed.speedup(Precision::Bf16),
+        "int8_speedup": speed.speedup(Precision::Int8),
         "generation": speed.generation,
-        "llama_cpp_ratio": peer.as_ref().map(|peer| best / peer.prefill),
-        "llama_cpp_ratio_f32": peer.as_ref().map(|peer| speed.plain_f32 / peer.prefill),
+        "llama_cpp_ratio": peer.as_ref().map(|peer| speed.best() / peer.prefill),
+        "llama_cpp_ratio_f32": peer.as_ref().map(|peer| speed.of(Precision::F32) / peer.prefill),
         "llama_cpp_generation_ratio": peer.as_ref().map(|peer| speed.generation / peer.generation),
     });
     print_line!("RESULT {result}");
@@ -59,11 +75,11 @@ fn of_model<M: CausalModel>(args: &Args, pretrained: Pretrained) -> Result<Speed
     speed(&args.settings.finetune().init::<M>(pretrained)?)
 }
 
-/// Measures plain scoring, a population, and generation.
+/// Measures plain scoring in each number format; a population, and generation, in that of the run.
 pub fn speed<M: CausalModel>(finetune: &Finetune<M>) -> Result<Speed, Failure> {
-    let int8 = finetune.host();
-    let f32 = finetune.model().to_host(Precision::F32);
-    let vocabulary = int8.vocab_size() as u32;
+    let host = finetune.host();
+    let hosts = Precision::ALL.map(|precision| finetune.model().to_host(precision));
+    let vocabulary = host.vocab_size() as u32;
     let token = |index: u32| (index * 2_654_435_761u32.rotate_left(index % 13)) % vocabulary;
     let items = |count: u32, len: u32| -> Vec<Item> {
         let item = |item| (0..len).map(|k| token(item * 1000 + k)).collect::<Vec<u32>>();
@@ -75,29 +91,28 @@ pub fn speed<M: CausalModel>(finetune: &Finetune<M>) -> Result<Speed, Failure> {
     let population = finetune.strategy().ask();
     let prompts: Vec<Item> = items(64, 24).iter().map(|item| Item::prompt_only(item.prompt())).collect();
     let sampling = SamplingConfig::greedy(32);
-    let [mut of_f32, mut of_int8, mut of_all, mut of_members, mut of_texts] = [(); 5].map(|()| Vec::new());
+    let mut of_plain = hosts.each_ref().map(|_| Vec::new());
+    let [mut of_all, mut of_members, mut of_texts] = [(); 3].map(|()| Vec::new());
     for _ in 0..PASSES {
-        of_f32.push(seconds(|| score(&f32, &plain).map(drop))?);
-        of_int8.push(seconds(|| score(int8, &plain).map(drop))?);
-        of_all.push(seconds(|| score(int8, &all).map(drop))?);
-        of_members.push(seconds(|| score_population(int8, &population, Items::Shared(&words)).map(drop))?);
+        for (host, seconds_of) in hosts.iter().zip(&mut of_plain) {
+            seconds_of.push(seconds(|| score(host, &plain).map(drop))?);
+        }
+        of_all.push(seconds(|| score(host, &all).map(drop))?);
+        of_members.push(seconds(|| score_population(host, &population, Items::Shared(&words)).map(drop))?);
     }
     for _ in 0..2 {
-        of_texts.push(seconds(|| generate(int8, &prompts, &sampling).map(drop))?);
+        of_texts.push(seconds(|| generate(host, &prompts, &sampling).map(drop))?);
     }
-    let [f32, int8, all, members, texts] = [of_f32, of_int8, of_all, of_members, of_texts].map(median);
-    let tokens = 8.0 * 64.0;
+    let [all, members, texts] = [of_all, of_members, of_texts].map(median);
     let speed = Speed {
-        plain_f32: tokens / f32,
-        plain_int8: tokens / int8,
+        plain: of_plain.map(|seconds| 8.0 * 64.0 / median(seconds)),
         population_ratio: all / members,
-        int8_speedup: f32 / int8,
         generation: 64.0 * 32.0 / texts,
     };
+    let plain: Vec<_> = Precision::ALL.iter().zip(speed.plain).map(|(p, speed)| format!("{speed:.0} in {p}")).collect();
     print_line!(
-        "tokens/s: plain scoring {:.0} in f32, {:.0} in int8; 32 members at {:.2} x plain scoring of as many rows; 64 texts {:.0}",
-        speed.plain_f32,
-        speed.plain_int8,
+        "tokens/s: plain scoring {}; 32 members at {:.2} x plain scoring of as many rows; 64 texts {:.0}",
+        plain.join(", "),
         speed.population_ratio,
         speed.generation
     );

@@ -1,9 +1,10 @@
 //! The run: evaluations before, training, evaluations after.
 
-use crate::args::{Args, Limits, Settings};
+use crate::args::{Args, Limits, Schedule, Settings};
 use crate::chart;
 use crate::measure::{self, Speed};
 use crate::task::{Score, Task};
+use eggroll::core::transformer::Precision;
 use eggroll::lm::load::{ModelConfig, Pretrained, SavedDtype};
 use eggroll::lm::reward::Prompt;
 use eggroll::lm::{CausalModel, Finetune, Items, Llama, Rwkv7, SamplingConfig};
@@ -144,6 +145,12 @@ impl Run<'_> {
         while finetune.steps() < limits.steps() && seconds(paused) < limits.seconds && !self.signals.came() {
             let evaluates = (finetune.steps() + 1).is_multiple_of(settings.evaluate_every);
             let before = evaluates.then(|| finetune.model().clone()); // tensors are shared
+            if settings.schedule == Schedule::Linear {
+                let share = limits
+                    .steps
+                    .map_or(seconds(paused) / limits.seconds, |steps| finetune.steps() as f64 / steps as f64);
+                finetune.strategy_mut().set_learning_rate(Some(settings.learning_rate * (1.0 - share)))?;
+            }
             let report = task.step(&mut finetune, settings)?;
             tokens += report.tokens;
             print_line!("{report}");
@@ -243,7 +250,7 @@ fn result<M: CausalModel>(
         "train_tokens": tokens,
         "tokens_per_second": tokens as f64 / train_seconds,
         "population_ratio": speed.map(|speed| speed.population_ratio),
-        "int8_speedup": speed.map(|speed| speed.int8_speedup),
+        "int8_speedup": speed.map(|speed| speed.speedup(Precision::Int8)),
         "perplexity_before": before.perplexity,
         "perplexity_after": after.perplexity,
         "resident_bytes": status::bytes("VmHWM"),

@@ -33,6 +33,8 @@ pub(crate) trait Forms: Sized {
     const AVX512: bool;
     /// Whether there is a form for AVX-512 with VNNI; else that for AVX-512 runs.
     const VNNI: bool;
+    /// Whether there is a form for AVX-512 with BF16; else that for VNNI runs.
+    const BF16: bool = false;
 
     unsafe fn portable(self) -> Self::Output;
     #[cfg(target_arch = "x86_64")]
@@ -41,6 +43,12 @@ pub(crate) trait Forms: Sized {
     unsafe fn avx512(self) -> Self::Output;
     #[cfg(target_arch = "x86_64")]
     unsafe fn avx512_vnni(self) -> Self::Output;
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn avx512_bf16(self) -> Self::Output {
+        // SAFETY: a processor that has this set has VNNI.
+        unsafe { self.avx512_vnni() }
+    }
     #[cfg(target_arch = "aarch64")]
     unsafe fn neon(self) -> Self::Output;
 }
@@ -116,6 +124,12 @@ pub(crate) fn dispatch_forms<F: Forms>(forms: F) -> F::Output {
 #[inline]
 pub(crate) unsafe fn dispatch_forms_on<F: Forms>(set: InstructionSet, forms: F) -> F::Output {
     #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx512vnni,avx512bf16,avx2,fma")]
+    unsafe fn avx512_bf16<F: Forms>(forms: F) -> F::Output {
+        // SAFETY: the caller's set has these features.
+        unsafe { forms.avx512_bf16() }
+    }
+    #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx512vnni,avx2,fma")]
     unsafe fn avx512_vnni<F: Forms>(forms: F) -> F::Output {
         // SAFETY: the caller's set has these features.
@@ -143,11 +157,17 @@ pub(crate) unsafe fn dispatch_forms_on<F: Forms>(set: InstructionSet, forms: F) 
     unsafe {
         match set {
             #[cfg(target_arch = "x86_64")]
-            InstructionSet::Avx512Vnni if F::VNNI => avx512_vnni(forms),
+            InstructionSet::Avx512Bf16 if F::BF16 => avx512_bf16(forms),
             #[cfg(target_arch = "x86_64")]
-            InstructionSet::Avx512Vnni | InstructionSet::Avx512 if F::AVX512 => avx512(forms),
+            InstructionSet::Avx512Bf16 | InstructionSet::Avx512Vnni if F::VNNI => avx512_vnni(forms),
             #[cfg(target_arch = "x86_64")]
-            InstructionSet::Avx512Vnni | InstructionSet::Avx512 | InstructionSet::Avx2 => avx2(forms),
+            InstructionSet::Avx512Bf16 | InstructionSet::Avx512Vnni | InstructionSet::Avx512 if F::AVX512 => {
+                avx512(forms)
+            }
+            #[cfg(target_arch = "x86_64")]
+            InstructionSet::Avx512Bf16 | InstructionSet::Avx512Vnni | InstructionSet::Avx512 | InstructionSet::Avx2 => {
+                avx2(forms)
+            }
             #[cfg(target_arch = "aarch64")]
             InstructionSet::Neon => neon(forms),
             InstructionSet::Portable => forms.portable(),

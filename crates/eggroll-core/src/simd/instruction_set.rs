@@ -20,6 +20,9 @@ pub enum InstructionSet {
     /// AVX-512 with VNNI, for products of int8; floats as on AVX-512.
     #[cfg(target_arch = "x86_64")]
     Avx512Vnni,
+    /// AVX-512 with VNNI and BF16, for products of bfloat16 too.
+    #[cfg(target_arch = "x86_64")]
+    Avx512Bf16,
     /// Advanced SIMD, 4 lanes.
     #[cfg(target_arch = "aarch64")]
     Neon,
@@ -43,6 +46,9 @@ impl InstructionSet {
                 sets.push(Self::Avx512);
                 if is_x86_feature_detected!("avx512vnni") {
                     sets.push(Self::Avx512Vnni);
+                    if is_x86_feature_detected!("avx512bf16") {
+                        sets.push(Self::Avx512Bf16);
+                    }
                 }
             }
         }
@@ -63,23 +69,25 @@ impl InstructionSet {
             Self::Avx512 => "avx512",
             #[cfg(target_arch = "x86_64")]
             Self::Avx512Vnni => "avx512vnni",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Bf16 => "avx512bf16",
             #[cfg(target_arch = "aarch64")]
             Self::Neon => "neon",
         }
     }
 
-    /// The instruction set that float kernels run on: that of the same name, but for sets that add to integers only. Floats are rounded
-    /// alike on processors where it is the same.
+    /// The instruction set that float kernels run on: that of the same name, but for sets that add products of other numbers only. Floats are
+    /// rounded alike on processors where it is the same.
     pub fn of_floats(&self) -> Self {
         match self {
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512Vnni => Self::Avx512,
+            Self::Avx512Vnni | Self::Avx512Bf16 => Self::Avx512,
             other => *other,
         }
     }
 
     /// The instruction set that kernels run on: the preferred one of [`available`](Self::available), or the one that
-    /// the environment variable `EGGROLL_INSTRUCTION_SET` names (`portable`, `avx2`, `avx512`, `avx512vnni`, `neon`).
+    /// the environment variable `EGGROLL_INSTRUCTION_SET` names (`portable`, `avx2`, `avx512`, `avx512vnni`, `avx512bf16`, `neon`).
     ///
     /// # Panics
     ///

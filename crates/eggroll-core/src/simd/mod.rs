@@ -2,7 +2,7 @@
 //!
 //! A kernel is a generic function over [`Simd`]; [`dispatch`] compiles it for every instruction set and picks
 //! one at run time. Every operation is exactly rounded (fused multiply-add, square root) or integer, so that all
-//! instruction sets give the same bits.
+//! instruction sets give the same bits. Products of bfloat16, which processors add in their own way, are written beside it.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;

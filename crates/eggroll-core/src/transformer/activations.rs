@@ -1,22 +1,23 @@
 //! Rows that products read.
 
 use super::precision::Precision;
-use crate::backend::cpu::{self, Quantized};
+use crate::backend::cpu::{self, HalfRows, Quantized};
 
-/// Rows of activations, `[rows, width]`, as products read them: float32, and for weights in int8 also quantized, with a scale
-/// for each row.
+/// Rows of activations, `[rows, width]`, as products read them: float32, and also in the format of the weights.
 #[derive(Debug)]
 pub struct Activations {
     precision: Precision,
     width: usize,
     pub(super) values: Vec<f32>,
     pub(super) quantized: Quantized,
+    pub(super) halves: HalfRows,
 }
 
 impl Activations {
     /// No rows yet, for products with weights of that precision.
     pub fn new(precision: Precision) -> Self {
-        Self { precision, width: 1, values: Vec::new(), quantized: Quantized::default() }
+        let (quantized, halves) = Default::default();
+        Self { precision, width: 1, values: Vec::new(), quantized, halves }
     }
 
     /// The format of the weights that the rows are for.
@@ -45,7 +46,7 @@ impl Activations {
         self.width = width;
         self.values.resize(rows * width, 0.0);
         write(&mut self.values);
-        self.quantize();
+        self.convert();
     }
 
     /// Takes `x·w / √(mean(x²) + ε)` of every row of `x : [rows, n]`, for a weight `[n]`: RMSNorm (Zhang and Sennrich, arXiv 1910.07467).
@@ -71,12 +72,15 @@ impl Activations {
         cpu::swiglu(gate, up);
         self.width = width;
         std::mem::swap(&mut self.values, gate);
-        self.quantize();
+        self.convert();
     }
 
-    fn quantize(&mut self) {
-        if self.precision == Precision::Int8 {
-            self.quantized.fill(&self.values, self.width);
+    /// The rows in the format of the weights.
+    fn convert(&mut self) {
+        match self.precision {
+            Precision::F32 => {}
+            Precision::Bf16 => self.halves.fill(&self.values, self.width),
+            Precision::Int8 => self.quantized.fill(&self.values, self.width),
         }
     }
 }

@@ -38,6 +38,7 @@ impl PackedMatrix {
         assert!(elements == Some(weight.len()) && !weight.is_empty(), "{} values of a weight {shape:?}", weight.len());
         let matrix = match precision {
             Precision::F32 => Matrix::f32(weight, shape),
+            Precision::Bf16 => Matrix::bf16(weight, shape),
             Precision::Int8 => Matrix::int8(weight, shape),
         };
         Self { shape, precision, matrix }
@@ -53,7 +54,7 @@ impl PackedMatrix {
         self.precision
     }
 
-    /// Weights whose integers differ from those of another matrix of the same shape; `None` in float32.
+    /// Weights whose packed value differs from that of another matrix of the same shape and format; `None` in float32.
     pub fn changed(&self, other: &Self) -> Option<usize> {
         if self.shape == other.shape { self.matrix.differing(&other.matrix) } else { None }
     }
@@ -67,7 +68,7 @@ impl PackedMatrix {
     ///
     /// # Panics
     ///
-    /// Panics if shapes do not fit, if the weight is in int8 and `x` was not made for that, or if a row's slot is not there.
+    /// Panics if shapes do not fit, if the weight is not in float32 and `x` was not made for its format, or if a row's slot is not there.
     #[track_caller]
     pub fn multiply(
         &self,
@@ -106,8 +107,8 @@ impl PackedMatrix {
             rank: factors.rank,
             scale: factors.scale,
         });
-        let (matrix, quantized) = (&self.matrix, &x.quantized);
-        MatrixProduct { matrix, d_input, d_output, x: x.values(), quantized, noise, t: scratch, y, add }.run();
+        let (matrix, quantized, halves) = (&self.matrix, &x.quantized, &x.halves);
+        MatrixProduct { matrix, d_input, d_output, x: x.values(), quantized, halves, noise, t: scratch, y, add }.run();
     }
 }
 

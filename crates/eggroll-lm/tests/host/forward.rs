@@ -33,16 +33,17 @@ fn logits_are_those_of_tensors() {
 }
 
 #[test]
-fn int8_is_near() {
-    for config in configs() {
+fn lower_precisions_are_near() {
+    let formats = [(Precision::Bf16, 1e-4..0.01), (Precision::Int8, 1e-4..0.05)];
+    for (config, (precision, range)) in configs().into_iter().flat_map(|c| formats.clone().map(|f| (c.clone(), f))) {
         let model = model(&config);
         let tokens = tokens(20, 3);
         let expected = tensor_logits(&model, &tokens);
-        let found = host_logits(&HostLlama::new(&model, Precision::Int8), &tokens);
+        let found = host_logits(&HostLlama::new(&model, precision), &tokens);
         let square = |values: &[f32]| values.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt();
         let error: Vec<f32> = expected.iter().zip(&found).map(|(a, b)| a - b).collect();
         let relative = square(&error) / square(&expected);
-        assert!((1e-4..0.05).contains(&relative), "{relative}");
+        assert!(range.contains(&relative), "{precision}: {relative}");
     }
 }
 

@@ -44,7 +44,7 @@ fn learn(seed: u32, precision: Precision, train: &[Item]) -> [f64; 2] {
 
 #[test]
 fn a_rule_is_learned() {
-    for (seed, precision) in [(1, Precision::F32), (2, Precision::Int8), (3, Precision::Int8)] {
+    for (seed, precision) in [(1, Precision::F32), (2, Precision::Int8), (3, Precision::Int8), (1, Precision::Bf16)] {
         let [before, after] = learn(seed, precision, &items(0..8));
         assert!(before < 0.2 && after > 0.8, "seed {seed}, {precision}: {before} {after}");
     }

@@ -57,7 +57,7 @@ fn texts_are_those_of_separate_models() {
 
 #[test]
 fn slices_and_other_items_give_the_same_bits() {
-    for precision in [Precision::F32, Precision::Int8] {
+    for precision in Precision::ALL {
         let model = model(&config(false, false));
         let host = HostLlama::new(&model, precision);
         let population = strategy(&model, MEMBERS).ask();

@@ -57,6 +57,13 @@ impl Tile {
         }
     }
 
+    /// Pointer to rows of [`MAX_COLUMNS`] values each, to be written.
+    #[inline(always)]
+    pub(crate) fn rows(&mut self) -> *mut f32 {
+        self.stride = MAX_COLUMNS;
+        self.values.as_mut_ptr()
+    }
+
     /// Pointer to the first of `stride` values of a row.
     #[inline(always)]
     pub(crate) fn row(&self, row: usize) -> *const f32 {

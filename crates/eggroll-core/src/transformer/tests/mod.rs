@@ -1,6 +1,7 @@
 //! Products, attention and functions of rows against plain loops in f64.
 
 mod attention;
+mod halves;
 mod integers;
 mod products;
 mod rows;

@@ -2,11 +2,11 @@
 
 use super::*;
 
-const SHAPES: [[usize; 2]; 5] = [[1, 1], [7, 33], [96, 31], [193, 64], [576, 40]];
-const ROWS: [usize; 5] = [1, 7, 8, 9, 15];
+pub(super) const SHAPES: [[usize; 2]; 5] = [[1, 1], [7, 33], [96, 31], [193, 64], [576, 40]];
+pub(super) const ROWS: [usize; 5] = [1, 7, 8, 9, 15];
 
 /// Row-major `x·W` in f64, with a weight for each row.
-fn product<'a>(x: &[f32], weight: impl Fn(usize) -> &'a [f64], [d_input, d_output]: [usize; 2]) -> Vec<f64> {
+pub(super) fn product<'a>(x: &[f32], weight: impl Fn(usize) -> &'a [f64], [d_input, d_output]: [usize; 2]) -> Vec<f64> {
     let element = |row: usize, column: usize| -> f64 {
         let weight = weight(row);
         let x = &x[row * d_input..][..d_input];
@@ -18,12 +18,12 @@ fn product<'a>(x: &[f32], weight: impl Fn(usize) -> &'a [f64], [d_input, d_outpu
         .collect()
 }
 
-fn wide(values: &[f32]) -> Vec<f64> {
+pub(super) fn wide(values: &[f32]) -> Vec<f64> {
     values.iter().copied().map(f64::from).collect()
 }
 
 /// `W ± s·c·B·Aᵀ` of a slot.
-fn formed(weight: &[f32], factors: &Factors, member: MemberRow) -> Vec<f64> {
+pub(super) fn formed(weight: &[f32], factors: &Factors, member: MemberRow) -> Vec<f64> {
     let ([d_input, d_output], rank) = (factors.shape, factors.rank);
     let (b, a) = factors.values[member.slot as usize * rank * (d_input + d_output)..].split_at(rank * d_input);
     let scale = f64::from(factors.scale) * if member.minus { -1.0 } else { 1.0 };
@@ -111,7 +111,7 @@ fn a_wrong_sign_or_row_is_found() {
 
 #[test]
 fn adds_to_what_is_there() {
-    for precision in [Precision::F32, Precision::Int8] {
+    for precision in Precision::ALL {
         let shape = [193, 37];
         let packed = PackedMatrix::new(&inputs(shape[0] * shape[1], 1), shape, precision);
         let (factors, rows) = (factors(2, shape, 3), members(9, 3));
@@ -130,7 +130,7 @@ fn adds_to_what_is_there() {
 /// A row gives the same bits, whatever rows stand next to it, and wherever it stands.
 #[test]
 fn rows_do_not_know_each_other() {
-    for (precision, shape) in [Precision::F32, Precision::Int8].into_iter().flat_map(|p| SHAPES.map(|s| (p, s))) {
+    for (precision, shape) in Precision::ALL.into_iter().flat_map(|p| SHAPES.map(|s| (p, s))) {
         let packed = PackedMatrix::new(&inputs(shape[0] * shape[1], 1), shape, precision);
         let (factors, rows) = (factors(3, shape, 3), members(31, 3));
         let x = inputs(rows.len() * shape[0], 2);

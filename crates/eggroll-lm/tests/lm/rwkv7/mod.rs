@@ -11,8 +11,6 @@ use eggroll_lm::load::Rwkv7Config;
 use eggroll_lm::rwkv7::Rwkv7;
 use eggroll_lm::{Decoder, HostRwkv7};
 
-const PRECISIONS: [Precision; 2] = [Precision::F32, Precision::Int8];
-
 fn config() -> Rwkv7Config {
     Rwkv7Config {
         vocab_size: 50,

@@ -1,5 +1,6 @@
 //! Weights packed for products.
 
+use super::halves::Halves;
 use super::quantized::BLOCK;
 use super::rotation::rotate_back;
 use crate::backend::cpu::integer::{self, COLUMNS};
@@ -10,6 +11,8 @@ use crate::backend::cpu::tile::Packed;
 pub(crate) enum Matrix {
     /// As it is.
     F32(Packed),
+    /// Rounded to bfloat16.
+    Bf16(Halves),
     /// Rotated: `q = round(W/s)`, `s = max|W|/127` of each column of each block along the depth.
     Int8(Vec<Int8>),
 }
@@ -27,6 +30,11 @@ impl Matrix {
         Self::F32(packed(weight, d_input, d_output))
     }
 
+    /// Of bfloat16.
+    pub(crate) fn bf16(weight: &[f32], shape: [usize; 2]) -> Self {
+        Self::Bf16(Halves::new(weight, shape))
+    }
+
     /// Of int8, rotated, with a scale for each column of each block.
     pub(crate) fn int8(weight: &[f32], [_, d_output]: [usize; 2]) -> Self {
         let mut rotated = weight.to_vec();
@@ -34,10 +42,11 @@ impl Matrix {
         Self::Int8(rotated.chunks(BLOCK * d_output).map(|weight| Int8::new(weight, d_output)).collect())
     }
 
-    /// How many integers differ from those of another matrix of the same shape; `None` if one has none.
+    /// How many numbers of lower precision differ from those of another matrix of the same shape; `None` if one has none.
     pub(crate) fn differing(&self, other: &Self) -> Option<usize> {
         match (self, other) {
             (Self::Int8(a), Self::Int8(b)) => Some(a.iter().zip(b).map(|(a, b)| a.packed.differing(&b.packed)).sum()),
+            (Self::Bf16(a), Self::Bf16(b)) => Some(a.differing(b)),
             _ => None,
         }
     }

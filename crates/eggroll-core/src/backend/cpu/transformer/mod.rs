@@ -3,6 +3,7 @@
 mod attention;
 mod exp;
 mod group_norm;
+mod halves;
 mod matrix;
 mod pointwise;
 mod product;
@@ -13,6 +14,7 @@ mod wkv7;
 
 pub(crate) use attention::Attend;
 pub(crate) use group_norm::group_norm;
+pub(crate) use halves::HalfRows;
 pub(crate) use matrix::Matrix;
 pub(crate) use pointwise::{log_sum_exp, rms_norm, rotary, swiglu};
 pub(crate) use product::{MatrixProduct, RowNoise};

@@ -1,5 +1,6 @@
 //! `y = x·W + n`, where `n = s·c·(x·B)·Aᵀ` is what the low-rank noise of a row's member makes of the row.
 
+use super::halves::{HalfProduct, HalfRows};
 use super::matrix::{Int8, Matrix};
 use super::quantized::{BLOCK, Quantized};
 use crate::backend::cpu::chain::ChainRow;
@@ -32,6 +33,8 @@ pub(crate) struct MatrixProduct<'a> {
     pub x: &'a [f32],
     /// The same rows, for weights of integers.
     pub quantized: &'a Quantized,
+    /// The same rows, for weights of bfloat16.
+    pub halves: &'a HalfRows,
     pub noise: Option<RowNoise<'a>>,
     /// `x·B` times sign and scale, `[rows, rank]`, to be written.
     pub t: &'a mut Vec<f32>,
@@ -55,6 +58,9 @@ impl MatrixProduct<'_> {
             let each = noise.rank * (self.d_input + self.d_output);
             let slots = noise.rows.iter().map(|row| row.slot as usize + 1).max().unwrap_or(0);
             assert!(noise.rows.len() == rows && noise.factors.len() >= slots * each, "the noise of a product");
+        }
+        if let Matrix::Bf16(_) = self.matrix {
+            assert!(self.halves.hold(rows, self.d_input), "bfloat16 rows of a product");
         }
         if let Matrix::Int8(_) = self.matrix {
             let (whole, x) = (rows.next_multiple_of(integer::ROWS), self.quantized);
@@ -115,6 +121,9 @@ impl MixedKernel for MatrixProduct<'_> {
                     let x = Strided { values: self.x, row: self.d_input, depth: 1 };
                     multiply::<S, _>(rows, self.d_output, self.d_input, x, packed.panels(), &mut finish);
                 }
+                Matrix::Bf16(weight) => {
+                    HalfProduct { rows, x: self.halves, weight, finish: &mut finish }.run();
+                }
                 Matrix::Int8(blocks) => multiply_integers::<S, I>(rows, blocks, self.quantized, &mut finish),
             }
         }
@@ -153,7 +162,7 @@ unsafe fn multiply_integers<S: Simd, I: IntegerSimd>(rows: usize, blocks: &[Int8
 }
 
 /// Adds what the noise makes of the rows of a tile, and writes them.
-struct Finish<'a> {
+pub(super) struct Finish<'a> {
     noise: Option<RowNoise<'a>>,
     t: &'a [f32],
     d_input: usize,

@@ -92,7 +92,7 @@ mod tests {
             // SAFETY: the set is one of those that the processor has.
             unsafe { dispatch_forms_on(set, OfIntegers(Form(&mut form))) };
             let expected = match set.name() {
-                "avx512vnni" => "Vnni",
+                "avx512vnni" | "avx512bf16" => "Vnni",
                 "avx512" | "avx2" => "Avx2",
                 _ => "Portable",
             };
