@@ -2,8 +2,8 @@
 
 use clap::{Parser, ValueEnum};
 use eggroll::core::transformer::Precision;
-use eggroll::lm::load::Pretrained;
-use eggroll::lm::{FinetuneConfig, SamplingConfig};
+use eggroll::lm::load::{Pretrained, smollm2_path};
+use eggroll::lm::{CausalModel, Finetune, FinetuneConfig, SamplingConfig};
 use eggroll_examples::Failure;
 use eggroll_examples::bounds::at_most;
 use eggroll_examples::interrupt;
@@ -71,7 +71,7 @@ pub struct Settings {
     #[arg(long, default_value_t = 32, value_parser = at_most(1 << 16))]
     pub population: usize,
     /// Prompts of a step, which all members are asked.
-    #[arg(long, default_value_t = 8, value_parser = at_most(1 << 16))]
+    #[arg(long, default_value_t = 4, value_parser = at_most(1 << 16))]
     pub prompts: usize,
     /// Rank of the noise.
     #[arg(long, default_value_t = 1, value_parser = at_most(64))]
@@ -169,9 +169,7 @@ impl Settings {
         if let Some(path) = &self.model {
             return Ok(path.clone());
         }
-        let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-        let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
-        let path = cache.unwrap_or_default().join("eggroll/smollm2-135m-instruct-q4_1.gguf");
+        let path = smollm2_path().ok_or("no folder for models: give --model FOLDER|FILE")?;
         if !path.exists() {
             let path = path.display();
             return Err(format!(
@@ -200,6 +198,15 @@ impl Settings {
                 PrecisionName::Int8 => Precision::Int8,
             },
         }
+    }
+
+    /// Sets the rate of the next step, of which a share of the run lies before.
+    pub fn set_learning_rate<M: CausalModel>(&self, finetune: &mut Finetune<M>, done: f64) -> Result<(), Failure> {
+        let left = match self.schedule {
+            Schedule::Linear => (1.0 - done).max(0.0),
+            Schedule::Constant => 1.0,
+        };
+        Ok(finetune.strategy_mut().set_learning_rate(self.learning_rate * left)?)
     }
 
     pub fn sampling(&self) -> SamplingConfig {

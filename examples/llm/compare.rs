@@ -25,7 +25,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let open = || -> Result<Finetune<Llama>, Failure> { Ok(settings.finetune().init(settings.open()?)?) };
     let finetune = open()?;
     let task = Task::new(settings, &finetune)?;
-    let items = task.items().ok_or("--compare is for the tasks words and sft, which backpropagation can learn too")?;
+    task.batch(0, settings).ok_or("--compare is for the tasks words and sft, which backpropagation can learn too")?;
     print_line!("before: test {}", task.test(&finetune)?);
 
     let low_rank = evolution(finetune, &task, settings, seconds, "low-rank noise")?;
@@ -38,7 +38,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         .with_seed(settings.seed)
         .with_roles(roles.chain([("*", Role::Frozen)]));
     let full_rank = evolution(open()?.with_strategy(dense)?, &task, settings, seconds, "full-rank noise")?;
-    let gradient = backpropagation(settings.open()?, &task, items, settings, seconds)?;
+    let gradient = backpropagation(settings.open()?, &task, settings, seconds)?;
     let result =
         json!({ "seconds": seconds, "low_rank": low_rank, "full_rank": full_rank, "backpropagation": gradient });
     print_line!("RESULT {result}");
@@ -54,6 +54,7 @@ fn evolution(
 ) -> Result<Value, Failure> {
     let (start, mut tokens) = (Instant::now(), 0);
     while start.elapsed().as_secs_f64() < seconds {
+        settings.set_learning_rate(&mut finetune, start.elapsed().as_secs_f64() / seconds)?;
         tokens += task.step(&mut finetune, settings)?.tokens;
     }
     let trained = start.elapsed().as_secs_f64();
@@ -61,30 +62,23 @@ fn evolution(
 }
 
 /// Supervised fine-tuning by AdamW, on as many examples a step.
-fn backpropagation(
-    pretrained: Pretrained,
-    task: &Task,
-    items: &[Item],
-    settings: &Settings,
-    seconds: f64,
-) -> Result<Value, Failure> {
+fn backpropagation(pretrained: Pretrained, task: &Task, settings: &Settings, seconds: f64) -> Result<Value, Failure> {
     let device = Device::flex().autodiff();
     let Pretrained { config, weights, tokenizer, chat_template } = pretrained;
     let mut model = Llama::load(&config, &weights, &device)?;
     let (mut optimizer, loss) = (AdamWConfig::new().init(), CrossEntropyLossConfig::new().init(&device));
     let (start, mut steps, mut tokens) = (Instant::now(), 0u64, 0);
     while start.elapsed().as_secs_f64() < seconds {
-        let batch: Vec<&Item> =
-            (0..settings.prompts).map(|k| &items[(steps as usize * settings.prompts + k) % items.len()]).collect();
+        let batch = task.batch(steps, settings).expect("a task whose completions are given");
         let length = batch.iter().map(|item| item.tokens()).max().unwrap_or(0) - 1;
         tokens += batch.iter().map(|item| item.tokens()).sum::<usize>();
         // Shorter items are padded behind: causal attention does not see it.
-        let row = |item: &&Item| {
+        let row = |item: &Item| {
             let all = [item.prompt(), item.completion()].concat();
             (0..length).map(|k| *all[..all.len() - 1].get(k).unwrap_or(&0) as i32).collect::<Vec<i32>>()
         };
         let inputs: Vec<i32> = batch.iter().flat_map(row).collect();
-        let place = |(row, item): (usize, &&Item)| {
+        let place = |(row, item): (usize, &Item)| {
             (0..item.completion().len())
                 .map(move |k| (row * length + item.prompt().len() - 1 + k) as i32)
                 .collect::<Vec<i32>>()

@@ -3,9 +3,10 @@
 use crate::args::{Settings, TaskName};
 use eggroll::lm::load::Tokenizer;
 use eggroll::lm::reward::{Conciseness, CountdownReward, Grade, Prompt, Reward, Summary};
-use eggroll::lm::task::{CountdownConfig, CountdownStyle, SftExample, Split, Words, conciseness_prompts};
+use eggroll::lm::task::{CountdownConfig, CountdownStyle, SftExample, Split, Word, Words, conciseness_prompts};
 use eggroll::lm::{CausalModel, Completion, Finetune, Item, Items, SamplingConfig, StepReport};
 use eggroll_examples::Failure;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// Problems of Countdown that are trained on, and that dev and test have.
@@ -21,7 +22,8 @@ pub enum Task {
 
 /// Training, dev and test data.
 pub struct Splits<T> {
-    train: Vec<T>,
+    /// Kinds that a step asks in turn, so that none has the upper hand by chance.
+    train: Vec<Vec<T>>,
     dev: Vec<T>,
     test: Vec<T>,
 }
@@ -48,8 +50,13 @@ impl Task {
             TaskName::Words => {
                 let data = settings.data.clone().unwrap_or_else(words_file);
                 let words = Words::read(data)?;
-                let of = |split| items(words.split(split).iter().map(|word| word.example()).collect());
-                Self::Likelihood(Splits { train: of(Split::Train)?, dev: of(Split::Dev)?, test: of(Split::Test)? })
+                let of = |words: &[&Word]| items(words.iter().map(|word| word.example()).collect());
+                let all = |split| words.split(split).iter().collect::<Vec<_>>();
+                let (negative, positive): (Vec<_>, Vec<_>) =
+                    all(Split::Train).into_iter().partition(|w| w.label() == 1);
+                let kinds = [positive, negative].into_iter().filter(|kind| !kind.is_empty());
+                let train = kinds.map(|kind| of(&kind)).collect::<Result<_, _>>()?;
+                Self::Likelihood(Splits { train, dev: of(&all(Split::Dev))?, test: of(&all(Split::Test))? })
             }
             TaskName::Sft => {
                 let examples = read_examples(settings.data.as_deref().expect("validated"))?;
@@ -64,7 +71,7 @@ impl Task {
                 let mut items = items(examples)?;
                 let test = items.split_off(items.len() - held_out);
                 let dev = items.split_off(items.len() - held_out);
-                Self::Likelihood(Splits { train: items, dev, test })
+                Self::Likelihood(Splits { train: vec![items], dev, test })
             }
             TaskName::Conciseness => {
                 let of = |split| {
@@ -73,7 +80,7 @@ impl Task {
                         .map(|prompt| chat(finetune, prompt))
                         .collect::<Result<Vec<_>, _>>()
                 };
-                let splits = Splits { train: of(Split::Train)?, dev: of(Split::Train)?, test: of(Split::Test)? };
+                let splits = Splits { train: vec![of(Split::Train)?], dev: of(Split::Train)?, test: of(Split::Test)? };
                 Self::Reward(splits, Box::new(Conciseness), settings.sampling())
             }
             TaskName::Countdown => {
@@ -83,7 +90,7 @@ impl Task {
                     let prompts = problems.iter().map(|problem| chat(finetune, problem.prompt(CountdownStyle::Answer)));
                     prompts.collect::<Result<Vec<_>, Failure>>()
                 });
-                let splits = Splits { train: train?, dev: dev?, test: test? };
+                let splits = Splits { train: vec![train?], dev: dev?, test: test? };
                 Self::Reward(splits, Box::new(CountdownReward::default()), settings.sampling())
             }
         })
@@ -150,26 +157,28 @@ impl Task {
         })
     }
 
-    /// Examples of a step, for a probe.
-    pub fn items(&self) -> Option<&[Item]> {
+    /// The examples of a step, of a task whose completions are given.
+    pub fn batch(&self, step: u64, settings: &Settings) -> Option<Vec<Item>> {
         match self {
-            Self::Likelihood(splits) => Some(&splits.train),
+            Self::Likelihood(splits) => Some(splits.batch(step, settings)),
             Self::Reward(..) => None,
         }
     }
 }
 
 impl<T: Clone> Splits<T> {
-    /// The training data of a step: a pass over all in an order of the pass, then the next one.
+    /// The training data of a step, of one kind after the other: a pass over all of a kind in an order of the pass, then the next one.
     fn batch(&self, step: u64, settings: &Settings) -> Vec<T> {
-        let all = self.train.len() as u64;
-        let count = (settings.prompts as u64).min(all);
-        let place = |index: u64| {
-            let position = step * count + index;
-            let order = order(settings.seed, position / all, all);
-            order[(position % all) as usize]
+        let all = self.train.iter().map(Vec::len).sum::<usize>() as u64;
+        let (count, kinds) = ((settings.prompts as u64).min(all), self.train.len() as u64);
+        let mut orders = HashMap::new();
+        let mut place = |index: u64| {
+            let kind = &self.train[(index % kinds) as usize];
+            let (turn, len) = (index / kinds, kind.len() as u64);
+            let order = orders.entry((len, turn / len)).or_insert_with(|| order(settings.seed, turn / len, len));
+            kind[order[(turn % len) as usize]].clone()
         };
-        (0..count).map(|index| self.train[place(index)].clone()).collect()
+        (step * count..(step + 1) * count).map(&mut place).collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The run: evaluations before, training, evaluations after.
 
-use crate::args::{Args, Limits, Schedule, Settings};
+use crate::args::{Args, Limits, Settings};
 use crate::chart;
 use crate::measure::{self, Speed};
 use crate::task::{Score, Task};
@@ -88,10 +88,10 @@ fn probe_model<M: CausalModel>(settings: &Settings, pretrained: Pretrained) -> R
     const SIGMAS: [f64; 7] = [0.003, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2];
     let finetune = settings.finetune().init::<M>(pretrained)?;
     let task = Task::new(settings, &finetune)?;
-    let items = task.items().ok_or("--probe is for the tasks words and sft, whose scores are likelihoods")?;
-    let items = &items[..settings.prompts.min(items.len())];
+    let items =
+        task.batch(0, settings).ok_or("--probe is for the tasks words and sft, whose scores are likelihoods")?;
     let probe = finetune.strategy().probe_sigma(finetune.model(), SIGMAS, |population| {
-        let scored = finetune.score_members(population, Items::Shared(items)).expect("the items fit the model");
+        let scored = finetune.score_members(population, Items::Shared(&items)).expect("the items fit the model");
         let mean = |items: &Vec<eggroll::lm::Scored>| {
             items.iter().map(|item| item.mean_log_probability()).sum::<f32>() / items.len() as f32
         };
@@ -138,6 +138,10 @@ impl Run<'_> {
             print_line!("continuing after step {}, which took {seconds:.1} s to make again", finetune.steps());
         }
         let mut points = self.points(finetune.steps())?;
+        if finetune.steps() == 0 {
+            let Score { accuracy, mean, .. } = task.dev(&finetune)?;
+            points = vec![Point { step: 0, seconds: 0.0, accuracy, mean, tokens: 0 }];
+        }
         let earlier = points.last().map_or(0.0, |point| point.seconds);
         let mut tokens = points.last().map_or(0, |point| point.tokens);
         let (start, mut paused) = (Instant::now(), 0.0);
@@ -145,12 +149,8 @@ impl Run<'_> {
         while finetune.steps() < limits.steps() && seconds(paused) < limits.seconds && !self.signals.came() {
             let evaluates = (finetune.steps() + 1).is_multiple_of(settings.evaluate_every);
             let before = evaluates.then(|| finetune.model().clone()); // tensors are shared
-            if settings.schedule == Schedule::Linear {
-                let share = limits
-                    .steps
-                    .map_or(seconds(paused) / limits.seconds, |steps| finetune.steps() as f64 / steps as f64);
-                finetune.strategy_mut().set_learning_rate(Some(settings.learning_rate * (1.0 - share)))?;
-            }
+            let done = limits.steps.map(|steps| finetune.steps() as f64 / steps as f64);
+            settings.set_learning_rate(&mut finetune, done.unwrap_or(seconds(paused) / limits.seconds))?;
             let report = task.step(&mut finetune, settings)?;
             tokens += report.tokens;
             print_line!("{report}");

@@ -58,9 +58,7 @@ mod program {
 
 /// The model, or a line that says that the test is skipped.
 fn model() -> Option<PathBuf> {
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|cache| cache.is_absolute());
-    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
-    let path = cache.join("eggroll/smollm2-135m-instruct-q4_1.gguf");
+    let path = eggroll::lm::load::smollm2_path()?;
     if !path.is_file() {
         eprintln!("skipped: {} is missing, scripts/smollm2 fetches it", path.display());
         return None;

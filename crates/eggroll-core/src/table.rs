@@ -181,6 +181,11 @@ impl ParameterTable {
         self.positions.get(&id).copied()
     }
 
+    /// Whether a parameter is known and not frozen.
+    pub fn is_trained(&self, id: ParamId) -> bool {
+        self.position(id).is_some_and(|position| self.entries()[position].role != Role::Frozen)
+    }
+
     /// The first parameter that both tables have.
     pub(crate) fn shared_with(&self, other: &Self) -> Option<&ParameterEntry> {
         self.entries.iter().find(|entry| other.positions.contains_key(&entry.id))

@@ -18,6 +18,21 @@ pub struct Sequence<'a, S> {
     pub state: &'a mut S,
 }
 
+/// Appends the rows that are wanted of `x`, the rows of all sequences.
+///
+/// # Panics
+///
+/// Panics if a sequence wants rows that it does not have.
+#[track_caller]
+pub(super) fn append_wanted<S>(sequences: &[Sequence<S>], x: &[f32], width: usize, hidden: &mut Vec<f32>) {
+    let mut row = 0;
+    for Sequence { tokens, wanted, .. } in sequences {
+        assert!(wanted.end <= tokens.len(), "rows {wanted:?} of {} tokens", tokens.len());
+        hidden.extend_from_slice(&x[(row + wanted.start) * width..(row + wanted.end) * width]);
+        row += tokens.len();
+    }
+}
+
 /// A language model on the host.
 pub trait Decoder: Sync {
     /// What is kept of a sequence from token to token.
@@ -52,10 +67,7 @@ pub trait Decoder: Sync {
     /// The parameters that noise can be drawn for, by number in [`Noise`], with their shapes `[d_input, d_output]`.
     fn matrices(&self) -> Vec<(burn::module::ParamId, [usize; 2])>;
 
-    /// Bytes of the rows of one token while they are computed.
-    fn row_bytes(&self) -> usize;
-
-    /// Runs the tokens of all sequences; appends the normalized hidden rows that are wanted to `hidden`, sequence by sequence.
+    /// Runs the tokens of all sequences; appends the hidden rows that are wanted to `hidden`, sequence by sequence.
     fn forward(
         &self,
         noise: Option<&Noise>,

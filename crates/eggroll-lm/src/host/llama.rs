@@ -1,14 +1,14 @@
 //! The Llama architecture on the host.
 
-use super::decoder::{Decoder, Sequence};
+use super::decoder::{Decoder, Sequence, append_wanted};
 use super::head::Head;
 use super::linear::{Changed, PackedLinear, floats, vector};
 use super::noise::Noise;
 use crate::llama::{Frequencies, Llama, LlamaLayer};
 use crate::load::LlamaConfig;
 use burn::module::ParamId;
+use eggroll_core::ParameterTable;
 use eggroll_core::transformer::{Activations, KeyValues, MemberRow, Precision, rotary};
-use eggroll_core::{ParameterTable, Role};
 use rayon::prelude::*;
 
 /// A [`Llama`] on the host, its weights packed in a [`Precision`]: scores and generates for all members of a population at once.
@@ -60,15 +60,12 @@ impl HostLlama {
     pub fn new(model: &Llama, precision: Precision) -> Self {
         let config = model.config();
         let layer = |(index, layer): (usize, &LlamaLayer)| {
-            let number = |k: usize| LINEAR * index + k;
-            let mut k = 0..;
-            let packed = layer
-                .linear()
-                .map(|(_, linear)| PackedLinear::new(linear, number(k.next().expect("a number")), precision));
+            let linear = layer.linear();
+            let packed = |k: usize| PackedLinear::new(linear[k].1, LINEAR * index + k, precision);
             Layer {
                 attention_norm: vector(&layer.input_layernorm.gamma),
                 mlp_norm: vector(&layer.post_attention_layernorm.gamma),
-                linear: packed,
+                linear: std::array::from_fn(packed),
             }
         };
         let embeddings = floats(model.embed_tokens.weight.val());
@@ -92,8 +89,7 @@ impl HostLlama {
     /// Panics if the model has another number of layers.
     #[track_caller]
     pub fn update(&mut self, model: &Llama, table: &ParameterTable) -> Changed {
-        let trained =
-            |id: ParamId| table.position(id).is_some_and(|position| table.entries()[position].role != Role::Frozen);
+        let trained = |id| table.is_trained(id);
         assert!(
             model.layers.len() == self.layers.len(),
             "a model of {} layers for one of {}",
@@ -200,11 +196,6 @@ impl Decoder for HostLlama {
         layers.chain(self.head.own()).map(|linear| (linear.id, linear.shape())).collect()
     }
 
-    fn row_bytes(&self) -> usize {
-        let LlamaConfig { hidden_size, intermediate_size, heads, kv_heads, head_dim, .. } = self.config;
-        4 * (3 * hidden_size + 4 * intermediate_size + (3 * heads + 2 * kv_heads) * head_dim)
-    }
-
     fn forward(
         &self,
         noise: Option<&Noise>,
@@ -264,14 +255,10 @@ impl Decoder for HostLlama {
             gated.swiglu(gate, up, intermediate_size);
             to_down.forward(gated, noise, rows, true, scratch, x);
         }
-        let mut row = 0;
-        for sequence in sequences {
+        for sequence in &mut *sequences {
             sequence.state.advance(sequence.tokens.len());
-            let wanted = row + sequence.wanted.start..row + sequence.wanted.end;
-            row += sequence.tokens.len();
-            assert!(wanted.end <= row, "rows {:?} of {} tokens", sequence.wanted, sequence.tokens.len());
-            hidden.extend_from_slice(&x[wanted.start * hidden_size..wanted.end * hidden_size]);
         }
+        append_wanted(sequences, x, hidden_size, hidden);
     }
 
     fn logits(

@@ -6,6 +6,7 @@
 //! Files are not trusted: whatever they contain, opening them returns an error or a model, and takes memory in proportion to their
 //! size.
 
+mod cache;
 mod chat;
 mod config;
 mod error;
@@ -17,6 +18,7 @@ mod source;
 mod tokenizer;
 mod weights;
 
+pub use cache::smollm2_path;
 pub use chat::{ChatTemplate, Message};
 pub use config::{LlamaConfig, ModelConfig, RopeScaling, Rwkv7Config};
 pub use error::LoadError;

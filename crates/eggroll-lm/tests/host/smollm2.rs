@@ -3,18 +3,15 @@
 use crate::made::largest_difference;
 use eggroll_core::transformer::{MemberRow, Precision};
 use eggroll_lm::host::{Decoder, Sequence};
-use eggroll_lm::load::Pretrained;
+use eggroll_lm::load::{Pretrained, smollm2_path};
 use eggroll_lm::{CausalModel, HostLlama, Item, Llama, SamplingConfig, generate};
 use serde_json::Value;
-use std::path::PathBuf;
 
 /// Largest difference of a logit: both sides compute in f32.
 const TOLERANCE: f64 = 2e-3;
 
 fn open() -> Option<Pretrained> {
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|cache| cache.is_absolute());
-    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
-    let path = cache.join("eggroll/smollm2-135m-instruct-q4_1.gguf");
+    let path = smollm2_path()?;
     if !path.is_file() {
         eprintln!("skipped: {} is missing, scripts/smollm2 fetches it", path.display());
         return None;

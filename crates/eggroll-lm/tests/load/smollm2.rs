@@ -1,14 +1,12 @@
 //! SmolLM2-135M-Instruct, which `scripts/smollm2` fetches. The tests are skipped where the file is not.
 
-use eggroll_lm::load::{LlamaConfig, Message, ModelConfig, Pretrained, RopeScaling};
+use eggroll_lm::load::{LlamaConfig, Message, ModelConfig, Pretrained, RopeScaling, smollm2_path};
 use serde_json::Value;
 use std::path::PathBuf;
 
 /// The file, or a line that says that a test is skipped.
 fn file() -> Option<PathBuf> {
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|cache| cache.is_absolute());
-    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
-    let path = cache.join("eggroll/smollm2-135m-instruct-q4_1.gguf");
+    let path = smollm2_path()?;
     if !path.is_file() {
         eprintln!("skipped: {} is missing, scripts/smollm2 fetches it", path.display());
         return None;

@@ -72,12 +72,6 @@ impl Rwkv7Buffers {
             hidden,
         }
     }
-
-    /// Bytes of a row.
-    pub(super) fn row_bytes(config: &Rwkv7Config) -> usize {
-        let rank = config.decay_rank.max(config.a_rank).max(config.v_rank).max(config.gate_rank);
-        4 * (14 * config.hidden_size + 2 * config.intermediate_size + rank)
-    }
 }
 
 impl Pass<'_, '_, '_> {

@@ -8,22 +8,22 @@ mod state;
 pub use forward::Rwkv7Buffers;
 pub use state::{Rwkv7LayerState, Rwkv7State};
 
-use super::decoder::{Decoder, Sequence};
+use super::decoder::{Decoder, Sequence, append_wanted};
 use super::head::Head;
 use super::linear::{Changed, floats};
 use super::noise::Noise;
 use crate::load::Rwkv7Config;
 use crate::rwkv7::{Rwkv7, Rwkv7Block};
 use burn::module::ParamId;
+use eggroll_core::ParameterTable;
 use eggroll_core::transformer::{MemberRow, Precision};
-use eggroll_core::{ParameterTable, Role};
 use forward::Pass;
 use layer::{Layer, Norm, first_matrix, norm_vectors};
 use rayon::prelude::*;
 
 /// An [`Rwkv7`] on the host, its weights packed in a [`Precision`]: scores and generates for all members of a population at once.
 ///
-/// In int8 the large matrices are integers; the low-rank pairs and the recurrence are float32 in either precision. What is kept of a
+/// The large matrices are in that precision; the low-rank pairs and the recurrence are float32. What is kept of a
 /// sequence is of one size, however long it is: [`Rwkv7State`].
 #[derive(Debug)]
 pub struct HostRwkv7 {
@@ -55,15 +55,14 @@ impl HostRwkv7 {
         }
     }
 
-    /// Packs the weights again that are trained, after a step; says how many of those in int8 have another packed value.
+    /// Packs the weights again that are trained, after a step; says how many of them have another packed value.
     ///
     /// # Panics
     ///
     /// Panics if the model has another number of layers.
     #[track_caller]
     pub fn update(&mut self, model: &Rwkv7, table: &ParameterTable) -> Changed {
-        let trained =
-            |id: ParamId| table.position(id).is_some_and(|position| table.entries()[position].role != Role::Frozen);
+        let trained = |id| table.is_trained(id);
         let (blocks, layers) = (model.blocks.len(), self.layers.len());
         assert!(blocks == layers, "a model of {blocks} layers for one of {layers}");
         let layers = self.layers.par_iter_mut().zip(&model.blocks);
@@ -153,10 +152,6 @@ impl Decoder for HostRwkv7 {
         matrices.into_iter().map(|linear| (linear.id, linear.shape())).collect()
     }
 
-    fn row_bytes(&self) -> usize {
-        Rwkv7Buffers::row_bytes(&self.config)
-    }
-
     fn forward(
         &self,
         noise: Option<&Noise>,
@@ -170,14 +165,7 @@ impl Decoder for HostRwkv7 {
             pass.time_mix(index, layer);
             pass.channel_mix(index, layer);
         }
-        let width = self.config.hidden_size;
-        let mut row = 0;
-        for sequence in sequences {
-            let wanted = row + sequence.wanted.start..row + sequence.wanted.end;
-            row += sequence.tokens.len();
-            assert!(wanted.end <= row, "rows {:?} of {} tokens", sequence.wanted, sequence.tokens.len());
-            hidden.extend_from_slice(&buffers.x[wanted.start * width..wanted.end * width]);
-        }
+        append_wanted(pass.sequences, &pass.buffers.x, self.config.hidden_size, hidden);
     }
 
     fn logits(
