@@ -17,7 +17,8 @@ pub struct Args {
     /// Folder of the run: replay log, curve, and the fine-tuned model.
     #[arg(long, default_value = "runs/llm")]
     pub out: PathBuf,
-    /// Continue the run in the output folder, with its settings; --seconds and --steps may change.
+    /// Continue the run in the output folder. Its settings are kept, and settings given here are ignored; --seconds and --steps may
+    /// change.
     #[arg(long)]
     pub resume: bool,
     #[command(flatten)]
@@ -33,7 +34,8 @@ pub struct Args {
     /// Instead of training: measure tokens per second.
     #[arg(long, conflicts_with_all = ["resume", "probe"])]
     pub throughput: bool,
-    /// Instead of training: learn in --seconds by low-rank noise, by noise of full rank of 30 members, and by backpropagation.
+    /// Instead of training: compare three methods, each for --seconds: low-rank noise, full-rank noise of 30 members, and
+    /// backpropagation (AdamW). For Llama models and the tasks words and sft; --steps is not used.
     #[arg(long, conflicts_with_all = ["resume", "probe", "throughput"])]
     pub compare: bool,
     /// With --throughput: compare with llama.cpp on the same file, through Python's llama-cpp-python.
@@ -44,16 +46,19 @@ pub struct Args {
     pub python: PathBuf,
 }
 
-/// Training ends at the first limit that is reached.
+/// When the run ends: at the first limit that is reached.
 #[derive(clap::Args, Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Limits {
-    /// Seconds of training, without the evaluations before and after it.
-    #[arg(long, default_value_t = 600.0)]
-    pub seconds: f64,
-    /// Total number of steps.
+    /// Seconds of training, those before a --resume included; evaluations do not count. Default: 600, or no limit if --steps is given.
+    #[arg(long)]
+    pub seconds: Option<f64>,
+    /// Total number of steps, those before a --resume included.
     #[arg(long)]
     pub steps: Option<u64>,
 }
+
+/// Seconds of training if no limit is given.
+const SECONDS: f64 = 600.0;
 
 /// The settings of a run: saved with it.
 #[derive(clap::Args, Clone, Debug, Serialize, Deserialize)]
@@ -61,53 +66,58 @@ pub struct Settings {
     /// What the model learns.
     #[arg(long, value_enum, default_value_t = TaskName::Words)]
     pub task: TaskName,
-    /// Training data: words with their valence for `words`; JSON lines with `prompt` and `completion`, or a text, for `sft`.
+    /// Data. words: lines of a word, a tab and its valence. sft: FILE.jsonl or FILE.json with an object {"prompt", "completion"} in each
+    /// line, used as it is, without chat template; any other file is text, each line an example. The last tenth is the test, the tenth
+    /// before it dev.
     #[arg(long, value_name = "FILE")]
     pub data: Option<PathBuf>,
     /// The pretrained model: a Hugging Face folder or a GGUF file. Default: the one that scripts/smollm2 fetches.
     #[arg(long, value_name = "FOLDER|FILE")]
     pub model: Option<PathBuf>,
-    /// Members of a step, even.
+    /// Population size: members of a step, an even number.
     #[arg(long, default_value_t = 32, value_parser = at_most(1 << 16))]
     pub population: usize,
-    /// Prompts of a step, which all members are asked.
+    /// Prompts of a step: every member answers all of them.
     #[arg(long, default_value_t = 4, value_parser = at_most(1 << 16))]
     pub prompts: usize,
+    /// Steps of countdown in which the model learns solutions that are given, before it is rewarded for its own.
+    #[arg(long, default_value_t = 0)]
+    pub warm_up: u64,
     /// Rank of the noise.
     #[arg(long, default_value_t = 1, value_parser = at_most(64))]
     pub rank: usize,
     /// Noise scale, relative to the standard deviation of each matrix.
     #[arg(long, default_value_t = FinetuneConfig::new().sigma)]
     pub sigma: f64,
-    /// Learning rate: a step of scores that say nothing moves each weight by that share of its noise.
+    /// Learning rate, relative to the noise: 0.05 moves a weight by 5 % of its noise if the scores are random.
     #[arg(long, default_value_t = FinetuneConfig::new().learning_rate)]
     pub learning_rate: f64,
     /// How the learning rate changes over the run, measured in --steps if they are given and in --seconds otherwise.
-    #[arg(long, value_enum, default_value_t = Schedule::Linear)]
+    #[arg(long, value_enum, default_value_t = Schedule::Cooldown)]
     pub schedule: Schedule,
     /// Decay towards the pretrained weights.
     #[arg(long, default_value_t = 0.0)]
     pub anchor_decay: f64,
-    /// Number format of the products.
+    /// Number format of the members' products.
     #[arg(long, value_enum, default_value_t = PrecisionName::Int8)]
     pub precision: PrecisionName,
-    /// Tokens that are generated at most.
+    /// Most tokens of a reply (conciseness and countdown).
     #[arg(long, default_value_t = 64, value_parser = at_most(1 << 20))]
     pub max_tokens: usize,
-    /// Temperature of the members' texts; 0 for greedy decoding.
+    /// Temperature of all replies, those of dev and test included; 0 is greedy decoding.
     #[arg(long, default_value_t = 0.0)]
     pub temperature: f32,
     /// Steps between two evaluations on dev data.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
     pub evaluate_every: u64,
-    /// Seed of noise and order of data.
+    /// Seed of noise, order of data, draws, and the problems of countdown, its test included.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub enum TaskName {
-    /// Is a word positive or negative? Scored by the probability of the answer.
+    /// Is a word positive or negative? Asked in ChatML, the chat format of SmolLM2 and Qwen; scored by the probability of the answer.
     Words,
     /// Answer in as few characters as the reference: a reward of what the model writes.
     Conciseness,
@@ -117,21 +127,35 @@ pub enum TaskName {
     Sft,
 }
 
+/// The share of a run in which the learning rate falls.
+const COOLDOWN: f64 = 0.3;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub enum Schedule {
-    /// Falls to zero: what the last steps add of noise is small.
-    Linear,
+    /// Stays for seven tenths of the run, then falls to zero: what the last steps add of noise is small.
+    Cooldown,
     /// Stays.
     Constant,
 }
 
+impl TaskName {
+    /// What evaluations during the run are made on.
+    pub fn dev_name(self) -> &'static str {
+        if self == Self::Conciseness { "training prompts" } else { "dev" }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub enum PrecisionName {
+    /// float32.
     F32,
+    /// bfloat16, sums in float32.
     Bf16,
+    /// int8 in rotated blocks: the fastest.
     Int8,
 }
 
+#[derive(Clone, Copy)]
 pub enum Mode {
     Train,
     Probe,
@@ -151,12 +175,26 @@ impl Args {
 }
 
 impl Limits {
+    /// Limits given anew in place of `self`.
+    pub fn renewed(self, given: Self) -> Self {
+        if given.seconds.is_none() && given.steps.is_none() { self } else { given }
+    }
+
+    pub fn seconds(&self) -> f64 {
+        self.seconds.unwrap_or(if self.steps.is_none() { SECONDS } else { f64::INFINITY })
+    }
+
+    /// The share of the run that lies before a step: of its steps if they are limited, of its seconds otherwise.
+    pub fn done(&self, steps: u64, seconds: f64) -> f64 {
+        self.steps.map_or(seconds / self.seconds(), |limit| steps as f64 / limit as f64)
+    }
+
     pub fn steps(&self) -> u64 {
         self.steps.unwrap_or(u64::MAX)
     }
 
     pub fn validate(&self) -> Result<(), Failure> {
-        match self.seconds {
+        match self.seconds() {
             seconds if seconds.is_nan() || seconds < 0.0 => Err(format!("a run cannot take {seconds} seconds").into()),
             _ => Ok(()),
         }
@@ -203,7 +241,7 @@ impl Settings {
     /// Sets the rate of the next step, of which a share of the run lies before.
     pub fn set_learning_rate<M: CausalModel>(&self, finetune: &mut Finetune<M>, done: f64) -> Result<(), Failure> {
         let left = match self.schedule {
-            Schedule::Linear => (1.0 - done).max(0.0),
+            Schedule::Cooldown => ((1.0 - done) / COOLDOWN).clamp(0.0, 1.0),
             Schedule::Constant => 1.0,
         };
         Ok(finetune.strategy_mut().set_learning_rate(self.learning_rate * left)?)
@@ -223,6 +261,9 @@ impl Settings {
         }
         if self.data.is_some() && !matches!(self.task, TaskName::Sft | TaskName::Words) {
             return Err("--data is for the tasks words and sft: the other tasks make their own prompts".into());
+        }
+        if self.warm_up > 0 && self.task != TaskName::Countdown {
+            return Err("--warm-up is for the task countdown, whose problems have solutions".into());
         }
         Ok(self.sampling().validate()?)
     }

@@ -17,7 +17,7 @@ mod train;
 
 use args::{Args, Mode};
 use clap::Parser;
-use eggroll_examples::interrupt::on_signals;
+use eggroll_examples::interrupt::{nothing, on_signals};
 use eggroll_examples::{Ending, main_of};
 use std::process::ExitCode;
 
@@ -26,12 +26,16 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    let log = args.out.join(train::REPLAY_LOG);
-    let signals = on_signals("this step", move || format!("every step is in {}", log.display()));
-    main_of(|| match args.mode() {
+    let (mode, log) = (args.mode(), args.out.join(train::REPLAY_LOG));
+    let kept = move || match mode {
+        Mode::Train => format!("every step is in {}", log.display()),
+        _ => nothing(),
+    };
+    let signals = on_signals("this step", kept);
+    main_of(|| match mode {
         Mode::Train => train::run(&args, &signals),
-        Mode::Probe => train::probe(&args).map(|()| Ending::Finished),
-        Mode::Compare => compare::run(&args).map(|()| Ending::Finished),
-        Mode::Throughput => measure::run(&args).map(|()| Ending::Finished),
+        Mode::Probe => train::probe(&args, &signals).map(|()| Ending::Finished),
+        Mode::Compare => compare::run(&args, &signals).map(|()| Ending::Finished),
+        Mode::Throughput => measure::run(&args, &signals).map(|()| Ending::Finished),
     })
 }

@@ -9,12 +9,13 @@ use eggroll::lm::{
     CausalModel, Decoder, Finetune, Item, Items, Llama, Rwkv7, SamplingConfig, generate, score, score_population,
 };
 use eggroll::run::print_line;
-use eggroll_examples::Failure;
+use eggroll_examples::interrupt::Signals;
+use eggroll_examples::{Failure, median};
 use serde_json::json;
 use std::time::Instant;
 
-/// Passes of each kind, alternating; medians are reported.
-const PASSES: usize = 5;
+/// Passes of scoring, kinds alternating, and of generation; medians are reported.
+const PASSES: [usize; 2] = [5, 3];
 
 /// What one run measured.
 pub struct Speed {
@@ -41,13 +42,13 @@ impl Speed {
     }
 }
 
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &Args, signals: &Signals) -> Result<(), Failure> {
     let settings = &args.settings;
     let peer = args.llama_cpp.then(|| peer::LlamaCpp::new(&args.python, settings)).transpose()?;
     let pretrained = settings.open()?;
     let speed = match pretrained.config.clone() {
-        ModelConfig::Llama(_) => of_model::<Llama>(args, pretrained)?,
-        ModelConfig::Rwkv7(_) => of_model::<Rwkv7>(args, pretrained)?,
+        ModelConfig::Llama(_) => of_model::<Llama>(args, pretrained, signals)?,
+        ModelConfig::Rwkv7(_) => of_model::<Rwkv7>(args, pretrained, signals)?,
         other => return Err(unknown(&other)),
     };
     let peer = peer.map(|peer| peer.measure()).transpose()?;
@@ -71,16 +72,16 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-fn of_model<M: CausalModel>(args: &Args, pretrained: Pretrained) -> Result<Speed, Failure> {
-    speed(&args.settings.finetune().init::<M>(pretrained)?)
+fn of_model<M: CausalModel>(args: &Args, pretrained: Pretrained, signals: &Signals) -> Result<Speed, Failure> {
+    speed(&args.settings.finetune().init::<M>(pretrained)?, signals)
 }
 
 /// Measures plain scoring in each number format; a population, and generation, in that of the run.
-pub fn speed<M: CausalModel>(finetune: &Finetune<M>) -> Result<Speed, Failure> {
+pub fn speed<M: CausalModel>(finetune: &Finetune<M>, signals: &Signals) -> Result<Speed, Failure> {
     let host = finetune.host();
     let hosts = Precision::ALL.map(|precision| finetune.model().to_host(precision));
     let vocabulary = host.vocab_size() as u32;
-    let token = |index: u32| (index * 2_654_435_761u32.rotate_left(index % 13)) % vocabulary;
+    let token = |index: u32| index.wrapping_mul(2_654_435_761u32.rotate_left(index % 13)) % vocabulary;
     let items = |count: u32, len: u32| -> Vec<Item> {
         let item = |item| (0..len).map(|k| token(item * 1000 + k)).collect::<Vec<u32>>();
         (0..count).map(item).map(|tokens| Item::new(&tokens[..tokens.len() - 1], &tokens[tokens.len() - 1..])).collect()
@@ -93,19 +94,21 @@ pub fn speed<M: CausalModel>(finetune: &Finetune<M>) -> Result<Speed, Failure> {
     let sampling = SamplingConfig::greedy(32);
     let mut of_plain = hosts.each_ref().map(|_| Vec::new());
     let [mut of_all, mut of_members, mut of_texts] = [(); 3].map(|()| Vec::new());
-    for _ in 0..PASSES {
+    for _ in 0..PASSES[0] {
+        signals.check()?;
         for (host, seconds_of) in hosts.iter().zip(&mut of_plain) {
             seconds_of.push(seconds(|| score(host, &plain).map(drop))?);
         }
         of_all.push(seconds(|| score(host, &all).map(drop))?);
         of_members.push(seconds(|| score_population(host, &population, Items::Shared(&words)).map(drop))?);
     }
-    for _ in 0..2 {
+    for _ in 0..PASSES[1] {
+        signals.check()?;
         of_texts.push(seconds(|| generate(host, &prompts, &sampling).map(drop))?);
     }
-    let [all, members, texts] = [of_all, of_members, of_texts].map(median);
+    let [all, members, texts] = [of_all, of_members, of_texts].map(|seconds| median(&seconds));
     let speed = Speed {
-        plain: of_plain.map(|seconds| 8.0 * 64.0 / median(seconds)),
+        plain: of_plain.map(|seconds| 8.0 * 64.0 / median(&seconds)),
         population_ratio: all / members,
         generation: 64.0 * 32.0 / texts,
     };
@@ -123,9 +126,4 @@ fn seconds<E>(work: impl FnOnce() -> Result<(), E>) -> Result<f64, E> {
     let start = Instant::now();
     work()?;
     Ok(start.elapsed().as_secs_f64())
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }

@@ -3,7 +3,9 @@
 use crate::args::{Settings, TaskName};
 use eggroll::lm::load::Tokenizer;
 use eggroll::lm::reward::{Conciseness, CountdownReward, Grade, Prompt, Reward, Summary};
-use eggroll::lm::task::{CountdownConfig, CountdownStyle, SftExample, Split, Word, Words, conciseness_prompts};
+use eggroll::lm::task::{
+    CountdownConfig, CountdownProblem, CountdownStyle, SftExample, Split, Word, Words, conciseness_prompts,
+};
 use eggroll::lm::{CausalModel, Completion, Finetune, Item, Items, SamplingConfig, StepReport};
 use eggroll_examples::Failure;
 use std::collections::HashMap;
@@ -17,7 +19,13 @@ pub enum Task {
     /// Completions that are given.
     Likelihood(Splits<Item>),
     /// Completions that the model writes.
-    Reward(Splits<Prompt>, Box<dyn Reward>, SamplingConfig),
+    Reward {
+        splits: Splits<Prompt>,
+        reward: Box<dyn Reward>,
+        sampling: SamplingConfig,
+        /// Completions that are given in the first steps.
+        warm_up: Vec<Vec<Item>>,
+    },
 }
 
 /// Training, dev and test data.
@@ -77,21 +85,39 @@ impl Task {
                 let of = |split| {
                     conciseness_prompts(split)
                         .into_iter()
-                        .map(|prompt| chat(finetune, prompt))
+                        .map(|prompt| finetune.in_chat(prompt))
                         .collect::<Result<Vec<_>, _>>()
                 };
                 let splits = Splits { train: vec![of(Split::Train)?], dev: of(Split::Train)?, test: of(Split::Test)? };
-                Self::Reward(splits, Box::new(Conciseness), settings.sampling())
+                Self::Reward {
+                    splits,
+                    reward: Box::new(Conciseness),
+                    sampling: settings.sampling(),
+                    warm_up: Vec::new(),
+                }
             }
             TaskName::Countdown => {
                 let countdown = CountdownConfig::tiny().with_seed(settings.seed).init()?;
-                let [train, dev, test] = COUNTDOWN.map(|(split, count)| {
-                    let problems = countdown.problems(split, count)?;
-                    let prompts = problems.iter().map(|problem| chat(finetune, problem.prompt(CountdownStyle::Answer)));
-                    prompts.collect::<Result<Vec<_>, Failure>>()
-                });
-                let splits = Splits { train: vec![train?], dev: dev?, test: test? };
-                Self::Reward(splits, Box::new(CountdownReward::default()), settings.sampling())
+                let style = CountdownStyle::Answer;
+                let [train, dev, test] = COUNTDOWN.map(|(split, count)| countdown.problems(split, count));
+                let train = train?;
+                let prompts = |problems: Vec<CountdownProblem>| {
+                    problems
+                        .iter()
+                        .map(|problem| finetune.in_chat(problem.prompt(style)))
+                        .collect::<Result<Vec<_>, _>>()
+                };
+                let solution = |problem: &CountdownProblem| -> Result<Item, Failure> {
+                    let prompt = finetune.in_chat(problem.prompt(style))?.text();
+                    let item = finetune.item(&prompt, &problem.completion(style))?;
+                    // With the end of the text, so that the model learns to stop.
+                    let end = finetune.tokenizer().eos().first().map(std::slice::from_ref).unwrap_or_default();
+                    Ok(Item::new(item.prompt(), &[item.completion(), end].concat()))
+                };
+                let warm_up = vec![train.iter().map(solution).collect::<Result<_, _>>()?];
+                let splits = Splits { train: vec![prompts(train)?], dev: prompts(dev?)?, test: prompts(test?)? };
+                let (reward, sampling) = (Box::new(CountdownReward::default()), settings.sampling());
+                Self::Reward { splits, reward, sampling, warm_up }
             }
         })
     }
@@ -100,12 +126,12 @@ impl Task {
     pub fn step<M: CausalModel>(&self, finetune: &mut Finetune<M>, settings: &Settings) -> Result<StepReport, Failure> {
         let step = finetune.steps();
         Ok(match self {
-            Self::Likelihood(splits) => {
-                let items = splits.batch(step, settings);
-                finetune.learn(Items::Shared(&items))?
+            Self::Likelihood(splits) => finetune.learn(Items::Shared(&batch(&splits.train, step, settings)))?,
+            Self::Reward { warm_up, .. } if step < settings.warm_up => {
+                finetune.learn(Items::Shared(&batch(warm_up, step, settings)))?
             }
-            Self::Reward(splits, reward, sampling) => {
-                let prompts = splits.batch(step, settings);
+            Self::Reward { splits, reward, sampling, .. } => {
+                let prompts = batch(&splits.train, step, settings);
                 finetune.learn_from(reward.as_ref(), &prompts, sampling)?
             }
         })
@@ -133,7 +159,7 @@ impl Task {
                 let exact = scored.iter().filter(|scored| scored.exact).count();
                 Score { accuracy: exact as f64 / count as f64, mean: mean / count as f64, well_formed: None, count }
             }
-            Self::Reward(splits, reward, sampling) => {
+            Self::Reward { splits, reward, sampling, .. } => {
                 let prompts = prompts(splits);
                 let written = finetune.complete(prompts, sampling)?;
                 let grade = |(prompt, written): (&Prompt, &Completion)| reward.grade(prompt, &written.text);
@@ -153,33 +179,31 @@ impl Task {
                 let text = |item: &Item| tokenizer.decode(item.prompt(), false).map(Prompt::new);
                 splits.test.iter().take(3).map(text).collect::<Result<_, _>>()?
             }
-            Self::Reward(splits, ..) => splits.test.iter().take(3).cloned().collect(),
+            Self::Reward { splits, .. } => splits.test.iter().take(3).cloned().collect(),
         })
     }
 
     /// The examples of a step, of a task whose completions are given.
     pub fn batch(&self, step: u64, settings: &Settings) -> Option<Vec<Item>> {
         match self {
-            Self::Likelihood(splits) => Some(splits.batch(step, settings)),
-            Self::Reward(..) => None,
+            Self::Likelihood(splits) => Some(batch(&splits.train, step, settings)),
+            Self::Reward { .. } => None,
         }
     }
 }
 
-impl<T: Clone> Splits<T> {
-    /// The training data of a step, of one kind after the other: a pass over all of a kind in an order of the pass, then the next one.
-    fn batch(&self, step: u64, settings: &Settings) -> Vec<T> {
-        let all = self.train.iter().map(Vec::len).sum::<usize>() as u64;
-        let (count, kinds) = ((settings.prompts as u64).min(all), self.train.len() as u64);
-        let mut orders = HashMap::new();
-        let mut place = |index: u64| {
-            let kind = &self.train[(index % kinds) as usize];
-            let (turn, len) = (index / kinds, kind.len() as u64);
-            let order = orders.entry((len, turn / len)).or_insert_with(|| order(settings.seed, turn / len, len));
-            kind[order[(turn % len) as usize]].clone()
-        };
-        (step * count..(step + 1) * count).map(&mut place).collect()
-    }
+/// The training data of a step, of one kind after the other: a pass over all of a kind in an order of the pass, then the next one.
+fn batch<T: Clone>(kinds: &[Vec<T>], step: u64, settings: &Settings) -> Vec<T> {
+    let all = kinds.iter().map(Vec::len).sum::<usize>() as u64;
+    let (count, turns) = ((settings.prompts as u64).min(all), kinds.len() as u64);
+    let mut orders = HashMap::new();
+    let mut place = |index: u64| {
+        let kind = &kinds[(index % turns) as usize];
+        let (turn, len) = (index / turns, kind.len() as u64);
+        let order = orders.entry((len, turn / len)).or_insert_with(|| order(settings.seed, turn / len, len));
+        kind[order[(turn % len) as usize]].clone()
+    };
+    (step * count..(step + 1) * count).map(&mut place).collect()
 }
 
 /// A permutation of the data, by seed and pass: places sorted by words that are drawn for them.
@@ -200,10 +224,4 @@ fn words_file() -> PathBuf {
 fn read_examples(path: &Path) -> Result<Vec<SftExample>, Failure> {
     let json = path.extension().is_some_and(|extension| extension == "jsonl" || extension == "json");
     Ok(if json { SftExample::read_json_lines(path)? } else { SftExample::read_text_lines(path)? })
-}
-
-/// The prompt in the model's chat template, its opening behind it.
-fn chat<M: CausalModel>(finetune: &Finetune<M>, prompt: Prompt) -> Result<Prompt, Failure> {
-    let template = finetune.chat(prompt.question.clone())?.question;
-    Ok(prompt.with_question(|_| template))
 }

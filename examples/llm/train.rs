@@ -52,7 +52,10 @@ pub fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
         folder.check()?;
     }
     let (settings, limits) = match args.resume {
-        true => (folder.resume::<Saved>()?.settings, args.limits),
+        true => {
+            let saved = folder.resume::<Saved>()?;
+            (saved.settings, saved.limits.renewed(args.limits))
+        }
         false => (args.settings.clone(), args.limits),
     };
     settings.validate()?;
@@ -68,13 +71,13 @@ pub fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
 }
 
 /// Scores a training batch at several noise scales.
-pub fn probe(args: &Args) -> Result<(), Failure> {
+pub fn probe(args: &Args, signals: &Signals) -> Result<(), Failure> {
     let settings = &args.settings;
     settings.validate()?;
     let pretrained = settings.open()?;
     match pretrained.config.clone() {
-        ModelConfig::Llama(_) => probe_model::<Llama>(settings, pretrained),
-        ModelConfig::Rwkv7(_) => probe_model::<Rwkv7>(settings, pretrained),
+        ModelConfig::Llama(_) => probe_model::<Llama>(settings, pretrained, signals),
+        ModelConfig::Rwkv7(_) => probe_model::<Rwkv7>(settings, pretrained, signals),
         other => Err(unknown(&other)),
     }
 }
@@ -84,7 +87,7 @@ pub fn unknown(config: &ModelConfig) -> Failure {
     format!("this example runs Llama and RWKV-7 models, not {config:?}").into()
 }
 
-fn probe_model<M: CausalModel>(settings: &Settings, pretrained: Pretrained) -> Result<(), Failure> {
+fn probe_model<M: CausalModel>(settings: &Settings, pretrained: Pretrained, signals: &Signals) -> Result<(), Failure> {
     const SIGMAS: [f64; 7] = [0.003, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2];
     let finetune = settings.finetune().init::<M>(pretrained)?;
     let task = Task::new(settings, &finetune)?;
@@ -97,7 +100,9 @@ fn probe_model<M: CausalModel>(settings: &Settings, pretrained: Pretrained) -> R
         };
         Fitness::from(scored.iter().map(mean).collect::<Vec<f32>>())
     })?;
+    signals.check()?;
     print_line!("sigma is relative to the spread of each matrix\n{probe}");
+    print_line!("RESULT {}", json!({ "recommended_sigma": probe.recommended(), "sigmas": probe.sigmas }));
     Ok(())
 }
 
@@ -146,11 +151,11 @@ impl Run<'_> {
         let mut tokens = points.last().map_or(0, |point| point.tokens);
         let (start, mut paused) = (Instant::now(), 0.0);
         let seconds = |paused: f64| earlier + start.elapsed().as_secs_f64() - paused;
-        while finetune.steps() < limits.steps() && seconds(paused) < limits.seconds && !self.signals.came() {
+        while finetune.steps() < limits.steps() && seconds(paused) < limits.seconds() && !self.signals.came() {
             let evaluates = (finetune.steps() + 1).is_multiple_of(settings.evaluate_every);
             let before = evaluates.then(|| finetune.model().clone()); // tensors are shared
-            let done = limits.steps.map(|steps| finetune.steps() as f64 / steps as f64);
-            settings.set_learning_rate(&mut finetune, done.unwrap_or(seconds(paused) / limits.seconds))?;
+            let done = limits.done(finetune.steps(), seconds(paused));
+            settings.set_learning_rate(&mut finetune, done)?;
             let report = task.step(&mut finetune, settings)?;
             tokens += report.tokens;
             print_line!("{report}");
@@ -162,15 +167,16 @@ impl Run<'_> {
                 points.push(Point { step: finetune.steps(), seconds: now, accuracy, mean, tokens });
                 self.save_points(&points)?;
                 print_line!(
-                    "step {}, {now:.0} s: dev {dev}; a step is {:.2} x the noise",
+                    "step {}, {now:.0} s: {} {dev}; a step is {:.2} x the noise",
                     finetune.steps(),
+                    settings.task.dev_name(),
                     step.to_noise
                 );
                 paused += evaluating.elapsed().as_secs_f64();
             }
         }
         let train_seconds = seconds(paused);
-        let unfinished = finetune.steps() < limits.steps() && train_seconds < limits.seconds;
+        let unfinished = finetune.steps() < limits.steps() && train_seconds < limits.seconds();
         let ending = if unfinished { self.signals.ending() } else { Ending::Finished };
         if ending.is_stopped() {
             print_line!("stopped after step {}: continue with --resume", finetune.steps());
@@ -179,17 +185,12 @@ impl Run<'_> {
         let after = self.evaluate(&task, &finetune)?;
         print_line!("after: {}", after);
         self.samples(&task, &finetune)?;
-        let title = format!(
-            "{:.1} % of the test right, {:.1} % before",
-            100.0 * after.test.accuracy,
-            100.0 * before.test.accuracy
-        );
-        chart::draw(&self.folder.file("curve.svg"), &points, &title)?;
+        chart::draw(&self.folder.file("curve.svg"), &points, settings.task, [before.test, after.test])?;
         let model = self.folder.file("model");
         finetune.save(&model, SavedDtype::BF16)?;
         let log = fs::metadata(self.folder.file(REPLAY_LOG))?.len();
         print_line!("saved: {} (SafeTensors), and {log} bytes of seeds and scores in {REPLAY_LOG}", model.display());
-        let speed = (!self.args.no_measure).then(|| measure::speed(&finetune)).transpose()?;
+        let speed = (!self.args.no_measure).then(|| measure::speed(&finetune, self.signals)).transpose()?;
         let result = result(&before, &after, &finetune, train_seconds, tokens, speed.as_ref());
         print_line!("RESULT {result}");
         Ok(ending)

@@ -38,7 +38,7 @@ mod program {
     }
 
     pub fn run(model: &Path, folder: &Path, steps: u64, [train, test]: [Questions; 2]) -> Result<(), eggroll::Error> {
-        let config = FinetuneConfig::new().with_population_size(32).with_sigma(0.03).with_learning_rate(0.1);
+        let config = FinetuneConfig::new().with_population_size(32).with_sigma(0.03).with_learning_rate(0.05);
         let finetune = config.init::<Llama>(Pretrained::open(model)?)?;
         let mut finetune = finetune.with_replay_log(folder.join("replay.log"))?; // continues a run that is there
         let [train, test] = [prompts(&finetune, train)?, prompts(&finetune, test)?];

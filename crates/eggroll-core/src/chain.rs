@@ -10,10 +10,10 @@ use crate::backend::cpu::{
     BiasSlice, ChainForward, ChainNoise, ChainSlices, MAX_COLUMNS, Source, chain_forward, packed,
 };
 use crate::key::NoiseKey;
-use crate::ops::{DenseNoise, LowRankNoise, NoiseSource};
+use crate::ops::{DenseNoise, LowRankNoise};
 use crate::profile::{self, Component};
 use crate::rng::fill_noise;
-use crate::role::{ParameterNoise, Role};
+use crate::role::Role;
 use crate::scope::Perturbation;
 use burn::module::{Param, ParamId};
 use burn::tensor::{DType, Tensor};
@@ -72,7 +72,9 @@ impl Chain {
     }
 
     fn push(&mut self, perturbation: &Perturbation, layer: &ChainLayer) -> Option<()> {
-        let noise_of = |id| Some(perturbation.parameter(perturbation.table.position(id)?)).filter(is_drawn);
+        let noise_of = |id| {
+            Some(perturbation.parameter(perturbation.table.position(id)?)).filter(|noise| noise.source.is_stream())
+        };
         let noise = noise_of(layer.weight.id)?;
         let weight = layer.weight.val();
         let [d_input, d_output] = weight.dims();
@@ -199,11 +201,6 @@ impl ChainBuffers {
         );
         assert!((slot as usize) < slots, "chain: slot {slot} of buffers that have {slots} slots");
     }
-}
-
-/// Whether the noise is drawn, or held as it would be drawn.
-fn is_drawn(noise: &ParameterNoise) -> bool {
-    !matches!(noise.source, NoiseSource::Table(_))
 }
 
 /// The values of a float32 tensor.

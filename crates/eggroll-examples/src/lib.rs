@@ -7,6 +7,7 @@
 //! | [`run_folder`], [`chart`], [`status`] | what a run leaves behind: its folder, its curve; what memory it takes |
 //! | [`digits`] | MNIST's files, mini-batches, and a perceptron |
 //! | [`control`] | reinforcement learning: settings, training, tables and curves |
+//! | [`median()`] | what is reported of several passes |
 //! | [`throughput`] | the passes that are timed, and the peer they are compared with |
 //! | [`sweep`] | hyper-parameter sweeps |
 
@@ -19,6 +20,7 @@ pub mod chart;
 pub mod control;
 pub mod digits;
 pub mod interrupt;
+mod median;
 pub mod names;
 mod process;
 pub mod run_folder;
@@ -27,6 +29,7 @@ pub mod sweep;
 pub mod throughput;
 pub mod trace;
 
+pub use median::median;
 pub use process::{Ending, main_of, status_of};
 
 use std::error::Error;

@@ -43,6 +43,28 @@ pub enum Error {
         /// As it was.
         expected: String,
     },
+    /// A call that has to come earlier.
+    #[error(
+        "{call} comes before the first step and before the replay log, but {steps} steps were made{}",
+        if *.logged { " and a log is open" } else { "" }
+    )]
+    TooLate {
+        /// The method.
+        call: &'static str,
+        /// Steps that were made.
+        steps: u64,
+        /// Whether there is a log.
+        logged: bool,
+    },
+    /// A text whose perplexity cannot be computed.
+    #[error("a text of {tokens} tokens has no perplexity: it needs two at least")]
+    ShortText {
+        /// Its tokens.
+        tokens: usize,
+    },
+    /// A conversation for a model that has no chat template.
+    #[error("the model has no chat template: write the prompt as it was trained on")]
+    NoTemplate,
 }
 
 /// Boxed, so that a `Result` stays small.

@@ -16,6 +16,8 @@ pub struct Generated {
     pub tokens: Vec<u32>,
     /// Whether a stop token ended them, and not the limit.
     pub stopped: bool,
+    /// Whether all logits were numbers. Logits that are none end the text.
+    pub finite: bool,
 }
 
 /// Why nothing can be generated.
@@ -25,7 +27,7 @@ pub enum GenerateError {
     /// A prompt does not fit the model.
     #[error(transparent)]
     Items(#[from] ItemsError),
-    /// A setting cannot be.
+    /// An invalid setting.
     #[error(transparent)]
     Sampling(#[from] SamplingError),
 }
@@ -36,7 +38,7 @@ pub enum GenerateError {
 ///
 /// # Errors
 ///
-/// [`GenerateError`] for a setting that cannot be, a prompt without tokens, or one that does not fit into the context with the tokens that
+/// [`GenerateError`] for an invalid setting, a prompt without tokens, or one that does not fit into the context with the tokens that
 /// are to be generated.
 pub fn generate<D: Decoder>(
     decoder: &D,
@@ -69,7 +71,7 @@ pub fn generate<D: Decoder>(
 ///
 /// # Panics
 ///
-/// Panics if the noise is not of low rank on the model's matrices ([`Decoder::can_perturb`]): such members are separate models.
+/// Panics if the noise is not of low rank on the model's matrices ([`Decoder::can_perturb`]), or from a table: such members are separate models.
 #[track_caller]
 pub fn generate_population<D: Decoder>(
     decoder: &D,
@@ -127,7 +129,7 @@ fn generate_jobs<D: Decoder>(
     let mut waiting = jobs.iter().enumerate().peekable();
     let mut live: Vec<Live<D::State>> = Vec::new();
     let mut bytes = 0;
-    let capacity = |job: &Job| job.prompt.prompt().len() + sampling.max_tokens;
+    let capacity = |job: &Job| job.prompt.prompt().len().saturating_add(sampling.max_tokens);
     loop {
         // Those that wait take the places of those that have ended.
         while let Some((_, job)) = waiting.peek() {
@@ -189,14 +191,14 @@ fn step<D: Decoder>(
     run.logits(&rows, |row, logits| {
         let live = &mut batch[row];
         let token = sampling.next(logits, round, live.job.item, live.text.len() as u32);
-        // Logits that are no numbers end the text: its reward tells.
-        let stopped = token.is_none_or(|token| sampling.stop.contains(&token));
+        let stopped = token.is_some_and(|token| sampling.stop.contains(&token));
         if let (Some(token), false) = (token, stopped) {
             live.text.push(token);
             live.next = vec![token];
         }
-        if stopped || live.text.len() == sampling.max_tokens {
-            results[live.place] = Some(Generated { tokens: std::mem::take(&mut live.text), stopped });
+        let finite = token.is_some();
+        if stopped || !finite || live.text.len() == sampling.max_tokens {
+            results[live.place] = Some(Generated { tokens: std::mem::take(&mut live.text), stopped, finite });
         }
     });
 }

@@ -12,7 +12,7 @@ pub struct Item {
 }
 
 impl Item {
-    /// Of both parts.
+    /// A prompt and its completion, as token ids.
     pub fn new(prompt: &[u32], completion: &[u32]) -> Self {
         Self { tokens: [prompt, completion].concat(), prompt: prompt.len() }
     }
@@ -37,7 +37,7 @@ impl Item {
         &self.tokens
     }
 
-    /// Tokens of both.
+    /// Number of tokens of prompt and completion.
     pub fn tokens(&self) -> usize {
         self.tokens.len()
     }
@@ -48,7 +48,7 @@ impl Item {
 pub enum Items<'a> {
     /// Every member is asked all items: scores of members can be compared item by item.
     Shared(&'a [Item]),
-    /// Lists for groups of consecutive members, as many in each: every group is asked its own items.
+    /// The members, in order, are divided into as many equal groups as there are lists; all members of a group are asked its list.
     Groups(&'a [Vec<Item>]),
 }
 
@@ -60,16 +60,26 @@ pub enum ItemsError {
     #[error("no items: a list of items is empty")]
     Empty,
     /// An item lacks a part.
-    #[error("item {item} has no {part}: a prompt and a completion have one token at least")]
+    #[error(
+        "item {item}{} has an empty {part}: a prompt needs at least one token, and so does a completion to be scored",
+        of_group(*.group)
+    )]
     NoTokens {
+        /// The list of the item, from 0, if there are groups.
+        group: Option<usize>,
         /// The item, from 0.
         item: usize,
         /// `prompt` or `completion`.
         part: &'static str,
     },
     /// An item is too long.
-    #[error("item {item} needs {tokens} tokens, but the context of the model is {context} tokens: shorten it")]
+    #[error(
+        "item {item}{} needs {tokens} tokens, but the context of the model is {context} tokens: shorten it, or lower max_tokens",
+        of_group(*.group)
+    )]
     TooLong {
+        /// The list of the item, from 0, if there are groups.
+        group: Option<usize>,
         /// The item, from 0.
         item: usize,
         /// Its tokens, with those that are to be generated.
@@ -79,9 +89,12 @@ pub enum ItemsError {
     },
     /// A token is not in the vocabulary.
     #[error(
-        "item {item} has token {token}, but the model knows {vocabulary} tokens: was it made by another tokenizer?"
+        "item {item}{} has token {token}, but the model knows {vocabulary} tokens: was it made by another tokenizer?",
+        of_group(*.group)
     )]
     Token {
+        /// The list of the item, from 0, if there are groups.
+        group: Option<usize>,
         /// The item, from 0.
         item: usize,
         /// The token.
@@ -91,7 +104,7 @@ pub enum ItemsError {
     },
     /// Groups do not fit the population.
     #[error(
-        "{groups} groups of items for {members} members: a group is asked of whole pairs of members, all groups of as many"
+        "{groups} groups of items for {members} members: the members must be a multiple of 2 × the groups, so that every group has whole pairs"
     )]
     Groups {
         /// Groups.
@@ -99,6 +112,11 @@ pub enum ItemsError {
         /// Members.
         members: usize,
     },
+}
+
+/// Names the list of an item.
+fn of_group(group: Option<usize>) -> String {
+    group.map_or_else(String::new, |group| format!(" of group {group}"))
 }
 
 impl<'a> Items<'a> {
@@ -144,12 +162,18 @@ impl<'a> Items<'a> {
 
     /// Refuses what cannot be scored.
     pub(crate) fn check_completions<D: Decoder>(&self, decoder: &D, members: usize) -> Result<(), ItemsError> {
-        self.lists(members)?.into_iter().try_for_each(|items| check(items, decoder, None))
+        self.check(members, decoder, None)
     }
 
     /// Refuses what cannot be continued by `more` tokens.
     pub(crate) fn check_prompts<D: Decoder>(&self, decoder: &D, members: usize, more: usize) -> Result<(), ItemsError> {
-        self.lists(members)?.into_iter().try_for_each(|items| check(items, decoder, Some(more)))
+        self.check(members, decoder, Some(more))
+    }
+
+    fn check<D: Decoder>(&self, members: usize, decoder: &D, more: Option<usize>) -> Result<(), ItemsError> {
+        let grouped = matches!(self, Self::Groups(_));
+        let mut lists = self.lists(members)?.into_iter().enumerate();
+        lists.try_for_each(|(group, items)| check(items, decoder, more, grouped.then_some(group)))
     }
 
     fn lists(&self, members: usize) -> Result<Vec<&'a [Item]>, ItemsError> {
@@ -167,7 +191,7 @@ impl<'a> Items<'a> {
 }
 
 /// Refuses items that cannot be scored, or continued by so many tokens.
-fn check<D: Decoder>(items: &[Item], decoder: &D, more: Option<usize>) -> Result<(), ItemsError> {
+fn check<D: Decoder>(items: &[Item], decoder: &D, more: Option<usize>, group: Option<usize>) -> Result<(), ItemsError> {
     if items.is_empty() {
         return Err(ItemsError::Empty);
     }
@@ -179,14 +203,14 @@ fn check<D: Decoder>(items: &[Item], decoder: &D, more: Option<usize>) -> Result
             _ => None,
         };
         if let Some(part) = part {
-            return Err(ItemsError::NoTokens { item: index, part });
+            return Err(ItemsError::NoTokens { group, item: index, part });
         }
         let tokens = more.map_or(item.tokens(), |more| item.prompt().len().saturating_add(more));
         if tokens > context {
-            return Err(ItemsError::TooLong { item: index, tokens, context });
+            return Err(ItemsError::TooLong { group, item: index, tokens, context });
         }
         if let Some(token) = item.all().iter().find(|token| **token as usize >= vocabulary) {
-            return Err(ItemsError::Token { item: index, token: *token, vocabulary });
+            return Err(ItemsError::Token { group, item: index, token: *token, vocabulary });
         }
     }
     Ok(())

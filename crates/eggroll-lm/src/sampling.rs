@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// How tokens are chosen, and when a generation ends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SamplingConfig {
-    /// Tokens that are generated at most.
+    /// At most this many tokens are generated; prompt and these must fit the context.
     pub max_tokens: usize,
     /// `p ∝ exp(logit/temperature)`; 0 takes the most probable token (greedy decoding).
     pub temperature: f32,
@@ -15,11 +15,12 @@ pub struct SamplingConfig {
     pub min_p: f32,
     /// Seed of the draws.
     pub seed: u64,
-    /// Tokens that end a generation. They are not part of what was generated.
+    /// Tokens that end a generation. They are not part of what was generated. If empty, [`Finetune`](crate::Finetune) stops at the
+    /// tokenizer's end tokens ([`Tokenizer::eos`](crate::load::Tokenizer::eos)); a list given here replaces them.
     pub stop: Vec<u32>,
 }
 
-/// A setting that cannot be.
+/// An invalid setting, with its value.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SamplingError {
@@ -68,7 +69,7 @@ impl SamplingConfig {
     ///
     /// # Errors
     ///
-    /// [`SamplingError`] with the setting that cannot be.
+    /// [`SamplingError`] with the invalid setting.
     pub fn validate(&self) -> Result<(), SamplingError> {
         if self.max_tokens == 0 {
             return Err(SamplingError::MaxTokens);

@@ -3,8 +3,22 @@
 use serde::Serialize;
 use serde_json::Value;
 
-/// The first field in which two values of one type differ, as `strategy.sigma.initial`, with both values; `None` if they are equal.
-pub(crate) fn difference<T: Serialize>(found: &T, expected: &T) -> Option<(String, String, String)> {
+/// The first field in which two configurations of one type differ, as `strategy.sigma.initial`, with both values as JSON; `None` if they
+/// are equal.
+///
+/// # Example
+///
+/// ```
+/// use burn::optim::SgdConfig;
+/// use eggroll_core::EggrollConfig;
+/// use eggroll_train::EvolutionStrategyConfig;
+///
+/// let found = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new());
+/// let expected = found.clone().with_seed(7);
+/// let different = eggroll_run::difference(&found, &expected);
+/// assert_eq!(different, Some(("seed".into(), "0".into(), "7".into())));
+/// ```
+pub fn difference<T: Serialize>(found: &T, expected: &T) -> Option<(String, String, String)> {
     let [found, expected] = [found, expected].map(|value| serde_json::to_value(value).unwrap_or_default());
     first("", &found, &expected)
 }

@@ -32,6 +32,7 @@ mod training_loop;
 #[cfg(feature = "learner")]
 pub use burn::train::{Interrupter, Interruption};
 pub use checkpoint::{Checkpoints, load};
+pub use difference::difference;
 pub use digest::{data_digest, parameter_digest, portable_digest};
 #[cfg(feature = "text")]
 pub use error::TextError;

@@ -24,6 +24,13 @@ pub enum NoiseSource {
     Table(Tensor<1>),
 }
 
+impl NoiseSource {
+    /// Whether a pair's noise is its stream of [`crate::rng`]: drawn, or held as it would be drawn.
+    pub fn is_stream(&self) -> bool {
+        !matches!(self, Self::Table(_))
+    }
+}
+
 /// [`NoiseSource`] as backends see it.
 #[derive(ExtensionType)]
 #[extension_type(fusion: cfg(feature = "cube"))]

@@ -1,6 +1,6 @@
 //! Low-rank noise of some pairs, drawn.
 
-use crate::ops::{LowRankNoise, NoiseSource};
+use crate::ops::LowRankNoise;
 use crate::rng::fill_noise;
 use crate::role::{ParameterNoise, Role};
 
@@ -17,7 +17,7 @@ pub struct Factors {
 impl Factors {
     /// Whether noise can be drawn so: it is of low rank, and not from a table.
     pub fn can_draw(noise: &ParameterNoise) -> bool {
-        matches!(noise.role, Role::LowRank { .. }) && !matches!(noise.source, NoiseSource::Table(_))
+        matches!(noise.role, Role::LowRank { .. }) && noise.source.is_stream()
     }
 
     /// Draws the noise of a weight `[d_input, d_output]`, a slot for each of `pairs`; `None` if it is [not drawn so](Self::can_draw).

@@ -117,8 +117,17 @@ impl KeyValues {
             "{query_heads} heads of queries for {}",
             self.heads
         );
-        assert!(queries.len().is_multiple_of(width) && out.len() == queries.len(), "queries of {width} elements");
-        assert!(layer < self.layers && self.len + queries.len() / width <= self.capacity, "positions of attention");
+        let (given, wanted) = (queries.len(), out.len());
+        assert!(
+            given.is_multiple_of(width) && wanted == given,
+            "{given} values of queries and {wanted} of out, in rows of {width}"
+        );
+        let Self { layers, capacity, .. } = *self;
+        let positions = self.len + given / width;
+        assert!(
+            layer < layers && positions <= capacity,
+            "layer {layer} of {layers}, {positions} positions in room for {capacity}"
+        );
         let start = layer * self.heads * self.capacity * self.head_dim;
         Attend {
             queries,

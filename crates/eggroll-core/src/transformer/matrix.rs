@@ -1,9 +1,10 @@
 //! Weights, packed for products.
 
+use super::MemberRow;
 use super::activations::Activations;
 use super::factors::Factors;
 use super::precision::Precision;
-use crate::backend::cpu::{ChainRow, Matrix, MatrixProduct, RowNoise};
+use crate::backend::cpu::{Matrix, MatrixProduct, RowNoise};
 use std::fmt;
 
 /// A weight `[d_input, d_output]`, packed for products with rows.
@@ -54,12 +55,14 @@ impl PackedMatrix {
         self.precision
     }
 
-    /// Weights whose packed value differs from that of another matrix of the same shape and format; `None` in float32.
+    /// Weights whose packed value differs from that of another matrix of the same shape and format; `None` in float32, or if
+    /// shapes or formats differ.
     pub fn changed(&self, other: &Self) -> Option<usize> {
         if self.shape == other.shape { self.matrix.differing(&other.matrix) } else { None }
     }
 
-    /// `y = x·W + s·c·(x·B)·Aᵀ`, for the noise of each row's member; with `add` it is added to what `y` holds.
+    /// `y = x·W + s·c·(x·Bᵀ)·A`, with the [`Factors`] of each row's member, its sign `s = ±1` and `c = σ/√rank`; with `add` it is added to
+    /// what `y` holds.
     ///
     /// # Shapes
     ///
@@ -73,7 +76,7 @@ impl PackedMatrix {
     pub fn multiply(
         &self,
         x: &Activations,
-        noise: Option<(&Factors, &[ChainRow])>,
+        noise: Option<(&Factors, &[MemberRow])>,
         add: bool,
         scratch: &mut Vec<f32>,
         y: &mut [f32],

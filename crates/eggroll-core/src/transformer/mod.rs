@@ -1,7 +1,7 @@
 //! What a transformer does with rows of any members, on the host and without tensors: the language models of `eggroll-lm`.
 //!
 //! Rows of activations are `[rows, width]`, of any number of sequences of any members. The base product of all rows is one product
-//! with a weight that is packed once ([`PackedMatrix`]), in float32 or int8; what the low-rank noise of a row's member makes of the row
+//! with a weight that is packed once ([`PackedMatrix`]), in float32, bfloat16 or int8; what the low-rank noise of a row's member makes of the row
 //! is added on top in float32 ([`Factors`]). All other operations treat rows alike, whatever rows stand next to them: results do
 //! not depend on how sequences are put together.
 
@@ -58,7 +58,12 @@ pub fn argmax(logits: &[f32]) -> Option<usize> {
 /// Panics if lengths do not fit, or if a position is not in the tables.
 #[track_caller]
 pub fn rotary(x: &mut [f32], heads: usize, positions: &[u32], cosines: &[f32], sines: &[f32], half: usize) {
-    assert!(x.len() == positions.len() * heads * 2 * half, "rotary: {} values for {} rows", x.len(), positions.len());
+    let (values, rows) = (x.len(), positions.len());
+    assert!(
+        values == rows * heads * 2 * half,
+        "rotary: {values} values for {rows} rows of {heads} heads of {}",
+        2 * half
+    );
     let last = positions.iter().max().map_or(0, |last| *last as usize + 1);
     let known = cosines.len().min(sines.len()) / half.max(1);
     assert!(last <= known, "rotary: position {} of tables for {known} positions", last.max(1) - 1);

@@ -12,7 +12,8 @@ pub enum Precision {
     /// bfloat16: weights and rows rounded to 8 significant bits, sums in float32. Half the bytes of float32 everywhere; faster than it where
     /// the processor has AVX512-BF16.
     Bf16,
-    /// int8: weights with a scale for each column, rows with a scale for each row, both symmetric; sums in int32.
+    /// int8: weights and rows rotated by Hadamard matrices (QuaRot, arXiv 2404.00456), then rounded with a scale for each 192 inputs of a
+    /// column or row; sums in int32.
     #[default]
     Int8,
 }

@@ -1,10 +1,10 @@
 //! The objective over every parameter, as SVG.
 
-use super::median::median;
 use super::plan::{Goal, Plan};
 use super::space::Value;
 use super::trial::Trial;
 use crate::chart::{Color, LineChart, Scale, Series};
+use crate::median;
 
 /// Width and height of a panel, one for each parameter.
 const PANEL: (u32, u32) = (420, 320);

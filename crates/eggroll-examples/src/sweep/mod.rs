@@ -2,7 +2,6 @@
 
 mod chart;
 mod child;
-mod median;
 mod page;
 mod plan;
 mod ranking;

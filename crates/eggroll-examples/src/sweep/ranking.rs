@@ -1,8 +1,8 @@
 //! Which configuration is the best.
 
-use super::median::median;
 use super::plan::Goal;
 use super::trial::{Outcome, Record, Trial};
+use crate::median;
 use std::collections::BTreeMap;
 
 /// A configuration with the objectives of its seeds.

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 /// Settings of a [`Finetune`](super::Finetune).
 ///
 /// Noise is of low rank, on the attention and feed-forward matrices, and relative to each matrix' spread: `σ_p = σ·std(W_p)`. The step is
-/// plain SGD on the z-scored fitness, whose length is the learning rate times `σ_p` for each weight if the scores say nothing.
+/// plain SGD on the z-scored fitness: with random scores it moves each weight by `learning_rate·σ_p` (root mean square), whatever the
+/// population; scores that agree move it further.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FinetuneConfig {
@@ -20,7 +21,7 @@ pub struct FinetuneConfig {
     pub rank: usize,
     /// Noise scale, relative to the standard deviation of each matrix.
     pub sigma: f64,
-    /// Learning rate: a step of scores that say nothing moves each weight by that share of its noise.
+    /// Learning rate, relative to the noise: 0.05 moves a weight by 5 % of its noise if the scores are random.
     pub learning_rate: f64,
     /// Decay towards the pretrained weights, times the learning rate in each step.
     pub anchor_decay: f64,
@@ -36,7 +37,7 @@ impl Default for FinetuneConfig {
             population_size: 32,
             rank: 1,
             sigma: 0.03,
-            learning_rate: 0.1,
+            learning_rate: 0.05,
             anchor_decay: 0.0,
             seed: 0,
             precision: Precision::default(),
@@ -45,7 +46,7 @@ impl Default for FinetuneConfig {
 }
 
 impl FinetuneConfig {
-    /// 32 members, rank 1, sigma 0.03 of each matrix' spread, learning rate 0.1, int8 products, no decay.
+    /// 32 members, rank 1, sigma 0.03 of each matrix' spread, learning rate 0.05, int8 products, no decay.
     pub fn new() -> Self {
         Self::default()
     }

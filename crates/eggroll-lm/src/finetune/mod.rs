@@ -17,7 +17,7 @@ use crate::reward::Prompt;
 use crate::sampling::SamplingConfig;
 use crate::scoring::{Scored, score};
 use burn::tensor::Device;
-use eggroll_run::{ReplayLog, replay, replay_range};
+use eggroll_run::{ReplayLog, difference, replay, replay_range};
 use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig};
 use std::path::Path;
 
@@ -62,7 +62,7 @@ impl FinetuneConfig {
     ///
     /// # Errors
     ///
-    /// [`Error::Load`] for weights that are missing, do not fit or are not finite; [`Error::Train`] for settings that cannot be.
+    /// [`Error::Load`] for weights that are missing, do not fit or are not finite; [`Error::Train`] for invalid settings.
     pub fn init<M: CausalModel>(self, pretrained: Pretrained) -> Result<Finetune<M>, Error> {
         let Pretrained { config, weights, tokenizer, chat_template } = pretrained;
         let model = M::load(&config, &weights, &Device::flex())?;
@@ -92,20 +92,23 @@ impl<M: CausalModel> Finetune<M> {
     ///
     /// # Errors
     ///
-    /// [`Error::Train`] for settings that cannot be.
+    /// [`Error::Train`] for invalid settings; [`Error::TooLate`] after a step or [`with_replay_log`](Self::with_replay_log).
     pub fn with_strategy(mut self, strategy: EvolutionStrategyConfig) -> Result<Self, Error> {
+        self.check_fresh("with_strategy")?;
         self.strategy = strategy.try_init(&self.model)?;
         Ok(self)
     }
 
     /// Logs every step to a file of seeds and scores, a few bytes for each member and step, from which the fine-tuned model can be
-    /// rebuilt of the pretrained one ([`replay`]). If the file is there, its steps are made again first, bit for bit.
+    /// rebuilt of the pretrained one ([`replay`]). If the file is there, its steps are made again first, bit for bit. The log does not have
+    /// the precision, the sampling, the prompts or the reward: keep them.
     ///
     /// # Errors
     ///
-    /// [`Error::OtherSettings`] for a log of other settings; [`Error::Run`] if the file cannot be read or written, is damaged, or is of
-    /// another model.
+    /// [`Error::OtherSettings`] for a log of a strategy with other settings; [`Error::Run`] if the file cannot be read or written, is
+    /// damaged, or is of another model; [`Error::TooLate`] after a step or another log.
     pub fn with_replay_log(mut self, path: impl AsRef<Path>) -> Result<Self, Error> {
+        self.check_fresh("with_replay_log")?;
         let path = path.as_ref();
         if path.exists() && !replay_range(path)?.is_empty() {
             let (strategy, model) = replay(path, self.model, None)?;
@@ -161,15 +164,42 @@ impl<M: CausalModel> Finetune<M> {
         }))
     }
 
-    /// The tokens of a prompt, and of a completion to be scored.
+    /// A conversation in the model's chat template, with the beginning of the answer.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Load`] if the template cannot be rendered; [`Error::NoTemplate`] for a model without one.
+    pub fn chat_messages(&self, messages: &[Message]) -> Result<Prompt, Error> {
+        let template = self.template.as_ref().ok_or(Error::NoTemplate)?;
+        Ok(Prompt::new(template.render(messages, true)?))
+    }
+
+    /// The prompt with its question in the model's chat template, as [`chat`](Self::chat) writes it; opening, reference and facts stay.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Load`] if the template cannot be rendered.
+    pub fn in_chat(&self, prompt: Prompt) -> Result<Prompt, Error> {
+        let question = self.chat(prompt.question.as_str())?.question;
+        Ok(prompt.with_question(|_| question))
+    }
+
+    /// The tokens of a prompt, and of a completion to be scored. The tokenizer's begin token goes in front if the model expects one and the
+    /// prompt does not begin with it, and in front of a completion without a prompt (the end token if there is no begin token).
     ///
     /// # Errors
     ///
     /// [`Error::Load`] if the tokenizer fails.
     pub fn item(&self, prompt: &str, completion: &str) -> Result<Item, Error> {
         let mut tokens = self.tokenizer.encode(prompt)?;
-        if let (true, Some(bos)) = (self.tokenizer.adds_bos(), self.tokenizer.bos()) {
-            tokens.insert(0, bos);
+        // Chat templates write the begin token themselves. A completion without a prompt needs one token that it follows.
+        let begin = match (self.tokenizer.bos(), self.tokenizer.adds_bos(), tokens.is_empty()) {
+            (Some(bos), true, _) | (Some(bos), _, true) => Some(bos),
+            (None, _, true) => self.tokenizer.eos().first().copied(),
+            _ => None,
+        };
+        if let Some(begin) = begin.filter(|begin| tokens.first() != Some(begin)) {
+            tokens.insert(0, begin);
         }
         Ok(Item::new(&tokens, &self.tokenizer.encode(completion)?))
     }
@@ -178,19 +208,23 @@ impl<M: CausalModel> Finetune<M> {
     ///
     /// # Errors
     ///
-    /// [`Error::Items`] for items that do not fit the model.
+    /// [`Error::Items`] for no items, or items that do not fit the model.
     pub fn score(&self, items: &[Item]) -> Result<Vec<Scored>, Error> {
         Ok(score(&self.host, items)?)
     }
 
-    /// `exp` of the mean negative log-probability of a text's tokens but the first, in windows of the model's context or `window` tokens.
+    /// `exp` of the mean negative log-probability of a text's tokens, read in windows of `window` tokens (at least 2, at most the model's
+    /// context). The first token of each window is not predicted, a last window of one token is left out, and no begin token is added.
     ///
     /// # Errors
     ///
-    /// [`Error::Items`] for a text of fewer than two tokens.
+    /// [`Error::ShortText`] for a text of fewer than two tokens; [`Error::Load`] if the tokenizer fails.
     pub fn perplexity(&self, text: &str, window: usize) -> Result<f64, Error> {
         let tokens = self.tokenizer.encode(text)?;
-        let window = window.clamp(2, self.host.context_length());
+        if tokens.len() < 2 {
+            return Err(Error::ShortText { tokens: tokens.len() });
+        }
+        let window = window.min(self.host.context_length()).max(2);
         let parts = tokens.chunks(window).filter(|part| part.len() > 1);
         let items: Vec<Item> = parts.map(|part| Item::new(&part[..1], &part[1..])).collect();
         let scored = self.score(&items)?;
@@ -204,7 +238,8 @@ impl<M: CausalModel> Finetune<M> {
     ///
     /// # Errors
     ///
-    /// [`Error::Items`] for prompts that do not fit the model, [`Error::Sampling`] for settings that cannot be.
+    /// [`Error::Items`] for prompts that do not fit the model, [`Error::Sampling`] for invalid settings, [`Error::Load`] if the tokenizer
+    /// fails.
     pub fn complete(&self, prompts: &[Prompt], sampling: &SamplingConfig) -> Result<Vec<Completion>, Error> {
         let items = self.prompts(prompts)?;
         let generated = crate::generation::generate(&self.host, &items, &self.stopping(sampling))?;
@@ -219,6 +254,12 @@ impl<M: CausalModel> Finetune<M> {
     pub fn save(&self, folder: impl AsRef<Path>, dtype: SavedDtype) -> Result<(), Error> {
         let config = self.model.model_config();
         Ok(save_model(folder, &config, &self.tokenizer, self.template.as_ref(), self.model.tensors(), dtype)?)
+    }
+
+    /// Refuses what would make the log one of another run.
+    fn check_fresh(&self, call: &'static str) -> Result<(), Error> {
+        let (steps, logged) = (self.steps(), self.log.is_some());
+        if steps > 0 || logged { Err(Error::TooLate { call, steps, logged }) } else { Ok(()) }
     }
 
     fn prompts(&self, prompts: &[Prompt]) -> Result<Vec<Item>, Error> {
@@ -241,13 +282,6 @@ impl<M: CausalModel> Finetune<M> {
 
 /// Refuses a log that was begun with other settings, with the first that differs.
 fn check_same(found: &EvolutionStrategyConfig, expected: &EvolutionStrategyConfig) -> Result<(), Error> {
-    let [found, expected] = [found, expected].map(|config| serde_json::to_value(config).unwrap_or_default());
-    let keys = found.as_object().into_iter().chain(expected.as_object()).flat_map(|object| object.keys());
-    match keys.into_iter().find(|key| found.get(key) != expected.get(key)) {
-        None => Ok(()),
-        Some(key) => {
-            let of = |config: &serde_json::Value| config.get(key).map_or_else(|| "not set".into(), ToString::to_string);
-            Err(Error::OtherSettings { field: key.clone(), found: of(&found), expected: of(&expected) })
-        }
-    }
+    difference(found, expected)
+        .map_or(Ok(()), |(field, found, expected)| Err(Error::OtherSettings { field, found, expected }))
 }

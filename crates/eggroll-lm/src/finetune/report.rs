@@ -26,7 +26,7 @@ pub struct StepReport {
     pub tokens: usize,
     /// Share of items on which all members scored alike: these teach nothing.
     pub tied_items: f64,
-    /// Share of pairs of members that scored differently on an item.
+    /// Share of pairs of opposite members and items whose two scores differ.
     pub disagreement: f64,
     /// Share of completions that the limit of tokens cut off; `None` where nothing was generated.
     pub truncated: Option<f64>,
@@ -44,9 +44,12 @@ impl StepReport {
 /// In one line.
 impl fmt::Display for StepReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let GenerationReport { generation, fitness_mean, fitness_best, stepped, .. } = self.generation;
+        let GenerationReport { generation, fitness_mean, fitness_best, stepped, non_finite, .. } = self.generation;
         write!(f, "step {}: score {fitness_mean:.4}, best {fitness_best:.4}", generation + 1)?;
         write!(f, ", {:.1} s, {:.0} tokens/s", self.seconds, self.tokens_per_second())?;
+        if non_finite > 0 {
+            write!(f, ", {non_finite} members not finite")?;
+        }
         if let Some(truncated) = self.truncated.filter(|share| *share > 0.0) {
             write!(f, ", {:.0} % cut off", 100.0 * truncated)?;
         }

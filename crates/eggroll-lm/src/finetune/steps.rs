@@ -42,7 +42,7 @@ impl<M: CausalModel> Finetune<M> {
     /// # Errors
     ///
     /// [`Error::Prompt`] for a prompt that the reward cannot grade, [`Error::Items`] for one that does not fit the model,
-    /// [`Error::Sampling`] for settings that cannot be; [`Error::Run`] if the replay log cannot be written: the step is made then.
+    /// [`Error::Sampling`] for invalid settings, [`Error::Load`] if the tokenizer fails; [`Error::Run`] if the replay log cannot be written: the step is made then.
     pub fn learn_from<R: Reward + ?Sized>(
         &mut self,
         reward: &R,
@@ -55,6 +55,10 @@ impl<M: CausalModel> Finetune<M> {
         self.step(Items::Shared(&items), |finetune, population| {
             let written = finetune.generate_members(population, Items::Shared(&items), &sampling)?;
             let grade = |(prompt, generated): (&Prompt, &Generated)| {
+                // What a broken member wrote is not asked for: a short text may be worth much.
+                if !generated.finite {
+                    return Ok(f32::NAN);
+                }
                 Ok(reward.score(prompt, &finetune.tokenizer.decode(&generated.tokens, true)?))
             };
             let of_member =

@@ -2,7 +2,7 @@
 
 use super::noise::Noise;
 use eggroll_core::ParameterTable;
-use eggroll_core::transformer::{MemberRow, Precision};
+use eggroll_core::transformer::MemberRow;
 use std::ops::Range;
 
 /// New tokens of one sequence.
@@ -49,9 +49,6 @@ pub trait Decoder: Sync {
     /// The longest sequence, in tokens.
     fn context_length(&self) -> usize;
 
-    /// The number format of the products.
-    fn precision(&self) -> Precision;
-
     /// The state of an empty sequence, with room for `capacity` tokens.
     fn state(&self, capacity: usize) -> Self::State;
 
@@ -68,6 +65,10 @@ pub trait Decoder: Sync {
     fn matrices(&self) -> Vec<(burn::module::ParamId, [usize; 2])>;
 
     /// Runs the tokens of all sequences; appends the hidden rows that are wanted to `hidden`, sequence by sequence.
+    ///
+    /// # Shapes
+    ///
+    /// - hidden: `[rows that are wanted, hidden_size]`
     fn forward(
         &self,
         noise: Option<&Noise>,
@@ -76,7 +77,12 @@ pub trait Decoder: Sync {
         hidden: &mut Vec<f32>,
     );
 
-    /// Logits of hidden rows, `[rows, vocab_size]`, with the member of each row.
+    /// Logits of hidden rows, with the member of each row.
+    ///
+    /// # Shapes
+    ///
+    /// - hidden: `[rows, hidden_size]`
+    /// - logits: `[rows, vocab_size]`
     fn logits(
         &self,
         noise: Option<&Noise>,

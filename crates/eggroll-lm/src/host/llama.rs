@@ -166,10 +166,6 @@ impl Decoder for HostLlama {
         self.config.context_length
     }
 
-    fn precision(&self) -> Precision {
-        self.precision
-    }
-
     fn state(&self, capacity: usize) -> KeyValues {
         let LlamaConfig { layers, kv_heads, head_dim, .. } = self.config;
         KeyValues::new(layers, kv_heads, head_dim, capacity)

@@ -13,22 +13,22 @@ impl Noise {
     ///
     /// # Panics
     ///
-    /// Panics if a matrix has noise of another kind.
+    /// Panics if a matrix has noise that is not of low rank, or from a table.
     #[track_caller]
     pub fn draw(perturbation: &Perturbation, matrices: &[(ParamId, [usize; 2])], pairs: &[u32]) -> Self {
-        let factors =
-            |(id, shape): &(ParamId, [usize; 2])| {
-                let position = perturbation.table.position(*id)?;
-                let noise = perturbation.parameter(position);
-                if noise.role == eggroll_core::Role::Frozen {
-                    return None;
-                }
-                let drawn = Factors::draw(&noise, *shape, pairs.iter().copied());
-                let path = || &perturbation.table.entries()[position].path;
-                Some(drawn.unwrap_or_else(|| {
-                    panic!("\"{}\" has noise {:?}, which is not drawn on the host", path(), noise.role)
-                }))
-            };
+        let factors = |(id, shape): &(ParamId, [usize; 2])| {
+            let position = perturbation.table.position(*id)?;
+            let noise = perturbation.parameter(position);
+            if noise.role == eggroll_core::Role::Frozen {
+                return None;
+            }
+            let drawn = Factors::draw(&noise, *shape, pairs.iter().copied());
+            let path = || &perturbation.table.entries()[position].path;
+            Some(drawn.unwrap_or_else(|| {
+                let (path, role, source) = (path(), noise.role, &noise.source);
+                panic!("\"{path}\" has noise {role:?} from {source:?}, which is not drawn on the host")
+            }))
+        };
         Self(matrices.iter().map(factors).collect())
     }
 

@@ -76,7 +76,8 @@ impl From<f32> for Grade {
 /// assert!(Recall.check(&Prompt::new("Name a color.")).is_err());
 /// ```
 pub trait Reward: Sync {
-    /// The score of a completion, larger is better: a finite number.
+    /// The score of a completion, larger is better: a finite number. NaN if the completion cannot be graded, as when a program that you
+    /// call fails: the member then ranks with the worst of the step.
     ///
     /// `completion` is what the model wrote, without the prompt; [`Prompt::reply`] adds the [opening](Prompt::opening) that the prompt
     /// gave.

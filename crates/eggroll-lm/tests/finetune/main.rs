@@ -1,7 +1,7 @@
 //! Fine-tuning of a made model: steps, replay logs, saved models, bad rewards.
 
 use burn::tensor::Device;
-use eggroll_core::{OpenEsConfig, Role};
+use eggroll_core::{NoiseSourceConfig, OpenEsConfig, Role};
 use eggroll_lm::load::{LlamaConfig, Pretrained, RopeScaling, SavedDtype, Tokenizer};
 use eggroll_lm::reward::{Prompt, PromptError, Reward};
 use eggroll_lm::{Error, Finetune, FinetuneConfig, Item, Items, ItemsError, Llama, SamplingConfig};
@@ -9,8 +9,8 @@ use eggroll_run::parameter_digest;
 use serde_json::json;
 use std::path::Path;
 
-/// A tokenizer of small letters and an end.
-fn tokenizer(folder: &Path) -> Tokenizer {
+/// A tokenizer of small letters and an end, which also begins texts if the model expects a beginning.
+fn tokenizer(folder: &Path, begins: bool) -> Tokenizer {
     let vocab: serde_json::Map<String, serde_json::Value> =
         ('a'..='z').enumerate().map(|(id, letter)| (letter.to_string(), id.into())).collect();
     let end = json!({ "id": 26, "content": "<end>", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true });
@@ -18,7 +18,10 @@ fn tokenizer(folder: &Path) -> Tokenizer {
         "version": "1.0", "added_tokens": [end], "normalizer": null, "pre_tokenizer": null, "post_processor": null,
         "decoder": { "type": "Fuse" }, "model": { "type": "BPE", "vocab": vocab, "merges": [] },
     });
-    let config = json!({ "eos_token": "<end>" });
+    let config = match begins {
+        true => json!({ "eos_token": "<end>", "bos_token": "<end>", "add_bos_token": true }),
+        false => json!({ "eos_token": "<end>" }),
+    };
     std::fs::write(folder.join("tokenizer.json"), file.to_string()).unwrap();
     std::fs::write(folder.join("tokenizer_config.json"), config.to_string()).unwrap();
     Tokenizer::from_folder(folder).unwrap()
@@ -53,7 +56,7 @@ fn finetune(settings: FinetuneConfig) -> Finetune<Llama> {
     device.seed(7);
     let model = Llama::new(&config(), &device);
     let fixed = burn::module::Module::map(model, &mut Fixed(0));
-    settings.init_with(fixed, tokenizer(folder.path()), None).unwrap()
+    settings.init_with(fixed, tokenizer(folder.path(), false), None).unwrap()
 }
 
 /// Weights that depend on nothing but their place.
@@ -206,10 +209,77 @@ fn what_does_not_fit_is_refused() {
     assert!(matches!(error, Error::Prompt(_)), "{error}");
     let long = Prompt::new("a".repeat(30));
     let error = finetune.complete(&[long], &sampling).unwrap_err();
-    assert!(matches!(error, Error::Items(ItemsError::TooLong { item: 0, tokens: 34, context: 32 })), "{error}");
+    assert!(
+        matches!(error, Error::Items(ItemsError::TooLong { group: None, item: 0, tokens: 34, context: 32 })),
+        "{error}"
+    );
     let error = finetune.complete(&[], &sampling).unwrap_err();
     assert!(matches!(error, Error::Items(ItemsError::Empty)), "{error}");
     let error = finetune.complete(&[Prompt::new("abc")], &sampling.with_temperature(-1.0)).unwrap_err();
     assert!(matches!(error, Error::Sampling(_)) && error.to_string().contains("-1"), "{error}");
     assert_eq!(finetune.steps(), 0);
+}
+
+/// A begin token that the prompt has already is not put in front of it again; a completion without a prompt follows some token.
+#[test]
+fn a_text_begins_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = Llama::new(&config(), &Device::flex());
+    let begins = settings().init_with(model, tokenizer(folder.path(), true), None).unwrap();
+    let plain = finetune(settings());
+    for (finetune, prompt, expected) in [
+        (&begins, "ab", &[26, 0, 1][..]),
+        (&begins, "<end>ab", &[26, 0, 1]),
+        (&begins, "", &[26]),
+        (&plain, "ab", &[0, 1]),
+        (&plain, "", &[26]),
+    ] {
+        let item = finetune.item(prompt, "c").unwrap();
+        assert_eq!((item.prompt(), item.completion()), (expected, &[2][..]), "{prompt:?}");
+    }
+}
+
+/// What would make a log of another run comes too late.
+#[test]
+fn strategies_and_logs_come_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let strategy = || settings().with_sigma(0.2).strategy::<Llama>();
+    let logged = finetune(settings()).with_replay_log(folder.path().join("log")).unwrap();
+    let error = logged.with_strategy(strategy()).err().unwrap();
+    assert!(matches!(error, Error::TooLate { call: "with_strategy", steps: 0, logged: true }), "{error}");
+    let mut stepped = finetune(settings());
+    let items = items(&stepped);
+    stepped.learn(Items::Shared(&items)).unwrap();
+    let error = stepped.with_replay_log(folder.path().join("late")).err().unwrap();
+    assert!(matches!(error, Error::TooLate { call: "with_replay_log", steps: 1, logged: false }), "{error}");
+    assert!(error.to_string().contains("1 steps were made") && !folder.path().join("late").exists(), "{error}");
+}
+
+/// Noise from a table is not drawn by rows: members are packed one by one, as the same models.
+#[test]
+fn noise_from_a_table() {
+    let strategy = settings().strategy::<Llama>().with_noise_source(NoiseSourceConfig::Table { len: 1 << 16 });
+    let mut finetune = finetune(settings()).with_strategy(strategy).unwrap();
+    let items = items(&finetune);
+    let report = finetune.learn(Items::Shared(&items)).unwrap();
+    assert!(report.generation.stepped && report.disagreement > 0.0, "{report}");
+}
+
+#[test]
+fn a_text_without_perplexity() {
+    let finetune = finetune(settings());
+    let error = finetune.perplexity("a", 8).unwrap_err();
+    assert!(matches!(error, Error::ShortText { tokens: 1 }), "{error}");
+    let whole = finetune.perplexity("abcde", usize::MAX).unwrap();
+    assert!(whole.is_finite() && whole != finetune.perplexity("abcde", 0).unwrap());
+}
+
+/// A broken member is not rewarded for a short text.
+#[test]
+fn logits_that_are_no_numbers_score_nan() {
+    let mut finetune = finetune(settings().with_sigma(1e38));
+    let short = |_: &Prompt, completion: &str| -(completion.len() as f32);
+    let report = finetune.learn_from(&short, &[Prompt::new("abc")], &SamplingConfig::greedy(4)).unwrap();
+    assert!(report.generation.non_finite > 0, "{report}");
+    assert!(report.to_string().contains("members not finite"), "{report}");
 }

@@ -17,12 +17,12 @@ fn items_that_cannot_be_scored() {
     let good = Item::new(&[1, 2], &[3]);
     let error = |item: Item| score(&host, &[good.clone(), item]).unwrap_err();
     assert_eq!(score(&host, &[]).unwrap_err(), ItemsError::Empty);
-    assert_eq!(error(Item::new(&[], &[1])), ItemsError::NoTokens { item: 1, part: "prompt" });
-    assert_eq!(error(Item::new(&[1], &[])), ItemsError::NoTokens { item: 1, part: "completion" });
+    assert_eq!(error(Item::new(&[], &[1])), ItemsError::NoTokens { group: None, item: 1, part: "prompt" });
+    assert_eq!(error(Item::new(&[1], &[])), ItemsError::NoTokens { group: None, item: 1, part: "completion" });
     let long = |len| Item::new(&tokens(len, 1), &[1]);
-    assert_eq!(error(long(64)), ItemsError::TooLong { item: 1, tokens: 65, context: 64 });
+    assert_eq!(error(long(64)), ItemsError::TooLong { group: None, item: 1, tokens: 65, context: 64 });
     assert!(score(&host, &[good.clone(), long(63)]).is_ok());
-    let unknown = ItemsError::Token { item: 1, token: 97, vocabulary: 97 };
+    let unknown = ItemsError::Token { group: None, item: 1, token: 97, vocabulary: 97 };
     assert_eq!(error(Item::new(&[97], &[1])), unknown);
     assert_eq!(error(Item::new(&[1], &[97])), unknown);
     assert!(score(&host, &[Item::new(&[96], &[96])]).is_ok());
@@ -35,15 +35,21 @@ fn prompts_that_cannot_be_continued() {
     let host = host();
     let of = |item: Item, tokens| generate(&host, &[item], &SamplingConfig::greedy(tokens));
     let items = |error: ItemsError| GenerateError::Items(error);
-    assert_eq!(of(Item::prompt_only(&[]), 1).unwrap_err(), items(ItemsError::NoTokens { item: 0, part: "prompt" }));
+    assert_eq!(
+        of(Item::prompt_only(&[]), 1).unwrap_err(),
+        items(ItemsError::NoTokens { group: None, item: 0, part: "prompt" })
+    );
     let long = Item::prompt_only(&tokens(60, 1));
-    assert_eq!(of(long.clone(), 5).unwrap_err(), items(ItemsError::TooLong { item: 0, tokens: 65, context: 64 }));
+    assert_eq!(
+        of(long.clone(), 5).unwrap_err(),
+        items(ItemsError::TooLong { group: None, item: 0, tokens: 65, context: 64 })
+    );
     assert_eq!(
         of(long.clone(), usize::MAX).unwrap_err(),
-        items(ItemsError::TooLong { item: 0, tokens: usize::MAX, context: 64 })
+        items(ItemsError::TooLong { group: None, item: 0, tokens: usize::MAX, context: 64 })
     );
     assert_eq!(of(long, 4).unwrap()[0].tokens.len(), 4);
-    let unknown = ItemsError::Token { item: 0, token: 200, vocabulary: 97 };
+    let unknown = ItemsError::Token { group: None, item: 0, token: 200, vocabulary: 97 };
     assert_eq!(of(Item::prompt_only(&[200]), 1).unwrap_err(), items(unknown));
     assert_eq!(generate(&host, &[], &SamplingConfig::greedy(1)).unwrap_err(), items(ItemsError::Empty));
 }

@@ -32,7 +32,7 @@ impl Rewrite<'_> {
                 let shape = self.lifted_shape(operation, tensor)?;
                 Ok(self.reshape(tensor, shape))
             }
-            Origin::MemberChunk => Ok(self.lifted[&tensor.id].clone()),
+            Origin::Members => Ok(self.lifted[&tensor.id].clone()),
             Origin::Parameter(view) => self.values(view, tensor),
         }
     }
@@ -108,7 +108,7 @@ impl Rewrite<'_> {
     }
 
     pub(super) fn land_members(&mut self, out: &TensorIr, lifted: TensorIr) {
-        self.origins.insert(out.id, Origin::MemberChunk);
+        self.origins.insert(out.id, Origin::Members);
         self.lifted.insert(out.id, lifted);
     }
 

@@ -42,7 +42,7 @@ pub(super) struct View {
 pub(super) enum Origin {
     Plain,
     Parameter(View),
-    MemberChunk,
+    Members,
 }
 
 /// The rewriting of one recording.

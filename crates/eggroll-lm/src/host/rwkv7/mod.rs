@@ -125,10 +125,6 @@ impl Decoder for HostRwkv7 {
         usize::MAX
     }
 
-    fn precision(&self) -> Precision {
-        self.precision
-    }
-
     fn state(&self, _capacity: usize) -> Rwkv7State {
         Rwkv7State::empty(&self.config)
     }

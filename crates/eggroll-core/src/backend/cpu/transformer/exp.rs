@@ -34,6 +34,17 @@ pub(super) unsafe fn exp<S: Simd>(x: S::F) -> S::F {
     }
 }
 
+/// `1 + exp(−x)`, `x` as if it were −87 below: the logistic function and what is made of it divide by it, and are 0 to all digits there.
+///
+/// # Safety
+///
+/// The processor must have the instruction set `S`.
+#[inline(always)]
+pub(super) unsafe fn one_and_exp_of_minus<S: Simd>(x: S::F) -> S::F {
+    // SAFETY: by this function's contract.
+    unsafe { S::add(S::splat(1.0), exp::<S>(S::sub(S::splat(0.0), S::max(S::splat(-87.0), x)))) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

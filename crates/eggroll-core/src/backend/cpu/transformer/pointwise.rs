@@ -1,6 +1,6 @@
 //! Functions of single rows.
 
-use super::exp::exp;
+use super::exp::{exp, one_and_exp_of_minus};
 use crate::backend::cpu::product::{for_vectors, load_some};
 use crate::backend::cpu::tile::MAX_COLUMNS;
 use crate::simd::{Kernel, Simd, dispatch};
@@ -93,11 +93,7 @@ impl Kernel for SwiGlu<'_> {
 #[inline(always)]
 unsafe fn gated<S: Simd>(x: S::F, up: S::F) -> S::F {
     // SAFETY: by this function's contract.
-    unsafe {
-        // exp(−x) for x above −87: below, the result is 0 to all digits.
-        let e = exp::<S>(S::sub(S::splat(0.0), S::max(S::splat(-87.0), x)));
-        S::mul(S::div(x, S::add(S::splat(1.0), e)), up)
-    }
+    unsafe { S::mul(S::div(x, one_and_exp_of_minus::<S>(x)), up) }
 }
 
 /// `ln Σ exp(x)`

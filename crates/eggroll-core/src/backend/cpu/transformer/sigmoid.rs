@@ -1,6 +1,6 @@
 //! The logistic function and what is made of it, element by element.
 
-use super::exp::exp;
+use super::exp::{exp, one_and_exp_of_minus};
 use crate::simd::{Kernel, Simd, dispatch};
 
 /// `x ← 1/(1 + exp(−x))`
@@ -56,11 +56,7 @@ impl Element for Sigmoid {
     #[inline(always)]
     unsafe fn of<S: Simd>(x: S::F) -> S::F {
         // SAFETY: by this function's contract.
-        unsafe {
-            // exp(−x) for x above −87: below, the result is 0 to all digits.
-            let e = exp::<S>(S::sub(S::splat(0.0), S::max(S::splat(-87.0), x)));
-            S::div(S::splat(1.0), S::add(S::splat(1.0), e))
-        }
+        unsafe { S::div(S::splat(1.0), one_and_exp_of_minus::<S>(x)) }
     }
 }
 
