@@ -1,6 +1,6 @@
 //! Products of bfloat16, summed in float32: pairs along the depth, as AVX512-BF16 takes them.
 
-use super::product::Finish;
+use super::finish::Finish;
 use crate::backend::cpu::integer::{COLUMNS, ROWS};
 use crate::backend::cpu::tile::{Epilogue, Place, Tile};
 use crate::simd::{self, Forms, Kernel, Simd, dispatch, dispatch_forms};

@@ -1,28 +1,16 @@
 //! `y = x·W + n`, where `n = s·c·(x·B)·Aᵀ` is what the low-rank noise of a row's member makes of the row.
 
+use super::finish::{Finish, RowNoise};
 use super::halves::{HalfProduct, HalfRows};
 use super::matrix::{Int8, Matrix};
 use super::quantized::{BLOCK, Quantized};
-use crate::backend::cpu::chain::ChainRow;
 use crate::backend::cpu::dots::{Out, Rows, dots};
 use crate::backend::cpu::integer::{self, IntegerSimd, MixedKernel, dispatch_mixed};
-use crate::backend::cpu::product::{for_vectors, load_some};
 use crate::backend::cpu::tile::{Epilogue, Place, Strided, Tile, multiply};
 use crate::simd::Simd;
 
 /// Rows of one pair that are projected together.
 const MAX_RUN: usize = 64;
-
-/// The noise of rows of several members.
-#[derive(Clone, Copy)]
-pub(crate) struct RowNoise<'a> {
-    /// The member of each row.
-    pub rows: &'a [ChainRow],
-    /// `[slots, rank·(d_input + d_output)]`: `B : [rank, d_input]`, then `A : [rank, d_output]`.
-    pub factors: &'a [f32],
-    pub rank: usize,
-    pub scale: f32,
-}
 
 /// A product of rows with a packed weight.
 pub(crate) struct MatrixProduct<'a> {
@@ -156,47 +144,6 @@ unsafe fn multiply_integers<S: Simd, I: IntegerSimd>(rows: usize, blocks: &[Int8
                     columns: first.width(panel),
                 };
                 finish.finish::<S>(place, &tile);
-            }
-        }
-    }
-}
-
-/// Adds what the noise makes of the rows of a tile, and writes them.
-pub(super) struct Finish<'a> {
-    noise: Option<RowNoise<'a>>,
-    t: &'a [f32],
-    d_input: usize,
-    d_output: usize,
-    y: *mut f32,
-    add: bool,
-}
-
-impl Epilogue for Finish<'_> {
-    #[inline(always)]
-    unsafe fn finish<S: Simd>(&mut self, place: Place, tile: &Tile) {
-        let Self { d_input, d_output, add, .. } = *self;
-        for r in 0..place.rows {
-            let row = place.row + r;
-            let (t, a): (&[f32], *const f32) = match self.noise {
-                None => (&[], std::ptr::null()),
-                Some(RowNoise { rows, factors, rank, .. }) => {
-                    let at = rows[row].slot as usize * rank * (d_input + d_output) + rank * d_input;
-                    let a = factors[at..][..rank * d_output][place.column..].as_ptr();
-                    (&self.t[row * rank..][..rank], a)
-                }
-            };
-            // SAFETY: the place lies inside the product by this function's contract, and so in the rows of `y`; `a` was cut to size, and
-            // holds as many columns from the place's first one on for each of its `rank` rows.
-            unsafe {
-                let source = tile.row(r);
-                let y = self.y.add(row * d_output + place.column);
-                for_vectors::<S>(place.columns, y, |c, lanes| {
-                    let mut sum = S::load(source.add(c));
-                    for (k, t) in t.iter().enumerate() {
-                        sum = S::fma(S::splat(*t), load_some::<S>(a.add(k * d_output + c), lanes), sum);
-                    }
-                    if add { S::add(load_some::<S>(y.add(c), lanes), sum) } else { sum }
-                });
             }
         }
     }
