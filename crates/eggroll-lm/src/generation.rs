@@ -71,7 +71,8 @@ pub fn generate<D: Decoder>(
 ///
 /// # Panics
 ///
-/// Panics if the noise is not of low rank on the model's matrices ([`Decoder::can_perturb`]), or from a table: such members are separate models.
+/// Panics if the noise is not of low rank on the model's matrices, or from a table ([`Decoder::can_perturb`]): such members are separate
+/// models.
 #[track_caller]
 pub fn generate_population<D: Decoder>(
     decoder: &D,

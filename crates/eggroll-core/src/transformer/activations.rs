@@ -1,28 +1,34 @@
 //! Rows that products read.
 
 use super::precision::Precision;
-use crate::backend::cpu::{self, HalfRows, Quantized};
+use crate::backend::cpu::{self, PackedRows};
 
 /// Rows of activations, `[rows, width]`, as products read them: float32, and also in the format of the weights.
 #[derive(Debug)]
 pub struct Activations {
-    precision: Precision,
     width: usize,
     pub(super) values: Vec<f32>,
-    pub(super) quantized: Quantized,
-    pub(super) halves: HalfRows,
+    pub(super) packed: PackedRows,
 }
 
 impl Activations {
     /// No rows yet, for products with weights of that precision.
     pub fn new(precision: Precision) -> Self {
-        let (quantized, halves) = Default::default();
-        Self { precision, width: 1, values: Vec::new(), quantized, halves }
+        let packed = match precision {
+            Precision::F32 => PackedRows::F32,
+            Precision::Bf16 => PackedRows::Bf16(Default::default()),
+            Precision::Int8 => PackedRows::Int8(Default::default()),
+        };
+        Self { width: 1, values: Vec::new(), packed }
     }
 
     /// The format of the weights that the rows are for.
     pub fn precision(&self) -> Precision {
-        self.precision
+        match self.packed {
+            PackedRows::F32 => Precision::F32,
+            PackedRows::Bf16(_) => Precision::Bf16,
+            PackedRows::Int8(_) => Precision::Int8,
+        }
     }
 
     /// The rows.
@@ -46,7 +52,7 @@ impl Activations {
         self.width = width;
         self.values.resize(rows * width, 0.0);
         write(&mut self.values);
-        self.convert();
+        self.packed.fill(&self.values, self.width);
     }
 
     /// Takes `x·w / √(mean(x²) + ε)` of every row of `x : [rows, n]`, for a weight `[n]`: RMSNorm (Zhang and Sennrich, arXiv 1910.07467).
@@ -72,15 +78,6 @@ impl Activations {
         cpu::swiglu(gate, up);
         self.width = width;
         std::mem::swap(&mut self.values, gate);
-        self.convert();
-    }
-
-    /// The rows in the format of the weights.
-    fn convert(&mut self) {
-        match self.precision {
-            Precision::F32 => {}
-            Precision::Bf16 => self.halves.fill(&self.values, self.width),
-            Precision::Int8 => self.quantized.fill(&self.values, self.width),
-        }
+        self.packed.fill(&self.values, self.width);
     }
 }

@@ -110,8 +110,8 @@ impl PackedMatrix {
             rank: factors.rank,
             scale: factors.scale,
         });
-        let (matrix, quantized, halves) = (&self.matrix, &x.quantized, &x.halves);
-        MatrixProduct { matrix, d_input, d_output, x: x.values(), quantized, halves, noise, t: scratch, y, add }.run();
+        let (matrix, packed) = (&self.matrix, &x.packed);
+        MatrixProduct { matrix, d_input, d_output, x: x.values(), packed, noise, t: scratch, y, add }.run();
     }
 }
 

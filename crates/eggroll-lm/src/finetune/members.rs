@@ -8,19 +8,17 @@ use crate::host::Decoder;
 use crate::items::{Item, Items};
 use crate::sampling::SamplingConfig;
 use crate::scoring::{Scored, score, score_population};
-use eggroll_core::transformer::Factors;
-use eggroll_core::{ParameterNoise, Role};
 use eggroll_train::Population;
 
 impl<M: CausalModel> Finetune<M> {
-    /// Scores items with all members: `[members][items]`. Members whose noise is not of low rank are packed one after the other, and so are those of
-    /// noise from a table.
+    /// Scores items with all members: `[members][items]`. Members whose noise is not of low rank, or from a table, are packed one after the
+    /// other.
     ///
     /// # Errors
     ///
     /// [`Error::Items`] for items that do not fit the model or the population.
     pub fn score_members(&self, population: &Population, items: Items) -> Result<Vec<Vec<Scored>>, Error> {
-        if self.runs_together(population) {
+        if self.host.can_perturb(population.perturbation()) {
             return Ok(score_population(&self.host, population, items)?);
         }
         self.each_member(population, items, |host, items| Ok(score(host, items)?))
@@ -38,19 +36,10 @@ impl<M: CausalModel> Finetune<M> {
         prompts: Items,
         sampling: &SamplingConfig,
     ) -> Result<Vec<Vec<Generated>>, Error> {
-        if self.runs_together(population) {
+        if self.host.can_perturb(population.perturbation()) {
             return Ok(generate_population(&self.host, population, prompts, sampling)?);
         }
         self.each_member(population, prompts, |host, prompts| Ok(generate(host, prompts, sampling)?))
-    }
-
-    /// Whether all noise is low-rank noise of the model's matrices, and not from a table.
-    fn runs_together(&self, population: &Population) -> bool {
-        let perturbation = population.perturbation();
-        let known = |noise: ParameterNoise| noise.role == Role::Frozen || Factors::can_draw(&noise);
-        let parameters = 0..perturbation.table.entries().len();
-        self.host.can_perturb(&perturbation.table)
-            && parameters.map(|position| perturbation.parameter(position)).all(known)
     }
 
     fn each_member<R>(

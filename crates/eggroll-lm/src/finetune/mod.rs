@@ -157,11 +157,10 @@ impl<M: CausalModel> Finetune<M> {
     ///
     /// [`Error::Load`] if the template cannot be rendered.
     pub fn chat(&self, message: impl Into<String>) -> Result<Prompt, Error> {
-        let message = message.into();
-        Ok(Prompt::new(match &self.template {
-            Some(template) => template.render(&[Message::user(message)], true)?,
-            None => message,
-        }))
+        match self.template {
+            Some(_) => self.chat_messages(&[Message::user(message)]),
+            None => Ok(Prompt::new(message)),
+        }
     }
 
     /// A conversation in the model's chat template, with the beginning of the answer.

@@ -1,8 +1,9 @@
 //! What scoring and generation need of a language model.
 
 use super::noise::Noise;
-use eggroll_core::ParameterTable;
-use eggroll_core::transformer::MemberRow;
+use eggroll_core::scope::Perturbation;
+use eggroll_core::transformer::{Factors, MemberRow};
+use eggroll_core::{ParameterEntry, Role};
 use std::ops::Range;
 
 /// New tokens of one sequence.
@@ -92,14 +93,13 @@ pub trait Decoder: Sync {
         logits: &mut Vec<f32>,
     );
 
-    /// Whether the members of a perturbation with these parameters can be run: all noise is low-rank noise of [`matrices`](Self::matrices).
-    fn can_perturb(&self, table: &ParameterTable) -> bool {
+    /// Whether the members of a perturbation can be run: all noise is low-rank noise of [`matrices`](Self::matrices), and not from a table.
+    fn can_perturb(&self, perturbation: &Perturbation) -> bool {
         let matrices = self.matrices();
-        let known = |entry: &eggroll_core::ParameterEntry| match entry.role {
-            eggroll_core::Role::Frozen => true,
-            eggroll_core::Role::LowRank { .. } => matrices.iter().any(|(id, _)| *id == entry.id),
-            _ => false,
+        let known = |(position, entry): (usize, &ParameterEntry)| {
+            let drawn = || Factors::can_draw(&perturbation.parameter(position));
+            entry.role == Role::Frozen || drawn() && matrices.iter().any(|(id, _)| *id == entry.id)
         };
-        table.entries().iter().all(known)
+        perturbation.table.entries().iter().enumerate().all(known)
     }
 }

@@ -129,7 +129,7 @@ fn roles_that_are_not_drawn_on_the_host_are_refused() {
     let model = model(&config(false, true));
     let host = HostLlama::new(&model, Precision::F32);
     let can = |config: eggroll_train::EvolutionStrategyConfig| {
-        host.can_perturb(config.try_init(&model).expect("a strategy").parameters())
+        host.can_perturb(config.try_init(&model).expect("a strategy").ask().perturbation())
     };
     assert!(can(strategy_config(4)));
     assert!(can(strategy_config(4).with_roles([("*.mlp.*", Role::Frozen)])));

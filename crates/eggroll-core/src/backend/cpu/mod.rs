@@ -36,7 +36,7 @@ pub(crate) use row_projection::row_projection;
 pub(crate) use source::Source;
 pub(crate) use tile::MAX_COLUMNS;
 pub(crate) use transformer::{
-    Attend, HalfRows, Matrix, MatrixProduct, Quantized, RowNoise, Wkv7, group_norm, log_sum_exp, rms_norm, rotary,
-    sigmoid, swiglu, tanh, wkv7_decay,
+    Attend, Matrix, MatrixProduct, PackedRows, RowNoise, Wkv7, group_norm, log_sum_exp, rms_norm, rotary, sigmoid,
+    swiglu, tanh, wkv7_decay,
 };
 pub(crate) use vector::{noise, perturbed_vector};

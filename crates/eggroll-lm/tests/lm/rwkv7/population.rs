@@ -48,7 +48,7 @@ fn members_are_scored_as_models_of_their_own() {
     let written = generate(&writer, std::slice::from_ref(&prompt), &SamplingConfig::greedy(4)).expect("generated");
     items.push(Item::new(prompt.prompt(), &written[0].tokens));
     let host = HostRwkv7::new(&model, Precision::F32);
-    assert!(host.can_perturb(&population.perturbation().table));
+    assert!(host.can_perturb(population.perturbation()));
     let scores = score_population(&host, &population, Items::Shared(&items)).expect("scores");
     assert_eq!(scores.len(), MEMBERS);
     for (index, found) in scores.iter().enumerate() {
@@ -108,7 +108,7 @@ fn module_runs_all_members() {
             assert!((*found - plain).abs() > 1e-2, "canary: member {index} is the model without noise");
         }
         let host = HostRwkv7::new(&model, Precision::F32);
-        assert_eq!(host.can_perturb(&population.perturbation().table), !vectors);
+        assert_eq!(host.can_perturb(population.perturbation()), !vectors);
     }
 }
 

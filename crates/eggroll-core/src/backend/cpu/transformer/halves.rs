@@ -59,11 +59,6 @@ impl HalfRows {
         self.pairs.resize((x.len() / d_input).next_multiple_of(ROWS) * self.stride, 0);
         dispatch(Fill { x, d_input, rows: self });
     }
-
-    /// Whether there are tiles for as many rows.
-    pub(super) fn hold(&self, rows: usize, d_input: usize) -> bool {
-        self.stride == d_input.div_ceil(2) && self.pairs.len() == rows.next_multiple_of(ROWS) * self.stride
-    }
 }
 
 struct Fill<'a> {

@@ -10,16 +10,16 @@ mod pointwise;
 mod product;
 mod quantized;
 mod rotation;
+mod rows;
 mod sigmoid;
 mod wkv7;
 
 pub(crate) use attention::Attend;
 pub(crate) use finish::RowNoise;
 pub(crate) use group_norm::group_norm;
-pub(crate) use halves::HalfRows;
 pub(crate) use matrix::Matrix;
 pub(crate) use pointwise::{log_sum_exp, rms_norm, rotary, swiglu};
 pub(crate) use product::MatrixProduct;
-pub(crate) use quantized::Quantized;
+pub(crate) use rows::PackedRows;
 pub(crate) use sigmoid::{sigmoid, tanh, wkv7_decay};
 pub(crate) use wkv7::Wkv7;

@@ -1,9 +1,10 @@
 //! `y = x·W + n`, where `n = s·c·(x·B)·Aᵀ` is what the low-rank noise of a row's member makes of the row.
 
 use super::finish::{Finish, RowNoise};
-use super::halves::{HalfProduct, HalfRows};
+use super::halves::HalfProduct;
 use super::matrix::{Int8, Matrix};
 use super::quantized::{BLOCK, Quantized};
+use super::rows::PackedRows;
 use crate::backend::cpu::dots::{Out, Rows, dots};
 use crate::backend::cpu::integer::{self, IntegerSimd, MixedKernel, dispatch_mixed};
 use crate::backend::cpu::tile::{Epilogue, Place, Strided, Tile, multiply};
@@ -19,10 +20,8 @@ pub(crate) struct MatrixProduct<'a> {
     pub d_output: usize,
     /// `[rows, d_input]`
     pub x: &'a [f32],
-    /// The same rows, for weights of integers.
-    pub quantized: &'a Quantized,
-    /// The same rows, for weights of bfloat16.
-    pub halves: &'a HalfRows,
+    /// The same rows in the format of the weight; any for float32.
+    pub packed: &'a PackedRows,
     pub noise: Option<RowNoise<'a>>,
     /// `x·B` times sign and scale, `[rows, rank]`, to be written.
     pub t: &'a mut Vec<f32>,
@@ -37,7 +36,7 @@ impl MatrixProduct<'_> {
     ///
     /// # Panics
     ///
-    /// Panics if lengths do not fit.
+    /// Panics if lengths do not fit, or if the rows are not in the format of the weight.
     pub(crate) fn run(self) {
         let rows = self.x.len() / self.d_input;
         assert!(self.x.len() == rows * self.d_input, "rows of a product");
@@ -47,11 +46,8 @@ impl MatrixProduct<'_> {
             let slots = noise.rows.iter().map(|row| row.slot as usize + 1).max().unwrap_or(0);
             assert!(noise.rows.len() == rows && noise.factors.len() >= slots * each, "the noise of a product");
         }
-        if let Matrix::Bf16(_) = self.matrix {
-            assert!(self.halves.hold(rows, self.d_input), "bfloat16 rows of a product");
-        }
-        if let Matrix::Int8(_) = self.matrix {
-            let (whole, x) = (rows.next_multiple_of(integer::ROWS), self.quantized);
+        if let PackedRows::Int8(x) = self.packed {
+            let whole = rows.next_multiple_of(integer::ROWS);
             let fits = x.stride == self.d_input.next_multiple_of(4)
                 && x.rows() == whole
                 && x.scales.len() == whole * self.d_input.div_ceil(BLOCK);
@@ -104,15 +100,16 @@ impl MixedKernel for MatrixProduct<'_> {
                 y: self.y.as_mut_ptr(),
                 add: self.add,
             };
-            match self.matrix {
-                Matrix::F32(packed) => {
+            match (self.matrix, self.packed) {
+                (Matrix::F32(packed), _) => {
                     let x = Strided { values: self.x, row: self.d_input, depth: 1 };
                     multiply::<S, _>(rows, self.d_output, self.d_input, x, packed.panels(), &mut finish);
                 }
-                Matrix::Bf16(weight) => {
-                    HalfProduct { rows, x: self.halves, weight, finish: &mut finish }.run();
+                (Matrix::Bf16(weight), PackedRows::Bf16(x)) => {
+                    HalfProduct { rows, x, weight, finish: &mut finish }.run();
                 }
-                Matrix::Int8(blocks) => multiply_integers::<S, I>(rows, blocks, self.quantized, &mut finish),
+                (Matrix::Int8(blocks), PackedRows::Int8(x)) => multiply_integers::<S, I>(rows, blocks, x, &mut finish),
+                _ => panic!("rows of a product in another format than its weight"),
             }
         }
     }
