@@ -207,7 +207,9 @@ impl Run<'_> {
         let prompts: Vec<Prompt> =
             task_prompts.into_iter().chain([finetune.chat("What is the capital of France?")?]).collect();
         for (prompt, written) in prompts.iter().zip(finetune.complete(&prompts, &SamplingConfig::greedy(24))?) {
-            let shown = prompt.text().replace('\n', " ");
+            // Without the marks of the chat format, `<|…|>`.
+            let parts = prompt.text().split("<|").map(|part| part.split_once("|>").map_or(part, |(_, text)| text));
+            let shown = parts.collect::<String>().replace('\n', " ");
             let skipped = shown.chars().count().saturating_sub(60);
             let end: String = shown.chars().skip(skipped).collect();
             print_line!("  …{end}  →{}", written.text.replace('\n', " "));

@@ -9,6 +9,7 @@ mod files;
 mod fitness;
 mod forward;
 mod import;
+mod int8_transformer;
 mod loader;
 mod mlp_step;
 mod nano;

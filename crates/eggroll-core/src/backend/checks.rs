@@ -2,9 +2,10 @@
 //! operation with tensors that do not fit. So every call is checked, by a few comparisons, and panics with the operation and what was
 //! found.
 
-use crate::integer::MAX_SIGMA_SHIFT;
+use crate::integer::transformer::{MAX_CONTEXT, MAX_NOISE_DEPTH};
+use crate::integer::{FIXED_POINT, MAX_SIGMA_SHIFT};
 use crate::key::PairRange;
-use crate::ops::integer::{GatePrimitive, IntegerMembers, IntegerNoisePrimitive};
+use crate::ops::integer::{GatePrimitive, IntegerMembers, IntegerNoisePrimitive, MAX_DEPTH};
 use crate::ops::{BiasPrimitive, InputRows, LinearMembers, MatrixNoise, SourcePrimitive, Window};
 use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{Backend, TensorMetadata};
@@ -14,8 +15,6 @@ use burn::tensor::TensorData;
 const TOO_MANY: usize = 1 << 40;
 /// Pairs that there are.
 const PAIRS: u64 = 1 << 32;
-/// Largest depth of an integer product: int32 holds the sum then.
-const MAX_DEPTH: usize = 1 << 16;
 
 /// The shape of an operand that has `D` axes.
 #[track_caller]
@@ -193,8 +192,8 @@ fn held<B: Backend>(operation: &str, (noise, members): (&IntTensor<B>, &IntegerM
         [held, each],
         members.skip
     );
-    let largest = crate::integer::FIXED_POINT + MAX_SIGMA_SHIFT;
-    assert!(members.shift <= largest, "{operation}: a shift by {} bits is above {largest}", members.shift);
+    let bits = FIXED_POINT..=FIXED_POINT + MAX_SIGMA_SHIFT;
+    assert!(bits.contains(&members.shift), "{operation}: a shift by {} bits is not one of {bits:?}", members.shift);
     assert!(
         rows.is_multiple_of(members.pairs.members()),
         "{operation}: {rows} rows are not a multiple of {} members",
@@ -221,6 +220,63 @@ pub(super) fn vector_noise<B: Backend>(operation: &str, noise: &IntegerNoisePrim
     if let IntegerNoisePrimitive::Held(noise, members) = noise {
         held::<B>(operation, (noise, members), 2 * n, rows);
     }
+}
+
+/// Panics unless a vector parameter has `n` elements, and the noise is that of it.
+#[track_caller]
+pub(super) fn integer_vector<B: Backend>(
+    operation: &str,
+    name: &str,
+    (values, noise): (&IntTensor<B>, &IntegerNoisePrimitive<B>),
+    n: usize,
+    rows: usize,
+) {
+    let found: [usize; 1] = dims(operation, name, values);
+    assert!(found == [n], "{operation}: the {name} {found:?} does not fit rows of {n}");
+    vector_noise(operation, noise, n, rows);
+}
+
+/// Panics if two kinds of noise are those of different numbers of members.
+#[track_caller]
+pub(super) fn same_members<B: Backend>(operation: &str, noise: [&IntegerNoisePrimitive<B>; 2]) {
+    if let [IntegerNoisePrimitive::Held(_, a), IntegerNoisePrimitive::Held(_, b)] = noise {
+        let (a, b) = (a.pairs.members(), b.pairs.members());
+        assert!(a == b, "{operation}: noise of {a} members and noise of {b}");
+    }
+}
+
+/// Panics if int32 does not hold the sums of noise over rows of `depth` values.
+#[track_caller]
+pub(super) fn noise_depth<B: Backend>(operation: &str, noise: &IntegerNoisePrimitive<B>, depth: usize) {
+    if let IntegerNoisePrimitive::Held(_, members) = noise {
+        let (rank, most) = (members.rank, MAX_NOISE_DEPTH / depth.max(1));
+        assert!(
+            (1..=most).contains(&rank),
+            "{operation}: noise of rank {rank} over {depth} values: int32 holds the sums of a rank from 1 to {most}"
+        );
+    }
+}
+
+/// Panics unless rows are those of whole heads and sequences.
+#[track_caller]
+pub(super) fn heads(operation: &str, [rows, width]: [usize; 2], steps: usize, heads: usize) {
+    assert!(
+        heads > 0 && width > 0 && width.is_multiple_of(heads) && (width / heads).is_multiple_of(2),
+        "{operation}: rows of {width} are not those of {heads} heads of an even size"
+    );
+    assert!(
+        steps > 0 && rows.is_multiple_of(steps),
+        "{operation}: {rows} rows are not whole sequences of {steps} steps"
+    );
+}
+
+/// Panics for positions from the longest context on.
+#[track_caller]
+pub(super) fn positions(operation: &str, first: usize, count: usize) {
+    assert!(
+        first <= MAX_CONTEXT && count <= MAX_CONTEXT - first,
+        "{operation}: {count} positions from {first} on: they must be below {MAX_CONTEXT}"
+    );
 }
 
 /// `[rows, d_input, d_output]` of an integer product.

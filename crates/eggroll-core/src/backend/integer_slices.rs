@@ -172,16 +172,16 @@ impl<B: SliceBackend> IntegerOps for B {
 }
 
 /// Noise that is readable as a slice.
-type Held<B> = Option<(IntTensor<B>, IntegerMembers)>;
+pub(super) type Held<B> = Option<(IntTensor<B>, IntegerMembers)>;
 
-fn held<B: SliceBackend>(noise: IntegerNoisePrimitive<B>) -> Held<B> {
+pub(super) fn held<B: SliceBackend>(noise: IntegerNoisePrimitive<B>) -> Held<B> {
     match noise {
         IntegerNoisePrimitive::None => None,
         IntegerNoisePrimitive::Held(noise, members) => Some((B::int8(noise), members)),
     }
 }
 
-fn on_slice<B: SliceBackend>(noise: &Held<B>) -> Option<NoiseSlice<'_>> {
+pub(super) fn on_slice<B: SliceBackend>(noise: &Held<B>) -> Option<NoiseSlice<'_>> {
     noise.as_ref().map(|(noise, members)| NoiseSlice::new(B::int8_slice(noise), noise.shape()[1], *members))
 }
 

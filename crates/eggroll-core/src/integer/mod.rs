@@ -1,14 +1,19 @@
 //! Integer arithmetic of Q-EGGROLL: int8 values saturated at ±127, fixed point 4 (16 is 1.0).
 //!
-//! Every backend computes these formulas exactly; the scalar definitions are in [`crate::reference::integer`].
+//! Every backend computes these formulas exactly; the scalar definitions are in [`crate::reference::integer`] and, for what the
+//! integer transformer has of its own, [`crate::reference::integer_transformer`].
 
 mod divisor;
 mod logarithm;
+mod rounding;
 mod threshold;
+pub mod transformer;
 
 pub(crate) use divisor::{Divisor, divide_plainly};
 pub(crate) use logarithm::STEPS;
 pub use logarithm::{EXP2_MANTISSA, exp2_sixteenths, log2_sixteenths};
+pub(crate) use rounding::RoundedDivisor;
+pub use rounding::{divide_rounded, half_log2, shift_rounded};
 pub use threshold::{inverse_normal, step_limit, threshold};
 
 use serde::{Deserialize, Serialize};

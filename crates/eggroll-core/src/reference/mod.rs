@@ -1,6 +1,7 @@
 //! Scalar f64 oracle: each formula written as it stands in the papers, slowly.
 
 pub mod integer;
+pub mod integer_transformer;
 
 use crate::key::NoiseKey;
 use crate::ops::Window;

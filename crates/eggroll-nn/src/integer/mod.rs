@@ -15,6 +15,7 @@ mod linear;
 mod mlp;
 mod model;
 mod state;
+pub mod transformer;
 
 pub use embedding::{Embedding, EmbeddingConfig};
 pub use gru::{MinimalGru, MinimalGruConfig};

@@ -8,6 +8,7 @@ mod linear;
 mod log_likelihood;
 mod noise;
 mod perturbed_vector;
+mod transformer;
 mod update;
 
 use super::{Implementation, implementations};
@@ -19,7 +20,7 @@ use crate::reference::integer::MemberNoise;
 use crate::rng::integer::fill_integers;
 use crate::rng::philox::philox4x32;
 use burn::backend::Dispatch;
-use burn::tensor::{Int, Tensor, TensorData};
+use burn::tensor::{DType, Int, Tensor, TensorData};
 
 /// Sizes around those of vectors, cubes and groups of noise.
 const SIZES: [usize; 7] = [1, 3, 17, 255, 257, 32, 64];
@@ -116,6 +117,11 @@ fn found<const D: usize>(tensor: Tensor<D, Int>) -> Vec<i8> {
 impl Implementation {
     fn ints<const D: usize>(&self, values: &[i8], shape: [usize; D]) -> Tensor<D, Int> {
         Tensor::from_data(TensorData::new(values.to_vec(), shape), (&self.device, integer_type(&self.device)))
+    }
+
+    /// Values of type I32.
+    fn wide<const D: usize>(&self, values: &[i32], shape: [usize; D]) -> Tensor<D, Int> {
+        Tensor::from_data(TensorData::new(values.to_vec(), shape), (&self.device, DType::I32))
     }
 
     /// Indices or flags, of the device's own integer type.

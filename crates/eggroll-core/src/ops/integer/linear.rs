@@ -7,7 +7,7 @@ use burn::backend::Dispatch;
 use burn::tensor::{Int, Tensor};
 
 /// Largest depth of a product: int32 holds the sum then.
-const MAX_DEPTH: usize = 1 << 16;
+pub(crate) const MAX_DEPTH: usize = 1 << 16;
 
 /// `y = clip(⌊(x·W + P) / (16·⌊√d_input⌋)⌋)`, `P = ⌊s·(x·B)·Aᵀ / 2^(4 + sigma shift)⌋` for the members of `noise`.
 ///

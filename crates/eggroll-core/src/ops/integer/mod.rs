@@ -16,12 +16,14 @@ mod noise;
 mod operands;
 mod perturbed_vector;
 mod sum_votes;
+pub mod transformer;
 mod update;
 
 pub use add::add;
 pub use embedding::embedding;
 pub use gru::{Gate, gru};
 pub use layer_norm::layer_norm;
+pub(crate) use linear::MAX_DEPTH;
 pub use linear::linear;
 pub use log_likelihood::log_likelihood;
 pub use noise::{noise, table_noise};

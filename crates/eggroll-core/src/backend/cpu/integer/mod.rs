@@ -11,6 +11,7 @@ mod product;
 mod rows;
 mod simd;
 mod tile;
+pub(crate) mod transformer;
 mod update;
 
 pub(crate) use gru::{GateSlices, gru};

@@ -10,6 +10,7 @@ mod linear;
 mod log_likelihood;
 mod noise;
 mod perturbed_vector;
+pub(crate) mod transformer;
 mod update;
 
 pub(crate) use embedding::embedding;

@@ -1,6 +1,7 @@
 //! The inner loops of integer products.
 
 use crate::backend::cpu::integer::tile::{Row, Scale, Sums, Term, Tile, finish};
+use crate::integer::transformer::{EXP2_DIGITS, exp2_256ths};
 
 /// The inner loops of one instruction set.
 ///
@@ -23,4 +24,11 @@ pub(crate) trait IntegerSimd: Copy {
 
     /// `Σ exp2_sixteenths(logit + 128)`
     unsafe fn exp2_sum(logits: &[i8]) -> u32;
+
+    /// `Σ exp2_256ths(largest − logit)`; no logit is above `largest`.
+    #[inline(always)]
+    unsafe fn exp2_256ths_sum(logits: &[i32], largest: i32) -> i32 {
+        let digits = &*EXP2_DIGITS;
+        logits.iter().map(|logit| exp2_256ths(largest - logit, digits)).sum()
+    }
 }

@@ -1,0 +1,174 @@
+//! What the integer transformer looks up: its activation, powers and logarithms of two, and rotations.
+
+use super::{RAIL, clip, shift_rounded};
+use std::sync::LazyLock;
+
+/// Shift of a product over `d_input` values: by 16 and about `√d_input`.
+pub const fn product_shift(d_input: usize) -> u32 {
+    super::FIXED_POINT + super::half_log2(d_input)
+}
+
+/// Shift of the tied head's product over `width` values, to units of 1/256 bit.
+pub const fn head_shift(width: usize) -> u32 {
+    2 + super::half_log2(width)
+}
+
+/// Shift of attention's scores over `d_head` values, to sixteenths of a bit.
+pub const fn attention_shift(d_head: usize) -> u32 {
+    7 + super::half_log2(d_head)
+}
+
+/// Largest depth of a product with noise, times the noise's rank: int32 holds all sums then.
+pub const MAX_NOISE_DEPTH: usize = 1 << 13;
+/// Largest magnitude of a logit.
+pub const LARGEST_LOGIT: i32 = 32767;
+/// Longest context: int32 holds a sum of weighted values then.
+pub const MAX_CONTEXT: usize = 1 << 11;
+
+/// Magnitudes where [`gelu`] falls another unit below `max(x, 0)`, and where it comes back.
+const GELU_DOWN: [u8; 3] = [2, 4, 9];
+const GELU_UP: [u8; 3] = [17, 25, 36];
+
+/// `GELU(x/16)` in sixteenths, rounded: `max(x, 0)` less a few units, as many for `x` as for `−x`.
+///
+/// # References
+///
+/// Hendrycks and Gimpel, "Gaussian Error Linear Units", arXiv 1606.08415.
+#[inline(always)]
+pub const fn gelu(x: i8) -> i8 {
+    let magnitude = x.unsigned_abs();
+    let mut less = 0;
+    let mut k = 0;
+    while k < GELU_DOWN.len() {
+        less += (magnitude >= GELU_DOWN[k]) as i8 - (magnitude >= GELU_UP[k]) as i8;
+        k += 1;
+    }
+    (if x > 0 { x } else { 0 }) - less
+}
+
+/// Fraction bits of rotations.
+pub const ROTARY_BITS: u32 = 14;
+/// Fraction bits of attention's weights.
+pub(crate) const WEIGHT_BITS: u32 = 12;
+/// Sixteenths of a bit from which on a weight is 0.
+pub(crate) const WEIGHT_END: i32 = 16 * 13;
+
+/// `round(2¹²·2^(−i/16))` for `i` in `0..16`: the weights of attention, halved for every 16 more.
+pub(crate) static WEIGHTS: LazyLock<[i32; 16]> = LazyLock::new(|| powers(WEIGHT_BITS, 16.0));
+
+/// `round(2¹⁵·2^(−i/16))` and `round(2¹⁵·2^(−i/256))` for `i` in `0..16`: their product is `2³⁰·2^(−c/256)` of the digits of `c`.
+pub(crate) static EXP2_DIGITS: LazyLock<[[i32; 16]; 2]> = LazyLock::new(|| [powers(15, 16.0), powers(15, 256.0)]);
+
+/// `round(256·log2(1 + i/256))` for `i` in `0..256`.
+pub(crate) static LOG2: LazyLock<[i32; 256]> =
+    LazyLock::new(|| std::array::from_fn(|i| (256.0 * (1.0 + i as f64 / 256.0).log2()).round() as i32));
+
+fn powers(bits: u32, steps: f64) -> [i32; 16] {
+    std::array::from_fn(|i| (f64::from(bits) - i as f64 / steps).exp2().round() as i32)
+}
+
+/// The weight of a score that is `below` sixteenths of a bit below the largest: `2¹²·2^(−below/16)`, rounded.
+#[inline(always)]
+pub(crate) fn attention_weight(below: i32, weights: &[i32; 16]) -> i32 {
+    if below < WEIGHT_END { shift_rounded(weights[(below & 15) as usize], (below >> 4) as u32) } else { 0 }
+}
+
+/// `2¹⁶·2^(−c/256)` rounded, for `c ≥ 0`; 0 from 17 bits on.
+#[inline(always)]
+pub(crate) fn exp2_256ths(c: i32, digits: &[[i32; 16]; 2]) -> i32 {
+    if c >= 17 << 8 {
+        return 0;
+    }
+    let product = digits[0][(c >> 4 & 15) as usize] * digits[1][(c & 15) as usize];
+    shift_rounded(product, 14 + (c >> 8) as u32)
+}
+
+/// `256·log2(sum / 2¹⁶)`, rounded, for sums of [`exp2_256ths`] of at least 2¹⁶.
+#[inline(always)]
+pub(crate) fn log2_256ths(sum: i32, table: &[i32; 256]) -> i32 {
+    let exponent = sum.ilog2();
+    256 * (exponent as i32 - 16) + table[(sum >> (exponent - 8)) as usize - 256]
+}
+
+/// Rotations of heads by their position: `round(2¹⁴·cos φ)` and `round(2¹⁴·sin φ)` of `φ = t·10000^(−2j/d)`, `[positions, d/2]` each.
+///
+/// # References
+///
+/// Su et al., "RoFormer", arXiv 2104.09864, section 3.4.
+#[derive(Clone, Debug)]
+pub(crate) struct Rotations {
+    pub(crate) cos: Vec<i32>,
+    pub(crate) sin: Vec<i32>,
+}
+
+impl Rotations {
+    /// For positions from `first` on, and heads of an even number of values.
+    pub(crate) fn new(first: usize, positions: usize, d_head: usize) -> Self {
+        let one = f64::from(1 << ROTARY_BITS);
+        let angle = |t: usize, j: usize| t as f64 * 10000f64.powf(-2.0 * j as f64 / d_head as f64);
+        let table = |f: fn(f64) -> f64| {
+            let row = |t: usize| (0..d_head / 2).map(move |j| (one * f(angle(t, j))).round() as i32);
+            (first..first + positions).flat_map(row).collect()
+        };
+        Self { cos: table(f64::cos), sin: table(f64::sin) }
+    }
+}
+
+/// A pair of values, turned: `(a·cos − b·sin, b·cos + a·sin)`.
+#[inline(always)]
+pub(crate) fn rotate(a: i32, b: i32, cos: i32, sin: i32) -> [i32; 2] {
+    [shift_rounded(a * cos - b * sin, ROTARY_BITS), shift_rounded(b * cos + a * sin, ROTARY_BITS)]
+}
+
+/// `clip(θ + s·round(n₀·n₁ / 2^shift))`: an element of a vector as a member sees it.
+#[inline(always)]
+pub(crate) fn perturbed(value: i8, [n0, n1]: [i8; 2], sign: i32, shift: u32) -> i8 {
+    clip(i32::from(value) + sign * shift_rounded(i32::from(n0) * i32::from(n1), shift))
+}
+
+/// What rescaling stretches a row's largest magnitude to.
+pub(crate) const STRETCHED: i32 = RAIL;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `erf` by its series, which converges for all arguments that occur.
+    fn erf(x: f64) -> f64 {
+        let term = |(power, sum): (f64, f64), n: i32| {
+            let power = power * -x * x / f64::from(n);
+            (power, sum + power / f64::from(2 * n + 1))
+        };
+        let (_, sum) = (1..400).fold((1.0, 1.0), term);
+        2.0 / std::f64::consts::PI.sqrt() * x * sum
+    }
+
+    #[test]
+    fn gelu_is_its_formula() {
+        for q in -128..=127i8 {
+            let x = f64::from(q) / 16.0;
+            // Beyond 5 the series cancels, and GELU is 0 or the identity.
+            let cdf = if x.abs() > 5.0 { f64::from(x > 0.0) } else { 0.5 * (1.0 + erf(x / 2f64.sqrt())) };
+            assert_eq!(i32::from(gelu(q)), (16.0 * x * cdf).round() as i32, "{q}");
+        }
+        assert_eq!((i8::MIN..=127).map(gelu).min(), Some(-3));
+    }
+
+    #[test]
+    fn powers_and_logarithms() {
+        let digits = &*EXP2_DIGITS;
+        for c in 0..20 << 8 {
+            let exact = (16.0 - f64::from(c) / 256.0).exp2();
+            let found = f64::from(exp2_256ths(c, digits));
+            assert!((found - exact).abs() <= 0.5 + exact * 4e-5, "{c}: {found}, not {exact}");
+        }
+        for sum in (1 << 16..1 << 24).step_by(997) {
+            let exact = 256.0 * (f64::from(sum).log2() - 16.0);
+            assert!((f64::from(log2_256ths(sum, &LOG2)) - exact).abs() < 1.95, "{sum}");
+        }
+        for below in 0..300 {
+            let exact = if below < 208 { (12.0 - f64::from(below) / 16.0).exp2() } else { 0.0 };
+            assert!((f64::from(attention_weight(below, &WEIGHTS)) - exact).abs() <= 1.0, "{below}");
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Logits by the embedding, transposed: one matrix, and one noise, for both.
+
+use super::{IntegerNoise, IntegerTransformerOps, check_matrix, primitive};
+use crate::counters;
+use crate::ops::integer::{MAX_DEPTH, traced};
+use crate::profile::Component;
+use burn::backend::Dispatch;
+use burn::tensor::{Int, Tensor};
+
+/// `y = round((x·Eᵀ + s·round(round(x·A / 16)·Bᵀ / σ⁻¹)) / 2^(2 + h(width)))` within ±32767: logits in 1/256 bit, by the noise that
+/// [`embedding`](super::embedding) looks tokens up with.
+///
+/// # Shapes
+///
+/// - x: `[rows, width]`; with noise `[members · rows, width]`, member-major
+/// - embedding: `[vocab, width]`; its noise is that of a matrix `[vocab, width]`
+/// - output: `[…, vocab]`, of type I32
+///
+/// # Panics
+///
+/// Panics if shapes do not fit, with the shapes; if `width` is 0 or above 65,536, or with noise above 8,192 by its rank.
+#[track_caller]
+pub fn head(x: Tensor<2, Int>, embedding: Tensor<2, Int>, noise: Option<IntegerNoise>) -> Tensor<2, Int> {
+    let name = "integer transformer's head";
+    let ([rows, width], shape) = (x.dims(), embedding.dims());
+    assert!(
+        width == shape[1] && (1..=MAX_DEPTH).contains(&width),
+        "{name}: the input {:?} does not fit the embedding {shape:?}",
+        x.dims()
+    );
+    check_matrix(name, noise.as_ref(), shape, rows, width);
+    counters::add_launch();
+    traced(Component::BaseProduct, || {
+        let (x, embedding) = (x.into_dispatch(), embedding.into_dispatch());
+        Tensor::from_dispatch(Dispatch::integer_transformer_head(x, embedding, primitive(noise)))
+    })
+}

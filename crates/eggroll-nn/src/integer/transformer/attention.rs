@@ -1,0 +1,119 @@
+//! The attending part of a block.
+
+use super::feed_forward::residual;
+use super::{MeanNorm, MeanNormConfig, RoundedLinear, RoundedLinearConfig, by_row};
+use crate::check::check;
+use burn::config::Config;
+use burn::module::Module;
+use burn::tensor::{Device, Int, Tensor};
+use eggroll_core::ops::integer::transformer;
+
+/// Configuration of an [`Attention`] part.
+#[derive(Config, Debug)]
+pub struct AttentionConfig {
+    /// The size of inputs and outputs.
+    pub d_model: usize,
+    /// Heads, each of an even size.
+    pub n_heads: usize,
+}
+
+impl AttentionConfig {
+    /// Norm and four layers without biases.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field; if `d_model` is not `n_heads` times an even
+    /// number.
+    #[track_caller]
+    pub fn init(&self, device: &Device) -> Attention {
+        check("integer AttentionConfig", self, &[]);
+        let Self { d_model, n_heads } = *self;
+        assert!(
+            d_model.is_multiple_of(n_heads) && (d_model / n_heads).is_multiple_of(2),
+            "integer AttentionConfig: d_model {d_model} must be n_heads {n_heads} times an even number"
+        );
+        let layer = || RoundedLinearConfig::new(d_model, d_model).with_bias(false).init(device);
+        Attention {
+            norm: MeanNormConfig::new(d_model).init(device),
+            query: layer(),
+            key: layer(),
+            value: layer(),
+            output: layer(),
+            n_heads,
+        }
+    }
+}
+
+/// `x ← rescale(x + output(attend(norm(x))))`: causal multi-head attention with rotary positions, each head's queries and keys rescaled
+/// ([`transformer::attention`](eggroll_core::ops::integer::transformer::attention)).
+#[derive(Module, Debug)]
+pub struct Attention {
+    /// Before the layers.
+    pub norm: MeanNorm,
+    /// `[d_model, d_model]`
+    pub query: RoundedLinear,
+    /// `[d_model, d_model]`
+    pub key: RoundedLinear,
+    /// `[d_model, d_model]`
+    pub value: RoundedLinear,
+    /// `[d_model, d_model]`
+    pub output: RoundedLinear,
+    /// Heads.
+    pub n_heads: usize,
+}
+
+/// Keys, turned, and values of positions: `[batch, positions, d_model]` each.
+#[derive(Clone, Debug)]
+pub(super) struct KeysValues {
+    pub(super) keys: Tensor<3, Int>,
+    pub(super) values: Tensor<3, Int>,
+}
+
+impl KeysValues {
+    /// Positions that are held.
+    pub(super) fn positions(&self) -> usize {
+        self.keys.dims()[1]
+    }
+}
+
+impl Attention {
+    /// Attends to the positions of the input, each to those up to its own.
+    ///
+    /// # Shapes
+    ///
+    /// - input and output: `[batch, steps, d_model]`; inside `evaluate` the first axis is `members · rows`, member-major
+    ///
+    /// # Panics
+    ///
+    /// Panics if shapes do not fit, and for more than 2,048 steps.
+    #[track_caller]
+    pub fn forward(&self, input: Tensor<3, Int>) -> Tensor<3, Int> {
+        self.attend(input, None).0
+    }
+
+    /// Attends to earlier positions too; returns the keys and values of all.
+    #[track_caller]
+    pub(super) fn attend(&self, input: Tensor<3, Int>, past: Option<KeysValues>) -> (Tensor<3, Int>, KeysValues) {
+        let [batch, steps, width] = input.dims();
+        let first = past.as_ref().map_or(0, KeysValues::positions);
+        let x = self.norm.forward(input.clone());
+        let turned = |layer: &RoundedLinear| {
+            by_row(layer.forward(x.clone()), |x| transformer::rotary(x, steps, first, self.n_heads))
+        };
+        let (query, key, value) = (turned(&self.query), turned(&self.key), self.value.forward(x.clone()));
+        let all = match past {
+            None => KeysValues { keys: key, values: value },
+            Some(past) => KeysValues {
+                keys: Tensor::cat(vec![past.keys, key], 1),
+                values: Tensor::cat(vec![past.values, value], 1),
+            },
+        };
+        let attended = transformer::attention(
+            query.reshape([batch * steps, width]),
+            all.keys.clone(),
+            all.values.clone(),
+            self.n_heads,
+        );
+        (residual(input, self.output.forward(attended.reshape([batch, steps, width]))), all)
+    }
+}

@@ -1,0 +1,71 @@
+//! The feed-forward part of a block.
+
+use super::{MeanNorm, MeanNormConfig, RoundedLinear, RoundedLinearConfig, by_row};
+use crate::check::check;
+use burn::config::Config;
+use burn::module::Module;
+use burn::tensor::{Device, Int, Tensor};
+use eggroll_core::ops::integer::transformer;
+
+/// Configuration of a [`FeedForward`] part.
+#[derive(Config, Debug)]
+pub struct FeedForwardConfig {
+    /// The size of inputs and outputs.
+    pub d_model: usize,
+    /// The size between.
+    pub d_hidden: usize,
+}
+
+impl FeedForwardConfig {
+    /// Norm and two layers, GELU between.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a size is 0 or larger than memory, or f32 cannot hold a number, with the field.
+    #[track_caller]
+    pub fn init(&self, device: &Device) -> FeedForward {
+        check("FeedForwardConfig", self, &[]);
+        FeedForward {
+            norm: MeanNormConfig::new(self.d_model).init(device),
+            expand: RoundedLinearConfig::new(self.d_model, self.d_hidden).with_activate(true).init(device),
+            contract: RoundedLinearConfig::new(self.d_hidden, self.d_model).init(device),
+        }
+    }
+}
+
+/// `x ← rescale(x + contract(GELU(expand(norm(x)))))`
+#[derive(Module, Debug)]
+pub struct FeedForward {
+    /// Before the layers.
+    pub norm: MeanNorm,
+    /// `[d_model, d_hidden]`, with GELU.
+    pub expand: RoundedLinear,
+    /// `[d_hidden, d_model]`
+    pub contract: RoundedLinear,
+}
+
+impl FeedForward {
+    /// Applies the layers and adds what they give.
+    ///
+    /// # Shapes
+    ///
+    /// - input and output: `[..., d_model]`
+    ///
+    /// # Panics
+    ///
+    /// As [`RoundedLinear::forward`].
+    #[track_caller]
+    pub fn forward<const D: usize>(&self, input: Tensor<D, Int>) -> Tensor<D, Int> {
+        let hidden = self.expand.forward(self.norm.forward(input.clone()));
+        residual(input, self.contract.forward(hidden))
+    }
+}
+
+/// `rescale(x + y)`
+#[track_caller]
+pub(super) fn residual<const D: usize>(x: Tensor<D, Int>, y: Tensor<D, Int>) -> Tensor<D, Int> {
+    by_row(x, |x| {
+        let [rows, width] = x.dims();
+        transformer::add(x, y.reshape([rows, width]))
+    })
+}

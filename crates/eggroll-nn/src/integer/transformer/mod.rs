@@ -1,0 +1,44 @@
+//! The integer transformer: a language model of bytes that attends, in int8 throughout.
+//!
+//! The layers differ from those of the recurrent model in their arithmetic: sums are rounded to nearest, so that what noise adds to the two
+//! members of a pair is exactly antithetic, and the residual stream is rescaled after every addition, so that it neither saturates nor
+//! empties. The formulas are those of [`eggroll_core::ops::integer::transformer`].
+
+mod attention;
+mod embedding;
+mod feed_forward;
+mod linear;
+mod model;
+mod norm;
+mod state;
+
+pub use attention::{Attention, AttentionConfig};
+pub use embedding::{TiedEmbedding, TiedEmbeddingConfig};
+pub use feed_forward::{FeedForward, FeedForwardConfig};
+pub use linear::{RoundedLinear, RoundedLinearConfig};
+pub use model::{Transformer, TransformerBlock, TransformerConfig};
+pub use norm::{MeanNorm, MeanNormConfig};
+pub use state::TransformerState;
+
+use super::{constant_vector, noise, normal_matrix};
+use burn::module::Param;
+use burn::tensor::{Int, Tensor};
+use eggroll_core::ops::integer::transformer::Vector;
+
+/// A vector parameter for an operation on as many rows.
+#[track_caller]
+fn vector(parameter: &Param<Tensor<1, Int>>, rows: usize) -> Vector {
+    Vector { values: parameter.val(), noise: noise(parameter, rows) }
+}
+
+/// Rows of the last axis, by an operation on a matrix.
+#[track_caller]
+fn by_row<const D: usize>(
+    input: Tensor<D, Int>,
+    operation: impl FnOnce(Tensor<2, Int>) -> Tensor<2, Int>,
+) -> Tensor<D, Int> {
+    let mut dims = input.dims();
+    let y = operation(input.reshape([dims[..D - 1].iter().product(), dims[D - 1]]));
+    dims[D - 1] = y.dims()[1];
+    y.reshape(dims)
+}
