@@ -4,6 +4,7 @@ use clap::{Parser, ValueEnum};
 use eggroll::core::integer::Votes;
 use eggroll::core::{DeviceName, QEggrollConfig};
 use eggroll::nn::integer::EggModelConfig;
+use eggroll::nn::integer::transformer::TransformerConfig;
 use eggroll::prelude::*;
 use eggroll_examples::bounds::at_most;
 use eggroll_examples::interrupt;
@@ -86,9 +87,17 @@ pub struct Settings {
     /// Width of the model.
     #[arg(long, default_value_t = 64, value_parser = at_most(1 << 13))]
     pub width: usize,
-    /// Recurrent blocks of the model.
+    /// Blocks of the model.
     #[arg(long, default_value_t = 1, value_parser = at_most(1 << 10))]
     pub layers: usize,
+    /// Heads of the transformer.
+    #[arg(long, default_value_t = 4, value_parser = at_most(1 << 10))]
+    #[serde(default)]
+    pub heads: usize,
+    /// The most bytes that the transformer reads back over, at most 2048.
+    #[arg(long, default_value_t = 64, value_parser = at_most(1 << 11))]
+    #[serde(default)]
+    pub context: usize,
     /// Bytes that every member reads in a generation.
     #[arg(long, default_value_t = 32, value_parser = at_most(1 << 16))]
     pub seq: usize,
@@ -128,9 +137,15 @@ pub struct Settings {
 #[derive(clap::Args, Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ModelSettings {
-    /// The model: int8 updated by votes, or a float GRU updated by Adam.
+    /// The model.
     #[arg(long, value_enum, default_value_t = Self::default().model)]
     pub model: ModelName,
+    /// How votes move the weights of an integer model.
+    #[arg(long, value_enum, default_value_t = Self::default().optimizer)]
+    pub optimizer: OptimizerName,
+    /// Units that a weight moves in a generation of unanimous votes, by adam-w; it falls to a tenth of that over the run.
+    #[arg(long, default_value_t = Self::default().integer_rate)]
+    pub integer_rate: f64,
     /// Noise scale of the float model.
     #[arg(long, default_value_t = Self::default().sigma)]
     pub sigma: f64,
@@ -141,14 +156,27 @@ pub struct ModelSettings {
 
 impl Default for ModelSettings {
     fn default() -> Self {
-        Self { model: ModelName::Integer, sigma: 0.02, learning_rate: 0.003 }
+        let (model, optimizer) = (ModelName::Integer, OptimizerName::Votes);
+        Self { model, optimizer, integer_rate: 0.1, sigma: 0.02, learning_rate: 0.003 }
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub enum ModelName {
+    /// int8, recurrent
     Integer,
+    /// int8, attending
+    Transformer,
+    /// A float GRU updated by Adam
     Gru,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+pub enum OptimizerName {
+    /// A weight moves by one where the vote is beyond the threshold of --alpha
+    Votes,
+    /// AdamW adds up votes; a weight moves by one where its sum is beyond one
+    AdamW,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum, Serialize, Deserialize)]
@@ -182,6 +210,15 @@ impl Limits {
 
     pub fn generations(&self) -> u64 {
         self.generations.unwrap_or(u64::MAX)
+    }
+
+    /// Share of the run that is done, from 0 to 1: of the generations if they are given, else of the seconds.
+    pub fn progress(&self, generation: u64, seconds: f64) -> f64 {
+        let done = match self.generations {
+            Some(all) => generation as f64 / all.max(1) as f64,
+            None => seconds / self.seconds(),
+        };
+        done.min(1.0)
     }
 }
 
@@ -224,8 +261,16 @@ impl Settings {
         EggModelConfig::new().with_layers(self.layers).with_width(self.width)
     }
 
-    /// The strategy of the integer model, for a CPU or another device.
-    pub fn integer_strategy(&self, cpu: bool) -> EvolutionStrategyConfig {
+    pub fn transformer(&self) -> TransformerConfig {
+        TransformerConfig::new()
+            .with_layers(self.layers)
+            .with_width(self.width)
+            .with_heads(self.heads)
+            .with_context(self.context)
+    }
+
+    /// The strategy of the integer models, for a CPU or another device.
+    pub fn integer_strategy(&self, own: &ModelSettings, cpu: bool) -> EvolutionStrategyConfig {
         let noiser = QEggrollConfig::new()
             .with_rank(self.rank)
             .with_sigma_shift(self.sigma_shift)
@@ -235,7 +280,13 @@ impl Settings {
                 VotesName::Signs => Votes::Signs,
             });
         let source = self.noise_table.map_or(NoiseSourceConfig::OnTheFly, |len| NoiseSourceConfig::Table { len });
-        EvolutionStrategyConfig::integer(noiser)
+        let strategy = match own.optimizer {
+            OptimizerName::Votes => EvolutionStrategyConfig::integer(noiser),
+            OptimizerName::AdamW => {
+                EvolutionStrategyConfig::new(noiser, IntegerAdamWConfig::new()).with_learning_rate(own.integer_rate)
+            }
+        };
+        strategy
             .with_population_size(self.population)
             .with_noise_source(source)
             .with_chunk_size(self.chunk(cpu))

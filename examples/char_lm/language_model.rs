@@ -1,10 +1,10 @@
 //! What the run needs of a model in addition to its predictions.
 
 use crate::args::{ModelSettings, Settings};
-use burn::module::Module;
-use burn::tensor::Device;
-use eggroll::nn::integer::EggModel;
-use eggroll::nn::integer::SavedState;
+use burn::module::{Module, Param};
+use burn::tensor::{Device, Int, Tensor};
+use eggroll::nn::integer::transformer::{Transformer, TransformerState};
+use eggroll::nn::integer::{EggModel, SavedState};
 use eggroll::prelude::*;
 use eggroll::run::diagnostics::{IntegerStatistics, changed_share, integer_statistics};
 use eggroll::run::text::ByteModel;
@@ -13,6 +13,8 @@ use eggroll::run::text::ByteModel;
 pub trait LanguageModel: ByteModel + Sync {
     /// The members' state as checkpoints save it.
     type Saved: Module + From<Self::State> + Into<Self::State>;
+    /// If members keep their state from one generation to the next. Otherwise each reads its bytes from the initial state.
+    const KEEPS_STATE: bool = true;
 
     /// A model with random weights.
     fn new(settings: &Settings, device: &Device) -> Self;
@@ -34,8 +36,8 @@ impl LanguageModel for EggModel {
         settings.integer_model().init(device)
     }
 
-    fn strategy(settings: &Settings, _own: &ModelSettings, cpu: bool) -> EvolutionStrategyConfig {
-        settings.integer_strategy(cpu)
+    fn strategy(settings: &Settings, own: &ModelSettings, cpu: bool) -> EvolutionStrategyConfig {
+        settings.integer_strategy(own, cpu)
     }
 
     fn changed_share(before: &Self, after: &Self) -> Option<f64> {
@@ -44,5 +46,44 @@ impl LanguageModel for EggModel {
 
     fn statistics(&self) -> Vec<IntegerStatistics> {
         integer_statistics(self)
+    }
+}
+
+impl LanguageModel for Transformer {
+    type Saved = Nothing;
+    const KEEPS_STATE: bool = false;
+
+    fn new(settings: &Settings, device: &Device) -> Self {
+        settings.transformer().init(device)
+    }
+
+    fn strategy(settings: &Settings, own: &ModelSettings, cpu: bool) -> EvolutionStrategyConfig {
+        settings.integer_strategy(own, cpu)
+    }
+
+    fn changed_share(before: &Self, after: &Self) -> Option<f64> {
+        Some(changed_share(before, after))
+    }
+
+    fn statistics(&self) -> Vec<IntegerStatistics> {
+        integer_statistics(self)
+    }
+}
+
+/// What is saved of a state that is not kept.
+#[derive(Module, Debug)]
+pub struct Nothing {
+    nothing: Vec<Param<Tensor<1, Int>>>,
+}
+
+impl From<TransformerState> for Nothing {
+    fn from(_: TransformerState) -> Self {
+        Self { nothing: Vec::new() }
+    }
+}
+
+impl From<Nothing> for TransformerState {
+    fn from(_: Nothing) -> Self {
+        Self::default()
     }
 }

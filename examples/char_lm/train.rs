@@ -1,12 +1,13 @@
 //! The run: text, model, what the learner asks of them.
 
-use crate::args::{Args, Limits, ModelName, ModelSettings, Settings};
+use crate::args::{Args, Limits, ModelName, ModelSettings, OptimizerName, Settings};
 use crate::gru::GruModel;
 use crate::language_model::LanguageModel;
 use crate::report::{Baselines, Interval, Report};
 use crate::timing::{Timing, timed};
 use burn::tensor::Device;
 use eggroll::nn::integer::EggModel;
+use eggroll::nn::integer::transformer::Transformer;
 use eggroll::prelude::*;
 use eggroll::run;
 use eggroll::run::print_line;
@@ -43,6 +44,7 @@ pub fn run(args: Args, signals: &Signals) -> Result<Ending, Failure> {
     let earlier: Option<Saved> = if args.resume { Some(folder.resume()?) } else { None };
     match earlier.as_ref().map_or(args.model.model, |saved| saved.model.model) {
         ModelName::Integer => run_model::<EggModel>(args, folder, earlier, signals),
+        ModelName::Transformer => run_model::<Transformer>(args, folder, earlier, signals),
         ModelName::Gru => run_model::<GruModel>(args, folder, earlier, signals),
     }
 }
@@ -75,6 +77,7 @@ fn run_model<M: LanguageModel>(
     }
     let mut task = Task::<M> {
         settings: &settings,
+        model,
         folder: &folder,
         limits,
         text_bytes: text.len(),
@@ -123,6 +126,7 @@ fn run_model<M: LanguageModel>(
 /// Streams of text for the population, each member with a separate state; bits per byte on what is held out.
 struct Task<'a, M: LanguageModel> {
     settings: &'a Settings,
+    model: ModelSettings,
     folder: &'a RunFolder,
     limits: Limits,
     text_bytes: usize,
@@ -166,8 +170,13 @@ impl<M: LanguageModel> EsTask<M> for Task<'_, M> {
         Ok(())
     }
 
-    fn before_generation(&mut self, _strategy: &mut EvolutionStrategy, model: &M) -> Result<(), Failure> {
+    fn before_generation(&mut self, strategy: &mut EvolutionStrategy, model: &M) -> Result<(), Failure> {
         self.interval.before = Some(model.clone());
+        if self.model.model != ModelName::Gru && self.model.optimizer == OptimizerName::AdamW {
+            let seconds = self.report().seconds();
+            let done = self.limits.progress(strategy.generation(), seconds);
+            strategy.set_learning_rate(self.model.integer_rate * (1.0 - 0.9 * done))?;
+        }
         Ok(())
     }
 
@@ -179,9 +188,14 @@ impl<M: LanguageModel> EsTask<M> for Task<'_, M> {
             let targets = members.rows(batch.targets.clone()).flatten::<1>(0, 1); // [members · steps]
             (M::log_likelihood(logits.flatten::<2>(0, 1), targets, members.count()), state)
         };
-        let (fitness, kept) = timed(&mut timing.evaluate, || population.evaluate_with_state(state.clone(), score));
-        self.state = kept;
-        Ok(fitness)
+        timed(&mut timing.evaluate, || {
+            if !M::KEEPS_STATE {
+                return Ok(population.evaluate(|members| score(members, model.initial_state(members.count())).0));
+            }
+            let (fitness, kept) = population.evaluate_with_state(state.clone(), score);
+            *state = kept;
+            Ok(fitness)
+        })
     }
 
     fn after_generation(&mut self, generation: &Generation<'_, M>) -> Result<Scalars, Failure> {

@@ -39,7 +39,7 @@ pub const fn half_log2(n: usize) -> u32 {
 /// For `2^(p−1) ≤ b < 2^p` and `m = ⌈2^(30+p) / b⌉`, `⌊n·m / 2^(30+p)⌋ = ⌊n/b⌋` if `n·(m·b − 2^(30+p)) < 2^(30+p)`, which `n < 2³⁰` ensures.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RoundedDivisor {
-    multiplier: u64,
+    multiplier: u32,
     shift: u32,
     half: u32,
 }
@@ -49,13 +49,13 @@ impl RoundedDivisor {
     #[inline(always)]
     pub(crate) const fn new(b: u32) -> Self {
         let shift = 30 + 1 + b.ilog2();
-        Self { multiplier: (1u64 << shift).div_ceil(b as u64), shift, half: b / 2 }
+        Self { multiplier: (1u64 << shift).div_ceil(b as u64) as u32, shift, half: b / 2 }
     }
 
     /// `a / b`, for `|a| + b/2` below 2³⁰.
     #[inline(always)]
     pub(crate) const fn divide(&self, a: i32) -> i32 {
-        let magnitude = ((a.unsigned_abs() + self.half) as u64 * self.multiplier) >> self.shift;
+        let magnitude = ((a.unsigned_abs() + self.half) as u64 * self.multiplier as u64) >> self.shift;
         let sign = a >> 31;
         (magnitude as i32 ^ sign) - sign
     }

@@ -26,8 +26,8 @@ pub const LARGEST_LOGIT: i32 = 32767;
 pub const MAX_CONTEXT: usize = 1 << 11;
 
 /// Magnitudes where [`gelu`] falls another unit below `max(x, 0)`, and where it comes back.
-const GELU_DOWN: [u8; 3] = [2, 4, 9];
-const GELU_UP: [u8; 3] = [17, 25, 36];
+pub(crate) const GELU_DOWN: [u8; 3] = [2, 4, 9];
+pub(crate) const GELU_UP: [u8; 3] = [17, 25, 36];
 
 /// `GELU(x/16)` in sixteenths, rounded: `max(x, 0)` less a few units, as many for `x` as for `−x`.
 ///

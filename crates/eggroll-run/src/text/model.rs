@@ -4,11 +4,12 @@ use burn::module::Module;
 use burn::tensor::kind::Basic;
 use burn::tensor::{Device, Int, Tensor};
 use eggroll_core::MemberState;
-use eggroll_core::ops::integer::log_likelihood;
+use eggroll_core::ops::integer::{log_likelihood, transformer};
+use eggroll_nn::integer::transformer::{Transformer, TransformerState};
 use eggroll_nn::integer::{EggModel, EggState};
 use eggroll_train::Scores;
 
-/// A recurrent language model of bytes: what [`bits_per_byte`](super::bits_per_byte) measures and
+/// A language model of bytes: what [`bits_per_byte`](super::bits_per_byte) measures and
 /// [`Sampler`](super::Sampler) draws from.
 pub trait ByteModel: Module {
     /// Kind of the logits: [`Int`] or [`Float`](burn::tensor::Float).
@@ -85,5 +86,42 @@ impl ByteModel for EggModel {
             (total / powers[(row[target as usize] + 128) as usize]).log2()
         });
         bits.sum()
+    }
+}
+
+impl ByteModel for Transformer {
+    type Kind = Int;
+    type State = TransformerState;
+    type LogLikelihood = Tensor<1, Int>;
+    const LOGIT_BITS: f64 = 1.0 / 256.0;
+
+    fn device(&self) -> Device {
+        self.embedding.weight.device()
+    }
+
+    fn initial_state(&self, _sequences: usize) -> TransformerState {
+        TransformerState::default()
+    }
+
+    #[track_caller]
+    fn forward(&self, tokens: Tensor<2, Int>, state: TransformerState) -> (Tensor<3, Int>, TransformerState) {
+        self.forward(tokens, state)
+    }
+
+    #[track_caller]
+    fn log_likelihood(logits: Tensor<2, Int>, targets: Tensor<1, Int>, members: usize) -> Tensor<1, Int> {
+        transformer::log_likelihood(logits, targets, members)
+    }
+
+    fn exact_bits(logits: Tensor<2, Int>, targets: Tensor<1, Int>) -> f64 {
+        let [_, vocab] = logits.dims();
+        let (logits, targets) = (logits.into_data(), targets.into_data());
+        let bits: Vec<f64> = logits.iter::<f64>().map(|logit| Self::LOGIT_BITS * logit).collect();
+        let rows = bits.chunks_exact(vocab).zip(targets.iter::<i64>()).map(|(row, target)| {
+            let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let total: f64 = row.iter().map(|bits| (bits - largest).exp2()).sum();
+            total.log2() + largest - row[target as usize]
+        });
+        rows.sum()
     }
 }

@@ -1,6 +1,7 @@
 //! Tiles of integer products, and what becomes of their sums: below the loops of [`super::simd`] and the products that run them.
 
-use crate::integer::{Divisor, FIXED_POINT, product_divisor};
+use crate::integer::transformer::gelu;
+use crate::integer::{Divisor, FIXED_POINT, clip, product_divisor, shift_rounded};
 use std::mem::MaybeUninit;
 
 /// Rows of a tile.
@@ -97,9 +98,11 @@ pub(super) fn store(row: &Row, to: &mut [i8]) {
 
 /// [`store`] to memory that was not written before.
 #[inline(always)]
-pub(super) fn write(row: &Row, to: &mut [MaybeUninit<i8>]) {
-    match to.first_chunk_mut() {
-        Some(to) => *to = row.map(MaybeUninit::new),
+pub(super) fn write<T: Copy>(row: &[T; COLUMNS], to: &mut [MaybeUninit<T>]) {
+    match to.first_chunk_mut::<COLUMNS>() {
+        Some(to) => {
+            to.write_copy_of_slice(row);
+        }
         None => {
             let len = to.len();
             to.write_copy_of_slice(&row[..len]);
@@ -137,4 +140,62 @@ impl Scale {
             Self::Plain(divisor) => sums.map(|sum| crate::integer::divide_plainly(sum, *divisor)),
         }
     }
+}
+
+/// `s·round(t·Aᵀ / 2^shift)` for some columns of a row: a [`Term`] that is rounded to nearest.
+#[derive(Clone, Copy)]
+pub(in crate::backend::cpu) struct RoundedTerm<'a> {
+    /// `t = round(x·B / 16)`, `A`, and the shift by the sigma shift.
+    term: Term<'a>,
+    /// +1 or −1.
+    sign: i32,
+}
+
+impl<'a> RoundedTerm<'a> {
+    #[inline(always)]
+    pub(super) fn new(term: Term<'a>, sign: i32) -> Self {
+        Self { term, sign }
+    }
+
+    #[inline(always)]
+    pub(super) fn parts(&self) -> (&Term<'a>, i32) {
+        (&self.term, self.sign)
+    }
+}
+
+/// `round((sums + term) / 2^shift)` of one row of a tile.
+#[inline(always)]
+pub(super) fn round(sums: &Sums, term: Option<RoundedTerm>, shift: u32) -> Sums {
+    let mut sums = *sums;
+    if let Some(RoundedTerm { term: Term { t, a, stride, width, shift }, sign }) = term {
+        let mut products = [0i32; COLUMNS];
+        for (k, t) in t.iter().enumerate() {
+            let a = load(&a[k * stride..][..width]);
+            for c in 0..COLUMNS {
+                products[c] += t * i32::from(a[c]);
+            }
+        }
+        for c in 0..COLUMNS {
+            sums[c] += sign * shift_rounded(products[c], shift);
+        }
+    }
+    for sum in &mut sums {
+        *sum = shift_rounded(*sum, shift);
+    }
+    sums
+}
+
+/// `clip(sums + bias)` of one row, and GELU of it if asked for.
+#[inline(always)]
+pub(super) fn activation(sums: &Sums, bias: Option<&Row>, activate: bool) -> Row {
+    let mut row = [0; COLUMNS];
+    for c in 0..COLUMNS {
+        row[c] = clip(sums[c] + bias.map_or(0, |bias| i32::from(bias[c])));
+    }
+    if activate {
+        for value in &mut row {
+            *value = gelu(*value);
+        }
+    }
+    row
 }

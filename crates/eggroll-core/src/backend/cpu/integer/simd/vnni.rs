@@ -1,8 +1,9 @@
 //! AVX-512 with VNNI: four products and their sum in one instruction.
 
 use super::loops::IntegerSimd;
-use crate::backend::cpu::integer::tile::{COLUMNS, LINE, ROWS, Row, Scale, Sums, Term, Tile, finish};
+use crate::backend::cpu::integer::tile::{COLUMNS, LINE, ROWS, RoundedTerm, Row, Scale, Sums, Term, Tile, finish};
 use crate::integer::EXP2_MANTISSA;
+use crate::integer::transformer::{EXP2_DIGITS, GELU_DOWN, GELU_UP, WEIGHT_END, WEIGHTS};
 use std::arch::x86_64::*;
 
 /// AVX-512 with VNNI.
@@ -21,18 +22,8 @@ impl IntegerSimd for Vnni {
             let mut low = _mm512_loadu_si512(sums.as_ptr().cast());
             let mut high = _mm512_loadu_si512(sums.as_ptr().add(16).cast());
             if let Some(term) = term {
-                let (t, a, stride) = term.parts();
-                let mask = u32::MAX >> (COLUMNS - term.width());
                 let shift = _mm_cvtsi32_si128(term.shift() as i32);
-                let (mut products_low, mut products_high) = (_mm512_setzero_si512(), _mm512_setzero_si512());
-                for (k, t) in t.iter().enumerate() {
-                    let a = _mm256_maskz_loadu_epi8(mask, a.add(k * stride));
-                    let t = _mm512_set1_epi32(*t);
-                    let a_low = _mm512_cvtepi8_epi32(_mm256_castsi256_si128(a));
-                    let a_high = _mm512_cvtepi8_epi32(_mm256_extracti128_si256::<1>(a));
-                    products_low = _mm512_add_epi32(products_low, _mm512_mullo_epi32(t, a_low));
-                    products_high = _mm512_add_epi32(products_high, _mm512_mullo_epi32(t, a_high));
-                }
+                let [products_low, products_high] = products(&term);
                 low = _mm512_add_epi32(low, _mm512_sra_epi32(products_low, shift));
                 high = _mm512_add_epi32(high, _mm512_sra_epi32(products_high, shift));
             }
@@ -121,5 +112,217 @@ impl IntegerSimd for Vnni {
             }
             _mm512_reduce_add_epi32(sum) as u32
         }
+    }
+
+    #[inline(always)]
+    unsafe fn round(sums: &Sums, term: Option<RoundedTerm>, shift: u32) -> Sums {
+        let mut rounded = [0; COLUMNS];
+        // SAFETY: the processor has the instruction set by the trait's contract; the array holds two vectors.
+        unsafe {
+            let [low, high] = rounded_sums(sums, term, shift);
+            _mm512_storeu_si512(rounded.as_mut_ptr().cast(), low);
+            _mm512_storeu_si512(rounded.as_mut_ptr().add(16).cast(), high);
+        }
+        rounded
+    }
+
+    #[inline(always)]
+    unsafe fn round_activation(
+        sums: &Sums,
+        term: Option<RoundedTerm>,
+        shift: u32,
+        bias: Option<&Row>,
+        activate: bool,
+    ) -> Row {
+        let mut row = [0; COLUMNS];
+        // SAFETY: the processor has the instruction set by the trait's contract; rows hold one vector of bytes.
+        unsafe {
+            let [mut low, mut high] = rounded_sums(sums, term, shift);
+            if let Some(bias) = bias {
+                let bias = _mm256_loadu_si256(bias.as_ptr().cast());
+                low = _mm512_add_epi32(low, _mm512_cvtepi8_epi32(_mm256_castsi256_si128(bias)));
+                high = _mm512_add_epi32(high, _mm512_cvtepi8_epi32(_mm256_extracti128_si256::<1>(bias)));
+            }
+            let bytes = _mm256_set_m128i(_mm512_cvtsepi32_epi8(high), _mm512_cvtsepi32_epi8(low));
+            let mut bytes = _mm256_max_epi8(bytes, _mm256_set1_epi8(-127));
+            if activate {
+                let magnitude = _mm256_abs_epi8(bytes);
+                let mut y = _mm256_max_epi8(bytes, _mm256_setzero_si256());
+                let one = _mm256_set1_epi8(1);
+                for k in 0..GELU_DOWN.len() {
+                    let (down, up) = (GELU_DOWN[k], GELU_UP[k]);
+                    let down = _mm256_cmpge_epu8_mask(magnitude, _mm256_set1_epi8(down as i8));
+                    let up = _mm256_cmpge_epu8_mask(magnitude, _mm256_set1_epi8(up as i8));
+                    y = _mm256_mask_sub_epi8(y, down, y, one);
+                    y = _mm256_mask_add_epi8(y, up, y, one);
+                }
+                bytes = y;
+            }
+            _mm256_storeu_si256(row.as_mut_ptr().cast(), bytes);
+        }
+        row
+    }
+
+    #[inline(always)]
+    unsafe fn attention_weights(scores: &[i32], visible: usize, shift: u32, weights: &mut [i16]) -> i32 {
+        assert!(visible <= scores.len() && scores.len() == weights.len() && scores.len().is_multiple_of(16));
+        // SAFETY: the processor has the instruction set by the trait's contract; there are whole vectors of scores and weights.
+        unsafe {
+            let mut largest = _mm512_set1_epi32(i32::MIN);
+            for at in (0..visible).step_by(16) {
+                let score = _mm512_loadu_si512(scores.as_ptr().add(at).cast());
+                largest = _mm512_mask_max_epi32(largest, first_lanes(visible - at), largest, score);
+            }
+            let largest = _mm512_set1_epi32(_mm512_reduce_max_epi32(largest));
+            let table = _mm512_loadu_si512(WEIGHTS.as_ptr().cast());
+            let shift = _mm_cvtsi32_si128(shift as i32);
+            let half = _mm512_srl_epi32(_mm512_sll_epi32(_mm512_set1_epi32(1), shift), _mm_cvtsi32_si128(1));
+            let mut total = _mm512_setzero_si512();
+            for at in (0..scores.len()).step_by(16) {
+                let score = _mm512_loadu_si512(scores.as_ptr().add(at).cast());
+                // Not negative: a half is rounded up.
+                let below = _mm512_srl_epi32(_mm512_add_epi32(_mm512_sub_epi32(largest, score), half), shift);
+                let kept = _mm512_mask_cmplt_epi32_mask(
+                    first_lanes(visible.saturating_sub(at)),
+                    below,
+                    _mm512_set1_epi32(WEIGHT_END),
+                );
+                let weight = shift_each(_mm512_permutexvar_epi32(below, table), _mm512_srli_epi32::<4>(below));
+                let weight = _mm512_maskz_mov_epi32(kept, weight);
+                total = _mm512_add_epi32(total, weight);
+                _mm256_storeu_si256(weights.as_mut_ptr().add(at).cast(), _mm512_cvtepi32_epi16(weight));
+            }
+            _mm512_reduce_add_epi32(total)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn weighted(weights: &[i16], values: &[i16], sums: &mut [i32]) {
+        let (columns, pairs) = (sums.len(), weights.len() / 2);
+        assert!(values.len() >= 2 * columns * pairs);
+        // SAFETY: the processor has the instruction set by the trait's contract; loads and stores are masked to the columns, and there are as
+        // many values as read.
+        unsafe {
+            for first in (0..columns).step_by(16) {
+                let mask = (u32::from(u16::MAX) >> (16 - (columns - first).min(16))) as u16;
+                let mut sum = [_mm512_setzero_si512(); 2];
+                for pair in 0..pairs {
+                    let weight = _mm512_set1_epi32(weights.as_ptr().add(2 * pair).cast::<i32>().read_unaligned());
+                    let value = values.as_ptr().add(2 * (pair * columns + first)).cast();
+                    let sum = &mut sum[pair % 2];
+                    *sum = _mm512_dpwssd_epi32(*sum, weight, _mm512_maskz_loadu_epi32(mask, value));
+                }
+                let sum = _mm512_add_epi32(sum[0], sum[1]);
+                _mm512_mask_storeu_epi32(sums.as_mut_ptr().add(first), mask, sum);
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn exp2_256ths_sum(logits: &[i32], largest: i32) -> i32 {
+        // SAFETY: the processor has the instruction set by the trait's contract; the last load is masked, and what it does not load adds nothing.
+        unsafe {
+            let high = _mm512_loadu_si512(EXP2_DIGITS[0].as_ptr().cast());
+            let low = _mm512_loadu_si512(EXP2_DIGITS[1].as_ptr().cast());
+            let largest = _mm512_set1_epi32(largest);
+            let mut sum = _mm512_setzero_si512();
+            let mut at = 0;
+            while at < logits.len() {
+                let mask = first_lanes(logits.len() - at);
+                let below = _mm512_sub_epi32(largest, _mm512_maskz_loadu_epi32(mask, logits.as_ptr().add(at)));
+                let digit = _mm512_permutexvar_epi32(_mm512_srli_epi32::<4>(below), high);
+                let product = _mm512_mullo_epi32(digit, _mm512_permutexvar_epi32(below, low));
+                let bits = _mm512_add_epi32(_mm512_srli_epi32::<8>(below), _mm512_set1_epi32(14));
+                let kept = _mm512_mask_cmplt_epi32_mask(mask, bits, _mm512_set1_epi32(31));
+                sum = _mm512_mask_add_epi32(sum, kept, sum, shift_each(product, bits));
+                at += 16;
+            }
+            _mm512_reduce_add_epi32(sum)
+        }
+    }
+}
+
+/// A bit for each of the first `count` of 16 lanes.
+#[inline(always)]
+fn first_lanes(count: usize) -> u16 {
+    if count >= 16 { u16::MAX } else { (1 << count) - 1 }
+}
+
+/// `values / 2^bits` to nearest, of values that are not negative.
+///
+/// # Safety
+///
+/// The processor must have AVX-512.
+#[inline(always)]
+unsafe fn shift_each(values: __m512i, bits: __m512i) -> __m512i {
+    // SAFETY: by this function's contract.
+    unsafe {
+        let half = _mm512_srli_epi32::<1>(_mm512_sllv_epi32(_mm512_set1_epi32(1), bits));
+        _mm512_srlv_epi32(_mm512_add_epi32(values, half), bits)
+    }
+}
+
+/// `values / 2^bits` to nearest, halves away from zero.
+///
+/// # Safety
+///
+/// The processor must have AVX-512.
+#[inline(always)]
+unsafe fn shift_rounded(values: __m512i, bits: u32) -> __m512i {
+    // SAFETY: by this function's contract.
+    unsafe {
+        let half = _mm512_set1_epi32((1 << bits) >> 1);
+        // Below zero a half is rounded down; a shift by nothing has no half.
+        let down = _mm512_and_si512(_mm512_srai_epi32::<31>(values), _mm512_set1_epi32(-i32::from(bits > 0)));
+        _mm512_sra_epi32(_mm512_add_epi32(_mm512_add_epi32(values, half), down), _mm_cvtsi32_si128(bits as i32))
+    }
+}
+
+/// `round((sums + term) / 2^shift)`
+///
+/// # Safety
+///
+/// The processor must have AVX-512.
+#[inline(always)]
+unsafe fn rounded_sums(sums: &Sums, term: Option<RoundedTerm>, shift: u32) -> [__m512i; 2] {
+    // SAFETY: by this function's contract; the arrays hold two vectors, every row of the term's `A` as many columns as the mask has bits.
+    unsafe {
+        let mut low = _mm512_loadu_si512(sums.as_ptr().cast());
+        let mut high = _mm512_loadu_si512(sums.as_ptr().add(16).cast());
+        if let Some(term) = term {
+            let (term, sign) = term.parts();
+            let [of_low, of_high] = products(term);
+            let (of_low, of_high) = (shift_rounded(of_low, term.shift()), shift_rounded(of_high, term.shift()));
+            if sign > 0 {
+                (low, high) = (_mm512_add_epi32(low, of_low), _mm512_add_epi32(high, of_high));
+            } else {
+                (low, high) = (_mm512_sub_epi32(low, of_low), _mm512_sub_epi32(high, of_high));
+            }
+        }
+        [shift_rounded(low, shift), shift_rounded(high, shift)]
+    }
+}
+
+/// `t·Aᵀ`
+///
+/// # Safety
+///
+/// The processor must have AVX-512.
+#[inline(always)]
+unsafe fn products(term: &Term) -> [__m512i; 2] {
+    // SAFETY: by this function's contract; every row of `A` has as many columns as the mask has bits.
+    unsafe {
+        let (t, a, stride) = term.parts();
+        let mask = u32::MAX >> (COLUMNS - term.width());
+        let (mut low, mut high) = (_mm512_setzero_si512(), _mm512_setzero_si512());
+        for (k, t) in t.iter().enumerate() {
+            let a = _mm256_maskz_loadu_epi8(mask, a.add(k * stride));
+            let t = _mm512_set1_epi32(*t);
+            let a_low = _mm512_cvtepi8_epi32(_mm256_castsi256_si128(a));
+            let a_high = _mm512_cvtepi8_epi32(_mm256_extracti128_si256::<1>(a));
+            low = _mm512_add_epi32(low, _mm512_mullo_epi32(t, a_low));
+            high = _mm512_add_epi32(high, _mm512_mullo_epi32(t, a_high));
+        }
+        [low, high]
     }
 }

@@ -4,10 +4,10 @@ use super::rows::VectorSlices;
 use crate::backend::cpu::integer::noise::{NoiseSlice, sign};
 use crate::backend::cpu::integer::product::{Packed, offset};
 use crate::backend::cpu::integer::simd::{IntegerKernel, IntegerSimd, dispatch};
-use crate::backend::cpu::integer::tile::{COLUMNS, ROWS, Sums, Tile, load, write};
+use crate::backend::cpu::integer::tile::{COLUMNS, ROWS, RoundedTerm, Sums, Term, Tile, load, write};
 use crate::backend::cpu::scratch::reuse;
-use crate::integer::transformer::{LARGEST_LOGIT, gelu, head_shift, product_shift};
-use crate::integer::{FIXED_POINT, clip, shift_rounded};
+use crate::integer::transformer::{LARGEST_LOGIT, head_shift, product_shift};
+use crate::integer::{FIXED_POINT, shift_rounded};
 use rayon::prelude::*;
 use std::cell::Cell;
 use std::mem::MaybeUninit;
@@ -92,6 +92,17 @@ struct Product<'a> {
     shift: u32,
 }
 
+/// Columns of a row of an output, and the shift of its sums.
+#[derive(Clone, Copy)]
+struct Place {
+    row: usize,
+    columns: usize,
+    /// From this column on, as many as there are.
+    first: usize,
+    width: usize,
+    shift: u32,
+}
+
 /// Where a product's rows go.
 trait Output {
     /// Rows that are there.
@@ -100,8 +111,12 @@ trait Output {
     /// The bias of a member.
     fn vector(&self, member: usize, vector: &mut Vec<i8>);
 
-    /// Takes columns from `first` on of a row of this output.
-    fn take(&mut self, at: usize, columns: usize, first: usize, width: usize, sums: &Sums, vector: &[i8]);
+    /// Takes a product at a place.
+    ///
+    /// # Safety
+    ///
+    /// The processor must have the instruction set.
+    unsafe fn take<S: IntegerSimd>(&mut self, at: Place, sums: &Sums, term: Option<RoundedTerm>, vector: &[i8]);
 }
 
 struct Activations<'a> {
@@ -123,24 +138,11 @@ impl Output for Activations<'_> {
     }
 
     #[inline(always)]
-    fn take(&mut self, at: usize, columns: usize, first: usize, width: usize, sums: &Sums, vector: &[i8]) {
-        let mut row = [0; COLUMNS];
-        if self.bias.is_some() {
-            let bias = load(&vector[first..first + width]);
-            for c in 0..COLUMNS {
-                row[c] = clip(sums[c] + i32::from(bias[c]));
-            }
-        } else {
-            for c in 0..COLUMNS {
-                row[c] = clip(sums[c]);
-            }
-        }
-        if self.activate {
-            for value in &mut row {
-                *value = gelu(*value);
-            }
-        }
-        write(&row, &mut self.y[at * columns + first..][..width]);
+    unsafe fn take<S: IntegerSimd>(&mut self, at: Place, sums: &Sums, term: Option<RoundedTerm>, vector: &[i8]) {
+        let bias = self.bias.is_some().then(|| load(&vector[at.first..at.first + at.width]));
+        // SAFETY: by this function's contract.
+        let row = unsafe { S::round_activation(sums, term, at.shift, bias.as_ref(), self.activate) };
+        write(&row, &mut self.y[at.row * at.columns + at.first..][..at.width]);
     }
 }
 
@@ -156,10 +158,13 @@ impl Output for Logits<'_> {
     fn vector(&self, _member: usize, _vector: &mut Vec<i8>) {}
 
     #[inline(always)]
-    fn take(&mut self, at: usize, columns: usize, first: usize, width: usize, sums: &Sums, _vector: &[i8]) {
-        for (y, sum) in self.y[at * columns + first..][..width].iter_mut().zip(sums) {
-            y.write((*sum).clamp(-LARGEST_LOGIT, LARGEST_LOGIT));
+    unsafe fn take<S: IntegerSimd>(&mut self, at: Place, sums: &Sums, term: Option<RoundedTerm>, _vector: &[i8]) {
+        // SAFETY: by this function's contract.
+        let mut logits = unsafe { S::round(sums, term, at.shift) };
+        for logit in &mut logits {
+            *logit = (*logit).clamp(-LARGEST_LOGIT, LARGEST_LOGIT);
         }
+        write(&logits, &mut self.y[at.row * at.columns + at.first..][..at.width]);
     }
 }
 
@@ -239,24 +244,22 @@ impl Product<'_> {
             for tile in (0..rows).step_by(ROWS) {
                 // SAFETY: by this function's contract.
                 unsafe { self.packed.tile::<S>(&unsigned[tile * bytes..], panel, &mut sums) };
-                for (r, sums) in sums.iter_mut().enumerate().take(rows - tile) {
+                for (r, sums) in sums.iter().enumerate().take(rows - tile) {
                     let row = tile + r;
                     let member = (begin + row) / each;
-                    if let Some(factors) = &self.factors {
-                        factors.add(member, &t[row * rank..(row + 1) * rank], first, width, sums);
-                    }
-                    for sum in sums.iter_mut() {
-                        *sum = shift_rounded(*sum, self.shift);
-                    }
+                    let t = &t[row * rank..(row + 1) * rank];
+                    let term = self.factors.as_ref().map(|factors| factors.term(member, t, first, width));
                     let vector = &vectors[(member - begin / each) * columns..][..columns];
-                    output.take(row, columns, first, width, sums, vector);
+                    let at = Place { row, columns, first, width, shift: self.shift };
+                    // SAFETY: by this function's contract.
+                    unsafe { output.take::<S>(at, sums, term, vector) };
                 }
             }
         }
     }
 }
 
-impl Factors<'_> {
+impl<'a> Factors<'a> {
     /// Writes `t : [rows, rank]` for rows from `begin` of the call on.
     ///
     /// # Safety
@@ -292,20 +295,14 @@ impl Factors<'_> {
         }
     }
 
-    /// Adds a member's noise to columns from `first` on.
+    /// What a member's noise adds to a row of sums, from column `first` on.
     #[inline(always)]
-    fn add(&self, member: usize, t: &[i32], first: usize, width: usize, sums: &mut Sums) {
+    fn term<'t>(&self, member: usize, t: &'t [i32], first: usize, width: usize) -> RoundedTerm<'t>
+    where
+        'a: 't,
+    {
         let to = &self.noise.of(member)[self.to + first..];
-        let mut products = [0i32; COLUMNS];
-        for (k, t) in t.iter().enumerate() {
-            let factor = load(&to[k * self.columns..][..width]);
-            for c in 0..COLUMNS {
-                products[c] += t * i32::from(factor[c]);
-            }
-        }
-        let (sign, shift) = (sign(member), self.noise.members.shift - FIXED_POINT);
-        for c in 0..COLUMNS {
-            sums[c] += sign * shift_rounded(products[c], shift);
-        }
+        let shift = self.noise.members.shift - FIXED_POINT;
+        RoundedTerm::new(Term::new(t, to, self.columns, width, shift), sign(member))
     }
 }
