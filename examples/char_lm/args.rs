@@ -1,7 +1,7 @@
 //! The command line, and the strategy and model it stands for.
 
 use clap::{Parser, ValueEnum};
-use eggroll::core::integer::Votes;
+use eggroll::core::integer::{VoteLevels, Votes};
 use eggroll::core::{DeviceName, QEggrollConfig};
 use eggroll::nn::integer::EggModelConfig;
 use eggroll::nn::integer::transformer::TransformerConfig;
@@ -125,6 +125,10 @@ pub struct Settings {
     /// The noise that counts in a vote.
     #[arg(long, value_enum, default_value_t = VotesName::Values)]
     pub votes: VotesName,
+    /// How finely pairs of members vote: by sign, or in 3 or 5 levels of the difference of their scores.
+    #[arg(long, value_enum, default_value_t = LevelsName::Sign)]
+    #[serde(default)]
+    pub levels: LevelsName,
     /// Take the noise from a table of this many bytes instead of drawing it.
     #[arg(long, value_name = "BYTES", value_parser = at_most(1 << 30))]
     pub noise_table: Option<usize>,
@@ -177,6 +181,14 @@ pub enum OptimizerName {
     Votes,
     /// AdamW adds up votes; a weight moves by one where its sum is beyond one
     AdamW,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum, Serialize, Deserialize)]
+pub enum LevelsName {
+    #[default]
+    Sign,
+    Three,
+    Five,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum, Serialize, Deserialize)]
@@ -275,6 +287,11 @@ impl Settings {
             .with_rank(self.rank)
             .with_sigma_shift(self.sigma_shift)
             .with_threshold(self.alpha, self.decay)
+            .with_levels(match self.levels {
+                LevelsName::Sign => VoteLevels::Sign,
+                LevelsName::Three => VoteLevels::Three,
+                LevelsName::Five => VoteLevels::Five,
+            })
             .with_votes(match self.votes {
                 VotesName::Values => Votes::Values,
                 VotesName::Signs => Votes::Signs,

@@ -6,16 +6,16 @@ use burn::lr_scheduler::module_lr_scheduler::ModuleLearningRate;
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use eggroll_core::Role;
-use eggroll_core::integer::Votes;
+use eggroll_core::integer::{VoteLevels, Votes};
 use eggroll_core::ops::integer::{integer_type, sum_votes, update};
 use eggroll_core::scope::Perturbation;
 
-/// Moves every integer parameter of `model` that is not frozen by the votes of the pairs, `signs`: by `optimizer` if it is one for them,
-/// else where votes are above the noiser's threshold.
+/// Moves every integer parameter of `model` that is not frozen by the `votes` of the pairs: by `optimizer` if it is one for them, else where
+/// votes are above the noiser's threshold.
 pub(crate) fn step<M: Module>(
     model: M,
     population: &Population,
-    signs: &[i8],
+    votes: impl FnOnce(VoteLevels) -> Vec<i8>,
     optimizer: &mut Optimizer,
     rate: ModuleLearningRate,
 ) -> M {
@@ -23,11 +23,12 @@ pub(crate) fn step<M: Module>(
     let Some(rule) = perturbation.noiser.properties().integer else {
         return model;
     };
+    let pair_votes = votes(rule.levels());
     let how = match optimizer.moves_integers() {
         true => How::Optimizer(optimizer, rate),
-        false => How::Threshold(rule.step_limit(population.generation, signs.len())),
+        false => How::Threshold(rule.step_limit(population.generation, &pair_votes)),
     };
-    let mut step = Step { perturbation, signs, votes: rule.votes(), how, scores: None };
+    let mut step = Step { perturbation, pair_votes, votes: rule.votes(), how, scores: None };
     model.map(&mut step)
 }
 
@@ -41,10 +42,11 @@ enum How<'a> {
 
 struct Step<'a> {
     perturbation: &'a Perturbation,
-    signs: &'a [i8],
+    /// Of every pair.
+    pair_votes: Vec<i8>,
     votes: Votes,
     how: How<'a>,
-    /// The signs on the device of the last parameter.
+    /// The same on the device of the last parameter.
     scores: Option<(Device, Tensor<1, Int>)>,
 }
 
@@ -53,7 +55,7 @@ impl Step<'_> {
         match &self.scores {
             Some((on, scores)) if on == device => scores.clone(),
             _ => {
-                let data = TensorData::new(self.signs.to_vec(), [self.signs.len()]);
+                let data = TensorData::new(self.pair_votes.clone(), [self.pair_votes.len()]);
                 let scores = Tensor::from_data(data, (device, integer_type(device)));
                 self.scores = Some((device.clone(), scores.clone()));
                 scores

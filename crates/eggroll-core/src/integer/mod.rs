@@ -48,6 +48,30 @@ pub const fn product_divisor(d_input: usize) -> i32 {
     (d_input.isqrt() as i32) << FIXED_POINT
 }
 
+/// How finely a pair's vote says by how much one member was better.
+///
+/// With the differences `δ_q = f₊ − f₋` of all pairs, and their mean magnitude `m`, the vote of a pair has the sign of `δ_q` and one of a few
+/// magnitudes. Where differences are normally distributed, as many pairs say 64 % of what the differences would as signs, 81 % in three levels, 92 %
+/// in five.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VoteLevels {
+    /// 1, or 0 for a tie.
+    #[default]
+    Sign,
+    /// 0 below `3m/4`, else 1.
+    Three,
+    /// 0 below `m/2`, 2 from `3m/2` on, else 1.
+    Five,
+}
+
+impl VoteLevels {
+    /// The largest magnitude of a vote.
+    pub fn largest(self) -> i8 {
+        if self == Self::Five { 2 } else { 1 }
+    }
+}
+
 /// The weight of a pair's noise in an update.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

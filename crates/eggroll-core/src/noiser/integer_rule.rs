@@ -1,7 +1,7 @@
 //! The rule of a noiser for integer parameters.
 
 use super::NoiserError;
-use crate::integer::{MAX_SIGMA_SHIFT, Votes, step_limit, threshold};
+use crate::integer::{MAX_SIGMA_SHIFT, VoteLevels, Votes, step_limit, threshold};
 use crate::role::Role;
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +14,8 @@ pub struct IntegerRule {
     alpha: f64,
     decay: u64,
     votes: Votes,
+    #[serde(default)]
+    levels: VoteLevels,
 }
 
 impl IntegerRule {
@@ -22,6 +24,7 @@ impl IntegerRule {
         sigma_shift: u32,
         (alpha, decay): (f64, u64),
         votes: Votes,
+        levels: VoteLevels,
     ) -> Result<Self, NoiserError> {
         if rank == 0 {
             return Err(NoiserError::Rank(0));
@@ -35,7 +38,7 @@ impl IntegerRule {
         if decay == 0 {
             return Err(NoiserError::Decay(0));
         }
-        Ok(Self { rank, sigma_shift, alpha, decay, votes })
+        Ok(Self { rank, sigma_shift, alpha, decay, votes, levels })
     }
 
     /// The role of an integer parameter of this shape.
@@ -56,8 +59,17 @@ impl IntegerRule {
         self.votes
     }
 
-    /// The smallest vote that moves a weight in a generation of `pairs` pairs; see [`crate::integer::step_limit`].
-    pub fn step_limit(&self, generation: u64, pairs: usize) -> i32 {
+    /// How finely pairs vote.
+    pub fn levels(&self) -> VoteLevels {
+        self.levels
+    }
+
+    /// The smallest sum of votes that moves a weight in a generation with these votes of pairs; see [`crate::integer::step_limit`].
+    pub fn step_limit(&self, generation: u64, votes: &[i8]) -> i32 {
+        let pairs = match self.levels {
+            VoteLevels::Sign => votes.len(),
+            _ => votes.iter().map(|vote| usize::from(vote.unsigned_abs()).pow(2)).sum(),
+        };
         step_limit(threshold(self.alpha, self.decay, generation), pairs, self.votes)
     }
 }

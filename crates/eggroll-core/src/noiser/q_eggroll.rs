@@ -1,7 +1,7 @@
 //! Q-EGGROLL: EGGROLL by integers only (Sarkar et al., "Evolution Strategies at the Hyperscale", arXiv 2511.16652).
 
 use super::{IntegerRule, Noiser, NoiserError, NoiserProperties};
-use crate::integer::Votes;
+use crate::integer::{VoteLevels, Votes};
 use crate::role::Role;
 use serde::{Deserialize, Serialize};
 
@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 ///
 /// - A matrix is perturbed by `⌊s·B·Aᵀ / 2^(4 + sigma_shift)⌋`, a vector by the product of two draws in the same way, the draws
 ///   being `trunc(16·N(0, 1))` ([`crate::rng::integer`], or runs of a table).
-/// - The fitness of a pair is `sign(f₊ − f₋)`.
+/// - The fitness of a pair is `sign(f₊ − f₋)`, or a vote in more [levels](VoteLevels).
 /// - A weight moves by one in the direction of its vote `Z = Σ_q f_q·B_q·A_qᵀ` if
-///   `|Z|·16 ≥ thr·⌊√pairs⌋·256`, with the threshold of the generation ([`crate::integer::threshold`]).
+///   `|Z|·16 ≥ thr·⌊√pairs⌋·256`, with the threshold of the generation ([`crate::integer::threshold`]); with levels, `Σ f_q²` in place of `pairs`.
 ///
 /// Float parameters stay as they are.
 ///
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// let config = NoiserConfig::from(QEggrollConfig::new().with_sigma_shift(3));
 /// let json = serde_json::to_string(&config).unwrap();
-/// assert_eq!(json, r#"{"name":"q_eggroll","rank":1,"sigma_shift":3,"alpha":4.0,"decay":1000,"votes":"values"}"#);
+/// assert_eq!(json, r#"{"name":"q_eggroll","rank":1,"sigma_shift":3,"alpha":4.0,"decay":1000,"votes":"values","levels":"sign"}"#);
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -38,6 +38,8 @@ pub struct QEggrollConfig {
     pub decay: u64,
     /// The noise that counts in a vote.
     pub votes: Votes,
+    /// How finely pairs vote.
+    pub levels: VoteLevels,
 }
 
 impl Default for QEggrollConfig {
@@ -47,9 +49,9 @@ impl Default for QEggrollConfig {
 }
 
 impl QEggrollConfig {
-    /// The reference's settings: rank 1, sigma shift 4, alpha 4, decay 1,000, votes of values.
+    /// The reference's settings: rank 1, sigma shift 4, alpha 4, decay 1,000, votes of values, by sign.
     pub fn new() -> Self {
-        Self { rank: 1, sigma_shift: 4, alpha: 4.0, decay: 1000, votes: Votes::Values }
+        Self { rank: 1, sigma_shift: 4, alpha: 4.0, decay: 1000, votes: Votes::Values, levels: VoteLevels::Sign }
     }
 
     /// Sets the columns of the factors.
@@ -76,6 +78,12 @@ impl QEggrollConfig {
         self
     }
 
+    /// Sets how finely pairs vote.
+    pub fn with_levels(mut self, levels: VoteLevels) -> Self {
+        self.levels = levels;
+        self
+    }
+
     /// Builds the noiser.
     ///
     /// # Errors
@@ -91,7 +99,7 @@ impl QEggrollConfig {
     ///
     /// [`NoiserError`] with the value that cannot be used.
     pub fn rule(&self) -> Result<IntegerRule, NoiserError> {
-        IntegerRule::new(self.rank, self.sigma_shift, (self.alpha, self.decay), self.votes)
+        IntegerRule::new(self.rank, self.sigma_shift, (self.alpha, self.decay), self.votes, self.levels)
     }
 }
 

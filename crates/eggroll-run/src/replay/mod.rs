@@ -211,7 +211,7 @@ pub(crate) fn check_projection(config: &EvolutionStrategyConfig) -> Result<(), E
 /// What to keep of a fitness: the signs of pairs if they make the same update.
 fn recorded(strategy: &EvolutionStrategy, fitness: &Fitness, stepped: bool, sigma: f64) -> Recorded {
     let mut trained = strategy.parameters().entries().iter().filter(|entry| entry.role != Role::Frozen);
-    if !trained.all(|entry| entry.kind == ParameterKind::Integer) {
+    if !trained.all(|entry| entry.kind == ParameterKind::Integer) || !strategy.votes_are_signs() {
         return Recorded::all(fitness);
     }
     let signs = Recorded::Signs(fitness.pair_signs(strategy.config().population_size));

@@ -1,6 +1,7 @@
 //! The two members of a pair against each other.
 
 use super::Fitness;
+use eggroll_core::integer::VoteLevels;
 use std::iter::Sum;
 
 /// Folds shaped fitness into one weight for each antithetic pair: `f_{2q} − f_{2q+1}`.
@@ -9,6 +10,54 @@ pub fn fold_pairs(shaped: &[f64]) -> Vec<f64> {
 }
 
 impl Fitness {
+    /// The votes of all pairs of `members`, whose fitness is the sum of their scores over tasks: the sign of `f_{2q} − f_{2q+1}`, by its
+    /// magnitude in levels. Integer scores are compared exactly.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use eggroll_core::integer::VoteLevels;
+    /// use eggroll_train::Fitness;
+    ///
+    /// let fitness = Fitness::from(vec![9, 0, 5, 5, 0, 4, 4, 3]); // differences 9, 0, −4, 1: of a mean magnitude of 3.5
+    /// assert_eq!(fitness.pair_votes(8, VoteLevels::Sign), [1, 0, -1, 1]);
+    /// assert_eq!(fitness.pair_votes(8, VoteLevels::Three), [1, 0, -1, 0]);
+    /// assert_eq!(fitness.pair_votes(8, VoteLevels::Five), [2, 0, -1, 0]);
+    /// ```
+    pub fn pair_votes(&self, members: usize, levels: VoteLevels) -> Vec<i8> {
+        if levels == VoteLevels::Sign {
+            return self.pair_signs(members);
+        }
+        let exact = self.integers().map(|scores| {
+            let fitness = |m: usize| scores[m..].iter().step_by(members).map(|score| i128::from(*score)).sum::<i128>();
+            (0..members / 2).map(|q| fitness(2 * q) - fitness(2 * q + 1)).collect::<Vec<_>>()
+        });
+        match exact {
+            Some(differences) => {
+                let sum: i128 = differences.iter().map(|difference| difference.abs()).sum();
+                let pairs = differences.len() as i128;
+                let vote = |difference: &i128| {
+                    // Whether the magnitude is at least `quarters/4` of the mean.
+                    let reaches = |quarters: i128| 4 * difference.abs() * pairs >= quarters * sum;
+                    level(levels, difference.signum() as i8, reaches)
+                };
+                differences.iter().map(vote).collect()
+            }
+            None => {
+                let scores = self.finite().0;
+                let fitness = |m: usize| scores[m..].iter().step_by(members).sum::<f64>();
+                let differences: Vec<f64> = (0..members / 2).map(|q| fitness(2 * q) - fitness(2 * q + 1)).collect();
+                let mean =
+                    differences.iter().map(|difference| difference.abs()).sum::<f64>() / differences.len() as f64;
+                let vote = |difference: &f64| {
+                    let sign = i8::from(*difference > 0.0) - i8::from(*difference < 0.0);
+                    level(levels, sign, |quarters| difference.abs() >= quarters as f64 / 4.0 * mean)
+                };
+                differences.iter().map(vote).collect()
+            }
+        }
+    }
+
     /// `sign(f_{2q} − f_{2q+1})` of every pair of `members`, whose fitness is the sum of their scores over tasks: the votes of
     /// integer parameters. Integer scores are compared exactly.
     pub fn pair_signs(&self, members: usize) -> Vec<i8> {
@@ -24,5 +73,14 @@ impl Fitness {
             Some(scores) => signs(&scores.iter().copied().map(i64::from).collect::<Vec<_>>(), members),
             None => signs(&self.finite().0, members),
         }
+    }
+}
+
+/// A vote of this sign, by whether its magnitude reaches quarters of the mean.
+fn level(levels: VoteLevels, sign: i8, reaches: impl Fn(i128) -> bool) -> i8 {
+    sign * match levels {
+        VoteLevels::Sign => 1,
+        VoteLevels::Three => i8::from(reaches(3)),
+        VoteLevels::Five => i8::from(reaches(2)) + i8::from(reaches(6)),
     }
 }

@@ -19,6 +19,7 @@ use crate::population::Population;
 use crate::report::GenerationReport;
 use burn::lr_scheduler::module_lr_scheduler::{ModuleLrScheduler, ModuleLrSchedulerConfig};
 use burn::module::Module;
+use eggroll_core::integer::VoteLevels;
 use eggroll_core::profile::{self, Component};
 use eggroll_core::scope::Perturbation;
 use eggroll_core::sync::locked;
@@ -170,6 +171,11 @@ impl EvolutionStrategy {
     /// The parameters with their roles, in the order that addresses their noise.
     pub fn parameters(&self) -> &ParameterTable {
         &self.table
+    }
+
+    /// Whether integer parameters are moved by the signs of pairs alone, not by votes in [levels](eggroll_core::integer::VoteLevels).
+    pub fn votes_are_signs(&self) -> bool {
+        self.noiser.properties().integer.is_none_or(|rule| rule.levels() == VoteLevels::Sign)
     }
 
     /// The parameters as a table to print, with the noise of this strategy's pairs.

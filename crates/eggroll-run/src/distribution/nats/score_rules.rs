@@ -22,7 +22,8 @@ impl ScoreRules {
     pub fn of(config: &NatsConfig, strategy: &EvolutionStrategy) -> Self {
         let mut trained = strategy.parameters().entries().iter().filter(|entry| entry.role != Role::Frozen);
         let of_integers = trained.all(|entry| entry.kind == ParameterKind::Integer);
-        let signs = config.pair_signs && config.integers && config.tasks == 1 && of_integers;
+        let of_signs = of_integers && strategy.votes_are_signs();
+        let signs = config.pair_signs && config.integers && config.tasks == 1 && of_signs;
         Self { tasks: config.tasks, integers: config.integers, signs }
     }
 

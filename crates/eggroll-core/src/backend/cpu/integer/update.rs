@@ -14,7 +14,7 @@ use std::cell::Cell;
 pub(crate) struct VoteSlices<'a> {
     /// `[pairs, elements]`
     pub(crate) noise: &'a [i8],
-    /// `[pairs]`, in {−1, 0, 1}
+    /// `[pairs]`, small
     pub(crate) scores: &'a [i8],
     /// 0 for a vector.
     pub(crate) rank: usize,
@@ -110,10 +110,13 @@ fn matrix<O: Outcome>(op: &VoteSlices, outcome: O, [d_input, d_output]: [usize; 
     let pairs = noise.chunks_exact(each).zip(op.scores).filter(|(_, score)| **score != 0);
     let columns = pairs.flat_map(|(noise, score)| {
         let (b, a) = noise.split_at(rank * d_input);
-        b.chunks_exact(d_input).zip(a.chunks_exact(d_output)).map(move |(b, a)| (*score, b, a))
+        // A vote of two is two votes: its product with noise would not fit int8.
+        let columns = b.chunks_exact(d_input).zip(a.chunks_exact(d_output));
+        columns.flat_map(move |(b, a)| (0..score.unsigned_abs()).map(move |_| (score.signum(), b, a)))
     });
     // Room for all at once: a population of any size takes as many allocations.
-    let mut votes: Vec<(i8, &[i8], &[i8])> = Vec::with_capacity(rank * op.scores.len());
+    let count: usize = op.scores.iter().map(|score| usize::from(score.unsigned_abs())).sum();
+    let mut votes: Vec<(i8, &[i8], &[i8])> = Vec::with_capacity(rank * count);
     votes.extend(columns);
     let packed = Packed::new(votes.len(), d_output, |j| votes[j].2);
     output.par_chunks_mut(TASK_ROWS * d_output).enumerate().for_each(|(task, output)| {
@@ -128,7 +131,7 @@ fn matrix<O: Outcome>(op: &VoteSlices, outcome: O, [d_input, d_output]: [usize; 
 const TASK_ROWS: usize = 2 * ROWS;
 
 struct Task<'a, O: Outcome> {
-    /// Score and both columns.
+    /// Sign and both columns.
     votes: &'a [(i8, &'a [i8], &'a [i8])],
     packed: &'a Packed,
     /// The task's first row.
