@@ -6,6 +6,7 @@ use eggroll::core::{DeviceName, QEggrollConfig};
 use eggroll::nn::integer::EggModelConfig;
 use eggroll::nn::integer::transformer::TransformerConfig;
 use eggroll::prelude::*;
+use eggroll::run::text::{Sampler, Text};
 use eggroll_examples::bounds::at_most;
 use eggroll_examples::interrupt;
 use eggroll_examples::trace::TraceArgs;
@@ -50,6 +51,12 @@ pub struct Args {
     /// Temperature of samples: 1 for the probabilities of the model, 0 for the most likely byte.
     #[arg(long, default_value_t = 1.0)]
     pub temperature: f64,
+    /// Samples are made of bytes that are at least so probable, as a share of the likeliest: 0 to 1.
+    #[arg(long, default_value_t = 0.0)]
+    pub min_p: f64,
+    /// Bits that bytes of the sample so far lose.
+    #[arg(long, default_value_t = 0.0)]
+    pub presence_penalty: f64,
     /// Prompt of the samples.
     #[arg(long, default_value = "\n")]
     pub prompt: String,
@@ -72,6 +79,10 @@ pub struct Settings {
     /// File to learn from, any bytes; it is read when the run starts. Byte 0 starts a new document.
     #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/data/text/shakespeare.txt"))]
     pub data: PathBuf,
+    /// Learn from counted numbers, "0 1 2 … 999 0 1 …", in place of --data: a text that has a rule.
+    #[arg(long, conflicts_with = "data")]
+    #[serde(default)]
+    pub counting: bool,
     /// Share of the file, at its end, that is held out for validation.
     #[arg(long, default_value_t = 0.1)]
     pub validation_share: f64,
@@ -198,11 +209,14 @@ pub enum VotesName {
 }
 
 impl Args {
+    /// What draws a sample.
+    pub fn sampler(&self, seed: u64) -> Result<Sampler, eggroll::run::Error> {
+        Sampler::new(self.temperature, seed)?.with_min_p(self.min_p)?.with_presence_penalty(self.presence_penalty)
+    }
+
     /// Refuses samples that cannot be drawn, before training.
     pub fn validate(&self) -> Result<(), String> {
-        if !(self.temperature >= 0.0 && self.temperature.is_finite()) {
-            return Err(format!("a temperature must be at least 0 and finite, not {}", self.temperature));
-        }
+        self.sampler(0).map_err(|error| error.to_string())?;
         if self.prompt.is_empty() {
             return Err("samples must continue something: the prompt is empty".into());
         }
@@ -234,7 +248,19 @@ impl Limits {
     }
 }
 
+/// Rounds of counted numbers.
+const ROUNDS: usize = 100;
+
 impl Settings {
+    /// The text to learn from.
+    pub fn text(&self) -> Result<Text, eggroll::run::Error> {
+        if !self.counting {
+            return Text::read(&self.data);
+        }
+        let round: String = (0..1000).map(|number| format!("{number} ")).collect();
+        Text::from_bytes(round.repeat(ROUNDS).into_bytes())
+    }
+
     /// Refuses what nothing else checks.
     pub fn validate(&self, limits: Limits) -> Result<(), String> {
         if self.group_size == 0

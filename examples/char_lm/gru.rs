@@ -74,6 +74,7 @@ impl ByteModel for GruModel {
 }
 
 impl LanguageModel for GruModel {
+    const NAME: &'static str = "gru";
     type Saved = SavedGruState;
 
     fn new(settings: &Settings, device: &Device) -> Self {

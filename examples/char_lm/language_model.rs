@@ -6,15 +6,19 @@ use burn::tensor::{Device, Int, Tensor};
 use eggroll::nn::integer::transformer::{Transformer, TransformerState};
 use eggroll::nn::integer::{EggModel, SavedState};
 use eggroll::prelude::*;
-use eggroll::run::diagnostics::{IntegerStatistics, changed_share, integer_statistics};
+use eggroll::run::diagnostics::{ActivationStatistics, IntegerStatistics, changed_share, integer_statistics};
 use eggroll::run::text::ByteModel;
 
 /// A model that `char_lm` can train.
 pub trait LanguageModel: ByteModel + Sync {
+    /// What `--model` calls it.
+    const NAME: &'static str;
     /// The members' state as checkpoints save it.
     type Saved: Module + From<Self::State> + Into<Self::State>;
     /// If members keep their state from one generation to the next. Otherwise each reads its bytes from the initial state.
     const KEEPS_STATE: bool = true;
+    /// If [activations](Self::activations) are known.
+    const SHOWS_ACTIVATIONS: bool = false;
 
     /// A model with random weights.
     fn new(settings: &Settings, device: &Device) -> Self;
@@ -27,9 +31,15 @@ pub trait LanguageModel: ByteModel + Sync {
 
     /// What is to be watched in its integer parameters.
     fn statistics(&self) -> Vec<IntegerStatistics>;
+
+    /// What is to be watched in its activations on a text, if they are known.
+    fn activations(&self, _text: &[u8]) -> Option<ActivationStatistics> {
+        None
+    }
 }
 
 impl LanguageModel for EggModel {
+    const NAME: &'static str = "integer";
     type Saved = SavedState;
 
     fn new(settings: &Settings, device: &Device) -> Self {
@@ -50,8 +60,10 @@ impl LanguageModel for EggModel {
 }
 
 impl LanguageModel for Transformer {
+    const NAME: &'static str = "transformer";
     type Saved = Nothing;
     const KEEPS_STATE: bool = false;
+    const SHOWS_ACTIVATIONS: bool = true;
 
     fn new(settings: &Settings, device: &Device) -> Self {
         settings.transformer().init(device)
@@ -67,6 +79,10 @@ impl LanguageModel for Transformer {
 
     fn statistics(&self) -> Vec<IntegerStatistics> {
         integer_statistics(self)
+    }
+
+    fn activations(&self, text: &[u8]) -> Option<ActivationStatistics> {
+        Some(ActivationStatistics::new(self, text))
     }
 }
 

@@ -6,7 +6,7 @@ use crate::language_model::LanguageModel;
 use crate::timing::Timing;
 use eggroll::prelude::*;
 use eggroll::run::JsonLines;
-use eggroll::run::diagnostics::IntegerStatistics;
+use eggroll::run::diagnostics::{ActivationStatistics, IntegerStatistics};
 use eggroll::run::print_line;
 use eggroll::run::text::{BitsPerByte, ByteStatistics, Text, bits_per_byte};
 use eggroll_examples::{Ending, Failure};
@@ -178,21 +178,28 @@ impl<'a> Report<'a> {
         };
         point.print();
         self.log.write(&point)?;
-        let tensors = model.statistics();
-        self.warn(&tensors);
-        self.diagnostics.write(&json!({ "generation": generation, "tensors": tensors }))?;
+        let (tensors, activations) = (model.statistics(), model.activations(&self.held_out));
+        for tensor in &tensors {
+            self.warn(&tensor.path, &tensor.warnings());
+        }
+        if let Some(activations) = &activations {
+            for tensor in &activations.tensors {
+                self.warn(&tensor.path, &tensor.activation_warnings());
+            }
+            for block in &activations.attention {
+                self.warn(&block.path, &block.warnings());
+            }
+        }
+        self.diagnostics.write(&json!({ "generation": generation, "tensors": tensors, "activations": activations }))?;
         self.points.push(point);
         chart::draw(&self.curve, &self.points, self.baselines)?;
         Ok(valid.exact)
     }
 
     /// Warns of each tensor once.
-    fn warn(&mut self, tensors: &[IntegerStatistics]) {
-        for tensor in tensors {
-            let warnings = tensor.warnings();
-            if !warnings.is_empty() && self.warned.insert(tensor.path.clone()) {
-                print_line!("warning: {}", warnings.join("; "));
-            }
+    fn warn(&mut self, path: &str, warnings: &[String]) {
+        if !warnings.is_empty() && self.warned.insert(path.to_owned()) {
+            print_line!("warning: {}", warnings.join("; "));
         }
     }
 
@@ -211,11 +218,13 @@ impl<'a> Report<'a> {
         let Settings { population, seq, .. } = *self.settings;
         let last = self.points.last().expect("training ends with a line");
         let tensors = model.statistics();
-        if !tensors.is_empty() {
-            print_line!("parameter                          mean     sd  entropy  saturated  zeros   min  max");
-        }
-        for tensor in tensors {
-            print_line!("{tensor}");
+        print_table("parameter", &tensors);
+        let activations = model.activations(&self.held_out);
+        if let Some(ActivationStatistics { tensors, attention }) = &activations {
+            print_table("activation", tensors);
+            for block in attention {
+                print_line!("{block}");
+            }
         }
         let share = |part| format!("{:.1} %", 100.0 * timing.share(part));
         print_line!(
@@ -239,6 +248,8 @@ impl<'a> Report<'a> {
             "generations": last.generation,
             "tokens": last.tokens,
             "train_seconds": last.seconds,
+            "model": M::NAME,
+            "attention_entropy": activations.map(|activations| activations.attention_entropy()),
             "seed": self.settings.seed,
             "stopped": ending.is_stopped(),
             "state_digest": parameter_digest(&M::Saved::from(state.clone())),
@@ -246,6 +257,15 @@ impl<'a> Report<'a> {
         });
         print_line!("RESULT {result}");
         Ok(())
+    }
+}
+
+fn print_table(of: &str, tensors: &[IntegerStatistics]) {
+    if !tensors.is_empty() {
+        print_line!("{of:<32}   mean     sd  entropy  saturated  zeros   min  max");
+    }
+    for tensor in tensors {
+        print_line!("{tensor}");
     }
 }
 

@@ -11,7 +11,7 @@ use eggroll::nn::integer::transformer::Transformer;
 use eggroll::prelude::*;
 use eggroll::run;
 use eggroll::run::print_line;
-use eggroll::run::text::{ByteStreams, Sampler, Text, printable};
+use eggroll::run::text::{ByteStreams, Text, printable};
 use eggroll::run::{Display, Generation, Interrupter, ScalarMetric, Scalars};
 use eggroll::train::GenerationReport;
 use eggroll_examples::interrupt::Signals;
@@ -22,6 +22,10 @@ use std::path::PathBuf;
 
 /// The metric of validation.
 const BITS_PER_BYTE: &str = "Bits per byte";
+
+/// Metrics of the transformer's activations.
+const ATTENTION: &str = "Attention entropy (bits)";
+const SATURATED: &str = "Most saturated activation (%)";
 
 /// What is saved of a run next to its checkpoints.
 #[derive(Serialize, Deserialize)]
@@ -60,7 +64,7 @@ fn run_model<M: LanguageModel>(
         None => (args.settings.clone(), args.model, args.limits),
     };
     settings.validate(limits)?;
-    let text = Text::read(&settings.data)?;
+    let text = settings.text()?;
     let (train, held_out) = text.split(settings.validation_share)?;
     let held_out = held_out.head(settings.validation_bytes);
     let baselines = Baselines::new(&train, &held_out);
@@ -97,11 +101,14 @@ fn run_model<M: LanguageModel>(
         .with_checkpoint_every(settings.checkpoint_every)
         .with_data(Some(data_digest([&text[..]])))
         .with_settings(fixed(&settings, &["data", "chunk", "checkpoint_every"]));
-    let outcome = EsTraining::new(folder.clone(), config)
+    let mut training = EsTraining::new(folder.clone(), config)
         .with_display(if args.dashboard { Display::Dashboard } else { Display::Progress })
         .with_interrupter(signals.interrupter())
-        .metric_valid(ScalarMetric::new(BITS_PER_BYTE).lower_is_better())
-        .launch(initial, &mut task)?;
+        .metric_valid(ScalarMetric::new(BITS_PER_BYTE).lower_is_better());
+    if M::SHOWS_ACTIVATIONS {
+        training = training.metric_valid(ScalarMetric::new(ATTENTION)).metric_valid(ScalarMetric::new(SATURATED));
+    }
+    let outcome = training.launch(initial, &mut task)?;
     let (model, done) = (outcome.model, outcome.strategy.generation());
     let Task { report, interval, timing, state, .. } = task;
     let mut report = report.expect("opened when the run began");
@@ -115,7 +122,7 @@ fn run_model<M: LanguageModel>(
     }
     let samples = if ending.is_stopped() { 0 } else { args.samples };
     for sample in 0..samples {
-        let sampler = Sampler::new(args.temperature, settings.seed.wrapping_add(sample))?;
+        let sampler = args.sampler(settings.seed.wrapping_add(sample))?;
         let bytes = sampler.sample(&model, args.prompt.as_bytes(), args.sample_bytes);
         print_line!("--- sample {sample} at temperature {}\n{}\n---", args.temperature, printable(&bytes));
     }
@@ -208,7 +215,12 @@ impl<M: LanguageModel> EsTask<M> for Task<'_, M> {
     fn validate(&mut self, model: &M, report: &GenerationReport) -> Result<Vec<Scalars>, Failure> {
         let (interval, timing) = (std::mem::take(&mut self.interval), self.timing);
         let bits = self.report().add(report.generation + 1, model, interval, &timing)?;
-        Ok(vec![Scalars::from([(BITS_PER_BYTE, bits)])])
+        let mut scalars = vec![(BITS_PER_BYTE, bits)];
+        if let Some(activations) = model.activations(&self.held_out) {
+            let saturated = activations.tensors.iter().map(|tensor| tensor.saturated).fold(0.0, f64::max);
+            scalars.extend([(ATTENTION, activations.attention_entropy()), (SATURATED, 100.0 * saturated)]);
+        }
+        Ok(vec![scalars.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()])
     }
 
     fn save(&self, checkpoints: &Checkpoints, strategy: &EvolutionStrategy, model: &M) -> Result<PathBuf, run::Error> {

@@ -126,6 +126,52 @@ pub(crate) fn perturbed(value: i8, [n0, n1]: [i8; 2], sign: i32, shift: u32) -> 
     clip(i32::from(value) + sign * shift_rounded(i32::from(n0) * i32::from(n1), shift))
 }
 
+/// How widely a head attends in a row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RowEntropy {
+    /// Entropy of the weights, in bits.
+    pub entropy: f64,
+    /// The largest weight, of 1.
+    pub largest_weight: f64,
+    /// Positions that the row sees.
+    pub visible: usize,
+}
+
+/// The entropy of the weights of [`attention`](crate::ops::integer::transformer::attention) in every row and head, for turned queries and keys
+/// `[sequences · steps, width]` of sequences that attend to themselves alone.
+///
+/// # Panics
+///
+/// Panics if lengths do not fit.
+#[track_caller]
+pub fn attention_entropy(query: &[i8], keys: &[i8], steps: usize, heads: usize, width: usize) -> Vec<RowEntropy> {
+    let d = width / heads;
+    assert!(
+        query.len() == keys.len() && query.len().is_multiple_of(steps * width) && d * heads == width,
+        "attention entropy: {} queries and {} keys of {steps} steps, {heads} heads, width {width}",
+        query.len(),
+        keys.len()
+    );
+    let row = |row: usize, head: usize| {
+        let (sequence, visible) = (row / steps * steps, row % steps + 1);
+        let part = |values: &[i8], row: usize| -> Vec<i32> {
+            values[row * width + head * d..][..d].iter().map(|value| i32::from(*value)).collect()
+        };
+        let query = part(query, row);
+        let score = |j: usize| -> i32 { part(keys, sequence + j).iter().zip(&query).map(|(k, q)| k * q).sum() };
+        let scores: Vec<i32> = (0..visible).map(score).collect();
+        let largest = scores.iter().max().copied().unwrap_or(0);
+        let weight = |score: &i32| attention_weight(shift_rounded(largest - score, attention_shift(d)), &WEIGHTS);
+        let weights: Vec<f64> = scores.iter().map(|score| f64::from(weight(score))).collect();
+        let total: f64 = weights.iter().sum();
+        let term = |weight: &f64| if *weight > 0.0 { weight / total * (total / weight).log2() } else { 0.0 };
+        let largest_weight = weights.iter().copied().fold(0.0, f64::max) / total;
+        RowEntropy { entropy: weights.iter().map(term).sum(), largest_weight, visible }
+    };
+    let rows = query.len() / width;
+    (0..rows * heads).map(|at| row(at / heads, at % heads)).collect()
+}
+
 /// What rescaling stretches a row's largest magnitude to.
 pub(crate) const STRETCHED: i32 = RAIL;
 
@@ -152,6 +198,15 @@ mod tests {
             assert_eq!(i32::from(gelu(q)), (16.0 * x * cdf).round() as i32, "{q}");
         }
         assert_eq!((i8::MIN..=127).map(gelu).min(), Some(-3));
+    }
+
+    #[test]
+    fn entropies_of_attention() {
+        // One sequence of three steps, one head of two values: equal scores, then one that is far above.
+        let rows = attention_entropy(&[0, 0, 0, 0, 127, 127], &[1, 1, 127, 127, -127, -127], 3, 1, 2);
+        assert_eq!(rows.iter().map(|row| row.visible).collect::<Vec<_>>(), [1, 2, 3]);
+        assert_eq!(rows.iter().map(|row| row.entropy).collect::<Vec<_>>(), [0.0, 1.0, 0.0]);
+        assert_eq!((rows[1].largest_weight, rows[2].largest_weight), (0.5, 1.0));
     }
 
     #[test]

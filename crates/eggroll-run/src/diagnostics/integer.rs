@@ -11,6 +11,8 @@ const SATURATED: i64 = 126;
 const MOST_SATURATED: f64 = 0.1;
 const MOST_ZEROS: f64 = 0.5;
 const LEAST_ENTROPY: f64 = 1.0;
+/// GELU makes nearly half of its values 0 or almost.
+const MOST_ZERO_ACTIVATIONS: f64 = 0.6;
 
 /// Statistics of one tensor of int8 values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -84,6 +86,38 @@ impl IntegerStatistics {
             (*saturated > MOST_SATURATED, format!("{path}: {:.1} % of the values are saturated", 100.0 * saturated)),
             (*zeros > MOST_ZEROS, format!("{path}: {:.1} % of the values are 0", 100.0 * zeros)),
             (*entropy < LEAST_ENTROPY, format!("{path}: the entropy of the values is {entropy:.2} bits")),
+        ];
+        checks.into_iter().filter(|(wrong, _)| *wrong).map(|(_, warning)| warning).collect()
+    }
+}
+
+impl IntegerStatistics {
+    /// Warnings for an activation, with what to do. Where values are rescaled (`sum`, `query`, `key`), saturation is not looked at.
+    pub fn activation_warnings(&self) -> Vec<String> {
+        let Self { path, saturated, zeros, entropy, .. } = self;
+        let rescaled = ["sum", "query", "key", "embedding"].iter().any(|name| path.ends_with(name));
+        let checks = [
+            (
+                !rescaled && *saturated > MOST_SATURATED,
+                format!(
+                    "{path}: {:.1} % of the values are saturated: the weights before it have grown too large; stop earlier, or take fewer large steps \
+                     (a smaller alpha or rate, weight decay)",
+                    100.0 * saturated
+                ),
+            ),
+            (
+                *zeros > MOST_ZERO_ACTIVATIONS,
+                format!(
+                    "{path}: {:.1} % of the values are 0: its gains or weights have shrunk; train gains without weight decay",
+                    100.0 * zeros
+                ),
+            ),
+            (
+                *entropy < LEAST_ENTROPY,
+                format!(
+                    "{path}: the values have {entropy:.2} bits of entropy: nearly constant, the layer says nothing; a larger width or other seed may help"
+                ),
+            ),
         ];
         checks.into_iter().filter(|(wrong, _)| *wrong).map(|(_, warning)| warning).collect()
     }

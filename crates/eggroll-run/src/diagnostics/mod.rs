@@ -4,6 +4,8 @@
 //!
 //! The learner ([`EsTraining`](crate::EsTraining)) watches all but the last two if its configuration asks for diagnostics.
 
+#[cfg(feature = "text")]
+mod activations;
 mod float;
 mod integer;
 mod pairs;
@@ -11,6 +13,8 @@ mod report;
 mod step;
 mod values;
 
+#[cfg(feature = "text")]
+pub use activations::{ActivationStatistics, AttentionStatistics};
 pub use eggroll_train::{SplitHalf, gradient_cosine};
 pub use float::FloatStatistics;
 #[cfg(feature = "text")]

@@ -32,4 +32,10 @@ pub enum TextError {
     /// A temperature that samples cannot have.
     #[error("a temperature must be at least 0 and finite, not {0}")]
     Temperature(f64),
+    /// A share of the likeliest that samples cannot have.
+    #[error("min-p must be from 0 to 1, not {0}")]
+    MinP(f64),
+    /// A penalty that is no number.
+    #[error("a presence penalty must be finite, not {0}")]
+    PresencePenalty(f64),
 }

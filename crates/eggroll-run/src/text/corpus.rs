@@ -51,6 +51,15 @@ impl Text {
         Self::of(path, bytes.len(), Bytes::Read(bytes))
     }
 
+    /// A text that a program has made; its [path](Self::path) is empty.
+    ///
+    /// # Errors
+    ///
+    /// [`TextError::Length`] if it is empty.
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, Error> {
+        Self::of(PathBuf::new(), bytes.len(), Bytes::Read(bytes))
+    }
+
     /// Maps a file into memory, without reading it: for texts that are larger than memory.
     ///
     /// # Safety

@@ -25,6 +25,8 @@ use eggroll_core::rng::philox::philox4x32;
 #[derive(Clone, Copy, Debug)]
 pub struct Sampler {
     temperature: f64,
+    min_p: f64,
+    presence_penalty: f64,
     seed: u64,
 }
 
@@ -38,7 +40,34 @@ impl Sampler {
         if !(temperature >= 0.0 && temperature.is_finite()) {
             return Err(TextError::Temperature(temperature).into());
         }
-        Ok(Self { temperature, seed })
+        Ok(Self { temperature, min_p: 0.0, presence_penalty: 0.0, seed })
+    }
+
+    /// Bytes that are less probable than `min_p` times the likeliest, at the temperature, are not drawn (Nguyen et al., "Turning Up the Heat",
+    /// arXiv 2407.01082).
+    ///
+    /// # Errors
+    ///
+    /// [`TextError::MinP`] if it is not from 0 to 1.
+    pub fn with_min_p(mut self, min_p: f64) -> Result<Self, Error> {
+        if !(0.0..=1.0).contains(&min_p) {
+            return Err(TextError::MinP(min_p).into());
+        }
+        self.min_p = min_p;
+        Ok(self)
+    }
+
+    /// Bytes that the text has, prompt included, lose as many bits, once each.
+    ///
+    /// # Errors
+    ///
+    /// [`TextError::PresencePenalty`] if it is not finite.
+    pub fn with_presence_penalty(mut self, bits: f64) -> Result<Self, Error> {
+        if !bits.is_finite() {
+            return Err(TextError::PresencePenalty(bits).into());
+        }
+        self.presence_penalty = bits;
+        Ok(self)
     }
 
     /// `count` bytes that follow `prompt`, read from a state of zeros.
@@ -60,10 +89,21 @@ impl Sampler {
             state = next;
             let [_, steps, vocab] = logits.dims();
             let last = logits.slice([0..1, steps - 1..steps, 0..vocab]).into_data();
-            let bits: Vec<f64> = last.iter::<f64>().map(|logit| M::LOGIT_BITS * logit).collect();
+            let mut bits: Vec<f64> = last.iter::<f64>().map(|logit| M::LOGIT_BITS * logit).collect();
+            self.penalize(&mut bits, &text);
             text.push(self.choose(&bits, read as u64));
         }
         text.split_off(prompt.len())
+    }
+
+    /// Takes the penalty off the bytes of a text.
+    fn penalize(&self, logits: &mut [f64], text: &[u8]) {
+        if self.presence_penalty != 0.0 {
+            let mut present = [false; 256];
+            text.iter().for_each(|byte| present[usize::from(*byte)] = true);
+            let of_text = logits.iter_mut().zip(present).filter(|(_, present)| *present);
+            of_text.for_each(|(logit, _)| *logit -= self.presence_penalty);
+        }
     }
 
     /// A byte by its logits in bits; `index` tells draws apart.
@@ -73,7 +113,10 @@ impl Sampler {
         if self.temperature == 0.0 {
             return likeliest();
         }
-        let weight = |logit: &f64| ((logit - largest) / self.temperature).exp2();
+        let weight = |logit: &f64| {
+            let weight = ((logit - largest) / self.temperature).exp2();
+            if weight < self.min_p { 0.0 } else { weight }
+        };
         let words =
             philox4x32([index as u32, (index >> 32) as u32, 0, 0], [self.seed as u32, (self.seed >> 32) as u32]);
         let uniform = f64::from(words[0]) / 2f64.powi(32);
@@ -120,6 +163,26 @@ mod tests {
             assert!((found - expected).abs() < 4.0 * error, "{temperature}: {found}, expected {expected} ± {error}");
         }
         assert_eq!(Sampler::new(0.0, 7).expect("a sampler").choose(&[-9.0, 3.0, -127.0, 2.0], 0), 1);
+        let (flat, plain) = ([0.0, 1.0, -2.0, 1.0], Sampler::new(1.0, 7).expect("a sampler"));
+        let drawn = |sampler: Sampler| -> Vec<u8> {
+            let mut drawn: Vec<u8> = (0..400).map(|index| sampler.choose(&flat, index)).collect();
+            drawn.sort_unstable();
+            drawn.dedup();
+            drawn
+        };
+        assert_eq!(drawn(plain), [0, 1, 2, 3]);
+        assert_eq!(drawn(plain.with_min_p(0.2).expect("a share")), [0, 1, 3]); // the third has 1/8 of the likeliest
+        assert_eq!(drawn(plain.with_min_p(1.0).expect("a share")), [1, 3]);
+        let penalized = |bits| {
+            let mut logits = flat;
+            plain.with_presence_penalty(bits).expect("finite").penalize(&mut logits, &[1, 1, 0]);
+            logits
+        };
+        assert_eq!(penalized(3.0), [-3.0, -2.0, -2.0, 1.0]); // once each
+        assert_eq!(penalized(0.0), flat);
+        for refused in [plain.with_min_p(1.5), plain.with_min_p(f64::NAN), plain.with_presence_penalty(f64::INFINITY)] {
+            assert!(refused.is_err());
+        }
         assert_eq!(Sampler::new(1e-3, 7).expect("a sampler").choose(&[-9.0, 3.0, -127.0, 2.0], 0), 1);
     }
 }

@@ -3,7 +3,7 @@
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::optim::SgdConfig;
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
-use eggroll_core::integer::Votes;
+use eggroll_core::integer::{VoteLevels, Votes};
 use eggroll_core::ops::integer::{integer_type, log_likelihood};
 use eggroll_core::rng::integer::fill_integers;
 use eggroll_core::rng::philox::philox4x32;
@@ -244,6 +244,51 @@ fn votes_of_signs() {
     assert_eq!(run(with(Votes::Values), first).weights, DIGEST);
     for device in devices() {
         assert_eq!(run(with(Votes::Signs), &device), expected, "{device:?}");
+    }
+}
+
+#[test]
+fn votes_in_levels() {
+    let noiser = |levels| QEggrollConfig::new().with_threshold(4.0, 10).with_levels(levels);
+    let with = |levels| EvolutionStrategyConfig { noiser: noiser(levels).into(), ..config() };
+    let first = &devices()[0];
+    assert_eq!(run(with(VoteLevels::Sign), first).weights, DIGEST);
+    let expected = [VoteLevels::Three, VoteLevels::Five].map(|levels| run(with(levels).with_chunk_size(4), first));
+    assert_ne!(expected[0].weights, expected[1].weights, "canary");
+    for expected in &expected {
+        assert_ne!(expected.weights, DIGEST, "levels count otherwise than signs");
+    }
+    for device in devices() {
+        for (levels, expected) in [VoteLevels::Three, VoteLevels::Five].into_iter().zip(&expected) {
+            assert_eq!(run(with(levels), &device), *expected, "{levels:?}, {device:?}");
+        }
+    }
+    let table = with(VoteLevels::Five).with_noise_source(NoiseSourceConfig::Table { len: 1 << 14 });
+    let error = table.try_init(&model(first)).err().expect("refused").to_string();
+    assert!(error.contains("VoteLevels::Three"), "{error}");
+}
+
+/// A replay log holds scores where signs do not make the same update.
+#[test]
+fn votes_in_levels_are_replayed() {
+    let device = &devices()[0];
+    for levels in [VoteLevels::Sign, VoteLevels::Five] {
+        let noiser = QEggrollConfig::new().with_threshold(4.0, 10).with_levels(levels);
+        let config = EvolutionStrategyConfig { noiser: noiser.into(), ..config() };
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("replay.log");
+        let (first, mut trained) = (model(device), model(device));
+        let mut strategy = config.try_init(&trained).expect("a strategy");
+        let mut log = ReplayLog::create(&path, &strategy, &trained).expect("a log");
+        for _ in 0..3 {
+            let scores = fitness(&strategy, &trained);
+            let population = strategy.ask();
+            strategy.tell(&mut trained, population, scores.clone()).expect("told");
+            log.append(&strategy, &scores).expect("appended");
+        }
+        log.sync().expect("written");
+        let (_, replayed) = replay(&path, first, None).expect("replayed");
+        assert_eq!(parameter_digest(&replayed), parameter_digest(&trained), "{levels:?}");
     }
 }
 

@@ -37,6 +37,12 @@ pub enum ConfigError {
         /// Generations of the horizon.
         horizon: u64,
     },
+    /// Votes of two with noise whose double int8 does not hold.
+    #[error(
+        "votes in five levels with a noise table: a vote of two needs noise whose double fits int8, which entries of tables may not be; take \
+         VoteLevels::Three, or noise that is drawn"
+    )]
+    LevelsOfTable,
     /// A probe of no noise scale.
     #[error("probe_sigma needs at least one sigma, and a trained float parameter that sigma acts on; {0}")]
     Probe(&'static str),

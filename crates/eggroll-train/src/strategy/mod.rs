@@ -120,6 +120,12 @@ impl EvolutionStrategy {
         let noiser = config.noiser.init()?;
         let table = ParameterTable::with_roles(model, noiser.as_ref(), &config.roles, &config.frozen)?;
         config.noise_source.validate(&table)?;
+        let levels = noiser.properties().integer.map(|rule| rule.levels());
+        if levels == Some(VoteLevels::Five)
+            && matches!(config.noise_source, eggroll_core::NoiseSourceConfig::Table { .. })
+        {
+            return Err(ConfigError::LevelsOfTable.into());
+        }
         horizon::validate_parameters(&config, &table)?;
         table.check_finite(model)?;
         let spreads = match config.noise_scale {

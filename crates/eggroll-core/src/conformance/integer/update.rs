@@ -28,7 +28,7 @@ impl Case {
         let mut parameter = integers(d_input * d_output, 127, 50);
         parameter.iter_mut().step_by(3).for_each(|value| *value = 127);
         parameter.iter_mut().skip(1).step_by(5).for_each(|value| *value = -127);
-        Self { parameter, noise, scores: integers(pairs, 1, 51), shape, rank }
+        Self { parameter, noise, scores: integers(pairs, 2, 51), shape, rank }
     }
 
     fn expected(&self, votes: Votes, limit: i32) -> Vec<i8> {

@@ -1,6 +1,6 @@
 //! The attending part of a block.
 
-use super::feed_forward::residual;
+use super::feed_forward::{Observe, residual};
 use super::{MeanNorm, MeanNormConfig, RoundedLinear, RoundedLinearConfig, by_row};
 use crate::check::check;
 use burn::config::Config;
@@ -88,19 +88,28 @@ impl Attention {
     /// Panics if shapes do not fit, and for more than 2,048 steps.
     #[track_caller]
     pub fn forward(&self, input: Tensor<3, Int>) -> Tensor<3, Int> {
-        self.attend(input, None).0
+        self.attend(input, None, &mut |_, _| {}).0
     }
 
-    /// Attends to earlier positions too; returns the keys and values of all.
+    /// Attends to earlier positions too; returns the keys and values of all. Shows all activations to `observe`, queries and keys as they meet.
     #[track_caller]
-    pub(super) fn attend(&self, input: Tensor<3, Int>, past: Option<KeysValues>) -> (Tensor<3, Int>, KeysValues) {
+    pub(super) fn attend(
+        &self,
+        input: Tensor<3, Int>,
+        past: Option<KeysValues>,
+        observe: Observe<'_, 3>,
+    ) -> (Tensor<3, Int>, KeysValues) {
         let [batch, steps, width] = input.dims();
         let first = past.as_ref().map_or(0, KeysValues::positions);
         let x = self.norm.forward(input.clone());
+        observe("norm", &x);
         let turned = |layer: &RoundedLinear| {
             by_row(layer.forward(x.clone()), |x| transformer::rotary(x, steps, first, self.n_heads))
         };
         let (query, key, value) = (turned(&self.query), turned(&self.key), self.value.forward(x.clone()));
+        observe("query", &query);
+        observe("key", &key);
+        observe("value", &value);
         let all = match past {
             None => KeysValues { keys: key, values: value },
             Some(past) => KeysValues {
@@ -114,6 +123,12 @@ impl Attention {
             all.values.clone(),
             self.n_heads,
         );
-        (residual(input, self.output.forward(attended.reshape([batch, steps, width]))), all)
+        let attended = attended.reshape([batch, steps, width]);
+        observe("attended", &attended);
+        let y = self.output.forward(attended);
+        observe("output", &y);
+        let sum = residual(input, y);
+        observe("sum", &sum);
+        (sum, all)
     }
 }

@@ -7,6 +7,9 @@ use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor};
 use eggroll_core::ops::integer::transformer;
 
+/// Who is shown activations, by their name in a part.
+pub(super) type Observe<'a, const D: usize> = &'a mut dyn FnMut(&str, &Tensor<D, Int>);
+
 /// Configuration of a [`FeedForward`] part.
 #[derive(Config, Debug)]
 pub struct FeedForwardConfig {
@@ -56,8 +59,21 @@ impl FeedForward {
     /// As [`RoundedLinear::forward`].
     #[track_caller]
     pub fn forward<const D: usize>(&self, input: Tensor<D, Int>) -> Tensor<D, Int> {
-        let hidden = self.expand.forward(self.norm.forward(input.clone()));
-        residual(input, self.contract.forward(hidden))
+        self.observed(input, &mut |_, _| {})
+    }
+
+    /// [`forward`](Self::forward), with all activations shown to `observe`.
+    #[track_caller]
+    pub(super) fn observed<const D: usize>(&self, input: Tensor<D, Int>, observe: Observe<'_, D>) -> Tensor<D, Int> {
+        let x = self.norm.forward(input.clone());
+        observe("norm", &x);
+        let hidden = self.expand.forward(x);
+        observe("expand", &hidden);
+        let y = self.contract.forward(hidden);
+        observe("contract", &y);
+        let sum = residual(input, y);
+        observe("sum", &sum);
+        sum
     }
 }
 

@@ -1,6 +1,7 @@
 //! The language model.
 
 use super::attention::KeysValues;
+use super::feed_forward::Observe;
 use super::state::Past;
 use super::{
     Attention, AttentionConfig, FeedForward, FeedForwardConfig, MeanNorm, MeanNormConfig, TiedEmbedding,
@@ -134,7 +135,7 @@ impl Transformer {
             );
         }
         if steps > 0 && steps <= self.context - state.positions().min(self.context) {
-            let (x, past) = self.read(tokens, state.past);
+            let (x, past) = self.read(tokens, state.past, &mut |_, _| {});
             return (self.logits(x), TransformerState { past: Some(past) });
         }
         let (mut past, mut logits) = (state.past, Vec::new());
@@ -146,7 +147,7 @@ impl Transformer {
                 continue;
             }
             let next = steps.min(read + self.context - held);
-            let (x, all) = self.read(tokens.clone().slice([0..batch, read..next]), past);
+            let (x, all) = self.read(tokens.clone().slice([0..batch, read..next]), past, &mut |_, _| {});
             logits.push(self.logits(x));
             (past, read) = (Some(all), next);
         }
@@ -161,23 +162,54 @@ impl Transformer {
     /// The latter half of a context, read as if nothing had come before it.
     fn reread(&self, past: Past) -> Option<Past> {
         let ([batch, held], keep) = (past.tokens.dims(), self.context / 2);
-        (keep > 0).then(|| self.read(past.tokens.slice([0..batch, held - keep..held]), None).1)
+        (keep > 0).then(|| self.read(past.tokens.slice([0..batch, held - keep..held]), None, &mut |_, _| {}).1)
+    }
+
+    /// All activations of a text that is read from the beginning, in order: what a statistic can be made of.
+    ///
+    /// The names are those of the parts: `embedding`, `mlp.norm`, `mlp.expand`, `mlp.contract`, `mlp.sum` after the residual connection,
+    /// `blocks.0.attention.norm`, `….query` and `….key` (turned and rescaled, as they meet), `….value`, `….attended`, `….output`, `….sum`, and so on
+    /// to `norm`.
+    ///
+    /// # Shapes
+    ///
+    /// - tokens: `[batch, steps]`, at most as many steps as the context
+    /// - output: `[batch, steps, …]` each
+    ///
+    /// # Panics
+    ///
+    /// Panics for more steps than the context.
+    #[track_caller]
+    pub fn activations(&self, tokens: Tensor<2, Int>) -> Vec<(String, Tensor<3, Int>)> {
+        let [_, steps] = tokens.dims();
+        assert!(
+            steps <= self.context,
+            "integer transformer: activations of {steps} steps in a context of {}",
+            self.context
+        );
+        let mut all = Vec::new();
+        let (x, _) = self.read(tokens, None, &mut |name, x| all.push((name.to_owned(), x.clone())));
+        all.push(("norm".into(), self.norm.forward(x)));
+        all
     }
 
     /// Activations after the blocks, and what is held of all positions.
     #[track_caller]
-    fn read(&self, tokens: Tensor<2, Int>, past: Option<Past>) -> (Tensor<3, Int>, Past) {
-        let mut x = self.mlp.forward(self.embedding.forward(tokens.clone())); // [batch, steps, width]
+    fn read(&self, tokens: Tensor<2, Int>, past: Option<Past>, observe: Observe<'_, 3>) -> (Tensor<3, Int>, Past) {
+        let embedded = self.embedding.forward(tokens.clone()); // [batch, steps, width]
+        observe("embedding", &embedded);
+        let mut x = self.mlp.observed(embedded, &mut |name, x| observe(&format!("mlp.{name}"), x));
         let (tokens, mut held) = match past {
             None => (tokens, Vec::new()),
             Some(Past { tokens: earlier, blocks }) => (Tensor::cat(vec![earlier, tokens], 1), blocks),
         };
         let mut held = held.drain(..);
         let mut blocks: Vec<KeysValues> = Vec::with_capacity(self.blocks.len());
-        for block in &self.blocks {
+        for (index, block) in self.blocks.iter().enumerate() {
             let all;
-            (x, all) = block.attention.attend(x, held.next());
-            x = block.mlp.forward(x);
+            let attention = &mut |name: &str, x: &_| observe(&format!("blocks.{index}.attention.{name}"), x);
+            (x, all) = block.attention.attend(x, held.next(), attention);
+            x = block.mlp.observed(x, &mut |name, x| observe(&format!("blocks.{index}.mlp.{name}"), x));
             blocks.push(all);
         }
         (x, Past { tokens, blocks })
