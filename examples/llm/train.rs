@@ -208,7 +208,8 @@ impl Run<'_> {
             task_prompts.into_iter().chain([finetune.chat("What is the capital of France?")?]).collect();
         for (prompt, written) in prompts.iter().zip(finetune.complete(&prompts, &SamplingConfig::greedy(24))?) {
             // Without the marks of the chat format, `<|…|>`.
-            let parts = prompt.text().split("<|").map(|part| part.split_once("|>").map_or(part, |(_, text)| text));
+            let text = prompt.text();
+            let parts = text.split("<|").map(|part| part.split_once("|>").map_or(part, |(_, text)| text));
             let shown = parts.collect::<String>().replace('\n', " ");
             let skipped = shown.chars().count().saturating_sub(60);
             let end: String = shown.chars().skip(skipped).collect();

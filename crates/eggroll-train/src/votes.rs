@@ -1,21 +1,22 @@
 //! The update of integer parameters: the pairs' votes, in place of a gradient.
 
+use crate::fitness::Fitness;
 use crate::optimizer::Optimizer;
 use crate::population::Population;
 use burn::lr_scheduler::module_lr_scheduler::ModuleLearningRate;
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use eggroll_core::Role;
-use eggroll_core::integer::{VoteLevels, Votes};
+use eggroll_core::integer::Votes;
 use eggroll_core::ops::integer::{integer_type, sum_votes, update};
 use eggroll_core::scope::Perturbation;
 
-/// Moves every integer parameter of `model` that is not frozen by the `votes` of the pairs: by `optimizer` if it is one for them, else where
+/// Moves every integer parameter of `model` that is not frozen by the votes of the pairs of `members`: by `optimizer` if it is one for them, else where
 /// votes are above the noiser's threshold.
 pub(crate) fn step<M: Module>(
     model: M,
     population: &Population,
-    votes: impl FnOnce(VoteLevels) -> Vec<i8>,
+    (fitness, members): (&Fitness, usize),
     optimizer: &mut Optimizer,
     rate: ModuleLearningRate,
 ) -> M {
@@ -23,7 +24,7 @@ pub(crate) fn step<M: Module>(
     let Some(rule) = perturbation.noiser.properties().integer else {
         return model;
     };
-    let pair_votes = votes(rule.levels());
+    let pair_votes = fitness.pair_votes(members, rule.levels());
     let how = match optimizer.moves_integers() {
         true => How::Optimizer(optimizer, rate),
         false => How::Threshold(rule.step_limit(population.generation, &pair_votes)),

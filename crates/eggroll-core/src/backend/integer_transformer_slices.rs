@@ -26,7 +26,8 @@ impl<B: SliceBackend> IntegerTransformerOps for B {
         let [rows, d_input, d_output] = checks::integer_linear::<B>(name, &x, &weight);
         checks::matrix_noise(name, &noise, [d_input, d_output], rows);
         checks::noise_depth(name, &noise, d_input);
-        if let IntegerBias::Vector(values, of_bias) = &bias {
+        let bias = bias.into_vector();
+        if let Some(VectorPrimitive { values, noise: of_bias }) = &bias {
             checks::integer_vector(name, "bias", (values, of_bias), d_output, rows);
             checks::same_members(name, [&noise, of_bias]);
         }
@@ -35,10 +36,7 @@ impl<B: SliceBackend> IntegerTransformerOps for B {
         }
         let shape = [d_input, d_output];
         let (x, weight, noise) = (B::int8(x), B::int8(weight), held::<B>(noise));
-        let bias = match bias {
-            IntegerBias::None => None,
-            IntegerBias::Vector(values, noise) => Some(vector::<B>(VectorPrimitive { values, noise })),
-        };
+        let bias = bias.map(vector::<B>);
         let op = LinearSlices {
             x: B::int8_slice(&x),
             weight: B::int8_slice(&weight),

@@ -13,4 +13,5 @@ mod optimizers;
 mod reliability;
 mod roles;
 mod text;
+mod transformer;
 mod with_state;

@@ -56,8 +56,8 @@ impl EvolutionStrategy {
                 (Some(anchor), Some(decay)) => anchor.pull(&self.table, stepped, learning_rate.base() * decay),
                 _ => stepped,
             };
-            let votes = |levels| fitness.pair_votes(self.config.population_size, levels);
-            *model = votes::step(stepped, &population, votes, &mut self.optimizer, learning_rate);
+            let members = self.config.population_size;
+            *model = votes::step(stepped, &population, (&fitness, members), &mut self.optimizer, learning_rate);
             span.end_waiting(|| model.devices().iter().for_each(|device| drop(device.sync())));
         }
         Ok(report)

@@ -7,7 +7,7 @@ mod rows;
 use super::{Held, found, integers, members, with_portable_devices};
 use crate::conformance::Implementation;
 use crate::key::PairRange;
-use crate::ops::integer::transformer::{self as ops, Vector, bias_primitive};
+use crate::ops::integer::transformer::{self as ops, Vector};
 use crate::ops::integer::{IntegerNoise, primitive};
 use crate::ops::portable::integer::transformer as portable;
 use crate::reference::integer_transformer as oracle;
@@ -54,7 +54,13 @@ impl Implementation {
             return ops::linear(x, weight, noise, bias, activate);
         }
         let (x, weight, noise) = (x.into_dispatch(), weight.into_dispatch(), primitive(noise));
-        Tensor::from_dispatch(portable::linear::<Dispatch>(x, weight, noise, bias_primitive(bias), activate))
+        Tensor::from_dispatch(portable::linear::<Dispatch>(
+            x,
+            weight,
+            noise,
+            bias.map(Vector::into_primitive),
+            activate,
+        ))
     }
 
     fn transformer_head(&self, x: Tensor<2, Int>, embedding: Tensor<2, Int>, noise: Option<IntegerNoise>) -> Vec<i32> {

@@ -1,6 +1,7 @@
 //! Causal attention by tables.
 
-use super::{IntegerTransformerOps, check_heads};
+use super::IntegerTransformerOps;
+use super::operands::check_heads;
 use crate::counters;
 use crate::integer::transformer::MAX_CONTEXT;
 use crate::ops::integer::traced;

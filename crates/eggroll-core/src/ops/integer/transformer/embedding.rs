@@ -1,7 +1,9 @@
 //! Rows of an int8 table, perturbed and rescaled.
 
-use super::{IntegerNoise, IntegerTransformerOps, Vector, check_matrix, primitive};
+use super::IntegerTransformerOps;
+use super::operands::{Vector, check_matrix};
 use crate::counters;
+use crate::ops::integer::{IntegerNoise, primitive};
 use burn::backend::Dispatch;
 use burn::tensor::{Int, Tensor};
 

@@ -1,7 +1,9 @@
 //! Logits by the embedding, transposed: one matrix, and one noise, for both.
 
-use super::{IntegerNoise, IntegerTransformerOps, check_matrix, primitive};
+use super::IntegerTransformerOps;
+use super::operands::check_matrix;
 use crate::counters;
+use crate::ops::integer::{IntegerNoise, primitive};
 use crate::ops::integer::{MAX_DEPTH, traced};
 use crate::profile::Component;
 use burn::backend::Dispatch;

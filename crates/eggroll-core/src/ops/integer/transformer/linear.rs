@@ -1,7 +1,9 @@
 //! A product of int8 matrices, perturbed, and rounded to nearest.
 
-use super::{IntegerNoise, IntegerTransformerOps, Vector, bias_primitive, check_matrix, primitive};
+use super::IntegerTransformerOps;
+use super::operands::{Vector, bias_primitive, check_matrix};
 use crate::counters;
+use crate::ops::integer::{IntegerNoise, primitive};
 use crate::ops::integer::{MAX_DEPTH, traced};
 use crate::profile::Component;
 use burn::backend::Dispatch;

@@ -12,6 +12,7 @@ mod head;
 mod linear;
 mod log_likelihood;
 mod norm;
+mod operands;
 mod rotary;
 
 pub use add::add;
@@ -21,46 +22,15 @@ pub use head::head;
 pub use linear::linear;
 pub use log_likelihood::log_likelihood;
 pub use norm::norm;
+pub use operands::{IntegerBias, Vector, VectorPrimitive};
 pub use rotary::rotary;
 
-use super::{IntegerNoise, IntegerNoisePrimitive, primitive};
-use crate::integer::transformer::MAX_NOISE_DEPTH;
+use super::IntegerNoisePrimitive;
 use crate::ops::portable::integer::transformer as portable;
 use burn::backend::tensor::IntTensor;
-use burn::backend::{Autodiff, Backend, Dispatch, ExtensionType, backend_extension};
+use burn::backend::{Autodiff, Backend, backend_extension};
 #[cfg(feature = "cube")]
 use burn::tensor::{DType, Shape};
-use burn::tensor::{Int, Tensor};
-
-/// A vector parameter and its noise.
-#[derive(Clone, Debug)]
-pub struct Vector {
-    /// `[n]`
-    pub values: Tensor<1, Int>,
-    /// Its noise.
-    pub noise: Option<IntegerNoise>,
-}
-
-/// [`Vector`] as backends see it.
-#[derive(ExtensionType)]
-#[extension_type(fusion: cfg(feature = "cube"))]
-pub struct VectorPrimitive<B: Backend> {
-    /// `[n]`
-    pub values: IntTensor<B>,
-    /// Its noise.
-    #[extension_type]
-    pub noise: IntegerNoisePrimitive<B>,
-}
-
-/// A bias that may be missing.
-#[derive(ExtensionType)]
-#[extension_type(fusion: cfg(feature = "cube"))]
-pub enum IntegerBias<B: Backend> {
-    /// None.
-    None,
-    /// Added to every row.
-    Vector(IntTensor<B>, #[extension_type] IntegerNoisePrimitive<B>),
-}
 
 /// Operations of the integer transformer on a backend: all exact, so that all backends agree bit for bit.
 ///
@@ -82,7 +52,7 @@ pub trait IntegerTransformerOps: Backend {
         #[extension_type] bias: IntegerBias<Self>,
         activate: bool,
     ) -> IntTensor<Self> {
-        portable::linear::<Self>(x, weight, noise, bias, activate)
+        portable::linear::<Self>(x, weight, noise, bias.into_vector(), activate)
     }
 
     /// See [`head`].
@@ -166,57 +136,3 @@ where
 /// The portable defaults on devices.
 #[cfg(feature = "cube")]
 impl IntegerTransformerOps for burn_cubecl::CubeBackend {}
-
-impl Vector {
-    #[track_caller]
-    fn check(&self, operation: &str, name: &str, n: usize, rows: usize) {
-        let found = self.values.dims();
-        assert!(found == [n], "{operation}: the {name} {found:?} does not fit rows of {n}");
-        if let Some(noise) = &self.noise {
-            noise.check(operation, 2 * n, rows);
-        }
-    }
-
-    pub(crate) fn into_primitive(self) -> VectorPrimitive<Dispatch> {
-        VectorPrimitive { values: self.values.into_dispatch(), noise: primitive(self.noise) }
-    }
-}
-
-pub(crate) fn bias_primitive(bias: Option<Vector>) -> IntegerBias<Dispatch> {
-    match bias {
-        None => IntegerBias::None,
-        Some(bias) => IntegerBias::Vector(bias.values.into_dispatch(), primitive(bias.noise)),
-    }
-}
-
-/// Panics unless noise is that of a matrix, for rows of `depth` values.
-#[track_caller]
-fn check_matrix(
-    operation: &str,
-    noise: Option<&IntegerNoise>,
-    [d_input, d_output]: [usize; 2],
-    rows: usize,
-    depth: usize,
-) {
-    let Some(noise) = noise else { return };
-    noise.check(operation, noise.rank * (d_input + d_output), rows);
-    let rank = noise.rank;
-    assert!(
-        rank > 0 && rank * depth <= MAX_NOISE_DEPTH,
-        "{operation}: noise of rank {rank} over {depth} values: int32 holds the sums of a rank from 1 to {}",
-        MAX_NOISE_DEPTH / depth
-    );
-}
-
-/// Sequences of as many rows, whose width is that of whole heads.
-#[track_caller]
-fn check_heads(operation: &str, [rows, width]: [usize; 2], steps: usize, heads: usize) {
-    assert!(
-        heads > 0 && width > 0 && width.is_multiple_of(heads) && (width / heads).is_multiple_of(2),
-        "{operation}: rows of {width} are not those of {heads} heads of an even size"
-    );
-    assert!(
-        steps > 0 && rows.is_multiple_of(steps),
-        "{operation}: {rows} rows are not whole sequences of {steps} steps"
-    );
-}

@@ -1,6 +1,7 @@
 //! Norm by the mean magnitude.
 
-use super::{IntegerTransformerOps, Vector};
+use super::IntegerTransformerOps;
+use super::operands::Vector;
 use crate::counters;
 use burn::backend::Dispatch;
 use burn::tensor::{Int, Tensor};

@@ -1,6 +1,7 @@
 //! Heads turned by their position.
 
-use super::{IntegerTransformerOps, check_heads};
+use super::IntegerTransformerOps;
+use super::operands::check_heads;
 use crate::counters;
 use crate::integer::transformer::MAX_CONTEXT;
 use burn::backend::Dispatch;

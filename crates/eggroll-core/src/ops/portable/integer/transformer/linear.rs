@@ -4,7 +4,7 @@ use super::{PairNoise, by_member, clip, dims, look_up, reshape, shift_rounded, v
 use crate::integer::FIXED_POINT;
 use crate::integer::transformer::{gelu, product_shift};
 use crate::ops::integer::IntegerNoisePrimitive;
-use crate::ops::integer::transformer::{IntegerBias, VectorPrimitive};
+use crate::ops::integer::transformer::VectorPrimitive;
 use crate::ops::portable::integer::linear::matmul;
 use burn::backend::tensor::IntTensor;
 use burn::backend::{Backend, Scalar, TensorMetadata};
@@ -13,7 +13,7 @@ pub(crate) fn linear<B: Backend>(
     x: IntTensor<B>,
     weight: IntTensor<B>,
     noise: IntegerNoisePrimitive<B>,
-    bias: IntegerBias<B>,
+    bias: Option<VectorPrimitive<B>>,
     activate: bool,
 ) -> IntTensor<B> {
     let ([d_input, d_output], dtype) = (dims::<B>(&weight), weight.dtype());
@@ -25,8 +25,8 @@ pub(crate) fn linear<B: Backend>(
         y = B::int_add(y, low_rank::<B>(x, &noise, factors));
     }
     y = shift_rounded::<B>(y, product_shift(d_input));
-    if let IntegerBias::Vector(values, noise) = bias {
-        y = by_member::<B>(y, vector::<B>(VectorPrimitive { values, noise }), B::int_add);
+    if let Some(bias) = bias {
+        y = by_member::<B>(y, vector::<B>(bias), B::int_add);
     }
     y = clip::<B>(y);
     if activate {
