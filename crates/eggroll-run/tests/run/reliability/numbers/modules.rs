@@ -10,6 +10,13 @@ use eggroll_core::check_finite;
 use eggroll_nn::attention::MultiHeadAttentionConfig;
 use eggroll_nn::transformer::{PositionWiseFeedForwardConfig, TransformerEncoderConfig};
 use eggroll_nn::*;
+
+/// The integer modules, those of the transformer among them.
+mod integer {
+    pub use eggroll_nn::integer::transformer::*;
+    pub use eggroll_nn::integer::*;
+}
+
 use std::panic::{self, AssertUnwindSafe};
 
 /// Panics of `init` are its refusals; what is built has parameters that are numbers.
@@ -78,6 +85,12 @@ walked! {
     integer::MinimalGruConfig: integer::MinimalGruConfig::new(3);
     integer::MlpConfig: integer::MlpConfig::new(3).with_d_hidden(Some(5));
     integer::EggModelConfig: integer::EggModelConfig::new().with_layers(1).with_width(4);
+    integer::RoundedLinearConfig: integer::RoundedLinearConfig::new(3, 2).with_activate(true);
+    integer::MeanNormConfig: integer::MeanNormConfig::new(3);
+    integer::TiedEmbeddingConfig: integer::TiedEmbeddingConfig::new(5, 3);
+    integer::FeedForwardConfig: integer::FeedForwardConfig::new(3, 5);
+    integer::AttentionConfig: integer::AttentionConfig::new(4, 2);
+    integer::TransformerConfig: integer::TransformerConfig::new().with_layers(1).with_width(4).with_heads(2).with_hidden(Some(5));
 }
 
 /// A configuration that is new to these crates is walked too.
