@@ -2,7 +2,7 @@
 
 use super::product::{OFFSET, Packed};
 use super::simd::{IntegerKernel, IntegerSimd, dispatch};
-use super::tile::{COLUMNS, ROWS, Tile};
+use super::tile::{COLUMNS, ROWS, Sums, Tile, load, store};
 use crate::backend::cpu::scratch::reuse;
 use crate::integer::{Votes, clip};
 use rayon::prelude::*;
@@ -21,11 +21,11 @@ pub(crate) struct VoteSlices<'a> {
     pub(crate) votes: Votes,
 }
 
-/// What the sum of votes does to its element of the output.
+/// What sums of votes do to their elements of the output, at most a panel's columns.
 trait Outcome: Copy + Sync {
     type Element: Send;
 
-    fn apply(self, element: &mut Self::Element, vote: i32);
+    fn apply(self, elements: &mut [Self::Element], votes: &Sums);
 }
 
 /// The sum itself.
@@ -36,8 +36,8 @@ impl Outcome for Sum {
     type Element = i32;
 
     #[inline(always)]
-    fn apply(self, element: &mut i32, vote: i32) {
-        *element = vote;
+    fn apply(self, elements: &mut [i32], votes: &Sums) {
+        elements.copy_from_slice(&votes[..elements.len()]);
     }
 }
 
@@ -51,10 +51,14 @@ impl Outcome for Step {
     type Element = i8;
 
     #[inline(always)]
-    fn apply(self, weight: &mut i8, vote: i32) {
-        let stays = vote.unsigned_abs() < self.limit as u32;
-        let moved = clip(i32::from(*weight) + if vote > 0 { 1 } else { -1 });
-        *weight = if stays { *weight } else { moved };
+    fn apply(self, weights: &mut [i8], votes: &Sums) {
+        let mut row = load(weights);
+        for c in 0..COLUMNS {
+            let stays = votes[c].unsigned_abs() < self.limit as u32;
+            let moved = clip(i32::from(row[c]) + if votes[c] > 0 { 1 } else { -1 });
+            row[c] = if stays { row[c] } else { moved };
+        }
+        store(&row, weights);
     }
 }
 
@@ -97,7 +101,11 @@ fn vector<O: Outcome>(op: &VoteSlices, outcome: O, output: &mut [O::Element]) {
             *sum = sum.wrapping_add(i32::from(*score) * vote);
         }
     }
-    output.iter_mut().zip(sums).for_each(|(element, vote)| outcome.apply(element, vote));
+    for (elements, votes) in output.chunks_mut(COLUMNS).zip(sums.chunks(COLUMNS)) {
+        let mut row = [0; COLUMNS];
+        row[..votes.len()].copy_from_slice(votes);
+        outcome.apply(elements, &row);
+    }
 }
 
 fn matrix<O: Outcome>(op: &VoteSlices, outcome: O, [d_input, d_output]: [usize; 2], output: &mut [O::Element]) {
@@ -165,10 +173,7 @@ impl<O: Outcome> IntegerKernel for Task<'_, O> {
                 // SAFETY: the processor has the instruction set by this function's contract.
                 unsafe { self.packed.tile::<S>(&unsigned[tile * bytes..], panel, &mut sums) };
                 for (r, sums) in sums.iter().enumerate().take(rows - tile) {
-                    let elements = &mut self.output[(tile + r) * d_output + first..][..width];
-                    for (element, vote) in elements.iter_mut().zip(sums) {
-                        self.outcome.apply(element, *vote);
-                    }
+                    self.outcome.apply(&mut self.output[(tile + r) * d_output + first..][..width], sums);
                 }
             }
         }

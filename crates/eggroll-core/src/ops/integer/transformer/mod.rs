@@ -1,7 +1,7 @@
 //! Operations of the integer transformer: int8 activations, int32 sums, and rounding to nearest in place of the floors of the recurrent
 //! model, so that what noise adds to the members of a pair is exactly antithetic.
 //!
-//! Members are folded into the leading axis as in [`crate::ops`]; without [`IntegerNoise`] an operation is the plain one. `round` rounds to
+//! Members are folded into the leading axis as in [`crate::ops`]; without [`IntegerNoise`](super::IntegerNoise) an operation is the plain one. `round` rounds to
 //! nearest, halves away from zero; `2^h(n)` is about `√n` ([`half_log2`](crate::integer::half_log2)). The formulas are in
 //! [`crate::reference::integer_transformer`].
 
