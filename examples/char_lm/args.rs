@@ -1,6 +1,7 @@
 //! The command line, and the strategy and model it stands for.
 
 use clap::{Parser, ValueEnum};
+use eggroll::core::integer::transformer::{MAX_NOISE_DEPTH, MAX_ROWS};
 use eggroll::core::integer::{VoteLevels, Votes};
 use eggroll::core::{DeviceName, QEggrollConfig};
 use eggroll::nn::integer::EggModelConfig;
@@ -51,10 +52,10 @@ pub struct Args {
     /// Temperature of samples: 1 for the probabilities of the model, 0 for the most likely byte.
     #[arg(long, default_value_t = 1.0)]
     pub temperature: f64,
-    /// Samples are made of bytes that are at least so probable, as a share of the likeliest: 0 to 1.
+    /// Min-p sampling: do not draw bytes that are less probable than this share of the most probable one, 0 to 1.
     #[arg(long, default_value_t = 0.0)]
     pub min_p: f64,
-    /// Bits that bytes of the sample so far lose.
+    /// Bits subtracted from the logit of every byte that prompt or sample already contains.
     #[arg(long, default_value_t = 0.0)]
     pub presence_penalty: f64,
     /// Prompt of the samples.
@@ -79,10 +80,6 @@ pub struct Settings {
     /// File to learn from, any bytes; it is read when the run starts. Byte 0 starts a new document.
     #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/data/text/shakespeare.txt"))]
     pub data: PathBuf,
-    /// Learn from counted numbers, "0 1 2 … 999 0 1 …", in place of --data: a text that has a rule.
-    #[arg(long, conflicts_with = "data")]
-    #[serde(default)]
-    pub counting: bool,
     /// Share of the file, at its end, that is held out for validation.
     #[arg(long, default_value_t = 0.1)]
     pub validation_share: f64,
@@ -101,14 +98,6 @@ pub struct Settings {
     /// Blocks of the model.
     #[arg(long, default_value_t = 1, value_parser = at_most(1 << 10))]
     pub layers: usize,
-    /// Heads of the transformer.
-    #[arg(long, default_value_t = 4, value_parser = at_most(1 << 10))]
-    #[serde(default)]
-    pub heads: usize,
-    /// The most bytes that the transformer reads back over, at most 2048.
-    #[arg(long, default_value_t = 64, value_parser = at_most(1 << 11))]
-    #[serde(default)]
-    pub context: usize,
     /// Bytes that every member reads in a generation.
     #[arg(long, default_value_t = 32, value_parser = at_most(1 << 16))]
     pub seq: usize,
@@ -136,10 +125,6 @@ pub struct Settings {
     /// The noise that counts in a vote.
     #[arg(long, value_enum, default_value_t = VotesName::Values)]
     pub votes: VotesName,
-    /// How finely pairs of members vote: by sign, or in 3 or 5 levels of the difference of their scores.
-    #[arg(long, value_enum, default_value_t = LevelsName::Sign)]
-    #[serde(default)]
-    pub levels: LevelsName,
     /// Take the noise from a table of this many bytes instead of drawing it.
     #[arg(long, value_name = "BYTES", value_parser = at_most(1 << 30))]
     pub noise_table: Option<usize>,
@@ -155,10 +140,22 @@ pub struct ModelSettings {
     /// The model.
     #[arg(long, value_enum, default_value_t = Self::default().model)]
     pub model: ModelName,
+    /// Attention heads of the transformer.
+    #[arg(long, default_value_t = Self::default().heads, value_parser = at_most(1 << 10))]
+    pub heads: usize,
+    /// Context length of the transformer in bytes, at most 2048. It is trained on the first --seq positions only: each generation starts from an empty context.
+    #[arg(long, default_value_t = Self::default().context, value_parser = at_most(1 << 11))]
+    pub context: usize,
+    /// Learn from counted numbers, "0 1 2 … 999 0 1 …", in place of --data: a text that has a rule.
+    #[arg(long, conflicts_with = "data")]
+    pub counting: bool,
+    /// How finely pairs of members vote in an integer model.
+    #[arg(long, value_enum, default_value_t = Self::default().levels)]
+    pub levels: LevelsName,
     /// How votes move the weights of an integer model.
     #[arg(long, value_enum, default_value_t = Self::default().optimizer)]
     pub optimizer: OptimizerName,
-    /// Units that a weight moves in a generation of unanimous votes, by adam-w; it falls to a tenth of that over the run.
+    /// With adam-w: units that a weight moves in a generation of unanimous votes; it falls to a tenth of that over the run.
     #[arg(long, default_value_t = Self::default().integer_rate)]
     pub integer_rate: f64,
     /// Noise scale of the float model.
@@ -171,34 +168,45 @@ pub struct ModelSettings {
 
 impl Default for ModelSettings {
     fn default() -> Self {
-        let (model, optimizer) = (ModelName::Integer, OptimizerName::Votes);
-        Self { model, optimizer, integer_rate: 0.1, sigma: 0.02, learning_rate: 0.003 }
+        Self {
+            model: ModelName::Integer,
+            heads: 4,
+            context: 32,
+            counting: false,
+            levels: LevelsName::Sign,
+            optimizer: OptimizerName::Votes,
+            integer_rate: 0.1,
+            sigma: 0.02,
+            learning_rate: 0.003,
+        }
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub enum ModelName {
-    /// int8, recurrent
+    /// int8 recurrent model
     Integer,
-    /// int8, attending
+    /// int8 transformer
     Transformer,
-    /// A float GRU updated by Adam
+    /// Float GRU updated by Adam
     Gru,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub enum OptimizerName {
-    /// A weight moves by one where the vote is beyond the threshold of --alpha
+    /// A weight moves by one where the vote is beyond the threshold of --alpha and --decay
     Votes,
-    /// AdamW adds up votes; a weight moves by one where its sum is beyond one
+    /// AdamW adds up votes; a weight moves by one where its sum is beyond one (--integer-rate)
     AdamW,
 }
 
-#[derive(Clone, Copy, Debug, Default, ValueEnum, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, ValueEnum, Serialize, Deserialize)]
 pub enum LevelsName {
-    #[default]
+    /// 1 or −1, by which member is better
     Sign,
+    /// 0 too, where the difference is small next to the mean of all pairs
     Three,
+    /// Also 2 and −2, where it is large
     Five,
 }
 
@@ -238,13 +246,10 @@ impl Limits {
         self.generations.unwrap_or(u64::MAX)
     }
 
-    /// Share of the run that is done, from 0 to 1: of the generations if they are given, else of the seconds.
+    /// Share of the run that is done, from 0 to 1, by the limit that is nearer.
     pub fn progress(&self, generation: u64, seconds: f64) -> f64 {
-        let done = match self.generations {
-            Some(all) => generation as f64 / all.max(1) as f64,
-            None => seconds / self.seconds(),
-        };
-        done.min(1.0)
+        let of_generations = self.generations.map_or(0.0, |all| generation as f64 / all.max(1) as f64);
+        of_generations.max(seconds / self.seconds()).min(1.0)
     }
 }
 
@@ -253,8 +258,8 @@ const ROUNDS: usize = 100;
 
 impl Settings {
     /// The text to learn from.
-    pub fn text(&self) -> Result<Text, eggroll::run::Error> {
-        if !self.counting {
+    pub fn text(&self, own: &ModelSettings) -> Result<Text, eggroll::run::Error> {
+        if !own.counting {
             return Text::read(&self.data);
         }
         let round: String = (0..1000).map(|number| format!("{number} ")).collect();
@@ -262,7 +267,24 @@ impl Settings {
     }
 
     /// Refuses what nothing else checks.
-    pub fn validate(&self, limits: Limits) -> Result<(), String> {
+    pub fn validate(&self, own: &ModelSettings, limits: Limits) -> Result<(), String> {
+        if own.model == ModelName::Transformer {
+            let ModelSettings { heads, context, .. } = *own;
+            let Self { width, rank, seq, .. } = *self;
+            if heads == 0 || !width.is_multiple_of(2 * heads) {
+                return Err(format!(
+                    "a width of {width} must be that of {heads} heads of an even size (--width, --heads)"
+                ));
+            }
+            if context == 0 {
+                return Err("a context of 0 bytes predicts nothing (--context)".into());
+            }
+            if 4 * width * rank > MAX_NOISE_DEPTH || seq > MAX_ROWS {
+                return Err(format!(
+                    "rank {rank} times four times the width {width} must be at most {MAX_NOISE_DEPTH}, and {seq} bytes of a member at most {MAX_ROWS} (--rank, --width, --seq)"
+                ));
+            }
+        }
         if self.group_size == 0
             || !self.group_size.is_multiple_of(2)
             || !self.population.is_multiple_of(self.group_size)
@@ -299,12 +321,12 @@ impl Settings {
         EggModelConfig::new().with_layers(self.layers).with_width(self.width)
     }
 
-    pub fn transformer(&self) -> TransformerConfig {
+    pub fn transformer(&self, own: &ModelSettings) -> TransformerConfig {
         TransformerConfig::new()
             .with_layers(self.layers)
             .with_width(self.width)
-            .with_heads(self.heads)
-            .with_context(self.context)
+            .with_heads(own.heads)
+            .with_context(own.context)
     }
 
     /// The strategy of the integer models, for a CPU or another device.
@@ -313,7 +335,7 @@ impl Settings {
             .with_rank(self.rank)
             .with_sigma_shift(self.sigma_shift)
             .with_threshold(self.alpha, self.decay)
-            .with_levels(match self.levels {
+            .with_levels(match own.levels {
                 LevelsName::Sign => VoteLevels::Sign,
                 LevelsName::Three => VoteLevels::Three,
                 LevelsName::Five => VoteLevels::Five,

@@ -77,7 +77,7 @@ impl LanguageModel for GruModel {
     const NAME: &'static str = "gru";
     type Saved = SavedGruState;
 
-    fn new(settings: &Settings, device: &Device) -> Self {
+    fn new(settings: &Settings, _own: &ModelSettings, device: &Device) -> Self {
         let width = settings.width;
         let norm = || LayerNormConfig::new(width).init(device);
         let block = || GruBlock {

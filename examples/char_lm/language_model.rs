@@ -21,7 +21,7 @@ pub trait LanguageModel: ByteModel + Sync {
     const SHOWS_ACTIVATIONS: bool = false;
 
     /// A model with random weights.
-    fn new(settings: &Settings, device: &Device) -> Self;
+    fn new(settings: &Settings, own: &ModelSettings, device: &Device) -> Self;
 
     /// How it is trained, on a CPU or another device.
     fn strategy(settings: &Settings, own: &ModelSettings, cpu: bool) -> EvolutionStrategyConfig;
@@ -42,7 +42,7 @@ impl LanguageModel for EggModel {
     const NAME: &'static str = "integer";
     type Saved = SavedState;
 
-    fn new(settings: &Settings, device: &Device) -> Self {
+    fn new(settings: &Settings, _own: &ModelSettings, device: &Device) -> Self {
         settings.integer_model().init(device)
     }
 
@@ -65,8 +65,8 @@ impl LanguageModel for Transformer {
     const KEEPS_STATE: bool = false;
     const SHOWS_ACTIVATIONS: bool = true;
 
-    fn new(settings: &Settings, device: &Device) -> Self {
-        settings.transformer().init(device)
+    fn new(settings: &Settings, own: &ModelSettings, device: &Device) -> Self {
+        settings.transformer(own).init(device)
     }
 
     fn strategy(settings: &Settings, own: &ModelSettings, cpu: bool) -> EvolutionStrategyConfig {

@@ -1,5 +1,5 @@
 //! A language model of bytes by evolution strategies, in integers only: `cargo run --release --example char_lm`; with
-//! `--model gru` in floats.
+//! `--model transformer` one that attends, with `--model gru` one in floats.
 //!
 //! No gradient is ever computed. The population reads a text in parallel streams, and of each pair of members it counts which
 //! predicted better. In the integer model weights and activations are int8, sums int32, the better member has a vote on every

@@ -87,7 +87,7 @@ pub struct Point {
     pub valid_bits_per_byte_integer: f64,
     /// Share of weights that the last generation moved.
     pub changed: Option<f64>,
-    /// Share of pairs without a vote, mean since the line before.
+    /// Share of pairs with equal scores, mean since the line before.
     pub tied_pairs: Option<f64>,
 }
 
@@ -155,14 +155,14 @@ impl<'a> Report<'a> {
         self.points.last().map(|point| point.generation)
     }
 
-    /// Validates, adds a line and returns the bits per byte of validation.
+    /// Validates, adds a line and returns the bits per byte of validation, and what the activations are like if that is known.
     pub fn add<M: LanguageModel>(
         &mut self,
         generation: u64,
         model: &M,
         interval: Interval<M>,
         timing: &Timing,
-    ) -> Result<f64, Failure> {
+    ) -> Result<(f64, Option<ActivationStatistics>), Failure> {
         let Settings { population, seq, .. } = *self.settings;
         let valid = self.validate(model);
         let point = Point {
@@ -193,7 +193,7 @@ impl<'a> Report<'a> {
         self.diagnostics.write(&json!({ "generation": generation, "tensors": tensors, "activations": activations }))?;
         self.points.push(point);
         chart::draw(&self.curve, &self.points, self.baselines)?;
-        Ok(valid.exact)
+        Ok((valid.exact, activations))
     }
 
     /// Warns of each tensor once.

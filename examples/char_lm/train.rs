@@ -63,14 +63,14 @@ fn run_model<M: LanguageModel>(
         Some(saved) => (saved.settings.clone(), saved.model, saved.limits.renewed(args.limits)),
         None => (args.settings.clone(), args.model, args.limits),
     };
-    settings.validate(limits)?;
-    let text = settings.text()?;
+    settings.validate(&model, limits)?;
+    let text = settings.text(&model)?;
     let (train, held_out) = text.split(settings.validation_share)?;
     let held_out = held_out.head(settings.validation_bytes);
     let baselines = Baselines::new(&train, &held_out);
     let device = args.backend.device()?;
     device.seed(settings.seed);
-    let initial = M::new(&settings, &device);
+    let initial = M::new(&settings, &model, &device);
     let streams = ByteStreams::new(train, settings.streams(), settings.seq)?;
     let strategy = M::strategy(&settings, &model, args.backend.is_on_host());
     strategy.try_init(&initial)?;
@@ -214,10 +214,11 @@ impl<M: LanguageModel> EsTask<M> for Task<'_, M> {
 
     fn validate(&mut self, model: &M, report: &GenerationReport) -> Result<Vec<Scalars>, Failure> {
         let (interval, timing) = (std::mem::take(&mut self.interval), self.timing);
-        let bits = self.report().add(report.generation + 1, model, interval, &timing)?;
+        let (bits, activations) = self.report().add(report.generation + 1, model, interval, &timing)?;
         let mut scalars = vec![(BITS_PER_BYTE, bits)];
-        if let Some(activations) = model.activations(&self.held_out) {
-            let saturated = activations.tensors.iter().map(|tensor| tensor.saturated).fold(0.0, f64::max);
+        if let Some(activations) = activations {
+            let not_rescaled = activations.tensors.iter().filter(|tensor| !tensor.is_rescaled());
+            let saturated = not_rescaled.map(|tensor| tensor.saturated).fold(0.0, f64::max);
             scalars.extend([(ATTENTION, activations.attention_entropy()), (SATURATED, 100.0 * saturated)]);
         }
         Ok(vec![scalars.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()])

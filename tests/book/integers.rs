@@ -1,8 +1,7 @@
 //! Training in integers only.
 
 use eggroll::core::integer::VoteLevels;
-use eggroll::core::ops::integer::transformer::log_likelihood as transformer_log_likelihood;
-use eggroll::nn::integer::transformer::{Transformer, TransformerConfig, TransformerState};
+use eggroll::nn::integer::transformer::{self, Transformer, TransformerConfig, TransformerState};
 use eggroll::nn::integer::{Linear, LinearConfig};
 use eggroll::nn::integer::{integer_type, log_likelihood};
 use eggroll::prelude::*;
@@ -37,7 +36,7 @@ fn learn(mut model: Transformer, text: Text, device: &Device) -> Result<Transfor
         let fitness = population.evaluate(|members| {
             let (logits, _) = model.forward(members.rows(batch.inputs.clone()), TransformerState::default());
             let targets = members.rows(batch.targets.clone()).flatten::<1>(0, 1);
-            transformer_log_likelihood(logits.flatten::<2>(0, 1), targets, members.count()) // [members], 1/256 bit
+            transformer::log_likelihood(logits.flatten::<2>(0, 1), targets, members.count()) // [members], 1/256 bit
         });
         strategy.tell(&mut model, population, fitness)?;
     }

@@ -7,7 +7,7 @@ use burn::lr_scheduler::module_lr_scheduler::ModuleLearningRate;
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use eggroll_core::Role;
-use eggroll_core::integer::Votes;
+use eggroll_core::integer::{VoteLevels, Votes};
 use eggroll_core::ops::integer::{integer_type, sum_votes, update};
 use eggroll_core::scope::Perturbation;
 
@@ -25,6 +25,9 @@ pub(crate) fn step<M: Module>(
         return model;
     };
     let pair_votes = fitness.pair_votes(members, rule.levels());
+    if rule.levels() != VoteLevels::Sign && pair_votes.iter().all(|vote| *vote == 0) {
+        return model;
+    }
     let how = match optimizer.moves_integers() {
         true => How::Optimizer(optimizer, rate),
         false => How::Threshold(rule.step_limit(population.generation, &pair_votes)),

@@ -5,6 +5,7 @@ use super::checks;
 use super::cpu::integer::transformer::{self as kernels, AttentionSizes, LinearSlices, VectorSlices};
 use super::integer_slices::{Held, held, on_slice};
 use super::slice_backend::SliceBackend;
+use crate::integer::transformer::MAX_ROWS;
 use crate::ops::integer::IntegerNoisePrimitive;
 use crate::ops::integer::transformer::{IntegerBias, IntegerTransformerOps, VectorPrimitive};
 use crate::ops::portable::integer::transformer as portable;
@@ -181,6 +182,7 @@ impl<B: SliceBackend> IntegerTransformerOps for B {
             members > 0 && rows == count && rows.is_multiple_of(members) && (1..=256).contains(&classes),
             "{name}: logits [{rows}, {classes}] do not fit targets [{count}] of {members} members"
         );
+        assert!(rows / members <= MAX_ROWS, "{name}: {} rows of a member are more than {MAX_ROWS}", rows / members);
         let targets =
             checks::indices(B::int_data(targets), classes, "integer transformer's log-likelihood: target", "classes");
         let logits = B::int_data(B::int_cast(logits, IntDType::I32));

@@ -15,10 +15,10 @@ pub const fn divide_rounded(a: i32, b: i32) -> i32 {
     if a < 0 { -(magnitude as i32) } else { magnitude as i32 }
 }
 
-/// `a / 2^bits` rounded to nearest, halves away from zero, for `|a| + 2^(bits − 1)` below 2³¹.
+/// `a / 2^bits` rounded to nearest, halves away from zero, for `bits` below 32 and `|a| + 2^(bits − 1)` below 2³¹.
 #[inline(always)]
 pub const fn shift_rounded(a: i32, bits: u32) -> i32 {
-    let half = (1 << bits) >> 1;
+    let half = if bits == 0 { 0 } else { 1 << (bits - 1) };
     // Below zero a half is rounded down; a shift by nothing has no half.
     let down = if bits == 0 { 0 } else { a >> 31 };
     (a + half + down) >> bits

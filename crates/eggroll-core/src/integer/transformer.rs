@@ -1,7 +1,8 @@
 //! What the integer transformer looks up: its activation, powers and logarithms of two, and rotations.
 
 use super::{RAIL, clip, shift_rounded};
-use std::sync::LazyLock;
+use crate::sync::locked;
+use std::sync::{Arc, LazyLock, Mutex};
 
 /// Shift of a product over `d_input` values: by 16 and about `√d_input`.
 pub const fn product_shift(d_input: usize) -> u32 {
@@ -20,6 +21,8 @@ pub const fn attention_shift(d_head: usize) -> u32 {
 
 /// Largest depth of a product with noise, times the noise's rank: int32 holds all sums then.
 pub const MAX_NOISE_DEPTH: usize = 1 << 13;
+/// Most rows of a member in a log-likelihood: int32 holds the sum of their losses then.
+pub const MAX_ROWS: usize = 1 << 14;
 /// Largest magnitude of a logit.
 pub const LARGEST_LOGIT: i32 = 32767;
 /// Longest context: int32 holds a sum of weighted values then.
@@ -114,6 +117,27 @@ impl Rotations {
     }
 }
 
+/// Sizes of a table of rotations, and the table.
+type Kept = ([usize; 3], Arc<Rotations>);
+
+/// [`Rotations::new`], kept: a model asks for the same ones again and again.
+pub(crate) fn rotations(first: usize, positions: usize, d_head: usize) -> Arc<Rotations> {
+    /// Tables that are kept.
+    const KEPT: usize = 8;
+    static TABLES: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
+    let key = [first, positions, d_head];
+    let mut tables = locked(&TABLES);
+    if let Some((_, table)) = tables.iter().find(|(of, _)| *of == key) {
+        return table.clone();
+    }
+    let table = Arc::new(Rotations::new(first, positions, d_head));
+    if tables.len() == KEPT {
+        tables.remove(0);
+    }
+    tables.push((key, table.clone()));
+    table
+}
+
 /// A pair of values, turned: `(a·cos − b·sin, b·cos + a·sin)`.
 #[inline(always)]
 pub(crate) fn rotate(a: i32, b: i32, cos: i32, sin: i32) -> [i32; 2] {
@@ -154,11 +178,11 @@ pub fn attention_entropy(query: &[i8], keys: &[i8], steps: usize, heads: usize, 
     );
     let row = |row: usize, head: usize| {
         let (sequence, visible) = (row / steps * steps, row % steps + 1);
-        let part = |values: &[i8], row: usize| -> Vec<i32> {
-            values[row * width + head * d..][..d].iter().map(|value| i32::from(*value)).collect()
+        let query = &query[row * width + head * d..][..d];
+        let score = |j: usize| -> i32 {
+            let key = &keys[(sequence + j) * width + head * d..][..d];
+            key.iter().zip(query).map(|(k, q)| i32::from(*k) * i32::from(*q)).sum()
         };
-        let query = part(query, row);
-        let score = |j: usize| -> i32 { part(keys, sequence + j).iter().zip(&query).map(|(k, q)| k * q).sum() };
         let scores: Vec<i32> = (0..visible).map(score).collect();
         let largest = scores.iter().max().copied().unwrap_or(0);
         let weight = |score: &i32| attention_weight(shift_rounded(largest - score, attention_shift(d)), &WEIGHTS);

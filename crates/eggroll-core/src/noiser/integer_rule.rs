@@ -68,7 +68,7 @@ impl IntegerRule {
     pub fn step_limit(&self, generation: u64, votes: &[i8]) -> i32 {
         let pairs = match self.levels {
             VoteLevels::Sign => votes.len(),
-            _ => votes.iter().map(|vote| usize::from(vote.unsigned_abs()).pow(2)).sum(),
+            _ => votes.iter().map(|vote| usize::from(vote.unsigned_abs()).pow(2)).sum::<usize>().max(1),
         };
         step_limit(threshold(self.alpha, self.decay, generation), pairs, self.votes)
     }

@@ -29,7 +29,7 @@ use burn::module::{Param, ParamId};
 use burn::tensor::{Device, Distribution, Int, Tensor};
 use eggroll_core::integer::{FIXED_POINT, RAIL};
 use eggroll_core::ops::integer::IntegerNoise;
-/// The type of integer parameters on a device, and the score of integer models.
+/// The type of integer parameters on a device, and the score of the recurrent models, in sixteenths of a bit.
 pub use eggroll_core::ops::integer::{integer_type, log_likelihood};
 use eggroll_core::scope;
 

@@ -43,7 +43,9 @@ impl ActivationStatistics {
     /// use eggroll_nn::integer::transformer::TransformerConfig;
     /// use eggroll_run::diagnostics::ActivationStatistics;
     ///
-    /// let model = TransformerConfig::new().with_width(32).with_context(16).init(&Device::flex());
+    /// let device = Device::flex();
+    /// device.seed(0);
+    /// let model = TransformerConfig::new().with_width(32).with_context(16).init(&device);
     /// let statistics = ActivationStatistics::new(&model, b"a text of which the model reads two contexts");
     /// assert_eq!(statistics.tensors[0].path, "embedding");
     /// assert_eq!(statistics.attention.len(), 2); // blocks

@@ -92,13 +92,17 @@ impl IntegerStatistics {
 }
 
 impl IntegerStatistics {
+    /// Whether the path is that of an activation whose rows are stretched to ±127: it is saturated in places by construction.
+    pub fn is_rescaled(&self) -> bool {
+        ["sum", "query", "key", "embedding"].iter().any(|name| self.path.ends_with(name))
+    }
+
     /// Warnings for an activation, with what to do. Where values are rescaled (`sum`, `query`, `key`), saturation is not looked at.
     pub fn activation_warnings(&self) -> Vec<String> {
         let Self { path, saturated, zeros, entropy, .. } = self;
-        let rescaled = ["sum", "query", "key", "embedding"].iter().any(|name| path.ends_with(name));
         let checks = [
             (
-                !rescaled && *saturated > MOST_SATURATED,
+                !self.is_rescaled() && *saturated > MOST_SATURATED,
                 format!(
                     "{path}: {:.1} % of the values are saturated: the weights before it have grown too large; stop earlier, or take fewer large steps \
                      (a smaller alpha or rate, weight decay)",

@@ -70,7 +70,7 @@ impl Sampler {
         Ok(self)
     }
 
-    /// `count` bytes that follow `prompt`, read from a state of zeros.
+    /// `count` bytes that follow `prompt`, read from the initial state.
     ///
     /// # Panics
     ///

@@ -268,6 +268,29 @@ fn votes_in_levels() {
     assert!(error.contains("VoteLevels::Three"), "{error}");
 }
 
+/// A generation in which no pair votes moves nothing, though scores differ by task.
+#[test]
+fn no_votes_move_nothing() {
+    let device = &devices()[0];
+    for levels in [VoteLevels::Three, VoteLevels::Five] {
+        let noiser = QEggrollConfig::new().with_threshold(1.0, 1).with_levels(levels); // without a vote every weight would move
+        let config = EvolutionStrategyConfig { noiser: noiser.into(), ..config() };
+        let mut trained = model(device);
+        let before = parameter_digest(&trained);
+        let mut strategy = config.try_init(&trained).expect("a strategy");
+        // Of two tasks: the sums of both members are equal in all pairs.
+        let mut scores = vec![1; 2 * MEMBERS];
+        (scores[0], scores[1], scores[MEMBERS], scores[MEMBERS + 1]) = (2, 0, 5, 7);
+        let fitness = Fitness::from(scores).with_tasks(2);
+        let population = strategy.ask();
+        population.evaluate_with_state(trained.initial_state(MEMBERS), |members, state| {
+            score(&trained, &tokens(0, device), members, state)
+        });
+        strategy.tell(&mut trained, population, fitness).expect("told");
+        assert_eq!(parameter_digest(&trained), before, "{levels:?}");
+    }
+}
+
 /// A replay log holds scores where signs do not make the same update.
 #[test]
 fn votes_in_levels_are_replayed() {

@@ -1,6 +1,6 @@
 //! The integer transformer: reading in parts and beyond the context, members' states, and training that gives the same bits everywhere.
 
-use burn::module::{Module, ModuleMapper, Param};
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use eggroll_core::integer::VoteLevels;
 use eggroll_core::ops::integer::transformer::log_likelihood;
@@ -8,7 +8,6 @@ use eggroll_core::rng::philox::philox4x32;
 use eggroll_core::{MemberState, QEggrollConfig};
 use eggroll_nn::integer::transformer::{Transformer, TransformerConfig, TransformerState};
 use eggroll_run::diagnostics::ActivationStatistics;
-use eggroll_run::parameter_digest;
 use eggroll_run::text::{ByteStreams, Sampler, Text, bits_per_byte};
 use eggroll_train::{EvolutionStrategyConfig, MemberChunk};
 
@@ -181,16 +180,29 @@ fn train(mut model: Transformer, levels: VoteLevels, chunk: usize) -> Transforme
     model
 }
 
+/// All weights, whatever type a device holds them in.
+fn weights(model: &Transformer) -> Vec<i64> {
+    struct Values(Vec<i64>);
+    impl ModuleVisitor for Values {
+        fn visit_int<const D: usize>(&mut self, param: &Param<Tensor<D, Int>>) {
+            self.0.extend(param.val().into_data().iter::<i64>());
+        }
+    }
+    let mut values = Values(Vec::new());
+    model.visit(&mut values);
+    values.0
+}
+
 /// The same weights after training, on every device, whatever the chunks.
 #[test]
 fn trains_to_the_same_bits() {
     for levels in [VoteLevels::Sign, VoteLevels::Five] {
-        let expected = parameter_digest(&train(model(&Device::flex()), levels, 32));
-        assert_ne!(expected, parameter_digest(&model(&Device::flex())), "canary: nothing moved");
+        let expected = weights(&train(model(&Device::flex()), levels, 32));
+        assert_ne!(expected, weights(&model(&Device::flex())), "canary: nothing moved");
         for device in devices() {
             for chunk in [4, 32] {
-                let found = parameter_digest(&train(model(&device), levels, chunk));
-                assert_eq!(found, expected, "{device:?}, {levels:?}, chunks of {chunk}");
+                let found = weights(&train(model(&device), levels, chunk));
+                assert!(found == expected, "{device:?}, {levels:?}, chunks of {chunk}");
             }
         }
     }

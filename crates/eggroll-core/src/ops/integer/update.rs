@@ -18,7 +18,7 @@ use burn::tensor::{Int, Tensor};
 ///
 /// - parameter: any; a matrix `[d_input, d_output]` for `rank > 0`, taken as a vector of `n` elements for rank 0
 /// - noise: `[pairs, rank·(d_input + d_output)]` or `[pairs, 2·n]`
-/// - scores: `[pairs]`, in {−1, 0, 1}
+/// - scores: `[pairs]`, small: int8 holds their products with noise
 /// - output: as the parameter
 ///
 /// # Panics

@@ -20,6 +20,9 @@ pub use model::{Transformer, TransformerBlock, TransformerConfig};
 pub use norm::{MeanNorm, MeanNormConfig};
 pub use state::TransformerState;
 
+/// The score of the transformer, in 1/256 bit.
+pub use eggroll_core::ops::integer::transformer::log_likelihood;
+
 use super::{constant_vector, noise, normal_matrix};
 use burn::module::Param;
 use burn::tensor::{Int, Tensor};

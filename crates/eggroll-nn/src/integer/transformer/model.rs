@@ -126,6 +126,7 @@ impl Transformer {
     #[track_caller]
     pub fn forward(&self, tokens: Tensor<2, Int>, state: TransformerState) -> (Tensor<3, Int>, TransformerState) {
         let [batch, steps] = tokens.dims();
+        assert!(self.context > 0, "integer transformer: a context of 0 positions");
         if let Some(past) = &state.past {
             let ([of_state, _], blocks) = (past.tokens.dims(), past.blocks.len());
             assert!(

@@ -45,6 +45,11 @@ impl MemberState for TransformerState {
     }
 
     fn join(chunks: Vec<Self>) -> Self {
+        let held = chunks.iter().filter(|chunk| chunk.past.is_some()).count();
+        assert!(
+            held == 0 || held == chunks.len(),
+            "integer transformer: states that have read join states that have not"
+        );
         let past: Option<Vec<Past>> = chunks.into_iter().map(|chunk| chunk.past).collect();
         let join = |past: Vec<Past>| {
             let (tokens, blocks) = past.into_iter().map(|past| (past.tokens, past.blocks)).unzip();

@@ -68,6 +68,44 @@ fn equals_oracle() {
     }
 }
 
+/// The largest sums that int32 must hold, values of −128, and noise that a sigma shift of 24 makes vanish.
+#[test]
+fn extremes() {
+    for (shape, rank, sigma_shift) in [([8192, 33], 1, 0), ([64, 40], 128, 0), ([64, 40], 2, 24)] {
+        let mut case = Case::new(shape, 1, Some((1, rank, sigma_shift)), true, false);
+        case.x.fill(127);
+        case.weight.fill(127);
+        case.x[..shape[0]].iter_mut().step_by(2).for_each(|value| *value = -128);
+        let noise = case.noise.as_mut().expect("a case with noise");
+        noise.values.fill(127);
+        noise.values.iter_mut().step_by(3).for_each(|value| *value = -127);
+        if sigma_shift == 0 {
+            noise.values.fill(127);
+        }
+        let expected = case.expected();
+        for on in with_portable_devices() {
+            assert!(case.found(&on, case.noise.as_ref()) == expected, "{}, {shape:?}, rank {rank}", on.name);
+        }
+    }
+}
+
+/// Nothing is multiplied, and nothing written.
+#[test]
+fn empty_operands() {
+    for on in with_portable_devices() {
+        let x = on.ints(&[], [0, 8]);
+        assert_eq!(
+            on.transformer_linear(x, on.ints(&[1; 16], [8, 2]), None, None, false).dims(),
+            [0, 2],
+            "{}",
+            on.name
+        );
+    }
+    let on = &implementations()[0];
+    assert_eq!(linear(on.ints(&[0; 24], [3, 8]), on.ints(&[], [8, 0]), None, None, false).dims(), [3, 0]);
+    assert_eq!(head(on.ints(&[0; 24], [3, 8]), on.ints(&[], [0, 8]), None).dims(), [3, 0]);
+}
+
 /// A frozen matrix under a bias that is perturbed, over several tasks.
 #[test]
 fn noise_of_the_bias_alone() {

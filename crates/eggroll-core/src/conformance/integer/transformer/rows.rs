@@ -131,3 +131,10 @@ fn refuses_uneven_rows() {
     let on = &implementations()[0];
     log_likelihood(on.wide(&[0; 6 * 17], [6, 17]), on.indices(&[0; 6]), 4);
 }
+
+#[test]
+#[should_panic(expected = "16385 rows of a member are more than 16384")]
+fn refuses_more_rows_than_int32_sums() {
+    let on = &implementations()[0];
+    log_likelihood(on.wide(&[0; 16385], [16385, 1]), on.indices(&[0; 16385]), 1);
+}

@@ -20,7 +20,7 @@ use burn::tensor::{Int, Tensor};
 ///
 /// # Panics
 ///
-/// Panics if shapes do not fit, with the shapes; if `width` is 0 or above 65,536, or with noise above 8,192 by its rank.
+/// Panics if shapes do not fit, with the shapes; if `width` is 0 or above 65,536, or with noise if its product with the rank is above 8,192.
 #[track_caller]
 pub fn head(x: Tensor<2, Int>, embedding: Tensor<2, Int>, noise: Option<IntegerNoise>) -> Tensor<2, Int> {
     let name = "integer transformer's head";

@@ -21,7 +21,7 @@ use burn::tensor::{Int, Tensor};
 ///
 /// # Panics
 ///
-/// Panics if shapes do not fit, with the shapes; if `d_input` is 0 or above 65,536, or with noise above 8,192 by its rank.
+/// Panics if shapes do not fit, with the shapes; if `d_input` is 0 or above 65,536, or with noise if its product with the rank is above 8,192.
 ///
 /// # Example
 ///

@@ -2,11 +2,9 @@
 
 use super::IntegerTransformerOps;
 use crate::counters;
+use crate::integer::transformer::MAX_ROWS;
 use burn::backend::Dispatch;
 use burn::tensor::{Int, Tensor};
-
-/// Most rows of a member: int32 holds the sum of their losses then.
-pub(crate) const MAX_ROWS: usize = 1 << 14;
 
 /// `Σ q[target] − G − L(Σ_v e_v)` over the rows of every member: the log-likelihood of the targets in 1/256 bit. `G` is a row's largest
 /// logit, `e_v = round(2¹⁶·2^(−(G − q_v)/256))` by two tables of 16 entries, and 0 from 17 bits on; `L(S) = 256·log2(S / 2¹⁶)` by the 8
@@ -21,7 +19,7 @@ pub(crate) const MAX_ROWS: usize = 1 << 14;
 /// # Panics
 ///
 /// Panics if shapes do not fit, with the shapes, for more than 256 classes or 16,384 rows of a member, and on the CPU for a target that is no
-/// class.
+/// class or a logit beyond ±32767.
 #[track_caller]
 pub fn log_likelihood(logits: Tensor<2, Int>, targets: Tensor<1, Int>, members: usize) -> Tensor<1, Int> {
     let ([rows, classes], [targets_len]) = (logits.dims(), targets.dims());

@@ -1,7 +1,7 @@
 //! Operands of the integer transformer, as users and as backends see them, and what they must be.
 
 use crate::integer::transformer::MAX_NOISE_DEPTH;
-use crate::ops::integer::{IntegerMembers, IntegerNoise, IntegerNoisePrimitive, primitive};
+use crate::ops::integer::{IntegerMembers, IntegerNoise, IntegerNoisePrimitive, MAX_DEPTH, primitive};
 use burn::backend::tensor::IntTensor;
 use burn::backend::{Backend, Dispatch, ExtensionType};
 use burn::tensor::{Int, Tensor};
@@ -100,8 +100,12 @@ pub(super) fn check_matrix(
 #[track_caller]
 pub(super) fn check_heads(operation: &str, [rows, width]: [usize; 2], steps: usize, heads: usize) {
     assert!(
-        heads > 0 && width > 0 && width.is_multiple_of(heads) && (width / heads).is_multiple_of(2),
-        "{operation}: rows of {width} are not those of {heads} heads of an even size"
+        heads > 0
+            && width > 0
+            && width.is_multiple_of(heads)
+            && (width / heads).is_multiple_of(2)
+            && width / heads <= MAX_DEPTH,
+        "{operation}: rows of {width} are not those of {heads} heads of an even size, at most {MAX_DEPTH}"
     );
     assert!(
         steps > 0 && rows.is_multiple_of(steps),

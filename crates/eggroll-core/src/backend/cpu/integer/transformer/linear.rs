@@ -31,6 +31,9 @@ pub(crate) struct LinearSlices<'a> {
 
 /// Writes every element of `y : [rows, d_output]`.
 pub(crate) fn linear(op: &LinearSlices, y: &mut [MaybeUninit<i8>]) {
+    if y.is_empty() {
+        return;
+    }
     let [d_input, d_output] = op.shape;
     let packed = Packed::new(d_input, d_output, |k| &op.weight[k * d_output..(k + 1) * d_output]);
     let factors = op.noise.map(|noise| {
@@ -53,6 +56,9 @@ pub(crate) fn head(
     noise: Option<NoiseSlice>,
     y: &mut [MaybeUninit<i32>],
 ) {
+    if y.is_empty() {
+        return;
+    }
     let transposed: Vec<i8> = (0..width).flat_map(|k| embedding.iter().skip(k).step_by(width).copied()).collect();
     let packed = Packed::new(width, vocab, |k| &transposed[k * vocab..(k + 1) * vocab]);
     let factors = noise.map(|noise| {

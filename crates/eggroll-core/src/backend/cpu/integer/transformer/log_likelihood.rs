@@ -1,7 +1,7 @@
 //! Log-likelihood of every member in 1/256 bit.
 
 use crate::backend::cpu::integer::simd::{IntegerKernel, IntegerSimd, dispatch};
-use crate::integer::transformer::{LOG2, log2_256ths};
+use crate::integer::transformer::{LARGEST_LOGIT, LOG2, log2_256ths};
 use rayon::prelude::*;
 
 /// Writes `sums : [members]` from `logits : [members · rows, classes]`. Targets must be below `classes`.
@@ -27,10 +27,17 @@ impl IntegerKernel for Member<'_> {
         let table = &*LOG2;
         *self.sum = 0;
         for (logits, target) in self.logits.chunks_exact(self.classes).zip(self.targets) {
-            let mut largest = i32::MIN;
+            let (mut largest, mut smallest) = (i32::MIN, i32::MAX);
             for logit in logits {
                 largest = largest.max(*logit);
+                smallest = smallest.min(*logit);
             }
+            let range = -LARGEST_LOGIT..=LARGEST_LOGIT;
+            let inside = range.contains(&smallest) && range.contains(&largest);
+            assert!(
+                inside,
+                "integer transformer's log-likelihood: logits from {smallest} to {largest} are not within {range:?}"
+            );
             // SAFETY: the processor has the instruction set by this function's contract.
             let total = unsafe { S::exp2_256ths_sum(logits, largest) };
             *self.sum += logits[*target] - largest - log2_256ths(total, table);

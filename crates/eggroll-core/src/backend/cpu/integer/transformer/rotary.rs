@@ -3,7 +3,7 @@
 use super::rows::rescale;
 use crate::backend::cpu::integer::simd::{IntegerKernel, IntegerSimd, dispatch};
 use crate::backend::cpu::scratch::reuse;
-use crate::integer::transformer::{Rotations, rotate};
+use crate::integer::transformer::{Rotations, rotate, rotations};
 use rayon::prelude::*;
 use std::cell::Cell;
 
@@ -15,7 +15,7 @@ pub(crate) fn rotary(x: &[i8], width: usize, steps: usize, first_position: usize
     if x.is_empty() {
         return;
     }
-    let tables = Rotations::new(first_position, steps, d);
+    let tables = rotations(first_position, steps, d);
     // Whole sequences, so that a task begins with the first position.
     let each = steps * width;
     let count = (TASK / each).max(1) * each;
