@@ -7,7 +7,7 @@ use eggroll::core::{DeviceName, QEggrollConfig};
 use eggroll::nn::integer::EggModelConfig;
 use eggroll::nn::integer::transformer::TransformerConfig;
 use eggroll::prelude::*;
-use eggroll::run::text::{Sampler, Text};
+use eggroll::run::text::{Alphabet, Sampler, Text};
 use eggroll_examples::bounds::at_most;
 use eggroll_examples::interrupt;
 use eggroll_examples::trace::TraceArgs;
@@ -149,6 +149,9 @@ pub struct ModelSettings {
     /// Learn from counted numbers, "0 1 2 … 999 0 1 …", in place of --data: a text that has a rule.
     #[arg(long, conflicts_with = "data")]
     pub counting: bool,
+    /// What the model tells apart.
+    #[arg(long, value_enum, default_value_t = Self::default().alphabet)]
+    pub alphabet: AlphabetName,
     /// How finely pairs of members vote in an integer model.
     #[arg(long, value_enum, default_value_t = Self::default().levels)]
     pub levels: LevelsName,
@@ -173,6 +176,7 @@ impl Default for ModelSettings {
             heads: 4,
             context: 32,
             counting: false,
+            alphabet: AlphabetName::Text,
             levels: LevelsName::Sign,
             optimizer: OptimizerName::Votes,
             integer_rate: 0.1,
@@ -198,6 +202,14 @@ pub enum OptimizerName {
     Votes,
     /// AdamW adds up votes; a weight moves by one where its sum is beyond one (--integer-rate)
     AdamW,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum, Serialize, Deserialize)]
+pub enum AlphabetName {
+    /// The bytes of the training text, and any other byte as one more
+    Text,
+    /// All 256 bytes
+    Bytes,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum, Serialize, Deserialize)]
@@ -229,6 +241,16 @@ impl Args {
             return Err("samples must continue something: the prompt is empty".into());
         }
         Ok(())
+    }
+}
+
+impl ModelSettings {
+    /// The tokens of a training text.
+    pub fn alphabet(&self, train: &Text) -> Alphabet {
+        match self.alphabet {
+            AlphabetName::Text => Alphabet::of(train),
+            AlphabetName::Bytes => Alphabet::all(),
+        }
     }
 }
 
@@ -317,12 +339,13 @@ impl Settings {
         self.chunk.unwrap_or(if cpu { CPU_CHUNK } else { self.population })
     }
 
-    pub fn integer_model(&self) -> EggModelConfig {
-        EggModelConfig::new().with_layers(self.layers).with_width(self.width)
+    pub fn integer_model(&self, vocab: usize) -> EggModelConfig {
+        EggModelConfig::new().with_vocab(vocab).with_layers(self.layers).with_width(self.width)
     }
 
-    pub fn transformer(&self, own: &ModelSettings) -> TransformerConfig {
+    pub fn transformer(&self, own: &ModelSettings, vocab: usize) -> TransformerConfig {
         TransformerConfig::new()
+            .with_vocab(vocab)
             .with_layers(self.layers)
             .with_width(self.width)
             .with_heads(own.heads)

@@ -14,9 +14,6 @@ use eggroll::run::diagnostics::IntegerStatistics;
 use eggroll::run::text::ByteModel;
 use std::f64::consts::LOG2_E;
 
-/// Bytes.
-const VOCAB: usize = 256;
-
 /// `x = x + GRU(norm(x))`, `x = x + feed_forward(norm(x))`
 #[derive(Module, Debug)]
 struct GruBlock {
@@ -77,7 +74,7 @@ impl LanguageModel for GruModel {
     const NAME: &'static str = "gru";
     type Saved = SavedGruState;
 
-    fn new(settings: &Settings, _own: &ModelSettings, device: &Device) -> Self {
+    fn new(settings: &Settings, _own: &ModelSettings, vocab: usize, device: &Device) -> Self {
         let width = settings.width;
         let norm = || LayerNormConfig::new(width).init(device);
         let block = || GruBlock {
@@ -87,10 +84,10 @@ impl LanguageModel for GruModel {
             mlp: PositionWiseFeedForwardConfig::new(width, 4 * width).init(device),
         };
         Self {
-            embedding: EmbeddingConfig::new(VOCAB, width).init(device),
+            embedding: EmbeddingConfig::new(vocab, width).init(device),
             blocks: (0..settings.layers).map(|_| block()).collect(),
             norm: norm(),
-            head: LinearConfig::new(width, VOCAB).init(device),
+            head: LinearConfig::new(width, vocab).init(device),
         }
     }
 

@@ -20,8 +20,8 @@ pub trait LanguageModel: ByteModel + Sync {
     /// If [activations](Self::activations) are known.
     const SHOWS_ACTIVATIONS: bool = false;
 
-    /// A model with random weights.
-    fn new(settings: &Settings, own: &ModelSettings, device: &Device) -> Self;
+    /// A model of `vocab` tokens with random weights.
+    fn new(settings: &Settings, own: &ModelSettings, vocab: usize, device: &Device) -> Self;
 
     /// How it is trained, on a CPU or another device.
     fn strategy(settings: &Settings, own: &ModelSettings, cpu: bool) -> EvolutionStrategyConfig;
@@ -42,8 +42,8 @@ impl LanguageModel for EggModel {
     const NAME: &'static str = "integer";
     type Saved = SavedState;
 
-    fn new(settings: &Settings, _own: &ModelSettings, device: &Device) -> Self {
-        settings.integer_model().init(device)
+    fn new(settings: &Settings, _own: &ModelSettings, vocab: usize, device: &Device) -> Self {
+        settings.integer_model(vocab).init(device)
     }
 
     fn strategy(settings: &Settings, own: &ModelSettings, cpu: bool) -> EvolutionStrategyConfig {
@@ -65,8 +65,8 @@ impl LanguageModel for Transformer {
     const KEEPS_STATE: bool = false;
     const SHOWS_ACTIVATIONS: bool = true;
 
-    fn new(settings: &Settings, own: &ModelSettings, device: &Device) -> Self {
-        settings.transformer(own).init(device)
+    fn new(settings: &Settings, own: &ModelSettings, vocab: usize, device: &Device) -> Self {
+        settings.transformer(own, vocab).init(device)
     }
 
     fn strategy(settings: &Settings, own: &ModelSettings, cpu: bool) -> EvolutionStrategyConfig {

@@ -8,7 +8,7 @@ use eggroll::prelude::*;
 use eggroll::run::JsonLines;
 use eggroll::run::diagnostics::{ActivationStatistics, IntegerStatistics};
 use eggroll::run::print_line;
-use eggroll::run::text::{BitsPerByte, ByteStatistics, Text, bits_per_byte};
+use eggroll::run::text::{Alphabet, BitsPerByte, ByteStatistics, Text, bits_per_byte};
 use eggroll_examples::{Ending, Failure};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -41,6 +41,27 @@ impl Baselines {
             unigram_entropy: own.unigram_entropy(),
             bigram_entropy: own.bigram_entropy(),
         }
+    }
+}
+
+/// What validation reads, as tokens of the model.
+#[derive(Clone)]
+pub struct HeldOut {
+    text: Text,
+    /// For each byte, what telling bytes apart that the training text has not would cost.
+    bits_of_others: f64,
+}
+
+impl HeldOut {
+    pub fn new(text: &Text, alphabet: &Alphabet) -> Result<Self, Failure> {
+        let bits_of_others = alphabet.bits_of_others(text) / text.len() as f64;
+        Ok(Self { text: alphabet.encode_text(text)?, bits_of_others })
+    }
+
+    fn bits_per_byte<M: LanguageModel>(&self, model: &M) -> BitsPerByte {
+        let found = bits_per_byte(model, &self.text, VALIDATION_SEQUENCES);
+        let [exact, integer] = [found.exact, found.integer].map(|bits| bits + self.bits_of_others);
+        BitsPerByte { exact, integer, ..found }
     }
 }
 
@@ -95,7 +116,7 @@ pub struct Point {
 pub struct Report<'a> {
     settings: &'a Settings,
     baselines: Baselines,
-    held_out: Text,
+    held_out: HeldOut,
     curve: PathBuf,
     log: JsonLines,
     diagnostics: JsonLines,
@@ -112,7 +133,7 @@ impl<'a> Report<'a> {
         folder: &RunFolder,
         settings: &'a Settings,
         baselines: Baselines,
-        held_out: Text,
+        held_out: HeldOut,
         generation: u64,
     ) -> Result<Self, Failure> {
         let log = JsonLines::open(folder.file("curve.jsonl"), generation + 1)?;
@@ -123,7 +144,7 @@ impl<'a> Report<'a> {
         print_line!(
             "bits per byte of the {} bytes for validation: unigram {unigram_bits:.3}, bigram {bigram_bits:.3} by the \
              training text's frequencies; {unigram_entropy:.3}, {bigram_entropy:.3} by their own (entropies)",
-            held_out.len()
+            held_out.text.len()
         );
         print_line!(
             "a token is one byte read by one member; seconds are of the whole run, tokens per second of training alone"
@@ -164,7 +185,7 @@ impl<'a> Report<'a> {
         timing: &Timing,
     ) -> Result<(f64, Option<ActivationStatistics>), Failure> {
         let Settings { population, seq, .. } = *self.settings;
-        let valid = self.validate(model);
+        let valid = self.held_out.bits_per_byte(model);
         let point = Point {
             generation,
             seconds: self.seconds(),
@@ -178,7 +199,7 @@ impl<'a> Report<'a> {
         };
         point.print();
         self.log.write(&point)?;
-        let (tensors, activations) = (model.statistics(), model.activations(&self.held_out));
+        let (tensors, activations) = (model.statistics(), model.activations(&self.held_out.text));
         for tensor in &tensors {
             self.warn(&tensor.path, &tensor.warnings());
         }
@@ -203,10 +224,6 @@ impl<'a> Report<'a> {
         }
     }
 
-    fn validate<M: LanguageModel>(&self, model: &M) -> BitsPerByte {
-        bits_per_byte(model, &self.held_out, VALIDATION_SEQUENCES)
-    }
-
     /// Prints the model's statistics and the result.
     pub fn finish<M: LanguageModel>(
         self,
@@ -219,7 +236,7 @@ impl<'a> Report<'a> {
         let last = self.points.last().expect("training ends with a line");
         let tensors = model.statistics();
         print_table("parameter", &tensors);
-        let activations = model.activations(&self.held_out);
+        let activations = model.activations(&self.held_out.text);
         if let Some(ActivationStatistics { tensors, attention }) = &activations {
             print_table("activation", tensors);
             for block in attention {

@@ -3,7 +3,7 @@
 use crate::args::{Args, Limits, ModelName, ModelSettings, OptimizerName, Settings};
 use crate::gru::GruModel;
 use crate::language_model::LanguageModel;
-use crate::report::{Baselines, Interval, Report};
+use crate::report::{Baselines, HeldOut, Interval, Report};
 use crate::timing::{Timing, timed};
 use burn::tensor::Device;
 use eggroll::nn::integer::EggModel;
@@ -11,7 +11,7 @@ use eggroll::nn::integer::transformer::Transformer;
 use eggroll::prelude::*;
 use eggroll::run;
 use eggroll::run::print_line;
-use eggroll::run::text::{ByteStreams, Text, printable};
+use eggroll::run::text::{ByteStreams, printable};
 use eggroll::run::{Display, Generation, Interrupter, ScalarMetric, Scalars};
 use eggroll::train::GenerationReport;
 use eggroll_examples::interrupt::Signals;
@@ -68,10 +68,12 @@ fn run_model<M: LanguageModel>(
     let (train, held_out) = text.split(settings.validation_share)?;
     let held_out = held_out.head(settings.validation_bytes);
     let baselines = Baselines::new(&train, &held_out);
+    let alphabet = model.alphabet(&train);
+    let held_out = HeldOut::new(&held_out, &alphabet)?;
     let device = args.backend.device()?;
     device.seed(settings.seed);
-    let initial = M::new(&settings, &model, &device);
-    let streams = ByteStreams::new(train, settings.streams(), settings.seq)?;
+    let initial = M::new(&settings, &model, alphabet.tokens(), &device);
+    let streams = ByteStreams::new(alphabet.encode_text(&train)?, settings.streams(), settings.seq)?;
     let strategy = M::strategy(&settings, &model, args.backend.is_on_host());
     strategy.try_init(&initial)?;
     let saved = Saved { settings: settings.clone(), model, limits };
@@ -123,8 +125,9 @@ fn run_model<M: LanguageModel>(
     let samples = if ending.is_stopped() { 0 } else { args.samples };
     for sample in 0..samples {
         let sampler = args.sampler(settings.seed.wrapping_add(sample))?;
-        let bytes = sampler.sample(&model, args.prompt.as_bytes(), args.sample_bytes);
-        print_line!("--- sample {sample} at temperature {}\n{}\n---", args.temperature, printable(&bytes));
+        let tokens = sampler.sample(&model, &alphabet.encode(args.prompt.as_bytes()), args.sample_bytes);
+        let text = printable(&alphabet.decode(&tokens));
+        print_line!("--- sample {sample} at temperature {}\n{text}\n---", args.temperature);
     }
     report.finish(&model, &state, &timing, ending)?;
     Ok(ending)
@@ -138,7 +141,7 @@ struct Task<'a, M: LanguageModel> {
     limits: Limits,
     text_bytes: usize,
     baselines: Baselines,
-    held_out: Text,
+    held_out: HeldOut,
     streams: ByteStreams,
     device: Device,
     /// Of every member: `[population, width]` by layer.
@@ -191,7 +194,7 @@ impl<M: LanguageModel> EsTask<M> for Task<'_, M> {
         let Self { timing, state, streams, settings, device, .. } = self;
         let batch = timed(&mut timing.data, || streams.batch(population.generation(), settings.group_size, device));
         let score = |members: &MemberChunk, state: M::State| {
-            let (logits, state) = model.forward(members.rows(batch.inputs.clone()), state); // [members, steps, 256]
+            let (logits, state) = model.forward(members.rows(batch.inputs.clone()), state); // [members, steps, vocab]
             let targets = members.rows(batch.targets.clone()).flatten::<1>(0, 1); // [members · steps]
             (M::log_likelihood(logits.flatten::<2>(0, 1), targets, members.count()), state)
         };

@@ -3,6 +3,7 @@
 //! Tokens are bytes, whatever their encoding; byte 0 starts a document
 //! ([`EggModel`](eggroll_nn::integer::EggModel) resets its state there).
 
+mod alphabet;
 mod corpus;
 mod likelihood;
 mod model;
@@ -10,6 +11,7 @@ mod sampling;
 mod statistics;
 mod streams;
 
+pub use alphabet::Alphabet;
 pub use corpus::Text;
 pub use likelihood::{BitsPerByte, bits_per_byte};
 pub use model::ByteModel;

@@ -149,7 +149,10 @@ impl<'a> LowRank<'a> {
     pub(super) fn projection_offsets(&self, member: usize, offsets: &mut [i32]) {
         let b = self.noise.of(member).chunks_exact(self.d_input);
         for (offset, b) in offsets.iter_mut().zip(b) {
-            *offset = 128 * b.iter().map(|b| i32::from(*b)).sum::<i32>();
+            *offset = 0;
+            for b in b {
+                *offset += 128 * i32::from(*b);
+            }
         }
     }
 

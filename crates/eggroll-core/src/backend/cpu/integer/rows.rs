@@ -128,18 +128,31 @@ impl IntegerKernel for LayerNorm<'_> {
 
 #[inline(always)]
 fn normalize(x: &[i8], weight: &[i8], y: &mut [i8]) {
-    let magnitude: i32 = x.iter().map(|x| i32::from(x.unsigned_abs())).sum();
+    let mut magnitude = 0;
+    for x in x {
+        magnitude += i32::from(x.unsigned_abs());
+    }
     let mean = magnitude.max(1) as usize / x.len();
-    let products = x.iter().zip(weight).map(|(x, w)| i16::from(*x) * i16::from(*w));
-    match mean.checked_sub(1).map(|at| DIVISORS.get(at)) {
-        None => y.iter_mut().zip(products).for_each(|(y, product)| *y = if product == 0 { -1 } else { -2 }),
+    let divisor = mean.checked_sub(1).map(|at| DIVISORS.get(at));
+    // A loop each: closures would not be compiled for the instruction set.
+    let products = y.iter_mut().zip(x).zip(weight);
+    match divisor {
+        None => {
+            for ((y, x), w) in products {
+                *y = if *x == 0 || *w == 0 { -1 } else { -2 };
+            }
+        }
         Some(Some(divisor)) => {
-            y.iter_mut().zip(products).for_each(|(y, product)| *y = divisor.divide_product(product));
+            for ((y, x), w) in products {
+                *y = divisor.divide_product(i16::from(*x) * i16::from(*w));
+            }
         }
         // Only for values beyond ±127: −128 is one.
-        Some(None) => y.iter_mut().zip(products).for_each(|(y, product)| {
-            *y = crate::integer::divide_plainly(i32::from(product), mean as i32);
-        }),
+        Some(None) => {
+            for ((y, x), w) in products {
+                *y = crate::integer::divide_plainly(i32::from(*x) * i32::from(*w), mean as i32);
+            }
+        }
     }
 }
 

@@ -94,21 +94,13 @@ impl IntegerSimd for Vnni {
         // SAFETY: by the trait's contract; the last load is masked, and what it does not load adds nothing.
         unsafe {
             let mantissas = _mm512_loadu_si512(EXP2_MANTISSA.as_ptr().cast());
-            let term = |logits: __m128i| {
-                let q = _mm512_add_epi32(_mm512_cvtepi8_epi32(logits), _mm512_set1_epi32(128));
-                let mantissa = _mm512_permutexvar_epi32(q, mantissas);
-                _mm512_srlv_epi32(mantissa, _mm512_sub_epi32(_mm512_set1_epi32(15), _mm512_srli_epi32::<4>(q)))
-            };
             let mut sum = _mm512_setzero_si512();
-            let mut chunks = logits.chunks_exact(16);
-            for logits in &mut chunks {
-                sum = _mm512_add_epi32(sum, term(_mm_loadu_si128(logits.as_ptr().cast())));
-            }
-            let rest = chunks.remainder();
-            if !rest.is_empty() {
-                let mask = (1u16 << rest.len()) - 1;
-                let logits = _mm_maskz_loadu_epi8(mask, rest.as_ptr());
-                sum = _mm512_add_epi32(sum, _mm512_maskz_mov_epi32(mask, term(logits)));
+            let mut at = 0;
+            while at < logits.len() {
+                let mask = first_lanes(logits.len() - at);
+                let term = exp2_sixteenths(_mm_maskz_loadu_epi8(mask, logits.as_ptr().add(at)), mantissas);
+                sum = _mm512_mask_add_epi32(sum, mask, sum, term);
+                at += 16;
             }
             _mm512_reduce_add_epi32(sum) as u32
         }
@@ -239,6 +231,21 @@ impl IntegerSimd for Vnni {
             }
             _mm512_reduce_add_epi32(sum)
         }
+    }
+}
+
+/// `2^((logits + 128) / 16)`, by its mantissas.
+///
+/// # Safety
+///
+/// The processor must have AVX-512.
+#[inline(always)]
+unsafe fn exp2_sixteenths(logits: __m128i, mantissas: __m512i) -> __m512i {
+    // SAFETY: by this function's contract.
+    unsafe {
+        let q = _mm512_add_epi32(_mm512_cvtepi8_epi32(logits), _mm512_set1_epi32(128));
+        let mantissa = _mm512_permutexvar_epi32(q, mantissas);
+        _mm512_srlv_epi32(mantissa, _mm512_sub_epi32(_mm512_set1_epi32(15), _mm512_srli_epi32::<4>(q)))
     }
 }
 
