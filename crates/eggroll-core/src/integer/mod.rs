@@ -12,7 +12,7 @@ pub mod transformer;
 pub(crate) use divisor::{Divisor, divide_plainly};
 pub(crate) use logarithm::STEPS;
 pub use logarithm::{EXP2_MANTISSA, exp2_sixteenths, log2_sixteenths};
-pub(crate) use rounding::RoundedDivisor;
+pub(crate) use rounding::{NarrowDivisor, RoundedDivisor};
 pub use rounding::{divide_rounded, half_log2, shift_rounded};
 pub use threshold::{inverse_normal, step_limit, threshold};
 

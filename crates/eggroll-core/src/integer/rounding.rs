@@ -39,9 +39,9 @@ pub const fn half_log2(n: usize) -> u32 {
 /// For `2^(p−1) ≤ b < 2^p` and `m = ⌈2^(30+p) / b⌉`, `⌊n·m / 2^(30+p)⌋ = ⌊n/b⌋` if `n·(m·b − 2^(30+p)) < 2^(30+p)`, which `n < 2³⁰` ensures.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RoundedDivisor {
-    multiplier: u32,
-    shift: u32,
-    half: u32,
+    pub(crate) multiplier: u32,
+    pub(crate) shift: u32,
+    pub(crate) half: u32,
 }
 
 impl RoundedDivisor {
@@ -58,6 +58,56 @@ impl RoundedDivisor {
         let magnitude = ((a.unsigned_abs() + self.half) as u64 * self.multiplier as u64) >> self.shift;
         let sign = a >> 31;
         (magnitude as i32 ^ sign) - sign
+    }
+}
+
+/// [`divide_rounded`] of 16-bit values by a divisor of at most [`LIMIT`](Self::LIMIT), as [`RoundedDivisor`]: sixteen bits at a time fill a vector
+/// with twice as many values.
+///
+/// For `2^(p−1) < b ≤ 2^p` and `m = ⌈2^(15+p) / b⌉`, which 16 bits hold, `⌊⌊2n·m / 2¹⁶⌋ / 2^p⌋ = ⌊n/b⌋` if `n·(m·b − 2^(15+p)) < 2^(15+p)`, which
+/// `n < 2¹⁵` ensures.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NarrowDivisor {
+    pub(crate) multiplier: u16,
+    pub(crate) post: u16,
+    pub(crate) half: u16,
+}
+
+impl NarrowDivisor {
+    /// The largest divisor.
+    pub(crate) const LIMIT: usize = 256;
+
+    /// Division by `b`, and by 0 as by 1.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `b` is above the limit.
+    #[inline(always)]
+    pub(crate) fn by(b: usize) -> &'static Self {
+        static ALL: [NarrowDivisor; NarrowDivisor::LIMIT + 1] = {
+            let mut all = [NarrowDivisor::new(1); NarrowDivisor::LIMIT + 1];
+            let mut b = 2;
+            while b <= NarrowDivisor::LIMIT {
+                all[b] = NarrowDivisor::new(b);
+                b += 1;
+            }
+            all
+        };
+        &ALL[b]
+    }
+
+    const fn new(b: usize) -> Self {
+        let post = b.next_power_of_two().trailing_zeros();
+        Self { multiplier: (1u32 << (15 + post)).div_ceil(b as u32) as u16, post: post as u16, half: b as u16 / 2 }
+    }
+
+    /// `a / b`, for `|a| + b/2` below 2¹⁵.
+    #[inline(always)]
+    pub(crate) const fn divide(&self, a: i16) -> i16 {
+        let n = a.unsigned_abs() + self.half;
+        let magnitude = ((2 * n as u32 * self.multiplier as u32) >> 16) as u16 >> self.post;
+        let sign = a >> 15;
+        (magnitude as i16 ^ sign) - sign
     }
 }
 
@@ -82,6 +132,18 @@ mod tests {
                 assert_eq!(divisor.divide(a), expected(a, b), "{a} / {b} by multiplication");
             }
         }
+    }
+
+    #[test]
+    fn divides_narrow_values_to_the_nearest() {
+        for b in 1..=NarrowDivisor::LIMIT {
+            let divisor = NarrowDivisor::by(b);
+            let top = i16::MAX - b as i16 / 2;
+            for a in -top..=top {
+                assert_eq!(i32::from(divisor.divide(a)), divide_rounded(a.into(), b as i32), "{a} / {b}");
+            }
+        }
+        assert_eq!(NarrowDivisor::by(0).divide(-5), -5);
     }
 
     #[test]

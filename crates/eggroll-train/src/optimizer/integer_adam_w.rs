@@ -15,7 +15,7 @@ use eggroll_core::integer::RAIL;
 ///
 /// `m ← β₁·m + (1 − β₁)·g`, `v ← β₂·v + (1 − β₂)·g²`, `a ← a − α·(m̂/(√v̂ + ε) + λ·w)`
 ///
-/// with the moments' bias corrected. Where `|a| ≥ 1` the weight moves by one in the direction of `a`, saturated at ±127, and the unit is
+/// with the moments' bias corrected, and no decay (λ = 0) of vectors: gains begin at 16, not at 0. Where `|a| ≥ 1` the weight moves by one in the direction of `a`, saturated at ±127, and the unit is
 /// taken from `a`. A learning rate of 0.1 moves a weight by one in ten generations of unanimous votes.
 ///
 /// Moments and accumulators take twelve bytes for each weight of one; they are part of a checkpoint. Float operations round: unlike
@@ -63,7 +63,7 @@ pub struct IntegerAdamWConfig {
     /// ε, above 0.
     #[config(default = 1e-8)]
     pub epsilon: f32,
-    /// λ, not below 0.
+    /// λ of matrices, not below 0.
     #[config(default = 0.0)]
     pub weight_decay: f64,
 }
@@ -130,7 +130,8 @@ impl Optimizer for IntegerAdamW {
             Some(State { adam, rest }) => (rest, Some(adam)),
         };
         let (sum, adam) = self.adam.step(rate, rest, gradient, adam);
-        let sum = sum - weight.clone() * (rate * self.weight_decay);
+        let decay = if D > 1 { rate * self.weight_decay } else { 0.0 };
+        let sum = sum - weight.clone() * decay;
         // 1, 0 or −1.
         let up = sum.clone().greater_equal_scalar(1.0).float();
         let unit = up - sum.clone().lower_equal_scalar(-1.0).float();
@@ -148,6 +149,7 @@ mod tests {
     use super::*;
     use crate::optimizer::OptimizerConfig;
     use burn::module::ParamId;
+    use burn::tensor::TensorData;
 
     /// The formula in f64, for one weight.
     struct Reference {
@@ -178,12 +180,14 @@ mod tests {
 
     const START: [f64; 5] = [0.0, -20.0, 7.0, 100.0, 126.0];
 
-    /// Weights after 40 steps, the state saved and loaded before the given one.
-    fn trained(decay: f64, resumed_at: Option<i32>) -> Vec<f32> {
+    /// Weights of the given shape after 40 steps, the state saved and loaded before the given one.
+    fn trained_as<const D: usize>(shape: [usize; D], decay: f64, resumed_at: Option<i32>) -> Vec<f32> {
         let device = Device::flex();
         let config = OptimizerConfig::from(IntegerAdamWConfig::new().with_weight_decay(decay));
         let (mut optimizer, id) = (config.init(), ParamId::from(7));
-        let tensor = |values: [f64; 5]| Tensor::<1>::from_floats(values.map(|value| value as f32), &device);
+        let tensor = |values: [f64; 5]| {
+            Tensor::<D>::from_data(TensorData::new(values.map(|value| value as f32).to_vec(), shape), &device)
+        };
         let mut weights = tensor(START);
         for time in 1..=40 {
             if resumed_at == Some(time) {
@@ -194,6 +198,15 @@ mod tests {
             weights = optimizer.step_integer(0.31.into(), id, weights, -tensor(votes(time)));
         }
         weights.into_data().try_to_vec().expect("f32")
+    }
+
+    fn trained(decay: f64, resumed_at: Option<i32>) -> Vec<f32> {
+        trained_as([1, 5], decay, resumed_at)
+    }
+
+    #[test]
+    fn vectors_do_not_decay() {
+        assert_eq!(trained_as([5], 0.01, None), trained_as([5], 0.0, None));
     }
 
     #[test]

@@ -124,15 +124,21 @@ impl Task<'_> {
         let mut sums: Tile = [[0; COLUMNS]; ROWS];
         for panel in 0..self.packed.panels() {
             let (first, width) = (panel * COLUMNS, self.packed.width(panel));
+            // The member of the row, and where its rows end: without a division for every row.
+            let mut member = self.first / self.each;
+            let mut end = (member + 1) * self.each - self.first;
             for tile in (0..rows).step_by(ROWS) {
                 // SAFETY: the processor has the instruction set by this function's contract.
                 unsafe { self.packed.tile::<S>(&unsigned[tile * bytes..], panel, &mut sums) };
                 for (r, sums) in sums.iter().enumerate().take(rows - tile) {
                     let row = tile + r;
+                    if row == end {
+                        (member, end) = (member + 1, end + self.each);
+                    }
                     let term = self.low_rank.as_ref().map(|low_rank| {
                         let rank = low_rank.rank();
                         let t = &t[row * rank..(row + 1) * rank];
-                        low_rank.term((self.first + row) / self.each, t, first, width)
+                        low_rank.term(member, t, first, width)
                     });
                     // SAFETY: the processor has the instruction set by this function's contract.
                     let finished = unsafe { S::finish(sums, term, &self.scale) };

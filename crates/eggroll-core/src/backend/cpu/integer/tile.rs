@@ -142,32 +142,36 @@ impl Scale {
     }
 }
 
-/// `s·round(t·Aᵀ / 2^shift)` for some columns of a row: a [`Term`] that is rounded to nearest.
+/// `s·round(t·Aᵀ / 2^shift)` for some columns of a member's rows: terms that are rounded to nearest.
 #[derive(Clone, Copy)]
-pub(in crate::backend::cpu) struct RoundedTerm<'a> {
-    /// `t = round(x·B / 16)`, `A`, and the shift by the sigma shift.
-    term: Term<'a>,
+pub(in crate::backend::cpu) struct RoundedTerms<'a> {
+    /// `t = round(x·B / 16)`: `[rows, rank]`.
+    t: &'a [i32],
+    rank: usize,
+    /// `A`, the columns, and the shift by the sigma shift.
+    of_row: Term<'a>,
     /// +1 or −1.
     sign: i32,
 }
 
-impl<'a> RoundedTerm<'a> {
+impl<'a> RoundedTerms<'a> {
+    /// Of rows that are a member's, the first of which is that of `of_first`.
     #[inline(always)]
-    pub(super) fn new(term: Term<'a>, sign: i32) -> Self {
-        Self { term, sign }
+    pub(super) fn new(t: &'a [i32], of_first: Term<'a>, sign: i32) -> Self {
+        Self { t, rank: of_first.t.len(), of_row: of_first, sign }
     }
 
+    /// The term of a row, before rounding, and the sign.
     #[inline(always)]
-    pub(super) fn parts(&self) -> (&Term<'a>, i32) {
-        (&self.term, self.sign)
+    pub(super) fn row(&self, row: usize) -> (Term<'a>, i32) {
+        (Term { t: &self.t[row * self.rank..(row + 1) * self.rank], ..self.of_row }, self.sign)
     }
 }
 
 /// `round((sums + term) / 2^shift)` of one row of a tile.
 #[inline(always)]
-pub(super) fn round(sums: &Sums, term: Option<RoundedTerm>, shift: u32) -> Sums {
-    let mut sums = *sums;
-    if let Some(RoundedTerm { term: Term { t, a, stride, width, shift }, sign }) = term {
+pub(super) fn round(sums: &mut Sums, term: Option<(Term, i32)>, shift: u32) {
+    if let Some((Term { t, a, stride, width, shift }, sign)) = term {
         let mut products = [0i32; COLUMNS];
         for (k, t) in t.iter().enumerate() {
             let a = load(&a[k * stride..][..width]);
@@ -179,10 +183,9 @@ pub(super) fn round(sums: &Sums, term: Option<RoundedTerm>, shift: u32) -> Sums 
             sums[c] += sign * shift_rounded(products[c], shift);
         }
     }
-    for sum in &mut sums {
+    for sum in sums {
         *sum = shift_rounded(*sum, shift);
     }
-    sums
 }
 
 /// `clip(sums + bias)` of one row, and GELU of it if asked for.

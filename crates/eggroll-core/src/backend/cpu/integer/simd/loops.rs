@@ -1,8 +1,8 @@
 //! The inner loops of integer products.
 
-use crate::backend::cpu::integer::tile::{RoundedTerm, Row, Scale, Sums, Term, Tile, activation, finish, round};
-use crate::integer::shift_rounded;
-use crate::integer::transformer::{EXP2_DIGITS, WEIGHTS, attention_weight, exp2_256ths};
+use crate::backend::cpu::integer::tile::{RoundedTerms, Row, Scale, Sums, Term, Tile, activation, finish, round};
+use crate::integer::transformer::{EXP2_DIGITS, STRETCHED, WEIGHTS, attention_weight, exp2_256ths, rotate};
+use crate::integer::{NarrowDivisor, RoundedDivisor, shift_rounded};
 
 /// The inner loops of one instruction set.
 ///
@@ -33,22 +33,52 @@ pub(crate) trait IntegerSimd: Copy {
         logits.iter().map(|logit| exp2_256ths(largest - logit, digits)).sum()
     }
 
-    /// `round((sums + term) / 2^shift)` of one row of a tile.
+    /// `round((sums + terms) / 2^shift)` of rows of a tile, in place.
     #[inline(always)]
-    unsafe fn round(sums: &Sums, term: Option<RoundedTerm>, shift: u32) -> Sums {
-        round(sums, term, shift)
+    unsafe fn round(sums: &mut [Sums], terms: Option<RoundedTerms>, shift: u32) {
+        for (r, sums) in sums.iter_mut().enumerate() {
+            round(sums, terms.map(|terms| terms.row(r)), shift);
+        }
     }
 
-    /// `clip(round((sums + term) / 2^shift) + bias)` of one row of a tile, and GELU of it if asked for.
+    /// `clip(sums + bias)` of as many rows, and GELU of it if asked for.
     #[inline(always)]
-    unsafe fn round_activation(
-        sums: &Sums,
-        term: Option<RoundedTerm>,
-        shift: u32,
-        bias: Option<&Row>,
-        activate: bool,
-    ) -> Row {
-        activation(&round(sums, term, shift), bias, activate)
+    unsafe fn activations(sums: &[Sums], bias: Option<&Row>, activate: bool, rows: &mut [Row]) {
+        for (row, sums) in rows.iter_mut().zip(sums) {
+            *row = activation(sums, bias, activate);
+        }
+    }
+
+    /// `round(127·v / max |v|)` of values that are not below −256 or above 256.
+    #[inline(always)]
+    unsafe fn rescale(values: &[i16], y: &mut [i8]) {
+        let mut largest = 0;
+        for value in values {
+            largest = largest.max(value.abs());
+        }
+        let divisor = NarrowDivisor::by(largest as usize);
+        for (y, value) in y.iter_mut().zip(values) {
+            *y = divisor.divide(STRETCHED as i16 * value) as i8;
+        }
+    }
+
+    /// A head [turned](rotate) by the rotations of its position: its first half with its second.
+    #[inline(always)]
+    unsafe fn turn(head: &[i8], cos: &[i32], sin: &[i32], turned: &mut [i16]) {
+        let (a, b) = head.split_at(cos.len());
+        let (turned_a, turned_b) = turned.split_at_mut(cos.len());
+        for j in 0..cos.len() {
+            let [a, b] = rotate(i32::from(a[j]), i32::from(b[j]), cos[j], sin[j]);
+            (turned_a[j], turned_b[j]) = (a as i16, b as i16);
+        }
+    }
+
+    /// `y = round(sum / divisor)` of sums whose quotients int8 holds.
+    #[inline(always)]
+    unsafe fn divide(sums: &[i32], divisor: RoundedDivisor, y: &mut [i8]) {
+        for (y, sum) in y.iter_mut().zip(sums) {
+            *y = divisor.divide(*sum) as i8;
+        }
     }
 
     /// Attention's weights of the first `visible` scores, 0 for the others, and their sum. There are as many weights as scores, a multiple

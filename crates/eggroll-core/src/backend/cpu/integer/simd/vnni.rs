@@ -1,9 +1,9 @@
 //! AVX-512 with VNNI: four products and their sum in one instruction.
 
 use super::loops::IntegerSimd;
-use crate::backend::cpu::integer::tile::{COLUMNS, LINE, ROWS, RoundedTerm, Row, Scale, Sums, Term, Tile, finish};
-use crate::integer::EXP2_MANTISSA;
-use crate::integer::transformer::{EXP2_DIGITS, GELU_DOWN, GELU_UP, WEIGHT_END, WEIGHTS};
+use crate::backend::cpu::integer::tile::{COLUMNS, LINE, ROWS, RoundedTerms, Row, Scale, Sums, Term, Tile, finish};
+use crate::integer::transformer::{EXP2_DIGITS, GELU_DOWN, GELU_UP, ROTARY_BITS, STRETCHED, WEIGHT_END, WEIGHTS};
+use crate::integer::{EXP2_MANTISSA, NarrowDivisor, RoundedDivisor};
 use std::arch::x86_64::*;
 
 /// AVX-512 with VNNI.
@@ -23,7 +23,7 @@ impl IntegerSimd for Vnni {
             let mut high = _mm512_loadu_si512(sums.as_ptr().add(16).cast());
             if let Some(term) = term {
                 let shift = _mm_cvtsi32_si128(term.shift() as i32);
-                let [products_low, products_high] = products(&term);
+                let [products_low, products_high] = products(&term, first_factor(&term), 1);
                 low = _mm512_add_epi32(low, _mm512_sra_epi32(products_low, shift));
                 high = _mm512_add_epi32(high, _mm512_sra_epi32(products_high, shift));
             }
@@ -107,52 +107,128 @@ impl IntegerSimd for Vnni {
     }
 
     #[inline(always)]
-    unsafe fn round(sums: &Sums, term: Option<RoundedTerm>, shift: u32) -> Sums {
-        let mut rounded = [0; COLUMNS];
-        // SAFETY: the processor has the instruction set by the trait's contract; the array holds two vectors.
+    unsafe fn round(sums: &mut [Sums], terms: Option<RoundedTerms>, shift: u32) {
+        // SAFETY: the processor has the instruction set by the trait's contract; sums are two vectors.
         unsafe {
-            let [low, high] = rounded_sums(sums, term, shift);
-            _mm512_storeu_si512(rounded.as_mut_ptr().cast(), low);
-            _mm512_storeu_si512(rounded.as_mut_ptr().add(16).cast(), high);
+            // `A` stays in registers: stores could change it, for all that the compiler knows.
+            let first = match terms {
+                Some(terms) => first_factor(&terms.row(0).0),
+                None => [_mm512_setzero_si512(); 2],
+            };
+            for (r, sums) in sums.iter_mut().enumerate() {
+                let at = sums.as_mut_ptr().cast::<__m512i>();
+                let mut sums = [_mm512_loadu_si512(at), _mm512_loadu_si512(at.add(1))];
+                if let Some(terms) = terms {
+                    let (term, sign) = terms.row(r);
+                    // Rounding commutes with the sign.
+                    let products = products(&term, first, sign);
+                    sums[0] = _mm512_add_epi32(sums[0], shift_rounded(products[0], term.shift()));
+                    sums[1] = _mm512_add_epi32(sums[1], shift_rounded(products[1], term.shift()));
+                }
+                _mm512_storeu_si512(at, shift_rounded(sums[0], shift));
+                _mm512_storeu_si512(at.add(1), shift_rounded(sums[1], shift));
+            }
         }
-        rounded
     }
 
     #[inline(always)]
-    unsafe fn round_activation(
-        sums: &Sums,
-        term: Option<RoundedTerm>,
-        shift: u32,
-        bias: Option<&Row>,
-        activate: bool,
-    ) -> Row {
-        let mut row = [0; COLUMNS];
-        // SAFETY: the processor has the instruction set by the trait's contract; rows hold one vector of bytes.
+    unsafe fn activations(sums: &[Sums], bias: Option<&Row>, activate: bool, rows: &mut [Row]) {
+        let zeros = [0; COLUMNS];
+        let bias = bias.unwrap_or(&zeros);
+        // SAFETY: the processor has the instruction set by the trait's contract; sums are two vectors, rows one of bytes.
         unsafe {
-            let [mut low, mut high] = rounded_sums(sums, term, shift);
-            if let Some(bias) = bias {
-                let bias = _mm256_loadu_si256(bias.as_ptr().cast());
-                low = _mm512_add_epi32(low, _mm512_cvtepi8_epi32(_mm256_castsi256_si128(bias)));
-                high = _mm512_add_epi32(high, _mm512_cvtepi8_epi32(_mm256_extracti128_si256::<1>(bias)));
-            }
-            let bytes = _mm256_set_m128i(_mm512_cvtsepi32_epi8(high), _mm512_cvtsepi32_epi8(low));
-            let mut bytes = _mm256_max_epi8(bytes, _mm256_set1_epi8(-127));
-            if activate {
-                let magnitude = _mm256_abs_epi8(bytes);
-                let mut y = _mm256_max_epi8(bytes, _mm256_setzero_si256());
-                let one = _mm256_set1_epi8(1);
-                for k in 0..GELU_DOWN.len() {
-                    let (down, up) = (GELU_DOWN[k], GELU_UP[k]);
-                    let down = _mm256_cmpge_epu8_mask(magnitude, _mm256_set1_epi8(down as i8));
-                    let up = _mm256_cmpge_epu8_mask(magnitude, _mm256_set1_epi8(up as i8));
-                    y = _mm256_mask_sub_epi8(y, down, y, one);
-                    y = _mm256_mask_add_epi8(y, up, y, one);
+            let bias = _mm256_loadu_si256(bias.as_ptr().cast());
+            let bias = widened(bias);
+            for (row, sums) in rows.iter_mut().zip(sums) {
+                let at = sums.as_ptr().cast::<__m512i>();
+                let low = _mm512_cvtsepi32_epi8(_mm512_add_epi32(_mm512_loadu_si512(at), bias[0]));
+                let high = _mm512_cvtsepi32_epi8(_mm512_add_epi32(_mm512_loadu_si512(at.add(1)), bias[1]));
+                let mut bytes = _mm256_max_epi8(_mm256_set_m128i(high, low), _mm256_set1_epi8(-127));
+                if activate {
+                    let magnitude = _mm256_abs_epi8(bytes);
+                    bytes = _mm256_max_epi8(bytes, _mm256_setzero_si256());
+                    let one = _mm256_set1_epi8(1);
+                    for k in 0..GELU_DOWN.len() {
+                        let down = _mm256_cmpge_epu8_mask(magnitude, _mm256_set1_epi8(GELU_DOWN[k] as i8));
+                        let up = _mm256_cmpge_epu8_mask(magnitude, _mm256_set1_epi8(GELU_UP[k] as i8));
+                        bytes = _mm256_mask_sub_epi8(bytes, down, bytes, one);
+                        bytes = _mm256_mask_add_epi8(bytes, up, bytes, one);
+                    }
                 }
-                bytes = y;
+                _mm256_storeu_si256(row.as_mut_ptr().cast(), bytes);
             }
-            _mm256_storeu_si256(row.as_mut_ptr().cast(), bytes);
         }
-        row
+    }
+
+    #[inline(always)]
+    unsafe fn rescale(values: &[i16], y: &mut [i8]) {
+        assert!(values.len() == y.len());
+        // SAFETY: the processor has the instruction set by the trait's contract; loads and stores are masked to the values.
+        unsafe {
+            let mut largest = _mm512_setzero_si512();
+            for at in (0..values.len()).step_by(32) {
+                let value = _mm512_maskz_loadu_epi16(first_words(values.len() - at), values.as_ptr().add(at));
+                largest = _mm512_max_epu16(largest, _mm512_abs_epi16(value));
+            }
+            let divisor = NarrowDivisor::by(largest_word(largest));
+            let half = _mm512_set1_epi16(divisor.half as i16);
+            let multiplier = _mm512_set1_epi16(divisor.multiplier as i16);
+            let post = _mm_cvtsi32_si128(i32::from(divisor.post));
+            for at in (0..values.len()).step_by(32) {
+                let mask = first_words(values.len() - at);
+                let value = _mm512_maskz_loadu_epi16(mask, values.as_ptr().add(at));
+                let magnitude = _mm512_mullo_epi16(_mm512_abs_epi16(value), _mm512_set1_epi16(STRETCHED as i16));
+                let n = _mm512_add_epi16(magnitude, half);
+                let quotient = _mm512_srl_epi16(_mm512_mulhi_epu16(_mm512_add_epi16(n, n), multiplier), post);
+                let negative = _mm512_movepi16_mask(value);
+                let quotient = _mm512_mask_sub_epi16(quotient, negative, _mm512_setzero_si512(), quotient);
+                _mm512_mask_cvtepi16_storeu_epi8(y.as_mut_ptr().add(at).cast(), mask, quotient);
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn turn(head: &[i8], cos: &[i32], sin: &[i32], turned: &mut [i16]) {
+        let half = cos.len();
+        assert!(sin.len() == half && head.len() == 2 * half && turned.len() == 2 * half);
+        // SAFETY: the processor has the instruction set by the trait's contract; loads and stores are masked to the halves.
+        unsafe {
+            for at in (0..half).step_by(16) {
+                let mask = first_lanes(half - at);
+                let a = _mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(mask, head.as_ptr().add(at)));
+                let b = _mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(mask, head.as_ptr().add(half + at)));
+                let cos = _mm512_maskz_loadu_epi32(mask, cos.as_ptr().add(at));
+                let sin = _mm512_maskz_loadu_epi32(mask, sin.as_ptr().add(at));
+                let turned_a = _mm512_sub_epi32(_mm512_mullo_epi32(a, cos), _mm512_mullo_epi32(b, sin));
+                let turned_b = _mm512_add_epi32(_mm512_mullo_epi32(b, cos), _mm512_mullo_epi32(a, sin));
+                let to = turned.as_mut_ptr().add(at);
+                _mm512_mask_cvtepi32_storeu_epi16(to.cast(), mask, shift_rounded(turned_a, ROTARY_BITS));
+                _mm512_mask_cvtepi32_storeu_epi16(to.add(half).cast(), mask, shift_rounded(turned_b, ROTARY_BITS));
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn divide(sums: &[i32], divisor: RoundedDivisor, y: &mut [i8]) {
+        assert!(sums.len() == y.len());
+        // SAFETY: the processor has the instruction set by the trait's contract; loads and stores are masked to the sums.
+        unsafe {
+            let half = _mm512_set1_epi32(divisor.half as i32);
+            let multiplier = _mm512_set1_epi64(i64::from(divisor.multiplier));
+            let shift = _mm_cvtsi32_si128(divisor.shift as i32);
+            for at in (0..sums.len()).step_by(16) {
+                let mask = first_lanes(sums.len() - at);
+                let sum = _mm512_maskz_loadu_epi32(mask, sums.as_ptr().add(at));
+                let n = _mm512_add_epi32(_mm512_abs_epi32(sum), half);
+                // Products of even lanes and of odd ones have 64 bits.
+                let even = _mm512_srl_epi64(_mm512_mul_epu32(n, multiplier), shift);
+                let odd = _mm512_srl_epi64(_mm512_mul_epu32(_mm512_srli_epi64::<32>(n), multiplier), shift);
+                let quotient = _mm512_or_si512(even, _mm512_slli_epi64::<32>(odd));
+                let negative = _mm512_movepi32_mask(sum);
+                let quotient = _mm512_mask_sub_epi32(quotient, negative, _mm512_setzero_si512(), quotient);
+                _mm512_mask_cvtepi32_storeu_epi8(y.as_mut_ptr().add(at).cast(), mask, quotient);
+            }
+        }
     }
 
     #[inline(always)]
@@ -255,6 +331,29 @@ fn first_lanes(count: usize) -> u16 {
     if count >= 16 { u16::MAX } else { (1 << count) - 1 }
 }
 
+/// A bit for each of the first `count` of 32 lanes.
+#[inline(always)]
+fn first_words(count: usize) -> u32 {
+    if count >= 32 { u32::MAX } else { (1 << count) - 1 }
+}
+
+/// The largest of 32 unsigned values.
+///
+/// # Safety
+///
+/// The processor must have AVX-512.
+#[inline(always)]
+unsafe fn largest_word(values: __m512i) -> usize {
+    // SAFETY: by this function's contract.
+    unsafe {
+        let values = _mm256_max_epu16(_mm512_castsi512_si256(values), _mm512_extracti64x4_epi64::<1>(values));
+        let values = _mm_max_epu16(_mm256_castsi256_si128(values), _mm256_extracti128_si256::<1>(values));
+        // There is an instruction for the smallest.
+        let below = _mm_minpos_epu16(_mm_xor_si128(values, _mm_set1_epi16(-1)));
+        usize::from(!(_mm_cvtsi128_si32(below) as u16))
+    }
+}
+
 /// `values / 2^bits` to nearest, of values that are not negative.
 ///
 /// # Safety
@@ -285,51 +384,51 @@ unsafe fn shift_rounded(values: __m512i, bits: u32) -> __m512i {
     }
 }
 
-/// `round((sums + term) / 2^shift)`
+/// The first row of a term's `A`.
 ///
 /// # Safety
 ///
 /// The processor must have AVX-512.
 #[inline(always)]
-unsafe fn rounded_sums(sums: &Sums, term: Option<RoundedTerm>, shift: u32) -> [__m512i; 2] {
-    // SAFETY: by this function's contract; the arrays hold two vectors, every row of the term's `A` as many columns as the mask has bits.
+unsafe fn first_factor(term: &Term) -> [__m512i; 2] {
+    let (_, a, _) = term.parts();
+    // SAFETY: by this function's contract; every row of `A` has as many columns as the mask has bits.
+    unsafe { widened(_mm256_maskz_loadu_epi8(u32::MAX >> (COLUMNS - term.width()), a)) }
+}
+
+/// # Safety
+///
+/// The processor must have AVX-512.
+#[inline(always)]
+unsafe fn widened(bytes: __m256i) -> [__m512i; 2] {
+    // SAFETY: by this function's contract.
     unsafe {
-        let mut low = _mm512_loadu_si512(sums.as_ptr().cast());
-        let mut high = _mm512_loadu_si512(sums.as_ptr().add(16).cast());
-        if let Some(term) = term {
-            let (term, sign) = term.parts();
-            let [of_low, of_high] = products(term);
-            let (of_low, of_high) = (shift_rounded(of_low, term.shift()), shift_rounded(of_high, term.shift()));
-            if sign > 0 {
-                (low, high) = (_mm512_add_epi32(low, of_low), _mm512_add_epi32(high, of_high));
-            } else {
-                (low, high) = (_mm512_sub_epi32(low, of_low), _mm512_sub_epi32(high, of_high));
-            }
-        }
-        [shift_rounded(low, shift), shift_rounded(high, shift)]
+        [
+            _mm512_cvtepi8_epi32(_mm256_castsi256_si128(bytes)),
+            _mm512_cvtepi8_epi32(_mm256_extracti128_si256::<1>(bytes)),
+        ]
     }
 }
 
-/// `t·Aᵀ`
+/// `s·t·Aᵀ`, by the first row of `A`.
 ///
 /// # Safety
 ///
 /// The processor must have AVX-512.
 #[inline(always)]
-unsafe fn products(term: &Term) -> [__m512i; 2] {
+unsafe fn products(term: &Term, first: [__m512i; 2], sign: i32) -> [__m512i; 2] {
     // SAFETY: by this function's contract; every row of `A` has as many columns as the mask has bits.
     unsafe {
         let (t, a, stride) = term.parts();
         let mask = u32::MAX >> (COLUMNS - term.width());
-        let (mut low, mut high) = (_mm512_setzero_si512(), _mm512_setzero_si512());
-        for (k, t) in t.iter().enumerate() {
-            let a = _mm256_maskz_loadu_epi8(mask, a.add(k * stride));
-            let t = _mm512_set1_epi32(*t);
-            let a_low = _mm512_cvtepi8_epi32(_mm256_castsi256_si128(a));
-            let a_high = _mm512_cvtepi8_epi32(_mm256_extracti128_si256::<1>(a));
-            low = _mm512_add_epi32(low, _mm512_mullo_epi32(t, a_low));
-            high = _mm512_add_epi32(high, _mm512_mullo_epi32(t, a_high));
+        let of_first = _mm512_set1_epi32(sign * t[0]);
+        let mut sums = [_mm512_mullo_epi32(of_first, first[0]), _mm512_mullo_epi32(of_first, first[1])];
+        for (k, t) in t.iter().enumerate().skip(1) {
+            let a = widened(_mm256_maskz_loadu_epi8(mask, a.add(k * stride)));
+            let t = _mm512_set1_epi32(sign * t);
+            sums[0] = _mm512_add_epi32(sums[0], _mm512_mullo_epi32(t, a[0]));
+            sums[1] = _mm512_add_epi32(sums[1], _mm512_mullo_epi32(t, a[1]));
         }
-        [low, high]
+        sums
     }
 }

@@ -63,50 +63,59 @@ struct Sequence<'a> {
 
 impl IntegerKernel for Sequence<'_> {
     #[inline(always)]
-    unsafe fn run<S: IntegerSimd>(self) {
-        let Self { query, keys, values, sizes, scratch, y } = self;
-        let AttentionSizes { steps, context, heads, d } = sizes;
-        let (width, shift, steps4, panels) = (heads * d, attention_shift(d), d.div_ceil(4), context.div_ceil(COLUMNS));
-        let (bytes, padded) = (4 * steps4, panels * COLUMNS);
-        scratch.prepare(panels, steps4, d);
+    unsafe fn run<S: IntegerSimd>(mut self) {
+        let AttentionSizes { context, heads, d, .. } = self.sizes;
+        self.scratch.prepare(context.div_ceil(COLUMNS), d.div_ceil(4), d);
         for head in 0..heads {
-            let at = head * d;
-            scratch.pack(keys, values, width, at, d);
-            let Scratch { keys, corrections, values, queries, scores, weights, sums } = &mut *scratch;
-            for first in (0..steps).step_by(ROWS) {
-                let rows = ROWS.min(steps - first);
-                for (r, queries) in queries.chunks_exact_mut(bytes).enumerate().take(rows) {
-                    offset(&query[(first + r) * width + at..][..d], &mut queries[..d]);
+            // SAFETY: by this function's contract.
+            unsafe { self.head::<S>(head, d) };
+        }
+    }
+}
+
+impl Sequence<'_> {
+    /// Attends with a head of `d` values.
+    ///
+    /// # Safety
+    ///
+    /// The processor must have the instruction set.
+    #[inline(always)]
+    unsafe fn head<S: IntegerSimd>(&mut self, head: usize, d: usize) {
+        let AttentionSizes { steps, context, heads, .. } = self.sizes;
+        let (width, at, shift) = (heads * d, head * d, attention_shift(d));
+        self.scratch.pack(self.keys, self.values, width, at, d);
+        let Scratch { keys, corrections, values, queries, scores, weights, sums } = &mut *self.scratch;
+        let (bytes, padded, sums) = (d.next_multiple_of(4), context.next_multiple_of(COLUMNS), &mut sums[..d]);
+        for first in (0..steps).step_by(ROWS) {
+            let rows = ROWS.min(steps - first);
+            for (r, queries) in queries.chunks_exact_mut(bytes).enumerate().take(rows) {
+                offset(&self.query[(first + r) * width + at..][..d], &mut queries[..d]);
+            }
+            let visible = context - steps + first + rows;
+            for panel in 0..visible.div_ceil(COLUMNS) {
+                let mut tile: Tile = [[0; COLUMNS]; ROWS];
+                let lines = &keys[panel * bytes / 4 * LINE..][..bytes / 4 * LINE];
+                let queries = &queries[..ROWS * bytes];
+                // SAFETY: the processor has the instruction set by this function's contract; there are whole tiles and panels.
+                unsafe {
+                    S::tile(queries.as_ptr(), bytes, bytes / 4, lines.as_ptr(), &corrections[panel], &mut tile);
                 }
-                let visible = context - steps + first + rows;
-                for panel in 0..visible.div_ceil(COLUMNS) {
-                    let mut tile: Tile = [[0; COLUMNS]; ROWS];
-                    let lines = &keys[panel * steps4 * LINE..][..steps4 * LINE];
-                    let queries = &queries[..ROWS * bytes];
-                    // SAFETY: the processor has the instruction set by this function's contract; there are whole tiles and panels.
-                    unsafe {
-                        let (x, lines) = (queries.as_ptr(), lines.as_ptr());
-                        S::tile(x, bytes, steps4, lines, &corrections[panel], &mut tile);
-                    }
-                    for (r, sums) in tile.iter().enumerate().take(rows) {
-                        scores[r * padded + panel * COLUMNS..][..COLUMNS].copy_from_slice(sums);
-                    }
+                for (r, sums) in tile.iter().enumerate().take(rows) {
+                    scores[r * padded + panel * COLUMNS..][..COLUMNS].copy_from_slice(sums);
                 }
-                for r in 0..rows {
-                    let visible = context - steps + first + r + 1;
-                    let reach = visible.next_multiple_of(COLUMNS);
-                    let weights = &mut weights[..reach];
-                    let scores = &scores[r * padded..][..reach];
-                    // SAFETY: the processor has the instruction set by this function's contract.
-                    let total = unsafe { S::attention_weights(scores, visible, shift, weights) };
-                    let seen = &weights[..visible.next_multiple_of(2)];
-                    // SAFETY: the same.
-                    unsafe { S::weighted(seen, values, sums) };
-                    let divisor = RoundedDivisor::new(total as u32);
-                    for (y, sum) in y[(first + r) * width + at..][..d].iter_mut().zip(sums.iter()) {
-                        *y = divisor.divide(*sum) as i8;
-                    }
-                }
+            }
+            for r in 0..rows {
+                let visible = context - steps + first + r + 1;
+                let reach = visible.next_multiple_of(COLUMNS);
+                let weights = &mut weights[..reach];
+                // SAFETY: the processor has the instruction set by this function's contract.
+                let total = unsafe { S::attention_weights(&scores[r * padded..][..reach], visible, shift, weights) };
+                let seen = &weights[..visible.next_multiple_of(2)];
+                // SAFETY: the same.
+                unsafe { S::weighted(seen, values, sums) };
+                let divisor = RoundedDivisor::new(total as u32);
+                // SAFETY: the same.
+                unsafe { S::divide(sums, divisor, &mut self.y[(first + r) * width + at..][..d]) };
             }
         }
     }
@@ -115,8 +124,11 @@ impl IntegerKernel for Sequence<'_> {
 impl Scratch {
     fn prepare(&mut self, panels: usize, steps4: usize, d: usize) {
         let padded = panels * COLUMNS;
+        // Zeros where nothing is written.
+        self.keys.clear();
         self.keys.resize(panels * steps4 * LINE, 0);
         self.corrections.resize(panels, [0; COLUMNS]);
+        self.values.clear();
         self.values.resize(padded * d, 0);
         self.queries.clear();
         self.queries.resize(ROWS * 4 * steps4, 0);
@@ -129,7 +141,6 @@ impl Scratch {
     #[inline(always)]
     fn pack(&mut self, keys: &[i8], values: &[i8], width: usize, at: usize, d: usize) {
         let panel_bytes = d.div_ceil(4) * LINE;
-        self.keys.fill(0);
         for (j, key) in keys.chunks_exact(width).enumerate() {
             let (panel, column) = (j / COLUMNS, j % COLUMNS);
             let key = &key[at..at + d];
@@ -137,13 +148,26 @@ impl Scratch {
             for (four, line) in key.chunks(4).zip(lines.chunks_exact_mut(LINE)) {
                 line[4 * column..][..four.len()].copy_from_slice(four);
             }
-            self.corrections[panel][column] = 128 * key.iter().map(|value| i32::from(*value)).sum::<i32>();
+            let mut sum = 0;
+            for value in key {
+                sum += i32::from(*value);
+            }
+            self.corrections[panel][column] = 128 * sum;
         }
-        self.values.fill(0);
-        for (j, value) in values.chunks_exact(width).enumerate() {
-            let pair = &mut self.values[j / 2 * 2 * d..][..2 * d];
-            for (to, value) in pair.chunks_exact_mut(2).zip(&value[at..at + d]) {
-                to[j % 2] = i16::from(*value);
+        for (to, pair) in self.values.chunks_exact_mut(2 * d).zip(values.chunks(2 * width)) {
+            let (first, second) = (&pair[at..at + d], pair.get(width + at..width + at + d));
+            match second {
+                Some(second) => {
+                    for ((to, first), second) in to.chunks_exact_mut(2).zip(first).zip(second) {
+                        (to[0], to[1]) = (i16::from(*first), i16::from(*second));
+                    }
+                }
+                // The last of an odd number.
+                None => {
+                    for (to, first) in to.chunks_exact_mut(2).zip(first) {
+                        (to[0], to[1]) = (i16::from(*first), 0);
+                    }
+                }
             }
         }
     }

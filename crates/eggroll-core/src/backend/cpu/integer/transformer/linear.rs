@@ -4,7 +4,7 @@ use super::rows::VectorSlices;
 use crate::backend::cpu::integer::noise::{NoiseSlice, sign};
 use crate::backend::cpu::integer::product::{Packed, offset};
 use crate::backend::cpu::integer::simd::{IntegerKernel, IntegerSimd, dispatch};
-use crate::backend::cpu::integer::tile::{COLUMNS, ROWS, RoundedTerm, Sums, Term, Tile, load, write};
+use crate::backend::cpu::integer::tile::{COLUMNS, ROWS, RoundedTerms, Sums, Term, Tile, load, write};
 use crate::backend::cpu::scratch::reuse;
 use crate::integer::transformer::{LARGEST_LOGIT, head_shift, product_shift};
 use crate::integer::{FIXED_POINT, shift_rounded};
@@ -98,9 +98,10 @@ struct Product<'a> {
     shift: u32,
 }
 
-/// Columns of a row of an output, and the shift of its sums.
+/// Columns of rows of an output, and the shift of their sums.
 #[derive(Clone, Copy)]
 struct Place {
+    /// The first of them.
     row: usize,
     columns: usize,
     /// From this column on, as many as there are.
@@ -117,12 +118,12 @@ trait Output {
     /// The bias of a member.
     fn vector(&self, member: usize, vector: &mut Vec<i8>);
 
-    /// Takes a product at a place.
+    /// Takes the products of a member's rows at a place.
     ///
     /// # Safety
     ///
     /// The processor must have the instruction set.
-    unsafe fn take<S: IntegerSimd>(&mut self, at: Place, sums: &Sums, term: Option<RoundedTerm>, vector: &[i8]);
+    unsafe fn take<S: IntegerSimd>(&mut self, at: Place, sums: &mut [Sums], terms: Option<RoundedTerms>, vector: &[i8]);
 }
 
 struct Activations<'a> {
@@ -144,11 +145,23 @@ impl Output for Activations<'_> {
     }
 
     #[inline(always)]
-    unsafe fn take<S: IntegerSimd>(&mut self, at: Place, sums: &Sums, term: Option<RoundedTerm>, vector: &[i8]) {
+    unsafe fn take<S: IntegerSimd>(
+        &mut self,
+        at: Place,
+        sums: &mut [Sums],
+        terms: Option<RoundedTerms>,
+        vector: &[i8],
+    ) {
         let bias = self.bias.is_some().then(|| load(&vector[at.first..at.first + at.width]));
+        let mut rows = [[0; COLUMNS]; ROWS];
         // SAFETY: by this function's contract.
-        let row = unsafe { S::round_activation(sums, term, at.shift, bias.as_ref(), self.activate) };
-        write(&row, &mut self.y[at.row * at.columns + at.first..][..at.width]);
+        unsafe {
+            S::round(sums, terms, at.shift);
+            S::activations(sums, bias.as_ref(), self.activate, &mut rows);
+        }
+        for (r, row) in rows.iter().enumerate().take(sums.len()) {
+            write(row, &mut self.y[(at.row + r) * at.columns + at.first..][..at.width]);
+        }
     }
 }
 
@@ -164,13 +177,21 @@ impl Output for Logits<'_> {
     fn vector(&self, _member: usize, _vector: &mut Vec<i8>) {}
 
     #[inline(always)]
-    unsafe fn take<S: IntegerSimd>(&mut self, at: Place, sums: &Sums, term: Option<RoundedTerm>, _vector: &[i8]) {
+    unsafe fn take<S: IntegerSimd>(
+        &mut self,
+        at: Place,
+        sums: &mut [Sums],
+        terms: Option<RoundedTerms>,
+        _vector: &[i8],
+    ) {
         // SAFETY: by this function's contract.
-        let mut logits = unsafe { S::round(sums, term, at.shift) };
-        for logit in &mut logits {
-            *logit = (*logit).clamp(-LARGEST_LOGIT, LARGEST_LOGIT);
+        unsafe { S::round(sums, terms, at.shift) };
+        for (r, logits) in sums.iter_mut().enumerate() {
+            for logit in &mut *logits {
+                *logit = (*logit).clamp(-LARGEST_LOGIT, LARGEST_LOGIT);
+            }
+            write(logits, &mut self.y[(at.row + r) * at.columns + at.first..][..at.width]);
         }
-        write(&logits, &mut self.y[at.row * at.columns + at.first..][..at.width]);
     }
 }
 
@@ -235,7 +256,8 @@ impl Product<'_> {
         vector.clear();
         vector.resize(columns, 0);
         let (rank, each) = (self.factors.map_or(0, |factors| factors.noise.members.rank), self.each);
-        for member in begin / each..=(begin + rows - 1) / each {
+        let first_member = begin / each;
+        for member in first_member..=(begin + rows - 1) / each {
             output.vector(member, vector);
             vectors.extend_from_slice(vector);
         }
@@ -247,18 +269,24 @@ impl Product<'_> {
         let mut sums: Tile = [[0; COLUMNS]; ROWS];
         for panel in 0..self.packed.panels() {
             let (first, width) = (panel * COLUMNS, self.packed.width(panel));
+            // The member of the row, and where its rows end: without a division for every row.
+            let (mut member, mut end) = (first_member, (first_member + 1) * each - begin);
             for tile in (0..rows).step_by(ROWS) {
                 // SAFETY: by this function's contract.
                 unsafe { self.packed.tile::<S>(&unsigned[tile * bytes..], panel, &mut sums) };
-                for (r, sums) in sums.iter().enumerate().take(rows - tile) {
-                    let row = tile + r;
-                    let member = (begin + row) / each;
-                    let t = &t[row * rank..(row + 1) * rank];
-                    let term = self.factors.as_ref().map(|factors| factors.term(member, t, first, width));
-                    let vector = &vectors[(member - begin / each) * columns..][..columns];
+                let (mut row, tile_end) = (tile, rows.min(tile + ROWS));
+                while row < tile_end {
+                    if row == end {
+                        (member, end) = (member + 1, end + each);
+                    }
+                    let stop = tile_end.min(end);
+                    let t = &t[row * rank..stop * rank];
+                    let terms = self.factors.as_ref().map(|factors| factors.terms(member, t, first, width));
+                    let vector = &vectors[(member - first_member) * columns..][..columns];
                     let at = Place { row, columns, first, width, shift: self.shift };
                     // SAFETY: by this function's contract.
-                    unsafe { output.take::<S>(at, sums, term, vector) };
+                    unsafe { output.take::<S>(at, &mut sums[row - tile..stop - tile], terms, vector) };
+                    row = stop;
                 }
             }
         }
@@ -289,7 +317,10 @@ impl<'a> Factors<'a> {
             let factors = self.noise.of(of)[self.from..][..rank * self.depth].chunks_exact(self.depth);
             if of != member {
                 for (offset, factor) in offsets.iter_mut().zip(factors.clone()) {
-                    *offset = 128 * factor.iter().map(|value| i32::from(*value)).sum::<i32>();
+                    *offset = 0;
+                    for value in factor {
+                        *offset += 128 * i32::from(*value);
+                    }
                 }
                 member = of;
             }
@@ -301,14 +332,15 @@ impl<'a> Factors<'a> {
         }
     }
 
-    /// What a member's noise adds to a row of sums, from column `first` on.
+    /// What a member's noise adds to rows of sums, from column `first` on, for `t : [rows, rank]`.
     #[inline(always)]
-    fn term<'t>(&self, member: usize, t: &'t [i32], first: usize, width: usize) -> RoundedTerm<'t>
+    fn terms<'t>(&self, member: usize, t: &'t [i32], first: usize, width: usize) -> RoundedTerms<'t>
     where
         'a: 't,
     {
         let to = &self.noise.of(member)[self.to + first..];
         let shift = self.noise.members.shift - FIXED_POINT;
-        RoundedTerm::new(Term::new(t, to, self.columns, width, shift), sign(member))
+        let of_first = Term::new(&t[..self.noise.members.rank], to, self.columns, width, shift);
+        RoundedTerms::new(t, of_first, sign(member))
     }
 }

@@ -1,9 +1,8 @@
 //! Heads turned by their position, and rescaled.
 
-use super::rows::rescale;
 use crate::backend::cpu::integer::simd::{IntegerKernel, IntegerSimd, dispatch};
 use crate::backend::cpu::scratch::reuse;
-use crate::integer::transformer::{Rotations, rotate, rotations};
+use crate::integer::transformer::{Rotations, rotations};
 use rayon::prelude::*;
 use std::cell::Cell;
 
@@ -20,12 +19,12 @@ pub(crate) fn rotary(x: &[i8], width: usize, steps: usize, first_position: usize
     let each = steps * width;
     let count = (TASK / each).max(1) * each;
     y.par_chunks_mut(count).zip(x.par_chunks(count)).for_each(|(y, x)| {
-        reuse(&WIDE, |wide| dispatch(Turn { x, width, steps, d, tables: &tables, wide, y }));
+        reuse(&TURNED, |turned| dispatch(Turn { x, width, steps, d, tables: &tables, turned, y }));
     });
 }
 
 thread_local! {
-    static WIDE: Cell<Vec<i32>> = const { Cell::new(Vec::new()) };
+    static TURNED: Cell<Vec<i16>> = const { Cell::new(Vec::new()) };
 }
 
 struct Turn<'a> {
@@ -34,26 +33,25 @@ struct Turn<'a> {
     steps: usize,
     d: usize,
     tables: &'a Rotations,
-    wide: &'a mut Vec<i32>,
+    turned: &'a mut Vec<i16>,
     y: &'a mut [i8],
 }
 
 impl IntegerKernel for Turn<'_> {
     #[inline(always)]
     unsafe fn run<S: IntegerSimd>(self) {
-        let Self { x, width, steps, d, tables, wide, y } = self;
+        let Self { x, width, steps, d, tables, turned, y } = self;
+        turned.resize(d, 0);
         let half = d / 2;
-        wide.resize(d, 0);
         for (row, (y, x)) in y.chunks_exact_mut(width).zip(x.chunks_exact(width)).enumerate() {
             let at = row % steps * half;
             let (cos, sin) = (&tables.cos[at..at + half], &tables.sin[at..at + half]);
             for (y, x) in y.chunks_exact_mut(d).zip(x.chunks_exact(d)) {
-                let (a, b) = x.split_at(half);
-                let (turned_a, turned_b) = wide.split_at_mut(half);
-                for j in 0..half {
-                    [turned_a[j], turned_b[j]] = rotate(i32::from(a[j]), i32::from(b[j]), cos[j], sin[j]);
+                // SAFETY: the processor has the instruction set by this function's contract.
+                unsafe {
+                    S::turn(x, cos, sin, turned);
+                    S::rescale(turned, y);
                 }
-                rescale(wide, y);
             }
         }
     }

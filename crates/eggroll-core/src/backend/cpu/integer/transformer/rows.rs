@@ -4,7 +4,7 @@ use crate::backend::cpu::integer::noise::{NoiseSlice, sign};
 use crate::backend::cpu::integer::simd::{IntegerKernel, IntegerSimd, dispatch};
 use crate::backend::cpu::scratch::reuse;
 use crate::integer::transformer::{STRETCHED, perturbed};
-use crate::integer::{RoundedDivisor, clip, shift_rounded};
+use crate::integer::{NarrowDivisor, RoundedDivisor, shift_rounded};
 use rayon::prelude::*;
 use std::cell::Cell;
 
@@ -42,7 +42,7 @@ impl VectorSlices<'_> {
 
 /// `round(127·v / max |v|)`
 #[inline(always)]
-pub(super) fn rescale(values: &[i32], y: &mut [i8]) {
+fn rescale(values: &[i32], y: &mut [i8]) {
     let mut largest = 0;
     for value in values {
         largest = largest.max(value.abs());
@@ -57,6 +57,7 @@ pub(super) fn rescale(values: &[i32], y: &mut [i8]) {
 #[derive(Default)]
 struct Scratch {
     wide: Vec<i32>,
+    narrow: Vec<i16>,
     gain: Vec<i8>,
     bias: Vec<i8>,
 }
@@ -77,7 +78,11 @@ trait Rows: Sync {
     fn start(&self, member: usize, scratch: &mut Scratch);
 
     /// Writes a row of a member.
-    fn row(&self, row: usize, member: usize, scratch: &mut Scratch, y: &mut [i8]);
+    ///
+    /// # Safety
+    ///
+    /// The processor must have the instruction set.
+    unsafe fn row<S: IntegerSimd>(&self, row: usize, member: usize, scratch: &mut Scratch, y: &mut [i8]);
 }
 
 struct Run<'a, R> {
@@ -98,7 +103,8 @@ impl<R: Rows> IntegerKernel for Run<'_, R> {
                 rows.start(of, scratch);
                 member = of;
             }
-            rows.row(first + row, of, scratch, y);
+            // SAFETY: the processor has the instruction set by this function's contract.
+            unsafe { rows.row::<S>(first + row, of, scratch, y) };
         }
     }
 }
@@ -143,7 +149,7 @@ impl Rows for Embedding<'_> {
     }
 
     #[inline(always)]
-    fn row(&self, row: usize, member: usize, scratch: &mut Scratch, y: &mut [i8]) {
+    unsafe fn row<S: IntegerSimd>(&self, row: usize, member: usize, scratch: &mut Scratch, y: &mut [i8]) {
         let (token, width) = (self.tokens[row], self.width());
         let Scratch { wide, bias, .. } = scratch;
         wide.clear();
@@ -202,14 +208,18 @@ impl Rows for Norm<'_> {
     }
 
     #[inline(always)]
-    fn row(&self, row: usize, _member: usize, scratch: &mut Scratch, y: &mut [i8]) {
+    unsafe fn row<S: IntegerSimd>(&self, row: usize, _member: usize, scratch: &mut Scratch, y: &mut [i8]) {
         let n = self.width();
         let x = &self.x[row * n..(row + 1) * n];
-        let magnitude: u32 = x.iter().map(|x| u32::from(x.unsigned_abs())).sum();
-        let divisor = RoundedDivisor::new(((magnitude + n as u32 / 2) / n as u32).max(1));
-        let vectors = scratch.gain.iter().zip(scratch.bias.iter());
-        for ((y, x), (gain, bias)) in y.iter_mut().zip(x).zip(vectors) {
-            *y = clip(divisor.divide(i32::from(*x) * i32::from(*gain)) + i32::from(*bias));
+        let mut magnitude = 0;
+        for x in x {
+            magnitude += usize::from(x.unsigned_abs());
+        }
+        let divisor = NarrowDivisor::by((magnitude + n / 2) / n);
+        let (gain, bias) = (&scratch.gain[..n], &scratch.bias[..n]);
+        for (((y, x), gain), bias) in y.iter_mut().zip(x).zip(gain).zip(bias) {
+            let value = divisor.divide(i16::from(*x) * i16::from(*gain)) + i16::from(*bias);
+            *y = value.clamp(-127, 127) as i8;
         }
     }
 }
@@ -237,16 +247,16 @@ impl Rows for Add<'_> {
     }
 
     fn start(&self, _member: usize, scratch: &mut Scratch) {
-        scratch.wide.clear();
-        scratch.wide.resize(self.n, 0);
+        scratch.narrow.resize(self.n, 0);
     }
 
     #[inline(always)]
-    fn row(&self, row: usize, _member: usize, scratch: &mut Scratch, y: &mut [i8]) {
+    unsafe fn row<S: IntegerSimd>(&self, row: usize, _member: usize, scratch: &mut Scratch, y: &mut [i8]) {
         let part = row * self.n..(row + 1) * self.n;
-        for ((wide, a), b) in scratch.wide.iter_mut().zip(&self.a[part.clone()]).zip(&self.b[part]) {
-            *wide = i32::from(*a) + i32::from(*b);
+        for ((sum, a), b) in scratch.narrow.iter_mut().zip(&self.a[part.clone()]).zip(&self.b[part]) {
+            *sum = i16::from(*a) + i16::from(*b);
         }
-        rescale(&scratch.wide, y);
+        // SAFETY: by this function's contract.
+        unsafe { S::rescale(&scratch.narrow[..self.n], y) };
     }
 }
