@@ -113,15 +113,16 @@ pub struct Settings {
     /// Rank of the noise.
     #[arg(long, default_value_t = 1)]
     pub rank: usize,
-    /// Noise scale of the integer model: 2^-shift.
-    #[arg(long, default_value_t = 4)]
+    /// Noise scale of an integer model: 2^-shift.
+    #[arg(long, default_value_t = 3)]
     pub sigma_shift: u32,
-    /// Share of weights that move under random fitness; above 1 it falls from all weights to 2^-alpha over --decay generations, and further.
+    /// With --optimizer votes: share of weights that move under random fitness; above 1 it falls from all weights to 2^-alpha over --decay
+    /// generations, and further.
     #[arg(long, default_value_t = 4.0)]
     pub alpha: f64,
-    /// Generations of that schedule.
-    #[arg(long, default_value_t = 5000)]
-    pub decay: u64,
+    /// Generations of that schedule, or after which adam-w's rate has halved. Default: 5000 with votes, 2000 with adam-w.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub decay: Option<u64>,
     /// The noise that counts in a vote.
     #[arg(long, value_enum, default_value_t = VotesName::Values)]
     pub votes: VotesName,
@@ -155,12 +156,14 @@ pub struct ModelSettings {
     /// How finely pairs of members vote in an integer model.
     #[arg(long, value_enum, default_value_t = Self::default().levels)]
     pub levels: LevelsName,
-    /// How votes move the weights of an integer model.
-    #[arg(long, value_enum, default_value_t = Self::default().optimizer)]
-    pub optimizer: OptimizerName,
-    /// With adam-w: units that a weight moves in a generation of unanimous votes; it falls to a tenth of that over the run.
-    #[arg(long, default_value_t = Self::default().integer_rate)]
-    pub integer_rate: f64,
+    /// How votes move the weights of an integer model. Default: adam-w if a generation reads 65,536 bytes or more, otherwise votes: AdamW
+    /// takes as long for a small population as for a large one.
+    #[arg(long, value_enum)]
+    pub optimizer: Option<OptimizerName>,
+    /// With adam-w: units that a weight moves in a generation of unanimous votes, at the beginning; --decay generations later half as many, then
+    /// a third. Default: 1 for the recurrent model, 1.5 for the transformer.
+    #[arg(long)]
+    pub integer_rate: Option<f64>,
     /// Noise scale of the float model.
     #[arg(long, default_value_t = Self::default().sigma)]
     pub sigma: f64,
@@ -177,9 +180,9 @@ impl Default for ModelSettings {
             context: 32,
             counting: false,
             alphabet: AlphabetName::Text,
-            levels: LevelsName::Sign,
-            optimizer: OptimizerName::Votes,
-            integer_rate: 0.1,
+            levels: LevelsName::Five,
+            optimizer: None,
+            integer_rate: None,
             sigma: 0.02,
             learning_rate: 0.003,
         }
@@ -267,14 +270,13 @@ impl Limits {
     pub fn generations(&self) -> u64 {
         self.generations.unwrap_or(u64::MAX)
     }
-
-    /// Share of the run that is done, from 0 to 1, by the limit that is nearer.
-    pub fn progress(&self, generation: u64, seconds: f64) -> f64 {
-        let of_generations = self.generations.map_or(0.0, |all| generation as f64 / all.max(1) as f64);
-        of_generations.max(seconds / self.seconds()).min(1.0)
-    }
 }
 
+/// Bytes of a generation from which on AdamW takes a small part of it.
+const ADAM_W_BYTES: usize = 1 << 16;
+/// `--decay` without one, with votes and with AdamW.
+const VOTES_DECAY: u64 = 5000;
+const ADAM_W_DECAY: u64 = 2000;
 /// Rounds of counted numbers.
 const ROUNDS: usize = 100;
 
@@ -352,12 +354,25 @@ impl Settings {
             .with_context(own.context)
     }
 
+    /// How an integer model is moved.
+    pub fn optimizer(&self, own: &ModelSettings) -> OptimizerName {
+        let by_size =
+            if self.population * self.seq >= ADAM_W_BYTES { OptimizerName::AdamW } else { OptimizerName::Votes };
+        own.optimizer.unwrap_or(by_size)
+    }
+
+    /// AdamW's rate in a generation.
+    pub fn integer_rate(&self, own: &ModelSettings, generation: u64) -> f64 {
+        let first = own.integer_rate.unwrap_or(if own.model == ModelName::Transformer { 1.5 } else { 1.0 });
+        first / (1.0 + generation as f64 / self.decay.unwrap_or(ADAM_W_DECAY) as f64)
+    }
+
     /// The strategy of the integer models, for a CPU or another device.
     pub fn integer_strategy(&self, own: &ModelSettings, cpu: bool) -> EvolutionStrategyConfig {
         let noiser = QEggrollConfig::new()
             .with_rank(self.rank)
             .with_sigma_shift(self.sigma_shift)
-            .with_threshold(self.alpha, self.decay)
+            .with_threshold(self.alpha, self.decay.unwrap_or(VOTES_DECAY))
             .with_levels(match own.levels {
                 LevelsName::Sign => VoteLevels::Sign,
                 LevelsName::Three => VoteLevels::Three,
@@ -368,11 +383,10 @@ impl Settings {
                 VotesName::Signs => Votes::Signs,
             });
         let source = self.noise_table.map_or(NoiseSourceConfig::OnTheFly, |len| NoiseSourceConfig::Table { len });
-        let strategy = match own.optimizer {
+        let strategy = match self.optimizer(own) {
             OptimizerName::Votes => EvolutionStrategyConfig::integer(noiser),
-            OptimizerName::AdamW => {
-                EvolutionStrategyConfig::new(noiser, IntegerAdamWConfig::new()).with_learning_rate(own.integer_rate)
-            }
+            OptimizerName::AdamW => EvolutionStrategyConfig::new(noiser, IntegerAdamWConfig::new())
+                .with_learning_rate(self.integer_rate(own, 0)),
         };
         strategy
             .with_population_size(self.population)

@@ -182,10 +182,8 @@ impl<M: LanguageModel> EsTask<M> for Task<'_, M> {
 
     fn before_generation(&mut self, strategy: &mut EvolutionStrategy, model: &M) -> Result<(), Failure> {
         self.interval.before = Some(model.clone());
-        if self.model.model != ModelName::Gru && self.model.optimizer == OptimizerName::AdamW {
-            let seconds = self.report().seconds();
-            let done = self.limits.progress(strategy.generation(), seconds);
-            strategy.set_learning_rate(self.model.integer_rate * (1.0 - 0.9 * done))?;
+        if self.model.model != ModelName::Gru && self.settings.optimizer(&self.model) == OptimizerName::AdamW {
+            strategy.set_learning_rate(self.settings.integer_rate(&self.model, strategy.generation()))?;
         }
         Ok(())
     }

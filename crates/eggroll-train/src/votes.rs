@@ -86,11 +86,10 @@ impl ModuleMapper for Step<'_> {
         match &mut self.how {
             How::Threshold(limit) => param.map(|value| update(value, noise, scores, rank, votes, *limit)),
             How::Optimizer(optimizer, rate) => param.map(|value| {
-                let (shape, dtype) = (value.dims(), value.dtype());
-                let flat = |values: Tensor<D, Int>| -> Tensor<1> { values.float().cast(DType::F32).reshape([-1]) };
-                let gradient = -flat(sum_votes(noise, scores, rank, votes, shape));
-                let moved = optimizer.step_integer(rate.clone(), id, flat(value), gradient);
-                moved.int().cast(dtype).reshape(shape)
+                let dtype = value.dtype();
+                let float = |values: Tensor<D, Int>| -> Tensor<D> { values.float().cast(DType::F32) };
+                let gradient = -float(sum_votes(noise, scores, rank, votes, value.dims()));
+                optimizer.step_integer(rate.clone(), id, float(value), gradient).int().cast(dtype)
             }),
         }
     }

@@ -209,13 +209,13 @@ impl Optimizer {
     }
 
     /// One step on the values of an integer parameter.
-    pub(crate) fn step_integer(
+    pub(crate) fn step_integer<const D: usize>(
         &mut self,
         rate: ModuleLearningRate,
         id: ParamId,
-        values: Tensor<1>,
-        gradient: Tensor<1>,
-    ) -> Tensor<1> {
+        values: Tensor<D>,
+        gradient: Tensor<D>,
+    ) -> Tensor<D> {
         let mut gradients = GradientsParams::new();
         gradients.register(id, gradient);
         stepped(&mut self.steps, rate, Param::initialized(id, values), gradients).val()

@@ -1,7 +1,6 @@
 //! The attending part of a block.
 
-use super::feed_forward::{Observe, residual};
-use super::{MeanNorm, MeanNormConfig, RoundedLinear, RoundedLinearConfig, by_row};
+use super::{MeanNorm, MeanNormConfig, Observe, RoundedLinear, RoundedLinearConfig, by_row, residual};
 use crate::check::check;
 use burn::config::Config;
 use burn::module::Module;

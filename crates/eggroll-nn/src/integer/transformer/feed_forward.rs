@@ -1,14 +1,10 @@
 //! The feed-forward part of a block.
 
-use super::{MeanNorm, MeanNormConfig, RoundedLinear, RoundedLinearConfig, by_row};
+use super::{MeanNorm, MeanNormConfig, Observe, RoundedLinear, RoundedLinearConfig, residual};
 use crate::check::check;
 use burn::config::Config;
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor};
-use eggroll_core::ops::integer::transformer;
-
-/// Who is shown activations, by their name in a part.
-pub(super) type Observe<'a, const D: usize> = &'a mut dyn FnMut(&str, &Tensor<D, Int>);
 
 /// Configuration of a [`FeedForward`] part.
 #[derive(Config, Debug)]
@@ -75,13 +71,4 @@ impl FeedForward {
         observe("sum", &sum);
         sum
     }
-}
-
-/// `rescale(x + y)`
-#[track_caller]
-pub(super) fn residual<const D: usize>(x: Tensor<D, Int>, y: Tensor<D, Int>) -> Tensor<D, Int> {
-    by_row(x, |x| {
-        let [rows, width] = x.dims();
-        transformer::add(x, y.reshape([rows, width]))
-    })
 }

@@ -26,7 +26,10 @@ pub use eggroll_core::ops::integer::transformer::log_likelihood;
 use super::{constant_vector, noise, normal_matrix};
 use burn::module::Param;
 use burn::tensor::{Int, Tensor};
-use eggroll_core::ops::integer::transformer::Vector;
+use eggroll_core::ops::integer::transformer::{Vector, add};
+
+/// Who is shown activations, by their name in a part.
+type Observe<'a, const D: usize> = &'a mut dyn FnMut(&str, &Tensor<D, Int>);
 
 /// A vector parameter for an operation on as many rows.
 #[track_caller]
@@ -44,4 +47,13 @@ fn by_row<const D: usize>(
     let y = operation(input.reshape([dims[..D - 1].iter().product(), dims[D - 1]]));
     dims[D - 1] = y.dims()[1];
     y.reshape(dims)
+}
+
+/// `rescale(x + y)`
+#[track_caller]
+fn residual<const D: usize>(x: Tensor<D, Int>, y: Tensor<D, Int>) -> Tensor<D, Int> {
+    by_row(x, |x| {
+        let [rows, width] = x.dims();
+        add(x, y.reshape([rows, width]))
+    })
 }

@@ -1,10 +1,9 @@
 //! The language model.
 
 use super::attention::KeysValues;
-use super::feed_forward::Observe;
 use super::state::Past;
 use super::{
-    Attention, AttentionConfig, FeedForward, FeedForwardConfig, MeanNorm, MeanNormConfig, TiedEmbedding,
+    Attention, AttentionConfig, FeedForward, FeedForwardConfig, MeanNorm, MeanNormConfig, Observe, TiedEmbedding,
     TiedEmbeddingConfig, TransformerState,
 };
 use crate::check::check;

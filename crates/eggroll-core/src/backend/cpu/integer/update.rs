@@ -114,18 +114,19 @@ fn matrix<O: Outcome>(op: &VoteSlices, outcome: O, [d_input, d_output]: [usize; 
         Votes::Values => op.noise.into(),
         Votes::Signs => op.noise.iter().map(|value| value.signum()).collect(),
     };
-    // Columns of the factors of every pair that votes: one of score 0 adds nothing.
-    let pairs = noise.chunks_exact(each).zip(op.scores).filter(|(_, score)| **score != 0);
-    let columns = pairs.flat_map(|(noise, score)| {
-        let (b, a) = noise.split_at(rank * d_input);
-        // A vote of two is two votes: its product with noise would not fit int8.
-        let columns = b.chunks_exact(d_input).zip(a.chunks_exact(d_output));
-        columns.flat_map(move |(b, a)| (0..score.unsigned_abs()).map(move |_| (score.signum(), b, a)))
-    });
     // Room for all at once: a population of any size takes as many allocations.
     let count: usize = op.scores.iter().map(|score| usize::from(score.unsigned_abs())).sum();
     let mut votes: Vec<(i8, &[i8], &[i8])> = Vec::with_capacity(rank * count);
-    votes.extend(columns);
+    // Columns of the factors of every pair that votes: one of score 0 adds nothing.
+    for (noise, score) in noise.chunks_exact(each).zip(op.scores).filter(|(_, score)| **score != 0) {
+        let (b, a) = noise.split_at(rank * d_input);
+        for (b, a) in b.chunks_exact(d_input).zip(a.chunks_exact(d_output)) {
+            // A vote of two is two votes: its product with noise would not fit int8.
+            for _ in 0..score.unsigned_abs() {
+                votes.push((score.signum(), b, a));
+            }
+        }
+    }
     let packed = Packed::new(votes.len(), d_output, |j| votes[j].2);
     output.par_chunks_mut(TASK_ROWS * d_output).enumerate().for_each(|(task, output)| {
         let first = task * TASK_ROWS;
