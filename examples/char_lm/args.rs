@@ -1,12 +1,8 @@
-//! The command line, and the strategy and model it stands for.
+//! The command line.
 
 use clap::{Parser, ValueEnum};
+use eggroll::core::DeviceName;
 use eggroll::core::integer::transformer::{MAX_NOISE_DEPTH, MAX_ROWS};
-use eggroll::core::integer::{VoteLevels, Votes};
-use eggroll::core::{DeviceName, QEggrollConfig};
-use eggroll::nn::integer::EggModelConfig;
-use eggroll::nn::integer::transformer::TransformerConfig;
-use eggroll::prelude::*;
 use eggroll::run::text::{Alphabet, Sampler, Text};
 use eggroll_examples::bounds::at_most;
 use eggroll_examples::interrupt;
@@ -16,8 +12,6 @@ use std::path::PathBuf;
 
 /// Seconds of a run without `--seconds` and `--generations`.
 const SECONDS: f64 = 600.0;
-/// Members of a chunk on a CPU: small enough for a core's cache, and many chunks are shared out evenly.
-const CPU_CHUNK: usize = 16;
 
 /// Trains a language model of bytes by evolution strategies, in integers only or in floats.
 #[derive(Parser, Debug)]
@@ -58,9 +52,9 @@ pub struct Args {
     /// Bits subtracted from the logit of every byte that prompt or sample already contains.
     #[arg(long, default_value_t = 0.0)]
     pub presence_penalty: f64,
-    /// Prompt of the samples.
-    #[arg(long, default_value = "\n")]
-    pub prompt: String,
+    /// Prompt of the samples. Default: a line feed, or the text's first byte if it has none.
+    #[arg(long)]
+    pub prompt: Option<String>,
 }
 
 /// Training ends at the first limit that is reached. Without limits it ends after 600 seconds.
@@ -117,9 +111,9 @@ pub struct Settings {
     #[arg(long, default_value_t = 3)]
     pub sigma_shift: u32,
     /// With --optimizer votes: share of weights that move under random fitness; above 1 it falls from all weights to 2^-alpha over --decay
-    /// generations, and further.
-    #[arg(long, default_value_t = 4.0)]
-    pub alpha: f64,
+    /// generations, and further. Default: 4.
+    #[arg(long)]
+    pub alpha: Option<f64>,
     /// Generations of that schedule, or after which adam-w's rate has halved. Default: 5000 with votes, 2000 with adam-w.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub decay: Option<u64>,
@@ -136,7 +130,6 @@ pub struct Settings {
 
 /// Which model is trained, and what only the float one has: saved with the run.
 #[derive(clap::Args, Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default)]
 pub struct ModelSettings {
     /// The model.
     #[arg(long, value_enum, default_value_t = Self::default().model)]
@@ -153,15 +146,15 @@ pub struct ModelSettings {
     /// What the model tells apart.
     #[arg(long, value_enum, default_value_t = Self::default().alphabet)]
     pub alphabet: AlphabetName,
-    /// How finely pairs of members vote in an integer model.
-    #[arg(long, value_enum, default_value_t = Self::default().levels)]
-    pub levels: LevelsName,
-    /// How votes move the weights of an integer model. Default: adam-w if a generation reads 65,536 bytes or more, otherwise votes: AdamW
-    /// takes as long for a small population as for a large one.
+    /// How finely pairs of members vote in an integer model. Default: five, with a noise table three.
+    #[arg(long, value_enum)]
+    pub levels: Option<LevelsName>,
+    /// How votes move the weights of an integer model. Default: adam-w if a generation reads 65,536 bytes or more, otherwise votes, because
+    /// AdamW takes as long for a small population as for a large one; what --integer-rate or --alpha belongs to, if one is given.
     #[arg(long, value_enum)]
     pub optimizer: Option<OptimizerName>,
     /// With adam-w: units that a weight moves in a generation of unanimous votes, at the beginning; --decay generations later half as many, then
-    /// a third. Default: 1 for the recurrent model, 1.5 for the transformer.
+    /// a third. A weight moves by at most one in a generation. Default: 1 for the recurrent model, 1.5 for the transformer.
     #[arg(long)]
     pub integer_rate: Option<f64>,
     /// Noise scale of the float model.
@@ -180,7 +173,7 @@ impl Default for ModelSettings {
             context: 32,
             counting: false,
             alphabet: AlphabetName::Text,
-            levels: LevelsName::Five,
+            levels: None,
             optimizer: None,
             integer_rate: None,
             sigma: 0.02,
@@ -201,9 +194,9 @@ pub enum ModelName {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub enum OptimizerName {
-    /// A weight moves by one where the vote is beyond the threshold of --alpha and --decay
+    /// A weight moves by one where its vote reaches the threshold of --alpha and --decay
     Votes,
-    /// AdamW adds up votes; a weight moves by one where its sum is beyond one (--integer-rate)
+    /// AdamW adds up votes; a weight moves by one where its sum reaches one (--integer-rate)
     AdamW,
 }
 
@@ -237,10 +230,19 @@ impl Args {
         Sampler::new(self.temperature, seed)?.with_min_p(self.min_p)?.with_presence_penalty(self.presence_penalty)
     }
 
+    /// What samples continue.
+    pub fn prompt<'a>(&'a self, train: &'a [u8]) -> &'a [u8] {
+        match &self.prompt {
+            Some(prompt) => prompt.as_bytes(),
+            None if train.contains(&b'\n') => b"\n",
+            None => &train[..1],
+        }
+    }
+
     /// Refuses samples that cannot be drawn, before training.
     pub fn validate(&self) -> Result<(), String> {
         self.sampler(0).map_err(|error| error.to_string())?;
-        if self.prompt.is_empty() {
+        if self.prompt.as_ref().is_some_and(String::is_empty) {
             return Err("samples must continue something: the prompt is empty".into());
         }
         Ok(())
@@ -272,11 +274,6 @@ impl Limits {
     }
 }
 
-/// Bytes of a generation from which on AdamW takes a small part of it.
-const ADAM_W_BYTES: usize = 1 << 16;
-/// `--decay` without one, with votes and with AdamW.
-const VOTES_DECAY: u64 = 5000;
-const ADAM_W_DECAY: u64 = 2000;
 /// Rounds of counted numbers.
 const ROUNDS: usize = 100;
 
@@ -322,6 +319,20 @@ impl Settings {
         if seconds.is_nan() || seconds < 0.0 {
             return Err(format!("a run cannot take {seconds} seconds"));
         }
+        if own.model != ModelName::Gru {
+            match own.optimizer {
+                Some(OptimizerName::Votes) if own.integer_rate.is_some() => {
+                    return Err("--integer-rate is AdamW's: it does nothing with --optimizer votes".into());
+                }
+                Some(OptimizerName::AdamW) if self.alpha.is_some() => {
+                    return Err("--alpha is the threshold's: it does nothing with --optimizer adam-w".into());
+                }
+                None if own.integer_rate.is_some() && self.alpha.is_some() => {
+                    return Err("--integer-rate is AdamW's and --alpha the threshold's: give one of them".into());
+                }
+                _ => {}
+            }
+        }
         if self.width == 0 || self.validate_every == 0 || self.validation_bytes < 2 {
             let Self { width, validate_every, validation_bytes, .. } = self;
             return Err(format!(
@@ -329,69 +340,5 @@ impl Settings {
             ));
         }
         Ok(())
-    }
-
-    /// Streams of text that the population reads.
-    pub fn streams(&self) -> usize {
-        self.population / self.group_size
-    }
-
-    /// Members that are computed at a time, on a CPU or another device.
-    pub fn chunk(&self, cpu: bool) -> usize {
-        self.chunk.unwrap_or(if cpu { CPU_CHUNK } else { self.population })
-    }
-
-    pub fn integer_model(&self, vocab: usize) -> EggModelConfig {
-        EggModelConfig::new().with_vocab(vocab).with_layers(self.layers).with_width(self.width)
-    }
-
-    pub fn transformer(&self, own: &ModelSettings, vocab: usize) -> TransformerConfig {
-        TransformerConfig::new()
-            .with_vocab(vocab)
-            .with_layers(self.layers)
-            .with_width(self.width)
-            .with_heads(own.heads)
-            .with_context(own.context)
-    }
-
-    /// How an integer model is moved.
-    pub fn optimizer(&self, own: &ModelSettings) -> OptimizerName {
-        let by_size =
-            if self.population * self.seq >= ADAM_W_BYTES { OptimizerName::AdamW } else { OptimizerName::Votes };
-        own.optimizer.unwrap_or(by_size)
-    }
-
-    /// AdamW's rate in a generation.
-    pub fn integer_rate(&self, own: &ModelSettings, generation: u64) -> f64 {
-        let first = own.integer_rate.unwrap_or(if own.model == ModelName::Transformer { 1.5 } else { 1.0 });
-        first / (1.0 + generation as f64 / self.decay.unwrap_or(ADAM_W_DECAY) as f64)
-    }
-
-    /// The strategy of the integer models, for a CPU or another device.
-    pub fn integer_strategy(&self, own: &ModelSettings, cpu: bool) -> EvolutionStrategyConfig {
-        let noiser = QEggrollConfig::new()
-            .with_rank(self.rank)
-            .with_sigma_shift(self.sigma_shift)
-            .with_threshold(self.alpha, self.decay.unwrap_or(VOTES_DECAY))
-            .with_levels(match own.levels {
-                LevelsName::Sign => VoteLevels::Sign,
-                LevelsName::Three => VoteLevels::Three,
-                LevelsName::Five => VoteLevels::Five,
-            })
-            .with_votes(match self.votes {
-                VotesName::Values => Votes::Values,
-                VotesName::Signs => Votes::Signs,
-            });
-        let source = self.noise_table.map_or(NoiseSourceConfig::OnTheFly, |len| NoiseSourceConfig::Table { len });
-        let strategy = match self.optimizer(own) {
-            OptimizerName::Votes => EvolutionStrategyConfig::integer(noiser),
-            OptimizerName::AdamW => EvolutionStrategyConfig::new(noiser, IntegerAdamWConfig::new())
-                .with_learning_rate(self.integer_rate(own, 0)),
-        };
-        strategy
-            .with_population_size(self.population)
-            .with_noise_source(source)
-            .with_chunk_size(self.chunk(cpu))
-            .with_seed(self.seed)
     }
 }

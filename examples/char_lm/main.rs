@@ -14,6 +14,7 @@ mod chart;
 mod gru;
 mod language_model;
 mod report;
+mod strategy;
 mod timing;
 mod train;
 

@@ -59,11 +59,12 @@ fn run_model<M: LanguageModel>(
     earlier: Option<Saved>,
     signals: &Signals,
 ) -> Result<Ending, Failure> {
-    let (settings, model, limits) = match &earlier {
+    let (mut settings, mut model, limits) = match &earlier {
         Some(saved) => (saved.settings.clone(), saved.model, saved.limits.renewed(args.limits)),
         None => (args.settings.clone(), args.model, args.limits),
     };
     settings.validate(&model, limits)?;
+    settings.fill_in(&mut model);
     let text = settings.text(&model)?;
     let (train, held_out) = text.split(settings.validation_share)?;
     let held_out = held_out.head(settings.validation_bytes);
@@ -87,6 +88,7 @@ fn run_model<M: LanguageModel>(
         folder: &folder,
         limits,
         text_bytes: text.len(),
+        tokens: alphabet.tokens(),
         baselines,
         held_out,
         streams,
@@ -102,7 +104,7 @@ fn run_model<M: LanguageModel>(
         .with_report_every(settings.validate_every)
         .with_checkpoint_every(settings.checkpoint_every)
         .with_data(Some(data_digest([&text[..]])))
-        .with_settings(fixed(&settings, &["data", "chunk", "checkpoint_every"]));
+        .with_settings(fixed(&saved, &["data", "chunk", "checkpoint_every", "seconds", "generations"]));
     let mut training = EsTraining::new(folder.clone(), config)
         .with_display(if args.dashboard { Display::Dashboard } else { Display::Progress })
         .with_interrupter(signals.interrupter())
@@ -122,10 +124,14 @@ fn run_model<M: LanguageModel>(
     if done < limits.generations() {
         print_line!("stopped after generation {done}: continue with --resume");
     }
+    let prompt = args.prompt(&train);
+    if alphabet.bits_of_others(prompt) > 0.0 {
+        print_line!("warning: the prompt has bytes that the training text does not have; the model cannot tell them apart");
+    }
     let samples = if ending.is_stopped() { 0 } else { args.samples };
     for sample in 0..samples {
         let sampler = args.sampler(settings.seed.wrapping_add(sample))?;
-        let tokens = sampler.sample(&model, &alphabet.encode(args.prompt.as_bytes()), args.sample_bytes);
+        let tokens = sampler.sample(&model, &alphabet.encode(prompt), args.sample_bytes);
         let text = printable(&alphabet.decode(&tokens));
         print_line!("--- sample {sample} at temperature {}\n{text}\n---", args.temperature);
     }
@@ -140,6 +146,8 @@ struct Task<'a, M: LanguageModel> {
     folder: &'a RunFolder,
     limits: Limits,
     text_bytes: usize,
+    /// That the model tells apart.
+    tokens: usize,
     baselines: Baselines,
     held_out: HeldOut,
     streams: ByteStreams,
@@ -174,7 +182,9 @@ impl<M: LanguageModel> EsTask<M> for Task<'_, M> {
         if done > 0 {
             print_line!("continuing after generation {done}");
         }
-        print_line!("{} bytes of text, {:?}\n{}", self.text_bytes, self.settings, strategy.parameter_summary());
+        let Self { text_bytes, tokens, settings, model, .. } = self;
+        print_line!("{text_bytes} bytes of text as {tokens} tokens, {settings:?}, {model:?}");
+        print_line!("{}", strategy.parameter_summary());
         self.report = Some(Report::open(self.folder, self.settings, self.baselines, self.held_out.clone(), done)?);
         self.watch_time();
         Ok(())
@@ -182,7 +192,7 @@ impl<M: LanguageModel> EsTask<M> for Task<'_, M> {
 
     fn before_generation(&mut self, strategy: &mut EvolutionStrategy, model: &M) -> Result<(), Failure> {
         self.interval.before = Some(model.clone());
-        if self.model.model != ModelName::Gru && self.settings.optimizer(&self.model) == OptimizerName::AdamW {
+        if self.model.model != ModelName::Gru && self.model.optimizer == Some(OptimizerName::AdamW) {
             strategy.set_learning_rate(self.settings.integer_rate(&self.model, strategy.generation()))?;
         }
         Ok(())

@@ -140,7 +140,12 @@ fn char_lm(model: &str) {
             ("--sample-bytes", "5"),
         ],
         positional: &[],
-        with: &[TRACE],
+        with: &[
+            ("--alpha", &["--optimizer", "votes"]),
+            ("--decay", &["--optimizer", "adam-w"]),
+            ("--integer-rate", &["--optimizer", "adam-w"]),
+            TRACE,
+        ],
     };
     short.walk(&place);
 }

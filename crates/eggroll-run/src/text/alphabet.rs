@@ -71,7 +71,7 @@ impl Alphabet {
     ///
     /// [`TextError::Length`](crate::error::TextError::Length) if it is empty.
     pub fn encode_text(&self, text: &Text) -> Result<Text, Error> {
-        if self.tokens() == 256 { Ok(text.clone()) } else { Text::from_bytes(self.encode(text)) }
+        if self.tokens() == 256 { Ok(text.clone()) } else { Text::read_as(text.path(), self.encode(text)) }
     }
 
     /// Tokens as bytes; the token of any other byte as ASCII's substitute, 26.

@@ -57,7 +57,12 @@ impl Text {
     ///
     /// [`TextError::Length`] if it is empty.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, Error> {
-        Self::of(PathBuf::new(), bytes.len(), Bytes::Read(bytes))
+        Self::read_as(Path::new(""), bytes)
+    }
+
+    /// What was made of a file.
+    pub(super) fn read_as(path: &Path, bytes: Vec<u8>) -> Result<Self, Error> {
+        Self::of(path.to_owned(), bytes.len(), Bytes::Read(bytes))
     }
 
     /// Maps a file into memory, without reading it: for texts that are larger than memory.

@@ -21,7 +21,7 @@ pub struct BitsPerByte {
     pub bytes: usize,
 }
 
-/// Bits for each byte of `text` by the plain model, which must not be perturbed: the text is cut into `sequences` contiguous
+/// Bits for each byte of `text`, encoded if the model has an [`Alphabet`](super::Alphabet), by the plain model, which must not be perturbed: the text is cut into `sequences` contiguous
 /// sequences, each read from a state of zeros, and every byte counts but the first of each sequence. Lengths of sequences differ
 /// by one at most; there are no more sequences than pairs of bytes.
 ///

@@ -9,7 +9,7 @@ use eggroll_nn::integer::transformer::{Transformer, TransformerState};
 use eggroll_nn::integer::{EggModel, EggState};
 use eggroll_train::Scores;
 
-/// A language model of bytes: what [`bits_per_byte`](super::bits_per_byte) measures and
+/// A language model of bytes, or of the tokens of an [`Alphabet`](super::Alphabet): what [`bits_per_byte`](super::bits_per_byte) measures and
 /// [`Sampler`](super::Sampler) draws from.
 pub trait ByteModel: Module {
     /// Kind of the logits: [`Int`] or [`Float`](burn::tensor::Float).

@@ -70,7 +70,7 @@ impl Sampler {
         Ok(self)
     }
 
-    /// `count` bytes that follow `prompt`, read from the initial state.
+    /// `count` bytes, or tokens of the model's [`Alphabet`](super::Alphabet), that follow `prompt`, read from the initial state.
     ///
     /// # Panics
     ///

@@ -127,6 +127,17 @@ pub(super) fn offset(row: &[i8], to: &mut [u8]) {
     }
 }
 
+/// `128·Σ v`: what the offset of the rows adds to a product with these values.
+#[inline(always)]
+pub(super) fn correction(values: &[i8]) -> i32 {
+    // A loop: a closure would not be compiled for the instruction set.
+    let mut sum = 0;
+    for value in values {
+        sum += i32::from(*value);
+    }
+    128 * sum
+}
+
 /// The low-rank noise of a product `[d_input, d_output]`.
 #[derive(Clone, Copy)]
 pub(super) struct LowRank<'a> {
@@ -149,10 +160,7 @@ impl<'a> LowRank<'a> {
     pub(super) fn projection_offsets(&self, member: usize, offsets: &mut [i32]) {
         let b = self.noise.of(member).chunks_exact(self.d_input);
         for (offset, b) in offsets.iter_mut().zip(b) {
-            *offset = 0;
-            for b in b {
-                *offset += 128 * i32::from(*b);
-            }
+            *offset = correction(b);
         }
     }
 

@@ -147,24 +147,23 @@ impl Scale {
 pub(in crate::backend::cpu) struct RoundedTerms<'a> {
     /// `t = round(x·B / 16)`: `[rows, rank]`.
     t: &'a [i32],
-    rank: usize,
-    /// `A`, the columns, and the shift by the sigma shift.
-    of_row: Term<'a>,
+    /// That of the first row.
+    first: Term<'a>,
     /// +1 or −1.
     sign: i32,
 }
 
 impl<'a> RoundedTerms<'a> {
-    /// Of rows that are a member's, the first of which is that of `of_first`.
     #[inline(always)]
-    pub(super) fn new(t: &'a [i32], of_first: Term<'a>, sign: i32) -> Self {
-        Self { t, rank: of_first.t.len(), of_row: of_first, sign }
+    pub(super) fn new(t: &'a [i32], first: Term<'a>, sign: i32) -> Self {
+        Self { t, first, sign }
     }
 
     /// The term of a row, before rounding, and the sign.
     #[inline(always)]
     pub(super) fn row(&self, row: usize) -> (Term<'a>, i32) {
-        (Term { t: &self.t[row * self.rank..(row + 1) * self.rank], ..self.of_row }, self.sign)
+        let rank = self.first.t.len();
+        (Term { t: &self.t[row * rank..(row + 1) * rank], ..self.first }, self.sign)
     }
 }
 

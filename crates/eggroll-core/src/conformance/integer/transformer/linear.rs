@@ -57,7 +57,7 @@ fn equals_oracle() {
     for (index, shape) in SHAPES.into_iter().enumerate() {
         for noise in [None, Some((1 + index as u32 % 3, 1, 4)), Some((2, 3, 0)), Some((1, 1, 7))] {
             for (bias, activate) in [(false, false), (true, false), (true, true)] {
-                let case = Case::new(shape, [1, 3, 40][index % 3], noise, bias, activate);
+                let case = Case::new(shape, [1, 3, 45][index % 3], noise, bias, activate);
                 let expected = case.expected();
                 for on in with_portable_devices() {
                     let found = case.found(&on, case.noise.as_ref());
@@ -153,7 +153,7 @@ fn head_equals_oracle() {
             let held = noise.map(|(pairs, rank, sigma_shift)| {
                 Held::new(4, rank * (vocab + width), rank, sigma_shift, PairRange::new(3, pairs))
             });
-            let rows = [1, 3, 40][index % 3] * members(held.as_ref());
+            let rows = [1, 3, 45][index % 3] * members(held.as_ref());
             let (x, weight) = (integers(rows * width, 127, 5), integers(vocab * width, 127, 6));
             let each = rows / members(held.as_ref());
             let row = |(r, x)| oracle::head(x, &weight, held.as_ref().map(|noise| noise.member(r / each)));

@@ -1,5 +1,8 @@
 //! AVX-512 with VNNI: four products and their sum in one instruction.
 
+use super::avx512::{
+    exp2_of_logits, first_factor, first_lanes, first_words, largest_word, products, shift_each, shift_rounded, widened,
+};
 use super::loops::IntegerSimd;
 use crate::backend::cpu::integer::tile::{COLUMNS, LINE, ROWS, RoundedTerms, Row, Scale, Sums, Term, Tile, finish};
 use crate::integer::transformer::{EXP2_DIGITS, GELU_DOWN, GELU_UP, ROTARY_BITS, STRETCHED, WEIGHT_END, WEIGHTS};
@@ -51,8 +54,9 @@ impl IntegerSimd for Vnni {
         // SAFETY: by the trait's contract.
         unsafe {
             let first = corrections.as_ptr().cast::<__m512i>();
-            let negative = |v| _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_loadu_si512(first.add(v)));
-            let mut sums = [[negative(0), negative(1)]; ROWS];
+            let zero = _mm512_setzero_si512();
+            let start = [_mm512_loadu_si512(first), _mm512_loadu_si512(first.add(1))];
+            let mut sums = [[_mm512_sub_epi32(zero, start[0]), _mm512_sub_epi32(zero, start[1])]; ROWS];
             for step in 0..steps {
                 let w = panel.add(step * LINE).cast::<__m512i>();
                 let w = [_mm512_loadu_si512(w), _mm512_loadu_si512(w.add(1))];
@@ -98,7 +102,7 @@ impl IntegerSimd for Vnni {
             let mut at = 0;
             while at < logits.len() {
                 let mask = first_lanes(logits.len() - at);
-                let term = exp2_sixteenths(_mm_maskz_loadu_epi8(mask, logits.as_ptr().add(at)), mantissas);
+                let term = exp2_of_logits(_mm_maskz_loadu_epi8(mask, logits.as_ptr().add(at)), mantissas);
                 sum = _mm512_mask_add_epi32(sum, mask, sum, term);
                 at += 16;
             }
@@ -272,7 +276,7 @@ impl IntegerSimd for Vnni {
         // many values as read.
         unsafe {
             for first in (0..columns).step_by(16) {
-                let mask = (u32::from(u16::MAX) >> (16 - (columns - first).min(16))) as u16;
+                let mask = first_lanes(columns - first);
                 let mut sum = [_mm512_setzero_si512(); 2];
                 for pair in 0..pairs {
                     let weight = _mm512_set1_epi32(weights.as_ptr().add(2 * pair).cast::<i32>().read_unaligned());
@@ -307,128 +311,5 @@ impl IntegerSimd for Vnni {
             }
             _mm512_reduce_add_epi32(sum)
         }
-    }
-}
-
-/// `2^((logits + 128) / 16)`, by its mantissas.
-///
-/// # Safety
-///
-/// The processor must have AVX-512.
-#[inline(always)]
-unsafe fn exp2_sixteenths(logits: __m128i, mantissas: __m512i) -> __m512i {
-    // SAFETY: by this function's contract.
-    unsafe {
-        let q = _mm512_add_epi32(_mm512_cvtepi8_epi32(logits), _mm512_set1_epi32(128));
-        let mantissa = _mm512_permutexvar_epi32(q, mantissas);
-        _mm512_srlv_epi32(mantissa, _mm512_sub_epi32(_mm512_set1_epi32(15), _mm512_srli_epi32::<4>(q)))
-    }
-}
-
-/// A bit for each of the first `count` of 16 lanes.
-#[inline(always)]
-fn first_lanes(count: usize) -> u16 {
-    if count >= 16 { u16::MAX } else { (1 << count) - 1 }
-}
-
-/// A bit for each of the first `count` of 32 lanes.
-#[inline(always)]
-fn first_words(count: usize) -> u32 {
-    if count >= 32 { u32::MAX } else { (1 << count) - 1 }
-}
-
-/// The largest of 32 unsigned values.
-///
-/// # Safety
-///
-/// The processor must have AVX-512.
-#[inline(always)]
-unsafe fn largest_word(values: __m512i) -> usize {
-    // SAFETY: by this function's contract.
-    unsafe {
-        let values = _mm256_max_epu16(_mm512_castsi512_si256(values), _mm512_extracti64x4_epi64::<1>(values));
-        let values = _mm_max_epu16(_mm256_castsi256_si128(values), _mm256_extracti128_si256::<1>(values));
-        // There is an instruction for the smallest.
-        let below = _mm_minpos_epu16(_mm_xor_si128(values, _mm_set1_epi16(-1)));
-        usize::from(!(_mm_cvtsi128_si32(below) as u16))
-    }
-}
-
-/// `values / 2^bits` to nearest, of values that are not negative.
-///
-/// # Safety
-///
-/// The processor must have AVX-512.
-#[inline(always)]
-unsafe fn shift_each(values: __m512i, bits: __m512i) -> __m512i {
-    // SAFETY: by this function's contract.
-    unsafe {
-        let half = _mm512_srli_epi32::<1>(_mm512_sllv_epi32(_mm512_set1_epi32(1), bits));
-        _mm512_srlv_epi32(_mm512_add_epi32(values, half), bits)
-    }
-}
-
-/// `values / 2^bits` to nearest, halves away from zero.
-///
-/// # Safety
-///
-/// The processor must have AVX-512.
-#[inline(always)]
-unsafe fn shift_rounded(values: __m512i, bits: u32) -> __m512i {
-    // SAFETY: by this function's contract.
-    unsafe {
-        let half = _mm512_set1_epi32((1 << bits) >> 1);
-        // Below zero a half is rounded down; a shift by nothing has no half.
-        let down = _mm512_and_si512(_mm512_srai_epi32::<31>(values), _mm512_set1_epi32(-i32::from(bits > 0)));
-        _mm512_sra_epi32(_mm512_add_epi32(_mm512_add_epi32(values, half), down), _mm_cvtsi32_si128(bits as i32))
-    }
-}
-
-/// The first row of a term's `A`.
-///
-/// # Safety
-///
-/// The processor must have AVX-512.
-#[inline(always)]
-unsafe fn first_factor(term: &Term) -> [__m512i; 2] {
-    let (_, a, _) = term.parts();
-    // SAFETY: by this function's contract; every row of `A` has as many columns as the mask has bits.
-    unsafe { widened(_mm256_maskz_loadu_epi8(u32::MAX >> (COLUMNS - term.width()), a)) }
-}
-
-/// # Safety
-///
-/// The processor must have AVX-512.
-#[inline(always)]
-unsafe fn widened(bytes: __m256i) -> [__m512i; 2] {
-    // SAFETY: by this function's contract.
-    unsafe {
-        [
-            _mm512_cvtepi8_epi32(_mm256_castsi256_si128(bytes)),
-            _mm512_cvtepi8_epi32(_mm256_extracti128_si256::<1>(bytes)),
-        ]
-    }
-}
-
-/// `s·t·Aᵀ`, by the first row of `A`.
-///
-/// # Safety
-///
-/// The processor must have AVX-512.
-#[inline(always)]
-unsafe fn products(term: &Term, first: [__m512i; 2], sign: i32) -> [__m512i; 2] {
-    // SAFETY: by this function's contract; every row of `A` has as many columns as the mask has bits.
-    unsafe {
-        let (t, a, stride) = term.parts();
-        let mask = u32::MAX >> (COLUMNS - term.width());
-        let of_first = _mm512_set1_epi32(sign * t[0]);
-        let mut sums = [_mm512_mullo_epi32(of_first, first[0]), _mm512_mullo_epi32(of_first, first[1])];
-        for (k, t) in t.iter().enumerate().skip(1) {
-            let a = widened(_mm256_maskz_loadu_epi8(mask, a.add(k * stride)));
-            let t = _mm512_set1_epi32(sign * t);
-            sums[0] = _mm512_add_epi32(sums[0], _mm512_mullo_epi32(t, a[0]));
-            sums[1] = _mm512_add_epi32(sums[1], _mm512_mullo_epi32(t, a[1]));
-        }
-        sums
     }
 }

@@ -1,6 +1,6 @@
 //! Causal attention: a task is a head of a sequence, whose keys and values stay in cache.
 
-use crate::backend::cpu::integer::product::offset;
+use crate::backend::cpu::integer::product::{correction, offset};
 use crate::backend::cpu::integer::simd::{IntegerKernel, IntegerSimd, dispatch};
 use crate::backend::cpu::integer::tile::{COLUMNS, LINE, ROWS, Sums, Tile};
 use crate::backend::cpu::scratch::reuse;
@@ -148,11 +148,7 @@ impl Scratch {
             for (four, line) in key.chunks(4).zip(lines.chunks_exact_mut(LINE)) {
                 line[4 * column..][..four.len()].copy_from_slice(four);
             }
-            let mut sum = 0;
-            for value in key {
-                sum += i32::from(*value);
-            }
-            self.corrections[panel][column] = 128 * sum;
+            self.corrections[panel][column] = correction(key);
         }
         for (to, pair) in self.values.chunks_exact_mut(2 * d).zip(values.chunks(2 * width)) {
             let (first, second) = (&pair[at..at + d], pair.get(width + at..width + at + d));

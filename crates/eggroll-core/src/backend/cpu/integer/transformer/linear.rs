@@ -2,7 +2,7 @@
 
 use super::rows::VectorSlices;
 use crate::backend::cpu::integer::noise::{NoiseSlice, sign};
-use crate::backend::cpu::integer::product::{Packed, offset};
+use crate::backend::cpu::integer::product::{Packed, correction, offset};
 use crate::backend::cpu::integer::simd::{IntegerKernel, IntegerSimd, dispatch};
 use crate::backend::cpu::integer::tile::{COLUMNS, ROWS, RoundedTerms, Sums, Term, Tile, load, write};
 use crate::backend::cpu::scratch::reuse;
@@ -317,10 +317,7 @@ impl<'a> Factors<'a> {
             let factors = self.noise.of(of)[self.from..][..rank * self.depth].chunks_exact(self.depth);
             if of != member {
                 for (offset, factor) in offsets.iter_mut().zip(factors.clone()) {
-                    *offset = 0;
-                    for value in factor {
-                        *offset += 128 * i32::from(*value);
-                    }
+                    *offset = correction(factor);
                 }
                 member = of;
             }
@@ -340,7 +337,7 @@ impl<'a> Factors<'a> {
     {
         let to = &self.noise.of(member)[self.to + first..];
         let shift = self.noise.members.shift - FIXED_POINT;
-        let of_first = Term::new(&t[..self.noise.members.rank], to, self.columns, width, shift);
-        RoundedTerms::new(t, of_first, sign(member))
+        let first = Term::new(&t[..self.noise.members.rank], to, self.columns, width, shift);
+        RoundedTerms::new(t, first, sign(member))
     }
 }
