@@ -126,7 +126,9 @@ fn run_model<M: LanguageModel>(
     }
     let prompt = args.prompt(&train);
     if alphabet.bits_of_others(prompt) > 0.0 {
-        print_line!("warning: the prompt has bytes that the training text does not have; the model cannot tell them apart");
+        print_line!(
+            "warning: the prompt has bytes that the training text does not have; the model cannot tell them apart"
+        );
     }
     let samples = if ending.is_stopped() { 0 } else { args.samples };
     for sample in 0..samples {
