@@ -257,23 +257,6 @@ pub(super) fn noise_depth<B: Backend>(operation: &str, noise: &IntegerNoisePrimi
     }
 }
 
-/// Panics unless rows are those of whole heads and sequences.
-#[track_caller]
-pub(super) fn heads(operation: &str, [rows, width]: [usize; 2], steps: usize, heads: usize) {
-    assert!(
-        heads > 0
-            && width > 0
-            && width.is_multiple_of(heads)
-            && (width / heads).is_multiple_of(2)
-            && width / heads <= MAX_DEPTH,
-        "{operation}: rows of {width} are not those of {heads} heads of an even size, at most {MAX_DEPTH}"
-    );
-    assert!(
-        steps > 0 && rows.is_multiple_of(steps),
-        "{operation}: {rows} rows are not whole sequences of {steps} steps"
-    );
-}
-
 /// Panics for positions from the longest context on.
 #[track_caller]
 pub(super) fn positions(operation: &str, first: usize, count: usize) {

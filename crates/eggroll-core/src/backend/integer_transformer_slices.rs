@@ -7,7 +7,7 @@ use super::integer_slices::{Held, held, on_slice};
 use super::slice_backend::SliceBackend;
 use crate::integer::transformer::MAX_ROWS;
 use crate::ops::integer::IntegerNoisePrimitive;
-use crate::ops::integer::transformer::{IntegerBias, IntegerTransformerOps, VectorPrimitive};
+use crate::ops::integer::transformer::{IntegerBias, IntegerTransformerOps, VectorPrimitive, check_heads};
 use crate::ops::portable::integer::transformer as portable;
 use crate::scope::suspended;
 use burn::backend::TensorMetadata;
@@ -134,7 +134,7 @@ impl<B: SliceBackend> IntegerTransformerOps for B {
     fn integer_transformer_rotary(x: IntTensor<B>, steps: usize, first_position: usize, heads: usize) -> IntTensor<B> {
         let name = "integer transformer's rotary";
         let shape @ [_, width] = checks::dims(name, "input", &x);
-        checks::heads(name, shape, steps, heads);
+        check_heads(name, shape, steps, heads);
         checks::positions(name, first_position, steps);
         if x.dtype() != DType::I8 {
             return portable::rotary::<B>(x, steps, first_position, heads);
@@ -160,7 +160,7 @@ impl<B: SliceBackend> IntegerTransformerOps for B {
             "{name}: the queries {shape:?}, keys {held:?} and values {of_values:?} do not fit"
         );
         let steps = rows / sequences;
-        checks::heads(name, shape, steps, heads);
+        check_heads(name, shape, steps, heads);
         checks::positions(name, 0, context);
         assert!(steps <= context, "{name}: a context of {context} positions for {steps} queries");
         if query.dtype() != DType::I8 {

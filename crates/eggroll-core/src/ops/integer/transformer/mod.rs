@@ -22,6 +22,7 @@ pub use head::head;
 pub use linear::linear;
 pub use log_likelihood::log_likelihood;
 pub use norm::norm;
+pub(crate) use operands::check_heads;
 pub use operands::{IntegerBias, Vector, VectorPrimitive};
 pub use rotary::rotary;
 

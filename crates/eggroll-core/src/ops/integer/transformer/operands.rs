@@ -96,9 +96,9 @@ pub(super) fn check_matrix(
     );
 }
 
-/// Sequences of as many rows, whose width is that of whole heads.
+/// Panics unless rows are those of whole sequences, and their width that of whole heads.
 #[track_caller]
-pub(super) fn check_heads(operation: &str, [rows, width]: [usize; 2], steps: usize, heads: usize) {
+pub(crate) fn check_heads(operation: &str, [rows, width]: [usize; 2], steps: usize, heads: usize) {
     assert!(
         heads > 0
             && width > 0

@@ -257,6 +257,6 @@ impl Rows for Add<'_> {
             *sum = i16::from(*a) + i16::from(*b);
         }
         // SAFETY: by this function's contract.
-        unsafe { S::rescale(&scratch.narrow[..self.n], y) };
+        unsafe { S::rescale(&scratch.narrow, y) };
     }
 }
