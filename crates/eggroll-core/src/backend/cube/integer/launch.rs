@@ -1,77 +1,34 @@
 //! Kernel launches: memory, arguments, cube counts.
 
 use super::add::add_kernel;
-use super::arithmetic::MaterializedNoiseLaunch;
-use super::embedding::{EmbeddingSizesLaunch, embedding_kernel};
-use super::geometry::{GruTile, LANES, ProductTile, UpdateTile};
-use super::gru::{GateHeldLaunch, GruSizesLaunch, gru_kernel};
+use super::embedding::{EmbeddingForms, EmbeddingSizesLaunch, ROWS, embedding_kernel};
+use super::epilogue::Epilogue;
+use super::geometry::{GruTile, LANES, ProductTile};
+use super::gru::{GateSizesLaunch, GruSizesLaunch, gru_kernel};
 use super::layer_norm::layer_norm_kernel;
-use super::linear::{LinearSizesLaunch, linear_kernel};
+use super::linear::{LinearForms, LinearSizesLaunch, linear_kernel};
 use super::log_likelihood::log_likelihood_kernel;
 use super::noise::{BLOCKS, noise_kernel};
+use super::operands::{Held, Operand, elem, plain};
 use super::update::{UpdateSizesLaunch, matrix_update_kernel, vector_update_kernel};
+use super::words::{Form, Packing};
 use crate::backend::cube::geometry::{UNITS, cube_count};
 use crate::backend::cube::launch::empty;
 use crate::backend::cube::noise::StreamLaunch;
 use crate::counters;
 use crate::integer::{Votes, product_divisor};
 use crate::key::{NoiseKey, PairRange};
-use crate::ops::integer::{GatePrimitive, IntegerMembers, IntegerNoisePrimitive};
+use crate::ops::integer::{GatePrimitive, IntegerNoisePrimitive};
 use crate::rng::integer::GROUP;
 use burn::backend::cubecl::dtype_to_elem_type;
 use burn::tensor::DType;
 use burn_cubecl::CubeBackend;
-use burn_cubecl::kernel::{cast, into_contiguous};
+use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::CubeDim;
 
-/// `tensor` of type `dtype`, row after row without gaps.
-fn plain(tensor: CubeTensor, dtype: DType) -> CubeTensor {
-    let tensor = if tensor.dtype == dtype { tensor } else { cast(tensor, dtype) };
-    into_contiguous(tensor)
-}
-
 fn elements(tensor: &CubeTensor) -> usize {
     tensor.meta.shape().num_elements()
-}
-
-/// Held noise as a launch needs it.
-struct Held {
-    /// `None`: a plain operation.
-    noise: Option<(CubeTensor, IntegerMembers)>,
-}
-
-impl Held {
-    fn new(noise: IntegerNoisePrimitive<CubeBackend>, dtype: DType) -> Self {
-        let noise = match noise {
-            IntegerNoisePrimitive::None => None,
-            IntegerNoisePrimitive::Held(noise, members) => Some((plain(noise, dtype), members)),
-        };
-        Self { noise }
-    }
-
-    fn is_there(&self) -> bool {
-        self.noise.is_some()
-    }
-
-    /// Members that `otherwise` are as many.
-    fn members(&self, otherwise: usize) -> usize {
-        self.noise.as_ref().map_or(otherwise, |(_, members)| members.pairs.members())
-    }
-
-    fn sizes(&self) -> MaterializedNoiseLaunch {
-        match &self.noise {
-            None => MaterializedNoiseLaunch::new(0, 0, 0, 0),
-            Some((noise, members)) => {
-                MaterializedNoiseLaunch::new(members.skip, members.rank, noise.meta.shape()[1], members.shift as i32)
-            }
-        }
-    }
-
-    /// What is held, or `instead` for an argument that is not read.
-    fn buffer(self, instead: &CubeTensor) -> CubeTensor {
-        self.noise.map_or_else(|| instead.clone(), |(noise, _)| noise)
-    }
 }
 
 pub(crate) fn add(a: CubeTensor, b: CubeTensor) -> CubeTensor {
@@ -120,66 +77,106 @@ pub(crate) fn noise(tensor: &CubeTensor, key: NoiseKey, pairs: PairRange, elemen
     noise
 }
 
-pub(crate) fn linear(
-    x: CubeTensor,
-    weight: CubeTensor,
-    noise: IntegerNoisePrimitive<CubeBackend>,
-    tile: ProductTile,
-) -> CubeTensor {
-    let dtype = weight.dtype;
-    let (x, weight, held) = (plain(x, dtype), into_contiguous(weight), Held::new(noise, dtype));
-    let ([rows, d_input], d_output) = (x.meta.shape().dims(), weight.meta.shape()[1]);
-    let y = empty(&x, [rows, d_output], dtype);
-    let rows_of_member = (rows / held.members(1)).max(1);
-    let sizes = LinearSizesLaunch::new(rows, rows_of_member, d_input, d_output, product_divisor(d_input));
-    let client = x.client.clone();
+/// What a product is of, and what becomes of its sums.
+pub(crate) struct Product {
+    pub x: Operand,
+    pub weight: Operand,
+    /// Whether the weight is given as its transpose.
+    pub transposed: bool,
+    pub held: Held,
+    pub bias: Option<(CubeTensor, Held)>,
+    pub epilogue: Epilogue,
+    /// What sums are divided by, or shifted down by.
+    pub divisor: i32,
+}
+
+/// A perturbed product into a tensor of type `dtype`.
+pub(crate) fn product(product: Product, dtype: DType, tile: ProductTile) -> CubeTensor {
+    let Product { x, weight, transposed, held, bias, epilogue, divisor } = product;
+    let ([rows, d_input], [p, q]) = (x.shape, weight.shape);
+    let (d_output, starts) = if transposed { (p, [held.rank() * p, 0]) } else { (q, [0, held.rank() * d_input]) };
+    let y = empty(&x.tensor, [rows, d_output], dtype);
+    let step = if held.rank() > 1 { d_input } else { 0 };
+    let held = held.aligned(&[starts[0], step]);
+    let (bias, bias_held) = bias.unwrap_or_else(|| (x.tensor.clone(), Held { noise: None }));
+    let members = held.members(bias_held.members(1));
+    let [x_stride, weight_stride] = [x.stride, weight.stride];
+    let rows_of_member = (rows / members).max(1);
+    let sizes = LinearSizesLaunch::new(
+        rows,
+        rows_of_member,
+        d_input,
+        d_output,
+        x_stride,
+        weight_stride,
+        starts[0],
+        starts[1],
+        divisor,
+    );
+    let (noisy, noise, bias_noise) = (held.is_there(), held.sizes(), bias_held.sizes());
+    let held = held.operand(&x);
+    let forms = LinearForms { x: x.form, weight: weight.form, held: held.form, transposed, noisy };
+    let elems = [x.elem(), weight.elem(), held.elem(), dtype_to_elem_type(bias.dtype), dtype_to_elem_type(dtype)];
+    let bias_held = bias_held.noise.map_or_else(|| bias.clone(), |(noise, _)| noise.tensor);
+    let client = x.tensor.client.clone();
     let cubes = rows.div_ceil(tile.rows()) * d_output.div_ceil(tile.columns());
-    let (noisy, noise) = (held.is_there(), held.sizes());
-    let held = held.buffer(&x);
     linear_kernel::launch(
         &client,
         cube_count(&client, cubes),
         tile.cube_dim(),
-        x.into_buffer_arg(),
-        weight.into_buffer_arg(),
-        held.into_buffer_arg(),
+        x.tensor.into_buffer_arg(),
+        weight.tensor.into_buffer_arg(),
+        held.tensor.into_buffer_arg(),
+        bias.into_buffer_arg(),
+        bias_held.into_buffer_arg(),
         y.clone().into_buffer_arg(),
         sizes,
         noise,
-        noisy,
+        bias_noise,
+        forms,
+        epilogue,
         tile,
-        dtype_to_elem_type(dtype),
+        elems[0],
+        elems[1],
+        elems[2],
+        elems[3],
+        elems[4],
     );
     counters::add_kernel();
     y
 }
 
-pub(crate) fn embedding(
-    tokens: CubeTensor,
-    weight: CubeTensor,
-    noise: IntegerNoisePrimitive<CubeBackend>,
-) -> CubeTensor {
-    let dtype = weight.dtype;
-    let (tokens, weight, held) = (into_contiguous(tokens), into_contiguous(weight), Held::new(noise, dtype));
-    let (rows, [vocab, width]) = (tokens.meta.shape()[0], weight.meta.shape().dims());
-    let y = empty(&weight, [rows, width], dtype);
-    let rows_of_member = (rows / held.members(1)).max(1);
-    let sizes = EmbeddingSizesLaunch::new(rows * width, rows_of_member, vocab, width);
-    let client = weight.client.clone();
+/// Rows of `weight`, of type `dtype`, perturbed.
+pub(crate) fn embedding(tokens: CubeTensor, weight: Operand, held: Held, dtype: DType, packing: Packing) -> CubeTensor {
+    let tokens = into_contiguous(tokens);
+    let (rows, [vocab, width]) = (tokens.meta.shape()[0], weight.shape);
+    let y = empty(&weight.tensor, [rows, width], dtype);
+    let rank = held.rank();
+    let held = held.aligned(&[rank * vocab, if rank > 1 { width } else { 0 }]);
+    let pairs = (held.members(2) / 2).max(1);
+    let sizes = EmbeddingSizesLaunch::new(rows / pairs, pairs, vocab, width, weight.stride);
+    let client = weight.tensor.client.clone();
     let (noisy, noise, token_elem) = (held.is_there(), held.sizes(), dtype_to_elem_type(tokens.dtype));
-    let held = held.buffer(&weight);
+    let held = held.operand(&weight);
+    let whole = packing != Packing::One && width.is_multiple_of(4);
+    let output = if whole { Form::Word } else { Form::Value };
+    let forms = EmbeddingForms { weight: weight.form, held: held.form, output, packing, noisy };
+    let [weight_elem, held_elem] = [weight.elem(), held.elem()];
+    let units = pairs * (rows / pairs).div_ceil(ROWS) * width.div_ceil(packing.values());
     embedding_kernel::launch(
         &client,
-        cube_count(&client, (rows * width).div_ceil(UNITS)),
+        cube_count(&client, units.div_ceil(UNITS)),
         CubeDim::new_1d(UNITS as u32),
         tokens.into_buffer_arg(),
-        weight.into_buffer_arg(),
-        held.into_buffer_arg(),
+        weight.tensor.into_buffer_arg(),
+        held.tensor.into_buffer_arg(),
         y.clone().into_buffer_arg(),
         sizes,
         noise,
-        noisy,
-        dtype_to_elem_type(dtype),
+        forms,
+        weight_elem,
+        held_elem,
+        elem(dtype, output),
         token_elem,
     );
     counters::add_kernel();
@@ -193,23 +190,25 @@ pub(crate) fn layer_norm(
     units: u32,
 ) -> CubeTensor {
     let dtype = weight.dtype;
-    let (x, weight, held) = (plain(x, dtype), into_contiguous(weight), Held::new(noise, dtype));
-    let [rows, n] = x.meta.shape().dims();
-    let y = like(&x);
-    let client = x.client.clone();
+    let (x, weight) = (Operand::new(x, dtype).by_value(), into_contiguous(weight));
+    let held = Held::new(noise, dtype).by_value();
+    let ([rows, n], x_stride) = (x.shape, x.stride);
+    let y = empty(&x.tensor, [rows, n], dtype);
+    let client = x.tensor.client.clone();
     let (noisy, noise, rows_of_member) = (held.is_there(), held.sizes(), (rows / held.members(1)).max(1));
-    let held = held.buffer(&x);
+    let held = held.operand(&x);
     layer_norm_kernel::launch(
         &client,
         cube_count(&client, rows),
         CubeDim::new_1d(units),
-        x.into_buffer_arg(),
+        x.tensor.into_buffer_arg(),
         weight.into_buffer_arg(),
-        held.into_buffer_arg(),
+        held.tensor.into_buffer_arg(),
         y.clone().into_buffer_arg(),
         rows,
         rows_of_member,
         n,
+        x_stride,
         noise,
         noisy,
         units as usize,
@@ -219,43 +218,70 @@ pub(crate) fn layer_norm(
     y
 }
 
-/// A gate's buffers and noise.
-struct Gate {
-    buffers: [CubeTensor; 5],
-    noise: GateHeldLaunch,
+/// A gate's operands.
+pub(crate) struct Gate {
+    pub input: Operand,
+    pub weight: Operand,
+    pub held: Held,
+    pub bias: Operand,
+    pub bias_held: Held,
 }
 
 impl Gate {
-    fn new(gate: GatePrimitive<CubeBackend>, dtype: DType) -> Self {
-        let [input, weight, bias] = [gate.input, gate.weight, gate.bias].map(|tensor| plain(tensor, dtype));
-        let [of_weight, of_bias] = [gate.weight_noise, gate.bias_noise].map(|noise| Held::new(noise, dtype));
-        let noise = GateHeldLaunch::new(of_weight.sizes(), of_bias.sizes());
-        let (held, bias_held) = (of_weight.buffer(&weight), of_bias.buffer(&bias));
-        Self { buffers: [input, weight, held, bias, bias_held], noise }
+    pub(crate) fn new(gate: GatePrimitive<CubeBackend>, dtype: DType) -> Self {
+        let mut bias = into_contiguous(gate.bias);
+        let n = bias.meta.shape()[0];
+        (bias.meta.shape, bias.meta.strides) = ([1, n].into(), [n, 1].into());
+        Self {
+            input: Operand::new(gate.input, dtype),
+            weight: Operand::new(gate.weight, dtype),
+            held: Held::new(gate.weight_noise, dtype),
+            bias: Operand::new(bias, dtype),
+            bias_held: Held::new(gate.bias_noise, dtype),
+        }
+    }
+
+    fn form(&self) -> Form {
+        let held = [&self.held, &self.bias_held].into_iter().filter_map(|held| held.noise.as_ref());
+        let mut operands = held.map(|(held, _)| held).chain([&self.input, &self.weight, &self.bias]);
+        if operands.all(|operand| operand.form == Form::Word) { Form::Word } else { Form::Value }
+    }
+
+    fn sizes(&self) -> GateSizesLaunch {
+        GateSizesLaunch::new(self.input.stride, self.weight.stride, self.held.sizes(), self.bias_held.sizes())
+    }
+
+    /// Input, weight and bias with what is held.
+    fn tensors(self) -> [CubeTensor; 5] {
+        let (held, bias_held) = (self.held.operand(&self.weight), self.bias_held.operand(&self.bias));
+        [self.input, self.weight, held, self.bias, bias_held].map(|operand| operand.tensor)
     }
 }
 
+/// The states of all steps, of type `dtype`.
 pub(crate) fn gru(
-    state: CubeTensor,
+    state: Operand,
     starts: CubeTensor,
-    forget: GatePrimitive<CubeBackend>,
-    candidate: GatePrimitive<CubeBackend>,
+    [forget, candidate]: [Gate; 2],
+    dtype: DType,
     tile: GruTile,
 ) -> CubeTensor {
-    let (dtype, client) = (state.dtype, state.client.clone());
-    let (state, starts) = (into_contiguous(state), into_contiguous(starts));
-    let ([members, width], rows) = (state.meta.shape().dims(), starts.meta.shape()[0]);
-    let outputs = empty(&state, [rows, width], dtype);
-    let sizes = GruSizesLaunch::new(members, rows / members, width, product_divisor(width));
-    let (forget, candidate) = (Gate::new(forget, dtype), Gate::new(candidate, dtype));
-    let [f_input, f_weight, f_held, f_bias, f_bias_held] = forget.buffers;
-    let [c_input, c_weight, c_held, c_bias, c_bias_held] = candidate.buffers;
-    let start_elem = dtype_to_elem_type(starts.dtype);
+    let starts = into_contiguous(starts);
+    let ([members, width], rows) = (state.shape, starts.meta.shape()[0]);
+    let (outputs, client) = (empty(&state.tensor, [rows, width], dtype), state.tensor.client.clone());
+    let by_words = [state.form, forget.form(), candidate.form()] == [Form::Word; 3] && width.is_multiple_of(4);
+    let form = if by_words { Form::Word } else { Form::Value };
+    let tile = GruTile { form, ..tile };
+    let sizes = GruSizesLaunch::new(members, rows / members, width, product_divisor(width), state.stride);
+    let (forget_sizes, candidate_sizes) = (forget.sizes(), candidate.sizes());
+    let [f_input, f_weight, f_held, f_bias, f_bias_held] = forget.tensors();
+    let [c_input, c_weight, c_held, c_bias, c_bias_held] = candidate.tensors();
+    let (start_elem, state_elem) = (dtype_to_elem_type(starts.dtype), elem(state.tensor.dtype, form));
     gru_kernel::launch(
         &client,
-        cube_count(&client, members),
-        CubeDim::new_1d(tile.units as u32),
-        state.into_buffer_arg(),
+        cube_count(&client, members.div_ceil(tile.members())),
+        CubeDim::new_1d(tile.units() as u32),
+        state.tensor.into_buffer_arg(),
         starts.into_buffer_arg(),
         f_input.into_buffer_arg(),
         f_weight.into_buffer_arg(),
@@ -269,10 +295,10 @@ pub(crate) fn gru(
         c_bias_held.into_buffer_arg(),
         outputs.clone().into_buffer_arg(),
         sizes,
-        forget.noise,
-        candidate.noise,
+        forget_sizes,
+        candidate_sizes,
         tile,
-        dtype_to_elem_type(dtype),
+        state_elem,
         start_elem,
     );
     counters::add_kernel();
@@ -280,10 +306,10 @@ pub(crate) fn gru(
 }
 
 pub(crate) fn log_likelihood(logits: CubeTensor, targets: CubeTensor, members: usize, units: u32) -> CubeTensor {
-    let (logits, targets) = (into_contiguous(logits), into_contiguous(targets));
-    let [rows, classes] = logits.meta.shape().dims();
+    let (dtype, targets) = (logits.dtype, into_contiguous(targets));
+    let Operand { tensor: logits, shape: [rows, classes], stride, .. } = Operand::new(logits, dtype);
     let likelihoods = empty(&logits, [members], DType::I32);
-    let (client, elem) = (logits.client.clone(), dtype_to_elem_type(logits.dtype));
+    let (client, elem) = (logits.client.clone(), dtype_to_elem_type(dtype));
     let target_elem = dtype_to_elem_type(targets.dtype);
     let rows = rows / members;
     log_likelihood_kernel::launch(
@@ -296,6 +322,7 @@ pub(crate) fn log_likelihood(logits: CubeTensor, targets: CubeTensor, members: u
         members,
         rows,
         classes,
+        stride,
         units as usize,
         elem,
         target_elem,
@@ -304,58 +331,80 @@ pub(crate) fn log_likelihood(logits: CubeTensor, targets: CubeTensor, members: u
     likelihoods
 }
 
-/// The update of a matrix, or of a vector, whose rank is 0.
-pub(crate) fn update(
+/// The update of a matrix.
+pub(crate) fn matrix_update(
     parameter: CubeTensor,
-    noise: CubeTensor,
+    noise: Operand,
     scores: CubeTensor,
     rank: usize,
     votes: Votes,
     limit: i32,
-    tile: UpdateTile,
+    tile: ProductTile,
 ) -> CubeTensor {
     let dtype = parameter.dtype;
-    let (parameter, noise, scores) = (into_contiguous(parameter), plain(noise, dtype), plain(scores, dtype));
-    let (updated, client, elem) = (like(&parameter), parameter.client.clone(), dtype_to_elem_type(dtype));
-    let (pairs, signs, limit) = (scores.meta.shape()[0], votes == Votes::Signs, limit.max(0));
-    match tile {
-        UpdateTile::Vector(units) => {
-            let elements = elements(&parameter);
-            vector_update_kernel::launch(
-                &client,
-                cube_count(&client, elements.div_ceil(LANES)),
-                CubeDim::new_1d(units),
-                parameter.into_buffer_arg(),
-                noise.into_buffer_arg(),
-                scores.into_buffer_arg(),
-                updated.clone().into_buffer_arg(),
-                pairs,
-                elements,
-                limit,
-                signs,
-                units as usize,
-                elem,
-            );
-        }
-        UpdateTile::Matrix(tile) => {
-            let [d_input, d_output] = parameter.meta.shape().dims();
-            let cubes = d_input.div_ceil(tile.rows()) * d_output.div_ceil(tile.columns());
-            matrix_update_kernel::launch(
-                &client,
-                cube_count(&client, cubes),
-                tile.cube_dim(),
-                parameter.into_buffer_arg(),
-                noise.into_buffer_arg(),
-                scores.into_buffer_arg(),
-                updated.clone().into_buffer_arg(),
-                UpdateSizesLaunch::new(pairs, d_input, d_output, rank),
-                limit,
-                signs,
-                tile,
-                elem,
-            );
-        }
-    }
+    let (parameter, scores) = (Operand::new(parameter, dtype), plain(scores, dtype));
+    let [d_input, d_output] = parameter.shape;
+    let (updated, client) = (empty(&parameter.tensor, [d_input, d_output], dtype), parameter.tensor.client.clone());
+    let steps = if rank > 1 { [d_input, d_output] } else { [0, 0] };
+    let noise = noise.aligned(&[rank * d_input, steps[0], steps[1]]);
+    let sizes = UpdateSizesLaunch::new(
+        scores.meta.shape()[0],
+        d_input,
+        d_output,
+        rank,
+        parameter.stride,
+        noise.stride,
+    );
+    let (form, noise_elem) = (noise.form, noise.elem());
+    let cubes = d_input.div_ceil(tile.rows()) * d_output.div_ceil(tile.columns());
+    matrix_update_kernel::launch(
+        &client,
+        cube_count(&client, cubes),
+        tile.cube_dim(),
+        parameter.tensor.into_buffer_arg(),
+        noise.tensor.into_buffer_arg(),
+        scores.into_buffer_arg(),
+        updated.clone().into_buffer_arg(),
+        sizes,
+        limit.max(0),
+        votes == Votes::Signs,
+        form,
+        tile,
+        noise_elem,
+        dtype_to_elem_type(dtype),
+    );
+    counters::add_kernel();
+    updated
+}
+
+/// The update of a vector, by cubes of `units` units.
+pub(crate) fn vector_update(
+    parameter: CubeTensor,
+    noise: Operand,
+    scores: CubeTensor,
+    votes: Votes,
+    limit: i32,
+    units: u32,
+) -> CubeTensor {
+    let dtype = parameter.dtype;
+    let (parameter, scores) = (into_contiguous(parameter), plain(scores, dtype));
+    let (updated, client, elements) = (like(&parameter), parameter.client.clone(), elements(&parameter));
+    vector_update_kernel::launch(
+        &client,
+        cube_count(&client, elements.div_ceil(LANES)),
+        CubeDim::new_1d(units),
+        parameter.into_buffer_arg(),
+        noise.tensor.into_buffer_arg(),
+        scores.clone().into_buffer_arg(),
+        updated.clone().into_buffer_arg(),
+        scores.meta.shape()[0],
+        elements,
+        noise.stride,
+        limit.max(0),
+        votes == Votes::Signs,
+        units as usize,
+        dtype_to_elem_type(dtype),
+    );
     counters::add_kernel();
     updated
 }
