@@ -63,6 +63,10 @@ impl Operands {
         }
     }
 
+    fn bias(&self) -> Option<transformer::Vector> {
+        Some(transformer::Vector { values: self.ints([WIDTH]), noise: self.held(2 * WIDTH, 1) })
+    }
+
     fn update(&self, rank: usize) -> Tensor<2, Int> {
         let scores = Tensor::<1, Int>::ones([self.pairs.count as usize], &self.device).cast(integer_type(&self.device));
         let shape = if rank == 0 { [1, RANK * WIDTH] } else { [WIDTH, WIDTH] };
@@ -84,6 +88,8 @@ fn check(on: &Operands, expected: u64) {
         ("log-likelihood", launches(|| log_likelihood(rows(), on.indices(), on.pairs.members()))),
         ("update of a matrix", launches(|| on.update(RANK))),
         ("update of a vector", launches(|| on.update(0))),
+        ("transformer's linear", launches(|| transformer::linear(rows(), matrix(), noisy(), on.bias(), true))),
+        ("transformer's head", launches(|| transformer::head(rows(), matrix(), noisy()))),
     ];
     for (name, count) in counts {
         assert_eq!(count, expected, "{name}, {} pairs", on.pairs.count);

@@ -53,14 +53,10 @@ pub(crate) fn has_type(client: &Client, dtype: DType) -> bool {
 }
 
 /// Whether one instruction multiplies four int8 values by four others: by `__dp4a` of CUDA C++, and `OpSDot`, which Vulkan 1.3 has everywhere.
-/// What CubeCL's other compilers put in its place are a dozen instructions for each word.
+/// CubeCL's other compilers take the values of both words apart again for each product.
 pub(crate) fn has_dot_products(client: &Client) -> bool {
-    match client.name() {
-        // CubeCL's other compiler for CUDA is LLVM, which takes asynchronous copies off the features of every device.
-        "cuda" => client.features().copy_async,
-        "wgpu<spirv>" => true,
-        _ => false,
-    }
+    // Of CubeCL's two compilers for CUDA, feature `cuda` turns on that of CUDA C++.
+    matches!(client.name(), "cuda" | "wgpu<spirv>")
 }
 
 /// Units of a plane (warp, subgroup) for reductions; 0 if they go through shared memory, because the device has no plane

@@ -97,12 +97,7 @@ pub(crate) fn embedding_kernel<W: Int, H: Int, O: Int, T: Int>(
             }
             if comptime!(forms.output == Form::Word) {
                 let at = comptime!(4 * r);
-                let word = packed(
-                    sums[at],
-                    sums[comptime!(at + 1)],
-                    sums[comptime!(at + 2)],
-                    sums[comptime!(at + 3)],
-                );
+                let word = packed(sums[at], sums[comptime!(at + 1)], sums[comptime!(at + 2)], sums[comptime!(at + 3)]);
                 y[(row * sizes.width + column) / 4] = O::cast_from(word);
             } else {
                 #[unroll]

@@ -65,7 +65,9 @@ pub(crate) fn finished<I: Int>(
         if comptime!(epilogue == Epilogue::Logits) {
             value.clamp(-LARGEST_LOGIT, LARGEST_LOGIT)
         } else {
-            let value = clip(value + bias_element::<I>(bias, bias_held, bias_noise, member, column, comptime!(epilogue.bias())));
+            let value = clip(
+                value + bias_element::<I>(bias, bias_held, bias_noise, member, column, comptime!(epilogue.bias())),
+            );
             if comptime!(epilogue.activates()) { gelu(value) } else { value }
         }
     }

@@ -233,7 +233,18 @@ mod tests {
         let capacity = 256 / packing.values();
         let (across, down) = (capacity, 256 / capacity);
         let (rank_capacity, lanes, form) = (4, 8, Form::Value);
-        GruTile { across, down, each: 2, capacity, rank_capacity, lanes, packing, form, forget: noise, candidate: noise }
+        GruTile {
+            across,
+            down,
+            each: 2,
+            capacity,
+            rank_capacity,
+            lanes,
+            packing,
+            form,
+            forget: noise,
+            candidate: noise,
+        }
     }
 
     /// A loop over the words of the state for each gate and step: 256 turns, twice.

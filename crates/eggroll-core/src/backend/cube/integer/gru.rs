@@ -194,14 +194,7 @@ pub(crate) fn gru_kernel<I: Int, T: Int>(
 
 /// A word of a row that starts at `start`.
 #[cube]
-fn write<I: Int>(
-    outputs: &mut [I],
-    start: usize,
-    word: usize,
-    values: i32,
-    width: usize,
-    #[comptime] tile: GruTile,
-) {
+fn write<I: Int>(outputs: &mut [I], start: usize, word: usize, values: i32, width: usize, #[comptime] tile: GruTile) {
     if comptime!(tile.form == Form::Word) {
         outputs[start / 4 + word] = I::cast_from(values);
     } else {
@@ -299,8 +292,7 @@ fn sums<I: Int>(
                 let start = noise_start(&gate.weight, member) + gate.weight.rank * width;
                 let first = (place.first + s) * gate.weight.rank;
                 let at = (column + j).min(width - 1);
-                let second =
-                    second_product::<I>(projected, first, held, start, gate.weight.rank, width, at, tile.form);
+                let second = second_product::<I>(projected, first, held, start, gate.weight.rank, width, at, tile.form);
                 sum += (second * sign(member)) >> gate.weight.shift;
             }
             let mut bias = part_of(plain, j, tile.packing);

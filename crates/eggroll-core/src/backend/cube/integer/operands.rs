@@ -18,7 +18,7 @@ pub(crate) fn reach(tensor: &CubeTensor) -> usize {
 }
 
 /// `tensor` of type `dtype`, row after row without gaps.
-pub(super) fn plain(tensor: CubeTensor, dtype: DType) -> CubeTensor {
+pub(crate) fn plain(tensor: CubeTensor, dtype: DType) -> CubeTensor {
     let tensor = if tensor.dtype == dtype { tensor } else { cast(tensor, dtype) };
     into_contiguous(tensor)
 }
@@ -35,7 +35,7 @@ pub(crate) struct Operand {
 
 impl Operand {
     /// `tensor` of type `dtype`, read by words if all rows start with one. Only a matrix whose columns lie apart is copied.
-    pub(super) fn new(tensor: CubeTensor, dtype: DType) -> Self {
+    pub(crate) fn new(tensor: CubeTensor, dtype: DType) -> Self {
         let tensor = if tensor.dtype == dtype { tensor } else { cast(tensor, dtype) };
         let by_rows = !tensor.meta.is_tiled() && (tensor.meta.strides()[1] == 1 || tensor.meta.shape()[1] == 1);
         let tensor = if by_rows { tensor } else { into_contiguous(tensor) };
@@ -46,24 +46,24 @@ impl Operand {
     }
 
     /// Read by words only if runs of values that start at `starts` in a row start with one.
-    pub(super) fn aligned(self, starts: &[usize]) -> Self {
+    pub(crate) fn aligned(self, starts: &[usize]) -> Self {
         let aligned = starts.iter().all(|start| start.is_multiple_of(4));
         if aligned { self } else { Self { form: Form::Value, ..self } }
     }
 
     /// Read value by value.
-    pub(super) fn by_value(self) -> Self {
+    pub(crate) fn by_value(self) -> Self {
         Self { form: Form::Value, ..self }
     }
 
     /// The type of the elements that a kernel sees.
-    pub(super) fn elem(&self) -> ElemType {
+    pub(crate) fn elem(&self) -> ElemType {
         elem(self.tensor.dtype, self.form)
     }
 }
 
 /// The type of the elements that a kernel sees.
-pub(super) fn elem(dtype: DType, form: Form) -> ElemType {
+pub(crate) fn elem(dtype: DType, form: Form) -> ElemType {
     match form {
         Form::Value => dtype_to_elem_type(dtype),
         Form::Word => dtype_to_elem_type(DType::I32),
@@ -77,7 +77,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    pub(super) fn new(noise: IntegerNoisePrimitive<CubeBackend>, dtype: DType) -> Self {
+    pub(crate) fn new(noise: IntegerNoisePrimitive<CubeBackend>, dtype: DType) -> Self {
         let noise = match noise {
             IntegerNoisePrimitive::None => None,
             IntegerNoisePrimitive::Held(noise, members) => Some((Operand::new(noise, dtype), members)),
@@ -86,30 +86,30 @@ impl Held {
     }
 
     /// See [`Operand::aligned`].
-    pub(super) fn aligned(self, starts: &[usize]) -> Self {
+    pub(crate) fn aligned(self, starts: &[usize]) -> Self {
         Self { noise: self.noise.map(|(noise, members)| (noise.aligned(starts), members)) }
     }
 
     /// See [`Operand::by_value`].
-    pub(super) fn by_value(self) -> Self {
+    pub(crate) fn by_value(self) -> Self {
         Self { noise: self.noise.map(|(noise, members)| (noise.by_value(), members)) }
     }
 
-    pub(super) fn is_there(&self) -> bool {
+    pub(crate) fn is_there(&self) -> bool {
         self.noise.is_some()
     }
 
     /// Columns of the factors of a matrix.
-    pub(super) fn rank(&self) -> usize {
+    pub(crate) fn rank(&self) -> usize {
         self.noise.as_ref().map_or(1, |(_, members)| members.rank)
     }
 
     /// Members that `otherwise` are as many.
-    pub(super) fn members(&self, otherwise: usize) -> usize {
+    pub(crate) fn members(&self, otherwise: usize) -> usize {
         self.noise.as_ref().map_or(otherwise, |(_, members)| members.pairs.members())
     }
 
-    pub(super) fn sizes(&self) -> MaterializedNoiseLaunch {
+    pub(crate) fn sizes(&self) -> MaterializedNoiseLaunch {
         match &self.noise {
             None => MaterializedNoiseLaunch::new(0, 0, 0, 0, 0),
             Some((noise, IntegerMembers { skip, rank, shift, .. })) => {
@@ -119,7 +119,7 @@ impl Held {
     }
 
     /// What is held, or `instead` for an argument that is not read.
-    pub(super) fn operand(self, instead: &Operand) -> Operand {
+    pub(crate) fn operand(self, instead: &Operand) -> Operand {
         self.noise.map_or_else(|| instead.clone(), |(noise, _)| noise)
     }
 }

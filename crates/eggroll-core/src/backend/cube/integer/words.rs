@@ -154,11 +154,10 @@ fn transposed(a: i32, b: i32, c: i32, d: i32) -> (i32, i32, i32, i32) {
     )
 }
 
-/// A word whose bytes from `count` on are 0.
+/// A word whose bytes from `count` on are 0, for a `count` above 0: no shift is by all 32 bits.
 #[cube]
 pub(crate) fn first_bytes(word: i32, count: usize) -> i32 {
     let unused = 32i32 - 8i32 * count.min(4usize) as i32;
-    // All 32 bits cannot be shifted out at once; nobody asks for none.
     i32::reinterpret((u32::reinterpret(word) << (unused as u32)) >> (unused as u32))
 }
 

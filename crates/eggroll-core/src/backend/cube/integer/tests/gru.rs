@@ -35,10 +35,7 @@ impl Case {
             input: int8(members * STEPS * width, 10 + salt),
             weight: int8(width * width, 20 + salt),
             bias: int8(width, 30 + salt),
-            noise: [
-                Noise::new(2 * rank * width, rank, pairs, 40 + salt),
-                Noise::new(2 * width, 1, pairs, 50 + salt),
-            ],
+            noise: [Noise::new(2 * rank * width, rank, pairs, 40 + salt), Noise::new(2 * width, 1, pairs, 50 + salt)],
         };
         let starts = (0..members * STEPS).map(|r| usize::from(r % 5 == 2)).collect();
         Self { state: int8(members * width, 1), starts, gates: [gate(0), gate(1)], width, members, rank }
@@ -96,6 +93,10 @@ fn words_and_several_sequences_equal_oracle() {
         for noisy in [true, false] {
             let expected = case.expected(noisy);
             for (i, sequences) in [[1, 1], [1, 4], [2, 2], [4, 1]].into_iter().enumerate() {
+                // Each half of the arrangements with and without noise: every kernel is compiled anew.
+                if !noisy && i % 2 != index % 2 {
+                    continue;
+                }
                 for packing in [Packing::One, Packing::Dot, Packing::Apart] {
                     let layout = LAYOUTS[i];
                     // Words where all rows are made of them.

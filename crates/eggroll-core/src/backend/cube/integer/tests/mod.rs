@@ -27,8 +27,7 @@ struct Layout {
 
 const VALUES: Layout = Layout { form: Form::Value, gap: 0 };
 const WORDS: Layout = Layout { form: Form::Word, gap: 0 };
-const LAYOUTS: [Layout; 4] =
-    [VALUES, Layout { form: Form::Value, gap: 3 }, WORDS, Layout { form: Form::Word, gap: 8 }];
+const LAYOUTS: [Layout; 4] = [VALUES, Layout { form: Form::Value, gap: 3 }, WORDS, Layout { form: Form::Word, gap: 8 }];
 /// Packings of words of four values.
 const PACKED: [Packing; 2] = [Packing::Dot, Packing::Apart];
 
@@ -81,9 +80,7 @@ fn operand(values: &[i8], shape: [usize; 2], layout: Layout) -> Operand {
     }
     let all = match layout.form {
         Form::Value => all.into_iter().map(i32::from).collect(),
-        Form::Word => {
-            all.chunks(4).map(|four| i32::from_le_bytes(std::array::from_fn(|i| four[i] as u8))).collect()
-        }
+        Form::Word => all.chunks(4).map(|four| i32::from_le_bytes(std::array::from_fn(|i| four[i] as u8))).collect(),
     };
     Operand { tensor: upload(all), shape, stride, form: layout.form }
 }

@@ -27,7 +27,12 @@ impl Case {
     fn new(shape: [usize; 2], rank: usize) -> Self {
         let [d_input, d_output] = shape;
         let x = int8(2 * PAIRS as usize * ROWS * d_input, 1);
-        Self { x, weight: int8(d_input * d_output, 2), shape, noise: Noise::new(rank * (d_input + d_output), rank, PAIRS, 3) }
+        Self {
+            x,
+            weight: int8(d_input * d_output, 2),
+            shape,
+            noise: Noise::new(rank * (d_input + d_output), rank, PAIRS, 3),
+        }
     }
 
     /// In the layouts of input, weight and noise.
@@ -89,7 +94,8 @@ fn words_equal_oracle() {
 
 #[test]
 fn canary_other_noise_fails() {
-    let (case, other) = (Case::new([64, 40], 1), Case { noise: Noise::new(104, 1, PAIRS, 4), ..Case::new([64, 40], 1) });
+    let (case, other) =
+        (Case::new([64, 40], 1), Case { noise: Noise::new(104, 1, PAIRS, 4), ..Case::new([64, 40], 1) });
     let found = |case: &Case| case.run(case.product([WORDS; 3], Epilogue::Divide, 128), Packing::Dot);
     assert!(found(&case) != found(&other));
 }
@@ -156,7 +162,8 @@ fn rows_of_a_table_equal_oracle() {
         let weight = int8(vocab * width, 1);
         for rows in [1, 3, 6] {
             let tokens: Vec<usize> = (0..2 * PAIRS as usize * rows).map(|r| (r * 7 + 2) % vocab).collect();
-            let row = |(r, token): (usize, &usize)| oracle::embedding(*token, &weight, width, Some(noise.member(r / rows)));
+            let row =
+                |(r, token): (usize, &usize)| oracle::embedding(*token, &weight, width, Some(noise.member(r / rows)));
             let expected: Vec<i8> = tokens.iter().enumerate().flat_map(row).collect();
             let words = (rank * vocab).is_multiple_of(4) && (rank == 1 || width.is_multiple_of(4));
             for layout in LAYOUTS {
