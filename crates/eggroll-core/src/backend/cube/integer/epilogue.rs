@@ -1,7 +1,7 @@
 //! What a product's sums become when they are written.
 
 use super::arithmetic::{MaterializedNoise, clip, floor_div, noise_start, shift_rounded, sign};
-use crate::backend::cube::geometry::BiasKind;
+use crate::backend::cube::BiasKind;
 use crate::integer::FIXED_POINT;
 use crate::integer::transformer::{GELU_DOWN, GELU_UP, LARGEST_LOGIT};
 use cubecl::prelude::*;

@@ -1,7 +1,7 @@
 //! Products, and rows of a table.
 
 use super::{LAYOUTS, Layout, Noise, PACKED, VALUES, WORDS, indices, int8, operand, read, read_words};
-use crate::backend::cube::geometry::BiasKind;
+use crate::backend::cube::BiasKind;
 use crate::backend::cube::integer::epilogue::Epilogue;
 use crate::backend::cube::integer::geometry::ProductTile;
 use crate::backend::cube::integer::launch::{self, Product};
