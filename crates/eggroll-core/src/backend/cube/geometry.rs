@@ -21,8 +21,6 @@ pub(crate) const COLUMNS: usize = GROUP / BLOCKS;
 pub(crate) const SIDE: usize = GROUP;
 /// Factor columns of an estimate drawn at a time.
 pub(crate) const DEPTH: usize = 16;
-/// Groups that a run of [`SIDE`] elements may touch.
-pub(crate) const GROUPS: usize = 2;
 /// Terms of a sum that one turn of a loop adds where a basis is found.
 pub(crate) const TERMS: usize = 4;
 /// Rows of a tile at most: a unit keeps a sum for each row and column of its own.
@@ -33,6 +31,10 @@ const CLASSES: usize = 8;
 const BUSY: usize = 512;
 /// Pairs that a split of an estimate sums at least.
 const MIN_PAIRS: usize = 16;
+/// Terms that a split of a product sums at least.
+const MIN_TERMS: usize = 512;
+/// Rows and columns that a cube of a product takes, about.
+const PRODUCT_SIDE: usize = 128;
 
 /// What a linear kernel does about the bias.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -142,21 +144,39 @@ pub(crate) struct EstimateTile {
     pub source: SourceKind,
     /// Whether the signs of the factors are multiplied in their place.
     pub signs: bool,
+    /// Groups of noise that a run of [`SIDE`] elements touches: one if all runs start with a group.
+    pub groups: usize,
+    pub rank_one: bool,
 }
 
 impl EstimateTile {
-    pub(crate) fn new(client: &Client) -> Self {
+    /// The tile for an estimate `[d_input, d_output]` of rank `rank`.
+    pub(crate) fn new(client: &Client, [d_input, d_output]: [usize; 2], rank: usize, signs: bool) -> Self {
         let side = if max_units(client) >= 256 { 16 } else { 8 };
-        Self { side, each: SIDE / side, source: SourceKind::Drawn(NoiseDistribution::Normal), signs: false }
+        let aligned = (rank == 1 || d_output.is_multiple_of(GROUP)) && d_input.is_multiple_of(GROUP);
+        Self {
+            side,
+            each: SIDE / side,
+            source: SourceKind::Drawn(NoiseDistribution::Normal),
+            signs,
+            groups: if aligned { 1 } else { 2 },
+            rank_one: rank == 1,
+        }
     }
 
     pub(crate) fn units(&self) -> u32 {
         (self.side * self.side) as u32
     }
 
+    /// How often tiles draw an element of the noise of a `[d_input, d_output]` estimate, on average.
+    pub(crate) fn redraws(d_input: usize, d_output: usize) -> usize {
+        let (down, across) = (d_input.div_ceil(SIDE), d_output.div_ceil(SIDE));
+        (d_input * across + d_output * down) / (d_input + d_output).max(1)
+    }
+
     /// What the kernel asks for `columns` columns of noise: shared memory holds a tile of both factors.
     pub(crate) fn demand(&self, columns: usize, elements: usize) -> Demand {
-        let items = DEPTH * 2 * GROUPS * BLOCKS;
+        let items = DEPTH * 2 * self.groups * BLOCKS;
         let turns = columns.div_ceil(DEPTH) * (1 + items.div_ceil(self.units() as usize));
         Demand { elements, tensors: 3, units: self.units(), shared_bytes: 4 * 2 * DEPTH * SIDE, turns }
     }
@@ -280,6 +300,13 @@ pub(crate) fn splits(pairs: usize, cubes: usize) -> (usize, usize) {
     let wanted = (BUSY / cubes.max(1)).clamp(1, pairs.div_ceil(MIN_PAIRS).max(1));
     let each = pairs.div_ceil(wanted).max(1);
     (each, pairs.div_ceil(each).max(1))
+}
+
+/// Splits of a product's `terms`, when it has `shape`: of equal length, and enough to keep a device busy.
+pub(crate) fn term_splits(terms: usize, [rows, columns]: [usize; 2]) -> usize {
+    let tiles = rows.div_ceil(PRODUCT_SIDE) * columns.div_ceil(PRODUCT_SIDE);
+    let wanted = (BUSY / tiles).min(terms / MIN_TERMS).max(1).ilog2();
+    1 << wanted.min(terms.trailing_zeros())
 }
 
 /// At least `cubes` cubes, spread over two dimensions where one has a limit; kernels stop behind the last.

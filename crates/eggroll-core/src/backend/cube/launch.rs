@@ -25,12 +25,12 @@ use cubecl::CubeDim;
 /// A parameter's noise as a launch needs it.
 pub(crate) struct Noise {
     key: NoiseKey,
-    scale: f32,
+    pub scale: f32,
     /// Elements of one pair's noise.
-    elements: usize,
-    kind: SourceKind,
+    pub elements: usize,
+    pub kind: SourceKind,
     /// Cached noise or a table.
-    held: Option<CubeTensor>,
+    pub held: Option<CubeTensor>,
     first_held: u32,
 }
 
@@ -49,7 +49,7 @@ impl Noise {
         Self::new(NoiseKey::new(0, 0, 0), 0.0, 0, SourcePrimitive::Drawn)
     }
 
-    fn stream(&self) -> StreamLaunch {
+    pub(crate) fn stream(&self) -> StreamLaunch {
         let runs = match (&self.held, self.kind) {
             (Some(table), SourceKind::Table) => table_runs(self.elements, table.meta.shape()[0]),
             _ => 0,

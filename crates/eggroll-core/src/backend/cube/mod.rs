@@ -8,11 +8,14 @@ pub(crate) mod device;
 mod eligibility;
 mod embedding;
 mod estimate;
+mod estimate_product;
 mod geometry;
 mod integer;
 mod launch;
 mod linear;
 mod noise;
+#[cfg(all(test, feature = "wgpu"))]
+mod pitched;
 mod reduce;
 mod row_projection;
 mod vector;
@@ -28,9 +31,13 @@ use burn::backend::{Backend, TensorMetadata};
 use burn::tensor::{DType, FloatDType, Shape};
 use burn_cubecl::CubeBackend;
 use burn_cubecl::tensor::CubeTensor;
-use eligibility::{Demand, reads, runs};
+use eligibility::{Demand, extent, padded, reads, runs};
+use estimate_product::Estimate;
 use geometry::{BasisTile, BiasKind, EmbeddingTile, EstimateTile, LinearTile, MemberTile, by_element};
 use launch::{Factors, Noise};
+
+/// How often tiles of an estimate draw the same noise before all noise is drawn first, for one product.
+const REDRAWS: usize = 4;
 
 impl PerturbedOps for CubeBackend {
     fn low_rank_linear(
@@ -123,15 +130,22 @@ impl PerturbedOps for CubeBackend {
         d_output: usize,
     ) -> CubeTensor {
         let shape = [d_input, d_output];
-        let tile = EstimateTile { signs: noise.signs, ..EstimateTile::new(&weights.client) };
         let columns = weights.shape()[0] * noise.rank;
-        let demand = tile.demand(columns, (d_input * d_output).max(held(&source)));
+        let (dtype, elements) = (weights.dtype, noise.rank * (d_input + d_output));
+        let largest = (d_input * d_output).max(held(&source));
+        let tile = EstimateTile::new(&weights.client, shape, noise.rank, noise.signs);
+        let is_wide = EstimateTile::redraws(d_input, d_output) >= REDRAWS;
+        let demand = if is_wide { estimate_product::demand(largest) } else { tile.demand(columns, largest) };
         if columns * d_input * d_output == 0 || !runs(&weights, &demand) {
             return portable::low_rank_estimate::<Self>(weights, noise, source, first_pair, shape);
         }
-        let (dtype, elements) = (weights.dtype, noise.rank * (d_input + d_output));
         let drawn = Noise::new(noise.key, noise.scale, elements, source);
         let span = profile::span(Component::Estimate, 0);
+        if is_wide {
+            let what = Estimate { first_pair, rank: noise.rank, shape, signs: noise.signs };
+            let sum = estimate_product::low_rank_estimate(weights, &drawn, what);
+            return finished(span, CubeBackend::float_cast(sum, dtype.into()));
+        }
         let sums = launch::low_rank_estimate(weights, drawn, noise.rank, first_pair, shape, tile);
         finished(span, sum_splits(sums, Shape::new(shape), dtype))
     }
@@ -209,8 +223,8 @@ fn tile(
     };
     let tile = LinearTile { shared, bias, ..LinearTile::new(&x.client, pair_rows.max(1), d_input.max(d_output), rank) };
     let depth = if rank == 0 { d_input } else { rank };
-    let output = members.pairs.members() * each * d_output;
-    let largest = output.max(size(x)).max(held(source)).max(bias_held);
+    let output = padded(members.pairs.members() * each, d_output, x.dtype);
+    let largest = output.max(extent(x)).max(held(source)).max(bias_held);
     (size(x) > 0 && runs(x, &tile.demand([d_input, d_output], depth, largest))).then_some(tile)
 }
 
