@@ -25,85 +25,12 @@ pub(crate) const DEPTH: usize = 16;
 pub(crate) const GROUPS: usize = 2;
 /// Terms of a sum that one turn of a loop adds where a basis is found.
 pub(crate) const TERMS: usize = 4;
-/// Rows of a tile at most: a unit keeps a sum for each row and column of its own.
-const MAX_ROWS: usize = 8;
 /// Classes that a unit of a cross-entropy takes before a second one helps it.
 const CLASSES: usize = 8;
 /// Cubes that keep a device busy.
 const BUSY: usize = 512;
 /// Pairs that a split of an estimate sums at least.
 const MIN_PAIRS: usize = 16;
-
-/// What a linear kernel does about the bias.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum BiasKind {
-    None,
-    Plain,
-    Perturbed,
-}
-
-/// What one cube of a linear kernel takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct LinearTile {
-    pub units: u32,
-    /// Rows of the input: a power of two.
-    pub rows: usize,
-    /// Rank that shared memory holds `x·B` for; 0 for dense noise.
-    pub rank_capacity: usize,
-    /// Units of a plane that projections reduce with; 0 for shared memory.
-    pub plane: usize,
-    /// Whether all members share the rows.
-    pub shared: bool,
-    pub source: SourceKind,
-    pub bias: BiasKind,
-    pub bias_source: SourceKind,
-}
-
-impl LinearTile {
-    /// The tile for `pair_rows` rows of a pair and noise of `width` elements in its longest row.
-    pub(crate) fn new(client: &Client, pair_rows: usize, width: usize, rank: usize) -> Self {
-        Self {
-            units: units(client, width / 4),
-            rows: pair_rows.next_power_of_two().min(MAX_ROWS),
-            rank_capacity: if rank == 0 { 0 } else { rank.next_power_of_two() },
-            plane: plane_size(client),
-            shared: false,
-            source: SourceKind::Drawn(NoiseDistribution::Normal),
-            bias: BiasKind::None,
-            bias_source: SourceKind::Drawn(NoiseDistribution::Normal),
-        }
-    }
-
-    pub(crate) fn is_low_rank(&self) -> bool {
-        self.rank_capacity > 0
-    }
-
-    /// What the kernel asks for a matrix `[d_input, d_output]` and a second factor of `depth` rows.
-    pub(crate) fn demand(&self, [d_input, d_output]: [usize; 2], depth: usize, elements: usize) -> Demand {
-        let shared =
-            chunk_len(self.units) + self.lanes().shared_len(self.units) + self.rows * self.rank_capacity.max(1);
-        let turns = self.turns(d_input, d_output, depth);
-        Demand { elements, tensors: 6, units: self.units, shared_bytes: 4 * shared, turns }
-    }
-
-    /// Turns of a unit's loops, at most.
-    fn turns(&self, d_input: usize, d_output: usize, depth: usize) -> usize {
-        let chunk = chunk_len(self.units);
-        // Each chunk adds one turn and may break a row in two.
-        let projection = d_input / self.lanes().count + 2 * (d_input / chunk) + 4;
-        let rows = d_output.div_ceil(chunk) * depth;
-        if self.is_low_rank() { depth * projection + 7 * rows } else { 7 * rows }
-    }
-
-    /// Units that project one row.
-    pub(crate) fn lanes(&self) -> Lanes {
-        Lanes { count: self.units as usize / self.rows, plane: self.plane }
-    }
-
-    pub(crate) fn cube_dim(&self) -> CubeDim {
-        CubeDim::new_1d(self.units)
-    }
-}
 
 /// What one cube of an embedding takes: one row, or the same row of both members of a pair if they share it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -3,10 +3,8 @@
 use super::cross_entropy::member_cross_entropy_kernel;
 use super::embedding::{EmbeddingSizesLaunch, embedding_kernel};
 use super::estimate::{EstimateSizesLaunch, dense_estimate_kernel, low_rank_estimate_kernel};
-use super::geometry::{
-    BasisTile, EmbeddingTile, EstimateTile, LinearTile, MemberTile, SIDE, UNITS, cube_count, splits,
-};
-use super::linear::{LinearSizesLaunch, linear_kernel};
+use super::geometry::{BasisTile, EmbeddingTile, EstimateTile, MemberTile, SIDE, UNITS, cube_count, splits};
+use super::linear::{Factors, LinearSizesLaunch, LinearTile, linear_kernel};
 use super::noise::{SourceKind, StreamLaunch};
 use super::row_projection::row_basis_kernel;
 use super::vector::{noise_kernel, perturbed_vector_kernel};
@@ -36,10 +34,11 @@ pub(crate) struct Noise {
 
 impl Noise {
     pub(crate) fn new(key: NoiseKey, scale: f32, elements: usize, source: SourcePrimitive<CubeBackend>) -> Self {
-        let (kind, held, first_held) = match source {
-            SourcePrimitive::Drawn => (SourceKind::Drawn(key.distribution()), None, 0),
-            SourcePrimitive::Cached(noise, first) => (SourceKind::Cached, Some(into_contiguous(noise)), first),
-            SourcePrimitive::Table(table) => (SourceKind::Table, Some(into_contiguous(table)), 0),
+        let kind = source_kind(key, &source);
+        let (held, first_held) = match source {
+            SourcePrimitive::Drawn => (None, 0),
+            SourcePrimitive::Cached(noise, first) => (Some(into_contiguous(noise)), first),
+            SourcePrimitive::Table(table) => (Some(into_contiguous(table)), 0),
         };
         Self { key, scale, elements, kind, held, first_held }
     }
@@ -63,13 +62,13 @@ impl Noise {
     }
 }
 
-/// The factors of a linear operation's noise.
-#[derive(Clone, Copy)]
-pub(crate) struct Factors {
-    /// Rows of the second factor: the rank, or `d_input` for dense noise.
-    pub depth: usize,
-    /// Where both begin in a pair's noise.
-    pub starts: [usize; 2],
+/// Where a kernel finds the noise of a key.
+pub(crate) fn source_kind(key: NoiseKey, source: &SourcePrimitive<CubeBackend>) -> SourceKind {
+    match source {
+        SourcePrimitive::Drawn => SourceKind::Drawn(key.distribution()),
+        SourcePrimitive::Cached(..) => SourceKind::Cached,
+        SourcePrimitive::Table(_) => SourceKind::Table,
+    }
 }
 
 /// An uninitialized tensor next to `like`, rows after rows.
@@ -87,7 +86,6 @@ pub(crate) fn linear(
     pairs: PairRange,
     tile: LinearTile,
 ) -> CubeTensor {
-    let tile = LinearTile { source: noise.kind, bias_source: bias_noise.kind, ..tile };
     let [x_rows, d_input] = [x.meta.shape()[0], x.meta.shape()[1]];
     let d_output = product.meta.shape()[1];
     let members = pairs.members();
@@ -95,6 +93,8 @@ pub(crate) fn linear(
     let y = if tile.shared { empty(&x, [members * rows, d_output], x.dtype) } else { product.clone() };
     let pair_rows = if tile.shared { rows } else { 2 * rows };
     let cubes = pairs.count as usize * pair_rows.div_ceil(tile.rows);
+    let strides = [&x, &product, &y].map(|tensor| [tensor.meta.strides()[0], tensor.meta.strides()[1]]);
+    let tile = LinearTile { source: noise.kind, bias_source: bias_noise.kind, ..tile }.on_strides(strides);
     let sizes = LinearSizesLaunch::new(
         pairs.count as usize,
         pairs.first,
@@ -118,6 +118,7 @@ pub(crate) fn linear(
         &client,
         cube_count(&client, cubes),
         tile.cube_dim(),
+        tile.vector,
         x.into_buffer_arg(),
         base.into_buffer_arg(),
         bias.into_buffer_arg(),

@@ -14,6 +14,7 @@ mod launch;
 mod linear;
 mod noise;
 mod reduce;
+mod registers;
 mod row_projection;
 mod vector;
 
@@ -29,8 +30,9 @@ use burn::tensor::{DType, FloatDType, Shape};
 use burn_cubecl::CubeBackend;
 use burn_cubecl::tensor::CubeTensor;
 use eligibility::{Demand, reads, runs};
-use geometry::{BasisTile, BiasKind, EmbeddingTile, EstimateTile, LinearTile, MemberTile, by_element};
-use launch::{Factors, Noise};
+use geometry::{BasisTile, EmbeddingTile, EstimateTile, MemberTile, by_element};
+use launch::Noise;
+use linear::{BiasKind, Factors, LinearTile};
 
 impl PerturbedOps for CubeBackend {
     fn low_rank_linear(
@@ -41,12 +43,12 @@ impl PerturbedOps for CubeBackend {
         source: SourcePrimitive<Self>,
         members: LinearMembers,
     ) -> CubeTensor {
-        match tile(&x, &weight, &bias, &source, members, noise.rank) {
+        let shape = [weight.shape()[0], weight.shape()[1]];
+        let factors = Factors { rank: noise.rank, depth: noise.rank, starts: noise.starts(shape) };
+        match tile(&x, &weight, &bias, (noise.key, &source), members, factors) {
             Some(tile) => {
-                let shape = [weight.shape()[0], weight.shape()[1]];
                 let elements = noise.rank * (shape[0] + shape[1]);
                 let drawn = Noise::new(noise.key, noise.scale, elements, source);
-                let factors = Factors { depth: noise.rank, starts: noise.starts(shape) };
                 linear(x, weight, bias, drawn, factors, members, tile)
             }
             None => portable::low_rank_linear::<Self>(x, weight, bias, noise, source, members),
@@ -61,12 +63,12 @@ impl PerturbedOps for CubeBackend {
         source: SourcePrimitive<Self>,
         members: LinearMembers,
     ) -> CubeTensor {
-        match tile(&x, &weight, &bias, &source, members, 0) {
+        let [d_input, d_output] = [weight.shape()[0], weight.shape()[1]];
+        let factors = Factors { rank: 0, depth: d_input, starts: [0, 0] };
+        match tile(&x, &weight, &bias, (noise.key, &source), members, factors) {
             // The kernel reads rows of noise as they are in the stream.
             Some(tile) if !noise.transposed => {
-                let [d_input, d_output] = [weight.shape()[0], weight.shape()[1]];
                 let drawn = Noise::new(noise.key, noise.scale, d_input * d_output, source);
-                let factors = Factors { depth: d_input, starts: [0, 0] };
                 linear(x, weight, bias, drawn, factors, members, tile)
             }
             _ => portable::dense_linear::<Self>(x, weight, bias, noise, source, members),
@@ -194,9 +196,9 @@ fn tile(
     x: &CubeTensor,
     weight: &CubeTensor,
     bias: &BiasPrimitive<CubeBackend>,
-    source: &SourcePrimitive<CubeBackend>,
+    (key, source): (NoiseKey, &SourcePrimitive<CubeBackend>),
     members: LinearMembers,
-    rank: usize,
+    factors: Factors,
 ) -> Option<LinearTile> {
     let ([rows, d_input], d_output) = ([x.shape()[0], x.shape()[1]], weight.shape()[1]);
     let shared = members.input == InputRows::Shared;
@@ -207,11 +209,12 @@ fn tile(
         BiasPrimitive::Plain(_) => (BiasKind::Plain, 0),
         BiasPrimitive::Perturbed(_, _, source) => (BiasKind::Perturbed, held(source)),
     };
-    let tile = LinearTile { shared, bias, ..LinearTile::new(&x.client, pair_rows.max(1), d_input.max(d_output), rank) };
-    let depth = if rank == 0 { d_input } else { rank };
+    let kind = launch::source_kind(key, source);
+    let tile = LinearTile::new(&x.client, pair_rows.max(1), [d_input, d_output], factors, (kind, bias));
+    let tile = LinearTile { shared, ..tile };
     let output = members.pairs.members() * each * d_output;
     let largest = output.max(size(x)).max(held(source)).max(bias_held);
-    (size(x) > 0 && runs(x, &tile.demand([d_input, d_output], depth, largest))).then_some(tile)
+    (size(x) > 0 && runs(x, &tile.demand([d_input, d_output], factors.depth, largest))).then_some(tile)
 }
 
 fn size(tensor: &CubeTensor) -> usize {
