@@ -17,6 +17,13 @@ pub(crate) enum SourceKind {
     Table,
 }
 
+impl SourceKind {
+    /// Groups that a unit takes where each unit takes a few: a word of signs serves eight of them.
+    pub(crate) fn groups_together(self) -> usize {
+        if self == Self::Drawn(NoiseDistribution::Rademacher) { rademacher::WORD / GROUP } else { 1 }
+    }
+}
+
 /// One parameter's noise in one noise epoch: [`NoiseKey`] as a kernel argument, and where it is held.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 pub(crate) struct Stream {

@@ -43,10 +43,10 @@ pub(crate) fn none_kept(#[comptime] vector: usize) -> Array<u32> {
 /// Elements `lane`, `lane + 16`, `lane + 32` and `lane + 48` of a group, and those behind each of them that fill a vector; without
 /// regard to baselines ([`PairNoise::loud`]). Elements behind a pair's last are any numbers.
 #[cube]
-pub(crate) fn unit_noise<F: Float, N: Size>(
+pub(crate) fn unit_noise<H: CubePrimitive, N: Size>(
     noise: &mut Array<Vector<f32, N>>,
     kept: &mut Array<u32>,
-    held: &[Vector<F, N>],
+    held: &[H],
     of: &PairNoise,
     group: usize,
     lane: usize,

@@ -47,7 +47,7 @@ pub(crate) fn perturb_columns<F: Float, N: Size>(
                 if comptime!(tile.bias == BiasKind::Perturbed) {
                     // The columns' own groups: the second factor starts on one.
                     let own = group + j - begin / GROUP;
-                    unit_noise::<F, N>(
+                    unit_noise::<Vector<F, N>, N>(
                         &mut noise,
                         &mut bias_kept,
                         bias_held,
@@ -108,7 +108,7 @@ fn add_groups<F: Float, N: Size>(
         #[unroll]
         for j in 0..tile.groups {
             let of_row = group + j + k * row_groups;
-            unit_noise::<F, N>(noise, kept, held, drawn, of_row, lane, tile.vector, tile.source);
+            unit_noise::<Vector<F, N>, N>(noise, kept, held, drawn, of_row, lane, tile.vector, tile.source);
             #[unroll]
             for c in 0..COLUMNS {
                 #[unroll]

@@ -56,7 +56,7 @@ fn project<F: Float, N: Size>(
     let mut noise = Array::<Vector<f32, N>>::new(COLUMNS);
     let mut group = walk.first;
     while group < walk.end {
-        unit_noise::<F, N>(&mut noise, &mut kept, held, drawn, group, walk.lane, tile.vector, tile.source);
+        unit_noise::<Vector<F, N>, N>(&mut noise, &mut kept, held, drawn, group, walk.lane, tile.vector, tile.source);
         #[unroll]
         for c in 0..COLUMNS {
             // Before the row this is far behind it.

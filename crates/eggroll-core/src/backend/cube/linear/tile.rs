@@ -65,10 +65,11 @@ impl LinearTile {
         pair_rows: usize,
         [d_input, d_output]: [usize; 2],
         factors: Factors,
-        (source, bias): (SourceKind, BiasKind),
+        (distribution, bias): (NoiseDistribution, BiasKind),
     ) -> Self {
         let (width, rows) = (d_input.max(d_output), pair_rows.next_power_of_two().min(MAX_ROWS));
-        let is_signs = source == SourceKind::Drawn(NoiseDistribution::Rademacher);
+        // Also where signs are held: results are the same, bit for bit, from every source.
+        let is_signs = distribution == NoiseDistribution::Rademacher;
         // A block of signs holds those of many groups: fewer units make fewer blocks.
         let units = units(client, if is_signs { width / 16 } else { width / 4 });
         let [first, second] = factors.starts;
@@ -77,24 +78,27 @@ impl LinearTile {
         // The bias's noise starts on a group: its columns are in other registers if those of the weight do not.
         let in_registers = starts_on_group || (single && bias != BiasKind::Perturbed);
         let whole = starts_on_group && first.is_multiple_of(GROUP) && (d_input | d_output).is_multiple_of(GROUP);
-        // Wider vectors only where all units have work for them.
+        // Wider vectors only where all units have work for them, and not where one unit's signs serve many groups.
         let busy = (width / (COLUMNS * units as usize)).max(1);
-        let vector = if whole && factors.rank > 0 { MAX_VECTOR.min(MAX_ROWS / rows).min(1 << busy.ilog2()) } else { 1 };
-        let sections = units as usize * vector / BLOCKS;
-        let each = d_output.div_ceil(GROUP).div_ceil(sections).max(1);
-        let most = (MAX_ROWS / (rows * vector)).min(MAX_VECTOR).min(1 << each.ilog2());
+        let vector = if whole && factors.rank > 0 && !is_signs {
+            MAX_VECTOR.min(MAX_ROWS / rows).min(1 << busy.ilog2())
+        } else {
+            1
+        };
+        let each = d_output.div_ceil(GROUP).div_ceil(units as usize / BLOCKS).max(1);
+        let groups = (MAX_ROWS / rows).min(MAX_VECTOR).min(1 << each.ilog2());
         Self {
             units,
             rows,
             rank_capacity: if factors.rank == 0 { 0 } else { factors.rank.next_power_of_two() },
             plane: plane_size(client),
             shared: false,
-            source,
+            source: SourceKind::Drawn(distribution),
             bias,
             bias_source: SourceKind::Drawn(NoiseDistribution::Normal),
             in_registers,
             vector,
-            groups: if is_signs && !single { most } else { 1 },
+            groups: if is_signs && !single { groups } else { 1 },
         }
     }
 
