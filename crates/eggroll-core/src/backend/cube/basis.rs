@@ -13,22 +13,16 @@ use cubecl::CubeDim;
 pub(crate) fn row_basis(x: CubeTensor, tile: BasisTile) -> CubeTensor {
     let [rows, width] = [x.meta.shape()[0], x.meta.shape()[1]];
     let each = BasisTile::panel_rows(rows);
-    let of = Basis {
-        basis: empty(&x, [rows, width], DType::F32),
-        overlaps: empty(&x, [if each < rows { rows } else { 1 }, PANEL], DType::F32),
-        x,
-        tile,
-        each,
-    };
-    for first in (0..rows).step_by(each) {
-        if first == 0 {
-            of.make_orthonormal(first, Stage::Alone);
-            continue;
-        }
-        for stage in [Stage::First, Stage::Second] {
-            of.find_overlaps(first, stage);
-            of.take_overlaps(first, stage);
-            of.make_orthonormal(first, stage);
+    let of = Basis { basis: empty(&x, [rows, width], DType::F32), x, tile, each };
+    of.make_orthonormal(0, Stage::Alone);
+    if each < rows {
+        let overlaps = empty(&of.x, [rows, PANEL], DType::F32);
+        for first in (each..rows).step_by(each) {
+            for stage in [Stage::First, Stage::Second] {
+                of.find_overlaps(&overlaps, first, stage);
+                of.take_overlaps(&overlaps, first, stage);
+                of.make_orthonormal(first, stage);
+            }
         }
     }
     of.basis
@@ -37,8 +31,6 @@ pub(crate) fn row_basis(x: CubeTensor, tile: BasisTile) -> CubeTensor {
 struct Basis {
     x: CubeTensor,
     basis: CubeTensor,
-    /// `[rows, panel]`
-    overlaps: CubeTensor,
     tile: BasisTile,
     /// Rows of a panel.
     each: usize,
@@ -66,14 +58,14 @@ impl Basis {
         counters::add_kernel();
     }
 
-    fn find_overlaps(&self, first: usize, stage: Stage) {
+    fn find_overlaps(&self, overlaps: &CubeTensor, first: usize, stage: Stage) {
         panel_overlaps_kernel::launch(
             &self.x.client,
             cube_count(&self.x.client, first.div_ceil(OVERLAPS.runs())),
             CubeDim::new_1d(OVERLAPS.units),
             self.x.clone().into_buffer_arg(),
             self.basis.clone().into_buffer_arg(),
-            self.overlaps.clone().into_buffer_arg(),
+            overlaps.clone().into_buffer_arg(),
             self.panel(first),
             stage,
             dtype_to_elem_type(self.x.dtype),
@@ -81,13 +73,13 @@ impl Basis {
         counters::add_kernel();
     }
 
-    fn take_overlaps(&self, first: usize, stage: Stage) {
+    fn take_overlaps(&self, overlaps: &CubeTensor, first: usize, stage: Stage) {
         take_panels_kernel::launch(
             &self.x.client,
             cube_count(&self.x.client, self.x.meta.shape()[1].div_ceil(UNITS)),
             CubeDim::new_1d(UNITS as u32),
             self.x.clone().into_buffer_arg(),
-            self.overlaps.clone().into_buffer_arg(),
+            overlaps.clone().into_buffer_arg(),
             self.basis.clone().into_buffer_arg(),
             self.panel(first),
             stage,

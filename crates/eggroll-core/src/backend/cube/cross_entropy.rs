@@ -4,7 +4,7 @@ use super::geometry::MemberTile;
 use super::reduce::{Fold, fold_lanes};
 use cubecl::prelude::*;
 
-/// Writes `losses : [members]` from `logits : [members · rows, classes]`, rows and columns anywhere in memory, and `targets : [rows]`.
+/// Writes `losses : [members]` from `logits : [members · rows, classes]`, rows anywhere in memory, and `targets : [rows]`.
 #[cube(launch)]
 pub(crate) fn member_cross_entropy_kernel<F: Float, I: Int>(
     logits: &[F],
@@ -14,7 +14,6 @@ pub(crate) fn member_cross_entropy_kernel<F: Float, I: Int>(
     rows: usize,
     classes: usize,
     logits_row: usize,
-    logits_column: usize,
     #[comptime] tile: MemberTile,
     #[define(F)] _dtype: ElemType,
     #[define(I)] _int: ElemType,
@@ -31,18 +30,18 @@ pub(crate) fn member_cross_entropy_kernel<F: Float, I: Int>(
         let row = first + UNIT_POS as usize / tile.lanes.count;
         // Behind the last row stands a copy of it that counts nothing: every unit takes part in reductions.
         let at = (member * rows + row.min(rows - 1)) * logits_row;
-        let largest = largest_of_lane::<F>(logits, at, lane, classes, logits_column, tile);
+        let largest = largest_of_lane::<F>(logits, at, lane, classes, tile);
         let largest = fold_lanes(&mut shared, largest, tile.lanes, Fold::Max);
         let mut total = 0.0f32;
         let mut class = lane;
         while class < classes {
-            total += (f32::cast_from(logits[at + class * logits_column]) - largest).exp();
+            total += (f32::cast_from(logits[at + class]) - largest).exp();
             class += tile.lanes.count;
         }
         let total = fold_lanes(&mut shared, total, tile.lanes, Fold::Sum);
         if row < rows && lane == 0usize {
             let target = usize::cast_from(targets[row]);
-            sum += total.ln() + largest - f32::cast_from(logits[at + target * logits_column]);
+            sum += total.ln() + largest - f32::cast_from(logits[at + target]);
         }
         first += comptime!(tile.rows());
     }
@@ -59,13 +58,12 @@ fn largest_of_lane<F: Float>(
     at: usize,
     lane: usize,
     classes: usize,
-    logits_column: usize,
     #[comptime] tile: MemberTile,
 ) -> f32 {
     let mut largest = f32::MIN.runtime();
     let mut class = lane;
     while class < classes {
-        largest = largest.max(f32::cast_from(logits[at + class * logits_column]));
+        largest = largest.max(f32::cast_from(logits[at + class]));
         class += tile.lanes.count;
     }
     largest

@@ -295,7 +295,7 @@ pub(crate) fn dense_estimate(weights: CubeTensor, noise: Noise, first_pair: u32)
     sums
 }
 
-/// `[members]`.
+/// `[members]`. Classes of a row of `logits` are neighbors.
 pub(crate) fn member_cross_entropy(
     logits: CubeTensor,
     targets: CubeTensor,
@@ -303,7 +303,7 @@ pub(crate) fn member_cross_entropy(
     tile: MemberTile,
 ) -> CubeTensor {
     let targets = into_contiguous(targets);
-    let [row, column] = [logits.meta.strides()[0], logits.meta.strides()[1]];
+    let logits_row = logits.meta.strides()[0];
     let losses = empty(&logits, [members], logits.dtype);
     let (rows, classes) = (targets.meta.shape()[0], logits.meta.shape()[1]);
     let client = logits.client.clone();
@@ -318,8 +318,7 @@ pub(crate) fn member_cross_entropy(
         members,
         rows,
         classes,
-        row,
-        column,
+        logits_row,
         tile,
         types.0,
         types.1,

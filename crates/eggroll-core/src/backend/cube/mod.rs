@@ -188,6 +188,7 @@ impl PerturbedOps for CubeBackend {
     }
 
     fn member_cross_entropy(logits: CubeTensor, targets: CubeTensor, members: usize) -> CubeTensor {
+        let logits = with_rows(logits);
         let tile = MemberTile::new(&logits.client, targets.shape()[0], logits.shape()[1]);
         let demand = tile.demand(size(&targets), logits.shape()[1], extent(&logits));
         if reads(&targets) && runs(&logits, &demand) {

@@ -71,7 +71,7 @@ impl LinearTile {
         // Also where signs are held: results are the same, bit for bit, from every source.
         let is_signs = distribution == NoiseDistribution::Rademacher;
         // A block of signs holds those of many groups: fewer units make fewer blocks.
-        let units = units(client, if is_signs { width / 16 } else { width / 4 });
+        let units = units(client, if is_signs { width / 16 } else { width / 8 });
         let [first, second] = factors.starts;
         let single = factors.depth == 1;
         let starts_on_group = second.is_multiple_of(GROUP) && (single || d_output.is_multiple_of(GROUP));
