@@ -86,7 +86,7 @@ fn fold_rows<N: Size>(
 ) {
     let (lanes, units) = comptime!((tile.lanes(), tile.units as usize));
     let unit = UNIT_POS as usize;
-    let row = unit / lanes.count;
+    let (row, lane) = (unit / lanes.count, unit % lanes.count);
     let mut sum = 0.0f32;
     if comptime!(tile.rows == 1) {
         sum = sum_of::<N>(sums[0], tile.vector);
@@ -98,11 +98,11 @@ fn fold_rows<N: Size>(
         sync_cube();
         #[unroll]
         for i in 0..tile.rows {
-            sum += work[row * units + i * lanes.count + unit % lanes.count];
+            sum += work[row * units + i * lanes.count + lane];
         }
     }
     let sum = fold_lanes(folds, sum, lanes, Fold::Sum);
-    if unit % lanes.count == 0usize {
+    if lane == 0usize {
         t[row * depth + k] = sum;
     }
     // For readers of `t` and for the next writers of `work`.
