@@ -8,7 +8,7 @@ use crate::ops::{self, InputRows, NoiseSource, PairRange, table_start};
 use burn::tensor::{DType, Tensor};
 
 /// Pairs and rows of a member, d_input and d_output, rank.
-const CASES: [((u32, usize), [usize; 2], usize); 11] = [
+const CASES: [((u32, usize), [usize; 2], usize); 12] = [
     ((3, 1), [64, 64], 1),
     ((2, 5), [128, 192], 2),
     ((2, 20), [192, 64], 5),
@@ -20,6 +20,7 @@ const CASES: [((u32, usize), [usize; 2], usize); 11] = [
     ((1, 1), [2048, 64], 1),
     ((2, 1), [128, 4096], 1),
     ((1, 2), [4096, 64], 2),
+    ((2, 1), [64, 448], 3),
 ];
 
 const WAYS: [(InputRows, Bias); 3] =
