@@ -64,6 +64,12 @@ fn one_kernel_for_each_operation() {
             (row_projection(weight.clone() * 0.5, rows * 2.0) + 1.0).flatten(0, 1)
         });
         assert_eq!(projected, 1, "{pairs} pairs");
+        let panels = launches(|| {
+            let (rows, gradient) = (Tensor::<2>::ones([40, 48], &device), Tensor::<2>::ones([48, 3], &device));
+            row_projection(gradient, rows).flatten(0, 1)
+        });
+        // Two panels behind the first, whatever the rows in them.
+        assert_eq!(panels, 1 + 2 * 6, "{pairs} pairs");
     }
     let deep = LowRankNoise::new(key, 3, 0.1);
     let double = |shape| Tensor::<2>::ones(shape, (&Device::flex(), DType::F64));

@@ -26,19 +26,19 @@ const CASES: [(u32, usize, usize, usize, usize); 15] = [
     (1, 1, 1, 257, 17),
 ];
 
-#[derive(Clone, Copy, PartialEq)]
-enum Bias {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Bias {
     None,
     Plain,
     Perturbed,
 }
 
-struct Case {
-    x: Vec<f64>,
+pub(super) struct Case {
+    pub x: Vec<f64>,
     w: Vec<f64>,
     bias: Vec<f64>,
-    shape: [usize; 2],
-    members: LinearMembers,
+    pub shape: [usize; 2],
+    pub members: LinearMembers,
     bias_kind: Bias,
 }
 
@@ -47,23 +47,27 @@ const BIAS_NOISE: f64 = 0.3;
 impl Case {
     fn new(index: usize, input: InputRows, bias_kind: Bias) -> (Self, usize) {
         let (pairs, rows, d_input, d_output, rank) = CASES[index];
+        (Self::of((pairs, rows), [d_input, d_output], input, bias_kind), rank)
+    }
+
+    pub fn of((pairs, rows): (u32, usize), shape: [usize; 2], input: InputRows, bias_kind: Bias) -> Self {
+        let [d_input, d_output] = shape;
         let rows = if input == InputRows::Shared { rows } else { rows * 2 * pairs as usize };
-        let case = Self {
+        Self {
             x: inputs(rows * d_input, 1),
             w: inputs(d_input * d_output, 2),
             bias: inputs(d_output, 3),
-            shape: [d_input, d_output],
+            shape,
             members: LinearMembers { pairs: PairRange::new(7, pairs), input },
             bias_kind,
-        };
-        (case, rank)
+        }
     }
 
-    fn bias_noise(of_weight: Noise) -> DenseNoise {
+    pub fn bias_noise(of_weight: Noise) -> DenseNoise {
         DenseNoise::new(NoiseKey::new(5, 1, 2).with_distribution(of_weight.distribution()), BIAS_NOISE)
     }
 
-    fn expected(&self, noise: Noise) -> Vec<f64> {
+    pub fn expected(&self, noise: Noise) -> Vec<f64> {
         let bias = match self.bias_kind {
             Bias::None => None,
             Bias::Plain => Some((&self.bias[..], None)),
@@ -72,15 +76,15 @@ impl Case {
         oracle::linear(&self.x, &self.w, bias, noise, self.members, self.shape)
     }
 
-    fn x(&self, on: &Implementation) -> Tensor<2> {
+    pub fn x(&self, on: &Implementation) -> Tensor<2> {
         on.tensor(&self.x, [self.x.len() / self.shape[0], self.shape[0]])
     }
 
-    fn found(&self, on: &Implementation, noise: Noise, x: Tensor<2>, members: LinearMembers) -> Vec<f32> {
+    pub fn found(&self, on: &Implementation, noise: Noise, x: Tensor<2>, members: LinearMembers) -> Vec<f32> {
         self.found_from(on, noise, [NoiseSource::Drawn, NoiseSource::Drawn], x, members)
     }
 
-    fn found_from(
+    pub fn found_from(
         &self,
         on: &Implementation,
         noise: Noise,
@@ -102,7 +106,7 @@ impl Case {
     }
 }
 
-fn noises(rank: usize) -> impl Iterator<Item = Noise> {
+pub(super) fn noises(rank: usize) -> impl Iterator<Item = Noise> {
     DISTRIBUTIONS.into_iter().flat_map(move |distribution| {
         let key = NoiseKey::new(0x1234_5678_9abc_def0, 3, 11).with_distribution(distribution);
         [Noise::LowRank(LowRankNoise::new(key, rank, 0.5)), Noise::Dense(DenseNoise::new(key, 0.5))]

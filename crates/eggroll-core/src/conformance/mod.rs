@@ -11,6 +11,7 @@ mod estimate;
 mod half;
 mod integer;
 mod linear;
+mod linear_groups;
 mod mismatched;
 mod oracle;
 mod patches;
@@ -322,7 +323,7 @@ fn other_reductions() {
         return;
     }
     let other = if plane_size(&client) == 0 { "planes" } else { "shared" };
-    let suites = ["linear::equals", "linear::chunks", "cross_entropy::", "row_projection::"];
+    let suites = ["linear::equals", "linear::chunks", "linear_groups::equals", "cross_entropy::", "row_projection::"];
     let run = std::process::Command::new(std::env::current_exe().expect("a test binary"))
         .args(suites.map(|suite| format!("conformance::{suite}")))
         .env(REDUCTIONS, other)

@@ -9,7 +9,7 @@ use crate::rng::philox::philox4x32;
 use burn::tensor::{DType, Int, Tensor, TensorData};
 
 /// Pairs, rows of a member, rows of the matrix, columns, rank. Vocabularies that are drawn as a whole, and far larger ones.
-const CASES: [(u32, usize, usize, usize, usize); 9] = [
+const CASES: [(u32, usize, usize, usize, usize); 12] = [
     (1, 1, 1, 1, 1),
     (2, 3, 5, 17, 2),
     (3, 7, 64, 64, 1),
@@ -19,6 +19,9 @@ const CASES: [(u32, usize, usize, usize, usize); 9] = [
     (1, 2, 4100, 130, 2),
     (9, 5, 30, 255, 16),
     (2, 3, 129, 700, 1),
+    (64, 130, 7, 4, 2),
+    (8, 600, 9, 70, 1),
+    (2, 3, 20, 2052, 3),
 ];
 
 struct Case {
@@ -94,6 +97,27 @@ fn canaries_fail() {
             let mut other_rows = Case { w: case.w.clone(), indices: case.indices.clone(), ..case };
             other_rows.indices[1] = (other_rows.indices[1] + 1) % case.shape[0];
             assert!(distance(&other_rows.found(&on, noise, NoiseSource::Drawn), &expected, rank) > 1000.0);
+        }
+    }
+}
+
+/// Rows of the matrix that are not next to each other, and columns that are not.
+#[test]
+fn strided_weights() {
+    let (case, rank) = Case::new(7, InputRows::PerMember);
+    let [count, d_model] = case.shape;
+    for noise in noises(rank) {
+        let expected = case.expected(noise);
+        for on in implementations() {
+            let found = |w| {
+                let found =
+                    on.perturbed_embedding(w, case.indices(&on), noise.of_matrix(), NoiseSource::Drawn, case.members);
+                distance(&values(found), &expected, rank)
+            };
+            let transposed = on.tensor(&oracle::transpose(&case.w, case.shape), [d_model, count]).transpose();
+            assert!(found(transposed) < 1.0, "{}", on.name);
+            let wide = Tensor::cat(vec![on.tensor(&case.w, case.shape), Tensor::zeros([count, 3], &on.device)], 1);
+            assert!(found(wide.narrow(1, 0, d_model)) < 1.0, "{}", on.name);
         }
     }
 }

@@ -3,6 +3,7 @@
 //! `eligibility` decides whether a kernel can run, by the facts in `device`; `geometry` says how it is cut up and what it asks
 //! for, `launch` runs it; the kernels are in files named as the operations. The product `x·W` is Burn's own, so that it uses tensor cores where there are any.
 
+mod basis;
 mod cross_entropy;
 pub(crate) mod device;
 mod eligibility;
@@ -17,6 +18,7 @@ mod noise;
 #[cfg(all(test, feature = "wgpu"))]
 mod pitched;
 mod reduce;
+mod registers;
 mod row_projection;
 mod vector;
 
@@ -30,11 +32,13 @@ use burn::backend::ops::FloatTensorOps;
 use burn::backend::{Backend, TensorMetadata};
 use burn::tensor::{DType, FloatDType, Shape};
 use burn_cubecl::CubeBackend;
+use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::tensor::CubeTensor;
 use eligibility::{Demand, extent, padded, reads, runs};
 use estimate_product::Estimate;
-use geometry::{BasisTile, BiasKind, EmbeddingTile, EstimateTile, LinearTile, MemberTile, by_element};
-use launch::{Factors, Noise};
+use geometry::{BasisTile, EmbeddingTile, EstimateTile, MemberTile, by_element};
+use launch::Noise;
+use linear::{BiasKind, Factors, LinearTile};
 
 /// How often tiles of an estimate draw the same noise before all noise is drawn first, for one product.
 const REDRAWS: usize = 4;
@@ -48,12 +52,12 @@ impl PerturbedOps for CubeBackend {
         source: SourcePrimitive<Self>,
         members: LinearMembers,
     ) -> CubeTensor {
-        match tile(&x, &weight, &bias, &source, members, noise.rank) {
+        let shape = [weight.shape()[0], weight.shape()[1]];
+        let factors = Factors { rank: noise.rank, depth: noise.rank, starts: noise.starts(shape) };
+        match tile(&x, &weight, &bias, (noise.key, &source), members, factors) {
             Some(tile) => {
-                let shape = [weight.shape()[0], weight.shape()[1]];
                 let elements = noise.rank * (shape[0] + shape[1]);
                 let drawn = Noise::new(noise.key, noise.scale, elements, source);
-                let factors = Factors { depth: noise.rank, starts: noise.starts(shape) };
                 linear(x, weight, bias, drawn, factors, members, tile)
             }
             None => portable::low_rank_linear::<Self>(x, weight, bias, noise, source, members),
@@ -68,12 +72,12 @@ impl PerturbedOps for CubeBackend {
         source: SourcePrimitive<Self>,
         members: LinearMembers,
     ) -> CubeTensor {
-        match tile(&x, &weight, &bias, &source, members, 0) {
+        let [d_input, d_output] = [weight.shape()[0], weight.shape()[1]];
+        let factors = Factors { rank: 0, depth: d_input, starts: [0, 0] };
+        match tile(&x, &weight, &bias, (noise.key, &source), members, factors) {
             // The kernel reads rows of noise as they are in the stream.
             Some(tile) if !noise.transposed => {
-                let [d_input, d_output] = [weight.shape()[0], weight.shape()[1]];
                 let drawn = Noise::new(noise.key, noise.scale, d_input * d_output, source);
-                let factors = Factors { depth: d_input, starts: [0, 0] };
                 linear(x, weight, bias, drawn, factors, members, tile)
             }
             _ => portable::dense_linear::<Self>(x, weight, bias, noise, source, members),
@@ -89,15 +93,20 @@ impl PerturbedOps for CubeBackend {
     ) -> CubeTensor {
         let shape = [weight.shape()[0], weight.shape()[1]];
         let rank = match noise {
-            MatrixNoise::LowRank(noise) => Some(noise.rank),
-            MatrixNoise::Dense(_) => None,
+            MatrixNoise::LowRank(noise) => noise.rank,
+            MatrixNoise::Dense(_) => 0,
         };
+        let kind = launch::source_kind(noise.key(), &source);
+        let weight = with_rows(weight);
+        let (pairs, each) = (members.pairs.count as usize, members.rows_per_member(indices.shape()[0]));
         let shared = members.input == InputRows::Shared;
-        let tile = EmbeddingTile::new(&weight.client, shape[1], rank.is_some(), shared);
-        let rows = members.pairs.members() * members.rows_per_member(indices.shape()[0]);
-        let output = rows * shape[1];
-        let largest = output.max(size(&weight)).max(held(&source));
-        let demand = tile.demand(shape[1], rank.unwrap_or(1), largest);
+        let pair_rows = if shared { each } else { 2 * each };
+        let columns = (shape[1], weight.meta.strides()[0]);
+        let tile = EmbeddingTile::new(&weight.client, (pairs, pair_rows), columns, rank, kind);
+        let tile = EmbeddingTile { shared, ..tile };
+        let output = members.pairs.members() * each * shape[1];
+        let largest = output.max(extent(&weight)).max(held(&source));
+        let demand = tile.demand(shape[1], rank.max(1), largest);
         if output == 0 || !reads(&indices) || !runs(&weight, &demand) {
             return portable::perturbed_embedding::<Self>(weight, indices, noise, source, members);
         }
@@ -181,11 +190,11 @@ impl PerturbedOps for CubeBackend {
     fn row_projection(gradient: CubeTensor, x: CubeTensor) -> CubeTensor {
         let [rows, width] = [x.shape()[0], x.shape()[1]];
         let tile = BasisTile::new(&x.client, rows.max(1), width.max(1));
-        if !runs(&x, &tile.demand(rows, width)) {
+        if !runs(&x, &tile.demand(rows, width, extent(&x))) {
             return portable::row_projection::<Self>(gradient, x);
         }
         // In f32, also for narrower gradients: an orthonormal basis has small elements.
-        let (dtype, basis) = (gradient.dtype, launch::row_basis(x, tile)); // [rows, d_input]
+        let (dtype, basis) = (gradient.dtype, basis::row_basis(x, tile)); // [rows, d_input]
         let gradient = CubeBackend::float_cast(gradient, FloatDType::F32);
         let inner = CubeBackend::float_matmul(basis.clone(), gradient); // [rows, d_output]
         let projected = CubeBackend::float_matmul(CubeBackend::float_swap_dims(basis, 0, 1), inner);
@@ -193,8 +202,9 @@ impl PerturbedOps for CubeBackend {
     }
 
     fn member_cross_entropy(logits: CubeTensor, targets: CubeTensor, members: usize) -> CubeTensor {
+        let logits = with_rows(logits);
         let tile = MemberTile::new(&logits.client, targets.shape()[0], logits.shape()[1]);
-        let demand = tile.demand(size(&targets), logits.shape()[1], size(&logits));
+        let demand = tile.demand(size(&targets), logits.shape()[1], extent(&logits));
         if reads(&targets) && runs(&logits, &demand) {
             launch::member_cross_entropy(logits, targets, members, tile)
         } else {
@@ -208,9 +218,9 @@ fn tile(
     x: &CubeTensor,
     weight: &CubeTensor,
     bias: &BiasPrimitive<CubeBackend>,
-    source: &SourcePrimitive<CubeBackend>,
+    (key, source): (NoiseKey, &SourcePrimitive<CubeBackend>),
     members: LinearMembers,
-    rank: usize,
+    factors: Factors,
 ) -> Option<LinearTile> {
     let ([rows, d_input], d_output) = ([x.shape()[0], x.shape()[1]], weight.shape()[1]);
     let shared = members.input == InputRows::Shared;
@@ -221,11 +231,17 @@ fn tile(
         BiasPrimitive::Plain(_) => (BiasKind::Plain, 0),
         BiasPrimitive::Perturbed(_, _, source) => (BiasKind::Perturbed, held(source)),
     };
-    let tile = LinearTile { shared, bias, ..LinearTile::new(&x.client, pair_rows.max(1), d_input.max(d_output), rank) };
-    let depth = if rank == 0 { d_input } else { rank };
+    let shape = [d_input, d_output];
+    let tile = LinearTile::new(&x.client, pair_rows.max(1), shape, factors, (key.distribution(), bias));
+    let tile = LinearTile { shared, ..tile };
     let output = padded(members.pairs.members() * each, d_output, x.dtype);
     let largest = output.max(extent(x)).max(held(source)).max(bias_held);
-    (size(x) > 0 && runs(x, &tile.demand([d_input, d_output], depth, largest))).then_some(tile)
+    (size(x) > 0 && runs(x, &tile.demand([d_input, d_output], factors.depth, largest))).then_some(tile)
+}
+
+/// The tensor with columns that are neighbors in memory, wherever its rows are.
+fn with_rows(tensor: CubeTensor) -> CubeTensor {
+    if tensor.meta.strides()[1] == 1 { tensor } else { into_contiguous(tensor) }
 }
 
 fn size(tensor: &CubeTensor) -> usize {
