@@ -23,12 +23,13 @@ use burn_cubecl::tensor::CubeTensor;
 use cubecl::CubeDim;
 
 /// A parameter's noise as a launch needs it.
+#[derive(Clone)]
 pub(crate) struct Noise {
     key: NoiseKey,
-    scale: f32,
+    pub scale: f32,
     /// Elements of one pair's noise.
     elements: usize,
-    kind: SourceKind,
+    pub kind: SourceKind,
     /// Cached noise or a table.
     held: Option<CubeTensor>,
     first_held: u32,
@@ -49,7 +50,7 @@ impl Noise {
         Self::new(NoiseKey::new(0, 0, 0), 0.0, 0, SourcePrimitive::Drawn)
     }
 
-    fn stream(&self) -> StreamLaunch {
+    pub(crate) fn stream(&self) -> StreamLaunch {
         let runs = match (&self.held, self.kind) {
             (Some(table), SourceKind::Table) => table_runs(self.elements, table.meta.shape()[0]),
             _ => 0,
@@ -58,7 +59,7 @@ impl Noise {
     }
 
     /// What is held, or `instead` for an argument that is not read.
-    fn held(self, instead: &CubeTensor) -> CubeTensor {
+    pub(crate) fn held(self, instead: &CubeTensor) -> CubeTensor {
         self.held.unwrap_or_else(|| instead.clone())
     }
 }

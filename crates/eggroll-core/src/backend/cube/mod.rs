@@ -8,11 +8,14 @@ pub(crate) mod device;
 mod eligibility;
 mod embedding;
 mod estimate;
+mod factors;
+mod fused;
 mod geometry;
 mod integer;
 mod launch;
 mod linear;
 mod noise;
+mod product;
 mod reduce;
 mod row_projection;
 mod vector;
@@ -31,6 +34,7 @@ use burn_cubecl::tensor::CubeTensor;
 use eligibility::{Demand, reads, runs};
 use geometry::{BasisTile, BiasKind, EmbeddingTile, EstimateTile, LinearTile, MemberTile, by_element};
 use launch::{Factors, Noise};
+use product::{Precision, product};
 
 impl PerturbedOps for CubeBackend {
     fn low_rank_linear(
@@ -173,8 +177,9 @@ impl PerturbedOps for CubeBackend {
         // In f32, also for narrower gradients: an orthonormal basis has small elements.
         let (dtype, basis) = (gradient.dtype, launch::row_basis(x, tile)); // [rows, d_input]
         let gradient = CubeBackend::float_cast(gradient, FloatDType::F32);
-        let inner = CubeBackend::float_matmul(basis.clone(), gradient); // [rows, d_output]
-        let projected = CubeBackend::float_matmul(CubeBackend::float_swap_dims(basis, 0, 1), inner);
+        let exact = |lhs, rhs| product(lhs, rhs, DType::F32, Precision::F32);
+        let inner = exact(basis.clone(), gradient); // [rows, d_output]
+        let projected = exact(CubeBackend::float_swap_dims(basis, 0, 1), inner);
         CubeBackend::float_cast(projected, dtype.into())
     }
 
@@ -243,8 +248,17 @@ fn linear(
             (Some(bias), noise)
         }
     };
+    let rows = x.shape()[0] / members.pairs.members().max(1);
+    let perturbed_bias = tile.bias == BiasKind::Perturbed;
+    if tile.is_low_rank() && !tile.shared && fused::pays(factors.depth + usize::from(perturbed_bias), rows) {
+        let span = profile::span(Component::LowRankPart, 0);
+        let bias = (bias.0.as_ref(), perturbed_bias.then_some(&bias.1));
+        if let Some(y) = fused::linear(&x, &weight, bias, &noise, factors, members.pairs) {
+            return finished(span, y);
+        }
+    }
     let span = profile::span(Component::BaseProduct, 0);
-    let product = finished(span, CubeBackend::float_matmul(x.clone(), weight));
+    let product = finished(span, product(x.clone(), weight, x.dtype, Precision::Chosen));
     let span = profile::span(Component::LowRankPart, 0);
     finished(span, launch::linear(x, product, bias, noise, factors, members.pairs, tile))
 }

@@ -201,9 +201,9 @@ fn held_element<F: Float>(held: &[F], stream: &Stream, start: usize, element: us
 /// One pair's noise, and where it starts if it is held.
 #[derive(CubeType, Clone, Copy)]
 pub(crate) struct PairNoise {
-    stream: Stream,
-    pair: u32,
-    start: usize,
+    pub stream: Stream,
+    pub pair: u32,
+    pub start: usize,
 }
 
 #[cube]
