@@ -96,3 +96,6 @@ fn launch_factors(
     counters::add_noise_bytes(written.meta.shape().num_elements() * written.dtype.size());
     [t, written]
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,9 +13,7 @@ use cubek::matmul::definition::{
     AvailableVectorSizes, MatmulAvailabilityError, MatmulElems, MatmulProblem, MatmulSetupError, MatmulVectorSizes,
 };
 use cubek::matmul::launch::launch_ref;
-use cubek::matmul::multi_level::args::{
-    ConcreteInputsFactory, ConcreteOutputFactory, InputArg, OutputArg, TensorArgs,
-};
+use cubek::matmul::multi_level::args::{ConcreteInputsFactory, ConcreteOutputFactory, InputArg, OutputArg, TensorArgs};
 use cubek::matmul::multi_level::components::tile::TileMatmulKind;
 use cubek::matmul::multi_level::routines::batch::ordered_double_buffering::{
     OrderedDoubleBufferingAlgorithm, OrderedSelectionArgs,

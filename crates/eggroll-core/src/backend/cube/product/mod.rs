@@ -82,7 +82,7 @@ fn first_that_runs(lhs: &CubeTensor, rhs: &CubeTensor, out: DType, ways: &[Way])
             Err(refusal) => refusals += &format!("\n{way:?}: {refusal}"),
         }
     }
-    panic!("no kernel for the product of {:?} and {:?}, {:?}:{refusals}", lhs.shape(), rhs.shape(), lhs.dtype)
+    panic!("no kernel for a product {:?} of {:?}:{refusals}", sizes(lhs, rhs), lhs.dtype)
 }
 
 /// The same with what a perturbed linear operation adds to it, or `None` if no kernel can write both.
@@ -122,3 +122,6 @@ fn elems(dtype: DType, out: DType) -> MatmulElems {
     let factor = dtype_to_elem_type(dtype);
     MatmulElems::from_globals(&MatmulGlobalElems { lhs: factor, rhs: factor, out: dtype_to_elem_type(out) })
 }
+
+#[cfg(test)]
+mod tests;

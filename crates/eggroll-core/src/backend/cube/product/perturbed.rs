@@ -7,11 +7,9 @@ use cubecl::prelude::barrier::BarrierExpand;
 use cubecl::prelude::*;
 use cubecl::std::FastDivmod;
 use cubecl::std::tensor::launch::ViewArg;
-use cubecl::std::tensor::layout::plain::PlainLayout;
 use cubecl::std::tensor::layout::Coords1d;
-use cubecl::std::tensor::{
-    View, ViewMut, ViewMutExpand, ViewOperationsExpand, ViewOperationsMutExpand,
-};
+use cubecl::std::tensor::layout::plain::PlainLayout;
+use cubecl::std::tensor::{View, ViewMut, ViewMutExpand, ViewOperationsExpand, ViewOperationsMutExpand};
 use cubek::matmul::multi_level::args::{
     BatchedCoords, MatmulArgs, OutputRuntimeArg, TensorArgs, TensorInputs, TensorOutput,
 };
@@ -172,10 +170,7 @@ impl MatmulArgs for PerturbedArgs {
         TensorArgs::<()>::batch_out::<Lhs, Rhs, EO>(&state.0, batch)
     }
 
-    fn runtime_config<Lhs: CubePrimitive, Rhs: CubePrimitive, EO: CubePrimitive>(
-        _state: &Self::State<Lhs, Rhs, EO>,
-    ) {
-    }
+    fn runtime_config<Lhs: CubePrimitive, Rhs: CubePrimitive, EO: CubePrimitive>(_state: &Self::State<Lhs, Rhs, EO>) {}
 }
 
 /// Where kernels write `y`, while they are built.
