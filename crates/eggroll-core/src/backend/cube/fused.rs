@@ -13,12 +13,12 @@ use burn::tensor::DType;
 use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::tensor::CubeTensor;
 
-/// Whether less goes through memory than where a launch of its own reads and writes the product again.
+/// Whether no more goes through memory than where a launch of its own reads and writes the product again.
 ///
 /// In units of `y`: that launch reads and writes one each; here every pair writes and reads its factors, `depth` rows for the
 /// `2 · rows` that it has in `y`. Rows are a member's, so that chunks of a population decide alike.
 pub(crate) fn pays(depth: usize, rows: usize) -> bool {
-    depth < 2 * rows
+    depth <= 2 * rows
 }
 
 /// The operation for members that bring their own rows, or `None` where it cannot run; `bias_noise` is that of a perturbed bias.

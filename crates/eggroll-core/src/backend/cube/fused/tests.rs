@@ -102,8 +102,8 @@ fn equals_the_portable_form() {
 }
 
 #[test]
-fn pays_where_factors_are_smaller_than_the_output() {
-    for (depth, rows) in [(1, 1), (3, 2), (7, 4)] {
+fn pays_where_factors_are_no_larger_than_the_output() {
+    for (depth, rows) in [(2, 1), (4, 2), (8, 4)] {
         assert!(pays(depth, rows) && !pays(depth + 1, rows), "{depth}, {rows}");
     }
 }

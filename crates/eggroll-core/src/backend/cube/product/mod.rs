@@ -7,7 +7,6 @@
 mod launch;
 mod perturbed;
 
-use burn::backend::TensorMetadata;
 use burn::backend::cubecl::dtype_to_elem_type;
 use burn::backend::ops::FloatTensorOps;
 use burn::tensor::DType;
