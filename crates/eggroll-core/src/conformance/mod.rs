@@ -39,7 +39,8 @@ const TOLERANCE: f64 = 4e-6;
 
 /// Every distribution that noise may have.
 const DISTRIBUTIONS: [NoiseDistribution; 2] = [NoiseDistribution::Normal, NoiseDistribution::Rademacher];
-/// How many times [`TOLERANCE`] a product of Burn's may be off on tensor cores: for f32 they round factors to TF32, by 2⁻¹¹.
+/// How many times [`TOLERANCE`] a product may be off on tensor cores: for f32 they round factors to TF32, by 2⁻¹¹, unless
+/// `EGGROLL_DEVICE_F32=f32` leaves them out.
 #[cfg(feature = "cuda")]
 const TENSOR_CORES: f64 = 128.0;
 
@@ -58,7 +59,7 @@ struct Implementation {
     portable: bool,
     /// How many times [`TOLERANCE`] the product `x·W` may be off.
     product_slack: f64,
-    /// Whether a row's product is the same, bit for bit, in products of every size. Burn's, on a GPU, chooses by size.
+    /// Whether a row's product is the same, bit for bit, in products of every size. On a GPU the kernel is chosen by size.
     same_products: bool,
 }
 

@@ -20,6 +20,7 @@ use burn_cubecl::tensor::CubeTensor;
 use cubecl::CubeDim;
 
 /// A parameter's noise as a launch needs it.
+#[derive(Clone)]
 pub(crate) struct Noise {
     key: NoiseKey,
     pub scale: f32,
@@ -56,7 +57,7 @@ impl Noise {
     }
 
     /// What is held, or `instead` for an argument that is not read.
-    fn held(self, instead: &CubeTensor) -> CubeTensor {
+    pub(crate) fn held(self, instead: &CubeTensor) -> CubeTensor {
         self.held.unwrap_or_else(|| instead.clone())
     }
 }

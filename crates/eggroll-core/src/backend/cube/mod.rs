@@ -10,6 +10,8 @@ mod eligibility;
 mod embedding;
 mod estimate;
 mod estimate_product;
+mod factors;
+mod fused;
 mod geometry;
 mod integer;
 mod launch;
@@ -17,6 +19,7 @@ mod linear;
 mod noise;
 #[cfg(all(test, feature = "wgpu"))]
 mod pitched;
+mod product;
 mod reduce;
 mod registers;
 mod row_projection;
@@ -39,6 +42,7 @@ use estimate_product::Estimate;
 use geometry::{BasisTile, EmbeddingTile, EstimateTile, MemberTile, by_element};
 use launch::Noise;
 use linear::{BiasKind, Factors, LinearTile};
+use product::{Precision, product};
 
 /// How often tiles of an estimate draw the same noise before all noise is drawn first, for one product.
 const REDRAWS: usize = 4;
@@ -196,8 +200,9 @@ impl PerturbedOps for CubeBackend {
         // In f32, also for narrower gradients: an orthonormal basis has small elements.
         let (dtype, basis) = (gradient.dtype, basis::row_basis(x, tile)); // [rows, d_input]
         let gradient = CubeBackend::float_cast(gradient, FloatDType::F32);
-        let inner = CubeBackend::float_matmul(basis.clone(), gradient); // [rows, d_output]
-        let projected = CubeBackend::float_matmul(CubeBackend::float_swap_dims(basis, 0, 1), inner);
+        let exact = |lhs, rhs| product(lhs, rhs, DType::F32, Precision::F32);
+        let inner = exact(basis.clone(), gradient); // [rows, d_output]
+        let projected = exact(CubeBackend::float_swap_dims(basis, 0, 1), inner);
         CubeBackend::float_cast(projected, dtype.into())
     }
 
@@ -273,8 +278,17 @@ fn linear(
             (Some(bias), noise)
         }
     };
+    let rows = x.shape()[0] / members.pairs.members().max(1);
+    let perturbed_bias = tile.bias == BiasKind::Perturbed;
+    if tile.is_low_rank() && !tile.shared && fused::pays(factors.depth + usize::from(perturbed_bias), rows) {
+        let span = profile::span(Component::LowRankPart, 0);
+        let bias = (bias.0.as_ref(), perturbed_bias.then_some(&bias.1));
+        if let Some(y) = fused::linear(&x, &weight, bias, &noise, factors, members.pairs) {
+            return finished(span, y);
+        }
+    }
     let span = profile::span(Component::BaseProduct, 0);
-    let product = finished(span, CubeBackend::float_matmul(x.clone(), weight));
+    let product = finished(span, product(x.clone(), weight, x.dtype, Precision::Chosen));
     let span = profile::span(Component::LowRankPart, 0);
     finished(span, launch::linear(x, product, bias, noise, factors, members.pairs, tile))
 }
