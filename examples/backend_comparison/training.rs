@@ -43,7 +43,6 @@ pub struct Trainer<'a> {
     mnist: &'a Mnist,
     batches: Batches,
     device: &'a Device,
-    /// Chunks of members side by side, as is best on a CPU. Results do not depend on it.
     /// Whether launches are counted, which is done by thread.
     counts: bool,
 }

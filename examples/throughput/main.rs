@@ -7,6 +7,7 @@ mod report;
 
 use args::Args;
 use clap::Parser;
+use eggroll_examples::device::open;
 use eggroll_examples::interrupt::{Signals, nothing, on_signals};
 use eggroll_examples::{Ending, Failure, main_of};
 use std::process::ExitCode;
@@ -23,10 +24,12 @@ fn main() -> ExitCode {
 
 fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
     args.validate()?;
+    let opened = open(args.backend)?;
+    println!("device: {}", opened.hardware);
     let peer = args.peer();
     // Before the minutes of our own cells.
     peer.iter().try_for_each(|peer| peer.check())?;
-    let mut cells = cells::measure(args, signals)?;
+    let mut cells = cells::measure(args, &opened.device, signals)?;
     let ending = signals.ending();
     let peer = peer.filter(|_| !ending.is_stopped());
     let measured = peer.map(|peer| peer.measure()).transpose()?.unwrap_or_default();
@@ -34,6 +37,6 @@ fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
         println!("peer: {}", measured.header);
     }
     cells.extend(measured.cells);
-    report::print(args, &cells, &measured.out_of_memory, ending);
+    report::print(args, &opened.hardware, &cells, &measured.out_of_memory, ending);
     Ok(ending)
 }

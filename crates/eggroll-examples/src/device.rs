@@ -1,0 +1,70 @@
+//! The device of a command line: opened before any other work, and named as it names itself.
+
+use crate::Failure;
+use crate::guarded::guarded;
+use burn::tensor::{DType, Device};
+use eggroll_core::{DeviceName, InstructionSet};
+
+/// Parts of the names that drivers have which compute on the CPU: Mesa's, Google's, Microsoft's.
+const SOFTWARE: [&str; 3] = ["llvmpipe", "SwiftShader", "Basic Render Driver"];
+
+/// A device that has been opened.
+#[derive(Clone, Debug)]
+pub struct Opened {
+    /// The device.
+    pub device: Device,
+    /// What it runs on: a GPU as its driver names it, a CPU with its instruction set. Records carry it, because a machine may have
+    /// other devices than the one that was taken.
+    pub hardware: String,
+}
+
+impl Opened {
+    /// Whether this is a GPU's interface without a GPU behind it.
+    pub fn is_software(&self) -> bool {
+        SOFTWARE.iter().any(|part| self.hardware.contains(part))
+    }
+
+    /// Whether the device computes in the type.
+    ///
+    /// # Errors
+    ///
+    /// A sentence that says on which device it does not, if it does not.
+    pub fn has(&self, name: DeviceName, dtype: DType) -> Result<(), Failure> {
+        if self.device.supports_dtype(dtype) {
+            return Ok(());
+        }
+        let type_name = format!("{dtype:?}").to_lowercase();
+        Err(format!("{name} has no {type_name} on {}: --dtype takes another type", self.hardware).into())
+    }
+}
+
+/// Opens the device. Programs begin with this, so that a device that is not there costs no reading and no building.
+///
+/// # Errors
+///
+/// A sentence: a backend that this build does not have, a device that this machine does not have, or the driver's reason why it does
+/// not open.
+pub fn open(name: DeviceName) -> Result<Opened, Failure> {
+    let device = name.device()?;
+    // A driver may list a device and fail to open it, in a panic.
+    let hardware =
+        guarded(|| Ok(hardware(name, &device))).map_err(|reason| format!("{name} does not open: {reason}"))?;
+    Ok(Opened { device, hardware })
+}
+
+fn hardware(name: DeviceName, device: &Device) -> String {
+    match name.is_on_host() {
+        true => format!("CPU, {}", InstructionSet::detected().name()),
+        false => identity(device).unwrap_or_else(|| format!("{device:?}")),
+    }
+}
+
+#[cfg(any(feature = "cuda", feature = "vulkan", feature = "metal", feature = "wgpu"))]
+fn identity(device: &Device) -> Option<String> {
+    device.identity().map(|identity| identity.name)
+}
+
+#[cfg(not(any(feature = "cuda", feature = "vulkan", feature = "metal", feature = "wgpu")))]
+fn identity(_: &Device) -> Option<String> {
+    None
+}
