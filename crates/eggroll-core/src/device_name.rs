@@ -1,5 +1,7 @@
 //! Devices by name, as they stand in configurations and on command lines.
 
+use crate::backend::is_on_host;
+use crate::simd::InstructionSet;
 use burn::tensor::Device;
 #[cfg(feature = "wgpu")]
 use burn::tensor::DeviceKind;
@@ -175,6 +177,30 @@ impl DeviceName {
             (count, _) => format!("of {count} that drivers list none is a discrete GPU of this number, counted from 0"),
         };
         Err(DeviceNameError::Absent { name: self.to_string(), found })
+    }
+}
+
+/// What a device runs on: a GPU by the name that its driver gives it, the CPU with the instruction set of its kernels. Opens the device.
+///
+/// # Panics
+///
+/// Panics if the driver does not open the device.
+///
+/// # Example
+///
+/// ```
+/// use burn::tensor::Device;
+///
+/// assert!(eggroll_core::hardware_name(&Device::flex()).starts_with("CPU, "));
+/// ```
+pub fn hardware_name(device: &Device) -> String {
+    #[cfg(feature = "cube")]
+    if let Some(identity) = device.identity() {
+        return identity.name;
+    }
+    match is_on_host(device) {
+        true => format!("CPU, {}", InstructionSet::detected().name()),
+        false => format!("{device:?}"),
     }
 }
 

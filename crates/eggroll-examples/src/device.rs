@@ -3,7 +3,7 @@
 use crate::Failure;
 use crate::guarded::guarded;
 use burn::tensor::{DType, Device};
-use eggroll_core::{DeviceName, InstructionSet};
+use eggroll_core::{DeviceName, hardware_name};
 
 /// Parts of the names that drivers have which compute on the CPU: Mesa's, Google's, Microsoft's.
 const SOFTWARE: [&str; 3] = ["llvmpipe", "SwiftShader", "Basic Render Driver"];
@@ -48,23 +48,6 @@ pub fn open(name: DeviceName) -> Result<Opened, Failure> {
     let device = name.device()?;
     // A driver may list a device and fail to open it, in a panic.
     let hardware =
-        guarded(|| Ok(hardware(name, &device))).map_err(|reason| format!("{name} does not open: {reason}"))?;
+        guarded(|| Ok(hardware_name(&device))).map_err(|reason| format!("{name} does not open: {reason}"))?;
     Ok(Opened { device, hardware })
-}
-
-fn hardware(name: DeviceName, device: &Device) -> String {
-    match name.is_on_host() {
-        true => format!("CPU, {}", InstructionSet::detected().name()),
-        false => identity(device).unwrap_or_else(|| format!("{device:?}")),
-    }
-}
-
-#[cfg(any(feature = "cuda", feature = "vulkan", feature = "metal", feature = "wgpu"))]
-fn identity(device: &Device) -> Option<String> {
-    device.identity().map(|identity| identity.name)
-}
-
-#[cfg(not(any(feature = "cuda", feature = "vulkan", feature = "metal", feature = "wgpu")))]
-fn identity(_: &Device) -> Option<String> {
-    None
 }
