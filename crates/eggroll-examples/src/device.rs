@@ -51,3 +51,31 @@ pub fn open(name: DeviceName) -> Result<Opened, Failure> {
         guarded(|| Ok(hardware_name(&device))).map_err(|reason| format!("{name} does not open: {reason}"))?;
     Ok(Opened { device, hardware })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_backend_opens_or_says_in_a_sentence_why_not() {
+        for name in DeviceName::BACKENDS.map(|name| name.parse::<DeviceName>().expect("a name")) {
+            match open(name) {
+                Ok(opened) => {
+                    assert!(name.is_compiled() && !opened.hardware.is_empty());
+                    assert!(!(name.is_on_host() && opened.is_software()));
+                }
+                Err(error) => assert!(!name.is_on_host() || !name.is_compiled(), "{error}"),
+            }
+        }
+    }
+
+    #[test]
+    fn types_that_are_missing_are_named_with_the_device() {
+        let flex: DeviceName = "flex".parse().expect("a name");
+        let opened = open(flex).expect("the CPU is there");
+        assert!(opened.has(flex, DType::F32).is_ok());
+        // Canary: a type that nothing computes in.
+        let error = opened.has(flex, DType::Bool(burn::tensor::BoolStore::U32)).unwrap_err().to_string();
+        assert!(error.starts_with("flex has no bool") && error.contains(&opened.hardware), "{error}");
+    }
+}
