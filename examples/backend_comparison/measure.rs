@@ -89,7 +89,7 @@ fn present(backend: DeviceName) -> Result<Opened, Failure> {
 
 fn figures(args: &Args, backend: DeviceName, device: &Device, signals: &Signals) -> Result<Figures, Failure> {
     let mnist = Mnist::read(&args.data)?;
-    let max_error = oracle::max_error(device)?;
+    let max_error = oracle::max_error(backend, device)?;
     section(&format!("{backend}, forward and estimate"));
     let (times, noise_materialized_bytes) = timing::measure(args, device, signals)?;
     section(&format!("{backend}, training"));
