@@ -1,9 +1,9 @@
 //! All the work on one backend after the other, each in a separate process: a driver may crash the one that it is in.
 
-use crate::args::Args;
-use crate::rows::{Comparison, Figures, Machine, Memory, Outcome, Row};
-use crate::training::{Mnist, Trainer};
-use crate::{oracle, timing};
+use super::args::Args;
+use super::rows::{Comparison, Figures, Machine, Memory, Outcome, Row};
+use super::training::{Mnist, Trainer};
+use super::{oracle, timing};
 use burn::tensor::{Device, Tensor};
 use eggroll::core::DeviceName;
 use eggroll::run::profile::section;
@@ -13,6 +13,8 @@ use eggroll_examples::guarded::guarded;
 use eggroll_examples::interrupt::Signals;
 use eggroll_examples::{Ending, Failure, status};
 use std::fs;
+#[cfg(unix)]
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -38,6 +40,9 @@ fn row(args: &Args, backend: DeviceName, signals: &Signals) -> Result<Option<Row
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("row.json");
     let mut command = Command::new(std::env::current_exe()?);
+    // A program of several is told by its name which it is.
+    #[cfg(unix)]
+    command.arg0(std::env::args_os().next().unwrap_or_default());
     command.args(args.of_child(backend, &path));
     let reason = match child::run(&mut command, Some(Duration::from_secs_f64(args.limit)), signals.flag())? {
         End::Interrupted => return Ok(None),

@@ -1,7 +1,7 @@
 //! The table, the page, and the result line.
 
-use crate::chart;
-use crate::rows::{Comparison, Figures, Machine, Outcome, Row};
+use super::chart;
+use super::rows::{Comparison, Figures, Machine, Outcome, Row};
 use eggroll::run::report::{Page, Session};
 use eggroll_examples::Ending;
 use serde_json::{Map, Value, json};

@@ -1,7 +1,7 @@
 //! A short training on MNIST, and what one of its generations launches and reads.
 
-use crate::rows::{Training, Work};
-use crate::timing::sync;
+use super::rows::{Training, Work};
+use super::timing::sync;
 use burn::module::{Module, ModuleMapper, Param};
 use burn::optim::AdamConfig;
 use burn::tensor::{Device, Tensor, TensorData};

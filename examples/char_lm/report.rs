@@ -1,9 +1,9 @@
 //! What is printed, logged and drawn of a run.
 
-use crate::args::Settings;
-use crate::chart;
-use crate::language_model::LanguageModel;
-use crate::timing::Timing;
+use super::args::Settings;
+use super::chart;
+use super::language_model::LanguageModel;
+use super::timing::Timing;
 use eggroll::prelude::*;
 use eggroll::run::JsonLines;
 use eggroll::run::diagnostics::{ActivationStatistics, IntegerStatistics};

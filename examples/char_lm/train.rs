@@ -1,10 +1,10 @@
 //! The run: text, model, what the learner asks of them.
 
-use crate::args::{Args, Limits, ModelName, ModelSettings, OptimizerName, Settings};
-use crate::gru::GruModel;
-use crate::language_model::LanguageModel;
-use crate::report::{Baselines, HeldOut, Interval, Report};
-use crate::timing::{Timing, timed};
+use super::args::{Args, Limits, ModelName, ModelSettings, OptimizerName, Settings};
+use super::gru::GruModel;
+use super::language_model::LanguageModel;
+use super::report::{Baselines, HeldOut, Interval, Report};
+use super::timing::{Timing, timed};
 use burn::tensor::Device;
 use eggroll::nn::integer::EggModel;
 use eggroll::nn::integer::transformer::Transformer;

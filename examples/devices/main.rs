@@ -39,7 +39,7 @@ fn type_name(dtype: DType) -> String {
     format!("{dtype:?}").to_lowercase()
 }
 
-fn main() -> ExitCode {
+pub fn main() -> ExitCode {
     let args = Args::parse();
     main_of(|| run(&args))
 }

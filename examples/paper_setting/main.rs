@@ -22,10 +22,11 @@ use timing::{Task, repeat};
 const TABLE: usize = 1 << 24;
 const SIGMA: f64 = 0.01;
 
+#[cfg(not(feature = "gpu-pack"))]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-fn main() -> ExitCode {
+pub fn main() -> ExitCode {
     let args = Args::parse();
     let signals = on_signals("this round", nothing);
     main_of(|| run(&args, &signals))

@@ -1,6 +1,6 @@
 //! Timing: all tasks in turn, round after round, so that all see the same machine.
 
-use crate::args::Args;
+use super::args::Args;
 use burn::tensor::{DType, Device, Tensor};
 use eggroll_examples::Failure;
 use eggroll_examples::interrupt::Signals;

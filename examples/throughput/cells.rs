@@ -1,6 +1,6 @@
 //! Timing: the columns of one size and population in turn, round after round, so that all see the same machine.
 
-use crate::args::Args;
+use super::args::Args;
 use burn::tensor::Device;
 use eggroll::core::{NoiserError, profile};
 use eggroll::run::profile::section;

@@ -13,10 +13,11 @@ use eggroll_examples::{Ending, Failure, main_of};
 use std::process::ExitCode;
 
 /// Large tensors come and go with every pass: an allocator that gives their pages back each time costs a third of it.
+#[cfg(not(feature = "gpu-pack"))]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-fn main() -> ExitCode {
+pub fn main() -> ExitCode {
     let args = Args::parse();
     let signals = on_signals("this round", nothing);
     main_of(|| args.trace.around(|| run(&args, &signals)))

@@ -1,6 +1,6 @@
 //! The table, and the headline figures.
 
-use crate::args::Args;
+use super::args::Args;
 use eggroll_examples::Ending;
 use eggroll_examples::throughput::{Cell, Column, Place};
 use serde_json::{Map, Value, json};
