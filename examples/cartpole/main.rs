@@ -55,6 +55,6 @@ impl Task for Balance {
     }
 }
 
-pub fn main() -> ExitCode {
+pub(crate) fn main() -> ExitCode {
     control::main(&Cli::parse().args, &[&Balance])
 }

@@ -28,7 +28,7 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-pub fn main() -> ExitCode {
+pub(crate) fn main() -> ExitCode {
     let args = args::Args::parse();
     let signals = on_signals("this generation", checkpoints_in(&args.out));
     let tracing = args.trace.clone();

@@ -39,7 +39,7 @@ fn type_name(dtype: DType) -> String {
     format!("{dtype:?}").to_lowercase()
 }
 
-pub fn main() -> ExitCode {
+pub(crate) fn main() -> ExitCode {
     let args = Args::parse();
     main_of(|| run(&args))
 }

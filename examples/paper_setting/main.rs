@@ -26,7 +26,7 @@ const SIGMA: f64 = 0.01;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-pub fn main() -> ExitCode {
+pub(crate) fn main() -> ExitCode {
     let args = Args::parse();
     let signals = on_signals("this round", nothing);
     main_of(|| run(&args, &signals))

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-pub fn main() -> ExitCode {
+pub(crate) fn main() -> ExitCode {
     let args = Args::parse();
     let signals = on_signals("this round", nothing);
     main_of(|| args.trace.around(|| run(&args, &signals)))
