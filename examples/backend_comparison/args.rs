@@ -68,7 +68,7 @@ impl Args {
         if self.seconds <= 0.0 || Duration::try_from_secs_f64(self.seconds).is_err() {
             return Err(format!("seconds must be positive, not {}", self.seconds));
         }
-        if self.limit <= 0.0 || Duration::try_from_secs_f64(self.limit).is_err() {
+        if Duration::try_from_secs_f64(self.limit).map_or(true, |limit| limit.is_zero()) {
             return Err(format!("the limit must be positive, not {} s", self.limit));
         }
         if self.label.trim().is_empty() {
@@ -94,7 +94,9 @@ impl Args {
         words.extend(["--data".into(), self.data.clone().into(), "--row".into(), row.into()]);
         if let Some(trace) = &self.trace.trace {
             let extension = trace.extension().unwrap_or_default().to_string_lossy();
-            let trace = trace.with_extension(format!("{}.{extension}", backend.to_string().replace(':', "-")));
+            let separate = trace.with_extension(format!("{}.{extension}", backend.to_string().replace(':', "-")));
+            // What is no file, /dev/null for one, takes all of them.
+            let trace = if trace.is_file() || !trace.exists() { separate } else { trace.clone() };
             let generations = self.trace.trace_generations.to_string();
             words.extend(["--trace".into(), trace.into(), "--trace-generations".into(), generations.into()]);
             words.extend(self.trace.trace_synchronize.then(|| "--trace-synchronize".into()));
