@@ -34,7 +34,7 @@ mod table;
 #[cfg(any(feature = "flex", feature = "ndarray"))]
 pub mod transformer;
 
-pub use device_name::{DeviceName, DeviceNameError};
+pub use device_name::{DeviceName, DeviceNameError, hardware_name};
 pub use entry::{ParameterEntry, ParameterKind, TableError};
 pub use finite::{NonFiniteError, check_finite};
 pub use key::{NoiseDistribution, NoiseKey, PairRange};

@@ -4,6 +4,8 @@
 
 #![cfg(any(feature = "wgpu", feature = "cuda"))]
 
+mod device;
+
 use burn::tensor::activation::relu;
 use burn::tensor::{DType, Device, Int, Tensor};
 use eggroll_core::ops::*;
@@ -21,10 +23,7 @@ fn launches(work: impl FnOnce() -> Tensor<1>) -> u64 {
 
 #[test]
 fn one_kernel_for_each_operation() {
-    #[cfg(feature = "cuda")]
-    let device = Device::cuda(0);
-    #[cfg(not(feature = "cuda"))]
-    let device = Device::wgpu(burn::tensor::DeviceKind::DefaultDevice);
+    let device = device::device();
     let key = NoiseKey::new(1, 2, 3);
     let signs = key.with_distribution(NoiseDistribution::Rademacher);
     for (pairs, key) in [(2, key), (300, key), (2, signs), (300, signs)] {

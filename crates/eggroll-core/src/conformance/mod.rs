@@ -69,6 +69,12 @@ impl Implementation {
     }
 }
 
+/// The CPU, whatever is to be tested: only there are values of indices looked at before they are used.
+#[cfg(feature = "flex")]
+fn host() -> Implementation {
+    Implementation::new("flex", Device::flex())
+}
+
 fn implementations() -> Vec<Implementation> {
     let mut all = Vec::new();
     #[cfg(feature = "flex")]
