@@ -1,9 +1,9 @@
 //! `Σ_q w_q·c·B_q·A_qᵀ` for wide layers: the factors of all pairs are drawn once, side by side, and multiplied by one product.
 //! A tile of [`super::estimate`] would draw what each of its neighbors in a row or column of tiles draws too.
 
+use super::eligibility::Demand;
 use super::estimate::counted;
 use super::geometry::{UNITS, by_element, cube_count, term_splits};
-use super::eligibility::Demand;
 use super::launch::{Noise, empty};
 use super::noise::{SourceKind, Stream, held_start, noise_of_block};
 use crate::counters;

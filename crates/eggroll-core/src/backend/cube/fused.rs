@@ -4,7 +4,8 @@
 use super::eligibility::{Demand, runs};
 use super::factors::{FactorSizesLaunch, factors_kernel};
 use super::geometry::{FactorTile, cube_count};
-use super::launch::{Factors, Noise, empty};
+use super::launch::{Noise, empty};
+use super::linear::Factors;
 use super::product::{PerturbedParts, perturbed_product};
 use crate::counters;
 use crate::key::PairRange;

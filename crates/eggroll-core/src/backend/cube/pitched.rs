@@ -91,9 +91,7 @@ fn inputs() {
             CubeBackend::perturbed_embedding(weight, indices(&rows), noise, SourcePrimitive::Drawn, members)
         });
     }
-    check("cross-entropy", |make| {
-        CubeBackend::member_cross_entropy(make([6 * 4, 10], 4), indices(&[1, 9, 0, 3]), 6)
-    });
+    check("cross-entropy", |make| CubeBackend::member_cross_entropy(make([6 * 4, 10], 4), indices(&[1, 9, 0, 3]), 6));
     check("row projection", |make| CubeBackend::row_projection(make([21, 5], 5), make([4, 21], 6)));
 }
 
