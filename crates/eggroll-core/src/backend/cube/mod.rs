@@ -14,8 +14,11 @@ mod launch;
 mod linear;
 mod noise;
 mod reduce;
+mod rollout;
 mod row_projection;
 mod vector;
+
+pub(crate) use rollout::rollout;
 
 use crate::key::NoiseKey;
 use crate::ops::{
