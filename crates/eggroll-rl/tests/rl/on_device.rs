@@ -88,9 +88,10 @@ fn generations<E: TensorEnvironment + Clone>(
     let mut results = Vec::new();
     for _ in 0..2 {
         // A policy that cannot be asked is rolled out fused for certain.
-        let result = match tensors {
-            true => rollouts.evaluate(&population, policy),
-            false => rollouts.evaluate(&population, &OnlyLayers(policy)),
+        let result = if tensors {
+            rollouts.evaluate(&population, policy)
+        } else {
+            rollouts.evaluate(&population, &OnlyLayers(policy))
         };
         rollouts.update_normalizer(&result.episodes);
         results.push(result);
@@ -189,7 +190,7 @@ fn launches_do_not_grow_with_steps() {
         let environment = Short(Pendulum::new(), limit);
         let policy = mlp(&environment, ActivationConfig::Relu).to_device(&device());
         let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new());
-        let mut strategy = config.with_population_size(members).try_init(&policy).expect("valid");
+        let strategy = config.with_population_size(members).try_init(&policy).expect("valid");
         let rollouts = RolloutConfig::new().init(environment).expect("valid");
         let (before, reads) = (counters::thread_kernels(), counters::snapshot());
         let outcome = rollouts.evaluate(&strategy.ask(), &OnlyLayers(&policy));
@@ -228,7 +229,7 @@ fn others_fall_back_to_tensors() {
     let table = NoiseSourceConfig::Table { len: 4096 };
     for (policy, source) in [(gelu, NoiseSourceConfig::OnTheFly), (relu, table)] {
         let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_population_size(MEMBERS);
-        let mut strategy = config.with_noise_source(source).try_init(&policy).expect("valid");
+        let strategy = config.with_noise_source(source).try_init(&policy).expect("valid");
         let rollouts = RolloutConfig::new().init(environment.clone()).expect("valid");
         let before = counters::thread_kernels();
         let outcome = rollouts.evaluate(&strategy.ask(), &policy);

@@ -3,32 +3,10 @@
 //! Every row, which is an environment, has a unit that keeps its state in registers; the outputs of a layer are shared among all units.
 
 use super::layer::forward;
-use super::plan::{HEADER, RolloutPlan};
+use super::plan::{HEADER, Launch, RolloutPlan};
 use super::program::run_program;
 use super::row::{Row, act, observe};
 use cubecl::prelude::*;
-
-/// The numbers of a launch.
-#[derive(CubeType, CubeLaunch, Clone, Copy)]
-pub(crate) struct Launch {
-    /// Lots of all cubes.
-    pub lots: usize,
-    /// Episodes of a member.
-    pub episodes: usize,
-    /// Elements of all parameters of one pair.
-    pub parameters: usize,
-    pub first_member: u32,
-    pub first_step: u32,
-    pub steps: u32,
-    pub repeat: u32,
-    pub time_limit: f32,
-    /// Bounds of actions.
-    pub low: f32,
-    pub high: f32,
-    /// Bound of normalized observations.
-    pub seen_limit: f32,
-    pub farthest: f32,
-}
 
 /// Makes `steps` steps of all environments that are running; `records : [environments, record]` keep them from launch to launch.
 ///
@@ -91,7 +69,7 @@ pub(crate) fn rollout_kernel(
         if any {
             forward(&mut from, &mut to, parameters, deviations, first_lot, &launch, comptime!(plan.clone()));
             if live > 0.0f32 {
-                let outputs = if comptime!(plan.layers.len() % 2 == 0) { &from } else { &to };
+                let outputs = if comptime!(plan.layers.len().is_multiple_of(2)) { &from } else { &to };
                 let action = act(outputs, draws, &row, launch.first_step + step, &launch, comptime!(plan.clone()));
                 let mut turn = 0u32.runtime();
                 while turn < launch.repeat && live > 0.0f32 {

@@ -1,7 +1,6 @@
 //! The layers of a policy for the rows of a cube: units share the outputs of a lot, whose members share the loads of weights.
 
-use super::kernel::Launch;
-use super::plan::{LayerPlan, PRODUCTS, RolloutPlan};
+use super::plan::{Launch, LayerPlan, PRODUCTS, RolloutPlan};
 use crate::device_rollout::ChainActivation;
 use cubecl::prelude::*;
 
@@ -19,7 +18,7 @@ pub(crate) fn forward(
     #[unroll]
     for l in 0..comptime!(plan.layers.len()) {
         let layer = comptime!(plan.layers[l]);
-        if comptime!(l % 2 == 0) {
+        if comptime!(l.is_multiple_of(2)) {
             outputs(&*from, to, parameters, deviations, first_lot, launch, layer, comptime!(plan.clone()));
         } else {
             outputs(&*to, from, parameters, deviations, first_lot, launch, layer, comptime!(plan.clone()));

@@ -29,9 +29,9 @@ use burn_cubecl::ops::into_data_sync;
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::{CubeDim, Device as CubeDevice};
 use deviations::{DeviationSizesLaunch, deviation_kernel};
-use kernel::{LaunchLaunch, rollout_kernel};
+use kernel::rollout_kernel;
 use network::{Network, Perturbed};
-use plan::{HEADER, RolloutPlan};
+use plan::{HEADER, LaunchLaunch, RolloutPlan};
 
 /// Bytes of deviations that are held at a time: pairs beyond come after. A cube for each of these pairs keeps a device busy.
 const HELD_BYTES: usize = 64 << 20;

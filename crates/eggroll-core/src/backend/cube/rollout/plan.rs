@@ -4,8 +4,8 @@ use super::super::device::Limits;
 use super::super::eligibility::Demand;
 use super::super::geometry::units;
 use crate::device_rollout::{ChainActivation, DeviceEpisodes, Dynamics, Head};
-use cubecl::CubeDim;
 use cubecl::client::Client;
+use cubecl::prelude::*;
 
 /// Lots of a cube at most: each has one or two rows, and every row a unit of its own for its environment.
 const MOST_LOTS: usize = 16;
@@ -115,4 +115,26 @@ impl RolloutPlan {
     pub(crate) fn cube_dim(&self) -> CubeDim {
         CubeDim::new_1d(self.units)
     }
+}
+
+/// The numbers of a launch.
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+pub(crate) struct Launch {
+    /// Lots of all cubes.
+    pub lots: usize,
+    /// Episodes of a member.
+    pub episodes: usize,
+    /// Elements of all parameters of one pair.
+    pub parameters: usize,
+    pub first_member: u32,
+    pub first_step: u32,
+    pub steps: u32,
+    pub repeat: u32,
+    pub time_limit: f32,
+    /// Bounds of actions.
+    pub low: f32,
+    pub high: f32,
+    /// Bound of normalized observations.
+    pub seen_limit: f32,
+    pub farthest: f32,
 }

@@ -1,8 +1,7 @@
 //! What the unit of a row does beside its environment: it shows the policy an observation, and makes an action of what it answers.
 
 use super::super::noise::philox;
-use super::kernel::Launch;
-use super::plan::RolloutPlan;
+use super::plan::{Launch, RolloutPlan};
 use super::program::run_program;
 use crate::device_rollout::Head;
 use cubecl::prelude::*;
