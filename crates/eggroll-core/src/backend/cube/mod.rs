@@ -22,8 +22,11 @@ mod pitched;
 mod product;
 mod reduce;
 mod registers;
+mod rollout;
 mod row_projection;
 mod vector;
+
+pub(crate) use rollout::rollout;
 
 use crate::key::NoiseKey;
 use crate::ops::{

@@ -51,7 +51,7 @@ impl StreamLaunch {
 }
 
 #[cube]
-fn philox(counter: (u32, u32, u32, u32), key: (u32, u32)) -> (u32, u32, u32, u32) {
+pub(crate) fn philox(counter: (u32, u32, u32, u32), key: (u32, u32)) -> (u32, u32, u32, u32) {
     let (mut c0, mut c1, mut c2, mut c3) = counter;
     let (mut k0, mut k1) = key;
     #[unroll]
