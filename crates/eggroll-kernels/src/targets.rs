@@ -168,6 +168,9 @@ fn vulkan(name: &'static str, present: bool) -> Target {
     options.vulkan.max_vector_size = 4;
     options.vulkan.push_constant_size = 256;
     options.vulkan.supports_uniform_standard_layout = true;
+    // Without VK_KHR_workgroup_memory_explicit_layout CubeCL 0.11.3 writes access chains to shared memory that spirv-val refuses, Burn's
+    // products among them.
+    options.vulkan.supports_explicit_smem = true;
     properties.features.device_memory_scope = true;
     properties.features.plane.insert(Plane::Sync);
     properties.features.plane.insert(Plane::NonUniformControlFlow);
@@ -175,7 +178,6 @@ fn vulkan(name: &'static str, present: bool) -> Target {
         properties.features.plane.insert(Plane::Ops);
         options.supports_u64 = true;
         options.vulkan.supports_dp4a = true;
-        options.vulkan.supports_explicit_smem = true;
         for elem in WIDE.into_iter().chain(NARROW).chain([ElemType::Float(FloatKind::F16)]) {
             properties.register_type_usage(elem, TypeUsage::all());
         }
