@@ -1,32 +1,12 @@
 //! Calls that reach every kernel, in every type and geometry that launchers choose.
 
 use crate::recorder::Recorded;
+use crate::tensors::Tensors;
 use crate::{floats, integers};
-use burn::tensor::{DType, Shape};
-use burn_cubecl::CubeDevice;
-use burn_cubecl::ops::numeric::empty_device_dtype;
-use burn_cubecl::tensor::CubeTensor;
+use burn::tensor::DType;
 use cubecl::client::Client;
-use cubecl::features::TypeUsage;
 use std::collections::BTreeSet;
 use std::path::Path;
-
-/// Makes tensors that have no values.
-pub(crate) struct Tensors {
-    pub client: Client,
-}
-
-impl Tensors {
-    pub(crate) fn empty<const D: usize>(&self, shape: [usize; D], dtype: DType) -> CubeTensor {
-        empty_device_dtype(self.client.clone(), CubeDevice::Cuda(Default::default()), Shape::new(shape), dtype)
-    }
-
-    /// Whether users can have tensors of `dtype` on the device.
-    pub(crate) fn supports(&self, dtype: DType) -> bool {
-        let elem = burn::backend::cubecl::dtype_to_elem_type(dtype);
-        self.client.properties().type_usage(elem).is_superset(TypeUsage::all())
-    }
-}
 
 /// Launches all operations on the device of `client`, and waits until their kernels are compiled.
 ///

@@ -1,6 +1,6 @@
 //! Calls of the operations on floats.
 
-use crate::cases::Tensors;
+use crate::tensors::Tensors;
 use burn::tensor::DType;
 use burn_cubecl::CubeBackend;
 use burn_cubecl::tensor::CubeTensor;

@@ -12,6 +12,7 @@ mod integers;
 mod msl;
 mod recorder;
 mod targets;
+mod tensors;
 
 pub use cases::{launch_all, missing};
 pub use msl::msl_of_wgsl;
