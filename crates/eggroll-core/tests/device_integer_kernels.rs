@@ -1,9 +1,11 @@
 //! On a device every integer operation is one kernel of ours, whatever the population and the steps, also under Burn's
 //! Fusion: the portable defaults would launch none. One test, because the count is that of the whole process.
 
-#![cfg(feature = "wgpu")]
+#![cfg(any(feature = "wgpu", feature = "cuda"))]
 
-use burn::tensor::{Device, DeviceKind, Int, Tensor, TensorData};
+mod device;
+
+use burn::tensor::{Device, Int, Tensor, TensorData};
 use eggroll_core::integer::Votes;
 use eggroll_core::ops::integer::*;
 use eggroll_core::{NoiseKey, PairRange, counters};
@@ -101,7 +103,7 @@ fn check(on: &Operands, expected: u64) {
 #[test]
 fn one_kernel_for_each_operation() {
     for pairs in [2, 300] {
-        check(&Operands::new(Device::wgpu(DeviceKind::DefaultDevice), pairs), 1);
+        check(&Operands::new(device::device(), pairs), 1);
     }
     // Canary: other devices count no kernel.
     check(&Operands::new(Device::flex(), 2), 0);
