@@ -7,6 +7,7 @@ use burn_cubecl::tensor::CubeTensor;
 use eggroll_core::NoiseKey;
 use eggroll_core::integer::Votes;
 use eggroll_core::ops::PairRange;
+use eggroll_core::ops::integer::transformer::{IntegerBias, IntegerTransformerOps};
 use eggroll_core::ops::integer::{GatePrimitive, IntegerMembers, IntegerNoisePrimitive, IntegerOps};
 
 const PAIRS: PairRange = PairRange { first: 0, count: 16 };
@@ -61,6 +62,7 @@ pub(crate) fn launch(tensors: &Tensors, dtype: DType) {
             CubeBackend::integer_linear(of.empty([members * rows, 256]), of.empty([256, d_output]), noise);
         }
     }
+    products_of_the_transformer(&of);
     for rank in [0, 1] {
         let noise = of.noise(rank, rank * (96 + 256));
         CubeBackend::integer_embedding(of.indices(members * 64), of.empty([96, 256]), noise);
@@ -73,6 +75,40 @@ pub(crate) fn launch(tensors: &Tensors, dtype: DType) {
     }
     recurrences(&of);
     updates(&of);
+}
+
+/// Rows that start with a word and rows that do not, with and without a bias.
+fn products_of_the_transformer(of: &Operands) {
+    let rows = PAIRS.members() * 64;
+    for (width, rank) in [(256, 0), (256, 1), (255, 1)] {
+        let noise = |elements| of.noise(rank, rank * elements);
+        for activate in [false, true] {
+            let bias = match of.noise(rank, 2 * width) {
+                IntegerNoisePrimitive::None => IntegerBias::Plain(of.empty([width])),
+                IntegerNoisePrimitive::Held(noise, members) => {
+                    IntegerBias::Perturbed(of.empty([width]), noise, members)
+                }
+            };
+            let (x, weight) = (of.empty([rows, width]), of.empty([width, width]));
+            CubeBackend::integer_transformer_linear(x, weight, noise(2 * width), bias, activate);
+        }
+        let (x, weight) = (of.empty([rows, width]), of.empty([width, width]));
+        CubeBackend::integer_transformer_linear(x, weight, noise(2 * width), IntegerBias::None, false);
+        CubeBackend::integer_transformer_head(of.empty([rows, width]), of.empty([96, width]), noise(96 + width));
+        CubeBackend::integer_linear(of.empty([rows, width]), of.empty([width, width]), noise(2 * width));
+        CubeBackend::integer_embedding(of.indices(rows), of.empty([96, width]), noise(96 + width));
+    }
+    // Several sequences a cube.
+    for (sequences, width) in [(1024, 256), (4096, 256), (4096, 255)] {
+        let gate = || GatePrimitive {
+            input: of.empty([sequences * 4, width]),
+            weight: of.empty([width, width]),
+            weight_noise: IntegerNoisePrimitive::None,
+            bias: of.empty([width]),
+            bias_noise: IntegerNoisePrimitive::None,
+        };
+        CubeBackend::integer_gru(of.empty([sequences, width]), of.indices(sequences * 4), gate(), gate());
+    }
 }
 
 fn recurrences(of: &Operands) {

@@ -65,7 +65,7 @@ impl Recorder {
     /// A client of a new device that stands for `target`, number `index` of this process, and where its kernels will be found.
     pub fn start(target: Target, index: u16) -> (Client, Arc<Mutex<Vec<Recorded>>>) {
         let device = DeviceId { type_id: 0, index_id: index };
-        let (name, alignment) = (target.name, target.properties.memory.alignment as usize);
+        let (name, alignment) = (target.language.runtime(), target.properties.memory.alignment as usize);
         let (properties, matrices) = (target.properties.clone(), target.matrices.clone());
         let (service, logger) = (ServiceId::of::<Self>(device), Arc::new(ServerLogger::default()));
         let (utilities, _) = if target.pitched {

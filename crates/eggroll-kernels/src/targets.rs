@@ -31,6 +31,16 @@ pub enum Language {
 }
 
 impl Language {
+    /// The name of CubeCL's runtime on such a device: launchers ask it which compiler there is.
+    pub fn runtime(&self) -> &'static str {
+        match self {
+            Self::Cuda(_) => "cuda",
+            Self::Msl => "wgpu<msl>",
+            Self::SpirV(_) => "wgpu<spirv>",
+            Self::Wgsl(_) => "wgpu<wgsl>",
+        }
+    }
+
     /// The suffix of a file.
     pub fn suffix(&self) -> &'static str {
         match self {
