@@ -6,6 +6,7 @@ use super::estimate::counted;
 use super::geometry::{UNITS, by_element, cube_count, term_splits};
 use super::launch::{Noise, empty};
 use super::noise::{SourceKind, Stream, held_start, noise_of_block};
+use super::product::{Precision, product};
 use crate::counters;
 use crate::rng::normal::{BLOCKS, GROUP};
 use burn::backend::cubecl::dtype_to_elem_type;
@@ -39,7 +40,7 @@ fn in_runs(weights: CubeTensor, noise: &Noise, what: Estimate, most: usize) -> C
     let mut sum = None;
     for first in (0..pairs).step_by(each) {
         let (b, a) = factors(&weights, noise, what, first..(first + each).min(pairs));
-        let product = product(b, a, what.shape);
+        let product = split_product(b, a, what.shape);
         sum = Some(match sum {
             None => product,
             Some(sum) => CubeBackend::float_add(in_f32(sum), in_f32(product)),
@@ -98,14 +99,17 @@ fn factors(weights: &CubeTensor, noise: &Noise, what: Estimate, run: Range<usize
 }
 
 /// `Bᵀ·A`, the terms in as many splits as keep a device busy.
-fn product(b: CubeTensor, a: CubeTensor, [d_input, d_output]: [usize; 2]) -> CubeTensor {
-    let terms = b.meta.shape()[0];
-    let splits = term_splits(terms, [d_input, d_output]);
+fn split_product(b: CubeTensor, a: CubeTensor, shape: [usize; 2]) -> CubeTensor {
+    let (terms, dtype) = (b.meta.shape()[0], b.dtype);
+    let splits = term_splits(terms, shape);
+    if splits == 1 {
+        return product(CubeBackend::float_swap_dims(b, 0, 1), a, dtype, Precision::Chosen);
+    }
+    let [d_input, d_output] = shape;
     let b = CubeBackend::float_reshape(b, Shape::new([splits, terms / splits, d_input]));
     let a = CubeBackend::float_reshape(a, Shape::new([splits, terms / splits, d_output]));
     let products = CubeBackend::float_matmul(CubeBackend::float_swap_dims(b, 1, 2), a);
-    let sum = if splits == 1 { products } else { CubeBackend::float_sum_dim(products, 0) };
-    CubeBackend::float_reshape(sum, Shape::new([d_input, d_output]))
+    CubeBackend::float_reshape(CubeBackend::float_sum_dim(products, 0), Shape::new(shape))
 }
 
 /// Sizes of the factors of a run of pairs.

@@ -67,7 +67,7 @@ impl Case {
     fn found(&self) -> (Vec<f32>, u64) {
         let ((x, weight, bias, pairs), (noise, bias_noise)) = (self.operands(), self.noise(0));
         let shape = [weight.meta.shape()[0], weight.meta.shape()[1]];
-        let factors = Factors { depth: self.rank, starts: noise.starts(shape) };
+        let factors = Factors { rank: self.rank, depth: self.rank, starts: noise.starts(shape) };
         let noise = Noise::new(noise.key, noise.scale, self.rank * (shape[0] + shape[1]), SourcePrimitive::Drawn);
         let bias_noise = Noise::new(bias_noise.key, bias_noise.scale, shape[1], SourcePrimitive::Drawn);
         let bias = ((self.bias != Bias::None).then_some(&bias), (self.bias == Bias::Perturbed).then_some(&bias_noise));
