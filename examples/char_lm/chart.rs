@@ -1,6 +1,6 @@
 //! Bits per byte as SVG.
 
-use super::report::{Baselines, Point};
+use crate::report::{Baselines, Point};
 use eggroll_examples::Failure;
 use eggroll_examples::chart::{Color, Corner, LineChart, Picture, Series};
 use std::path::Path;

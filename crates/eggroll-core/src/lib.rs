@@ -8,12 +8,10 @@ pub mod chain;
 mod conformance;
 pub mod counters;
 mod device_name;
-pub mod device_rollout;
 mod entry;
 mod finite;
 pub mod integer;
 mod key;
-mod layer;
 mod materialize;
 mod matrix;
 mod member_state;
@@ -36,7 +34,7 @@ mod table;
 #[cfg(any(feature = "flex", feature = "ndarray"))]
 pub mod transformer;
 
-pub use device_name::{DeviceName, DeviceNameError, hardware_name};
+pub use device_name::{DeviceName, DeviceNameError};
 pub use entry::{ParameterEntry, ParameterKind, TableError};
 pub use finite::{NonFiniteError, check_finite};
 pub use key::{NoiseDistribution, NoiseKey, PairRange};

@@ -1,6 +1,7 @@
 //! Hyper-parameter sweeps: what the example of that name does.
 
 mod chart;
+mod child;
 mod page;
 mod plan;
 mod ranking;

@@ -1,11 +1,9 @@
 //! A car too weak for the hill, with a throttle: MountainCarContinuous-v0.
 
 use super::hill;
-use super::number::{Flag, Number};
-use super::physics::{self, Physics, Step};
+use super::states::{check, flat};
 use crate::{ActionSpace, EpisodeKey, HostTransition, TensorEnvironment, Transition};
 use burn::tensor::Tensor;
-use eggroll_core::device_rollout::Dynamics;
 
 const POWER: f32 = 0.0015;
 const GOAL: f32 = 0.45;
@@ -40,19 +38,6 @@ impl MountainCarContinuous {
     }
 }
 
-impl Physics<2, 2> for MountainCarContinuous {
-    fn observation<N: Number>(state: [N; 2]) -> [N; 2] {
-        state
-    }
-
-    #[inline]
-    fn transition<N: Number>(state: [N; 2], action: N) -> Step<N, 2> {
-        let (state, arrived) = hill::drive(state, action.clone().clamp(-1.0, 1.0) * POWER, GOAL);
-        let reward = arrived.clone().number() * ARRIVAL - action.clone() * action * ACTION_COST;
-        Step { state, reward, ended: Some(arrived) }
-    }
-}
-
 impl TensorEnvironment for MountainCarContinuous {
     fn name(&self) -> &'static str {
         "MountainCarContinuous-v0"
@@ -84,7 +69,10 @@ impl TensorEnvironment for MountainCarContinuous {
 
     #[track_caller]
     fn step(&self, state: Tensor<2>, actions: Tensor<2>) -> Transition {
-        physics::step(self, state, actions)
+        check(self, &state, &actions);
+        let (state, terminated) = hill::drive(&state, actions.clone().clamp(-1.0, 1.0) * POWER, GOAL);
+        let cost = flat(actions.clone() * actions * ACTION_COST);
+        Transition { state, reward: terminated.clone().float() * ARRIVAL - cost, terminated }
     }
 
     fn reset_host(&self, key: EpisodeKey, state: &mut [f32]) {
@@ -97,15 +85,13 @@ impl TensorEnvironment for MountainCarContinuous {
     }
 
     fn observe_host(&self, state: &[f32], observation: &mut [f32]) {
-        physics::observe_host::<Self, 2, 2>(state, observation);
+        observation.copy_from_slice(state);
     }
 
     #[inline]
     fn step_host(&self, state: &mut [f32], action: &[f32]) -> HostTransition {
-        physics::step_host::<Self, 2, 2>(state, action)
-    }
-
-    fn dynamics(&self) -> Option<Dynamics> {
-        physics::dynamics::<Self, 2, 2>()
+        let terminated = hill::drive_host(state, action[0].clamp(-1.0, 1.0) * POWER, GOAL);
+        let arrival = if terminated { ARRIVAL } else { 0.0 };
+        HostTransition { reward: arrival - action[0] * action[0] * ACTION_COST, terminated }
     }
 }

@@ -6,7 +6,6 @@ use super::evaluate::Rollouts;
 use super::head::ActionHead;
 use super::keys::{MOST_EPISODES, uniform};
 use super::normalizer::DeviceScaling;
-use super::on_device;
 use super::policy::Policy;
 use super::runner::{Plan, Runner};
 use crate::{EndOfEpisode, EpisodeKey, Episodes, TensorEnvironment};
@@ -82,11 +81,6 @@ impl<E: TensorEnvironment> Runner<E> for RolloutConfig {
         if let Some(rows) = self.fused(plan, population, policy) {
             return rows;
         }
-        if self.fused
-            && let Some(rows) = on_device::run(self, plan, Some(population), policy, &population.device())
-        {
-            return rows;
-        }
         let run = TensorRun::new(self, plan, &population.device());
         population.evaluate_with_cached_noise(|members: &MemberChunk| {
             let keys: Vec<EpisodeKey> = (0..members.count()).flat_map(|_| plan.keys.iter().copied()).collect();
@@ -96,8 +90,7 @@ impl<E: TensorEnvironment> Runner<E> for RolloutConfig {
 
     #[track_caller]
     fn rows_of_model<P: Policy>(&self, plan: &Plan<'_, E>, policy: &P, device: &Device) -> Vec<f32> {
-        let fused = if self.fused { on_device::run(self, plan, None, policy, device) } else { None };
-        fused.unwrap_or_else(|| TensorRun::new(self, plan, device).run(policy, plan.keys, 0, plan.keys.len()))
+        TensorRun::new(self, plan, device).run(policy, plan.keys, 0, plan.keys.len())
     }
 }
 

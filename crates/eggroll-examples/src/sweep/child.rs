@@ -20,16 +20,12 @@ pub enum End {
     Exited(ExitStatus),
     /// By us: its time was up.
     TimedOut,
-    /// By us: the program is stopped.
+    /// By us: the sweep is stopped.
     Interrupted,
 }
 
 /// Starts a child and waits for it. It is in a separate process group, which a terminal's Ctrl-C does not reach: it is ended
 /// by us, and what it has started with it; also if we are killed, where there are process groups.
-///
-/// # Errors
-///
-/// What the system says of starting and ending processes.
 pub fn run(command: &mut Command, limit: Option<Duration>, stop: &AtomicBool) -> io::Result<End> {
     #[cfg(unix)]
     command.process_group(0);

@@ -1,6 +1,6 @@
-//! Work that may panic: what a driver fails with is a sentence to report, not the end of the program.
+//! Work that may panic: a missing device or driver is a reason to report, not the end of the comparison.
 
-use crate::Failure;
+use eggroll_examples::Failure;
 use std::any::Any;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,10 +9,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 const LONGEST: usize = 240;
 
 /// Runs `work`; an error or a panic becomes the first line of its words. Panic messages are not printed meanwhile.
-///
-/// # Errors
-///
-/// That line.
 pub fn guarded<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, String> {
     // The first panic says why: a device's own thread may panic and leave only a closed channel to the caller.
     let first = Arc::new(Mutex::new(None::<String>));
