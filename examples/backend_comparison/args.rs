@@ -6,7 +6,8 @@ use eggroll_examples::bounds::{MEMBERS, RANK, at_most};
 use eggroll_examples::throughput::Size;
 use eggroll_examples::trace::TraceArgs;
 use std::env::consts::{ARCH, OS};
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Runs the same workload on every available backend and prints one table.
@@ -33,6 +34,9 @@ pub struct Args {
     /// Seconds for which the forward pass and the estimate are repeated on each backend.
     #[arg(long, default_value_t = 2.0)]
     pub seconds: f64,
+    /// Seconds after which a backend is given up.
+    #[arg(long, default_value_t = 600.0)]
+    pub limit: f64,
     /// Folder with the gzip files of MNIST.
     #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/data/mnist"))]
     pub data: PathBuf,
@@ -44,6 +48,12 @@ pub struct Args {
     pub merge: Vec<PathBuf>,
     #[command(flatten)]
     pub trace: TraceArgs,
+    /// Run this backend in this process: what the program starts for each.
+    #[arg(long, hide = true, requires = "row")]
+    pub only: Option<DeviceName>,
+    /// Where its row is written.
+    #[arg(long, hide = true, requires = "only")]
+    pub row: Option<PathBuf>,
 }
 
 impl Args {
@@ -58,10 +68,40 @@ impl Args {
         if self.seconds <= 0.0 || Duration::try_from_secs_f64(self.seconds).is_err() {
             return Err(format!("seconds must be positive, not {}", self.seconds));
         }
+        if Duration::try_from_secs_f64(self.limit).map_or(true, |limit| limit.is_zero()) {
+            return Err(format!("the limit must be positive, not {} s", self.limit));
+        }
         if self.label.trim().is_empty() {
             return Err("the label is empty".into());
         }
         Ok(())
+    }
+
+    /// The arguments of the process that runs one backend and writes its row. Every backend has a separate trace.
+    pub fn of_child(&self, backend: DeviceName, row: &Path) -> Vec<OsString> {
+        let mut words: Vec<OsString> = [
+            ("--only", backend.to_string()),
+            ("--size", self.size.name().to_owned()),
+            ("--population", self.population.to_string()),
+            ("--rank", self.rank.to_string()),
+            ("--generations", self.generations.to_string()),
+            ("--seconds", self.seconds.to_string()),
+            ("--label", self.label.clone()),
+        ]
+        .into_iter()
+        .flat_map(|(name, value)| [name.into(), value.into()])
+        .collect();
+        words.extend(["--data".into(), self.data.clone().into(), "--row".into(), row.into()]);
+        if let Some(trace) = &self.trace.trace {
+            let extension = trace.extension().unwrap_or_default().to_string_lossy();
+            let separate = trace.with_extension(format!("{}.{extension}", backend.to_string().replace(':', "-")));
+            // What is no file, /dev/null for one, takes all of them.
+            let trace = if trace.is_file() || !trace.exists() { separate } else { trace.clone() };
+            let generations = self.trace.trace_generations.to_string();
+            words.extend(["--trace".into(), trace.into(), "--trace-generations".into(), generations.into()]);
+            words.extend(self.trace.trace_synchronize.then(|| "--trace-synchronize".into()));
+        }
+        words
     }
 
     /// The backends to run.

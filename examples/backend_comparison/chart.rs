@@ -1,6 +1,6 @@
 //! The figures as bars: one panel for each, one bar for each backend that ran.
 
-use crate::rows::{Comparison, Figures};
+use super::rows::{Comparison, Figures};
 use eggroll::run::report::BarChart;
 
 struct Panel {

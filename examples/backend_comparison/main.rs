@@ -17,20 +17,18 @@
 //!   between backends. CPU backends evaluate chunks of members side by side, devices one after the other, as users do.
 //! - Launches, kernels, host reads and noise are those of one generation of that training, evaluated on one thread because
 //!   launches are counted by thread. Kernels are eggroll's own on a device; Burn's are not counted.
-//! - RSS is the process's peak during the backend's work where Linux allows the peak to be reset, and includes what earlier
-//!   backends still hold. Device memory is what Burn's memory pool has reserved after the work, pages for reuse included.
+//! - RSS is the peak of the backend's process. Device memory is what Burn's memory pool has reserved after the work, pages for
+//!   reuse included.
+//! - Under `--trace out.json` each backend writes a separate trace, `out.flex.json`, of two parts: forward and estimate, and training.
+//!   The first rounds and generations, which are traced, take longer then.
 //!
-//! - Under `--trace` each backend has two parts, forward and estimate, and training. The first rounds and generations, which are traced,
-//!   take longer then.
-//!
-//! A backend that is compiled in but has no device is listed with the reason, and so is one that panics midway or computes
-//! wrong values; the others continue. A driver that crashes the process cannot be caught: leave it out with `--backends`.
+//! Every backend runs in a separate process. A backend that is compiled in but has no device is a line of the table, with the reason
+//! below it, and so is one that panics, computes wrong values, takes longer than `--limit`, or whose driver crashes its process; the
+//! others continue.
 
 mod args;
 mod chart;
-mod guarded;
 mod measure;
-mod memory;
 mod oracle;
 mod report;
 mod rows;
@@ -48,13 +46,17 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Large tensors come and go with every pass: an allocator that gives their pages back each time costs a third of it.
+#[cfg(not(feature = "gpu-pack"))]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-fn main() -> ExitCode {
+pub(crate) fn main() -> ExitCode {
     let args = Args::parse();
     let signals = on_signals("this round", nothing);
-    main_of(|| args.trace.around(|| run(&args, &signals)))
+    main_of(|| match (args.only, &args.row) {
+        (Some(backend), Some(path)) => args.trace.around(|| measure::write_row(&args, backend, path, &signals)),
+        _ => run(&args, &signals),
+    })
 }
 
 fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {

@@ -1,98 +1,109 @@
-//! All the work on one backend after the other.
+//! All the work on one backend after the other, each in a separate process: a driver may crash the one that it is in.
 
-use crate::args::Args;
-use crate::guarded::guarded;
-use crate::rows::{Comparison, Figures, Machine, Memory, Outcome, Row};
-use crate::training::{Mnist, Trainer};
-use crate::{memory, oracle, timing};
+use super::args::Args;
+use super::rows::{Comparison, Figures, Machine, Memory, Outcome, Row};
+use super::training::{Mnist, Trainer};
+use super::{oracle, timing};
 use burn::tensor::{Device, Tensor};
-use eggroll::core::{DeviceName, InstructionSet};
+use eggroll::core::DeviceName;
 use eggroll::run::profile::section;
+use eggroll_examples::child::{self, End};
+use eggroll_examples::device::{Opened, open};
+use eggroll_examples::guarded::guarded;
 use eggroll_examples::interrupt::Signals;
-use eggroll_examples::{Ending, Failure};
+use eggroll_examples::{Ending, Failure, status};
+use std::fs;
+#[cfg(unix)]
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
 
 /// Runs every chosen backend. A signal ends it, and leaves out the backend that was running.
 pub fn measure(args: &Args, signals: &Signals) -> Result<(Comparison, Ending), Failure> {
     let chosen = args.chosen()?;
-    let mnist = Mnist::read(&args.data)?;
+    // No backend can do without it: one error instead of one for each.
+    Mnist::read(&args.data)?;
     let mut comparison = Comparison { machines: vec![Machine::this(&args.label)], rows: Vec::new() };
     for backend in chosen {
-        let row = row(args, &mnist, backend, signals);
-        let whole = matches!(row.outcome, Outcome::Ran(_));
-        if !signals.came() || whole {
-            comparison.rows.push(row);
-        }
-        if signals.came() {
-            return Ok((comparison, Ending::Stopped));
+        eprintln!("{backend} …");
+        match row(args, backend, signals)? {
+            Some(row) => comparison.rows.push(row),
+            None => return Ok((comparison, Ending::Stopped)),
         }
     }
     Ok((comparison, Ending::Finished))
 }
 
-fn row(args: &Args, mnist: &Mnist, backend: DeviceName, signals: &Signals) -> Row {
+/// The row of a backend, from its process; nothing if a signal came.
+fn row(args: &Args, backend: DeviceName, signals: &Signals) -> Result<Option<Row>, Failure> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("row.json");
+    let mut command = Command::new(std::env::current_exe()?);
+    // A program of several is told by its name which it is.
+    #[cfg(unix)]
+    command.arg0(std::env::args_os().next().unwrap_or_default());
+    command.args(args.of_child(backend, &path));
+    let reason = match child::run(&mut command, Some(Duration::from_secs_f64(args.limit)), signals.flag())? {
+        End::Interrupted => return Ok(None),
+        // A driver may crash behind the work, when it is unloaded.
+        End::Exited(_) if path.exists() => return Ok(Some(serde_json::from_slice(&fs::read(&path)?)?)),
+        End::Exited(status) => format!("its process ended with {status}"),
+        End::TimedOut => format!("its process did not end within {} s", args.limit),
+    };
+    Ok(Some(Row::new(args, backend.to_string(), Outcome::Failed { reason })))
+}
+
+/// Measures one backend in this process and writes its row, unless a signal comes.
+pub fn write_row(args: &Args, backend: DeviceName, path: &Path, signals: &Signals) -> Result<Ending, Failure> {
+    let row = measured(args, backend, signals);
+    let whole = matches!(row.outcome, Outcome::Ran(_));
+    if signals.came() && !whole {
+        return Ok(Ending::Stopped);
+    }
+    // Renamed into place: a row that is there is whole.
+    let part = path.with_extension("part");
+    fs::write(&part, serde_json::to_vec(&row)?)?;
+    fs::rename(&part, path)?;
+    Ok(Ending::Finished)
+}
+
+fn measured(args: &Args, backend: DeviceName, signals: &Signals) -> Row {
     let name = backend.to_string();
-    eprintln!("{name} …");
-    let device = match guarded(|| present(backend)) {
-        Ok(device) => device,
+    let opened = match guarded(|| present(backend)) {
+        Ok(opened) => opened,
         Err(reason) => return Row::new(args, name, Outcome::Absent { reason }),
     };
-    let outcome = match guarded(|| figures(args, mnist, backend, &device, signals)) {
+    let outcome = match guarded(|| figures(args, backend, &opened.device, signals)) {
         Ok(figures) => Outcome::Ran(Box::new(figures)),
         Err(reason) => Outcome::Failed { reason },
     };
-    Row {
-        device: Some(format!("{device:?}")),
-        hardware: guarded(|| Ok(hardware(backend, &device))).ok().flatten(),
-        ..Row::new(args, name, outcome)
-    }
+    let device = Some(format!("{:?}", opened.device));
+    Row { device, hardware: Some(opened.hardware), ..Row::new(args, name, outcome) }
 }
 
 /// Opens the device: it is present if values come back from it.
-fn present(backend: DeviceName) -> Result<Device, Failure> {
-    let (device, values) = (backend.device()?, [1.0f32, -2.0, 3.5]);
-    let read: Vec<f32> = Tensor::<1>::from_floats(values, &device).into_data().try_to_vec()?;
+fn present(backend: DeviceName) -> Result<Opened, Failure> {
+    let (opened, values) = (open(backend)?, [1.0f32, -2.0, 3.5]);
+    let read: Vec<f32> = Tensor::<1>::from_floats(values, &opened.device).into_data().try_to_vec()?;
     match read == values {
-        true => Ok(device),
+        true => Ok(opened),
         false => Err(format!("the device returns {read:?} for {values:?}").into()),
     }
 }
 
-fn figures(
-    args: &Args,
-    mnist: &Mnist,
-    backend: DeviceName,
-    device: &Device,
-    signals: &Signals,
-) -> Result<Figures, Failure> {
-    memory::reset_peak();
-    let max_error = oracle::max_error(device)?;
+fn figures(args: &Args, backend: DeviceName, device: &Device, signals: &Signals) -> Result<Figures, Failure> {
+    let mnist = Mnist::read(&args.data)?;
+    let max_error = oracle::max_error(backend, device)?;
     section(&format!("{backend}, forward and estimate"));
     let (times, noise_materialized_bytes) = timing::measure(args, device, signals)?;
     section(&format!("{backend}, training"));
-    let mut trainer = Trainer::new(mnist, device);
+    let mut trainer = Trainer::new(&mnist, device);
     let (training, work) = trainer.run(args.rank, args.generations, signals)?;
     let memory = Memory {
         noise_materialized_bytes,
-        peak_rss_bytes: memory::peak_rss(),
+        peak_rss_bytes: status::bytes("VmHWM"),
         device_reserved_bytes: device.memory_pool_usage().map(|usage| usage.bytes_reserved),
     };
     Ok(Figures { max_error, times, training, work, memory })
-}
-
-/// What the device runs on.
-fn hardware(backend: DeviceName, device: &Device) -> Option<String> {
-    if backend.is_on_host() {
-        return Some(format!("CPU, {}", InstructionSet::detected().name()));
-    }
-    identity(device)
-}
-
-#[cfg(any(feature = "cuda", feature = "vulkan", feature = "metal", feature = "wgpu"))]
-fn identity(device: &Device) -> Option<String> {
-    device.identity().map(|identity| identity.name)
-}
-
-#[cfg(not(any(feature = "cuda", feature = "vulkan", feature = "metal", feature = "wgpu")))]
-fn identity(_: &Device) -> Option<String> {
-    None
 }

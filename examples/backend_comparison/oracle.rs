@@ -4,7 +4,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use eggroll::core::ops::{
     InputRows, LinearBias, LinearMembers, LowRankNoise, NoiseSource, PairRange, low_rank_estimate, low_rank_linear,
 };
-use eggroll::core::{NoiseKey, reference};
+use eggroll::core::{DeviceName, NoiseKey, reference};
 use eggroll_examples::Failure;
 
 /// Odd sizes: no multiple of any tile or vector width.
@@ -15,15 +15,18 @@ const FIRST_PAIR: u32 = 7;
 const ROWS: usize = 3;
 const RANK: usize = 2;
 const SIGMA: f64 = 0.5;
-/// Absolute, for values of a few units: f32 is off by about 1e-5, reduced precision to more.
+/// Absolute, for values of a few units: f32 is off by about 1e-5.
 const TOLERANCE: f64 = 1e-3;
+/// The same where products of f32 may be TF32, which keeps 10 bits of each factor: sums of 17 products of normals are then off by up to 0.01.
+const TF32_TOLERANCE: f64 = 0.03;
 /// How far off the noise of other pairs must be.
 const FAR: f64 = 0.1;
 
 /// The largest absolute error of forward and estimate on a device.
 ///
 /// An error if it is above the tolerance, or if the noise of the neighboring pairs would have passed too.
-pub fn max_error(device: &Device) -> Result<f64, Failure> {
+pub fn max_error(backend: DeviceName, device: &Device) -> Result<f64, Failure> {
+    let tolerance = if backend.to_string().starts_with("cuda") { TF32_TOLERANCE } else { TOLERANCE };
     let case = Case::new();
     let mut largest = 0f64;
     for (name, compute, expected) in [
@@ -31,8 +34,8 @@ pub fn max_error(device: &Device) -> Result<f64, Failure> {
         ("estimate", Case::estimate, case.expected_estimate()),
     ] {
         let error = distance(&compute(&case, FIRST_PAIR, device), &expected);
-        if error >= TOLERANCE {
-            return Err(format!("{name} is off by {error:.1e}, more than {TOLERANCE:.0e}").into());
+        if error >= tolerance {
+            return Err(format!("{name} is off by {error:.1e}, more than {tolerance:.0e}").into());
         }
         let canary = distance(&compute(&case, FIRST_PAIR + 1, device), &expected);
         if canary < FAR {

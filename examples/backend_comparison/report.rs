@@ -1,7 +1,7 @@
 //! The table, the page, and the result line.
 
-use crate::chart;
-use crate::rows::{Comparison, Figures, Machine, Row};
+use super::chart;
+use super::rows::{Comparison, Figures, Machine, Outcome, Row};
 use eggroll::run::report::{Page, Session};
 use eggroll_examples::Ending;
 use serde_json::{Map, Value, json};
@@ -38,11 +38,9 @@ pub fn print(comparison: &Comparison, files: &[PathBuf], ending: Ending) {
     for (name, row, _) in comparison.ran() {
         println!("device  {name}: {}", row.hardware.as_ref().or(row.device.as_ref()).map_or("unknown", String::as_str));
     }
-    let cells: Vec<_> = comparison.ran().map(|(name, row, figures)| cells(name, row, figures)).collect();
-    if !cells.is_empty() {
-        let titles = [0, 1].map(|line| TITLES.map(|title| title[line].to_owned()));
-        print_table(&[&titles[..], &cells].concat());
-    }
+    let cells: Vec<_> = comparison.named().map(|(name, row)| cells(name, row)).collect();
+    let titles = [0, 1].map(|line| TITLES.map(|title| title[line].to_owned()));
+    print_table(&[&titles[..], &cells].concat());
     comparison.absent().for_each(|(name, reason)| println!("absent  {name}: {reason}"));
     comparison.failed().for_each(|(name, reason)| println!("failed  {name}: {reason}"));
     files.iter().for_each(|file| println!("wrote {}", file.display()));
@@ -64,11 +62,11 @@ pub fn page(comparison: &Comparison) -> Page {
             title.to_owned()
         }
     });
-    let rows: Vec<_> = comparison.ran().map(|(name, row, figures)| cells(name, row, figures).to_vec()).collect();
+    let rows: Vec<_> = comparison.named().map(|(name, row)| cells(name, row).to_vec()).collect();
     let failed: Vec<String> = comparison.failed().map(|(name, reason)| format!("{name} failed: {reason}")).collect();
     let mut page = Page::new("Backends compared").with_warnings(&failed);
     page = page.with_table("Measurements", &titles.each_ref().map(String::as_str), &rows);
-    if !rows.is_empty() {
+    if comparison.ran().next().is_some() {
         page = page.with_heading("Figures").with_pictures(&[chart::chart(comparison)]);
     }
     let absent: Vec<_> = comparison.absent().map(|(name, reason)| vec![name, reason.to_owned()]).collect();
@@ -84,8 +82,18 @@ pub fn page(comparison: &Comparison) -> Page {
         .with_facts("Where this page was made", &Session::now("all above", 0).facts())
 }
 
-fn cells(name: String, row: &Row, figures: &Figures) -> [String; TITLES.len()] {
-    let Figures { max_error, times, training, work, memory } = figures;
+/// A line of the table. One without figures says why in its column of the work.
+fn cells(name: String, row: &Row) -> [String; TITLES.len()] {
+    let without = |word: &str| {
+        let mut cells = TITLES.map(|_| "-".to_owned());
+        (cells[0], cells[1]) = (name.clone(), word.to_owned());
+        cells
+    };
+    let Figures { max_error, times, training, work, memory } = match &row.outcome {
+        Outcome::Ran(figures) => figures.as_ref(),
+        Outcome::Absent { .. } => return without("absent"),
+        Outcome::Failed { .. } => return without("failed"),
+    };
     let mib = |bytes: Option<u64>| bytes.map_or("-".into(), |bytes| format!("{:.1}", bytes as f64 / (1 << 20) as f64));
     [
         name,

@@ -1,6 +1,6 @@
 //! What is written to JSON and read back to be merged: one row for each backend, and the machines they ran on.
 
-use crate::args::Args;
+use super::args::Args;
 use eggroll_examples::Failure;
 use serde::{Deserialize, Serialize};
 use std::env::consts::{ARCH, OS};

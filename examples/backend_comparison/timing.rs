@@ -1,7 +1,7 @@
 //! Forward and estimate of a population against plain inference, in turn, so that all see the same machine.
 
-use crate::args::Args;
-use crate::rows::Times;
+use super::args::Args;
+use super::rows::Times;
 use burn::tensor::{Device, Distribution, Tensor};
 use eggroll::core::{EggrollConfig, NoiseSourceConfig, profile};
 use eggroll_examples::Failure;

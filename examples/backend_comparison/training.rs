@@ -1,7 +1,7 @@
 //! A short training on MNIST, and what one of its generations launches and reads.
 
-use crate::rows::{Training, Work};
-use crate::timing::sync;
+use super::rows::{Training, Work};
+use super::timing::sync;
 use burn::module::{Module, ModuleMapper, Param};
 use burn::optim::AdamConfig;
 use burn::tensor::{Device, Tensor, TensorData};
@@ -43,7 +43,6 @@ pub struct Trainer<'a> {
     mnist: &'a Mnist,
     batches: Batches,
     device: &'a Device,
-    /// Chunks of members side by side, as is best on a CPU. Results do not depend on it.
     /// Whether launches are counted, which is done by thread.
     counts: bool,
 }

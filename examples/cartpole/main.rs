@@ -16,6 +16,7 @@ use eggroll_examples::interrupt;
 use std::process::ExitCode;
 
 /// Tensors come and go with every pass: an allocator that gives their pages back each time costs a part of it.
+#[cfg(not(feature = "gpu-pack"))]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -54,6 +55,6 @@ impl Task for Balance {
     }
 }
 
-fn main() -> ExitCode {
+pub(crate) fn main() -> ExitCode {
     control::main(&Cli::parse().args, &[&Balance])
 }

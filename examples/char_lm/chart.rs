@@ -1,6 +1,6 @@
 //! Bits per byte as SVG.
 
-use crate::report::{Baselines, Point};
+use super::report::{Baselines, Point};
 use eggroll_examples::Failure;
 use eggroll_examples::chart::{Color, Corner, LineChart, Picture, Series};
 use std::path::Path;

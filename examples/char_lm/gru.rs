@@ -1,7 +1,7 @@
 //! A language model in floats, laid out as the integer one: embedding, blocks of a GRU and a feed-forward part, head.
 
-use crate::args::{ModelSettings, Settings};
-use crate::language_model::LanguageModel;
+use super::args::{ModelSettings, Settings};
+use super::language_model::LanguageModel;
 use burn::module::{Module, Param};
 use burn::optim::AdamConfig;
 use burn::tensor::{Device, Int, Tensor};

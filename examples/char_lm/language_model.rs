@@ -1,6 +1,6 @@
 //! What the run needs of a model in addition to its predictions.
 
-use crate::args::{ModelSettings, Settings};
+use super::args::{ModelSettings, Settings};
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Int, Tensor};
 use eggroll::nn::integer::transformer::{Transformer, TransformerState};

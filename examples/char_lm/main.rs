@@ -24,10 +24,11 @@ use eggroll_examples::main_of;
 use std::process::ExitCode;
 
 /// Tensors come and go with every pass: an allocator that gives their pages back each time costs a part of it.
+#[cfg(not(feature = "gpu-pack"))]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-fn main() -> ExitCode {
+pub(crate) fn main() -> ExitCode {
     let args = args::Args::parse();
     let signals = on_signals("this generation", checkpoints_in(&args.out));
     let tracing = args.trace.clone();

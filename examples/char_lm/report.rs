@@ -1,9 +1,9 @@
 //! What is printed, logged and drawn of a run.
 
-use crate::args::Settings;
-use crate::chart;
-use crate::language_model::LanguageModel;
-use crate::timing::Timing;
+use super::args::Settings;
+use super::chart;
+use super::language_model::LanguageModel;
+use super::timing::Timing;
 use eggroll::prelude::*;
 use eggroll::run::JsonLines;
 use eggroll::run::diagnostics::{ActivationStatistics, IntegerStatistics};
@@ -230,6 +230,7 @@ impl<'a> Report<'a> {
         model: &M,
         state: &M::State,
         timing: &Timing,
+        hardware: &str,
         ending: Ending,
     ) -> Result<(), Failure> {
         let Settings { population, seq, .. } = *self.settings;
@@ -266,6 +267,7 @@ impl<'a> Report<'a> {
             "tokens": last.tokens,
             "train_seconds": last.seconds,
             "model": M::NAME,
+            "hardware": hardware,
             "attention_entropy": activations.map(|activations| activations.attention_entropy()),
             "seed": self.settings.seed,
             "stopped": ending.is_stopped(),

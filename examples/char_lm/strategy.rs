@@ -1,6 +1,6 @@
 //! The models and the evolution strategy that settings stand for.
 
-use crate::args::{LevelsName, ModelName, ModelSettings, OptimizerName, Settings, VotesName};
+use super::args::{LevelsName, ModelName, ModelSettings, OptimizerName, Settings, VotesName};
 use eggroll::core::QEggrollConfig;
 use eggroll::core::integer::{VoteLevels, Votes};
 use eggroll::nn::integer::EggModelConfig;

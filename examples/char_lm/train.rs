@@ -1,10 +1,10 @@
 //! The run: text, model, what the learner asks of them.
 
-use crate::args::{Args, Limits, ModelName, ModelSettings, OptimizerName, Settings};
-use crate::gru::GruModel;
-use crate::language_model::LanguageModel;
-use crate::report::{Baselines, HeldOut, Interval, Report};
-use crate::timing::{Timing, timed};
+use super::args::{Args, Limits, ModelName, ModelSettings, OptimizerName, Settings};
+use super::gru::GruModel;
+use super::language_model::LanguageModel;
+use super::report::{Baselines, HeldOut, Interval, Report};
+use super::timing::{Timing, timed};
 use burn::tensor::Device;
 use eggroll::nn::integer::EggModel;
 use eggroll::nn::integer::transformer::Transformer;
@@ -14,6 +14,7 @@ use eggroll::run::print_line;
 use eggroll::run::text::{ByteStreams, printable};
 use eggroll::run::{Display, Generation, Interrupter, ScalarMetric, Scalars};
 use eggroll::train::GenerationReport;
+use eggroll_examples::device::{Opened, open};
 use eggroll_examples::interrupt::Signals;
 use eggroll_examples::run_folder::{begin, fixed};
 use eggroll_examples::{Ending, Failure};
@@ -41,20 +42,22 @@ struct Saved {
 /// Trains, or continues, and prints the result.
 pub fn run(args: Args, signals: &Signals) -> Result<Ending, Failure> {
     args.validate()?;
+    let opened = open(args.backend)?;
     let folder = RunFolder::new(&args.out);
     if !args.resume {
         folder.check()?;
     }
     let earlier: Option<Saved> = if args.resume { Some(folder.resume()?) } else { None };
     match earlier.as_ref().map_or(args.model.model, |saved| saved.model.model) {
-        ModelName::Integer => run_model::<EggModel>(args, folder, earlier, signals),
-        ModelName::Transformer => run_model::<Transformer>(args, folder, earlier, signals),
-        ModelName::Gru => run_model::<GruModel>(args, folder, earlier, signals),
+        ModelName::Integer => run_model::<EggModel>(args, opened, folder, earlier, signals),
+        ModelName::Transformer => run_model::<Transformer>(args, opened, folder, earlier, signals),
+        ModelName::Gru => run_model::<GruModel>(args, opened, folder, earlier, signals),
     }
 }
 
 fn run_model<M: LanguageModel>(
     args: Args,
+    Opened { device, hardware }: Opened,
     folder: RunFolder,
     earlier: Option<Saved>,
     signals: &Signals,
@@ -71,7 +74,6 @@ fn run_model<M: LanguageModel>(
     let baselines = Baselines::new(&train, &held_out);
     let alphabet = model.alphabet(&train);
     let held_out = HeldOut::new(&held_out, &alphabet)?;
-    let device = args.backend.device()?;
     device.seed(settings.seed);
     let initial = M::new(&settings, &model, alphabet.tokens(), &device);
     let streams = ByteStreams::new(alphabet.encode_text(&train)?, settings.streams(), settings.seq)?;
@@ -137,7 +139,7 @@ fn run_model<M: LanguageModel>(
         let text = printable(&alphabet.decode(&tokens));
         print_line!("--- sample {sample} at temperature {}\n{text}\n---", args.temperature);
     }
-    report.finish(&model, &state, &timing, ending)?;
+    report.finish(&model, &state, &timing, &hardware, ending)?;
     Ok(ending)
 }
 

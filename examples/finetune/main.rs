@@ -13,6 +13,7 @@ use args::Args;
 use clap::Parser;
 use damage::Damage;
 use eggroll::prelude::*;
+use eggroll_examples::device::open;
 use eggroll_examples::digits::{Dataset, Images};
 use eggroll_examples::interrupt::{Signals, nothing, on_signals};
 use eggroll_examples::{Ending, Failure, main_of};
@@ -32,8 +33,8 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
+    let device = open(args.backend)?.device;
     let damage = args.damage()?;
-    let device = args.backend.device()?;
     let train = Images::read(&args.data, "train")?;
     args.validate(train.len())?;
     let scale = train.scale();

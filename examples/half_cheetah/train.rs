@@ -9,6 +9,7 @@ use eggroll::prelude::*;
 use eggroll::rl::mujoco::HalfCheetah;
 use eggroll::rl::{EvaluationConfig, HostRolloutConfig, HostRollouts, ObservationNormalizer};
 use eggroll::run::JsonLines;
+use eggroll_examples::device::open;
 use eggroll_examples::interrupt::Signals;
 use eggroll_examples::run_folder::begin;
 use eggroll_examples::{Ending, Failure};
@@ -42,13 +43,13 @@ struct Budget {
 
 /// Trains, or continues, and prints the result.
 pub fn run(args: Args, signals: &Signals) -> Result<Ending, Failure> {
+    let device = open(args.backend)?.device;
     let folder = RunFolder::new(args.out);
     if !args.resume {
         folder.check()?;
     }
     let settings: Settings = if args.resume { folder.resume()? } else { args.settings };
     settings.validate()?;
-    let device = args.backend.device()?;
     let cheetah = HalfCheetah::open(args.xml.as_deref())?;
     if !args.resume {
         begin(&folder, &settings)?;

@@ -11,6 +11,7 @@ use burn::optim::{AdamConfig, GradientsParams};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use eggroll::core::NoiserConfig;
 use eggroll::run::print_line;
+use eggroll_examples::device::open;
 use eggroll_examples::digits::{Dataset, Images, Mlp, Scale};
 use eggroll_examples::interrupt::Signals;
 use eggroll_examples::{Ending, Failure};
@@ -67,6 +68,7 @@ struct Comparison<'a> {
 
 /// Runs each method for one epoch and prints the table.
 pub fn run(args: Args, signals: &Signals) -> Result<Ending, Failure> {
+    let device = open(args.backend)?.device;
     let settings = args.settings.settings()?;
     if let NoiserConfig::QEggroll(_) = settings.noiser {
         return Err("--compare is for float networks and cannot be used with q-eggroll".into());
@@ -74,7 +76,6 @@ pub fn run(args: Args, signals: &Signals) -> Result<Ending, Failure> {
     if settings.model == ModelName::Cnn {
         return Err("--compare is for the mlp and cannot be used with the cnn".into());
     }
-    let device = args.backend.device()?;
     let images = Images::read(&args.data, "train")?;
     settings.validate(images.len(), images.shape)?;
     let images = images.pooled(settings.pool);

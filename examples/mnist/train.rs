@@ -8,12 +8,12 @@ use crate::integer::IntegerMlp;
 use crate::settings::{ModelName, Settings};
 use burn::module::Module;
 use burn::tensor::Device;
-use eggroll::core::DeviceName;
 use eggroll::prelude::*;
 use eggroll::run::distribution::{Communicator, Distribution, detect, on_devices};
 use eggroll::run::print_line;
 use eggroll::run::{Display, Interrupter, JsonLines, ScalarMetric, Scalars, profile};
 use eggroll::train::GenerationReport;
+use eggroll_examples::device::open;
 use eggroll_examples::digits::{Batches, Images, Mlp, Sample, Scale};
 use eggroll_examples::interrupt::Signals;
 use eggroll_examples::run_folder::{begin, fixed};
@@ -79,18 +79,16 @@ impl<C: Classifier> Data<C> {
 
 /// Trains, or continues, and prints the result.
 pub fn run(args: Args, signals: &Signals) -> Result<Ending, Failure> {
-    let communicator = detect()?;
     let Args { data, out, resume, dashboard, csv, tensorboard, backend, devices, settings: given, .. } = args;
+    let names = if devices.is_empty() { vec![backend] } else { devices };
+    let devices = names.into_iter().map(|name| Ok(open(name)?.device)).collect::<Result<Vec<_>, Failure>>()?;
+    let communicator = detect()?;
     let folder = RunFolder::new(out);
     if !resume {
         folder.check()?;
     }
     let settings: Settings = if resume { folder.settings()? } else { given.settings()? };
     let display = if dashboard { Display::Dashboard } else { Display::Progress };
-    let devices = match devices.is_empty() {
-        true => vec![backend.device()?],
-        false => devices.iter().map(DeviceName::device).collect::<Result<_, _>>()?,
-    };
     let interrupter = signals.interrupter();
     let run = Run { data: &data, folder: &folder, settings: &settings, resume, display, csv, tensorboard, interrupter };
     match (settings.model, &settings.noiser) {

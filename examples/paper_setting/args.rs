@@ -12,6 +12,21 @@ pub enum Type {
     F32,
 }
 
+/// What is timed next to plain inference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Column {
+    /// EGGROLL, noise drawn in every pass.
+    Fly,
+    /// EGGROLL, noise kept.
+    Cached,
+    /// EGGROLL, noise out of a table.
+    Table,
+    /// EGGROLL's gradient estimate, noise drawn in every pass.
+    Estimate,
+    /// OpenES, noise drawn in every pass: a value for every weight and pair, which a CPU has no time for.
+    OpenEs,
+}
+
 /// Times one wide linear layer as a population against plain inference.
 #[derive(Parser, Debug)]
 pub struct Args {
@@ -27,6 +42,9 @@ pub struct Args {
     /// Type of input, weights and stored noise.
     #[arg(long, value_enum, default_value_t = Type::Bf16)]
     pub dtype: Type,
+    /// What is timed next to plain inference.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "fly,cached,table,estimate")]
+    pub columns: Vec<Column>,
     /// Seconds of repetition, at least 5 rounds.
     #[arg(long, default_value_t = 10.0)]
     pub seconds: f64,

@@ -6,11 +6,12 @@
 mod args;
 mod timing;
 
-use args::Args;
-use burn::tensor::{Device, Distribution, Tensor};
+use args::{Args, Column};
+use burn::tensor::{DType, Device, Distribution, Tensor};
 use clap::Parser;
-use eggroll::core::ops::{self, InputRows, LinearBias, LinearMembers, LowRankNoise, NoiseSource};
+use eggroll::core::ops::{self, DenseNoise, InputRows, LinearBias, LinearMembers, LowRankNoise, NoiseSource};
 use eggroll::core::{NoiseKey, PairRange};
+use eggroll_examples::device::{Opened, open};
 use eggroll_examples::interrupt::{Signals, nothing, on_signals};
 use eggroll_examples::{Ending, Failure, main_of};
 use serde_json::{Map, Value, json};
@@ -21,10 +22,11 @@ use timing::{Task, repeat};
 const TABLE: usize = 1 << 24;
 const SIGMA: f64 = 0.01;
 
+#[cfg(not(feature = "gpu-pack"))]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-fn main() -> ExitCode {
+pub(crate) fn main() -> ExitCode {
     let args = Args::parse();
     let signals = on_signals("this round", nothing);
     main_of(|| run(&args, &signals))
@@ -32,53 +34,110 @@ fn main() -> ExitCode {
 
 fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
     args.validate()?;
-    let device = args.backend.device()?;
-    if !device.supports_dtype(args.dtype()) {
-        return Err(format!("{} has no {} here: --dtype takes another type", args.backend, args.type_name()).into());
-    }
+    let opened = open(args.backend)?;
+    opened.has(args.backend, args.dtype())?;
+    let device = &opened.device;
     device.seed(0);
-    let mut tasks = tasks(args, &device);
-    repeat(&mut tasks, args, &device, signals)?;
-    report(args, &tasks, signals.ending());
+    let mut tasks = tasks(args, device);
+    repeat(&mut tasks, args, device, signals)?;
+    report(args, &opened, &tasks, signals.ending());
     Ok(signals.ending())
 }
 
-/// Plain inference, then EGGROLL with each source of noise.
+/// Plain inference, then every column that is asked for.
 fn tasks(args: &Args, device: &Device) -> Vec<Task> {
-    let (width, pairs) = (args.width, PairRange::new(0, (args.batch / 2) as u32));
-    let on = (device, args.dtype());
-    let x = Tensor::<2>::random([args.batch, width], Distribution::Uniform(-1.0, 1.0), on);
-    let weight = Tensor::<2>::random([width, width], Distribution::Uniform(-1.0, 1.0), on) / (width as f64).sqrt();
-    let elements = 2 * width * args.rank;
-    let (inputs, weights) = (x.clone(), weight.clone());
-    let mut tasks = vec![Task::new("inference", 0, move |_| inputs.clone().matmul(weights.clone()))];
+    let layer = Layer::new(args, device);
+    let (x, weight) = (layer.x.clone(), layer.weight.clone());
+    let mut tasks = vec![Task::new("inference", [0, layer.forward_flop()], move |_| x.clone().matmul(weight.clone()))];
+    tasks.extend(args.columns.iter().map(|column| layer.task(*column)));
+    tasks
+}
 
-    let key = NoiseKey::new(0, 0, 0);
-    let cached = ops::noise(key, pairs, elements, device, args.dtype());
-    let table = ops::noise(key, PairRange::new(0, 1), TABLE + elements, device, args.dtype());
-    let bytes = |elements: usize| elements * args.dtype().size();
-    let sources = [
-        ("fly", 0, NoiseSource::Drawn),
-        ("cached", bytes(args.batch / 2 * elements), NoiseSource::Cached { noise: cached, first_pair: 0 }),
-        ("table", bytes(TABLE + elements), NoiseSource::Table(table.flatten(0, 1))),
-    ];
-    let (rank, members) = (args.rank, LinearMembers { pairs, input: InputRows::PerMember });
-    for (name, held, source) in sources {
-        let (x, weight) = (x.clone(), weight.clone());
+/// The layer, and a row for each member.
+struct Layer {
+    /// `[members, width]`
+    x: Tensor<2>,
+    /// `[width, width]`
+    weight: Tensor<2>,
+    members: LinearMembers,
+    rank: usize,
+    dtype: DType,
+}
+
+impl Layer {
+    fn new(args: &Args, device: &Device) -> Self {
+        let (width, on) = (args.width, (device, args.dtype()));
+        let weight = Tensor::<2>::random([width, width], Distribution::Uniform(-1.0, 1.0), on);
+        let pairs = PairRange::new(0, (args.batch / 2) as u32);
+        Self {
+            x: Tensor::random([args.batch, width], Distribution::Uniform(-1.0, 1.0), on),
+            weight: weight / (width as f64).sqrt(),
+            members: LinearMembers { pairs, input: InputRows::PerMember },
+            rank: args.rank,
+            dtype: args.dtype(),
+        }
+    }
+
+    fn width(&self) -> usize {
+        self.weight.dims()[0]
+    }
+
+    /// Floating-point operations of plain inference.
+    fn forward_flop(&self) -> usize {
+        2 * self.x.dims()[0] * self.width() * self.width()
+    }
+
+    fn task(&self, column: Column) -> Task {
+        let device = self.x.device();
+        let (key, pairs, elements) = (NoiseKey::new(0, 0, 0), self.members.pairs, 2 * self.width() * self.rank);
+        let bytes = |elements: usize| elements * self.dtype.size();
+        match column {
+            Column::Fly => self.eggroll("fly", 0, NoiseSource::Drawn),
+            Column::Cached => {
+                let noise = ops::noise(key, pairs, elements, &device, self.dtype);
+                let held = bytes(pairs.count as usize * elements);
+                self.eggroll("cached", held, NoiseSource::Cached { noise, first_pair: 0 })
+            }
+            Column::Table => {
+                let table = ops::noise(key, PairRange::new(0, 1), TABLE + elements, &device, self.dtype);
+                self.eggroll("table", bytes(TABLE + elements), NoiseSource::Table(table.flatten(0, 1)))
+            }
+            Column::Estimate => {
+                let (rank, shape) = (self.rank, self.weight.dims());
+                let on = (&device, self.dtype);
+                let weights = Tensor::<1>::random([pairs.count as usize], Distribution::Uniform(-1.0, 1.0), on);
+                let flop = 2 * pairs.count as usize * rank * shape[0] * shape[1];
+                Task::new("estimate", [0, flop], move |pass| {
+                    let noise = LowRankNoise::new(NoiseKey::new(0, 0, pass), rank, SIGMA);
+                    ops::low_rank_estimate(weights.clone(), noise, NoiseSource::Drawn, 0, shape)
+                })
+            }
+            Column::OpenEs => {
+                let (x, weight, members) = (self.x.clone(), self.weight.clone(), self.members);
+                Task::new("open_es", [0, self.forward_flop()], move |pass| {
+                    let noise = DenseNoise::new(NoiseKey::new(0, 0, pass), SIGMA);
+                    ops::dense_linear(x.clone(), weight.clone(), LinearBias::None, noise, NoiseSource::Drawn, members)
+                })
+            }
+        }
+    }
+
+    /// The population's forward pass with noise from a source.
+    fn eggroll(&self, name: &'static str, held: usize, source: NoiseSource) -> Task {
+        let (x, weight, rank, members) = (self.x.clone(), self.weight.clone(), self.rank, self.members);
         let fresh = matches!(source, NoiseSource::Drawn);
-        tasks.push(Task::new(name, held, move |pass| {
+        Task::new(name, [held, self.forward_flop()], move |pass| {
             // Noise that is drawn on the fly is new in every pass.
             let key = NoiseKey::new(0, 0, if fresh { pass } else { 0 });
             let noise = LowRankNoise::new(key, rank, SIGMA);
             ops::low_rank_linear(x.clone(), weight.clone(), LinearBias::None, noise, source.clone(), members)
-        }));
+        })
     }
-    tasks
 }
 
-fn report(args: &Args, tasks: &[Task], ending: Ending) {
-    let (width, inference) = (args.width as f64, tasks[0].median_ms());
-    let tera = |ms: f64| 2.0 * args.batch as f64 * width * width / ms / 1e9;
+fn report(args: &Args, opened: &Opened, tasks: &[Task], ending: Ending) {
+    let inference = tasks[0].median_ms();
+    println!("device: {}", opened.hardware);
     println!(
         "{} {}, width {}, batch {}, rank {}: {} rounds of {} passes in turn; median (quartiles) of one pass",
         args.backend,
@@ -95,7 +154,12 @@ fn report(args: &Args, tasks: &[Task], ending: Ending) {
         let ([q1, q3], ms) = (task.quartiles_ms(), task.median_ms());
         let share = 100.0 * inference / ms;
         let quartiles = format!("{q1:.4}–{q3:.4}");
-        println!("{:<10} {ms:>12.4} {quartiles:>25} {:>9.3} {share:>7.1} {:>14}", task.name, tera(ms), task.held);
+        println!(
+            "{:<10} {ms:>12.4} {quartiles:>25} {:>9.3} {share:>7.1} {:>14}",
+            task.name,
+            task.tera_flops(),
+            task.held
+        );
         result.insert(format!("{}_ms", task.name), json!(ms));
         result.insert(format!("{}_share", task.name), json!(share));
     }
@@ -103,6 +167,7 @@ fn report(args: &Args, tasks: &[Task], ending: Ending) {
         result.insert(name.into(), json!(value));
     }
     result.insert("backend".into(), json!(args.backend.to_string()));
+    result.insert("hardware".into(), json!(opened.hardware));
     result.insert("stopped".into(), json!(ending.is_stopped()));
     result.insert("dtype".into(), json!(args.type_name()));
     println!("RESULT {}", Value::Object(result));

@@ -1,6 +1,6 @@
 //! Timing: all tasks in turn, round after round, so that all see the same machine.
 
-use crate::args::Args;
+use super::args::Args;
 use burn::tensor::{DType, Device, Tensor};
 use eggroll_examples::Failure;
 use eggroll_examples::interrupt::Signals;
@@ -15,6 +15,8 @@ pub struct Task {
     pub name: &'static str,
     /// Bytes of noise kept between passes.
     pub held: usize,
+    /// Floating-point operations of a pass, those that draw noise left out.
+    flop: usize,
     /// One pass, given its number.
     pass: Box<dyn FnMut(u32) -> Tensor<2>>,
     /// Milliseconds of a pass, one entry for each round.
@@ -22,8 +24,8 @@ pub struct Task {
 }
 
 impl Task {
-    pub fn new(name: &'static str, held: usize, pass: impl FnMut(u32) -> Tensor<2> + 'static) -> Self {
-        Self { name, held, pass: Box::new(pass), times: Vec::new() }
+    pub fn new(name: &'static str, [held, flop]: [usize; 2], pass: impl FnMut(u32) -> Tensor<2> + 'static) -> Self {
+        Self { name, held, flop, pass: Box::new(pass), times: Vec::new() }
     }
 
     pub fn rounds(&self) -> usize {
@@ -36,6 +38,10 @@ impl Task {
 
     pub fn quartiles_ms(&self) -> [f64; 2] {
         [self.quantile(0.25), self.quantile(0.75)]
+    }
+
+    pub fn tera_flops(&self) -> f64 {
+        self.flop as f64 / self.median_ms() / 1e9
     }
 
     fn quantile(&self, q: f64) -> f64 {

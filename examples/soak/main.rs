@@ -11,6 +11,7 @@ use args::Args;
 use burn::tensor::Device;
 use clap::Parser;
 use eggroll::run::{Checkpoints, ReplayLog, load, parameter_digest, replay};
+use eggroll_examples::device::open;
 use eggroll_examples::interrupt::{Signals, nothing, on_signals};
 use eggroll_examples::{Ending, Failure, main_of};
 use memory::Looks;
@@ -31,7 +32,7 @@ fn main() -> ExitCode {
 
 fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
     args.validate()?;
-    let device = args.backend.device()?;
+    let device = open(args.backend)?.device;
     device.seed(args.seed);
     let temporary = tempfile::tempdir()?;
     let folder = args.out.as_deref().unwrap_or(temporary.path());

@@ -1,6 +1,6 @@
 //! Timing: the columns of one size and population in turn, round after round, so that all see the same machine.
 
-use crate::args::Args;
+use super::args::Args;
 use burn::tensor::Device;
 use eggroll::core::{NoiserError, profile};
 use eggroll::run::profile::section;
@@ -36,19 +36,18 @@ impl Task {
 }
 
 /// Times everything that is asked for, until a signal comes.
-pub fn measure(args: &Args, signals: &Signals) -> Result<Vec<Cell>, Failure> {
-    let device = args.backend.device()?;
+pub fn measure(args: &Args, device: &Device, signals: &Signals) -> Result<Vec<Cell>, Failure> {
     device.seed(0);
     let mut cells = Vec::new();
     let groups = args.sizes.len() * args.populations.len();
     eprintln!("{groups} sizes and populations, {} s each or more", args.seconds);
     for &size in &args.sizes {
-        let network = Network::new(size, &device);
+        let network = Network::new(size, device);
         for &population in &args.populations {
             if signals.came() {
                 return Ok(cells);
             }
-            let mut tasks = tasks(args, &network, (size, population), &device)?;
+            let mut tasks = tasks(args, &network, (size, population), device)?;
             let seconds = warm_up(&mut tasks, args.seconds);
             eprintln!("{}, {population} members: {} columns, about {seconds:.0} s", size.name(), tasks.len());
             section(&format!("{size:?}, {population} members").to_lowercase());

@@ -7,15 +7,17 @@ mod report;
 
 use args::Args;
 use clap::Parser;
+use eggroll_examples::device::open;
 use eggroll_examples::interrupt::{Signals, nothing, on_signals};
 use eggroll_examples::{Ending, Failure, main_of};
 use std::process::ExitCode;
 
 /// Large tensors come and go with every pass: an allocator that gives their pages back each time costs a third of it.
+#[cfg(not(feature = "gpu-pack"))]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-fn main() -> ExitCode {
+pub(crate) fn main() -> ExitCode {
     let args = Args::parse();
     let signals = on_signals("this round", nothing);
     main_of(|| args.trace.around(|| run(&args, &signals)))
@@ -23,10 +25,12 @@ fn main() -> ExitCode {
 
 fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
     args.validate()?;
+    let opened = open(args.backend)?;
+    println!("device: {}", opened.hardware);
     let peer = args.peer();
     // Before the minutes of our own cells.
     peer.iter().try_for_each(|peer| peer.check())?;
-    let mut cells = cells::measure(args, signals)?;
+    let mut cells = cells::measure(args, &opened.device, signals)?;
     let ending = signals.ending();
     let peer = peer.filter(|_| !ending.is_stopped());
     let measured = peer.map(|peer| peer.measure()).transpose()?.unwrap_or_default();
@@ -34,6 +38,6 @@ fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
         println!("peer: {}", measured.header);
     }
     cells.extend(measured.cells);
-    report::print(args, &cells, &measured.out_of_memory, ending);
+    report::print(args, &opened.hardware, &cells, &measured.out_of_memory, ending);
     Ok(ending)
 }

@@ -1,6 +1,6 @@
 //! The table, and the headline figures.
 
-use crate::args::Args;
+use super::args::Args;
 use eggroll_examples::Ending;
 use eggroll_examples::throughput::{Cell, Column, Place};
 use serde_json::{Map, Value, json};
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 const LARGE_ENOUGH: usize = 512;
 
 /// Prints our cells next to the peer's, of which some may have had too little memory.
-pub fn print(args: &Args, cells: &[Cell], out_of_memory: &[Place], ending: Ending) {
+pub fn print(args: &Args, hardware: &str, cells: &[Cell], out_of_memory: &[Place], ending: Ending) {
     println!(
         "size    population rank column               median ms   (quartiles)          ratio  samples/s  noise held    JAX"
     );
@@ -44,6 +44,7 @@ pub fn print(args: &Args, cells: &[Cell], out_of_memory: &[Place], ending: Endin
         "min_speedup_open_es_vs_jax": min_speedup(cells, Column::OpenEsFly),
         "peer_out_of_memory": out_of_memory,
         "backend": args.backend.to_string(),
+        "hardware": hardware,
         "cells": cells,
         "stopped": ending.is_stopped(),
     });

@@ -4,30 +4,20 @@
 //! tensor and no allocation in a step: the noise of a pair is drawn once for its episodes, rows name the slot that holds it. Values
 //! are those of the perturbed operations on a CPU backend, bit for bit.
 
-pub use crate::backend::cpu::{ChainActivation, ChainRow};
+pub use crate::backend::cpu::ChainRow;
+pub use crate::layer::{ChainActivation, ChainLayer};
 
 use crate::backend::cpu::{
     BiasSlice, ChainForward, ChainNoise, ChainSlices, MAX_COLUMNS, Source, chain_forward, packed,
 };
 use crate::key::NoiseKey;
+use crate::layer::floats;
 use crate::ops::{DenseNoise, LowRankNoise};
 use crate::profile::{self, Component};
 use crate::rng::fill_noise;
 use crate::role::Role;
 use crate::scope::Perturbation;
-use burn::module::{Param, ParamId};
-use burn::tensor::{DType, Tensor};
-
-/// A linear layer of a chain and its activation.
-#[derive(Clone, Copy, Debug)]
-pub struct ChainLayer<'a> {
-    /// `[d_input, d_output]`
-    pub weight: &'a Param<Tensor<2>>,
-    /// `[d_output]`
-    pub bias: Option<&'a Param<Tensor<1>>>,
-    /// The activation of its outputs.
-    pub activation: ChainActivation,
-}
+use burn::module::ParamId;
 
 /// The layers of a model as one generation perturbs them.
 pub struct Chain {
@@ -201,11 +191,6 @@ impl ChainBuffers {
         );
         assert!((slot as usize) < slots, "chain: slot {slot} of buffers that have {slots} slots");
     }
-}
-
-/// The values of a float32 tensor.
-fn floats<const D: usize>(tensor: Tensor<D>) -> Option<Vec<f32>> {
-    (tensor.dtype() == DType::F32).then(|| tensor.into_data().try_to_vec().expect("of type f32"))
 }
 
 #[cfg(all(test, feature = "flex"))]

@@ -1,8 +1,12 @@
 //! Devices by name, as they stand in configurations and on command lines.
 
+use crate::backend::is_on_host;
+use crate::simd::InstructionSet;
 use burn::tensor::Device;
-#[cfg(any(feature = "vulkan", feature = "metal", feature = "wgpu"))]
+#[cfg(feature = "wgpu")]
 use burn::tensor::DeviceKind;
+#[cfg(feature = "cube")]
+use burn::tensor::DeviceType;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -74,6 +78,14 @@ pub enum DeviceNameError {
     /// A backend that was not compiled.
     #[error("this build has no backend {0}: build with the feature `{0}`")]
     NotCompiled(&'static str),
+    /// A device that this machine does not have.
+    #[error("this machine has no device {name}: {found}")]
+    Absent {
+        /// The name as given.
+        name: String,
+        /// What the driver answered.
+        found: String,
+    },
 }
 
 impl Backend {
@@ -114,18 +126,15 @@ impl DeviceName {
         self.backend.is_on_host()
     }
 
-    /// Opens the device.
+    /// The device. A driver is asked whether it has it; it is opened by the first work.
     ///
     /// # Errors
     ///
-    /// [`DeviceNameError::NotCompiled`] if this build does not have the backend.
-    ///
-    /// # Panics
-    ///
-    /// Panics if the machine has no such device.
+    /// [`DeviceNameError::NotCompiled`] if this build does not have the backend, [`DeviceNameError::Absent`] if this machine
+    /// does not have the device.
     #[cfg_attr(feature = "ndarray", expect(deprecated, reason = "Burn deprecates the backend; users still ask for it"))]
     pub fn device(&self) -> Result<Device, DeviceNameError> {
-        #[cfg(any(feature = "vulkan", feature = "metal", feature = "wgpu"))]
+        #[cfg(feature = "wgpu")]
         let kind = self.number.map_or(DeviceKind::DefaultDevice, DeviceKind::DiscreteGpu);
         match self.backend {
             #[cfg(feature = "flex")]
@@ -133,13 +142,13 @@ impl DeviceName {
             #[cfg(feature = "ndarray")]
             Backend::Ndarray => Ok(Device::ndarray()),
             #[cfg(feature = "cuda")]
-            Backend::Cuda => Ok(Device::cuda(self.number.unwrap_or(0))),
+            Backend::Cuda => self.found(Device::cuda(self.number.unwrap_or(0)), DeviceType::Cuda),
             #[cfg(feature = "vulkan")]
-            Backend::Vulkan => Ok(Device::vulkan(kind)),
+            Backend::Vulkan => self.found(Device::vulkan(kind), DeviceType::Vulkan),
             #[cfg(feature = "metal")]
-            Backend::Metal => Ok(Device::metal(kind)),
+            Backend::Metal => self.found(Device::metal(kind), DeviceType::Metal),
             #[cfg(feature = "wgpu")]
-            Backend::Wgpu => Ok(Device::wgpu(kind)),
+            Backend::Wgpu => self.found(Device::wgpu(kind), DeviceType::Wgpu),
             #[cfg(not(all(
                 feature = "flex",
                 feature = "ndarray",
@@ -150,6 +159,48 @@ impl DeviceName {
             )))]
             backend => Err(DeviceNameError::NotCompiled(backend.name())),
         }
+    }
+
+    /// The device, if the driver lists it; without a number, if it lists any.
+    #[cfg(feature = "cube")]
+    fn found(&self, device: Device, all: DeviceType) -> Result<Device, DeviceNameError> {
+        let listed = Device::enumerate(all);
+        let is_there = if self.number.is_some() { listed.contains(&device) } else { !listed.is_empty() };
+        if is_there {
+            return Ok(device);
+        }
+        let found = match (listed.len(), self.backend) {
+            (0, Backend::Cuda) => "the NVIDIA driver (libcuda) is not installed or finds no GPU".to_owned(),
+            (0, Backend::Metal) => "Metal needs macOS and a GPU".to_owned(),
+            (0, Backend::Vulkan) => "the Vulkan loader (libvulkan) or a driver for it is not installed".to_owned(),
+            (0, _) => "no driver of Vulkan, Metal or DirectX 12 finds a GPU".to_owned(),
+            (count, _) => format!("of {count} that drivers list none is a discrete GPU of this number, counted from 0"),
+        };
+        Err(DeviceNameError::Absent { name: self.to_string(), found })
+    }
+}
+
+/// What a device runs on: a GPU by the name that its driver gives it, the CPU with the instruction set of its kernels. Opens the device.
+///
+/// # Panics
+///
+/// Panics if the driver does not open the device.
+///
+/// # Example
+///
+/// ```
+/// use burn::tensor::Device;
+///
+/// assert!(eggroll_core::hardware_name(&Device::flex()).starts_with("CPU, "));
+/// ```
+pub fn hardware_name(device: &Device) -> String {
+    #[cfg(feature = "cube")]
+    if let Some(identity) = device.identity() {
+        return identity.name;
+    }
+    match is_on_host(device) {
+        true => format!("CPU, {}", InstructionSet::detected().name()),
+        false => format!("{device:?}"),
     }
 }
 
@@ -227,16 +278,30 @@ mod tests {
         assert!(serde_json::from_str::<DeviceName>("\"cda\"").unwrap_err().to_string().contains("\"cda\""));
     }
 
-    /// Host backends only: opening a card that is not there panics.
     #[test]
-    fn opens_what_this_build_has() {
+    fn devices_are_there_or_the_error_says_why_not() {
         for name in DeviceName::BACKENDS {
             let device: DeviceName = name.parse().expect("a name");
-            match device.is_compiled() {
-                true if device.is_on_host() => assert!(device.device().is_ok(), "{name}"),
-                true => assert!(DeviceName::compiled().any(|compiled| compiled == device)),
-                false => assert_eq!(device.device().unwrap_err(), DeviceNameError::NotCompiled(name)),
+            assert_eq!(device.is_compiled(), DeviceName::compiled().any(|compiled| compiled == device));
+            match (device.device(), device.is_compiled()) {
+                (Ok(_), true) => {}
+                (Err(DeviceNameError::Absent { name: found, .. }), true) if !device.is_on_host() => {
+                    assert_eq!(found, name)
+                }
+                (Err(error), false) => assert_eq!(error, DeviceNameError::NotCompiled(name)),
+                (found, compiled) => panic!("{name}, compiled {compiled}: {found:?}"),
             }
+        }
+    }
+
+    #[cfg(feature = "cube")]
+    #[test]
+    fn no_machine_has_so_many_cards() {
+        for device in DeviceName::compiled().filter(|device| !device.is_on_host()) {
+            let name = format!("{device}:60000");
+            let error = name.parse::<DeviceName>().expect("a name").device().unwrap_err().to_string();
+            assert!(error.starts_with(&format!("this machine has no device {name}: ")), "{error}");
+            assert_eq!(error.lines().count(), 1);
         }
     }
 }

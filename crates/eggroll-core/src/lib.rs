@@ -8,10 +8,12 @@ pub mod chain;
 mod conformance;
 pub mod counters;
 mod device_name;
+pub mod device_rollout;
 mod entry;
 mod finite;
 pub mod integer;
 mod key;
+mod layer;
 mod materialize;
 mod matrix;
 mod member_state;
@@ -34,7 +36,7 @@ mod table;
 #[cfg(any(feature = "flex", feature = "ndarray"))]
 pub mod transformer;
 
-pub use device_name::{DeviceName, DeviceNameError};
+pub use device_name::{DeviceName, DeviceNameError, hardware_name};
 pub use entry::{ParameterEntry, ParameterKind, TableError};
 pub use finite::{NonFiniteError, check_finite};
 pub use key::{NoiseDistribution, NoiseKey, PairRange};

@@ -1,6 +1,6 @@
 //! The parameters of a model: which index, shape and role each has.
 
-use crate::backend::is_on_host;
+use crate::backend::{device_memory, is_on_host};
 use crate::entry::{ParameterEntry, ParameterKind, TableError};
 use crate::key::{NoiseDistribution, NoiseKey};
 use crate::matrix::MatrixView;
@@ -167,6 +167,11 @@ impl ParameterTable {
     /// Whether all parameters are in host memory, when the table was made.
     pub fn is_on_host(&self) -> bool {
         self.devices().all(is_on_host)
+    }
+
+    /// Bytes of memory of the smallest device of the parameters, if the devices say: CUDA, Vulkan and Metal do, plain WebGPU does not.
+    pub fn device_memory(&self) -> Option<u64> {
+        self.devices().filter_map(device_memory).min()
     }
 
     /// The devices of the parameters, when the table was made.

@@ -1,9 +1,11 @@
 //! On a device every integer operation is one kernel of ours, whatever the population and the steps, also under Burn's
 //! Fusion: the portable defaults would launch none. One test, because the count is that of the whole process.
 
-#![cfg(feature = "wgpu")]
+#![cfg(any(feature = "wgpu", feature = "cuda"))]
 
-use burn::tensor::{Device, DeviceKind, Int, Tensor, TensorData};
+mod device;
+
+use burn::tensor::{Device, Int, Tensor, TensorData};
 use eggroll_core::integer::Votes;
 use eggroll_core::ops::integer::*;
 use eggroll_core::{NoiseKey, PairRange, counters};
@@ -63,6 +65,10 @@ impl Operands {
         }
     }
 
+    fn bias(&self) -> Option<transformer::Vector> {
+        Some(transformer::Vector { values: self.ints([WIDTH]), noise: self.held(2 * WIDTH, 1) })
+    }
+
     fn update(&self, rank: usize) -> Tensor<2, Int> {
         let scores = Tensor::<1, Int>::ones([self.pairs.count as usize], &self.device).cast(integer_type(&self.device));
         let shape = if rank == 0 { [1, RANK * WIDTH] } else { [WIDTH, WIDTH] };
@@ -84,6 +90,8 @@ fn check(on: &Operands, expected: u64) {
         ("log-likelihood", launches(|| log_likelihood(rows(), on.indices(), on.pairs.members()))),
         ("update of a matrix", launches(|| on.update(RANK))),
         ("update of a vector", launches(|| on.update(0))),
+        ("transformer's linear", launches(|| transformer::linear(rows(), matrix(), noisy(), on.bias(), true))),
+        ("transformer's head", launches(|| transformer::head(rows(), matrix(), noisy()))),
     ];
     for (name, count) in counts {
         assert_eq!(count, expected, "{name}, {} pairs", on.pairs.count);
@@ -95,7 +103,7 @@ fn check(on: &Operands, expected: u64) {
 #[test]
 fn one_kernel_for_each_operation() {
     for pairs in [2, 300] {
-        check(&Operands::new(Device::wgpu(DeviceKind::DefaultDevice), pairs), 1);
+        check(&Operands::new(device::device(), pairs), 1);
     }
     // Canary: other devices count no kernel.
     check(&Operands::new(Device::flex(), 2), 0);

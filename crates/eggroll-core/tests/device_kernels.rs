@@ -4,6 +4,8 @@
 
 #![cfg(any(feature = "wgpu", feature = "cuda"))]
 
+mod device;
+
 use burn::tensor::activation::relu;
 use burn::tensor::{DType, Device, Int, Tensor};
 use eggroll_core::ops::*;
@@ -21,10 +23,7 @@ fn launches(work: impl FnOnce() -> Tensor<1>) -> u64 {
 
 #[test]
 fn one_kernel_for_each_operation() {
-    #[cfg(feature = "cuda")]
-    let device = Device::cuda(0);
-    #[cfg(not(feature = "cuda"))]
-    let device = Device::wgpu(burn::tensor::DeviceKind::DefaultDevice);
+    let device = device::device();
     let key = NoiseKey::new(1, 2, 3);
     let signs = key.with_distribution(NoiseDistribution::Rademacher);
     for (pairs, key) in [(2, key), (300, key), (2, signs), (300, signs)] {
@@ -64,6 +63,12 @@ fn one_kernel_for_each_operation() {
             (row_projection(weight.clone() * 0.5, rows * 2.0) + 1.0).flatten(0, 1)
         });
         assert_eq!(projected, 1, "{pairs} pairs");
+        let panels = launches(|| {
+            let (rows, gradient) = (Tensor::<2>::ones([40, 48], &device), Tensor::<2>::ones([48, 3], &device));
+            row_projection(gradient, rows).flatten(0, 1)
+        });
+        // Two panels behind the first, whatever the rows in them.
+        assert_eq!(panels, 1 + 2 * 6, "{pairs} pairs");
     }
     let deep = LowRankNoise::new(key, 3, 0.1);
     let double = |shape| Tensor::<2>::ones(shape, (&Device::flex(), DType::F64));

@@ -4,6 +4,8 @@
 //! |---|---|
 //! | [`main_of`], [`interrupt`] | exit status, threads, signals |
 //! | [`names`], [`bounds`], [`trace`] | options of command lines |
+//! | [`device`] | the device of a command line, opened first |
+//! | [`guarded`], [`child`] | work that may panic, or end its process |
 //! | [`run_folder`], [`chart`], [`status`] | what a run leaves behind: its folder, its curve; what memory it takes |
 //! | [`digits`] | MNIST's files, mini-batches, and a perceptron |
 //! | [`control`] | reinforcement learning: settings, training, tables and curves |
@@ -17,8 +19,11 @@
 
 pub mod bounds;
 pub mod chart;
+pub mod child;
 pub mod control;
+pub mod device;
 pub mod digits;
+pub mod guarded;
 pub mod interrupt;
 mod median;
 pub mod names;

@@ -6,6 +6,7 @@ mod environments;
 pub mod mujoco;
 mod rollouts;
 
+pub use eggroll_core::device_rollout::{Dynamics, Symbol, SymbolicStep};
 pub use environments::{
     Acrobot, ActionSpace, Bandit, CartPole, EndOfEpisode, EpisodeKey, Episodes, HostTransition, Memory, MountainCar,
     MountainCarContinuous, Pendulum, TensorEnvironment, Transition,

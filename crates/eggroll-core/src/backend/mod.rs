@@ -37,3 +37,12 @@ pub(crate) fn is_on_host(device: &Device) -> bool {
     ];
     host.contains(&true)
 }
+
+/// Bytes of memory that the device has, if it is not the host's and says so.
+pub(crate) fn device_memory(device: &Device) -> Option<u64> {
+    match device.as_dispatch() {
+        #[cfg(feature = "cube")]
+        DispatchDevice::Cube(device) => device.client().properties().memory.max_memory(),
+        _ => None,
+    }
+}

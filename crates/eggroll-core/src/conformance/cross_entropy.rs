@@ -83,10 +83,11 @@ fn refuses_other_rows() {
     on.member_cross_entropy(Tensor::zeros([6, 10], &on.device), targets, 4);
 }
 
+#[cfg(feature = "flex")]
 #[test]
 #[should_panic(expected = "target 10 is not one of 10 classes")]
 fn refuses_other_class() {
-    let on = &implementations()[0];
+    let on = super::host();
     let targets = Tensor::<1, Int>::from_ints([10], &on.device);
     on.member_cross_entropy(Tensor::zeros([2, 10], &on.device), targets, 2);
 }

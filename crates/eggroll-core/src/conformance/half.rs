@@ -12,7 +12,8 @@ const TYPES: [(DType, f64); 2] = [(DType::F16, 1.0 / 1024.0), (DType::BF16, 1.0 
 
 const PAIRS: PairRange = PairRange { first: 5, count: 3 };
 const ROWS: usize = 7;
-const SHAPE: [usize; 2] = [33, 17];
+/// Matrices whose noise starts anywhere in a group of the stream, and on one.
+const SHAPES: [[usize; 2]; 2] = [[33, 17], [64, 192]];
 const CLASSES: usize = 19;
 
 /// Inputs that all types hold exactly.
@@ -55,11 +56,11 @@ impl Result {
 }
 
 /// Every operation that takes noise, with that of `generation`; expected is that of generation 0.
-fn noisy(on: &Implementation, dtype: DType, generation: u32) -> Vec<Result> {
+fn noisy(on: &Implementation, dtype: DType, generation: u32, shape: [usize; 2]) -> Vec<Result> {
     let half = |values: &[f64], shape| on.tensor(values, shape).cast(dtype);
     let vector = |len, salt| on.tensor(&coarse(len, salt), [len]).cast(dtype);
-    let (w, bias, weights) = (coarse(SHAPE[0] * SHAPE[1], 2), coarse(SHAPE[1], 3), coarse(PAIRS.count as usize, 4));
-    let [d_input, d_output] = SHAPE;
+    let (w, bias, weights) = (coarse(shape[0] * shape[1], 2), coarse(shape[1], 3), coarse(PAIRS.count as usize, 4));
+    let [d_input, d_output] = shape;
     let mut results = Vec::new();
     let mut add = |operation, found: Tensor<1>, expected, terms| {
         assert_eq!(found.dtype(), dtype, "{}, {operation}", on.name);
@@ -69,9 +70,9 @@ fn noisy(on: &Implementation, dtype: DType, generation: u32) -> Vec<Result> {
         let members = LinearMembers { pairs: PAIRS, input };
         let rows = if input == InputRows::Shared { ROWS } else { ROWS * PAIRS.members() };
         let x = coarse(rows * d_input, 1);
-        let expected = |noise| oracle::linear(&x, &w, Some((&bias, Some(dense(0)))), noise, members, SHAPE);
+        let expected = |noise| oracle::linear(&x, &w, Some((&bias, Some(dense(0)))), noise, members, shape);
         let perturbed = || LinearBias::Perturbed(vector(d_output, 3), dense(generation), NoiseSource::Drawn);
-        let operands = || (half(&x, [rows, d_input]), half(&w, SHAPE));
+        let operands = || (half(&x, [rows, d_input]), half(&w, shape));
         let (x, w) = operands();
         let y = on.low_rank_linear(x, w, perturbed(), low_rank(generation), NoiseSource::Drawn, members);
         add("low-rank linear", y.flatten(0, 1), expected(Noise::LowRank(low_rank(0))), 2 * d_input);
@@ -82,8 +83,8 @@ fn noisy(on: &Implementation, dtype: DType, generation: u32) -> Vec<Result> {
     let y = on.perturbed_vector(vector(257, 5), dense(generation), NoiseSource::Drawn, PAIRS);
     add("vector", y.flatten(0, 1), expected_vector(&coarse(257, 5)), 1);
     let weights = || half_weights(on, &weights, dtype);
-    let estimate = |noise| oracle::estimate(&coarse(PAIRS.count as usize, 4), noise, PAIRS.first, SHAPE);
-    let g = on.low_rank_estimate(weights(), low_rank(generation), NoiseSource::Drawn, PAIRS.first, SHAPE);
+    let estimate = |noise| oracle::estimate(&coarse(PAIRS.count as usize, 4), noise, PAIRS.first, shape);
+    let g = on.low_rank_estimate(weights(), low_rank(generation), NoiseSource::Drawn, PAIRS.first, shape);
     add("low-rank estimate", g.flatten(0, 1), estimate(Noise::LowRank(low_rank(0))), 1);
     let g = on.dense_estimate(weights(), dense(generation), NoiseSource::Drawn, PAIRS.first, d_input * d_output);
     add("dense estimate", g, estimate(Noise::Dense(dense(0))), 1);
@@ -109,7 +110,7 @@ fn expected_vector(vector: &[f64]) -> Vec<f64> {
 }
 
 /// The operations without noise; `salt` is 0 for the inputs that the expected results are of.
-fn quiet(on: &Implementation, dtype: DType, salt: u32) -> Vec<Result> {
+fn quiet(on: &Implementation, dtype: DType, salt: u32, shape: [usize; 2]) -> Vec<Result> {
     let members = PAIRS.members();
     let logits = |salt| coarse(members * ROWS * CLASSES, 6 + salt);
     let data = TensorData::new(targets(), [ROWS]);
@@ -118,10 +119,10 @@ fn quiet(on: &Implementation, dtype: DType, salt: u32) -> Vec<Result> {
         Tensor::<1, Int>::from_data(data, &on.device),
         members,
     );
-    let [d_input, d_output] = SHAPE;
+    let [d_input, d_output] = shape;
     let (x, gradient) = (coarse(ROWS * d_input, 7), |salt| coarse(d_input * d_output, 9 + salt));
     let projected =
-        on.row_projection(on.tensor(&gradient(salt), SHAPE).cast(dtype), on.tensor(&x, [ROWS, d_input]).cast(dtype));
+        on.row_projection(on.tensor(&gradient(salt), shape).cast(dtype), on.tensor(&x, [ROWS, d_input]).cast(dtype));
     assert!(losses.dtype() == dtype && projected.dtype() == dtype, "{}", on.name);
     vec![
         Result {
@@ -143,15 +144,17 @@ fn quiet(on: &Implementation, dtype: DType, salt: u32) -> Vec<Result> {
 fn equals_oracle() {
     for (dtype, epsilon) in TYPES {
         for on in implementations().iter().filter(|on| on.device.supports_dtype(dtype)) {
-            for result in noisy(on, dtype, 0).iter().chain(&quiet(on, dtype, 0)) {
-                let off = result.distance(epsilon);
-                assert!(off < 1.0, "{}, {dtype:?}, {}: {off}", on.name, result.operation);
-            }
-            for result in noisy(on, dtype, 1).iter().chain(&quiet(on, dtype, 1)) {
-                // Losses of other random logits are not far off: ln 19 and a little.
-                let far = if result.operation == "cross-entropy" { 0.2 } else { 2.0 };
-                let off = result.distance(epsilon);
-                assert!(off > far, "canary: {}, {dtype:?}, {}: {off}", on.name, result.operation);
+            for shape in SHAPES {
+                for result in noisy(on, dtype, 0, shape).iter().chain(&quiet(on, dtype, 0, shape)) {
+                    let off = result.distance(epsilon);
+                    assert!(off < 1.0, "{}, {dtype:?}, {}: {off}", on.name, result.operation);
+                }
+                for result in noisy(on, dtype, 1, shape).iter().chain(&quiet(on, dtype, 1, shape)) {
+                    // Losses of other random logits are not far off: ln 19 and a little.
+                    let far = if result.operation == "cross-entropy" { 0.2 } else { 2.0 };
+                    let off = result.distance(epsilon);
+                    assert!(off > far, "canary: {}, {dtype:?}, {}: {off}", on.name, result.operation);
+                }
             }
         }
     }

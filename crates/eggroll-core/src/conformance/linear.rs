@@ -8,7 +8,7 @@ use crate::ops::{DenseNoise, InputRows, LinearBias, LinearMembers, LowRankNoise,
 use burn::tensor::{Tensor, TensorData};
 
 /// Members, rows of a member, d_input, d_output, rank.
-const CASES: [(u32, usize, usize, usize, usize); 15] = [
+const CASES: [(u32, usize, usize, usize, usize); 16] = [
     (1, 1, 1, 1, 1),
     (1, 1, 3, 17, 2),
     (2, 3, 17, 3, 1),
@@ -24,21 +24,22 @@ const CASES: [(u32, usize, usize, usize, usize); 15] = [
     (2, 1, 257, 255, 64),
     (1, 3, 255, 1, 64),
     (1, 1, 1, 257, 17),
+    (11, 4, 40, 24, 3),
 ];
 
-#[derive(Clone, Copy, PartialEq)]
-enum Bias {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Bias {
     None,
     Plain,
     Perturbed,
 }
 
-struct Case {
-    x: Vec<f64>,
+pub(super) struct Case {
+    pub x: Vec<f64>,
     w: Vec<f64>,
     bias: Vec<f64>,
-    shape: [usize; 2],
-    members: LinearMembers,
+    pub shape: [usize; 2],
+    pub members: LinearMembers,
     bias_kind: Bias,
 }
 
@@ -47,23 +48,27 @@ const BIAS_NOISE: f64 = 0.3;
 impl Case {
     fn new(index: usize, input: InputRows, bias_kind: Bias) -> (Self, usize) {
         let (pairs, rows, d_input, d_output, rank) = CASES[index];
+        (Self::of((pairs, rows), [d_input, d_output], input, bias_kind), rank)
+    }
+
+    pub fn of((pairs, rows): (u32, usize), shape: [usize; 2], input: InputRows, bias_kind: Bias) -> Self {
+        let [d_input, d_output] = shape;
         let rows = if input == InputRows::Shared { rows } else { rows * 2 * pairs as usize };
-        let case = Self {
+        Self {
             x: inputs(rows * d_input, 1),
             w: inputs(d_input * d_output, 2),
             bias: inputs(d_output, 3),
-            shape: [d_input, d_output],
+            shape,
             members: LinearMembers { pairs: PairRange::new(7, pairs), input },
             bias_kind,
-        };
-        (case, rank)
+        }
     }
 
-    fn bias_noise(of_weight: Noise) -> DenseNoise {
+    pub fn bias_noise(of_weight: Noise) -> DenseNoise {
         DenseNoise::new(NoiseKey::new(5, 1, 2).with_distribution(of_weight.distribution()), BIAS_NOISE)
     }
 
-    fn expected(&self, noise: Noise) -> Vec<f64> {
+    pub fn expected(&self, noise: Noise) -> Vec<f64> {
         let bias = match self.bias_kind {
             Bias::None => None,
             Bias::Plain => Some((&self.bias[..], None)),
@@ -72,15 +77,15 @@ impl Case {
         oracle::linear(&self.x, &self.w, bias, noise, self.members, self.shape)
     }
 
-    fn x(&self, on: &Implementation) -> Tensor<2> {
+    pub fn x(&self, on: &Implementation) -> Tensor<2> {
         on.tensor(&self.x, [self.x.len() / self.shape[0], self.shape[0]])
     }
 
-    fn found(&self, on: &Implementation, noise: Noise, x: Tensor<2>, members: LinearMembers) -> Vec<f32> {
+    pub fn found(&self, on: &Implementation, noise: Noise, x: Tensor<2>, members: LinearMembers) -> Vec<f32> {
         self.found_from(on, noise, [NoiseSource::Drawn, NoiseSource::Drawn], x, members)
     }
 
-    fn found_from(
+    pub fn found_from(
         &self,
         on: &Implementation,
         noise: Noise,
@@ -102,7 +107,7 @@ impl Case {
     }
 }
 
-fn noises(rank: usize) -> impl Iterator<Item = Noise> {
+pub(super) fn noises(rank: usize) -> impl Iterator<Item = Noise> {
     DISTRIBUTIONS.into_iter().flat_map(move |distribution| {
         let key = NoiseKey::new(0x1234_5678_9abc_def0, 3, 11).with_distribution(distribution);
         [Noise::LowRank(LowRankNoise::new(key, rank, 0.5)), Noise::Dense(DenseNoise::new(key, 0.5))]
@@ -189,7 +194,7 @@ fn distributions_mix() {
                 Noise::LowRank(noise) => on.low_rank_linear(x, w, bias, noise, NoiseSource::Drawn, case.members),
                 Noise::Dense(noise) => on.dense_linear(x, w, bias, noise, NoiseSource::Drawn, case.members),
             });
-            assert!(distance(&found, &expected, case.shape[0] * rank) < 1.0, "{}", on.name);
+            assert!(on.distance(&found, &expected, case.shape[0] * rank) < 1.0, "{}", on.name);
             let same = case.found(&on, noise, case.x(&on), case.members);
             assert!(distance(&same, &expected, case.shape[0] * rank) > 1000.0, "canary: {}", on.name);
         }

@@ -11,6 +11,7 @@ mod estimate;
 mod half;
 mod integer;
 mod linear;
+mod linear_groups;
 mod mismatched;
 mod oracle;
 mod patches;
@@ -38,7 +39,8 @@ const TOLERANCE: f64 = 4e-6;
 
 /// Every distribution that noise may have.
 const DISTRIBUTIONS: [NoiseDistribution; 2] = [NoiseDistribution::Normal, NoiseDistribution::Rademacher];
-/// How many times [`TOLERANCE`] a product of Burn's may be off on tensor cores: for f32 they round factors to TF32, by 2⁻¹¹.
+/// How many times [`TOLERANCE`] a product may be off on tensor cores: for f32 they round factors to TF32, by 2⁻¹¹, unless
+/// `EGGROLL_DEVICE_F32=f32` leaves them out.
 #[cfg(feature = "cuda")]
 const TENSOR_CORES: f64 = 128.0;
 
@@ -57,7 +59,7 @@ struct Implementation {
     portable: bool,
     /// How many times [`TOLERANCE`] the product `x·W` may be off.
     product_slack: f64,
-    /// Whether a row's product is the same, bit for bit, in products of every size. Burn's, on a GPU, chooses by size.
+    /// Whether a row's product is the same, bit for bit, in products of every size. On a GPU the kernel is chosen by size.
     same_products: bool,
 }
 
@@ -65,6 +67,12 @@ impl Implementation {
     const fn new(name: &'static str, device: Device) -> Self {
         Self { name, device, portable: false, product_slack: 1.0, same_products: true }
     }
+}
+
+/// The CPU, whatever is to be tested: only there are values of indices looked at before they are used.
+#[cfg(feature = "flex")]
+fn host() -> Implementation {
+    Implementation::new("flex", Device::flex())
 }
 
 fn implementations() -> Vec<Implementation> {
@@ -322,7 +330,7 @@ fn other_reductions() {
         return;
     }
     let other = if plane_size(&client) == 0 { "planes" } else { "shared" };
-    let suites = ["linear::equals", "linear::chunks", "cross_entropy::", "row_projection::"];
+    let suites = ["linear::equals", "linear::chunks", "linear_groups::equals", "cross_entropy::", "row_projection::"];
     let run = std::process::Command::new(std::env::current_exe().expect("a test binary"))
         .args(suites.map(|suite| format!("conformance::{suite}")))
         .env(REDUCTIONS, other)

@@ -34,8 +34,18 @@ pub(super) fn expected(gradient: &[f64], x: &[f64], d_input: usize, d_output: us
 }
 
 /// Rows, d_input, d_output.
-const CASES: [(usize, usize, usize); 8] =
-    [(1, 3, 1), (4, 17, 33), (64, 100, 10), (16, 257, 64), (5, 6, 17), (17, 255, 3), (130, 257, 1), (255, 257, 1)];
+const CASES: [(usize, usize, usize); 10] = [
+    (1, 3, 1),
+    (4, 17, 33),
+    (64, 100, 10),
+    (16, 257, 64),
+    (5, 6, 17),
+    (17, 255, 3),
+    (130, 257, 1),
+    (255, 257, 1),
+    (33, 40, 2),
+    (48, 2100, 1),
+];
 
 #[test]
 fn equals_oracle() {
@@ -77,9 +87,38 @@ fn keeps_what_the_rows_see() {
     }
 }
 
+/// Rows that differ little from combinations of others, of all rows before them: the basis stays orthonormal, so that a second
+/// projection changes nothing.
+#[test]
+fn nearly_dependent_rows() {
+    let (rows, shape) = (60, [100, 6]);
+    let mut x = inputs(rows * shape[0], 3);
+    for row in 10..rows {
+        for i in 0..shape[0] {
+            let others = x[(row - 10) * shape[0] + i] - 0.5 * x[(row / 2) * shape[0] + i];
+            x[row * shape[0] + i] = others + 0.002 * x[row * shape[0] + i];
+        }
+    }
+    let gradient = inputs(shape[0] * shape[1], 5);
+    for on in implementations() {
+        let x = on.tensor(&x, [rows, shape[0]]);
+        let projected = on.row_projection(on.tensor(&gradient, shape), x.clone());
+        let again = values(on.row_projection(projected.clone(), x));
+        let once: Vec<f64> = values(projected).into_iter().map(f64::from).collect();
+        let off = on.distance(&again, &once, rows);
+        assert!(off < 1.0, "{}: {off}", on.name);
+        assert!(distance(&values(on.tensor(&gradient, shape)), &once, rows) > 1000.0, "canary: {}", on.name);
+    }
+}
+
 #[test]
 fn strided_rows() {
-    let (rows, [d_input, d_output]) = (5, [33, 4]);
+    for (rows, [d_input, d_output]) in [(5, [33, 4]), (37, [50, 3])] {
+        strided(rows, [d_input, d_output]);
+    }
+}
+
+fn strided(rows: usize, [d_input, d_output]: [usize; 2]) {
     let (gradient, x) = (inputs(d_input * d_output, 1), inputs(rows * d_input, 2)); // x: [d_input, rows]
     for on in implementations() {
         let gradient = || on.tensor(&gradient, [d_input, d_output]);

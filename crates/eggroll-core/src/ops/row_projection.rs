@@ -19,8 +19,8 @@ use burn::tensor::Tensor;
 ///
 /// Rows that are (nearly) combinations of the rows before them add nothing to the basis.
 ///
-/// On devices: one launch for the basis for any number of rows, and two products by Burn. So many rows that one cube
-/// would work on them for too long (see `docs/decisions.md`) take tensor operations instead, a few for each row.
+/// On devices: one launch for the basis of up to 32 rows, six more for every 16 rows behind the first 16 of many (see
+/// `docs/decisions.md`), and two products by Burn.
 ///
 /// # Shapes
 ///

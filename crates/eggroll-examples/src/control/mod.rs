@@ -13,6 +13,7 @@ pub use args::{Args, Protocol};
 pub use settings::Settings;
 pub use task::{Session, Task, perceptron};
 
+use crate::device::{Opened, open};
 use crate::interrupt::{Signals, nothing, on_signals};
 use crate::run_folder::begin;
 use crate::{Ending, Failure, main_of};
@@ -61,7 +62,8 @@ pub fn main(args: &Args, tasks: &[&dyn Run]) -> ExitCode {
 }
 
 fn run(args: &Args, tasks: &[&dyn Run], signals: Signals) -> Result<Ending, Failure> {
-    let session = Session { device: args.backend.device()?, protocol: args.protocol, signals };
+    let Opened { device, hardware } = open(args.backend)?;
+    let session = Session { device, protocol: args.protocol, signals };
     let (mut results, mut ending) = (Vec::new(), Ending::Finished);
     for task in tasks {
         if session.signals.came() {
@@ -73,6 +75,7 @@ fn run(args: &Args, tasks: &[&dyn Run], signals: Signals) -> Result<Ending, Fail
         ending = ended;
     }
     let mut result = if results.len() == 1 { results.remove(0) } else { json!({ "environments": results }) };
+    result["hardware"] = json!(hardware);
     result["stopped"] = json!(ending.is_stopped());
     print_line!("RESULT {result}");
     Ok(ending)

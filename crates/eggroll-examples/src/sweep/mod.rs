@@ -1,7 +1,6 @@
 //! Hyper-parameter sweeps: what the example of that name does.
 
 mod chart;
-mod child;
 mod page;
 mod plan;
 mod ranking;

@@ -1,10 +1,10 @@
 //! Trials side by side.
 
-use super::child::{self, End};
 use super::plan::Plan;
 use super::store::{Store, tail};
 use super::template::with_folder;
 use super::trial::{Outcome, Record, Trial, number};
+use crate::child::{self, End};
 use crate::{Ending, Failure};
 use eggroll_run::print_line;
 use std::fs::File;

@@ -1,9 +1,11 @@
 //! Two links to swing up from the middle joint: Acrobot-v1.
 
-use super::number::{Number, wrapped};
-use super::states::{check, columns, flat, row};
+use super::number::{Flag, Number, wrapped};
+use super::physics::{self, Physics, Step};
+use super::states::row;
 use crate::{ActionSpace, EpisodeKey, HostTransition, TensorEnvironment, Transition};
 use burn::tensor::Tensor;
+use eggroll_core::device_rollout::Dynamics;
 use std::f32::consts::PI;
 
 /// Seconds of a step.
@@ -85,9 +87,10 @@ fn accelerations<N: Number>([first, second, first_spin, second_spin]: [N; 4], to
     [first, second]
 }
 
-/// A step of Runge and Kutta's of fourth order from `start`, where `along(y, k, h)` is `y + h·k`.
+/// A step of Runge and Kutta's of fourth order.
 #[inline]
-fn runge_kutta<Y>(start: Y, derivative: impl Fn(&Y) -> Y, along: impl Fn(&Y, &Y, f32) -> Y) -> Y {
+fn runge_kutta<N: Number>(start: [N; 4], derivative: impl Fn(&[N; 4]) -> [N; 4]) -> [N; 4] {
+    let along = |y: &[N; 4], k: &[N; 4], h: f32| -> [N; 4] { std::array::from_fn(|i| y[i].clone() + k[i].clone() * h) };
     let k1 = derivative(&start);
     let k2 = derivative(&along(&start, &k1, STEP / 2.0));
     let k3 = derivative(&along(&start, &k2, STEP / 2.0));
@@ -111,6 +114,23 @@ fn bounded<N: Number>([first, second, first_spin, second_spin]: [N; 4]) -> [N; 4
 #[inline]
 fn depth<N: Number>(first: N, second: N) -> N {
     first.clone().cos() + (first + second).cos()
+}
+
+impl Physics<4, 6> for Acrobot {
+    fn observation<N: Number>([first, second, first_spin, second_spin]: [N; 4]) -> [N; 6] {
+        [first.clone().cos(), first.sin(), second.clone().cos(), second.sin(), first_spin, second_spin]
+    }
+
+    #[inline]
+    fn transition<N: Number>(state: [N; 4], action: N) -> Step<N, 4> {
+        let torque = action - 1.0;
+        let state = bounded(runge_kutta(state, |state: &[N; 4]| {
+            let [first, second] = accelerations(state.clone(), torque.clone());
+            [state[2].clone(), state[3].clone(), first, second]
+        }));
+        let ended = depth(state[0].clone(), state[1].clone()).less(LINE);
+        Step { state, reward: ended.clone().number() - 1.0, ended: Some(ended) }
+    }
 }
 
 impl TensorEnvironment for Acrobot {
@@ -139,26 +159,12 @@ impl TensorEnvironment for Acrobot {
     }
 
     fn observe(&self, state: Tensor<2>) -> Tensor<2> {
-        let [environments, _] = state.dims();
-        let angles = state.clone().narrow(1, 0, 2);
-        // [environments, angles, 2] to [environments, 4]
-        let angles = Tensor::stack::<3>(vec![angles.clone().cos(), angles.sin()], 2).reshape([environments, 4]);
-        Tensor::cat(vec![angles, state.narrow(1, 2, 2)], 1)
+        physics::observe::<Self, 4, 6>(state)
     }
 
     #[track_caller]
     fn step(&self, state: Tensor<2>, actions: Tensor<2>) -> Transition {
-        check(self, &state, &actions);
-        let torque = actions - 1.0;
-        let derivative = |state: &Tensor<2>| {
-            let [first, second] = accelerations(columns(state), torque.clone());
-            Tensor::cat(vec![state.clone().narrow(1, 2, 2), first, second], 1) // [environments, 4]
-        };
-        let state = runge_kutta(state, derivative, |y, k, h| y.clone() + k.clone() * h);
-        let [first, second, first_spin, second_spin] = bounded(columns(&state));
-        let ended = flat(depth(first.clone(), second.clone()).lower_elem(LINE));
-        let state = Tensor::cat(vec![first, second, first_spin, second_spin], 1); // [environments, 4]
-        Transition { state, reward: ended.clone().float() - 1.0, terminated: ended }
+        physics::step(self, state, actions)
     }
 
     fn reset_host(&self, key: EpisodeKey, state: &mut [f32]) {
@@ -171,21 +177,15 @@ impl TensorEnvironment for Acrobot {
     }
 
     fn observe_host(&self, state: &[f32], observation: &mut [f32]) {
-        let (first, second) = (state[0], state[1]);
-        *row(observation) = [first.cos(), first.sin(), second.cos(), second.sin(), state[2], state[3]];
+        physics::observe_host::<Self, 4, 6>(state, observation);
     }
 
     #[inline]
     fn step_host(&self, state: &mut [f32], action: &[f32]) -> HostTransition {
-        let state: &mut [f32; 4] = row(state);
-        let torque = action[0] - 1.0;
-        let derivative = |state: &[f32; 4]| {
-            let [first, second] = accelerations(*state, torque);
-            [state[2], state[3], first, second]
-        };
-        let along = |y: &[f32; 4], k: &[f32; 4], h: f32| std::array::from_fn(|i| y[i] + k[i] * h);
-        *state = bounded(runge_kutta(*state, derivative, along));
-        let terminated = depth(state[0], state[1]) < LINE;
-        HostTransition { reward: if terminated { 0.0 } else { -1.0 }, terminated }
+        physics::step_host::<Self, 4, 6>(state, action)
+    }
+
+    fn dynamics(&self) -> Option<Dynamics> {
+        physics::dynamics::<Self, 4, 6>()
     }
 }

@@ -1,9 +1,11 @@
 //! A pole on a cart: CartPole-v1.
 
-use super::number::Number;
-use super::states::{check, columns, flat, row};
+use super::number::{Flag, Number};
+use super::physics::{self, Physics, Step};
+use super::states::row;
 use crate::{ActionSpace, EpisodeKey, HostTransition, TensorEnvironment, Transition};
 use burn::tensor::Tensor;
+use eggroll_core::device_rollout::Dynamics;
 
 /// Seconds of a step.
 const STEP: f32 = 0.02;
@@ -81,6 +83,22 @@ fn accelerations<N: Number>(action: N, angle: N, spin: N) -> [N; 2] {
     [thrust - pole.clone() * cos * POLE, pole]
 }
 
+impl Physics<4, 4> for CartPole {
+    fn observation<N: Number>(state: [N; 4]) -> [N; 4] {
+        state
+    }
+
+    #[inline]
+    fn transition<N: Number>([place, speed, angle, spin]: [N; 4], action: N) -> Step<N, 4> {
+        let [cart, pole] = accelerations(action, angle.clone(), spin.clone());
+        let state =
+            [place + speed.clone() * STEP, speed + cart * STEP, angle + spin.clone() * STEP, spin + pole * STEP];
+        let [place, _, angle, _] = &state;
+        let ended = place.clone().abs().greater(TRACK).or(angle.clone().abs().greater(TILT));
+        Step { reward: place.filled(1.0), ended: Some(ended), state }
+    }
+}
+
 impl TensorEnvironment for CartPole {
     fn name(&self) -> &'static str {
         "CartPole-v1"
@@ -112,15 +130,7 @@ impl TensorEnvironment for CartPole {
 
     #[track_caller]
     fn step(&self, state: Tensor<2>, actions: Tensor<2>) -> Transition {
-        check(self, &state, &actions);
-        let [_, speed, angle, spin] = columns(&state);
-        let [cart, pole] = accelerations(actions, angle, spin.clone());
-        let change = Tensor::cat(vec![speed, cart, spin, pole], 1); // [environments, 4]
-        let state = state + change * STEP;
-        let [place, _, angle, _] = columns(&state.clone().abs());
-        let ended = place.greater_elem(TRACK).bool_or(angle.greater_elem(TILT));
-        let reward = Tensor::ones([state.dims()[0]], &state.device());
-        Transition { state, reward, terminated: flat(ended) }
+        physics::step(self, state, actions)
     }
 
     fn reset_host(&self, key: EpisodeKey, state: &mut [f32]) {
@@ -133,17 +143,15 @@ impl TensorEnvironment for CartPole {
     }
 
     fn observe_host(&self, state: &[f32], observation: &mut [f32]) {
-        observation.copy_from_slice(state);
+        physics::observe_host::<Self, 4, 4>(state, observation);
     }
 
     #[inline]
     fn step_host(&self, state: &mut [f32], action: &[f32]) -> HostTransition {
-        let [place, speed, angle, spin] = row(state);
-        let [cart, pole] = accelerations(action[0], *angle, *spin);
-        *place += *speed * STEP;
-        *speed += cart * STEP;
-        *angle += *spin * STEP;
-        *spin += pole * STEP;
-        HostTransition { reward: 1.0, terminated: place.abs() > TRACK || angle.abs() > TILT }
+        physics::step_host::<Self, 4, 4>(state, action)
+    }
+
+    fn dynamics(&self) -> Option<Dynamics> {
+        physics::dynamics::<Self, 4, 4>()
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::EpisodeKey;
 use burn::tensor::{Bool, DType, Device, Tensor, TensorData};
+use eggroll_core::device_rollout::Dynamics;
 
 /// A batch of environments that lives on the device of the policy.
 ///
@@ -67,6 +68,12 @@ pub trait TensorEnvironment: Send + Sync {
 
     /// The state of a new episode.
     fn reset_host(&self, key: EpisodeKey, state: &mut [f32]);
+
+    /// The same physics as programs, from which a kernel is made: then rollouts on devices run in it, some hundred steps a launch. `None` runs
+    /// them on tensors, launch after launch. All environments of this crate have programs but those for policies that remember.
+    fn dynamics(&self) -> Option<Dynamics> {
+        None
+    }
 
     /// Whether [`observe_host`](Self::observe_host) and [`step_host`](Self::step_host) are written for speed, so that rollouts on CPUs
     /// use them. As provided they are not: they run [`observe`](Self::observe) and [`step`](Self::step) on tensors of one row.

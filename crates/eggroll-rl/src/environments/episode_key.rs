@@ -64,10 +64,15 @@ impl EpisodeKey {
         Self { seed: u64::from(low) | (u64::from(high) << 32), ..*self }
     }
 
+    /// What stays the same in the address of all words: the seed's words, and the last two of the counter `[draw / 4, step, …]`.
+    pub(crate) fn address(&self) -> [u32; 4] {
+        [self.seed as u32, (self.seed >> 32) as u32, self.episode, self.stream ^ MARK]
+    }
+
     /// Words `4·block .. 4·block + 4` of a step.
     fn words(&self, step: u32, block: u32) -> [u32; 4] {
-        let counter = [block, step, self.episode, self.stream ^ MARK];
-        philox4x32(counter, [self.seed as u32, (self.seed >> 32) as u32])
+        let [low, high, episode, stream] = self.address();
+        philox4x32([block, step, episode, stream], [low, high])
     }
 }
 

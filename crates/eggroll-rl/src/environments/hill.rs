@@ -1,9 +1,8 @@
 //! The car in the valley, which both mountain cars drive.
 
-use super::number::Number;
-use super::states::{columns, flat, row};
+use super::number::{Flag, Number};
+use super::states::row;
 use crate::EpisodeKey;
-use burn::tensor::{Bool, Tensor};
 
 const WALL: f32 = -1.2;
 const END: f32 = 0.6;
@@ -12,31 +11,14 @@ const GRAVITY: f32 = 0.0025;
 /// The hill is `sin(3·x)`.
 const HILLS: f32 = 3.0;
 
-/// Place and speed after a step, but for the wall, at which a car stops.
+/// The state after a step and whether the car has arrived at `goal`, not rolling back. At the wall a car stops.
 #[inline]
-fn advance<N: Number>(place: N, speed: N, push: N) -> [N; 2] {
+pub fn drive<N: Number>([place, speed]: [N; 2], push: N, goal: f32) -> ([N; 2], N::Flag) {
     let speed = (speed + (push - (place.clone() * HILLS).cos() * GRAVITY)).clamp(-SPEED, SPEED);
-    [(place + speed.clone()).clamp(WALL, END), speed]
-}
-
-/// The state after a step and who has arrived at `goal`, not rolling back: `[environments, 2]`, `[environments]`.
-pub fn drive(state: &Tensor<2>, push: Tensor<2>, goal: f32) -> (Tensor<2>, Tensor<1, Bool>) {
-    let [place, speed] = columns(state);
-    let [place, speed] = advance(place, speed, push);
-    let stopped = speed.clone().clamp_min(0.0);
-    let speed = speed.mask_where(place.clone().lower_equal_elem(WALL), stopped);
-    let arrived = place.clone().greater_equal_elem(goal).bool_and(speed.clone().greater_equal_elem(0.0));
-    (Tensor::cat(vec![place, speed], 1), flat(arrived))
-}
-
-/// [`drive`] for one car.
-#[inline]
-pub fn drive_host(state: &mut [f32], push: f32, goal: f32) -> bool {
-    let [place, speed] = row(state);
-    let [new_place, new_speed] = advance(*place, *speed, push);
-    let at_wall = new_place <= WALL && new_speed <= 0.0;
-    (*place, *speed) = (new_place, if at_wall { 0.0 } else { new_speed });
-    *place >= goal && *speed >= 0.0
+    let place = (place + speed.clone()).clamp(WALL, END);
+    let speed = place.less_equal(WALL).select(speed.clone().clamp(0.0, SPEED), speed);
+    let arrived = place.greater_equal(goal).and(speed.greater_equal(0.0));
+    ([place, speed], arrived)
 }
 
 /// A car at rest, somewhere near the bottom.

@@ -12,6 +12,7 @@ mod mountain_car;
 mod mountain_car_continuous;
 mod number;
 mod pendulum;
+mod physics;
 mod states;
 
 pub use acrobot::Acrobot;

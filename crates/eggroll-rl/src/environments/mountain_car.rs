@@ -1,9 +1,11 @@
 //! A car too weak for the hill: MountainCar-v0.
 
 use super::hill;
-use super::states::check;
+use super::number::Number;
+use super::physics::{self, Physics, Step};
 use crate::{ActionSpace, EpisodeKey, HostTransition, TensorEnvironment, Transition};
 use burn::tensor::Tensor;
+use eggroll_core::device_rollout::Dynamics;
 
 const FORCE: f32 = 0.001;
 const GOAL: f32 = 0.5;
@@ -42,6 +44,18 @@ impl MountainCar {
     }
 }
 
+impl Physics<2, 2> for MountainCar {
+    fn observation<N: Number>(state: [N; 2]) -> [N; 2] {
+        state
+    }
+
+    #[inline]
+    fn transition<N: Number>(state: [N; 2], action: N) -> Step<N, 2> {
+        let (state, arrived) = hill::drive(state, (action - 1.0) * FORCE, GOAL);
+        Step { reward: state[0].filled(-1.0), ended: Some(arrived), state }
+    }
+}
+
 impl TensorEnvironment for MountainCar {
     fn name(&self) -> &'static str {
         "MountainCar-v0"
@@ -73,10 +87,7 @@ impl TensorEnvironment for MountainCar {
 
     #[track_caller]
     fn step(&self, state: Tensor<2>, actions: Tensor<2>) -> Transition {
-        check(self, &state, &actions);
-        let (state, terminated) = hill::drive(&state, (actions - 1.0) * FORCE, GOAL);
-        let reward = Tensor::full([state.dims()[0]], -1.0, &state.device());
-        Transition { state, reward, terminated }
+        physics::step(self, state, actions)
     }
 
     fn reset_host(&self, key: EpisodeKey, state: &mut [f32]) {
@@ -89,12 +100,15 @@ impl TensorEnvironment for MountainCar {
     }
 
     fn observe_host(&self, state: &[f32], observation: &mut [f32]) {
-        observation.copy_from_slice(state);
+        physics::observe_host::<Self, 2, 2>(state, observation);
     }
 
     #[inline]
     fn step_host(&self, state: &mut [f32], action: &[f32]) -> HostTransition {
-        let terminated = hill::drive_host(state, (action[0] - 1.0) * FORCE, GOAL);
-        HostTransition { reward: -1.0, terminated }
+        physics::step_host::<Self, 2, 2>(state, action)
+    }
+
+    fn dynamics(&self) -> Option<Dynamics> {
+        physics::dynamics::<Self, 2, 2>()
     }
 }

@@ -1,9 +1,11 @@
 //! A car too weak for the hill, with a throttle: MountainCarContinuous-v0.
 
 use super::hill;
-use super::states::{check, flat};
+use super::number::{Flag, Number};
+use super::physics::{self, Physics, Step};
 use crate::{ActionSpace, EpisodeKey, HostTransition, TensorEnvironment, Transition};
 use burn::tensor::Tensor;
+use eggroll_core::device_rollout::Dynamics;
 
 const POWER: f32 = 0.0015;
 const GOAL: f32 = 0.45;
@@ -38,6 +40,19 @@ impl MountainCarContinuous {
     }
 }
 
+impl Physics<2, 2> for MountainCarContinuous {
+    fn observation<N: Number>(state: [N; 2]) -> [N; 2] {
+        state
+    }
+
+    #[inline]
+    fn transition<N: Number>(state: [N; 2], action: N) -> Step<N, 2> {
+        let (state, arrived) = hill::drive(state, action.clone().clamp(-1.0, 1.0) * POWER, GOAL);
+        let reward = arrived.clone().number() * ARRIVAL - action.clone() * action * ACTION_COST;
+        Step { state, reward, ended: Some(arrived) }
+    }
+}
+
 impl TensorEnvironment for MountainCarContinuous {
     fn name(&self) -> &'static str {
         "MountainCarContinuous-v0"
@@ -69,10 +84,7 @@ impl TensorEnvironment for MountainCarContinuous {
 
     #[track_caller]
     fn step(&self, state: Tensor<2>, actions: Tensor<2>) -> Transition {
-        check(self, &state, &actions);
-        let (state, terminated) = hill::drive(&state, actions.clone().clamp(-1.0, 1.0) * POWER, GOAL);
-        let cost = flat(actions.clone() * actions * ACTION_COST);
-        Transition { state, reward: terminated.clone().float() * ARRIVAL - cost, terminated }
+        physics::step(self, state, actions)
     }
 
     fn reset_host(&self, key: EpisodeKey, state: &mut [f32]) {
@@ -85,13 +97,15 @@ impl TensorEnvironment for MountainCarContinuous {
     }
 
     fn observe_host(&self, state: &[f32], observation: &mut [f32]) {
-        observation.copy_from_slice(state);
+        physics::observe_host::<Self, 2, 2>(state, observation);
     }
 
     #[inline]
     fn step_host(&self, state: &mut [f32], action: &[f32]) -> HostTransition {
-        let terminated = hill::drive_host(state, action[0].clamp(-1.0, 1.0) * POWER, GOAL);
-        let arrival = if terminated { ARRIVAL } else { 0.0 };
-        HostTransition { reward: arrival - action[0] * action[0] * ACTION_COST, terminated }
+        physics::step_host::<Self, 2, 2>(state, action)
+    }
+
+    fn dynamics(&self) -> Option<Dynamics> {
+        physics::dynamics::<Self, 2, 2>()
     }
 }

@@ -1,9 +1,11 @@
 //! A pendulum to swing up: Pendulum-v1.
 
 use super::number::{Number, wrapped};
-use super::states::{check, columns, flat, none_ended, row};
+use super::physics::{self, Physics, Step};
+use super::states::row;
 use crate::{ActionSpace, EpisodeKey, HostTransition, TensorEnvironment, Transition};
 use burn::tensor::Tensor;
+use eggroll_core::device_rollout::Dynamics;
 use std::f32::consts::PI;
 
 /// Seconds of a step.
@@ -54,16 +56,21 @@ impl Pendulum {
     }
 }
 
-/// Angle and speed after a step, and what it costs.
-#[inline]
-fn advance<N: Number>(angle: N, speed: N, torque: N) -> [N; 3] {
-    let torque = torque.clamp(-TORQUE, TORQUE);
-    let lean = wrapped(angle.clone());
-    let cost = lean.clone() * lean
-        + speed.clone() * speed.clone() * SPEED_COST
-        + torque.clone() * torque.clone() * TORQUE_COST;
-    let speed = (speed + (angle.clone().sin() * FALL + torque * PUSH)).clamp(-SPEED, SPEED);
-    [angle + speed.clone() * STEP, speed, cost]
+impl Physics<2, 3> for Pendulum {
+    fn observation<N: Number>([angle, speed]: [N; 2]) -> [N; 3] {
+        [angle.clone().cos(), angle.sin(), speed]
+    }
+
+    #[inline]
+    fn transition<N: Number>([angle, speed]: [N; 2], torque: N) -> Step<N, 2> {
+        let torque = torque.clamp(-TORQUE, TORQUE);
+        let lean = wrapped(angle.clone());
+        let cost = lean.clone() * lean
+            + speed.clone() * speed.clone() * SPEED_COST
+            + torque.clone() * torque.clone() * TORQUE_COST;
+        let speed = (speed + (angle.clone().sin() * FALL + torque * PUSH)).clamp(-SPEED, SPEED);
+        Step { state: [angle + speed.clone() * STEP, speed], reward: cost * -1.0, ended: None }
+    }
 }
 
 impl TensorEnvironment for Pendulum {
@@ -93,17 +100,12 @@ impl TensorEnvironment for Pendulum {
     }
 
     fn observe(&self, state: Tensor<2>) -> Tensor<2> {
-        let [angle, speed] = columns(&state);
-        Tensor::cat(vec![angle.clone().cos(), angle.sin(), speed], 1) // [environments, 3]
+        physics::observe::<Self, 2, 3>(state)
     }
 
     #[track_caller]
     fn step(&self, state: Tensor<2>, actions: Tensor<2>) -> Transition {
-        check(self, &state, &actions);
-        let [angle, speed] = columns(&state);
-        let terminated = none_ended(state.dims()[0], &state.device());
-        let [angle, speed, cost] = advance(angle, speed, actions);
-        Transition { state: Tensor::cat(vec![angle, speed], 1), reward: flat(-cost), terminated }
+        physics::step(self, state, actions)
     }
 
     fn reset_host(&self, key: EpisodeKey, state: &mut [f32]) {
@@ -116,14 +118,15 @@ impl TensorEnvironment for Pendulum {
     }
 
     fn observe_host(&self, state: &[f32], observation: &mut [f32]) {
-        *row(observation) = [state[0].cos(), state[0].sin(), state[1]];
+        physics::observe_host::<Self, 2, 3>(state, observation);
     }
 
     #[inline]
     fn step_host(&self, state: &mut [f32], action: &[f32]) -> HostTransition {
-        let [angle, speed] = row(state);
-        let [new_angle, new_speed, cost] = advance(*angle, *speed, action[0]);
-        (*angle, *speed) = (new_angle, new_speed);
-        HostTransition { reward: -cost, terminated: false }
+        physics::step_host::<Self, 2, 3>(state, action)
+    }
+
+    fn dynamics(&self) -> Option<Dynamics> {
+        physics::dynamics::<Self, 2, 3>()
     }
 }

@@ -9,6 +9,11 @@ pub fn columns<const N: usize>(rows: &Tensor<2>) -> [Tensor<2>; N] {
     std::array::from_fn(|column| rows.clone().narrow(1, column, 1))
 }
 
+/// Columns `[environments, 1]` side by side: `[environments, N]`.
+pub fn joined<const N: usize>(columns: [Tensor<2>; N]) -> Tensor<2> {
+    Tensor::cat(columns.into(), 1)
+}
+
 /// `[environments, 1]` to `[environments]`.
 pub fn flat<K: Basic>(column: Tensor<2, K>) -> Tensor<1, K> {
     column.squeeze_dim(1)

@@ -32,7 +32,7 @@ pub struct RolloutConfig {
     /// Steps of the policy between two checks whether all episodes are over. Each check reads to the host; fused rollouts need none.
     #[config(default = 16)]
     pub check_every: usize,
-    /// Whether a chain of layers runs fused on CPUs.
+    /// Whether a chain of layers runs fused, without tensors: on CPUs, and on devices that run kernels of ours.
     #[config(default = true)]
     pub fused: bool,
     /// Seed of the episodes.

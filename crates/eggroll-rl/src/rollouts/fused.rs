@@ -6,11 +6,10 @@
 use super::config::RolloutConfig;
 use super::head::ActionHead;
 use super::keys::uniform;
-use super::policy::{Policy, PolicyLayer};
+use super::policy::{Policy, chain_layers, check_shape};
 use super::runner::Plan;
 use crate::TensorEnvironment;
-use burn::nn::activation::Activation;
-use eggroll_core::chain::{Chain, ChainActivation, ChainBuffers, ChainLayer, ChainRow};
+use eggroll_core::chain::{Chain, ChainBuffers, ChainRow};
 use eggroll_core::profile::{self, Component};
 use eggroll_train::{Population, workers};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -26,7 +25,8 @@ pub(super) fn run<E: TensorEnvironment, P: Policy>(
     population: &Population,
     policy: &P,
 ) -> Option<Vec<f32>> {
-    let layers = policy.layers()?.iter().map(chain_layer).collect::<Option<Vec<_>>>()?;
+    let layers = policy.layers()?;
+    let layers = chain_layers(&layers)?;
     population.perturbation().refuse_nesting();
     let chain = Chain::new(population.perturbation(), &layers)?;
     check_shape(plan.environment, chain.shape());
@@ -50,23 +50,6 @@ pub(super) fn run<E: TensorEnvironment, P: Policy>(
         rows[(pair - pairs.start) as usize * 2 * each..][..2 * each].copy_from_slice(&part);
     }
     Some(rows)
-}
-
-fn chain_layer<'a>(layer: &PolicyLayer<'a>) -> Option<ChainLayer<'a>> {
-    let activation = match layer.activation {
-        None => ChainActivation::Identity,
-        Some(Activation::Relu(_)) => ChainActivation::Relu,
-        Some(Activation::Tanh(_)) => ChainActivation::Tanh,
-        Some(_) => return None,
-    };
-    Some(ChainLayer { weight: &layer.linear.weight, bias: layer.linear.bias.as_ref(), activation })
-}
-
-#[track_caller]
-fn check_shape<E: TensorEnvironment>(environment: &E, found: [usize; 2]) {
-    let expected = [environment.observation_size(), environment.actions().outputs()];
-    let name = environment.name();
-    assert!(found == expected, "rollout: a policy from {found:?} where {name} needs {expected:?}");
 }
 
 /// An environment that is still running.

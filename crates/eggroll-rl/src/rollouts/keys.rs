@@ -24,8 +24,17 @@ pub(super) fn episode_keys(seed: u64, stream: u32, episodes: usize) -> Vec<Episo
     (0..episodes as u32).map(|episode| EpisodeKey::new(seed, stream, episode)).collect()
 }
 
-/// The number that a sampled head draws for an action, the same in every chunk: of a key that no episode of the environment has,
-/// because none begins anew at the last step there is.
+/// The number that a sampled head draws for an action, the same in every chunk.
 pub(super) fn uniform(key: EpisodeKey, member: usize, step: usize) -> f32 {
-    key.restarted(u32::MAX).uniform(step as u32, member as u32)
+    draws(key).uniform(step as u32, member as u32)
+}
+
+/// The addresses of all that sampled heads draw in these episodes.
+pub(super) fn episode_draws(keys: &[EpisodeKey]) -> Vec<[u32; 4]> {
+    keys.iter().map(|key| draws(*key).address()).collect()
+}
+
+/// A key that no episode of the environment has, because none begins anew at the last step there is.
+fn draws(key: EpisodeKey) -> EpisodeKey {
+    key.restarted(u32::MAX)
 }

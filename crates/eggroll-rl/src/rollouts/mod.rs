@@ -1,8 +1,9 @@
 //! Episodes of a whole population: rollouts in environments that are batched tensors.
 //!
 //! All members act at once: their environments are the rows of a batch, member-major, on the device of the policy. Nothing is read to
-//! the host inside an episode but, every few steps, whether any is still running. On CPUs a chain of linear layers runs fused
-//! ([`Policy::layers`]): without tensors, a few pairs at a time in one core's cache. The returns are the same.
+//! the host inside an episode but, every few steps, whether any is still running. A chain of linear layers runs fused
+//! ([`Policy::layers`]), without tensors: on CPUs a few pairs at a time in one core's cache, with the same returns; on devices in one
+//! kernel with the environment ([`TensorEnvironment::dynamics`](crate::TensorEnvironment::dynamics)), some hundred steps a launch.
 
 mod config;
 mod error;
@@ -16,6 +17,7 @@ mod host;
 mod keys;
 mod moments;
 mod normalizer;
+mod on_device;
 mod policy;
 mod runner;
 mod statistics;

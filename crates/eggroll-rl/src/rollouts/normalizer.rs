@@ -4,6 +4,7 @@ use super::error::RolloutError;
 use super::moments::Moments;
 use super::statistics::EpisodeStatistics;
 use burn::tensor::{Device, Tensor};
+use eggroll_core::device_rollout::DeviceScaling as KernelScaling;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -198,6 +199,11 @@ impl Scaling {
             *value = (distance * self.scale[i]).clamp(-LIMIT, LIMIT);
         }
         left_out[0] += if counts { 0.0 } else { 1.0 };
+    }
+
+    /// For the kernel of a device.
+    pub(super) fn in_kernel(&self) -> KernelScaling<'_> {
+        KernelScaling { mean: &self.mean, scale: &self.scale, limit: LIMIT, farthest: FARTHEST }
     }
 
     /// On a device, for rows of observations.

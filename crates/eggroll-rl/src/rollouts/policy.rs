@@ -1,8 +1,10 @@
 //! Networks that act.
 
+use crate::TensorEnvironment;
 use burn::nn::activation::Activation;
 use burn::tensor::{Device, Tensor};
 use eggroll_core::MemberState;
+use eggroll_core::device_rollout::{ChainActivation, ChainLayer};
 use eggroll_nn::{Linear, Mlp};
 
 /// A network that acts: observations in, action scores or actions out.
@@ -23,7 +25,7 @@ pub trait Policy: Sync {
     /// - output: `[rows, outputs]`
     fn forward(&self, observations: Tensor<2>, state: Self::State) -> (Tensor<2>, Self::State);
 
-    /// The layers, if it is nothing but a chain of them: such a policy runs fused on CPUs.
+    /// The layers, if it is nothing but a chain of them: such a policy runs fused, without tensors.
     fn layers(&self) -> Option<Vec<PolicyLayer<'_>>> {
         None
     }
@@ -36,6 +38,28 @@ pub struct PolicyLayer<'a> {
     pub linear: &'a Linear,
     /// Its activation: [`Relu`](Activation::Relu), [`Tanh`](Activation::Tanh), or nothing; another one is not fused.
     pub activation: Option<&'a Activation>,
+}
+
+/// The layers as those of a chain, or `None` for another activation than a chain has.
+pub(super) fn chain_layers<'a>(layers: &[PolicyLayer<'a>]) -> Option<Vec<ChainLayer<'a>>> {
+    let layer = |layer: &PolicyLayer<'a>| {
+        let activation = match layer.activation {
+            None => ChainActivation::Identity,
+            Some(Activation::Relu(_)) => ChainActivation::Relu,
+            Some(Activation::Tanh(_)) => ChainActivation::Tanh,
+            Some(_) => return None,
+        };
+        Some(ChainLayer { weight: &layer.linear.weight, bias: layer.linear.bias.as_ref(), activation })
+    };
+    layers.iter().map(layer).collect()
+}
+
+/// Panics unless a policy of this shape fits the environment.
+#[track_caller]
+pub(super) fn check_shape<E: TensorEnvironment>(environment: &E, found: [usize; 2]) {
+    let expected = [environment.observation_size(), environment.actions().outputs()];
+    let name = environment.name();
+    assert!(found == expected, "rollout: a policy from {found:?} where {name} needs {expected:?}");
 }
 
 /// A policy without memory; made by [`feed_forward`].

@@ -6,6 +6,7 @@ use super::evaluate::Rollouts;
 use super::head::ActionHead;
 use super::keys::{MOST_EPISODES, uniform};
 use super::normalizer::DeviceScaling;
+use super::on_device;
 use super::policy::Policy;
 use super::runner::{Plan, Runner};
 use crate::{EndOfEpisode, EpisodeKey, Episodes, TensorEnvironment};
@@ -81,6 +82,11 @@ impl<E: TensorEnvironment> Runner<E> for RolloutConfig {
         if let Some(rows) = self.fused(plan, population, policy) {
             return rows;
         }
+        if self.fused
+            && let Some(rows) = on_device::run(self, plan, Some(population), policy, &population.device())
+        {
+            return rows;
+        }
         let run = TensorRun::new(self, plan, &population.device());
         population.evaluate_with_cached_noise(|members: &MemberChunk| {
             let keys: Vec<EpisodeKey> = (0..members.count()).flat_map(|_| plan.keys.iter().copied()).collect();
@@ -90,7 +96,8 @@ impl<E: TensorEnvironment> Runner<E> for RolloutConfig {
 
     #[track_caller]
     fn rows_of_model<P: Policy>(&self, plan: &Plan<'_, E>, policy: &P, device: &Device) -> Vec<f32> {
-        TensorRun::new(self, plan, device).run(policy, plan.keys, 0, plan.keys.len())
+        let fused = if self.fused { on_device::run(self, plan, None, policy, device) } else { None };
+        fused.unwrap_or_else(|| TensorRun::new(self, plan, device).run(policy, plan.keys, 0, plan.keys.len()))
     }
 }
 

@@ -6,4 +6,6 @@ mod host_rollouts;
 #[cfg(feature = "mujoco")]
 mod mujoco;
 mod not_a_number;
+#[cfg(feature = "wgpu")]
+mod on_device;
 mod rollouts;

@@ -15,9 +15,9 @@ use eggroll_rl::{
 };
 use eggroll_train::{Error, EvolutionStrategy, EvolutionStrategyConfig, NoiseScale};
 
-const MEMBERS: usize = 20;
+pub const MEMBERS: usize = 20;
 
-fn mlp(environment: &impl TensorEnvironment, activation: ActivationConfig) -> Mlp {
+pub fn mlp(environment: &impl TensorEnvironment, activation: ActivationConfig) -> Mlp {
     let sizes = vec![environment.observation_size(), 19, environment.actions().outputs()];
     fixed(MlpConfig::new(sizes).with_activation(activation).init(&Device::flex()))
 }
@@ -40,7 +40,7 @@ fn fixed<M: Module>(model: M) -> M {
     model.map(&mut Fixed)
 }
 
-fn strategy(noiser: impl Into<NoiserConfig>, model: &impl Module, chunk: Option<usize>) -> EvolutionStrategy {
+pub fn strategy(noiser: impl Into<NoiserConfig>, model: &impl Module, chunk: Option<usize>) -> EvolutionStrategy {
     let config = EvolutionStrategyConfig::new(noiser.into(), SgdConfig::new());
     let config = config.with_population_size(MEMBERS).with_sigma(0.4).with_seed(5);
     let config = match chunk {
@@ -59,7 +59,7 @@ fn outcome<E: TensorEnvironment>(
 }
 
 /// A policy that knows its layers and cannot be asked: what is rolled out of it is fused.
-struct OnlyLayers<'a>(&'a Mlp);
+pub struct OnlyLayers<'a>(pub &'a Mlp);
 
 impl Policy for OnlyLayers<'_> {
     type State = ();

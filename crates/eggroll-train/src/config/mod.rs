@@ -337,7 +337,8 @@ impl EvolutionStrategyConfig {
 
     /// Sets the bytes of memory that noise and chunks of members may take. If not set, it is what Linux says is available when the
     /// strategy is made, at most what the limits of control groups (a container, a job of a cluster; cgroup v1 and v2) and of the
-    /// address space (`ulimit -v`) leave, for models in host memory; elsewhere there is no limit.
+    /// address space (`ulimit -v`) leave, for models in host memory, and for models on a device the memory that it says it has; elsewhere
+    /// there is no limit.
     ///
     /// [`try_init`](Self::try_init) refuses noise that does not fit, and a chunk of which not even one row for each member would.
     /// An evaluation measures what the perturbed layers return for a member, and refuses a chunk that would take more than the limit by

@@ -14,7 +14,7 @@ use crate::fitness::{Fitness, fold_pairs};
 use crate::population::Population;
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
-use burn::tensor::{Tensor, TensorData};
+use burn::tensor::{DType, Device, Tensor, TensorData};
 use eggroll_core::ops::row_projection;
 use eggroll_core::scope::{Perturbation, Use};
 use eggroll_core::sync::locked;
@@ -52,7 +52,8 @@ pub(crate) fn gradients<M: Module>(
     };
     let perturbations = horizon::perturbations(config, population);
     let table = &population.perturbation.table;
-    let mut visitor = Estimator { table, perturbations, uses, weights, gradients: GradientsParams::new() };
+    let mut visitor =
+        Estimator { table, perturbations, uses, weights, uploaded: None, gradients: GradientsParams::new() };
     model.visit(&mut visitor);
     visitor.gradients
 }
@@ -63,7 +64,23 @@ struct Estimator<'a> {
     perturbations: Vec<Perturbation>,
     uses: &'a [Use],
     weights: &'a [f32],
+    /// The weights as the last parameter needed them: in a model of one type on one device they are uploaded once.
+    uploaded: Option<(Device, DType, Tensor<1>)>,
     gradients: GradientsParams,
+}
+
+impl Estimator<'_> {
+    /// The weights next to a parameter, and of its type.
+    fn weights(&mut self, device: Device, dtype: DType) -> Tensor<1> {
+        match &self.uploaded {
+            Some((on, of, weights)) if *on == device && *of == dtype => weights.clone(),
+            _ => {
+                let data = TensorData::new(self.weights.to_vec(), [self.weights.len()]);
+                let weights = Tensor::from_data(data, (&device, dtype));
+                self.uploaded.insert((device, dtype, weights)).2.clone()
+            }
+        }
+    }
 }
 
 impl ModuleVisitor for Estimator<'_> {
@@ -75,8 +92,7 @@ impl ModuleVisitor for Estimator<'_> {
             return;
         }
         let value = param.val();
-        let data = TensorData::new(self.weights.to_vec(), [self.weights.len()]);
-        let weights = Tensor::from_data(data, (&value.device(), value.dtype()));
+        let weights = self.weights(value.device(), value.dtype());
         let estimate =
             |perturbation: &Perturbation| perturbation.parameter(position).estimate(weights.clone(), &value.dims());
         let estimates = self.perturbations.iter().map(estimate);

@@ -11,9 +11,9 @@ use eggroll_core::{NoiseSourceConfig, ParameterTable};
 const USUAL_ROWS: u64 = 1024;
 
 /// Bytes that may be used: what is configured, or for models in host memory what Linux says is left, by its memory, by
-/// control groups and by the limit of the address space; elsewhere nothing is known.
+/// control groups and by the limit of the address space, and for others the memory of their device, if it says.
 pub(crate) fn limit(config: &EvolutionStrategyConfig, table: &ParameterTable) -> Option<u64> {
-    config.memory_limit.or_else(|| table.is_on_host().then(left).flatten())
+    config.memory_limit.or_else(|| if table.is_on_host() { left() } else { table.device_memory() })
 }
 
 #[cfg(target_os = "linux")]

@@ -11,13 +11,22 @@ use std::sync::atomic::Ordering::Relaxed;
 impl Population {
     /// Members of the first chunk of a run, from which the memory of a member is learned.
     pub(super) const FIRST_CHUNK: usize = 32;
-    /// Bytes that the perturbed layers may return for one chunk, if chunks are not configured: large, because every operation
+    /// Bytes that the perturbed layers may return for one chunk, if chunks are not configured, at least: large, because every operation
     /// has its own cost.
-    pub(super) const CHUNK_BYTES: usize = 32 << 20;
+    const CHUNK_BYTES: u64 = 32 << 20;
+    /// The share of a device's memory that they may return: the rest is for what else the model makes, and for its parameters.
+    const DEVICE_SHARE: u64 = 8;
     /// The same for one core's chunk: a usual second-level cache.
     pub(super) const CORE_BYTES: usize = 1 << 20;
     /// Twice the bytes of noise that an evaluation of many forwards holds at most, where nothing is known of the memory.
     pub(super) const HELD_BYTES: u64 = 2 << 30;
+
+    /// Bytes that the perturbed layers may return for a chunk that is alone.
+    pub(super) fn chunk_bytes(&self) -> usize {
+        let device = if self.is_on_host() { None } else { self.memory_limit };
+        let bytes = device.map_or(0, |memory| memory / Self::DEVICE_SHARE).max(Self::CHUNK_BYTES);
+        usize::try_from(bytes).unwrap_or(usize::MAX)
+    }
 
     /// Members of the next chunk, whole pairs, that keep the layers' outputs below `budget` bytes, and those of all chunks
     /// that are evaluated side by side below the limit.

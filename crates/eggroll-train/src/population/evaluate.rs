@@ -160,7 +160,7 @@ impl Population {
         let mut results = Vec::new();
         let Range { start: mut first, end } = self.range();
         while first < end {
-            let members = self.chunk_size(Self::CHUNK_BYTES, 1).min(end - first);
+            let members = self.chunk_size(self.chunk_bytes(), 1).min(end - first);
             self.check_memory(members, 1);
             results.push(self.evaluate_chunk(MemberChunk { first, count: members }, &state, &mut score)?);
             first += members;

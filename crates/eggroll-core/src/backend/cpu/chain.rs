@@ -4,22 +4,12 @@ use super::dense_linear::strip_rows;
 use super::dots::{Out, Rows, dots};
 use super::product::{Product, for_vectors, load_some};
 use super::tile::{Epilogue, MAX_COLUMNS, Packed, Panels, Place, Strided, Tile, multiply};
+use crate::layer::ChainActivation;
 use crate::profile::{self, Component};
 use crate::simd::{Kernel, Simd, dispatch};
 
 /// Rows of one pair whose projections share the loads of a factor.
 const MAX_RUN: usize = 14;
-
-/// A function of single elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChainActivation {
-    /// `x`
-    Identity,
-    /// `max(x, 0)`
-    Relu,
-    /// `tanh(x)`
-    Tanh,
-}
 
 /// The member that a row belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -23,7 +23,7 @@ mod tile;
 mod transformer;
 mod vector;
 
-pub use chain::{ChainActivation, ChainRow};
+pub use chain::ChainRow;
 pub(crate) use chain::{ChainForward, ChainNoise, ChainSlices, chain_forward};
 pub(crate) use cross_entropy::member_cross_entropy;
 pub(crate) use dense_linear::dense_linear;

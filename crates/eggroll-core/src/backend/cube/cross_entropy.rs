@@ -4,7 +4,7 @@ use super::geometry::MemberTile;
 use super::reduce::{Fold, fold_lanes};
 use cubecl::prelude::*;
 
-/// Writes `losses : [members]` from `logits : [members · rows, classes]` and `targets : [rows]`.
+/// Writes `losses : [members]` from `logits : [members · rows, classes]`, rows anywhere in memory, and `targets : [rows]`.
 #[cube(launch)]
 pub(crate) fn member_cross_entropy_kernel<F: Float, I: Int>(
     logits: &[F],
@@ -13,6 +13,7 @@ pub(crate) fn member_cross_entropy_kernel<F: Float, I: Int>(
     members: usize,
     rows: usize,
     classes: usize,
+    logits_row: usize,
     #[comptime] tile: MemberTile,
     #[define(F)] _dtype: ElemType,
     #[define(I)] _int: ElemType,
@@ -28,7 +29,7 @@ pub(crate) fn member_cross_entropy_kernel<F: Float, I: Int>(
     while first < rows {
         let row = first + UNIT_POS as usize / tile.lanes.count;
         // Behind the last row stands a copy of it that counts nothing: every unit takes part in reductions.
-        let at = (member * rows + row.min(rows - 1)) * classes;
+        let at = (member * rows + row.min(rows - 1)) * logits_row;
         let largest = largest_of_lane::<F>(logits, at, lane, classes, tile);
         let largest = fold_lanes(&mut shared, largest, tile.lanes, Fold::Max);
         let mut total = 0.0f32;

@@ -52,6 +52,13 @@ pub(crate) fn has_type(client: &Client, dtype: DType) -> bool {
     usage.is_superset(TypeUsage::Buffer | TypeUsage::Conversion)
 }
 
+/// Whether one instruction multiplies four int8 values by four others: by `__dp4a` of CUDA C++, and `OpSDot`, which Vulkan 1.3 has everywhere.
+/// CubeCL's other compilers take the values of both words apart again for each product.
+pub(crate) fn has_dot_products(client: &Client) -> bool {
+    // Of CubeCL's two compilers for CUDA, feature `cuda` turns on that of CUDA C++.
+    matches!(client.name(), "cuda" | "wgpu<spirv>")
+}
+
 /// Units of a plane (warp, subgroup) for reductions; 0 if they go through shared memory, because the device has no plane
 /// operations or planes of no fixed size.
 pub(crate) fn plane_size(client: &Client) -> usize {

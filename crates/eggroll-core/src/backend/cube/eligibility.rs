@@ -7,6 +7,8 @@ use burn_cubecl::tensor::CubeTensor;
 
 /// Elements that a kernel can address: kernels index with 32 bits.
 const ADDRESSABLE: usize = u32::MAX as usize;
+/// Bytes that the length of a row is rounded up to, at most.
+const ROW_PADDING: usize = 512;
 /// Buffers for the numbers of a kernel, in addition to its tensors.
 const NUMBERS: u32 = 2;
 
@@ -42,6 +44,20 @@ pub(crate) fn runs(like: &CubeTensor, demand: &Demand) -> bool {
     (floats || integers) && has_type(&like.client, like.dtype) && demand.is_met_by(&Limits::of(&like.client))
 }
 
+/// Elements of memory from the first of a tensor to its last: more than it has, where rows are padded or columns are left out.
+pub(crate) fn extent(tensor: &CubeTensor) -> usize {
+    extent_of(tensor.meta.shape(), tensor.meta.strides())
+}
+
+fn extent_of(shape: &[usize], strides: &[usize]) -> usize {
+    1 + shape.iter().zip(strides).map(|(size, stride)| size.saturating_sub(1) * stride).sum::<usize>()
+}
+
+/// Elements of memory that a matrix takes at most, which Burn makes and whose rows it may pad.
+pub(crate) fn padded(rows: usize, columns: usize, dtype: DType) -> usize {
+    rows * columns.next_multiple_of(ROW_PADDING / dtype.size())
+}
+
 /// Whether kernels can read indices of the type of `indices`.
 pub(crate) fn reads(indices: &CubeTensor) -> bool {
     has_type(&indices.client, indices.dtype)
@@ -70,5 +86,19 @@ mod tests {
         for demand in beyond {
             assert!(!demand.is_met_by(&LIMITS), "{demand:?}");
         }
+    }
+
+    /// Places behind 2³² are not addressed, in memory whose elements are fewer: of padded rows, and of columns of a wider matrix.
+    #[test]
+    fn memory_is_longer_than_its_elements() {
+        let addressed = |elements| Demand { elements, ..MOST }.is_met_by(&LIMITS);
+        let (rows, columns) = (1 << 25, 10);
+        assert!(addressed(rows * columns) && !addressed(padded(rows, columns, DType::BF16)));
+        assert!(addressed(padded(rows / 4, columns, DType::BF16)), "2³¹ elements");
+        assert!(
+            !addressed(extent_of(&[rows, columns], &[128, 1])) && addressed(extent_of(&[rows, columns], &[127, 1]))
+        );
+        assert_eq!(extent_of(&[3, 4], &[1, 3]), 12);
+        assert_eq!((padded(2, 10, DType::F32), padded(2, 128, DType::F32)), (256, 256));
     }
 }

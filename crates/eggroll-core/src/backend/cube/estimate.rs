@@ -3,7 +3,7 @@
 //! Few outputs and many pairs would leave the device idle: the pairs are split into runs that are summed side by side,
 //! `[splits, …]`, and added up by the caller.
 
-use super::geometry::{DEPTH, EstimateTile, GROUPS, SIDE};
+use super::geometry::{DEPTH, EstimateTile, SIDE};
 use super::noise::{SourceKind, Stream, held_start, noise_of_block};
 use super::vector::write_one;
 use crate::rng::normal::{BLOCKS, GROUP};
@@ -56,13 +56,15 @@ pub(crate) fn low_rank_estimate_kernel<F: Float>(
     while column < columns {
         // One item is one block of one factor column's part; a part that starts inside a group ends in the next.
         let mut item = UNIT_POS as usize;
-        while item < comptime!(DEPTH * 2 * GROUPS * BLOCKS) {
-            let step = item / comptime!(2 * GROUPS * BLOCKS);
-            let second = item / comptime!(GROUPS * BLOCKS) % 2 == 1usize;
-            let block = item % comptime!(GROUPS * BLOCKS);
+        while item < comptime!(DEPTH * 2 * tile.groups * BLOCKS) {
+            let step = item / comptime!(2 * tile.groups * BLOCKS);
+            let second = item / comptime!(tile.groups * BLOCKS) % 2 == 1usize;
+            let block = item % comptime!(tile.groups * BLOCKS);
             // Behind the last column stands a copy of it, with weight 0.
             let at = (column + step).min(columns - 1);
-            let (pair, k) = (first_pair + at / sizes.rank, at % sizes.rank);
+            let (turn, k) =
+                if comptime!(tile.rank_one) { (at, 0usize.runtime()) } else { (at / sizes.rank, at % sizes.rank) };
+            let pair = first_pair + turn;
             let start = if second {
                 sizes.rank * sizes.d_input + k * sizes.d_output + first_column
             } else {
@@ -122,7 +124,7 @@ pub(crate) fn low_rank_estimate_kernel<F: Float>(
 
 /// Four elements, or their signs.
 #[cube]
-fn counted(four: (f32, f32, f32, f32), #[comptime] signs: bool) -> (f32, f32, f32, f32) {
+pub(crate) fn counted(four: (f32, f32, f32, f32), #[comptime] signs: bool) -> (f32, f32, f32, f32) {
     if comptime!(signs) { (sign(four.0), sign(four.1), sign(four.2), sign(four.3)) } else { four }
 }
 

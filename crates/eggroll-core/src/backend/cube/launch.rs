@@ -3,13 +3,10 @@
 use super::cross_entropy::member_cross_entropy_kernel;
 use super::embedding::{EmbeddingSizesLaunch, embedding_kernel};
 use super::estimate::{EstimateSizesLaunch, dense_estimate_kernel, low_rank_estimate_kernel};
-use super::geometry::{
-    BasisTile, EmbeddingTile, EstimateTile, LinearTile, MemberTile, SIDE, UNITS, cube_count, splits,
-};
-use super::linear::{LinearSizesLaunch, linear_kernel};
+use super::geometry::{EmbeddingTile, EstimateTile, MemberTile, SIDE, UNITS, cube_count, splits};
+use super::linear::{Factors, LinearSizesLaunch, LinearTile, linear_kernel};
 use super::noise::{SourceKind, StreamLaunch};
-use super::row_projection::row_basis_kernel;
-use super::vector::{noise_kernel, perturbed_vector_kernel};
+use super::vector::{noise_kernel, perturbed_vector_kernel, units_of_pair};
 use crate::counters;
 use crate::key::{NoiseKey, PairRange};
 use crate::ops::{LinearMembers, SourcePrimitive, table_runs};
@@ -23,23 +20,25 @@ use burn_cubecl::tensor::CubeTensor;
 use cubecl::CubeDim;
 
 /// A parameter's noise as a launch needs it.
+#[derive(Clone)]
 pub(crate) struct Noise {
     key: NoiseKey,
-    scale: f32,
+    pub scale: f32,
     /// Elements of one pair's noise.
-    elements: usize,
-    kind: SourceKind,
+    pub elements: usize,
+    pub kind: SourceKind,
     /// Cached noise or a table.
-    held: Option<CubeTensor>,
+    pub held: Option<CubeTensor>,
     first_held: u32,
 }
 
 impl Noise {
     pub(crate) fn new(key: NoiseKey, scale: f32, elements: usize, source: SourcePrimitive<CubeBackend>) -> Self {
-        let (kind, held, first_held) = match source {
-            SourcePrimitive::Drawn => (SourceKind::Drawn(key.distribution()), None, 0),
-            SourcePrimitive::Cached(noise, first) => (SourceKind::Cached, Some(into_contiguous(noise)), first),
-            SourcePrimitive::Table(table) => (SourceKind::Table, Some(into_contiguous(table)), 0),
+        let kind = source_kind(key, &source);
+        let (held, first_held) = match source {
+            SourcePrimitive::Drawn => (None, 0),
+            SourcePrimitive::Cached(noise, first) => (Some(into_contiguous(noise)), first),
+            SourcePrimitive::Table(table) => (Some(into_contiguous(table)), 0),
         };
         Self { key, scale, elements, kind, held, first_held }
     }
@@ -49,7 +48,7 @@ impl Noise {
         Self::new(NoiseKey::new(0, 0, 0), 0.0, 0, SourcePrimitive::Drawn)
     }
 
-    fn stream(&self) -> StreamLaunch {
+    pub(crate) fn stream(&self) -> StreamLaunch {
         let runs = match (&self.held, self.kind) {
             (Some(table), SourceKind::Table) => table_runs(self.elements, table.meta.shape()[0]),
             _ => 0,
@@ -58,18 +57,18 @@ impl Noise {
     }
 
     /// What is held, or `instead` for an argument that is not read.
-    fn held(self, instead: &CubeTensor) -> CubeTensor {
+    pub(crate) fn held(self, instead: &CubeTensor) -> CubeTensor {
         self.held.unwrap_or_else(|| instead.clone())
     }
 }
 
-/// The factors of a linear operation's noise.
-#[derive(Clone, Copy)]
-pub(crate) struct Factors {
-    /// Rows of the second factor: the rank, or `d_input` for dense noise.
-    pub depth: usize,
-    /// Where both begin in a pair's noise.
-    pub starts: [usize; 2],
+/// Where a kernel finds the noise of a key.
+pub(crate) fn source_kind(key: NoiseKey, source: &SourcePrimitive<CubeBackend>) -> SourceKind {
+    match source {
+        SourcePrimitive::Drawn => SourceKind::Drawn(key.distribution()),
+        SourcePrimitive::Cached(..) => SourceKind::Cached,
+        SourcePrimitive::Table(_) => SourceKind::Table,
+    }
 }
 
 /// An uninitialized tensor next to `like`, rows after rows.
@@ -87,7 +86,6 @@ pub(crate) fn linear(
     pairs: PairRange,
     tile: LinearTile,
 ) -> CubeTensor {
-    let tile = LinearTile { source: noise.kind, bias_source: bias_noise.kind, ..tile };
     let [x_rows, d_input] = [x.meta.shape()[0], x.meta.shape()[1]];
     let d_output = product.meta.shape()[1];
     let members = pairs.members();
@@ -95,6 +93,8 @@ pub(crate) fn linear(
     let y = if tile.shared { empty(&x, [members * rows, d_output], x.dtype) } else { product.clone() };
     let pair_rows = if tile.shared { rows } else { 2 * rows };
     let cubes = pairs.count as usize * pair_rows.div_ceil(tile.rows);
+    let strides = [&x, &product, &y].map(|tensor| [tensor.meta.strides()[0], tensor.meta.strides()[1]]);
+    let tile = LinearTile { source: noise.kind, bias_source: bias_noise.kind, ..tile }.on_strides(strides);
     let sizes = LinearSizesLaunch::new(
         pairs.count as usize,
         pairs.first,
@@ -118,6 +118,7 @@ pub(crate) fn linear(
         &client,
         cube_count(&client, cubes),
         tile.cube_dim(),
+        tile.vector,
         x.into_buffer_arg(),
         base.into_buffer_arg(),
         bias.into_buffer_arg(),
@@ -136,19 +137,18 @@ pub(crate) fn linear(
     y
 }
 
-/// `[members · rows, d_model]`.
+/// `[members · rows, d_model]`. Columns of `weight` are neighbors; rank 0 is dense noise.
 pub(crate) fn perturbed_embedding(
     weight: CubeTensor,
     indices: CubeTensor,
     noise: Noise,
-    rank: Option<usize>,
+    rank: usize,
     members: LinearMembers,
     tile: EmbeddingTile,
 ) -> CubeTensor {
-    let (weight, indices) = (into_contiguous(weight), into_contiguous(indices));
+    let indices = into_contiguous(indices);
     let [count, d_model] = [weight.meta.shape()[0], weight.meta.shape()[1]];
     let (pairs, rows) = (members.pairs, members.rows_per_member(indices.meta.shape()[0]));
-    let tile = EmbeddingTile { source: noise.kind, ..tile };
     let y = empty(&weight, [pairs.members() * rows, d_model], weight.dtype);
     let pair_rows = if tile.shared { rows } else { 2 * rows };
     let sizes = EmbeddingSizesLaunch::new(
@@ -157,8 +157,9 @@ pub(crate) fn perturbed_embedding(
         rows,
         count,
         d_model,
-        rank.unwrap_or(1),
-        rank.map_or(0, |rank| rank * count),
+        weight.meta.strides()[0],
+        rank.max(1),
+        rank * count,
     );
     let client = weight.client.clone();
     let types = (dtype_to_elem_type(weight.dtype), dtype_to_elem_type(indices.dtype));
@@ -166,8 +167,9 @@ pub(crate) fn perturbed_embedding(
     let held = noise.held(&weight);
     embedding_kernel::launch(
         &client,
-        cube_count(&client, pairs.count as usize * pair_rows),
+        cube_count(&client, pairs.count as usize * pair_rows.div_ceil(tile.rows)),
         tile.cube_dim(),
+        tile.vector,
         weight.into_buffer_arg(),
         indices.into_buffer_arg(),
         held.into_buffer_arg(),
@@ -187,7 +189,7 @@ pub(crate) fn perturbed_vector(vector: CubeTensor, noise: Noise, pairs: PairRang
     let vector = into_contiguous(vector);
     let elements = vector.meta.shape()[0];
     let y = empty(&vector, [pairs.members(), elements], vector.dtype);
-    let units = pairs.count as usize * elements.div_ceil(GROUP) * BLOCKS;
+    let units = pairs.count as usize * units_of_pair(elements, noise.kind);
     let (client, elem) = (vector.client.clone(), dtype_to_elem_type(vector.dtype));
     let (stream, scale, kind) = (noise.stream(), noise.scale, noise.kind);
     let held = noise.held(&vector);
@@ -211,7 +213,8 @@ pub(crate) fn perturbed_vector(vector: CubeTensor, noise: Noise, pairs: PairRang
 
 pub(crate) fn noise(like: &CubeTensor, key: NoiseKey, pairs: PairRange, elements: usize) -> CubeTensor {
     let noise = empty(like, [pairs.count as usize, elements], like.dtype);
-    let units = pairs.count as usize * elements.div_ceil(GROUP) * BLOCKS;
+    let kind = SourceKind::Drawn(key.distribution());
+    let units = pairs.count as usize * units_of_pair(elements, kind);
     noise_kernel::launch(
         &like.client,
         cube_count(&like.client, units.div_ceil(UNITS)),
@@ -220,7 +223,7 @@ pub(crate) fn noise(like: &CubeTensor, key: NoiseKey, pairs: PairRange, elements
         StreamLaunch::of(key, elements, 0, 0),
         pairs.count as usize,
         pairs.first,
-        key.distribution(),
+        kind,
         dtype_to_elem_type(like.dtype),
     );
     counters::add_kernel();
@@ -293,14 +296,15 @@ pub(crate) fn dense_estimate(weights: CubeTensor, noise: Noise, first_pair: u32)
     sums
 }
 
-/// `[members]`.
+/// `[members]`. Classes of a row of `logits` are neighbors.
 pub(crate) fn member_cross_entropy(
     logits: CubeTensor,
     targets: CubeTensor,
     members: usize,
     tile: MemberTile,
 ) -> CubeTensor {
-    let (logits, targets) = (into_contiguous(logits), into_contiguous(targets));
+    let targets = into_contiguous(targets);
+    let logits_row = logits.meta.strides()[0];
     let losses = empty(&logits, [members], logits.dtype);
     let (rows, classes) = (targets.meta.shape()[0], logits.meta.shape()[1]);
     let client = logits.client.clone();
@@ -315,33 +319,11 @@ pub(crate) fn member_cross_entropy(
         members,
         rows,
         classes,
+        logits_row,
         tile,
         types.0,
         types.1,
     );
     counters::add_kernel();
     losses
-}
-
-/// An orthonormal basis of the rows of `x`, `[rows, d_input]`, with rows of zeros for those that depend on others.
-pub(crate) fn row_basis(x: CubeTensor, tile: BasisTile) -> CubeTensor {
-    let [rows, width] = [x.meta.shape()[0], x.meta.shape()[1]];
-    let basis = empty(&x, [rows, width], DType::F32);
-    let (client, elem) = (x.client.clone(), dtype_to_elem_type(x.dtype));
-    let [x_row, x_column] = [x.meta.strides()[0], x.meta.strides()[1]];
-    row_basis_kernel::launch(
-        &client,
-        cube_count(&client, 1),
-        tile.cube_dim(),
-        x.into_buffer_arg(),
-        basis.clone().into_buffer_arg(),
-        rows,
-        width,
-        x_row,
-        x_column,
-        tile,
-        elem,
-    );
-    counters::add_kernel();
-    basis
 }

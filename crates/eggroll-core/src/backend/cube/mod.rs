@@ -3,19 +3,30 @@
 //! `eligibility` decides whether a kernel can run, by the facts in `device`; `geometry` says how it is cut up and what it asks
 //! for, `launch` runs it; the kernels are in files named as the operations. The product `x·W` is Burn's own, so that it uses tensor cores where there are any.
 
+mod basis;
 mod cross_entropy;
 pub(crate) mod device;
 mod eligibility;
 mod embedding;
 mod estimate;
+mod estimate_product;
+mod factors;
+mod fused;
 mod geometry;
 mod integer;
 mod launch;
 mod linear;
 mod noise;
+#[cfg(all(test, feature = "wgpu"))]
+mod pitched;
+mod product;
 mod reduce;
+mod registers;
+mod rollout;
 mod row_projection;
 mod vector;
+
+pub(crate) use rollout::rollout;
 
 use crate::key::NoiseKey;
 use crate::ops::{
@@ -27,10 +38,17 @@ use burn::backend::ops::FloatTensorOps;
 use burn::backend::{Backend, TensorMetadata};
 use burn::tensor::{DType, FloatDType, Shape};
 use burn_cubecl::CubeBackend;
+use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::tensor::CubeTensor;
-use eligibility::{Demand, reads, runs};
-use geometry::{BasisTile, BiasKind, EmbeddingTile, EstimateTile, LinearTile, MemberTile, by_element};
-use launch::{Factors, Noise};
+use eligibility::{Demand, extent, padded, reads, runs};
+use estimate_product::Estimate;
+use geometry::{BasisTile, EmbeddingTile, EstimateTile, MemberTile, by_element};
+use launch::Noise;
+use linear::{BiasKind, Factors, LinearTile};
+use product::{Precision, product};
+
+/// How often tiles of an estimate draw the same noise before all noise is drawn first, for one product.
+const REDRAWS: usize = 4;
 
 impl PerturbedOps for CubeBackend {
     fn low_rank_linear(
@@ -41,12 +59,12 @@ impl PerturbedOps for CubeBackend {
         source: SourcePrimitive<Self>,
         members: LinearMembers,
     ) -> CubeTensor {
-        match tile(&x, &weight, &bias, &source, members, noise.rank) {
+        let shape = [weight.shape()[0], weight.shape()[1]];
+        let factors = Factors { rank: noise.rank, depth: noise.rank, starts: noise.starts(shape) };
+        match tile(&x, &weight, &bias, (noise.key, &source), members, factors) {
             Some(tile) => {
-                let shape = [weight.shape()[0], weight.shape()[1]];
                 let elements = noise.rank * (shape[0] + shape[1]);
                 let drawn = Noise::new(noise.key, noise.scale, elements, source);
-                let factors = Factors { depth: noise.rank, starts: noise.starts(shape) };
                 linear(x, weight, bias, drawn, factors, members, tile)
             }
             None => portable::low_rank_linear::<Self>(x, weight, bias, noise, source, members),
@@ -61,12 +79,12 @@ impl PerturbedOps for CubeBackend {
         source: SourcePrimitive<Self>,
         members: LinearMembers,
     ) -> CubeTensor {
-        match tile(&x, &weight, &bias, &source, members, 0) {
+        let [d_input, d_output] = [weight.shape()[0], weight.shape()[1]];
+        let factors = Factors { rank: 0, depth: d_input, starts: [0, 0] };
+        match tile(&x, &weight, &bias, (noise.key, &source), members, factors) {
             // The kernel reads rows of noise as they are in the stream.
             Some(tile) if !noise.transposed => {
-                let [d_input, d_output] = [weight.shape()[0], weight.shape()[1]];
                 let drawn = Noise::new(noise.key, noise.scale, d_input * d_output, source);
-                let factors = Factors { depth: d_input, starts: [0, 0] };
                 linear(x, weight, bias, drawn, factors, members, tile)
             }
             _ => portable::dense_linear::<Self>(x, weight, bias, noise, source, members),
@@ -82,15 +100,20 @@ impl PerturbedOps for CubeBackend {
     ) -> CubeTensor {
         let shape = [weight.shape()[0], weight.shape()[1]];
         let rank = match noise {
-            MatrixNoise::LowRank(noise) => Some(noise.rank),
-            MatrixNoise::Dense(_) => None,
+            MatrixNoise::LowRank(noise) => noise.rank,
+            MatrixNoise::Dense(_) => 0,
         };
+        let kind = launch::source_kind(noise.key(), &source);
+        let weight = with_rows(weight);
+        let (pairs, each) = (members.pairs.count as usize, members.rows_per_member(indices.shape()[0]));
         let shared = members.input == InputRows::Shared;
-        let tile = EmbeddingTile::new(&weight.client, shape[1], rank.is_some(), shared);
-        let rows = members.pairs.members() * members.rows_per_member(indices.shape()[0]);
-        let output = rows * shape[1];
-        let largest = output.max(size(&weight)).max(held(&source));
-        let demand = tile.demand(shape[1], rank.unwrap_or(1), largest);
+        let pair_rows = if shared { each } else { 2 * each };
+        let columns = (shape[1], weight.meta.strides()[0]);
+        let tile = EmbeddingTile::new(&weight.client, (pairs, pair_rows), columns, rank, kind);
+        let tile = EmbeddingTile { shared, ..tile };
+        let output = members.pairs.members() * each * shape[1];
+        let largest = output.max(extent(&weight)).max(held(&source));
+        let demand = tile.demand(shape[1], rank.max(1), largest);
         if output == 0 || !reads(&indices) || !runs(&weight, &demand) {
             return portable::perturbed_embedding::<Self>(weight, indices, noise, source, members);
         }
@@ -123,15 +146,22 @@ impl PerturbedOps for CubeBackend {
         d_output: usize,
     ) -> CubeTensor {
         let shape = [d_input, d_output];
-        let tile = EstimateTile { signs: noise.signs, ..EstimateTile::new(&weights.client) };
         let columns = weights.shape()[0] * noise.rank;
-        let demand = tile.demand(columns, (d_input * d_output).max(held(&source)));
+        let (dtype, elements) = (weights.dtype, noise.rank * (d_input + d_output));
+        let largest = (d_input * d_output).max(held(&source));
+        let tile = EstimateTile::new(&weights.client, shape, noise.rank, noise.signs);
+        let is_wide = EstimateTile::redraws(d_input, d_output) >= REDRAWS;
+        let demand = if is_wide { estimate_product::demand(largest) } else { tile.demand(columns, largest) };
         if columns * d_input * d_output == 0 || !runs(&weights, &demand) {
             return portable::low_rank_estimate::<Self>(weights, noise, source, first_pair, shape);
         }
-        let (dtype, elements) = (weights.dtype, noise.rank * (d_input + d_output));
         let drawn = Noise::new(noise.key, noise.scale, elements, source);
         let span = profile::span(Component::Estimate, 0);
+        if is_wide {
+            let what = Estimate { first_pair, rank: noise.rank, shape, signs: noise.signs };
+            let sum = estimate_product::low_rank_estimate(weights, &drawn, what);
+            return finished(span, CubeBackend::float_cast(sum, dtype.into()));
+        }
         let sums = launch::low_rank_estimate(weights, drawn, noise.rank, first_pair, shape, tile);
         finished(span, sum_splits(sums, Shape::new(shape), dtype))
     }
@@ -167,20 +197,22 @@ impl PerturbedOps for CubeBackend {
     fn row_projection(gradient: CubeTensor, x: CubeTensor) -> CubeTensor {
         let [rows, width] = [x.shape()[0], x.shape()[1]];
         let tile = BasisTile::new(&x.client, rows.max(1), width.max(1));
-        if !runs(&x, &tile.demand(rows, width)) {
+        if !runs(&x, &tile.demand(rows, width, extent(&x))) {
             return portable::row_projection::<Self>(gradient, x);
         }
         // In f32, also for narrower gradients: an orthonormal basis has small elements.
-        let (dtype, basis) = (gradient.dtype, launch::row_basis(x, tile)); // [rows, d_input]
+        let (dtype, basis) = (gradient.dtype, basis::row_basis(x, tile)); // [rows, d_input]
         let gradient = CubeBackend::float_cast(gradient, FloatDType::F32);
-        let inner = CubeBackend::float_matmul(basis.clone(), gradient); // [rows, d_output]
-        let projected = CubeBackend::float_matmul(CubeBackend::float_swap_dims(basis, 0, 1), inner);
+        let exact = |lhs, rhs| product(lhs, rhs, DType::F32, Precision::F32);
+        let inner = exact(basis.clone(), gradient); // [rows, d_output]
+        let projected = exact(CubeBackend::float_swap_dims(basis, 0, 1), inner);
         CubeBackend::float_cast(projected, dtype.into())
     }
 
     fn member_cross_entropy(logits: CubeTensor, targets: CubeTensor, members: usize) -> CubeTensor {
+        let logits = with_rows(logits);
         let tile = MemberTile::new(&logits.client, targets.shape()[0], logits.shape()[1]);
-        let demand = tile.demand(size(&targets), logits.shape()[1], size(&logits));
+        let demand = tile.demand(size(&targets), logits.shape()[1], extent(&logits));
         if reads(&targets) && runs(&logits, &demand) {
             launch::member_cross_entropy(logits, targets, members, tile)
         } else {
@@ -194,9 +226,9 @@ fn tile(
     x: &CubeTensor,
     weight: &CubeTensor,
     bias: &BiasPrimitive<CubeBackend>,
-    source: &SourcePrimitive<CubeBackend>,
+    (key, source): (NoiseKey, &SourcePrimitive<CubeBackend>),
     members: LinearMembers,
-    rank: usize,
+    factors: Factors,
 ) -> Option<LinearTile> {
     let ([rows, d_input], d_output) = ([x.shape()[0], x.shape()[1]], weight.shape()[1]);
     let shared = members.input == InputRows::Shared;
@@ -207,11 +239,17 @@ fn tile(
         BiasPrimitive::Plain(_) => (BiasKind::Plain, 0),
         BiasPrimitive::Perturbed(_, _, source) => (BiasKind::Perturbed, held(source)),
     };
-    let tile = LinearTile { shared, bias, ..LinearTile::new(&x.client, pair_rows.max(1), d_input.max(d_output), rank) };
-    let depth = if rank == 0 { d_input } else { rank };
-    let output = members.pairs.members() * each * d_output;
-    let largest = output.max(size(x)).max(held(source)).max(bias_held);
-    (size(x) > 0 && runs(x, &tile.demand([d_input, d_output], depth, largest))).then_some(tile)
+    let shape = [d_input, d_output];
+    let tile = LinearTile::new(&x.client, pair_rows.max(1), shape, factors, (key.distribution(), bias));
+    let tile = LinearTile { shared, ..tile };
+    let output = padded(members.pairs.members() * each, d_output, x.dtype);
+    let largest = output.max(extent(x)).max(held(source)).max(bias_held);
+    (size(x) > 0 && runs(x, &tile.demand([d_input, d_output], factors.depth, largest))).then_some(tile)
+}
+
+/// The tensor with columns that are neighbors in memory, wherever its rows are.
+fn with_rows(tensor: CubeTensor) -> CubeTensor {
+    if tensor.meta.strides()[1] == 1 { tensor } else { into_contiguous(tensor) }
 }
 
 fn size(tensor: &CubeTensor) -> usize {
@@ -243,8 +281,17 @@ fn linear(
             (Some(bias), noise)
         }
     };
+    let rows = x.shape()[0] / members.pairs.members().max(1);
+    let perturbed_bias = tile.bias == BiasKind::Perturbed;
+    if tile.is_low_rank() && !tile.shared && fused::pays(factors.depth + usize::from(perturbed_bias), rows) {
+        let span = profile::span(Component::LowRankPart, 0);
+        let bias = (bias.0.as_ref(), perturbed_bias.then_some(&bias.1));
+        if let Some(y) = fused::linear(&x, &weight, bias, &noise, factors, members.pairs) {
+            return finished(span, y);
+        }
+    }
     let span = profile::span(Component::BaseProduct, 0);
-    let product = finished(span, CubeBackend::float_matmul(x.clone(), weight));
+    let product = finished(span, product(x.clone(), weight, x.dtype, Precision::Chosen));
     let span = profile::span(Component::LowRankPart, 0);
     finished(span, launch::linear(x, product, bias, noise, factors, members.pairs, tile))
 }

@@ -17,6 +17,13 @@ pub(crate) enum SourceKind {
     Table,
 }
 
+impl SourceKind {
+    /// Groups that a unit takes where each unit takes a few: a word of signs serves eight of them.
+    pub(crate) fn groups_together(self) -> usize {
+        if self == Self::Drawn(NoiseDistribution::Rademacher) { rademacher::WORD / GROUP } else { 1 }
+    }
+}
+
 /// One parameter's noise in one noise epoch: [`NoiseKey`] as a kernel argument, and where it is held.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 pub(crate) struct Stream {
@@ -44,7 +51,7 @@ impl StreamLaunch {
 }
 
 #[cube]
-fn philox(counter: (u32, u32, u32, u32), key: (u32, u32)) -> (u32, u32, u32, u32) {
+pub(crate) fn philox(counter: (u32, u32, u32, u32), key: (u32, u32)) -> (u32, u32, u32, u32) {
     let (mut c0, mut c1, mut c2, mut c3) = counter;
     let (mut k0, mut k1) = key;
     #[unroll]
@@ -79,27 +86,32 @@ pub(crate) fn drawn_block(
     without_baselines(stream, pair, four)
 }
 
-/// Zeros for a pair that is a baseline; the branch is the same for all units where there are none.
+/// Zeros for a pair that is a baseline.
 #[cube]
 fn without_baselines(stream: &Stream, pair: u32, four: (f32, f32, f32, f32)) -> (f32, f32, f32, f32) {
+    let loud = loudness(stream, pair);
+    (loud * four.0, loud * four.1, loud * four.2, loud * four.3)
+}
+
+/// 0 for a pair that is a baseline, else 1; the branch is the same for all units where there are none.
+#[cube]
+fn loudness(stream: &Stream, pair: u32) -> f32 {
     let mut loud = 1.0f32;
     if stream.group > 0u32 {
         let place = pair % stream.group;
         loud = select(place == 0u32, 0.0f32, 1.0f32);
     }
-    (loud * four.0, loud * four.1, loud * four.2, loud * four.3)
+    loud
 }
 
-/// The four elements of [`drawn_block`] are four neighboring bits of one word of a block of signs: every unit makes that
-/// block for itself, as it would for four Gaussian values.
+/// The four elements of [`drawn_block`] are four neighboring bits of one word of a block of signs. A unit that needs more of them
+/// keeps the block ([`super::registers`]).
 #[cube]
 fn signs_of_block(stream: &Stream, pair: u32, block: u32) -> (f32, f32, f32, f32) {
     let (group, lane) = (block / comptime!(BLOCKS as u32), block % comptime!(BLOCKS as u32));
     let part = group % comptime!((rademacher::GROUP / GROUP) as u32);
     let group = group / comptime!((rademacher::GROUP / GROUP) as u32);
-    let counter =
-        (group * comptime!(BLOCKS as u32) + lane, pair, stream.generation, stream.parameter | comptime!(SIGNS));
-    let words = philox(counter, (stream.seed_low, stream.seed_high));
+    let words = sign_words(stream, pair, group * comptime!(BLOCKS as u32) + lane);
     let parts = comptime!((rademacher::WORD / GROUP) as u32);
     let word = part / parts;
     let low = select(word == 0u32, words.0, words.1);
@@ -108,14 +120,21 @@ fn signs_of_block(stream: &Stream, pair: u32, block: u32) -> (f32, f32, f32, f32
     (sign(bits), sign(bits << 1u32), sign(bits << 2u32), sign(bits << 3u32))
 }
 
-/// −1 if the highest bit is set, else 1.
+/// The four words of one block of signs.
 #[cube]
-fn sign(bits: u32) -> f32 {
-    select(bits >= 0x8000_0000u32, -1.0f32, 1.0f32)
+pub(crate) fn sign_words(stream: &Stream, pair: u32, block: u32) -> (u32, u32, u32, u32) {
+    let counter = (block, pair, stream.generation, stream.parameter | comptime!(SIGNS));
+    philox(counter, (stream.seed_low, stream.seed_high))
+}
+
+/// 1 with the highest bit as its sign.
+#[cube]
+pub(crate) fn sign(bits: u32) -> f32 {
+    f32::reinterpret((bits & 0x8000_0000u32) | comptime!(1.0f32.to_bits()))
 }
 
 #[cube]
-fn normals_of_block(stream: &Stream, pair: u32, block: u32) -> (f32, f32, f32, f32) {
+pub(crate) fn normals_of_block(stream: &Stream, pair: u32, block: u32) -> (f32, f32, f32, f32) {
     let key = (stream.seed_low, stream.seed_high);
     let words = philox((block, pair, stream.generation, stream.parameter), key);
     let first = box_muller(words.0, words.1);
@@ -165,7 +184,7 @@ pub(crate) fn held_start(stream: &Stream, pair: u32, #[comptime] kind: SourceKin
 
 /// The four elements of one block, as [`drawn_block`], drawn or from the noise that starts at `start` in `held`.
 #[cube]
-pub(crate) fn noise_of_block<F: Float>(
+pub(crate) fn noise_of_block<F: CubePrimitive>(
     held: &[F],
     stream: &Stream,
     pair: u32,
@@ -190,7 +209,7 @@ pub(crate) fn noise_of_block<F: Float>(
 }
 
 #[cube]
-fn held_element<F: Float>(held: &[F], stream: &Stream, start: usize, element: usize) -> f32 {
+fn held_element<F: CubePrimitive>(held: &[F], stream: &Stream, start: usize, element: usize) -> f32 {
     let mut value = 0.0f32;
     if element < stream.elements {
         value = f32::cast_from(held[start + element]);
@@ -201,20 +220,28 @@ fn held_element<F: Float>(held: &[F], stream: &Stream, start: usize, element: us
 /// One pair's noise, and where it starts if it is held.
 #[derive(CubeType, Clone, Copy)]
 pub(crate) struct PairNoise {
-    stream: Stream,
-    pair: u32,
-    start: usize,
+    pub stream: Stream,
+    pub pair: u32,
+    pub start: usize,
+    /// What the noise is to be multiplied with: 0 if the pair is a baseline, else 1.
+    pub loud: f32,
 }
 
 #[cube]
 pub(crate) fn pair_noise(stream: Stream, pair: u32, #[comptime] kind: SourceKind) -> PairNoise {
     let start = held_start(&stream, pair, kind);
-    PairNoise { stream, pair, start }
+    let loud = loudness(&stream, pair);
+    PairNoise { stream, pair, start, loud }
 }
 
 /// One element of a pair's noise.
 #[cube]
-pub(crate) fn element_of<F: Float>(held: &[F], of: &PairNoise, element: usize, #[comptime] kind: SourceKind) -> f32 {
+pub(crate) fn element_of<F: CubePrimitive>(
+    held: &[F],
+    of: &PairNoise,
+    element: usize,
+    #[comptime] kind: SourceKind,
+) -> f32 {
     let block = element / GROUP * BLOCKS + element % BLOCKS;
     let four = noise_of_block::<F>(held, &of.stream, of.pair, of.start, block, kind);
     let part = element % GROUP / BLOCKS;
@@ -224,7 +251,7 @@ pub(crate) fn element_of<F: Float>(held: &[F], of: &PairNoise, element: usize, #
 /// Brings `groups` groups of a pair's noise, from `first_group` on, to shared memory: a block for each unit. Callers
 /// synchronize.
 #[cube]
-pub(crate) fn bring_chunk<F: Float>(
+pub(crate) fn bring_chunk<F: CubePrimitive>(
     noise: &mut Shared<[f32]>,
     held: &[F],
     of: &PairNoise,
@@ -237,11 +264,14 @@ pub(crate) fn bring_chunk<F: Float>(
     if group < groups {
         let block = first_group * BLOCKS + unit;
         let elements = noise_of_block::<F>(held, &of.stream, of.pair, of.start, block, kind);
+        // Two groups at a time have the banks of shared memory to themselves: one writes its odd parts first.
+        let odd = group % 2 == 1usize;
+        let (here, there) = (select(odd, BLOCKS, 0usize), select(odd, 0usize, BLOCKS));
         let at = group * GROUP + unit % BLOCKS;
-        noise[at] = elements.0;
-        noise[at + BLOCKS] = elements.1;
-        noise[at + 2 * BLOCKS] = elements.2;
-        noise[at + 3 * BLOCKS] = elements.3;
+        noise[at + here] = select(odd, elements.1, elements.0);
+        noise[at + there] = select(odd, elements.0, elements.1);
+        noise[at + 2 * BLOCKS + here] = select(odd, elements.3, elements.2);
+        noise[at + 2 * BLOCKS + there] = select(odd, elements.2, elements.3);
     }
 }
 

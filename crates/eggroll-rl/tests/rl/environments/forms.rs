@@ -80,6 +80,37 @@ fn the_same_from_anywhere() {
     }
 }
 
+/// Programs are of the same text: the host computes the same bits with them, wherever kernels take them.
+#[test]
+fn programs_compute_the_same_bits() {
+    for (environment, bounds) in classic() {
+        let environment = environment.as_ref();
+        let dynamics = environment.dynamics().expect("programs");
+        let count = ENVIRONMENTS * environment.state_size();
+        let mut canary = false;
+        for stream in 200..210 {
+            let state = |i: usize| bounds[i % bounds.len()] * (2.0 * unit(i, stream) - 1.0);
+            let states: Vec<f32> = (0..count).map(state).collect();
+            let actions = random_actions(environment, ENVIRONMENTS, stream);
+            let expected = step_host(environment, &states, &actions);
+            let (mut next, mut seen, mut rewards, mut ends) = (vec![], vec![], vec![], vec![]);
+            for (state, action) in states.chunks_exact(environment.state_size()).zip(&actions) {
+                let mut outputs = dynamics.transition().evaluate(&[state, &[*action]].concat());
+                ends.push(outputs.pop() == Some(1.0));
+                rewards.extend(outputs.pop());
+                seen.extend(dynamics.observation().evaluate(&outputs));
+                next.extend(outputs);
+            }
+            let found = Stepped { state: next, observation: seen, reward: rewards, terminated: ends };
+            assert_eq!(bits(&found), bits(&expected), "{}", environment.name());
+            assert_eq!(found.terminated, expected.terminated, "{}", environment.name());
+            canary |= bits(&step_host(environment, &states, &others(&actions, environment))) != bits(&found);
+        }
+        assert!(canary, "{}: other actions change nothing", environment.name());
+    }
+    assert!(recurrent().iter().all(|environment| environment.dynamics().is_none()));
+}
+
 /// Tasks without sines are exact everywhere.
 #[test]
 fn recurrent_tasks_are_the_same_on_every_device() {

@@ -1,5 +1,6 @@
-//! Shared by the kernels: saturation, floor division, the noise of a member, words of four values, sums over units.
+//! Shared by the kernels: saturation, floor division, the noise of a member, sums over units.
 
+use super::words::{Form, value};
 use crate::integer::RAIL;
 use cubecl::prelude::*;
 
@@ -12,6 +13,8 @@ pub(crate) struct MaterializedNoise {
     pub rank: usize,
     /// Elements of one pair's noise.
     pub elements: usize,
+    /// From one pair's noise to the next.
+    pub stride: usize,
     /// Bits that a product of noise is shifted down by.
     pub shift: i32,
 }
@@ -19,7 +22,7 @@ pub(crate) struct MaterializedNoise {
 /// Where the noise of a member's pair starts.
 #[cube]
 pub(crate) fn noise_start(noise: &MaterializedNoise, member: usize) -> usize {
-    (noise.skip + member / 2) * noise.elements
+    (noise.skip + member / 2) * noise.stride
 }
 
 /// +1 or −1.
@@ -38,6 +41,13 @@ pub(crate) fn clip(value: i32) -> i32 {
 pub(crate) fn floor_div(value: i32, divisor: i32) -> i32 {
     let quotient = value / divisor;
     quotient + ((value - quotient * divisor) >> 31i32)
+}
+
+/// `value / 2^bits` to nearest, halves away from zero.
+#[cube]
+pub(crate) fn shift_rounded(value: i32, bits: i32) -> i32 {
+    let down = select(bits > 0i32, value >> 31i32, 0i32);
+    (value + down + ((1i32 << bits) >> 1i32)) >> bits
 }
 
 /// An element of a vector as a member sees it.
@@ -59,64 +69,26 @@ pub(crate) fn vector_element<I: Int>(
     value
 }
 
-/// `⌊s·Σ_k b_k·A[k, column] / 2^shift⌋` for `b` in shared memory, `rank` values from `first` on.
+/// `Σ_k b_k·A[k, column]` for `b` in shared memory, `rank` values from `first` on; the rows of `A` stand `stride` apart, the first at
+/// `start`.
 #[cube]
-pub(crate) fn perturbation<I: Int>(
+pub(crate) fn second_product<I: Int>(
     b: &Shared<[i32]>,
     first: usize,
     held: &[I],
-    noise: &MaterializedNoise,
-    member: usize,
-    d_input: usize,
-    d_output: usize,
+    start: usize,
+    rank: usize,
+    stride: usize,
     column: usize,
+    #[comptime] form: Form,
 ) -> i32 {
-    let start = noise_start(noise, member) + noise.rank * d_input + column;
     let mut sum = 0i32;
     let mut k = 0usize.runtime();
-    while k < noise.rank {
-        sum += b[first + k] * i32::cast_from(held[start + k * d_output]);
+    while k < rank {
+        sum += b[first + k] * value::<I>(held, start + k * stride + column, form);
         k += 1usize;
     }
-    (sum * sign(member)) >> noise.shift
-}
-
-/// The values at `start + i·step` for `i` from `first` on, one or four packed into a word; 0 from `end` on.
-#[cube]
-pub(crate) fn word<I: Int>(
-    values: &[I],
-    start: usize,
-    first: usize,
-    end: usize,
-    step: usize,
-    #[comptime] packed: bool,
-) -> i32 {
-    let mut word = 0i32;
-    #[unroll]
-    for byte in 0..comptime!(values_of_word(packed)) {
-        let i = first + byte;
-        if i < end {
-            word = put(word, i32::cast_from(values[start + i * step]), byte, packed);
-        }
-    }
-    word
-}
-
-/// `word` with a value as byte `byte`; the value itself if words are not packed.
-#[cube]
-pub(crate) fn put(word: i32, value: i32, #[comptime] byte: usize, #[comptime] packed: bool) -> i32 {
-    if comptime!(packed) { word | ((value & 255i32) << comptime!(8 * byte as i32)) } else { value }
-}
-
-/// `sum` plus the product of two words: of four values each by a packed dot product, or of one each.
-#[cube]
-pub(crate) fn multiply(a: i32, b: i32, sum: i32, #[comptime] packed: bool) -> i32 {
-    if comptime!(packed) { dp4a(a, b, sum) } else { sum + a * b }
-}
-
-/// Values that a word of shared memory holds.
-pub(crate) const fn values_of_word(packed: bool) -> usize {
-    if packed { 4 } else { 1 }
+    sum
 }
 
 /// Sum over each run of `lanes` units, a power of two; all of them get it.

@@ -1,11 +1,10 @@
 //! Sizes of cubes and tiles: which unit does what, and what that asks of the device.
 
-use super::arithmetic::values_of_word;
+use super::words::{Form, Packing};
 use crate::backend::cube::device::max_units;
 use crate::backend::cube::eligibility::Demand;
 use crate::backend::cube::geometry::units;
 use crate::integer::EXP2_MANTISSA;
-use burn::tensor::DType;
 use cubecl::CubeDim;
 use cubecl::client::Client;
 
@@ -13,6 +12,12 @@ use cubecl::client::Client;
 pub(crate) const WORDS: usize = 16;
 /// Rows and columns of a unit at most in a product.
 const MAX_EACH: usize = 4;
+/// Sequences of a unit at most in a recurrence: it keeps a sum for each of their columns.
+const MAX_SEQUENCES: usize = 4;
+/// Units that share an element of a recurrence's `v·B`.
+const PROJECTION_LANES: usize = 8;
+/// Cubes of a recurrence that keep a device busy: below it, sequences are spread over more of them.
+const BUSY: usize = 256;
 /// Units that share a row of logits.
 pub(crate) const LANES: usize = 32;
 
@@ -22,22 +27,19 @@ pub(crate) struct ProductTile {
     pub side: usize,
     pub rows_each: usize,
     pub columns_each: usize,
-    /// Whether words of shared memory hold four int8 values, for packed dot products.
-    pub packed: bool,
+    /// What words of shared memory are.
+    pub packing: Packing,
     /// Columns of `x·B` that shared memory holds for each row.
     pub rank_capacity: usize,
 }
 
 impl ProductTile {
-    /// The tile for a product of `rows × columns`, of values of type `dtype`.
-    ///
-    /// Where a device has tensors of int8, four are packed into a word: CubeCL makes one instruction of their dot product
-    /// if the hardware has it, and a few if not. Where int8 values live in wider types, packing would gain nothing.
-    pub(crate) fn new(client: &Client, dtype: DType, [rows, columns]: [usize; 2], rank: usize) -> Self {
+    /// The tile for a product of `rows × columns`.
+    pub(crate) fn new(client: &Client, packing: Packing, [rows, columns]: [usize; 2], rank: usize) -> Self {
         let side = if max_units(client) >= 256 { 16 } else { 8 };
         let each = |len: usize| len.div_ceil(side).next_power_of_two().min(MAX_EACH);
         let (rows_each, columns_each) = (each(rows), each(columns));
-        Self { side, rows_each, columns_each, packed: dtype == DType::I8, rank_capacity: rank.next_power_of_two() }
+        Self { side, rows_each, columns_each, packing, rank_capacity: rank.next_power_of_two() }
     }
 
     /// Smaller tiles: an update has few elements and a long depth.
@@ -67,15 +69,15 @@ impl ProductTile {
         let shared = WORDS * (self.rows() + self.columns()) + self.rows() * self.rank_capacity;
         let projected = (self.rows() * rank).div_ceil(self.units());
         let each = self.rows_each * self.columns_each;
-        let turns = self.depth_turns(depth, projected) + projected + each * rank;
-        Demand { elements, tensors: 4, units: self.units() as u32, shared_bytes: 4 * shared, turns }
+        let turns = self.depth_turns(depth, projected) + 2 * projected + each * rank;
+        Demand { elements, tensors: 6, units: self.units() as u32, shared_bytes: 4 * shared, turns }
     }
 
     /// Turns over the depth of a product, with `more` turns each in addition to those that fill shared memory.
     fn depth_turns(&self, depth: usize, more: usize) -> usize {
         let fill = |len: usize| (WORDS * len).div_ceil(self.units());
         let each = 1 + fill(self.rows()) + fill(self.columns()) + more;
-        depth.div_ceil(WORDS * values_of_word(self.packed)).saturating_mul(each)
+        depth.div_ceil(WORDS * self.packing.values()).saturating_mul(each)
     }
 }
 
@@ -90,10 +92,10 @@ pub(crate) enum UpdateTile {
 
 impl UpdateTile {
     /// The tile for a parameter of `shape` and the noise of `pairs` pairs; `rank` is 0 for a vector.
-    pub(crate) fn new(client: &Client, dtype: DType, shape: &[usize], rank: usize, pairs: usize) -> Self {
+    pub(crate) fn new(client: &Client, shape: &[usize], rank: usize, pairs: usize) -> Self {
         match rank {
             0 => Self::Vector(units(client, pairs * LANES)),
-            _ => Self::Matrix(ProductTile::new(client, dtype, [shape[0], shape[1]], 0).halved()),
+            _ => Self::Matrix(ProductTile::new(client, Packing::One, [shape[0], shape[1]], 0).halved()),
         }
     }
 
@@ -113,14 +115,24 @@ impl UpdateTile {
     }
 }
 
-/// What the cube of one sequence of a GRU has.
+/// What a cube of a GRU takes: a few sequences, of which a unit has `each`, in columns that lie `across` units apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct GruTile {
-    pub units: usize,
-    /// Width that shared memory holds.
+    /// Units side by side, each on the columns of a word.
+    pub across: usize,
+    /// Units one after the other, each on other sequences.
+    pub down: usize,
+    /// Sequences of a unit.
+    pub each: usize,
+    /// Words of a state that shared memory holds.
     pub capacity: usize,
     /// Rank that shared memory holds.
     pub rank_capacity: usize,
+    /// Units that share an element of `v·B`.
+    pub lanes: usize,
+    pub packing: Packing,
+    /// How operands are read, and the output is written.
+    pub form: Form,
     pub forget: GateNoise,
     pub candidate: GateNoise,
 }
@@ -133,29 +145,61 @@ pub(crate) struct GateNoise {
 }
 
 impl GruTile {
-    pub(crate) fn new(client: &Client, width: usize, rank: usize, [forget, candidate]: [GateNoise; 2]) -> Self {
-        let (units, capacity) = (units(client, width) as usize, width.next_multiple_of(LANES));
-        Self { units, capacity, rank_capacity: rank.next_power_of_two(), forget, candidate }
+    /// The tile for so many sequences of `width`: as many in a cube as keep the device busy.
+    pub(crate) fn new(
+        client: &Client,
+        packing: Packing,
+        [members, width]: [usize; 2],
+        rank: usize,
+        [forget, candidate]: [GateNoise; 2],
+    ) -> Self {
+        let words = width.div_ceil(packing.values());
+        let across = units(client, words) as usize;
+        let down = units(client, words.saturating_mul(members)) as usize / across;
+        let most = (down.max(1) * MAX_SEQUENCES).min(members.next_power_of_two());
+        let (capacity, rank_capacity) = (words, rank.next_power_of_two());
+        let tile = |sequences: usize| {
+            let each = sequences.min(MAX_SEQUENCES);
+            let (down, lanes) = (sequences / each, PROJECTION_LANES);
+            let form = Form::Value;
+            Self { across, down, each, capacity, rank_capacity, lanes, packing, form, forget, candidate }
+        };
+        let shared = client.properties().hardware.max_shared_memory_size;
+        let mut sequences = most.max(1);
+        // Two cubes beside each other hide their waiting.
+        while sequences > 1 && (members.div_ceil(sequences) < BUSY || 2 * tile(sequences).shared_bytes() > shared) {
+            sequences /= 2;
+        }
+        tile(sequences)
     }
 
-    /// Columns of `v·B` that are summed at a time.
-    pub(crate) const fn rank_rows(&self) -> usize {
-        let most = self.units / 8;
-        if self.rank_capacity < most { self.rank_capacity } else { most }
+    pub(crate) const fn units(&self) -> usize {
+        self.across * self.down
+    }
+
+    /// Sequences of a cube.
+    pub(crate) const fn members(&self) -> usize {
+        self.down * self.each
+    }
+
+    fn shared_bytes(&self) -> usize {
+        4 * self.members() * (3 * self.capacity + self.rank_capacity * (self.lanes + 1))
     }
 
     /// What `steps` steps of `width` ask for, under noise of `rank` columns at most.
     pub(crate) fn demand(&self, [steps, width]: [usize; 2], rank: usize, elements: usize) -> Demand {
-        let shared = 3 * self.capacity + self.units + self.rank_capacity;
-        let (columns, lanes) = (width.div_ceil(self.units), self.units / self.rank_rows());
+        let words = width.div_ceil(self.packing.values());
+        let turns = words.div_ceil(self.across);
         let gate = |noise: GateNoise| {
             let rank = if noise.weight { rank } else { 0 };
-            let projection = rank.div_ceil(self.rank_rows()) * (1 + width.div_ceil(lanes) + fold_turns(lanes));
-            projection + columns * (1 + width + rank)
+            let runs = self.members() * rank;
+            let items = (runs * self.lanes).div_ceil(self.units());
+            let projection = items * (1 + words.div_ceil(self.lanes)) + runs.div_ceil(self.units());
+            projection + turns * (1 + words + self.each * self.packing.values() * rank)
         };
-        let step = 1 + columns + gate(self.forget) + gate(self.candidate);
-        let turns = columns + steps.saturating_mul(step);
-        Demand { elements, tensors: 13, units: self.units as u32, shared_bytes: 4 * shared, turns }
+        let step = 1 + turns + gate(self.forget) + gate(self.candidate);
+        let turns = turns + steps.saturating_mul(step);
+        Demand { elements, tensors: 13, units: self.units() as u32, shared_bytes: self.shared_bytes(), turns }
     }
 }
 
@@ -185,38 +229,58 @@ mod tests {
     const NOISY: GateNoise = GateNoise { weight: true, bias: true };
     const PLAIN: GateNoise = GateNoise { weight: false, bias: false };
 
-    fn gru(noise: GateNoise) -> GruTile {
-        GruTile { units: 256, capacity: 256, rank_capacity: 4, forget: noise, candidate: noise }
+    fn gru(noise: GateNoise, packing: Packing) -> GruTile {
+        let capacity = 256 / packing.values();
+        let (across, down) = (capacity, 256 / capacity);
+        let (rank_capacity, lanes, form) = (4, 8, Form::Value);
+        GruTile {
+            across,
+            down,
+            each: 2,
+            capacity,
+            rank_capacity,
+            lanes,
+            packing,
+            form,
+            forget: noise,
+            candidate: noise,
+        }
     }
 
-    /// A loop over the state for each gate and step: 256 turns, twice.
+    /// A loop over the words of the state for each gate and step: 256 turns, twice.
     #[test]
     fn turns_of_a_recurrence_grow_with_its_steps() {
-        let turns = |steps, noise| gru(noise).demand([steps, 256], 4, 1).turns;
+        let turns = |steps, noise| gru(noise, Packing::One).demand([steps, 256], 4, 1).turns;
         assert_eq!(turns(1, PLAIN), 1 + 2 + 2 * 257);
-        // 64 units sum one of four columns of noise: four turns and six of the sum over units.
-        assert_eq!(turns(1, NOISY), 1 + 2 + 2 * (257 + 4 + 1 + 4 + 6));
+        // Eight units sum each of four columns of noise for two sequences: 32 turns, and one more; the noise is added to two elements.
+        assert_eq!(turns(1, NOISY), 1 + 2 + 2 * (257 + 2 * 4 + 1 + 32 + 1));
         assert_eq!(turns(160, PLAIN), 1 + 160 * 516);
         assert!(turns(126, PLAIN) < 65_535 && turns(128, PLAIN) > 65_535);
+        // A word of four values, and eight sequences.
+        let packed = |noise| gru(noise, Packing::Dot).demand([1, 256], 4, 1).turns;
+        assert_eq!(packed(PLAIN), 1 + 2 + 2 * 65);
+        assert_eq!(packed(NOISY), 1 + 2 + 2 * (65 + 2 * 4 * 4 + 1 + 8 + 1));
     }
 
-    /// Three states, a value for each unit, and `v·B`.
+    /// Three states for each sequence, `v·B` and its parts.
     #[test]
     fn shared_memory_of_a_recurrence() {
-        assert_eq!(gru(PLAIN).demand([1, 256], 4, 1).shared_bytes, 4 * (3 * 256 + 256 + 4));
+        assert_eq!(gru(PLAIN, Packing::One).demand([1, 256], 4, 1).shared_bytes, 4 * 2 * (3 * 256 + 4 * 9));
+        assert_eq!(gru(PLAIN, Packing::Apart).demand([1, 256], 4, 1).shared_bytes, 4 * 8 * (3 * 64 + 4 * 9));
     }
 
     #[test]
     fn turns_of_a_product_grow_with_its_depth() {
-        let tile = ProductTile { side: 16, rows_each: 4, columns_each: 2, packed: false, rank_capacity: 4 };
+        let tile = ProductTile { side: 16, rows_each: 4, columns_each: 2, packing: Packing::One, rank_capacity: 4 };
         // A turn fills 16 words of 64 rows and 32 columns with 256 units.
-        let update = |packed| UpdateTile::Matrix(ProductTile { packed, ..tile }).demand(40, 4, 1);
-        assert_eq!(update(false).turns, 10 * (1 + 4 + 2));
-        assert_eq!(update(true).turns, 3 * (1 + 4 + 2));
-        // The projection of 64 rows by 4 columns is one turn more, and the noise is added to 8 elements of a unit.
-        assert_eq!(tile.demand(160, 4, 1).turns, 10 * (1 + 4 + 2 + 1) + 1 + 8 * 4);
+        let update = UpdateTile::Matrix(tile).demand(40, 4, 1);
+        assert_eq!(update.turns, 10 * (1 + 4 + 2));
+        // The projection of 64 rows by 4 columns is one turn more, twice as it is rounded, and the noise is added to 8 elements of a unit.
+        assert_eq!(tile.demand(160, 4, 1).turns, 10 * (1 + 4 + 2 + 1) + 2 + 8 * 4);
+        let packed = ProductTile { packing: Packing::Dot, ..tile };
+        assert_eq!(packed.demand(160, 4, 1).turns, 3 * (1 + 4 + 2 + 1) + 2 + 8 * 4);
         assert_eq!(tile.demand(160, 4, 1).shared_bytes, 4 * (16 * (64 + 32) + 64 * 4));
-        assert_eq!(update(false).shared_bytes, 4 * 16 * (64 + 32));
+        assert_eq!(update.shared_bytes, 4 * 16 * (64 + 32));
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! The recurrence of the minimal GRU over whole sequences in one launch: a cube takes one sequence and keeps its state in
-//! shared memory.
+//! The recurrence of the minimal GRU over whole sequences in one launch: a cube takes a few sequences and keeps their states in
+//! shared memory, as words. A word of the weights is read once for all sequences of a unit.
 
-use super::arithmetic::{MaterializedNoise, clip, floor_div, noise_start, perturbation, sum_lanes, vector_element};
+use super::arithmetic::{MaterializedNoise, clip, floor_div, noise_start, second_product, sign};
 use super::geometry::{GateNoise, GruTile};
+use super::words::{Form, Packing, column_words, multiply, part_of, put, row_word, value};
 use crate::integer::RAIL;
 use cubecl::prelude::*;
 
@@ -13,13 +14,35 @@ pub(crate) struct GruSizes {
     pub steps: usize,
     pub width: usize,
     pub divisor: i32,
+    /// From one state to the next.
+    pub state_stride: usize,
 }
 
-/// The noise of one gate.
+/// Layout and noise of one gate.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
-pub(crate) struct GateHeld {
+pub(crate) struct GateSizes {
+    /// From one row of the input to the next.
+    pub input_stride: usize,
+    /// From one row of the weight to the next.
+    pub weight_stride: usize,
     pub weight: MaterializedNoise,
     pub bias: MaterializedNoise,
+}
+
+/// Which columns and sequences a unit has: those of a word, and `tile.each` sequences one after the other.
+#[derive(CubeType, Clone, Copy)]
+struct Place {
+    /// The word.
+    word: usize,
+    /// The first sequence of the unit in the cube, and that of the cube.
+    first: usize,
+    first_member: usize,
+}
+
+/// Sequence `s` of a unit; behind the last stands a copy of it, which is not written.
+#[cube]
+fn member_of(place: &Place, sizes: &GruSizes, #[comptime] s: usize) -> usize {
+    (place.first_member + place.first + s).min(sizes.members - 1)
 }
 
 #[cube(launch)]
@@ -38,108 +61,154 @@ pub(crate) fn gru_kernel<I: Int, T: Int>(
     candidate_bias_held: &[I],
     outputs: &mut [I],
     sizes: GruSizes,
-    forget: GateHeld,
-    candidate: GateHeld,
+    forget: GateSizes,
+    candidate: GateSizes,
     #[comptime] tile: GruTile,
-    #[define(I)] _dtype: ElemType,
-    #[define(T)] _start_dtype: ElemType,
+    #[define(I)] _elem: ElemType,
+    #[define(T)] _start_elem: ElemType,
 ) {
-    let member = CUBE_POS;
-    if member >= sizes.members {
+    let first_member = CUBE_POS * tile.members();
+    if first_member >= sizes.members {
         terminate!();
     }
-    let width = sizes.width;
-    let mut h = Shared::<[i32]>::new_slice(tile.capacity);
-    let mut gated = Shared::<[i32]>::new_slice(tile.capacity);
-    let mut share = Shared::<[i32]>::new_slice(tile.capacity);
-    let mut partial = Shared::<[i32]>::new_slice(tile.units);
-    let mut projected = Shared::<[i32]>::new_slice(tile.rank_capacity);
-    let mut column = UNIT_POS as usize;
-    while column < width {
-        h[column] = i32::cast_from(state[member * width + column]);
-        column += tile.units;
+    let words = sizes.width.div_ceil(tile.packing.values());
+    let first = UNIT_POS as usize / tile.across * tile.each;
+    let mut h = Shared::<[i32]>::new_slice(comptime!(tile.members() * tile.capacity));
+    let mut gated = Shared::<[i32]>::new_slice(comptime!(tile.members() * tile.capacity));
+    let mut share = Shared::<[i32]>::new_slice(comptime!(tile.members() * tile.capacity));
+    let mut partial = Shared::<[i32]>::new_slice(comptime!(tile.members() * tile.rank_capacity * tile.lanes));
+    let mut projected = Shared::<[i32]>::new_slice(comptime!(tile.members() * tile.rank_capacity));
+    let mut word = UNIT_POS as usize % tile.across;
+    while word < words {
+        let place = Place { word, first, first_member };
+        #[unroll]
+        for s in 0..tile.each {
+            let start = member_of(&place, &sizes, s) * sizes.state_stride;
+            h[(first + s) * tile.capacity + word] =
+                row_word::<I>(state, start, word * tile.packing.values(), sizes.width, tile.form, tile.packing);
+        }
+        word += tile.across;
     }
-    let mut row = member * sizes.steps;
-    let last = row + sizes.steps;
-    while row < last {
-        // A column is always the same unit's.
-        if i32::cast_from(starts[row]) != 0i32 {
-            let mut column = UNIT_POS as usize;
-            while column < width {
-                h[column] = 0i32;
-                column += tile.units;
+    let mut step = 0usize.runtime();
+    while step < sizes.steps {
+        // A word is always the same unit's.
+        let mut word = UNIT_POS as usize % tile.across;
+        while word < words {
+            let place = Place { word, first, first_member };
+            #[unroll]
+            for s in 0..tile.each {
+                if i32::cast_from(starts[member_of(&place, &sizes, s) * sizes.steps + step]) != 0i32 {
+                    h[(first + s) * tile.capacity + word] = 0i32;
+                }
             }
+            word += tile.across;
         }
         sync_cube();
         if comptime!(tile.forget.weight) {
-            project::<I>(&mut projected, &mut partial, &h, forget_held, &forget.weight, member, width, tile);
+            project::<I>(&mut projected, &mut partial, &h, forget_held, &forget.weight, first_member, &sizes, tile);
         }
-        let mut column = UNIT_POS as usize;
-        while column < width {
-            let product = product::<I>(
+        let mut word = UNIT_POS as usize % tile.across;
+        while word < words {
+            let place = Place { word, first, first_member };
+            let sums = sums::<I>(
                 &h,
                 &projected,
+                forget_input,
                 forget_weight,
                 forget_held,
-                &forget.weight,
-                member,
-                column,
-                &sizes,
-                tile.forget,
-            );
-            let bias = vector_element::<I>(
                 forget_bias,
                 forget_bias_held,
-                &forget.bias,
-                member,
-                column,
-                comptime!(tile.forget.bias),
+                &forget,
+                &place,
+                step,
+                &sizes,
+                tile.forget,
+                tile,
             );
-            let input = i32::cast_from(forget_input[row * width + column]);
-            let open = clip(input + product + bias) + RAIL;
-            share[column] = open;
-            gated[column] = (open * h[column]) >> 8i32;
-            column += tile.units;
+            #[unroll]
+            for s in 0..tile.each {
+                let at = (first + s) * tile.capacity + word;
+                let before = h[at];
+                let mut open = 0i32;
+                let mut scaled = 0i32;
+                #[unroll]
+                for j in 0..comptime!(tile.packing.values()) {
+                    let sum = sums[comptime!(s * tile.packing.values() + j)];
+                    open = put(open, sum, j, tile.packing);
+                    scaled = put(scaled, ((sum + RAIL) * part_of(before, j, tile.packing)) >> 8i32, j, tile.packing);
+                }
+                share[at] = open;
+                gated[at] = scaled;
+            }
+            word += tile.across;
         }
         sync_cube();
         if comptime!(tile.candidate.weight) {
-            project::<I>(&mut projected, &mut partial, &gated, candidate_held, &candidate.weight, member, width, tile);
+            let noise = &candidate.weight;
+            project::<I>(&mut projected, &mut partial, &gated, candidate_held, noise, first_member, &sizes, tile);
         }
-        let mut column = UNIT_POS as usize;
-        while column < width {
-            let product = product::<I>(
+        let mut word = UNIT_POS as usize % tile.across;
+        while word < words {
+            let place = Place { word, first, first_member };
+            let sums = sums::<I>(
                 &gated,
                 &projected,
+                candidate_input,
                 candidate_weight,
                 candidate_held,
-                &candidate.weight,
-                member,
-                column,
-                &sizes,
-                tile.candidate,
-            );
-            let bias = vector_element::<I>(
                 candidate_bias,
                 candidate_bias_held,
-                &candidate.bias,
-                member,
-                column,
-                comptime!(tile.candidate.bias),
+                &candidate,
+                &place,
+                step,
+                &sizes,
+                tile.candidate,
+                tile,
             );
-            let input = i32::cast_from(candidate_input[row * width + column]);
-            let before = h[column];
-            let change = (share[column] * (clip(input + product + bias) - before)) >> 8i32;
-            // Wrapping int8.
-            let after = ((before + change + 128i32) & 255i32) - 128i32;
-            h[column] = after;
-            outputs[row * width + column] = I::cast_from(after);
-            column += tile.units;
+            #[unroll]
+            for s in 0..tile.each {
+                let at = (first + s) * tile.capacity + word;
+                let (open, before) = (share[at], h[at]);
+                let mut after = 0i32;
+                #[unroll]
+                for j in 0..comptime!(tile.packing.values()) {
+                    let value = part_of(before, j, tile.packing);
+                    let change = sums[comptime!(s * tile.packing.values() + j)] - value;
+                    let next = value + (((part_of(open, j, tile.packing) + RAIL) * change) >> 8i32);
+                    // Wrapping int8; behind the last column the state stays 0.
+                    let next = ((next + 128i32) & 255i32) - 128i32;
+                    let next = select(word * tile.packing.values() + j < sizes.width, next, 0i32);
+                    after = put(after, next, j, tile.packing);
+                }
+                h[at] = after;
+                if first_member + first + s < sizes.members {
+                    let row = (first_member + first + s) * sizes.steps + step;
+                    write::<I>(outputs, row * sizes.width, word, after, sizes.width, tile);
+                }
+            }
+            word += tile.across;
         }
-        row += 1usize;
+        step += 1usize;
     }
 }
 
-/// `v·B` of the member's pair: `[rank]`.
+/// A word of a row that starts at `start`.
+#[cube]
+fn write<I: Int>(outputs: &mut [I], start: usize, word: usize, values: i32, width: usize, #[comptime] tile: GruTile) {
+    if comptime!(tile.form == Form::Word) {
+        outputs[start / 4 + word] = I::cast_from(values);
+    } else {
+        #[unroll]
+        for j in 0..comptime!(tile.packing.values()) {
+            let column = word * tile.packing.values() + j;
+            if column < width {
+                outputs[start + column] = I::cast_from(part_of(values, j, tile.packing));
+            }
+        }
+    }
+}
+
+/// `v·B` of the pairs of the cube's sequences: `[members, rank]`.
 #[cube]
 fn project<I: Int>(
     projected: &mut Shared<[i32]>,
@@ -147,54 +216,134 @@ fn project<I: Int>(
     v: &Shared<[i32]>,
     held: &[I],
     noise: &MaterializedNoise,
-    member: usize,
-    width: usize,
+    first_member: usize,
+    sizes: &GruSizes,
     #[comptime] tile: GruTile,
 ) {
-    let lanes = comptime!(tile.units / tile.rank_rows());
-    let lane = UNIT_POS as usize % lanes;
-    let mut first = 0usize.runtime();
-    while first < noise.rank {
-        let k = first + UNIT_POS as usize / lanes;
-        let start = noise_start(noise, member) + k * width;
+    let words = sizes.width.div_ceil(tile.packing.values());
+    let runs = tile.members() * noise.rank;
+    let mut item = UNIT_POS as usize;
+    while item < runs * tile.lanes {
+        let (run, lane) = (item / tile.lanes, item % tile.lanes);
+        let (local, k) = (run / noise.rank, run % noise.rank);
+        let start = noise_start(noise, (first_member + local).min(sizes.members - 1)) + k * sizes.width;
         let mut sum = 0i32;
-        if k < noise.rank {
-            let mut i = lane;
-            while i < width {
-                sum += v[i] * i32::cast_from(held[start + i]);
-                i += lanes;
-            }
+        let mut word = lane;
+        while word < words {
+            let first = word * tile.packing.values();
+            let factor = row_word::<I>(held, start, first, sizes.width, tile.form, tile.packing);
+            sum = multiply(v[local * tile.capacity + word], factor, sum, tile.packing);
+            word += tile.lanes;
         }
-        let sum = sum_lanes(partial, sum, lanes);
-        if lane == 0usize && k < noise.rank {
-            projected[k] = sum;
+        partial[item] = sum;
+        item += tile.units();
+    }
+    sync_cube();
+    let mut run = UNIT_POS as usize;
+    while run < runs {
+        let mut sum = 0i32;
+        #[unroll]
+        for lane in 0..tile.lanes {
+            sum += partial[run * tile.lanes + lane];
         }
-        first += comptime!(tile.rank_rows());
+        projected[run] = sum;
+        run += tile.units();
     }
     sync_cube();
 }
 
-/// One element of `v·U`, perturbed.
+/// `clip(input + v·U + b)` of a word's columns for each sequence of a unit, perturbed: `[each, values of a word]`.
 #[cube]
-fn product<I: Int>(
+fn sums<I: Int>(
     v: &Shared<[i32]>,
     projected: &Shared<[i32]>,
+    input: &[I],
     weight: &[I],
     held: &[I],
-    noise: &MaterializedNoise,
-    member: usize,
-    column: usize,
+    bias: &[I],
+    bias_held: &[I],
+    gate: &GateSizes,
+    place: &Place,
+    step: usize,
     sizes: &GruSizes,
     #[comptime] noisy: GateNoise,
-) -> i32 {
-    let mut sum = 0i32;
-    let mut i = 0usize.runtime();
-    while i < sizes.width {
-        sum += v[i] * i32::cast_from(weight[i * sizes.width + column]);
-        i += 1usize;
+    #[comptime] tile: GruTile,
+) -> Array<i32> {
+    let mut sums = products::<I>(v, weight, gate.weight_stride, place, sizes, tile);
+    let (width, column) = (sizes.width, place.word * tile.packing.values());
+    let plain = row_word::<I>(bias, 0usize.runtime(), column, width, tile.form, tile.packing);
+    #[unroll]
+    for s in 0..tile.each {
+        let member = member_of(place, sizes, s);
+        let row = (member * sizes.steps + step) * gate.input_stride;
+        let input = row_word::<I>(input, row, column, width, tile.form, tile.packing);
+        let mut factor = 0i32;
+        let mut other = 0i32;
+        if comptime!(noisy.bias) {
+            let start = noise_start(&gate.bias, member);
+            factor = row_word::<I>(bias_held, start, column, width, tile.form, tile.packing);
+            other = row_word::<I>(bias_held, start + width, column, width, tile.form, tile.packing);
+        }
+        #[unroll]
+        for j in 0..comptime!(tile.packing.values()) {
+            let at = comptime!(s * tile.packing.values() + j);
+            let mut sum = sums[at];
+            if comptime!(noisy.weight) {
+                let start = noise_start(&gate.weight, member) + gate.weight.rank * width;
+                let first = (place.first + s) * gate.weight.rank;
+                let at = (column + j).min(width - 1);
+                let second = second_product::<I>(projected, first, held, start, gate.weight.rank, width, at, tile.form);
+                sum += (second * sign(member)) >> gate.weight.shift;
+            }
+            let mut bias = part_of(plain, j, tile.packing);
+            if comptime!(noisy.bias) {
+                let product = part_of(factor, j, tile.packing) * part_of(other, j, tile.packing);
+                bias = clip(bias + ((product * sign(member)) >> gate.bias.shift));
+            }
+            sums[at] = clip(part_of(input, j, tile.packing) + clip(floor_div(sum, sizes.divisor)) + bias);
+        }
     }
-    if comptime!(noisy.weight) {
-        sum += perturbation::<I>(projected, 0usize, held, noise, member, sizes.width, sizes.width, column);
+    sums
+}
+
+/// `v·U` of a word's columns for each sequence of a unit: `[each, values of a word]`.
+#[cube]
+fn products<I: Int>(
+    v: &Shared<[i32]>,
+    weight: &[I],
+    stride: usize,
+    place: &Place,
+    sizes: &GruSizes,
+    #[comptime] tile: GruTile,
+) -> Array<i32> {
+    let mut sums = Array::<i32>::new(comptime!(tile.each * tile.packing.values()));
+    #[unroll]
+    for i in 0..comptime!(tile.each * tile.packing.values()) {
+        sums[i] = 0i32;
     }
-    clip(floor_div(sum, sizes.divisor))
+    let words = sizes.width.div_ceil(tile.packing.values());
+    let mut depth = 0usize.runtime();
+    while depth < words {
+        if comptime!(tile.packing == Packing::One) {
+            let factor = value::<I>(weight, depth * stride + place.word, tile.form);
+            #[unroll]
+            for s in 0..tile.each {
+                sums[s] += v[(place.first + s) * tile.capacity + depth] * factor;
+            }
+        } else {
+            let factors =
+                column_words::<I>(weight, 4 * depth, sizes.width, stride, 4 * place.word, sizes.width, tile.form);
+            #[unroll]
+            for s in 0..tile.each {
+                let word = v[(place.first + s) * tile.capacity + depth];
+                let at = comptime!(4 * s);
+                sums[at] = multiply(word, factors.0, sums[at], tile.packing);
+                sums[comptime!(at + 1)] = multiply(word, factors.1, sums[comptime!(at + 1)], tile.packing);
+                sums[comptime!(at + 2)] = multiply(word, factors.2, sums[comptime!(at + 2)], tile.packing);
+                sums[comptime!(at + 3)] = multiply(word, factors.3, sums[comptime!(at + 3)], tile.packing);
+            }
+        }
+        depth += 1usize;
+    }
+    sums
 }

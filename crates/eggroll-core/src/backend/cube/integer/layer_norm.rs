@@ -12,6 +12,7 @@ pub(crate) fn layer_norm_kernel<I: Int>(
     rows: usize,
     rows_of_member: usize,
     n: usize,
+    x_stride: usize,
     noise: MaterializedNoise,
     #[comptime] noisy: bool,
     #[comptime] units: usize,
@@ -25,7 +26,7 @@ pub(crate) fn layer_norm_kernel<I: Int>(
     let mut sum = 0i32;
     let mut i = UNIT_POS as usize;
     while i < n {
-        sum += i32::cast_from(x[row * n + i]).abs();
+        sum += i32::cast_from(x[row * x_stride + i]).abs();
         i += units;
     }
     let mean = sum_lanes(&mut partial, sum, units).max(1i32) / n as i32;
@@ -33,7 +34,7 @@ pub(crate) fn layer_norm_kernel<I: Int>(
     let mut i = UNIT_POS as usize;
     while i < n {
         let factor = vector_element::<I>(weight, held, &noise, row / rows_of_member, i, noisy);
-        let numerator = i32::cast_from(x[row * n + i]) * factor;
+        let numerator = i32::cast_from(x[row * x_stride + i]) * factor;
         let regular = clip(floor_div(numerator, divisor));
         let tiny = select(numerator == 0i32, -1i32, -2i32);
         y[row * n + i] = I::cast_from(select(mean == 0i32, tiny, regular));

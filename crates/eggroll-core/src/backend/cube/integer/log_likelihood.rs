@@ -13,6 +13,7 @@ pub(crate) fn log_likelihood_kernel<I: Int, T: Int>(
     members: usize,
     rows: usize,
     classes: usize,
+    stride: usize,
     #[comptime] units: usize,
     #[define(I)] _dtype: ElemType,
     #[define(T)] _target_dtype: ElemType,
@@ -40,14 +41,14 @@ pub(crate) fn log_likelihood_kernel<I: Int, T: Int>(
         let mut sum = 0i32;
         let mut class = lane;
         while class < classes {
-            let q = (i32::cast_from(logits[row * classes + class]) + 128i32) as u32;
+            let q = (i32::cast_from(logits[row * stride + class]) + 128i32) as u32;
             sum += (mantissa[(q & 15u32) as usize] >> (15u32 - (q >> 4u32))) as i32;
             class += LANES;
         }
         let sum = sum_lanes(&mut partial, sum, LANES);
         if lane == 0usize && local < rows {
             let target = u32::cast_from(targets[row]) as usize;
-            total += i32::cast_from(logits[row * classes + target]) + 128i32 - log2_sixteenths(sum as u32);
+            total += i32::cast_from(logits[row * stride + target]) + 128i32 - log2_sixteenths(sum as u32);
         }
         first += comptime!(units / LANES);
     }

@@ -4,6 +4,7 @@
 mod add;
 mod arithmetic;
 mod embedding;
+mod epilogue;
 mod geometry;
 mod gru;
 mod launch;
@@ -11,20 +12,27 @@ mod layer_norm;
 mod linear;
 mod log_likelihood;
 mod noise;
+mod operands;
 mod product;
 #[cfg(test)]
 mod tests;
+mod transformer;
 mod update;
+mod words;
 
 use super::eligibility::{Demand, reads, runs};
 use super::geometry::{by_element, units};
-use crate::integer::Votes;
+use crate::integer::{Votes, product_divisor};
 use crate::key::{NoiseKey, PairRange};
 use crate::ops::integer::{GatePrimitive, IntegerNoisePrimitive, IntegerOps};
 use crate::ops::portable::integer as portable;
 use burn_cubecl::CubeBackend;
 use burn_cubecl::tensor::CubeTensor;
+use epilogue::Epilogue;
 use geometry::{GateNoise, GruTile, LANES, ProductTile, UpdateTile, layer_norm_demand, log_likelihood_demand};
+use launch::Product;
+use operands::{Held, Operand, reach};
+use words::Packing;
 
 type Noise = IntegerNoisePrimitive<CubeBackend>;
 type Gate = GatePrimitive<CubeBackend>;
@@ -40,12 +48,22 @@ impl IntegerOps for CubeBackend {
     }
 
     fn integer_linear(x: CubeTensor, weight: CubeTensor, noise: Noise) -> CubeTensor {
-        let (rows, d_output) = (x.meta.shape()[0], weight.meta.shape()[1]);
-        let tile = ProductTile::new(&weight.client, weight.dtype, [rows, d_output], rank(&noise));
-        let largest = (rows * d_output).max(held(&noise)).max(size(&x)).max(size(&weight));
-        let demand = tile.demand(weight.meta.shape()[0], rank(&noise), largest);
+        let (rows, dtype, [d_input, d_output]) = (x.meta.shape()[0], weight.dtype, weight.meta.shape().dims());
+        let packing = Packing::new(&weight.client, dtype);
+        let tile = ProductTile::new(&weight.client, packing, [rows, d_output], rank(&noise));
+        let largest = (rows * d_output).max(held(&noise)).max(reach(&x)).max(reach(&weight));
+        let demand = tile.demand(d_input, rank(&noise), largest);
         if rows * d_output > 0 && runs(&weight, &demand) {
-            launch::linear(x, weight, noise, tile)
+            let product = Product {
+                x: Operand::new(x, dtype),
+                weight: Operand::new(weight, dtype),
+                transposed: false,
+                held: Held::new(noise, dtype),
+                bias: None,
+                epilogue: Epilogue::Divide,
+                divisor: product_divisor(d_input),
+            };
+            launch::product(product, dtype, tile)
         } else {
             portable::linear::<Self>(x, weight, noise)
         }
@@ -53,10 +71,11 @@ impl IntegerOps for CubeBackend {
 
     fn integer_embedding(tokens: CubeTensor, weight: CubeTensor, noise: Noise) -> CubeTensor {
         let output = tokens.meta.shape()[0] * weight.meta.shape()[1];
-        let largest = output.max(held(&noise)).max(size(&weight));
+        let largest = output.max(held(&noise)).max(reach(&weight));
         let demand = Demand { turns: rank(&noise), ..by_element(4, largest) };
         if output > 0 && reads(&tokens) && runs(&weight, &demand) {
-            launch::embedding(tokens, weight, noise)
+            let (dtype, packing) = (weight.dtype, Packing::new(&weight.client, weight.dtype));
+            launch::embedding(tokens, Operand::new(weight, dtype), Held::new(noise, dtype), dtype, packing)
         } else {
             portable::embedding::<Self>(tokens, weight, noise)
         }
@@ -65,7 +84,7 @@ impl IntegerOps for CubeBackend {
     fn integer_layer_norm(x: CubeTensor, weight: CubeTensor, noise: Noise) -> CubeTensor {
         let n = size(&weight);
         let units = units(&weight.client, n);
-        let demand = layer_norm_demand(units, n, size(&x).max(held(&noise)));
+        let demand = layer_norm_demand(units, n, reach(&x).max(held(&noise)));
         if size(&x) > 0 && runs(&weight, &demand) {
             launch::layer_norm(x, weight, noise, units)
         } else {
@@ -79,17 +98,23 @@ impl IntegerOps for CubeBackend {
 
     fn integer_gru(state: CubeTensor, starts: CubeTensor, forget: Gate, candidate: Gate) -> CubeTensor {
         let gates = [&forget, &candidate];
-        let [members, width] = [state.meta.shape()[0], state.meta.shape()[1]];
+        let [members, width] = state.meta.shape().dims();
         let noises =
             gates.map(|gate| GateNoise { weight: is_there(&gate.weight_noise), bias: is_there(&gate.bias_noise) });
         let largest_rank = gates.map(|gate| rank(&gate.weight_noise)).into_iter().max().unwrap_or(1);
-        let tile = GruTile::new(&state.client, width, largest_rank, noises);
+        let packing = Packing::new(&state.client, state.dtype);
+        let tile = GruTile::new(&state.client, packing, [members, width], largest_rank, noises);
         let output = size(&starts) * width;
-        let sizes = gates.map(|gate| size(&gate.weight).max(held(&gate.weight_noise)).max(held(&gate.bias_noise)));
-        let largest = output.max(size(&state)).max(sizes[0]).max(sizes[1]);
+        let sizes = gates.map(|gate| {
+            let noise = held(&gate.weight_noise).max(held(&gate.bias_noise));
+            reach(&gate.input).max(reach(&gate.weight)).max(noise)
+        });
+        let largest = output.max(reach(&state)).max(sizes[0]).max(sizes[1]);
         let demand = tile.demand([size(&starts) / members.max(1), width], largest_rank, largest);
         if output > 0 && reads(&starts) && runs(&state, &demand) {
-            launch::gru(state, starts, forget, candidate, tile)
+            let dtype = state.dtype;
+            let gates = [forget, candidate].map(|gate| launch::Gate::new(gate, dtype));
+            launch::gru(Operand::new(state, dtype), starts, gates, dtype, tile)
         } else {
             portable::gru::<Self>(state, starts, forget, candidate)
         }
@@ -98,7 +123,7 @@ impl IntegerOps for CubeBackend {
     fn integer_log_likelihood(logits: CubeTensor, targets: CubeTensor, members: usize) -> CubeTensor {
         let [rows, classes] = [logits.meta.shape()[0] / members.max(1), logits.meta.shape()[1]];
         let units = units(&logits.client, rows * LANES);
-        let demand = log_likelihood_demand(units, [rows, classes], size(&logits));
+        let demand = log_likelihood_demand(units, [rows, classes], reach(&logits));
         if reads(&targets) && runs(&logits, &demand) {
             launch::log_likelihood(logits, targets, members, units)
         } else {
@@ -114,13 +139,18 @@ impl IntegerOps for CubeBackend {
         votes: Votes,
         limit: i32,
     ) -> CubeTensor {
-        let (pairs, largest) = (size(&scores), size(&parameter).max(size(&noise)));
-        let tile = UpdateTile::new(&parameter.client, parameter.dtype, parameter.meta.shape(), rank, pairs);
+        let (pairs, largest) = (size(&scores), reach(&parameter).max(reach(&noise)));
+        let tile = UpdateTile::new(&parameter.client, parameter.meta.shape(), rank, pairs);
         // Without pairs there is no noise to read.
-        if size(&noise) > 0 && runs(&parameter, &tile.demand(pairs, rank, largest)) {
-            launch::update(parameter, noise, scores, rank, votes, limit, tile)
-        } else {
-            portable::update::<Self>(parameter, noise, scores, rank, votes, limit)
+        if size(&noise) == 0 || !runs(&parameter, &tile.demand(pairs, rank, largest)) {
+            return portable::update::<Self>(parameter, noise, scores, rank, votes, limit);
+        }
+        let noise = Operand::new(noise, parameter.dtype);
+        match tile {
+            UpdateTile::Matrix(tile) => launch::matrix_update(parameter, noise, scores, rank, votes, limit, tile),
+            UpdateTile::Vector(units) => {
+                launch::vector_update(parameter, noise.by_value(), scores, votes, limit, units)
+            }
         }
     }
 }
@@ -133,11 +163,11 @@ fn is_there(noise: &Noise) -> bool {
     matches!(noise, IntegerNoisePrimitive::Held(..))
 }
 
-/// Elements of the noise that is held.
+/// Elements of the noise that is held, with those between its rows.
 fn held(noise: &Noise) -> usize {
     match noise {
         IntegerNoisePrimitive::None => 0,
-        IntegerNoisePrimitive::Held(noise, _) => size(noise),
+        IntegerNoisePrimitive::Held(noise, _) => reach(noise),
     }
 }
 

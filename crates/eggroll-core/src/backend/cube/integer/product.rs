@@ -1,7 +1,7 @@
 //! Products of tiles in shared memory, which the perturbed product and the update have in common.
 
-use super::arithmetic::multiply;
 use super::geometry::{ProductTile, WORDS};
+use super::words::multiply;
 use cubecl::prelude::*;
 
 /// A unit's elements of a tile: rows `down + side·i`, columns `across + side·j`.
@@ -34,7 +34,7 @@ pub(crate) fn multiply_tiles(
             for c in 0..tile.columns_each {
                 let other = b[comptime!(w * tile.columns() + c * tile.side) + across];
                 let at = comptime!(r * tile.columns_each + c);
-                sums[at] = multiply(factor, other, sums[at], tile.packed);
+                sums[at] = multiply(factor, other, sums[at], tile.packing);
             }
         }
     }

@@ -1,8 +1,9 @@
 //! Votes and step in one launch: a cube sums the votes of all pairs for a tile of the parameter and moves it.
 
-use super::arithmetic::{clip, put, values_of_word};
+use super::arithmetic::clip;
 use super::geometry::{LANES, ProductTile, WORDS};
 use super::product::{multiply_tiles, zeros};
+use super::words::{Form, byte_of};
 use cubecl::prelude::*;
 
 /// Sizes of the update of a matrix.
@@ -12,20 +13,26 @@ pub(crate) struct UpdateSizes {
     pub d_input: usize,
     pub d_output: usize,
     pub rank: usize,
+    /// From one row of the parameter to the next.
+    pub parameter_stride: usize,
+    /// From one pair's noise to the next.
+    pub noise_stride: usize,
 }
 
-/// `Z = Σ_q f_q·B_q·A_qᵀ` as a product of depth `pairs · rank`, and the step.
+/// `Z = Σ_q f_q·B_q·A_qᵀ` as a product of depth `pairs · rank`, and the step. Values are not packed: a score times a value may be no int8.
 #[cube(launch)]
-pub(crate) fn matrix_update_kernel<I: Int>(
+pub(crate) fn matrix_update_kernel<N: Int, I: Int>(
     parameter: &[I],
-    noise: &[I],
+    noise: &[N],
     scores: &[I],
     updated: &mut [I],
     sizes: UpdateSizes,
     limit: i32,
     #[comptime] signs: bool,
+    #[comptime] form: Form,
     #[comptime] tile: ProductTile,
-    #[define(I)] _dtype: ElemType,
+    #[define(N)] _noise_elem: ElemType,
+    #[define(I)] _elem: ElemType,
 ) {
     let tiles_across = sizes.d_output.div_ceil(tile.columns());
     let first_row = CUBE_POS / tiles_across * tile.rows();
@@ -38,26 +45,12 @@ pub(crate) fn matrix_update_kernel<I: Int>(
     let mut sums = zeros(tile);
     let mut depth = 0usize.runtime();
     while depth < sizes.pairs * sizes.rank {
-        let mut item = UNIT_POS as usize;
-        while item < comptime!(tile.rows() * WORDS) {
-            // Rows side by side in memory are side by side in the cube.
-            let (local, w) = (item % tile.rows(), item / tile.rows());
-            let row = (first_row + local).min(sizes.d_input - 1);
-            let first = depth + w * comptime!(values_of_word(tile.packed));
-            a[local * WORDS + w] = votes::<I>(noise, scores, first, row, &sizes, false, signs, tile.packed);
-            item += tile.units();
-        }
-        let mut item = UNIT_POS as usize;
-        while item < comptime!(WORDS * tile.columns()) {
-            let column = (first_column + item % tile.columns()).min(sizes.d_output - 1);
-            let first = depth + item / tile.columns() * comptime!(values_of_word(tile.packed));
-            b[item] = votes::<I>(noise, scores, first, column, &sizes, true, signs, tile.packed);
-            item += tile.units();
-        }
+        bring_votes::<N, I>(&mut a, noise, scores, first_row, depth, &sizes, false, signs, form, tile);
+        bring_votes::<N, I>(&mut b, noise, scores, first_column, depth, &sizes, true, signs, form, tile);
         sync_cube();
         multiply_tiles(&a, &b, &mut sums, tile);
         sync_cube();
-        depth += comptime!(WORDS * values_of_word(tile.packed));
+        depth += WORDS;
     }
 
     let across = UNIT_POS as usize % tile.side;
@@ -69,44 +62,63 @@ pub(crate) fn matrix_update_kernel<I: Int>(
         for c in 0..tile.columns_each {
             let column = first_column + comptime!(c * tile.side) + across;
             if row < sizes.d_input && column < sizes.d_output {
-                let at = row * sizes.d_output + column;
+                let value = i32::cast_from(parameter[row * sizes.parameter_stride + column]);
                 let vote = sums[comptime!(r * tile.columns_each + c)];
-                updated[at] = I::cast_from(step(i32::cast_from(parameter[at]), vote, limit));
+                updated[row * sizes.d_output + column] = I::cast_from(step(value, vote, limit));
             }
         }
     }
 }
 
-/// A word of factor columns from `first` on, at one row of `B`, or of `A` times the score; 0 behind the last.
+/// Factor columns from `depth` on, at the rows `first..` of `B`, `[rows, WORDS]`, or of `A` times the scores, `[WORDS, columns]`; 0
+/// behind the last column.
 #[cube]
-fn votes<I: Int>(
-    noise: &[I],
+fn bring_votes<N: Int, I: Int>(
+    to: &mut Shared<[i32]>,
+    noise: &[N],
     scores: &[I],
     first: usize,
-    at: usize,
+    depth: usize,
     sizes: &UpdateSizes,
     #[comptime] second: bool,
     #[comptime] signs: bool,
-    #[comptime] packed: bool,
-) -> i32 {
-    let mut word = 0i32;
-    #[unroll]
-    for byte in 0..comptime!(values_of_word(packed)) {
-        let column = first + byte;
-        let pair = column / sizes.rank;
+    #[comptime] form: Form,
+    #[comptime] tile: ProductTile,
+) {
+    let side = comptime!(if second { tile.columns() } else { tile.rows() });
+    let each = comptime!(if form == Form::Word { 4usize } else { 1usize });
+    let len = if comptime!(second) { sizes.d_output } else { sizes.d_input };
+    let mut item = UNIT_POS as usize;
+    while item < comptime!(WORDS * side / each) {
+        // Rows side by side in memory are side by side in the cube.
+        let local = item % comptime!(side / each) * each;
+        let step = item / comptime!(side / each);
+        let (pair, k) = ((depth + step) / sizes.rank, (depth + step) % sizes.rank);
+        let mut word = 0i32;
+        let mut score = 1i32;
         if pair < sizes.pairs {
-            let k = column % sizes.rank;
-            let start = pair * sizes.rank * (sizes.d_input + sizes.d_output);
-            let value = if comptime!(second) {
-                let a = noise[start + sizes.rank * sizes.d_input + k * sizes.d_output + at];
-                i32::cast_from(scores[pair]) * value_of(i32::cast_from(a), signs)
+            let mut start = pair * sizes.noise_stride;
+            if comptime!(second) {
+                start += sizes.rank * sizes.d_input + k * sizes.d_output;
+                score = i32::cast_from(scores[pair]);
             } else {
-                value_of(i32::cast_from(noise[start + k * sizes.d_input + at]), signs)
-            };
-            word = put(word, value, byte, packed);
+                start += k * sizes.d_input;
+            }
+            let at = (first + local).min((len - 1) / each * each);
+            word = i32::cast_from(noise[(start + at) / each]);
         }
+        #[unroll]
+        for j in 0..each {
+            let value = if comptime!(each == 4) { byte_of(word, j) } else { word };
+            let value = score * value_of(value, signs);
+            if comptime!(second) {
+                to[step * side + local + j] = value;
+            } else {
+                to[(local + j) * WORDS + step] = value;
+            }
+        }
+        item += tile.units();
     }
-    word
 }
 
 /// `Z = Σ_q f_q·n₀·n₁` of a vector, [`LANES`] elements for each cube, and the step.
@@ -118,10 +130,11 @@ pub(crate) fn vector_update_kernel<I: Int>(
     updated: &mut [I],
     pairs: usize,
     elements: usize,
+    noise_stride: usize,
     limit: i32,
     #[comptime] signs: bool,
     #[comptime] units: usize,
-    #[define(I)] _dtype: ElemType,
+    #[define(I)] _elem: ElemType,
 ) {
     let first = CUBE_POS * LANES;
     if first >= elements {
@@ -132,7 +145,7 @@ pub(crate) fn vector_update_kernel<I: Int>(
     let mut sum = 0i32;
     let mut pair = UNIT_POS as usize / LANES;
     while pair < pairs {
-        let at = pair * 2 * elements + element;
+        let at = pair * noise_stride + element;
         let product =
             value_of(i32::cast_from(noise[at]), signs) * value_of(i32::cast_from(noise[at + elements]), signs);
         sum += i32::cast_from(scores[pair]) * product;

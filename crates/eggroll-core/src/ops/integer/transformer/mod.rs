@@ -133,7 +133,3 @@ where
     C: burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy,
 {
 }
-
-/// The portable defaults on devices.
-#[cfg(feature = "cube")]
-impl IntegerTransformerOps for burn_cubecl::CubeBackend {}

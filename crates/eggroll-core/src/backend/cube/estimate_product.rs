@@ -1,0 +1,204 @@
+//! `Σ_q w_q·c·B_q·A_qᵀ` for wide layers: the factors of all pairs are drawn once, side by side, and multiplied by one product.
+//! A tile of [`super::estimate`] would draw what each of its neighbors in a row or column of tiles draws too.
+
+use super::eligibility::Demand;
+use super::estimate::counted;
+use super::geometry::{UNITS, by_element, cube_count, term_splits};
+use super::launch::{Noise, empty};
+use super::noise::{SourceKind, Stream, held_start, noise_of_block};
+use super::product::{Precision, product};
+use crate::counters;
+use crate::rng::normal::{BLOCKS, GROUP};
+use burn::backend::cubecl::dtype_to_elem_type;
+use burn::backend::ops::FloatTensorOps;
+use burn::tensor::{DType, FloatDType, Shape};
+use burn_cubecl::CubeBackend;
+use burn_cubecl::kernel::into_contiguous;
+use burn_cubecl::tensor::CubeTensor;
+use cubecl::CubeDim;
+use cubecl::prelude::*;
+use std::ops::Range;
+
+/// Elements of noise that are held at a time.
+const HELD: usize = 1 << 25;
+
+/// What the kernel asks for `elements` of the largest tensor that it is given.
+pub(crate) fn demand(elements: usize) -> Demand {
+    by_element(4, elements.max(HELD))
+}
+
+/// `[d_input, d_output]` in f32 or bf16.
+pub(crate) fn low_rank_estimate(weights: CubeTensor, noise: &Noise, what: Estimate) -> CubeTensor {
+    in_runs(weights, noise, what, HELD / noise.elements)
+}
+
+/// The same, with the factors of at most `most` pairs at a time.
+fn in_runs(weights: CubeTensor, noise: &Noise, what: Estimate, most: usize) -> CubeTensor {
+    let weights = into_contiguous(weights);
+    let pairs = weights.meta.shape()[0];
+    let each = most.clamp(1, pairs);
+    let mut sum = None;
+    for first in (0..pairs).step_by(each) {
+        let (b, a) = factors(&weights, noise, what, first..(first + each).min(pairs));
+        let product = split_product(b, a, what.shape);
+        sum = Some(match sum {
+            None => product,
+            Some(sum) => CubeBackend::float_add(in_f32(sum), in_f32(product)),
+        });
+    }
+    sum.expect("there are pairs")
+}
+
+fn in_f32(tensor: CubeTensor) -> CubeTensor {
+    CubeBackend::float_cast(tensor, FloatDType::F32)
+}
+
+/// What an estimate is made of, but for its noise.
+#[derive(Clone, Copy)]
+pub(crate) struct Estimate {
+    pub first_pair: u32,
+    pub rank: usize,
+    /// `[d_input, d_output]`.
+    pub shape: [usize; 2],
+    /// Whether the signs of the factors are multiplied in their place.
+    pub signs: bool,
+}
+
+/// The type of factors. Fitness over sigma is too small for f16, whose factors are multiplied in f32.
+fn factor_type(dtype: DType) -> DType {
+    if dtype == DType::BF16 { DType::BF16 } else { DType::F32 }
+}
+
+/// `B : [pairs · rank, d_input]`, and `w_q·c·A_q : [pairs · rank, d_output]`, of a run of pairs.
+fn factors(weights: &CubeTensor, noise: &Noise, what: Estimate, run: Range<usize>) -> (CubeTensor, CubeTensor) {
+    let [d_input, d_output] = what.shape;
+    let dtype = factor_type(weights.dtype);
+    let rows = run.len() * what.rank;
+    let (b, a) = (empty(weights, [rows, d_input], dtype), empty(weights, [rows, d_output], dtype));
+    let units = run.len() * noise.elements.div_ceil(GROUP) * BLOCKS;
+    let held = noise.held.as_ref().unwrap_or(weights).clone();
+    factors_kernel::launch(
+        &weights.client,
+        cube_count(&weights.client, units.div_ceil(UNITS)),
+        CubeDim::new_1d(UNITS as u32),
+        weights.clone().into_buffer_arg(),
+        held.into_buffer_arg(),
+        b.clone().into_buffer_arg(),
+        a.clone().into_buffer_arg(),
+        noise.stream(),
+        FactorSizesLaunch::new(what.first_pair, run.start, run.len(), what.rank * d_input),
+        noise.scale,
+        noise.kind,
+        what.signs,
+        dtype_to_elem_type(weights.dtype),
+        dtype_to_elem_type(dtype),
+    );
+    counters::add_kernel();
+    counters::add_noise_bytes(run.len() * noise.elements * dtype.size());
+    (b, a)
+}
+
+/// `Bᵀ·A`, the terms in as many splits as keep a device busy.
+fn split_product(b: CubeTensor, a: CubeTensor, shape: [usize; 2]) -> CubeTensor {
+    let (terms, dtype) = (b.meta.shape()[0], b.dtype);
+    let splits = term_splits(terms, shape);
+    if splits == 1 {
+        return product(CubeBackend::float_swap_dims(b, 0, 1), a, dtype, Precision::Chosen);
+    }
+    let [d_input, d_output] = shape;
+    let b = CubeBackend::float_reshape(b, Shape::new([splits, terms / splits, d_input]));
+    let a = CubeBackend::float_reshape(a, Shape::new([splits, terms / splits, d_output]));
+    let products = CubeBackend::float_matmul(CubeBackend::float_swap_dims(b, 1, 2), a);
+    CubeBackend::float_reshape(CubeBackend::float_sum_dim(products, 0), Shape::new(shape))
+}
+
+/// Sizes of the factors of a run of pairs.
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+pub(crate) struct FactorSizes {
+    first_pair: u32,
+    /// The first pair of the run, counted from `first_pair`.
+    first: usize,
+    pairs: usize,
+    /// Elements of a pair's first factor.
+    first_factor: usize,
+}
+
+/// Writes the factors of a run of pairs, the second weighted; a unit takes one block of one pair.
+#[cube(launch)]
+fn factors_kernel<F: Float, T: Float>(
+    weights: &[F],
+    held: &[F],
+    b: &mut [T],
+    a: &mut [T],
+    stream: Stream,
+    sizes: FactorSizes,
+    scale: f32,
+    #[comptime] kind: SourceKind,
+    #[comptime] signs: bool,
+    #[define(F)] _dtype: ElemType,
+    #[define(T)] _factor_type: ElemType,
+) {
+    let blocks = stream.elements.div_ceil(GROUP) * BLOCKS;
+    let pair = ABSOLUTE_POS / blocks;
+    if pair >= sizes.pairs {
+        terminate!();
+    }
+    let block = ABSOLUTE_POS % blocks;
+    let number = sizes.first_pair + (sizes.first + pair) as u32;
+    let noise = noise_of_block::<F>(held, &stream, number, held_start(&stream, number, kind), block, kind);
+    let noise = counted(noise, signs);
+    let weight = scale * f32::cast_from(weights[sizes.first + pair]);
+    let element = block / BLOCKS * GROUP + block % BLOCKS;
+    write_factor::<T>(b, a, &stream, &sizes, pair, element, noise.0, weight);
+    write_factor::<T>(b, a, &stream, &sizes, pair, element + BLOCKS, noise.1, weight);
+    write_factor::<T>(b, a, &stream, &sizes, pair, element + 2 * BLOCKS, noise.2, weight);
+    write_factor::<T>(b, a, &stream, &sizes, pair, element + 3 * BLOCKS, noise.3, weight);
+}
+
+/// Writes an element of a pair's noise to the factor that it belongs to.
+#[cube]
+fn write_factor<T: Float>(
+    b: &mut [T],
+    a: &mut [T],
+    stream: &Stream,
+    sizes: &FactorSizes,
+    pair: usize,
+    element: usize,
+    value: f32,
+    weight: f32,
+) {
+    if element < sizes.first_factor {
+        b[pair * sizes.first_factor + element] = T::cast_from(value);
+    } else if element < stream.elements {
+        let second_factor = stream.elements - sizes.first_factor;
+        a[pair * second_factor + element - sizes.first_factor] = T::cast_from(weight * value);
+    }
+}
+
+#[cfg(all(test, feature = "wgpu"))]
+mod tests {
+    use super::*;
+    use crate::key::NoiseKey;
+    use crate::ops::SourcePrimitive;
+    use burn::tensor::{TensorData, try_read_sync};
+    use burn_cubecl::CubeDevice;
+
+    fn estimate(first_pair: u32, most: usize) -> Vec<f32> {
+        let weights = [0.5, -1.0, 0.25, 2.0, 1.5f32];
+        let weights = CubeBackend::float_from_data(TensorData::from(weights), &CubeDevice::default());
+        let what = Estimate { first_pair, rank: 3, shape: [65, 70], signs: false };
+        let noise = Noise::new(NoiseKey::new(5, 1, 2), 0.5, 3 * (65 + 70), SourcePrimitive::Drawn);
+        let sum = CubeBackend::float_into_data(in_runs(weights, &noise, what, most));
+        try_read_sync(sum).expect("a device that is read at once").expect("runs").try_to_vec().expect("f32")
+    }
+
+    #[test]
+    fn runs_add_up() {
+        let whole = estimate(4, 5);
+        let off = |other: Vec<f32>| whole.iter().zip(&other).map(|(a, b)| (a - b).abs()).fold(0.0f32, f32::max);
+        for most in [0, 1, 2, 4] {
+            assert!(off(estimate(4, most)) < 1e-5, "runs of {most}");
+        }
+        assert!(off(estimate(5, 2)) > 1.0, "canary");
+    }
+}

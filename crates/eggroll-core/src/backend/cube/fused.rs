@@ -1,0 +1,102 @@
+//! Perturbed linear with low-rank noise in two launches, none of which reads `y`: [`factors`](super::factors) finds `t = x·B`, and the
+//! product `x·W` adds `t·Aᵀ` and the bias where it is written.
+
+use super::eligibility::{Demand, runs};
+use super::factors::{FactorSizesLaunch, factors_kernel};
+use super::geometry::{FactorTile, cube_count};
+use super::launch::{Noise, empty};
+use super::linear::Factors;
+use super::product::{PerturbedParts, perturbed_product};
+use crate::counters;
+use crate::key::PairRange;
+use burn::backend::cubecl::dtype_to_elem_type;
+use burn::tensor::DType;
+use burn_cubecl::kernel::into_contiguous;
+use burn_cubecl::tensor::CubeTensor;
+
+/// Whether no more goes through memory than where a launch of its own reads and writes the product again.
+///
+/// In units of `y`: that launch reads and writes one each; here every pair writes and reads its factors, `depth` rows for the
+/// `2 · rows` that it has in `y`. Rows are a member's, so that chunks of a population decide alike.
+pub(crate) fn pays(depth: usize, rows: usize) -> bool {
+    depth <= 2 * rows
+}
+
+/// The operation for members that bring their own rows, or `None` where it cannot run; `bias_noise` is that of a perturbed bias.
+pub(crate) fn linear(
+    x: &CubeTensor,
+    weight: &CubeTensor,
+    (bias, bias_noise): (Option<&CubeTensor>, Option<&Noise>),
+    noise: &Noise,
+    factors: Factors,
+    pairs: PairRange,
+) -> Option<CubeTensor> {
+    let [d_input, d_output] = [weight.meta.shape()[0], weight.meta.shape()[1]];
+    let rows = x.meta.shape()[0] / pairs.members();
+    let tile = FactorTile::new(&x.client, 2 * rows, d_input.max(d_output));
+    let tile = FactorTile { source: noise.kind, bias: bias_noise.map(|noise| noise.kind), ..tile };
+    let depth = factors.depth + usize::from(bias_noise.is_some());
+    let largest = depth * (pairs.count as usize * d_output).max(x.meta.shape()[0]);
+    // The product takes one tensor more than the factors: `y`, `t` and the factors, `x`, the weight and the bias.
+    let demand = Demand { tensors: 6, ..tile.demand(d_input.max(d_output), factors.depth, largest) };
+    if !runs(x, &demand) {
+        return None;
+    }
+    let [t, factors] = launch_factors(x, d_output, bias_noise, noise, factors, pairs, tile);
+    let bias = bias.map(|bias| into_contiguous(bias.clone()));
+    perturbed_product(x, weight, &PerturbedParts { t, factors, bias, pair_rows: 2 * rows, depth })
+}
+
+/// `t`, `[members · rows, depth]`, and the second factors, `[pairs · depth, d_output]`.
+fn launch_factors(
+    x: &CubeTensor,
+    d_output: usize,
+    bias_noise: Option<&Noise>,
+    noise: &Noise,
+    factors: Factors,
+    pairs: PairRange,
+    tile: FactorTile,
+) -> [CubeTensor; 2] {
+    let [x_rows, d_input] = [x.meta.shape()[0], x.meta.shape()[1]];
+    let (rows, depth) = (x_rows / pairs.members(), factors.depth + usize::from(tile.bias.is_some()));
+    let t = empty(x, [x_rows, depth], DType::F32);
+    let written = empty(x, [pairs.count as usize * depth, d_output], x.dtype);
+    let cubes = pairs.count as usize * (2 * rows).div_ceil(tile.rows);
+    let sizes = FactorSizesLaunch::new(
+        pairs.count as usize,
+        pairs.first,
+        rows,
+        d_input,
+        d_output,
+        factors.depth,
+        factors.starts[0],
+        factors.starts[1],
+        x.meta.strides()[0],
+        x.meta.strides()[1],
+    );
+    let none = Noise::none();
+    let bias_noise = bias_noise.unwrap_or(&none);
+    factors_kernel::launch(
+        &x.client,
+        cube_count(&x.client, cubes),
+        tile.cube_dim(),
+        x.clone().into_buffer_arg(),
+        noise.clone().held(x).into_buffer_arg(),
+        bias_noise.clone().held(x).into_buffer_arg(),
+        t.clone().into_buffer_arg(),
+        written.clone().into_buffer_arg(),
+        noise.stream(),
+        bias_noise.stream(),
+        sizes,
+        noise.scale,
+        bias_noise.scale,
+        tile,
+        dtype_to_elem_type(x.dtype),
+    );
+    counters::add_kernel();
+    counters::add_noise_bytes(written.meta.shape().num_elements() * written.dtype.size());
+    [t, written]
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,206 @@
+//! Episodes on devices without tensors: environment and policy of whole populations in one kernel, many steps a launch.
+//!
+//! An environment is given as [programs](Program), traced from its physics; a policy as the layers of a chain. The twin on the host
+//! is the [chain](crate::chain) of fused rollouts.
+
+mod program;
+
+pub use crate::layer::{ChainActivation, ChainLayer};
+pub use program::{Operation, Operator, Program, Symbol};
+
+use crate::key::PairRange;
+use crate::scope::Perturbation;
+use burn::module::ParamId;
+use burn::tensor::Device;
+
+/// The physics of an environment, as programs.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Dynamics {
+    state: usize,
+    action: usize,
+    observation: Program,
+    transition: Program,
+}
+
+/// What follows a step.
+#[derive(Clone, Debug)]
+pub struct SymbolicStep {
+    /// The next state.
+    pub state: Vec<Symbol>,
+    /// The reward.
+    pub reward: Symbol,
+    /// 1 if the episode has ended by itself, else 0.
+    pub ended: Symbol,
+}
+
+impl Dynamics {
+    /// The programs of an environment with states of `state` floats and actions of `action`; of discrete actions that is one, the index.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `step` returns a state of another size.
+    #[track_caller]
+    pub fn trace(
+        [state, action]: [usize; 2],
+        observe: impl FnOnce(&[Symbol]) -> Vec<Symbol>,
+        step: impl FnOnce(&[Symbol], &[Symbol]) -> SymbolicStep,
+    ) -> Self {
+        let observation = Program::trace(state, observe);
+        let transition = Program::trace(state + action, |inputs| {
+            let (now, action) = inputs.split_at(state);
+            let SymbolicStep { state: mut outputs, reward, ended } = step(now, action);
+            assert!(outputs.len() == state, "dynamics: a state of {} floats after one of {state}", outputs.len());
+            outputs.extend([reward, ended]);
+            outputs
+        });
+        Self { state, action, observation, transition }
+    }
+
+    /// Floats of a state.
+    pub fn state_size(&self) -> usize {
+        self.state
+    }
+
+    /// Floats of an action.
+    pub fn action_size(&self) -> usize {
+        self.action
+    }
+
+    /// From a state to what a policy sees of it.
+    pub fn observation(&self) -> &Program {
+        &self.observation
+    }
+
+    /// From a state and an action to the next state, the reward, and 1 if the episode has ended by itself, else 0.
+    pub fn transition(&self) -> &Program {
+        &self.transition
+    }
+}
+
+/// How outputs become actions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Head {
+    /// The index of the highest output, the first of equals.
+    Highest,
+    /// An index drawn with the probabilities `softmax(outputs)`.
+    Sampled,
+    /// The outputs, clamped to the bounds.
+    Clamped,
+    /// `low + (high − low)·(tanh(output) + 1)/2`
+    Tanh,
+}
+
+/// Episodes that every member runs.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceEpisodes<'a> {
+    /// The environment.
+    pub dynamics: &'a Dynamics,
+    /// How outputs become actions.
+    pub head: Head,
+    /// Outputs of a policy.
+    pub outputs: usize,
+    /// Bounds of continuous actions.
+    pub bounds: [f32; 2],
+    /// The states that episodes begin with: `[episodes, state_size]`.
+    pub starts: &'a [f32],
+    /// For sampled heads, where the draws of every episode come from: words `[seed low, seed high, c₂, c₃]`. Member `m` at step `s` takes
+    /// the high 24 bits of word `m mod 4` of the Philox block at the counter `(m / 4, s, c₂, c₃)`.
+    pub draws: &'a [[u32; 4]],
+    /// How observations are normalized, if they are.
+    pub scaling: Option<DeviceScaling<'a>>,
+    /// Steps that an action lasts.
+    pub action_repeat: usize,
+    /// Steps after which an episode is cut off.
+    pub time_limit: usize,
+}
+
+/// Policies see `clamp((o − mean)·scale, −limit, limit)` of an observation `o`.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceScaling<'a> {
+    /// For every value of an observation.
+    pub mean: &'a [f32],
+    /// For every value of an observation.
+    pub scale: &'a [f32],
+    /// Bound of what is seen.
+    pub limit: f32,
+    /// Observations with a value farther from the mean, or NaN, are in no sum.
+    pub farthest: f32,
+}
+
+/// What has been run.
+#[derive(Clone, Debug)]
+pub struct DeviceRows {
+    /// For every episode, member after member: its return, its length, and with a scaling, for every value `d = o − mean` of its
+    /// observations the sums of `d` and then of `d²`, and the number of observations that are left out of these.
+    pub rows: Vec<f32>,
+    /// The parameters of the policy.
+    pub parameters: Vec<ParamId>,
+}
+
+/// Whether a device runs kernels of ours.
+pub fn runs_on(device: &Device) -> bool {
+    #[cfg(feature = "cube")]
+    return matches!(device.as_dispatch(), burn::backend::DispatchDevice::Cube(_));
+    #[cfg(not(feature = "cube"))]
+    {
+        let _ = device;
+        false
+    }
+}
+
+/// Runs the episodes of all members of `population`, or of the model as it is, on `device`.
+///
+/// `None` if they cannot be run so: on a device without kernels of ours, for parameters that are not float32, sparse noise or noise of a
+/// table, or where a pair's rows are more than the device takes.
+///
+/// # Panics
+///
+/// Panics if there are no layers, if they fit neither each other nor the environment, or if episodes and scaling have not the sizes
+/// that the environment says.
+#[track_caller]
+pub fn run(
+    device: &Device,
+    layers: &[ChainLayer],
+    population: Option<(&Perturbation, PairRange)>,
+    episodes: &DeviceEpisodes,
+) -> Option<DeviceRows> {
+    episodes.check(layers);
+    #[cfg(feature = "cube")]
+    let rows = crate::backend::cube::rollout(device, layers, population, episodes);
+    #[cfg(not(feature = "cube"))]
+    let rows = {
+        let _ = (device, population);
+        None
+    };
+    rows
+}
+
+impl DeviceEpisodes<'_> {
+    /// Episodes of a member.
+    pub(crate) fn count(&self) -> usize {
+        self.starts.len() / self.dynamics.state
+    }
+
+    #[track_caller]
+    fn check(&self, layers: &[ChainLayer]) {
+        let seen = self.dynamics.observation.outputs().len();
+        let mut width = seen;
+        for layer in layers {
+            let [d_input, d_output] = layer.weight.shape().dims();
+            let bias = layer.bias.map_or(d_output, |bias| bias.shape()[0]);
+            assert!(
+                d_input == width && bias == d_output,
+                "rollout: a layer of shape [{d_input}, {d_output}] with {bias} biases for {width} values"
+            );
+            width = d_output;
+        }
+        let (episodes, outputs) = (self.count(), self.outputs);
+        assert!(!layers.is_empty() && width == outputs, "rollout: {width} outputs where {outputs} are needed");
+        let scaling = self.scaling.is_none_or(|scaling| [scaling.mean.len(), scaling.scale.len()] == [seen; 2]);
+        let draws = self.head != Head::Sampled || self.draws.len() == episodes;
+        assert!(
+            scaling && draws && self.starts.len() == episodes * self.dynamics.state && self.action_repeat > 0,
+            "rollout: episodes of other sizes than the environment's: {self:?}"
+        );
+    }
+}

@@ -1,0 +1,20 @@
+//! The sources that eggroll's kernels become on GPUs, written on a machine that has none. Not published.
+//!
+//! Operations run on a device that compiles what it is asked to launch, as CubeCL would on the GPU it stands for, keeps the source and
+//! computes nothing ([`Recorder`]). So launchers choose types and geometries by themselves, and a new kernel needs no more than a
+//! call of its operation in `cases`: [`missing`] names the kernels that no call reaches. `scripts/kernel-check` compiles the sources.
+
+#![cfg(feature = "kernel-sources")]
+
+mod cases;
+mod floats;
+mod integers;
+mod msl;
+mod recorder;
+mod targets;
+mod tensors;
+
+pub use cases::{launch_all, missing};
+pub use msl::msl_of_wgsl;
+pub use recorder::{Recorded, Recorder};
+pub use targets::{Language, Target, all};

@@ -1,0 +1,249 @@
+//! A device that compiles kernels and runs none.
+
+use crate::targets::{Language, Target};
+use cubecl::client::Client;
+use cubecl::wgpu::WgslCompiler;
+use cubecl_common::bytes::Bytes;
+use cubecl_common::device::{DeviceId, DeviceService, ServerUtilitiesHandle, ServiceId};
+use cubecl_common::profile::ProfileDuration;
+use cubecl_cpp::MslCompiler;
+use cubecl_cpp::shared::CppCompiler;
+use cubecl_environment::backtrace::BackTrace;
+use cubecl_environment::future::DynFut;
+use cubecl_environment::stream::StreamId;
+use cubecl_server::allocator::{ContiguousMemoryLayoutPolicy, PitchedMemoryLayoutPolicy};
+use cubecl_server::compiler::Compiler;
+use cubecl_server::dry_run::LaunchMode;
+use cubecl_server::id::KernelId;
+use cubecl_server::kernel::{CompiledKernel, CubeKernel, KernelDefinition, define_kernel};
+use cubecl_server::logging::ServerLogger;
+use cubecl_server::memory_management::{ManagedMemoryHandle, MemoryAllocationMode, StreamMemoryReport};
+use cubecl_server::server::{
+    BufferBinding, CopyDescriptor, CubeCount, IoError, KernelArguments, ProfileError, ProfilingToken, Server,
+    ServerCommunication, ServerError, ServerStorage, ServerUtilities,
+};
+use cubecl_server::storage::{ComputeStorage, ManagedResource, StorageHandle, StorageId};
+use cubecl_server::validation::{validate_cube_dim, validate_units};
+use cubecl_spirv::SpirvCompiler;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+
+/// What became of a kernel.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// The path of the kernel in Rust.
+    pub path: &'static str,
+    /// Everything that was fixed when it was compiled.
+    pub variant: String,
+    /// Units of a cube.
+    pub units: u32,
+    /// The source, or why there is none.
+    pub source: Result<Source, String>,
+}
+
+/// A compiled kernel.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// Name of the kernel's entry point.
+    pub entry: String,
+    /// Text, or the words of SPIR-V.
+    pub code: Vec<u8>,
+    /// Bytes of shared memory, where the launch asks for them.
+    pub shared_bytes: usize,
+}
+
+/// A device of CubeCL that keeps the source of every kernel launched on it.
+#[derive(Debug)]
+pub struct Recorder {
+    target: Target,
+    utilities: Arc<ServerUtilities>,
+    seen: HashSet<KernelId>,
+    recorded: Arc<Mutex<Vec<Recorded>>>,
+}
+
+impl Recorder {
+    /// A client of a new device that stands for `target`, number `index` of this process, and where its kernels will be found.
+    pub fn start(target: Target, index: u16) -> (Client, Arc<Mutex<Vec<Recorded>>>) {
+        let device = DeviceId { type_id: 0, index_id: index };
+        let (name, alignment) = (target.language.runtime(), target.properties.memory.alignment as usize);
+        let (properties, matrices) = (target.properties.clone(), target.matrices.clone());
+        let (service, logger) = (ServiceId::of::<Self>(device), Arc::new(ServerLogger::default()));
+        let (utilities, _) = if target.pitched {
+            let policy = PitchedMemoryLayoutPolicy::new(alignment);
+            ServerUtilities::init(service, name, properties, matrices, logger, policy)
+        } else {
+            let policy = ContiguousMemoryLayoutPolicy::new(alignment);
+            ServerUtilities::init(service, name, properties, matrices, logger, policy)
+        };
+        let recorded = Arc::<Mutex<Vec<Recorded>>>::default();
+        let recorder =
+            Self { target, utilities: Arc::new(utilities), seen: HashSet::new(), recorded: recorded.clone() };
+        let client = Client::try_init(device, recorder).expect("an index that no other device of this process has");
+        (client, recorded)
+    }
+
+    fn source(&self, kernel: &dyn CubeKernel, id: &KernelId) -> Result<Source, String> {
+        validate_cube_dim(&self.target.properties, id).map_err(|error| error.to_string())?;
+        validate_units(&self.target.properties, id).map_err(|error| error.to_string())?;
+        let definition = define_kernel(kernel).map_err(|error| error.to_string())?;
+        let source = match &self.target.language {
+            Language::Cuda(options) => {
+                let mut compiler = CppCompiler::<cubecl_cpp::target::Cuda>::default();
+                let (kernel, mut source) = compiled(kernel, definition, &mut compiler, options)?;
+                source.shared_bytes = kernel.shared_memory_size;
+                source
+            }
+            Language::Msl => {
+                let mut compiler = MslCompiler::default();
+                let (kernel, mut source) = compiled(kernel, definition, &mut compiler, &Default::default())?;
+                source.shared_bytes = kernel.shared_memory_size;
+                source
+            }
+            Language::SpirV(options) => {
+                let (kernel, mut source) = compiled(kernel, definition, &mut SpirvCompiler, options)?;
+                source.code = kernel.assembled_module.iter().flat_map(|word| word.to_le_bytes()).collect();
+                source.shared_bytes = kernel.shared_size;
+                source
+            }
+            Language::Wgsl(options) => compiled(kernel, definition, &mut WgslCompiler, options)?.1,
+        };
+        let most = self.target.properties.hardware.max_shared_memory_size;
+        if source.shared_bytes > most {
+            return Err(format!("{} bytes of shared memory, more than the {most} of the device", source.shared_bytes));
+        }
+        Ok(source)
+    }
+}
+
+/// What a compiler makes of a kernel, and its text.
+fn compiled<C: Compiler>(
+    kernel: &dyn CubeKernel,
+    definition: KernelDefinition,
+    compiler: &mut C,
+    options: &C::CompilationOptions,
+) -> Result<(C::Representation, Source), String> {
+    let compiled = CompiledKernel::compile(kernel, definition, compiler, options).map_err(|error| error.to_string())?;
+    let source = Source { entry: compiled.entrypoint_name, code: compiled.source.into_bytes(), shared_bytes: 0 };
+    let representation = compiled.repr.ok_or("a kernel that is written in the target's language")?;
+    Ok((representation, source))
+}
+
+impl DeviceService for Recorder {
+    fn init(device: DeviceId) -> Self {
+        panic!("no recorder was started as {device:?}: Recorder::start makes them");
+    }
+
+    fn utilities(&self) -> ServerUtilitiesHandle {
+        self.utilities.clone()
+    }
+}
+
+impl ServerCommunication for Recorder {}
+
+/// Memory is described and never there: buffers cost nothing, whatever their size.
+impl Server for Recorder {
+    fn initialize_memory(&mut self, _: ManagedMemoryHandle, _: u64, _: StreamId) -> Result<(), ServerError> {
+        Ok(())
+    }
+
+    fn logger(&self) -> Arc<ServerLogger> {
+        self.utilities.logger.clone()
+    }
+
+    fn utilities(&self) -> Arc<ServerUtilities> {
+        self.utilities.clone()
+    }
+
+    fn read(&mut self, _: Vec<CopyDescriptor>, _: StreamId) -> DynFut<Result<Vec<Bytes>, ServerError>> {
+        Box::pin(async { Err(nothing_is_computed()) })
+    }
+
+    fn write(&mut self, _: Vec<(CopyDescriptor, Bytes)>, _: StreamId) {}
+
+    fn sync(&mut self, _: Vec<BufferBinding>, _: StreamId) -> DynFut<Result<(), ServerError>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn check(&mut self, _: Vec<BufferBinding>, _: StreamId) -> Result<(), ServerError> {
+        Ok(())
+    }
+
+    unsafe fn launch(
+        &mut self,
+        kernel: Box<dyn CubeKernel>,
+        _: CubeCount,
+        _: KernelArguments,
+        _: StreamId,
+        _: LaunchMode,
+    ) {
+        let id = kernel.id();
+        if self.seen.insert(id.clone()) {
+            let source = self.source(&*kernel, &id);
+            let units = id.cube_dim.num_elems();
+            let recorded = Recorded { path: id.type_name(), variant: id.stable_format(), units, source };
+            self.recorded.lock().expect("no thread panicked with the list").push(recorded);
+        }
+    }
+
+    fn flush(&mut self, _: StreamId) -> Result<(), ServerError> {
+        Ok(())
+    }
+
+    fn memory_report(&mut self, _: StreamId) -> Option<StreamMemoryReport> {
+        None
+    }
+
+    fn memory_cleanup(&mut self, _: StreamId) -> Result<(), ServerError> {
+        Ok(())
+    }
+
+    fn start_profile(&mut self, _: StreamId) -> Result<ProfilingToken, ServerError> {
+        Err(nothing_is_computed())
+    }
+
+    fn end_profile(&mut self, _: StreamId, _: ProfilingToken) -> Result<ProfileDuration, ProfileError> {
+        Err(ProfileError::NotRegistered { backtrace: BackTrace::capture() })
+    }
+
+    fn allocation_mode(&mut self, _: MemoryAllocationMode, _: StreamId) {}
+}
+
+impl ServerStorage for Recorder {
+    type Storage = NoMemory;
+
+    fn get_resource(&mut self, _: BufferBinding, _: StreamId) -> Result<ManagedResource<()>, ServerError> {
+        Err(nothing_is_computed())
+    }
+}
+
+fn nothing_is_computed() -> ServerError {
+    let reason = "a recorder computes nothing: there is nothing to read or to time".into();
+    ServerError::Generic { reason, backtrace: BackTrace::capture() }
+}
+
+/// Storage of which nobody gets any.
+pub struct NoMemory;
+
+impl ComputeStorage for NoMemory {
+    type Resource = ();
+
+    fn alignment(&self) -> usize {
+        1
+    }
+
+    fn get(&mut self, _: &StorageHandle) -> Result<(), IoError> {
+        Err(IoError::UnsupportedIoOperation { backtrace: BackTrace::capture() })
+    }
+
+    fn alloc(&mut self, _: u64) -> Result<StorageHandle, IoError> {
+        Err(IoError::UnsupportedIoOperation { backtrace: BackTrace::capture() })
+    }
+
+    fn dealloc(&mut self, _: StorageId) {}
+
+    fn flush(&mut self) {}
+
+    fn bytes_allocated(&self) -> u64 {
+        0
+    }
+}
