@@ -96,7 +96,7 @@ mod tests {
         assert!(addressed(rows * columns) && !addressed(padded(rows, columns, DType::BF16)));
         assert!(addressed(padded(rows / 4, columns, DType::BF16)), "2³¹ elements");
         assert!(
-            !addressed(extent_of(&[rows, columns], &[128, 1])) && addressed(extent_of(&[rows, columns], &[127, 1]))
+            addressed(extent_of(&[rows, columns], &[128, 1])) && !addressed(extent_of(&[rows + 1, columns], &[128, 1]))
         );
         assert_eq!(extent_of(&[3, 4], &[1, 3]), 12);
         assert_eq!((padded(2, 10, DType::F32), padded(2, 128, DType::F32)), (256, 256));
