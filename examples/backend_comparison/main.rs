@@ -52,10 +52,10 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 pub(crate) fn main() -> ExitCode {
     let args = Args::parse();
-    let signals = on_signals("this round", nothing);
     main_of(|| match (args.only, &args.row) {
-        (Some(backend), Some(path)) => args.trace.around(|| measure::write_row(&args, backend, path, &signals)),
-        _ => run(&args, &signals),
+        // A signal ends it at once: it is another process that knows what to do then.
+        (Some(backend), Some(path)) => args.trace.around(|| measure::write_row(&args, backend, path)),
+        _ => run(&args, &on_signals("this round", nothing)),
     })
 }
 

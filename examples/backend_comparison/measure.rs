@@ -54,13 +54,9 @@ fn row(args: &Args, backend: DeviceName, signals: &Signals) -> Result<Option<Row
     Ok(Some(Row::new(args, backend.to_string(), Outcome::Failed { reason })))
 }
 
-/// Measures one backend in this process and writes its row, unless a signal comes.
-pub fn write_row(args: &Args, backend: DeviceName, path: &Path, signals: &Signals) -> Result<Ending, Failure> {
-    let row = measured(args, backend, signals);
-    let whole = matches!(row.outcome, Outcome::Ran(_));
-    if signals.came() && !whole {
-        return Ok(Ending::Stopped);
-    }
+/// Measures one backend in this process and writes its row.
+pub fn write_row(args: &Args, backend: DeviceName, path: &Path) -> Result<Ending, Failure> {
+    let row = measured(args, backend);
     // Renamed into place: a row that is there is whole.
     let part = path.with_extension("part");
     fs::write(&part, serde_json::to_vec(&row)?)?;
@@ -68,13 +64,13 @@ pub fn write_row(args: &Args, backend: DeviceName, path: &Path, signals: &Signal
     Ok(Ending::Finished)
 }
 
-fn measured(args: &Args, backend: DeviceName, signals: &Signals) -> Row {
+fn measured(args: &Args, backend: DeviceName) -> Row {
     let name = backend.to_string();
     let opened = match guarded(|| present(backend)) {
         Ok(opened) => opened,
         Err(reason) => return Row::new(args, name, Outcome::Absent { reason }),
     };
-    let outcome = match guarded(|| figures(args, backend, &opened.device, signals)) {
+    let outcome = match guarded(|| figures(args, backend, &opened.device)) {
         Ok(figures) => Outcome::Ran(Box::new(figures)),
         Err(reason) => Outcome::Failed { reason },
     };
@@ -92,14 +88,14 @@ fn present(backend: DeviceName) -> Result<Opened, Failure> {
     }
 }
 
-fn figures(args: &Args, backend: DeviceName, device: &Device, signals: &Signals) -> Result<Figures, Failure> {
+fn figures(args: &Args, backend: DeviceName, device: &Device) -> Result<Figures, Failure> {
     let mnist = Mnist::read(&args.data)?;
     let max_error = oracle::max_error(backend, device)?;
     section(&format!("{backend}, forward and estimate"));
-    let (times, noise_materialized_bytes) = timing::measure(args, device, signals)?;
+    let (times, noise_materialized_bytes) = timing::measure(args, device)?;
     section(&format!("{backend}, training"));
     let mut trainer = Trainer::new(&mnist, device);
-    let (training, work) = trainer.run(args.rank, args.generations, signals)?;
+    let (training, work) = trainer.run(args.rank, args.generations)?;
     let memory = Memory {
         noise_materialized_bytes,
         peak_rss_bytes: status::bytes("VmHWM"),

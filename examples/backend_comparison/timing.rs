@@ -5,7 +5,6 @@ use super::rows::Times;
 use burn::tensor::{Device, Distribution, Tensor};
 use eggroll::core::{EggrollConfig, NoiseSourceConfig, profile};
 use eggroll_examples::Failure;
-use eggroll_examples::interrupt::Signals;
 use eggroll_examples::throughput::{Network, Population};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -16,7 +15,7 @@ const WARM_UP: usize = 2;
 const MIN_ROUNDS: usize = 5;
 
 /// Medians of the three passes, and the bytes of noise that the population keeps between them.
-pub fn measure(args: &Args, device: &Device, signals: &Signals) -> Result<(Times, u64), Failure> {
+pub fn measure(args: &Args, device: &Device) -> Result<(Times, u64), Failure> {
     device.seed(0);
     let network = Network::new(args.size, device);
     let noiser = EggrollConfig::new().with_rank(args.rank).into();
@@ -36,7 +35,6 @@ pub fn measure(args: &Args, device: &Device, signals: &Signals) -> Result<(Times
     let (limit, start) = (Duration::from_secs_f64(args.seconds), Instant::now());
     let mut rounds = Vec::new();
     while rounds.len() < MIN_ROUNDS || start.elapsed() < limit {
-        signals.check()?;
         profile::generation(rounds.len() as u64);
         rounds.push(round()?);
     }

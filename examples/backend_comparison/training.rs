@@ -9,7 +9,6 @@ use eggroll::core::{EggrollConfig, NoiseKey, counters, reference};
 use eggroll::train::{EvolutionStrategy, EvolutionStrategyConfig, MemberChunk};
 use eggroll_examples::Failure;
 use eggroll_examples::digits::{Batches, Dataset, Images, Mlp, Scale};
-use eggroll_examples::interrupt::Signals;
 use std::path::Path;
 use std::time::Instant;
 
@@ -53,7 +52,7 @@ impl<'a> Trainer<'a> {
     }
 
     /// Trains, and counts the work of one more generation.
-    pub fn run(&mut self, rank: usize, generations: u64, signals: &Signals) -> Result<(Training, Work), Failure> {
+    pub fn run(&mut self, rank: usize, generations: u64) -> Result<(Training, Work), Failure> {
         let mut model = self.model();
         let mut strategy = EvolutionStrategyConfig::new(EggrollConfig::new().with_rank(rank), AdamConfig::new())
             .with_population_size(MEMBERS)
@@ -66,7 +65,6 @@ impl<'a> Trainer<'a> {
         sync(self.device)?;
         let start = Instant::now();
         for _ in 0..generations {
-            signals.check()?;
             model = self.generation(&mut strategy, model)?;
         }
         sync(self.device)?;

@@ -5,6 +5,9 @@
 
 mod program;
 
+#[cfg(feature = "cube")]
+#[doc(hidden)]
+pub use crate::backend::cube::launch_rollout;
 pub use crate::layer::{ChainActivation, ChainLayer};
 pub use program::{Operation, Operator, Program, Symbol};
 

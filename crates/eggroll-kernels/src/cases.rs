@@ -2,7 +2,7 @@
 
 use crate::recorder::Recorded;
 use crate::tensors::Tensors;
-use crate::{floats, integers};
+use crate::{floats, integers, rollouts};
 use burn::tensor::DType;
 use cubecl::client::Client;
 use std::collections::BTreeSet;
@@ -23,6 +23,7 @@ pub fn launch_all(client: &Client) {
     // As `integer_type` chooses.
     let int8 = if tensors.supports(DType::I8) { DType::I8 } else { DType::I32 };
     integers::launch(&tensors, int8);
+    rollouts::launch(client);
     client.flush().expect("a recorder has nothing to flush");
 }
 

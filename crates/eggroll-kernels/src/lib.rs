@@ -7,14 +7,16 @@
 #![cfg(feature = "kernel-sources")]
 
 mod cases;
+pub mod costs;
 mod floats;
 mod integers;
 mod msl;
 mod recorder;
+mod rollouts;
 mod targets;
 mod tensors;
 
 pub use cases::{launch_all, missing};
 pub use msl::msl_of_wgsl;
-pub use recorder::{Recorded, Recorder};
+pub use recorder::{Launch, Recorded, Recorder, Recording, Source};
 pub use targets::{Language, Target, all};

@@ -15,17 +15,17 @@ use cubecl_server::allocator::{ContiguousMemoryLayoutPolicy, PitchedMemoryLayout
 use cubecl_server::compiler::Compiler;
 use cubecl_server::dry_run::LaunchMode;
 use cubecl_server::id::KernelId;
-use cubecl_server::kernel::{CompiledKernel, CubeKernel, KernelDefinition, define_kernel};
+use cubecl_server::kernel::{BufferIOAttr, CompiledKernel, CubeKernel, KernelDefinition, define_kernel};
 use cubecl_server::logging::ServerLogger;
 use cubecl_server::memory_management::{ManagedMemoryHandle, MemoryAllocationMode, StreamMemoryReport};
 use cubecl_server::server::{
-    BufferBinding, CopyDescriptor, CubeCount, IoError, KernelArguments, ProfileError, ProfilingToken, Server,
-    ServerCommunication, ServerError, ServerStorage, ServerUtilities,
+    BufferBinding, CopyDescriptor, CubeCount, IoError, KernelArguments, KernelResource, ProfileError, ProfilingToken,
+    Server, ServerCommunication, ServerError, ServerStorage, ServerUtilities,
 };
 use cubecl_server::storage::{ComputeStorage, ManagedResource, StorageHandle, StorageId};
 use cubecl_server::validation::{validate_cube_dim, validate_units};
 use cubecl_spirv::SpirvCompiler;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 /// What became of a kernel.
@@ -41,6 +41,28 @@ pub struct Recorded {
     pub source: Result<Source, String>,
 }
 
+/// One launch of a kernel.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// The path of the kernel in Rust.
+    pub path: &'static str,
+    /// Cubes that were launched.
+    pub cubes: u64,
+    /// Bytes of the buffers that the kernel reads, as its compiler found.
+    pub read: u64,
+    /// Bytes of the buffers that it writes.
+    pub written: u64,
+}
+
+/// All that a device was asked for.
+#[derive(Debug, Default)]
+pub struct Recording {
+    /// The kernels, each once.
+    pub kernels: Vec<Recorded>,
+    /// The launches in their order.
+    pub launches: Vec<Launch>,
+}
+
 /// A compiled kernel.
 #[derive(Clone, Debug)]
 pub struct Source {
@@ -50,6 +72,8 @@ pub struct Source {
     pub code: Vec<u8>,
     /// Bytes of shared memory, where the launch asks for them.
     pub shared_bytes: usize,
+    /// What becomes of the buffers, if the compiler says so.
+    io: Option<Vec<BufferIOAttr>>,
 }
 
 /// A device of CubeCL that keeps the source of every kernel launched on it.
@@ -57,13 +81,14 @@ pub struct Source {
 pub struct Recorder {
     target: Target,
     utilities: Arc<ServerUtilities>,
-    seen: HashSet<KernelId>,
-    recorded: Arc<Mutex<Vec<Recorded>>>,
+    /// Kernels that are compiled already, and what becomes of their buffers.
+    seen: HashMap<KernelId, Option<Vec<BufferIOAttr>>>,
+    recording: Arc<Mutex<Recording>>,
 }
 
 impl Recorder {
-    /// A client of a new device that stands for `target`, number `index` of this process, and where its kernels will be found.
-    pub fn start(target: Target, index: u16) -> (Client, Arc<Mutex<Vec<Recorded>>>) {
+    /// A client of a new device that stands for `target`, number `index` of this process, and where its kernels and launches will be found.
+    pub fn start(target: Target, index: u16) -> (Client, Arc<Mutex<Recording>>) {
         let device = DeviceId { type_id: 0, index_id: index };
         let (name, alignment) = (target.language.runtime(), target.properties.memory.alignment as usize);
         let (properties, matrices) = (target.properties.clone(), target.matrices.clone());
@@ -75,11 +100,11 @@ impl Recorder {
             let policy = ContiguousMemoryLayoutPolicy::new(alignment);
             ServerUtilities::init(service, name, properties, matrices, logger, policy)
         };
-        let recorded = Arc::<Mutex<Vec<Recorded>>>::default();
+        let recording = Arc::<Mutex<Recording>>::default();
         let recorder =
-            Self { target, utilities: Arc::new(utilities), seen: HashSet::new(), recorded: recorded.clone() };
+            Self { target, utilities: Arc::new(utilities), seen: HashMap::new(), recording: recording.clone() };
         let client = Client::try_init(device, recorder).expect("an index that no other device of this process has");
-        (client, recorded)
+        (client, recording)
     }
 
     fn source(&self, kernel: &dyn CubeKernel, id: &KernelId) -> Result<Source, String> {
@@ -123,7 +148,8 @@ fn compiled<C: Compiler>(
     options: &C::CompilationOptions,
 ) -> Result<(C::Representation, Source), String> {
     let compiled = CompiledKernel::compile(kernel, definition, compiler, options).map_err(|error| error.to_string())?;
-    let source = Source { entry: compiled.entrypoint_name, code: compiled.source.into_bytes(), shared_bytes: 0 };
+    let (entry, code) = (compiled.entrypoint_name, compiled.source.into_bytes());
+    let source = Source { entry, code, shared_bytes: 0, io: compiled.io };
     let representation = compiled.repr.ok_or("a kernel that is written in the target's language")?;
     Ok((representation, source))
 }
@@ -171,18 +197,20 @@ impl Server for Recorder {
     unsafe fn launch(
         &mut self,
         kernel: Box<dyn CubeKernel>,
-        _: CubeCount,
-        _: KernelArguments,
+        cubes: CubeCount,
+        arguments: KernelArguments,
         _: StreamId,
         _: LaunchMode,
     ) {
         let id = kernel.id();
-        if self.seen.insert(id.clone()) {
+        let mut recording = self.recording.lock().expect("no thread panicked with the list");
+        if !self.seen.contains_key(&id) {
             let source = self.source(&*kernel, &id);
+            self.seen.insert(id.clone(), source.as_ref().ok().and_then(|source| source.io.clone()));
             let units = id.cube_dim.num_elems();
-            let recorded = Recorded { path: id.type_name(), variant: id.stable_format(), units, source };
-            self.recorded.lock().expect("no thread panicked with the list").push(recorded);
+            recording.kernels.push(Recorded { path: id.type_name(), variant: id.stable_format(), units, source });
         }
+        recording.launches.push(launched(id.type_name(), &cubes, &arguments, self.seen[&id].as_deref()));
     }
 
     fn flush(&mut self, _: StreamId) -> Result<(), ServerError> {
@@ -214,6 +242,23 @@ impl ServerStorage for Recorder {
     fn get_resource(&mut self, _: BufferBinding, _: StreamId) -> Result<ManagedResource<()>, ServerError> {
         Err(nothing_is_computed())
     }
+}
+
+fn launched(path: &'static str, cubes: &CubeCount, arguments: &KernelArguments, io: Option<&[BufferIOAttr]>) -> Launch {
+    let cubes = match cubes {
+        CubeCount::Static(x, y, z) => [x, y, z].map(|count| u64::from(*count)).iter().product(),
+        CubeCount::Dynamic(_) => 0,
+    };
+    let mut launch = Launch { path, cubes, read: 0, written: 0 };
+    for (index, resource) in arguments.resources.iter().enumerate() {
+        let KernelResource::Buffer(buffer) = resource else { continue };
+        let bytes = buffer.size - buffer.offset_start.unwrap_or(0) - buffer.offset_end.unwrap_or(0);
+        let declared = arguments.declared_io.get(index);
+        let becomes = io.and_then(|io| io.get(index)).or(declared).copied().unwrap_or(BufferIOAttr::ReadWrite);
+        launch.read += if becomes.is_readable() { bytes } else { 0 };
+        launch.written += if becomes.is_writable() { bytes } else { 0 };
+    }
+    launch
 }
 
 fn nothing_is_computed() -> ServerError {

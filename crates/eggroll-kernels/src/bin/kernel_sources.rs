@@ -17,10 +17,10 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         let run = |(index, target): (usize, &Target)| {
             let target = target.clone();
             scope.spawn(move || {
-                let (client, recorded) = Recorder::start(target, index as u16);
+                let (client, recording) = Recorder::start(target, index as u16);
                 launch_all(&client);
-                let recorded = recorded.lock().expect("the device's thread is idle");
-                recorded.clone()
+                let recording = recording.lock().expect("the device's thread is idle");
+                recording.kernels.clone()
             })
         };
         let running: Vec<_> = targets.iter().enumerate().map(run).collect();
@@ -38,7 +38,9 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let everything: Vec<Recorded> = recorded.concat();
     let missing = missing(&crates, &everything)?;
     for kernel in &missing {
-        eprintln!("no call reaches {kernel}: crates/eggroll-kernels/src/floats.rs or integers.rs needs one");
+        eprintln!(
+            "no call reaches {kernel}: crates/eggroll-kernels/src/ floats.rs, integers.rs or rollouts.rs needs one"
+        );
     }
     Ok(if refused == 0 && missing.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

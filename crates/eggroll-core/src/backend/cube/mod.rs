@@ -26,6 +26,7 @@ mod rollout;
 mod row_projection;
 mod vector;
 
+pub use rollout::launch_rollout;
 pub(crate) use rollout::rollout;
 
 use crate::key::NoiseKey;

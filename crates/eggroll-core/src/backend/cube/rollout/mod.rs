@@ -21,12 +21,12 @@ use crate::key::PairRange;
 use crate::ops::MatrixNoise;
 use crate::profile::{self, Component};
 use crate::scope::Perturbation;
-use burn::backend::ops::{FloatTensorOps, IntTensorOps};
 use burn::backend::{Backend, DispatchDevice};
 use burn::tensor::{DType, Device, TensorData};
 use burn_cubecl::CubeBackend;
 use burn_cubecl::ops::into_data_sync;
 use burn_cubecl::tensor::CubeTensor;
+use cubecl::client::Client;
 use cubecl::{CubeDim, Device as CubeDevice};
 use deviations::{DeviationSizesLaunch, deviation_kernel};
 use kernel::rollout_kernel;
@@ -46,14 +46,35 @@ pub(crate) fn rollout(
     let DispatchDevice::Cube(device) = device.as_dispatch() else { return None };
     let network = Network::new(layers, population.map(|(perturbation, _)| perturbation))?;
     counters::add_host_read(); // of the parameters
-    let plan = RolloutPlan::new(&device.client(), network.layers.clone(), episodes, population.is_some());
-    let rollout = Rollout { inputs: Inputs::new(device, &network, episodes), plan, episodes };
-    let pairs = population.map_or(PairRange::new(0, 1), |(_, pairs)| pairs);
-    let batches = rollout.batches(pairs, network.values.len())?;
-    // All of them are launched before the first is read.
-    let records: Vec<CubeTensor> = batches.into_iter().map(|pairs| rollout.run(&network, pairs)).collect();
-    let rows = records.into_iter().flat_map(|records| rollout.rows(records)).collect();
+    let (plan, records) = launched(&device.client(), device, &network, population.map(|(_, pairs)| pairs), episodes)?;
+    let rows = records.into_iter().flat_map(|records| rows(&plan, records)).collect();
     Some(DeviceRows { rows, parameters: network.parameters })
+}
+
+/// Launches all episodes, by way of `client`: their records.
+fn launched(
+    client: &Client,
+    device: &CubeDevice,
+    network: &Network,
+    pairs: Option<PairRange>,
+    episodes: &DeviceEpisodes,
+) -> Option<(RolloutPlan, Vec<CubeTensor>)> {
+    let plan = RolloutPlan::new(client, network.layers.clone(), episodes, pairs.is_some());
+    let rollout = Rollout { inputs: Inputs::new(client, device, network, episodes), plan, episodes };
+    let batches = rollout.batches(pairs.unwrap_or(PairRange::new(0, 1)), network.values.len())?;
+    let records = batches.into_iter().map(|pairs| rollout.run(network, pairs)).collect();
+    Some((rollout.plan, records))
+}
+
+/// Launches the episodes of a population by way of `client`, and reads nothing: for devices that compute nothing. Whether the kernel can run.
+pub fn launch_rollout(
+    client: &Client,
+    layers: &[ChainLayer],
+    (perturbation, pairs): (&Perturbation, PairRange),
+    episodes: &DeviceEpisodes,
+) -> bool {
+    let network = Network::new(layers, Some(perturbation));
+    network.and_then(|network| launched(client, &CubeDevice::default(), &network, Some(pairs), episodes)).is_some()
 }
 
 /// Episodes on their device.
@@ -72,10 +93,10 @@ struct Inputs {
 }
 
 impl Inputs {
-    fn new(device: &CubeDevice, network: &Network, episodes: &DeviceEpisodes) -> Self {
+    fn new(client: &Client, device: &CubeDevice, network: &Network, episodes: &DeviceEpisodes) -> Self {
         let floats = |values: Vec<f32>| {
-            let shape = [values.len()];
-            CubeBackend::float_from_data(TensorData::new(values, shape), device)
+            let len = values.len();
+            upload(client, device, TensorData::new(values, [len]))
         };
         // An argument that is not read must be there all the same.
         let scaling = episodes.scaling.map_or(vec![0.0], |scaling| [scaling.mean, scaling.scale].concat());
@@ -85,7 +106,7 @@ impl Inputs {
             parameters: floats(network.values.clone()),
             starts: floats(episodes.starts.to_vec()),
             scaling: floats(scaling),
-            draws: CubeBackend::int_from_data(TensorData::new(draws, [words]), device),
+            draws: upload(client, device, TensorData::new(draws, [words])),
         }
     }
 }
@@ -158,17 +179,23 @@ impl Rollout<'_> {
         span.end(|| drop(CubeBackend::sync(&parameters.device)));
         records
     }
+}
 
-    /// The rows of records, which are read to the host: without what only launches need.
-    fn rows(&self, records: CubeTensor) -> Vec<f32> {
-        counters::add_host_read();
-        let waiting = profile::waiting();
-        let records: Vec<f32> = into_data_sync(records).try_to_vec().expect("of type f32");
-        drop(waiting);
-        let sums = HEADER..HEADER + self.plan.sums();
-        let row = |record: &[f32]| [&record[..2], &record[sums.clone()]].concat();
-        records.chunks_exact(self.plan.record()).flat_map(row).collect()
-    }
+/// The rows of records, which are read to the host: without what only launches need.
+fn rows(plan: &RolloutPlan, records: CubeTensor) -> Vec<f32> {
+    counters::add_host_read();
+    let waiting = profile::waiting();
+    let records: Vec<f32> = into_data_sync(records).try_to_vec().expect("of type f32");
+    drop(waiting);
+    let sums = HEADER..HEADER + plan.sums();
+    let row = |record: &[f32]| [&record[..2], &record[sums.clone()]].concat();
+    records.chunks_exact(plan.record()).flat_map(row).collect()
+}
+
+/// A vector on a device.
+fn upload(client: &Client, device: &CubeDevice, data: TensorData) -> CubeTensor {
+    let (bytes, shape, dtype) = data.into_parts();
+    CubeTensor::new_contiguous(client.clone(), device.clone(), shape, client.create(bytes), dtype)
 }
 
 /// What the noise of `pairs` adds to every parameter: `[pairs · parameters]`.
