@@ -18,8 +18,6 @@ use std::sync::{Arc, Mutex};
 
 /// Instructions of one lane for one normal: a quarter of a Philox block of 4, with two Box–Muller transforms.
 const SLOTS_OF_A_NORMAL: f64 = 41.0;
-/// Values of a block of noise, and the units of a cube that draw one each.
-const VALUES_OF_A_CUBE: u64 = 4 * 256;
 /// The side of an estimate's tile: each draws as many values of both factors.
 const SIDE: u64 = 64;
 
@@ -107,7 +105,7 @@ impl Model {
     pub fn inference(&self, layer: Layer) -> Cost {
         let [d_input, d_output] = layer.shape;
         let tensors = self.tensors();
-        self.cost(layer, layer.forward_flops(), || {
+        self.cost(layer, Noise::Held, layer.forward_flops(), || {
             let x = tensors.empty([layer.members(), d_input], layer.dtype);
             CubeBackend::float_matmul(x, tensors.empty([d_input, d_output], layer.dtype));
         })
@@ -117,7 +115,7 @@ impl Model {
     pub fn forward(&self, layer: Layer, noise: Noise) -> Cost {
         let [d_input, d_output] = layer.shape;
         let tensors = self.tensors();
-        self.cost(layer, layer.forward_flops(), || {
+        self.cost(layer, noise, layer.forward_flops(), || {
             let x = tensors.empty([layer.members(), d_input], layer.dtype);
             let weight = tensors.empty([d_input, d_output], layer.dtype);
             let members = LinearMembers { pairs: layer.pair_range(), input: InputRows::PerMember };
@@ -131,7 +129,7 @@ impl Model {
         let [d_input, d_output] = layer.shape;
         let terms = f64::from(layer.pairs) * layer.rank as f64;
         let tensors = self.tensors();
-        self.cost(layer, 2.0 * terms * (d_input * d_output) as f64, || {
+        self.cost(layer, noise, 2.0 * terms * (d_input * d_output) as f64, || {
             let weights = tensors.empty([layer.pairs as usize], layer.dtype);
             let held = layer.source(noise, &tensors);
             CubeBackend::low_rank_estimate(weights, layer.noise(), held, 0, d_input, d_output);
@@ -154,20 +152,21 @@ impl Model {
         self.recording.lock().expect("no thread panicked with the list").launches.clone()
     }
 
-    fn cost(&self, layer: Layer, flops: f64, operation: impl FnOnce()) -> Cost {
+    fn cost(&self, layer: Layer, noise: Noise, flops: f64, operation: impl FnOnce()) -> Cost {
         let before = self.launches().len();
         operation();
         let launches = self.launches().split_off(before);
-        cost(&self.gpu, layer, flops, &launches)
+        cost(&self.gpu, (layer, noise), flops, &launches)
     }
 }
 
 /// The cost of launches whose products take `flops`.
-fn cost(gpu: &Gpu, layer: Layer, flops: f64, launches: &[Launch]) -> Cost {
+fn cost(gpu: &Gpu, (layer, noise): (Layer, Noise), flops: f64, launches: &[Launch]) -> Cost {
     let products = launches.iter().filter(|launch| is_product(launch)).count();
     let mut cost = Cost { launches: launches.len(), flops, ..Cost::default() };
     for launch in launches {
-        let (bytes, normals) = (launch.read + launch.written, layer.normals(launch));
+        let normals = if noise == Noise::OnTheFly { layer.normals(launch) } else { 0 };
+        let bytes = launch.read + launch.written;
         let multiplying = if is_product(launch) { flops / products as f64 / gpu.products } else { 0.0 };
         let drawing = normals as f64 * SLOTS_OF_A_NORMAL / gpu.slots;
         cost.seconds += (bytes as f64 / gpu.memory).max(multiplying).max(drawing);
@@ -214,20 +213,24 @@ impl Layer {
         }
     }
 
-    /// Normals that a launch draws: none if it reads as many bytes as all of them take.
+    /// The type of an estimate's factors.
+    fn factor_type(self) -> DType {
+        if self.dtype == DType::BF16 { DType::BF16 } else { DType::F32 }
+    }
+
+    /// Normals that a launch draws where noise is not held.
     fn normals(self, launch: &Launch) -> u64 {
         let pairs = u64::from(self.pairs);
         let [d_input, d_output] = self.shape.map(|size| (self.rank * size) as u64);
         let kernel = launch.path.split('<').next().unwrap_or_default();
-        let all = match () {
+        match () {
             () if kernel.contains("cube::factors::") => launch.cubes * d_input + pairs * d_output,
             () if kernel.contains("cube::linear::") => launch.cubes * self.elements(),
-            () if kernel.contains("cube::estimate_product::") => launch.cubes * VALUES_OF_A_CUBE,
+            // What is drawn is written.
+            () if kernel.contains("cube::estimate_product::") => launch.written / self.factor_type().size() as u64,
             () if kernel.contains("cube::estimate::") => launch.cubes * pairs * self.rank as u64 * 2 * SIDE,
             () => 0,
-        };
-        let held = pairs * self.elements() * self.dtype.size() as u64;
-        if launch.read >= held { 0 } else { all }
+        }
     }
 }
 
@@ -268,7 +271,7 @@ mod tests {
         let path = "eggroll_core::backend::cube::estimate::low_rank_estimate_kernel";
         let tiles = Launch { path, cubes: 128 * 128, read: 0, written: 0 };
         let forward = model.forward(PAPER, Noise::OnTheFly);
-        let tiled = cost(&model.gpu, PAPER, 0.0, &[tiles]);
+        let tiled = cost(&model.gpu, (PAPER, Noise::OnTheFly), 0.0, &[tiles]);
         assert_eq!(tiled.normals, 128 * all, "canary");
         assert!(tiled.seconds > 5.0 * forward.seconds, "canary: {tiled:?}");
     }
