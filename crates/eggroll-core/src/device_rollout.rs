@@ -5,9 +5,6 @@
 
 mod program;
 
-#[cfg(feature = "cube")]
-#[doc(hidden)]
-pub use crate::backend::cube::launch_rollout;
 pub use crate::layer::{ChainActivation, ChainLayer};
 pub use program::{Operation, Operator, Program, Symbol};
 
@@ -176,6 +173,19 @@ pub fn run(
         None
     };
     rows
+}
+
+/// Launches what [`run`] does by way of `client`, for devices that compute nothing, and reads nothing. Whether the kernel can run.
+#[cfg(feature = "cube")]
+#[doc(hidden)]
+pub fn launch(
+    client: &cubecl::client::Client,
+    layers: &[ChainLayer],
+    population: (&Perturbation, PairRange),
+    episodes: &DeviceEpisodes,
+) -> bool {
+    episodes.check(layers);
+    crate::backend::cube::launch_rollout(client, layers, population, episodes)
 }
 
 impl DeviceEpisodes<'_> {

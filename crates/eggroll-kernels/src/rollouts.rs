@@ -3,7 +3,7 @@
 use burn::module::Param;
 use burn::tensor::{Device, Distribution, Tensor};
 use cubecl::client::Client;
-use eggroll_core::device_rollout::{ChainActivation, ChainLayer, DeviceEpisodes, DeviceScaling, Head, launch_rollout};
+use eggroll_core::device_rollout::{self, ChainActivation, ChainLayer, DeviceEpisodes, DeviceScaling, Head};
 use eggroll_core::scope::Perturbation;
 use eggroll_core::{EggrollConfig, NoiserConfig, OpenEsConfig, PairRange, ParameterTable};
 use eggroll_rl::{Acrobot, CartPole, MountainCar, MountainCarContinuous, Pendulum, TensorEnvironment};
@@ -67,7 +67,7 @@ fn rollout<E: TensorEnvironment>(
         action_repeat: 1,
         time_limit: environment.time_limit(),
     };
-    assert!(launch_rollout(client, &layers, (&perturbation, PAIRS), &episodes), "a device of our kernels");
+    assert!(device_rollout::launch(client, &layers, (&perturbation, PAIRS), &episodes), "a device of our kernels");
 }
 
 type Weights = (Vec<Param<Tensor<2>>>, Vec<Param<Tensor<1>>>);

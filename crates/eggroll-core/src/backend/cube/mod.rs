@@ -26,8 +26,7 @@ mod rollout;
 mod row_projection;
 mod vector;
 
-pub use rollout::launch_rollout;
-pub(crate) use rollout::rollout;
+pub(crate) use rollout::{launch_rollout, rollout};
 
 use crate::key::NoiseKey;
 use crate::ops::{

@@ -66,8 +66,8 @@ fn launched(
     Some((rollout.plan, records))
 }
 
-/// Launches the episodes of a population by way of `client`, and reads nothing: for devices that compute nothing. Whether the kernel can run.
-pub fn launch_rollout(
+/// See [`launch`](crate::device_rollout::launch).
+pub(crate) fn launch_rollout(
     client: &Client,
     layers: &[ChainLayer],
     (perturbation, pairs): (&Perturbation, PairRange),
