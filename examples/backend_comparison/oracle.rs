@@ -1,6 +1,6 @@
 //! The perturbed forward and the estimate against explicit weights and sums in f64, and a canary that must fail.
 
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{DType, Device, Tensor, TensorData};
 use eggroll::core::ops::{
     InputRows, LinearBias, LinearMembers, LowRankNoise, NoiseSource, PairRange, low_rank_estimate, low_rank_linear,
 };
@@ -80,7 +80,7 @@ impl Case {
 
     fn estimate(&self, first: u32, device: &Device) -> Vec<f32> {
         let weights = tensor(&self.weights, [self.weights.len()], device);
-        read(low_rank_estimate(weights, self.noise, NoiseSource::Drawn, first, SHAPE))
+        read(low_rank_estimate(weights, self.noise, NoiseSource::Drawn, first, SHAPE, DType::F32))
     }
 
     /// `x_m·(W + s·c·B·Aᵀ)` for every member.

@@ -103,13 +103,13 @@ impl Layer {
                 self.eggroll("table", bytes(TABLE + elements), NoiseSource::Table(table.flatten(0, 1)))
             }
             Column::Estimate => {
-                let (rank, shape) = (self.rank, self.weight.dims());
-                let on = (&device, self.dtype);
+                let (rank, shape, dtype) = (self.rank, self.weight.dims(), self.dtype);
+                let on = (&device, DType::F32);
                 let weights = Tensor::<1>::random([pairs.count as usize], Distribution::Uniform(-1.0, 1.0), on);
                 let flop = 2 * pairs.count as usize * rank * shape[0] * shape[1];
                 Task::new("estimate", [0, flop], move |pass| {
                     let noise = LowRankNoise::new(NoiseKey::new(0, 0, pass), rank, SIGMA);
-                    ops::low_rank_estimate(weights.clone(), noise, NoiseSource::Drawn, 0, shape)
+                    ops::low_rank_estimate(weights.clone(), noise, NoiseSource::Drawn, 0, shape, dtype)
                 })
             }
             Column::OpenEs => {

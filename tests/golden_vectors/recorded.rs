@@ -90,7 +90,7 @@ impl ModuleVisitor for Estimator<'_> {
         if noise.role == Role::Frozen {
             return;
         }
-        let gradient = noise.estimate(self.weights.clone(), &param.dims());
+        let gradient = noise.estimate(self.weights.clone(), &param.dims(), param.dtype());
         let gradient = gradient.reshape(param.dims());
         self.by_path.insert(table.entries()[position].path.clone(), values(gradient.clone()));
         self.gradients.register(param.id, gradient);

@@ -150,13 +150,13 @@ impl ParameterNoise {
     /// signs where these [count](Self::counts_signs); flat, in the order of the parameter's [`MatrixView`] if it has one. That of
     /// sparse noise is multiplied by the share of perturbed entries, `k/(d_input·d_output)`.
     ///
-    /// `weights` is `[pairs]`, `shape` the parameter's.
+    /// `weights` is `[pairs]` and taken in float32, `shape` and `dtype` are the parameter's.
     ///
     /// # Panics
     ///
     /// Panics for a low-rank or sparse parameter of fewer than two axes, and for a frozen one.
     #[track_caller]
-    pub fn estimate(self, weights: Tensor<1>, shape: &[usize]) -> Tensor<1> {
+    pub fn estimate(self, weights: Tensor<1>, shape: &[usize], dtype: DType) -> Tensor<1> {
         let weights = match self.role {
             Role::Sparse => {
                 let share = Role::Sparse.noise_elements(shape) as f64 / shape.iter().product::<usize>().max(1) as f64;
@@ -164,7 +164,7 @@ impl ParameterNoise {
             }
             _ => weights,
         };
-        self.weighted(weights, 0, shape)
+        self.weighted(weights, 0, shape, dtype)
     }
 
     /// The noise `E_q` of one pair as the parameter's elements: `(σ/√r)·B·Aᵀ` or `σ·ε`, added for sign +1 and subtracted for
@@ -177,12 +177,12 @@ impl ParameterNoise {
     /// As [`estimate`](Self::estimate).
     #[track_caller]
     pub fn noise(self, pair: u32, shape: &[usize], (device, dtype): (&Device, DType)) -> Tensor<1> {
-        Self { counts_signs: false, ..self }.weighted(Tensor::ones([1], (device, dtype)), pair, shape)
+        Self { counts_signs: false, ..self }.weighted(Tensor::ones([1], (device, DType::F32)), pair, shape, dtype)
     }
 
     /// `Σ_q w_q·E_q` over pairs from `first_pair` on, flat.
     #[track_caller]
-    fn weighted(self, weights: Tensor<1>, first_pair: u32, shape: &[usize]) -> Tensor<1> {
+    fn weighted(self, weights: Tensor<1>, first_pair: u32, shape: &[usize], dtype: DType) -> Tensor<1> {
         let elements = shape.iter().product::<usize>();
         let matrix = || match MatrixView::of(shape) {
             Some(view) => [view.d_input, view.d_output],
@@ -191,15 +191,15 @@ impl ParameterNoise {
         match self.role {
             Role::LowRank { rank } => {
                 let (shape, noise) = (matrix(), LowRankNoise { signs: self.counts_signs, ..self.low_rank(rank) });
-                low_rank_estimate(weights, noise, self.source, first_pair, shape).reshape([elements])
+                low_rank_estimate(weights, noise, self.source, first_pair, shape, dtype).reshape([elements])
             }
             Role::Sparse => {
                 let (shape, noise) = (matrix(), self.sparse());
-                sparse_estimate(weights, noise, self.source, first_pair, shape).reshape([elements])
+                sparse_estimate(weights, noise, self.source, first_pair, shape, dtype).reshape([elements])
             }
             Role::Dense => {
                 let noise = self.dense();
-                dense_estimate(weights, noise, self.source, first_pair, elements)
+                dense_estimate(weights, noise, self.source, first_pair, elements, dtype)
             }
             Role::Frozen => panic!("a frozen parameter of shape {shape:?} has neither noise nor an estimate"),
         }

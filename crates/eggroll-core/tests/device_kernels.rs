@@ -45,8 +45,9 @@ fn one_kernel_for_each_operation() {
         assert_eq!(dense_layer, 1, "{pairs} pairs");
         let shape = [WIDTH, WIDTH];
         let estimates = launches(|| {
-            let low_rank = low_rank_estimate(weights.clone(), low_rank, NoiseSource::Drawn, 0, shape).flatten(0, 1);
-            low_rank + dense_estimate(weights.clone(), dense, NoiseSource::Drawn, 0, WIDTH * WIDTH)
+            let low_rank =
+                low_rank_estimate(weights.clone(), low_rank, NoiseSource::Drawn, 0, shape, DType::F32).flatten(0, 1);
+            low_rank + dense_estimate(weights.clone(), dense, NoiseSource::Drawn, 0, WIDTH * WIDTH, DType::F32)
         });
         assert_eq!(estimates, 2, "{pairs} pairs");
         let noise = launches(|| noise(key, members.pairs, 10, &device, DType::F32).flatten(0, 1));

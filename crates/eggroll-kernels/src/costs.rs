@@ -130,9 +130,9 @@ impl Model {
         let terms = f64::from(layer.pairs) * layer.rank as f64;
         let tensors = self.tensors();
         self.cost(layer, noise, 2.0 * terms * (d_input * d_output) as f64, || {
-            let weights = tensors.empty([layer.pairs as usize], layer.dtype);
+            let weights = tensors.empty([layer.pairs as usize], DType::F32);
             let held = layer.source(noise, &tensors);
-            CubeBackend::low_rank_estimate(weights, layer.noise(), held, 0, d_input, d_output);
+            CubeBackend::low_rank_estimate(weights, layer.noise(), held, 0, d_input, d_output, layer.dtype);
         })
     }
 

@@ -176,19 +176,19 @@ fn vectors(tensors: &Tensors, dtype: DType) {
 }
 
 fn estimates(tensors: &Tensors, dtype: DType) {
-    let weights = || -> CubeTensor { tensors.empty([PAIRS.count as usize], dtype) };
+    let weights = || -> CubeTensor { tensors.empty([PAIRS.count as usize], DType::F32) };
     for source in SOURCES {
         for [d_input, d_output] in [[32, 32], [256, 2048], [8192, 8192]] {
             for signs in [false, true] {
                 for rank in [1, 4] {
                     let noise = LowRankNoise { signs, ..LowRankNoise::new(source.key(), rank, 0.1) };
                     let held = source.of(tensors, rank * (d_input + d_output), dtype);
-                    CubeBackend::low_rank_estimate(weights(), noise, held, PAIRS.first, d_input, d_output);
+                    CubeBackend::low_rank_estimate(weights(), noise, held, PAIRS.first, d_input, d_output, dtype);
                 }
             }
         }
         let (noise, elements) = (DenseNoise::new(source.key(), 0.1), 1 << 16);
         let held = source.of(tensors, elements, dtype);
-        CubeBackend::dense_estimate(weights(), noise, held, PAIRS.first, elements);
+        CubeBackend::dense_estimate(weights(), noise, held, PAIRS.first, elements, dtype);
     }
 }

@@ -208,10 +208,10 @@ fn portable_defaults_have_the_same_components() {
         let source = NoiseSource::Drawn;
         if is_dense {
             ops::dense_linear(x, weight, LinearBias::None, dense, source.clone(), members);
-            ops::dense_estimate(weights, dense, source, 0, 28);
+            ops::dense_estimate(weights, dense, source, 0, 28, DType::F64);
         } else {
             ops::low_rank_linear(x, weight, LinearBias::None, low_rank, source.clone(), members);
-            ops::low_rank_estimate(weights, low_rank, source, 0, [4, 7]);
+            ops::low_rank_estimate(weights, low_rank, source, 0, [4, 7], DType::F64);
         }
         let summary = trace.finish().expect("a file that can be written");
         let row = |component| summary.sections[0].row(component);

@@ -136,14 +136,15 @@ impl<B: SliceBackend> PerturbedOps for B {
         first_pair: u32,
         d_input: usize,
         d_output: usize,
+        dtype: DType,
     ) -> FloatTensor<B> {
         let (name, shape) = ("low-rank estimate", [d_input, d_output]);
         assert!(!noise.transposed, "{name}: of a parameter {shape:?}, not of its transpose");
         let [pairs] = checks::dims(name, "weights", &weights);
         checks::range(name, first_pair, pairs);
         checks::source(name, &source, (first_pair, pairs), checks::low_rank(name, noise.rank, shape));
-        if weights.dtype() != DType::F32 {
-            return portable::low_rank_estimate::<B>(weights, noise, source, first_pair, shape);
+        if [weights.dtype(), dtype] != [DType::F32; 2] {
+            return portable::low_rank_estimate::<B>(weights, noise, source, first_pair, shape, dtype);
         }
         let (weights, source) = (B::contiguous(weights), held::<B>(name, source));
         filled::<B, 2>(name, shape, |sum| {
@@ -157,14 +158,15 @@ impl<B: SliceBackend> PerturbedOps for B {
         source: SourcePrimitive<B>,
         first_pair: u32,
         elements: usize,
+        dtype: DType,
     ) -> FloatTensor<B> {
         let name = "dense estimate";
         assert!(!noise.transposed, "{name}: of a parameter of {elements} elements, not of its transpose");
         let [pairs] = checks::dims(name, "weights", &weights);
         checks::range(name, first_pair, pairs);
         checks::source(name, &source, (first_pair, pairs), elements);
-        if weights.dtype() != DType::F32 {
-            return portable::dense_estimate::<B>(weights, noise, source, first_pair, elements);
+        if [weights.dtype(), dtype] != [DType::F32; 2] {
+            return portable::dense_estimate::<B>(weights, noise, source, first_pair, elements, dtype);
         }
         let (weights, source) = (B::contiguous(weights), held::<B>(name, source));
         filled::<B, 1>(name, [elements], |sum| {

@@ -159,3 +159,39 @@ fn equals_oracle() {
         }
     }
 }
+
+/// Weights of pairs keep the digits that the parameter's type does not have: the sum is as much larger as they say.
+#[test]
+fn weights_are_not_rounded() {
+    let growth = |on: &Implementation, dtype, shape: [usize; 2], weight: f64| {
+        let estimates = |weight: f64| {
+            let weights = || on.tensor(&[weight], [1]);
+            let (first, all) = (PAIRS.first, shape[0] * shape[1]);
+            let low_rank = ops::low_rank_estimate(weights(), low_rank(0), NoiseSource::Drawn, first, shape, dtype);
+            let dense = ops::dense_estimate(weights(), dense(0), NoiseSource::Drawn, first, all, dtype);
+            [low_rank.flatten(0, 1), dense].map(|sum| values(sum.cast(DType::F32)))
+        };
+        let product = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>();
+        // Products with 1 would be numbers of the type, to which those with a little more round.
+        let (one, more) = (estimates(0.7), estimates(0.7 * weight));
+        [0, 1].map(|which| product(&one[which], &more[which]) / product(&one[which], &one[which]))
+    };
+    for (dtype, epsilon) in TYPES {
+        for on in implementations().iter().filter(|on| !on.portable && on.device.supports_dtype(dtype)) {
+            // Sizes of both kernels of the estimate.
+            for shape in [[64, 96], [512, 640]] {
+                let (weight, rounded) = (1.0 + epsilon / 4.0, 1.0);
+                for found in growth(on, dtype, shape, weight) {
+                    assert!((found - weight).abs() < epsilon / 16.0, "{}, {dtype:?}, {shape:?}: {found}", on.name);
+                }
+                for found in growth(on, dtype, shape, rounded) {
+                    assert!(
+                        (found - weight).abs() > epsilon / 8.0,
+                        "canary: {}, {dtype:?}, {shape:?}: {found}",
+                        on.name
+                    );
+                }
+            }
+        }
+    }
+}

@@ -215,8 +215,9 @@ impl Implementation {
         first: u32,
         shape: [usize; 2],
     ) -> Tensor<2> {
+        let dtype = weights.dtype();
         if !self.portable {
-            return ops::low_rank_estimate(weights, noise, source, first, shape);
+            return ops::low_rank_estimate(weights, noise, source, first, shape, dtype);
         }
         Tensor::from_dispatch(portable::low_rank_estimate::<Dispatch>(
             weights.into_dispatch(),
@@ -224,6 +225,7 @@ impl Implementation {
             source.into_primitive(),
             first,
             shape,
+            dtype,
         ))
     }
 
@@ -235,8 +237,9 @@ impl Implementation {
         first: u32,
         elements: usize,
     ) -> Tensor<1> {
+        let dtype = weights.dtype();
         if !self.portable {
-            return ops::dense_estimate(weights, noise, source, first, elements);
+            return ops::dense_estimate(weights, noise, source, first, elements, dtype);
         }
         Tensor::from_dispatch(portable::dense_estimate::<Dispatch>(
             weights.into_dispatch(),
@@ -244,6 +247,7 @@ impl Implementation {
             source.into_primitive(),
             first,
             elements,
+            dtype,
         ))
     }
 

@@ -170,7 +170,7 @@ fn estimates_equal_explicit_sums() {
             };
             for on in devices() {
                 let weights = on.tensor(&weights, [pairs]);
-                let found = values(sparse_estimate(weights, noise, NoiseSource::Drawn, 3, shape));
+                let found = values(sparse_estimate(weights, noise, NoiseSource::Drawn, 3, shape, DType::F32));
                 assert!(distance(&found, &sum(3), pairs) < 1.0, "{}, {shape:?}", on.name);
                 let other = sum(5);
                 assert!(other == sum(3) || distance(&found, &other, pairs) > 10.0, "canary: {}, {shape:?}", on.name);
@@ -228,5 +228,5 @@ fn refuses_noise_of_another_parameter() {
     let on = &implementations()[0];
     let source = NoiseSource::Cached { noise: Tensor::zeros([1, 3], &on.device), first_pair: 0 };
     let noise = SparseNoise::new(NoiseKey::new(0, 0, 0), 1.0);
-    sparse_estimate(Tensor::zeros([1], &on.device), noise, source, 0, [17, 3]);
+    sparse_estimate(Tensor::zeros([1], &on.device), noise, source, 0, [17, 3], DType::F32);
 }

@@ -4,13 +4,15 @@ use super::{DenseNoise, LowRankNoise, NoiseSource, PairRange, PerturbedOps};
 use crate::counters;
 use crate::profile::{self, Component};
 use burn::backend::Dispatch;
-use burn::tensor::Tensor;
+use burn::tensor::{DType, Tensor};
 
 /// `Σ_q w_q·c·B_q·A_qᵀ` over the pairs `first_pair, first_pair + 1, …`, `c = σ/√r`; `sign(B_q)·sign(A_q)ᵀ` in place of the product
 /// if the noise says so, where the sign of 0 is 0.
 ///
 /// Both members of a pair share their factors, so their fitness is folded first, `w_q = f_{2q} − f_{2q+1}`:
 /// half the work.
+///
+/// Weights are taken in float32, whatever the `dtype` of the noise and of the sum is: that of the parameter.
 ///
 /// # Shapes
 ///
@@ -31,6 +33,7 @@ pub fn low_rank_estimate(
     source: NoiseSource,
     first_pair: u32,
     shape: [usize; 2],
+    dtype: DType,
 ) -> Tensor<2> {
     assert!(noise.rank > 0, "low-rank estimate: rank 0");
     assert!(!noise.transposed, "low-rank estimate: of a parameter {shape:?}, not of its transpose");
@@ -39,13 +42,15 @@ pub fn low_rank_estimate(
     let span = profile::span(Component::Estimate, 0);
     let (weights, source) = (weights.into_dispatch(), source.into_primitive());
     counters::add_launch();
-    let sum = Dispatch::low_rank_estimate(weights, noise, source, first_pair, d_input, d_output);
+    let sum = Dispatch::low_rank_estimate(weights, noise, source, first_pair, d_input, d_output, dtype);
     let sum = Tensor::<2>::from_dispatch(sum);
     span.end_waiting(|| drop(sum.device().sync()));
     sum
 }
 
 /// `Σ_q w_q·σ·ε_q` over the pairs `first_pair, first_pair + 1, …`, flat.
+///
+/// Weights are taken in float32, whatever the `dtype` of the noise and of the sum is: that of the parameter.
 ///
 /// # Shapes
 ///
@@ -62,13 +67,15 @@ pub fn dense_estimate(
     source: NoiseSource,
     first_pair: u32,
     elements: usize,
+    dtype: DType,
 ) -> Tensor<1> {
     assert!(!noise.transposed, "dense estimate: of a parameter of {elements} elements, not of its transpose");
     source.check(PairRange::new(first_pair, weights.dims()[0] as u32), elements);
     let span = profile::span(Component::Estimate, 0);
     let (weights, source) = (weights.into_dispatch(), source.into_primitive());
     counters::add_launch();
-    let sum = Tensor::<1>::from_dispatch(Dispatch::dense_estimate(weights, noise, source, first_pair, elements));
+    let sum = Dispatch::dense_estimate(weights, noise, source, first_pair, elements, dtype);
+    let sum = Tensor::<1>::from_dispatch(sum);
     span.end_waiting(|| drop(sum.device().sync()));
     sum
 }

@@ -50,7 +50,7 @@ use crate::key::NoiseKey;
 use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{Autodiff, Backend, backend_extension};
 #[cfg(feature = "cube")]
-use burn::tensor::Shape;
+use burn::tensor::{DType, Shape};
 
 /// Perturbed operations of a backend.
 ///
@@ -122,7 +122,7 @@ pub trait PerturbedOps: Backend {
     }
 
     /// See [`low_rank_estimate`].
-    #[fusion(dtype = weights, shape = Shape::new([*d_input, *d_output]))]
+    #[fusion(dtype = *dtype, shape = Shape::new([*d_input, *d_output]))]
     fn low_rank_estimate(
         weights: FloatTensor<Self>,
         noise: LowRankNoise,
@@ -130,20 +130,22 @@ pub trait PerturbedOps: Backend {
         first_pair: u32,
         d_input: usize,
         d_output: usize,
+        dtype: DType,
     ) -> FloatTensor<Self> {
-        portable::low_rank_estimate::<Self>(weights, noise, source, first_pair, [d_input, d_output])
+        portable::low_rank_estimate::<Self>(weights, noise, source, first_pair, [d_input, d_output], dtype)
     }
 
     /// See [`dense_estimate`].
-    #[fusion(dtype = weights, shape = Shape::new([*elements]))]
+    #[fusion(dtype = *dtype, shape = Shape::new([*elements]))]
     fn dense_estimate(
         weights: FloatTensor<Self>,
         noise: DenseNoise,
         #[extension_type] source: SourcePrimitive<Self>,
         first_pair: u32,
         elements: usize,
+        dtype: DType,
     ) -> FloatTensor<Self> {
-        portable::dense_estimate::<Self>(weights, noise, source, first_pair, elements)
+        portable::dense_estimate::<Self>(weights, noise, source, first_pair, elements, dtype)
     }
 
     /// See [`noise`]; `like` gives device and type.

@@ -230,7 +230,7 @@ pub fn sparse_embedding(
     weight.select(0, indices) + both_signs(delta, InputRows::PerMember)
 }
 
-/// `Σ_q w_q·E_q` over the pairs `first_pair, first_pair + 1, …`.
+/// `Σ_q w_q·E_q` over the pairs `first_pair, first_pair + 1, …`, summed in float32, of type `dtype`.
 ///
 /// # Shapes
 ///
@@ -247,13 +247,14 @@ pub fn sparse_estimate(
     source: NoiseSource,
     first_pair: u32,
     shape: [usize; 2],
+    dtype: DType,
 ) -> Tensor<2> {
     assert!(!noise.transposed, "sparse estimate: of a parameter {shape:?}, not of its transpose");
     counters::add_launch();
     let span = profile::span(Component::Estimate, 0);
     let pairs = PairRange::new(first_pair, weights.dims()[0] as u32);
     let entries = sparse_entries(noise, &source, pairs, shape, (&weights.device(), weights.dtype()));
-    let sum = entries.estimate(weights, noise.scale, shape);
+    let sum = entries.estimate(weights, noise.scale, shape).cast(dtype);
     span.end_waiting(|| drop(sum.device().sync()));
     sum
 }

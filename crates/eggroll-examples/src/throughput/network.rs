@@ -127,8 +127,9 @@ impl Population {
     pub fn estimate(&mut self, weights: &Tensor<1>) -> Vec<Tensor<1>> {
         self.perturbation.generation = self.perturbation.generation.wrapping_add(1);
         let entries = self.perturbation.table.entries().iter().enumerate();
-        let estimate =
-            |position: usize, shape: &[usize]| self.perturbation.parameter(position).estimate(weights.clone(), shape);
+        let estimate = |position: usize, shape: &[usize]| {
+            self.perturbation.parameter(position).estimate(weights.clone(), shape, weights.dtype())
+        };
         entries.map(|(position, entry)| estimate(position, &entry.shape)).collect()
     }
 }

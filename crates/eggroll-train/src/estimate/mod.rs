@@ -64,20 +64,20 @@ struct Estimator<'a> {
     perturbations: Vec<Perturbation>,
     uses: &'a [Use],
     weights: &'a [f32],
-    /// The weights as the last parameter needed them: in a model of one type on one device they are uploaded once.
-    uploaded: Option<(Device, DType, Tensor<1>)>,
+    /// The weights on the device of the last parameter: in a model on one device they are uploaded once.
+    uploaded: Option<(Device, Tensor<1>)>,
     gradients: GradientsParams,
 }
 
 impl Estimator<'_> {
-    /// The weights next to a parameter, and of its type.
-    fn weights(&mut self, device: Device, dtype: DType) -> Tensor<1> {
+    /// The weights next to a parameter, in float32: a parameter's type may be too narrow for them.
+    fn weights(&mut self, device: Device) -> Tensor<1> {
         match &self.uploaded {
-            Some((on, of, weights)) if *on == device && *of == dtype => weights.clone(),
+            Some((on, weights)) if *on == device => weights.clone(),
             _ => {
                 let data = TensorData::new(self.weights.to_vec(), [self.weights.len()]);
-                let weights = Tensor::from_data(data, (&device, dtype));
-                self.uploaded.insert((device, dtype, weights)).2.clone()
+                let weights = Tensor::from_data(data, (&device, DType::F32));
+                self.uploaded.insert((device, weights)).1.clone()
             }
         }
     }
@@ -92,9 +92,10 @@ impl ModuleVisitor for Estimator<'_> {
             return;
         }
         let value = param.val();
-        let weights = self.weights(value.device(), value.dtype());
-        let estimate =
-            |perturbation: &Perturbation| perturbation.parameter(position).estimate(weights.clone(), &value.dims());
+        let weights = self.weights(value.device());
+        let estimate = |perturbation: &Perturbation| {
+            perturbation.parameter(position).estimate(weights.clone(), &value.dims(), value.dtype())
+        };
         let estimates = self.perturbations.iter().map(estimate);
         let gradient = estimates.reduce(|sum, next| sum + next).expect("the members were perturbed");
         let gradient = match (self.uses.get(position), MatrixView::of(&value.dims())) {

@@ -4,7 +4,7 @@ use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, RunningState};
 use burn::nn::PaddingConfig2d;
 use burn::optim::{AdamConfig, SgdConfig};
 use burn::tensor::activation::relu;
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use eggroll_core::ops::{DenseNoise, LowRankNoise, NoiseSource, dense_estimate, low_rank_estimate};
 use eggroll_core::{EggrollConfig, NoiseKey, NoiserConfig, OpenEsConfig};
 use eggroll_nn::{
@@ -158,11 +158,18 @@ fn a_tied_parameter_has_one_estimate() {
         let weights = Tensor::<1>::from_floats(&weights[..], &device);
         let key = NoiseKey::new(3, 0, 0);
         let step = match rank {
-            0 => dense_estimate(weights, DenseNoise::new(key, sigma), NoiseSource::Drawn, 0, vocabulary * width)
-                .reshape([vocabulary, width]),
+            0 => dense_estimate(
+                weights,
+                DenseNoise::new(key, sigma),
+                NoiseSource::Drawn,
+                0,
+                vocabulary * width,
+                DType::F32,
+            )
+            .reshape([vocabulary, width]),
             rank => {
                 let noise = LowRankNoise::new(key, rank, sigma);
-                low_rank_estimate(weights, noise, NoiseSource::Drawn, 0, [vocabulary, width])
+                low_rank_estimate(weights, noise, NoiseSource::Drawn, 0, [vocabulary, width], DType::F32)
             }
         };
         let moved = after.embedding.weight.val() - model.embedding.weight.val();

@@ -4,6 +4,7 @@
 use super::device::{Limits, has_type};
 use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
+use cubecl::client::Client;
 
 /// Elements that a kernel can address: kernels index with 32 bits.
 const ADDRESSABLE: usize = u32::MAX as usize;
@@ -39,9 +40,14 @@ impl Demand {
 
 /// Whether a kernel that computes in the type of `like` runs.
 pub(crate) fn runs(like: &CubeTensor, demand: &Demand) -> bool {
-    let floats = matches!(like.dtype, DType::F32 | DType::F16 | DType::BF16);
-    let integers = matches!(like.dtype, DType::I8 | DType::I16 | DType::I32);
-    (floats || integers) && has_type(&like.client, like.dtype) && demand.is_met_by(&Limits::of(&like.client))
+    runs_in(&like.client, like.dtype, demand)
+}
+
+/// Whether a kernel that computes in `dtype` runs.
+pub(crate) fn runs_in(client: &Client, dtype: DType, demand: &Demand) -> bool {
+    let floats = matches!(dtype, DType::F32 | DType::F16 | DType::BF16);
+    let integers = matches!(dtype, DType::I8 | DType::I16 | DType::I32);
+    (floats || integers) && has_type(client, dtype) && demand.is_met_by(&Limits::of(client))
 }
 
 /// Elements of memory from the first of a tensor to its last: more than it has, where rows are padded or columns are left out.

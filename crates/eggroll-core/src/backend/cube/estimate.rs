@@ -23,7 +23,7 @@ pub(crate) struct EstimateSizes {
 /// Writes `sums : [splits, d_input, d_output]`, a tile for each cube.
 #[cube(launch)]
 pub(crate) fn low_rank_estimate_kernel<F: Float>(
-    weights: &[F],
+    weights: &[f32],
     held: &[F],
     sums: &mut [f32],
     stream: Stream,
@@ -77,7 +77,7 @@ pub(crate) fn low_rank_estimate_kernel<F: Float>(
                 let stream_block = group * BLOCKS + block % BLOCKS;
                 let noise = noise_of_block::<F>(held, &stream, number, held_at, stream_block, tile.source);
                 let noise = counted(noise, tile.signs);
-                let weight = select(column + step < columns, scale * f32::cast_from(weights[pair]), 0.0f32);
+                let weight = select(column + step < columns, scale * weights[pair], 0.0f32);
                 let element = group * GROUP + block % BLOCKS;
                 let to = step * SIDE;
                 if second {
@@ -145,7 +145,7 @@ fn keep(part: &mut Shared<[f32]>, to: usize, start: usize, element: usize, value
 /// Writes `sums : [splits, elements]`; a unit takes one block of one run of pairs.
 #[cube(launch)]
 pub(crate) fn dense_estimate_kernel<F: Float>(
-    weights: &[F],
+    weights: &[f32],
     held: &[F],
     sums: &mut [f32],
     stream: Stream,
@@ -170,7 +170,7 @@ pub(crate) fn dense_estimate_kernel<F: Float>(
     let mut sum2 = 0.0f32;
     let mut sum3 = 0.0f32;
     while pair < end {
-        let weight = scale * f32::cast_from(weights[pair]);
+        let weight = scale * weights[pair];
         let number = first_pair + pair as u32;
         let noise = noise_of_block::<F>(held, &stream, number, held_start(&stream, number, kind), block, kind);
         sum0 += weight * noise.0;

@@ -49,8 +49,9 @@ fn in_runs(weights: CubeTensor, noise: &Noise, what: Estimate, most: usize) -> C
     sum.expect("there are pairs")
 }
 
-fn in_f32(tensor: CubeTensor) -> CubeTensor {
-    CubeBackend::float_cast(tensor, FloatDType::F32)
+/// The same values in float32.
+pub(crate) fn in_f32(tensor: CubeTensor) -> CubeTensor {
+    if tensor.dtype == DType::F32 { tensor } else { CubeBackend::float_cast(tensor, FloatDType::F32) }
 }
 
 /// What an estimate is made of, but for its noise.
@@ -62,6 +63,8 @@ pub(crate) struct Estimate {
     pub shape: [usize; 2],
     /// Whether the signs of the factors are multiplied in their place.
     pub signs: bool,
+    /// The parameter's type.
+    pub dtype: DType,
 }
 
 /// The type of factors. Fitness over sigma is too small for f16, whose factors are multiplied in f32.
@@ -72,7 +75,7 @@ fn factor_type(dtype: DType) -> DType {
 /// `B : [pairs · rank, d_input]`, and `w_q·c·A_q : [pairs · rank, d_output]`, of a run of pairs.
 fn factors(weights: &CubeTensor, noise: &Noise, what: Estimate, run: Range<usize>) -> (CubeTensor, CubeTensor) {
     let [d_input, d_output] = what.shape;
-    let dtype = factor_type(weights.dtype);
+    let dtype = factor_type(what.dtype);
     let rows = run.len() * what.rank;
     let (b, a) = (empty(weights, [rows, d_input], dtype), empty(weights, [rows, d_output], dtype));
     let units = run.len() * noise.elements.div_ceil(GROUP) * BLOCKS;
@@ -90,7 +93,7 @@ fn factors(weights: &CubeTensor, noise: &Noise, what: Estimate, run: Range<usize
         noise.scale,
         noise.kind,
         what.signs,
-        dtype_to_elem_type(weights.dtype),
+        dtype_to_elem_type(what.dtype),
         dtype_to_elem_type(dtype),
     );
     counters::add_kernel();
@@ -126,7 +129,7 @@ pub(crate) struct FactorSizes {
 /// Writes the factors of a run of pairs, the second weighted; a unit takes one block of one pair.
 #[cube(launch)]
 fn factors_kernel<F: Float, T: Float>(
-    weights: &[F],
+    weights: &[f32],
     held: &[F],
     b: &mut [T],
     a: &mut [T],
@@ -147,7 +150,7 @@ fn factors_kernel<F: Float, T: Float>(
     let number = sizes.first_pair + (sizes.first + pair) as u32;
     let noise = noise_of_block::<F>(held, &stream, number, held_start(&stream, number, kind), block, kind);
     let noise = counted(noise, signs);
-    let weight = scale * f32::cast_from(weights[sizes.first + pair]);
+    let weight = scale * weights[sizes.first + pair];
     let element = block / BLOCKS * GROUP + block % BLOCKS;
     write_factor::<T>(b, a, &stream, &sizes, pair, element, noise.0, weight);
     write_factor::<T>(b, a, &stream, &sizes, pair, element + BLOCKS, noise.1, weight);
@@ -186,7 +189,7 @@ mod tests {
     fn estimate(first_pair: u32, most: usize) -> Vec<f32> {
         let weights = [0.5, -1.0, 0.25, 2.0, 1.5f32];
         let weights = CubeBackend::float_from_data(TensorData::from(weights), &CubeDevice::default());
-        let what = Estimate { first_pair, rank: 3, shape: [65, 70], signs: false };
+        let what = Estimate { first_pair, rank: 3, shape: [65, 70], signs: false, dtype: DType::F32 };
         let noise = Noise::new(NoiseKey::new(5, 1, 2), 0.5, 3 * (65 + 70), SourcePrimitive::Drawn);
         let sum = CubeBackend::float_into_data(in_runs(weights, &noise, what, most));
         try_read_sync(sum).expect("a device that is read at once").expect("runs").try_to_vec().expect("f32")

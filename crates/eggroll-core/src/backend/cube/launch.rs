@@ -237,7 +237,7 @@ pub(crate) fn low_rank_estimate(
     rank: usize,
     first_pair: u32,
     [d_input, d_output]: [usize; 2],
-    tile: EstimateTile,
+    (tile, dtype): (EstimateTile, DType),
 ) -> CubeTensor {
     let weights = into_contiguous(weights);
     let pairs = weights.meta.shape()[0];
@@ -245,7 +245,7 @@ pub(crate) fn low_rank_estimate(
     let (pairs_per_split, splits) = splits(pairs, tiles);
     let sums = empty(&weights, [splits, d_input, d_output], DType::F32);
     let sizes = EstimateSizesLaunch::new(first_pair, pairs, pairs_per_split, d_input, d_output, rank);
-    let (client, elem) = (weights.client.clone(), dtype_to_elem_type(weights.dtype));
+    let (client, elem) = (weights.client.clone(), dtype_to_elem_type(dtype));
     let tile = EstimateTile { source: noise.kind, ..tile };
     let (stream, scale) = (noise.stream(), noise.scale);
     let held = noise.held(&weights);
@@ -267,14 +267,14 @@ pub(crate) fn low_rank_estimate(
 }
 
 /// `[splits, elements]`, to be summed over the first dimension.
-pub(crate) fn dense_estimate(weights: CubeTensor, noise: Noise, first_pair: u32) -> CubeTensor {
+pub(crate) fn dense_estimate(weights: CubeTensor, noise: Noise, first_pair: u32, dtype: DType) -> CubeTensor {
     let weights = into_contiguous(weights);
     let pairs = weights.meta.shape()[0];
     let elements = noise.elements;
     let units = elements.div_ceil(GROUP) * BLOCKS;
     let (pairs_per_split, splits) = splits(pairs, units.div_ceil(UNITS));
     let sums = empty(&weights, [splits, elements], DType::F32);
-    let (client, elem) = (weights.client.clone(), dtype_to_elem_type(weights.dtype));
+    let (client, elem) = (weights.client.clone(), dtype_to_elem_type(dtype));
     let (stream, scale, kind) = (noise.stream(), noise.scale, noise.kind);
     let held = noise.held(&weights);
     dense_estimate_kernel::launch(

@@ -40,8 +40,8 @@ use burn::tensor::{DType, FloatDType, Shape};
 use burn_cubecl::CubeBackend;
 use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::tensor::CubeTensor;
-use eligibility::{Demand, extent, padded, reads, runs};
-use estimate_product::Estimate;
+use eligibility::{Demand, extent, padded, reads, runs, runs_in};
+use estimate_product::{Estimate, in_f32};
 use geometry::{BasisTile, EmbeddingTile, EstimateTile, MemberTile, by_element};
 use launch::Noise;
 use linear::{BiasKind, Factors, LinearTile};
@@ -144,25 +144,27 @@ impl PerturbedOps for CubeBackend {
         first_pair: u32,
         d_input: usize,
         d_output: usize,
+        dtype: DType,
     ) -> CubeTensor {
         let shape = [d_input, d_output];
         let columns = weights.shape()[0] * noise.rank;
-        let (dtype, elements) = (weights.dtype, noise.rank * (d_input + d_output));
+        let elements = noise.rank * (d_input + d_output);
         let largest = (d_input * d_output).max(held(&source));
         let tile = EstimateTile::new(&weights.client, shape, noise.rank, noise.signs);
         let is_wide = EstimateTile::redraws(d_input, d_output) >= REDRAWS;
         let demand = if is_wide { estimate_product::demand(largest) } else { tile.demand(columns, largest) };
-        if columns * d_input * d_output == 0 || !runs(&weights, &demand) {
-            return portable::low_rank_estimate::<Self>(weights, noise, source, first_pair, shape);
+        if columns * d_input * d_output == 0 || !runs_in(&weights.client, dtype, &demand) {
+            return portable::low_rank_estimate::<Self>(weights, noise, source, first_pair, shape, dtype);
         }
+        let weights = in_f32(weights);
         let drawn = Noise::new(noise.key, noise.scale, elements, source);
         let span = profile::span(Component::Estimate, 0);
         if is_wide {
-            let what = Estimate { first_pair, rank: noise.rank, shape, signs: noise.signs };
+            let what = Estimate { first_pair, rank: noise.rank, shape, signs: noise.signs, dtype };
             let sum = estimate_product::low_rank_estimate(weights, &drawn, what);
             return finished(span, CubeBackend::float_cast(sum, dtype.into()));
         }
-        let sums = launch::low_rank_estimate(weights, drawn, noise.rank, first_pair, shape, tile);
+        let sums = launch::low_rank_estimate(weights, drawn, noise.rank, first_pair, shape, (tile, dtype));
         finished(span, sum_splits(sums, Shape::new(shape), dtype))
     }
 
@@ -172,16 +174,17 @@ impl PerturbedOps for CubeBackend {
         source: SourcePrimitive<Self>,
         first_pair: u32,
         elements: usize,
+        dtype: DType,
     ) -> CubeTensor {
         let pairs = size(&weights);
         let demand = Demand { turns: pairs, ..by_element(3, elements.max(held(&source))) };
-        if pairs * elements == 0 || !runs(&weights, &demand) {
-            return portable::dense_estimate::<Self>(weights, noise, source, first_pair, elements);
+        if pairs * elements == 0 || !runs_in(&weights.client, dtype, &demand) {
+            return portable::dense_estimate::<Self>(weights, noise, source, first_pair, elements, dtype);
         }
-        let dtype = weights.dtype;
         let noise = Noise::new(noise.key, noise.scale, elements, source);
         let span = profile::span(Component::Estimate, 0);
-        finished(span, sum_splits(launch::dense_estimate(weights, noise, first_pair), Shape::new([elements]), dtype))
+        let sums = launch::dense_estimate(in_f32(weights), noise, first_pair, dtype);
+        finished(span, sum_splits(sums, Shape::new([elements]), dtype))
     }
 
     fn noise(like: CubeTensor, key: NoiseKey, pairs: PairRange, elements: usize) -> CubeTensor {

@@ -234,10 +234,10 @@ fn other_floats<B: PerturbedOps + IntegerOps>() {
 
 fn estimates<B: PerturbedOps + IntegerOps>() {
     let low_rank = |weights: &[usize], rank, source, first| {
-        B::low_rank_estimate(f32s::<B>(weights), LowRankNoise::new(key(), rank, 0.1), source, first, 3, 2)
+        B::low_rank_estimate(f32s::<B>(weights), LowRankNoise::new(key(), rank, 0.1), source, first, 3, 2, DType::F32)
     };
     let dense = |weights: &[usize], source, first| {
-        B::dense_estimate(f32s::<B>(weights), DenseNoise::new(key(), 0.1), source, first, 6)
+        B::dense_estimate(f32s::<B>(weights), DenseNoise::new(key(), 0.1), source, first, 6, DType::F32)
     };
     assert_eq!(low_rank(&[2], 2, SourcePrimitive::Drawn, 5).shape().to_vec(), [3, 2]);
     assert_eq!(low_rank(&[0], 2, SourcePrimitive::Drawn, 5).shape().to_vec(), [3, 2]);
@@ -257,14 +257,15 @@ fn estimates<B: PerturbedOps + IntegerOps>() {
         refused(&["dense estimate", &found], || dense(&[2], source, 5));
     }
     let transposed = LowRankNoise::new(key(), 2, 0.1).transposed();
-    let call = || B::low_rank_estimate(f32s::<B>(&[2]), transposed, SourcePrimitive::Drawn, 5, 3, 2);
+    let call = || B::low_rank_estimate(f32s::<B>(&[2]), transposed, SourcePrimitive::Drawn, 5, 3, 2, DType::F32);
     refused(&["low-rank estimate", "transpose"], call);
     let transposed = DenseNoise::new(key(), 0.1).transposed();
-    let call = || B::dense_estimate(f32s::<B>(&[2]), transposed, SourcePrimitive::Drawn, 5, 6);
+    let call = || B::dense_estimate(f32s::<B>(&[2]), transposed, SourcePrimitive::Drawn, 5, 6, DType::F32);
     refused(&["dense estimate", "transpose"], call);
     let sides = [usize::MAX / 2, 3];
     let noise = LowRankNoise::new(key(), 1, 0.1);
-    let call = || B::low_rank_estimate(f32s::<B>(&[2]), noise, SourcePrimitive::Drawn, 5, sides[0], sides[1]);
+    let call =
+        || B::low_rank_estimate(f32s::<B>(&[2]), noise, SourcePrimitive::Drawn, 5, sides[0], sides[1], DType::F32);
     refused(&["low-rank estimate", &format!("{sides:?}")], call);
 }
 

@@ -16,7 +16,7 @@ use super::{BiasPrimitive, DEPENDENT, DenseNoise, InputRows, LinearMembers, LowR
 use crate::profile::{self, Component};
 use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{Backend, Scalar, TensorMetadata};
-use burn::tensor::{Shape, Slice};
+use burn::tensor::{DType, Shape, Slice};
 use noise::{factors, held_or_drawn};
 
 pub(crate) fn low_rank_linear<B: Backend>(
@@ -69,11 +69,23 @@ pub(crate) fn low_rank_estimate<B: Backend>(
     source: SourcePrimitive<B>,
     first: u32,
     shape: [usize; 2],
+    dtype: DType,
 ) -> FloatTensor<B> {
     let pairs = PairRange::new(first, weights.shape()[0] as u32);
-    let (b, a) = factors::<B>(&noise, source, pairs, shape, &weights);
+    let (b, a) = factors::<B>(&noise, source, pairs, shape, &in_type::<B>(weights.clone(), dtype));
     let (b, a) = if noise.signs { (B::float_sign(b), B::float_sign(a)) } else { (b, a) };
-    explicit_low_rank_estimate::<B>(weights, b, a, noise.scale)
+    let [weights, b, a] = [weights, b, a].map(|tensor| in_type::<B>(tensor, sum_type(dtype)));
+    in_type::<B>(explicit_low_rank_estimate::<B>(weights, b, a, noise.scale), dtype)
+}
+
+/// The type in which an estimate of type `dtype` is summed.
+fn sum_type(dtype: DType) -> DType {
+    if dtype == DType::F64 { DType::F64 } else { DType::F32 }
+}
+
+/// The same values in another type.
+fn in_type<B: Backend>(tensor: FloatTensor<B>, dtype: DType) -> FloatTensor<B> {
+    if tensor.dtype() == dtype { tensor } else { B::float_cast(tensor, dtype.into()) }
 }
 
 pub(crate) fn dense_estimate<B: Backend>(
@@ -82,10 +94,13 @@ pub(crate) fn dense_estimate<B: Backend>(
     source: SourcePrimitive<B>,
     first: u32,
     elements: usize,
+    dtype: DType,
 ) -> FloatTensor<B> {
     let pairs = PairRange::new(first, weights.shape()[0] as u32);
-    let drawn = held_or_drawn::<B>(source, noise.key, pairs, elements, &weights);
-    explicit_dense_estimate::<B>(weights, drawn, noise.scale)
+    let like = in_type::<B>(weights.clone(), dtype);
+    let drawn = held_or_drawn::<B>(source, noise.key, pairs, elements, &like);
+    let [weights, drawn] = [weights, drawn].map(|tensor| in_type::<B>(tensor, sum_type(dtype)));
+    in_type::<B>(explicit_dense_estimate::<B>(weights, drawn, noise.scale), dtype)
 }
 
 /// `x·W ± c·(x·B)·Aᵀ` for factors `b : [pairs, rank, d_input]`, `a : [pairs, rank, d_output]`.
