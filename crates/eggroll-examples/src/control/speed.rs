@@ -3,6 +3,7 @@
 use super::train::{Times, Trainer};
 use super::{Session, Task};
 use crate::{Ending, Failure};
+use eggroll_core::counters;
 use eggroll_run::print_line;
 use eggroll_run::profile;
 use serde_json::{Value, json};
@@ -19,6 +20,7 @@ pub fn measure<T: Task>(
     (trainer.env_steps, trainer.episodes, trainer.times) = (0, 0, Times::default());
     let warm_up = trainer.generations();
     profile::section("speed");
+    let kernels = counters::kernels();
     let start = Instant::now();
     while start.elapsed().as_secs_f64() < seconds && !session.signals.came() {
         trainer.generation()?;
@@ -27,6 +29,8 @@ pub fn measure<T: Task>(
     let generations = trainer.generations() - warm_up;
     let rate = trainer.env_steps as f64 / elapsed;
     let length = trainer.env_steps as f64 / trainer.episodes as f64;
+    // Of eggroll's own kernels; on CPUs there are none.
+    let kernels = (counters::kernels() - kernels) as f64 / generations.max(1) as f64;
     let share = trainer.times.update.as_secs_f64() / elapsed;
     print_line!(
         "{rate:.0} environment steps per second: {} steps in {elapsed:.1} s, {generations} generations, episodes of {length:.1} \
@@ -34,6 +38,9 @@ pub fn measure<T: Task>(
         trainer.env_steps,
         100.0 * share
     );
+    if kernels > 0.0 {
+        print_line!("{kernels:.1} kernels in a generation");
+    }
     let result = json!({
         "env_steps_per_second": rate,
         "env_steps": trainer.env_steps,
@@ -42,6 +49,7 @@ pub fn measure<T: Task>(
         "mean_episode_length": length,
         "evaluate_share": trainer.times.evaluate.as_secs_f64() / elapsed,
         "update_share": share,
+        "kernels_per_generation": kernels,
     });
     Ok((result, if elapsed < seconds { session.signals.ending() } else { Ending::Finished }))
 }
