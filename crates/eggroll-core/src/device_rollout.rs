@@ -191,7 +191,7 @@ pub fn launch(
 impl DeviceEpisodes<'_> {
     /// Episodes of a member.
     pub(crate) fn count(&self) -> usize {
-        self.starts.len() / self.dynamics.state
+        self.starts.len() / self.dynamics.state.max(1)
     }
 
     #[track_caller]
@@ -212,8 +212,70 @@ impl DeviceEpisodes<'_> {
         let scaling = self.scaling.is_none_or(|scaling| [scaling.mean.len(), scaling.scale.len()] == [seen; 2]);
         let draws = self.head != Head::Sampled || self.draws.len() == episodes;
         assert!(
-            scaling && draws && self.starts.len() == episodes * self.dynamics.state && self.action_repeat > 0,
+            scaling && draws && self.starts.len() == episodes * self.dynamics.state && episodes > 0,
             "rollout: episodes of other sizes than the environment's: {self:?}"
         );
+        assert!(self.action_repeat > 0 && self.time_limit > 0, "rollout: episodes without steps: {self:?}");
+        let action = if matches!(self.head, Head::Highest | Head::Sampled) { 1 } else { outputs };
+        assert!(
+            action == self.dynamics.action,
+            "rollout: actions of {action} where the environment takes {}",
+            self.dynamics.action
+        );
+    }
+}
+
+#[cfg(all(test, feature = "flex"))]
+mod tests {
+    use super::*;
+    use burn::module::Param;
+    use burn::tensor::{Tensor, TensorData};
+
+    /// Checks episodes of an environment with one number and one action, for a policy of one layer.
+    fn check(head: Head, time_limit: usize, starts: &[f32]) {
+        let step = |state: &[Symbol], action: &[Symbol]| SymbolicStep {
+            state: vec![state[0].clone()],
+            reward: action[0].clone(),
+            ended: action[0].clone(),
+        };
+        let dynamics = Dynamics::trace([1, 1], |state| state.to_vec(), step);
+        let weight = Param::from_tensor(Tensor::from_data(TensorData::zeros::<f32, _>([1, 2]), &Device::flex()));
+        let layer = ChainLayer { weight: &weight, bias: None, activation: ChainActivation::Identity };
+        let (bounds, draws) = ([0.0; 2], vec![[0; 4]; starts.len()]);
+        let episodes = DeviceEpisodes {
+            dynamics: &dynamics,
+            head,
+            outputs: 2,
+            bounds,
+            starts,
+            draws: &draws,
+            scaling: None,
+            action_repeat: 1,
+            time_limit,
+        };
+        episodes.check(&[layer]);
+    }
+
+    #[test]
+    fn takes_what_fits() {
+        check(Head::Highest, 5, &[0.0, 1.0]);
+    }
+
+    #[test]
+    #[should_panic(expected = "rollout: episodes without steps")]
+    fn refuses_no_steps() {
+        check(Head::Highest, 0, &[0.0]);
+    }
+
+    #[test]
+    #[should_panic(expected = "rollout: episodes of other sizes than the environment's")]
+    fn refuses_no_episodes() {
+        check(Head::Sampled, 5, &[]);
+    }
+
+    #[test]
+    #[should_panic(expected = "rollout: actions of 2 where the environment takes 1")]
+    fn refuses_other_actions() {
+        check(Head::Clamped, 5, &[0.0]);
     }
 }

@@ -292,7 +292,10 @@ fn noise_bytes() {
 }
 
 fn call(x: [usize; 2], w: [usize; 2], bias: Option<usize>, rank: usize, input: InputRows) {
-    let on = &implementations()[0];
+    call_on(&implementations()[0], x, w, bias, rank, input);
+}
+
+fn call_on(on: &Implementation, x: [usize; 2], w: [usize; 2], bias: Option<usize>, rank: usize, input: InputRows) {
     let zeros = |shape: [usize; 2]| Tensor::<2>::zeros(shape, &on.device);
     let bias = bias.map_or(LinearBias::None, |n| LinearBias::Plain(Tensor::zeros([n], &on.device)));
     let noise = LowRankNoise::new(NoiseKey::new(0, 0, 0), rank, 0.1);
@@ -332,9 +335,11 @@ fn refuses_rank_zero() {
 
 #[test]
 fn empty_outputs() {
-    call([0, 6], [6, 2], None, 1, InputRows::Shared);
-    call([4, 6], [6, 0], Some(0), 1, InputRows::PerMember);
-    call([4, 0], [0, 3], None, 1, InputRows::PerMember);
+    for on in implementations() {
+        call_on(&on, [0, 6], [6, 2], None, 1, InputRows::Shared);
+        call_on(&on, [4, 6], [6, 0], Some(0), 1, InputRows::PerMember);
+        call_on(&on, [4, 0], [0, 3], None, 1, InputRows::PerMember);
+    }
 }
 
 /// Other float types go through the portable path and still agree.

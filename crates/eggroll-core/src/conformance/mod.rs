@@ -320,11 +320,11 @@ fn other_instruction_sets() {
 #[cfg(feature = "cube")]
 #[test]
 fn other_reductions() {
-    use crate::backend::cube::device::{REDUCTIONS, fixed_plane_size, plane_size};
+    use crate::backend::cube::device::{REDUCTIONS, fixed_plane_size, plane_size, tested};
     if std::env::var_os(REDUCTIONS).is_some() || std::env::var_os(VARIABLE).is_some() {
         return;
     }
-    let client = cubecl::Device::default().client();
+    let client = tested().client();
     let hardware = &client.properties().hardware;
     if fixed_plane_size(hardware) == 0 {
         println!(

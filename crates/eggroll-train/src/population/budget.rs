@@ -16,6 +16,8 @@ impl Population {
     const CHUNK_BYTES: u64 = 32 << 20;
     /// The share of a device's memory that they may return: the rest is for what else the model makes, and for its parameters.
     const DEVICE_SHARE: u64 = 8;
+    /// What they return at most: kernels address 2³² elements of two bytes or more, and Vulkan buffers of 4 GiB.
+    const MOST_CHUNK_BYTES: u64 = 4 << 30;
     /// The same for one core's chunk: a usual second-level cache.
     pub(super) const CORE_BYTES: usize = 1 << 20;
     /// Twice the bytes of noise that an evaluation of many forwards holds at most, where nothing is known of the memory.
@@ -24,7 +26,8 @@ impl Population {
     /// Bytes that the perturbed layers may return for a chunk that is alone.
     pub(super) fn chunk_bytes(&self) -> usize {
         let device = if self.is_on_host() { None } else { self.memory_limit };
-        let bytes = device.map_or(0, |memory| memory / Self::DEVICE_SHARE).max(Self::CHUNK_BYTES);
+        let bytes = device.map_or(0, |memory| memory / Self::DEVICE_SHARE);
+        let bytes = bytes.clamp(Self::CHUNK_BYTES, Self::MOST_CHUNK_BYTES);
         usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
@@ -61,12 +64,15 @@ impl Population {
         }
     }
 
-    /// The perturbation with its noise held, where it was drawn on the fly and half of the memory has room for it.
+    /// The perturbation with its noise held, where it was drawn on the fly and half of the memory, or of a device's the share of a chunk,
+    /// has room for it.
     pub(super) fn holding(&self) -> Perturbation {
         let perturbation = &self.perturbation;
         let pairs = self.pairs();
         let bytes = NoiseSourceConfig::Cached.materialized_bytes(&perturbation.table, pairs.count);
-        if perturbation.held.bytes() > 0 || bytes > self.memory_limit.unwrap_or(Self::HELD_BYTES) / 2 {
+        let share = if self.is_on_host() { 2 } else { Self::DEVICE_SHARE };
+        let room = self.memory_limit.map_or(Self::HELD_BYTES / 2, |limit| limit / share);
+        if perturbation.held.bytes() > 0 || bytes > room {
             return perturbation.clone();
         }
         let (seed, generation) = (perturbation.seed, perturbation.generation);

@@ -8,8 +8,6 @@ use cubecl::client::Client;
 
 /// Elements that a kernel can address: kernels index with 32 bits.
 const ADDRESSABLE: usize = u32::MAX as usize;
-/// Bytes that the length of a row is rounded up to, at most.
-const ROW_PADDING: usize = 512;
 /// Buffers for the numbers of a kernel, in addition to its tensors.
 const NUMBERS: u32 = 2;
 
@@ -59,11 +57,6 @@ fn extent_of(shape: &[usize], strides: &[usize]) -> usize {
     1 + shape.iter().zip(strides).map(|(size, stride)| size.saturating_sub(1) * stride).sum::<usize>()
 }
 
-/// Elements of memory that a matrix takes at most, which Burn makes and whose rows it may pad.
-pub(crate) fn padded(rows: usize, columns: usize, dtype: DType) -> usize {
-    rows * columns.next_multiple_of(ROW_PADDING / dtype.size())
-}
-
 /// Whether kernels can read indices of the type of `indices`.
 pub(crate) fn reads(indices: &CubeTensor) -> bool {
     has_type(&indices.client, indices.dtype)
@@ -99,12 +92,10 @@ mod tests {
     fn memory_is_longer_than_its_elements() {
         let addressed = |elements| Demand { elements, ..MOST }.is_met_by(&LIMITS);
         let (rows, columns) = (1 << 25, 10);
-        assert!(addressed(rows * columns) && !addressed(padded(rows, columns, DType::BF16)));
-        assert!(addressed(padded(rows / 4, columns, DType::BF16)), "2³¹ elements");
+        assert!(addressed(rows * columns));
         assert!(
             addressed(extent_of(&[rows, columns], &[128, 1])) && !addressed(extent_of(&[rows + 1, columns], &[128, 1]))
         );
         assert_eq!(extent_of(&[3, 4], &[1, 3]), 12);
-        assert_eq!((padded(2, 10, DType::F32), padded(2, 128, DType::F32)), (256, 256));
     }
 }

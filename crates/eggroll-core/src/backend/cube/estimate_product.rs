@@ -27,7 +27,7 @@ pub(crate) fn demand(elements: usize) -> Demand {
     by_element(4, elements.max(HELD))
 }
 
-/// `[d_input, d_output]` in f32 or bf16.
+/// `[d_input, d_output]` in f32, or in bf16 if that is the parameter's type.
 pub(crate) fn low_rank_estimate(weights: CubeTensor, noise: &Noise, what: Estimate) -> CubeTensor {
     in_runs(weights, noise, what, HELD / noise.elements)
 }
@@ -37,13 +37,15 @@ fn in_runs(weights: CubeTensor, noise: &Noise, what: Estimate, most: usize) -> C
     let weights = into_contiguous(weights);
     let pairs = weights.meta.shape()[0];
     let each = most.clamp(1, pairs);
+    // What is to be added up stays in float32.
+    let out = if each < pairs { DType::F32 } else { factor_type(what.dtype) };
     let mut sum = None;
     for first in (0..pairs).step_by(each) {
         let (b, a) = factors(&weights, noise, what, first..(first + each).min(pairs));
-        let product = split_product(b, a, what.shape);
+        let product = split_product(b, a, what.shape, out);
         sum = Some(match sum {
             None => product,
-            Some(sum) => CubeBackend::float_add(in_f32(sum), in_f32(product)),
+            Some(sum) => CubeBackend::float_add(sum, product),
         });
     }
     sum.expect("there are pairs")
@@ -102,16 +104,16 @@ fn factors(weights: &CubeTensor, noise: &Noise, what: Estimate, run: Range<usize
 }
 
 /// `Bᵀ·A`, the terms in as many splits as keep a device busy.
-fn split_product(b: CubeTensor, a: CubeTensor, shape: [usize; 2]) -> CubeTensor {
-    let (terms, dtype) = (b.meta.shape()[0], b.dtype);
+fn split_product(b: CubeTensor, a: CubeTensor, shape: [usize; 2], out: DType) -> CubeTensor {
+    let terms = b.meta.shape()[0];
     let splits = term_splits(terms, shape);
     if splits == 1 {
-        return product(CubeBackend::float_swap_dims(b, 0, 1), a, dtype, Precision::Chosen);
+        return product(CubeBackend::float_swap_dims(b, 0, 1), a, out, Precision::Chosen);
     }
     let [d_input, d_output] = shape;
     let b = CubeBackend::float_reshape(b, Shape::new([splits, terms / splits, d_input]));
     let a = CubeBackend::float_reshape(a, Shape::new([splits, terms / splits, d_output]));
-    let products = CubeBackend::float_matmul(CubeBackend::float_swap_dims(b, 1, 2), a);
+    let products = product(CubeBackend::float_swap_dims(b, 1, 2), a, DType::F32, Precision::Chosen);
     CubeBackend::float_reshape(CubeBackend::float_sum_dim(products, 0), Shape::new(shape))
 }
 
@@ -181,14 +183,14 @@ fn write_factor<T: Float>(
 #[cfg(all(test, feature = "wgpu"))]
 mod tests {
     use super::*;
+    use crate::backend::cube::device::tested;
     use crate::key::NoiseKey;
     use crate::ops::SourcePrimitive;
     use burn::tensor::{TensorData, try_read_sync};
-    use burn_cubecl::CubeDevice;
 
     fn estimate(first_pair: u32, most: usize) -> Vec<f32> {
         let weights = [0.5, -1.0, 0.25, 2.0, 1.5f32];
-        let weights = CubeBackend::float_from_data(TensorData::from(weights), &CubeDevice::default());
+        let weights = CubeBackend::float_from_data(TensorData::from(weights), &tested());
         let what = Estimate { first_pair, rank: 3, shape: [65, 70], signs: false, dtype: DType::F32 };
         let noise = Noise::new(NoiseKey::new(5, 1, 2), 0.5, 3 * (65 + 70), SourcePrimitive::Drawn);
         let sum = CubeBackend::float_into_data(in_runs(weights, &noise, what, most));

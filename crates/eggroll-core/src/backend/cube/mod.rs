@@ -1,7 +1,8 @@
 //! CubeCL: one source of kernels for CUDA, Vulkan, Metal and WebGPU.
 //!
 //! `eligibility` decides whether a kernel can run, by the facts in `device`; `geometry` says how it is cut up and what it asks
-//! for, `launch` runs it; the kernels are in files named as the operations. The product `x·W` is Burn's own, so that it uses tensor cores where there are any.
+//! for, `launch` runs it; the kernels are in files named as the operations. The product `x·W` is CubeK's, so that it uses tensor cores where
+//! there are any.
 
 mod basis;
 mod cross_entropy;
@@ -40,7 +41,7 @@ use burn::tensor::{DType, FloatDType, Shape};
 use burn_cubecl::CubeBackend;
 use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::tensor::CubeTensor;
-use eligibility::{Demand, extent, padded, reads, runs, runs_in};
+use eligibility::{Demand, extent, reads, runs, runs_in};
 use estimate_product::{Estimate, in_f32};
 use geometry::{BasisTile, EmbeddingTile, EstimateTile, MemberTile, by_element};
 use launch::Noise;
@@ -200,7 +201,7 @@ impl PerturbedOps for CubeBackend {
     fn row_projection(gradient: CubeTensor, x: CubeTensor) -> CubeTensor {
         let [rows, width] = [x.shape()[0], x.shape()[1]];
         let tile = BasisTile::new(&x.client, rows.max(1), width.max(1));
-        if !runs(&x, &tile.demand(rows, width, extent(&x))) {
+        if size(&x) == 0 || !runs(&x, &tile.demand(rows, width, extent(&x))) {
             return portable::row_projection::<Self>(gradient, x);
         }
         // In f32, also for narrower gradients: an orthonormal basis has small elements.
@@ -245,9 +246,9 @@ fn tile(
     let shape = [d_input, d_output];
     let tile = LinearTile::new(&x.client, pair_rows.max(1), shape, factors, (key.distribution(), bias));
     let tile = LinearTile { shared, ..tile };
-    let output = padded(members.pairs.members() * each, d_output, x.dtype);
+    let output = members.pairs.members() * each * d_output;
     let largest = output.max(extent(x)).max(held(source)).max(bias_held);
-    (size(x) > 0 && runs(x, &tile.demand([d_input, d_output], factors.depth, largest))).then_some(tile)
+    (size(x) > 0 && output > 0 && runs(x, &tile.demand([d_input, d_output], factors.depth, largest))).then_some(tile)
 }
 
 /// The tensor with columns that are neighbors in memory, wherever its rows are.

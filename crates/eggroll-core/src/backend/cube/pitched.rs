@@ -2,16 +2,18 @@
 
 use super::launch::{self, Noise};
 use super::linear::Factors;
+use super::product::{Precision, has_tensor_cores};
 use super::tile;
+use crate::backend::cube::device::tested;
 use crate::key::{NoiseKey, PairRange};
 use crate::ops::{
     BiasPrimitive, DenseNoise, InputRows, LinearMembers, LowRankNoise, MatrixNoise, PerturbedOps, SourcePrimitive,
 };
 use crate::rng::philox::philox4x32;
 use burn::backend::ops::{FloatTensorOps, IntTensorOps};
-use burn::tensor::{TensorData, try_read_sync};
+use burn::tensor::{DType, TensorData, try_read_sync};
+use burn_cubecl::CubeBackend;
 use burn_cubecl::tensor::CubeTensor;
-use burn_cubecl::{CubeBackend, CubeDevice};
 
 const PAIRS: PairRange = PairRange { first: 3, count: 3 };
 /// Elements behind each row.
@@ -29,7 +31,7 @@ fn both([rows, columns]: [usize; 2], salt: u32) -> [CubeTensor; 2] {
             if column < columns { number(row * columns + column, salt) } else { 1e9 }
         };
         let data = TensorData::new((0..rows * width).map(value).collect(), [rows, width]);
-        CubeBackend::float_from_data(data, &CubeDevice::default())
+        CubeBackend::float_from_data(data, &tested())
     };
     // A slice would be a copy.
     let mut padded = of(columns + ROOM);
@@ -43,7 +45,7 @@ fn read(tensor: CubeTensor) -> Vec<f32> {
 }
 
 fn indices(values: &[i32]) -> CubeTensor {
-    CubeBackend::int_from_data(TensorData::from(values), &CubeDevice::default())
+    CubeBackend::int_from_data(TensorData::from(values), &tested())
 }
 
 fn vector(len: usize, salt: u32) -> CubeTensor {
@@ -63,7 +65,11 @@ fn dense() -> DenseNoise {
 fn check(what: &str, of: impl Fn(&dyn Fn([usize; 2], u32) -> CubeTensor) -> CubeTensor) {
     let plain = read(of(&|shape, salt| both(shape, salt)[0].clone()));
     let padded = read(of(&|shape, salt| both(shape, salt)[1].clone()));
-    assert!(plain == padded, "{what}");
+    // Where products choose vectors by rows, tensor cores round otherwise.
+    let rounds = has_tensor_cores(&tested().client(), DType::F32, DType::F32, Precision::Chosen);
+    let near = |(a, b): (&f32, &f32)| (a - b).abs() < 0.05 * (1.0 + a.abs());
+    let same = if rounds { plain.iter().zip(&padded).all(near) } else { plain == padded };
+    assert!(same, "{what}");
     assert!(plain != read(of(&|shape, salt| both(shape, salt + 100)[1].clone())), "canary: {what}");
 }
 
@@ -97,7 +103,7 @@ fn inputs() {
     check("row projection", |make| CubeBackend::row_projection(make([21, 5], 5), make([4, 21], 6)));
 }
 
-/// Products of Burn's matmul, which kernels add to.
+/// Products that a launch of its own adds to.
 #[test]
 fn products() {
     for (input, d_output) in

@@ -20,7 +20,7 @@ mod transformer;
 mod update;
 mod words;
 
-use super::eligibility::{Demand, reads, runs};
+use super::eligibility::{Demand, extent, reads, runs};
 use super::geometry::{by_element, units};
 use crate::integer::{Votes, product_divisor};
 use crate::key::{NoiseKey, PairRange};
@@ -31,7 +31,7 @@ use burn_cubecl::tensor::CubeTensor;
 use epilogue::Epilogue;
 use geometry::{GateNoise, GruTile, LANES, ProductTile, UpdateTile, layer_norm_demand, log_likelihood_demand};
 use launch::Product;
-use operands::{Held, Operand, reach};
+use operands::{Held, Operand};
 use words::Packing;
 
 type Noise = IntegerNoisePrimitive<CubeBackend>;
@@ -51,7 +51,7 @@ impl IntegerOps for CubeBackend {
         let (rows, dtype, [d_input, d_output]) = (x.meta.shape()[0], weight.dtype, weight.meta.shape().dims());
         let packing = Packing::new(&weight.client, dtype);
         let tile = ProductTile::new(&weight.client, packing, [rows, d_output], rank(&noise));
-        let largest = (rows * d_output).max(held(&noise)).max(reach(&x)).max(reach(&weight));
+        let largest = (rows * d_output).max(held(&noise)).max(extent(&x)).max(extent(&weight));
         let demand = tile.demand(d_input, rank(&noise), largest);
         if rows * d_output > 0 && runs(&weight, &demand) {
             let product = Product {
@@ -71,7 +71,7 @@ impl IntegerOps for CubeBackend {
 
     fn integer_embedding(tokens: CubeTensor, weight: CubeTensor, noise: Noise) -> CubeTensor {
         let output = tokens.meta.shape()[0] * weight.meta.shape()[1];
-        let largest = output.max(held(&noise)).max(reach(&weight));
+        let largest = output.max(held(&noise)).max(extent(&weight));
         let demand = Demand { turns: rank(&noise), ..by_element(4, largest) };
         if output > 0 && reads(&tokens) && runs(&weight, &demand) {
             let (dtype, packing) = (weight.dtype, Packing::new(&weight.client, weight.dtype));
@@ -84,7 +84,7 @@ impl IntegerOps for CubeBackend {
     fn integer_layer_norm(x: CubeTensor, weight: CubeTensor, noise: Noise) -> CubeTensor {
         let n = size(&weight);
         let units = units(&weight.client, n);
-        let demand = layer_norm_demand(units, n, reach(&x).max(held(&noise)));
+        let demand = layer_norm_demand(units, n, extent(&x).max(held(&noise)));
         if size(&x) > 0 && runs(&weight, &demand) {
             launch::layer_norm(x, weight, noise, units)
         } else {
@@ -107,9 +107,9 @@ impl IntegerOps for CubeBackend {
         let output = size(&starts) * width;
         let sizes = gates.map(|gate| {
             let noise = held(&gate.weight_noise).max(held(&gate.bias_noise));
-            reach(&gate.input).max(reach(&gate.weight)).max(noise)
+            extent(&gate.input).max(extent(&gate.weight)).max(noise)
         });
-        let largest = output.max(reach(&state)).max(sizes[0]).max(sizes[1]);
+        let largest = output.max(extent(&state)).max(sizes[0]).max(sizes[1]);
         let demand = tile.demand([size(&starts) / members.max(1), width], largest_rank, largest);
         if output > 0 && reads(&starts) && runs(&state, &demand) {
             let dtype = state.dtype;
@@ -123,8 +123,8 @@ impl IntegerOps for CubeBackend {
     fn integer_log_likelihood(logits: CubeTensor, targets: CubeTensor, members: usize) -> CubeTensor {
         let [rows, classes] = [logits.meta.shape()[0] / members.max(1), logits.meta.shape()[1]];
         let units = units(&logits.client, rows * LANES);
-        let demand = log_likelihood_demand(units, [rows, classes], reach(&logits));
-        if reads(&targets) && runs(&logits, &demand) {
+        let demand = log_likelihood_demand(units, [rows, classes], extent(&logits));
+        if size(&logits) > 0 && reads(&targets) && runs(&logits, &demand) {
             launch::log_likelihood(logits, targets, members, units)
         } else {
             portable::log_likelihood::<Self>(logits, targets, members)
@@ -139,7 +139,7 @@ impl IntegerOps for CubeBackend {
         votes: Votes,
         limit: i32,
     ) -> CubeTensor {
-        let (pairs, largest) = (size(&scores), reach(&parameter).max(reach(&noise)));
+        let (pairs, largest) = (size(&scores), extent(&parameter).max(extent(&noise)));
         let tile = UpdateTile::new(&parameter.client, parameter.meta.shape(), rank, pairs);
         // Without pairs there is no noise to read.
         if size(&noise) == 0 || !runs(&parameter, &tile.demand(pairs, rank, largest)) {
@@ -167,7 +167,7 @@ fn is_there(noise: &Noise) -> bool {
 fn held(noise: &Noise) -> usize {
     match noise {
         IntegerNoisePrimitive::None => 0,
-        IntegerNoisePrimitive::Held(noise, _) => reach(noise),
+        IntegerNoisePrimitive::Held(noise, _) => extent(noise),
     }
 }
 

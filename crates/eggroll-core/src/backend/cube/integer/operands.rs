@@ -10,13 +10,6 @@ use burn_cubecl::kernel::{cast, into_contiguous};
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::ir::ElemType;
 
-/// Elements that lie between the first and the last of a tensor, both of them with it: more than it has where rows have gaps between them.
-pub(crate) fn reach(tensor: &CubeTensor) -> usize {
-    let dims = tensor.meta.shape().iter().zip(tensor.meta.strides().iter());
-    let last: usize = dims.map(|(len, stride)| len.saturating_sub(1).saturating_mul(*stride)).sum();
-    tensor.meta.shape().num_elements().max(last + 1)
-}
-
 /// `tensor` of type `dtype`, row after row without gaps.
 pub(crate) fn plain(tensor: CubeTensor, dtype: DType) -> CubeTensor {
     let tensor = if tensor.dtype == dtype { tensor } else { cast(tensor, dtype) };

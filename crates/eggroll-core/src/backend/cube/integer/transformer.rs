@@ -3,11 +3,11 @@
 use super::epilogue::Epilogue;
 use super::geometry::ProductTile;
 use super::launch::{self, Product};
-use super::operands::{Held, Operand, plain, reach};
+use super::operands::{Held, Operand, plain};
 use super::words::Packing;
 use super::{Noise, held, rank};
 use crate::backend::cube::BiasKind;
-use crate::backend::cube::eligibility::runs;
+use crate::backend::cube::eligibility::{extent, runs};
 use crate::integer::transformer::{head_shift, product_shift};
 use crate::ops::integer::IntegerNoisePrimitive;
 use crate::ops::integer::transformer::{IntegerBias, IntegerTransformerOps};
@@ -26,7 +26,7 @@ impl IntegerTransformerOps for CubeBackend {
     ) -> CubeTensor {
         let (dtype, [d_input, d_output]) = (weight.dtype, weight.meta.shape().dims());
         let of_bias = match &bias {
-            IntegerBias::Perturbed(_, noise, _) => reach(noise),
+            IntegerBias::Perturbed(_, noise, _) => extent(noise),
             IntegerBias::None | IntegerBias::Plain(_) => 0,
         };
         let Some(tile) = tile(&x, &weight, &noise, [d_input, d_output], of_bias) else {
@@ -80,6 +80,6 @@ fn tile(
     let rows = x.meta.shape()[0];
     let packing = Packing::new(&weight.client, weight.dtype);
     let tile = ProductTile::new(&weight.client, packing, [rows, d_output], rank(noise));
-    let largest = (rows * d_output).max(held(noise)).max(of_bias).max(reach(x)).max(reach(weight));
+    let largest = (rows * d_output).max(held(noise)).max(of_bias).max(extent(x)).max(extent(weight));
     (rows * d_output > 0 && runs(weight, &tile.demand(d_input, rank(noise), largest))).then_some(tile)
 }

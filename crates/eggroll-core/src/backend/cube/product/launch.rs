@@ -6,6 +6,7 @@ use crate::backend::cube::launch::empty;
 use burn::backend::cubecl::dtype_to_elem_type;
 use burn::tensor::DType;
 use burn_cubecl::kernel::into_contiguous;
+use burn_cubecl::ops::numeric::empty_device_contiguous_dtype;
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::ir::features::TypeUsage;
 use cubecl::std::tensor::{MatrixBatchLayout, matrix_batch_layout};
@@ -42,7 +43,9 @@ pub(super) fn product(lhs: CubeTensor, rhs: CubeTensor, out: DType, way: Way) ->
         Way::Units => Strategy::SimpleUnit(BlueprintStrategy::default()),
         Way::Naive => Strategy::Naive,
     };
-    let product = empty(&lhs, [lhs.meta.shape()[0], rhs.meta.shape()[1]], out);
+    let (mut shape, last) = (lhs.meta.shape().clone(), lhs.meta.shape().num_dims() - 1);
+    shape[last] = rhs.meta.shape()[last];
+    let product = empty_device_contiguous_dtype(lhs.client.clone(), lhs.device.clone(), shape, out);
     let (client, mut elems) = (lhs.client.clone(), elems(lhs.dtype, out));
     let (lhs, rhs) = (binding(lhs), binding(rhs));
     launch_ref(&strategy.into(), &client, lhs, rhs, product.clone().binding(), &mut elems)?;

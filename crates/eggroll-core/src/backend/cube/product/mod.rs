@@ -62,7 +62,7 @@ fn ways(tensor_cores: bool, [m, k, n]: [usize; 3]) -> &'static [Way] {
     }
 }
 
-/// `lhs · rhs`, `[m, k] × [k, n]`, summed in f32 and written as `out`.
+/// `lhs · rhs`, `[…, m, k] × […, k, n]`, summed in f32 and written as `out`.
 pub(crate) fn product(lhs: CubeTensor, rhs: CubeTensor, out: DType, precision: Precision) -> CubeTensor {
     let sizes = sizes(&lhs, &rhs);
     if sizes.contains(&0) {
@@ -93,11 +93,13 @@ pub(crate) fn perturbed_product(x: &CubeTensor, weight: &CubeTensor, parts: &Per
 
 /// `[m, k, n]`.
 fn sizes(lhs: &CubeTensor, rhs: &CubeTensor) -> [usize; 3] {
-    [lhs.meta.shape()[0], lhs.meta.shape()[1], rhs.meta.shape()[1]]
+    let (lhs, rhs) = (lhs.meta.shape(), rhs.meta.shape());
+    let axes = lhs.num_dims();
+    [lhs[axes - 2], lhs[axes - 1], rhs[axes - 1]]
 }
 
 /// Whether the device has tensor cores that may compute products of `dtype`.
-fn has_tensor_cores(client: &Client, dtype: DType, out: DType, precision: Precision) -> bool {
+pub(crate) fn has_tensor_cores(client: &Client, dtype: DType, out: DType, precision: Precision) -> bool {
     static CHOSEN: OnceLock<bool> = OnceLock::new();
     let rounds = *CHOSEN.get_or_init(|| may_round(std::env::var(F32_PRODUCTS).ok().as_deref()));
     let mut elems = elems(dtype, out);

@@ -1,9 +1,9 @@
 //! Which kernel multiplies, and that one always does.
 
 use super::*;
+use crate::backend::cube::device::tested;
 use crate::rng::philox::philox4x32;
 use burn::tensor::{TensorData, try_read_sync};
-use burn_cubecl::CubeDevice;
 
 const ALL: [Way; 4] = [Way::TwoStages, Way::OneStage, Way::Units, Way::Naive];
 
@@ -15,7 +15,7 @@ fn coarse(len: usize, salt: u32) -> Vec<f32> {
 
 fn tensor(values: &[f32], shape: [usize; 2], dtype: DType) -> CubeTensor {
     let data = TensorData::new(values.to_vec(), shape);
-    CubeBackend::float_cast(CubeBackend::float_from_data(data, &CubeDevice::default()), dtype.into())
+    CubeBackend::float_cast(CubeBackend::float_from_data(data, &tested()), dtype.into())
 }
 
 fn read(tensor: CubeTensor) -> Vec<f32> {

@@ -33,8 +33,10 @@ use kernel::rollout_kernel;
 use network::{Network, Perturbed};
 use plan::{HEADER, LaunchLaunch, RolloutPlan};
 
-/// Bytes of deviations that are held at a time: pairs beyond come after. A cube for each of these pairs keeps a device busy.
+/// Bytes of deviations that are held at a time: pairs beyond come after.
 const HELD_BYTES: usize = 64 << 20;
+/// Pairs of a batch that keep a device busy: policies of which fewer are held are products for tensors.
+const LEAST_PAIRS: usize = 64;
 
 /// See [`run`](crate::device_rollout::run).
 pub(crate) fn rollout(
@@ -128,7 +130,8 @@ impl Rollout<'_> {
         let each = (HELD_BYTES / 4 / parameters.max(records)).clamp(1, pairs.count.max(1) as usize);
         let steps = self.steps();
         let demand = self.plan.demand(each * parameters.max(records), steps, self.episodes.action_repeat);
-        if steps == 0 || !runs(&self.inputs.parameters, &demand) {
+        let is_idle = each < LEAST_PAIRS.min(pairs.count as usize);
+        if steps == 0 || is_idle || !runs(&self.inputs.parameters, &demand) {
             return None;
         }
         let end = pairs.first + pairs.count;

@@ -48,7 +48,7 @@ pub(crate) fn observe(
             sums[i] += counted;
             sums[comptime!(seen + i)] += counted * counted;
             let scaled = distance * scaling[comptime!(seen + i)];
-            from[at + i] = scaled.max(-launch.seen_limit).min(launch.seen_limit);
+            from[at + i] = clamped(scaled, -launch.seen_limit, launch.seen_limit);
         }
         sums[comptime!(2 * seen)] += select(far, 1.0f32, 0.0f32);
     } else {
@@ -57,6 +57,12 @@ pub(crate) fn observe(
             from[at + i] = values[i];
         }
     }
+}
+
+/// A value between bounds, as on the host: NaN stays.
+#[cube]
+fn clamped(value: f32, low: f32, high: f32) -> f32 {
+    select(value.is_nan(), value, value.max(low).min(high))
 }
 
 /// The action that follows from a row's outputs.
@@ -78,7 +84,7 @@ pub(crate) fn act(
         {
             #[unroll]
             for i in 0..plan.outputs {
-                action.push(outputs[at + i].max(launch.low).min(launch.high));
+                action.push(clamped(outputs[at + i], launch.low, launch.high));
             }
         }
         Head::Tanh => {

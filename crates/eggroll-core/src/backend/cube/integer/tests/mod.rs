@@ -8,14 +8,15 @@ mod update;
 
 use super::operands::{Held, Operand};
 use super::words::{Form, Packing};
+use crate::backend::cube::device::tested;
 use crate::key::PairRange;
 use crate::ops::integer::IntegerMembers;
 use crate::reference::integer::MemberNoise;
 use crate::rng::philox::philox4x32;
 use burn::backend::ops::IntTensorOps;
 use burn::tensor::{TensorData, try_read_sync};
+use burn_cubecl::CubeBackend;
 use burn_cubecl::tensor::CubeTensor;
-use burn_cubecl::{CubeBackend, CubeDevice};
 
 /// How a matrix lies in memory.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +44,7 @@ fn saturated(len: usize, salt: u32) -> Vec<i8> {
 
 fn upload(values: Vec<i32>) -> CubeTensor {
     let len = values.len();
-    CubeBackend::int_from_data(TensorData::new(values, [len]), &CubeDevice::default())
+    CubeBackend::int_from_data(TensorData::new(values, [len]), &tested())
 }
 
 fn download(tensor: CubeTensor) -> Vec<i32> {

@@ -1,7 +1,8 @@
 //! Rows with gaps between them, as CUDA allocates them: operations read them where they are.
 
 use super::{Layout, int8, operand, read};
-use crate::backend::cube::integer::operands::{Operand, reach};
+use crate::backend::cube::eligibility::extent;
+use crate::backend::cube::integer::operands::Operand;
 use crate::backend::cube::integer::words::Form;
 use crate::integer::Votes;
 use crate::key::PairRange;
@@ -77,5 +78,5 @@ fn gaps_change_no_bit() {
     for gap in [1, 19] {
         assert!(outputs(gap) == expected, "gaps of {gap}");
     }
-    assert_eq!(reach(&matrix([3, 5], 1, 2)), 2 * 7 + 5);
+    assert_eq!(extent(&matrix([3, 5], 1, 2)), 2 * 7 + 5);
 }
