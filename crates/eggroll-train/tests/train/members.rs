@@ -84,16 +84,26 @@ fn half_precision_rounds_only_the_weights() {
             param.map(|value| value.cast(self.0))
         }
     }
-    for (dtype, tolerance) in [(DType::F16, 2e-3), (DType::BF16, 2e-2)] {
+    // The distance from 1 to the next number of each type.
+    for (dtype, epsilon) in [(DType::F16, 1.0 / 1024.0), (DType::BF16, 1.0 / 128.0)] {
         let net = Net::new().map(&mut Cast(dtype));
+        let exact_net = net.clone().map(&mut Cast(DType::F32));
         for noiser in noisers() {
-            let population = config(noiser.clone()).init(&net).ask();
-            let expected = population.evaluate(|members| score(&net, members));
-            let found = population.evaluate_each(&net, |member| {
+            let ask = |net: &Net, seed| config(noiser.clone()).with_seed(seed).init(net).ask();
+            let [exact, other] =
+                [0, 6].map(|seed| ask(&exact_net, seed).evaluate(|members| score(&exact_net, members)));
+            let population = ask(&net, 0);
+            let perturbed = population.evaluate(|members| score(&net, members));
+            let formed = population.evaluate_each(&net, |member| {
                 assert_eq!(member.first.weight.val().dtype(), dtype);
                 member.score()
             });
-            assert!(distance(&found, &expected) < tolerance, "{noiser:?} {dtype:?}: {found:?} {expected:?}");
+            // Formed weights are rounded with their noise, which the perturbed operations keep.
+            for (found, tolerance) in [(&perturbed, 2.0 * epsilon), (&formed, 4.0 * epsilon)] {
+                let off = distance(found, &exact);
+                assert!(off < tolerance, "{noiser:?} {dtype:?}: {off} of {tolerance}");
+                assert!(distance(found, &other) > 4.0 * tolerance, "canary: {noiser:?} {dtype:?}");
+            }
         }
     }
 }
