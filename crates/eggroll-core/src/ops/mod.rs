@@ -49,8 +49,9 @@ use checks::{embedding_shape, linear_shape, patches_shape};
 use crate::key::NoiseKey;
 use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{Autodiff, Backend, backend_extension};
+use burn::tensor::DType;
 #[cfg(feature = "cube")]
-use burn::tensor::{DType, Shape};
+use burn::tensor::Shape;
 
 /// Perturbed operations of a backend.
 ///
