@@ -25,11 +25,11 @@ pub(crate) fn main() -> ExitCode {
 
 fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
     args.validate()?;
-    let opened = open(args.backend)?;
-    println!("device: {}", opened.hardware);
     let peer = args.peer();
     // Before the minutes of our own cells.
     peer.iter().try_for_each(|peer| peer.check())?;
+    let opened = open(args.backend)?;
+    println!("device: {}", opened.hardware);
     let mut cells = cells::measure(args, &opened.device, signals)?;
     let ending = signals.ending();
     let peer = peer.filter(|_| !ending.is_stopped());
