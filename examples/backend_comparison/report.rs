@@ -5,6 +5,7 @@ use super::rows::{Comparison, Figures, Machine, Outcome, Row};
 use eggroll::run::report::{Page, Session};
 use eggroll_examples::Ending;
 use serde_json::{Map, Value, json};
+use std::ops::Range;
 use std::path::PathBuf;
 
 /// Titles in two lines, so that columns stay narrow.
@@ -22,13 +23,15 @@ const TITLES: [[&str; 2]; 17] = [
     ["laun-", "ches"],
     ["ker-", "nels"],
     ["host", "reads"],
-    ["noise drawn", "MiB"],
+    ["drawn", "MiB"],
     ["held", "MiB"],
     ["RSS", "MiB"],
     ["device", "MiB"],
 ];
 /// Columns of words, aligned to the left.
 const WORDS: usize = 2;
+/// What a terminal shows one below the other, to fit 80 columns: times, and behind these what they took.
+const TIMES: Range<usize> = 0..8;
 
 pub fn print(comparison: &Comparison, files: &[PathBuf], ending: Ending) {
     for machine in &comparison.machines {
@@ -40,7 +43,12 @@ pub fn print(comparison: &Comparison, files: &[PathBuf], ending: Ending) {
     }
     let cells: Vec<_> = comparison.named().map(|(name, row)| cells(name, row)).collect();
     let titles = [0, 1].map(|line| TITLES.map(|title| title[line].to_owned()));
-    print_table(&[&titles[..], &cells].concat());
+    print_table(&[&titles[..], &cells].concat(), TIMES);
+    if comparison.ran().next().is_some() {
+        println!();
+        let ran = cells.iter().filter(|cells| cells[TIMES.end] != "-").cloned().collect::<Vec<_>>();
+        print_table(&[&titles[..], &ran].concat(), TIMES.end..TITLES.len());
+    }
     comparison.absent().for_each(|(name, reason)| println!("absent  {name}: {reason}"));
     comparison.failed().for_each(|(name, reason)| println!("failed  {name}: {reason}"));
     files.iter().for_each(|file| println!("wrote {}", file.display()));
@@ -116,13 +124,17 @@ fn cells(name: String, row: &Row) -> [String; TITLES.len()] {
     ]
 }
 
-fn print_table(lines: &[[String; TITLES.len()]]) {
+/// Prints some columns, behind the first.
+fn print_table(lines: &[[String; TITLES.len()]], columns: Range<usize>) {
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..TITLES.len()).map(width).collect();
+    let widths: [usize; TITLES.len()] = std::array::from_fn(width);
     for line in lines {
-        let cells = line.iter().zip(&widths).enumerate().map(|(column, (cell, width))| match column < WORDS {
-            true => format!("{cell:<width$}"),
-            false => format!("{cell:>width$}"),
+        let cells = std::iter::once(0).chain(columns.start.max(1)..columns.end).map(|column| {
+            let (cell, width) = (&line[column], widths[column]);
+            match column < WORDS {
+                true => format!("{cell:<width$}"),
+                false => format!("{cell:>width$}"),
+            }
         });
         println!("{}", cells.collect::<Vec<_>>().join("  ").trim_end());
     }
