@@ -104,24 +104,39 @@ fn settings_that_workers_do_not_hear_of_are_refused() {
     assert!(matches!(refused, Err(NatsError::Settings { generation: 0, .. })), "{refused:?}");
 }
 
-/// In the first two generations: an error, then a panic. The worker lives on.
+/// The first two slices of a worker: an error, then a panic. It lives on; the other one waits for that, with a slice in hand.
 #[test]
 fn a_score_that_fails_gives_its_slice_back() {
     let Some(server) = Server::start() else { return };
     let url = server.url();
     let coordinator = Local::start::<Net>(config::<Net>(&url, "coordinator"));
-    let failing = work::<Net>(config::<Net>(&url, "failing"), |model, members| match members.generation() {
-        0 => Err("no more".into()),
-        1 => panic!("not at all"),
-        _ => Ok(model.fitness(members)),
+    let (sender, failed) = mpsc::channel();
+    let mut missing = 2;
+    let steady = work::<Net>(config::<Net>(&url, "steady"), move |model, members| {
+        while missing > 0 {
+            failed.recv_timeout(LIMIT)?;
+            missing -= 1;
+        }
+        Ok(model.fitness(members))
     });
-    let steady = Start::worker("steady", &url).node();
+    let mut slices = 0;
+    let failing = work::<Net>(config::<Net>(&url, "failing"), move |model, members| {
+        slices += 1;
+        if slices <= 2 {
+            sender.send(())?;
+        }
+        match slices {
+            1 => Err("no more".into()),
+            2 => panic!("not at all"),
+            _ => Ok(model.fitness(members)),
+        }
+    });
     let outcome = coordinator.finish();
     assert_eq!(outcome.digest, expected::<Net>());
-    assert_eq!(steady.hear("digest"), expected::<Net>());
+    assert_eq!(steady.join().expect("no panic").expect("works").0, expected::<Net>());
     let (digest, report) = failing.join().expect("no panic").expect("lives on");
     assert_eq!(digest, expected::<Net>());
-    assert!(report.failures > 0 && outcome.counts.failed == report.failures, "{report:?} {:?}", outcome.counts);
+    assert_eq!((report.failures, outcome.counts.failed), (2, 2), "{report:?} {:?}", outcome.counts);
     assert!(outcome.counts.ignored.is_empty(), "{:?}", outcome.counts);
 }
 
