@@ -150,7 +150,7 @@ impl ParameterNoise {
     /// signs where these [count](Self::counts_signs); flat, in the order of the parameter's [`MatrixView`] if it has one. That of
     /// sparse noise is multiplied by the share of perturbed entries, `k/(d_input·d_output)`.
     ///
-    /// `weights` is `[pairs]` and taken in float32, `shape` and `dtype` are the parameter's.
+    /// `weights` is `[pairs]`, in float32 or wider; `shape` and `dtype` are the parameter's.
     ///
     /// # Panics
     ///

@@ -3,7 +3,7 @@
 use super::oracle::{self, Noise};
 use super::{Implementation, cross_entropy, implementations, inputs, row_projection, values};
 use crate::key::{NoiseKey, PairRange};
-use crate::ops::{self, DenseNoise, InputRows, LinearBias, LinearMembers, LowRankNoise, NoiseSource};
+use crate::ops::{self, DenseNoise, InputRows, LinearBias, LinearMembers, LowRankNoise, NoiseSource, SparseNoise};
 use crate::reference::dense_noise;
 use burn::tensor::{DType, Int, Tensor, TensorData};
 
@@ -156,6 +156,26 @@ fn equals_oracle() {
                     assert!(off > far, "canary: {}, {dtype:?}, {}: {off}", on.name, result.operation);
                 }
             }
+        }
+    }
+}
+
+/// Held sparse noise of the parameter's type is multiplied with weights of another, as drawn noise is.
+#[test]
+fn sparse_noise_has_the_type_of_the_parameter() {
+    let (shape, pairs) = ([33, 17], PairRange::new(0, 3));
+    let estimate = |on: &Implementation, dtype, key: NoiseKey, source| {
+        let noise = SparseNoise::new(key, 0.5);
+        let sum = ops::sparse_estimate(on.tensor(&[0.5, -1.0, 0.7], [3]), noise, source, 0, shape, dtype);
+        assert_eq!(sum.dtype(), dtype, "{}", on.name);
+        values(sum.cast(DType::F32))
+    };
+    for (dtype, _) in TYPES {
+        for on in implementations().iter().filter(|on| !on.portable && on.device.supports_dtype(dtype)) {
+            let noise = ops::noise(key(0), pairs, 33, &on.device, dtype);
+            let held = estimate(on, dtype, key(0), NoiseSource::Cached { noise, first_pair: 0 });
+            assert_eq!(held, estimate(on, dtype, key(0), NoiseSource::Drawn), "{}, {dtype:?}", on.name);
+            assert_ne!(held, estimate(on, dtype, key(1), NoiseSource::Drawn), "canary: {}, {dtype:?}", on.name);
         }
     }
 }

@@ -12,7 +12,7 @@ use burn::tensor::{DType, Tensor};
 /// Both members of a pair share their factors, so their fitness is folded first, `w_q = f_{2q} − f_{2q+1}`:
 /// half the work.
 ///
-/// Weights are taken in float32, whatever the `dtype` of the noise and of the sum is: that of the parameter.
+/// Noise and output have the type `dtype`, that of the parameter; weights and sums are float32, or float64 if `dtype` is.
 ///
 /// # Shapes
 ///
@@ -50,7 +50,7 @@ pub fn low_rank_estimate(
 
 /// `Σ_q w_q·σ·ε_q` over the pairs `first_pair, first_pair + 1, …`, flat.
 ///
-/// Weights are taken in float32, whatever the `dtype` of the noise and of the sum is: that of the parameter.
+/// Noise and output have the type `dtype`, that of the parameter; weights and sums are float32, or float64 if `dtype` is.
 ///
 /// # Shapes
 ///

@@ -1,6 +1,7 @@
 //! Sparse noise: operations composed of gathers, sums of entries and products on the device, whose places are drawn on the host.
 
 use super::entry_sum::sum_entries;
+use super::portable::sum_type;
 use super::{
     InputRows, LinearBias, LinearMembers, LowRankNoise, NoiseSource, PairRange, check_linear, low_rank_linear,
 };
@@ -230,7 +231,8 @@ pub fn sparse_embedding(
     weight.select(0, indices) + both_signs(delta, InputRows::PerMember)
 }
 
-/// `Σ_q w_q·E_q` over the pairs `first_pair, first_pair + 1, …`, summed in float32, of type `dtype`.
+/// `Σ_q w_q·E_q` over the pairs `first_pair, first_pair + 1, …`, with noise and sum of type `dtype`. Sums and weights are float32, or
+/// float64 if `dtype` is.
 ///
 /// # Shapes
 ///
@@ -253,8 +255,9 @@ pub fn sparse_estimate(
     counters::add_launch();
     let span = profile::span(Component::Estimate, 0);
     let pairs = PairRange::new(first_pair, weights.dims()[0] as u32);
-    let entries = sparse_entries(noise, &source, pairs, shape, (&weights.device(), weights.dtype()));
-    let sum = entries.estimate(weights, noise.scale, shape).cast(dtype);
+    let (entries, wide) = (sparse_entries(noise, &source, pairs, shape, (&weights.device(), dtype)), sum_type(dtype));
+    let entries = Entries { values: entries.values.cast(wide), ..entries };
+    let sum = entries.estimate(weights.cast(wide), noise.scale, shape).cast(dtype);
     span.end_waiting(|| drop(sum.device().sync()));
     sum
 }

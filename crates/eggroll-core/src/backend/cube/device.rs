@@ -85,11 +85,11 @@ fn reductions(wanted: Option<&str>, reported: bool, fixed: usize) -> usize {
     }
 }
 
-/// The device that tests of kernels run on: the first that `EGGROLL_CONFORMANCE` names, as in the conformance suite, or the first.
+/// The device that tests of kernels run on: the first that is chosen for the conformance suite, or the first.
 #[cfg(test)]
 pub(crate) fn tested() -> cubecl::Device {
     use crate::DeviceName;
-    let named = std::env::var("EGGROLL_CONFORMANCE").unwrap_or_default();
+    let named = std::env::var(crate::conformance::CHOICE).unwrap_or_default();
     let devices: Vec<DeviceName> = DeviceName::compiled().filter(|device| !device.is_on_host()).collect();
     let is_named = |device: &&DeviceName| named.split(',').any(|name| name == device.to_string());
     let chosen = devices.iter().find(is_named).or(devices.first()).expect("a backend of devices is compiled in");

@@ -79,7 +79,7 @@ pub(crate) fn low_rank_estimate<B: Backend>(
 }
 
 /// The type in which an estimate of type `dtype` is summed.
-fn sum_type(dtype: DType) -> DType {
+pub(crate) fn sum_type(dtype: DType) -> DType {
     if dtype == DType::F64 { DType::F64 } else { DType::F32 }
 }
 
