@@ -109,6 +109,17 @@ impl DeviceName {
         Backend::ALL.into_iter().map(|backend| Self { backend, number: None }).filter(Self::is_compiled)
     }
 
+    /// The device that tests of kernels run on: the first that is not the host's; of those that `EGGROLL_CONFORMANCE` names, as for the
+    /// conformance suite, if it names one.
+    #[doc(hidden)]
+    pub fn of_tests() -> Device {
+        let named = std::env::var("EGGROLL_CONFORMANCE").unwrap_or_default();
+        let devices: Vec<Self> = Self::compiled().filter(|device| !device.is_on_host()).collect();
+        let is_named = |device: &&Self| named.split(',').any(|name| name == device.to_string());
+        let chosen = devices.iter().find(is_named).or(devices.first()).expect("a backend of devices is compiled in");
+        chosen.device().unwrap_or_else(|error| panic!("{error}"))
+    }
+
     /// Whether this build has the backend.
     pub fn is_compiled(&self) -> bool {
         match self.backend {

@@ -3,12 +3,10 @@
 
 #![cfg(any(feature = "wgpu", feature = "cuda"))]
 
-mod device;
-
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use eggroll_core::integer::Votes;
 use eggroll_core::ops::integer::*;
-use eggroll_core::{NoiseKey, PairRange, counters};
+use eggroll_core::{DeviceName, NoiseKey, PairRange, counters};
 
 const WIDTH: usize = 24;
 const STEPS: usize = 5;
@@ -103,7 +101,7 @@ fn check(on: &Operands, expected: u64) {
 #[test]
 fn one_kernel_for_each_operation() {
     for pairs in [2, 300] {
-        check(&Operands::new(device::device(), pairs), 1);
+        check(&Operands::new(DeviceName::of_tests(), pairs), 1);
     }
     // Canary: other devices count no kernel.
     check(&Operands::new(Device::flex(), 2), 0);

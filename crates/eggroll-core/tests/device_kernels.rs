@@ -4,12 +4,10 @@
 
 #![cfg(any(feature = "wgpu", feature = "cuda"))]
 
-mod device;
-
 use burn::tensor::activation::relu;
 use burn::tensor::{DType, Device, Int, Tensor};
 use eggroll_core::ops::*;
-use eggroll_core::{NoiseDistribution, NoiseKey, counters};
+use eggroll_core::{DeviceName, NoiseDistribution, NoiseKey, counters};
 
 const WIDTH: usize = 24;
 
@@ -23,7 +21,7 @@ fn launches(work: impl FnOnce() -> Tensor<1>) -> u64 {
 
 #[test]
 fn one_kernel_for_each_operation() {
-    let device = device::device();
+    let device = DeviceName::of_tests();
     let key = NoiseKey::new(1, 2, 3);
     let signs = key.with_distribution(NoiseDistribution::Rademacher);
     for (pairs, key) in [(2, key), (300, key), (2, signs), (300, signs)] {

@@ -160,6 +160,30 @@ fn equals_oracle() {
     }
 }
 
+/// Noise that is held has the digits of its type, where drawn noise may have those of float32: both are within roundings of the oracle.
+#[test]
+fn held_noise_rounds() {
+    let ([d_input, d_output], members) = (SHAPES[1], LinearMembers { pairs: PAIRS, input: InputRows::PerMember });
+    let rows = ROWS * PAIRS.members();
+    let (x, w) = (coarse(rows * d_input, 1), coarse(d_input * d_output, 2));
+    let expected = oracle::linear(&x, &w, None, Noise::LowRank(low_rank(0)), members, SHAPES[1]);
+    for (dtype, epsilon) in TYPES {
+        for on in implementations().iter().filter(|on| !on.portable && on.device.supports_dtype(dtype)) {
+            let off = |generation| {
+                let noise = ops::noise(key(generation), PAIRS, 4 * (d_input + d_output), &on.device, dtype);
+                let held = NoiseSource::Cached { noise, first_pair: PAIRS.first };
+                let (x, w) = (on.tensor(&x, [rows, d_input]).cast(dtype), on.tensor(&w, SHAPES[1]).cast(dtype));
+                let y = on.low_rank_linear(x, w, LinearBias::None, low_rank(generation), held, members);
+                let found = values(y.flatten::<1>(0, 1).cast(DType::F32));
+                let operation = "low-rank linear, held";
+                Result { operation, found, expected: expected.clone(), terms: 2 * d_input }.distance(epsilon)
+            };
+            assert!(off(0) < 1.0, "{}, {dtype:?}: {}", on.name, off(0));
+            assert!(off(1) > 2.0, "canary: {}, {dtype:?}: {}", on.name, off(1));
+        }
+    }
+}
+
 /// Held sparse noise of the parameter's type is multiplied with weights of another, as drawn noise is.
 #[test]
 fn sparse_noise_has_the_type_of_the_parameter() {

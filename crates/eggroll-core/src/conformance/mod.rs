@@ -45,7 +45,7 @@ const DISTRIBUTIONS: [NoiseDistribution; 2] = [NoiseDistribution::Normal, NoiseD
 const TENSOR_CORES: f64 = 128.0;
 
 /// Names of the implementations to test, separated by commas; all if it is not set.
-pub(crate) const CHOICE: &str = "EGGROLL_CONFORMANCE";
+const CHOICE: &str = "EGGROLL_CONFORMANCE";
 
 /// Whether the implementation of that name is to be tested.
 fn is_chosen(name: &str) -> bool {

@@ -6,6 +6,6 @@ mod host_rollouts;
 #[cfg(feature = "mujoco")]
 mod mujoco;
 mod not_a_number;
-#[cfg(feature = "wgpu")]
+#[cfg(any(feature = "wgpu", feature = "cuda"))]
 mod on_device;
 mod rollouts;

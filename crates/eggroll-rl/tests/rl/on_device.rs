@@ -4,10 +4,10 @@ use crate::rollouts::{MEMBERS, OnlyLayers, mlp, strategy};
 use burn::module::Module;
 use burn::nn::activation::ActivationConfig;
 use burn::optim::SgdConfig;
-use burn::tensor::{Device, DeviceKind, Tensor};
+use burn::tensor::{Device, Tensor};
 use eggroll_core::{
-    BaselineSubtractionConfig, EggrollConfig, NoiseDistribution, NoiseSourceConfig, NoiserConfig, OpenEsConfig,
-    counters,
+    BaselineSubtractionConfig, DeviceName, EggrollConfig, NoiseDistribution, NoiseSourceConfig, NoiserConfig,
+    OpenEsConfig, counters,
 };
 use eggroll_nn::Mlp;
 use eggroll_rl::{
@@ -17,7 +17,7 @@ use eggroll_rl::{
 use eggroll_train::EvolutionStrategyConfig;
 
 fn device() -> Device {
-    Device::wgpu(DeviceKind::DefaultDevice)
+    DeviceName::of_tests()
 }
 
 /// An environment whose episodes are cut off early, before roundings have grown.

@@ -85,16 +85,10 @@ fn reductions(wanted: Option<&str>, reported: bool, fixed: usize) -> usize {
     }
 }
 
-/// The device that tests of kernels run on: the first that is chosen for the conformance suite, or the first.
+/// [`DeviceName::of_tests`](crate::DeviceName::of_tests).
 #[cfg(test)]
 pub(crate) fn tested() -> cubecl::Device {
-    use crate::DeviceName;
-    let named = std::env::var(crate::conformance::CHOICE).unwrap_or_default();
-    let devices: Vec<DeviceName> = DeviceName::compiled().filter(|device| !device.is_on_host()).collect();
-    let is_named = |device: &&DeviceName| named.split(',').any(|name| name == device.to_string());
-    let chosen = devices.iter().find(is_named).or(devices.first()).expect("a backend of devices is compiled in");
-    let device = chosen.device().unwrap_or_else(|error| panic!("{error}"));
-    match device.as_dispatch() {
+    match crate::DeviceName::of_tests().as_dispatch() {
         burn::backend::DispatchDevice::Cube(device) => device.clone(),
         other => panic!("{other:?} runs no kernels"),
     }

@@ -3,8 +3,9 @@
 //! Few outputs and many pairs would leave the device idle: the pairs are split into runs that are summed side by side,
 //! `[splits, …]`, and added up by the caller.
 
-use super::geometry::{DEPTH, EstimateTile, SIDE};
-use super::noise::{SourceKind, Stream, held_start, noise_of_block};
+use super::geometry::{COLUMNS, DEPTH, EstimateTile, SIDE};
+use super::noise::{SourceKind, Stream, go_to, held_start, noise_of_block, pair_noise};
+use super::registers::{none_kept, unit_noise};
 use super::vector::write_one;
 use crate::rng::normal::{BLOCKS, GROUP};
 use cubecl::prelude::*;
@@ -124,13 +125,13 @@ pub(crate) fn low_rank_estimate_kernel<F: Float>(
 
 /// Four elements, or their signs.
 #[cube]
-pub(crate) fn counted(four: (f32, f32, f32, f32), #[comptime] signs: bool) -> (f32, f32, f32, f32) {
+fn counted(four: (f32, f32, f32, f32), #[comptime] signs: bool) -> (f32, f32, f32, f32) {
     if comptime!(signs) { (sign(four.0), sign(four.1), sign(four.2), sign(four.3)) } else { four }
 }
 
 /// −1, 0 or 1.
 #[cube]
-fn sign(value: f32) -> f32 {
+pub(crate) fn sign(value: f32) -> f32 {
     select(value > 0.0f32, 1.0f32, select(value < 0.0f32, -1.0f32, 0.0f32))
 }
 
@@ -142,7 +143,8 @@ fn keep(part: &mut Shared<[f32]>, to: usize, start: usize, element: usize, value
     }
 }
 
-/// Writes `sums : [splits, elements]`; a unit takes one block of one run of pairs.
+/// Writes `sums : [splits, elements]`; a unit takes a lane of `groups` groups in one run of pairs. How many these are depends on the
+/// distribution and not on the source, so that sums have the same order from every source.
 #[cube(launch)]
 pub(crate) fn dense_estimate_kernel<F: Float>(
     weights: &[f32],
@@ -154,35 +156,42 @@ pub(crate) fn dense_estimate_kernel<F: Float>(
     pairs_per_split: usize,
     scale: f32,
     #[comptime] kind: SourceKind,
+    #[comptime] groups: usize,
     #[define(F)] _dtype: ElemType,
 ) {
     let elements = stream.elements;
-    let blocks = elements.div_ceil(GROUP) * BLOCKS;
-    let split = ABSOLUTE_POS / blocks;
+    let units = elements.div_ceil(GROUP).div_ceil(groups) * BLOCKS;
+    let split = ABSOLUTE_POS / units;
     let mut pair = split * pairs_per_split;
     if pair >= pairs {
         terminate!();
     }
     let end = (pair + pairs_per_split).min(pairs);
-    let block = ABSOLUTE_POS % blocks;
-    let mut sum0 = 0.0f32;
-    let mut sum1 = 0.0f32;
-    let mut sum2 = 0.0f32;
-    let mut sum3 = 0.0f32;
+    let (lane, first) = (ABSOLUTE_POS % BLOCKS, ABSOLUTE_POS % units / BLOCKS * groups);
+    let mut of = pair_noise(stream, first_pair, kind);
+    let mut noise = Array::<Vector<f32, Const<1>>>::new(COLUMNS);
+    let mut own = Array::<f32>::new(comptime!(groups * COLUMNS));
+    #[unroll]
+    for i in 0..comptime!(groups * COLUMNS) {
+        own[i] = 0.0f32;
+    }
     while pair < end {
-        let weight = scale * weights[pair];
-        let number = first_pair + pair as u32;
-        let noise = noise_of_block::<F>(held, &stream, number, held_start(&stream, number, kind), block, kind);
-        sum0 += weight * noise.0;
-        sum1 += weight * noise.1;
-        sum2 += weight * noise.2;
-        sum3 += weight * noise.3;
+        go_to(&mut of, first_pair + pair as u32, kind);
+        let weight = scale * weights[pair] * of.loud;
+        let mut kept = none_kept(1usize);
+        #[unroll]
+        for j in 0..groups {
+            unit_noise::<F, Const<1>>(&mut noise, &mut kept, held, &of, first + j, lane, 1usize, kind);
+            #[unroll]
+            for c in 0..COLUMNS {
+                own[comptime!(j * COLUMNS + c)] += weight * noise[c].extract(0usize);
+            }
+        }
         pair += 1usize;
     }
-    let first = block / BLOCKS * GROUP + block % BLOCKS;
-    let to = split * elements;
-    write_one::<f32>(sums, to, first, elements, sum0);
-    write_one::<f32>(sums, to, first + BLOCKS, elements, sum1);
-    write_one::<f32>(sums, to, first + 2 * BLOCKS, elements, sum2);
-    write_one::<f32>(sums, to, first + 3 * BLOCKS, elements, sum3);
+    #[unroll]
+    for i in 0..comptime!(groups * COLUMNS) {
+        let element = (first + comptime!(i / COLUMNS)) * GROUP + lane + comptime!(i % COLUMNS * BLOCKS);
+        write_one::<f32>(sums, split * elements, element, elements, own[i]);
+    }
 }

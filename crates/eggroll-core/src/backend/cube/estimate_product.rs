@@ -2,11 +2,13 @@
 //! A tile of [`super::estimate`] would draw what each of its neighbors in a row or column of tiles draws too.
 
 use super::eligibility::Demand;
-use super::estimate::counted;
-use super::geometry::{UNITS, by_element, cube_count, term_splits};
+use super::estimate::sign;
+use super::geometry::{COLUMNS, UNITS, by_element, cube_count, term_splits};
 use super::launch::{Noise, empty};
-use super::noise::{SourceKind, Stream, held_start, noise_of_block};
+use super::noise::{SourceKind, Stream, pair_noise};
 use super::product::{Precision, product};
+use super::registers::{none_kept, unit_noise};
+use super::vector::units_of_pair;
 use crate::counters;
 use crate::rng::normal::{BLOCKS, GROUP};
 use burn::backend::cubecl::dtype_to_elem_type;
@@ -80,7 +82,7 @@ fn factors(weights: &CubeTensor, noise: &Noise, what: Estimate, run: Range<usize
     let dtype = factor_type(what.dtype);
     let rows = run.len() * what.rank;
     let (b, a) = (empty(weights, [rows, d_input], dtype), empty(weights, [rows, d_output], dtype));
-    let units = run.len() * noise.elements.div_ceil(GROUP) * BLOCKS;
+    let units = run.len() * units_of_pair(noise.elements, noise.kind.groups_together());
     let held = noise.held.as_ref().unwrap_or(weights).clone();
     factors_kernel::launch(
         &weights.client,
@@ -128,7 +130,8 @@ pub(crate) struct FactorSizes {
     first_factor: usize,
 }
 
-/// Writes the factors of a run of pairs, the second weighted; a unit takes one block of one pair.
+/// Writes the factors of a run of pairs, the second weighted; a unit takes a lane of some groups of one pair. Of a pair without noise
+/// the first factor is any numbers, the second 0.
 #[cube(launch)]
 fn factors_kernel<F: Float, T: Float>(
     weights: &[f32],
@@ -143,21 +146,28 @@ fn factors_kernel<F: Float, T: Float>(
     #[define(F)] _dtype: ElemType,
     #[define(T)] _factor_type: ElemType,
 ) {
-    let blocks = stream.elements.div_ceil(GROUP) * BLOCKS;
-    let pair = ABSOLUTE_POS / blocks;
+    let groups = comptime!(kind.groups_together());
+    let units = stream.elements.div_ceil(GROUP).div_ceil(groups) * BLOCKS;
+    let pair = ABSOLUTE_POS / units;
     if pair >= sizes.pairs {
         terminate!();
     }
-    let block = ABSOLUTE_POS % blocks;
-    let number = sizes.first_pair + (sizes.first + pair) as u32;
-    let noise = noise_of_block::<F>(held, &stream, number, held_start(&stream, number, kind), block, kind);
-    let noise = counted(noise, signs);
-    let weight = scale * weights[sizes.first + pair];
-    let element = block / BLOCKS * GROUP + block % BLOCKS;
-    write_factor::<T>(b, a, &stream, &sizes, pair, element, noise.0, weight);
-    write_factor::<T>(b, a, &stream, &sizes, pair, element + BLOCKS, noise.1, weight);
-    write_factor::<T>(b, a, &stream, &sizes, pair, element + 2 * BLOCKS, noise.2, weight);
-    write_factor::<T>(b, a, &stream, &sizes, pair, element + 3 * BLOCKS, noise.3, weight);
+    let (lane, first) = (ABSOLUTE_POS % BLOCKS, ABSOLUTE_POS % units / BLOCKS * groups);
+    let of = pair_noise(stream, sizes.first_pair + (sizes.first + pair) as u32, kind);
+    let weight = scale * weights[sizes.first + pair] * of.loud;
+    let mut kept = none_kept(1usize);
+    let mut noise = Array::<Vector<f32, Const<1>>>::new(COLUMNS);
+    #[unroll]
+    for j in 0..groups {
+        unit_noise::<F, Const<1>>(&mut noise, &mut kept, held, &of, first + j, lane, 1usize, kind);
+        #[unroll]
+        for c in 0..COLUMNS {
+            let element = (first + j) * GROUP + lane + comptime!(c * BLOCKS);
+            let value = noise[c].extract(0usize);
+            let counted = if comptime!(signs) { sign(value) } else { value };
+            write_factor::<T>(b, a, &of.stream, &sizes, pair, element, counted, weight);
+        }
+    }
 }
 
 /// Writes an element of a pair's noise to the factor that it belongs to.

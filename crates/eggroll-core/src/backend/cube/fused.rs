@@ -1,11 +1,10 @@
-//! Perturbed linear with low-rank noise in two launches, none of which reads `y`: [`factors`](super::factors) finds `t = x·B`, and the
+//! Perturbed linear with low-rank noise in two launches, none of which reads `y`: one finds `t = x·B` ([`linear_factors_kernel`]), and the
 //! product `x·W` adds `t·Aᵀ` and the bias where it is written.
 
-use super::eligibility::{Demand, runs};
-use super::factors::{FactorSizesLaunch, factors_kernel};
-use super::geometry::{FactorTile, cube_count};
+use super::eligibility::runs;
+use super::geometry::cube_count;
 use super::launch::{Noise, empty};
-use super::linear::Factors;
+use super::linear::{BiasKind, Factors, LinearSizesLaunch, LinearTile, linear_factors_kernel};
 use super::product::{PerturbedParts, perturbed_product};
 use crate::counters;
 use crate::key::PairRange;
@@ -22,24 +21,23 @@ pub(crate) fn pays(depth: usize, rows: usize) -> bool {
     depth <= 2 * rows
 }
 
-/// The operation for members that bring their own rows, or `None` where it cannot run; `bias_noise` is that of a perturbed bias.
+/// The operation for members that bring their own rows, or `None` where it cannot run; `bias_noise` is read if the tile's bias is perturbed.
 pub(crate) fn linear(
     x: &CubeTensor,
     weight: &CubeTensor,
-    (bias, bias_noise): (Option<&CubeTensor>, Option<&Noise>),
+    (bias, bias_noise): (Option<&CubeTensor>, &Noise),
     noise: &Noise,
     factors: Factors,
     pairs: PairRange,
+    tile: LinearTile,
 ) -> Option<CubeTensor> {
     let [d_input, d_output] = [weight.meta.shape()[0], weight.meta.shape()[1]];
     let rows = x.meta.shape()[0] / pairs.members();
-    let tile = FactorTile::new(&x.client, 2 * rows, d_input.max(d_output));
-    let tile = FactorTile { source: noise.kind, bias: bias_noise.map(|noise| noise.kind), ..tile };
-    let depth = factors.depth + usize::from(bias_noise.is_some());
+    let tile = tile.of_factors().on_strides(&[[x.meta.strides()[0], x.meta.strides()[1]]]);
+    let tile = LinearTile { source: noise.kind, bias_source: bias_noise.kind, ..tile };
+    let depth = factors.depth + usize::from(tile.bias == BiasKind::Perturbed);
     let largest = depth * (pairs.count as usize * d_output).max(x.meta.shape()[0]);
-    // The product takes one tensor more than the factors: `y`, `t` and the factors, `x`, the weight and the bias.
-    let demand = Demand { tensors: 6, ..tile.demand(d_input.max(d_output), factors.depth, largest) };
-    if !runs(x, &demand) {
+    if !runs(x, &tile.demand([d_input, d_output], factors.depth, largest)) {
         return None;
     }
     let [t, factors] = launch_factors(x, d_output, bias_noise, noise, factors, pairs, tile);
@@ -51,18 +49,18 @@ pub(crate) fn linear(
 fn launch_factors(
     x: &CubeTensor,
     d_output: usize,
-    bias_noise: Option<&Noise>,
+    bias_noise: &Noise,
     noise: &Noise,
     factors: Factors,
     pairs: PairRange,
-    tile: FactorTile,
+    tile: LinearTile,
 ) -> [CubeTensor; 2] {
     let [x_rows, d_input] = [x.meta.shape()[0], x.meta.shape()[1]];
-    let (rows, depth) = (x_rows / pairs.members(), factors.depth + usize::from(tile.bias.is_some()));
+    let (rows, depth) = (x_rows / pairs.members(), factors.depth + usize::from(tile.bias == BiasKind::Perturbed));
     let t = empty(x, [x_rows, depth], DType::F32);
     let written = empty(x, [pairs.count as usize * depth, d_output], x.dtype);
     let cubes = pairs.count as usize * (2 * rows).div_ceil(tile.rows);
-    let sizes = FactorSizesLaunch::new(
+    let sizes = LinearSizesLaunch::new(
         pairs.count as usize,
         pairs.first,
         rows,
@@ -73,13 +71,14 @@ fn launch_factors(
         factors.starts[1],
         x.meta.strides()[0],
         x.meta.strides()[1],
+        d_output,
+        d_output,
     );
-    let none = Noise::none();
-    let bias_noise = bias_noise.unwrap_or(&none);
-    factors_kernel::launch(
+    linear_factors_kernel::launch(
         &x.client,
         cube_count(&x.client, cubes),
         tile.cube_dim(),
+        tile.vector,
         x.clone().into_buffer_arg(),
         noise.clone().held(x).into_buffer_arg(),
         bias_noise.clone().held(x).into_buffer_arg(),

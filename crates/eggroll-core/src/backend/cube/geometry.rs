@@ -33,8 +33,6 @@ const MAX_LOOKED_UP: usize = 32;
 const SECOND_FACTOR: usize = 2048;
 /// Classes that a unit of a cross-entropy takes before a second one helps it.
 const CLASSES: usize = 8;
-/// Rows of a tile at most: a unit keeps a sum for each row of its own.
-const MAX_ROWS: usize = 8;
 /// Cubes that keep a device busy.
 const BUSY: usize = 512;
 /// Pairs that a split of an estimate sums at least.
@@ -43,49 +41,6 @@ const MIN_PAIRS: usize = 16;
 const MIN_TERMS: usize = 512;
 /// Rows and columns that a cube of a product takes, about.
 const PRODUCT_SIDE: usize = 128;
-
-/// What one cube of the factors of a linear operation takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct FactorTile {
-    pub units: u32,
-    /// Rows of the input: a power of two.
-    pub rows: usize,
-    /// Units of a plane that projections reduce with; 0 for shared memory.
-    pub plane: usize,
-    pub source: SourceKind,
-    /// Where the noise of a perturbed bias comes from.
-    pub bias: Option<SourceKind>,
-}
-
-impl FactorTile {
-    /// The tile for `pair_rows` rows of a pair and factors of `width` elements in their longest row.
-    pub(crate) fn new(client: &Client, pair_rows: usize, width: usize) -> Self {
-        Self {
-            units: units(client, width / 4),
-            rows: pair_rows.next_power_of_two().min(MAX_ROWS),
-            plane: plane_size(client),
-            source: SourceKind::Drawn(NoiseDistribution::Normal),
-            bias: None,
-        }
-    }
-
-    /// What the kernel asks for factors of `rank` rows of `width` elements at most.
-    pub(crate) fn demand(&self, width: usize, rank: usize, elements: usize) -> Demand {
-        let shared_bytes = 4 * self.lanes().shared_len(self.units);
-        // Of a row, and of the factor that is written.
-        let turns = (2 * rank + 1) * (width / chunk_len(self.units) + 2);
-        Demand { elements, tensors: 5, units: self.units, shared_bytes, turns }
-    }
-
-    /// All units as one run.
-    pub(crate) fn lanes(&self) -> Lanes {
-        Lanes { count: self.units as usize, plane: self.plane }
-    }
-
-    pub(crate) fn cube_dim(&self) -> CubeDim {
-        CubeDim::new_1d(self.units)
-    }
-}
 
 /// What one cube of an embedding takes: some rows of a pair. Rows that members share are written for both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -5,12 +5,12 @@ use super::embedding::{EmbeddingSizesLaunch, embedding_kernel};
 use super::estimate::{EstimateSizesLaunch, dense_estimate_kernel, low_rank_estimate_kernel};
 use super::geometry::{EmbeddingTile, EstimateTile, MemberTile, SIDE, UNITS, cube_count, splits};
 use super::linear::{Factors, LinearSizesLaunch, LinearTile, linear_kernel};
-use super::noise::{SourceKind, StreamLaunch};
+use super::noise::{SourceKind, StreamLaunch, groups_together};
 use super::vector::{noise_kernel, perturbed_vector_kernel, units_of_pair};
 use crate::counters;
 use crate::key::{NoiseKey, PairRange};
 use crate::ops::{LinearMembers, SourcePrimitive, table_runs};
-use crate::rng::normal::{BLOCKS, GROUP};
+use crate::rng::NoiseDistribution;
 use burn::backend::cubecl::dtype_to_elem_type;
 use burn::tensor::{DType, Shape};
 use burn_cubecl::CubeBackend;
@@ -46,6 +46,10 @@ impl Noise {
     /// No noise at all.
     pub(crate) fn none() -> Self {
         Self::new(NoiseKey::new(0, 0, 0), 0.0, 0, SourcePrimitive::Drawn)
+    }
+
+    pub(crate) fn distribution(&self) -> NoiseDistribution {
+        self.key.distribution()
     }
 
     pub(crate) fn stream(&self) -> StreamLaunch {
@@ -94,7 +98,7 @@ pub(crate) fn linear(
     let pair_rows = if tile.shared { rows } else { 2 * rows };
     let cubes = pairs.count as usize * pair_rows.div_ceil(tile.rows);
     let strides = [&x, &product, &y].map(|tensor| [tensor.meta.strides()[0], tensor.meta.strides()[1]]);
-    let tile = LinearTile { source: noise.kind, bias_source: bias_noise.kind, ..tile }.on_strides(strides);
+    let tile = LinearTile { source: noise.kind, bias_source: bias_noise.kind, ..tile }.on_strides(&strides);
     let sizes = LinearSizesLaunch::new(
         pairs.count as usize,
         pairs.first,
@@ -189,7 +193,7 @@ pub(crate) fn perturbed_vector(vector: CubeTensor, noise: Noise, pairs: PairRang
     let vector = into_contiguous(vector);
     let elements = vector.meta.shape()[0];
     let y = empty(&vector, [pairs.members(), elements], vector.dtype);
-    let units = pairs.count as usize * units_of_pair(elements, noise.kind);
+    let units = pairs.count as usize * units_of_pair(elements, noise.kind.groups_together());
     let (client, elem) = (vector.client.clone(), dtype_to_elem_type(vector.dtype));
     let (stream, scale, kind) = (noise.stream(), noise.scale, noise.kind);
     let held = noise.held(&vector);
@@ -214,7 +218,7 @@ pub(crate) fn perturbed_vector(vector: CubeTensor, noise: Noise, pairs: PairRang
 pub(crate) fn noise(like: &CubeTensor, key: NoiseKey, pairs: PairRange, elements: usize) -> CubeTensor {
     let noise = empty(like, [pairs.count as usize, elements], like.dtype);
     let kind = SourceKind::Drawn(key.distribution());
-    let units = pairs.count as usize * units_of_pair(elements, kind);
+    let units = pairs.count as usize * units_of_pair(elements, kind.groups_together());
     noise_kernel::launch(
         &like.client,
         cube_count(&like.client, units.div_ceil(UNITS)),
@@ -271,7 +275,8 @@ pub(crate) fn dense_estimate(weights: CubeTensor, noise: Noise, first_pair: u32,
     let weights = into_contiguous(weights);
     let pairs = weights.meta.shape()[0];
     let elements = noise.elements;
-    let units = elements.div_ceil(GROUP) * BLOCKS;
+    let groups = groups_together(noise.distribution());
+    let units = units_of_pair(elements, groups);
     let (pairs_per_split, splits) = splits(pairs, units.div_ceil(UNITS));
     let sums = empty(&weights, [splits, elements], DType::F32);
     let (client, elem) = (weights.client.clone(), dtype_to_elem_type(dtype));
@@ -290,6 +295,7 @@ pub(crate) fn dense_estimate(weights: CubeTensor, noise: Noise, first_pair: u32,
         pairs_per_split,
         scale,
         kind,
+        groups,
         elem,
     );
     counters::add_kernel();

@@ -11,7 +11,6 @@ mod eligibility;
 mod embedding;
 mod estimate;
 mod estimate_product;
-mod factors;
 mod fused;
 mod geometry;
 mod integer;
@@ -289,8 +288,8 @@ fn linear(
     let perturbed_bias = tile.bias == BiasKind::Perturbed;
     if tile.is_low_rank() && !tile.shared && fused::pays(factors.depth + usize::from(perturbed_bias), rows) {
         let span = profile::span(Component::LowRankPart, 0);
-        let bias = (bias.0.as_ref(), perturbed_bias.then_some(&bias.1));
-        if let Some(y) = fused::linear(&x, &weight, bias, &noise, factors, members.pairs) {
+        let bias = (bias.0.as_ref(), &bias.1);
+        if let Some(y) = fused::linear(&x, &weight, bias, &noise, factors, members.pairs, tile) {
             return finished(span, y);
         }
     }

@@ -18,10 +18,18 @@ pub(crate) enum SourceKind {
 }
 
 impl SourceKind {
-    /// Groups that a unit takes where each unit takes a few: a word of signs serves eight of them.
+    /// [`groups_together`] of what is drawn; what is held costs nothing to take apart.
     pub(crate) fn groups_together(self) -> usize {
-        if self == Self::Drawn(NoiseDistribution::Rademacher) { rademacher::WORD / GROUP } else { 1 }
+        match self {
+            Self::Drawn(distribution) => groups_together(distribution),
+            Self::Cached | Self::Table => 1,
+        }
     }
+}
+
+/// Groups that a unit takes where each unit takes a few: a word of signs serves eight of them.
+pub(crate) fn groups_together(distribution: NoiseDistribution) -> usize {
+    if distribution == NoiseDistribution::Rademacher { rademacher::WORD / GROUP } else { 1 }
 }
 
 /// One parameter's noise in one noise epoch: [`NoiseKey`] as a kernel argument, and where it is held.
@@ -232,6 +240,14 @@ pub(crate) fn pair_noise(stream: Stream, pair: u32, #[comptime] kind: SourceKind
     let start = held_start(&stream, pair, kind);
     let loud = loudness(&stream, pair);
     PairNoise { stream, pair, start, loud }
+}
+
+/// Takes the noise of another pair.
+#[cube]
+pub(crate) fn go_to(of: &mut PairNoise, pair: u32, #[comptime] kind: SourceKind) {
+    of.pair = pair;
+    of.start = held_start(&of.stream, pair, kind);
+    of.loud = loudness(&of.stream, pair);
 }
 
 /// One element of a pair's noise.

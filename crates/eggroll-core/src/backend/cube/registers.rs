@@ -24,11 +24,24 @@ pub(crate) struct Walk {
 /// This unit's part of the groups that hold elements `begin .. begin + len`.
 #[cube]
 pub(crate) fn walk(begin: usize, len: usize, #[comptime] units: u32, #[comptime] vector: usize) -> Walk {
+    part_of_walk(begin, len, 0usize, 1usize, units, vector)
+}
+
+/// The same where `parts` cubes share the groups and this cube is number `part` of them.
+#[cube]
+pub(crate) fn part_of_walk(
+    begin: usize,
+    len: usize,
+    part: usize,
+    parts: usize,
+    #[comptime] units: u32,
+    #[comptime] vector: usize,
+) -> Walk {
     let across = comptime!(BLOCKS / vector);
     let sections = comptime!(units as usize / across);
     let end = (begin + len).div_ceil(GROUP);
-    let each = (end - begin / GROUP).div_ceil(sections);
-    let first = begin / GROUP + UNIT_POS as usize / across * each;
+    let each = (end - begin / GROUP).div_ceil(sections * parts);
+    let first = begin / GROUP + (part * sections + UNIT_POS as usize / across) * each;
     Walk { lane: UNIT_POS as usize % across * vector, first, end: end.min(first + each) }
 }
 

@@ -6,9 +6,9 @@ use super::registers::{none_kept, unit_noise};
 use crate::rng::normal::{BLOCKS, GROUP};
 use cubecl::prelude::*;
 
-/// Units that write the noise of one pair: each takes a lane of some groups.
-pub(crate) fn units_of_pair(elements: usize, kind: SourceKind) -> usize {
-    elements.div_ceil(GROUP).div_ceil(kind.groups_together()) * BLOCKS
+/// Units for the noise of one pair, if each takes a lane of `groups` groups.
+pub(crate) fn units_of_pair(elements: usize, groups: usize) -> usize {
+    elements.div_ceil(GROUP).div_ceil(groups) * BLOCKS
 }
 
 /// Writes `y : [2 · pairs, elements]`.

@@ -26,17 +26,10 @@ fn read(tensor: CubeTensor) -> Vec<f32> {
     data.expect("the kernel runs").try_to_vec().expect("an f32 tensor")
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Bias {
-    None,
-    Plain,
-    Perturbed,
-}
-
 struct Case {
     shape: (u32, usize, usize, usize),
     rank: usize,
-    bias: Bias,
+    bias: BiasKind,
     transposed: bool,
     distribution: NoiseDistribution,
 }
@@ -57,9 +50,9 @@ impl Case {
     fn expected(&self, generation: u32) -> Vec<f32> {
         let ((x, weight, bias, pairs), (noise, bias_noise)) = (self.operands(), self.noise(generation));
         let bias = match self.bias {
-            Bias::None => BiasPrimitive::None,
-            Bias::Plain => BiasPrimitive::Plain(bias),
-            Bias::Perturbed => BiasPrimitive::Perturbed(bias, bias_noise, SourcePrimitive::Drawn),
+            BiasKind::None => BiasPrimitive::None,
+            BiasKind::Plain => BiasPrimitive::Plain(bias),
+            BiasKind::Perturbed => BiasPrimitive::Perturbed(bias, bias_noise, SourcePrimitive::Drawn),
         };
         let members = LinearMembers { pairs, input: InputRows::PerMember };
         read(portable::low_rank_linear::<CubeBackend>(x, weight, bias, noise, SourcePrimitive::Drawn, members))
@@ -72,9 +65,10 @@ impl Case {
         let factors = Factors { rank: self.rank, depth: self.rank, starts: noise.starts(shape) };
         let noise = Noise::new(noise.key, noise.scale, self.rank * (shape[0] + shape[1]), SourcePrimitive::Drawn);
         let bias_noise = Noise::new(bias_noise.key, bias_noise.scale, shape[1], SourcePrimitive::Drawn);
-        let bias = ((self.bias != Bias::None).then_some(&bias), (self.bias == Bias::Perturbed).then_some(&bias_noise));
+        let bias = ((self.bias != BiasKind::None).then_some(&bias), &bias_noise);
+        let tile = LinearTile::new(&x.client, 2 * self.shape.1, shape, factors, (self.distribution, self.bias));
         let before = counters::thread_kernels();
-        let y = linear(&x, &weight, bias, &noise, factors, pairs).expect("a device that runs the kernels");
+        let y = linear(&x, &weight, bias, &noise, factors, pairs, tile).expect("a device that runs the kernels");
         (read(y), counters::thread_kernels() - before)
     }
 }
@@ -89,7 +83,7 @@ fn equals_the_portable_form() {
     for (index, shape) in SHAPES.into_iter().enumerate() {
         // A kernel is built for each: all ranks for one shape, one for the others.
         for rank in if index == 1 { 1..=5 } else { index % 5 + 1..=index % 5 + 1 } {
-            let bias = [Bias::None, Bias::Plain, Bias::Perturbed][(index + rank) % 3];
+            let bias = [BiasKind::None, BiasKind::Plain, BiasKind::Perturbed][(index + rank) % 3];
             let distribution = [NoiseDistribution::Normal, NoiseDistribution::Rademacher][rank % 2];
             let case = Case { shape, rank, bias, transposed: index % 2 == 1, distribution };
             let (found, kernels) = case.found();

@@ -3,6 +3,7 @@
 
 mod chunks;
 mod columns;
+mod factors;
 mod project;
 mod sizes;
 mod tile;
@@ -12,6 +13,7 @@ use super::noise::{Stream, pair_noise};
 use chunks::perturb_chunks;
 use columns::perturb_columns;
 use cubecl::prelude::*;
+pub(crate) use factors::linear_factors_kernel;
 use project::project_rows;
 pub(crate) use sizes::LinearSizesLaunch;
 use sizes::{LinearSizes, place};

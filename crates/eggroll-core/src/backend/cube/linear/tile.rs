@@ -102,8 +102,13 @@ impl LinearTile {
         }
     }
 
+    /// The tile of a cube that writes the factors, and no product.
+    pub(crate) fn of_factors(self) -> Self {
+        Self { in_registers: true, groups: 1, ..self }
+    }
+
     /// The tile for tensors with these distances between rows and columns: no vectors where they do not allow them.
-    pub(crate) fn on_strides(self, strides: [[usize; 2]; 3]) -> Self {
+    pub(crate) fn on_strides(self, strides: &[[usize; 2]]) -> Self {
         let fit = strides.iter().all(|[row, column]| *column == 1 && row.is_multiple_of(self.vector));
         if fit { self } else { Self { vector: 1, ..self } }
     }
