@@ -247,8 +247,12 @@ fn refusals_name_the_value() {
     }
     refuse(config().with_sigma(SigmaSchedule::Exponential { initial: 0.1, decay: 1.5 }), "not 1.5");
     refuse(
-        config().with_shaping(FitnessShaping::GroupZScore { size: 3 }),
-        "a population of 20 cannot be divided into groups of 3 members",
+        config().with_shaping(FitnessShaping::GroupZScore { size: 6 }),
+        "a population of 20 cannot be divided into groups of 6 members",
+    );
+    refuse(
+        config().with_shaping(FitnessShaping::GroupZScore { size: 5 }),
+        "not 5: any other group splits a mirrored pair",
     );
     refuse(config().with_chunk_size(0), "not 0 members");
     let cosine = |initial| burn::lr_scheduler::cosine::CosineAnnealingLrSchedulerConfig::new(initial, 10);

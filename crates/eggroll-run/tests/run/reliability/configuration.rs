@@ -159,7 +159,8 @@ fn errors_name_the_value() {
         ("/noiser/rank", json!(u64::MAX), vec!["first.weight", "[4, 6]", "18446744073709551615"]),
         ("/noiser/name", json!("adam"), vec!["adam", "eggroll", "open_es", "q_eggroll"]),
         ("/optimizer/name", json!("sdg"), vec!["sdg", "sgd", "adam", "adam_w"]),
-        ("/shaping", json!({ "group_z_score": { "size": 5 } }), vec!["groups of 5", "12"]),
+        ("/shaping", json!({ "group_z_score": { "size": 8 } }), vec!["groups of 8", "12"]),
+        ("/shaping", json!({ "group_standardized": { "size": 3 } }), vec!["even", "not 3"]),
         ("/chunk_size", json!(0), vec!["chunk", "0"]),
         ("/noise_source", json!({ "table": { "len": 3 } }), vec!["3 elements", "first.weight"]),
         ("/noise_source", json!({ "table": { "len": 1u64 << 40 } }), vec!["1099511627776", "17179869184"]),
@@ -276,7 +277,7 @@ fn names_on_the_command_line_are_those_of_files() {
     assert_eq!(groups, FitnessShaping::BaselineSubtraction { size: 8 });
     let error = "z_core".parse::<FitnessShaping>().expect_err("refused").to_string();
     assert!(["fitness shaping: ", "`z_core`", "`z_score`"].iter().all(|part| error.contains(part)), "{error}");
-    for wrong in ["group_z_score", "baseline_subtraction:", "raw:4", "group_z_score:many"] {
+    for wrong in ["group_standardized", "baseline_subtraction:", "raw:4", "group_z_score:many"] {
         assert!(wrong.parse::<FitnessShaping>().is_err(), "{wrong}");
     }
     for projection in ["off", "shared", "unperturbed"] {
