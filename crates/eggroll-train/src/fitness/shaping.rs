@@ -69,7 +69,9 @@ pub enum FitnessShaping {
     PairSign,
     /// `(f − f₀) / (std + 1e-8)` in groups of consecutive members, `f₀` the first score of the group and the standard deviation that
     /// of the group's population; 0 for its first two members, which the noiser of the same name
-    /// ([`BaselineSubtractionConfig`](eggroll_core::BaselineSubtractionConfig)) leaves unperturbed (HyperscaleES).
+    /// ([`BaselineSubtractionConfig`](eggroll_core::BaselineSubtractionConfig)) leaves unperturbed (HyperscaleES). For reproduction only:
+    /// `(f₊ − f₀) − (f₋ − f₀) = f₊ − f₋`, so that only the deviation of the group is left of it, which
+    /// [`GroupStandardized`](Self::GroupStandardized) has without baselines. A group whose scores differ by roundings has full weight here.
     BaselineSubtraction {
         /// Members of a group: even, at least 4; divides the population.
         size: usize,

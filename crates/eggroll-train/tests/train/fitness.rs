@@ -88,6 +88,18 @@ fn no_two_rules_agree_after_folding() {
     }
 }
 
+/// The algebra of "reproduction only": a baseline cancels, and the deviation of its group is left.
+#[test]
+fn a_baseline_cancels_in_every_pair() {
+    let folded = fold_pairs(&FitnessShaping::BaselineSubtraction { size: 8 }.shape(&SCORES));
+    let mean = SCORES.iter().sum::<f64>() / 8.0;
+    let deviation = (SCORES.iter().map(|score| (score - mean).powi(2)).sum::<f64>() / 8.0).sqrt();
+    for (weight, pair) in folded.iter().zip(SCORES.chunks(2)).skip(1) {
+        assert!((weight - (pair[0] - pair[1]) / deviation).abs() < 1e-7, "{weight} {pair:?}");
+    }
+    assert_eq!(folded[0], 0.0);
+}
+
 /// A group's own deviation counts: its weights do not depend on its scale, its level, or other groups.
 #[test]
 fn groups_have_their_own_scale() {
