@@ -13,8 +13,9 @@ use std::f64::consts::PI;
 /// The default group of the noiser with baselines.
 const GROUP: usize = 8;
 const POPULATION: usize = 4 * GROUP;
-const RULES: [FitnessShaping; 9] = [
+const RULES: [FitnessShaping; 10] = [
     FitnessShaping::Raw,
+    FitnessShaping::Standardized,
     FitnessShaping::ZScore,
     FitnessShaping::SampleZScore,
     FitnessShaping::GroupZScore { size: GROUP },

@@ -129,7 +129,7 @@ impl EvolutionStrategyConfig {
         Self::new(noiser, SgdConfig::new())
     }
 
-    /// Population 256, σ 0.02, learning rate 0.002, z-score, fresh noise every generation, seed 0. With a noiser that has baselines
+    /// Population 256, σ 0.02, learning rate 0.002, standardized fitness, fresh noise every generation, seed 0. With a noiser that has baselines
     /// they are subtracted ([`FitnessShaping::BaselineSubtraction`]) and gradients clipped to a norm of 1.
     pub fn new(noiser: impl Into<NoiserConfig>, optimizer: impl Into<OptimizerConfig>) -> Self {
         let noiser = noiser.into();

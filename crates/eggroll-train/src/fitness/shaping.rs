@@ -36,8 +36,14 @@ use std::sync::Arc;
 pub enum FitnessShaping {
     /// `f` unchanged.
     Raw,
-    /// `(f − mean) / √(var + 1e-5)`, population variance (HyperscaleES).
+    /// `(f − mean) / √(var + (ε·rms)²)`, population variance, `ε = 2⁻²⁰`: the z-score (standard score) without a scale of its own, as `ε` is
+    /// relative to the root mean square of the scores.
+    ///
+    /// `ε` is eight roundings of f32: scores that differ by roundings only have small weights, and equal scores have none.
     #[default]
+    Standardized,
+    /// `(f − mean) / √(var + 1e-5)`, population variance (HyperscaleES). For reproduction: 1e-5 is absolute, so that weights shrink with
+    /// the fitness' standard deviation, to 0.95 of [`Standardized`](Self::Standardized) at 1e-2, 0.30 at 1e-3 and 0.03 at 1e-4.
     ZScore,
     /// `(f − mean) / (std + 1e-8)`, sample standard deviation (as PyTorch computes it).
     SampleZScore,
@@ -47,11 +53,8 @@ pub enum FitnessShaping {
         /// Members of a group: even; divides the population.
         size: usize,
     },
-    /// `(f − mean) / √(var + (ε·rms)²)` within each group, `ε = 2⁻²⁰`: the group-relative advantage of GRPO (Shao et al., arXiv
-    /// 2402.03300). For groups with separate data or starting states: none counts more because its scores are larger.
-    ///
-    /// `ε` is relative to the root mean square of the group's scores, so that the rule has no scale of its own. It is eight roundings
-    /// of f32: scores that differ by roundings only have small weights, and equal scores have none. In groups of two all weights are
+    /// [`Standardized`](Self::Standardized) within each group: the group-relative advantage of GRPO (Shao et al., arXiv 2402.03300). For
+    /// groups with separate data or starting states: none counts more because its scores are larger. In groups of two all weights are
     /// about ±1: [`PairSign`](Self::PairSign) with another scale.
     GroupStandardized {
         /// Members of a group: even; divides the population.
@@ -184,6 +187,7 @@ impl FitnessShaping {
         match *self {
             Self::Custom(ref custom) => custom.shape(scores),
             Self::Raw => scores.to_vec(),
+            Self::Standardized => standardized(scores),
             Self::ZScore => group_z_score(scores, scores.len()),
             Self::GroupZScore { size } => group_z_score(scores, size),
             Self::SampleZScore => sample_z_score(scores),

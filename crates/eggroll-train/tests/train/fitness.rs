@@ -7,8 +7,9 @@ use eggroll_nn::LinearConfig;
 use eggroll_train::{EvolutionStrategyConfig, Fitness, FitnessShaping, fold_pairs};
 use std::cmp::Ordering;
 
-const RULES: [FitnessShaping; 9] = [
+const RULES: [FitnessShaping; 10] = [
     FitnessShaping::Raw,
+    FitnessShaping::Standardized,
     FitnessShaping::ZScore,
     FitnessShaping::SampleZScore,
     FitnessShaping::GroupZScore { size: 4 },
@@ -27,6 +28,7 @@ fn known_answers() {
             assert!((found - expected).abs() < 1e-4, "{rule:?}: {found} {expected}");
         }
     };
+    close(FitnessShaping::Standardized, &[1.0, 3.0], &[-1.0, 1.0]);
     close(FitnessShaping::ZScore, &[1.0, 3.0], &[-1.0, 1.0]);
     close(FitnessShaping::SampleZScore, &[1.0, 3.0], &[-0.5f64.sqrt(), 0.5f64.sqrt()]);
     close(FitnessShaping::GroupZScore { size: 2 }, &[0.0, 2.0, 10.0, 12.0], &[-0.19612, 0.19612, -0.19612, 0.19612]);
@@ -98,6 +100,27 @@ fn a_baseline_cancels_in_every_pair() {
         assert!((weight - (pair[0] - pair[1]) / deviation).abs() < 1e-7, "{weight} {pair:?}");
     }
     assert_eq!(folded[0], 0.0);
+}
+
+/// Fitness at a small σ differs by a thousandth; its weights are as large as any. Differences of roundings are not.
+#[test]
+fn the_default_has_no_scale_of_its_own() {
+    let (rule, scores) = (FitnessShaping::default(), SCORES.map(|score| score + 2.0));
+    let largest = |rule: &FitnessShaping, scores: &[f64]| {
+        fold_pairs(&rule.shape(scores)).iter().fold(0.0f64, |most, weight| most.max(weight.abs()))
+    };
+    for scale in [1e-30, 1e-4, 1e6] {
+        let scaled = scores.map(|score| score * scale);
+        let close = rule.shape(&scores).iter().zip(rule.shape(&scaled)).all(|(a, b)| (a - b).abs() < 1e-12);
+        assert!(close, "{scale}: {:?} {:?}", rule.shape(&scores), rule.shape(&scaled));
+    }
+    let small = scores.map(|score| score * 1e-4);
+    assert!(largest(&FitnessShaping::ZScore, &small) < 0.2 * largest(&rule, &small), "canary: 1e-5 is a scale");
+    let apart =
+        |roundings: f32| [0, 1, 1, 0, 0, 1, 0, 1].map(|one| f64::from(1.0 + one as f32 * roundings * f32::EPSILON));
+    assert!(largest(&rule, &apart(1.0)) < 0.15 && largest(&rule, &apart(64.0)) > 1.9);
+    assert!(largest(&FitnessShaping::SampleZScore, &apart(1.0)) > 1.0, "canary: roundings at full weight");
+    assert_eq!((largest(&rule, &[0.0; 8]), largest(&rule, &[1e-200; 8])), (0.0, 0.0));
 }
 
 /// A group's own deviation counts: its weights do not depend on its scale, its level, or other groups.

@@ -271,6 +271,7 @@ mod tests {
             |shaping| EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_shaping(shaping);
         let unbounded = [
             FitnessShaping::Raw,
+            FitnessShaping::Standardized,
             FitnessShaping::ZScore,
             FitnessShaping::SampleZScore,
             FitnessShaping::GroupZScore { size: 4 },

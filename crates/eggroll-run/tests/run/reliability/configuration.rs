@@ -270,7 +270,7 @@ fn settings_that_no_optimizer_is_built_from() {
 
 #[test]
 fn names_on_the_command_line_are_those_of_files() {
-    for rule in ["raw", "z_score", "sample_z_score", "centered_rank", "pair_sign"] {
+    for rule in ["raw", "standardized", "z_score", "sample_z_score", "centered_rank", "pair_sign"] {
         assert_eq!(text(&rule.parse::<FitnessShaping>().expect("a rule")), rule);
     }
     let groups = "baseline_subtraction:8".parse::<FitnessShaping>().expect("a rule");

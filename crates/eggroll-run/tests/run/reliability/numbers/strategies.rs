@@ -107,6 +107,7 @@ fn shapings_sources_roles_episodes_and_norms() {
     let plain = || full(EggrollConfig::new().into());
     let all = [
         plain().with_shaping(FitnessShaping::Raw),
+        plain().with_shaping(FitnessShaping::Standardized),
         plain().with_shaping(FitnessShaping::ZScore),
         plain().with_shaping(FitnessShaping::SampleZScore),
         plain().with_shaping(FitnessShaping::GroupZScore { size: 4 }),
