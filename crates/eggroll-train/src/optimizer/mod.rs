@@ -30,12 +30,23 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use std::str::FromStr;
 
-/// The registry: a line for each optimizer.
+/// Far below the gradients that estimates are at a small σ. Burn's 1e-5 is not.
+const EPSILON: f32 = 1e-8;
+
+/// The registry: a line for each optimizer, with the setting whose default is not Burn's.
 macro_rules! optimizers {
-    ($($(#[$doc:meta])* $name:literal => $variant:ident($config:ty),)*) => {
-        /// An optimizer by name and settings, as in configuration files; command lines give the name only.
+    ($($(#[$doc:meta])* $name:literal => $variant:ident($config:ty) $(.$setting:ident($value:expr))?,)*) => {
+        /// An optimizer by name and settings, as in configuration files; command lines give the name only. The default is Adam.
         ///
-        /// Settings of burn-optim are Burn's; `grad_clipping` in them clips the gradient of each parameter by value or norm, while
+        /// # Epsilon
+        ///
+        /// By name, in files and by default, optimizers that divide by a running size of gradients have an epsilon of 1e-8. Burn's own
+        /// `AdamConfig::new()`, `AdamWConfig::new()`, `RmsPropConfig::new()` and `AdaGradConfig::new()` have 1e-5, and a value that is given in
+        /// code stays as it is. An estimate is small where σ is: with the default [scale](crate::GradientScale) the standard deviation of
+        /// its values is σ under standardized fitness and 0.29·σ under ranks. At σ 1e-3, with ranks and a projection that leaves a 64th of
+        /// the dimensions, it is 3.6e-5, and 1e-5 makes the steps of Adam 22 % shorter.
+        ///
+        /// Other settings of burn-optim have Burn's defaults; `grad_clipping` in them clips the gradient of each parameter by value or norm, while
         /// [`with_clip_norm`](crate::EvolutionStrategyConfig::with_clip_norm) clips all of them together. Frozen parameters have no
         /// gradient and never change, also with weight decay.
         ///
@@ -80,7 +91,7 @@ macro_rules! optimizers {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let mut given = Map::<String, Value>::deserialize(deserializer)?;
                 match given.remove("name").as_ref().and_then(Value::as_str) {
-                    $(Some($name) => filled(&<$config>::new(), given).map(Self::$variant),)*
+                    $(Some($name) => filled(&<$config>::new()$(.$setting($value))?, given).map(Self::$variant),)*
                     Some(name) => Err(D::Error::custom(unknown(name))),
                     None => Err(D::Error::missing_field("name")),
                 }
@@ -93,7 +104,7 @@ macro_rules! optimizers {
 
             fn from_str(name: &str) -> Result<Self, ConfigError> {
                 match &*name.replace('-', "_") {
-                    $($name => Ok(Self::$variant(<$config>::new())),)*
+                    $($name => Ok(Self::$variant(<$config>::new()$(.$setting($value))?)),)*
                     _ => Err(unknown(name)),
                 }
             }
@@ -111,17 +122,17 @@ optimizers! {
     /// Gradient descent: plain, with momentum, or with Nesterov momentum.
     "sgd" => Sgd(SgdConfig),
     /// Adam.
-    "adam" => Adam(AdamConfig),
+    "adam" => Adam(AdamConfig).with_epsilon(EPSILON),
     /// Adam with decoupled weight decay.
-    "adam_w" => AdamW(AdamWConfig),
+    "adam_w" => AdamW(AdamWConfig).with_epsilon(EPSILON),
     /// Gradients scaled by a running mean of squared gradients.
-    "rms_prop" => RmsProp(RmsPropConfig),
+    "rms_prop" => RmsProp(RmsPropConfig).with_epsilon(EPSILON),
     /// Gradients scaled by the accumulated squared gradients.
-    "ada_grad" => AdaGrad(AdaGradConfig),
+    "ada_grad" => AdaGrad(AdaGradConfig).with_epsilon(EPSILON),
     /// Adam with Nesterov momentum from gradient differences.
     "adan" => Adan(AdanConfig),
     /// Adam with a trust ratio for each parameter, for large batches.
-    "lamb" => Lamb(LambConfig),
+    "lamb" => Lamb(LambConfig).with_epsilon(EPSILON),
     /// The sign of a momentum.
     "lion" => Lion(LionConfig),
     /// Adam with factored second moments.
@@ -132,6 +143,13 @@ optimizers! {
     "clip_up" => ClipUp(ClipUpConfig),
     /// AdamW on the votes of integer parameters.
     "integer_adam_w" => IntegerAdamW(IntegerAdamWConfig),
+}
+
+/// Adam with an epsilon of 1e-8.
+impl Default for OptimizerConfig {
+    fn default() -> Self {
+        Self::Adam(AdamConfig::new().with_epsilon(EPSILON))
+    }
 }
 
 /// An optimizer with the name of its field, for errors.

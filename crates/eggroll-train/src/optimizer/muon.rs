@@ -1,5 +1,6 @@
 //! Muon for matrices and AdamW for other parameters.
 
+use super::EPSILON;
 use burn::config::Config;
 use burn::optim::{
     AdamW, AdamWConfig, AdamWState, ModuleOptimizer, Muon, MuonConfig, MuonState, Optimizer, RecordState, StateSink,
@@ -19,8 +20,8 @@ pub struct MuonAdamWConfig {
     /// For matrices.
     #[config(default = "MuonConfig::new()")]
     pub matrices: MuonConfig,
-    /// For all other parameters.
-    #[config(default = "AdamWConfig::new()")]
+    /// For all other parameters; by default with an epsilon of 1e-8.
+    #[config(default = "AdamWConfig::new().with_epsilon(EPSILON)")]
     pub others: AdamWConfig,
 }
 

@@ -8,6 +8,7 @@ mod members;
 mod modules;
 mod noise_scale;
 mod open_ends;
+mod optimizer;
 mod rayon_pool;
 mod scores;
 mod strategy;

@@ -229,7 +229,7 @@ fn what_is_left_out_is_the_default() {
 #[test]
 fn optimizers_as_text_have_defaults_and_no_unknown_fields() {
     let read = |text: &str| serde_json::from_str::<OptimizerConfig>(text);
-    let decayed = OptimizerConfig::from(AdamWConfig::new().with_weight_decay(0.25));
+    let decayed = OptimizerConfig::from(AdamWConfig::new().with_epsilon(1e-8).with_weight_decay(0.25));
     assert_eq!(text(&read(r#"{ "weight_decay": 0.25, "name": "adam_w" }"#).expect("reads")), text(&decayed));
     let refused = |text: &str| read(text).expect_err("refused").to_string();
     let unknown = refused(r#"{ "name": "adam", "beta_3": 0.9 }"#);
