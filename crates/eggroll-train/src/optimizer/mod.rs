@@ -164,6 +164,41 @@ fn unknown(name: &str) -> ConfigError {
 }
 
 impl OptimizerConfig {
+    /// The learning rate of a strategy that is given none: a start, for the default σ of 0.02 and the default
+    /// [scale](crate::GradientScale) of the estimate. A fitness that says nothing then moves a value by a hundredth to about half of σ in
+    /// a generation.
+    ///
+    /// | optimizer | rate | |
+    /// |---|---|---|
+    /// | Adam, AdamW, Adan | 0.002 | a step of about the rate |
+    /// | RMSProp | 0.0002 | its momentum adds up ten steps |
+    /// | SGD | 0.1 | a step of `0.1·σ` for every σ; less with momentum |
+    /// | Lion | 0.0005 | every value moves by the rate, however unsure |
+    /// | Muon | 0.002 | Adam's, as [`MuonAdamWConfig`] adjusts it |
+    /// | AdaGrad | 0.01 | falls as `1/√g` over generations `g` |
+    /// | LAMB, Adafactor | 0.01 | relative to the size of a parameter |
+    /// | ClipUp | `max_speed/2` | as its paper advises |
+    /// | integer AdamW | 0.1 | a weight moves in ten generations of unanimous votes |
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use eggroll_train::{ClipUpConfig, OptimizerConfig};
+    ///
+    /// assert_eq!(OptimizerConfig::default().default_rate(), 0.002);
+    /// assert_eq!(OptimizerConfig::from(ClipUpConfig::new().with_max_speed(0.3)).default_rate(), 0.15);
+    /// ```
+    pub fn default_rate(&self) -> f64 {
+        match self {
+            Self::Adam(_) | Self::AdamW(_) | Self::Adan(_) | Self::Muon(_) => 0.002,
+            Self::RmsProp(_) => 0.0002,
+            Self::Lion(_) => 0.0005,
+            Self::AdaGrad(_) | Self::Lamb(_) | Self::Adafactor(_) => 0.01,
+            Self::Sgd(_) | Self::IntegerAdamW(_) => 0.1,
+            Self::ClipUp(config) => config.max_speed / 2.0,
+        }
+    }
+
     /// Builds the optimizer.
     pub fn init(&self) -> Optimizer {
         let over = match self {
