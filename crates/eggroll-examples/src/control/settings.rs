@@ -130,7 +130,7 @@ impl Settings {
     pub fn strategy(&self) -> EvolutionStrategyConfig {
         EvolutionStrategyConfig::new(self.noiser.noiser(self.rank), OptimizerConfig::default())
             .with_population_size(self.population)
-            .with_sigma(SigmaSchedule::Exponential { initial: self.sigma, decay: self.decay })
+            .with_sigma(SigmaSchedule::Exponential { initial: self.sigma, decay: self.decay, last: None })
             .with_learning_rate(ExponentialLrSchedulerConfig::new(self.lr, self.decay))
             .with_shaping(self.shaping.clone())
             .with_noise_source(NoiseSourceConfig::Cached)

@@ -257,7 +257,7 @@ fn steps_by_hand() {
 #[test]
 fn steps_of_a_generation() {
     let before = moved(0.0, DType::BF16);
-    let sigma = SigmaSchedule::Exponential { initial: 0.4, decay: 0.5 };
+    let sigma = SigmaSchedule::Exponential { initial: 0.4, decay: 0.5, last: None };
     let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_sigma(sigma);
     let mut strategy = config.with_frozen(["frozen"]).with_population_size(4).with_learning_rate(1e-4).init(&before);
     let mut after = before.clone();

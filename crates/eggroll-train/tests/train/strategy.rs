@@ -245,7 +245,7 @@ fn refusals_name_the_value() {
     for sigma in [0.0, -0.1, f64::NAN, f64::INFINITY] {
         refuse(config().with_sigma(sigma), &format!("not {sigma}"));
     }
-    refuse(config().with_sigma(SigmaSchedule::Exponential { initial: 0.1, decay: 1.5 }), "not 1.5");
+    refuse(config().with_sigma(SigmaSchedule::Exponential { initial: 0.1, decay: 1.5, last: None }), "not 1.5");
     refuse(
         config().with_shaping(FitnessShaping::GroupZScore { size: 6 }),
         "a population of 20 cannot be divided into groups of 6 members",
