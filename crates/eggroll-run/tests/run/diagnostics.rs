@@ -180,6 +180,10 @@ fn hints_follow_sigma() {
     assert!(hints(0.1, 0.0).is_empty());
     let large = hints(10.0, 0.0);
     assert!(large.len() == 1 && large[0].starts_with("sigma may be too large: at 10, curvature moves"), "{large:?}");
+    assert!(
+        large[0].ends_with("(normal where groups of members have separate data, and on a plateau of a return)"),
+        "{large:?}"
+    );
     let small = hints(1e-6, 0.0);
     assert!(small.len() == 1 && small[0].starts_with("sigma may be too small: at 0.000001, the members"), "{small:?}");
     let hidden = hints(0.001, 1e6);

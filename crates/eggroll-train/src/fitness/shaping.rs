@@ -68,7 +68,8 @@ pub enum FitnessShaping {
         /// Members of a group: even; divides the population.
         size: usize,
     },
-    /// `±½·sign(f₊ − f₋)` for the members of a pair, so that a pair's folded weight is the sign.
+    /// `±½·sign(f₊ − f₋)` for the members of a pair, so that a pair's folded weight is the sign. Lion and Muon discard the size of the
+    /// estimate once more.
     PairSign,
     /// `(f − f₀) / (std + 1e-8)` in groups of consecutive members, `f₀` the first score of the group and the standard deviation that
     /// of the group's population; 0 for its first two members, which the noiser of the same name
