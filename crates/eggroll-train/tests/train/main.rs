@@ -2,6 +2,7 @@
 
 mod anchor_decay;
 mod device;
+mod expectation;
 mod fitness;
 mod graph;
 mod members;
