@@ -102,12 +102,8 @@ impl SigmaSchedule {
             Self::Custom(ref custom) => custom.0.function("sigma schedule").and_then(|sigma| check(sigma(0))),
             Self::Constant(sigma) => check(sigma),
             Self::Exponential { initial, decay, last } => {
-                let fits = decay > 0.0 && decay <= 1.0;
-                check(initial).and(last.map_or(Ok(()), check)).and(if fits {
-                    Ok(())
-                } else {
-                    Err(ConfigError::SigmaDecay(decay))
-                })
+                check(initial).and(last.map_or(Ok(()), check))?;
+                if decay > 0.0 && decay <= 1.0 { Ok(()) } else { Err(ConfigError::SigmaDecay(decay)) }
             }
             Self::Cosine { initial, last, .. } => check(initial).and(check(last)),
         }

@@ -46,7 +46,9 @@ macro_rules! optimizers {
         /// its values is σ under standardized fitness and 0.29·σ under ranks. At σ 1e-3, with ranks and a projection that leaves a 64th of
         /// the dimensions, it is 3.6e-5, and 1e-5 makes the steps of Adam 22 % shorter.
         ///
-        /// Other settings of burn-optim have Burn's defaults; `grad_clipping` in them clips the gradient of each parameter by value or norm, while
+        /// # Other settings
+        ///
+        /// Those of burn-optim have Burn's defaults; `grad_clipping` in them clips the gradient of each parameter by value or norm, while
         /// [`with_clip_norm`](crate::EvolutionStrategyConfig::with_clip_norm) clips all of them together. Frozen parameters have no
         /// gradient and never change, also with weight decay.
         ///
@@ -172,7 +174,7 @@ impl OptimizerConfig {
     /// |---|---|---|
     /// | Adam, AdamW, Adan | 0.002 | a step of about the rate |
     /// | RMSProp | 0.0002 | its momentum adds up ten steps |
-    /// | SGD | 0.1 | a step of `0.1·σ` for every σ; less with momentum |
+    /// | SGD | 0.1 | a step of `0.1·σ` for every σ; with momentum take a tenth |
     /// | Lion | 0.0005 | every value moves by the rate, however unsure |
     /// | Muon | 0.002 | Adam's, as [`MuonAdamWConfig`] adjusts it |
     /// | AdaGrad | 0.01 | falls as `1/√g` over generations `g` |
