@@ -1,7 +1,6 @@
 //! The command line.
 
 use crate::damage::Kind;
-use burn::optim::AdamConfig;
 use clap::{Parser, ValueEnum};
 use eggroll::core::DeviceName;
 use eggroll::prelude::*;
@@ -105,7 +104,7 @@ impl Args {
 
     /// The strategy of the recovery.
     pub fn strategy(&self) -> EvolutionStrategyConfig {
-        EvolutionStrategyConfig::new(EggrollConfig::new().with_rank(self.rank), AdamConfig::new().with_epsilon(1e-8))
+        EvolutionStrategyConfig::new(EggrollConfig::new().with_rank(self.rank), OptimizerConfig::default())
             .with_population_size(self.population)
             .with_sigma(self.sigma)
             .with_learning_rate(self.lr)

@@ -1,6 +1,5 @@
 //! The command line, and the strategy and policy it stands for.
 
-use burn::optim::AdamConfig;
 use clap::Parser;
 use eggroll::core::DeviceName;
 use eggroll::nn::MlpConfig;
@@ -91,7 +90,7 @@ impl Settings {
     }
 
     pub fn strategy(&self) -> EvolutionStrategyConfig {
-        EvolutionStrategyConfig::new(self.noiser.noiser(self.rank), AdamConfig::new().with_epsilon(1e-8))
+        EvolutionStrategyConfig::new(self.noiser.noiser(self.rank), OptimizerConfig::default())
             .with_population_size(self.population)
             .with_sigma(self.sigma)
             .with_learning_rate(self.lr)

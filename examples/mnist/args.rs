@@ -94,7 +94,7 @@ pub struct Choices {
     /// Decoupled weight decay of AdamW.
     #[arg(long)]
     weight_decay: Option<f32>,
-    /// Fitness shaping, by name; the size of groups follows a colon, as in group_z_score:4.
+    /// Fitness shaping, by name; the size of groups follows a colon, as in group_standardized:4.
     #[arg(long)]
     shaping: Option<FitnessShaping>,
     /// Number of generations; each has one mini-batch.

@@ -1,7 +1,6 @@
 //! The settings of a run, and their defaults.
 
 use crate::cnn::ConvolutionSettings;
-use burn::optim::AdamConfig;
 use burn::optim::momentum::MomentumConfig;
 use clap::ValueEnum;
 use eggroll::prelude::*;
@@ -93,7 +92,7 @@ impl Preset {
             sigma_end: 0.02,
             votes: VoteSettings::default(),
             lr: 0.001,
-            optimizer: AdamConfig::new().into(),
+            optimizer: OptimizerConfig::default(),
             weight_decay: 0.0,
             shaping: None,
             generations: 22_000,
@@ -184,8 +183,7 @@ impl Settings {
     pub fn optimizer(&self) -> OptimizerConfig {
         match self.optimizer.clone() {
             OptimizerConfig::Sgd(sgd) => sgd.with_momentum(Some(MomentumConfig::new().with_dampening(0.0))).into(),
-            OptimizerConfig::Adam(adam) => adam.with_epsilon(1e-8).into(),
-            OptimizerConfig::AdamW(adam) => adam.with_epsilon(1e-8).with_weight_decay(self.weight_decay).into(),
+            OptimizerConfig::AdamW(adam) => adam.with_weight_decay(self.weight_decay).into(),
             optimizer => optimizer,
         }
     }

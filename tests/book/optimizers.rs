@@ -33,7 +33,7 @@ fn chosen_in_a_file() {
     }"#;
     let config: EvolutionStrategyConfig = serde_json::from_str(text).expect("a strategy");
     // ANCHOR_END: text
-    let expected = AdamWConfig::new().with_weight_decay(0.01);
+    let expected = AdamWConfig::new().with_epsilon(1e-8).with_weight_decay(0.01);
     let expected = EvolutionStrategyConfig::new(EggrollConfig::new().with_rank(2), expected).with_population_size(512);
     let text = |config| serde_json::to_string(config).expect("writes");
     assert_eq!(text(&config), text(&expected));

@@ -153,7 +153,7 @@ fn schedules_decay() {
             let mut model = LinearConfig::new(3, 2).init(&device);
             let mut strategy = EvolutionStrategyConfig::new(EggrollConfig::new().with_rank(rank), SgdConfig::new())
                 .with_population_size(MEMBERS)
-                .with_sigma(SigmaSchedule::Exponential { initial: SIGMA, decay: 0.999 })
+                .with_sigma(SigmaSchedule::Exponential { initial: SIGMA, decay: 0.999, last: None })
                 .with_learning_rate(ExponentialLrSchedulerConfig::new(LEARNING_RATE, 0.9995))
                 .init(&model);
             let mut found = Vec::new();

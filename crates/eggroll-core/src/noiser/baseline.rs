@@ -9,7 +9,10 @@ use serde::{Deserialize, Serialize};
 /// Settings of baseline subtraction: members come in groups of `group` consecutive ones, and the first two of each group,
 /// `m mod group < 2`, are baselines without noise. All others are members of EGGROLL.
 ///
-/// What a member adds to its group's baseline is its fitness, if the shaping says so (`FitnessShaping::BaselineSubtraction` of `eggroll-train`).
+/// For reproduction only: members are mirrored pairs, and `(f₊ − f₀) − (f₋ − f₀) = f₊ − f₋`, so that a baseline `f₀` cancels in every
+/// pair. What is left of `FitnessShaping::BaselineSubtraction` of `eggroll-train` is a division by the standard deviation of each group,
+/// for `2/group` of the evaluations; `FitnessShaping::GroupStandardized` has it for none.
+///
 /// The noise of a baseline is 0 for every use, so that it has no part in an estimate, whatever its score.
 ///
 /// # Example

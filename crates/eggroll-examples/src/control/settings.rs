@@ -4,10 +4,9 @@ use crate::bounds::learning_rate;
 use crate::names::{ActivationName, NoiserName};
 use burn::lr_scheduler::exponential::ExponentialLrSchedulerConfig;
 use burn::nn::activation::ActivationConfig;
-use burn::optim::AdamConfig;
 use eggroll_core::NoiseSourceConfig;
 use eggroll_rl::{ActionHead, ActionSpace, RolloutConfig};
-use eggroll_train::{EvolutionStrategyConfig, FitnessShaping, SigmaSchedule};
+use eggroll_train::{EvolutionStrategyConfig, FitnessShaping, OptimizerConfig, SigmaSchedule};
 use serde::Serialize;
 
 /// Everything that a run depends on.
@@ -129,9 +128,9 @@ impl Settings {
 
     /// The strategy's configuration.
     pub fn strategy(&self) -> EvolutionStrategyConfig {
-        EvolutionStrategyConfig::new(self.noiser.noiser(self.rank), AdamConfig::new().with_epsilon(1e-8))
+        EvolutionStrategyConfig::new(self.noiser.noiser(self.rank), OptimizerConfig::default())
             .with_population_size(self.population)
-            .with_sigma(SigmaSchedule::Exponential { initial: self.sigma, decay: self.decay })
+            .with_sigma(SigmaSchedule::Exponential { initial: self.sigma, decay: self.decay, last: None })
             .with_learning_rate(ExponentialLrSchedulerConfig::new(self.lr, self.decay))
             .with_shaping(self.shaping.clone())
             .with_noise_source(NoiseSourceConfig::Cached)

@@ -63,8 +63,8 @@ impl PairStatistics {
     /// Whether `sigma` looks too small (more than half of the pairs tied, or pairs apart by less than 16 roundings) or too large
     /// (curvature above slope), with the numbers that say so.
     ///
-    /// Pairs that are evaluated on different data have different means for that reason alone: then the last is no sign of a large
-    /// σ.
+    /// The last is no sign of a large σ where curvature is expected: pairs that are evaluated on different data have different means for
+    /// that reason alone, and on a plateau of a return in reinforcement learning slopes are small at every σ.
     pub fn hints(&self, sigma: f64) -> Vec<String> {
         let (tied, roundings, ratio) = (100.0 * self.tied, self.roundings, self.curvature_to_slope());
         let checks = [
@@ -81,7 +81,8 @@ impl PairStatistics {
             (
                 self.slope > 0.0 && ratio > MOST_CURVATURE,
                 format!(
-                    "sigma may be too large: at {sigma}, curvature moves the fitness {ratio:.1} times as far as slope"
+                    "sigma may be too large: at {sigma}, curvature moves the fitness {ratio:.1} times as far as slope \
+                     (normal where groups of members have separate data, and on a plateau of a return)"
                 ),
             ),
         ];

@@ -170,10 +170,10 @@ fn keys_alone_keep_the_digest() {
 #[test]
 fn no_score_decides_where_workers_are_not_trusted() {
     let Some(server) = Server::start() else { return };
-    // Z-scores: one of 10¹⁸ is the estimate.
+    // Standardized scores: one of 10¹⁸ is the estimate.
     let strategy = Net::strategy().init(&Net::start());
     let refused = Coordinator::connect(untrusted(&server, "coordinator", false), &strategy).map(drop);
-    assert!(matches!(&refused, Err(NatsError::Shaping { found }) if found == "ZScore"), "{refused:?}");
+    assert!(matches!(&refused, Err(NatsError::Shaping { found }) if found == "Standardized"), "{refused:?}");
     let trusted = NatsConfig { trust: Trust::Trusted, ..untrusted(&server, "coordinator", false) };
     assert!(Coordinator::connect(trusted, &strategy).is_ok(), "canary");
 }

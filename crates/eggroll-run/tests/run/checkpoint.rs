@@ -22,7 +22,7 @@ fn layer() -> Linear {
 fn config(noiser: NoiserConfig, optimizer: OptimizerConfig) -> EvolutionStrategyConfig {
     EvolutionStrategyConfig::new(noiser, optimizer)
         .with_population_size(16)
-        .with_sigma(SigmaSchedule::Exponential { initial: 0.1, decay: 0.99 })
+        .with_sigma(SigmaSchedule::Exponential { initial: 0.1, decay: 0.99, last: None })
         .with_learning_rate(CosineAnnealingLrSchedulerConfig::new(0.05, 40))
         .with_noise_reuse(2)
 }

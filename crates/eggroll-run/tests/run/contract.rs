@@ -13,12 +13,15 @@ use std::f64::consts::PI;
 /// The default group of the noiser with baselines.
 const GROUP: usize = 8;
 const POPULATION: usize = 4 * GROUP;
-const RULES: [FitnessShaping; 7] = [
+const RULES: [FitnessShaping; 10] = [
     FitnessShaping::Raw,
+    FitnessShaping::Standardized,
     FitnessShaping::ZScore,
     FitnessShaping::SampleZScore,
     FitnessShaping::GroupZScore { size: GROUP },
+    FitnessShaping::GroupStandardized { size: GROUP },
     FitnessShaping::CenteredRank,
+    FitnessShaping::GroupCenteredRank { size: GROUP },
     FitnessShaping::PairSign,
     FitnessShaping::BaselineSubtraction { size: GROUP },
 ];

@@ -180,6 +180,10 @@ fn hints_follow_sigma() {
     assert!(hints(0.1, 0.0).is_empty());
     let large = hints(10.0, 0.0);
     assert!(large.len() == 1 && large[0].starts_with("sigma may be too large: at 10, curvature moves"), "{large:?}");
+    assert!(
+        large[0].ends_with("(normal where groups of members have separate data, and on a plateau of a return)"),
+        "{large:?}"
+    );
     let small = hints(1e-6, 0.0);
     assert!(small.len() == 1 && small[0].starts_with("sigma may be too small: at 0.000001, the members"), "{small:?}");
     let hidden = hints(0.001, 1e6);
@@ -257,7 +261,7 @@ fn steps_by_hand() {
 #[test]
 fn steps_of_a_generation() {
     let before = moved(0.0, DType::BF16);
-    let sigma = SigmaSchedule::Exponential { initial: 0.4, decay: 0.5 };
+    let sigma = SigmaSchedule::Exponential { initial: 0.4, decay: 0.5, last: None };
     let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_sigma(sigma);
     let mut strategy = config.with_frozen(["frozen"]).with_population_size(4).with_learning_rate(1e-4).init(&before);
     let mut after = before.clone();

@@ -103,7 +103,7 @@ fn estimates_are_the_sum_over_the_episodes_noise() {
     for noiser in noisers {
         for reuse in [1, 2, 4] {
             let config = config(noiser.clone())
-                .with_sigma(SigmaSchedule::Exponential { initial: 0.1, decay: 0.9 })
+                .with_sigma(SigmaSchedule::Exponential { initial: 0.1, decay: 0.9, last: None })
                 .with_noise_reuse(reuse)
                 .with_unroll_horizon(episode);
             let layer = small();

@@ -12,6 +12,11 @@ pub enum GradientScale {
     #[default]
     SqrtPopulation,
     /// `1/(N·σ²)`: the score-function gradient, in units of the fitness per unit of the parameter.
+    ///
+    /// With raw fitness its expectation is the gradient of the fitness smoothed by the noise for dense normals. Low-rank noise takes the
+    /// Gaussian score `E/σ²` in place of its own (arXiv 2511.16652): exact for linear and quadratic fitness, with an error of order `1/r`
+    /// at rank `r` for others. For the fitness `ΣW³` the estimate has `3W² + (3 + 6/r)·σ²`, the smoothed gradient `3W² + 3σ²`. Dense signs
+    /// are exact for linear and quadratic fitness, too. The error vanishes with σ.
     ScoreFunction,
     /// `1/(N·σ)`: Eq. 6 of arXiv 2511.16652, neither σ nor √N.
     InverseSigma,

@@ -129,18 +129,20 @@ impl EvolutionStrategyConfig {
         Self::new(noiser, SgdConfig::new())
     }
 
-    /// Population 256, σ 0.02, learning rate 0.002, z-score, fresh noise every generation, seed 0. With a noiser that has baselines
-    /// they are subtracted ([`FitnessShaping::BaselineSubtraction`]) and gradients clipped to a norm of 1.
+    /// Population 256, σ 0.02, the optimizer's [default rate](OptimizerConfig::default_rate) (0.002 for Adam), standardized fitness, fresh
+    /// noise every generation, seed 0. With a noiser that has baselines they are subtracted ([`FitnessShaping::BaselineSubtraction`]) and
+    /// gradients clipped to a norm of 1.
     pub fn new(noiser: impl Into<NoiserConfig>, optimizer: impl Into<OptimizerConfig>) -> Self {
         let noiser = noiser.into();
         let baselines = noiser.baselines();
+        let optimizer = optimizer.into();
         Self {
             noiser,
-            optimizer: optimizer.into(),
             population_size: 256,
             sigma: SigmaSchedule::Constant(0.02),
             noise_scale: NoiseScale::default(),
-            learning_rate: LrSchedulerConfig::Constant(0.002),
+            learning_rate: LrSchedulerConfig::Constant(optimizer.default_rate()),
+            optimizer,
             shaping: baselines
                 .map_or_else(FitnessShaping::default, |size| FitnessShaping::BaselineSubtraction { size }),
             gradient_scale: GradientScale::default(),

@@ -127,6 +127,12 @@ pub enum ConfigError {
     /// Settings that integer AdamW cannot have.
     #[error("integer AdamW needs betas in [0, 1), a positive epsilon and a weight decay that is not negative, not {0}")]
     IntegerAdamW(String),
+    /// A group of members that is not of whole pairs.
+    #[error(
+        "groups of a fitness shaping must have an even number of members, at least 2, not {0}: any other group splits a mirrored pair; \
+         take an even number that divides the population"
+    )]
+    SplitPair(usize),
     /// A group of members that does not divide the population.
     #[error("a population of {population} cannot be divided into groups of {group} members")]
     Group {

@@ -14,6 +14,10 @@ use std::sync::Arc;
 /// Where members have answered several tasks, each task's scores are shaped alone and a member's weight is the mean over
 /// tasks ([`shape_tasks`](Self::shape_tasks)): no task counts more because its scores are larger.
 ///
+/// An estimate takes one weight for each mirrored (antithetic) pair, `f₊ − f₋` ([`fold_pairs`](crate::fold_pairs())). What a rule takes
+/// from both members of a pair alike, as a mean or the score of a baseline, has no part in it. Groups are consecutive members; they hold
+/// whole pairs, and so have an even size.
+///
 /// # Example
 ///
 /// ```
@@ -23,7 +27,8 @@ use std::sync::Arc;
 /// assert_eq!(ranks, [0.0, 0.5, 0.0, -0.5]);
 ///
 /// assert_eq!("centered_rank".parse::<FitnessShaping>().unwrap(), FitnessShaping::CenteredRank);
-/// assert_eq!("group_z_score:4".parse::<FitnessShaping>().unwrap(), FitnessShaping::GroupZScore { size: 4 });
+/// let groups = FitnessShaping::GroupStandardized { size: 4 };
+/// assert_eq!("group_standardized:4".parse::<FitnessShaping>().unwrap(), groups);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -31,23 +36,46 @@ use std::sync::Arc;
 pub enum FitnessShaping {
     /// `f` unchanged.
     Raw,
-    /// `(f − mean) / √(var + 1e-5)`, population variance (HyperscaleES).
+    /// `(f − mean) / √(var + (ε·rms)²)`, population variance, `ε = 2⁻²⁰`: the z-score (standard score) without a scale of its own, as `ε` is
+    /// relative to the root mean square of the scores.
+    ///
+    /// `ε` is eight roundings of f32: scores that differ by roundings only have small weights, and equal scores have none.
     #[default]
+    Standardized,
+    /// `(f − mean) / √(var + 1e-5)`, population variance (HyperscaleES). For reproduction: 1e-5 is absolute, so that weights shrink with
+    /// the fitness' standard deviation, to 0.95 of [`Standardized`](Self::Standardized) at 1e-2, 0.30 at 1e-3 and 0.03 at 1e-4.
     ZScore,
     /// `(f − mean) / (std + 1e-8)`, sample standard deviation (as PyTorch computes it).
     SampleZScore,
-    /// `(f − mean of its group) / √(var of all + 1e-5)`, groups of consecutive members.
+    /// `(f − mean of its group) / √(var of all + 1e-5)` (HyperscaleES). For reproduction only: the mean of a group cancels in its pairs
+    /// and the deviation is that of all scores, so that every pair has the weight of [`ZScore`](Self::ZScore).
     GroupZScore {
-        /// Members of a group; divides the population.
+        /// Members of a group: even; divides the population.
+        size: usize,
+    },
+    /// [`Standardized`](Self::Standardized) within each group: the group-relative advantage of GRPO (Shao et al., arXiv 2402.03300). For
+    /// groups with separate data or starting states: none counts more because its scores are larger. In groups of two all weights are
+    /// about ±1: [`PairSign`](Self::PairSign) with another scale.
+    GroupStandardized {
+        /// Members of a group: even; divides the population.
         size: usize,
     },
     /// Ranks mapped linearly to `[−½, ½]`, ties share their mean rank (Salimans et al., arXiv 1703.03864).
     CenteredRank,
-    /// `±½·sign(f₊ − f₋)` for the members of a pair, so that a pair's folded weight is the sign.
+    /// [`CenteredRank`](Self::CenteredRank) within each group: ranks among the members that share data, whatever the outliers. Groups of
+    /// two are [`PairSign`](Self::PairSign).
+    GroupCenteredRank {
+        /// Members of a group: even; divides the population.
+        size: usize,
+    },
+    /// `±½·sign(f₊ − f₋)` for the members of a pair, so that a pair's folded weight is the sign. Lion and Muon discard the size of the
+    /// estimate once more.
     PairSign,
     /// `(f − f₀) / (std + 1e-8)` in groups of consecutive members, `f₀` the first score of the group and the standard deviation that
     /// of the group's population; 0 for its first two members, which the noiser of the same name
-    /// ([`BaselineSubtractionConfig`](eggroll_core::BaselineSubtractionConfig)) leaves unperturbed (HyperscaleES).
+    /// ([`BaselineSubtractionConfig`](eggroll_core::BaselineSubtractionConfig)) leaves unperturbed (HyperscaleES). For reproduction only:
+    /// `(f₊ − f₀) − (f₋ − f₀) = f₊ − f₋`, so that only the deviation of the group is left of it, which
+    /// [`GroupStandardized`](Self::GroupStandardized) has without baselines. A group whose scores differ by roundings has full weight here.
     BaselineSubtraction {
         /// Members of a group: even, at least 4; divides the population.
         size: usize,
@@ -128,19 +156,30 @@ impl FitnessShaping {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Group`] if groups do not divide the population, [`Error::Noiser`] if they have no pair apart from their baselines.
+    /// [`ConfigError::SplitPair`] if groups are not of whole pairs, [`ConfigError::Group`] if they do not divide the population,
+    /// [`Error::Noiser`] if they have no pair apart from their baselines.
     pub fn validate(&self, population: usize) -> Result<(), Error> {
-        match *self {
-            Self::Custom(ref custom) => Ok(custom.0.function("fitness shaping").map(drop)?),
-            Self::BaselineSubtraction { size } if size < 4 || !size.is_multiple_of(2) => {
+        match (self, self.group()) {
+            (Self::Custom(custom), _) => Ok(custom.0.function("fitness shaping").map(drop)?),
+            (Self::BaselineSubtraction { .. }, Some(size)) if size < 4 || !size.is_multiple_of(2) => {
                 Err(NoiserError::BaselineGroup(size).into())
             }
-            Self::GroupZScore { size } | Self::BaselineSubtraction { size }
-                if size == 0 || !population.is_multiple_of(size) =>
-            {
+            (_, Some(size)) if size == 0 || !size.is_multiple_of(2) => Err(ConfigError::SplitPair(size).into()),
+            (_, Some(size)) if !population.is_multiple_of(size) => {
                 Err(ConfigError::Group { group: size, population }.into())
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Members of a group, of rules that have groups.
+    fn group(&self) -> Option<usize> {
+        match *self {
+            Self::GroupZScore { size }
+            | Self::GroupStandardized { size }
+            | Self::GroupCenteredRank { size }
+            | Self::BaselineSubtraction { size } => Some(size),
+            _ => None,
         }
     }
 
@@ -149,12 +188,15 @@ impl FitnessShaping {
         match *self {
             Self::Custom(ref custom) => custom.shape(scores),
             Self::Raw => scores.to_vec(),
+            Self::Standardized => standardized(scores),
             Self::ZScore => group_z_score(scores, scores.len()),
             Self::GroupZScore { size } => group_z_score(scores, size),
             Self::SampleZScore => sample_z_score(scores),
+            Self::GroupStandardized { size } => by_group(scores, size, standardized),
             Self::CenteredRank => centered_rank(scores),
+            Self::GroupCenteredRank { size } => by_group(scores, size, centered_rank),
             Self::PairSign => scores.chunks(2).flat_map(pair_sign).collect(),
-            Self::BaselineSubtraction { size } => scores.chunks(size.max(1)).flat_map(baseline).collect(),
+            Self::BaselineSubtraction { size } => by_group(scores, size, baseline),
         }
     }
 
@@ -199,13 +241,28 @@ fn sum_of_squares(scores: &[f64]) -> f64 {
     scores.iter().map(|score| (score - mean).powi(2)).sum()
 }
 
+fn by_group(scores: &[f64], size: usize, shape: impl Fn(&[f64]) -> Vec<f64>) -> Vec<f64> {
+    scores.chunks(size.max(1)).flat_map(shape).collect()
+}
+
 fn group_z_score(scores: &[f64], size: usize) -> Vec<f64> {
     let scale = (sum_of_squares(scores) / scores.len() as f64 + 1e-5).sqrt();
-    let group = |group: &[f64]| {
+    by_group(scores, size, |group| {
         let mean = mean(group);
-        group.iter().map(|score| (score - mean) / scale).collect::<Vec<_>>()
-    };
-    scores.chunks(size.max(1)).flat_map(group).collect()
+        group.iter().map(|score| (score - mean) / scale).collect()
+    })
+}
+
+/// `ε` of [`standardized`]: eight times the distance of neighbors in f32.
+const ROUNDINGS: f64 = 8.0 * f32::EPSILON as f64;
+
+fn standardized(scores: &[f64]) -> Vec<f64> {
+    let squares: f64 = scores.iter().map(|score| score * score).sum();
+    let scale = ((sum_of_squares(scores) + ROUNDINGS * ROUNDINGS * squares) / scores.len() as f64).sqrt();
+    let mean = mean(scores);
+    // All scores are 0, or their squares are.
+    let weight = |score: &f64| if scale == 0.0 { 0.0 } else { (score - mean) / scale };
+    scores.iter().map(weight).collect()
 }
 
 fn sample_z_score(scores: &[f64]) -> Vec<f64> {

@@ -11,7 +11,8 @@ use burn::tensor::{Device, Tensor};
 /// `v ← m·v + α·g/|g|`, then `v ← v·min(1, v_max/|v|)` and `θ ← θ − v`, with the learning rate `α`; norms are those of all trained
 /// parameters together, as in the paper. In any other [`ModuleOptimizer`] they are each parameter's own.
 ///
-/// The paper's advice: choose the largest speed `v_max` for the problem, `α = v_max/2` and a momentum of 0.9.
+/// The paper's advice: choose the largest speed `v_max` for the problem, `α = v_max/2` and a momentum of 0.9. Both are the
+/// [defaults](crate::OptimizerConfig::default_rate).
 ///
 /// # Example
 ///
@@ -19,9 +20,7 @@ use burn::tensor::{Device, Tensor};
 /// use eggroll_core::EggrollConfig;
 /// use eggroll_train::{ClipUpConfig, EvolutionStrategyConfig};
 ///
-/// let speed = 0.3;
-/// let config = EvolutionStrategyConfig::new(EggrollConfig::new(), ClipUpConfig::new().with_max_speed(speed))
-///     .with_learning_rate(speed / 2.0);
+/// let config = EvolutionStrategyConfig::new(EggrollConfig::new(), ClipUpConfig::new().with_max_speed(0.3));
 /// # let _ = config;
 /// ```
 ///

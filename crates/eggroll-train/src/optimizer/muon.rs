@@ -1,14 +1,16 @@
 //! Muon for matrices and AdamW for other parameters.
 
+use super::EPSILON;
 use burn::config::Config;
 use burn::optim::{
-    AdamW, AdamWConfig, AdamWState, ModuleOptimizer, Muon, MuonConfig, MuonState, Optimizer, RecordState, StateSink,
-    StateSource,
+    AdamW, AdamWConfig, AdamWState, AdjustLrFn, ModuleOptimizer, Muon, MuonConfig, MuonState, Optimizer, RecordState,
+    StateSink, StateSource,
 };
 use burn::tensor::{Device, Tensor};
 
 /// Settings of Muon, whose updates are orthogonal matrices: for parameters of two axes. All others, as biases, gains and the kernels of
-/// convolutions, go to AdamW. Both have the same learning rate: [`AdjustLrFn::MatchRmsAdamW`](burn::optim::AdjustLrFn) makes one of AdamW fit both.
+/// convolutions, go to AdamW. Both have the same learning rate, that of AdamW: by default matrices have
+/// [`AdjustLrFn::MatchRmsAdamW`](burn::optim::AdjustLrFn), which makes it fit. `MuonConfig::new()` has `Original`, which takes about 0.02.
 ///
 /// # References
 ///
@@ -16,11 +18,11 @@ use burn::tensor::{Device, Tensor};
 /// arXiv 2502.16982.
 #[derive(Config, Debug)]
 pub struct MuonAdamWConfig {
-    /// For matrices.
-    #[config(default = "MuonConfig::new()")]
+    /// For matrices; by default with steps as long as AdamW's.
+    #[config(default = "MuonConfig::new().with_adjust_lr_fn(AdjustLrFn::MatchRmsAdamW)")]
     pub matrices: MuonConfig,
-    /// For all other parameters.
-    #[config(default = "AdamWConfig::new()")]
+    /// For all other parameters; by default with an epsilon of 1e-8.
+    #[config(default = "AdamWConfig::new().with_epsilon(EPSILON)")]
     pub others: AdamWConfig,
 }
 

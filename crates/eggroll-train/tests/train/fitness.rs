@@ -7,12 +7,15 @@ use eggroll_nn::LinearConfig;
 use eggroll_train::{EvolutionStrategyConfig, Fitness, FitnessShaping, fold_pairs};
 use std::cmp::Ordering;
 
-const RULES: [FitnessShaping; 7] = [
+const RULES: [FitnessShaping; 10] = [
     FitnessShaping::Raw,
+    FitnessShaping::Standardized,
     FitnessShaping::ZScore,
     FitnessShaping::SampleZScore,
     FitnessShaping::GroupZScore { size: 4 },
+    FitnessShaping::GroupStandardized { size: 4 },
     FitnessShaping::CenteredRank,
+    FitnessShaping::GroupCenteredRank { size: 4 },
     FitnessShaping::PairSign,
     FitnessShaping::BaselineSubtraction { size: 4 },
 ];
@@ -25,9 +28,16 @@ fn known_answers() {
             assert!((found - expected).abs() < 1e-4, "{rule:?}: {found} {expected}");
         }
     };
+    close(FitnessShaping::Standardized, &[1.0, 3.0], &[-1.0, 1.0]);
     close(FitnessShaping::ZScore, &[1.0, 3.0], &[-1.0, 1.0]);
     close(FitnessShaping::SampleZScore, &[1.0, 3.0], &[-0.5f64.sqrt(), 0.5f64.sqrt()]);
     close(FitnessShaping::GroupZScore { size: 2 }, &[0.0, 2.0, 10.0, 12.0], &[-0.19612, 0.19612, -0.19612, 0.19612]);
+    // Standard deviations of 1 and 5; a group of zeros has none.
+    let groups = [0.0, 2.0, 0.0, 2.0, 10.0, 20.0, 20.0, 10.0, 0.0, 0.0, 0.0, 0.0];
+    let signs = [-1.0, 1.0, -1.0, 1.0, -1.0, 1.0, 1.0, -1.0, 0.0, 0.0, 0.0, 0.0];
+    close(FitnessShaping::GroupStandardized { size: 4 }, &groups, &signs);
+    let ranks = [-1.0, 1.0, -1.0, 1.0, -1.0, 1.0, 1.0, -1.0, 0.0, 0.0, 0.0, 0.0].map(|sign| sign / 3.0);
+    close(FitnessShaping::GroupCenteredRank { size: 4 }, &groups, &ranks);
     close(FitnessShaping::CenteredRank, &[5.0, 1.0, 5.0, 9.0], &[0.0, -0.5, 0.0, 0.5]);
     // Mean 3, deviation √5; the second pair is 4 and 6 above the first score.
     close(FitnessShaping::BaselineSubtraction { size: 4 }, &[0.0, 2.0, 4.0, 6.0], &[0.0, 0.0, 1.78885, 2.68328]);
@@ -66,6 +76,66 @@ fn order_of_scores_is_kept_in_a_pair() {
     }
 }
 
+/// Weights of pairs are all that an estimate takes: a rule that changes none of them is not another rule. One does not, and says so.
+#[test]
+fn no_two_rules_agree_after_folding() {
+    let scores: Vec<f64> = (0..32).map(|member| 0.01 * (f64::from(member) * 1.3).sin() + 0.2).collect();
+    let folded: Vec<Vec<f64>> = RULES.iter().map(|rule| fold_pairs(&rule.shape(&scores))).collect();
+    for (i, (a, of_a)) in RULES.iter().zip(&folded).enumerate() {
+        for (b, of_b) in RULES.iter().zip(&folded).take(i) {
+            let agree = of_a.iter().zip(of_b).all(|(a, b)| (a - b).abs() < 1e-9);
+            let documented = (a, b) == (&FitnessShaping::GroupZScore { size: 4 }, &FitnessShaping::ZScore);
+            assert_eq!(agree, documented, "{a:?}, {b:?}");
+        }
+    }
+}
+
+/// The algebra of "reproduction only": a baseline cancels, and the deviation of its group is left.
+#[test]
+fn a_baseline_cancels_in_every_pair() {
+    let folded = fold_pairs(&FitnessShaping::BaselineSubtraction { size: 8 }.shape(&SCORES));
+    let mean = SCORES.iter().sum::<f64>() / 8.0;
+    let deviation = (SCORES.iter().map(|score| (score - mean).powi(2)).sum::<f64>() / 8.0).sqrt();
+    for (weight, pair) in folded.iter().zip(SCORES.chunks(2)).skip(1) {
+        assert!((weight - (pair[0] - pair[1]) / deviation).abs() < 1e-7, "{weight} {pair:?}");
+    }
+    assert_eq!(folded[0], 0.0);
+}
+
+/// Fitness at a small σ differs by a thousandth; its weights are as large as any. Differences of roundings are not.
+#[test]
+fn the_default_has_no_scale_of_its_own() {
+    let (rule, scores) = (FitnessShaping::default(), SCORES.map(|score| score + 2.0));
+    let largest = |rule: &FitnessShaping, scores: &[f64]| {
+        fold_pairs(&rule.shape(scores)).iter().fold(0.0f64, |most, weight| most.max(weight.abs()))
+    };
+    for scale in [1e-30, 1e-4, 1e6] {
+        let scaled = scores.map(|score| score * scale);
+        let close = rule.shape(&scores).iter().zip(rule.shape(&scaled)).all(|(a, b)| (a - b).abs() < 1e-12);
+        assert!(close, "{scale}: {:?} {:?}", rule.shape(&scores), rule.shape(&scaled));
+    }
+    let small = scores.map(|score| score * 1e-4);
+    assert!(largest(&FitnessShaping::ZScore, &small) < 0.2 * largest(&rule, &small), "canary: 1e-5 is a scale");
+    let apart =
+        |roundings: f32| [0, 1, 1, 0, 0, 1, 0, 1].map(|one| f64::from(1.0 + one as f32 * roundings * f32::EPSILON));
+    assert!(largest(&rule, &apart(1.0)) < 0.15 && largest(&rule, &apart(64.0)) > 1.9);
+    assert!(largest(&FitnessShaping::SampleZScore, &apart(1.0)) > 1.0, "canary: roundings at full weight");
+    assert_eq!((largest(&rule, &[0.0; 8]), largest(&rule, &[1e-200; 8])), (0.0, 0.0));
+}
+
+/// A group's own deviation counts: its weights do not depend on its scale, its level, or other groups.
+#[test]
+fn groups_have_their_own_scale() {
+    for rule in [FitnessShaping::GroupStandardized { size: 4 }, FitnessShaping::GroupCenteredRank { size: 4 }] {
+        let scaled: Vec<f64> = SCORES.iter().enumerate().map(|(m, f)| if m < 4 { *f } else { 1e4 * f + 7.0 }).collect();
+        let close = rule.shape(&SCORES).iter().zip(rule.shape(&scaled)).all(|(a, b)| (a - b).abs() < 1e-6);
+        assert!(close, "{rule:?}: {:?} {:?}", rule.shape(&SCORES), rule.shape(&scaled));
+    }
+    let global = FitnessShaping::GroupZScore { size: 4 };
+    let canary: Vec<f64> = SCORES.iter().enumerate().map(|(m, f)| if m < 4 { *f } else { 1e4 * f }).collect();
+    assert!(global.shape(&canary)[0].abs() < 1e-2, "canary: one scale for all groups");
+}
+
 #[test]
 fn values_that_are_not_finite() {
     let finite = |values: &[f32]| Fitness::from(values.to_vec()).finite();
@@ -76,9 +146,21 @@ fn values_that_are_not_finite() {
 
 #[test]
 fn groups_must_divide() {
-    assert!(FitnessShaping::GroupZScore { size: 4 }.validate(8).is_ok());
-    assert!(FitnessShaping::GroupZScore { size: 0 }.validate(8).is_err());
-    assert!(FitnessShaping::GroupZScore { size: 3 }.validate(8).is_err());
+    let of_groups: [fn(usize) -> FitnessShaping; 3] = [
+        |size| FitnessShaping::GroupZScore { size },
+        |size| FitnessShaping::GroupStandardized { size },
+        |size| FitnessShaping::GroupCenteredRank { size },
+    ];
+    for rule in of_groups {
+        assert!([2, 4, 12].iter().all(|size| rule(*size).validate(12).is_ok()));
+        // 1 and 3 divide the population, and split pairs.
+        for size in [0, 1, 3, 5] {
+            let error = rule(size).validate(12).expect_err("refused").to_string();
+            assert!(error.contains("an even number of members") && error.contains(&format!("not {size}:")), "{error}");
+        }
+        let error = rule(8).validate(12).expect_err("refused").to_string();
+        assert_eq!(error, "a population of 12 cannot be divided into groups of 8 members");
+    }
     assert!(FitnessShaping::BaselineSubtraction { size: 4 }.validate(8).is_ok());
     for size in [0, 2, 3, 5, 6] {
         let error = FitnessShaping::BaselineSubtraction { size }.validate(8).expect_err("refused").to_string();

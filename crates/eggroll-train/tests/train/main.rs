@@ -2,12 +2,14 @@
 
 mod anchor_decay;
 mod device;
+mod expectation;
 mod fitness;
 mod graph;
 mod members;
 mod modules;
 mod noise_scale;
 mod open_ends;
+mod optimizer;
 mod rayon_pool;
 mod scores;
 mod strategy;

@@ -58,7 +58,7 @@ fn custom_functions_are_used() {
     let built_in = config().with_shaping(FitnessShaping::CenteredRank);
     assert_eq!(run(config().with_shaping(ranks())), run(built_in.clone()));
     assert_ne!(run(config()), run(built_in), "canary");
-    let exponential = config().with_sigma(SigmaSchedule::Exponential { initial: 1.0, decay: 0.5 });
+    let exponential = config().with_sigma(SigmaSchedule::Exponential { initial: 1.0, decay: 0.5, last: None });
     assert_eq!(run(config().with_sigma(halving())), run(exponential.clone()));
     assert_ne!(run(config()), run(exponential), "canary");
 }

@@ -180,7 +180,10 @@ impl NatsConfig {
     /// Refuses a strategy in which one score can do anything, where workers are not trusted.
     pub(super) fn check_shaping(&self, strategy: &EvolutionStrategyConfig) -> Result<(), NatsError> {
         // Integer parameters vote with the signs of pairs, whatever the shaping.
-        let bounded = matches!(strategy.shaping, FitnessShaping::CenteredRank | FitnessShaping::PairSign);
+        let bounded = matches!(
+            strategy.shaping,
+            FitnessShaping::CenteredRank | FitnessShaping::GroupCenteredRank { .. } | FitnessShaping::PairSign
+        );
         match self.trust {
             Trust::Untrusted { .. } if !bounded => Err(NatsError::Shaping { found: format!("{:?}", strategy.shaping) }),
             _ => Ok(()),
@@ -268,9 +271,11 @@ mod tests {
             |shaping| EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_shaping(shaping);
         let unbounded = [
             FitnessShaping::Raw,
+            FitnessShaping::Standardized,
             FitnessShaping::ZScore,
             FitnessShaping::SampleZScore,
             FitnessShaping::GroupZScore { size: 4 },
+            FitnessShaping::GroupStandardized { size: 4 },
             FitnessShaping::BaselineSubtraction { size: 4 },
         ];
         for shaping in unbounded {
@@ -278,7 +283,9 @@ mod tests {
             assert!(matches!(untrusted().check_shaping(&strategy), Err(NatsError::Shaping { .. })));
             assert!(config().check_shaping(&strategy).is_ok());
         }
-        for shaping in [FitnessShaping::CenteredRank, FitnessShaping::PairSign] {
+        let bounded =
+            [FitnessShaping::CenteredRank, FitnessShaping::GroupCenteredRank { size: 4 }, FitnessShaping::PairSign];
+        for shaping in bounded {
             assert!(untrusted().check_shaping(&strategy(shaping)).is_ok());
         }
     }

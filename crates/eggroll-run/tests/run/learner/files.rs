@@ -2,7 +2,6 @@
 
 use crate::learner::task::{EVERY, Scripted, config, layer, log, saved, training};
 use burn::config::Config;
-use burn::optim::AdamConfig;
 use burn::tensor::{Device, Int, Tensor};
 use burn::train::ClassificationOutput;
 use burn::train::logger::FileMetricLogger;
@@ -141,7 +140,7 @@ fn a_short_file_is_enough() {
     };
     let strategy = r#""strategy": { "noiser": { "name": "baseline_subtraction" }, "optimizer": { "name": "adam" } }"#;
     let short = read(&format!("{{ {strategy}, \"generations\": 5, \"keep_checkpoints\": 4 }}")).expect("reads");
-    let strategy_of = EvolutionStrategyConfig::new(BaselineSubtractionConfig::new(8), AdamConfig::new());
+    let strategy_of = EvolutionStrategyConfig::new(BaselineSubtractionConfig::new(8), OptimizerConfig::default());
     assert_eq!(short.to_string(), EsTrainingConfig::new(strategy_of, 5).with_keep_checkpoints(4).to_string());
     let error = read(&format!("{{ {strategy}, \"generations\": 5, \"epochs\": 4 }}")).expect_err("refused").to_string();
     assert!(error.contains("training.json") && error.contains("`epochs`") && error.contains("`replay_log`"), "{error}");

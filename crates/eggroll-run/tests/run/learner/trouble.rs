@@ -185,7 +185,7 @@ fn a_loop_shares_its_lock() {
 fn an_error_of_the_step_saves_first() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut config = config(1000).with_checkpoint_every(1000);
-    config.strategy = config.strategy.with_sigma(SigmaSchedule::Exponential { initial: 0.02, decay: 0.5 });
+    config.strategy = config.strategy.with_sigma(SigmaSchedule::Exponential { initial: 0.02, decay: 0.5, last: None });
     let error = run(folder.path(), config).err().expect("ends").to_string();
     assert!(error.contains("sigma of generation"), "{error}");
     let saved = saved(folder.path(), "checkpoints");

@@ -159,7 +159,8 @@ fn errors_name_the_value() {
         ("/noiser/rank", json!(u64::MAX), vec!["first.weight", "[4, 6]", "18446744073709551615"]),
         ("/noiser/name", json!("adam"), vec!["adam", "eggroll", "open_es", "q_eggroll"]),
         ("/optimizer/name", json!("sdg"), vec!["sdg", "sgd", "adam", "adam_w"]),
-        ("/shaping", json!({ "group_z_score": { "size": 5 } }), vec!["groups of 5", "12"]),
+        ("/shaping", json!({ "group_z_score": { "size": 8 } }), vec!["groups of 8", "12"]),
+        ("/shaping", json!({ "group_standardized": { "size": 3 } }), vec!["even", "not 3"]),
         ("/chunk_size", json!(0), vec!["chunk", "0"]),
         ("/noise_source", json!({ "table": { "len": 3 } }), vec!["3 elements", "first.weight"]),
         ("/noise_source", json!({ "table": { "len": 1u64 << 40 } }), vec!["1099511627776", "17179869184"]),
@@ -228,7 +229,7 @@ fn what_is_left_out_is_the_default() {
 #[test]
 fn optimizers_as_text_have_defaults_and_no_unknown_fields() {
     let read = |text: &str| serde_json::from_str::<OptimizerConfig>(text);
-    let decayed = OptimizerConfig::from(AdamWConfig::new().with_weight_decay(0.25));
+    let decayed = OptimizerConfig::from(AdamWConfig::new().with_epsilon(1e-8).with_weight_decay(0.25));
     assert_eq!(text(&read(r#"{ "weight_decay": 0.25, "name": "adam_w" }"#).expect("reads")), text(&decayed));
     let refused = |text: &str| read(text).expect_err("refused").to_string();
     let unknown = refused(r#"{ "name": "adam", "beta_3": 0.9 }"#);
@@ -269,14 +270,14 @@ fn settings_that_no_optimizer_is_built_from() {
 
 #[test]
 fn names_on_the_command_line_are_those_of_files() {
-    for rule in ["raw", "z_score", "sample_z_score", "centered_rank", "pair_sign"] {
+    for rule in ["raw", "standardized", "z_score", "sample_z_score", "centered_rank", "pair_sign"] {
         assert_eq!(text(&rule.parse::<FitnessShaping>().expect("a rule")), rule);
     }
     let groups = "baseline_subtraction:8".parse::<FitnessShaping>().expect("a rule");
     assert_eq!(groups, FitnessShaping::BaselineSubtraction { size: 8 });
     let error = "z_core".parse::<FitnessShaping>().expect_err("refused").to_string();
     assert!(["fitness shaping: ", "`z_core`", "`z_score`"].iter().all(|part| error.contains(part)), "{error}");
-    for wrong in ["group_z_score", "baseline_subtraction:", "raw:4", "group_z_score:many"] {
+    for wrong in ["group_standardized", "baseline_subtraction:", "raw:4", "group_z_score:many"] {
         assert!(wrong.parse::<FitnessShaping>().is_err(), "{wrong}");
     }
     for projection in ["off", "shared", "unperturbed"] {

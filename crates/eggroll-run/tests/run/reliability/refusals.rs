@@ -74,13 +74,13 @@ fn populations_and_sigmas() {
     for sigma in [0.0, -1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
         let expected = format!("sigma must be positive and finite, not {sigma}");
         assert_eq!(refused(config().with_sigma(sigma), &net), expected);
-        let first = SigmaSchedule::Exponential { initial: sigma, decay: 0.9 };
+        let first = SigmaSchedule::Exponential { initial: sigma, decay: 0.9, last: None };
         assert_eq!(refused(config().with_sigma(first), &net), expected);
         let last = SigmaSchedule::Cosine { initial: 0.1, last: sigma, generations: 10 };
         assert_eq!(refused(config().with_sigma(last), &net), expected);
     }
     for decay in [0.0, -0.5, 1.01, f64::NAN] {
-        let sigma = SigmaSchedule::Exponential { initial: 0.1, decay };
+        let sigma = SigmaSchedule::Exponential { initial: 0.1, decay, last: None };
         assert_eq!(
             refused(config().with_sigma(sigma), &net),
             format!("the decay of sigma must be in (0, 1], not {decay}")

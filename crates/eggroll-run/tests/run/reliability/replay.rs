@@ -81,7 +81,7 @@ fn integers_replay_whatever_their_scores() {
     all.push((0..POPULATION as i32).map(|member| large + member % 2).collect());
     all.push((0..POPULATION as i32).map(|member| member / 2).collect());
     all.push((0..POPULATION as i32).map(|member| member * member % 5).collect());
-    for shaping in [FitnessShaping::ZScore, FitnessShaping::GroupZScore { size: 3 }] {
+    for shaping in [FitnessShaping::Standardized, FitnessShaping::GroupStandardized { size: 4 }] {
         // Every weight moves at every step, also without votes.
         let noiser = QEggrollConfig::new().with_threshold(1.0, 1).into();
         let config = EvolutionStrategyConfig { noiser, shaping: shaping.clone(), ..integer_config() };

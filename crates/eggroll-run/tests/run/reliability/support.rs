@@ -133,7 +133,7 @@ pub fn optimizers(kind: ParameterKind) -> Vec<OptimizerConfig> {
 pub fn config(noiser: impl Into<NoiserConfig>, optimizer: impl Into<OptimizerConfig>) -> EvolutionStrategyConfig {
     EvolutionStrategyConfig::new(noiser, optimizer)
         .with_population_size(POPULATION)
-        .with_sigma(SigmaSchedule::Exponential { initial: 0.1, decay: 0.99 })
+        .with_sigma(SigmaSchedule::Exponential { initial: 0.1, decay: 0.99, last: None })
         .with_learning_rate(CosineAnnealingLrSchedulerConfig::new(0.05, 40))
         .with_noise_reuse(2)
 }

@@ -85,7 +85,8 @@ fn noisers() {
 fn sigma_schedules() {
     let all = [
         SigmaSchedule::Constant(0.1),
-        SigmaSchedule::Exponential { initial: 0.1, decay: 0.9 },
+        SigmaSchedule::Exponential { initial: 0.1, decay: 0.9, last: None },
+        SigmaSchedule::Exponential { initial: 0.1, decay: 0.9, last: Some(0.01) },
         SigmaSchedule::Cosine { initial: 0.1, last: 0.01, generations: 10 },
     ];
     for sigma in all {
@@ -107,9 +108,12 @@ fn shapings_sources_roles_episodes_and_norms() {
     let plain = || full(EggrollConfig::new().into());
     let all = [
         plain().with_shaping(FitnessShaping::Raw),
+        plain().with_shaping(FitnessShaping::Standardized),
         plain().with_shaping(FitnessShaping::ZScore),
         plain().with_shaping(FitnessShaping::SampleZScore),
         plain().with_shaping(FitnessShaping::GroupZScore { size: 4 }),
+        plain().with_shaping(FitnessShaping::GroupStandardized { size: 4 }),
+        plain().with_shaping(FitnessShaping::GroupCenteredRank { size: 4 }),
         plain().with_shaping(FitnessShaping::CenteredRank),
         plain().with_shaping(FitnessShaping::PairSign),
         groups(),
@@ -131,7 +135,7 @@ fn shapings_sources_roles_episodes_and_norms() {
 /// A schedule that decays to what f32 cannot hold ends with an error, not with generations in which nothing moves.
 #[test]
 fn a_sigma_that_decays_to_nothing_is_an_error() {
-    let sigma = SigmaSchedule::Exponential { initial: 0.1, decay: 1e-9 };
+    let sigma = SigmaSchedule::Exponential { initial: 0.1, decay: 1e-9, last: None };
     let config = full(EggrollConfig::new().into()).with_sigma(sigma);
     let (mut model, digest) = (Net::start(), parameter_digest(&Net::start()));
     let mut strategy = config.init(&model);
