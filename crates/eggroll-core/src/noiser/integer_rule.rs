@@ -1,6 +1,6 @@
 //! The rule of a noiser for integer parameters.
 
-use super::NoiserError;
+use super::{NoiserError, QEggrollConfig};
 use crate::integer::{MAX_SIGMA_SHIFT, VoteLevels, Votes, step_limit, threshold};
 use crate::role::Role;
 use serde::{Deserialize, Serialize};
@@ -16,16 +16,13 @@ pub struct IntegerRule {
     votes: Votes,
     #[serde(default)]
     levels: VoteLevels,
+    #[serde(default)]
+    reference_limit: bool,
 }
 
 impl IntegerRule {
-    pub(super) fn new(
-        rank: usize,
-        sigma_shift: u32,
-        (alpha, decay): (f64, u64),
-        votes: Votes,
-        levels: VoteLevels,
-    ) -> Result<Self, NoiserError> {
+    pub(super) fn new(config: &QEggrollConfig) -> Result<Self, NoiserError> {
+        let QEggrollConfig { rank, sigma_shift, alpha, decay, votes, levels, reference_limit } = *config;
         if rank == 0 {
             return Err(NoiserError::Rank(0));
         }
@@ -38,7 +35,7 @@ impl IntegerRule {
         if decay == 0 {
             return Err(NoiserError::Decay(0));
         }
-        Ok(Self { rank, sigma_shift, alpha, decay, votes, levels })
+        Ok(Self { rank, sigma_shift, alpha, decay, votes, levels, reference_limit })
     }
 
     /// The role of an integer parameter of this shape.
@@ -49,7 +46,7 @@ impl IntegerRule {
         }
     }
 
-    /// `σ = 2^−sigma_shift`
+    /// `σ = 2^−sigma_shift`, times `√rank` for a matrix.
     pub fn sigma_shift(&self) -> u32 {
         self.sigma_shift
     }
@@ -64,12 +61,55 @@ impl IntegerRule {
         self.levels
     }
 
-    /// The smallest sum of votes that moves a weight in a generation with these votes of pairs; see [`crate::integer::step_limit`].
-    pub fn step_limit(&self, generation: u64, votes: &[i8]) -> i32 {
-        let pairs = match self.levels {
-            VoteLevels::Sign => votes.len(),
-            _ => votes.iter().map(|vote| usize::from(vote.unsigned_abs()).pow(2)).sum::<usize>().max(1),
+    /// Whether these votes of pairs move any weight: if all pairs are tied, they do by the
+    /// [reference's rule](QEggrollConfig::with_reference_limit) for signs only.
+    pub fn moves(&self, votes: &[i8]) -> bool {
+        self.counts_ties() || votes.iter().any(|vote| *vote != 0)
+    }
+
+    /// The smallest sum of votes that moves a weight whose noise has so many columns, 0 for a vector, in a generation with these votes of
+    /// pairs: of `Σ f_q²·max(rank, 1)` products, or as many as the [reference](QEggrollConfig::with_reference_limit) counts; see
+    /// [`crate::integer::step_limit`].
+    pub fn step_limit(&self, generation: u64, rank: usize, votes: &[i8]) -> i32 {
+        let pairs = match self.counts_ties() {
+            true => votes.len(),
+            false => votes.iter().map(|vote| usize::from(vote.unsigned_abs()).pow(2)).sum::<usize>().max(1),
         };
-        step_limit(threshold(self.alpha, self.decay, generation), pairs, self.votes)
+        let each = if self.reference_limit { 1 } else { rank.max(1) };
+        step_limit(threshold(self.alpha, self.decay, generation), pairs * each, self.votes)
+    }
+
+    fn counts_ties(&self) -> bool {
+        self.reference_limit && self.levels == VoteLevels::Sign
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_follow_ranks_and_ties() {
+        let config = QEggrollConfig::new();
+        let limit = |config: &QEggrollConfig, rank, votes: &[i8]| {
+            config.rule().expect("a rule").step_limit(1000, rank, votes) // of a threshold of 29
+        };
+        let (all, tied) = ([1, -1, 1, 1, -1, -1, 1, 1, 1], [1, 0, 0, -1, 0, 1, 1, 0, 0]);
+        assert_eq!([1, 2, 4].map(|rank| limit(&config, rank, &all)), [3, 4, 6].map(|root| 29 * root * 16));
+        assert_eq!([0, 1, 4].map(|rank| limit(&config, rank, &tied)), [2, 2, 4].map(|root| 29 * root * 16));
+        let five = config.clone().with_levels(VoteLevels::Five);
+        assert_eq!(limit(&five, 1, &[2, 0, -2, 1]), 29 * 3 * 16);
+        let reference = config.with_reference_limit(true);
+        assert_eq!([0, 1, 4].map(|rank| limit(&reference, rank, &tied)), [29 * 3 * 16; 3]);
+        assert_eq!(limit(&reference.with_levels(VoteLevels::Five), 4, &[2, 0, -2, 1]), 29 * 3 * 16);
+    }
+
+    #[test]
+    fn votes_of_nobody_move_nothing() {
+        let config = QEggrollConfig::new();
+        let moves = |config: &QEggrollConfig, votes: &[i8]| config.rule().expect("a rule").moves(votes);
+        assert!(moves(&config, &[0, 1]) && !moves(&config, &[0, 0]));
+        // The reference's first limit is 0, which moves weights without votes down.
+        assert!(moves(&config.with_reference_limit(true), &[0, 0]));
     }
 }

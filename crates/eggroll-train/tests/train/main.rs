@@ -12,3 +12,4 @@ mod rayon_pool;
 mod scores;
 mod strategy;
 mod support;
+mod votes;
