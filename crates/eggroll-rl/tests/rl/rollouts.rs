@@ -335,6 +335,34 @@ fn sampled_actions_follow_their_probabilities() {
 
 #[test]
 fn keys_are_of_the_generation() {
+/// The returns of all members under noise that is too small to change an action.
+fn still<E: TensorEnvironment>(environment: E, config: &RolloutConfig) -> Vec<f32> {
+    let policy = mlp(&environment, ActivationConfig::Tanh);
+    let config_of_strategy = strategy(EggrollConfig::new(), &policy, None).config().clone().with_sigma(1e-30);
+    let rollouts = config.init(environment).expect("valid");
+    outcome(&rollouts, &mut config_of_strategy.init(&policy), &policy).episodes.returns().to_vec()
+}
+
+/// Common random numbers: members of a pair that do not differ run the same episodes, whatever makes their actions.
+#[test]
+fn members_of_a_pair_draw_the_same_actions() {
+    for fused in [true, false] {
+        let config = RolloutConfig::new().with_fused(fused);
+        let with = |head| config.clone().with_head(head);
+        let greedy = still(CartPole::new(), &config);
+        let sampled = still(CartPole::new(), &with(ActionHead::Sampled));
+        let clamped = still(Pendulum::new(), &config);
+        let tanh = still(Pendulum::new(), &with(ActionHead::Tanh));
+        for (head, returns) in [("greedy", &greedy), ("sampled", &sampled), ("clamped", &clamped), ("tanh", &tanh)] {
+            assert_eq!(returns.len(), MEMBERS);
+            assert!(returns.chunks(2).all(|pair| pair[0] == pair[1]), "{head}, fused {fused}: {returns:?}");
+        }
+        let differ = |returns: &[f32]| returns.iter().any(|other| *other != returns[0]);
+        assert!(differ(&sampled), "canary: pairs draw for themselves");
+        assert!(!differ(&greedy), "nothing is drawn");
+    }
+}
+
     let policy = mlp(&CartPole::new(), ActivationConfig::Relu);
     let rollouts = RolloutConfig::new().with_seed(9).init(CartPole::new()).expect("valid");
     let state = |generation, episode| {
