@@ -81,6 +81,8 @@ fn assert_fused<E: TensorEnvironment + Clone>(environment: E, config: &RolloutCo
     let policy = mlp(&environment, activation);
     for noiser in [
         EggrollConfig::new().with_rank(3).into(),
+        // A layer of low rank, and a dense one.
+        EggrollConfig::new().with_thin_dense(true).into(),
         BaselineSubtractionConfig::new(4).into(),
         NoiserConfig::from(OpenEsConfig::new()),
     ] {
@@ -333,8 +335,6 @@ fn sampled_actions_follow_their_probabilities() {
     }
 }
 
-#[test]
-fn keys_are_of_the_generation() {
 /// The returns of all members under noise that is too small to change an action.
 fn still<E: TensorEnvironment>(environment: E, config: &RolloutConfig) -> Vec<f32> {
     let policy = mlp(&environment, ActivationConfig::Tanh);
@@ -363,6 +363,8 @@ fn members_of_a_pair_draw_the_same_actions() {
     }
 }
 
+#[test]
+fn keys_are_of_the_generation() {
     let policy = mlp(&CartPole::new(), ActivationConfig::Relu);
     let rollouts = RolloutConfig::new().with_seed(9).init(CartPole::new()).expect("valid");
     let state = |generation, episode| {
