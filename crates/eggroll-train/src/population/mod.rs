@@ -2,6 +2,7 @@
 
 mod budget;
 mod evaluate;
+mod lookups;
 mod members;
 mod one_by_one;
 mod slice;
@@ -14,7 +15,7 @@ use burn::module::{Module, ParamId};
 use burn::tensor::Device;
 use eggroll_core::PairRange;
 use eggroll_core::profile;
-use eggroll_core::scope::{Perturbation, Use};
+use eggroll_core::scope::{Perturbation, Use, either};
 use eggroll_core::sync::locked;
 use std::ops::Range;
 use std::sync::atomic::AtomicUsize;
@@ -158,22 +159,24 @@ impl Population {
         // Merging may panic: nothing is taken out before.
         let merged = match &*all {
             None => uses,
-            Some(before) => before.iter().cloned().zip(uses).map(|(before, now)| merge(before, now)).collect(),
+            Some(before) => before.iter().cloned().zip(uses).map(|(before, now)| self.merge(before, now)).collect(),
         };
         *all = Some(merged);
     }
-}
 
-fn merge(before: Use, now: Use) -> Use {
-    match (before, now) {
-        (Use::None, _) | (_, Use::None) => Use::None,
-        (Use::Shared(before), Use::Shared(now)) => {
-            debug_assert!(
-                before.to_data() == now.to_data(),
-                "the rows given to forward_shared differ between chunks of one generation"
-            );
-            Use::Shared(before)
+    /// How two chunks have used a parameter.
+    fn merge(&self, before: Use, now: Use) -> Use {
+        match (before, now) {
+            (Use::None, _) | (_, Use::None) => Use::None,
+            (Use::Shared(before), Use::Shared(now)) => {
+                debug_assert!(
+                    before.to_data() == now.to_data(),
+                    "the rows given to forward_shared differ between chunks of one generation"
+                );
+                Use::Shared(before)
+            }
+            (Use::Rows(before), Use::Rows(now)) => Use::Rows(either(before, &now)),
+            _ => Use::Other,
         }
-        _ => Use::Other,
     }
 }

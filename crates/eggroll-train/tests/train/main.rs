@@ -4,6 +4,7 @@ mod anchor_decay;
 mod device;
 mod fitness;
 mod graph;
+mod lookups;
 mod members;
 mod modules;
 mod noise_scale;
