@@ -119,7 +119,7 @@ impl Perturbation {
     ///
     /// # Panics
     ///
-    /// As [`run`](Self::run); and in debug builds if the two members are given different rows.
+    /// As [`run`](Self::run); and if the two members are given different rows.
     #[track_caller]
     pub fn unperturbed_rows<R>(&self, f: impl FnOnce() -> R) -> Vec<Use> {
         let still = Self { sigma: 0.0, ..self.clone() };

@@ -180,7 +180,7 @@ impl ActiveParameter {
     fn rows_of_one(&self, x: &Tensor<2>) -> Tensor<2> {
         let rows = x.dims()[0] / self.frame.pairs.members();
         let one = x.clone().slice_dim(0, 0..rows);
-        debug_assert!(
+        assert!(
             one.to_data() == x.clone().slice_dim(0, rows..2 * rows).to_data(),
             "members without noise are given different rows: their estimates cannot be projected onto them"
         );
