@@ -1,6 +1,6 @@
 //! The rule of a noiser for integer parameters.
 
-use super::{NoiserError, QEggrollConfig};
+use super::NoiserError;
 use crate::integer::{MAX_SIGMA_SHIFT, VoteLevels, Votes, step_limit, threshold};
 use crate::role::Role;
 use serde::{Deserialize, Serialize};
@@ -21,8 +21,13 @@ pub struct IntegerRule {
 }
 
 impl IntegerRule {
-    pub(super) fn new(config: &QEggrollConfig) -> Result<Self, NoiserError> {
-        let QEggrollConfig { rank, sigma_shift, alpha, decay, votes, levels, reference_limit } = *config;
+    pub(super) fn new(
+        rank: usize,
+        sigma_shift: u32,
+        (alpha, decay): (f64, u64),
+        votes: Votes,
+        (levels, reference_limit): (VoteLevels, bool),
+    ) -> Result<Self, NoiserError> {
         if rank == 0 {
             return Err(NoiserError::Rank(0));
         }
@@ -62,14 +67,14 @@ impl IntegerRule {
     }
 
     /// Whether these votes of pairs move any weight: if all pairs are tied, they do by the
-    /// [reference's rule](QEggrollConfig::with_reference_limit) for signs only.
+    /// [reference's rule](crate::QEggrollConfig::with_reference_limit) for signs only.
     pub fn moves(&self, votes: &[i8]) -> bool {
         self.counts_ties() || votes.iter().any(|vote| *vote != 0)
     }
 
     /// The smallest sum of votes that moves a weight whose noise has so many columns, 0 for a vector, in a generation with these votes of
-    /// pairs: of `Σ f_q²·max(rank, 1)` products, or as many as the [reference](QEggrollConfig::with_reference_limit) counts; see
-    /// [`crate::integer::step_limit`].
+    /// pairs: of `Σ f_q²·max(rank, 1)` products, or as many as the [reference](crate::QEggrollConfig::with_reference_limit) counts;
+    /// see [`crate::integer::step_limit`].
     pub fn step_limit(&self, generation: u64, rank: usize, votes: &[i8]) -> i32 {
         let pairs = match self.counts_ties() {
             true => votes.len(),
@@ -88,28 +93,29 @@ impl IntegerRule {
 mod tests {
     use super::*;
 
+    fn rule(levels: VoteLevels, reference_limit: bool) -> IntegerRule {
+        IntegerRule::new(1, 4, (4.0, 1000), Votes::Values, (levels, reference_limit)).expect("a rule")
+    }
+
     #[test]
     fn limits_follow_ranks_and_ties() {
-        let config = QEggrollConfig::new();
-        let limit = |config: &QEggrollConfig, rank, votes: &[i8]| {
-            config.rule().expect("a rule").step_limit(1000, rank, votes) // of a threshold of 29
+        let limit = |levels, reference, rank, votes: &[i8]| {
+            rule(levels, reference).step_limit(1000, rank, votes) / (29 * 16) // of a threshold of 29
         };
         let (all, tied) = ([1, -1, 1, 1, -1, -1, 1, 1, 1], [1, 0, 0, -1, 0, 1, 1, 0, 0]);
-        assert_eq!([1, 2, 4].map(|rank| limit(&config, rank, &all)), [3, 4, 6].map(|root| 29 * root * 16));
-        assert_eq!([0, 1, 4].map(|rank| limit(&config, rank, &tied)), [2, 2, 4].map(|root| 29 * root * 16));
-        let five = config.clone().with_levels(VoteLevels::Five);
-        assert_eq!(limit(&five, 1, &[2, 0, -2, 1]), 29 * 3 * 16);
-        let reference = config.with_reference_limit(true);
-        assert_eq!([0, 1, 4].map(|rank| limit(&reference, rank, &tied)), [29 * 3 * 16; 3]);
-        assert_eq!(limit(&reference.with_levels(VoteLevels::Five), 4, &[2, 0, -2, 1]), 29 * 3 * 16);
+        let (five, leveled) = (VoteLevels::Five, [2, 0, -2, 1]);
+        assert_eq!([1, 2, 4].map(|rank| limit(VoteLevels::Sign, false, rank, &all)), [3, 4, 6]);
+        assert_eq!([0, 1, 4].map(|rank| limit(VoteLevels::Sign, false, rank, &tied)), [2, 2, 4]);
+        assert_eq!([1, 4].map(|rank| limit(five, false, rank, &leveled)), [3, 6]);
+        assert_eq!([0, 1, 4].map(|rank| limit(VoteLevels::Sign, true, rank, &tied)), [3; 3]);
+        assert_eq!([1, 4].map(|rank| limit(five, true, rank, &leveled)), [3; 2]);
     }
 
     #[test]
     fn votes_of_nobody_move_nothing() {
-        let config = QEggrollConfig::new();
-        let moves = |config: &QEggrollConfig, votes: &[i8]| config.rule().expect("a rule").moves(votes);
-        assert!(moves(&config, &[0, 1]) && !moves(&config, &[0, 0]));
+        let moves = |levels, reference, votes: &[i8]| rule(levels, reference).moves(votes);
+        assert!(moves(VoteLevels::Sign, false, &[0, 1]) && !moves(VoteLevels::Sign, false, &[0, 0]));
         // The reference's first limit is 0, which moves weights without votes down.
-        assert!(moves(&config.with_reference_limit(true), &[0, 0]));
+        assert!(moves(VoteLevels::Sign, true, &[0, 0]) && !moves(VoteLevels::Five, true, &[0, 0]));
     }
 }
