@@ -103,8 +103,8 @@ pub struct DeviceEpisodes<'a> {
     pub bounds: [f32; 2],
     /// The states that episodes begin with: `[episodes, state_size]`.
     pub starts: &'a [f32],
-    /// For sampled heads, where the draws of every episode come from: words `[seed low, seed high, c₂, c₃]`. Member `m` at step `s` takes
-    /// the high 24 bits of word `m mod 4` of the Philox block at the counter `(m / 4, s, c₂, c₃)`.
+    /// For sampled heads, where the draws of every episode come from: words `[seed low, seed high, c₂, c₃]`. Both members of pair `q` at step
+    /// `s` take the high 24 bits of word `q mod 4` of the Philox block at the counter `(q / 4, s, c₂, c₃)`.
     pub draws: &'a [[u32; 4]],
     /// How observations are normalized, if they are.
     pub scaling: Option<DeviceScaling<'a>>,

@@ -119,7 +119,7 @@ impl Perturbation {
     ///
     /// # Panics
     ///
-    /// As [`run`](Self::run); and in debug builds if the two members are given different rows.
+    /// As [`run`](Self::run); and if the two members are given different rows.
     #[track_caller]
     pub fn unperturbed_rows<R>(&self, f: impl FnOnce() -> R) -> Vec<Use> {
         let still = Self { sigma: 0.0, ..self.clone() };
@@ -176,6 +176,8 @@ pub enum Use {
     None,
     /// Once, on rows that all members share: `[rows, d_input]`.
     Shared(Box<Tensor<2>>),
+    /// By lookups only, of indices in host memory: whether any member has looked up each row of the matrix.
+    Rows(Vec<bool>),
     /// In any other way.
     Other,
 }
@@ -187,11 +189,18 @@ impl Use {
     }
 
     fn add(&mut self, other: Self) {
-        *self = match std::mem::take(self) {
-            Self::None => other,
+        *self = match (std::mem::take(self), other) {
+            (Self::None, other) => other,
+            (Self::Rows(rows), Self::Rows(others)) => Self::Rows(either(rows, &others)),
             _ => Self::Other,
         };
     }
+}
+
+/// The rows that are in one of two sets of [`Use::Rows`] of a parameter.
+pub fn either(mut rows: Vec<bool>, others: &[bool]) -> Vec<bool> {
+    rows.iter_mut().zip(others).for_each(|(row, other)| *row |= other);
+    rows
 }
 
 #[derive(Debug)]

@@ -6,10 +6,9 @@ use crate::population::Population;
 use burn::lr_scheduler::module_lr_scheduler::ModuleLearningRate;
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
-use eggroll_core::Role;
-use eggroll_core::integer::{VoteLevels, Votes};
 use eggroll_core::ops::integer::{integer_type, sum_votes, update};
 use eggroll_core::scope::Perturbation;
+use eggroll_core::{IntegerRule, Role};
 
 /// Moves every integer parameter of `model` that is not frozen by the votes of the pairs of `members`: by `optimizer` if it is one for them, else where
 /// votes are above the noiser's threshold.
@@ -25,21 +24,21 @@ pub(crate) fn step<M: Module>(
         return model;
     };
     let pair_votes = fitness.pair_votes(members, rule.levels());
-    if rule.levels() != VoteLevels::Sign && pair_votes.iter().all(|vote| *vote == 0) {
+    if !rule.moves(&pair_votes) {
         return model;
     }
     let how = match optimizer.moves_integers() {
         true => How::Optimizer(optimizer, rate),
-        false => How::Threshold(rule.step_limit(population.generation, &pair_votes)),
+        false => How::Threshold(population.generation),
     };
-    let mut step = Step { perturbation, pair_votes, votes: rule.votes(), how, scores: None };
+    let mut step = Step { perturbation, pair_votes, rule, how, scores: None };
     model.map(&mut step)
 }
 
 /// The effect of votes.
 enum How<'a> {
-    /// A step by one of every weight whose vote reaches the limit.
-    Threshold(i32),
+    /// A step by one of every weight whose vote reaches the limit of this generation.
+    Threshold(u64),
     /// The optimizer's use of them.
     Optimizer(&'a mut Optimizer, ModuleLearningRate),
 }
@@ -48,7 +47,7 @@ struct Step<'a> {
     perturbation: &'a Perturbation,
     /// Of every pair.
     pair_votes: Vec<i8>,
-    votes: Votes,
+    rule: IntegerRule,
     how: How<'a>,
     /// The same on the device of the last parameter.
     scores: Option<(Device, Tensor<1, Int>)>,
@@ -82,9 +81,12 @@ impl ModuleMapper for Step<'_> {
         let noise =
             self.perturbation.held.integer(position).expect("held for every parameter that is not frozen").clone();
         let scores = self.scores(&param.device());
-        let (id, votes) = (param.id, self.votes);
+        let (id, votes) = (param.id, self.rule.votes());
         match &mut self.how {
-            How::Threshold(limit) => param.map(|value| update(value, noise, scores, rank, votes, *limit)),
+            How::Threshold(generation) => {
+                let limit = self.rule.step_limit(*generation, rank, &self.pair_votes);
+                param.map(|value| update(value, noise, scores, rank, votes, limit))
+            }
             How::Optimizer(optimizer, rate) => param.map(|value| {
                 let dtype = value.dtype();
                 let float = |values: Tensor<D, Int>| -> Tensor<D> { values.float().cast(DType::F32) };

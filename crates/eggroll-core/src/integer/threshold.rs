@@ -117,16 +117,17 @@ pub fn threshold(alpha: f64, decay: u64, generation: u64) -> u32 {
     (16.0 * inverse_normal(1.0 - share / 2.0)) as u32
 }
 
-/// The smallest vote that moves a weight: `|Z|·16 ≥ threshold·⌊√pairs⌋·256` (1 in place of 256 for votes of signs), as a
+/// The smallest vote that moves a weight: `|Z|·16 ≥ threshold·⌊√products⌋·256` (1 in place of 256 for votes of signs), as a
 /// bound on `|Z|`.
 ///
-/// A limit of 0 moves every weight, those without any vote down.
-pub fn step_limit(threshold: u32, pairs: usize, votes: Votes) -> i32 {
+/// `products` is how many products of two draws the vote `Z` adds up: random fitness gives it a standard deviation of `√products`
+/// times that of one product. A limit of 0 moves every weight, those without any vote down.
+pub fn step_limit(threshold: u32, products: usize, votes: Votes) -> i32 {
     let unit = match votes {
         Votes::Values => 1 << (2 * FIXED_POINT),
         Votes::Signs => 1,
     };
-    let limit = u64::from(threshold) * pairs.isqrt() as u64 * unit;
+    let limit = u64::from(threshold) * products.isqrt() as u64 * unit;
     i32::try_from(limit.div_ceil(1 << FIXED_POINT)).unwrap_or(i32::MAX)
 }
 

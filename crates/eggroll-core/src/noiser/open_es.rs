@@ -3,6 +3,7 @@
 
 use super::{Noiser, NoiserProperties};
 use crate::key::NoiseDistribution;
+use crate::matrix::MatrixView;
 use crate::role::Role;
 use serde::{Deserialize, Serialize};
 
@@ -47,9 +48,8 @@ struct OpenEs(OpenEsConfig);
 
 impl Noiser for OpenEs {
     fn role(&self, shape: &[usize]) -> Role {
-        match shape.len() {
-            2 => Role::Dense,
-            _ if self.0.freeze_non_matrix => Role::Frozen,
+        match MatrixView::of(shape) {
+            None if self.0.freeze_non_matrix => Role::Frozen,
             _ => Role::Dense,
         }
     }

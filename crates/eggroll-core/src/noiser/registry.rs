@@ -219,6 +219,27 @@ mod tests {
     }
 
     #[test]
+    fn convolutions_are_matrices() {
+        let eggroll = EggrollConfig::new().with_rank(2).with_freeze_non_matrix(true);
+        let noisers: [NoiserConfig; 5] = [
+            eggroll.clone().into(),
+            NoiserConfig::SignEggroll(eggroll.clone()),
+            BaselineSubtractionConfig::new(4).with_eggroll(eggroll).into(),
+            OpenEsConfig::new().with_freeze_non_matrix(true).into(),
+            SparseConfig::new().with_freeze_non_matrix(true).into(),
+        ];
+        for config in noisers {
+            let noiser = config.init().expect("valid");
+            let matrix = noiser.role(&[75, 64]);
+            assert_ne!(matrix, Role::Frozen, "{config:?}");
+            for convolution in [&[64, 3, 25][..], &[64, 3, 5, 5]] {
+                assert_eq!(noiser.role(convolution), matrix, "{config:?}");
+            }
+            assert_eq!(noiser.role(&[64]), Role::Frozen, "{config:?}");
+        }
+    }
+
+    #[test]
     fn a_custom_noiser_answers_from_its_properties() {
         let rule = QEggrollConfig::new().rule().expect("a rule");
         let distribution = NoiseDistribution::Rademacher;

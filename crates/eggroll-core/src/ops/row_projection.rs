@@ -13,9 +13,9 @@ use burn::tensor::Tensor;
 /// the span of `x` is independent of the fitness and has mean 0, so taking it out of the estimate `Σ f·E` leaves the
 /// expectation as it is and removes its variance: of `d_input · d_output` noisy dimensions `rank(x) · d_output` remain.
 ///
-/// That is so for Gaussian values. Rademacher noise outside the span is uncorrelated with `x·E`, but not independent of it: for a fitness
-/// that is not quadratic the plain estimate has a mean of order σ² outside the span, where the gradient has nothing, and the
-/// projection removes that too.
+/// That is so for Gaussian noise, dense or of any rank. Rademacher and sparse noise outside the span is uncorrelated with `x·E`, but not
+/// independent of it: for a fitness that is not quadratic the plain estimate has a mean of order σ² outside the span, where the
+/// gradient has nothing, and the projection removes that too.
 ///
 /// Rows that are (nearly) combinations of the rows before them add nothing to the basis.
 ///

@@ -160,7 +160,7 @@ impl ActiveParameter {
     pub fn embedding(&self, indices: Tensor<1, Int>, weight: Tensor<2>, input: InputRows) -> Tensor<2> {
         self.check_input(input, indices.dims()[0]);
         let members = LinearMembers { pairs: self.frame.pairs, input };
-        let noise = self.noise(Use::Other);
+        let noise = self.noise(self.looked_up(&indices, weight.dims()[0]));
         let y = suspended(|| noise.embedding(indices, weight, members));
         self.count_output(y.shape().num_elements() * y.dtype().size());
         y
@@ -180,11 +180,26 @@ impl ActiveParameter {
     fn rows_of_one(&self, x: &Tensor<2>) -> Tensor<2> {
         let rows = x.dims()[0] / self.frame.pairs.members();
         let one = x.clone().slice_dim(0, 0..rows);
-        debug_assert!(
+        assert!(
             one.to_data() == x.clone().slice_dim(0, rows..2 * rows).to_data(),
             "members without noise are given different rows: their estimates cannot be projected onto them"
         );
         one
+    }
+
+    /// The rows that a lookup reads, where nothing has to wait for a device to know them.
+    fn looked_up(&self, indices: &Tensor<1, Int>, rows: usize) -> Use {
+        if !self.frame.perturbation.table.is_on_host() {
+            return Use::Other;
+        }
+        let mut read = vec![false; rows];
+        for index in indices.to_data().iter::<i64>() {
+            // The operation itself refuses what is not there.
+            if let Some(row) = read.get_mut(index as usize) {
+                *row = true;
+            }
+        }
+        Use::Rows(read)
     }
 
     fn count_output(&self, bytes: usize) {

@@ -175,9 +175,8 @@ impl<'a, E: TensorEnvironment> Worker<'a, E> {
             let place = running.place as usize;
             let draw = match config.head {
                 ActionHead::Sampled => {
-                    let pair = slots[running.row.slot as usize].pair;
-                    let member = 2 * pair as usize + usize::from(running.row.minus);
-                    uniform(keys[place % each], member, running.step as usize)
+                    let pair = slots[running.row.slot as usize].pair as usize;
+                    uniform(keys[place % each], pair, running.step as usize)
                 }
                 _ => 0.0,
             };

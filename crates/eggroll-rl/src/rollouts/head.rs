@@ -17,7 +17,8 @@ pub enum ActionHead {
     /// The best action.
     #[default]
     Greedy,
-    /// A discrete action drawn by the key of its step: the same in any chunk.
+    /// A discrete action drawn by the key of its pair, episode and step (common random numbers): members of a pair whose outputs are equal
+    /// act alike, in any chunk.
     Sampled,
     /// A continuous action squashed between its bounds.
     Tanh,

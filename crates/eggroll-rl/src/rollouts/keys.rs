@@ -24,9 +24,9 @@ pub(super) fn episode_keys(seed: u64, stream: u32, episodes: usize) -> Vec<Episo
     (0..episodes as u32).map(|episode| EpisodeKey::new(seed, stream, episode)).collect()
 }
 
-/// The number that a sampled head draws for an action, the same in every chunk.
-pub(super) fn uniform(key: EpisodeKey, member: usize, step: usize) -> f32 {
-    draws(key).uniform(step as u32, member as u32)
+/// The number that a sampled head draws for an action: the same for both members of a pair, and in every chunk.
+pub(super) fn uniform(key: EpisodeKey, pair: usize, step: usize) -> f32 {
+    draws(key).uniform(step as u32, pair as u32)
 }
 
 /// The addresses of all that sampled heads draw in these episodes.

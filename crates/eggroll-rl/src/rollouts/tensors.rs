@@ -141,8 +141,8 @@ impl<'a, E: TensorEnvironment> TensorRun<'a, E> {
             let (outputs, next) = policy.forward(observations, state);
             state = next;
             self.check_outputs(&outputs, keys.len());
-            let member = |row| first + row / each;
-            let actions = self.actions(outputs, keys, member, step);
+            let pair = |row| (first + row / each) / 2;
+            let actions = self.actions(outputs, keys, pair, step);
             for _ in 0..repeat {
                 episodes.step(self.environment, actions.clone());
             }
@@ -154,11 +154,11 @@ impl<'a, E: TensorEnvironment> TensorRun<'a, E> {
         &self,
         outputs: Tensor<2>,
         keys: &[EpisodeKey],
-        member: impl Fn(usize) -> usize,
+        pair: impl Fn(usize) -> usize,
         step: usize,
     ) -> Tensor<2> {
         let draws = (self.config.head == ActionHead::Sampled).then(|| {
-            let draw = |(row, key): (usize, &EpisodeKey)| uniform(*key, member(row), step);
+            let draw = |(row, key): (usize, &EpisodeKey)| uniform(*key, pair(row), step);
             let draws: Vec<f32> = keys.iter().enumerate().map(draw).collect();
             Tensor::<1>::from_floats(draws.as_slice(), &self.device)
         });

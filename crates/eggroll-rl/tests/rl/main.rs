@@ -1,6 +1,7 @@
 //! Environments, as batched tensors and those of MuJoCo, and rollouts in them and in those of burn-rl.
 
 mod environments;
+mod heads;
 #[cfg(feature = "host")]
 mod host_rollouts;
 #[cfg(feature = "mujoco")]

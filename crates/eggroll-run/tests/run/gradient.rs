@@ -164,7 +164,7 @@ fn without_bias(d_input: usize, d_output: usize) -> Linear {
 
 /// Mean and mean square of the estimate of `weight` over many seeds, for the fitness `−(forward(x) − target)²`.
 fn moments<M: Module + Sync>(
-    (projection, sigma): (InputProjection, f64),
+    (noiser, projection, sigma): (EggrollConfig, InputProjection, f64),
     model: &M,
     forward: impl Fn(&M) -> Tensor<2> + Sync,
     weight: impl Fn(&M) -> Tensor<2>,
@@ -173,7 +173,7 @@ fn moments<M: Module + Sync>(
     let target = sines(6, 0.7).reshape([3, 2]);
     let (mut sum, mut squares) = (vec![0.0f64; 24], 0.0f64);
     for seed in 0..rounds {
-        let mut strategy = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new())
+        let mut strategy = EvolutionStrategyConfig::new(noiser.clone(), SgdConfig::new())
             .with_population_size(256)
             .with_sigma(sigma)
             .with_shaping(FitnessShaping::Raw)
@@ -212,11 +212,25 @@ fn projection_onto_shared_rows_keeps_the_mean_and_reduces_the_variance() {
     let layer = without_bias(12, 2);
     let x = sines(36, 0.7).reshape([3, 12]);
     let estimates = |projection| {
-        moments((projection, 0.1), &layer, |layer| layer.forward_shared(x.clone()), |layer| layer.weight.val())
+        let settings = (EggrollConfig::new(), projection, 0.1);
+        moments(settings, &layer, |layer| layer.forward_shared(x.clone()), |layer| layer.weight.val())
     };
     let plain = estimates(InputProjection::Off);
     assert_less_variance(plain.clone(), estimates(InputProjection::Shared));
     assert_eq!(estimates(InputProjection::Shared), estimates(InputProjection::Unperturbed));
+}
+
+/// Two columns have 2.15 times less of it, `(12 + 2)·(2 + 2)/(12·2 + 2)`.
+#[test]
+fn dense_noise_of_a_thin_matrix_keeps_the_mean_and_reduces_the_variance() {
+    let layer = without_bias(12, 2);
+    let x = sines(36, 0.7).reshape([3, 12]);
+    let estimates = |noiser| {
+        let settings = (noiser, InputProjection::Off, 0.1);
+        moments(settings, &layer, |layer| layer.forward_shared(x.clone()), |layer| layer.weight.val())
+    };
+    let thin = EggrollConfig::new().with_thin_dense(true);
+    assert_less_variance(estimates(EggrollConfig::new()), estimates(thin));
 }
 
 /// The same behind the first layer, whose members have separate rows: up to terms of order σ².
@@ -226,7 +240,7 @@ fn projection_onto_unperturbed_rows_keeps_the_mean_and_reduces_the_variance() {
     let x = sines(15, 0.7).reshape([3, 5]);
     let estimates = |projection| {
         let forward = |[first, second]: &[Linear; 2]| second.forward(first.forward_shared(x.clone()).tanh());
-        moments((projection, 0.02), &layers, forward, |[_, second]| second.weight.val())
+        moments((EggrollConfig::new(), projection, 0.02), &layers, forward, |[_, second]| second.weight.val())
     };
     let plain = estimates(InputProjection::Off);
     assert_less_variance(plain.clone(), estimates(InputProjection::Unperturbed));

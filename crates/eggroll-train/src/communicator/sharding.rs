@@ -30,7 +30,9 @@ pub fn shard(members: usize, rank: usize, size: usize) -> Range<usize> {
 /// The fitness of all members, of which every rank evaluates its [shard](shard()) with `evaluate`: the same on all ranks, and the same
 /// bits as `evaluate(population)`.
 ///
-/// A rank without members evaluates the first pair, and sends nothing of it: `tell` has to know how parameters are used.
+/// A rank without members evaluates the first pair, and sends nothing of it: `tell` has to know how parameters are used. With a
+/// [projection](crate::EvolutionStrategyConfig::with_input_projection) of estimates, ranks also tell each other which rows of embeddings their members
+/// have looked up.
 ///
 /// # Errors
 ///
@@ -122,6 +124,7 @@ pub fn gather_fitness<C: Communicator + ?Sized>(
             all[task * population.count() + part.start..][..part.len()].copy_from_slice(row);
         }
     }
+    population.share_lookups(communicator)?;
     Ok(kind.fitness(all))
 }
 

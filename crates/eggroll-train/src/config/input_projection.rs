@@ -12,8 +12,16 @@ use std::str::FromStr;
 ///
 /// The gradient of a weight with input rows `x : [rows, d_input]` is `xᵀ·δ`: its columns lie in the span of the rows. Of the
 /// `d_input · d_output` noisy dimensions of an estimate only `rows · d_output` can be gradient, if there are fewer rows than inputs; a
-/// projection takes the others away. It is for fitness on a batch of few rows that are the same for all members, as in supervised
+/// projection takes the others away. This Rao–Blackwellization of weight perturbation has the variance of node perturbation. It is for
+/// fitness on a batch of few rows that are the same for all members, as in supervised
 /// learning. A weight that is used several times in one forward, or on as many rows as it has inputs, is left alone.
+///
+/// With either projection, rows of an embedding that no member has looked up get no update: its input rows are one-hot. That is exact for
+/// every noise, also if members have different indices. Not so for models on devices, where indices are not read to the host, nor for an
+/// embedding that is the output layer too.
+///
+/// With [`noise_reuse`](crate::EvolutionStrategyConfig::with_noise_reuse) above 1 estimates are biased, with a projection and without: the
+/// weights have learned from the noise that the estimate takes to be independent of them.
 ///
 /// # Example
 ///
@@ -26,6 +34,14 @@ use std::str::FromStr;
 ///     .with_input_projection(InputProjection::Unperturbed);
 /// assert_eq!("unperturbed".parse::<InputProjection>().unwrap(), config.input_projection);
 /// ```
+///
+/// # References
+///
+/// - Widrow and Lehr, "30 Years of Adaptive Neural Networks", Proceedings of the IEEE 78, 1990; Werfel, Xie and Seung, "Learning Curves for Stochastic
+///   Gradient Descent in Linear Feedforward Networks", Neural Computation 17, 2005; Fiete and Seung, "Gradient Learning in Spiking Neural Networks by
+///   Dynamic Perturbation of Conductances", Physical Review Letters 97, 2006: node perturbation.
+/// - Ren et al., "Scaling Forward Gradient With Local Losses", arXiv 2210.03310, ICLR 2023: activity-perturbed forward gradients.
+/// - Saha, Garg and Roy, "Gradient Projection Memory for Continual Learning", arXiv 2103.09762, ICLR 2021: gradients lie in the span of the inputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InputProjection {
@@ -33,12 +49,26 @@ pub enum InputProjection {
     #[default]
     Off,
     /// Those of layers on shared rows (`forward_shared`). Fitness depends on the noise `E` of such a layer only through `x·E`, so
-    /// the rest of it has no part in the expectation: the same mean (with Rademacher noise, but for terms that the true gradient does
-    /// not have), less variance. The rows must be the same in every chunk of a generation.
+    /// that the projection is `E[E | x·E]`: for normal noise, dense or of any rank, exactly the same mean and less variance, whatever the fitness.
+    /// Rademacher and sparse noise also lose terms that the true gradient does not have.
+    ///
+    /// The rows must be the same in every chunk of a generation: an evaluation panics if the first or the last of them is another one, in a
+    /// debug build if any is. On devices it reads them for each further chunk.
     Shared,
     /// Those of all linear layers and convolutions, onto the rows that the model without noise gives them. For layers behind the
-    /// first these are not the members' rows: what an estimate has outside their span, of order σ² of a smooth model, is lost, and
-    /// with it nothing of the gradient at σ → 0.
+    /// first these are not the members' rows: what an estimate has outside their span is lost. The estimate is biased, but for σ → 0.
+    ///
+    /// Do not use it for networks of signs, spikes or quantized activations, whose gradient is in what is lost, nor with a large σ. Share of the
+    /// second layer's mean that is lost, measured on networks of two layers:
+    ///
+    /// | activation | σ 0.4 | 0.2 | 0.1 | 0.05 |
+    /// |---|---|---|---|---|
+    /// | tanh | 19.8 % | 6.6 % | 2.1 % | 0.9 % |
+    /// | ReLU | 13.6 % | 5.0 % | 1.9 % | 0.7 % |
+    /// | ReLU, half of the units off, with a kink at a row | 23.5 % | 11.0 % | 5.2 % | 2.9 % |
+    /// | step | 10.5 % | 8.4 % | 6.2 % | 3.6 % |
+    ///
+    /// It falls as σ² for smooth models, as σ at kinks, and more slowly for steps.
     ///
     /// An evaluation calls its closure once more, for two members without noise, whose fitness is dropped. All members must be given the
     /// same rows; `evaluate_each`, whose members are separate models, projects nothing.

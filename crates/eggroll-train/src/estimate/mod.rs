@@ -14,7 +14,7 @@ use crate::fitness::{Fitness, fold_pairs};
 use crate::population::Population;
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
-use burn::tensor::{DType, Device, Tensor, TensorData};
+use burn::tensor::{Bool, DType, Device, Tensor, TensorData};
 use eggroll_core::ops::row_projection;
 use eggroll_core::scope::{Perturbation, Use};
 use eggroll_core::sync::locked;
@@ -45,15 +45,16 @@ pub(crate) fn gradients<M: Module>(
 ) -> GradientsParams {
     let uses = locked(&population.uses);
     let unperturbed = locked(&population.unperturbed_rows);
-    let uses = match population.input_projection {
-        InputProjection::Off => &[],
-        InputProjection::Shared => uses.as_deref().unwrap_or_default(),
-        InputProjection::Unperturbed => unperturbed.as_slice(),
+    let perturbed = uses.as_deref().unwrap_or_default();
+    let (uses, lookups) = match population.input_projection {
+        InputProjection::Off => (&[][..], &[][..]),
+        InputProjection::Shared => (perturbed, perturbed),
+        InputProjection::Unperturbed => (unperturbed.as_slice(), perturbed),
     };
     let perturbations = horizon::perturbations(config, population);
     let table = &population.perturbation.table;
     let mut visitor =
-        Estimator { table, perturbations, uses, weights, uploaded: None, gradients: GradientsParams::new() };
+        Estimator { table, perturbations, uses, lookups, weights, uploaded: None, gradients: GradientsParams::new() };
     model.visit(&mut visitor);
     visitor.gradients
 }
@@ -62,7 +63,10 @@ struct Estimator<'a> {
     table: &'a ParameterTable,
     /// How the members were perturbed: the estimate is the sum over all, with the same weights.
     perturbations: Vec<Perturbation>,
+    /// The rows that weights are projected onto.
     uses: &'a [Use],
+    /// The rows that members have looked up.
+    lookups: &'a [Use],
     weights: &'a [f32],
     /// The weights on the device of the last parameter: in a model on one device they are uploaded once.
     uploaded: Option<(Device, Tensor<1>)>,
@@ -98,9 +102,13 @@ impl ModuleVisitor for Estimator<'_> {
         };
         let estimates = self.perturbations.iter().map(estimate);
         let gradient = estimates.reduce(|sum, next| sum + next).expect("the members were perturbed");
-        let gradient = match (self.uses.get(position), MatrixView::of(&value.dims())) {
-            (Some(Use::Shared(x)), Some(view)) => {
-                let elements = gradient.dims();
+        let elements = gradient.dims();
+        let uses = (self.lookups.get(position), self.uses.get(position));
+        let gradient = match (uses, MatrixView::of(&value.dims())) {
+            ((Some(Use::Rows(read)), _), Some(view)) if read.contains(&false) => {
+                only_rows(gradient.reshape([view.d_input, view.d_output]), read).reshape(elements)
+            }
+            ((_, Some(Use::Shared(x))), Some(view)) => {
                 row_projection(gradient.reshape([view.d_input, view.d_output]), (**x).clone()).reshape(elements)
             }
             _ => gradient,
@@ -108,4 +116,12 @@ impl ModuleVisitor for Estimator<'_> {
         let gradient = MatrixView::shape_flat(gradient, value.dims());
         self.gradients.register(param.id, gradient);
     }
+}
+
+/// The rows of a gradient that any member has looked up; the others are 0: nothing depends on their noise.
+fn only_rows(gradient: Tensor<2>, read: &[bool]) -> Tensor<2> {
+    let unread: Vec<bool> = read.iter().map(|read| !read).collect();
+    let unread = Tensor::<2, Bool>::from_data(TensorData::new(unread, [read.len(), 1]), &gradient.device());
+    let dims = gradient.dims();
+    gradient.mask_fill(unread.expand(dims), 0.0)
 }

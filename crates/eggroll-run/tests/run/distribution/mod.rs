@@ -4,6 +4,7 @@ mod devices;
 mod faults;
 mod integers;
 mod learner;
+mod lookups;
 mod rollouts;
 mod slices;
 mod support;

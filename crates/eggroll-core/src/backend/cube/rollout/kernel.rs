@@ -38,7 +38,7 @@ pub(crate) fn rollout_kernel(
     let pair = lot / launch.episodes;
     let second = (unit / comptime!(plan.lots)) as u32;
     let member = 2u32 * pair as u32 + second;
-    let row = Row { unit, episode, member: launch.first_member + member };
+    let row = Row { unit, episode, pair: launch.first_pair + pair as u32 };
     let record = (member as usize * launch.episodes + episode) * comptime!(plan.record());
 
     let mut state = Array::<f32>::new(comptime!(plan.dynamics.state_size()));

@@ -154,7 +154,7 @@ impl Rollout<'_> {
                 lots,
                 episodes.count(),
                 network.values.len(),
-                2 * pairs.first,
+                pairs.first,
                 first_step as u32,
                 each.min(all - first_step) as u32,
                 episodes.action_repeat as u32,

@@ -126,7 +126,7 @@ pub(crate) struct Launch {
     pub episodes: usize,
     /// Elements of all parameters of one pair.
     pub parameters: usize,
-    pub first_member: u32,
+    pub first_pair: u32,
     pub first_step: u32,
     pub steps: u32,
     pub repeat: u32,

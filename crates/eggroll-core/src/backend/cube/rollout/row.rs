@@ -12,8 +12,8 @@ pub(crate) struct Row {
     /// Its number in the cube.
     pub unit: usize,
     pub episode: usize,
-    /// The member, among those of the whole population.
-    pub member: u32,
+    /// The pair, among those of the whole population.
+    pub pair: u32,
 }
 
 /// Shows the observation to the first layer; with a normalizer as it sees it, and adds it to the sums.
@@ -137,13 +137,13 @@ fn sampled(outputs: &Shared<[f32]>, at: usize, uniform: f32, #[comptime] count: 
     index
 }
 
-/// The number in `[0, 1)` that a member draws at a step.
+/// The number in `[0, 1)` that both members of a pair draw at a step.
 #[cube]
 fn uniform(draws: &[u32], row: &Row, step: u32) -> f32 {
     let at = row.episode * 4usize;
-    let counter = (row.member / 4u32, step, draws[at + 2usize], draws[at + 3usize]);
+    let counter = (row.pair / 4u32, step, draws[at + 2usize], draws[at + 3usize]);
     let words = philox(counter, (draws[at], draws[at + 1usize]));
-    let place = row.member % 4u32;
+    let place = row.pair % 4u32;
     let low = select(place == 0u32, words.0, words.1);
     let high = select(place == 2u32, words.2, words.3);
     f32::cast_from(select(place < 2u32, low, high) >> 8u32) * comptime!(1.0 / 16_777_216.0f32)
