@@ -118,6 +118,9 @@ struct Choices {
     /// Generations between two tests of the mean policy.
     #[arg(long)]
     test_every: Option<u64>,
+    /// Generations after which an attempt that has solved nothing begins again, with other weights and noise; 0 for never.
+    #[arg(long, value_name = "GENERATIONS")]
+    restart_after: Option<u64>,
     /// Seed of initial weights, noise and episodes.
     #[arg(long)]
     seed: Option<u64>,
@@ -141,6 +144,7 @@ impl Choices {
             sampled: self.sampled || table.sampled,
             budget: self.budget.unwrap_or(table.budget),
             test_every: self.test_every.unwrap_or(table.test_every),
+            restart_after: self.restart_after.unwrap_or(table.restart_after),
             seed: self.seed.unwrap_or(table.seed),
         }
     }

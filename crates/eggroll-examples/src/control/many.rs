@@ -23,7 +23,7 @@ pub fn run<T: Task>(
     let name = task.environment().name();
     let noisers = if compare { vec![NoiserName::Eggroll, NoiserName::OpenEs] } else { vec![settings.noiser] };
     print_line!("{name}: at most {} environment steps for each run", settings.budget);
-    print_line!("noiser    seed  solved   env steps  seconds  generations  mean return");
+    print_line!("noiser    seed  solved   env steps  seconds  generations  restarts  mean return");
     let mut log = JsonLines::open(folder.file("curve.jsonl"), 0)?;
     let (mut outcomes, mut drawn) = (Vec::new(), Vec::new());
     let (mut threshold, mut ending) = (f64::INFINITY, Ending::Finished);
@@ -79,13 +79,14 @@ fn curve(noiser: NoiserName, points: &[Point]) -> Curve {
 
 fn print(outcome: &Outcome) {
     print_line!(
-        "{:<9} {:>4} {:>7} {:>10.2}M {:>8.2} {:>12} {:>12.1}",
+        "{:<9} {:>4} {:>7} {:>10.2}M {:>8.2} {:>12} {:>9} {:>12.1}",
         outcome.last.noiser.name(),
         outcome.last.seed,
         if outcome.solved { "yes" } else { "no" },
         outcome.last.env_steps as f64 / 1e6,
         outcome.last.seconds,
         outcome.last.generation,
+        outcome.last.restarts,
         outcome.mean_return
     );
 }
@@ -99,6 +100,7 @@ fn figures(outcome: &Outcome) -> Value {
         "train_seconds": outcome.last.seconds,
         "env_steps": outcome.last.env_steps,
         "generations": outcome.last.generation,
+        "restarts": outcome.last.restarts,
     })
 }
 

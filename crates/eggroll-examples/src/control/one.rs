@@ -50,7 +50,7 @@ pub fn run<T: Task>(
         outcome.last.seconds
     );
     print_line!("curve: {}", curve.display());
-    task.show(&trainer.network, trainer.settings, folder)?;
+    task.show(trainer.network(), trainer.settings, folder)?;
     let result = json!({
         "environment": name,
         "noiser": outcome.last.noiser,
@@ -60,8 +60,9 @@ pub fn run<T: Task>(
         "env_steps": outcome.last.env_steps,
         "env_steps_per_second": outcome.env_steps_per_second(),
         "generations": outcome.last.generation,
+        "restarts": outcome.last.restarts,
         "seed": outcome.last.seed,
-        "parameter_digest": parameter_digest(&trainer.network),
+        "parameter_digest": parameter_digest(trainer.network()),
     });
     Ok((result, outcome.ending))
 }

@@ -25,7 +25,9 @@ const CONFIRM_SEED: u64 = 2 << 32;
 pub struct Point {
     pub noiser: NoiserName,
     pub seed: u64,
-    /// Generations done.
+    /// Attempts given up before this one.
+    pub restarts: u64,
+    /// Generations done, of all attempts.
     pub generation: u64,
     /// Steps of episodes that had not ended, of all generations, tests not counted.
     pub env_steps: u64,
@@ -54,14 +56,33 @@ pub struct Times {
     pub update: Duration,
 }
 
+/// What a run trains until it is solved or begins again.
+struct Attempt<T: Task> {
+    rollouts: Rollouts<T::Environment>,
+    strategy: EvolutionStrategy,
+    network: T::Network,
+}
+
+impl<T: Task> Attempt<T> {
+    fn new(task: &T, settings: &Settings, device: &Device) -> Result<Self, Failure> {
+        let environment = task.environment();
+        device.seed(settings.seed);
+        let network = task.network(settings, device);
+        let strategy = settings.strategy().try_init(&network)?;
+        Ok(Self { rollouts: settings.rollouts(environment.actions()).init(environment)?, strategy, network })
+    }
+}
+
 pub struct Trainer<'a, T: Task> {
+    task: &'a T,
     pub settings: &'a Settings,
     protocol: Protocol,
     /// Return at which the environment is solved.
     pub threshold: f64,
-    rollouts: Rollouts<T::Environment>,
-    strategy: EvolutionStrategy,
-    pub network: T::Network,
+    attempt: Attempt<T>,
+    restarts: u64,
+    /// Generations of the attempts before.
+    given_up: u64,
     pub env_steps: u64,
     pub episodes: u64,
     pub times: Times,
@@ -70,19 +91,16 @@ pub struct Trainer<'a, T: Task> {
 }
 
 impl<'a, T: Task> Trainer<'a, T> {
-    pub fn new(task: &T, settings: &'a Settings, session: &Session) -> Result<Self, Failure> {
+    pub fn new(task: &'a T, settings: &'a Settings, session: &Session) -> Result<Self, Failure> {
         let start = Instant::now();
-        let environment = task.environment();
-        session.device.seed(settings.seed);
-        let network = task.network(settings, &session.device);
-        let strategy = settings.strategy().try_init(&network)?;
         Ok(Self {
+            task,
             settings,
             protocol: session.protocol,
-            threshold: environment.solved_at().map_or(f64::INFINITY, f64::from),
-            rollouts: settings.rollouts(environment.actions()).init(environment)?,
-            strategy,
-            network,
+            threshold: task.environment().solved_at().map_or(f64::INFINITY, f64::from),
+            attempt: Attempt::new(task, settings, &session.device)?,
+            restarts: 0,
+            given_up: 0,
             env_steps: 0,
             episodes: 0,
             times: Times::default(),
@@ -100,6 +118,9 @@ impl<'a, T: Task> Trainer<'a, T> {
         self.start = Instant::now();
         let (mut solved, mut population_return) = (false, f64::NAN);
         while !solved && self.env_steps < self.settings.budget && !session.signals.came() {
+            if self.is_stuck() {
+                self.restart()?;
+            }
             population_return = self.generation()?;
             if self.protocol == Protocol::Paper {
                 solved = population_return >= self.threshold;
@@ -122,18 +143,18 @@ impl<'a, T: Task> Trainer<'a, T> {
     /// What keeps the page of a run in a folder.
     pub fn report(&self, folder: &RunFolder) -> Writer {
         let device = format!("{:?}", self.device);
-        Writer::new(folder.path(), device, self.generations()).with_parameters(self.strategy.parameters())
+        Writer::new(folder.path(), device, self.generations()).with_parameters(self.attempt.strategy.parameters())
     }
 
     /// One generation; the mean return of its members.
     pub fn generation(&mut self) -> Result<f64, Failure> {
         let begin = Instant::now();
-        let population = self.strategy.ask();
+        let population = self.attempt.strategy.ask();
         let asked = Instant::now();
-        let outcome = self.rollouts.evaluate(&population, &self.network);
+        let outcome = self.attempt.rollouts.evaluate(&population, &self.attempt.network);
         let evaluated = Instant::now();
-        self.strategy.tell(&mut self.network, population, outcome.fitness)?;
-        self.rollouts.update_normalizer(&outcome.episodes);
+        self.attempt.strategy.tell(&mut self.attempt.network, population, outcome.fitness)?;
+        self.attempt.rollouts.update_normalizer(&outcome.episodes);
         self.env_steps += outcome.episodes.env_steps();
         self.episodes += outcome.episodes.returns().len() as u64;
         self.times.evaluate += evaluated - asked;
@@ -141,15 +162,34 @@ impl<'a, T: Task> Trainer<'a, T> {
         Ok(outcome.episodes.mean_return())
     }
 
+    /// Generations of all attempts.
     pub fn generations(&self) -> u64 {
-        self.strategy.generation()
+        self.given_up + self.attempt.strategy.generation()
+    }
+
+    /// The network of the last attempt.
+    pub fn network(&self) -> &T::Network {
+        &self.attempt.network
+    }
+
+    fn is_stuck(&self) -> bool {
+        self.settings.restart_after > 0 && self.attempt.strategy.generation() >= self.settings.restart_after
+    }
+
+    /// Gives the attempt up: other weights, noise and episodes, and nothing that was observed.
+    fn restart(&mut self) -> Result<(), Failure> {
+        self.given_up = self.generations();
+        self.restarts += 1;
+        self.attempt = Attempt::new(self.task, &self.settings.of_attempt(self.restarts), &self.device)?;
+        Ok(())
     }
 
     /// Mean return of the mean policy, over other episodes for each generation.
     fn test(&self, seed: u64) -> f64 {
         let seed = seed + self.generations();
-        self.rollouts
-            .evaluate_model(&self.network, &EvaluationConfig::new(TEST_EPISODES).with_seed(seed), &self.device)
+        self.attempt
+            .rollouts
+            .evaluate_model(&self.attempt.network, &EvaluationConfig::new(TEST_EPISODES).with_seed(seed), &self.device)
             .mean_return()
     }
 
@@ -157,6 +197,7 @@ impl<'a, T: Task> Trainer<'a, T> {
         Point {
             noiser: self.settings.noiser,
             seed: self.settings.seed,
+            restarts: self.restarts,
             generation: self.generations(),
             env_steps: self.env_steps,
             seconds: self.start.elapsed().as_secs_f64(),
