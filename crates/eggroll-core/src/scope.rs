@@ -147,7 +147,7 @@ impl Perturbation {
             checks: noted.is_some(),
             noted: RefCell::new(noted),
             returned: Cell::default(),
-            uses: RefCell::new(vec![Use::None; self.table.entries().len()]),
+            uses: RefCell::new(Use::of_none(self.table.entries().len())),
             output_bytes: Cell::new(0),
         });
         let _guard = Guard::enter(frame.clone());
@@ -183,6 +183,12 @@ pub enum Use {
 }
 
 impl Use {
+    /// That of so many parameters that were not used. (Copies of a value would make memory checkers report the bytes that only other
+    /// variants have.)
+    pub fn of_none(parameters: usize) -> Vec<Self> {
+        std::iter::repeat_with(Self::default).take(parameters).collect()
+    }
+
     /// Whether the parameter was used.
     pub fn is_used(&self) -> bool {
         !matches!(self, Self::None)

@@ -1,5 +1,5 @@
 //! Diagnostics of a run: whether a model's values are sound ([`diagnose`]), whether σ fits the fitness of a generation
-//! ([`PairStatistics`]), how much of an estimate is signal ([`SplitHalf`]), how close it is to a true gradient
+//! ([`PairStatistics`]), whether all members say something ([`MemberStatistics`]), how much of an estimate is signal ([`SplitHalf`]), how close it is to a true gradient
 //! ([`gradient_cosine`]), and how far a step moves the model ([`step_statistics`]).
 //!
 //! The learner ([`EsTraining`](crate::EsTraining)) watches all but the last two if its configuration asks for diagnostics.
@@ -8,6 +8,7 @@
 mod activations;
 mod float;
 mod integer;
+mod members;
 mod pairs;
 mod report;
 mod step;
@@ -20,6 +21,7 @@ pub use float::FloatStatistics;
 #[cfg(feature = "text")]
 pub(crate) use integer::entropy;
 pub use integer::{IntegerStatistics, changed_share, integer_statistics};
+pub use members::MemberStatistics;
 pub use pairs::PairStatistics;
 pub use report::{Diagnosis, ParameterStatistics, diagnose};
 pub use step::{StepSize, StepStatistics, step_statistics};

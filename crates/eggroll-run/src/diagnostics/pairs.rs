@@ -61,7 +61,7 @@ impl PairStatistics {
     }
 
     /// Whether `sigma` looks too small (more than half of the pairs tied, or pairs apart by less than 16 roundings) or too large
-    /// (curvature above slope), with the numbers that say so.
+    /// (curvature above slope), with the numbers that say so and what to do.
     ///
     /// The last is no sign of a large σ where curvature is expected: pairs that are evaluated on different data have different means for
     /// that reason alone, and on a plateau of a return in reinforcement learning slopes are small at every σ.
@@ -70,19 +70,22 @@ impl PairStatistics {
         let checks = [
             (
                 self.tied > MOST_TIED,
-                format!("sigma may be too small: at {sigma}, {tied:.1} % of the pairs have equal fitness"),
+                format!(
+                    "sigma may be too small: at {sigma}, {tied:.1} % of the pairs have equal fitness; raise it, or take a score of more values"
+                ),
             ),
             (
                 self.tied <= MOST_TIED && roundings < LEAST_ROUNDINGS,
                 format!(
-                    "sigma may be too small: at {sigma}, the members of a pair differ by {roundings:.1} roundings of f32"
+                    "sigma may be too small: at {sigma}, the members of a pair differ by {roundings:.1} roundings of f32; raise it, or \
+                     subtract from the fitness what all members have in common"
                 ),
             ),
             (
                 self.slope > 0.0 && ratio > MOST_CURVATURE,
                 format!(
-                    "sigma may be too large: at {sigma}, curvature moves the fitness {ratio:.1} times as far as slope \
-                     (normal where groups of members have separate data, and on a plateau of a return)"
+                    "sigma may be too large: at {sigma}, curvature moves the fitness {ratio:.1} times as far as slope; \
+                     lower it (normal where groups of members have separate data, and on a plateau of a return)"
                 ),
             ),
         ];

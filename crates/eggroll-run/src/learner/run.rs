@@ -9,7 +9,7 @@ use super::norms::{Norms, gradient_squares};
 use super::run_page::RunPage;
 use super::task::{EsTask, Generation, Times};
 use crate::checkpoint::Checkpoints;
-use crate::diagnostics::{PairStatistics, SplitHalf, changed_share, diagnose};
+use crate::diagnostics::{MemberStatistics, PairStatistics, SplitHalf, changed_share, diagnose};
 use crate::error::{Error, RunError};
 use crate::log::JsonLines;
 use crate::print_note;
@@ -20,7 +20,7 @@ use burn::module::Module;
 use burn::train::metric::ItemLazy;
 use burn::train::{LearnerEvent, TrainingItem};
 use eggroll_core::sync::locked;
-use eggroll_train::{EvolutionStrategy, Fitness, GenerationReport, Population};
+use eggroll_train::{EvolutionStrategy, Fitness, FitnessShaping, GenerationReport, Population};
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -139,7 +139,7 @@ impl<T, V: ItemLazy + 'static> Run<'_, T, V> {
         &self,
         model: &M,
         report: &GenerationReport,
-        fitness: &Fitness,
+        (fitness, shaping): (&Fitness, &FitnessShaping),
         numbers: &mut Scalars,
     ) -> Vec<String> {
         let (pairs, diagnosis) = (PairStatistics::new(fitness), diagnose(model));
@@ -156,6 +156,7 @@ impl<T, V: ItemLazy + 'static> Run<'_, T, V> {
         found.into_iter().filter_map(|(name, number)| Some((name, number?))).for_each(|(n, v)| numbers.insert(n, v));
 
         let mut warnings = diagnosis.warnings();
+        warnings.extend(MemberStatistics::new(fitness, self.floats.then_some(shaping)).warnings());
         if self.floats {
             warnings.extend(pairs.hints(report.sigma));
         }
@@ -165,7 +166,7 @@ impl<T, V: ItemLazy + 'static> Run<'_, T, V> {
             let share = 100.0 * update / parameters;
             let rate = report.learning_rate;
             warnings.push(format!(
-                "the learning rate may be too large: at {rate}, a step is {share:.1} % as long as the parameters"
+                "the learning rate may be too large: at {rate}, a step is {share:.1} % as long as the parameters; lower it"
             ));
         }
         warnings
@@ -307,7 +308,7 @@ impl<M: Module, V: ItemLazy + 'static, T: EsTask<M, Output = V>> Steps<M> for Ru
         if self.config.reports(report.generation) {
             self.numbers(report, fitness, strategy.config().population_size, &mut numbers);
             let warnings = match self.diagnoses(report.generation) {
-                true => self.diagnose(model, report, fitness, &mut numbers),
+                true => self.diagnose(model, report, (fitness, &strategy.config().shaping), &mut numbers),
                 false => Vec::new(),
             };
             self.warn(&warnings);

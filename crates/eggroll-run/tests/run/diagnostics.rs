@@ -6,10 +6,10 @@ use burn::tensor::{DType, Device, Int, Tensor};
 use eggroll_core::EggrollConfig;
 use eggroll_nn::Linear;
 use eggroll_run::diagnostics::{
-    FloatStatistics, IntegerStatistics, PairStatistics, SplitHalf, StepSize, changed_share, diagnose,
+    FloatStatistics, IntegerStatistics, MemberStatistics, PairStatistics, SplitHalf, StepSize, changed_share, diagnose,
     integer_statistics, step_statistics,
 };
-use eggroll_train::{EvolutionStrategyConfig, Fitness, NoiseScale, SigmaSchedule};
+use eggroll_train::{EvolutionStrategyConfig, Fitness, FitnessShaping, NoiseScale, SigmaSchedule};
 
 #[derive(Module, Debug)]
 struct Pair {
@@ -187,7 +187,38 @@ fn hints_follow_sigma() {
     let small = hints(1e-6, 0.0);
     assert!(small.len() == 1 && small[0].starts_with("sigma may be too small: at 0.000001, the members"), "{small:?}");
     let hidden = hints(0.001, 1e6);
-    assert!(hidden.len() == 1 && hidden[0].ends_with("of the pairs have equal fitness"), "{hidden:?}");
+    assert!(hidden.len() == 1 && hidden[0].contains("of the pairs have equal fitness; raise it"), "{hidden:?}");
+}
+
+/// Each fault of members, made: what is said of it, and that a healthy generation is silent.
+#[test]
+fn faults_of_members_are_said() {
+    let healthy = |member: usize| (member as f32 * 2.3).sin();
+    let warnings = |shaping: &FitnessShaping, score: &dyn Fn(usize) -> f32| {
+        MemberStatistics::new(&(0..64).map(score).collect::<Vec<f32>>().into(), Some(shaping)).warnings()
+    };
+    let (standardized, ranks) = (FitnessShaping::Standardized, FitnessShaping::CenteredRank);
+    for shaping in [&standardized, &ranks, &FitnessShaping::GroupStandardized { size: 8 }] {
+        assert!(warnings(shaping, &healthy).is_empty(), "{shaping:?}");
+        assert!(warnings(shaping, &|_| 1.0).is_empty(), "equal scores are tied, not dead: {shaping:?}");
+    }
+    let failing = |share: usize| move |member: usize| if member % 4 < share { f32::NAN } else { healthy(member).abs() };
+    // The worst finite score is one of them.
+    let dead = warnings(&standardized, &failing(3));
+    assert!(dead.len() == 1 && dead[0].starts_with("members may be dead: 76.6 % have the lowest score"), "{dead:?}");
+    assert!(warnings(&standardized, &failing(1)).is_empty());
+    let outlier = |member: usize| if member == 11 { 1e3 } else { healthy(member) };
+    let one = warnings(&standardized, &outlier);
+    assert!(one.len() == 1 && one[0].starts_with("one pair decides: pair 5 of 32 has 100.0 %"), "{one:?}");
+    assert!(one[0].ends_with("ranks, as centered_rank does"), "{one:?}");
+    assert!(warnings(&ranks, &outlier).is_empty(), "the remedy");
+    let loud = |member: usize| if member / 8 == 3 { 50.0 * healthy(member) } else { healthy(member) };
+    let one = warnings(&FitnessShaping::GroupZScore { size: 8 }, &loud);
+    assert!(one.len() == 1 && one[0].starts_with("one group decides: group 3 of 8 has 99."), "{one:?}");
+    assert!(warnings(&FitnessShaping::GroupStandardized { size: 8 }, &loud).is_empty(), "the remedy");
+    // Votes have one weight each.
+    assert_eq!(MemberStatistics::new(&(0..64).map(outlier).collect::<Vec<f32>>().into(), None).share, 0.0);
+    assert_eq!(MemberStatistics::new(&Vec::<f32>::new().into(), Some(&ranks)).dead, 0.0);
 }
 
 #[test]

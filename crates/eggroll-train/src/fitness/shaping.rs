@@ -173,7 +173,7 @@ impl FitnessShaping {
     }
 
     /// Members of a group, of rules that have groups.
-    fn group(&self) -> Option<usize> {
+    pub fn group(&self) -> Option<usize> {
         match *self {
             Self::GroupZScore { size }
             | Self::GroupStandardized { size }

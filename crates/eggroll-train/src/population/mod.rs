@@ -141,7 +141,7 @@ impl Population {
 
     /// These parameters were perturbed, in a loop that asks no scope.
     pub fn note_used(&self, parameters: &[ParamId]) {
-        let mut uses = vec![Use::None; self.perturbation.table.entries().len()];
+        let mut uses = Use::of_none(self.perturbation.table.entries().len());
         for position in parameters.iter().filter_map(|id| self.perturbation.table.position(*id)) {
             uses[position] = Use::Other;
         }
