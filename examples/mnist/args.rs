@@ -113,6 +113,10 @@ pub struct Choices {
     /// unperturbed (all layers, onto the rows of the unperturbed network).
     #[arg(long)]
     project: Option<InputProjection>,
+    /// Estimates from the loss of every image, projected onto that image alone, where a layer has one row for each; without, from the
+    /// mean loss, projected onto all images of the mini-batch together.
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
+    by_image: Option<bool>,
     /// Widths of the hidden layers, separated by commas; of the cnn, of the layers after its convolutions.
     #[arg(long, value_delimiter = ',', value_parser = at_most(WIDTH))]
     hidden: Option<Vec<usize>>,
@@ -167,6 +171,7 @@ impl Choices {
             shift: self.shift.unwrap_or(preset.shift),
             pool: self.pool.unwrap_or(preset.pool),
             project: self.project.unwrap_or(preset.project),
+            by_image: self.by_image.unwrap_or(preset.by_image && self.project != Some(InputProjection::Off)),
             hidden: self.hidden.unwrap_or(preset.hidden),
             convolutions: ConvolutionSettings {
                 channels: self.channels.unwrap_or(preset.convolutions.channels),
@@ -194,6 +199,7 @@ impl Choices {
             ("weight-decay", self.weight_decay.is_some()),
             ("shaping", self.shaping.is_some()),
             ("project", self.project.is_some()),
+            ("by-image", self.by_image.is_some()),
         ];
         let of_integers = [
             ("sigma-shift", self.sigma_shift.is_some()),

@@ -51,6 +51,8 @@ pub struct Settings {
     #[serde(default = "one")]
     pub pool: usize,
     pub project: InputProjection,
+    #[serde(default)]
+    pub by_image: bool,
     pub hidden: Vec<usize>,
     #[serde(default)]
     pub convolutions: ConvolutionSettings,
@@ -100,6 +102,7 @@ impl Preset {
             shift: 1,
             pool: 1,
             project: InputProjection::Shared,
+            by_image: false,
             hidden: vec![128],
             convolutions: ConvolutionSettings::default(),
             seed: 0,

@@ -206,7 +206,7 @@ impl<C: Classifier> EsTask<C> for Task<'_, C> {
 
     fn evaluate(&mut self, model: &C, population: &Population) -> Result<Fitness, Failure> {
         let batch = self.data.batch(&self.batches.samples(population.generation()));
-        Ok(model.fitness(population, &batch))
+        Ok(model.fitness(population, &batch, self.settings.by_image))
     }
 
     fn validate(&mut self, model: &C, report: &GenerationReport) -> Result<Vec<Scalars>, Failure> {

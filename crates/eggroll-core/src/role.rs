@@ -5,7 +5,7 @@ use crate::matrix::MatrixView;
 use crate::ops::{
     self, DenseNoise, InputRows, LinearBias, LinearMembers, LowRankNoise, MatrixNoise, NoiseSource, SparseNoise,
     dense_estimate, dense_linear, low_rank_estimate, low_rank_linear, perturbed_embedding, sparse_embedding,
-    sparse_estimate, sparse_linear,
+    sparse_estimate, sparse_linear, task_estimate,
 };
 use crate::rng::sparse as places;
 use burn::tensor::{DType, Device, Int, Tensor};
@@ -165,6 +165,52 @@ impl ParameterNoise {
             _ => weights,
         };
         self.weighted(weights, 0, shape, dtype)
+    }
+
+    /// `Σ_t P_t·Σ_q w_tq·E_q` over tasks and pairs from 0 on, flat: the [`estimate`](Self::estimate) of every task from its own weights,
+    /// projected onto the row `x_t` that the task gave the layer, `P_t = x_tᵀ·x_t / |x_t|²`. A task's score depends on the noise only through
+    /// `x_t·E`, so that for normal noise the mean is that of `estimate` with the weights `Σ_t w_tq`, and the variance less.
+    ///
+    /// `weights` is `[tasks, pairs]`, in float32, `x` is `[tasks, d_input]`.
+    ///
+    /// # Panics
+    ///
+    /// As [`estimate`](Self::estimate), and if the shapes do not fit.
+    #[track_caller]
+    pub fn task_estimate(self, weights: Tensor<2>, x: Tensor<2>, shape: &[usize], dtype: DType) -> Tensor<1> {
+        let view = match MatrixView::of(shape) {
+            Some(view) => view,
+            None => panic!("an estimate by task needs a matrix, not a parameter of shape {shape:?}"),
+        };
+        let ([tasks, pairs], elements) = (weights.dims(), shape.iter().product::<usize>());
+        let gradient = match self.role {
+            Role::LowRank { rank } => {
+                let noise = LowRankNoise { signs: self.counts_signs, ..self.low_rank(rank) };
+                ops::low_rank_task_estimate(weights, x, noise, &self.source, 0, view.d_output, dtype)
+            }
+            Role::Frozen => panic!("a frozen parameter of shape {shape:?} has neither noise nor an estimate"),
+            Role::Dense | Role::Sparse => {
+                task_estimate::check(&weights, &x);
+                let share = if self.role == Role::Sparse {
+                    self.role.noise_elements(shape) as f64 / elements as f64
+                } else {
+                    1.0
+                };
+                let zeros = Tensor::zeros([view.d_input, view.d_output], (&x.device(), dtype));
+                // What the noise of the first member of every pair makes of the rows.
+                let sums = task_estimate::in_runs(pairs, self.role.noise_elements(shape), |first, count| {
+                    let run = PairRange::new(first as u32, count as u32);
+                    let members = LinearMembers { pairs: run, input: InputRows::Shared };
+                    let y = self.clone().linear(x.clone().cast(dtype), zeros.clone(), None, members).cast(DType::F32);
+                    let y = y.reshape([count, 2, tasks, view.d_output]).slice_dim(1, 0..1);
+                    let y = y.reshape([count, tasks, view.d_output]);
+                    let weights = weights.clone().slice_dim(1, first..first + count).transpose();
+                    (y * weights.unsqueeze_dim(2)).sum_dim(0).reshape([tasks, view.d_output])
+                });
+                task_estimate::on_rows(sums.mul_scalar(share), x.cast(DType::F32)).cast(dtype)
+            }
+        };
+        gradient.reshape([elements])
     }
 
     /// The noise `E_q` of one pair as the parameter's elements: `(σ/√r)·B·Aᵀ` or `σ·ε`, added for sign +1 and subtracted for

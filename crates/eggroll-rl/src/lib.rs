@@ -6,6 +6,8 @@ mod environments;
 pub mod mujoco;
 mod rollouts;
 
+#[cfg(feature = "host")]
+pub use burn_rl::{Environment as HostEnvironment, StepResult};
 pub use eggroll_core::device_rollout::{Dynamics, Symbol, SymbolicStep};
 pub use environments::{
     Acrobot, ActionSpace, Bandit, CartPole, EndOfEpisode, EpisodeKey, Episodes, HostTransition, Memory, MountainCar,

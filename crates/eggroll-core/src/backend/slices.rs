@@ -197,22 +197,39 @@ impl<B: SliceBackend> PerturbedOps for B {
     }
 
     fn member_cross_entropy(logits: FloatTensor<B>, targets: IntTensor<B>, members: usize) -> FloatTensor<B> {
-        let name = "cross-entropy";
-        let ([rows, classes], [each]) =
-            (checks::dims(name, "logits", &logits), checks::dims(name, "targets", &targets));
-        assert!(
-            members > 0 && classes > 0 && each > 0 && members.checked_mul(each) == Some(rows),
-            "{name}: logits [{rows}, {classes}] do not fit {members} members with targets [{each}]"
-        );
+        let [classes, _] = check_cross_entropy::<B>(&logits, &targets, members);
         if logits.dtype() != DType::F32 {
             return portable::member_cross_entropy::<B>(logits, targets, members);
         }
         let logits = B::contiguous(logits);
         let targets = checks::indices(B::int_data(targets), classes, "cross-entropy: target", "classes");
-        filled::<B, 1>(name, [members], |losses| {
+        filled::<B, 1>("cross-entropy", [members], |losses| {
             cpu::member_cross_entropy(B::slice(&logits), &targets, classes, losses);
         })
     }
+
+    fn row_cross_entropy(logits: FloatTensor<B>, targets: IntTensor<B>, members: usize) -> FloatTensor<B> {
+        let [classes, rows] = check_cross_entropy::<B>(&logits, &targets, members);
+        if logits.dtype() != DType::F32 {
+            return portable::row_cross_entropy::<B>(logits, targets, members);
+        }
+        let logits = B::contiguous(logits);
+        let targets = checks::indices(B::int_data(targets), classes, "cross-entropy: target", "classes");
+        filled::<B, 2>("cross-entropy", [members, rows], |losses| {
+            cpu::row_cross_entropy(B::slice(&logits), &targets, classes, losses);
+        })
+    }
+}
+
+/// Classes, and rows of a member.
+fn check_cross_entropy<B: SliceBackend>(logits: &FloatTensor<B>, targets: &IntTensor<B>, members: usize) -> [usize; 2] {
+    let name = "cross-entropy";
+    let ([rows, classes], [each]) = (checks::dims(name, "logits", logits), checks::dims(name, "targets", targets));
+    assert!(
+        members > 0 && classes > 0 && each > 0 && members.checked_mul(each) == Some(rows),
+        "{name}: logits [{rows}, {classes}] do not fit {members} members with targets [{each}]"
+    );
+    [classes, each]
 }
 
 /// First pair, and how many.

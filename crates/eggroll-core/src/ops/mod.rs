@@ -21,10 +21,11 @@ pub(crate) mod portable;
 mod row_projection;
 mod source;
 mod sparse;
+pub(crate) mod task_estimate;
 mod window;
 
 pub use crate::key::PairRange;
-pub use cross_entropy::member_cross_entropy;
+pub use cross_entropy::{member_cross_entropy, row_cross_entropy};
 pub use dense_linear::dense_linear;
 pub use estimate::{dense_estimate, low_rank_estimate};
 pub use low_rank_linear::low_rank_linear;
@@ -40,6 +41,7 @@ pub(crate) use source::{TABLE_ADDRESS, loudness};
 #[cfg(feature = "cube")]
 pub(crate) use source::{TABLE_STEP, table_runs};
 pub use sparse::{SparseNoise, sparse_embedding, sparse_entries, sparse_estimate, sparse_linear};
+pub use task_estimate::low_rank_task_estimate;
 pub use window::Window;
 
 use checks::check_linear;
@@ -165,6 +167,12 @@ pub trait PerturbedOps: Backend {
     #[fusion(dtype = logits, shape = Shape::new([*members]))]
     fn member_cross_entropy(logits: FloatTensor<Self>, targets: IntTensor<Self>, members: usize) -> FloatTensor<Self> {
         portable::member_cross_entropy::<Self>(logits, targets, members)
+    }
+
+    /// See [`row_cross_entropy`].
+    #[fusion(dtype = logits, shape = Shape::new([*members, logits.shape()[0] / *members]))]
+    fn row_cross_entropy(logits: FloatTensor<Self>, targets: IntTensor<Self>, members: usize) -> FloatTensor<Self> {
+        portable::row_cross_entropy::<Self>(logits, targets, members)
     }
 }
 

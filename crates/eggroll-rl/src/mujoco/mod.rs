@@ -1,17 +1,21 @@
 //! Environments of the MuJoCo physics engine, as those of Gymnasium (feature `mujoco`).
 //!
-//! [`HalfCheetah`] and [`Hopper`] are environments of [burn-rl](burn_rl::Environment): a policy plays them on the host, a population of
+//! [`HalfCheetah`], [`Hopper`], [`Walker2d`] and [`Humanoid`] are environments of [burn-rl](burn_rl::Environment): a policy plays them on the host, a population of
 //! policies through [`HostRollouts`](crate::HostRollouts). The library is linked, and Gymnasium's files that describe the bodies are read at
 //! run time; `scripts/mujoco-library` of the repository fetches both from PyPI, and `docs/mujoco.md` says how to use them.
 
 mod error;
 mod half_cheetah;
 mod hopper;
+mod humanoid;
 mod simulation;
+mod walker2d;
 
 pub use error::MujocoError;
 pub use half_cheetah::HalfCheetah;
 pub use hopper::Hopper;
+pub use humanoid::Humanoid;
+pub use walker2d::Walker2d;
 
 use std::env;
 use std::path::{Path, PathBuf};

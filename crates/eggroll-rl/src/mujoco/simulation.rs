@@ -7,6 +7,9 @@ use std::f64::consts::TAU;
 use std::path::Path;
 use std::sync::Arc;
 
+/// Velocities of a root that moves freely in space.
+const ROOT_VELOCITIES: usize = 6;
+
 /// An environment's body and times.
 #[derive(Debug)]
 pub(super) struct Body {
@@ -24,6 +27,17 @@ pub(super) struct Body {
     pub position_noise: ResetNoise,
     /// What is added to the initial velocities, 0.
     pub velocity_noise: ResetNoise,
+    /// What its velocity is that of.
+    pub place: Place,
+}
+
+/// What moves along the track.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Place {
+    /// The first position: of the body that the others hang on.
+    Root,
+    /// The center of mass of all bodies.
+    MassCenter,
 }
 
 /// A body in motion, and where its random numbers come from.
@@ -98,12 +112,49 @@ impl Simulation {
 
     /// One step of the environment under an action: the mean velocity of the body along the track.
     pub fn advance(&mut self, action: &[f64]) -> f64 {
-        let before = self.data.qpos()[0];
+        let before = self.place();
         self.data.ctrl_mut().copy_from_slice(action);
         (0..self.body.frame_skip).for_each(|_| self.data.step());
         self.steps += 1;
         let seconds = self.body.frame_skip as f64 * self.data.model_opt().timestep;
-        (self.data.qpos()[0] - before) / seconds
+        (self.place() - before) / seconds
+    }
+
+    /// Where it is along the track.
+    fn place(&self) -> f64 {
+        match self.body.place {
+            Place::Root => self.data.qpos()[0],
+            Place::MassCenter => {
+                let masses = self.data.model().body_mass();
+                let moments = masses.iter().zip(self.data.xipos()).map(|(mass, at)| mass * at[0]);
+                moments.sum::<f64>() / masses.iter().sum::<f64>()
+            }
+        }
+    }
+
+    /// Finds the [external forces](Self::external_forces) of the last step, which observations of three dimensions have.
+    pub fn find_external_forces(&mut self) {
+        self.data.rne_post_constraint();
+    }
+
+    /// Inertias of all bodies but the world about the center of mass.
+    pub fn inertias(&self) -> &[f64] {
+        self.data.cinert()[1..].as_flattened()
+    }
+
+    /// Velocities of all bodies but the world.
+    pub fn body_velocities(&self) -> &[f64] {
+        self.data.cvel()[1..].as_flattened()
+    }
+
+    /// Forces of the actuators on all joints but the root's.
+    pub fn actuator_forces(&self) -> &[f64] {
+        &self.data.qfrc_actuator()[ROOT_VELOCITIES..]
+    }
+
+    /// External forces and torques on all bodies but the world, as they were [found](Self::find_external_forces) last; 0 at a first state.
+    pub fn external_forces(&self) -> &[f64] {
+        self.data.cfrc_ext()[1..].as_flattened()
     }
 }
 
@@ -129,7 +180,7 @@ impl ResetNoise {
     }
 }
 
-/// `Σ aᵢ²`
-pub(super) fn squared(action: &[f64]) -> f64 {
-    action.iter().map(|a| a * a).sum()
+/// `Σ xᵢ²`
+pub(super) fn squared(numbers: &[f64]) -> f64 {
+    numbers.iter().map(|x| x * x).sum()
 }

@@ -30,6 +30,7 @@ struct Given {
     chunk_size: Option<usize>,
     memory_limit: Option<u64>,
     input_projection: Option<InputProjection>,
+    task_projection: Option<bool>,
 }
 
 /// A value or `null`, as opposed to nothing.
@@ -64,6 +65,7 @@ impl From<Given> for EvolutionStrategyConfig {
             chunk_size: given.chunk_size.or(default.chunk_size),
             memory_limit: given.memory_limit.or(default.memory_limit),
             input_projection: given.input_projection.unwrap_or(default.input_projection),
+            task_projection: given.task_projection.unwrap_or(default.task_projection),
             noiser: default.noiser,
             optimizer: default.optimizer,
         }

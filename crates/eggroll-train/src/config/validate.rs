@@ -42,6 +42,9 @@ impl EvolutionStrategyConfig {
         numbers::check(self, |field| if field == "anchor_decay" { Bound::NotNegative } else { Bound::Any })
             .map_err(ConfigError::from)?;
         self.validate_horizon()?;
+        if self.task_projection && self.input_projection == InputProjection::Off {
+            return Err(ConfigError::TaskProjection.into());
+        }
         self.shaping.validate(self.population_size)?;
         self.validate_baselines()
     }

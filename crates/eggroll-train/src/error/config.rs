@@ -161,6 +161,9 @@ pub enum ConfigError {
         /// Generations that share one draw.
         noise_reuse: u64,
     },
+    /// A projection by task without the rows to project onto.
+    #[error("task_projection needs input rows to project onto: set input_projection to shared or unperturbed")]
+    TaskProjection,
     /// A projection onto one generation's rows of an estimate that depends on earlier generations.
     #[error(
         "input projection {projection} does not work with an unroll horizon of {horizon} generations: it uses the input rows of one \

@@ -72,6 +72,17 @@ pub enum TellError {
         /// Its learning rate.
         rate: f64,
     },
+    /// Scores of tasks that are not rows of any layer.
+    #[error(
+        "task_projection: there are scores of {tasks} tasks, but no layer was given one row for each: with the input projection that is set, \
+         layers have {rows:?} rows. Return scores [members, rows], as row_cross_entropy does"
+    )]
+    TaskRows {
+        /// Tasks that every member has a score of.
+        tasks: usize,
+        /// Rows of the layers that are projected.
+        rows: Vec<usize>,
+    },
     /// A weight of a pair in the estimate that f32, or a parameter's half precision, cannot hold.
     #[error(
         "the weight of pair {pair} in the estimate of generation {generation} is {weight}, with sigma {sigma}: \

@@ -19,6 +19,7 @@ use eggroll_core::ops::row_projection;
 use eggroll_core::scope::{Perturbation, Use};
 use eggroll_core::sync::locked;
 use eggroll_core::{MatrixView, ParameterTable, Role};
+use std::collections::BTreeSet;
 
 impl EvolutionStrategyConfig {
     /// The folded, scaled weight of every pair, `−scale·(f_{2q} − f_{2q+1})`: ready for a minimizing optimizer.
@@ -33,6 +34,38 @@ impl EvolutionStrategyConfig {
         let weights: Vec<f32> = folded.iter().map(|weight| (-scale * weight) as f32).collect();
         weights.iter().any(|weight| *weight != 0.0).then_some(weights)
     }
+
+    /// [`pair_weights`](Self::pair_weights), and those of every task if estimates are [projected by task](Self::with_task_projection).
+    pub(crate) fn weights(&self, fitness: &Fitness, sigma: f64) -> Option<PairWeights> {
+        if !self.task_projection {
+            return self.pair_weights(fitness, sigma).map(|pairs| PairWeights { pairs, tasks: None });
+        }
+        let (scores, _) = fitness.finite();
+        let scale = self.gradient_scale.factor(self.population_size, sigma);
+        let folded = fold_pairs(&self.shaping.shape_each_task(&scores, self.population_size)); // [tasks, pairs]
+        let tasks: Vec<f32> = folded.iter().map(|weight| (-scale * weight) as f32).collect();
+        let count = self.population_size / 2;
+        let pairs = (0..count).map(|pair| tasks[pair..].iter().step_by(count).sum()).collect();
+        tasks.iter().any(|weight| *weight != 0.0).then_some(PairWeights { pairs, tasks: Some(tasks) })
+    }
+}
+
+/// What every pair counts in an estimate.
+pub(crate) struct PairWeights {
+    /// For all tasks together.
+    pub pairs: Vec<f32>,
+    /// For every task, if they are estimated alone: `[tasks, pairs]`, whose sums over tasks are `pairs`.
+    pub tasks: Option<Vec<f32>>,
+}
+
+impl PairWeights {
+    /// The weights with those of the pairs of the other parity 0.
+    pub fn half(&self, odd: usize) -> Self {
+        let count = self.pairs.len();
+        let of_half = |(at, weight): (usize, &f32)| if at % count % 2 == odd { *weight } else { 0.0 };
+        let half = |weights: &Vec<f32>| weights.iter().enumerate().map(of_half).collect();
+        Self { pairs: half(&self.pairs), tasks: self.tasks.as_ref().map(half) }
+    }
 }
 
 /// Estimates the gradient of every parameter of `model` that is not frozen, over all noise since the members' state was reset and
@@ -40,7 +73,7 @@ impl EvolutionStrategyConfig {
 pub(crate) fn gradients<M: Module>(
     model: &M,
     population: &Population,
-    weights: &[f32],
+    weights: &PairWeights,
     config: &EvolutionStrategyConfig,
 ) -> GradientsParams {
     let uses = locked(&population.uses);
@@ -53,10 +86,29 @@ pub(crate) fn gradients<M: Module>(
     };
     let perturbations = horizon::perturbations(config, population);
     let table = &population.perturbation.table;
-    let mut visitor =
-        Estimator { table, perturbations, uses, lookups, weights, uploaded: None, gradients: GradientsParams::new() };
+    let mut visitor = Estimator {
+        table,
+        perturbations,
+        uses,
+        lookups,
+        weights,
+        uploaded: None,
+        uploaded_tasks: None,
+        gradients: GradientsParams::new(),
+    };
     model.visit(&mut visitor);
     visitor.gradients
+}
+
+/// Rows that layers were given and whose span estimates are projected onto, each number once.
+pub(crate) fn projected_rows(population: &Population) -> Vec<usize> {
+    let uses = match population.input_projection {
+        InputProjection::Off => Vec::new(),
+        InputProjection::Shared => locked(&population.uses).clone().unwrap_or_default(),
+        InputProjection::Unperturbed => locked(&population.unperturbed_rows).clone(),
+    };
+    let rows = uses.iter().filter_map(|used| if let Use::Shared(x) = used { Some(x.dims()[0]) } else { None });
+    rows.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 struct Estimator<'a> {
@@ -67,9 +119,11 @@ struct Estimator<'a> {
     uses: &'a [Use],
     /// The rows that members have looked up.
     lookups: &'a [Use],
-    weights: &'a [f32],
+    weights: &'a PairWeights,
     /// The weights on the device of the last parameter: in a model on one device they are uploaded once.
     uploaded: Option<(Device, Tensor<1>)>,
+    /// Those of every task, `[tasks, pairs]`.
+    uploaded_tasks: Option<(Device, Tensor<2>)>,
     gradients: GradientsParams,
 }
 
@@ -79,11 +133,28 @@ impl Estimator<'_> {
         match &self.uploaded {
             Some((on, weights)) if *on == device => weights.clone(),
             _ => {
-                let data = TensorData::new(self.weights.to_vec(), [self.weights.len()]);
+                let data = TensorData::new(self.weights.pairs.clone(), [self.weights.pairs.len()]);
                 let weights = Tensor::from_data(data, (&device, DType::F32));
                 self.uploaded.insert((device, weights)).1.clone()
             }
         }
+    }
+
+    /// Those of every task, if they are estimated alone and a layer that was given these rows has one for each.
+    fn task_weights(&mut self, x: &Tensor<2>) -> Option<Tensor<2>> {
+        let (weights, pairs) = (self.weights.tasks.as_ref()?, self.weights.pairs.len());
+        let (tasks, device) = (weights.len() / pairs, x.device());
+        if x.dims()[0] != tasks {
+            return None;
+        }
+        Some(match &self.uploaded_tasks {
+            Some((on, weights)) if *on == device => weights.clone(),
+            _ => {
+                let data = TensorData::new(weights.clone(), [tasks, pairs]);
+                let weights = Tensor::from_data(data, (&device, DType::F32));
+                self.uploaded_tasks.insert((device, weights)).1.clone()
+            }
+        })
     }
 }
 
@@ -96,6 +167,15 @@ impl ModuleVisitor for Estimator<'_> {
             return;
         }
         let value = param.val();
+        if let Some(Use::Shared(x)) = self.uses.get(position)
+            && let Some(weights) = self.task_weights(x)
+        {
+            // A projection has no unroll horizon: there is one perturbation.
+            let noise = self.perturbations[0].parameter(position);
+            let gradient = noise.task_estimate(weights, (**x).clone(), &value.dims(), value.dtype());
+            self.gradients.register(param.id, MatrixView::shape_flat(gradient, value.dims()));
+            return;
+        }
         let weights = self.weights(value.device());
         let estimate = |perturbation: &Perturbation| {
             perturbation.parameter(position).estimate(weights.clone(), &value.dims(), value.dtype())

@@ -230,6 +230,12 @@ impl FitnessShaping {
         sums.iter_mut().for_each(|sum| *sum /= tasks as f64);
         sums
     }
+
+    /// The terms of [`shape_tasks`](Self::shape_tasks), whose sum over tasks it is: `[tasks, members]`.
+    pub(crate) fn shape_each_task(&self, scores: &[f64], members: usize) -> Vec<f64> {
+        let tasks = (scores.len() / members) as f64;
+        scores.chunks(members).flat_map(|row| self.shape(row)).map(|weight| weight / tasks).collect()
+    }
 }
 
 fn mean(scores: &[f64]) -> f64 {

@@ -2,7 +2,7 @@
 
 use burn::tensor::kind::Basic;
 use burn::tensor::{DType, Int, Tensor};
-use eggroll_core::ops::member_cross_entropy;
+use eggroll_core::ops::{member_cross_entropy, row_cross_entropy};
 use eggroll_core::{PairRange, scope};
 
 /// The members of one chunk: a handle to fold the population into the leading axis and out again.
@@ -85,6 +85,21 @@ impl MemberChunk {
     #[track_caller]
     pub fn cross_entropy(&self, logits: Tensor<2>, targets: Tensor<1, Int>) -> Tensor<1> {
         member_cross_entropy(logits, targets, self.count)
+    }
+
+    /// Cross-entropy of every row of every member, in nats: scores by task, where each row is one; see [`row_cross_entropy`].
+    ///
+    /// # Shapes
+    ///
+    /// - logits: `[members · rows, classes]`, targets: `[rows]`, not expanded
+    /// - output: `[members, rows]`
+    ///
+    /// # Panics
+    ///
+    /// Panics if shapes do not fit, with both.
+    #[track_caller]
+    pub fn row_cross_entropy(&self, logits: Tensor<2>, targets: Tensor<1, Int>) -> Tensor<2> {
+        row_cross_entropy(logits, targets, self.count)
     }
 
     /// Share of every member's rows whose largest logit is at the target: accuracy, from 0 to 1.

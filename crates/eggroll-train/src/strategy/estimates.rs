@@ -2,7 +2,7 @@
 
 use super::EvolutionStrategy;
 use crate::error::{Error, TellError};
-use crate::estimate::{self, clip_norm};
+use crate::estimate::{self, PairWeights, clip_norm};
 use crate::fitness::Fitness;
 use crate::population::Population;
 use burn::module::Module;
@@ -49,18 +49,24 @@ impl EvolutionStrategy {
         model: &M,
         population: &Population,
         fitness: &Fitness,
-    ) -> Result<Option<Vec<f32>>, Error> {
+    ) -> Result<Option<PairWeights>, Error> {
         self.check(model, population, fitness)?;
         if self.noiser.properties().no_op {
             return Ok(None);
         }
         let sigma = population.perturbation.sigma;
         self.check_sigma(population.generation, sigma)?;
-        let weights = self.config.pair_weights(fitness, sigma);
+        let weights = self.config.weights(fitness, sigma);
+        if weights.as_ref().is_some_and(|weights| weights.tasks.is_some()) {
+            check_task_rows(population, fitness.tasks())?;
+        }
         let largest = if self.table.trains(DType::F16) { F16_MAX } else { f32::MAX };
         let too_large = |weight: &f32| weight.is_nan() || weight.abs() > largest;
-        match weights.iter().flatten().copied().enumerate().find(|(_, weight)| too_large(weight)) {
+        let all = |weights: &PairWeights| [weights.tasks.as_deref().unwrap_or_default(), &weights.pairs].concat();
+        let pairs = self.config.population_size / 2;
+        match weights.iter().flat_map(all).enumerate().find(|(_, weight)| too_large(weight)) {
             Some((pair, weight)) => {
+                let pair = pair % pairs;
                 Err(TellError::PairWeight { generation: population.generation, pair, weight, sigma }.into())
             }
             None => Ok(weights),
@@ -94,10 +100,8 @@ impl EvolutionStrategy {
         fitness: &Fitness,
     ) -> Result<Option<[GradientsParams; 2]>, Error> {
         let weights = self.pair_weights(model, population, fitness)?;
-        let half = |weights: &[f32], odd: usize| {
-            let of_half = |(pair, weight): (usize, &f32)| if pair % 2 == odd { *weight } else { 0.0 };
-            let weights: Vec<f32> = weights.iter().enumerate().map(of_half).collect();
-            estimate::gradients(model, population, &weights, &self.config)
+        let half = |weights: &PairWeights, odd: usize| {
+            estimate::gradients(model, population, &weights.half(odd), &self.config)
         };
         Ok(weights.map(|weights| [half(&weights, 0), half(&weights, 1)]))
     }
@@ -138,6 +142,12 @@ impl EvolutionStrategy {
         };
         if never.is_empty() { Ok(()) } else { Err(TellError::NeverPerturbed(never).into()) }
     }
+}
+
+/// Refuses tasks of which no layer was given one row each: nothing would be projected by task.
+fn check_task_rows(population: &Population, tasks: usize) -> Result<(), TellError> {
+    let rows: Vec<usize> = estimate::projected_rows(population);
+    if rows.contains(&tasks) { Ok(()) } else { Err(TellError::TaskRows { tasks, rows }) }
 }
 
 fn difference(expected: &ParameterTable, found: &ParameterTable) -> String {

@@ -124,7 +124,7 @@ impl EvolutionStrategy {
             return Err(TellError::Votes(entry.path.clone()).into());
         }
         let (scheduler, learning_rate) = self.next_rate(&population)?;
-        let stepped = self.config.pair_weights(fitness, population.perturbation.sigma).is_some();
+        let stepped = self.config.weights(fitness, population.perturbation.sigma).is_some();
         Ok(self.complete(scheduler, learning_rate.base(), &population, fitness, stepped))
     }
 

@@ -1,4 +1,4 @@
-//! Mean cross-entropy of every member, as many rows at a time as a vector has lanes.
+//! Cross-entropy of every member or row, as many rows at a time as a vector has lanes.
 
 use super::scratch::with_scratch;
 use crate::rng::normal::log;
@@ -12,26 +12,42 @@ const MAX_LANES: usize = 16;
 pub(crate) fn member_cross_entropy(logits: &[f32], targets: &[usize], classes: usize, losses: &mut [f32]) {
     let member = targets.len() * classes;
     losses.par_iter_mut().zip(logits.par_chunks_exact(member)).with_min_len(8).for_each(|(loss, logits)| {
-        with_scratch(classes * MAX_LANES, |columns| *loss = dispatch(Member { logits, targets, classes, columns }));
+        let mut sum = 0.0f64;
+        let take = |_: usize, loss: f32| sum += f64::from(loss);
+        with_scratch(classes * MAX_LANES, |columns| dispatch(Member { logits, targets, classes, columns, take }));
+        *loss = (sum / targets.len() as f64) as f32;
     });
 }
 
-struct Member<'a> {
+/// Writes `losses : [members, targets]`; else as [`member_cross_entropy`].
+pub(crate) fn row_cross_entropy(logits: &[f32], targets: &[usize], classes: usize, losses: &mut [f32]) {
+    let (rows, member) = (targets.len(), targets.len() * classes);
+    losses.par_chunks_exact_mut(rows).zip(logits.par_chunks_exact(member)).with_min_len(8).for_each(
+        |(losses, logits)| {
+            let take = |row: usize, loss: f32| losses[row] = loss;
+            with_scratch(classes * MAX_LANES, |columns| dispatch(Member { logits, targets, classes, columns, take }));
+        },
+    );
+}
+
+struct Member<'a, F> {
     logits: &'a [f32],
     targets: &'a [usize],
     classes: usize,
     /// Logits of as many rows as a vector has lanes, class by class.
     columns: &'a mut [f32],
+    /// Takes the loss of every row.
+    take: F,
 }
 
-impl Kernel for Member<'_> {
-    type Output = f32;
+impl<F: FnMut(usize, f32)> Kernel for Member<'_, F> {
+    type Output = ();
 
     #[inline(always)]
-    unsafe fn run<S: Simd>(self) -> f32 {
-        let Self { logits, targets, classes, columns } = self;
+    unsafe fn run<S: Simd>(self) {
+        let Self { logits, targets, classes, columns, mut take } = self;
         assert!(classes > 0 && columns.len() >= classes * S::LANES, "columns of {classes} classes");
-        let mut sum = 0.0f64;
+        let mut row = 0;
         for (rows, targets) in logits.chunks(classes * S::LANES).zip(targets.chunks(S::LANES)) {
             for (lane, row) in rows.chunks_exact(classes).enumerate() {
                 for (class, logit) in row.iter().enumerate() {
@@ -43,10 +59,10 @@ impl Kernel for Member<'_> {
             // `log_sums` one.
             unsafe { S::store(log_sums.as_mut_ptr(), log_sum_exp::<S>(columns, classes)) };
             for (lane, target) in targets.iter().enumerate() {
-                sum += f64::from(log_sums[lane] - rows[lane * classes + target]);
+                take(row, log_sums[lane] - rows[lane * classes + target]);
+                row += 1;
             }
         }
-        (sum / targets.len() as f64) as f32
     }
 }
 

@@ -25,7 +25,7 @@ mod vector;
 
 pub use chain::ChainRow;
 pub(crate) use chain::{ChainForward, ChainNoise, ChainSlices, chain_forward};
-pub(crate) use cross_entropy::member_cross_entropy;
+pub(crate) use cross_entropy::{member_cross_entropy, row_cross_entropy};
 pub(crate) use dense_linear::dense_linear;
 pub(crate) use estimate::{dense_estimate, low_rank_estimate};
 pub(crate) use linear::{BiasSlice, LinearSlices, SharedRows, packed};

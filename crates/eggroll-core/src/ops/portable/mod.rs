@@ -211,6 +211,16 @@ pub(crate) fn member_cross_entropy<B: Backend>(
     targets: IntTensor<B>,
     members: usize,
 ) -> FloatTensor<B> {
+    let losses = row_cross_entropy::<B>(logits, targets, members);
+    B::float_reshape(B::float_mean_dim(losses, 1), Shape::new([members]))
+}
+
+/// `[members, rows]`
+pub(crate) fn row_cross_entropy<B: Backend>(
+    logits: FloatTensor<B>,
+    targets: IntTensor<B>,
+    members: usize,
+) -> FloatTensor<B> {
     let ([rows, classes], each) = (dims::<B>(&logits), targets.shape()[0]);
     let targets = B::int_expand(B::int_reshape(targets, Shape::new([1, each])), Shape::new([members, each]));
     let targets = B::int_reshape(targets, Shape::new([rows, 1]));
@@ -218,8 +228,7 @@ pub(crate) fn member_cross_entropy<B: Backend>(
     let shifted = B::float_sub(logits, B::float_expand(largest, Shape::new([rows, classes])));
     let chosen = B::float_gather(1, shifted.clone(), targets); // [rows, 1]
     let log_sum = B::float_log(B::float_sum_dim(B::float_exp(shifted), 1)); // [rows, 1]
-    let losses = B::float_reshape(B::float_sub(log_sum, chosen), Shape::new([members, each]));
-    B::float_reshape(B::float_mean_dim(losses, 1), Shape::new([members]))
+    B::float_reshape(B::float_sub(log_sum, chosen), Shape::new([members, each]))
 }
 
 fn dims<B: Backend>(matrix: &FloatTensor<B>) -> [usize; 2] {

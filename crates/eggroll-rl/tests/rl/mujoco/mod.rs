@@ -3,7 +3,7 @@
 
 use burn_rl::Environment;
 use eggroll_rl::EpisodeKey;
-use eggroll_rl::mujoco::{HalfCheetah, Hopper, MujocoError};
+use eggroll_rl::mujoco::{HalfCheetah, Hopper, Humanoid, MujocoError, Walker2d};
 use serde_json::Value;
 use std::path::Path;
 
@@ -66,6 +66,35 @@ fn hopper_is_gymnasiums_to_the_fall() {
     assert!(worst < TOLERANCE && alike, "{worst}");
     // Canary: the record's end is that of its actions. With less of them it stands longer.
     assert!(!play(0.2).1);
+}
+
+#[test]
+fn walker_is_gymnasiums() {
+    let record = record("Walker2d-v5");
+    let mut walker = Walker2d::open(None).expect("a description");
+    let mut play = |gain: f64| {
+        walker.set_state(&numbers(&record["qpos"]), &numbers(&record["qvel"]));
+        differences(&mut walker, &record, gain)
+    };
+    let (worst, alike) = play(1.0);
+    assert!(worst < TOLERANCE && alike, "{worst}");
+    assert!(play(0.999).0 > 1e-4, "canary");
+}
+
+/// External forces are hundreds of newtons where it bumps into the ground: the tolerance is relative to the largest number.
+#[test]
+fn humanoid_is_gymnasiums() {
+    let record = record("Humanoid-v5");
+    let seen = record["steps"].as_array().expect("steps").iter().flat_map(|step| numbers(&step["observation"]));
+    let largest = seen.fold(1.0, |largest: f64, x| largest.max(x.abs()));
+    let mut humanoid = Humanoid::open(None).expect("a description");
+    let mut play = |gain: f64| {
+        humanoid.set_state(&numbers(&record["qpos"]), &numbers(&record["qvel"]));
+        differences(&mut humanoid, &record, gain)
+    };
+    let (worst, alike) = play(1.0);
+    assert!(worst < TOLERANCE * largest && alike, "{worst} of {largest}");
+    assert!(play(0.999).0 > 1e-4, "canary");
 }
 
 #[test]

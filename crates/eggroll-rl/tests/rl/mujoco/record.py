@@ -10,10 +10,8 @@ import sys
 import gymnasium
 import numpy
 
-STEPS = 25
 
-
-def record(name, start):
+def record(name, start, count):
     """An episode of random actions, some of them beyond the actuators' range, from a state of its own."""
     random = numpy.random.default_rng(7)
     env = gymnasium.make(name).unwrapped
@@ -22,7 +20,7 @@ def record(name, start):
     qvel = env.init_qvel + start * random.uniform(-1, 1, env.model.nv)
     env.set_state(qpos, qvel)
     steps = []
-    for _ in range(STEPS):
+    for _ in range(count):
         action = random.uniform(-1.2, 1.2, env.model.nu).round(3)
         observation, reward, terminated, _, _ = env.step(action)
         steps.append(
@@ -38,5 +36,6 @@ def record(name, start):
     return {"qpos": qpos.tolist(), "qvel": qvel.tolist(), "steps": steps}
 
 
-json.dump({"HalfCheetah-v5": record("HalfCheetah-v5", 0.1), "Hopper-v5": record("Hopper-v5", 0.005)}, sys.stdout)
+RECORDS = [("HalfCheetah-v5", 0.1, 25), ("Hopper-v5", 0.005, 25), ("Walker2d-v5", 0.005, 25), ("Humanoid-v5", 0.01, 8)]
+json.dump({name: record(name, start, count) for name, start, count in RECORDS}, sys.stdout)
 print()

@@ -2,11 +2,11 @@
 
 use crate::args::{Args, Settings};
 use crate::chart::{self, Point};
-use crate::task::{Running, SIZES};
+use crate::task::{Body, BodyName, Running};
 use burn::tensor::Device;
 use eggroll::nn::Mlp;
 use eggroll::prelude::*;
-use eggroll::rl::mujoco::HalfCheetah;
+use eggroll::rl::mujoco::{HalfCheetah, Hopper, Humanoid, Walker2d};
 use eggroll::rl::{EvaluationConfig, HostRolloutConfig, HostRollouts, ObservationNormalizer};
 use eggroll::run::JsonLines;
 use eggroll_examples::device::open;
@@ -50,24 +50,52 @@ pub fn run(args: Args, signals: &Signals) -> Result<Ending, Failure> {
     }
     let settings: Settings = if args.resume { folder.resume()? } else { args.settings };
     settings.validate()?;
-    let cheetah = HalfCheetah::open(args.xml.as_deref())?;
-    if !args.resume {
-        begin(&folder, &settings)?;
+    let xml = args.xml.as_deref();
+    let plan = Plan {
+        folder,
+        begins: !args.resume,
+        budget: Budget { seconds: 60.0 * args.minutes, generations: args.generations.unwrap_or(u64::MAX) },
+        compares: args.compare,
+        device,
+    };
+    match settings.body {
+        BodyName::HalfCheetah => plan.train(settings, HalfCheetah::open(xml)?, signals),
+        BodyName::Hopper => plan.train(settings, Hopper::open(xml)?, signals),
+        BodyName::Walker2d => plan.train(settings, Walker2d::open(xml)?, signals),
+        BodyName::Humanoid => plan.train(settings, Humanoid::open(xml)?, signals),
     }
-    let budget = Budget { seconds: 60.0 * args.minutes, generations: args.generations.unwrap_or(u64::MAX) };
-    let mut first = Run::new(settings.clone(), &cheetah, folder.path().to_owned(), &device)?;
-    let ending = first.train(budget, signals)?;
-    if !args.compare || ending.is_stopped() {
-        return print(first.result()?, ending);
+}
+
+/// What the command line says beside the settings.
+struct Plan {
+    folder: RunFolder,
+    begins: bool,
+    budget: Budget,
+    compares: bool,
+    device: Device,
+}
+
+impl Plan {
+    fn train<B: Body>(self, settings: Settings, body: B, signals: &Signals) -> Result<Ending, Failure> {
+        let Self { folder, begins, budget, compares, device } = self;
+        if begins {
+            begin(&folder, &settings)?;
+        }
+        let title = settings.body.title();
+        let mut first = Run::new(settings.clone(), &body, folder.path().to_owned(), &device)?;
+        let ending = first.train(budget, signals)?;
+        if !compares || ending.is_stopped() {
+            return print(first.result()?, ending);
+        }
+        let other = settings.noiser.other();
+        let path = folder.file(other.name());
+        fs::create_dir_all(&path)?;
+        let mut second = Run::new(Settings { noiser: other, ..settings }, &body, path, &device)?;
+        let budget = Budget { seconds: f64::INFINITY, generations: first.strategy.generation() };
+        let ending = second.train(budget, signals)?;
+        chart::draw(&folder.file("compare.svg"), title, &[first.curve(), second.curve()])?;
+        print(json!({ first.name(): first.result()?, second.name(): second.result()? }), ending)
     }
-    let other = settings.noiser.other();
-    let path = folder.file(other.name());
-    fs::create_dir_all(&path)?;
-    let mut second = Run::new(Settings { noiser: other, ..settings }, &cheetah, path, &device)?;
-    let budget = Budget { seconds: f64::INFINITY, generations: first.strategy.generation() };
-    let ending = second.train(budget, signals)?;
-    chart::draw(&folder.file("compare.svg"), &[first.curve(), second.curve()])?;
-    print(json!({ first.name(): first.result()?, second.name(): second.result()? }), ending)
 }
 
 fn print(mut result: Value, ending: Ending) -> Result<Ending, Failure> {
@@ -77,13 +105,13 @@ fn print(mut result: Value, ending: Ending) -> Result<Ending, Failure> {
 }
 
 /// One policy in training.
-struct Run {
+struct Run<B: Body> {
     settings: Settings,
     folder: PathBuf,
     device: Device,
     strategy: EvolutionStrategy,
     policy: Mlp,
-    rollouts: HostRollouts<Running>,
+    rollouts: HostRollouts<Running<B>>,
     /// For evaluations: whole episodes.
     whole: HostRolloutConfig,
     points: Vec<Point>,
@@ -93,11 +121,11 @@ struct Run {
     start: Instant,
 }
 
-impl Run {
+impl<B: Body> Run<B> {
     /// A new run, or one that continues after the last checkpoint in its folder.
-    fn new(settings: Settings, cheetah: &HalfCheetah, folder: PathBuf, device: &Device) -> Result<Self, Failure> {
+    fn new(settings: Settings, body: &B, folder: PathBuf, device: &Device) -> Result<Self, Failure> {
         device.seed(settings.seed);
-        let policy = settings.policy(SIZES.0, SIZES.1).init(device);
+        let policy = settings.policy(B::SIZES.0, B::SIZES.1).init(device);
         let whole = HostRolloutConfig::new().with_normalize_observations(true);
         let config = whole
             .clone()
@@ -107,7 +135,7 @@ impl Run {
         let mut run = Self {
             strategy: settings.strategy().try_init(&policy)?,
             policy,
-            rollouts: config.init(Running(cheetah.clone()))?,
+            rollouts: config.init(Running(body.clone()))?,
             whole,
             settings,
             folder,
@@ -206,7 +234,7 @@ impl Run {
         let point = Point { generation, seconds, env_steps, population_return, mean_return };
         log.write(&Line { point, normalizer: self.normalizer() })?;
         self.points.push(point);
-        chart::draw(&self.folder.join("curve.svg"), &[self.curve()])?;
+        chart::draw(&self.folder.join("curve.svg"), self.settings.body.title(), &[self.curve()])?;
         self.checkpoints().save(&self.strategy, &self.policy)?;
         Ok(())
     }
@@ -226,6 +254,7 @@ impl Run {
             "env_steps": self.env_steps,
             "env_steps_per_second": self.env_steps as f64 / seconds,
             "generations": self.strategy.generation(),
+            "environment": self.settings.body.title(),
             "noiser": self.name(),
             "seed": self.settings.seed,
             "parameter_digest": parameter_digest(&self.policy),

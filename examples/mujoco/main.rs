@@ -1,6 +1,6 @@
-//! HalfCheetah by evolution strategies, in MuJoCo: `docs/mujoco.md` says how to build it.
+//! HalfCheetah, Hopper, Walker2d and Humanoid by evolution strategies, in MuJoCo: `docs/mujoco.md` says how to build it.
 //!
-//! Every generation a population of perturbed policies runs one episode each, and the policy moves towards the perturbations that ran
+//! Every generation a population of perturbed policies plays one episode each, and the policy moves towards the perturbations that got
 //! farther. `--compare` compares EGGROLL with OpenES on the same steps of the environment; `--resume` continues a run.
 
 mod args;

@@ -19,13 +19,13 @@ pub struct Point {
 }
 
 /// Draws the policy's return over steps of the environment, a line for each run.
-pub fn draw(path: &Path, runs: &[(&str, &[Point])]) -> Result<(), Failure> {
+pub fn draw(path: &Path, title: &str, runs: &[(&str, &[Point])]) -> Result<(), Failure> {
     let at = |point: &Point| (point.env_steps as f64 / 1e6, point.mean_return);
     let points = || runs.iter().flat_map(|(_, points)| points.iter().map(at));
     let end = points().map(|point| point.0).fold(1e-6, f64::max);
     let lowest = points().map(|point| point.1).fold(0.0, f64::min);
     let highest = points().map(|point| point.1).fold(100.0, f64::max);
-    let chart = LineChart::new(format!("HalfCheetah: mean return up to {highest:.0}"))
+    let chart = LineChart::new(format!("{title}: mean return up to {highest:.0}"))
         .with_axes("environment steps (millions)", "mean return of the policy")
         .with_x_range(0.0..end)
         .with_y_range(lowest..1.05 * highest)

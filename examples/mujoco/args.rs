@@ -1,5 +1,6 @@
 //! The command line, and the strategy and policy it stands for.
 
+use crate::task::BodyName;
 use clap::Parser;
 use eggroll::core::DeviceName;
 use eggroll::nn::MlpConfig;
@@ -10,14 +11,14 @@ use eggroll_examples::names::{ActivationName, NoiserName};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Trains a policy for MuJoCo's HalfCheetah by evolution strategies.
+/// Trains a policy for one of MuJoCo's bodies by evolution strategies.
 #[derive(Parser, Debug)]
 #[command(after_help = interrupt::HELP)]
 pub struct Args {
     /// Folder for checkpoints, log and curve.
-    #[arg(long, default_value = "runs/half_cheetah")]
+    #[arg(long, default_value = "runs/mujoco")]
     pub out: PathBuf,
-    /// Path of half_cheetah.xml. Default: the folder in EGGROLL_MUJOCO_ASSETS.
+    /// Path of the description of the body. Default: the one of its name in the folder in EGGROLL_MUJOCO_ASSETS.
     #[arg(long)]
     pub xml: Option<PathBuf>,
     /// Continue the run in the output folder, with its settings.
@@ -42,6 +43,9 @@ pub struct Args {
 /// The settings of a run: saved with it.
 #[derive(clap::Args, Clone, Debug, Serialize, Deserialize)]
 pub struct Settings {
+    /// The body.
+    #[arg(long, value_enum, default_value_t)]
+    pub body: BodyName,
     /// How parameters are perturbed.
     #[arg(long, value_enum, default_value_t = NoiserName::Eggroll)]
     pub noiser: NoiserName,
