@@ -67,6 +67,9 @@ pub struct Settings {
     /// Learning rate of Adam.
     #[arg(long, default_value_t = 0.02)]
     pub lr: f64,
+    /// Train on returns with the reward for not falling, which a policy that stands still has too; results always have it.
+    #[arg(long)]
+    pub survival: bool,
     /// Widths of the hidden layers.
     #[arg(long, value_delimiter = ',', default_values_t = [64, 64], value_parser = at_most(WIDTH))]
     pub hidden: Vec<usize>,

@@ -1,10 +1,9 @@
 //! The bodies, and how a policy moves them.
 
 use clap::ValueEnum;
-use eggroll::rl::mujoco::{HalfCheetah, Hopper, Humanoid, MujocoError, Walker2d};
-use eggroll::rl::{EpisodeKey, HostEnvironment, HostTask};
+use eggroll::rl::mujoco::{HalfCheetah, Hopper, Humanoid, Walker2d};
+use eggroll::rl::{EpisodeKey, HostEnvironment, HostTask, StepResult};
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 
 /// MuJoCo's bodies by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, ValueEnum, Serialize, Deserialize)]
@@ -34,8 +33,8 @@ impl BodyName {
 pub trait Body: HostEnvironment + Clone + Send + Sync {
     /// Numbers of an observation and of an action.
     const SIZES: (usize, usize);
-
-    fn open(xml: Option<&Path>) -> Result<Self, MujocoError>;
+    /// Reward of a step for not falling.
+    const SURVIVAL: f64;
 
     fn begin(&self, key: EpisodeKey) -> Self;
 
@@ -46,13 +45,10 @@ pub trait Body: HostEnvironment + Clone + Send + Sync {
 }
 
 macro_rules! body {
-    ($name:ident, $inputs:literal, $outputs:literal, strongest: $strongest:literal) => {
+    ($name:ident, $inputs:literal, $outputs:literal, strongest: $strongest:literal, survival: $survival:literal) => {
         impl Body for $name {
             const SIZES: (usize, usize) = ($inputs, $outputs);
-
-            fn open(xml: Option<&Path>) -> Result<Self, MujocoError> {
-                Self::open(xml)
-            }
+            const SURVIVAL: f64 = $survival;
 
             fn begin(&self, key: EpisodeKey) -> Self {
                 self.episode(key)
@@ -69,14 +65,18 @@ macro_rules! body {
     };
 }
 
-body!(HalfCheetah, 17, 6, strongest: 1.0);
-body!(Hopper, 11, 3, strongest: 1.0);
-body!(Walker2d, 17, 6, strongest: 1.0);
-body!(Humanoid, 348, 17, strongest: 0.4);
+body!(HalfCheetah, 17, 6, strongest: 1.0, survival: 0.0);
+body!(Hopper, 11, 3, strongest: 1.0, survival: 1.0);
+body!(Walker2d, 17, 6, strongest: 1.0, survival: 1.0);
+body!(Humanoid, 348, 17, strongest: 0.4, survival: 5.0);
 
 /// Torques are `tanh` of the outputs, as shares of the strongest.
 #[derive(Clone, Debug)]
-pub struct Running<B>(pub B);
+pub struct Running<B> {
+    pub body: B,
+    /// Whether a step that does not fall has its reward.
+    pub survival: bool,
+}
 
 impl<B: Body> HostTask for Running<B> {
     type Environment = B;
@@ -86,7 +86,7 @@ impl<B: Body> HostTask for Running<B> {
     }
 
     fn begin(&self, key: EpisodeKey) -> B {
-        self.0.begin(key)
+        self.body.begin(key)
     }
 
     fn observe(&self, state: &B::State, observation: &mut [f32]) {
@@ -95,5 +95,10 @@ impl<B: Body> HostTask for Running<B> {
 
     fn act(&self, outputs: &[f32]) -> B::Action {
         B::torques(|i| f64::from(outputs[i].tanh()))
+    }
+
+    fn reward(&self, step: &StepResult<B::State>) -> f64 {
+        let survived = if self.survival || step.done { 0.0 } else { B::SURVIVAL };
+        step.reward - survived
     }
 }

@@ -135,7 +135,7 @@ impl<B: Body> Run<B> {
         let mut run = Self {
             strategy: settings.strategy().try_init(&policy)?,
             policy,
-            rollouts: config.init(Running(body.clone()))?,
+            rollouts: config.init(Running { body: body.clone(), survival: settings.survival })?,
             whole,
             settings,
             folder,
@@ -217,7 +217,10 @@ impl<B: Body> Run<B> {
 
     /// Mean return of the policy over whole episodes.
     fn evaluate(&self, episodes: usize) -> Result<f64, Failure> {
-        let whole = self.whole.init(self.rollouts.task().clone())?.with_normalizer(self.normalizer())?;
+        let whole = self
+            .whole
+            .init(Running { survival: true, ..self.rollouts.task().clone() })?
+            .with_normalizer(self.normalizer())?;
         Ok(whole
             .evaluate_model(&self.policy, &EvaluationConfig::new(episodes).with_seed(SEED), &self.device)
             .mean_return())

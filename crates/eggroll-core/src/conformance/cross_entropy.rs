@@ -34,13 +34,20 @@ fn equals_oracle() {
                 inputs(members * rows * classes, 5).iter().map(|v| (v * scale) as f32 as f64).collect();
             let targets: Vec<i64> = (0..rows).map(|i| ((i * 7 + 3) % classes) as i64).collect();
             let next: Vec<i64> = targets.iter().map(|target| (target + 1) % classes as i64).collect();
+            // A row alone is a member of one row.
+            let row = |at: usize| {
+                expected(&logits[at * classes..(at + 1) * classes], &targets[at % rows..at % rows + 1], classes)
+            };
+            let all_rows: Vec<f64> = (0..members * rows).flat_map(row).collect();
             let (expected, wrong) = (expected(&logits, &targets, classes), expected(&logits, &next, classes));
             for on in implementations() {
                 let data = TensorData::new(targets.clone(), [rows]);
                 let targets = Tensor::<1, Int>::from_data(data, &on.device);
                 let logits = on.tensor(&logits, [members * rows, classes]);
+                let by_row = values(on.row_cross_entropy(logits.clone(), targets.clone(), members));
                 let found = values(on.member_cross_entropy(logits, targets, members));
                 assert!(distance(&found, &expected, 1) < 1.0, "{}: {found:?} {expected:?}", on.name);
+                assert!(distance(&by_row, &all_rows, 1) < 1.0, "{}: {by_row:?} {all_rows:?}", on.name);
                 assert!(classes == 1 || distance(&found, &wrong, 1) > 100.0, "canary: {}", on.name);
             }
         }

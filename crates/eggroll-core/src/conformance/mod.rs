@@ -19,6 +19,7 @@ mod perturbed_embedding;
 mod row_projection;
 mod source;
 mod sparse;
+mod task_estimate;
 mod vector;
 
 use crate::key::NoiseKey;
@@ -272,6 +273,14 @@ impl Implementation {
         }
         let (logits, targets) = (logits.into_dispatch(), targets.into_dispatch());
         Tensor::from_dispatch(portable::member_cross_entropy::<Dispatch>(logits, targets, members))
+    }
+
+    fn row_cross_entropy(&self, logits: Tensor<2>, targets: Tensor<1, Int>, members: usize) -> Tensor<2> {
+        if !self.portable {
+            return ops::row_cross_entropy(logits, targets, members);
+        }
+        let (logits, targets) = (logits.into_dispatch(), targets.into_dispatch());
+        Tensor::from_dispatch(portable::row_cross_entropy::<Dispatch>(logits, targets, members))
     }
 }
 

@@ -8,7 +8,7 @@ use eggroll_core::{EggrollConfig, NoiserConfig, OpenEsConfig};
 use eggroll_nn::Linear;
 use eggroll_run::diagnostics::{SplitHalf, gradient_cosine};
 use eggroll_train::{
-    EvolutionStrategy, EvolutionStrategyConfig, Fitness, FitnessShaping, GradientScale, InputProjection,
+    EvolutionStrategy, EvolutionStrategyConfig, Fitness, FitnessShaping, GradientScale, InputProjection, Population,
 };
 
 const SEEDS: u64 = 3;
@@ -169,11 +169,25 @@ fn moments<M: Module + Sync>(
     forward: impl Fn(&M) -> Tensor<2> + Sync,
     weight: impl Fn(&M) -> Tensor<2>,
 ) -> (Vec<f64>, f64) {
-    let rounds = 400;
     let target = sines(6, 0.7).reshape([3, 2]);
+    let fitness = |model: &M, population: &Population| {
+        population.evaluate(|members| -members.mean((forward(model) - members.repeat(target.clone())).square()))
+    };
+    moments_of(&|config| config, (noiser, projection, sigma), model, fitness, weight)
+}
+
+/// The same for any fitness.
+fn moments_of<M: Module>(
+    adjust: &dyn Fn(EvolutionStrategyConfig) -> EvolutionStrategyConfig,
+    (noiser, projection, sigma): (EggrollConfig, InputProjection, f64),
+    model: &M,
+    fitness: impl Fn(&M, &Population) -> Fitness,
+    weight: impl Fn(&M) -> Tensor<2>,
+) -> (Vec<f64>, f64) {
+    let rounds = 400;
     let (mut sum, mut squares) = (vec![0.0f64; 24], 0.0f64);
     for seed in 0..rounds {
-        let mut strategy = EvolutionStrategyConfig::new(noiser.clone(), SgdConfig::new())
+        let config = EvolutionStrategyConfig::new(noiser.clone(), SgdConfig::new())
             .with_population_size(256)
             .with_sigma(sigma)
             .with_shaping(FitnessShaping::Raw)
@@ -181,11 +195,10 @@ fn moments<M: Module + Sync>(
             .with_learning_rate(1.0)
             .with_input_projection(projection)
             .with_chunk_size(4)
-            .with_seed(seed)
-            .init(model);
+            .with_seed(seed);
+        let mut strategy = adjust(config).init(model);
         let population = strategy.ask();
-        let fitness =
-            population.evaluate(|members| -members.mean((forward(model) - members.repeat(target.clone())).square()));
+        let fitness = fitness(model, &population);
         let mut moved = model.clone();
         strategy.tell(&mut moved, population, fitness).expect("a generation");
         let gradient: Vec<f32> = (weight(model) - weight(&moved)).into_data().try_to_vec().expect("f32");
@@ -218,6 +231,30 @@ fn projection_onto_shared_rows_keeps_the_mean_and_reduces_the_variance() {
     let plain = estimates(InputProjection::Off);
     assert_less_variance(plain.clone(), estimates(InputProjection::Shared));
     assert_eq!(estimates(InputProjection::Shared), estimates(InputProjection::Unperturbed));
+}
+
+/// Of three tasks, one for each row: the same mean, less variance than by the rows' span.
+#[test]
+fn projection_by_task_keeps_the_mean_and_reduces_the_variance() {
+    let layer = without_bias(12, 2);
+    let x = (sines(36, 0.7) * 9.0).sin().reshape([3, 12]); // nearly orthogonal rows
+    let target = sines(6, 0.7).reshape([3, 2]);
+    let by_task = |layer: &Linear, population: &Population| {
+        population.evaluate(|members| {
+            let errors = layer.forward_shared(x.clone()) - members.repeat(target.clone());
+            -errors.square().mean_dim(1).reshape([members.count(), 3])
+        })
+    };
+    let forward = |layer: &Linear| layer.forward_shared(x.clone());
+    let weight = |layer: &Linear| layer.weight.val();
+    let settings = (EggrollConfig::new(), InputProjection::Shared, 0.1);
+    let span = moments(settings.clone(), &layer, forward, weight);
+    let rows = moments_of(&|config| config.with_task_projection(true), settings, &layer, by_task, weight);
+    assert_less_variance(span.clone(), rows);
+    // Without the projection by task the scores of tasks are those of their mean.
+    let settings = (EggrollConfig::new(), InputProjection::Shared, 0.1);
+    let mean = moments_of(&|config| config, settings, &layer, by_task, weight);
+    assert!(mean.0.iter().zip(&span.0).all(|(a, b)| (a - b).abs() < 1e-5), "{mean:?} {span:?}");
 }
 
 /// Two columns have 2.15 times less of it, `(12 + 2)·(2 + 2)/(12·2 + 2)`.

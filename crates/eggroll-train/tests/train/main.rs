@@ -15,4 +15,5 @@ mod rayon_pool;
 mod scores;
 mod strategy;
 mod support;
+mod task_projection;
 mod votes;

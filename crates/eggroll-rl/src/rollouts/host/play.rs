@@ -101,7 +101,7 @@ impl<'a, T: HostTask> Play<'a, T> {
 impl<T: HostTask> Table<'_, T> {
     fn step(&self, player: &mut Player<T::Environment>, outputs: &[f32], observation: &mut [f32]) {
         let result = player.environment.step(self.task.act(outputs));
-        player.total += result.reward;
+        player.total += self.task.reward(&result);
         player.steps += 1;
         player.over = result.done || result.truncated || player.steps >= self.limit;
         if !player.over {

@@ -1,7 +1,7 @@
 //! The task between a policy and an environment.
 
 use crate::EpisodeKey;
-use burn_rl::Environment;
+use burn_rl::{Environment, StepResult};
 
 /// How policies play an environment of burn-rl: how its episodes begin, what a policy sees of its states, and what the policy's outputs
 /// do.
@@ -21,4 +21,9 @@ pub trait HostTask: Sync {
 
     /// The action that a policy's outputs stand for.
     fn act(&self, outputs: &[f32]) -> <Self::Environment as Environment>::Action;
+
+    /// What a step adds to the return: the environment's reward, unless a task shapes it.
+    fn reward(&self, step: &StepResult<<Self::Environment as Environment>::State>) -> f64 {
+        step.reward
+    }
 }
