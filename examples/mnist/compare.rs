@@ -1,6 +1,7 @@
 //! EGGROLL, OpenES and backpropagation on the same model and data, fed by Burn's `DataLoader`.
 
 use crate::args::Args;
+use crate::evolution::likelihood;
 use crate::settings::{ModelName, Settings};
 use burn::data::dataloader::batcher::Batcher;
 use burn::data::dataloader::{DataLoader, DataLoaderBuilder};
@@ -121,8 +122,7 @@ impl Comparison<'_> {
                 return Ok(None);
             }
             let population = strategy.ask();
-            let fitness = population
-                .evaluate(|members| -members.cross_entropy(model.forward(batch.images.clone()), batch.labels.clone()));
+            let fitness = likelihood(&population, batch, settings.by_image, |images| model.forward(images));
             strategy.tell(&mut model, population, fitness)?;
         }
         Ok(Some(self.outcome(name, start, batches.len(), settings.population, &model)))

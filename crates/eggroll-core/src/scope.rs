@@ -100,18 +100,24 @@ impl Perturbation {
     /// Panics if a scope of the same model is active on this thread already.
     #[track_caller]
     pub fn run<R>(&self, pairs: PairRange, f: impl FnOnce() -> R) -> (R, ScopeUse) {
-        self.run_frame(pairs, false, None, f)
+        self.run_frame(pairs, Noting { unperturbed: false, lookups: true, rows: None }, f)
     }
 
     /// [`run`](Self::run), where rows that perturbed operations are given must have been noted as rows of members before
-    /// ([`note_rows`]): shared rows whose number divides by the members are refused. `rows` are noted already.
+    /// ([`note_rows`]): shared rows whose number divides by the members are refused. `rows` are noted already. Which rows of embeddings are
+    /// looked up is noted if `lookups` are asked for, which takes a copy of the indices.
     ///
     /// # Panics
     ///
     /// As [`run`](Self::run).
     #[track_caller]
-    pub fn run_members<R>(&self, pairs: PairRange, rows: Option<usize>, f: impl FnOnce() -> R) -> (R, ScopeUse) {
-        self.run_frame(pairs, false, Some(rows.into_iter().collect()), f)
+    pub fn run_members<R>(
+        &self,
+        pairs: PairRange,
+        (rows, lookups): (Option<usize>, bool),
+        f: impl FnOnce() -> R,
+    ) -> (R, ScopeUse) {
+        self.run_frame(pairs, Noting { unperturbed: false, lookups, rows: Some(rows.into_iter().collect()) }, f)
     }
 
     /// Runs `f` as the two members of one pair without noise; returns the rows that weights of linear layers were given for one of
@@ -123,19 +129,14 @@ impl Perturbation {
     #[track_caller]
     pub fn unperturbed_rows<R>(&self, f: impl FnOnce() -> R) -> Vec<Use> {
         let still = Self { sigma: 0.0, ..self.clone() };
-        still.run_frame(PairRange::new(0, 1), true, None, f).1.uses
+        still.run_frame(PairRange::new(0, 1), Noting { unperturbed: true, lookups: true, rows: None }, f).1.uses
     }
 
     // Not inlined: its caller may be a job, whose part of the stack is not the scope's.
     #[inline(never)]
     #[track_caller]
-    fn run_frame<R>(
-        &self,
-        pairs: PairRange,
-        unperturbed: bool,
-        noted: Option<Vec<usize>>,
-        f: impl FnOnce() -> R,
-    ) -> (R, ScopeUse) {
+    fn run_frame<R>(&self, pairs: PairRange, noting: Noting, f: impl FnOnce() -> R) -> (R, ScopeUse) {
+        let Noting { unperturbed, lookups, rows: noted } = noting;
         #[cfg(debug_assertions)]
         let place = 0;
         let frame = Rc::new(Frame {
@@ -144,6 +145,7 @@ impl Perturbation {
             perturbation: self.clone(),
             pairs,
             unperturbed,
+            lookups,
             checks: noted.is_some(),
             noted: RefCell::new(noted),
             returned: Cell::default(),
@@ -209,6 +211,16 @@ pub fn either(mut rows: Vec<bool>, others: &[bool]) -> Vec<bool> {
     rows
 }
 
+/// What a scope notes of the uses of its parameters.
+struct Noting {
+    /// The rows that linear layers are given, as those of members without noise.
+    unperturbed: bool,
+    /// The rows of embeddings that are looked up.
+    lookups: bool,
+    /// Leading sizes of what is rows of members already, if rows are checked.
+    rows: Option<Vec<usize>>,
+}
+
 #[derive(Debug)]
 struct Frame {
     /// Where the scope begins on the stack, if its thread takes up other jobs.
@@ -218,6 +230,8 @@ struct Frame {
     pairs: PairRange,
     /// Whether members differ in nothing, so that the rows of one are those of all.
     unperturbed: bool,
+    /// Whether rows of embeddings that are looked up are noted.
+    lookups: bool,
     /// Leading sizes of what was made into rows of members; `None` once rows are known to be, or where nothing is checked.
     noted: RefCell<Option<Vec<usize>>>,
     /// Whether rows are checked, and numbers of rows that linear layers have returned for all members: the last ones.

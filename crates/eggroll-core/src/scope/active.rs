@@ -187,9 +187,9 @@ impl ActiveParameter {
         one
     }
 
-    /// The rows that a lookup reads, where nothing has to wait for a device to know them.
+    /// The rows that a lookup reads, where they are asked for and nothing has to wait for a device to know them.
     fn looked_up(&self, indices: &Tensor<1, Int>, rows: usize) -> Use {
-        if !self.frame.perturbation.table.is_on_host() {
+        if !self.frame.lookups || !self.frame.perturbation.table.is_on_host() {
             return Use::Other;
         }
         let mut read = vec![false; rows];

@@ -177,7 +177,8 @@ impl Population {
     ) -> Result<(R, S), E> {
         let part = state.rows(members.first - self.first..members.first - self.first + members.count);
         let rows = if S::HAS_ROWS { Some(members.count) } else { None };
-        let (result, scope) = self.perturbation.run_members(members.pairs(), rows, || score(&members, part));
+        let (result, scope) =
+            self.perturbation.run_members(members.pairs(), (rows, self.notes_lookups()), || score(&members, part));
         let (scores, part) = result?;
         assert!(
             scores.shape().first() == Some(&members.count),

@@ -7,12 +7,17 @@ use eggroll_core::scope::Use;
 use eggroll_core::sync::locked;
 
 impl Population {
+    /// Whether estimates depend on which rows of embeddings members have looked up.
+    pub(super) fn notes_lookups(&self) -> bool {
+        self.input_projection != InputProjection::Off
+    }
+
     /// Adds the rows that members of other ranks have looked up, if estimates depend on them.
     pub(crate) fn share_lookups<C: Communicator + ?Sized>(
         &self,
         communicator: &mut C,
     ) -> Result<(), DistributionError> {
-        if self.input_projection == InputProjection::Off || communicator.size() == 1 {
+        if !self.notes_lookups() || communicator.size() == 1 {
             return Ok(());
         }
         let mut uses = locked(&self.uses);

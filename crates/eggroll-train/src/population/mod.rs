@@ -91,7 +91,9 @@ impl Population {
         let size = self.chunk_size.map_or(even, |chunk| chunk.min(even)).next_multiple_of(2);
         let chunks = self.chunks(0, size);
         let run = |members: &MemberChunk| {
-            let (rows, scope) = perturbation.run_members(members.pairs(), Some(members.count), || episodes(members));
+            let (rows, scope) =
+                perturbation
+                    .run_members(members.pairs(), (Some(members.count), self.notes_lookups()), || episodes(members));
             self.note_uses(scope.uses);
             rows
         };
