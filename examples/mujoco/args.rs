@@ -24,7 +24,7 @@ pub struct Args {
     /// Continue the run in the output folder, with its settings.
     #[arg(long, conflicts_with = "compare")]
     pub resume: bool,
-    /// Train a second policy by OpenES for as many generations, and draw both curves.
+    /// Train a second policy by OpenES for as many steps of the environment, and draw both curves.
     #[arg(long)]
     pub compare: bool,
     /// Minutes of training, including evaluation.
@@ -33,6 +33,9 @@ pub struct Args {
     /// Maximum number of generations.
     #[arg(long)]
     pub generations: Option<u64>,
+    /// Steps of the environment after which no generation begins.
+    #[arg(long)]
+    pub env_steps: Option<u64>,
     /// Backend of the policy: flex, ndarray, cuda, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.
     #[arg(long, default_value_t)]
     pub backend: DeviceName,

@@ -39,6 +39,7 @@ struct Line {
 struct Budget {
     seconds: f64,
     generations: u64,
+    env_steps: u64,
 }
 
 /// Trains, or continues, and prints the result.
@@ -54,7 +55,11 @@ pub fn run(args: Args, signals: &Signals) -> Result<Ending, Failure> {
     let plan = Plan {
         folder,
         begins: !args.resume,
-        budget: Budget { seconds: 60.0 * args.minutes, generations: args.generations.unwrap_or(u64::MAX) },
+        budget: Budget {
+            seconds: 60.0 * args.minutes,
+            generations: args.generations.unwrap_or(u64::MAX),
+            env_steps: args.env_steps.unwrap_or(u64::MAX),
+        },
         compares: args.compare,
         device,
     };
@@ -91,7 +96,7 @@ impl Plan {
         let path = folder.file(other.name());
         fs::create_dir_all(&path)?;
         let mut second = Run::new(Settings { noiser: other, ..settings }, &body, path, &device)?;
-        let budget = Budget { seconds: f64::INFINITY, generations: first.strategy.generation() };
+        let budget = Budget { seconds: f64::INFINITY, generations: u64::MAX, env_steps: first.env_steps };
         let ending = second.train(budget, signals)?;
         chart::draw(&folder.file("compare.svg"), title, &[first.curve(), second.curve()])?;
         print(json!({ first.name(): first.result()?, second.name(): second.result()? }), ending)
@@ -191,7 +196,11 @@ impl<B: Body> Run<B> {
         println!("generation  seconds  env steps  per second  population    policy");
         let mut log = JsonLines::open(self.folder.join("curve.jsonl"), self.strategy.generation() + 1)?;
         self.start = Instant::now();
-        let over = |run: &Self| run.strategy.generation() >= budget.generations || run.seconds() >= budget.seconds;
+        let over = |run: &Self| {
+            run.strategy.generation() >= budget.generations
+                || run.env_steps >= budget.env_steps
+                || run.seconds() >= budget.seconds
+        };
         while !over(self) {
             let population_return = self.generation()?;
             let stopped = signals.came();

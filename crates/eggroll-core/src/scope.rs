@@ -100,7 +100,7 @@ impl Perturbation {
     /// Panics if a scope of the same model is active on this thread already.
     #[track_caller]
     pub fn run<R>(&self, pairs: PairRange, f: impl FnOnce() -> R) -> (R, ScopeUse) {
-        self.run_frame(pairs, Noting { unperturbed: false, lookups: true, rows: None }, f)
+        self.run_frame(pairs, Noting { inputs: Inputs::Shared, lookups: true, rows: None }, f)
     }
 
     /// [`run`](Self::run), where rows that perturbed operations are given must have been noted as rows of members before
@@ -117,7 +117,7 @@ impl Perturbation {
         (rows, lookups): (Option<usize>, bool),
         f: impl FnOnce() -> R,
     ) -> (R, ScopeUse) {
-        self.run_frame(pairs, Noting { unperturbed: false, lookups, rows: Some(rows.into_iter().collect()) }, f)
+        self.run_frame(pairs, Noting { inputs: Inputs::Shared, lookups, rows: Some(rows.into_iter().collect()) }, f)
     }
 
     /// Runs `f` as the two members of one pair without noise; returns the rows that weights of linear layers were given for one of
@@ -128,15 +128,31 @@ impl Perturbation {
     /// As [`run`](Self::run); and if the two members are given different rows.
     #[track_caller]
     pub fn unperturbed_rows<R>(&self, f: impl FnOnce() -> R) -> Vec<Use> {
+        self.still(Inputs::Equal, f)
+    }
+
+    /// [`unperturbed_rows`](Self::unperturbed_rows) of the first of the two members, which may be given different ones: to look at, not to
+    /// project estimates onto.
+    ///
+    /// # Panics
+    ///
+    /// As [`run`](Self::run).
+    #[track_caller]
+    pub fn observed_rows<R>(&self, f: impl FnOnce() -> R) -> Vec<Use> {
+        self.still(Inputs::First, f)
+    }
+
+    #[track_caller]
+    fn still<R>(&self, inputs: Inputs, f: impl FnOnce() -> R) -> Vec<Use> {
         let still = Self { sigma: 0.0, ..self.clone() };
-        still.run_frame(PairRange::new(0, 1), Noting { unperturbed: true, lookups: true, rows: None }, f).1.uses
+        still.run_frame(PairRange::new(0, 1), Noting { inputs, lookups: true, rows: None }, f).1.uses
     }
 
     // Not inlined: its caller may be a job, whose part of the stack is not the scope's.
     #[inline(never)]
     #[track_caller]
     fn run_frame<R>(&self, pairs: PairRange, noting: Noting, f: impl FnOnce() -> R) -> (R, ScopeUse) {
-        let Noting { unperturbed, lookups, rows: noted } = noting;
+        let Noting { inputs, lookups, rows: noted } = noting;
         #[cfg(debug_assertions)]
         let place = 0;
         let frame = Rc::new(Frame {
@@ -144,7 +160,7 @@ impl Perturbation {
             stack: stack::StackMark::new(&place),
             perturbation: self.clone(),
             pairs,
-            unperturbed,
+            inputs,
             lookups,
             checks: noted.is_some(),
             noted: RefCell::new(noted),
@@ -211,10 +227,21 @@ pub fn either(mut rows: Vec<bool>, others: &[bool]) -> Vec<bool> {
     rows
 }
 
+/// Which rows that linear layers are given are noted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Inputs {
+    /// Those that all members share.
+    Shared,
+    /// Those of every member: they differ in nothing, which is checked.
+    Equal,
+    /// Those of the first member.
+    First,
+}
+
 /// What a scope notes of the uses of its parameters.
 struct Noting {
-    /// The rows that linear layers are given, as those of members without noise.
-    unperturbed: bool,
+    /// Rows that linear layers are given.
+    inputs: Inputs,
     /// The rows of embeddings that are looked up.
     lookups: bool,
     /// Leading sizes of what is rows of members already, if rows are checked.
@@ -228,8 +255,7 @@ struct Frame {
     stack: Option<stack::StackMark>,
     perturbation: Perturbation,
     pairs: PairRange,
-    /// Whether members differ in nothing, so that the rows of one are those of all.
-    unperturbed: bool,
+    inputs: Inputs,
     /// Whether rows of embeddings that are looked up are noted.
     lookups: bool,
     /// Leading sizes of what was made into rows of members; `None` once rows are known to be, or where nothing is checked.

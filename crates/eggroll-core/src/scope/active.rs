@@ -1,6 +1,6 @@
 //! A parameter under a perturbation.
 
-use super::{FRAMES, Frame, Use, suspended};
+use super::{FRAMES, Frame, Inputs, Use, suspended};
 use crate::key::PairRange;
 use crate::ops::integer::IntegerNoise;
 use crate::ops::{InputRows, LinearMembers};
@@ -120,8 +120,8 @@ impl ActiveParameter {
         }
         let weight_noise = self.noise(match input {
             InputRows::Shared => Use::Shared(Box::new(x.clone())),
-            InputRows::PerMember if self.frame.unperturbed => Use::Shared(Box::new(self.rows_of_one(&x))),
-            InputRows::PerMember => Use::Other,
+            InputRows::PerMember if self.frame.inputs == Inputs::Shared => Use::Other,
+            InputRows::PerMember => Use::Shared(Box::new(self.rows_of_one(&x))),
         });
         let bias = bias.map(|bias| {
             // A bias that is not of this model has no noise here: it stays plain.
@@ -175,13 +175,13 @@ impl ActiveParameter {
         values
     }
 
-    /// The first of the equal rows of all members.
+    /// The rows of the first member, which are those of all where they have to be equal.
     #[track_caller]
     fn rows_of_one(&self, x: &Tensor<2>) -> Tensor<2> {
         let rows = x.dims()[0] / self.frame.pairs.members();
         let one = x.clone().slice_dim(0, 0..rows);
         assert!(
-            one.to_data() == x.clone().slice_dim(0, rows..2 * rows).to_data(),
+            self.frame.inputs == Inputs::First || one.to_data() == x.clone().slice_dim(0, rows..2 * rows).to_data(),
             "members without noise are given different rows: their estimates cannot be projected onto them"
         );
         one

@@ -1,5 +1,5 @@
 //! Diagnostics of a run: whether a model's values are sound ([`diagnose`]), whether σ fits the fitness of a generation
-//! ([`PairStatistics`]), whether all members say something ([`MemberStatistics`]), how much of an estimate is signal ([`SplitHalf`]), how close it is to a true gradient
+//! ([`PairStatistics`]), whether all members say something ([`MemberStatistics`]), whether activations do ([`InputStatistics`]), how much of an estimate is signal ([`SplitHalf`]), how close it is to a true gradient
 //! ([`gradient_cosine`]), and how far a step moves the model ([`step_statistics`]).
 //!
 //! The learner ([`EsTraining`](crate::EsTraining)) watches all but the last two if its configuration asks for diagnostics.
@@ -7,6 +7,7 @@
 #[cfg(feature = "text")]
 mod activations;
 mod float;
+mod inputs;
 mod integer;
 mod members;
 mod pairs;
@@ -18,6 +19,7 @@ mod values;
 pub use activations::{ActivationStatistics, AttentionStatistics};
 pub use eggroll_train::{SplitHalf, gradient_cosine};
 pub use float::FloatStatistics;
+pub use inputs::InputStatistics;
 #[cfg(feature = "text")]
 pub(crate) use integer::entropy;
 pub use integer::{IntegerStatistics, changed_share, integer_statistics};

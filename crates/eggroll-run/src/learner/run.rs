@@ -9,7 +9,7 @@ use super::norms::{Norms, gradient_squares};
 use super::run_page::RunPage;
 use super::task::{EsTask, Generation, Times};
 use crate::checkpoint::Checkpoints;
-use crate::diagnostics::{MemberStatistics, PairStatistics, SplitHalf, changed_share, diagnose};
+use crate::diagnostics::{InputStatistics, MemberStatistics, PairStatistics, SplitHalf, changed_share, diagnose};
 use crate::error::{Error, RunError};
 use crate::log::JsonLines;
 use crate::print_note;
@@ -56,6 +56,7 @@ pub(super) struct Pending {
     norms: Option<Norms>,
     split_half: Option<SplitHalf>,
     changed: Option<f64>,
+    inputs: Vec<InputStatistics>,
 }
 
 /// A run in its machinery.
@@ -156,6 +157,7 @@ impl<T, V: ItemLazy + 'static> Run<'_, T, V> {
         found.into_iter().filter_map(|(name, number)| Some((name, number?))).for_each(|(n, v)| numbers.insert(n, v));
 
         let mut warnings = diagnosis.warnings();
+        warnings.extend(self.pending.inputs.iter().flat_map(InputStatistics::warnings));
         warnings.extend(MemberStatistics::new(fitness, self.floats.then_some(shaping)).warnings());
         if self.floats {
             warnings.extend(pairs.hints(report.sigma));
@@ -265,7 +267,12 @@ impl<M: Module, V: ItemLazy + 'static, T: EsTask<M, Output = V>> Steps<M> for Ru
 
     fn evaluate(&mut self, model: &M, population: &Population) -> Result<Fitness, Error> {
         let start = Instant::now();
+        let looks = self.floats && self.diagnoses(population.generation());
+        if looks {
+            population.observe_inputs();
+        }
         let fitness = self.task.evaluate(model, population).map_err(Error::User)?;
+        self.pending.inputs = if looks { InputStatistics::of_layers(population) } else { Vec::new() };
         self.pending.times.evaluate = start.elapsed();
         Ok(fitness)
     }

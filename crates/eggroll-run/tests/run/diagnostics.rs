@@ -1,13 +1,14 @@
 //! Statistics of models and of fitness, against values by hand.
 
 use burn::module::{Module, Param, ParamId};
+use burn::nn::activation::ActivationConfig;
 use burn::optim::SgdConfig;
 use burn::tensor::{DType, Device, Int, Tensor};
 use eggroll_core::EggrollConfig;
-use eggroll_nn::Linear;
+use eggroll_nn::{Linear, MlpConfig};
 use eggroll_run::diagnostics::{
-    FloatStatistics, IntegerStatistics, MemberStatistics, PairStatistics, SplitHalf, StepSize, changed_share, diagnose,
-    integer_statistics, step_statistics,
+    FloatStatistics, InputStatistics, IntegerStatistics, MemberStatistics, PairStatistics, SplitHalf, StepSize,
+    changed_share, diagnose, integer_statistics, step_statistics,
 };
 use eggroll_train::{EvolutionStrategyConfig, Fitness, FitnessShaping, NoiseScale, SigmaSchedule};
 
@@ -219,6 +220,47 @@ fn faults_of_members_are_said() {
     // Votes have one weight each.
     assert_eq!(MemberStatistics::new(&(0..64).map(outlier).collect::<Vec<f32>>().into(), None).share, 0.0);
     assert_eq!(MemberStatistics::new(&Vec::<f32>::new().into(), Some(&ranks)).dead, 0.0);
+}
+
+/// Each fault of activations, made in the first layer of a network and said of the inputs of the second.
+#[test]
+fn faults_of_activations_are_said() {
+    let device = Device::flex();
+    let warnings = |activation: ActivationConfig, scale: f32, shift: f32, shares: bool| {
+        device.seed(3);
+        let mut model = MlpConfig::new(vec![4, 32, 2]).with_activation(activation.clone()).init(&device);
+        let first = &mut model.layers[0];
+        first.weight = Param::from_tensor(first.weight.val() * scale);
+        first.bias = first.bias.take().map(|bias| Param::from_tensor(bias.val() + shift));
+        let x = Tensor::<1, Int>::arange(0..64, &device).float().sin().reshape([16, 4]);
+        let strategy = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).init(&model);
+        let population = strategy.ask();
+        assert!(InputStatistics::of_layers(&population).is_empty(), "nothing was asked for");
+        population.observe_inputs();
+        population.evaluate(|members| {
+            if !shares {
+                return members.mean(model.forward(members.repeat(x.clone())));
+            }
+            let hidden = model.activation.forward(model.layers[0].forward_shared(x.clone()));
+            members.mean(model.layers[1].forward(hidden))
+        });
+        let statistics = InputStatistics::of_layers(&population);
+        assert_eq!(statistics.len(), if shares { 1 } else { 2 }, "rows that all share are data");
+        statistics.iter().flat_map(InputStatistics::warnings).collect::<Vec<_>>()
+    };
+    for activation in [ActivationConfig::Tanh, ActivationConfig::Relu] {
+        for shares in [false, true] {
+            assert!(warnings(activation.clone(), 1.0, 0.0, shares).is_empty(), "{activation:?}");
+        }
+    }
+    let saturated = warnings(ActivationConfig::Tanh, 100.0, 0.0, true);
+    assert!(saturated.len() == 1 && saturated[0].starts_with("activations may be saturated: "), "{saturated:?}");
+    assert!(saturated[0].contains("inputs of \"layers.1.weight\""), "{saturated:?}");
+    let dead = warnings(ActivationConfig::Relu, 1.0, -9.0, false);
+    assert!(
+        dead.len() == 1 && dead[0].starts_with("units may be dead: 100.0 % of the inputs of \"layers.1"),
+        "{dead:?}"
+    );
 }
 
 #[test]

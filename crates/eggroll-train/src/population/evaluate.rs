@@ -1,11 +1,9 @@
 //! Evaluation by chunks of members.
 
 use super::{MemberChunk, Population, workers};
-use crate::config::InputProjection;
 use crate::fitness::{Fitness, Scores};
 use eggroll_core::MemberState;
 use eggroll_core::profile::{self, Component};
-use eggroll_core::sync::locked;
 use std::convert::Infallible;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -189,12 +187,8 @@ impl Population {
         );
         self.member_bytes.store(scope.output_bytes.div_ceil(members.count), Relaxed);
         self.note_uses(scope.uses);
-        if self.input_projection == InputProjection::Unperturbed && members.first == self.first {
-            let two = MemberChunk { first: self.first, count: 2 };
-            let mut unperturbed = Ok(());
-            let rows = self.perturbation.unperturbed_rows(|| unperturbed = score(&two, state.rows(0..2)).map(drop));
-            unperturbed?;
-            *locked(&self.unperturbed_rows) = rows;
+        if members.first == self.first {
+            self.note_inputs(|| score(&MemberChunk { first: self.first, count: 2 }, state.rows(0..2)).map(drop))?;
         }
         Ok((scores, part))
     }

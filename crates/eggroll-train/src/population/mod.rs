@@ -2,6 +2,7 @@
 
 mod budget;
 mod evaluate;
+mod inputs;
 mod lookups;
 mod members;
 mod one_by_one;
@@ -43,6 +44,8 @@ pub struct Population {
     pub(crate) input_projection: InputProjection,
     /// The rows that weights are given without noise, if estimates are projected onto them.
     pub(crate) unperturbed_rows: Arc<Mutex<Vec<Use>>>,
+    /// The rows that weights are given without noise, once an evaluation has noted them, if it was asked to.
+    pub(crate) observed_rows: Arc<Mutex<Option<Vec<Use>>>>,
 }
 
 impl Population {

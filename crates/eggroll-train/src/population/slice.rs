@@ -64,6 +64,7 @@ impl Population {
             uses: self.uses.clone(),
             input_projection: self.input_projection,
             unperturbed_rows: self.unperturbed_rows.clone(),
+            observed_rows: self.observed_rows.clone(),
         }
     }
 }

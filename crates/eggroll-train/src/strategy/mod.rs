@@ -231,6 +231,7 @@ impl EvolutionStrategy {
             uses: Arc::default(),
             input_projection: self.config.input_projection,
             unperturbed_rows: Arc::default(),
+            observed_rows: Arc::default(),
         }
     }
 
