@@ -1,7 +1,7 @@
 """Evaluations and seconds to a stated score: evosax and EvoTorch against our examples, on CartPole, Pendulum and MNIST.
 
-`--search` chooses each peer's settings on seed 100 and writes them to learning_settings.json; without, the settings in that file are
-run on seeds 0, 1 and 2, then our examples. Stdout has a Markdown table, `--json FILE` everything. Messages go to stderr.
+`--search` chooses each peer's settings on seed 100 and writes them to learning_settings.json; without, the settings in
+that file are run on seeds 0, 1 and 2, then our examples. Stdout has a Markdown table, `--json FILE` everything.
 README.md says what is equal on both sides and what is not.
 """
 
@@ -118,8 +118,9 @@ def train(peer, score, task, seed, seconds):
 
     start = time.perf_counter()
     state, context = begin(0)
-    state, context, _ = peer.generation(state, context, address(FIT, 0))
-    score(peer.mean(state), context, address(TEST, 0)).block_until_ready()
+    for generation in range(3):  # the types of the first state may differ from those of the others
+        state, context, work = peer.generation(state, context, address(FIT, generation))
+        float(score(peer.mean(state), context, address(TEST, generation))), float(work)
     compile_seconds = time.perf_counter() - start
 
     start = time.perf_counter()
@@ -149,7 +150,8 @@ def train(peer, score, task, seed, seconds):
 def point(task, work, generation, seconds, restarts):
     """What was spent. Member evaluations are episodes, or passes of a mini-batch."""
     evaluations = generation * task.population * getattr(task, "episodes", 1)
-    return {"work": work, "evaluations": evaluations, "generations": generation, "seconds": seconds, "restarts": restarts}
+    return {"work": work, "evaluations": evaluations, "generations": generation, "seconds": seconds,
+            "restarts": restarts}  # fmt: skip
 
 
 def build(algorithm, task, setting):
@@ -159,7 +161,7 @@ def build(algorithm, task, setting):
 
 
 def search(args, tasks):
-    """The setting that reached the first goal with the least work, or else scored best; the others stay in the file too."""
+    """The setting that reached the first goal with the least work, or else scored best; the file keeps all."""
     found = json.loads(args.settings.read_text()) if args.settings.exists() else {}
     for name, algorithm in itertools.product(args.tasks, args.algorithms):
         task, tried = tasks[name], []
@@ -257,8 +259,8 @@ def read_lines(path):
 
 def markdown(runs, tasks):
     """One row for each task, goal and algorithm; the seeds in order, separated by slashes."""
-    lines = ["| task, goal | algorithm | setting | work to the goal, M | evaluations, thousands | seconds | compile s | best score |",
-             "|---|---|---|---|---|---|---|---|"]  # fmt: skip
+    lines = ["| task, goal | algorithm | setting | steps or evaluations, M | evaluations, thousands | seconds "
+             "| compile s | best score |", "|---|---|---|---|---|---|---|---|"]  # fmt: skip
     for (name, algorithm), group in itertools.groupby(runs, lambda run: run[:2]):
         group = list(group)
         task, each = tasks[name], [run for _, _, _, run in group]
@@ -301,14 +303,14 @@ def check():
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--search", action="store_true", help=f"choose settings on seed {SEARCH_SEED}")
-    parser.add_argument("--check", action="store_true", help="verify the arithmetic of the tasks; exit status 1 on failure")
+    parser.add_argument("--check", action="store_true", help="verify the tasks' arithmetic instead")
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
     parser.add_argument("--algorithms", nargs="*", choices=GRIDS, default=list(GRIDS))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--seconds", type=float, default=300.0, help="at most, for each run")
     parser.add_argument("--search-seconds", type=float, default=60.0, help="at most, for each run of the search")
     parser.add_argument("--settings", type=Path, default=SETTINGS, help="file of the settings")
-    parser.add_argument("--ours", type=Path, default=ROOT / "target/release/examples", help="folder of our compiled examples")
+    parser.add_argument("--ours", type=Path, default=ROOT / "target/release/examples", help="our compiled examples")
     parser.add_argument("--no-ours", action="store_true", help="peers only")
     parser.add_argument("--mnist", default="", help="flags of our example mnist; default: its defaults")
     parser.add_argument("--mnist-plain", default=PLAIN, help="its flags without projection")
@@ -328,16 +330,17 @@ def main():
         return search(args, tasks)
     runs = []
     for name in args.tasks:
-        own = partial(our_mnist, args, tasks[name]) if name == "mnist" else partial(our_control, args, name, tasks[name])
+        own = our_mnist if name == "mnist" else partial(our_control, name=name)
         only = argparse.Namespace(**{**vars(args), "tasks": [name]})
-        for run in itertools.chain(table_of_peers(only, tasks), () if args.no_ours else own()):
+        for run in itertools.chain(table_of_peers(only, tasks), () if args.no_ours else own(args, task=tasks[name])):
             say(json.dumps(run))
             runs.append(run)
     print(json.dumps(versions()))
     print(markdown(runs, tasks))
     if args.json:
         rows = [dict(zip(("task", "algorithm", "setting", "run"), run)) for run in runs]
-        args.json.write_text(json.dumps({"versions": versions(), "seconds": args.seconds, "runs": rows}, indent=1) + "\n")
+        found = {"versions": versions(), "seconds": args.seconds, "runs": rows}
+        args.json.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

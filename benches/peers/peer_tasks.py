@@ -1,8 +1,8 @@
 """The tasks of `learning.py` in JAX: CartPole-v1, Pendulum-v1 and MNIST, for a population of flat parameter vectors.
 
-A task maps a population [members, values] and a key to fitness [members], higher is better, and to the work done. All members of a
-generation see the same episodes, or the same mini-batch. `context` is what a task remembers between generations: statistics of
-observations where they are normalized, else nothing. The physics are written from the formulas of Gymnasium's environments.
+A task maps a population [members, values] and a key to fitness [members], higher is better, and to the work done. All
+members of a generation see the same episodes, or the same mini-batch. `context` is what a task remembers between generations:
+statistics of observations where they are normalized, else nothing. The physics are written from Gymnasium's formulas.
 """
 
 import gzip
@@ -29,8 +29,8 @@ class Perceptron:
     def initial(self, key):
         """Weights and biases uniform in +-1/sqrt(d_in)."""
         parts = []
-        for key, d_in, d_out in zip(jax.random.split(key, len(self.widths)), self.widths, self.widths[1:]):
-            parts.append(jax.random.uniform(key, ((d_in + 1) * d_out,), minval=-(d_in**-0.5), maxval=d_in**-0.5))
+        for own, d_in, d_out in zip(jax.random.split(key, len(self.widths)), self.widths, self.widths[1:]):
+            parts.append(jax.random.uniform(own, ((d_in + 1) * d_out,), minval=-(d_in**-0.5), maxval=d_in**-0.5))
         return jnp.concatenate(parts)
 
     def layers(self, flat):
@@ -142,7 +142,7 @@ def pendulum_step(np, angle, speed, torque):
 
 
 def merge(context, sums):
-    """Count, mean and squared distances with the sums and sums of squares of another generation (Chan, Golub and LeVeque)."""
+    """Count, mean and squared distances with those of another generation (Chan, Golub and LeVeque)."""
     (count, mean, squares), (more, total, total_squares) = context, sums
     other = total / more
     shift, all_of_them = other - mean, count + more
@@ -158,7 +158,7 @@ def normalizer(context):
 
 
 class Mnist:
-    """Mean cross-entropy of a mini-batch of the first 50,000 training images; the score is the accuracy on the last 10,000."""
+    """Cross-entropy of a mini-batch of the first 50,000 training images; the score is accuracy on the last 10,000."""
 
     name, goals, unit, restart_after = "MNIST", (0.95, 0.97), "member evaluations", 0
     population, batch, test_every, budget = 256, 128, 10, 20_000_000
@@ -196,7 +196,7 @@ TASKS = {"cartpole": CartPole, "pendulum": Pendulum, "mnist": Mnist}
 
 
 def check():
-    """Forward, pendulum and statistics against float64 numpy; canaries must disagree. Names, errors and distances of canaries."""
+    """Forward, pendulum and statistics against float64 numpy. Names, errors, and distances of canaries."""
     random = np.random.default_rng(0)
     distance = lambda a, b: float(np.abs(np.asarray(a, np.float64) - b).max())
     network = Perceptron((5, 7, 3), jnp.tanh)

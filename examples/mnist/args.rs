@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::cnn::ConvolutionSettings;
+use crate::compare::Method;
 use crate::settings::{ModelName, Preset, Settings, VoteSettings};
 use clap::Parser;
 use eggroll::core::DeviceName;
@@ -26,6 +27,12 @@ pub struct Args {
     /// Compare EGGROLL, OpenES and backpropagation on the same model and data.
     #[arg(long)]
     pub compare: bool,
+    /// Epochs of --compare.
+    #[arg(long, default_value_t = 1, requires = "compare", value_parser = clap::value_parser!(u64).range(1..))]
+    pub epochs: u64,
+    /// What --compare compares, separated by commas.
+    #[arg(long, value_enum, value_delimiter = ',', requires = "compare", default_values = ["eggroll", "open-es", "backpropagation"])]
+    pub methods: Vec<Method>,
     /// Show Burn's dashboard on a terminal.
     #[arg(long)]
     pub dashboard: bool,

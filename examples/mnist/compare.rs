@@ -6,10 +6,12 @@ use crate::settings::{ModelName, Settings};
 use burn::data::dataloader::batcher::Batcher;
 use burn::data::dataloader::{DataLoader, DataLoaderBuilder};
 use burn::data::dataset::InMemDataset;
+use burn::lr_scheduler::cosine::CosineAnnealingLrSchedulerConfig;
 use burn::module::Module;
 use burn::nn::loss::CrossEntropyLossConfig;
 use burn::optim::{AdamConfig, GradientsParams};
 use burn::tensor::{Device, Int, Tensor, TensorData};
+use clap::ValueEnum;
 use eggroll::core::NoiserConfig;
 use eggroll::run::print_line;
 use eggroll_examples::device::open;
@@ -20,8 +22,14 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// EGGROLL, OpenES and backpropagation.
-const METHODS: usize = 3;
+/// What is compared.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Method {
+    Eggroll,
+    OpenEs,
+    Backpropagation,
+}
+
 /// Batches whose plain inference is timed.
 const INFERENCE_BATCHES: usize = 50;
 
@@ -60,6 +68,7 @@ struct Outcome {
 
 struct Comparison<'a> {
     settings: Settings,
+    epochs: u64,
     loader: Arc<dyn DataLoader<Dataset>>,
     test: Dataset,
     model: Mlp,
@@ -67,7 +76,7 @@ struct Comparison<'a> {
     signals: &'a Signals,
 }
 
-/// Runs each method for one epoch and prints the table.
+/// Runs each method and prints the table.
 pub fn run(args: Args, signals: &Signals) -> Result<Ending, Failure> {
     let device = open(args.backend)?.device;
     let settings = args.settings.settings()?;
@@ -91,19 +100,24 @@ pub fn run(args: Args, signals: &Signals) -> Result<Ending, Failure> {
         .build(InMemDataset::new(items));
     device.seed(settings.seed);
     let model = Mlp::new(inputs, &settings.hidden, &device);
-    let comparison = Comparison { settings, loader, test, model, device, signals };
-    let outcomes = [comparison.evolve("eggroll")?, comparison.evolve("open_es")?, comparison.backpropagate()?];
-    // Those of an epoch that was not over are missing.
+    let comparison = Comparison { settings, epochs: args.epochs, loader, test, model, device, signals };
+    let outcome = |method: &Method| match method {
+        Method::Eggroll => comparison.evolve("eggroll"),
+        Method::OpenEs => comparison.evolve("open_es"),
+        Method::Backpropagation => comparison.backpropagate(),
+    };
+    let outcomes = args.methods.iter().map(outcome).collect::<Result<Vec<_>, _>>()?;
+    // Those that were not over are missing.
+    let ending = if outcomes.iter().any(Option::is_none) { Ending::Stopped } else { Ending::Finished };
     let outcomes: Vec<Outcome> = outcomes.into_iter().flatten().collect();
-    let ending = if outcomes.len() < METHODS { Ending::Stopped } else { Ending::Finished };
     comparison.report(&outcomes, ending);
     Ok(ending)
 }
 
 impl Comparison<'_> {
-    /// Batches of full size.
+    /// Batches of full size, of all epochs.
     fn batches(&self) -> Result<Vec<Dataset>, Failure> {
-        let batches = self.loader.iter().collect::<Result<Vec<_>, _>>()?;
+        let batches = (0..self.epochs).flat_map(|_| self.loader.iter()).collect::<Result<Vec<_>, _>>()?;
         Ok(batches.into_iter().filter(|batch| batch.len() == self.settings.batch).collect())
     }
 
@@ -135,6 +149,8 @@ impl Comparison<'_> {
         let mut model = self.model.clone().train();
         let mut optimizer = AdamConfig::new().init();
         let loss = CrossEntropyLossConfig::new().init(&device);
+        // As evolution's: along half a cosine.
+        let mut rate = CosineAnnealingLrSchedulerConfig::new(1e-3, batches.len()).init()?;
         let start = Instant::now();
         for batch in &batches {
             if self.signals.came() {
@@ -143,7 +159,7 @@ impl Comparison<'_> {
             let (images, labels) = (Tensor::from_inner(batch.images.clone()), Tensor::from_inner(batch.labels.clone()));
             let gradients = loss.forward(model.forward(images), labels).backward();
             let gradients = GradientsParams::from_grads(gradients, &model);
-            model = optimizer.step(1e-3, model, gradients);
+            model = optimizer.step(rate.step(), model, gradients);
         }
         let model = model.valid();
         Ok(Some(self.outcome("backpropagation", start, batches.len(), 1, &model)))
@@ -175,7 +191,7 @@ impl Comparison<'_> {
     }
 
     fn report(&self, outcomes: &[Outcome], ending: Ending) {
-        print_line!("one epoch, batch {}, population {}", self.settings.batch, self.settings.population);
+        print_line!("{} epochs, batch {}, population {}", self.epochs, self.settings.batch, self.settings.population);
         print_line!("method            ms per batch   samples/s   x inference   test accuracy");
         let mut result = serde_json::Map::new();
         for outcome in outcomes {

@@ -111,20 +111,13 @@ impl Preset {
         };
         let quick = match model {
             ModelName::Mlp => quick,
-            ModelName::Cnn => Settings {
-                population: 1024,
-                hidden: Vec::new(),
-                project: InputProjection::Unperturbed,
-                lr: 0.002,
-                generations: 24_000,
-                ..quick
-            },
+            ModelName::Cnn => Settings { population: 512, hidden: Vec::new(), generations: 16_000, ..quick },
         };
         match (integers, self) {
             (true, Self::Quick) => quick.in_integers(10_000),
             (true, Self::Long) => quick.in_integers(50_000),
             (false, Self::Quick) => quick,
-            (false, Self::Long) => Settings { generations: 120_000, lr: 0.0005, sigma_end: 0.01, ..quick },
+            (false, Self::Long) => Settings { generations: 60_000, lr: 0.001, ..quick },
         }
     }
 }

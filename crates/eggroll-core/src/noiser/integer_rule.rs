@@ -1,6 +1,6 @@
 //! The rule of a noiser for integer parameters.
 
-use super::NoiserError;
+use super::{NoiserError, QEggrollConfig};
 use crate::integer::{MAX_SIGMA_SHIFT, VoteLevels, Votes, step_limit, threshold};
 use crate::role::Role;
 use serde::{Deserialize, Serialize};
@@ -21,13 +21,8 @@ pub struct IntegerRule {
 }
 
 impl IntegerRule {
-    pub(super) fn new(
-        rank: usize,
-        sigma_shift: u32,
-        (alpha, decay): (f64, u64),
-        votes: Votes,
-        (levels, reference_limit): (VoteLevels, bool),
-    ) -> Result<Self, NoiserError> {
+    pub(super) fn new(config: &QEggrollConfig) -> Result<Self, NoiserError> {
+        let QEggrollConfig { rank, sigma_shift, alpha, decay, votes, levels, reference_limit } = *config;
         if rank == 0 {
             return Err(NoiserError::Rank(0));
         }
@@ -94,7 +89,8 @@ mod tests {
     use super::*;
 
     fn rule(levels: VoteLevels, reference_limit: bool) -> IntegerRule {
-        IntegerRule::new(1, 4, (4.0, 1000), Votes::Values, (levels, reference_limit)).expect("a rule")
+        let config = QEggrollConfig::new().with_threshold(4.0, 1000).with_votes(Votes::Values);
+        config.with_levels(levels).with_reference_limit(reference_limit).rule().expect("a rule")
     }
 
     #[test]

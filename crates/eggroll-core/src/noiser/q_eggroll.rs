@@ -120,8 +120,7 @@ impl QEggrollConfig {
     ///
     /// [`NoiserError`] with the value that cannot be used.
     pub fn rule(&self) -> Result<IntegerRule, NoiserError> {
-        let schedule = (self.alpha, self.decay);
-        IntegerRule::new(self.rank, self.sigma_shift, schedule, self.votes, (self.levels, self.reference_limit))
+        IntegerRule::new(self)
     }
 }
 

@@ -32,7 +32,7 @@ pub struct PairStatistics {
     pub tied: f64,
     /// Root mean square of `½(f₊ − f₋)`.
     pub slope: f64,
-    /// Standard deviation of `½(f₊ + f₋)` over the pairs.
+    /// Standard deviation of `½(f₊ + f₋)` over the pairs, of every task from its own mean.
     pub curvature: f64,
     /// Mean distance of a pair's fitness values in units of the fitness's rounding to f32, `2·slope/(ε·mean |f|)`; infinite if all
     /// fitness is 0 or fitness is integers, which are exact.
@@ -47,8 +47,14 @@ impl PairStatistics {
         let mean = |sum: f64| sum / pairs().count().max(1) as f64;
         let slope = mean(pairs().map(|pair| (0.5 * (pair[0] - pair[1])).powi(2)).sum()).sqrt();
         let middle = |pair: &[f64]| 0.5 * (pair[0] + pair[1]);
-        let center = mean(pairs().map(middle).sum());
-        let curvature = mean(pairs().map(|pair| (middle(pair) - center).powi(2)).sum()).sqrt();
+        // Tasks differ in their means whatever the noise does.
+        let of_task = |scores: &[f64]| {
+            let count = (scores.len() / 2).max(1) as f64;
+            let center = scores.chunks_exact(2).map(middle).sum::<f64>() / count;
+            scores.chunks_exact(2).map(|pair| (middle(pair) - center).powi(2)).sum::<f64>()
+        };
+        let members = (scores.len() / fitness.tasks()).max(2);
+        let curvature = mean(scores.chunks(members).map(of_task).sum()).sqrt();
         let magnitude = mean(pairs().map(|pair| 0.5 * (pair[0].abs() + pair[1].abs())).sum());
         let rounding = if fitness.integers().is_some() { 0.0 } else { f64::from(f32::EPSILON) * magnitude };
         let roundings = if rounding > 0.0 { 2.0 * slope / rounding } else { f64::INFINITY };

@@ -191,6 +191,16 @@ fn hints_follow_sigma() {
     assert!(hidden.len() == 1 && hidden[0].contains("of the pairs have equal fitness; raise it"), "{hidden:?}");
 }
 
+/// A task whose scores are all higher says nothing of the curvature.
+#[test]
+fn tasks_have_means_of_their_own() {
+    let scores = vec![2.0, 0.0, 1.0, 3.0, 102.0, 100.0, 101.0, 103.0];
+    let one = PairStatistics::new(&scores.clone().into());
+    let two = PairStatistics::new(&Fitness::from(scores).with_tasks(2));
+    assert_eq!((two.slope, two.curvature), (1.0, 0.5));
+    assert!(one.curvature > 49.0, "canary");
+}
+
 /// Each fault of members, made: what is said of it, and that a healthy generation is silent.
 #[test]
 fn faults_of_members_are_said() {
