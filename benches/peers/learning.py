@@ -10,7 +10,6 @@ import itertools
 import json
 import os
 import platform
-import signal
 import subprocess
 import sys
 import tempfile
@@ -236,7 +235,7 @@ def our_mnist(args, task):
 
 
 def watch(command, curve, goal, seconds):
-    """Points of a run of ours, which is interrupted when its last point passes the goal or its time is over."""
+    """Points of a run of ours, which is stopped when its last point passes the goal or its time is over."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
         while process.poll() is None:
@@ -245,7 +244,7 @@ def watch(command, curve, goal, seconds):
             if points and (points[-1]["seconds"] > seconds or any(p["accuracy"] >= goal for p in points)):
                 break
     finally:
-        process.send_signal(signal.SIGINT)
+        process.terminate()  # a background job may ignore INT
         process.wait()
     return read_lines(curve)
 
