@@ -197,8 +197,9 @@ impl ParameterNoise {
                     1.0
                 };
                 let zeros = Tensor::zeros([view.d_input, view.d_output], (&x.device(), dtype));
+                let each = self.role.noise_elements(shape).max(2 * tasks * view.d_output);
                 // What the noise of the first member of every pair makes of the rows.
-                let sums = task_estimate::in_runs(pairs, self.role.noise_elements(shape), |first, count| {
+                let sums = task_estimate::in_runs(pairs, each, |first, count| {
                     let run = PairRange::new(first as u32, count as u32);
                     let members = LinearMembers { pairs: run, input: InputRows::Shared };
                     let y = self.clone().linear(x.clone().cast(dtype), zeros.clone(), None, members).cast(DType::F32);

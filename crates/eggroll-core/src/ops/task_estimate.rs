@@ -5,14 +5,14 @@ use crate::counters;
 use crate::profile::{self, Component};
 use burn::tensor::{DType, Tensor};
 
-/// Elements of noise that are held at a time.
+/// Elements of noise, or of what it makes of the rows, that are held at a time.
 const MOST_ELEMENTS: usize = 1 << 24;
 
 /// `Σ_t P_t·Σ_q w_tq·c·B_q·A_qᵀ` over tasks and the pairs `first_pair, first_pair + 1, …`, `c = σ/√r` and `P_t = x_tᵀ·x_t / |x_t|²`:
 /// the estimate of every task from its own weights, projected onto the only row that the task gave the layer. A row of zeros gives nothing.
 ///
-/// With signs in place of values if the noise says so. Composed of ordinary operations, in float32, which hold the factors of
-/// 2²⁴ elements at a time: `c·Σ_t x_tᵀ/|x_t|²·Σ_q w_tq·(x_t·B_q)·A_qᵀ`.
+/// With signs in place of values if the noise says so. Composed of ordinary operations, in float32, which hold
+/// 2²⁴ elements of factors at a time: `c·Σ_t x_tᵀ/|x_t|²·Σ_q w_tq·(x_t·B_q)·A_qᵀ`.
 ///
 /// # Shapes
 ///
@@ -40,7 +40,7 @@ pub fn low_rank_task_estimate(
     counters::add_launch();
     let (rank, x) = (noise.rank, x.cast(DType::F32));
     let elements = rank * (d_input + d_output);
-    let sums = in_runs(pairs, elements, |first, count| {
+    let sums = in_runs(pairs, elements.max(tasks * rank), |first, count| {
         let run = PairRange::new(first_pair + first as u32, count as u32);
         let drawn = source.noise(noise.key, run, elements, (&device, dtype)).cast(DType::F32);
         let drawn = if noise.signs { drawn.sign() } else { drawn };
@@ -53,7 +53,7 @@ pub fn low_rank_task_estimate(
     on_rows(sums.mul_scalar(noise.scale), x).cast(dtype)
 }
 
-/// The sum over runs of pairs whose noise is held at a time.
+/// The sum over runs of pairs that hold so many elements each.
 pub(crate) fn in_runs<T: std::ops::Add<Output = T>>(
     pairs: usize,
     elements: usize,

@@ -371,7 +371,7 @@ impl EvolutionStrategyConfig {
     /// of the `T · d_output` noisy dimensions that [`InputProjection`] leaves of a layer, `d_output` remain for every row, and the rows'
     /// errors average out. Score by score this is the conditional mean `E[E | x_t·E]`, so what is said there of bias holds here too.
     ///
-    /// It needs an input projection. Layers that were given another number of rows than there are tasks, and parameters that are no
+    /// It needs an input projection, and takes row `t` of a layer to be that of task `t`. Layers that were given another number of rows than there are tasks, and parameters that are no
     /// matrices, are estimated from the mean weights as without it. [Shaping rules](FitnessShaping::shape_tasks) other than
     /// [`Raw`](FitnessShaping::Raw) scale every task's scores alone: rows that are answered well count as much as others.
     ///

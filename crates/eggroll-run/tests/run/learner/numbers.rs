@@ -10,6 +10,7 @@ use eggroll_run::diagnostics::{PairStatistics, SplitHalf, integer_statistics};
 use eggroll_run::*;
 use eggroll_train::*;
 use serde_json::Value;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 fn length(tensor: Tensor<2>) -> f64 {
     tensor.into_data().iter::<f64>().map(|value| value * value).sum::<f64>().sqrt()
@@ -77,6 +78,33 @@ fn equal_fitness_has_no_gradient() {
     let expected = "sigma may be too small: at 0.02, 100.0 % of the pairs have equal fitness; raise it, or take a score of more values";
     assert_eq!(outcome.warnings, [expected]);
     assert_eq!(line["warnings"], expected);
+}
+
+/// A diagnosis looks at what layers are given too: at rows of ±1, which only an activation at its ends would give. Without diagnostics
+/// the score is not called once more.
+#[test]
+fn inputs_of_layers_are_looked_at() {
+    let rows: Vec<f32> = (0..48).map(|i| if (i * i) % 7 < 3 { 1.0 } else { -1.0 }).collect();
+    let x = Tensor::<1>::from_floats(&rows[..], &Device::flex()).reshape([16, 3]);
+    let run = |diagnostics: bool| {
+        let calls = AtomicUsize::new(0);
+        let mut score = |model: &Linear, population: &Population| {
+            Ok(population.evaluate(|members| {
+                calls.fetch_add(members.count(), Relaxed);
+                -members.mean((model.forward(members.repeat(x.clone())) - 1.0).square())
+            }))
+        };
+        let folder = tempfile::tempdir().expect("a folder");
+        let config = config(1).with_diagnostics(diagnostics);
+        let training = EsTraining::new(folder.path(), config).with_display(Display::Progress);
+        let outcome = training.launch(layer(), &mut score).unwrap_or_else(|error| panic!("{error}"));
+        let said = outcome.warnings.iter().any(|warning| warning.starts_with("activations may be saturated: 100.0 % of the inputs"));
+        (said, calls.into_inner(), parameter_digest(&outcome.model))
+    };
+    let (looked, plain) = (run(true), run(false));
+    assert_eq!((looked.0, looked.1), (true, 18));
+    assert_eq!((plain.0, plain.1), (false, 16));
+    assert_eq!(looked.2, plain.2, "looking changes nothing");
 }
 
 /// A model of integers has their numbers and none of floats.
