@@ -27,6 +27,9 @@ pub struct Args {
     /// Train a second policy by OpenES for as many steps of the environment, and draw both curves.
     #[arg(long)]
     pub compare: bool,
+    /// Measure steps per second with a policy, and of as many environments without one, in place of training.
+    #[arg(long, conflicts_with_all = ["resume", "compare"])]
+    pub throughput: bool,
     /// Minutes of training, including evaluation.
     #[arg(long, default_value_t = 30.0)]
     pub minutes: f64,

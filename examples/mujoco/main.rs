@@ -6,6 +6,7 @@
 mod args;
 mod chart;
 mod task;
+mod throughput;
 mod train;
 
 use clap::Parser;

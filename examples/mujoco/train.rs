@@ -3,6 +3,7 @@
 use crate::args::{Args, Settings};
 use crate::chart::{self, Point};
 use crate::task::{Body, BodyName, Running};
+use crate::throughput;
 use burn::tensor::Device;
 use eggroll::nn::Mlp;
 use eggroll::prelude::*;
@@ -61,6 +62,7 @@ pub fn run(args: Args, signals: &Signals) -> Result<Ending, Failure> {
             env_steps: args.env_steps.unwrap_or(u64::MAX),
         },
         compares: args.compare,
+        throughput: args.throughput,
         device,
     };
     match settings.body {
@@ -77,12 +79,16 @@ struct Plan {
     begins: bool,
     budget: Budget,
     compares: bool,
+    throughput: bool,
     device: Device,
 }
 
 impl Plan {
     fn train<B: Body>(self, settings: Settings, body: B, signals: &Signals) -> Result<Ending, Failure> {
-        let Self { folder, begins, budget, compares, device } = self;
+        let Self { folder, begins, budget, compares, throughput, device } = self;
+        if throughput {
+            return print(throughput::measure(&settings, &body, &device)?, Ending::Finished);
+        }
         if begins {
             begin(&folder, &settings)?;
         }

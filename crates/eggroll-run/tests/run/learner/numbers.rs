@@ -98,7 +98,10 @@ fn inputs_of_layers_are_looked_at() {
         let config = config(1).with_diagnostics(diagnostics);
         let training = EsTraining::new(folder.path(), config).with_display(Display::Progress);
         let outcome = training.launch(layer(), &mut score).unwrap_or_else(|error| panic!("{error}"));
-        let said = outcome.warnings.iter().any(|warning| warning.starts_with("activations may be saturated: 100.0 % of the inputs"));
+        let said = outcome
+            .warnings
+            .iter()
+            .any(|warning| warning.starts_with("activations may be saturated: 100.0 % of the inputs"));
         (said, calls.into_inner(), parameter_digest(&outcome.model))
     };
     let (looked, plain) = (run(true), run(false));
