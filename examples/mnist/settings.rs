@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Preset {
-    /// Three to four minutes on two cores.
+    /// Two to four minutes on two cores.
     Quick,
-    /// The best accuracy, with more than five times the generations.
+    /// Five times the generations.
     Long,
 }
 
@@ -111,7 +111,7 @@ impl Preset {
         };
         let quick = match model {
             ModelName::Mlp => quick,
-            ModelName::Cnn => Settings { population: 512, hidden: Vec::new(), generations: 16_000, ..quick },
+            ModelName::Cnn => Settings { hidden: Vec::new(), batch: 32, generations: 24_000, by_image: false, ..quick },
         };
         match (integers, self) {
             (true, Self::Quick) => quick.in_integers(10_000),
