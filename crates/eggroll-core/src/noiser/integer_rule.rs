@@ -1,6 +1,6 @@
 //! The rule of a noiser for integer parameters.
 
-use super::{NoiserError, QEggrollConfig};
+use super::NoiserError;
 use crate::integer::{MAX_SIGMA_SHIFT, VoteLevels, Votes, step_limit, threshold};
 use crate::role::Role;
 use serde::{Deserialize, Serialize};
@@ -21,8 +21,13 @@ pub struct IntegerRule {
 }
 
 impl IntegerRule {
-    pub(super) fn new(config: &QEggrollConfig) -> Result<Self, NoiserError> {
-        let QEggrollConfig { rank, sigma_shift, alpha, decay, votes, levels, reference_limit } = *config;
+    pub(super) fn new(
+        rank: usize,
+        sigma_shift: u32,
+        (alpha, decay): (f64, u64),
+        votes: Votes,
+        (levels, reference_limit): (VoteLevels, bool),
+    ) -> Result<Self, NoiserError> {
         if rank == 0 {
             return Err(NoiserError::Rank(0));
         }
@@ -89,8 +94,7 @@ mod tests {
     use super::*;
 
     fn rule(levels: VoteLevels, reference_limit: bool) -> IntegerRule {
-        let config = QEggrollConfig::new().with_threshold(4.0, 1000).with_votes(Votes::Values);
-        config.with_levels(levels).with_reference_limit(reference_limit).rule().expect("a rule")
+        IntegerRule::new(1, 4, (4.0, 1000), Votes::Values, (levels, reference_limit)).expect("a rule")
     }
 
     #[test]

@@ -120,7 +120,8 @@ impl QEggrollConfig {
     ///
     /// [`NoiserError`] with the value that cannot be used.
     pub fn rule(&self) -> Result<IntegerRule, NoiserError> {
-        IntegerRule::new(self)
+        let schedule = (self.alpha, self.decay);
+        IntegerRule::new(self.rank, self.sigma_shift, schedule, self.votes, (self.levels, self.reference_limit))
     }
 }
 
