@@ -170,7 +170,7 @@ pub trait PerturbedOps: Backend {
     }
 
     /// See [`row_cross_entropy`].
-    #[fusion(dtype = logits, shape = Shape::new([*members, logits.shape()[0] / *members]))]
+    #[fusion(dtype = logits, shape = Shape::new([*members, logits[0] / (*members).max(1)]))]
     fn row_cross_entropy(logits: FloatTensor<Self>, targets: IntTensor<Self>, members: usize) -> FloatTensor<Self> {
         portable::row_cross_entropy::<Self>(logits, targets, members)
     }
