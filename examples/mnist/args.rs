@@ -6,7 +6,7 @@ use crate::settings::{ModelName, Preset, Settings, VoteSettings};
 use clap::Parser;
 use eggroll::core::DeviceName;
 use eggroll::prelude::*;
-use eggroll_examples::bounds::{WIDTH, at_most};
+use eggroll_examples::bounds::{EPOCHS, WIDTH, at_most};
 use eggroll_examples::interrupt;
 use eggroll_examples::trace::TraceArgs;
 use std::path::PathBuf;
@@ -28,8 +28,8 @@ pub struct Args {
     #[arg(long)]
     pub compare: bool,
     /// Epochs of --compare.
-    #[arg(long, default_value_t = 1, requires = "compare", value_parser = clap::value_parser!(u64).range(1..))]
-    pub epochs: u64,
+    #[arg(long, default_value_t = 1, value_parser = at_most(EPOCHS))]
+    pub epochs: usize,
     /// What --compare compares, separated by commas.
     #[arg(long, value_enum, value_delimiter = ',', requires = "compare", default_values = ["eggroll", "open-es", "backpropagation"])]
     pub methods: Vec<Method>,

@@ -68,7 +68,9 @@ struct Outcome {
 
 struct Comparison<'a> {
     settings: Settings,
-    epochs: u64,
+    epochs: usize,
+    /// Images of an epoch.
+    images: usize,
     loader: Arc<dyn DataLoader<Dataset>>,
     test: Dataset,
     model: Mlp,
@@ -83,6 +85,9 @@ pub fn run(args: Args, signals: &Signals) -> Result<Ending, Failure> {
     if let NoiserConfig::QEggroll(_) = settings.noiser {
         return Err("--compare is for float networks and cannot be used with q-eggroll".into());
     }
+    if args.epochs == 0 {
+        return Err("--epochs must be at least 1, not 0".into());
+    }
     if settings.model == ModelName::Cnn {
         return Err("--compare is for the mlp and cannot be used with the cnn".into());
     }
@@ -91,6 +96,7 @@ pub fn run(args: Args, signals: &Signals) -> Result<Ending, Failure> {
     let images = images.pooled(settings.pool);
     let (scale, inputs) = (images.scale(), images.size());
     let test = Dataset::new(&Images::read(&args.data, "t10k")?.pooled(settings.pool), scale, &device);
+    let count = images.len();
     let items = images.pixels.chunks(inputs).zip(&images.labels);
     let items = items.map(|(pixels, label)| Item { pixels: pixels.to_vec(), label: *label }).collect();
     let loader = DataLoaderBuilder::new(ToTensors(scale))
@@ -100,7 +106,7 @@ pub fn run(args: Args, signals: &Signals) -> Result<Ending, Failure> {
         .build(InMemDataset::new(items));
     device.seed(settings.seed);
     let model = Mlp::new(inputs, &settings.hidden, &device);
-    let comparison = Comparison { settings, epochs: args.epochs, loader, test, model, device, signals };
+    let comparison = Comparison { settings, epochs: args.epochs, images: count, loader, test, model, device, signals };
     let outcome = |method: &Method| match method {
         Method::Eggroll => comparison.evolve("eggroll"),
         Method::OpenEs => comparison.evolve("open_es"),
@@ -115,59 +121,63 @@ pub fn run(args: Args, signals: &Signals) -> Result<Ending, Failure> {
 }
 
 impl Comparison<'_> {
-    /// Batches of full size, of all epochs.
-    fn batches(&self) -> Result<Vec<Dataset>, Failure> {
-        let batches = (0..self.epochs).flat_map(|_| self.loader.iter()).collect::<Result<Vec<_>, _>>()?;
-        Ok(batches.into_iter().filter(|batch| batch.len() == self.settings.batch).collect())
+    /// Batches of full size in all epochs.
+    fn steps(&self) -> usize {
+        self.epochs * (self.images / self.settings.batch)
+    }
+
+    /// Makes a step on each of these batches; returns the seconds that steps took, without loading, or nothing if a signal came.
+    fn train(&self, mut step: impl FnMut(Dataset) -> Result<(), Failure>) -> Result<Option<f64>, Failure> {
+        let mut seconds = 0.0;
+        for _ in 0..self.epochs {
+            let batches = self.loader.iter().collect::<Result<Vec<_>, _>>()?;
+            for batch in batches.into_iter().filter(|batch| batch.len() == self.settings.batch) {
+                if self.signals.came() {
+                    return Ok(None);
+                }
+                let start = Instant::now();
+                step(batch)?;
+                seconds += start.elapsed().as_secs_f64();
+            }
+        }
+        Ok(Some(seconds))
     }
 
     /// Nothing if a signal came.
     fn evolve(&self, name: &'static str) -> Result<Option<Outcome>, Failure> {
-        let noiser = name.parse()?;
-        let batches = self.batches()?;
-        let generations = batches.len() as u64;
-        let settings = Settings { noiser, generations, ..self.settings.clone() };
+        let settings = Settings { noiser: name.parse()?, generations: self.steps() as u64, ..self.settings.clone() };
         let mut model = self.model.clone();
         let mut strategy = settings.strategy().try_init(&model)?;
         eggroll::run::profile::section(name);
-        let start = Instant::now();
-        for batch in &batches {
-            if self.signals.came() {
-                return Ok(None);
-            }
+        let seconds = self.train(|batch| {
             let population = strategy.ask();
-            let fitness = likelihood(&population, batch, settings.by_image, |images| model.forward(images));
-            strategy.tell(&mut model, population, fitness)?;
-        }
-        Ok(Some(self.outcome(name, start, batches.len(), settings.population, &model)))
+            let fitness = likelihood(&population, &batch, settings.by_image, |images| model.forward(images));
+            Ok(drop(strategy.tell(&mut model, population, fitness)?))
+        })?;
+        Ok(seconds.map(|seconds| self.outcome(name, seconds, settings.population, &model)))
     }
 
     /// The same.
     fn backpropagate(&self) -> Result<Option<Outcome>, Failure> {
-        let batches = self.batches()?;
         let device = self.device.clone().autodiff();
         let mut model = self.model.clone().train();
         let mut optimizer = AdamConfig::new().init();
         let loss = CrossEntropyLossConfig::new().init(&device);
         // As evolution's: along half a cosine.
-        let mut rate = CosineAnnealingLrSchedulerConfig::new(1e-3, batches.len()).init()?;
-        let start = Instant::now();
-        for batch in &batches {
-            if self.signals.came() {
-                return Ok(None);
-            }
-            let (images, labels) = (Tensor::from_inner(batch.images.clone()), Tensor::from_inner(batch.labels.clone()));
+        let mut rate = CosineAnnealingLrSchedulerConfig::new(1e-3, self.steps()).init()?;
+        let seconds = self.train(|batch| {
+            let (images, labels) = (Tensor::from_inner(batch.images), Tensor::from_inner(batch.labels));
             let gradients = loss.forward(model.forward(images), labels).backward();
             let gradients = GradientsParams::from_grads(gradients, &model);
-            model = optimizer.step(rate.step(), model, gradients);
-        }
-        let model = model.valid();
-        Ok(Some(self.outcome("backpropagation", start, batches.len(), 1, &model)))
+            model = optimizer.step(rate.step(), model.clone(), gradients);
+            Ok(())
+        })?;
+        Ok(seconds.map(|seconds| self.outcome("backpropagation", seconds, 1, &model.valid())))
     }
 
     /// Overhead is the time of a batch over plain inference of as many rows: `batch · members`.
-    fn outcome(&self, name: &'static str, start: Instant, batches: usize, members: usize, model: &Mlp) -> Outcome {
-        let seconds = start.elapsed().as_secs_f64() / batches as f64;
+    fn outcome(&self, name: &'static str, seconds: f64, members: usize, model: &Mlp) -> Outcome {
+        let seconds = seconds / self.steps() as f64;
         Outcome {
             name,
             milliseconds: 1e3 * seconds,

@@ -117,6 +117,7 @@ fn mnist() {
             ("--channels", cnn),
             ("--kernel", cnn),
             ("--stride", cnn),
+            ("--epochs", &["--compare", "--methods", "backpropagation"]),
             ("--weight-decay", &["--optimizer", "adam-w"]),
             TRACE,
         ],

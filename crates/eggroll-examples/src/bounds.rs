@@ -6,6 +6,8 @@ use std::time::Duration;
 
 /// Widths of layers, channels and strides of convolutions.
 pub const WIDTH: u64 = 1 << 16;
+/// Epochs of a comparison.
+pub const EPOCHS: u64 = 100_000;
 /// Episodes of a member.
 pub const EPISODES: u64 = 1 << 16;
 /// Steps that an action is held for, or that an episode takes.
