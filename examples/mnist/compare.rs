@@ -152,7 +152,8 @@ impl Comparison<'_> {
         let seconds = self.train(|batch| {
             let population = strategy.ask();
             let fitness = likelihood(&population, &batch, settings.by_image, |images| model.forward(images));
-            Ok(drop(strategy.tell(&mut model, population, fitness)?))
+            strategy.tell(&mut model, population, fitness)?;
+            Ok(())
         })?;
         Ok(seconds.map(|seconds| self.outcome(name, seconds, settings.population, &model)))
     }
