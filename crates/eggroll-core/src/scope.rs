@@ -145,7 +145,7 @@ impl Perturbation {
     #[track_caller]
     fn still<R>(&self, inputs: Inputs, f: impl FnOnce() -> R) -> Vec<Use> {
         let still = Self { sigma: 0.0, ..self.clone() };
-        still.run_frame(PairRange::new(0, 1), Noting { inputs, lookups: true, rows: None }, f).1.uses
+        still.run_frame(PairRange::new(0, 1), Noting { inputs, lookups: false, rows: None }, f).1.uses
     }
 
     // Not inlined: its caller may be a job, whose part of the stack is not the scope's.

@@ -356,58 +356,6 @@ impl EvolutionStrategyConfig {
         self
     }
 
-    /// Sets which estimates are projected onto the span of a layer's input rows.
-    pub fn with_input_projection(mut self, projection: InputProjection) -> Self {
-        self.input_projection = projection;
-        self
-    }
-
-    /// Sets whether the estimate is that of every task alone, projected onto the row of input that the task gave a layer: for scores
-    /// `[members, tasks]` where each task is one row of a batch and its score depends on that row only, as the
-    /// [loss of every image](crate::MemberChunk::row_cross_entropy). Then
-    ///
-    /// `G = 1/T · Σ_t P_t·Σ_q w_tq·E_q`, `P_t = x_tᵀ·x_t / |x_t|²`:
-    ///
-    /// of the `T · d_output` noisy dimensions that [`InputProjection`] leaves of a layer, `d_output` remain for every row, and the rows'
-    /// errors average out. Score by score this is the conditional mean `E[E | x_t·E]`, so what is said there of bias holds here too.
-    ///
-    /// It needs an input projection, and takes row `t` of a layer to be that of task `t`. Layers that were given another number of rows than there are tasks, and parameters that are no
-    /// matrices, are estimated from the mean weights as without it. [Shaping rules](FitnessShaping::shape_tasks) other than
-    /// [`Raw`](FitnessShaping::Raw) scale every task's scores alone: rows that are answered well count as much as others.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// use burn::optim::AdamConfig;
-    /// use burn::tensor::{Device, Tensor};
-    /// use eggroll_core::EggrollConfig;
-    /// use eggroll_nn::LinearConfig;
-    /// use eggroll_train::{EvolutionStrategyConfig, FitnessShaping, InputProjection};
-    ///
-    /// # fn main() -> Result<(), eggroll_train::Error> {
-    /// let device = Device::flex();
-    /// let mut model = LinearConfig::new(16, 3).init(&device);
-    /// let images = Tensor::<2>::from_data(burn::tensor::TensorData::new((0..64).map(|i| (i % 7) as f32).collect(), [4, 16]), &device);
-    /// let labels = Tensor::from_ints([0, 2, 1, 0], &device);
-    /// let mut strategy = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new())
-    ///     .with_shaping(FitnessShaping::Raw)
-    ///     .with_input_projection(InputProjection::Shared)
-    ///     .with_task_projection(true)
-    ///     .try_init(&model)?;
-    /// let population = strategy.ask();
-    /// let fitness = population.evaluate(|members| {
-    ///     let logits = model.forward_shared(images.clone()); // [members · 4, 3]
-    ///     -members.row_cross_entropy(logits, labels.clone()) // [members, 4]
-    /// });
-    /// strategy.tell(&mut model, population, fitness)?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn with_task_projection(mut self, by_task: bool) -> Self {
-        self.task_projection = by_task;
-        self
-    }
-
     /// This configuration with the chunk and the memory limit of another, which change no update: a run may continue where there is less
     /// memory, or more.
     pub fn with_limits_of(&self, other: &Self) -> Self {

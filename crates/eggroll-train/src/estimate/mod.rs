@@ -29,9 +29,7 @@ impl EvolutionStrategyConfig {
         if scores.iter().all(|score| *score == scores[0]) {
             return None;
         }
-        let scale = self.gradient_scale.factor(self.population_size, sigma);
-        let folded = fold_pairs(&self.shaping.shape_tasks(&scores, self.population_size));
-        let weights: Vec<f32> = folded.iter().map(|weight| (-scale * weight) as f32).collect();
+        let weights = self.folded(&self.shaping.shape_tasks(&scores, self.population_size), sigma);
         weights.iter().any(|weight| *weight != 0.0).then_some(weights)
     }
 
@@ -41,12 +39,16 @@ impl EvolutionStrategyConfig {
             return self.pair_weights(fitness, sigma).map(|pairs| PairWeights { pairs, tasks: None });
         }
         let (scores, _) = fitness.finite();
-        let scale = self.gradient_scale.factor(self.population_size, sigma);
-        let folded = fold_pairs(&self.shaping.shape_each_task(&scores, self.population_size)); // [tasks, pairs]
-        let tasks: Vec<f32> = folded.iter().map(|weight| (-scale * weight) as f32).collect();
+        let tasks = self.folded(&self.shaping.shape_each_task(&scores, self.population_size), sigma); // [tasks, pairs]
         let count = self.population_size / 2;
         let pairs = (0..count).map(|pair| tasks[pair..].iter().step_by(count).sum()).collect();
         tasks.iter().any(|weight| *weight != 0.0).then_some(PairWeights { pairs, tasks: Some(tasks) })
+    }
+
+    /// Shaped scores as scaled weights of pairs.
+    fn folded(&self, shaped: &[f64], sigma: f64) -> Vec<f32> {
+        let scale = self.gradient_scale.factor(self.population_size, sigma);
+        fold_pairs(shaped).into_iter().map(|weight| (-scale * weight) as f32).collect()
     }
 }
 
@@ -76,39 +78,40 @@ pub(crate) fn gradients<M: Module>(
     weights: &PairWeights,
     config: &EvolutionStrategyConfig,
 ) -> GradientsParams {
+    with_uses(population, |uses, lookups| {
+        let mut visitor = Estimator {
+            table: &population.perturbation.table,
+            perturbations: horizon::perturbations(config, population),
+            uses,
+            lookups,
+            weights,
+            uploaded: None,
+            uploaded_tasks: None,
+            gradients: GradientsParams::new(),
+        };
+        model.visit(&mut visitor);
+        visitor.gradients
+    })
+}
+
+/// Calls `f` with the uses whose rows estimates are projected onto, and with those that have the rows that members have looked up.
+fn with_uses<R>(population: &Population, f: impl FnOnce(&[Use], &[Use]) -> R) -> R {
     let uses = locked(&population.uses);
     let unperturbed = locked(&population.unperturbed_rows);
     let perturbed = uses.as_deref().unwrap_or_default();
-    let (uses, lookups) = match population.input_projection {
-        InputProjection::Off => (&[][..], &[][..]),
-        InputProjection::Shared => (perturbed, perturbed),
-        InputProjection::Unperturbed => (unperturbed.as_slice(), perturbed),
-    };
-    let perturbations = horizon::perturbations(config, population);
-    let table = &population.perturbation.table;
-    let mut visitor = Estimator {
-        table,
-        perturbations,
-        uses,
-        lookups,
-        weights,
-        uploaded: None,
-        uploaded_tasks: None,
-        gradients: GradientsParams::new(),
-    };
-    model.visit(&mut visitor);
-    visitor.gradients
+    match population.input_projection {
+        InputProjection::Off => f(&[], &[]),
+        InputProjection::Shared => f(perturbed, perturbed),
+        InputProjection::Unperturbed => f(&unperturbed, perturbed),
+    }
 }
 
 /// Rows that layers were given and whose span estimates are projected onto, each number once.
 pub(crate) fn projected_rows(population: &Population) -> Vec<usize> {
-    let uses = match population.input_projection {
-        InputProjection::Off => Vec::new(),
-        InputProjection::Shared => locked(&population.uses).clone().unwrap_or_default(),
-        InputProjection::Unperturbed => locked(&population.unperturbed_rows).clone(),
-    };
-    let rows = uses.iter().filter_map(|used| if let Use::Shared(x) = used { Some(x.dims()[0]) } else { None });
-    rows.collect::<BTreeSet<_>>().into_iter().collect()
+    with_uses(population, |uses, _| {
+        let rows = uses.iter().filter_map(|used| if let Use::Shared(x) = used { Some(x.dims()[0]) } else { None });
+        rows.collect::<BTreeSet<_>>().into_iter().collect()
+    })
 }
 
 struct Estimator<'a> {
@@ -130,14 +133,8 @@ struct Estimator<'a> {
 impl Estimator<'_> {
     /// The weights next to a parameter, in float32: a parameter's type may be too narrow for them.
     fn weights(&mut self, device: Device) -> Tensor<1> {
-        match &self.uploaded {
-            Some((on, weights)) if *on == device => weights.clone(),
-            _ => {
-                let data = TensorData::new(self.weights.pairs.clone(), [self.weights.pairs.len()]);
-                let weights = Tensor::from_data(data, (&device, DType::F32));
-                self.uploaded.insert((device, weights)).1.clone()
-            }
-        }
+        let weights = &self.weights.pairs;
+        on_device(&mut self.uploaded, device, weights, [weights.len()])
     }
 
     /// Those of every task, if they are estimated alone and a layer that was given these rows has one for each.
@@ -147,14 +144,24 @@ impl Estimator<'_> {
         if x.dims()[0] != tasks {
             return None;
         }
-        Some(match &self.uploaded_tasks {
-            Some((on, weights)) if *on == device => weights.clone(),
-            _ => {
-                let data = TensorData::new(weights.clone(), [tasks, pairs]);
-                let weights = Tensor::from_data(data, (&device, DType::F32));
-                self.uploaded_tasks.insert((device, weights)).1.clone()
-            }
-        })
+        Some(on_device(&mut self.uploaded_tasks, device, weights, [tasks, pairs]))
+    }
+}
+
+/// Weights on a device, uploaded unless they are there.
+fn on_device<const D: usize>(
+    uploaded: &mut Option<(Device, Tensor<D>)>,
+    device: Device,
+    weights: &[f32],
+    shape: [usize; D],
+) -> Tensor<D> {
+    match uploaded {
+        Some((on, weights)) if *on == device => weights.clone(),
+        _ => {
+            let data = TensorData::new(weights.to_vec(), shape);
+            let weights = Tensor::from_data(data, (&device, DType::F32));
+            uploaded.insert((device, weights)).1.clone()
+        }
     }
 }
 
