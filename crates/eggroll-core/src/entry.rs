@@ -29,6 +29,10 @@ impl ParameterEntry {
         }
     }
 
+    pub(crate) fn is_trained_float(&self) -> bool {
+        self.kind == ParameterKind::Float && self.role != Role::Frozen
+    }
+
     pub(crate) fn validate(&self) -> Result<(), TableError> {
         let (path, shape, role, elements) = (&self.path, &self.shape, self.role, self.noise_elements());
         if role != Role::Frozen && shape.contains(&0) {

@@ -1,9 +1,7 @@
 //! The spread of parameters, which noise can be relative to.
 
-use crate::entry::ParameterKind;
 use crate::numbers;
 use crate::paths::{ModulePath, PathVisitor, visit_with_paths};
-use crate::role::Role;
 use crate::table::ParameterTable;
 use burn::module::{Module, Param};
 use burn::tensor::{DType, Tensor, TensorData};
@@ -31,12 +29,13 @@ pub struct SpreadError {
 
 impl ParameterTable {
     /// The spread of every float parameter that is not frozen, by position: the standard deviation of its values,
-    /// `√(Σ(θ − mean)²/n)`, computed in f64 on the host; 1 for all others. A result of the values alone: the same on any
+    /// `√(Σ(θ − mean)²/n)`, computed in f64 on the host; 1 for all others. One whose values are all equal, as a bias of one value or
+    /// the gains of a new normalization layer, has none: it counts as the smallest spread of the others. A result of the values alone: the same on any
     /// device and number of threads. Reads every such parameter to the host.
     ///
     /// # Errors
     ///
-    /// [`SpreadError`] of the first one whose spread is 0, not finite, or less than f32 can hold.
+    /// [`SpreadError`] of the first one whose spread is not finite or less than f32 can hold, or of the first one if all are 0.
     ///
     /// # Example
     ///
@@ -56,6 +55,11 @@ impl ParameterTable {
     pub fn measure_spreads<M: Module>(&self, model: &M) -> Result<Vec<f64>, SpreadError> {
         let mut visitor = Spreads { table: self, found: vec![1.0; self.entries().len()] };
         visit_with_paths(model, &mut visitor);
+        let trained = |(position, _): &(usize, &f64)| self.entries()[*position].is_trained_float();
+        let spreads = visitor.found.iter().enumerate().filter(trained).map(|(_, spread)| *spread);
+        if let Some(smallest) = spreads.filter(|spread| *spread > 0.0).reduce(f64::min) {
+            visitor.found.iter_mut().filter(|spread| **spread == 0.0).for_each(|spread| *spread = smallest);
+        }
         let unusable = |spread: f64| !(spread > 0.0 && numbers::holds(spread));
         match visitor.found.iter().zip(self.entries()).find(|(spread, _)| unusable(**spread)) {
             Some((&spread, entry)) => Err(SpreadError { path: entry.path.clone(), shape: entry.shape.clone(), spread }),
@@ -75,7 +79,7 @@ impl PathVisitor for Spreads<'_> {
             return;
         };
         let entry = &self.table.entries()[position];
-        if entry.kind == ParameterKind::Float && entry.role != Role::Frozen {
+        if entry.is_trained_float() {
             self.found[position] = deviation(param.val().into_data());
         }
     }

@@ -16,7 +16,8 @@ mod votes;
 
 pub use communicator::{Alone, Communicator, DistributionError, evaluate_sharded, gather_fitness, own_members, shard};
 pub use config::{
-    CustomSigma, EvolutionStrategyConfig, GradientScale, InputProjection, NoiseScale, RunningSettings, SigmaSchedule,
+    CustomSigma, EvolutionStrategyConfig, GradientScale, InputProjection, NoiseScale, RateScale, RunningSettings,
+    SigmaSchedule,
 };
 pub use eggroll_core::MemberState;
 pub use error::{ConfigError, Error, MemoryError, RecordError, TellError};

@@ -85,6 +85,9 @@ struct Choices {
     /// Episodes of each member in a generation.
     #[arg(long, value_parser = at_most(EPISODES))]
     episodes: Option<usize>,
+    /// Sigma in units of each parameter's spread and lr in units of its sigma: 2 and 0.6 for all environments, unless given.
+    #[arg(long)]
+    relative: bool,
     /// Noise scale of the first generation.
     #[arg(long)]
     sigma: Option<f64>,
@@ -128,11 +131,13 @@ struct Choices {
 
 impl Choices {
     fn over(&self, table: Settings) -> Settings {
+        let table = if self.relative { table.in_relative_units() } else { table };
         Settings {
             noiser: self.noiser.unwrap_or(table.noiser),
             rank: self.rank.unwrap_or(table.rank),
             population: self.population.unwrap_or(table.population),
             episodes: self.episodes.unwrap_or(table.episodes),
+            relative: table.relative,
             sigma: self.sigma.unwrap_or(table.sigma),
             lr: self.lr.unwrap_or(table.lr),
             decay: self.decay.unwrap_or(table.decay),

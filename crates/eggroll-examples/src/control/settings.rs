@@ -7,7 +7,7 @@ use burn::nn::activation::ActivationConfig;
 use eggroll_core::NoiseSourceConfig;
 use eggroll_core::rng::philox::philox4x32;
 use eggroll_rl::{ActionHead, ActionSpace, RolloutConfig};
-use eggroll_train::{EvolutionStrategyConfig, FitnessShaping, OptimizerConfig, SigmaSchedule};
+use eggroll_train::{EvolutionStrategyConfig, FitnessShaping, NoiseScale, OptimizerConfig, RateScale, SigmaSchedule};
 use serde::Serialize;
 
 /// Everything that a run depends on.
@@ -21,6 +21,8 @@ pub struct Settings {
     pub population: usize,
     /// Episodes of each member in a generation.
     pub episodes: usize,
+    /// Whether noise is relative to the spread of each parameter, and the learning rate to the noise.
+    pub relative: bool,
     /// Noise scale of the first generation.
     pub sigma: f64,
     /// Learning rate of the first generation.
@@ -57,6 +59,7 @@ impl Settings {
             rank: 1,
             population: 256,
             episodes: 1,
+            relative: false,
             sigma: 0.3,
             lr: 0.1,
             decay: 1.0,
@@ -111,6 +114,11 @@ impl Settings {
         }
     }
 
+    /// These settings with noise scale and learning rate that are the same for all environments.
+    pub fn in_relative_units(self) -> Self {
+        Self { relative: true, sigma: 2.0, lr: 0.6, ..self }
+    }
+
     /// The settings of an attempt, with its own seed: attempt 0 is the run as it began.
     pub fn of_attempt(&self, attempt: u64) -> Self {
         let bits =
@@ -143,9 +151,15 @@ impl Settings {
 
     /// The strategy's configuration.
     pub fn strategy(&self) -> EvolutionStrategyConfig {
+        let (noise_scale, rate_scale) = match self.relative {
+            true => (NoiseScale::RelativeToSpread, RateScale::RelativeToSigma),
+            false => (NoiseScale::Absolute, RateScale::Absolute),
+        };
         EvolutionStrategyConfig::new(self.noiser.noiser(self.rank), OptimizerConfig::default())
             .with_population_size(self.population)
             .with_sigma(SigmaSchedule::Exponential { initial: self.sigma, decay: self.decay, last: None })
+            .with_noise_scale(noise_scale)
+            .with_rate_scale(rate_scale)
             .with_learning_rate(ExponentialLrSchedulerConfig::new(self.lr, self.decay))
             .with_shaping(self.shaping.clone())
             .with_noise_source(NoiseSourceConfig::Cached)

@@ -5,6 +5,7 @@ mod gradient_scale;
 mod input_projection;
 mod named;
 mod noise_scale;
+mod rate_scale;
 mod running;
 mod sigma_schedule;
 mod text;
@@ -14,6 +15,7 @@ pub use gradient_scale::GradientScale;
 pub use input_projection::InputProjection;
 pub(crate) use named::Named;
 pub use noise_scale::NoiseScale;
+pub use rate_scale::RateScale;
 pub use running::RunningSettings;
 pub use sigma_schedule::{CustomSigma, SigmaSchedule};
 
@@ -61,6 +63,9 @@ pub struct EvolutionStrategyConfig {
     pub noise_scale: NoiseScale,
     /// Learning rate by generation.
     pub learning_rate: LrSchedulerConfig,
+    /// What the learning rate is relative to.
+    #[serde(skip_serializing_if = "RateScale::is_absolute")]
+    pub rate_scale: RateScale,
     /// From scores to weights.
     pub shaping: FitnessShaping,
     /// Scale of the estimate.
@@ -145,6 +150,7 @@ impl EvolutionStrategyConfig {
             sigma: SigmaSchedule::Constant(0.02),
             noise_scale: NoiseScale::default(),
             learning_rate: LrSchedulerConfig::Constant(optimizer.default_rate()),
+            rate_scale: RateScale::default(),
             optimizer,
             shaping: baselines
                 .map_or_else(FitnessShaping::default, |size| FitnessShaping::BaselineSubtraction { size }),
@@ -185,6 +191,12 @@ impl EvolutionStrategyConfig {
     /// Sets the learning rate, constant or by one of burn's schedules; one step is one generation.
     pub fn with_learning_rate(mut self, learning_rate: impl Into<LrSchedulerConfig>) -> Self {
         self.learning_rate = learning_rate.into();
+        self
+    }
+
+    /// Sets what the learning rate is relative to: nothing, or the noise scale of each parameter.
+    pub fn with_rate_scale(mut self, scale: RateScale) -> Self {
+        self.rate_scale = scale;
         self
     }
 

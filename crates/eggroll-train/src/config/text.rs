@@ -1,6 +1,6 @@
 //! A configuration as text: missing fields have the values of [`EvolutionStrategyConfig::new`], which depend on the noiser.
 
-use super::{EvolutionStrategyConfig, GradientScale, InputProjection, NoiseScale, SigmaSchedule};
+use super::{EvolutionStrategyConfig, GradientScale, InputProjection, NoiseScale, RateScale, SigmaSchedule};
 use crate::fitness::FitnessShaping;
 use crate::optimizer::OptimizerConfig;
 use burn::lr_scheduler::LrSchedulerConfig;
@@ -16,6 +16,7 @@ struct Given {
     sigma: Option<SigmaSchedule>,
     noise_scale: Option<NoiseScale>,
     learning_rate: Option<LrSchedulerConfig>,
+    rate_scale: Option<RateScale>,
     shaping: Option<FitnessShaping>,
     gradient_scale: Option<GradientScale>,
     #[serde(default, deserialize_with = "or_null")]
@@ -52,6 +53,7 @@ impl From<Given> for EvolutionStrategyConfig {
             sigma: given.sigma.unwrap_or(default.sigma),
             noise_scale: given.noise_scale.unwrap_or(default.noise_scale),
             learning_rate: given.learning_rate.unwrap_or(default.learning_rate),
+            rate_scale: given.rate_scale.unwrap_or(default.rate_scale),
             shaping: given.shaping.unwrap_or(default.shaping),
             gradient_scale: given.gradient_scale.unwrap_or(default.gradient_scale),
             clip_norm: given.clip_norm.unwrap_or(default.clip_norm),

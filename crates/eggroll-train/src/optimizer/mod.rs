@@ -258,6 +258,11 @@ impl Optimizer {
         }
     }
 
+    /// Whether it steps on float parameters one by one, so that each can have its own rate.
+    pub(crate) fn steps_on_each(&self) -> bool {
+        self.over == Over::Parameters
+    }
+
     /// Whether it moves integer parameters, by [`step_integer`](Self::step_integer).
     pub(crate) fn moves_integers(&self) -> bool {
         self.over == Over::Integers

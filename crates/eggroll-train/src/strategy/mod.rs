@@ -3,6 +3,7 @@
 mod anchor;
 mod estimates;
 mod probe;
+mod rates;
 mod record;
 mod running;
 mod tell;
@@ -10,7 +11,7 @@ mod tell;
 pub use probe::{ProbedSigma, SigmaProbe};
 pub use record::StrategyRecord;
 
-use crate::config::{EvolutionStrategyConfig, NoiseScale, RunningSettings};
+use crate::config::{EvolutionStrategyConfig, NoiseScale, RateScale, RunningSettings};
 use crate::error::{ConfigError, Error};
 use crate::estimate::horizon;
 use crate::memory;
@@ -144,6 +145,9 @@ impl EvolutionStrategy {
             }
         };
         let optimizer = config.optimizer.init();
+        if config.rate_scale == RateScale::RelativeToSigma && !optimizer.steps_on_each() {
+            return Err(ConfigError::RateScale.into());
+        }
         if optimizer.moves_integers() {
             refuse_floats(&table)?;
         }

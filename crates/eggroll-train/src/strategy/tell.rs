@@ -1,6 +1,7 @@
 //! The update of a generation.
 
-use super::EvolutionStrategy;
+use super::{EvolutionStrategy, rates};
+use crate::config::RateScale;
 use crate::error::{Error, TellError};
 use crate::fitness::Fitness;
 use crate::population::Population;
@@ -50,6 +51,12 @@ impl EvolutionStrategy {
         let report = self.complete(scheduler, learning_rate.base(), &population, &fitness, gradients.is_some());
         if let Some(gradients) = gradients {
             let span = profile::span(Component::Optimizer, 0);
+            let learning_rate = match self.config.rate_scale {
+                RateScale::Absolute => learning_rate,
+                RateScale::RelativeToSigma => {
+                    rates::relative_to_sigma(learning_rate.base(), report.sigma, &self.table, model)
+                }
+            };
             // Tensors are shared, not copied.
             let stepped = self.optimizer.step(learning_rate.clone(), model.clone(), gradients);
             let stepped = match (&self.anchor, self.config.anchor_decay) {

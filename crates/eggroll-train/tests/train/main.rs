@@ -11,6 +11,7 @@ mod modules;
 mod noise_scale;
 mod open_ends;
 mod optimizer;
+mod rate_scale;
 mod rayon_pool;
 mod scores;
 mod strategy;

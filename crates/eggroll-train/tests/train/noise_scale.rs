@@ -295,27 +295,28 @@ fn records_of_other_spreads_are_refused() {
 }
 
 #[test]
-fn parameters_without_spread_are_refused() {
+fn parameters_without_spread_count_as_the_smallest() {
     let mut net = Net::new();
-    let refused = |net: &Net| config(EggrollConfig::new()).try_init(net).err().expect("refused");
-    for (value, spread) in [(1.0, "0.0"), (0.0, "0.0")] {
+    let spreads = |net: &Net| config(EggrollConfig::new()).init(net).parameters().spreads().expect("relative").to_vec();
+    let smallest = spreads(&net)[..3].iter().copied().fold(f64::INFINITY, f64::min);
+    for value in [1.0, 0.0] {
         net.second.bias = Some(Param::from_tensor(Tensor::full([2], value, &Device::flex())));
-        let error = refused(&net);
-        assert!(matches!(error, Error::Spread(_)), "{error}");
-        let text = error.to_string();
-        assert!(
-            ["\"second.bias\"", "[2]", spread, "freeze", "absolute"].iter().all(|part| text.contains(part)),
-            "{text}"
-        );
+        assert_eq!(spreads(&net)[3], smallest, "all values are {value}");
     }
-    assert!(config(EggrollConfig::new()).with_frozen(["second.bias"]).try_init(&net).is_ok());
+    // Nothing to take it from: all but the bias are frozen.
+    let alone = config(EggrollConfig::new()).with_frozen(["first", "second.weight"]);
+    let error = alone.try_init(&net).err().expect("refused");
+    assert!(matches!(error, Error::Spread(_)), "{error}");
+    let text = error.to_string();
+    assert!(["\"second.bias\"", "[2]", "0.0", "freeze", "absolute"].iter().all(|part| text.contains(part)), "{text}");
+    assert!(alone.with_noise_scale(NoiseScale::Absolute).try_init(&net).is_ok());
     assert!(config(EggrollConfig::new()).with_roles([("*bias", Role::Frozen)]).try_init(&net).is_ok());
-    assert!(config(EggrollConfig::new()).with_noise_scale(NoiseScale::Absolute).try_init(&net).is_ok());
     let frozen = config(EggrollConfig::new()).with_frozen(["second.bias"]).init(&net);
     assert_eq!(frozen.parameters().spreads().expect("relative")[3], 1.0);
     // f32 cannot hold it.
     net.second.bias = Some(Param::from_tensor(Tensor::from_floats([1e-39, -1e-39], &Device::flex())));
-    assert!(refused(&net).to_string().contains("e-39"));
+    let error = config(EggrollConfig::new()).try_init(&net).err().expect("refused");
+    assert!(error.to_string().contains("e-39"), "{error}");
 
     let integers = integer::LinearConfig::new(4, 2).init(&Device::flex());
     let voting = EvolutionStrategyConfig::integer(QEggrollConfig::new()).with_noise_scale(NoiseScale::RelativeToSpread);

@@ -1,0 +1,38 @@
+//! Learning rates relative to the noise scale of parameters.
+
+use burn::lr_scheduler::module_lr_scheduler::{ModuleLearningRate, ModuleLrScheduler};
+use burn::module::{Module, ModuleVisitor, Param, ParamGroup};
+use burn::tensor::Tensor;
+use eggroll_core::ParameterTable;
+
+/// `rate·σ_p` for the parameters of a table, and `rate·σ` for all others.
+pub(super) fn relative_to_sigma<M: Module>(
+    rate: f64,
+    sigma: f64,
+    table: &ParameterTable,
+    model: &M,
+) -> ModuleLearningRate {
+    if table.spreads().is_none() {
+        return ModuleLearningRate::from(rate * sigma);
+    }
+    let mut rates = Rates { rate, sigma, table, found: Vec::new() };
+    model.visit(&mut rates);
+    let all = ModuleLrScheduler::new(rate * sigma);
+    rates.found.into_iter().fold(all, |all, (group, rate)| all.with_group(group, rate)).step()
+}
+
+struct Rates<'a> {
+    rate: f64,
+    sigma: f64,
+    table: &'a ParameterTable,
+    found: Vec<(ParamGroup, f64)>,
+}
+
+impl ModuleVisitor for Rates<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if let Some(position) = self.table.position(param.id) {
+            let rate = self.rate * self.table.sigma_of(position, self.sigma);
+            self.found.push((ParamGroup::ids_from_module(param.clone()), rate));
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Learning rates relative to the noise scale of each parameter.
+
+use crate::support::{Net, bytes, input};
+use burn::optim::AdamConfig;
+use burn::tensor::Tensor;
+use eggroll_core::EggrollConfig;
+use eggroll_train::*;
+
+fn config(optimizer: impl Into<OptimizerConfig>) -> EvolutionStrategyConfig {
+    EvolutionStrategyConfig::new(EggrollConfig::new(), optimizer)
+        .with_population_size(32)
+        .with_sigma(0.5)
+        .with_learning_rate(0.25)
+        .with_rate_scale(RateScale::RelativeToSigma)
+}
+
+fn trained(config: &EvolutionStrategyConfig, generations: usize) -> Net {
+    let mut net = Net::new();
+    let mut strategy = config.init(&net);
+    for _ in 0..generations {
+        let population = strategy.ask();
+        let fitness = population.evaluate(|members| -members.mean((net.forward(input()) - 0.5).square()));
+        let report = strategy.tell(&mut net, population, fitness).expect("a generation");
+        assert_eq!((report.learning_rate, report.stepped), (0.25, true));
+    }
+    net
+}
+
+/// `η·σ`, bit for bit: both are powers of two.
+#[test]
+fn equals_the_product_as_an_absolute_rate() {
+    let relative = config(OptimizerConfig::default());
+    let absolute = |rate: f64| {
+        let mut net = Net::new();
+        let config = relative.clone().with_rate_scale(RateScale::Absolute).with_learning_rate(rate);
+        let mut strategy = config.init(&net);
+        for _ in 0..3 {
+            let population = strategy.ask();
+            let fitness = population.evaluate(|members| -members.mean((net.forward(input()) - 0.5).square()));
+            strategy.tell(&mut net, population, fitness).expect("a generation");
+        }
+        bytes(&net)
+    };
+    let found = bytes(&trained(&relative, 3));
+    assert_eq!(found, absolute(0.125));
+    assert_ne!(found, absolute(0.25), "canary: the rate alone");
+}
+
+/// The first step of Adam is as long as the rate: `η·σ·τ_p` for each parameter, in every value.
+#[test]
+fn follows_the_spread_of_each_parameter() {
+    let relative = config(AdamConfig::new().with_epsilon(1e-12)).with_noise_scale(NoiseScale::RelativeToSpread);
+    let before = Net::new();
+    let spreads = relative.init(&before).parameters().spreads().expect("relative").to_vec();
+    let longest = |before: &Tensor<1>, after: &Tensor<1>| -> f64 {
+        let step: f32 = (after.clone() - before.clone()).abs().max().into_scalar();
+        f64::from(step)
+    };
+    let parts = |net: &Net| {
+        [&net.first, &net.second]
+            .map(|layer| [layer.weight.val().flatten(0, 1), layer.bias.as_ref().expect("a bias").val()])
+    };
+    let steps = |after: &Net| -> Vec<f64> {
+        let (before, after) = (parts(&before), parts(after));
+        before.iter().flatten().zip(after.iter().flatten()).map(|(b, a)| longest(b, a)).collect()
+    };
+    let near = |steps: &[f64], rate: f64| {
+        steps.iter().zip(&spreads).all(|(s, spread)| (s / (rate * spread) - 1.0).abs() < 1e-3)
+    };
+    let found = steps(&trained(&relative, 1));
+    assert!(near(&found, 0.25 * 0.5), "{found:?} for spreads {spreads:?}");
+    let absolute = relative.clone().with_rate_scale(RateScale::Absolute);
+    assert!(!near(&steps(&trained(&absolute, 1)), 0.25), "canary");
+}
+
+#[test]
+fn is_read_and_refused() {
+    let net = Net::new();
+    for optimizer in ["clip_up", "integer_adam_w"] {
+        let optimizer: OptimizerConfig = optimizer.parse().expect("known");
+        let error = config(optimizer.clone()).try_init(&net).err().expect("refused").to_string();
+        assert!(error.contains("rate_scale relative_to_sigma") && error.contains("clip_up"), "{error}");
+    }
+    let relative = config(OptimizerConfig::default());
+    let json = serde_json::to_string(&relative).expect("writes");
+    assert!(json.contains(r#""rate_scale":"relative_to_sigma""#), "{json}");
+    let read: EvolutionStrategyConfig = serde_json::from_str(&json).expect("reads");
+    assert_eq!(read.rate_scale, RateScale::RelativeToSigma);
+    let absolute = serde_json::to_string(&relative.with_rate_scale(RateScale::Absolute)).expect("writes");
+    assert!(!absolute.contains("rate_scale"), "files of earlier versions are read: {absolute}");
+}
