@@ -29,8 +29,9 @@ impl ParameterEntry {
         }
     }
 
-    pub(crate) fn is_trained_float(&self) -> bool {
-        self.kind == ParameterKind::Float && self.role != Role::Frozen
+    /// Whether its values are of that kind, and it is not frozen.
+    pub fn is_trained_as(&self, kind: ParameterKind) -> bool {
+        self.kind == kind && self.role != Role::Frozen
     }
 
     pub(crate) fn validate(&self) -> Result<(), TableError> {

@@ -199,7 +199,7 @@ impl MaterializedNoise {
     fn hold_integers(&mut self, table: &ParameterTable, seed: u64, pairs: PairRange) {
         self.integers.clear();
         for (position, entry) in table.entries().iter().enumerate() {
-            let held = entry.kind == ParameterKind::Integer && entry.role != Role::Frozen;
+            let held = entry.is_trained_as(ParameterKind::Integer);
             self.integers.push(held.then(|| {
                 let (device, _) = table.place(position);
                 let key = table.key(position, seed, self.generation);

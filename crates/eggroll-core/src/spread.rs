@@ -1,5 +1,6 @@
 //! The spread of parameters, which noise can be relative to.
 
+use crate::entry::ParameterKind;
 use crate::numbers;
 use crate::paths::{ModulePath, PathVisitor, visit_with_paths};
 use crate::table::ParameterTable;
@@ -30,8 +31,8 @@ pub struct SpreadError {
 impl ParameterTable {
     /// The spread of every float parameter that is not frozen, by position: the standard deviation of its values,
     /// `√(Σ(θ − mean)²/n)`, computed in f64 on the host; 1 for all others. One whose values are all equal, as a bias of one value or
-    /// the gains of a new normalization layer, has none: it counts as the smallest spread of the others. A result of the values alone: the same on any
-    /// device and number of threads. Reads every such parameter to the host.
+    /// the gains of a new normalization layer, has none: it counts as the smallest spread of the others. A result of the values
+    /// alone: the same on any device and number of threads. Reads every such parameter to the host.
     ///
     /// # Errors
     ///
@@ -55,8 +56,7 @@ impl ParameterTable {
     pub fn measure_spreads<M: Module>(&self, model: &M) -> Result<Vec<f64>, SpreadError> {
         let mut visitor = Spreads { table: self, found: vec![1.0; self.entries().len()] };
         visit_with_paths(model, &mut visitor);
-        let trained = |(position, _): &(usize, &f64)| self.entries()[*position].is_trained_float();
-        let spreads = visitor.found.iter().enumerate().filter(trained).map(|(_, spread)| *spread);
+        let spreads = self.trained(ParameterKind::Float).map(|(position, _)| visitor.found[position]);
         if let Some(smallest) = spreads.filter(|spread| *spread > 0.0).reduce(f64::min) {
             visitor.found.iter_mut().filter(|spread| **spread == 0.0).for_each(|spread| *spread = smallest);
         }
@@ -78,8 +78,7 @@ impl PathVisitor for Spreads<'_> {
         let Some(position) = self.table.position(param.id) else {
             return;
         };
-        let entry = &self.table.entries()[position];
-        if entry.is_trained_float() {
+        if self.table.entries()[position].is_trained_as(ParameterKind::Float) {
             self.found[position] = deviation(param.val().into_data());
         }
     }

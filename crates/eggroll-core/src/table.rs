@@ -164,6 +164,11 @@ impl ParameterTable {
         entries.any(|(entry, (_, found))| entry.role != Role::Frozen && *found == dtype)
     }
 
+    /// The parameters of a kind that are not frozen, with their positions.
+    pub fn trained(&self, kind: ParameterKind) -> impl Iterator<Item = (usize, &ParameterEntry)> {
+        self.entries.iter().enumerate().filter(move |(_, entry)| entry.is_trained_as(kind))
+    }
+
     /// Whether all parameters are in host memory, when the table was made.
     pub fn is_on_host(&self) -> bool {
         self.devices().all(is_on_host)

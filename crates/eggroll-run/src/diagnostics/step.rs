@@ -2,8 +2,8 @@
 
 use burn::module::{Module, Param};
 use burn::tensor::{DType, Tensor, TensorData};
+use eggroll_core::ParameterKind;
 use eggroll_core::paths::{ModulePath, PathVisitor, visit_with_paths};
-use eggroll_core::{ParameterEntry, ParameterKind, Role};
 use eggroll_train::EvolutionStrategy;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -86,7 +86,7 @@ pub fn step_statistics<M: Module>(strategy: &EvolutionStrategy, before: &M, afte
     let mut parameters = Vec::new();
     let mut total = Total::default();
     for (position, (entry, (before, after))) in table.entries().iter().zip(before.into_iter().zip(after)).enumerate() {
-        if !is_trained(entry) {
+        if !entry.is_trained_as(ParameterKind::Float) {
             continue;
         }
         let (Some(before), Some(after)) = (before, after) else {
@@ -98,10 +98,6 @@ pub fn step_statistics<M: Module>(strategy: &EvolutionStrategy, before: &M, afte
         parameters.push(sums.size(entry.path.clone(), sums.steps / (noise * noise)));
     }
     StepStatistics { parameters, total: total.sums.size("all".to_owned(), total.to_noise) }
-}
-
-fn is_trained(entry: &ParameterEntry) -> bool {
-    entry.kind == ParameterKind::Float && entry.role != Role::Frozen
 }
 
 /// The trained float parameters of a model, flat, by position.
@@ -117,7 +113,7 @@ impl PathVisitor for Collector<'_> {
             return;
         };
         let (entry, shape) = (&table.entries()[position], param.lazy_shape());
-        if is_trained(entry) && *entry.shape == *shape {
+        if entry.is_trained_as(ParameterKind::Float) && *entry.shape == *shape {
             self.found[position] = Some(param.val().reshape([shape.num_elements()]));
         }
     }

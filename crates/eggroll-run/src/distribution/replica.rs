@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::steps::Steps;
 use burn::module::Module;
 use burn::tensor::Device;
-use eggroll_core::{InstructionSet, ParameterKind, Role};
+use eggroll_core::{InstructionSet, ParameterKind};
 use eggroll_train::{
     Alone, Communicator, DistributionError, EvolutionStrategy, EvolutionStrategyConfig, Fitness, Population,
     gather_fitness, own_members,
@@ -184,8 +184,7 @@ fn configuration(config: &EvolutionStrategyConfig) -> String {
 }
 
 pub(super) fn trains_floats(strategy: &EvolutionStrategy) -> bool {
-    let mut entries = strategy.parameters().entries().iter();
-    entries.any(|entry| entry.kind == ParameterKind::Float && entry.role != Role::Frozen)
+    strategy.parameters().trained(ParameterKind::Float).next().is_some()
 }
 
 /// What the rounding of floats depends on: the kind of device, and on hosts the instruction set.

@@ -27,7 +27,7 @@ use burn::train::metric::{Adaptor, ItemLazy, Metric, Numeric};
 use burn::train::{
     EarlyStoppingStrategy, Interrupter, Interruption, LearnerEvent, MetricEarlyStoppingStrategy, StoppingCondition,
 };
-use eggroll_core::{ParameterKind, Role};
+use eggroll_core::ParameterKind;
 use eggroll_train::EvolutionStrategy;
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -314,10 +314,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         task: &'a mut T,
     ) -> Result<Run<'a, T, V>, Error> {
         let config = self.config.clone();
-        let has = |kind| {
-            let mut entries = strategy.parameters().entries().iter();
-            entries.any(|entry| entry.kind == kind && entry.role != Role::Frozen)
-        };
+        let has = |kind| strategy.parameters().trained(kind).next().is_some();
         let (floats, integers) = (has(ParameterKind::Float), has(ParameterKind::Integer));
         let epoch = config.epoch(strategy.generation());
         let path = self.folder.file("log.jsonl");

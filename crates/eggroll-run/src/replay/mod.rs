@@ -12,7 +12,7 @@ use crate::error::{Error, SavedError};
 use crate::lock::Lock;
 use crate::tail::Tail;
 use burn::module::Module;
-use eggroll_core::{ParameterKind, Role};
+use eggroll_core::ParameterKind;
 use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig, Fitness, InputProjection, RunningSettings, TellError};
 use log::Log;
 pub(crate) use record::Recorded;
@@ -210,8 +210,7 @@ pub(crate) fn check_projection(config: &EvolutionStrategyConfig) -> Result<(), E
 
 /// What to keep of a fitness: the signs of pairs if they make the same update.
 fn recorded(strategy: &EvolutionStrategy, fitness: &Fitness, stepped: bool, sigma: f64) -> Recorded {
-    let mut trained = strategy.parameters().entries().iter().filter(|entry| entry.role != Role::Frozen);
-    if !trained.all(|entry| entry.kind == ParameterKind::Integer) || !strategy.votes_are_signs() {
+    if strategy.parameters().trained(ParameterKind::Float).next().is_some() || !strategy.votes_are_signs() {
         return Recorded::all(fitness);
     }
     let signs = Recorded::Signs(fitness.pair_signs(strategy.config().population_size));

@@ -76,7 +76,6 @@ pub enum InputProjection {
     Unperturbed,
 }
 
-/// The name, as in configuration files.
 impl EvolutionStrategyConfig {
     /// Sets which estimates are projected onto the span of a layer's input rows.
     pub fn with_input_projection(mut self, projection: InputProjection) -> Self {
@@ -131,6 +130,7 @@ impl EvolutionStrategyConfig {
     }
 }
 
+/// The name, as in configuration files.
 impl fmt::Display for InputProjection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(f)

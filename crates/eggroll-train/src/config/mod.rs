@@ -182,21 +182,9 @@ impl EvolutionStrategyConfig {
         self
     }
 
-    /// Sets what the noise scale is relative to: nothing, or the spread of each parameter.
-    pub fn with_noise_scale(mut self, scale: NoiseScale) -> Self {
-        self.noise_scale = scale;
-        self
-    }
-
     /// Sets the learning rate, constant or by one of burn's schedules; one step is one generation.
     pub fn with_learning_rate(mut self, learning_rate: impl Into<LrSchedulerConfig>) -> Self {
         self.learning_rate = learning_rate.into();
-        self
-    }
-
-    /// Sets what the learning rate is relative to: nothing, or the noise scale of each parameter.
-    pub fn with_rate_scale(mut self, scale: RateScale) -> Self {
-        self.rate_scale = scale;
         self
     }
 

@@ -1,5 +1,6 @@
 //! What the noise scale is relative to.
 
+use super::EvolutionStrategyConfig;
 use crate::error::ConfigError;
 use serde::de::IntoDeserializer;
 use serde::de::value::StrDeserializer;
@@ -31,7 +32,7 @@ use std::str::FromStr;
 /// | `InverseSigma` | `σ·τ_p²·g_p` | `η·τ_p/√N` |
 ///
 /// This is the gradient preconditioned by `τ_p²`: absolute noise and SGD do the same to a model of the parameters `u_p = θ_p/τ_p`.
-/// An optimizer that normalizes gradients, as Adam, takes the factor out again (but for its ε): its steps are as long for all parameters.
+/// An optimizer that normalizes gradients, as Adam, takes the factor out again (but for its ε): its steps are as long for all parameters, but for [rates relative to sigma](crate::RateScale).
 /// [Clipping](crate::clip_norm()) measures the preconditioned gradient.
 ///
 /// # State
@@ -74,6 +75,14 @@ pub enum NoiseScale {
     Absolute,
     /// σ times the standard deviation of the parameter's values when the strategy is made.
     RelativeToSpread,
+}
+
+impl EvolutionStrategyConfig {
+    /// Sets what the noise scale is relative to: nothing, or the spread of each parameter.
+    pub fn with_noise_scale(mut self, scale: NoiseScale) -> Self {
+        self.noise_scale = scale;
+        self
+    }
 }
 
 impl NoiseScale {

@@ -1,5 +1,6 @@
 //! What the learning rate is relative to.
 
+use super::EvolutionStrategyConfig;
 use serde::{Deserialize, Serialize};
 
 /// What the learning rate is relative to: with the rate `η` of the schedule, a step on parameter `p` has the rate `η_p`.
@@ -41,6 +42,14 @@ pub enum RateScale {
     Absolute,
     /// The rate times the noise scale of each parameter.
     RelativeToSigma,
+}
+
+impl EvolutionStrategyConfig {
+    /// Sets what the learning rate is relative to: nothing, or the noise scale of each parameter.
+    pub fn with_rate_scale(mut self, scale: RateScale) -> Self {
+        self.rate_scale = scale;
+        self
+    }
 }
 
 impl RateScale {

@@ -4,7 +4,7 @@ use crate::config::EvolutionStrategyConfig;
 use crate::error::ConfigError;
 use crate::population::Population;
 use eggroll_core::scope::Perturbation;
-use eggroll_core::{NoiseSourceConfig, ParameterKind, ParameterTable, Role};
+use eggroll_core::{NoiseSourceConfig, ParameterKind, ParameterTable};
 use std::sync::Arc;
 
 /// Refuses sums over several noise epochs for parameters that are updated by votes: votes count the noise of one.
@@ -12,9 +12,8 @@ pub(crate) fn validate_parameters(config: &EvolutionStrategyConfig, table: &Para
     let Some(horizon) = config.unroll_horizon.filter(|horizon| *horizon != config.noise_reuse) else {
         return Ok(());
     };
-    let voted = table.entries().iter().find(|e| e.kind == ParameterKind::Integer && e.role != Role::Frozen);
-    match voted {
-        Some(entry) => {
+    match table.trained(ParameterKind::Integer).next() {
+        Some((_, entry)) => {
             Err(ConfigError::UnrollVotes { horizon, noise_reuse: config.noise_reuse, path: entry.path.clone() })
         }
         None => Ok(()),

@@ -4,7 +4,7 @@ use crate::error::ConfigError;
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{DType, Tensor};
 use eggroll_core::paths::{ModulePath, PathVisitor, visit_with_paths};
-use eggroll_core::{ParameterKind, ParameterTable, Role};
+use eggroll_core::{ParameterKind, ParameterTable};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -20,11 +20,8 @@ impl Anchor {
     /// The values that `model` has for what is trained of a table. Parameters are found by path: a model that was loaded anew has others
     /// of Burn's identifiers.
     pub fn of<M: Module>(table: &ParameterTable, model: &M) -> Result<Self, ConfigError> {
-        let trained = |(position, entry): (usize, &eggroll_core::ParameterEntry)| {
-            let trained = entry.kind == ParameterKind::Float && entry.role != Role::Frozen;
-            trained.then(|| (entry.path.clone(), (position, entry.shape.clone())))
-        };
-        let due: HashMap<_, _> = table.entries().iter().enumerate().filter_map(trained).collect();
+        let trained = table.trained(ParameterKind::Float);
+        let due = trained.map(|(position, entry)| (entry.path.clone(), (position, entry.shape.clone()))).collect();
         let mut collector = Collector { due, values: vec![None; table.entries().len()] };
         visit_with_paths(model, &mut collector);
         match collector.due.into_iter().min_by_key(|(_, (position, _))| *position) {

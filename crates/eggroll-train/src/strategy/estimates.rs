@@ -11,7 +11,7 @@ use burn::tensor::DType;
 use eggroll_core::numbers;
 use eggroll_core::profile::{self, Component};
 use eggroll_core::sync::locked;
-use eggroll_core::{ParameterEntry, ParameterKind, ParameterTable, Role};
+use eggroll_core::{ParameterKind, ParameterTable, Role};
 
 /// The largest number of half precision.
 const F16_MAX: f32 = 65_504.0;
@@ -75,9 +75,8 @@ impl EvolutionStrategy {
 
     /// Refuses a noise scale that f32 cannot hold for a float parameter that is trained.
     fn check_sigma(&self, generation: u64, sigma: f64) -> Result<(), TellError> {
-        let trained = |entry: &ParameterEntry| entry.kind == ParameterKind::Float && entry.role != Role::Frozen;
-        let mut entries = self.table.entries().iter().enumerate();
-        let lost = entries.find(|(at, entry)| trained(entry) && !numbers::holds(self.table.sigma_of(*at, sigma)));
+        let mut trained = self.table.trained(ParameterKind::Float);
+        let lost = trained.find(|(at, _)| !numbers::holds(self.table.sigma_of(*at, sigma)));
         match (lost, self.table.spreads()) {
             (None, _) => Ok(()),
             (Some(_), None) => Err(TellError::Sigma { generation, sigma }),

@@ -24,9 +24,7 @@ use eggroll_core::integer::VoteLevels;
 use eggroll_core::profile::{self, Component};
 use eggroll_core::scope::Perturbation;
 use eggroll_core::sync::locked;
-use eggroll_core::{
-    MaterializedNoise, Noiser, PairRange, ParameterEntry, ParameterKind, ParameterSummary, ParameterTable, Role,
-};
+use eggroll_core::{MaterializedNoise, Noiser, PairRange, ParameterKind, ParameterSummary, ParameterTable};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 
@@ -255,18 +253,16 @@ impl EvolutionStrategy {
 
 /// Refuses integer parameters that are trained.
 fn refuse_integers(table: &ParameterTable, setting: &'static str) -> Result<(), ConfigError> {
-    let trained = |entry: &&ParameterEntry| entry.kind == ParameterKind::Integer && entry.role != Role::Frozen;
-    match table.entries().iter().find(trained) {
-        Some(entry) => Err(ConfigError::IntegerParameter { setting, path: entry.path.clone() }),
+    match table.trained(ParameterKind::Integer).next() {
+        Some((_, entry)) => Err(ConfigError::IntegerParameter { setting, path: entry.path.clone() }),
         None => Ok(()),
     }
 }
 
 /// Refuses float parameters that are trained.
 fn refuse_floats(table: &ParameterTable) -> Result<(), ConfigError> {
-    let trained = |entry: &&ParameterEntry| entry.kind == ParameterKind::Float && entry.role != Role::Frozen;
-    match table.entries().iter().find(trained) {
-        Some(entry) => Err(ConfigError::FloatParameter(entry.path.clone())),
+    match table.trained(ParameterKind::Float).next() {
+        Some((_, entry)) => Err(ConfigError::FloatParameter(entry.path.clone())),
         None => Ok(()),
     }
 }

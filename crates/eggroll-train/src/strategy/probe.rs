@@ -6,7 +6,7 @@ use crate::error::{ConfigError, Error, TellError};
 use crate::fitness::Fitness;
 use crate::population::Population;
 use burn::module::Module;
-use eggroll_core::{ParameterKind, Role};
+use eggroll_core::ParameterKind;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -140,9 +140,7 @@ impl EvolutionStrategy {
         if sigmas.is_empty() {
             return Err(ConfigError::Probe("no sigma was given").into());
         }
-        let acts =
-            |entry: &eggroll_core::ParameterEntry| entry.kind == ParameterKind::Float && entry.role != Role::Frozen;
-        if !self.table.entries().iter().any(acts) {
+        if self.table.trained(ParameterKind::Float).next().is_none() {
             return Err(ConfigError::Probe("this strategy trains none").into());
         }
         self.check_model(model)?;

@@ -10,8 +10,8 @@ use crate::votes;
 use burn::lr_scheduler::module_lr_scheduler::{ModuleLearningRate, ModuleLrScheduler};
 use burn::module::Module;
 use burn::optim::GradientsParams;
+use eggroll_core::ParameterKind;
 use eggroll_core::profile::{self, Component};
-use eggroll_core::{ParameterEntry, ParameterKind, Role};
 use std::sync::atomic::Ordering::Relaxed;
 
 impl EvolutionStrategy {
@@ -126,8 +126,7 @@ impl EvolutionStrategy {
     /// ```
     pub fn advance(&mut self, population: Population, fitness: &Fitness) -> Result<GenerationReport, Error> {
         self.check_generation(&population, fitness)?;
-        let trained = |entry: &&ParameterEntry| entry.kind == ParameterKind::Integer && entry.role != Role::Frozen;
-        if let Some(entry) = self.table.entries().iter().find(trained) {
+        if let Some((_, entry)) = self.table.trained(ParameterKind::Integer).next() {
             return Err(TellError::Votes(entry.path.clone()).into());
         }
         let (scheduler, learning_rate) = self.next_rate(&population)?;

@@ -3,7 +3,7 @@
 use super::config::NatsConfig;
 use super::error::NatsError;
 use crate::replay::Recorded;
-use eggroll_core::{ParameterKind, Role};
+use eggroll_core::ParameterKind;
 use eggroll_train::{EvolutionStrategy, Fitness};
 
 /// Integers up to this size are what they are in f32 too.
@@ -20,9 +20,8 @@ pub(super) struct ScoreRules {
 
 impl ScoreRules {
     pub fn of(config: &NatsConfig, strategy: &EvolutionStrategy) -> Self {
-        let mut trained = strategy.parameters().entries().iter().filter(|entry| entry.role != Role::Frozen);
-        let of_integers = trained.all(|entry| entry.kind == ParameterKind::Integer);
-        let of_signs = of_integers && strategy.votes_are_signs();
+        let of_signs =
+            strategy.parameters().trained(ParameterKind::Float).next().is_none() && strategy.votes_are_signs();
         let signs = config.pair_signs && config.integers && config.tasks == 1 && of_signs;
         Self { tasks: config.tasks, integers: config.integers, signs }
     }
