@@ -9,6 +9,7 @@ mod deploy;
 mod embedded;
 mod episodes;
 mod getting_started;
+mod hidden_information;
 mod host_scores;
 mod integers;
 mod language_models;

@@ -184,6 +184,22 @@ fn memory() {
 }
 
 #[test]
+fn expected_q() {
+    let place = Place::new();
+    let short = Short {
+        program: "expected_q",
+        options: &[("--worlds", "2"), ("--games", "2"), ("--deals", "0")],
+        positional: &[],
+        with: &[
+            ("--train-deals", &["--train", "backpropagation", "--oracle", &place.path("oracle"), "--train-steps", "1"]),
+            ("--train-steps", &["--train", "backpropagation", "--oracle", &place.path("oracle"), "--train-deals", "1"]),
+            TRACE,
+        ],
+    };
+    short.walk(&place);
+}
+
+#[test]
 fn finetune() {
     let place = Place::new();
     let short = Short {

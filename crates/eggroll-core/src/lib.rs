@@ -13,6 +13,7 @@ mod entry;
 mod finite;
 pub mod integer;
 mod key;
+mod launch_count;
 mod layer;
 mod materialize;
 mod matrix;
@@ -36,10 +37,12 @@ mod table;
 #[cfg(any(feature = "flex", feature = "ndarray"))]
 pub mod transformer;
 
+pub use backend::is_on_host;
 pub use device_name::{DeviceName, DeviceNameError, hardware_name};
 pub use entry::{ParameterEntry, ParameterKind, TableError};
 pub use finite::{NonFiniteError, check_finite};
 pub use key::{NoiseDistribution, NoiseKey, PairRange};
+pub use launch_count::LaunchCount;
 pub use matrix::MatrixView;
 pub use member_state::MemberState;
 pub use noise_store::{MaterializedNoise, NoiseSourceConfig, NoiseSourceError};

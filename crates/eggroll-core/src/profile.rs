@@ -12,6 +12,7 @@
 //! | `fitness` | an evaluation: the user's closure for a chunk of members, and the host read of all fitness |
 //! | `estimate` | fitness becomes weights of pairs, those become gradients. The same sums, of one pair, make the noise of members that are separate models |
 //! | `optimizer` | burn-optim's step; the votes on integer parameters |
+//! | `worlds` | decisions by expected values: worlds are sampled and written as positions. What follows, the oracle, its values and the host read, is `fitness` |
 //! | `waiting` | a thread only waits for others: not a component, its time is that of the components that it waits for |
 //!
 //! Fields: `bytes`, the bytes that the span's work wrote; `fine`, true for spans that are too short and too many to be drawn.
@@ -58,12 +59,22 @@ pub enum Component {
     Estimate,
     /// `optimizer`
     Optimizer,
+    /// `worlds`
+    Worlds,
 }
 
 impl Component {
-    /// All components, in the order of a generation.
-    pub const ALL: [Self; 7] =
-        [Self::Ask, Self::Noise, Self::BaseProduct, Self::LowRankPart, Self::Fitness, Self::Estimate, Self::Optimizer];
+    /// All components, in the order of a generation; then those of decisions.
+    pub const ALL: [Self; 8] = [
+        Self::Ask,
+        Self::Noise,
+        Self::BaseProduct,
+        Self::LowRankPart,
+        Self::Fitness,
+        Self::Estimate,
+        Self::Optimizer,
+        Self::Worlds,
+    ];
 
     /// Name of the component's spans.
     pub const fn name(self) -> &'static str {
@@ -75,6 +86,7 @@ impl Component {
             Self::Fitness => "fitness",
             Self::Estimate => "estimate",
             Self::Optimizer => "optimizer",
+            Self::Worlds => "worlds",
         }
     }
 
@@ -214,7 +226,7 @@ fn open(component: Component, bytes: u64, fine: bool) -> EnteredSpan {
             }
         };
     }
-    by_name!(Ask Noise BaseProduct LowRankPart Fitness Estimate Optimizer).entered()
+    by_name!(Ask Noise BaseProduct LowRankPart Fitness Estimate Optimizer Worlds).entered()
 }
 
 #[cold]

@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 
 mod environments;
+mod expected_values;
+pub mod games;
 #[cfg(feature = "mujoco")]
 pub mod mujoco;
 mod rollouts;
@@ -12,6 +14,10 @@ pub use eggroll_core::device_rollout::{Dynamics, Symbol, SymbolicStep};
 pub use environments::{
     Acrobot, ActionSpace, Bandit, CartPole, EndOfEpisode, EpisodeKey, Episodes, HostTransition, Memory, MountainCar,
     MountainCarContinuous, Pendulum, TensorEnvironment, Transition,
+};
+pub use expected_values::{
+    ActionValue, Decision, ExpectedValues, ExpectedValuesConfig, ExpectedValuesError, SampledWorlds, WorldKey,
+    WorldSampler, WorldWords,
 };
 pub use rollouts::{
     ActionHead, EpisodeStatistics, EvaluationConfig, FeedForward, ObservationNormalizer, Policy, PolicyLayer,

@@ -26,8 +26,8 @@ mod slices;
 use burn::backend::DispatchDevice;
 use burn::tensor::Device;
 
-/// Whether the device's tensors are in host memory.
-pub(crate) fn is_on_host(device: &Device) -> bool {
+/// Whether a device's tensors are in host memory: Flex and NdArray.
+pub fn is_on_host(device: &Device) -> bool {
     let device = device.as_dispatch();
     let host = [
         #[cfg(feature = "flex")]

@@ -18,7 +18,10 @@ pub fn run<T: Task>(
 ) -> Result<(Value, Ending), Failure> {
     let name = task.environment().name();
     let threshold = trainer.threshold;
-    print_line!("{name}: solved at a mean return of {threshold} over 100 episodes");
+    match threshold.is_finite() {
+        true => print_line!("{name}: solved at a mean return of {threshold} over 100 episodes"),
+        false => print_line!("{name}: no return counts as solved"),
+    }
     print_line!("generation  seconds  env steps  population's return  mean policy's return");
     profile::section(name);
     let mut points: Vec<Point> = Vec::new();
@@ -42,7 +45,9 @@ pub fn run<T: Task>(
         "{}: mean return {:.1} over 100 episodes of the mean policy, after {} steps in {:.2} s",
         match (outcome.solved, outcome.ending) {
             (true, _) => "solved",
+            (false, Ending::Finished) if threshold.is_infinite() => "finished",
             (false, Ending::Finished) => "not solved",
+            (false, Ending::Stopped) if threshold.is_infinite() => "stopped",
             (false, Ending::Stopped) => "stopped before it was solved",
         },
         outcome.mean_return,

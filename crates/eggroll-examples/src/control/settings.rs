@@ -108,6 +108,17 @@ impl Settings {
                 normalize: true,
                 ..common
             },
+            // Luck of the deal is most of a return: many hands for each member, the same for all. Scores need their order, not their size.
+            "Texas42" => Self {
+                population: 1024,
+                episodes: 64,
+                sigma: 0.1,
+                lr: 0.02,
+                hidden: vec![64],
+                activation: ActivationName::Tanh,
+                budget: 60_000_000,
+                ..common
+            },
             // Right or wrong: every member answers enough cues for its return to be more than luck. A network of 16 remembers a cue.
             "Memory" => Self { episodes: 16, hidden: vec![16], ..common },
             _ => common,

@@ -13,7 +13,7 @@ mod mountain_car_continuous;
 mod number;
 mod pendulum;
 mod physics;
-mod states;
+pub(crate) mod states;
 
 pub use acrobot::Acrobot;
 pub use bandit::Bandit;

@@ -1,6 +1,8 @@
-//! Environments, as batched tensors and those of MuJoCo, and rollouts in them and in those of burn-rl.
+//! Environments, as batched tensors and those of MuJoCo, rollouts in them and in those of burn-rl, and games.
 
 mod environments;
+mod expected_values;
+mod games;
 mod heads;
 #[cfg(feature = "host")]
 mod host_rollouts;

@@ -6,6 +6,7 @@ use burn::optim::SgdConfig;
 use burn::tensor::{Device, Tensor};
 use eggroll_core::{BaselineSubtractionConfig, EggrollConfig, NoiserConfig, OpenEsConfig, counters};
 use eggroll_nn::{Linear, LinearConfig, MinimalGru, MinimalGruConfig, Mlp, MlpConfig};
+use eggroll_rl::games::texas42::Texas42;
 use eggroll_rl::{
     Acrobot, ActionSpace, Bandit, CartPole, EpisodeKey, Memory, MountainCar, Pendulum, TensorEnvironment, Transition,
 };
@@ -111,6 +112,7 @@ fn fused_rollouts_give_the_bits_of_tensors() {
     assert_fused(CartPole::new(), &config.clone().with_head(ActionHead::Sampled), ActivationConfig::Tanh);
     assert_fused(Pendulum::new(), &config.clone().with_head(ActionHead::Tanh), ActivationConfig::Relu);
     assert_fused(Pendulum::new(), &config.clone().with_action_repeat(3), ActivationConfig::Relu);
+    assert_fused(Texas42::default(), &config.clone().with_head(ActionHead::Tanh), ActivationConfig::Relu);
     let normalized = config.clone().with_normalize_observations(true);
     assert_fused(Acrobot::new(), &normalized.clone().with_head(ActionHead::Sampled), ActivationConfig::Relu);
     assert_fused(CartPole::new(), &normalized.with_action_repeat(2), ActivationConfig::Relu);

@@ -74,13 +74,13 @@ struct Packed {
 impl Packed {
     fn id(self) -> Id {
         let kind = self.kind.map_or(0, |component| component as u64 + 1);
-        Id::from_u64(1 + (self.bytes << 4 | u64::from(self.fine) << 3 | kind))
+        Id::from_u64(1 + (self.bytes << 5 | u64::from(self.fine) << 4 | kind))
     }
 
     fn of(id: &Id) -> Self {
         let packed = id.into_u64() - 1;
-        let component = (packed & 7).checked_sub(1).map(|index| Component::ALL[index as usize]);
-        Self { kind: component, fine: packed >> 3 & 1 == 1, bytes: packed >> 4 }
+        let component = (packed & 15).checked_sub(1).map(|index| Component::ALL[index as usize]);
+        Self { kind: component, fine: packed >> 4 & 1 == 1, bytes: packed >> 5 }
     }
 }
 

@@ -80,7 +80,9 @@ impl fmt::Display for Section {
             f,
             "component       share   seconds    spans  launches  kernels  host reads   noise held       written"
         )?;
-        for row in components {
+        // Only decisions have worlds.
+        let shown = |row: &&Row| row.spans > 0 || row.component != Component::Worlds.name();
+        for row in components.iter().filter(shown) {
             writeln!(
                 f,
                 "{:<13} {:>5.1} %  {:>8.4} {:>8}  {:>8}  {:>7}  {:>10}  {:>11}  {:>12}",

@@ -1,9 +1,10 @@
 //! Both forms of every environment compute the same: the same bits on Flex.
 
 use super::support::{
-    Stepped, all, classic, devices, keys, matrix, random_actions, recurrent, step_host, step_tensor, unit, values,
+    Stepped, all, classic, devices, games, keys, matrix, random_actions, recurrent, step_host, step_tensor, unit,
+    values,
 };
-use eggroll_rl::TensorEnvironment;
+use eggroll_rl::{ActionSpace, TensorEnvironment};
 
 /// Environments of a batch: more than a vector, and no multiple of one.
 const ENVIRONMENTS: usize = 257;
@@ -23,8 +24,11 @@ fn distance(found: &[f32], expected: &[f32]) -> f64 {
 
 /// Another action for every environment.
 fn others(actions: &[f32], environment: &dyn TensorEnvironment) -> Vec<f32> {
-    let outputs = environment.actions().outputs() as f32;
-    actions.iter().map(|action| if outputs > 1.0 { (action + 1.0) % outputs } else { -action }).collect()
+    let other = |action: &f32| match environment.actions() {
+        ActionSpace::Discrete(count) => (action + 1.0) % count as f32,
+        ActionSpace::Continuous { .. } => -action,
+    };
+    actions.iter().map(other).collect()
 }
 
 #[test]
@@ -108,13 +112,13 @@ fn programs_compute_the_same_bits() {
         }
         assert!(canary, "{}: other actions change nothing", environment.name());
     }
-    assert!(recurrent().iter().all(|environment| environment.dynamics().is_none()));
+    assert!(recurrent().iter().chain(&games()).all(|environment| environment.dynamics().is_none()));
 }
 
 /// Tasks without sines are exact everywhere.
 #[test]
-fn recurrent_tasks_are_the_same_on_every_device() {
-    for environment in recurrent() {
+fn recurrent_tasks_and_games_are_the_same_on_every_device() {
+    for environment in recurrent().into_iter().chain(games()) {
         let environment = environment.as_ref();
         for (device, _) in devices() {
             let mut state = values(environment.reset(&keys(ENVIRONMENTS as u32), &device));

@@ -4,4 +4,4 @@ mod episodes;
 mod forms;
 mod gymnasium;
 mod keys;
-mod support;
+pub mod support;

@@ -2,6 +2,7 @@
 
 use burn::tensor::{Device, Tensor, TensorData};
 use eggroll_core::rng::philox::philox4x32;
+use eggroll_rl::games::texas42::{Opponent, Texas42};
 use eggroll_rl::{
     Acrobot, ActionSpace, Bandit, CartPole, EpisodeKey, Memory, MountainCar, MountainCarContinuous, Pendulum,
     TensorEnvironment,
@@ -32,9 +33,14 @@ pub fn recurrent() -> Vec<Environment> {
     ]
 }
 
+/// Games.
+pub fn games() -> Vec<Environment> {
+    vec![Box::new(Texas42::new(Opponent::Random)), Box::new(Texas42::new(Opponent::Highest))]
+}
+
 /// All of them.
 pub fn all() -> Vec<Environment> {
-    classic().into_iter().map(|(environment, _)| environment).chain(recurrent()).collect()
+    classic().into_iter().map(|(environment, _)| environment).chain(recurrent()).chain(games()).collect()
 }
 
 /// Keys of one stream.

@@ -112,7 +112,7 @@ fn all_configurations_are_walked() {
     }
     for (of, known) in [
         ("eggroll-nn", NAMES),
-        ("eggroll-rl", &["RolloutConfig", "HostRolloutConfig", "EvaluationConfig"]),
+        ("eggroll-rl", &["RolloutConfig", "HostRolloutConfig", "EvaluationConfig", "ExpectedValuesConfig"]),
         ("eggroll-train", &["ClipUpConfig", "IntegerAdamWConfig", "MuonAdamWConfig"]),
     ] {
         let mut found = Vec::new();

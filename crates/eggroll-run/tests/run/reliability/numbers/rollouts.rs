@@ -1,11 +1,12 @@
-//! Settings of rollouts: a generation of each.
+//! Settings of rollouts, a generation of each, and of decisions.
 
 use super::walk::{Outcome, walk};
 use burn::optim::SgdConfig;
-use burn::tensor::Device;
+use burn::tensor::{Device, Int, Tensor};
 use burn_rl::{Environment, StepResult};
 use eggroll_core::{EggrollConfig, check_finite};
 use eggroll_nn::{Mlp, MlpConfig};
+use eggroll_rl::games::texas42::{Bid, Contract, Deal, DominoSet, HAND, Observation, Texas42Worlds, Trumps};
 use eggroll_rl::*;
 use eggroll_train::EvolutionStrategyConfig;
 
@@ -77,4 +78,24 @@ fn rollouts() {
     }
     let config = HostRolloutConfig::new().with_max_steps(Some(3)).with_normalize_observations(true);
     walk("HostRolloutConfig", &config, |config: HostRolloutConfig| generation(config.init(Middle), [1, 1]));
+}
+
+#[test]
+fn decisions() {
+    let deal = Deal::new([0, 7, 14, 21].map(|first| DominoSet::from_bits(0x7f << first))).expect("four hands of seven");
+    let contract = Contract::new(1, Trumps::FollowMe, Bid::LOWEST).expect("a player below 4");
+    let lead = deal.hands()[1].first().expect("seven dominoes");
+    let seen = Observation::after(2, contract, deal.hands()[2], [lead]).expect("a lead");
+    let config = ExpectedValuesConfig::new(2).with_temperature(Some(0.5));
+    walk("ExpectedValuesConfig", &config, |config: ExpectedValuesConfig| {
+        let oracle = |positions: Tensor<2, Int>| positions.narrow(1, 2, HAND).float();
+        let engine = match config.init(&Device::flex()) {
+            Ok(engine) => engine,
+            Err(error) => return Outcome::Refused(error.to_string()),
+        };
+        match engine.decide(&Texas42Worlds, &[(WorldKey::new(0, 0, 0), seen)], oracle) {
+            Ok(decisions) => Outcome::Used(decisions[0].best().is_none().then(|| "no decision".to_owned())),
+            Err(error) => Outcome::Refused(error.to_string()),
+        }
+    });
 }

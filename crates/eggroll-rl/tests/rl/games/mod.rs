@@ -1,0 +1,3 @@
+//! Rules of games, what players know, and solvers.
+
+pub mod texas42;

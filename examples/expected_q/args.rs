@@ -1,0 +1,76 @@
+//! The command line.
+
+use clap::{Parser, ValueEnum};
+use eggroll::core::DeviceName;
+use eggroll_examples::bounds::at_most;
+use eggroll_examples::interrupt;
+use eggroll_examples::trace::TraceArgs;
+use std::path::PathBuf;
+
+/// Plays the domino game Texas 42 by expected values over sampled worlds.
+///
+/// Without further options: regret of the oracle, decisions and worlds a second, matches against three players, and one decision in words.
+#[derive(Parser, Debug)]
+#[command(after_help = interrupt::HELP)]
+pub struct Args {
+    /// Backend: flex, ndarray, cuda, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.
+    #[arg(long, default_value_t)]
+    pub backend: DeviceName,
+    /// Weights of the oracle: read, or with --train written. Without it, those that come with the example are read.
+    #[arg(long, value_name = "FILE")]
+    pub oracle: Option<PathBuf>,
+    /// Seed of deals, worlds, weights and noise.
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// Worlds of a decision.
+    #[arg(long, default_value_t = 100, value_parser = at_most(10_000))]
+    pub worlds: usize,
+    /// Temperature of the soft policy that weighs worlds by the moves seen so far, in points.
+    #[arg(long, default_value_t = 1.0)]
+    pub temperature: f64,
+    /// Hands that are played side by side.
+    #[arg(long, default_value_t = 64, value_parser = at_most(4_096))]
+    pub games: usize,
+    /// Deals of a match; each is played twice, with the sides changed. 0 plays no matches.
+    #[arg(long, default_value_t = 50, value_parser = at_most(1_000_000))]
+    pub deals: usize,
+    /// Who names the trumps of a match.
+    #[arg(long, value_enum, default_value_t)]
+    pub trumps: Naming,
+    /// Leave out the measurement of decisions and worlds a second.
+    #[arg(long)]
+    pub no_speed: bool,
+    /// Write the decision that is shown in words as a picture, too.
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Train an oracle on the solver's values, in place of playing.
+    #[arg(long, value_enum, value_name = "METHOD", requires = "oracle")]
+    pub train: Option<Method>,
+    /// Deals that the oracle is trained on.
+    #[arg(long, default_value_t = 30_000, value_parser = at_most(1_000_000))]
+    pub train_deals: usize,
+    /// Steps of training: batches of backpropagation, generations of EGGROLL.
+    #[arg(long, default_value_t = 30_000, value_parser = at_most(10_000_000))]
+    pub train_steps: usize,
+    #[command(flatten)]
+    pub trace: TraceArgs,
+}
+
+/// Who names trumps. The player with most dominoes of one number of pips declares and bids 30, in both cases.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Naming {
+    /// The player: by expected values, by chance, or, where the highest domino is played, the longest suit.
+    #[default]
+    Player,
+    /// Nobody: they are the suit of which the declarer has most.
+    Longest,
+}
+
+/// How the oracle is trained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Method {
+    /// Evolution strategies, without a gradient.
+    Eggroll,
+    /// Burn's autodiff.
+    Backpropagation,
+}

@@ -1,0 +1,61 @@
+//! A policy for the domino game Texas 42, from points won: `cargo run --release --example texas42`.
+//!
+//! Every member of the population plays both partners of hundreds of hands against a fixed opponent, and sees no more than a player does: no
+//! worlds are sampled, and nothing is looked up. A return of 0 is as many points as the opponent. `expected_q` plays the same game by search.
+
+use burn::tensor::Device;
+use clap::{Parser, ValueEnum};
+use eggroll::nn::Mlp;
+use eggroll::rl::games::texas42::{Opponent, Texas42};
+use eggroll_examples::control::{self, Args, Settings, Task};
+use eggroll_examples::interrupt;
+use std::process::ExitCode;
+
+/// Tensors come and go with every pass: an allocator that gives their pages back each time costs a part of it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Trains a policy for Texas 42 on points won, by evolution strategies.
+#[derive(Parser, Debug)]
+#[command(after_help = interrupt::HELP)]
+struct Cli {
+    /// Who plays against the policy.
+    #[arg(long, value_enum, default_value_t)]
+    opponent: Name,
+    #[command(flatten)]
+    args: Args,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Name {
+    /// Any legal domino.
+    Random,
+    /// The legal domino with most pips.
+    #[default]
+    Highest,
+}
+
+/// A perceptron at the table.
+struct Hands(Texas42);
+
+impl Task for Hands {
+    type Environment = Texas42;
+    type Network = Mlp;
+
+    fn environment(&self) -> Texas42 {
+        self.0
+    }
+
+    fn network(&self, settings: &Settings, device: &Device) -> Mlp {
+        control::perceptron(&self.0, settings, device)
+    }
+}
+
+fn main() -> ExitCode {
+    let Cli { opponent, args } = Cli::parse();
+    let opponent = match opponent {
+        Name::Random => Opponent::Random,
+        Name::Highest => Opponent::Highest,
+    };
+    control::main(&args, &[&Hands(Texas42::new(opponent))])
+}
