@@ -86,6 +86,6 @@ pub mod prelude {
     pub use eggroll_train::{
         ClipUpConfig, CustomShaping, CustomSigma, EvolutionStrategy, EvolutionStrategyConfig, Fitness, FitnessShaping,
         GenerationReport, GradientScale, InputProjection, IntegerAdamWConfig, MemberChunk, NoiseScale, OptimizerConfig,
-        Population, SigmaSchedule,
+        Population, RateScale, SigmaSchedule,
     };
 }

@@ -76,6 +76,9 @@ pub struct Choices {
     /// Members of a generation, even.
     #[arg(long)]
     population: Option<usize>,
+    /// Sigma in units of each parameter's spread, and lr in units of its sigma and of the cosine to expect: RELSIG and RELRATE, unless given.
+    #[arg(long)]
+    relative: bool,
     /// Noise scale of the first generation.
     #[arg(long)]
     sigma: Option<f64>,
@@ -153,7 +156,10 @@ impl Choices {
         let model = self.model.unwrap_or_default();
         self.refuse_foreign()?;
         self.refuse_foreign_to_model(model)?;
-        let preset = self.preset.settings(model, self.noiser);
+        let mut preset = self.preset.settings(model, self.noiser);
+        if self.relative {
+            preset = preset.in_relative_units();
+        }
         let sigma = self.sigma.unwrap_or(preset.sigma);
         let generations = self.generations.unwrap_or(preset.generations);
         Ok(Settings {
@@ -162,6 +168,7 @@ impl Choices {
             rank: self.rank.unwrap_or(preset.rank),
             rademacher: self.rademacher,
             population: self.population.unwrap_or(preset.population),
+            relative: preset.relative,
             sigma,
             sigma_end: self.sigma_end.or(self.sigma).unwrap_or(preset.sigma_end),
             votes: VoteSettings {
@@ -199,6 +206,7 @@ impl Choices {
     fn refuse_foreign(&self) -> Result<(), String> {
         let of_floats = [
             ("rademacher", self.rademacher),
+            ("relative", self.relative),
             ("sigma", self.sigma.is_some()),
             ("sigma-end", self.sigma_end.is_some()),
             ("lr", self.lr.is_some()),

@@ -54,6 +54,12 @@ impl Settings {
             .with_seed(self.seed)
             .with_input_projection(self.project)
             .with_task_projection(self.by_image);
+        let strategy = match self.relative {
+            true => {
+                strategy.with_noise_scale(NoiseScale::RelativeToSpread).with_rate_scale(RateScale::RelativeToCosine)
+            }
+            false => strategy,
+        };
         match self.shaping.clone() {
             Some(shaping) => strategy.with_shaping(shaping),
             // The scale of an image's loss is its importance.

@@ -35,6 +35,9 @@ pub struct Settings {
     #[serde(default)]
     pub rademacher: bool,
     pub population: usize,
+    /// Whether noise is relative to the spread of each parameter, and the rate to the noise and the cosine to expect.
+    #[serde(default)]
+    pub relative: bool,
     pub sigma: f64,
     pub sigma_end: f64,
     #[serde(default)]
@@ -90,6 +93,7 @@ impl Preset {
             rank: 1,
             rademacher: false,
             population: 1024,
+            relative: false,
             sigma: 0.02,
             sigma_end: 0.02,
             votes: VoteSettings::default(),
@@ -126,6 +130,11 @@ impl Settings {
     /// What q-eggroll does best with: smaller inputs, larger batches, votes that become fewer to the end.
     fn in_integers(self, generations: u64) -> Self {
         Self { population: 1024, batch: 128, shift: 0, pool: 2, hidden: vec![64], generations, ..self }
+    }
+
+    /// These settings with the noise scale and the learning rate that are the same for all tasks.
+    pub fn in_relative_units(self) -> Self {
+        Self { relative: true, sigma: 1.4, sigma_end: 1.4, lr: 1.4, ..self }
     }
 
     /// Refuses what the strategy does not check itself.

@@ -163,7 +163,7 @@ impl Settings {
     /// The strategy's configuration.
     pub fn strategy(&self) -> EvolutionStrategyConfig {
         let (noise_scale, rate_scale) = match self.relative {
-            true => (NoiseScale::RelativeToSpread, RateScale::RelativeToSigma),
+            true => (NoiseScale::RelativeToSpread, RateScale::RelativeToCosine),
             false => (NoiseScale::Absolute, RateScale::Absolute),
         };
         EvolutionStrategyConfig::new(self.noiser.noiser(self.rank), OptimizerConfig::default())

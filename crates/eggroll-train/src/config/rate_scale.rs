@@ -2,6 +2,7 @@
 
 use super::EvolutionStrategyConfig;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// What the learning rate is relative to: with the rate `η` of the schedule, a step on parameter `p` has the rate `η_p`.
 ///
@@ -9,10 +10,15 @@ use serde::{Deserialize, Serialize};
 /// |---|---|
 /// | absolute | `η` |
 /// | relative to sigma | `η·σ_p`, of the noise that the members of the generation had |
+/// | relative to cosine | `η·σ_p/√(1 + n/P)`, for `n` trained values and `P` pairs |
 ///
 /// For optimizers whose steps are as long as the rate, as Adam's: relative to sigma, a value moves by about `η·σ_p` in a generation, so
 /// that the rate needs no new choice where σ, or [`NoiseScale`](crate::NoiseScale), is another one. The steps of SGD follow σ without it, with the default
 /// [`GradientScale`](crate::GradientScale).
+///
+/// `1/√(1 + n/P)` is the [cosine to expect](crate::gradient_cosine()) between the estimate and the gradient: the share of a step that goes where
+/// the fitness says. Relative to it, many parameters with few members take short steps, which average over more generations, and few parameters
+/// with many members long ones.
 ///
 /// [`try_init`](crate::EvolutionStrategyConfig::try_init) refuses a relative rate for ClipUp and integer AdamW, which have one rate for all
 /// parameters. Reports have `η`, and [anchor decay](crate::EvolutionStrategyConfig::with_anchor_decay) takes `η·σ`.
@@ -42,6 +48,8 @@ pub enum RateScale {
     Absolute,
     /// The rate times the noise scale of each parameter.
     RelativeToSigma,
+    /// The same, times the cosine to expect between the estimate and the gradient.
+    RelativeToCosine,
 }
 
 impl EvolutionStrategyConfig {
@@ -55,5 +63,12 @@ impl EvolutionStrategyConfig {
 impl RateScale {
     pub(super) fn is_absolute(&self) -> bool {
         *self == Self::Absolute
+    }
+}
+
+/// The name, as in configuration files.
+impl fmt::Display for RateScale {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
 }

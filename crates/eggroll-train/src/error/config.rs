@@ -83,10 +83,10 @@ pub enum ConfigError {
     NoiseScaleName(String),
     /// A rate for each parameter, with an optimizer that has one for all.
     #[error(
-        "rate_scale relative_to_sigma gives each parameter its own learning rate, but clip_up and integer_adam_w have one for all: take \
+        "rate_scale {0} gives each parameter its own learning rate, but clip_up and integer_adam_w have one for all: take \
          another optimizer, or the rate scale absolute"
     )]
-    RateScale,
+    RateScale(String),
     /// A setting for float parameters, with a trained integer parameter.
     #[error(
         "{setting} is for float parameters, but \"{path}\" is a trained integer parameter: freeze it, or leave the setting out"

@@ -143,8 +143,8 @@ impl EvolutionStrategy {
             }
         };
         let optimizer = config.optimizer.init();
-        if config.rate_scale == RateScale::RelativeToSigma && !optimizer.steps_on_each() {
-            return Err(ConfigError::RateScale.into());
+        if config.rate_scale != RateScale::Absolute && !optimizer.steps_on_each() {
+            return Err(ConfigError::RateScale(config.rate_scale.to_string()).into());
         }
         if optimizer.moves_integers() {
             refuse_floats(&table)?;

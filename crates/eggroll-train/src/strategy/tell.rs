@@ -51,10 +51,13 @@ impl EvolutionStrategy {
         let report = self.complete(scheduler, learning_rate.base(), &population, &fitness, gradients.is_some());
         if let Some(gradients) = gradients {
             let span = profile::span(Component::Optimizer, 0);
+            let rate = learning_rate.base();
             let learning_rate = match self.config.rate_scale {
                 RateScale::Absolute => learning_rate,
-                RateScale::RelativeToSigma => {
-                    rates::relative_to_sigma(learning_rate.base(), report.sigma, &self.table, model)
+                RateScale::RelativeToSigma => rates::relative_to_sigma(rate, report.sigma, &self.table, model),
+                RateScale::RelativeToCosine => {
+                    let cosine = rates::expected_cosine(&self.table, self.config.population_size);
+                    rates::relative_to_sigma(rate * cosine, report.sigma, &self.table, model)
                 }
             };
             // Tensors are shared, not copied.
