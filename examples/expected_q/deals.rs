@@ -34,20 +34,20 @@ impl Decisions {
     /// trumps are the suit of which the declarer has most, in every fourth deal any. A signal ends it.
     pub fn of_deals(seed: u64, deals: u32, signals: &Signals) -> Self {
         let workers = thread::available_parallelism().map_or(1, usize::from);
-        let parts = thread::scope(|scope| {
+        let mut parts = thread::scope(|scope| {
             let work = |worker: usize| {
-                let mut part = Self::default();
                 let mut solver = Solver::default();
-                for deal in (worker as u32..deals).step_by(workers).take_while(|_| !signals.came()) {
-                    part.play(&mut solver, WorldKey::new(seed, deal, 0));
-                }
-                part
+                let deals = (worker as u32..deals).step_by(workers).take_while(|_| !signals.came());
+                deals.map(|deal| Self::of_deal(&mut solver, WorldKey::new(seed, deal, 0))).collect::<Vec<_>>()
             };
             let handles: Vec<_> = (0..workers).map(|worker| scope.spawn(move || work(worker))).collect();
-            handles.into_iter().map(|handle| handle.join().expect("a worker panicked")).collect::<Vec<_>>()
+            let of =
+                |handle: thread::ScopedJoinHandle<'_, Vec<Self>>| handle.join().expect("a worker panicked").into_iter();
+            handles.into_iter().map(of).collect::<Vec<_>>()
         });
+        // In the order of deals, for any number of workers.
         let mut all = Self::default();
-        for part in parts {
+        for part in (0..deals as usize).map_while(|deal| parts[deal % workers].next()) {
             all.positions.extend(part.positions);
             all.values.extend(part.values);
             all.legal.extend(part.legal);
@@ -55,7 +55,8 @@ impl Decisions {
         all
     }
 
-    fn play(&mut self, solver: &mut Solver, key: WorldKey) {
+    fn of_deal(solver: &mut Solver, key: WorldKey) -> Self {
+        let mut decisions = Self::default();
         let mut words = key.words(0);
         let mut words = || words.next_word();
         let deal = Deal::random(&mut words);
@@ -73,11 +74,11 @@ impl Decisions {
                 let values = solver.action_values(&state);
                 let mut position = position(&state);
                 position.resize(POSITION_SIZE, 0);
-                self.positions.extend(position);
+                decisions.positions.extend(position);
                 let places = state.hands()[state.mover()].iter().map(|domino| values[domino.index()]);
                 for value in places.chain(std::iter::repeat(None)).take(HAND) {
-                    self.values.push(value.unwrap_or(0) as f32 / f32::from(HAND_POINTS));
-                    self.legal.push(value.is_some());
+                    decisions.values.push(value.unwrap_or(0) as f32 / f32::from(HAND_POINTS));
+                    decisions.legal.push(value.is_some());
                 }
                 if words() % 2 == 0 {
                     chosen = legal.iter().max_by_key(|domino| values[domino.index()]);
@@ -85,6 +86,7 @@ impl Decisions {
             }
             state.play(chosen.expect("a hand that is not over")).expect("a legal domino");
         }
+        decisions
     }
 
     pub fn len(&self) -> usize {

@@ -10,7 +10,7 @@ use eggroll::rl::ExpectedValuesError;
 pub struct Score {
     /// Share of marks that the first player won.
     pub share: f64,
-    /// Half of the 95 % interval: 1.96 standard errors over deals.
+    /// Half of the 95 % interval: 1.96 standard errors over deals. 1 for a single deal.
     pub interval: f64,
     /// Points a hand that the first player's side won more.
     pub points: f64,
@@ -27,7 +27,7 @@ pub struct Match {
     pub naming: Naming,
 }
 
-/// Plays a match, or as much of it as `goes_on` allows, which is asked between batches.
+/// Plays a match. `None` if `goes_on`, which is asked between batches, ends it.
 pub fn play_match(
     players: [&Player<'_>; 2],
     Match { seed, deals, at_once, naming }: Match,
@@ -60,8 +60,9 @@ pub fn play_match(
     }
     let count = shares.len() as f64;
     let mean = shares.iter().sum::<f64>() / count;
-    let variance = shares.iter().map(|share| (share - mean).powi(2)).sum::<f64>() / (count - 1.0);
-    Ok(Some(Score { share: mean, interval: 1.96 * (variance / count).sqrt(), points: points / (2.0 * count) }))
+    let squares = shares.iter().map(|share| (share - mean).powi(2)).sum::<f64>();
+    let interval = if shares.len() > 1 { 1.96 * (squares / (count - 1.0) / count).sqrt() } else { 1.0 };
+    Ok(Some(Score { share: mean, interval, points: points / (2.0 * count) }))
 }
 
 /// Hands whose trumps the player of the declarer has named.

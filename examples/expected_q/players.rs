@@ -2,6 +2,7 @@
 
 use crate::hands::Dealt;
 use crate::oracle::{Oracle, TokenTables};
+use eggroll::core::profile;
 use eggroll::rl::games::texas42::{Domino, Observation, Opponent, Texas42Worlds, Trumps, uniform_below};
 use eggroll::rl::{Decision, ExpectedValues, ExpectedValuesError, WorldKey};
 use std::time::{Duration, Instant};
@@ -51,6 +52,7 @@ impl Thinker<'_> {
             return Ok(vec![]);
         }
         let start = Instant::now();
+        profile::generation(work.steps);
         let decisions = self.decide(games)?;
         work.time += start.elapsed();
         work.steps += 1;

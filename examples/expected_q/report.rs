@@ -26,7 +26,7 @@ pub fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
     // Settings are refused before anything is computed.
     ExpectedValuesConfig::new(args.worlds).with_temperature(Some(args.temperature)).init(&opened.device)?;
     if let Some(method) = args.train {
-        return train::run(args, method, &opened.device, signals);
+        return args.trace.around(|| train::run(args, method, &opened.device, signals));
     }
     let oracle = Oracle::read(args.oracle.as_deref(), &opened.device)?;
     let run = Run { args, device: &opened.device, tables: TokenTables::new(&opened.device), oracle, signals };
@@ -87,7 +87,8 @@ impl Run<'_> {
     fn speed(&self, found: &mut Map<String, Value>) -> Result<(), Failure> {
         let Args { games, worlds, seed, .. } = *self.args;
         print_line!("\n{games} hands side by side, all players by expected values; a step decides all");
-        print_line!("worlds  weights    decisions/s     worlds/s  reads/step  kernels/step  /decision");
+        print_line!("                                             host reads            kernels");
+        print_line!("worlds  weights    decisions/s   worlds/s  a step  /decision   a step  /decision");
         let mut rows = vec![("decisions_per_second", worlds, false), ("decisions_per_second_posterior", worlds, true)];
         rows.extend(SWEEP.map(|worlds| ("", worlds, false)));
         let mut sweep = vec![];
@@ -103,24 +104,28 @@ impl Run<'_> {
             }
             let speed = speed::measure(&thinker, games, seed)?;
             let decisions = speed.work.decisions_per_second();
-            let per_decision = speed.launches_per_step * speed.work.steps as f64 / speed.work.decisions.max(1) as f64;
+            let steps_per_decision = speed.work.steps as f64 / speed.work.decisions.max(1) as f64;
+            let (reads, launches) = (speed.host_reads_per_step, speed.launches_per_step);
             print_line!(
-                "{worlds:>6}  {:<9}  {decisions:>11.1}  {:>11.0}  {:>10.2}  {:>12.1}  {per_decision:>9.2}",
+                "{worlds:>6}  {:<9}  {decisions:>11.1}  {:>9.0}  {reads:>6.2}  {:>9.4}  {launches:>7.1}  {:>9.2}",
                 if weighs { "posterior" } else { "equal" },
                 decisions * worlds as f64,
-                speed.host_reads_per_step,
-                speed.launches_per_step
+                reads * steps_per_decision,
+                launches * steps_per_decision
             );
             match name {
                 "" => sweep.push(json!({ "worlds": worlds, "worlds_per_second": decisions * worlds as f64,
                     "launches_per_step": speed.launches_per_step })),
                 name => {
                     found.insert(name.into(), decisions.into());
-                    found.insert("host_reads_per_step".into(), speed.host_reads_per_step.into());
-                    found.insert(
-                        name.replace("decisions_per_second", "launches_per_step"),
-                        speed.launches_per_step.into(),
-                    );
+                    for (count, value) in [
+                        ("host_reads_per_step", reads),
+                        ("host_reads_per_decision", reads * steps_per_decision),
+                        ("launches_per_step", launches),
+                        ("launches_per_decision", launches * steps_per_decision),
+                    ] {
+                        found.insert(name.replace("decisions_per_second", count), value.into());
+                    }
                 }
             }
         }
@@ -146,7 +151,7 @@ impl Run<'_> {
             let played = Match { seed, deals, at_once, naming };
             let score = play_match([&player, opponent], played, &mut work, || !self.signals.came())?;
             let Some(Score { share, interval, points }) = score else { return Ok(()) };
-            let (low, high) = (100.0 * (share - interval), 100.0 * (share + interval));
+            let (low, high) = (100.0 * (share - interval).max(0.0), 100.0 * (share + interval).min(1.0));
             print_line!(
                 "{against:<16} {:>6.1} %  {low:>5.1} to {high:>5.1}  {points:>13.2}  {:>11.1}",
                 100.0 * share,

@@ -116,7 +116,7 @@ impl Shown {
     }
 }
 
-/// `player 2: 6-5 5-5 5-1 0-0`
+/// `player 2 led 6-5  5-5  5-1  0-0`
 fn trick(plays: &[Play]) -> String {
     let dominoes: Vec<String> = plays.iter().map(|play| play.domino.to_string()).collect();
     format!("player {} led {}", plays[0].player, dominoes.join("  "))

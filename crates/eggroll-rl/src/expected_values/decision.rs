@@ -3,9 +3,9 @@
 /// The expected values of the legal actions of one decision.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
-    /// Legal actions, by number.
+    /// Actions that are legal in all worlds, by number.
     pub actions: Vec<ActionValue>,
-    /// As many worlds with equal weights would say as much: `1/Σ p_w²`, in `[1, W]`.
+    /// The number of worlds with equal weights that would be as good a sample (Kish): `1/Σ p_w²`, in `[1, W]`.
     pub effective_sample_size: f32,
 }
 

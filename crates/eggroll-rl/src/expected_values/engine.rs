@@ -25,7 +25,7 @@ const ROWS: usize = 128;
 /// players made so far: without a temperature `τ` all `p_w` are `1/W`.
 ///
 /// All games, worlds and moves pass the oracle together, and everything after it stays on the device: a step of all games is one host read,
-/// and as many operations for one game as for a thousand, whatever the number of worlds and the length of the games. How many kernels Burn's Fusion
+/// and on a device as many operations for one game as for a thousand, whatever the number of worlds and the length of the games. How many kernels Burn's Fusion
 /// makes of them may differ by a few with the shapes; [`LaunchCount`](eggroll_core::LaunchCount) counts them.
 ///
 /// Averages over worlds in which everything is known cannot value information, nor what hides it (strategy fusion, non-locality); for what they can
@@ -65,7 +65,7 @@ impl ExpectedValues {
     ///
     /// # Errors
     ///
-    /// A game without worlds, or expected values that are not finite.
+    /// A game without worlds, more than 2²⁴ positions, or expected values that are not finite.
     ///
     /// # Panics
     ///

@@ -9,8 +9,25 @@ pub enum ExpectedValuesError {
     /// A number of worlds that cannot be sampled.
     #[error("expected values: worlds must be 1 to {most}, not {0}", most = u32::MAX)]
     Worlds(usize),
+    /// More positions than a step may have.
+    #[error(
+        "expected values: {games} games of {worlds} worlds each are {positions} positions with the moves that are weighed, and a step has at most {most}: decide fewer \
+         games at a time"
+    )]
+    TooMany {
+        /// Games of the step.
+        games: usize,
+        /// Worlds of each.
+        worlds: usize,
+        /// Their positions, as far as they were counted.
+        positions: usize,
+        /// The bound.
+        most: usize,
+    },
     /// A temperature of no soft policy.
-    #[error("expected values: temperature must be a positive number, not {0}: use None for equal weights")]
+    #[error(
+        "expected values: temperature must be a positive number that f32 can hold, not {0}: use None for equal weights"
+    )]
     Temperature(f64),
     /// Worlds of a game cannot be sampled.
     #[error("expected values: the worlds of game {game} of the batch cannot be sampled: {source}")]
@@ -32,7 +49,7 @@ pub enum ExpectedValuesError {
     },
     /// Values that are no numbers.
     #[error(
-        "expected values: action {action} of game {game} of the batch is worth {value}: look for NaN and infinities in the oracle"
+        "expected values: action {action} of game {game} of the batch is worth {value}: look for NaN and infinities in the oracle, or for a temperature that is too small"
     )]
     NotFinite {
         /// Its place in the batch.

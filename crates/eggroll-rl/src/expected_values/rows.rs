@@ -48,6 +48,9 @@ impl Rows {
     }
 }
 
+/// Positions of a step, at most: with some 30 integers each they are 2 GB.
+const MOST: usize = 1 << 24;
+
 /// Samples the worlds of all games, on all threads.
 pub fn sample<S: WorldSampler>(
     sampler: &S,
@@ -55,6 +58,14 @@ pub fn sample<S: WorldSampler>(
     worlds: u32,
     weighs_moves: bool,
 ) -> Result<Rows, ExpectedValuesError> {
+    let fits = |positions: usize| match positions {
+        0..=MOST => Ok(()),
+        _ => {
+            let (games, worlds) = (games.len(), worlds as usize);
+            Err(ExpectedValuesError::TooMany { games, worlds, positions, most: MOST })
+        }
+    };
+    fits(games.len().saturating_mul(worlds as usize))?;
     let (size, actions) = (sampler.position_size(), sampler.actions());
     let sampled = games.par_iter().enumerate().map(|(game, (key, observation))| {
         let mut sampled = SampledWorlds::new(size, actions, worlds, weighs_moves);
@@ -67,7 +78,10 @@ pub fn sample<S: WorldSampler>(
             _ => Ok(sampled),
         }
     });
-    Ok(joined(sampled.collect::<Result<Vec<_>, _>>()?, weighs_moves))
+    // Of several errors that of the first game, on any number of threads.
+    let sampled = sampled.collect::<Vec<_>>().into_iter().collect::<Result<Vec<_>, _>>()?;
+    fits(sampled.iter().map(|one| one.ends.len() + one.moves.len()).sum())?;
+    Ok(joined(sampled, weighs_moves))
 }
 
 fn joined(sampled: Vec<SampledWorlds>, weighs_moves: bool) -> Rows {

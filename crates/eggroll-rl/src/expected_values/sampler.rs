@@ -8,7 +8,7 @@ use std::error::Error;
 ///
 /// A world is told to the oracle as a position: a row of up to [`position_size`](Self::position_size) integers, from which the oracle builds
 /// its tokens on the device. [`sample`](Self::sample) writes positions on the host; all of a step travel in one upload. Shorter positions are filled
-/// up with zeros to the longest that passes the oracle with them, of which the oracle must not make anything else: a position is worth the same in every batch.
+/// up with zeros to the longest that passes the oracle with them, which the oracle must ignore: a position is worth the same in every batch.
 ///
 /// # Example
 ///
@@ -89,7 +89,8 @@ pub trait WorldSampler: Sync {
         worlds: &mut SampledWorlds,
     ) -> Result<(), Self::Error>;
 
-    /// Which actions are legal in positions, for whoever moves there, on the device.
+    /// Which actions are legal in positions, for whoever moves there, on the device. An action that is not legal in all worlds of a decision is
+    /// none of its actions: what a player may do must not depend on what it does not know.
     ///
     /// # Shapes
     ///
@@ -159,7 +160,8 @@ impl SampledWorlds {
     }
 
     /// Adds a move of another player to the last world: the position before it in this world, and the action. Moves without a choice say
-    /// nothing about a world, and may be left out.
+    /// nothing about a world, and may be left out. A move that is not [legal](WorldSampler::legal) there makes its world impossible: its weight
+    /// is 0 next to any world whose moves are legal.
     ///
     /// # Panics
     ///

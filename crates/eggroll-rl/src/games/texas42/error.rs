@@ -64,6 +64,14 @@ pub enum GameError {
         /// Whose hand does not agree.
         player: usize,
     },
+    /// An observation of a player who is not to move.
+    #[error("player {player} decides, but player {mover} is to move: ask the player whose turn it is")]
+    NotToMove {
+        /// Whose observation it is.
+        player: usize,
+        /// Who is to move.
+        mover: usize,
+    },
     /// No assignment of the unseen dominoes agrees with the voids and the sizes of hands.
     #[error("no assignment of the {unseen} unseen dominoes agrees with voids and sizes of hands: check the history")]
     NoWorlds {

@@ -14,7 +14,7 @@
 //! - Perfect information: [`Solver`], and [`position`] for oracles
 //! - Batches of games as tensors: [`TensorRules`], whose games are rows with the [`columns`] that [`Game`] writes
 //! - A task for policies: [`Texas42`] against an [`Opponent`]
-//! - Both: [`Texas42Worlds`], for [`ExpectedValues`](crate::ExpectedValues)
+//! - Worlds as positions: [`Texas42Worlds`], for [`ExpectedValues`](crate::ExpectedValues)
 //!
 //! There is no auction, and contracts such as nello, plunge and sevens are missing.
 //!

@@ -195,6 +195,10 @@ impl WorldSampler for Texas42Worlds {
     }
 
     fn sample(&self, observation: &Observation, key: WorldKey, sampled: &mut SampledWorlds) -> Result<(), GameError> {
+        let (player, mover) = (observation.player(), observation.progress().mover());
+        if player != mover {
+            return Err(GameError::NotToMove { player, mover });
+        }
         let worlds = Worlds::new(observation)?;
         for world in 0..sampled.count() {
             let mut words = key.words(world);

@@ -90,7 +90,8 @@ impl State {
     #[inline]
     pub const fn points_left(&self) -> u8 {
         let [first, second] = self.points();
-        super::contract::HAND_POINTS - first - second
+        // Of a row that is no game both together may have more.
+        super::contract::HAND_POINTS.saturating_sub(first).saturating_sub(second)
     }
 
     /// Tricks of both sides.

@@ -118,7 +118,8 @@ impl TensorRules {
     ///
     /// # Panics
     ///
-    /// Panics if games have another number of columns.
+    /// Panics if games have another number of columns. Trumps and suits that are none, which [`Game::row`](super::Game::row) never writes, are read beyond a
+    /// table: a backend's panic, or any values.
     #[track_caller]
     pub fn legal_moves(&self, games: Tensor<2>) -> Tensor<2, Bool> {
         check(&games);
@@ -135,7 +136,8 @@ impl TensorRules {
     ///
     /// # Panics
     ///
-    /// Panics if shapes do not fit, with all of them.
+    /// Panics if shapes do not fit, with all of them; of other rows than those of [`Game::row`](super::Game::row) as
+    /// [`legal_moves`](Self::legal_moves).
     #[track_caller]
     pub fn play(&self, games: Tensor<2>, dominoes: Tensor<2>, active: Tensor<2, Bool>) -> Tensor<2> {
         check(&games);

@@ -185,10 +185,19 @@ fn refusals_name_what_is_wrong() {
     assert_eq!(refused(ExpectedValuesConfig::new(0)), "expected values: worlds must be 1 to 4294967295, not 0");
     for temperature in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-60] {
         let text = refused(ExpectedValuesConfig::new(1).with_temperature(Some(temperature)));
-        assert!(text.contains(&format!("temperature must be a positive number, not {temperature}")), "{text}");
+        assert!(
+            text.contains(&format!("temperature must be a positive number that f32 can hold, not {temperature}")),
+            "{text}"
+        );
     }
+    let text = engine(u32::MAX as usize, None).decide(&Cards, &games(2), oracle).expect_err("too many").to_string();
+    assert!(
+        text.contains("2 games of 4294967295 worlds each are 8589934590 positions") && text.contains("16777216"),
+        "{text}"
+    );
     let mut games = games(3);
     games[1].1 = Seen(vec![99]);
+    games[2].1 = Seen(vec![99]);
     let error = engine(2, None).decide(&Cards, &games, oracle).expect_err("no worlds");
     assert!(matches!(error, ExpectedValuesError::Sampler { game: 1, .. }));
     assert_eq!(
@@ -256,4 +265,61 @@ fn too_many_worlds_panic() {
 #[should_panic(expected = "a position of 5 integers, where 1 to 2 are due")]
 fn positions_of_another_size_panic() {
     let _ = decide_wrong(Wrong(3, 5));
+}
+
+/// A move that is not legal makes its world impossible: here those of card 0, so that the others have all of the weight.
+#[test]
+fn worlds_of_illegal_moves_have_no_weight() {
+    struct Impossible;
+
+    impl WorldSampler for Impossible {
+        type Observation = ();
+        type Error = NoCards;
+
+        fn actions(&self) -> usize {
+            ACTIONS
+        }
+
+        fn position_size(&self) -> usize {
+            2
+        }
+
+        fn sample(&self, _: &(), key: WorldKey, worlds: &mut SampledWorlds) -> Result<(), NoCards> {
+            for world in 0..worlds.count() {
+                let card = card(key, world);
+                worlds.push(&[card, 0]);
+                worlds.push_move(&[card, 0], if card == 0 { 1 } else { 2 });
+            }
+            Ok(())
+        }
+
+        fn legal(&self, positions: &Tensor<2, Int>) -> Tensor<2, Bool> {
+            Cards.legal(positions)
+        }
+    }
+
+    let key = WorldKey::new(3, 0, 0);
+    let cards: Vec<i32> = (0..40).map(|world| card(key, world)).collect();
+    let possible = cards.iter().filter(|card| **card != 0).count();
+    assert!((1..40).contains(&possible));
+    // At this temperature all legal moves are as likely.
+    let decision = engine(40, Some(1e9)).decide(&Impossible, &[(key, ())], oracle).expect("worlds").remove(0);
+    let mean = cards.iter().sum::<i32>() as f32 / possible as f32;
+    assert!((decision.actions[0].value - mean).abs() < 1e-4, "{decision:?}, expected {mean}");
+    assert!((decision.effective_sample_size - possible as f32).abs() < 1e-2, "{decision:?}, expected {possible}");
+}
+
+/// The standard error is the standard deviation of values over 400 keys, within 20 %.
+#[test]
+fn standard_errors_are_the_spread_over_samples() {
+    let games: Vec<_> = (0..400).map(|game| (WorldKey::new(11, game, 0), Seen(vec![0]))).collect();
+    for temperature in [None, Some(4.0)] {
+        let decisions = engine(60, temperature).decide(&Cards, &games, oracle).expect("worlds");
+        let values: Vec<f64> = decisions.iter().map(|decision| f64::from(decision.actions[1].value)).collect();
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let spread = (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0)).sqrt();
+        let told = decisions.iter().map(|decision| f64::from(decision.actions[1].standard_error)).sum::<f64>() / count;
+        assert!((told / spread - 1.0).abs() < 0.2, "{temperature:?}: told {told}, found {spread}");
+    }
 }

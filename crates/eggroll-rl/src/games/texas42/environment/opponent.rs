@@ -20,7 +20,7 @@ pub enum Opponent {
 }
 
 impl Opponent {
-    /// Its domino, given a uniform number below 1. `None` if none is legal.
+    /// Its domino, given a uniform number in `[0, 1)`. `None` if none is legal, or the number is 1 or more.
     pub fn choose(self, legal: DominoSet, number: f32) -> Option<Domino> {
         match self {
             // The product is below the count: 24 bits of the number, and at most seven dominoes.

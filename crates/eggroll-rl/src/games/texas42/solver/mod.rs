@@ -53,7 +53,7 @@ impl Default for Solver {
 }
 
 impl Solver {
-    /// A solver with a table of at least this many positions, eight bytes each. The table does not grow: with a small one it is slower.
+    /// A solver with a table of at least this many positions, at most `2³⁰`, eight bytes each. The table does not grow: with a small one it is slower.
     pub fn new(capacity: usize) -> Self {
         Self { table: Table::new(capacity), visited: 0, hands: [DominoSet::EMPTY; PLAYERS], trumps: None }
     }

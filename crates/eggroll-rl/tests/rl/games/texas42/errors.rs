@@ -7,7 +7,7 @@ use std::error::Error;
 #[test]
 fn errors_are_errors_with_the_values_in_them() {
     let (player, domino) = (2, domino(6, 4));
-    let cases: [(GameError, &str); 11] = [
+    let cases: [(GameError, &str); 12] = [
         (GameError::Player(4), "there is no player 4: players are 0, 1, 2 and 3"),
         (GameError::Bid(29), "29 is no bid: bid 30 to 42 points, or 84 for two marks"),
         (GameError::HandSize { player, size: 6 }, "player 2 has 6 dominoes: deal seven"),
@@ -26,6 +26,10 @@ fn errors_are_errors_with_the_values_in_them() {
         (
             GameError::World { player },
             "the hand of player 2 does not agree with what was seen: use the hands of a sampled world",
+        ),
+        (
+            GameError::NotToMove { player, mover: 3 },
+            "player 2 decides, but player 3 is to move: ask the player whose turn it is",
         ),
         (
             GameError::NoWorlds { unseen: 18 },

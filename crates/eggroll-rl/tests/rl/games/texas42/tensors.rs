@@ -138,6 +138,12 @@ proptest! {
         for domino in [domino(6, 4)].into_iter().chain(game.state().legal_moves()) {
             let _ = game.play(domino);
         }
+        let mut state = *game.state();
+        for _ in 0..28 {
+            let _ = (state.points_left(), state.outcome());
+            let Some(domino) = state.legal_moves().first() else { break };
+            let _ = state.play(domino);
+        }
         let mut state = numbers.clone();
         for _ in 0..3 {
             Texas42::default().step_host(&mut state, &numbers[..28]);

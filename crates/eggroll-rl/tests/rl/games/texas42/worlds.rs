@@ -5,6 +5,7 @@ use super::support::{Words, after, domino, set};
 use eggroll_rl::games::texas42::{
     Bid, Contract, Domino, DominoSet, GameError, Observation, Suit, Trumps, Worlds, uniform_below,
 };
+use eggroll_rl::{WorldKey, WorldWords};
 use std::collections::{HashMap, HashSet};
 
 type World = [DominoSet; 4];
@@ -171,6 +172,23 @@ fn samples_are_uniform_and_a_greedy_sampler_is_found_out() {
         let samples = 200 * worlds.count() as usize;
         let exact = chi_squared(&worlds, samples, || worlds.sample(&mut || words.next()));
         assert!(exact < limit, "{exact}, expected below {limit}");
+        // As decisions sample: world by world, game by game, decision by decision of a key.
+        let mut next = 0;
+        let by_key = |words: fn(u32) -> WorldWords| {
+            let sample = || {
+                let mut words = words(next);
+                next += 1;
+                worlds.sample(&mut || words.next_word())
+            };
+            chi_squared(&worlds, samples, sample)
+        };
+        let streams: [fn(u32) -> WorldWords; 3] = [
+            |number| WorldKey::new(7, 1, 2).words(number),
+            |number| WorldKey::new(7, number, 2).words(0),
+            |number| WorldKey::new(7, 1, number).words(0),
+        ];
+        let by_key = streams.map(by_key);
+        assert!(by_key.iter().all(|found| *found < limit), "{by_key:?}, expected below {limit}");
         let biased = chi_squared(&worlds, samples, || greedy(&mut words, &observation));
         assert!(biased > limit, "{biased} of the greedy sampler, expected above {limit}");
     }
