@@ -76,7 +76,7 @@ pub struct Choices {
     /// Members of a generation, even.
     #[arg(long)]
     population: Option<usize>,
-    /// Sigma in units of each parameter's spread, and lr in units of its sigma and of the cosine to expect: RELSIG and RELRATE, unless given.
+    /// Sigma in units of each parameter's spread, and lr in units of its sigma and of the root of population / (population + parameters): both 1, unless given.
     #[arg(long)]
     relative: bool,
     /// Noise scale of the first generation.

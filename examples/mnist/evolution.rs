@@ -56,7 +56,7 @@ impl Settings {
             .with_task_projection(self.by_image);
         let strategy = match self.relative {
             true => {
-                strategy.with_noise_scale(NoiseScale::RelativeToSpread).with_rate_scale(RateScale::RelativeToCosine)
+                strategy.with_noise_scale(NoiseScale::RelativeToSpread).with_rate_scale(RateScale::RelativeToPopulation)
             }
             false => strategy,
         };

@@ -35,7 +35,7 @@ pub struct Settings {
     #[serde(default)]
     pub rademacher: bool,
     pub population: usize,
-    /// Whether noise is relative to the spread of each parameter, and the rate to the noise and the cosine to expect.
+    /// Whether noise is relative to the spread of each parameter, and the rate to the noise and the population.
     #[serde(default)]
     pub relative: bool,
     pub sigma: f64,
@@ -134,7 +134,7 @@ impl Settings {
 
     /// These settings with the noise scale and the learning rate that are the same for all tasks.
     pub fn in_relative_units(self) -> Self {
-        Self { relative: true, sigma: 1.4, sigma_end: 1.4, lr: 1.4, ..self }
+        Self { relative: true, sigma: 1.0, sigma_end: 1.0, lr: 1.0, ..self }
     }
 
     /// Refuses what the strategy does not check itself.

@@ -85,7 +85,7 @@ struct Choices {
     /// Episodes of each member in a generation.
     #[arg(long, value_parser = at_most(EPISODES))]
     episodes: Option<usize>,
-    /// Sigma in units of each parameter's spread and lr in units of its sigma: 2 and 0.6 for all environments, unless given.
+    /// Sigma in units of each parameter's spread, and lr in units of its sigma and of the root of population / (population + parameters): both 1, unless given.
     #[arg(long)]
     relative: bool,
     /// Noise scale of the first generation.

@@ -21,7 +21,7 @@ pub struct Settings {
     pub population: usize,
     /// Episodes of each member in a generation.
     pub episodes: usize,
-    /// Whether noise is relative to the spread of each parameter, and the learning rate to the noise.
+    /// Whether noise is relative to the spread of each parameter, and the learning rate to the noise and the population.
     pub relative: bool,
     /// Noise scale of the first generation.
     pub sigma: f64,
@@ -127,7 +127,7 @@ impl Settings {
 
     /// These settings with noise scale and learning rate that are the same for all environments.
     pub fn in_relative_units(self) -> Self {
-        Self { relative: true, sigma: 2.0, lr: 0.6, ..self }
+        Self { relative: true, sigma: 1.0, lr: 1.0, ..self }
     }
 
     /// The settings of an attempt, with its own seed: attempt 0 is the run as it began.
@@ -163,7 +163,7 @@ impl Settings {
     /// The strategy's configuration.
     pub fn strategy(&self) -> EvolutionStrategyConfig {
         let (noise_scale, rate_scale) = match self.relative {
-            true => (NoiseScale::RelativeToSpread, RateScale::RelativeToCosine),
+            true => (NoiseScale::RelativeToSpread, RateScale::RelativeToPopulation),
             false => (NoiseScale::Absolute, RateScale::Absolute),
         };
         EvolutionStrategyConfig::new(self.noiser.noiser(self.rank), OptimizerConfig::default())

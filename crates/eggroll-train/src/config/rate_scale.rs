@@ -1,6 +1,6 @@
 //! What the learning rate is relative to.
 
-use super::EvolutionStrategyConfig;
+use super::{EvolutionStrategyConfig, NoiseScale};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -10,15 +10,16 @@ use std::fmt;
 /// |---|---|
 /// | absolute | `η` |
 /// | relative to sigma | `η·σ_p`, of the noise that the members of the generation had |
-/// | relative to cosine | `η·σ_p/√(1 + n/P)`, for `n` trained values and `P` pairs |
+/// | relative to population | `η·σ_p·√(N/(N + n))`, for `N` members and `n` trained values |
 ///
 /// For optimizers whose steps are as long as the rate, as Adam's: relative to sigma, a value moves by about `η·σ_p` in a generation, so
 /// that the rate needs no new choice where σ, or [`NoiseScale`](crate::NoiseScale), is another one. The steps of SGD follow σ without it, with the default
 /// [`GradientScale`](crate::GradientScale).
 ///
-/// `1/√(1 + n/P)` is the [cosine to expect](crate::gradient_cosine()) between the estimate and the gradient: the share of a step that goes where
-/// the fitness says. Relative to it, many parameters with few members take short steps, which average over more generations, and few parameters
-/// with many members long ones.
+/// `√(N/(N + n))` is nearly the [cosine to expect](crate::gradient_cosine()) between the estimate and the gradient, `√(P/(P + n))` for `P = N/2` pairs: the
+/// share of a step that goes where the fitness says. Relative to it, many parameters with few members take short steps, which average over more
+/// generations, and few parameters with many members long ones. [`in_relative_units`](crate::EvolutionStrategyConfig::in_relative_units) is made of
+/// it.
 ///
 /// [`try_init`](crate::EvolutionStrategyConfig::try_init) refuses a relative rate for ClipUp and integer AdamW, which have one rate for all
 /// parameters. Reports have `η`, and [anchor decay](crate::EvolutionStrategyConfig::with_anchor_decay) takes `η·σ`.
@@ -48,8 +49,8 @@ pub enum RateScale {
     Absolute,
     /// The rate times the noise scale of each parameter.
     RelativeToSigma,
-    /// The same, times the cosine to expect between the estimate and the gradient.
-    RelativeToCosine,
+    /// The same, times `√(N/(N + n))` for `N` members and `n` trained values.
+    RelativeToPopulation,
 }
 
 impl EvolutionStrategyConfig {
@@ -57,6 +58,32 @@ impl EvolutionStrategyConfig {
     pub fn with_rate_scale(mut self, scale: RateScale) -> Self {
         self.rate_scale = scale;
         self
+    }
+
+    /// Noise and learning rate that need no search: a [σ](crate::NoiseScale) of one spread of each parameter, and a rate of 1 relative to
+    /// σ and [population](crate::RateScale), both constant. A later `with_sigma` or `with_learning_rate` is in these units: a schedule
+    /// from 1 to 0 where a run ends after a known number of generations.
+    ///
+    /// For Adam and optimizers with steps of the same length, and new models. docs/benchmarks.md compares it with settings that were searched for each task.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use eggroll_core::EggrollConfig;
+    /// use eggroll_nn::MlpConfig;
+    /// use eggroll_train::{EvolutionStrategyConfig, FitnessShaping, OptimizerConfig};
+    ///
+    /// let policy = MlpConfig::new(vec![4, 32, 32, 2]).init(&burn::tensor::Device::flex());
+    /// let config = EvolutionStrategyConfig::new(EggrollConfig::new(), OptimizerConfig::default())
+    ///     .in_relative_units()
+    ///     .with_shaping(FitnessShaping::CenteredRank);
+    /// assert!(config.try_init(&policy).is_ok());
+    /// ```
+    pub fn in_relative_units(self) -> Self {
+        self.with_noise_scale(NoiseScale::RelativeToSpread)
+            .with_sigma(1.0)
+            .with_rate_scale(RateScale::RelativeToPopulation)
+            .with_learning_rate(1.0)
     }
 }
 

@@ -5,11 +5,11 @@ use burn::module::{Module, ModuleVisitor, Param, ParamGroup};
 use burn::tensor::Tensor;
 use eggroll_core::{ParameterKind, ParameterTable};
 
-/// The cosine to expect between the estimate of a population and the gradient, `1/√(1 + n/P)`, for all `n` trained values of a table.
-pub(super) fn expected_cosine(table: &ParameterTable, members: usize) -> f64 {
+/// `√(N/(N + n))`, for `N` members and all `n` trained values of a table.
+pub(super) fn population_share(table: &ParameterTable, members: usize) -> f64 {
     let values: usize =
         table.trained(ParameterKind::Float).map(|(_, entry)| entry.shape.iter().product::<usize>()).sum();
-    1.0 / (1.0 + values as f64 / (members as f64 / 2.0)).sqrt()
+    (members as f64 / (members as f64 + values as f64)).sqrt()
 }
 
 /// `rate·σ_p` for the parameters of a table, and `rate·σ` for all others.

@@ -55,9 +55,9 @@ impl EvolutionStrategy {
             let learning_rate = match self.config.rate_scale {
                 RateScale::Absolute => learning_rate,
                 RateScale::RelativeToSigma => rates::relative_to_sigma(rate, report.sigma, &self.table, model),
-                RateScale::RelativeToCosine => {
-                    let cosine = rates::expected_cosine(&self.table, self.config.population_size);
-                    rates::relative_to_sigma(rate * cosine, report.sigma, &self.table, model)
+                RateScale::RelativeToPopulation => {
+                    let share = rates::population_share(&self.table, self.config.population_size);
+                    rates::relative_to_sigma(rate * share, report.sigma, &self.table, model)
                 }
             };
             // Tensors are shared, not copied.

@@ -3,7 +3,7 @@
 use crate::support::{Net, bytes, input};
 use burn::optim::AdamConfig;
 use burn::tensor::Tensor;
-use eggroll_core::EggrollConfig;
+use eggroll_core::{EggrollConfig, ParameterKind};
 use eggroll_train::*;
 
 fn config(optimizer: impl Into<OptimizerConfig>) -> EvolutionStrategyConfig {
@@ -33,6 +33,28 @@ fn equals_the_product_as_an_absolute_rate() {
     let found = bytes(&trained(&relative, 0.25, 3));
     assert_eq!(found, absolute(0.125));
     assert_ne!(found, absolute(0.25), "canary: the rate alone");
+}
+
+/// `η·σ·√(N/(N + n))`: of all values but the frozen ones, and of all members.
+#[test]
+fn follows_the_share_of_the_population() {
+    let close = |a: &Net, b: &Net, most: f32| {
+        let far = |(a, b): (&Tensor<2>, &Tensor<2>)| (a.clone() - b.clone()).abs().max().into_scalar::<f32>();
+        [&a.first, &a.second]
+            .iter()
+            .zip([&b.first, &b.second])
+            .all(|(a, b)| far((&a.weight.val(), &b.weight.val())) < most)
+    };
+    for frozen in [vec![], vec!["first"]] {
+        let relative = config(OptimizerConfig::default()).with_frozen(frozen);
+        let strategy = relative.init(&Net::new());
+        let trained = strategy.parameters().trained(ParameterKind::Float);
+        let values: usize = trained.map(|(_, entry)| entry.shape.iter().product::<usize>()).sum();
+        let share = (32.0 / (32.0 + values as f64)).sqrt();
+        let found = self::trained(&relative.clone().with_rate_scale(RateScale::RelativeToPopulation), 0.25, 3);
+        assert!(close(&found, &self::trained(&relative, 0.25 * share, 3), 1e-6), "{values} values");
+        assert!(!close(&found, &self::trained(&relative, 0.25, 3), 1e-3), "canary");
+    }
 }
 
 /// The first step of Adam is as long as the rate: `η·σ·τ_p` for each parameter, in every value.
@@ -69,6 +91,8 @@ fn is_read_and_refused() {
         let optimizer: OptimizerConfig = optimizer.parse().expect("known");
         let error = config(optimizer.clone()).try_init(&net).err().expect("refused").to_string();
         assert!(error.contains("rate_scale relative_to_sigma") && error.contains("clip_up"), "{error}");
+        let error = config(optimizer).in_relative_units().try_init(&net).err().expect("refused").to_string();
+        assert!(error.contains("rate_scale relative_to_population"), "{error}");
     }
     let relative = config(OptimizerConfig::default());
     let json = serde_json::to_string(&relative).expect("writes");
