@@ -101,6 +101,30 @@ pub enum TableError {
         /// Why it cannot have the role.
         reason: &'static str,
     },
+    /// A factor of the noise scale that is not above 0, or that f32 cannot hold.
+    #[error(
+        "the pattern \"{pattern}\" has the noise scale {scale:?}: it must be above 0 and fit f32 (1.2e-38 to 3.4e38); freeze parameters that \
+         should have no noise"
+    )]
+    Scale {
+        /// The pattern as given.
+        pattern: String,
+        /// Its factor.
+        scale: f64,
+    },
+    /// A factor of the noise scale for a parameter whose noise has no σ.
+    #[error(
+        "the pattern \"{pattern}\" has the noise scale {scale:?}, which is for float parameters, but \"{path}\" is a trained integer \
+         parameter: freeze it, or name float parameters only"
+    )]
+    IntegerScale {
+        /// The pattern as given.
+        pattern: String,
+        /// Its factor.
+        scale: f64,
+        /// The parameter.
+        path: String,
+    },
     /// No parameter to train.
     #[error(
         "the model has no parameter to train: of the {0} that the noiser is for, all are frozen (QEggrollConfig is for integer \

@@ -2,18 +2,14 @@
 
 use crate::entry::{ParameterEntry, ParameterKind, TableError};
 use crate::matrix::MatrixView;
+use crate::pattern;
 use crate::role::Role;
 
 /// Gives every entry the role of the first pattern that matches its path; the others keep theirs.
 pub(crate) fn assign(entries: &mut [ParameterEntry], roles: &[(String, Role)]) -> Result<(), TableError> {
-    for (pattern, _) in roles {
-        if !entries.iter().any(|entry| matches(pattern, &entry.path)) {
-            let known = entries.iter().map(|entry| entry.path.clone()).collect();
-            return Err(TableError::UnmatchedPattern { pattern: pattern.clone(), known });
-        }
-    }
+    pattern::check_all_match(roles, entries)?;
     for entry in entries {
-        let Some((pattern, role)) = roles.iter().find(|(pattern, _)| matches(pattern, &entry.path)) else {
+        let Some((pattern, role)) = pattern::first_match(roles, &entry.path) else {
             continue;
         };
         if let Some(reason) = refusal(entry, *role) {
@@ -42,65 +38,5 @@ fn refusal(entry: &ParameterEntry, role: Role) -> Option<&'static str> {
         }
         (ParameterKind::Integer, Role::Dense, 2) => Some("an integer matrix has low-rank noise or none"),
         _ => None,
-    }
-}
-
-/// Whether all of `path` matches: `*` is any run of characters, also none, `?` exactly one.
-fn matches(pattern: &str, path: &str) -> bool {
-    let (pattern, path): (Vec<char>, Vec<char>) = (pattern.chars().collect(), path.chars().collect());
-    let (mut at, mut read) = (0, 0);
-    // The last star, and where its run ends so far: where the rest does not fit, the run takes one character more.
-    let mut star = None;
-    while read < path.len() {
-        match pattern.get(at) {
-            Some('*') => {
-                star = Some((at, read));
-                at += 1;
-            }
-            Some(c) if *c == '?' || *c == path[read] => (at, read) = (at + 1, read + 1),
-            _ => match star {
-                None => return false,
-                Some((place, end)) => {
-                    star = Some((place, end + 1));
-                    (at, read) = (place + 1, end + 1);
-                }
-            },
-        }
-    }
-    pattern[at..].iter().all(|c| *c == '*')
-}
-
-#[cfg(test)]
-mod tests {
-    use super::matches;
-
-    #[test]
-    fn patterns() {
-        let yes = [
-            ("*", ""),
-            ("*", "a.b"),
-            ("a.b", "a.b"),
-            ("encoder.*", "encoder.layers.0.weight"),
-            ("*.bias", "a.b.bias"),
-            ("*.?.weight", "layers.7.weight"),
-            ("*a*b", "xaxxab"),
-            ("a*b*c", "abbcbc"),
-            ("**", "x"),
-            ("?é", "né"),
-            ("*ab", "aab"),
-        ];
-        let no = [
-            ("", "a"),
-            ("?", ""),
-            ("encoder.*", "encoder"),
-            ("*.bias", "bias"),
-            ("a?c", "ac"),
-            ("*.?.weight", "layers.12.weight"),
-            ("a*b", "abc"),
-            ("encoder", "encoder.weight"),
-            ("Bias", "bias"),
-        ];
-        assert_eq!(yes.iter().find(|(pattern, path)| !matches(pattern, path)), None);
-        assert_eq!(no.iter().find(|(pattern, path)| matches(pattern, path)), None);
     }
 }

@@ -42,7 +42,7 @@ pub struct Perturbation {
     pub seed: u64,
     /// Noise epoch `t`.
     pub generation: u32,
-    /// Noise scale σ: that of every parameter, or the factor of [its spread](ParameterTable::spreads).
+    /// Noise scale σ: that of every parameter, but for [its own factors](ParameterTable::sigma_of).
     pub sigma: f64,
     /// Noise that is held instead of drawn.
     pub held: Arc<MaterializedNoise>,

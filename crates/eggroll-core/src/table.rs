@@ -8,6 +8,7 @@ use crate::noiser::{IntegerRule, Noiser, NoiserProperties};
 use crate::paths::{ModulePath, PathVisitor, visit_with_paths};
 use crate::role::Role;
 use crate::roles;
+use crate::scales;
 use burn::module::{Module, Param, ParamId};
 use burn::tensor::{DType, Device, Int, Tensor};
 use std::collections::HashMap;
@@ -23,8 +24,10 @@ pub struct ParameterTable {
     distribution: NoiseDistribution,
     /// Pairs of a group whose first pair has no noise.
     baselines: u32,
-    /// Factors of the noise scale by position, if noise is relative to them.
+    /// What noise is relative to, by position, if it is.
     spreads: Option<Vec<f64>>,
+    /// Factors of the noise scale by position, if some were given.
+    scales: Option<Vec<f64>>,
 }
 
 impl ParameterTable {
@@ -113,13 +116,49 @@ impl ParameterTable {
         self.spreads.as_deref()
     }
 
-    /// Noise scale of the parameter at `position` where that of the strategy is `sigma`: `sigma·spread`, or `sigma` if noise is absolute.
+    /// This table with factors of the noise scale by pattern over the paths: the first that matches decides, as in
+    /// [`with_roles`](Self::with_roles), and a parameter that none matches has 1. No patterns take all factors away.
+    ///
+    /// # Errors
+    ///
+    /// [`TableError`] if a factor is not above 0 or does not fit f32, a pattern matches no parameter, or gives a factor to a trained integer
+    /// parameter, whose noise has no σ.
+    pub fn with_scales(self, scales: &[(String, f64)]) -> Result<Self, TableError> {
+        let scales = match scales {
+            [] => None,
+            _ => Some(scales::assign(&self.entries, scales)?),
+        };
+        Ok(Self { scales, ..self })
+    }
+
+    /// Whether these can be factors of the noise scale, whatever the model.
+    ///
+    /// # Errors
+    ///
+    /// [`TableError::Scale`] of the first factor that is not above 0 or does not fit f32.
+    pub fn check_scales(scales: &[(String, f64)]) -> Result<(), TableError> {
+        scales::check(scales)
+    }
+
+    /// Factors of the noise scale by position, if [some were given](Self::with_scales).
+    pub fn scales(&self) -> Option<&[f64]> {
+        self.scales.as_deref()
+    }
+
+    /// Whether all parameters have the noise scale of the strategy.
+    pub fn has_common_sigma(&self) -> bool {
+        self.spreads.is_none() && self.scales.is_none()
+    }
+
+    /// Noise scale of the parameter at `position` where that of the strategy is `sigma`: `sigma·spread·scale`, without a spread where noise
+    /// is absolute, and without a scale where none was given.
     ///
     /// # Panics
     ///
-    /// Panics if there is no such position.
+    /// Panics if there is no such position, unless [all have the same](Self::has_common_sigma).
     pub fn sigma_of(&self, position: usize, sigma: f64) -> f64 {
-        self.spreads.as_ref().map_or(sigma, |spreads| sigma * spreads[position])
+        let relative = self.spreads.as_ref().map_or(sigma, |spreads| sigma * spreads[position]);
+        self.scales.as_ref().map_or(relative, |scales| relative * scales[position])
     }
 
     /// Distribution of the noise of all parameters.

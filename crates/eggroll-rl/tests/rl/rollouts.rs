@@ -125,6 +125,7 @@ fn noise_relative_to_spread_is_the_same_fused() {
     for noiser in [NoiserConfig::from(EggrollConfig::new().with_rank(3)), OpenEsConfig::new().into()] {
         let run = |scale: NoiseScale, fused: bool| {
             let config = strategy(noiser.clone(), &policy, None).config().clone().with_noise_scale(scale);
+            let config = config.with_scales([("*bias", 0.25)]);
             let rollouts = RolloutConfig::new().with_fused(fused).init(environment).expect("valid");
             outcome(&rollouts, &mut config.init(&policy), &policy)
         };

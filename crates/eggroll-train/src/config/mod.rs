@@ -7,6 +7,7 @@ mod named;
 mod noise_scale;
 mod rate_scale;
 mod running;
+mod scales;
 mod sigma_schedule;
 mod text;
 mod validate;
@@ -61,6 +62,9 @@ pub struct EvolutionStrategyConfig {
     /// What the noise scale is relative to.
     #[serde(skip_serializing_if = "NoiseScale::is_absolute")]
     pub noise_scale: NoiseScale,
+    /// Factors of the noise scale by pattern over the parameters' paths; see [`with_scales`](Self::with_scales).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub scales: Vec<(String, f64)>,
     /// Learning rate by generation.
     pub learning_rate: LrSchedulerConfig,
     /// What the learning rate is relative to.
@@ -149,6 +153,7 @@ impl EvolutionStrategyConfig {
             population_size: 256,
             sigma: SigmaSchedule::Constant(0.02),
             noise_scale: NoiseScale::default(),
+            scales: Vec::new(),
             learning_rate: LrSchedulerConfig::Constant(optimizer.default_rate()),
             rate_scale: RateScale::default(),
             optimizer,

@@ -4,8 +4,8 @@ use super::{EvolutionStrategyConfig, InputProjection};
 use crate::error::{ConfigError, Error, MOST_MEMBERS};
 use crate::fitness::FitnessShaping;
 use burn::lr_scheduler::LrSchedulerConfig;
-use eggroll_core::NoiserError;
 use eggroll_core::numbers::{self, Bound, Number};
+use eggroll_core::{NoiserError, ParameterTable};
 use serde::Serialize;
 
 /// Steps of a schedule that f64 counts.
@@ -39,6 +39,7 @@ impl EvolutionStrategyConfig {
         self.sigma.validate()?;
         self.optimizer.validate()?;
         self.validate_schedule()?;
+        ParameterTable::check_scales(&self.scales)?;
         numbers::check(self, |field| if field == "anchor_decay" { Bound::NotNegative } else { Bound::Any })
             .map_err(ConfigError::from)?;
         self.validate_horizon()?;

@@ -47,10 +47,10 @@ pub enum TellError {
         /// Its noise scale.
         sigma: f64,
     },
-    /// A noise scale relative to a parameter's spread that is less than f32 can hold.
+    /// A noise scale, times the factors of a parameter, that is less than f32 can hold.
     #[error(
-        "sigma of generation {generation} is {sigma:?}, times {spread:?}, the spread of \"{path}\": less or more than f32 can hold; let \
-         its schedule end above 1.2e-38 of the spread"
+        "sigma of generation {generation} is {sigma:?}, times {factor:?}, the spread and scale of \"{path}\": less or more than f32 can hold; \
+         choose a schedule for which the product stays from 1.2e-38 to 3.4e38"
     )]
     RelativeSigma {
         /// The generation.
@@ -59,8 +59,8 @@ pub enum TellError {
         sigma: f64,
         /// The parameter.
         path: String,
-        /// Its spread.
-        spread: f64,
+        /// Product of its spread and its scale, as far as it has them.
+        factor: f64,
     },
     /// A learning rate that a schedule has made NaN, infinite or negative.
     #[error(

@@ -77,11 +77,12 @@ impl EvolutionStrategy {
     fn check_sigma(&self, generation: u64, sigma: f64) -> Result<(), TellError> {
         let mut trained = self.table.trained(ParameterKind::Float);
         let lost = trained.find(|(at, _)| !numbers::holds(self.table.sigma_of(*at, sigma)));
-        match (lost, self.table.spreads()) {
-            (None, _) => Ok(()),
-            (Some(_), None) => Err(TellError::Sigma { generation, sigma }),
-            (Some((at, entry)), Some(spreads)) => {
-                Err(TellError::RelativeSigma { generation, sigma, path: entry.path.clone(), spread: spreads[at] })
+        match lost {
+            None => Ok(()),
+            Some(_) if self.table.has_common_sigma() => Err(TellError::Sigma { generation, sigma }),
+            Some((at, entry)) => {
+                let factor = self.table.sigma_of(at, 1.0);
+                Err(TellError::RelativeSigma { generation, sigma, path: entry.path.clone(), factor })
             }
         }
     }

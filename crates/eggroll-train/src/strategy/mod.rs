@@ -94,7 +94,7 @@ impl EvolutionStrategyConfig {
     /// # Errors
     ///
     /// An [`Error`] with the value that cannot be used: population, rank, sigma, group, chunk, norm, schedule, frozen names, a number that
-    /// f32 cannot hold, a trained parameter of the model that is NaN or infinite, or that relative noise or decay is not for, memory.
+    /// f32 cannot hold, a trained parameter of the model that is NaN or infinite, or that relative or scaled noise or decay is not for, memory.
     pub fn try_init<M: Module>(&self, model: &M) -> Result<EvolutionStrategy, Error> {
         self.validate()?;
         EvolutionStrategy::new(self.clone(), model)
@@ -134,7 +134,7 @@ impl EvolutionStrategy {
                 Some(table.measure_spreads(model)?)
             }
         };
-        let table = Arc::new(table.with_spreads(spreads));
+        let table = Arc::new(table.with_spreads(spreads).with_scales(&config.scales)?);
         let anchor = match config.anchor_decay {
             None | Some(0.0) => None,
             Some(_) => {

@@ -19,7 +19,7 @@ pub(super) fn relative_to_sigma<M: Module>(
     table: &ParameterTable,
     model: &M,
 ) -> ModuleLearningRate {
-    if table.spreads().is_none() {
+    if table.has_common_sigma() {
         return ModuleLearningRate::from(rate * sigma);
     }
     let mut rates = Rates { rate, sigma, table, found: Vec::new() };

@@ -13,6 +13,7 @@ mod open_ends;
 mod optimizer;
 mod rate_scale;
 mod rayon_pool;
+mod scales;
 mod scores;
 mod strategy;
 mod support;

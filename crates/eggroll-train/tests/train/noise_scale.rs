@@ -113,8 +113,18 @@ fn equals_a_model_that_is_scaled_by_hand() {
             };
             let expected = run(&relative.clone().with_noise_scale(NoiseScale::Absolute), spreads);
             assert_eq!(run(&relative, [1.0; 2]), expected, "{noiser:?} {scale:?}");
-            let absolute = run(&relative.with_noise_scale(NoiseScale::Absolute), [1.0; 2]);
+            let absolute = run(&relative.clone().with_noise_scale(NoiseScale::Absolute), [1.0; 2]);
             assert_ne!(absolute.0, expected.0, "canary: {noiser:?} {scale:?}");
+
+            // Factors by pattern, of absolute noise and times the spreads.
+            let scaled = |config: &EvolutionStrategyConfig, scales: [f64; 2]| {
+                run(&config.clone().with_scales([("first.*", scales[0]), ("*weight", scales[1])]), [1.0; 2])
+            };
+            let absolute = relative.clone().with_noise_scale(NoiseScale::Absolute);
+            assert_eq!(scaled(&absolute, spreads.map(f64::from)), expected, "{noiser:?} {scale:?}");
+            let [first, second] = spreads;
+            let expected = run(&absolute, [2.0 * first, 0.25 * second]);
+            assert_eq!(scaled(&relative, [2.0, 0.25]), expected, "{noiser:?} {scale:?}");
         }
     }
 }

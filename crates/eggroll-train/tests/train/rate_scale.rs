@@ -57,12 +57,13 @@ fn follows_the_share_of_the_population() {
     }
 }
 
-/// The first step of Adam is as long as the rate: `η·σ·τ_p` for each parameter, in every value.
+/// The first step of Adam is as long as the rate: `η·σ·τ_p·s_p` for each parameter, in every value.
 #[test]
-fn follows_the_spread_of_each_parameter() {
+fn follows_the_noise_of_each_parameter() {
     let relative = config(AdamConfig::new().with_epsilon(1e-12)).with_noise_scale(NoiseScale::RelativeToSpread);
     let before = Net::new();
     let spreads = relative.init(&before).parameters().spreads().expect("relative").to_vec();
+    let scaled = config(AdamConfig::new().with_epsilon(1e-12)).with_scales([("*bias", 0.25), ("first.*", 2.0)]);
     let longest = |before: &Tensor<1>, after: &Tensor<1>| -> f64 {
         let step: f32 = (after.clone() - before.clone()).abs().max().into_scalar();
         f64::from(step)
@@ -75,13 +76,15 @@ fn follows_the_spread_of_each_parameter() {
         let (before, after) = (parts(&before), parts(after));
         before.iter().flatten().zip(after.iter().flatten()).map(|(b, a)| longest(b, a)).collect()
     };
-    let near = |steps: &[f64], rate: f64| {
-        steps.iter().zip(&spreads).all(|(s, spread)| (s / (rate * spread) - 1.0).abs() < 1e-3)
+    let near = |steps: &[f64], rate: f64, factors: &[f64]| {
+        steps.iter().zip(factors).all(|(s, factor)| (s / (rate * factor) - 1.0).abs() < 1e-3)
     };
-    let found = steps(&trained(&relative, 0.25, 1));
-    assert!(near(&found, 0.25 * 0.5), "{found:?} for spreads {spreads:?}");
-    let absolute = relative.clone().with_rate_scale(RateScale::Absolute);
-    assert!(!near(&steps(&trained(&absolute, 0.25, 1)), 0.25), "canary");
+    for (config, factors) in [(&relative, &spreads[..]), (&scaled, &[2.0, 0.25, 1.0, 0.25])] {
+        let found = steps(&trained(config, 0.25, 1));
+        assert!(near(&found, 0.25 * 0.5, factors), "{found:?} for factors {factors:?}");
+        let absolute = config.clone().with_rate_scale(RateScale::Absolute);
+        assert!(!near(&steps(&trained(&absolute, 0.25, 1)), 0.25, factors), "canary");
+    }
 }
 
 #[test]

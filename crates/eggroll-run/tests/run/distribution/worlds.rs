@@ -44,6 +44,9 @@ fn projections() {
 fn relative_noise_and_decay() {
     let relative = config().with_noise_scale(NoiseScale::RelativeToSpread).with_anchor_decay(0.5);
     assert_worlds("relative", &relative);
+    let scaled = relative.clone().with_scales([("second.*", 0.5)]);
+    assert_worlds("scaled", &scaled);
+    assert_ne!(alone(&scaled), alone(&relative), "canary: scaled");
     assert_ne!(alone(&relative), alone(&config().with_anchor_decay(0.5)), "canary: relative");
     assert_ne!(alone(&relative), alone(&config().with_noise_scale(NoiseScale::RelativeToSpread)), "canary: decay");
 }

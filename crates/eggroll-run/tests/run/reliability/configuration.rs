@@ -26,6 +26,7 @@ fn texts() -> Vec<String> {
                 .with_chunk_size(4)
                 .with_memory_limit(1 << 30)
                 .with_noise_scale(NoiseScale::RelativeToSpread)
+                .with_scales([("*bias", 0.5), ("first.*", 2.0)])
                 .with_anchor_decay(0.5)
         })
     });
@@ -138,6 +139,7 @@ fn values_that_cannot_be_do_not_panic() {
 fn errors_name_the_value() {
     let noiser = EggrollConfig::new();
     let given = config(noiser, AdamConfig::new()).with_noise_scale(NoiseScale::RelativeToSpread).with_anchor_decay(0.5);
+    let given = given.with_scales([("*bias", 0.5)]);
     let whole = serde_json::to_value(given).expect("writes");
     let message = |place: &str, value: Value| {
         let mut json = whole.clone();
@@ -165,6 +167,9 @@ fn errors_name_the_value() {
         ("/noise_source", json!({ "table": { "len": 3 } }), vec!["3 elements", "first.weight"]),
         ("/noise_source", json!({ "table": { "len": 1u64 << 40 } }), vec!["1099511627776", "17179869184"]),
         ("/noise_scale", json!("relative"), vec!["relative", "absolute", "relative_to_spread"]),
+        ("/scales", json!([["third", 2]]), vec!["third", "second.bias"]),
+        ("/scales/0/1", json!(0), vec!["*bias", "0.0", "freeze"]),
+        ("/scales/0/1", json!("half"), vec!["half", "f64"]),
         ("/anchor_decay", json!(-0.5), vec!["anchor_decay", "-0.5"]),
         ("/anchor_decay", json!("much"), vec!["much", "f64"]),
         ("/frozen", json!(["third"]), vec!["third", "second.bias"]),
@@ -209,7 +214,7 @@ fn what_is_left_out_is_the_default() {
     );
     // Every field alone, and one that says that there is none.
     let other = baselines.with_shaping(FitnessShaping::Raw).with_clip_norm(None).with_seed(9).with_chunk_size(4);
-    let other = other.with_noise_scale(NoiseScale::RelativeToSpread).with_anchor_decay(0.5);
+    let other = other.with_noise_scale(NoiseScale::RelativeToSpread).with_anchor_decay(0.5).with_scales([("*", 0.5)]);
     let whole = text(&other);
     assert_eq!(text(&serde_json::from_value::<EvolutionStrategyConfig>(whole.clone()).expect("reads")), whole);
     for (name, value) in whole.as_object().expect("an object") {

@@ -18,7 +18,7 @@ fn plain() -> EvolutionStrategyConfig {
 }
 
 fn config() -> EvolutionStrategyConfig {
-    plain().with_noise_scale(NoiseScale::RelativeToSpread).with_anchor_decay(0.5)
+    plain().with_noise_scale(NoiseScale::RelativeToSpread).with_scales([("second.*", 0.5)]).with_anchor_decay(0.5)
 }
 
 struct Times(f64);
@@ -97,7 +97,7 @@ fn files_of_earlier_versions() {
         fs::read_to_string(path.join("strategy.json")).expect("reads")
     };
     let (earlier, now) = (read(&plain(), "plain"), read(&config(), "relative"));
-    let fields = ["spreads", "\"anchor\"", "noise_scale", "anchor_decay"];
+    let fields = ["spreads", "\"anchor\"", "noise_scale", "scales", "anchor_decay"];
     assert!(fields.iter().all(|field| !earlier.contains(field) && now.contains(field)), "{earlier}\n{now}");
 }
 

@@ -123,6 +123,7 @@ fn shapings_sources_roles_episodes_and_norms() {
         plain().with_noise_reuse(2).with_unroll_horizon(4),
         plain().with_clip_norm(0.5),
         plain().with_noise_scale(NoiseScale::RelativeToSpread).with_anchor_decay(0.1),
+        plain().with_scales([("*bias", 0.5), ("*", 2.0)]),
         EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new())
             .with_population_size(POPULATION)
             .with_input_projection(InputProjection::Shared),
