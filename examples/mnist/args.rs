@@ -104,7 +104,7 @@ pub struct Choices {
     /// Decoupled weight decay of AdamW.
     #[arg(long)]
     weight_decay: Option<f32>,
-    /// Fitness shaping, by name; the size of groups follows a colon, as in group_standardized:4.
+    /// Fitness shaping, by name; the size of groups, or the number of pairs, follows a colon, as in group_standardized:4 and top_pairs:16.
     #[arg(long)]
     shaping: Option<FitnessShaping>,
     /// Number of generations; each has one mini-batch.

@@ -97,7 +97,7 @@ struct Choices {
     /// Factor of noise scale and learning rate for each generation.
     #[arg(long)]
     decay: Option<f64>,
-    /// Fitness shaping, by name; the size of groups follows a colon, as in group_standardized:4.
+    /// Fitness shaping, by name; the size of groups, or the number of pairs, follows a colon, as in group_standardized:4 and top_pairs:16.
     #[arg(long)]
     shaping: Option<FitnessShaping>,
     /// Widths of the hidden layers, separated by commas.

@@ -13,7 +13,7 @@ use std::f64::consts::PI;
 /// The default group of the noiser with baselines.
 const GROUP: usize = 8;
 const POPULATION: usize = 4 * GROUP;
-const RULES: [FitnessShaping; 10] = [
+const RULES: [FitnessShaping; 12] = [
     FitnessShaping::Raw,
     FitnessShaping::Standardized,
     FitnessShaping::ZScore,
@@ -22,6 +22,8 @@ const RULES: [FitnessShaping; 10] = [
     FitnessShaping::GroupStandardized { size: GROUP },
     FitnessShaping::CenteredRank,
     FitnessShaping::GroupCenteredRank { size: GROUP },
+    FitnessShaping::Utilities,
+    FitnessShaping::TopPairs { pairs: GROUP },
     FitnessShaping::PairSign,
     FitnessShaping::BaselineSubtraction { size: GROUP },
 ];

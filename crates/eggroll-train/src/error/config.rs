@@ -147,6 +147,14 @@ pub enum ConfigError {
         /// Members of a generation.
         population: usize,
     },
+    /// More pairs that count than there are, or none.
+    #[error("top_pairs must be from 1 to the {} pairs of a population of {population}, not {pairs}", .population / 2)]
+    TopPairs {
+        /// Pairs that count.
+        pairs: usize,
+        /// Members of a generation.
+        population: usize,
+    },
     /// A constant learning rate that is not a number, infinite or negative.
     #[error("the learning rate must be finite and not negative, not {0}")]
     LearningRate(f64),

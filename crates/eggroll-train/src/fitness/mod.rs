@@ -3,6 +3,8 @@
 mod pairs;
 mod scores;
 mod shaping;
+mod top_pairs;
+mod utilities;
 
 pub use pairs::fold_pairs;
 pub use scores::Scores;

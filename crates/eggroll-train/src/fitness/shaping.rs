@@ -1,5 +1,7 @@
 //! Fitness shaping: pure functions of the finite scores of a generation.
 
+use super::top_pairs::top_pairs;
+use super::utilities::utilities;
 use crate::config::Named;
 use crate::error::{ConfigError, Error};
 use eggroll_core::NoiserError;
@@ -29,6 +31,7 @@ use std::sync::Arc;
 /// assert_eq!("centered_rank".parse::<FitnessShaping>().unwrap(), FitnessShaping::CenteredRank);
 /// let groups = FitnessShaping::GroupStandardized { size: 4 };
 /// assert_eq!("group_standardized:4".parse::<FitnessShaping>().unwrap(), groups);
+/// assert_eq!("top_pairs:16".parse::<FitnessShaping>().unwrap(), FitnessShaping::TopPairs { pairs: 16 });
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -67,6 +70,25 @@ pub enum FitnessShaping {
     GroupCenteredRank {
         /// Members of a group: even; divides the population.
         size: usize,
+    },
+    /// Utilities of natural evolution strategies, by rank `i` from the best, 1, to the worst, `N`:
+    ///
+    /// `u_i = max(0, ln(N/2 + 1) − ln i) / Σ_j max(0, ln(N/2 + 1) − ln j) − 1/N`,
+    ///
+    /// ties share the mean of theirs (Wierstra et al., "Natural Evolution Strategies", JMLR 15, 2014, section 3.1). The best count most and the
+    /// lower half is alike: a pair of two members of it has no weight. Weights are of the size `1/N`, those of
+    /// [`CenteredRank`](Self::CenteredRank) of 1: where steps follow the length of the estimate, as SGD's, raise the learning rate.
+    Utilities,
+    /// Only the `pairs` pairs with the largest `max(f₊, f₋)` count; all others have the weight 0 (Mania, Guy and Recht, "Simple random search
+    /// provides a competitive approach to reinforcement learning", NeurIPS 2018, arXiv 1803.07055, section 3.3 and Algorithm 2: ARS with
+    /// `b < N/2`). Of pairs that tie at the border those of lower number count.
+    ///
+    /// The `2·pairs` scores that count are [`Standardized`](Self::Standardized) among themselves, so that a pair has the paper's weight
+    /// `(f₊ − f₋)/σ_R`, `σ_R` the standard deviation of these scores. The scale of the estimate stays that of the whole population: ARS's mean over
+    /// the pairs that count is `N/(2·pairs)` times as long.
+    TopPairs {
+        /// Pairs that count: from 1 to half of the population.
+        pairs: usize,
     },
     /// `±½·sign(f₊ − f₋)` for the members of a pair, so that a pair's folded weight is the sign. Lion and Muon discard the size of the
     /// estimate once more.
@@ -137,13 +159,14 @@ impl From<CustomShaping> for FitnessShaping {
     }
 }
 
-/// The rule of that name, as in configuration files; the size of its groups follows a colon. Hyphens count as underscores.
+/// The rule of that name, as in configuration files; the size of its groups, or the number of its pairs, follows a colon. Hyphens count as underscores.
 impl FromStr for FitnessShaping {
     type Err = ConfigError;
 
     fn from_str(text: &str) -> Result<Self, ConfigError> {
         let text = text.replace('-', "_");
         let rule = match text.split_once(':').map(|(name, size)| (name, size.parse::<usize>())) {
+            Some((name @ "top_pairs", Ok(pairs))) => json!({ name: { "pairs": pairs } }),
             Some((name, Ok(size))) => json!({ name: { "size": size } }),
             _ => json!(text),
         };
@@ -157,10 +180,13 @@ impl FitnessShaping {
     /// # Errors
     ///
     /// [`ConfigError::SplitPair`] if groups are not of whole pairs, [`ConfigError::Group`] if they do not divide the population,
-    /// [`Error::Noiser`] if they have no pair apart from their baselines.
+    /// [`Error::Noiser`] if they have no pair apart from their baselines, [`ConfigError::TopPairs`] if no pair counts or more than there are.
     pub fn validate(&self, population: usize) -> Result<(), Error> {
         match (self, self.group()) {
             (Self::Custom(custom), _) => Ok(custom.0.function("fitness shaping").map(drop)?),
+            (Self::TopPairs { pairs }, _) if !(1..=population / 2).contains(pairs) => {
+                Err(ConfigError::TopPairs { pairs: *pairs, population }.into())
+            }
             (Self::BaselineSubtraction { .. }, Some(size)) if size < 4 || !size.is_multiple_of(2) => {
                 Err(NoiserError::BaselineGroup(size).into())
             }
@@ -195,6 +221,8 @@ impl FitnessShaping {
             Self::GroupStandardized { size } => by_group(scores, size, standardized),
             Self::CenteredRank => centered_rank(scores),
             Self::GroupCenteredRank { size } => by_group(scores, size, centered_rank),
+            Self::Utilities => utilities(scores),
+            Self::TopPairs { pairs } => top_pairs(scores, pairs, standardized),
             Self::PairSign => scores.chunks(2).flat_map(pair_sign).collect(),
             Self::BaselineSubtraction { size } => by_group(scores, size, baseline),
         }

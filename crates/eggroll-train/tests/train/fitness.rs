@@ -7,7 +7,7 @@ use eggroll_nn::LinearConfig;
 use eggroll_train::{EvolutionStrategyConfig, Fitness, FitnessShaping, fold_pairs};
 use std::cmp::Ordering;
 
-const RULES: [FitnessShaping; 10] = [
+const RULES: [FitnessShaping; 12] = [
     FitnessShaping::Raw,
     FitnessShaping::Standardized,
     FitnessShaping::ZScore,
@@ -16,6 +16,8 @@ const RULES: [FitnessShaping; 10] = [
     FitnessShaping::GroupStandardized { size: 4 },
     FitnessShaping::CenteredRank,
     FitnessShaping::GroupCenteredRank { size: 4 },
+    FitnessShaping::Utilities,
+    FitnessShaping::TopPairs { pairs: 3 },
     FitnessShaping::PairSign,
     FitnessShaping::BaselineSubtraction { size: 4 },
 ];
@@ -41,6 +43,13 @@ fn known_answers() {
     close(FitnessShaping::CenteredRank, &[5.0, 1.0, 5.0, 9.0], &[0.0, -0.5, 0.0, 0.5]);
     // Mean 3, deviation √5; the second pair is 4 and 6 above the first score.
     close(FitnessShaping::BaselineSubtraction { size: 4 }, &[0.0, 2.0, 4.0, 6.0], &[0.0, 0.0, 1.78885, 2.68328]);
+    // ln 3, ln 1.5, 0, 0 of a sum of 1.50408, less ¼; two that tie have the mean.
+    close(FitnessShaping::Utilities, &[2.0, 9.0, 5.0, -3.0], &[-0.25, 0.480422, 0.019578, -0.25]);
+    close(FitnessShaping::Utilities, &[2.0, 5.0, 5.0, -3.0], &[-0.25, 0.25, 0.25, -0.25]);
+    // The best of the pairs are 3, 9, 3 and 4. Of 9, −1, 4, 0 the mean is 3 and the deviation √15.5.
+    let scores = [3.0, 2.0, -1.0, 9.0, 3.0, -50.0, 4.0, 0.0];
+    let four = [-1.016, 1.524, 0.254, -0.762];
+    close(FitnessShaping::TopPairs { pairs: 2 }, &scores, &[0.0, 0.0, four[0], four[1], 0.0, 0.0, four[2], four[3]]);
     close(FitnessShaping::PairSign, &[5.0, 1.0, 2.0, 9.0, 3.0, 3.0], &[0.5, -0.5, -0.5, 0.5, 0.0, 0.0]);
 }
 
@@ -68,9 +77,14 @@ fn swapping_a_pair_flips_its_weight() {
 fn order_of_scores_is_kept_in_a_pair() {
     for rule in RULES {
         for (q, (pair, weight)) in SCORES.chunks(2).zip(fold_pairs(&rule.shape(&SCORES))).enumerate() {
-            // The first of two pairs of a group is its baseline.
-            let baseline = matches!(rule, FitnessShaping::BaselineSubtraction { .. }) && q.is_multiple_of(2);
-            let expected = if baseline { Some(Ordering::Equal) } else { pair[0].partial_cmp(&pair[1]) };
+            let without = match rule {
+                // The first of two pairs of a group is its baseline.
+                FitnessShaping::BaselineSubtraction { .. } => q.is_multiple_of(2),
+                // The last pair is as good as the first: one of them counts.
+                FitnessShaping::TopPairs { .. } => q == 3,
+                _ => false,
+            };
+            let expected = if without { Some(Ordering::Equal) } else { pair[0].partial_cmp(&pair[1]) };
             assert_eq!(weight.partial_cmp(&0.0), expected, "{rule:?}");
         }
     }
@@ -121,6 +135,49 @@ fn the_default_has_no_scale_of_its_own() {
     assert!(largest(&rule, &apart(1.0)) < 0.15 && largest(&rule, &apart(64.0)) > 1.9);
     assert!(largest(&FitnessShaping::SampleZScore, &apart(1.0)) > 1.0, "canary: roundings at full weight");
     assert_eq!((largest(&rule, &[0.0; 8]), largest(&rule, &[1e-200; 8])), (0.0, 0.0));
+}
+
+/// Weights are the same for scores at any scale and level; those of ranks, to the bit, for any increasing function.
+#[test]
+fn utilities_and_top_pairs_have_no_scale() {
+    let (utilities, top) = (FitnessShaping::Utilities, FitnessShaping::TopPairs { pairs: 3 });
+    assert_eq!(utilities.shape(&SCORES), utilities.shape(&SCORES.map(|score| 1e-9 * score.exp() - 7.0)));
+    assert_ne!(utilities.shape(&SCORES), utilities.shape(&SCORES.map(|score| -score)), "canary: an order");
+    assert!(utilities.shape(&SCORES).iter().sum::<f64>().abs() < 1e-15);
+    for scale in [1e-30, 1e-4, 1e6] {
+        let scaled = top.shape(&SCORES.map(|score| scale * (score + 2.0)));
+        let level = top.shape(&SCORES.map(|score| score + 2.0));
+        assert!(scaled.iter().zip(level).all(|(a, b)| (a - b).abs() < 1e-12), "{scale}: {scaled:?}");
+    }
+}
+
+/// Only the best of a pair chooses it; at the border the lower number does.
+#[test]
+fn top_pairs_are_chosen_by_their_best() {
+    let counting = |scores: &[f64], pairs: usize| -> Vec<usize> {
+        let folded = fold_pairs(&FitnessShaping::TopPairs { pairs }.shape(scores));
+        (0..folded.len()).filter(|q| folded[*q] != 0.0).collect()
+    };
+    let scores = [1.0, -9.0, 5.0, 4.0, -9.0, 1.0, 2.0, 0.0, 1.0, 0.5];
+    assert_eq!(
+        [1, 2, 3, 4, 5].map(|pairs| counting(&scores, pairs)),
+        [vec![1], vec![1, 3], vec![0, 1, 3], vec![0, 1, 2, 3], vec![0, 1, 2, 3, 4]]
+    );
+    assert_eq!(counting(&[-0.0, -1.0, 0.0, -1.0], 1), [0], "both are 0");
+    // All pairs: what the default makes of them.
+    assert_eq!(FitnessShaping::TopPairs { pairs: 4 }.validate(8).map_err(|error| error.to_string()), Ok(()));
+    let all = fold_pairs(&FitnessShaping::TopPairs { pairs: 4 }.shape(&SCORES));
+    let close = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-12);
+    assert!(close(&all, &fold_pairs(&FitnessShaping::Standardized.shape(&SCORES))));
+    for pairs in [0, 5, usize::MAX] {
+        let error = FitnessShaping::TopPairs { pairs }.validate(8).expect_err("refused").to_string();
+        assert_eq!(error, format!("top_pairs must be from 1 to the 4 pairs of a population of 8, not {pairs}"));
+    }
+    assert_eq!(FitnessShaping::TopPairs { pairs: 0 }.shape(&SCORES), [0.0; 8]);
+    // As all rules: what is no number counts as the worst, +∞ as the best.
+    let (finite, _) = Fitness::from(vec![f32::NAN, 1.0, f32::INFINITY, 0.0, 2.0, f32::NEG_INFINITY]).finite();
+    assert_eq!(finite, [0.0, 1.0, 2.0, 0.0, 2.0, 0.0]);
+    assert_eq!(counting(&finite, 1), [1]);
 }
 
 /// A group's own deviation counts: its weights do not depend on its scale, its level, or other groups.

@@ -276,6 +276,9 @@ mod tests {
             FitnessShaping::SampleZScore,
             FitnessShaping::GroupZScore { size: 4 },
             FitnessShaping::GroupStandardized { size: 4 },
+            // The best rank has many times the mean weight.
+            FitnessShaping::Utilities,
+            FitnessShaping::TopPairs { pairs: 4 },
             FitnessShaping::BaselineSubtraction { size: 4 },
         ];
         for shaping in unbounded {

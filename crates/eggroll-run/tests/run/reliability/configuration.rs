@@ -163,6 +163,8 @@ fn errors_name_the_value() {
         ("/optimizer/name", json!("sdg"), vec!["sdg", "sgd", "adam", "adam_w"]),
         ("/shaping", json!({ "group_z_score": { "size": 8 } }), vec!["groups of 8", "12"]),
         ("/shaping", json!({ "group_standardized": { "size": 3 } }), vec!["even", "not 3"]),
+        ("/shaping", json!({ "top_pairs": { "pairs": 7 } }), vec!["top_pairs", "6 pairs", "12", "not 7"]),
+        ("/shaping", json!({ "top_pairs": { "size": 3 } }), vec!["missing", "pairs"]),
         ("/chunk_size", json!(0), vec!["chunk", "0"]),
         ("/noise_source", json!({ "table": { "len": 3 } }), vec!["3 elements", "first.weight"]),
         ("/noise_source", json!({ "table": { "len": 1u64 << 40 } }), vec!["1099511627776", "17179869184"]),
@@ -275,14 +277,23 @@ fn settings_that_no_optimizer_is_built_from() {
 
 #[test]
 fn names_on_the_command_line_are_those_of_files() {
-    for rule in ["raw", "standardized", "z_score", "sample_z_score", "centered_rank", "pair_sign"] {
+    for rule in ["raw", "standardized", "z_score", "sample_z_score", "centered_rank", "utilities", "pair_sign"] {
         assert_eq!(text(&rule.parse::<FitnessShaping>().expect("a rule")), rule);
     }
     let groups = "baseline_subtraction:8".parse::<FitnessShaping>().expect("a rule");
     assert_eq!(groups, FitnessShaping::BaselineSubtraction { size: 8 });
+    assert_eq!("top-pairs:8".parse::<FitnessShaping>().expect("a rule"), FitnessShaping::TopPairs { pairs: 8 });
     let error = "z_core".parse::<FitnessShaping>().expect_err("refused").to_string();
     assert!(["fitness shaping: ", "`z_core`", "`z_score`"].iter().all(|part| error.contains(part)), "{error}");
-    for wrong in ["group_standardized", "baseline_subtraction:", "raw:4", "group_z_score:many"] {
+    for wrong in [
+        "group_standardized",
+        "baseline_subtraction:",
+        "raw:4",
+        "top_pairs",
+        "top_pairs:-1",
+        "utilities:2",
+        "group_z_score:many",
+    ] {
         assert!(wrong.parse::<FitnessShaping>().is_err(), "{wrong}");
     }
     for projection in ["off", "shared", "unperturbed"] {

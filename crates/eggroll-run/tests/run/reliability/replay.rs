@@ -55,6 +55,19 @@ fn any_generation_from_the_beginning_or_from_a_checkpoint() {
     assert_ne!(digests[4], digests[5], "canary");
 }
 
+/// Weights are computed again from the scores in the log: by rank, and of the best pairs.
+#[test]
+fn shaping_rules_replay() {
+    for shaping in [FitnessShaping::Utilities, FitnessShaping::TopPairs { pairs: 3 }] {
+        let Logged { folder: _folder, path, digests } = logged::<Net>(&adam().with_shaping(shaping));
+        for (until, digest) in digests.iter().enumerate() {
+            let (_, model) = replay(&path, Net::start(), Some(until as u64)).expect("replays");
+            assert_eq!(parameter_digest(&model), *digest, "{until}");
+        }
+        assert_ne!(digests, logged::<Net>(&adam()).digests, "canary");
+    }
+}
+
 /// Integer pairs take a fifth of a byte, float members four bytes.
 #[test]
 fn records_are_compact() {
