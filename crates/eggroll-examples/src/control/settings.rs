@@ -110,8 +110,8 @@ impl Settings {
             },
             // Luck of the deal is most of a return: many hands for each member, the same for all. Scores need their order, not their size.
             "Texas42" => Self {
-                population: 1024,
-                episodes: 64,
+                population: 2048,
+                episodes: 32,
                 sigma: 0.1,
                 lr: 0.02,
                 hidden: vec![64],
