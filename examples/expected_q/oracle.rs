@@ -9,14 +9,13 @@ use eggroll::nn::transformer::{
     PositionWiseFeedForward, PositionWiseFeedForwardConfig, TransformerEncoder, TransformerEncoderConfig,
     TransformerEncoderInput,
 };
+use eggroll::rl::games::texas42::columns::LEADS;
 use eggroll::rl::games::texas42::{DOMINOES, HAND, HAND_POINTS, RELATIONS, ROLES, TOKEN_FEATURES, token_features};
 use eggroll_examples::Failure;
 use std::path::Path;
 
 /// Trained by `--train backpropagation`.
 const TRAINED: &[u8] = include_bytes!("oracle.safetensors");
-/// Suits that are led, or none.
-const LEADS: i32 = 9;
 /// Numbers of a token.
 const TOKEN: usize = TOKEN_FEATURES + ROLES + RELATIONS;
 /// Width of tokens, and of the feed-forward parts.
@@ -76,7 +75,7 @@ impl TokenTables {
         let (dominoes, roles) = (DOMINOES as i32, ROLES as i32);
         let tokens = positions.clone().narrow(1, 2, longest - 2); // [rows, tokens]
         let held = tokens.clone().div_scalar(dominoes);
-        let kind = (column(0) * LEADS + column(1)) * dominoes + tokens.clone().remainder_scalar(dominoes);
+        let kind = (column(0) * LEADS as i32 + column(1)) * dominoes + tokens.clone().remainder_scalar(dominoes);
         let rows_of = |table: &Tensor<2>, numbers: Tensor<2, Int>| table.clone().select(0, numbers.flatten::<1>(0, 1));
         let features = rows_of(&self.features, kind);
         let role = rows_of(&self.roles, held.clone().remainder_scalar(roles));

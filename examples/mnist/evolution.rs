@@ -47,19 +47,15 @@ impl Settings {
 
     fn float_strategy(&self, noiser: NoiserConfig) -> EvolutionStrategyConfig {
         let generations = self.generations;
-        let strategy = EvolutionStrategyConfig::new(noiser, self.optimizer())
+        let strategy = EvolutionStrategyConfig::new(noiser, self.optimizer());
+        let strategy = if self.relative { strategy.in_relative_units() } else { strategy };
+        let strategy = strategy
             .with_population_size(self.population)
             .with_sigma(SigmaSchedule::Cosine { initial: self.sigma, last: self.sigma_end, generations })
             .with_learning_rate(CosineAnnealingLrSchedulerConfig::new(self.lr, generations as usize))
             .with_seed(self.seed)
             .with_input_projection(self.project)
             .with_task_projection(self.by_image);
-        let strategy = match self.relative {
-            true => {
-                strategy.with_noise_scale(NoiseScale::RelativeToSpread).with_rate_scale(RateScale::RelativeToPopulation)
-            }
-            false => strategy,
-        };
         match self.shaping.clone() {
             Some(shaping) => strategy.with_shaping(shaping),
             // The scale of an image's loss is its importance.

@@ -7,7 +7,7 @@ use burn::nn::activation::ActivationConfig;
 use eggroll_core::NoiseSourceConfig;
 use eggroll_core::rng::philox::philox4x32;
 use eggroll_rl::{ActionHead, ActionSpace, RolloutConfig};
-use eggroll_train::{EvolutionStrategyConfig, FitnessShaping, NoiseScale, OptimizerConfig, RateScale, SigmaSchedule};
+use eggroll_train::{EvolutionStrategyConfig, FitnessShaping, OptimizerConfig, SigmaSchedule};
 use serde::Serialize;
 
 /// Everything that a run depends on.
@@ -162,15 +162,11 @@ impl Settings {
 
     /// The strategy's configuration.
     pub fn strategy(&self) -> EvolutionStrategyConfig {
-        let (noise_scale, rate_scale) = match self.relative {
-            true => (NoiseScale::RelativeToSpread, RateScale::RelativeToPopulation),
-            false => (NoiseScale::Absolute, RateScale::Absolute),
-        };
-        EvolutionStrategyConfig::new(self.noiser.noiser(self.rank), OptimizerConfig::default())
+        let strategy = EvolutionStrategyConfig::new(self.noiser.noiser(self.rank), OptimizerConfig::default());
+        let strategy = if self.relative { strategy.in_relative_units() } else { strategy };
+        strategy
             .with_population_size(self.population)
             .with_sigma(SigmaSchedule::Exponential { initial: self.sigma, decay: self.decay, last: None })
-            .with_noise_scale(noise_scale)
-            .with_rate_scale(rate_scale)
             .with_learning_rate(ExponentialLrSchedulerConfig::new(self.lr, self.decay))
             .with_shaping(self.shaping.clone())
             .with_noise_source(NoiseSourceConfig::Cached)

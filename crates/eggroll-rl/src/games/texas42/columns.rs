@@ -1,7 +1,9 @@
 //! Columns of a game as a row of floats, all of them small integers.
 
-use super::domino::DOMINOES;
-use super::suit::SUITS;
+use super::domino::{DOMINOES, Domino};
+use super::domino_set::DominoSet;
+use super::suit::{SUITS, Suit};
+use super::trumps::Trumps;
 
 /// Where each of the 28 dominoes is: `p` in the hand of player `p`, `4 + p` in the current trick, played by `p`, and `8 + p` in a
 /// complete trick, played by `p`.
@@ -30,6 +32,8 @@ pub const POINTS: usize = TRUMPS + 9;
 pub const TRICKS: usize = POINTS + 2;
 /// Whether player `p` did not follow suit `s`, at `8·p + s`: 1 or 0.
 pub const VOIDS: usize = TRICKS + 2;
+/// What may be led: a suit, or nothing yet. Tables by trumps, lead and domino have the row `28·(9·trumps + led) + domino`.
+pub const LEADS: usize = SUITS + 1;
 /// Columns of a game.
 pub const GAME: usize = VOIDS + 4 * SUITS;
 
@@ -39,3 +43,10 @@ pub(super) const IN_TRICK: usize = 4;
 pub(super) const BEFORE: usize = 8;
 /// The suit that was led before the lead.
 pub(super) const NOT_LED: usize = SUITS;
+
+/// Trumps, suit that was led, and domino of every row of a table, in order.
+pub(super) fn leads() -> impl Iterator<Item = (Trumps, Option<Suit>, Domino)> {
+    let by_lead = |trumps| (0..LEADS).map(move |led| (trumps, Suit::ALL.get(led).copied()));
+    let pairs = Trumps::ALL.into_iter().flat_map(by_lead);
+    pairs.flat_map(|(trumps, led)| DominoSet::ALL.into_iter().map(move |domino| (trumps, led, domino)))
+}

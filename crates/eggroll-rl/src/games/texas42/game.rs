@@ -86,12 +86,10 @@ impl Game {
     ///
     /// Those of [`State::play`]. Then the game stays as it is.
     pub fn play(&mut self, domino: Domino) -> Result<(), GameError> {
-        let (player, led) = (self.state.mover(), self.state.trick().led());
+        let (player, void) = (self.state.mover(), self.state.progress().void_shown_by(domino));
         self.state.play(domino)?;
-        if let Some(led) = led
-            && !self.state.contract().trumps().members(led).contains(domino)
-        {
-            self.voids[player] |= 1 << led.index();
+        if let Some(suit) = void {
+            self.voids[player] |= 1 << suit.index();
         }
         self.played[player].insert(domino);
         Ok(())

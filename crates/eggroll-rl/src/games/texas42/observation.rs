@@ -101,12 +101,9 @@ impl Observation {
     pub fn record(&mut self, domino: Domino) -> Result<(), GameError> {
         let player = self.progress.mover();
         self.check(player, domino)?;
-        let trumps = self.progress.contract().trumps();
-        if let Some(led) = self.progress.trick().led()
-            && !trumps.members(led).contains(domino)
-        {
+        if let Some(led) = self.progress.void_shown_by(domino) {
             self.voids[player] |= 1 << led.index();
-            self.excluded[player] = self.excluded[player] | trumps.members(led);
+            self.excluded[player] = self.excluded[player] | self.progress.contract().trumps().members(led);
         }
         self.plays[self.played.len()] = Some((player as u8, domino));
         self.played.insert(domino);
@@ -133,7 +130,7 @@ impl Observation {
         }
         if player == self.player
             && let Some(led) = self.progress.trick().led()
-            && !trumps.following(led, self.hand).contains(domino)
+            && !self.progress.legal(self.hand).contains(domino)
         {
             return Err(GameError::MustFollow { player, domino, led });
         }
@@ -207,11 +204,7 @@ impl Observation {
 
     /// Dominoes that the observer may play, if it is the observer's turn. Else none.
     pub fn legal_moves(&self) -> DominoSet {
-        match (self.progress.mover() == self.player, self.progress.trick().led()) {
-            (false, _) => DominoSet::EMPTY,
-            (true, None) => self.hand,
-            (true, Some(led)) => self.progress.contract().trumps().following(led, self.hand),
-        }
+        if self.progress.mover() == self.player { self.progress.legal(self.hand) } else { DominoSet::EMPTY }
     }
 
     /// The state in a world: all hands, by player.

@@ -1,5 +1,6 @@
 //! Positions in which everything is known, as integers for an oracle, and the sampler of their worlds.
 
+use super::columns::{NOT_LED, leads};
 use super::deal::{HAND, PLAYERS};
 use super::domino::{DOMINOES, Domino};
 use super::domino_set::DominoSet;
@@ -19,16 +20,12 @@ pub const POSITION_SIZE: usize = 2 + DOMINOES;
 pub const ROLES: usize = 12;
 /// Relations of a domino in a [`position`], as bits.
 pub const RELATIONS: usize = 11;
-/// The suit of a [`position`] before the lead.
-const NO_LEAD: usize = Suit::ALL.len();
-/// Suits that may be led, and none.
-const LEADS: usize = NO_LEAD + 1;
 /// Numbers of [`token_features`].
 pub const TOKEN_FEATURES: usize = 16;
 
 const PLAYABLE: i32 = 1;
 const HELD: i32 = 2;
-const IN_TRICK: i32 = 5;
+const IN_THIS_TRICK: i32 = 5;
 const WINNING: i32 = 8;
 
 /// A state as integers, from the view of who plays next, the mover: the index of the trumps; that of the suit that was led, or 8; and a token for each
@@ -75,10 +72,10 @@ impl Position {
     fn of(hands: [DominoSet; PLAYERS], progress: &Progress) -> Self {
         let (trick, trumps, mover) = (progress.trick(), progress.contract().trumps(), progress.mover());
         let hands: [DominoSet; PLAYERS] = std::array::from_fn(|seat| hands[(mover + seat) % PLAYERS]);
-        let legal = trick.led().map_or(hands[0], |led| trumps.following(led, hands[0]));
+        let legal = progress.legal(hands[0]);
         let mut position = Self { integers: [0; POSITION_SIZE], length: 2 };
         position.integers[0] = trumps.index() as i32;
-        position.integers[1] = trick.led().map_or(NO_LEAD, Suit::index) as i32;
+        position.integers[1] = trick.led().map_or(NOT_LED, Suit::index) as i32;
         // What each seat could play, by the suit that is led.
         let answers = Suit::ALL.map(|led| hands.map(|hand| trumps.following(led, hand)));
         let strongest = trick.plays().find(|(player, _)| trick.winner() == Some(*player)).map(|(_, domino)| domino);
@@ -100,7 +97,7 @@ impl Position {
             }
         }
         for (player, domino) in trick.plays() {
-            let base = if trick.winner() == Some(player) { WINNING } else { IN_TRICK };
+            let base = if trick.winner() == Some(player) { WINNING } else { IN_THIS_TRICK };
             position.push(domino, base + ((player + PLAYERS - mover) % PLAYERS) as i32, 0);
         }
         position
@@ -133,16 +130,7 @@ fn as_lead(trumps: Trumps, domino: Domino, answers: [DominoSet; PLAYERS]) -> i32
 /// domino, `[9 · 9 · 28, TOKEN_FEATURES]`: whether it belongs to each of the eight suits, trumps apart; whether it is a trump; its rank as a trump; its
 /// strength in this trick; whether it can take it; whether it is a double; its pips, higher and lower; and its points.
 pub fn token_features() -> Vec<f32> {
-    let mut features = Vec::with_capacity(Trumps::ALL.len() * LEADS * DOMINOES * TOKEN_FEATURES);
-    for trumps in Trumps::ALL {
-        for led in 0..LEADS {
-            let led = Suit::ALL.get(led).copied();
-            for domino in (0..DOMINOES).filter_map(Domino::from_index) {
-                features.extend(features_of(trumps, led, domino));
-            }
-        }
-    }
-    features
+    leads().flat_map(|(trumps, led, domino)| features_of(trumps, led, domino)).collect()
 }
 
 fn features_of(trumps: Trumps, led: Option<Suit>, domino: Domino) -> [f32; TOKEN_FEATURES] {
@@ -225,9 +213,8 @@ fn push_moves(observation: &Observation, mut hands: [DominoSet; PLAYERS], sample
     let mut progress = Progress::new(observation.progress().contract());
     for play in observation.plays() {
         if play.player != observation.player() {
-            let (hand, trumps) = (hands[play.player], progress.contract().trumps());
-            let legal = progress.trick().led().map_or(hand, |led| trumps.following(led, hand));
-            if legal.len() > 1 {
+            let hand = hands[play.player];
+            if progress.legal(hand).len() > 1 {
                 let place = hand.iter().take_while(|domino| *domino != play.domino).count();
                 sampled.push_move(Position::of(hands, &progress).integers(), place);
             }

@@ -3,6 +3,8 @@
 use super::contract::{Contract, HAND_POINTS, Outcome};
 use super::deal::HAND;
 use super::domino::Domino;
+use super::domino_set::DominoSet;
+use super::suit::Suit;
 use super::trick::Trick;
 
 /// The open part of a hand: the same to all players.
@@ -80,6 +82,24 @@ impl Progress {
             Some(Outcome { side: 1 - side, marks: bid.marks(), made: false })
         } else {
             None
+        }
+    }
+
+    /// Those dominoes of a hand that the next player may play if it is theirs: those that follow, or all if none does.
+    #[inline]
+    pub const fn legal(&self, hand: DominoSet) -> DominoSet {
+        match self.trick.led() {
+            Some(led) => self.contract.trumps().following(led, hand),
+            None => hand,
+        }
+    }
+
+    /// The suit that the next player shows to lack by playing a domino: the one that was led, if the domino does not follow.
+    #[inline]
+    pub(super) const fn void_shown_by(&self, domino: Domino) -> Option<Suit> {
+        match self.trick.led() {
+            Some(led) if !self.contract.trumps().members(led).contains(domino) => Some(led),
+            _ => None,
         }
     }
 

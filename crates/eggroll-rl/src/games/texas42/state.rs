@@ -120,11 +120,7 @@ impl State {
     /// Dominoes that the next player may play: those that follow, or all if none does. None once the hand is over.
     #[inline]
     pub const fn legal_moves(&self) -> DominoSet {
-        let hand = self.hands[self.mover()];
-        match self.trick().led() {
-            Some(led) => self.contract().trumps().following(led, hand),
-            None => hand,
-        }
+        self.progress.legal(self.hands[self.mover()])
     }
 
     /// Plays a domino of the next player.

@@ -1,19 +1,29 @@
 //! The rules on batches of games: tables that are gathered from, and operations on columns.
 
-use super::columns::{GAME, LEADER, LED, LENGTH, NOT_LED, OWNER, POINTS, TRICKS, TRUMPS, VOIDS};
+use super::columns::{GAME, LEADER, LEADS, LED, LENGTH, NOT_LED, OWNER, POINTS, TRICKS, TRUMPS, VOIDS, leads};
 use super::deal::{HAND, PLAYERS};
 use super::domino::DOMINOES;
-use super::domino_set::DominoSet;
 use super::game::Game;
 use super::suit::{SUITS, Suit};
 use super::trumps::Trumps;
 use crate::environments::states::{column, counting};
 use burn::tensor::{Bool, Device, Tensor, TensorData};
+use std::sync::LazyLock;
 
-/// What was led: a suit, or nothing yet.
-const LEADS: usize = SUITS + 1;
 /// Columns of the table of plays.
 const FACTS: usize = 4;
+/// The tables of [`TensorRules`], computed once: a step of an environment puts them on its device.
+static TABLES: LazyLock<[Vec<f32>; 2]> = LazyLock::new(|| {
+    let (mut follows, mut plays) = (Vec::new(), Vec::new());
+    for (trumps, led, domino) in leads() {
+        let is_member = |suit: Suit| f32::from(u8::from(trumps.members(suit).contains(domino)));
+        let suit = led.unwrap_or(trumps.led_suit(domino));
+        let strength = trumps.strength(suit, domino).into();
+        follows.push(led.map_or(0.0, is_member));
+        plays.extend([suit.index() as f32, strength, is_member(suit), domino.points().into()]);
+    }
+    [follows, plays]
+});
 
 /// The rules of Texas 42 for a batch of games, as operations on tensors: no read to the host, and as many operations for one game as for a
 /// million.
@@ -53,21 +63,9 @@ impl TensorRules {
     /// Puts the tables on a device.
     pub fn new(device: &Device) -> Self {
         let rows = Trumps::ALL.len() * LEADS;
-        let (mut follows, mut plays) =
-            (Vec::with_capacity(rows * DOMINOES), Vec::with_capacity(rows * DOMINOES * FACTS));
-        for trumps in Trumps::ALL {
-            for led in 0..LEADS {
-                let led = Suit::ALL.get(led).copied();
-                for domino in DominoSet::ALL {
-                    let is_member = |suit: Suit| f32::from(u8::from(trumps.members(suit).contains(domino)));
-                    let suit = led.unwrap_or(trumps.led_suit(domino));
-                    let strength = trumps.strength(suit, domino).into();
-                    follows.push(led.map_or(0.0, is_member));
-                    plays.extend([suit.index() as f32, strength, is_member(suit), domino.points().into()]);
-                }
-            }
-        }
-        let table = |values, shape: [usize; 2]| Tensor::from_data(TensorData::new(values, shape), device);
+        let [follows, plays] = &*TABLES;
+        let table =
+            |values: &[f32], shape: [usize; 2]| Tensor::from_data(TensorData::new(values.to_vec(), shape), device);
         Self { follows: table(follows, [rows, DOMINOES]), plays: table(plays, [rows * DOMINOES, FACTS]) }
     }
 
