@@ -44,3 +44,38 @@ fn half_precision_trains() -> Result<(), eggroll::Error> {
     }
     Ok(())
 }
+
+#[test]
+fn masters_take_small_steps() -> Result<(), eggroll::Error> {
+    let device = Device::flex();
+    let ones = || nn::LinearConfig::new(4, 2).init(&device).map(&mut Ones).map(&mut Cast(DType::BF16));
+    let x = Tensor::<2>::ones([3, 4], &device).cast(DType::BF16);
+    let moved = |config: EvolutionStrategyConfig| -> Result<f32, eggroll::Error> {
+        let mut model = ones();
+        let mut strategy = config.try_init(&model)?;
+        for _ in 0..30 {
+            let population = strategy.ask();
+            let fitness = population.evaluate(|members| members.mean(model.forward_shared(x.clone())));
+            strategy.tell(&mut model, population, fitness)?;
+        }
+        Ok((model.weight.val() - ones().weight.val()).cast(DType::F32).abs().max().into_scalar())
+    };
+    // ANCHOR: masters
+    let config = EvolutionStrategyConfig::new(EggrollConfig::new(), OptimizerConfig::default())
+        .with_population_size(64)
+        .with_sigma(0.1)
+        .with_learning_rate(0.001) // a quarter of half the distance between neighbors of 1
+        .with_master_weights(true);
+    // ANCHOR_END: masters
+    assert!(moved(config.clone())? > 0.01);
+    assert_eq!(moved(config.with_master_weights(false))?, 0.0, "canary");
+    Ok(())
+}
+
+struct Ones;
+
+impl ModuleMapper for Ones {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        param.map(|value| value.ones_like())
+    }
+}

@@ -23,7 +23,7 @@ pub use eggroll_core::MemberState;
 pub use error::{ConfigError, Error, MemoryError, RecordError, TellError};
 pub use estimate::{SplitHalf, clip_norm, gradient_cosine};
 pub use fitness::{CustomShaping, Fitness, FitnessShaping, Scores, fold_pairs};
-pub use optimizer::{ClipUpConfig, IntegerAdamWConfig, MuonAdamWConfig, Optimizer, OptimizerConfig};
+pub use optimizer::{ClipUpConfig, IntegerAdamWConfig, MasterWeights, MuonAdamWConfig, Optimizer, OptimizerConfig};
 pub use population::{MemberChunk, Population, workers};
 pub use report::GenerationReport;
 pub use strategy::{EvolutionStrategy, ProbedSigma, SigmaProbe, StrategyRecord};

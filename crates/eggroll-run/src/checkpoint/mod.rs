@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `model.bpk` | the model: a Burn record that plain Burn loads |
 //! | `optimizer.bpk`, `schedule.bpk` | records of burn-optim |
+//! | `masters.bpk` | f32 master weights, if there are any |
 //! | `carried.bpk` | the state of members, if they have one |
 //! | `strategy.json` | format, generation, configuration, version of the noise stream, spreads of relative noise, digest of what parameters decay to; length of every part, names, shapes and kinds of its tensors |
 //! | `SHA256SUMS` | checksums of all of them; `sha256sum -c SHA256SUMS` checks them too |
@@ -46,6 +47,7 @@ use std::sync::{Arc, Mutex, Weak};
 const MODEL: &str = "model.bpk";
 const OPTIMIZER: &str = "optimizer.bpk";
 const SCHEDULE: &str = "schedule.bpk";
+const MASTERS: &str = "masters.bpk";
 const CARRIED: &str = "carried.bpk";
 
 /// A folder of checkpoints, the latest few kept.
@@ -332,6 +334,9 @@ fn write_draft(folder: &Path, state: State, write: impl FnOnce(&mut Draft) -> Re
 fn write_parts<M: Module>(draft: &mut Draft, strategy: &EvolutionStrategy, model: &M) -> Result<(), Error> {
     draft.module(MODEL, model)?;
     let record = strategy.to_record();
+    if let Some(masters) = &record.masters {
+        draft.module(MASTERS, masters)?;
+    }
     draft.write(OPTIMIZER, record.optimizer.into_bytes())?;
     draft.write(SCHEDULE, record.schedule.into_bytes())
 }

@@ -2,7 +2,7 @@
 
 use super::parts::Saved;
 use super::state::State;
-use super::{CARRIED, Checkpoints, MODEL, OPTIMIZER, SCHEDULE};
+use super::{CARRIED, Checkpoints, MASTERS, MODEL, OPTIMIZER, SCHEDULE};
 use crate::difference::difference;
 use crate::error::{Error, RunError, SavedError};
 use burn::lr_scheduler::LrSchedulerRecord;
@@ -171,6 +171,21 @@ fn load_saved<M: Module>(
         return Err(SavedError::NoiseStream { path: saved.path(), found, known }.into());
     }
     let model = saved.module(MODEL, start.model())?;
+    let strategy = match config.try_init(&model) {
+        Err(eggroll_train::Error::NonFinite(error)) => {
+            return Err(SavedError::Checkpoint { path: saved.file(MODEL), reason: error.to_string() }.into());
+        }
+        strategy => start.anchored(strategy?)?,
+    };
+    // Those of the model that was loaded: what there is to load into.
+    let masters = match strategy.to_record().masters {
+        Some(masters) => Some(saved.module(MASTERS, masters)?),
+        None if saved.has(MASTERS) => {
+            let reason = "there are f32 master weights, but no parameter of half precision that has them".to_owned();
+            return Err(SavedError::Checkpoint { path: saved.file(MASTERS), reason }.into());
+        }
+        None => None,
+    };
     let record = StrategyRecord {
         generation: state.generation,
         optimizer: saved.read(OPTIMIZER, OptimizerRecord::from_bytes)?,
@@ -178,17 +193,13 @@ fn load_saved<M: Module>(
         settings: state.settings,
         spreads: state.spreads.clone(),
         anchor: state.anchor.clone(),
+        masters,
     };
     let refuse = |error: RecordError| match error {
         RecordError::Anchor { .. } => SavedError::Start { path: saved.path(), reason: error.to_string() },
+        RecordError::Masters(_) => SavedError::Checkpoint { path: saved.file(MASTERS), reason: error.to_string() },
         RecordError::Spreads(_) => SavedError::Checkpoint { path: saved.path(), reason: error.to_string() },
         _ => SavedError::Checkpoint { path: saved.file(OPTIMIZER), reason: error.to_string() },
     };
-    let strategy = match config.try_init(&model) {
-        Err(eggroll_train::Error::NonFinite(error)) => {
-            return Err(SavedError::Checkpoint { path: saved.file(MODEL), reason: error.to_string() }.into());
-        }
-        strategy => start.anchored(strategy?)?.try_load_record(record).map_err(refuse)?,
-    };
-    Ok((strategy, model))
+    Ok((strategy.try_load_record(record).map_err(refuse)?, model))
 }

@@ -136,6 +136,10 @@ impl Saved {
         }
     }
 
+    pub fn has(&self, name: &str) -> bool {
+        self.state.parts.contains_key(name)
+    }
+
     fn part(&self, name: &str) -> Result<&Part, Error> {
         let missing = || SavedError::Checkpoint {
             path: self.folder.join(name),

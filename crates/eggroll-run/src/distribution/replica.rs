@@ -119,6 +119,9 @@ impl Distribution {
         if let Some(anchor) = strategy.anchor_digest() {
             self.same("anchor of the decay", anchor)?;
         }
+        if let Some(masters) = strategy.master_digest() {
+            self.same("set of f32 master weights", &masters)?;
+        }
         if trains_floats(strategy) {
             let devices = self.communicator.all_gather_text(&arithmetic(model.devices().iter()))?;
             if let Some((rank, found)) = first_difference(&devices) {

@@ -65,7 +65,7 @@ pub enum SavedError {
         /// The first difference.
         difference: String,
     },
-    /// A run that began otherwise: with other spreads that noise is relative to, or another anchor of the decay.
+    /// A run that began otherwise: with other spreads that noise is relative to, another anchor of the decay, or other f32 master weights.
     #[error("{path}: saved by a run that began otherwise: {reason}")]
     Start {
         /// The file.

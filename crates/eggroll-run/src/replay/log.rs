@@ -97,6 +97,13 @@ impl<'a> Log<'a> {
                     format!("the digest of the first model was {expected}, that of the one given is {found}");
                 return Err(SavedError::OtherModel { path: self.path.to_owned(), difference }.into());
             }
+            let [logged, given] =
+                [self.header.masters.clone(), strategy.master_digest()].map(|it| it.unwrap_or("none".to_owned()));
+            if logged != given {
+                let reason =
+                    format!("the digest of the f32 master weights was {logged}, that of this strategy's is {given}");
+                return Err(SavedError::Start { path: self.path.to_owned(), reason }.into());
+            }
         }
         let reached = strategy.generation();
         while until.is_none_or(|until| strategy.generation() < until) {

@@ -125,6 +125,7 @@ impl ReplayLog {
             config: strategy.config().clone(),
             spreads: strategy.parameters().spreads().map(<[f64]>::to_vec),
             anchor: strategy.anchor_digest().map(str::to_owned),
+            masters: strategy.master_digest(),
         };
         let refuse =
             |error: serde_json::Error| SavedError::Checkpoint { path: path.clone(), reason: error.to_string() };
@@ -245,7 +246,7 @@ pub fn replay_range(path: &Path) -> Result<Range<u64>, Error> {
 /// | [`SavedError::Format`], [`SavedError::NoiseStream`] | another version |
 /// | [`eggroll_train::Error::Noiser`] | a noiser that the log only names: [`replay_from`] takes a strategy that has it |
 /// | [`SavedError::OtherModel`] | another first model |
-/// | [`SavedError::Start`] | spreads that noise is relative to, or an anchor of the decay, of another model: [`replay_from`] takes a strategy that has them |
+/// | [`SavedError::Start`] | spreads that noise is relative to, an anchor of the decay, or f32 master weights, of another model: [`replay_from`] takes a strategy that has them |
 /// | [`SavedError::ReplayRange`] | a generation that the log does not have; also if it does not begin with generation 0: [`replay_from`] |
 pub fn replay<M: Module>(path: &Path, first: M, until: Option<u64>) -> Result<(EvolutionStrategy, M), Error> {
     let log = Log::read(path)?;

@@ -43,6 +43,9 @@ pub(super) struct Header {
     /// Digest of what parameters decay to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anchor: Option<String>,
+    /// Digest of the f32 master weights before that generation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub masters: Option<String>,
 }
 
 /// Why a header cannot be read.

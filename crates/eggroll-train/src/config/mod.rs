@@ -3,6 +3,7 @@
 mod anchor_decay;
 mod gradient_scale;
 mod input_projection;
+mod master_weights;
 mod named;
 mod noise_scale;
 mod rate_scale;
@@ -79,6 +80,9 @@ pub struct EvolutionStrategyConfig {
     /// Decay towards the first parameters; see [`with_anchor_decay`](Self::with_anchor_decay).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub anchor_decay: Option<f64>,
+    /// Whether half-precision parameters have f32 copies; see [`with_master_weights`](Self::with_master_weights).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub master_weights: bool,
     /// Seed of all noise.
     pub seed: u64,
     /// Generations that share one draw: 1 is fresh noise every generation, 0 the same noise always.
@@ -162,6 +166,7 @@ impl EvolutionStrategyConfig {
             gradient_scale: GradientScale::default(),
             clip_norm: baselines.map(|_| 1.0),
             anchor_decay: None,
+            master_weights: false,
             seed: 0,
             noise_reuse: 1,
             unroll_horizon: None,

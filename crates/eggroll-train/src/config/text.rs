@@ -23,6 +23,7 @@ struct Given {
     #[serde(default, deserialize_with = "or_null")]
     clip_norm: Option<Option<f64>>,
     anchor_decay: Option<f64>,
+    master_weights: Option<bool>,
     seed: Option<u64>,
     noise_reuse: Option<u64>,
     unroll_horizon: Option<u64>,
@@ -60,6 +61,7 @@ impl From<Given> for EvolutionStrategyConfig {
             gradient_scale: given.gradient_scale.unwrap_or(default.gradient_scale),
             clip_norm: given.clip_norm.unwrap_or(default.clip_norm),
             anchor_decay: given.anchor_decay.or(default.anchor_decay),
+            master_weights: given.master_weights.unwrap_or(default.master_weights),
             seed: given.seed.unwrap_or(default.seed),
             noise_reuse: given.noise_reuse.unwrap_or(default.noise_reuse),
             unroll_horizon: given.unroll_horizon.or(default.unroll_horizon),

@@ -16,6 +16,9 @@ pub enum RecordError {
     /// Spreads that noise is relative to, of another strategy.
     #[error("the spreads of parameters that noise is relative to cannot be loaded: {0}")]
     Spreads(String),
+    /// Master weights of other parameters, or that are not numbers.
+    #[error("the f32 master weights cannot be loaded: {0}")]
+    Masters(String),
     /// An anchor that the strategy does not have.
     #[error(
         "the decay was towards other parameters: the digest of its anchor is {expected}, that of this strategy's is {found}; initialize the \

@@ -11,11 +11,12 @@ pub use split_half::SplitHalf;
 
 use crate::config::{EvolutionStrategyConfig, InputProjection};
 use crate::fitness::{Fitness, fold_pairs};
+use crate::optimizer::is_half;
 use crate::population::Population;
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
 use burn::tensor::{Bool, DType, Device, Tensor, TensorData};
-use eggroll_core::ops::row_projection;
+use eggroll_core::ops::{NoiseSource, row_projection};
 use eggroll_core::scope::{Perturbation, Use};
 use eggroll_core::sync::locked;
 use eggroll_core::{MatrixView, ParameterTable, Role};
@@ -81,6 +82,7 @@ pub(crate) fn gradients<M: Module>(
     with_uses(population, |uses, lookups| {
         let mut visitor = Estimator {
             table: &population.perturbation.table,
+            master_weights: config.master_weights,
             perturbations: horizon::perturbations(config, population),
             uses,
             lookups,
@@ -116,6 +118,8 @@ pub(crate) fn projected_rows(population: &Population) -> Vec<usize> {
 
 struct Estimator<'a> {
     table: &'a ParameterTable,
+    /// Whether estimates of half-precision parameters are in f32.
+    master_weights: bool,
     /// How the members were perturbed: the estimate is the sum over all, with the same weights.
     perturbations: Vec<Perturbation>,
     /// The rows that weights are projected onto.
@@ -131,6 +135,15 @@ struct Estimator<'a> {
 }
 
 impl Estimator<'_> {
+    /// The types in which the estimate of a parameter is made, which is that of held noise, and kept.
+    fn types(&self, dtype: DType, source: &NoiseSource) -> [DType; 2] {
+        match (self.master_weights && is_half(dtype), source) {
+            (false, _) => [dtype; 2],
+            (true, NoiseSource::Drawn) => [DType::F32; 2],
+            (true, _) => [dtype, DType::F32],
+        }
+    }
+
     /// The weights next to a parameter, in float32: a parameter's type may be too narrow for them.
     fn weights(&mut self, device: Device) -> Tensor<1> {
         let weights = &self.weights.pairs;
@@ -179,13 +192,19 @@ impl ModuleVisitor for Estimator<'_> {
         {
             // A projection has no unroll horizon: there is one perturbation.
             let noise = self.perturbations[0].parameter(position);
-            let gradient = noise.task_estimate(weights, (**x).clone(), &value.dims(), value.dtype());
+            let [made, kept] = self.types(value.dtype(), &noise.source);
+            let x = if made == value.dtype() { (**x).clone() } else { (**x).clone().cast(made) };
+            let gradient = noise.task_estimate(weights, x, &value.dims(), made);
+            let gradient = if made == kept { gradient } else { gradient.cast(kept) };
             self.gradients.register(param.id, MatrixView::shape_flat(gradient, value.dims()));
             return;
         }
         let weights = self.weights(value.device());
         let estimate = |perturbation: &Perturbation| {
-            perturbation.parameter(position).estimate(weights.clone(), &value.dims(), value.dtype())
+            let noise = perturbation.parameter(position);
+            let [made, kept] = self.types(value.dtype(), &noise.source);
+            let estimate = noise.estimate(weights.clone(), &value.dims(), made);
+            if made == kept { estimate } else { estimate.cast(kept) }
         };
         let estimates = self.perturbations.iter().map(estimate);
         let gradient = estimates.reduce(|sum, next| sum + next).expect("the members were perturbed");
@@ -196,7 +215,9 @@ impl ModuleVisitor for Estimator<'_> {
                 only_rows(gradient.reshape([view.d_input, view.d_output]), read).reshape(elements)
             }
             ((_, Some(Use::Shared(x))), Some(view)) => {
-                row_projection(gradient.reshape([view.d_input, view.d_output]), (**x).clone()).reshape(elements)
+                let x =
+                    if gradient.dtype() == x.dtype() { (**x).clone() } else { (**x).clone().cast(gradient.dtype()) };
+                row_projection(gradient.reshape([view.d_input, view.d_output]), x).reshape(elements)
             }
             _ => gradient,
         };

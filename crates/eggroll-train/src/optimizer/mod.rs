@@ -7,12 +7,15 @@ mod anchor;
 mod clip_up;
 mod flattened;
 mod integer_adam_w;
+mod master_weights;
 mod muon;
 mod validate;
 
 pub(crate) use anchor::Anchor;
 pub use clip_up::ClipUpConfig;
 pub use integer_adam_w::IntegerAdamWConfig;
+pub use master_weights::MasterWeights;
+pub(crate) use master_weights::{Masters, is_half};
 pub use muon::MuonAdamWConfig;
 
 use crate::error::ConfigError;

@@ -11,7 +11,7 @@ use burn::tensor::DType;
 use eggroll_core::numbers;
 use eggroll_core::profile::{self, Component};
 use eggroll_core::sync::locked;
-use eggroll_core::{ParameterKind, ParameterTable, Role};
+use eggroll_core::{NoiseSourceConfig, ParameterKind, ParameterTable, Role};
 
 /// The largest number of half precision.
 const F16_MAX: f32 = 65_504.0;
@@ -19,7 +19,8 @@ const F16_MAX: f32 = 65_504.0;
 impl EvolutionStrategy {
     /// The gradient that [`tell`](Self::tell) hands to the optimizer, of `−fitness`, by parameter, clipped if so configured; `None` if
     /// all fitness is equal or the noiser perturbs nothing, so that `tell` makes no step. Changes nothing. Frozen parameters have
-    /// none, and integer ones have votes instead.
+    /// none, and integer ones have votes instead. Half-precision parameters with
+    /// [master weights](crate::EvolutionStrategyConfig::with_master_weights) have f32.
     ///
     /// [`gradient_cosine`](crate::gradient_cosine()) compares it with a true gradient.
     ///
@@ -60,7 +61,8 @@ impl EvolutionStrategy {
         if weights.as_ref().is_some_and(|weights| weights.tasks.is_some()) {
             check_task_rows(population, fitness.tasks())?;
         }
-        let largest = if self.table.trains(DType::F16) { F16_MAX } else { f32::MAX };
+        let in_f32 = self.config.master_weights && self.config.noise_source == NoiseSourceConfig::OnTheFly;
+        let largest = if self.table.trains(DType::F16) && !in_f32 { F16_MAX } else { f32::MAX };
         let too_large = |weight: &f32| weight.is_nan() || weight.abs() > largest;
         let all = |weights: &PairWeights| [weights.tasks.as_deref().unwrap_or_default(), &weights.pairs].concat();
         let pairs = self.config.population_size / 2;

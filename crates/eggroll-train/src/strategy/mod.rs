@@ -2,6 +2,7 @@
 
 mod anchor;
 mod estimates;
+mod masters;
 mod probe;
 mod rates;
 mod record;
@@ -15,7 +16,7 @@ use crate::config::{EvolutionStrategyConfig, NoiseScale, RateScale, RunningSetti
 use crate::error::{ConfigError, Error};
 use crate::estimate::horizon;
 use crate::memory;
-use crate::optimizer::{Anchor, Optimizer};
+use crate::optimizer::{Anchor, Masters, Optimizer};
 use crate::population::Population;
 use crate::report::GenerationReport;
 use burn::lr_scheduler::module_lr_scheduler::{ModuleLrScheduler, ModuleLrSchedulerConfig};
@@ -33,7 +34,8 @@ use std::sync::{Arc, Mutex};
 ///
 /// Its state is small: the generation, the optimizer and the learning-rate schedule; a number for each parameter where noise is
 /// [relative to its spread](crate::NoiseScale). Noise is never stored. With [anchor decay](EvolutionStrategyConfig::with_anchor_decay) it also
-/// holds the parameters that it began with.
+/// holds the parameters that it began with, and with [master weights](EvolutionStrategyConfig::with_master_weights) f32 copies of those of half
+/// precision.
 ///
 /// # Example
 ///
@@ -84,6 +86,8 @@ pub struct EvolutionStrategy {
     told: RunningSettings,
     /// What parameters decay to, if they do.
     anchor: Option<Arc<Anchor>>,
+    /// The f32 copies of half-precision parameters, if they are wanted.
+    masters: Option<Masters>,
     /// What is held for the noise epoch asked for last.
     held: Arc<Mutex<Option<Arc<MaterializedNoise>>>>,
 }
@@ -142,6 +146,7 @@ impl EvolutionStrategy {
                 Some(Arc::new(Anchor::of(&table, model)?))
             }
         };
+        let masters = config.master_weights.then(|| Masters::of(&table, model));
         let optimizer = config.optimizer.init();
         if config.rate_scale != RateScale::Absolute && !optimizer.steps_on_each() {
             return Err(ConfigError::RateScale(config.rate_scale.to_string()).into());
@@ -164,6 +169,7 @@ impl EvolutionStrategy {
             settings: RunningSettings::default(),
             told: RunningSettings::default(),
             anchor,
+            masters,
             held: Arc::default(),
             config,
             noiser,

@@ -3,6 +3,7 @@
 use super::EvolutionStrategy;
 use crate::config::RunningSettings;
 use crate::error::RecordError;
+use crate::optimizer::MasterWeights;
 use burn::lr_scheduler::LrSchedulerRecord;
 use burn::optim::OptimizerRecord;
 use eggroll_core::{ParameterTable, numbers};
@@ -23,6 +24,8 @@ pub struct StrategyRecord {
     pub spreads: Option<Vec<f64>>,
     /// [Digest](EvolutionStrategy::anchor_digest) of what parameters decay to; `None` without that decay.
     pub anchor: Option<String>,
+    /// [f32 copies](crate::EvolutionStrategyConfig::with_master_weights) of half-precision parameters; `None` if there are none.
+    pub masters: Option<MasterWeights>,
 }
 
 impl EvolutionStrategy {
@@ -35,6 +38,7 @@ impl EvolutionStrategy {
             settings: self.settings,
             spreads: self.table.spreads().map(<[f64]>::to_vec),
             anchor: self.anchor_digest().map(str::to_owned),
+            masters: self.masters.as_ref().and_then(|masters| masters.to_record()),
         }
     }
 
@@ -44,11 +48,11 @@ impl EvolutionStrategy {
     ///
     /// # Errors
     ///
-    /// [`RecordError`] if Burn cannot read the record, its spreads are not those of such a strategy and model, or this strategy has another
-    /// [anchor](Self::try_with_anchor).
+    /// [`RecordError`] if Burn cannot read the record, its spreads or master weights are not those of such a strategy and model, or this strategy
+    /// has another [anchor](Self::try_with_anchor).
     pub fn try_load_record(mut self, record: StrategyRecord) -> Result<Self, RecordError> {
         record.settings.validate().map_err(|error| RecordError::Settings(error.to_string()))?;
-        self.begin_as(record.spreads, record.anchor)?;
+        self.begin_as(record.spreads, record.anchor, record.masters)?;
         let (before, scheduler) = (self.optimizer, self.scheduler);
         self.optimizer = caught(|| before.load_record(record.optimizer)).map_err(RecordError::Optimizer)?;
         self.scheduler = caught(|| scheduler.load_record(record.schedule)).map_err(RecordError::Schedule)?;
@@ -63,11 +67,11 @@ impl EvolutionStrategy {
     ///
     /// # Panics
     ///
-    /// May panic if the record is not one that a strategy has made, and panics if it is one of another anchor: see
+    /// May panic if the record is not one that a strategy has made, and panics if it is one of another anchor or other master weights: see
     /// [`try_load_record`](Self::try_load_record).
     #[track_caller]
     pub fn load_record(mut self, record: StrategyRecord) -> Self {
-        if let Err(error) = self.begin_as(record.spreads, record.anchor) {
+        if let Err(error) = self.begin_as(record.spreads, record.anchor, record.masters) {
             panic!("{error}");
         }
         self.optimizer = self.optimizer.load_record(record.optimizer);
@@ -77,13 +81,26 @@ impl EvolutionStrategy {
         self
     }
 
-    /// Takes over spreads, and refuses another anchor than this strategy's.
-    fn begin_as(&mut self, spreads: Option<Vec<f64>>, anchor: Option<String>) -> Result<(), RecordError> {
+    /// Takes over spreads and master weights, and refuses another anchor than this strategy's.
+    fn begin_as(
+        &mut self,
+        spreads: Option<Vec<f64>>,
+        anchor: Option<String>,
+        masters: Option<MasterWeights>,
+    ) -> Result<(), RecordError> {
         check_spreads(&self.table, spreads.as_deref())?;
         let found = self.anchor_digest();
         if found != anchor.as_deref() {
             let name = |digest: Option<&str>| digest.unwrap_or("none").to_owned();
             return Err(RecordError::Anchor { expected: name(anchor.as_deref()), found: name(found) });
+        }
+        match &mut self.masters {
+            Some(own) => *own = own.loaded(&self.table, masters).map_err(RecordError::Masters)?,
+            None if masters.is_some() => {
+                let reason = "the record has some, and this strategy was made without master_weights".to_owned();
+                return Err(RecordError::Masters(reason));
+            }
+            None => {}
         }
         if self.table.spreads() != spreads.as_deref() {
             self.table = Arc::new(ParameterTable::clone(&self.table).with_spreads(spreads));

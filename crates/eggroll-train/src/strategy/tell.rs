@@ -16,7 +16,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 impl EvolutionStrategy {
     /// Updates the model by one generation: estimates the gradient from the fitness, lets the optimizer step, and
-    /// [decays](crate::EvolutionStrategyConfig::with_anchor_decay) if so configured. The updated model is the mean of the next population. If
+    /// [decays](crate::EvolutionStrategyConfig::with_anchor_decay) if so configured. With [master weights](crate::EvolutionStrategyConfig::with_master_weights)
+    /// both are of these, and the parameters are what they round to. The updated model is the mean of the next population. If
     /// all fitness values are equal the model stays as it is, bit for bit.
     ///
     /// # Errors
@@ -61,9 +62,20 @@ impl EvolutionStrategy {
                 }
             };
             // Tensors are shared, not copied.
-            let stepped = self.optimizer.step(learning_rate.clone(), model.clone(), gradients);
+            let (before, types) = match &self.masters {
+                Some(masters) => {
+                    let (wide, types) = masters.widen(&self.table, model.clone());
+                    (wide, Some(types))
+                }
+                None => (model.clone(), None),
+            };
+            let stepped = self.optimizer.step(learning_rate.clone(), before, gradients);
             let stepped = match (&self.anchor, self.config.anchor_decay) {
                 (Some(anchor), Some(decay)) => anchor.pull(&self.table, stepped, learning_rate.base() * decay),
+                _ => stepped,
+            };
+            let stepped = match (&mut self.masters, types) {
+                (Some(masters), Some(types)) => masters.narrow(&self.table, stepped, &types),
                 _ => stepped,
             };
             let members = self.config.population_size;
@@ -75,7 +87,8 @@ impl EvolutionStrategy {
 
     /// Completes a generation whose step the program has made itself, with its own optimizer on the
     /// [gradient](Self::gradient): generation and learning-rate schedule advance, and the configured optimizer is not used, nor
-    /// [anchor decay](crate::EvolutionStrategyConfig::with_anchor_decay).
+    /// [anchor decay](crate::EvolutionStrategyConfig::with_anchor_decay). [Master weights](crate::EvolutionStrategyConfig::with_master_weights) stay as they
+    /// are.
     ///
     /// # Errors
     ///

@@ -6,6 +6,7 @@ mod expectation;
 mod fitness;
 mod graph;
 mod lookups;
+mod master_weights;
 mod members;
 mod modules;
 mod noise_scale;

@@ -28,6 +28,7 @@ fn texts() -> Vec<String> {
                 .with_noise_scale(NoiseScale::RelativeToSpread)
                 .with_scales([("*bias", 0.5), ("first.*", 2.0)])
                 .with_anchor_decay(0.5)
+                .with_master_weights(true)
         })
     });
     let text = |config| serde_json::to_string(&config).expect("writes");
@@ -139,7 +140,7 @@ fn values_that_cannot_be_do_not_panic() {
 fn errors_name_the_value() {
     let noiser = EggrollConfig::new();
     let given = config(noiser, AdamConfig::new()).with_noise_scale(NoiseScale::RelativeToSpread).with_anchor_decay(0.5);
-    let given = given.with_scales([("*bias", 0.5)]);
+    let given = given.with_scales([("*bias", 0.5)]).with_master_weights(true);
     let whole = serde_json::to_value(given).expect("writes");
     let message = |place: &str, value: Value| {
         let mut json = whole.clone();
@@ -174,6 +175,7 @@ fn errors_name_the_value() {
         ("/scales/0/1", json!("half"), vec!["half", "f64"]),
         ("/anchor_decay", json!(-0.5), vec!["anchor_decay", "-0.5"]),
         ("/anchor_decay", json!("much"), vec!["much", "f64"]),
+        ("/master_weights", json!("bf16"), vec!["bf16", "boolean"]),
         ("/frozen", json!(["third"]), vec!["third", "second.bias"]),
         ("/seed", json!(1.5), vec!["1.5", "u64"]),
     ] {
@@ -216,7 +218,8 @@ fn what_is_left_out_is_the_default() {
     );
     // Every field alone, and one that says that there is none.
     let other = baselines.with_shaping(FitnessShaping::Raw).with_clip_norm(None).with_seed(9).with_chunk_size(4);
-    let other = other.with_noise_scale(NoiseScale::RelativeToSpread).with_anchor_decay(0.5).with_scales([("*", 0.5)]);
+    let other = other.with_noise_scale(NoiseScale::RelativeToSpread).with_anchor_decay(0.5);
+    let other = other.with_scales([("*", 0.5)]).with_master_weights(true);
     let whole = text(&other);
     assert_eq!(text(&serde_json::from_value::<EvolutionStrategyConfig>(whole.clone()).expect("reads")), whole);
     for (name, value) in whole.as_object().expect("an object") {

@@ -9,6 +9,7 @@ mod folder;
 mod kill;
 mod limits;
 mod locks;
+mod master_weights;
 mod memory;
 mod noise_table;
 mod numbers;

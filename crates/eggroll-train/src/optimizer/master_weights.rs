@@ -1,0 +1,197 @@
+//! f32 copies of half-precision parameters, on which an optimizer steps (Micikevicius et al., "Mixed Precision Training", arXiv 1710.03740).
+
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
+use burn::tensor::{DType, Tensor};
+use eggroll_core::{NonFiniteError, ParameterTable};
+use sha2::{Digest, Sha256};
+
+/// The f32 [master weights](crate::EvolutionStrategyConfig::with_master_weights) of a strategy, as its record has them: flat, one for each
+/// trained parameter of half precision, in the order of the parameter table.
+#[derive(Module, Debug)]
+pub struct MasterWeights {
+    values: Vec<Param<Tensor<1>>>,
+}
+
+/// Whether parameters of a type have f32 copies.
+pub(crate) fn is_half(dtype: DType) -> bool {
+    matches!(dtype, DType::F16 | DType::BF16)
+}
+
+/// The f32 copies of the trained parameters of half precision.
+#[derive(Clone)]
+pub(crate) struct Masters {
+    /// By position in the parameter table, flat.
+    values: Vec<Option<Tensor<1>>>,
+}
+
+/// The types of parameters that were widened, by position.
+pub(crate) struct Types(Vec<Option<DType>>);
+
+impl Masters {
+    /// The copies of `model` as it is.
+    pub fn of<M: Module>(table: &ParameterTable, model: &M) -> Self {
+        let mut copier = Copier { table, values: none(table) };
+        model.visit(&mut copier);
+        Self { values: copier.values }
+    }
+
+    /// `model` with the copies in place of what rounds from them, and the types that it had.
+    pub fn widen<M: Module>(&self, table: &ParameterTable, model: M) -> (M, Types) {
+        let mut widen = Widen { masters: self, table, types: none(table) };
+        let model = model.map(&mut widen);
+        (model, Types(widen.types))
+    }
+
+    /// Takes over the widened parameters of `model`, and rounds them to the types that they had.
+    pub fn narrow<M: Module>(&mut self, table: &ParameterTable, model: M, types: &Types) -> M {
+        let mut narrow = Narrow { table, types, values: none(table) };
+        let model = model.map(&mut narrow);
+        self.values = narrow.values;
+        model
+    }
+
+    /// `None` if there is no parameter of half precision.
+    pub fn to_record(&self) -> Option<MasterWeights> {
+        let param =
+            |(index, value): (usize, &Tensor<1>)| Param::initialized(ParamId::from(index as u64), value.clone());
+        let values: Vec<_> = self.values.iter().flatten().enumerate().map(param).collect();
+        (!values.is_empty()).then_some(MasterWeights { values })
+    }
+
+    /// Those of a record for the same parameters, or why they are not.
+    pub fn loaded(&self, table: &ParameterTable, record: Option<MasterWeights>) -> Result<Self, String> {
+        let record = record.map_or_else(Vec::new, |record| record.values);
+        let (found, expected) = (record.len(), self.values.iter().flatten().count());
+        if found != expected {
+            return Err(format!(
+                "the record has those of {found} parameters, and this strategy keeps them for {expected}: give the model of the types, \
+                 and the configuration with the master_weights, that the record was made with"
+            ));
+        }
+        let mut loaded = Self { values: none(table) };
+        let own = self.values.iter().enumerate().filter_map(|(position, own)| Some((position, own.as_ref()?)));
+        for ((position, own), param) in own.zip(record) {
+            let entry = &table.entries()[position];
+            let (value, path) = (param.val(), &entry.path);
+            let (found, expected) = (value.dims()[0], entry.shape.iter().product::<usize>());
+            if found != expected {
+                return Err(format!("{found} values for \"{path}\" of shape {:?}", entry.shape));
+            }
+            if value.dtype() != DType::F32 {
+                return Err(format!("those of \"{path}\" are {:?}, expected F32", value.dtype()));
+            }
+            loaded.values[position] = Some(value.to_device(&own.device()));
+        }
+        loaded.check_finite(table).map_err(|error| error.to_string())?;
+        Ok(loaded)
+    }
+
+    /// Refuses values that are NaN or infinite. Reads a value for each parameter.
+    pub fn check_finite(&self, table: &ParameterTable) -> Result<(), NonFiniteError> {
+        for (value, entry) in self.values.iter().zip(table.entries()) {
+            let Some(value) = value.as_ref().filter(|value| value.dims() != [0]) else { continue };
+            let wrong = value.clone().is_finite().bool_not();
+            if wrong.clone().any().into_scalar::<bool>() {
+                let count: i64 = wrong.int().sum().into_scalar();
+                let path = format!("{} (f32 master)", entry.path);
+                return Err(NonFiniteError { path, shape: entry.shape.clone(), count: count as usize });
+            }
+        }
+        Ok(())
+    }
+
+    /// SHA-256 over position and values of all, as hexadecimal digits; `None` if there are none. Reads them.
+    pub fn digest(&self) -> Option<String> {
+        let mut state = Sha256::new();
+        for (position, value) in self.values.iter().enumerate() {
+            let Some(value) = value else { continue };
+            let data = value.clone().into_data();
+            state.update(format!("{position} {} ", data.num_elements()));
+            state.update(data.as_bytes());
+        }
+        let any = self.values.iter().any(Option::is_some);
+        any.then(|| state.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+}
+
+/// Nothing for each parameter.
+fn none<T>(table: &ParameterTable) -> Vec<Option<T>> {
+    table.entries().iter().map(|_| None).collect()
+}
+
+/// Position of a parameter that is trained.
+fn trained(table: &ParameterTable, id: ParamId) -> Option<usize> {
+    table.position(id).filter(|_| table.is_trained(id))
+}
+
+fn flat<const D: usize>(value: Tensor<D>) -> Tensor<1> {
+    let elements = value.shape().num_elements();
+    value.reshape([elements])
+}
+
+struct Copier<'a> {
+    table: &'a ParameterTable,
+    values: Vec<Option<Tensor<1>>>,
+}
+
+impl ModuleVisitor for Copier<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if let Some(position) = trained(self.table, param.id) {
+            let value = param.val();
+            if is_half(value.dtype()) {
+                self.values[position].get_or_insert_with(|| flat(value.cast(DType::F32)));
+            }
+        }
+    }
+}
+
+struct Widen<'a> {
+    masters: &'a Masters,
+    table: &'a ParameterTable,
+    types: Vec<Option<DType>>,
+}
+
+impl ModuleMapper for Widen<'_> {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let Some(position) = trained(self.table, param.id) else {
+            return param;
+        };
+        param.map(|value| {
+            let (dtype, dims, device) = (value.dtype(), value.dims(), value.device());
+            if !is_half(dtype) {
+                return value;
+            }
+            self.types[position] = Some(dtype);
+            let value = value.cast(DType::F32);
+            match &self.masters.values[position] {
+                None => value,
+                Some(master) => {
+                    let master = master.clone().to_device(&device).reshape(dims);
+                    // Rounded and widened again: compared in f32, which every device can.
+                    let changed = master.clone().cast(dtype).cast(DType::F32).not_equal(value.clone());
+                    master.mask_where(changed, value)
+                }
+            }
+        })
+    }
+}
+
+struct Narrow<'a> {
+    table: &'a ParameterTable,
+    types: &'a Types,
+    values: Vec<Option<Tensor<1>>>,
+}
+
+impl ModuleMapper for Narrow<'_> {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let position = trained(self.table, param.id);
+        let Some((position, dtype)) = position.and_then(|position| Some((position, self.types.0[position]?))) else {
+            return param;
+        };
+        param.map(|value| {
+            // A tied parameter is mapped more than once: the first one has been stepped.
+            self.values[position].get_or_insert_with(|| flat(value.clone()));
+            value.cast(dtype)
+        })
+    }
+}
