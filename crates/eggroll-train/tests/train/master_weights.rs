@@ -23,7 +23,7 @@ struct AroundOne;
 
 impl ModuleMapper for AroundOne {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        param.map(|value| value * 0.5 + 1.5)
+        param.map(|value| value.tanh() * 0.4 + 1.5)
     }
 }
 

@@ -1,7 +1,7 @@
 //! f32 master weights of half-precision parameters: part of checkpoints, of replay and of what replicas begin with.
 
 use crate::reliability::support::{config as of, layer, sines};
-use burn::module::{Module, ModuleMapper, Param};
+use burn::module::{Module, ModuleMapper, Param, ParamId};
 use burn::optim::AdamConfig;
 use burn::tensor::{DType, Tensor};
 use eggroll_core::EggrollConfig;
@@ -30,9 +30,12 @@ impl ModuleMapper for Cast {
 }
 
 impl Net {
-    /// Of values between 1 and 2, where small steps vanish.
+    /// Of values between 1 and 2, where small steps vanish; always the same model.
     fn start(dtype: DType) -> Self {
-        Self { layer: layer(4, 3) }.map(&mut Cast(dtype))
+        let Linear { weight, bias } = layer(4, 3);
+        let weight = Param::initialized(ParamId::from(1), weight.val());
+        let bias = bias.map(|bias| Param::initialized(ParamId::from(2), bias.val()));
+        Self { layer: Linear { weight, bias } }.map(&mut Cast(dtype))
     }
 
     fn fitness(&self, population: &Population) -> Fitness {
