@@ -10,20 +10,18 @@ mod float;
 mod inputs;
 mod integer;
 mod members;
-mod pairs;
 mod report;
 mod step;
 mod values;
 
 #[cfg(feature = "text")]
 pub use activations::{ActivationStatistics, AttentionStatistics};
-pub use eggroll_train::{SplitHalf, gradient_cosine};
+pub use eggroll_train::{PairStatistics, SplitHalf, gradient_cosine};
 pub use float::FloatStatistics;
 pub use inputs::InputStatistics;
 #[cfg(feature = "text")]
 pub(crate) use integer::entropy;
 pub use integer::{IntegerStatistics, changed_share, integer_statistics};
 pub use members::MemberStatistics;
-pub use pairs::PairStatistics;
 pub use report::{Diagnosis, ParameterStatistics, diagnose};
 pub use step::{StepSize, StepStatistics, step_statistics};

@@ -1,11 +1,13 @@
 //! Fitness of a generation, from raw scores to one weight for each pair.
 
+mod pair_statistics;
 mod pairs;
 mod scores;
 mod shaping;
 mod top_pairs;
 mod utilities;
 
+pub use pair_statistics::PairStatistics;
 pub use pairs::fold_pairs;
 pub use scores::Scores;
 pub use shaping::{CustomShaping, FitnessShaping};

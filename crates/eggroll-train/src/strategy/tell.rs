@@ -53,12 +53,17 @@ impl EvolutionStrategy {
         if let Some(gradients) = gradients {
             let span = profile::span(Component::Optimizer, 0);
             let rate = learning_rate.base();
+            // Steps do not shrink where noise that adapts does.
+            let sigma = match self.config.sigma_adaptation {
+                Some(_) => self.config.sigma.at(self.config.unroll_start(population.generation)),
+                None => report.sigma,
+            };
             let learning_rate = match self.config.rate_scale {
                 RateScale::Absolute => learning_rate,
-                RateScale::RelativeToSigma => rates::relative_to_sigma(rate, report.sigma, &self.table, model),
+                RateScale::RelativeToSigma => rates::relative_to_sigma(rate, sigma, &self.table, model),
                 RateScale::RelativeToPopulation => {
                     let share = rates::population_share(&self.table, self.config.population_size);
-                    rates::relative_to_sigma(rate * share, report.sigma, &self.table, model)
+                    rates::relative_to_sigma(rate * share, sigma, &self.table, model)
                 }
             };
             // Tensors are shared, not copied.
@@ -163,6 +168,7 @@ impl EvolutionStrategy {
         self.scheduler = scheduler;
         self.report = Some(report);
         self.told = population.settings;
+        self.adapt_sigma(sigma, fitness);
         self.member_bytes = population.member_bytes.load(Relaxed);
         self.generation += 1;
         report

@@ -1,6 +1,6 @@
 //! Information about the noise scale from the fitness of antithetic pairs.
 
-use eggroll_train::Fitness;
+use super::Fitness;
 use serde::{Deserialize, Serialize};
 
 /// Share of tied pairs beyond which σ is likely to be too small.
@@ -19,7 +19,7 @@ const MOST_CURVATURE: f64 = 1.0;
 /// # Example
 ///
 /// ```
-/// use eggroll_run::diagnostics::PairStatistics;
+/// use eggroll_train::PairStatistics;
 ///
 /// // (2, 0), (1, 3): slopes 1 and −1, means 1 and 2.
 /// let pairs = PairStatistics::new(&vec![2.0, 0.0, 1.0, 3.0].into());
@@ -43,22 +43,38 @@ impl PairStatistics {
     /// The statistics of a generation's fitness; values that are not finite count as [`Fitness::finite`] has it.
     pub fn new(fitness: &Fitness) -> Self {
         let (scores, _) = fitness.finite();
+        Self {
+            tied: fitness.tied_pairs(),
+            ..Self::of_scores(&scores, scores.len() / fitness.tasks(), rounding(fitness))
+        }
+    }
+
+    /// The statistics of scores member after member, of which every `center` have a mean of their own, and which are rounded to this share.
+    pub(crate) fn of_scores(scores: &[f64], center: usize, rounding: f64) -> Self {
         let pairs = || scores.chunks_exact(2);
         let mean = |sum: f64| sum / pairs().count().max(1) as f64;
         let slope = mean(pairs().map(|pair| (0.5 * (pair[0] - pair[1])).powi(2)).sum()).sqrt();
         let middle = |pair: &[f64]| 0.5 * (pair[0] + pair[1]);
-        // Tasks differ in their means whatever the noise does.
-        let of_task = |scores: &[f64]| {
+        // Tasks, and groups with separate data, differ in their means whatever the noise does.
+        let of_center = |scores: &[f64]| {
             let count = (scores.len() / 2).max(1) as f64;
             let center = scores.chunks_exact(2).map(middle).sum::<f64>() / count;
             scores.chunks_exact(2).map(|pair| (middle(pair) - center).powi(2)).sum::<f64>()
         };
-        let members = (scores.len() / fitness.tasks()).max(2);
-        let curvature = mean(scores.chunks(members).map(of_task).sum()).sqrt();
+        let curvature = mean(scores.chunks(center.max(2)).map(of_center).sum()).sqrt();
         let magnitude = mean(pairs().map(|pair| 0.5 * (pair[0].abs() + pair[1].abs())).sum());
-        let rounding = if fitness.integers().is_some() { 0.0 } else { f64::from(f32::EPSILON) * magnitude };
+        let rounding = rounding * magnitude;
         let roundings = if rounding > 0.0 { 2.0 * slope / rounding } else { f64::INFINITY };
-        Self { tied: fitness.tied_pairs(), slope, curvature, roundings }
+        let tied = mean(pairs().map(|pair| f64::from(u8::from(pair[0] == pair[1]))).sum());
+        Self { tied, slope, curvature, roundings }
+    }
+
+    /// The statistics of what members are weighted by: their scores summed over tasks, from the means of their groups if a rule has some.
+    pub(crate) fn of_members(fitness: &Fitness, members: usize, group: Option<usize>) -> Self {
+        let (scores, _) = fitness.finite();
+        let total = |member: usize| scores[member..].iter().step_by(members).sum();
+        let totals: Vec<f64> = (0..members).map(total).collect();
+        Self::of_scores(&totals, group.unwrap_or(members), rounding(fitness))
     }
 
     /// Curvature over slope; 0 if both are.
@@ -97,4 +113,9 @@ impl PairStatistics {
         ];
         checks.into_iter().filter(|(found, _)| *found).map(|(_, hint)| hint).collect()
     }
+}
+
+/// Share of a score that it is rounded to; integers are exact.
+fn rounding(fitness: &Fitness) -> f64 {
+    if fitness.integers().is_some() { 0.0 } else { f64::from(f32::EPSILON) }
 }
