@@ -76,9 +76,12 @@ pub struct Choices {
     /// Members of a generation, even.
     #[arg(long)]
     population: Option<usize>,
-    /// Sigma in units of each parameter's spread, and lr in units of its sigma and of the root of population / (population + parameters): both 1, unless given.
+    /// Sigma in units of each parameter's spread, and lr in units of its sigma, both less for a population that is small for the model: 2 and 0.6, unless given.
     #[arg(long)]
     relative: bool,
+    /// Let sigma adapt to the curvature that the population sees, from --sigma down.
+    #[arg(long)]
+    adapt: bool,
     /// Noise scale of the first generation.
     #[arg(long)]
     sigma: Option<f64>,
@@ -169,6 +172,7 @@ impl Choices {
             rademacher: self.rademacher,
             population: self.population.unwrap_or(preset.population),
             relative: preset.relative,
+            adapt: self.adapt,
             sigma,
             sigma_end: self.sigma_end.or(self.sigma).unwrap_or(preset.sigma_end),
             votes: VoteSettings {
@@ -207,6 +211,7 @@ impl Choices {
         let of_floats = [
             ("rademacher", self.rademacher),
             ("relative", self.relative),
+            ("adapt", self.adapt),
             ("sigma", self.sigma.is_some()),
             ("sigma-end", self.sigma_end.is_some()),
             ("lr", self.lr.is_some()),

@@ -38,6 +38,9 @@ pub struct Settings {
     /// Whether noise is relative to the spread of each parameter, and the rate to the noise and the population.
     #[serde(default)]
     pub relative: bool,
+    /// Whether sigma adapts to the curvature that the population sees.
+    #[serde(default)]
+    pub adapt: bool,
     pub sigma: f64,
     pub sigma_end: f64,
     #[serde(default)]
@@ -94,6 +97,7 @@ impl Preset {
             rademacher: false,
             population: 1024,
             relative: false,
+            adapt: false,
             sigma: 0.02,
             sigma_end: 0.02,
             votes: VoteSettings::default(),
@@ -134,7 +138,7 @@ impl Settings {
 
     /// These settings with the noise scale and the learning rate that are the same for all tasks.
     pub fn in_relative_units(self) -> Self {
-        Self { relative: true, sigma: 1.0, sigma_end: 1.0, lr: 1.0, ..self }
+        Self { relative: true, sigma: 2.0, sigma_end: 2.0, lr: 0.6, ..self }
     }
 
     /// Refuses what the strategy does not check itself.

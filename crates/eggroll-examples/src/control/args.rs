@@ -85,9 +85,12 @@ struct Choices {
     /// Episodes of each member in a generation.
     #[arg(long, value_parser = at_most(EPISODES))]
     episodes: Option<usize>,
-    /// Sigma in units of each parameter's spread, and lr in units of its sigma and of the root of population / (population + parameters): both 1, unless given.
+    /// Sigma in units of each parameter's spread, and lr in units of its sigma, both less for a population that is small for the model: 2 and 0.6, unless given.
     #[arg(long)]
     relative: bool,
+    /// Let sigma adapt to the curvature that the population sees, from --sigma down.
+    #[arg(long)]
+    adapt: bool,
     /// Noise scale of the first generation.
     #[arg(long)]
     sigma: Option<f64>,
@@ -138,6 +141,7 @@ impl Choices {
             population: self.population.unwrap_or(table.population),
             episodes: self.episodes.unwrap_or(table.episodes),
             relative: table.relative,
+            adapt: self.adapt,
             sigma: self.sigma.unwrap_or(table.sigma),
             lr: self.lr.unwrap_or(table.lr),
             decay: self.decay.unwrap_or(table.decay),

@@ -7,7 +7,7 @@ use burn::nn::activation::ActivationConfig;
 use eggroll_core::NoiseSourceConfig;
 use eggroll_core::rng::philox::philox4x32;
 use eggroll_rl::{ActionHead, ActionSpace, RolloutConfig};
-use eggroll_train::{EvolutionStrategyConfig, FitnessShaping, OptimizerConfig, SigmaSchedule};
+use eggroll_train::{EvolutionStrategyConfig, FitnessShaping, OptimizerConfig, SigmaAdaptation, SigmaSchedule};
 use serde::Serialize;
 
 /// Everything that a run depends on.
@@ -23,6 +23,8 @@ pub struct Settings {
     pub episodes: usize,
     /// Whether noise is relative to the spread of each parameter, and the learning rate to the noise and the population.
     pub relative: bool,
+    /// Whether sigma adapts to the curvature that the population sees.
+    pub adapt: bool,
     /// Noise scale of the first generation.
     pub sigma: f64,
     /// Learning rate of the first generation.
@@ -60,6 +62,7 @@ impl Settings {
             population: 256,
             episodes: 1,
             relative: false,
+            adapt: false,
             sigma: 0.3,
             lr: 0.1,
             decay: 1.0,
@@ -127,7 +130,7 @@ impl Settings {
 
     /// These settings with noise scale and learning rate that are the same for all environments.
     pub fn in_relative_units(self) -> Self {
-        Self { relative: true, sigma: 1.0, lr: 1.0, ..self }
+        Self { relative: true, sigma: 2.0, lr: 0.6, ..self }
     }
 
     /// The settings of an attempt, with its own seed: attempt 0 is the run as it began.
@@ -169,6 +172,7 @@ impl Settings {
             .with_sigma(SigmaSchedule::Exponential { initial: self.sigma, decay: self.decay, last: None })
             .with_learning_rate(ExponentialLrSchedulerConfig::new(self.lr, self.decay))
             .with_shaping(self.shaping.clone())
+            .with_sigma_adaptation(self.adapt.then(SigmaAdaptation::default))
             .with_noise_source(NoiseSourceConfig::Cached)
             .with_seed(self.seed)
     }

@@ -14,10 +14,14 @@ use std::str::FromStr;
 /// | scale | `τ_p` |
 /// |---|---|
 /// | absolute | 1 |
-/// | relative to spread | standard deviation of the parameter's values when the strategy was made, `√(Σ(θ − mean)²/n)` |
+/// | relative to spread | standard deviation of the parameter's values when the strategy was made, `√(Σ(θ − mean)²/count)` |
+/// | relative to population | the same, times `min(1, 10·N/n)^¼` for `N` members and `n` trained values of the model |
 ///
 /// In a pretrained model the weights of one layer can be ten times as large as those of another: the same σ is large for one and lost in
 /// the other. Relative noise perturbs each by the same share of its spread.
+///
+/// Strong noise leaves plateaus, which control tasks have; a population that is small for the model averages little of it. The last scale has
+/// the first where there are members enough: 1 up to ten values for each member, 0.5 at 160.
 ///
 /// # The estimate
 ///
@@ -76,6 +80,8 @@ pub enum NoiseScale {
     Absolute,
     /// σ times the standard deviation of the parameter's values when the strategy is made.
     RelativeToSpread,
+    /// The same, times `min(1, 10·N/n)^¼` for `N` members and `n` trained values.
+    RelativeToPopulation,
 }
 
 impl EvolutionStrategyConfig {

@@ -10,16 +10,15 @@ use std::fmt;
 /// |---|---|
 /// | absolute | `η` |
 /// | relative to sigma | `η·σ_p`, of the noise that the members of the generation had |
-/// | relative to population | `η·σ_p·√(N/(N + n))`, for `N` members and `n` trained values |
+/// | relative to population | `η·σ_p·min(1, 10·N/n)`, for `N` members and `n` trained values |
 ///
 /// For optimizers whose steps are as long as the rate, as Adam's: relative to sigma, a value moves by about `η·σ_p` in a generation, so
 /// that the rate needs no new choice where σ, or [`NoiseScale`](crate::NoiseScale), is another one. The steps of SGD follow σ without it, with the default
 /// [`GradientScale`](crate::GradientScale).
 ///
-/// `√(N/(N + n))` is nearly the [cosine to expect](crate::gradient_cosine()) between the estimate and the gradient, `√(P/(P + n))` for `P = N/2` pairs: the
-/// share of a step that goes where the fitness says. Relative to it, many parameters with few members take short steps, which average over more
-/// generations, and few parameters with many members long ones. [`in_relative_units`](crate::EvolutionStrategyConfig::in_relative_units) is made of
-/// it.
+/// The [cosine to expect](crate::gradient_cosine()) between the estimate and the gradient is `c = √(P/(P + n))` for `P = N/2` pairs: the share of a
+/// step that goes where the fitness says. `10·N/n` is about `20·c²`: where `c` is below 0.22 steps are short, and average over more generations.
+/// [`in_relative_units`](crate::EvolutionStrategyConfig::in_relative_units) is made of it.
 ///
 /// [`try_init`](crate::EvolutionStrategyConfig::try_init) refuses a relative rate for ClipUp and integer AdamW, which have one rate for all
 /// parameters. Reports have `η`, and [anchor decay](crate::EvolutionStrategyConfig::with_anchor_decay) takes `η·σ`.
@@ -49,7 +48,7 @@ pub enum RateScale {
     Absolute,
     /// The rate times the noise scale of each parameter.
     RelativeToSigma,
-    /// The same, times `√(N/(N + n))` for `N` members and `n` trained values.
+    /// The same, times `min(1, 10·N/n)` for `N` members and `n` trained values.
     RelativeToPopulation,
 }
 
@@ -60,9 +59,10 @@ impl EvolutionStrategyConfig {
         self
     }
 
-    /// Noise and learning rate that need no search: a [σ](crate::NoiseScale) of one spread of each parameter, and a rate of 1 relative to
-    /// σ and [population](crate::RateScale), both constant. A later `with_sigma` or `with_learning_rate` is in these units: a schedule
-    /// from 1 to 0 where a run ends after a known number of generations.
+    /// Noise and learning rate that need no search: a [σ](crate::NoiseScale) of 2 and a [rate](crate::RateScale) of 0.6, both relative to the
+    /// population and constant. For up to ten values for each member σ is two spreads of each parameter and a step 0.6 of that; for more
+    /// of them both fall. A later `with_sigma` or `with_learning_rate` is in these units: a schedule
+    /// from 0.6 to 0 where a run ends after a known number of generations.
     ///
     /// For Adam and optimizers with steps of the same length, and new models. docs/benchmarks.md compares it with settings that were searched for each task.
     ///
@@ -80,10 +80,10 @@ impl EvolutionStrategyConfig {
     /// assert!(config.try_init(&policy).is_ok());
     /// ```
     pub fn in_relative_units(self) -> Self {
-        self.with_noise_scale(NoiseScale::RelativeToSpread)
-            .with_sigma(1.0)
+        self.with_noise_scale(NoiseScale::RelativeToPopulation)
+            .with_sigma(2.0)
             .with_rate_scale(RateScale::RelativeToPopulation)
-            .with_learning_rate(1.0)
+            .with_learning_rate(0.6)
     }
 }
 

@@ -137,6 +137,11 @@ impl EvolutionStrategy {
                 refuse_integers(&table, "noise_scale relative_to_spread")?;
                 Some(table.measure_spreads(model)?)
             }
+            NoiseScale::RelativeToPopulation => {
+                refuse_integers(&table, "noise_scale relative_to_population")?;
+                let share = rates::population_share(&table, config.population_size).sqrt().sqrt();
+                Some(table.measure_spreads(model)?.into_iter().map(|spread| spread * share).collect())
+            }
         };
         let table = Arc::new(table.with_spreads(spreads).with_scales(&config.scales)?);
         if config.sigma_adaptation.is_some() {

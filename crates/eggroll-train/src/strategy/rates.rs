@@ -5,11 +5,11 @@ use burn::module::{Module, ModuleVisitor, Param, ParamGroup};
 use burn::tensor::Tensor;
 use eggroll_core::{ParameterKind, ParameterTable};
 
-/// `√(N/(N + n))`, for `N` members and all `n` trained values of a table.
+/// `min(1, 10·N/n)`, for `N` members and all `n` trained values of a table.
 pub(super) fn population_share(table: &ParameterTable, members: usize) -> f64 {
     let values: usize =
         table.trained(ParameterKind::Float).map(|(_, entry)| entry.shape.iter().product::<usize>()).sum();
-    (members as f64 / (members as f64 + values as f64)).sqrt()
+    (10.0 * members as f64 / values as f64).min(1.0)
 }
 
 /// `rate·σ_p` for the parameters of a table, and `rate·σ` for all others.

@@ -16,6 +16,7 @@ mod rate_scale;
 mod rayon_pool;
 mod scales;
 mod scores;
+mod sigma_adaptation;
 mod strategy;
 mod support;
 mod task_projection;
