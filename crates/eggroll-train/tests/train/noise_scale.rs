@@ -336,6 +336,34 @@ fn parameters_without_spread_count_as_the_smallest() {
     assert!(error.starts_with(expected), "{error}");
 }
 
+/// `τ·min(1, 10·N/n)^¼`: of all trained values; a record has the product.
+#[test]
+fn relative_to_population_falls_with_members_for_each_value() {
+    let net = Net::new();
+    for (members, frozen, values) in
+        [(2, vec![], 44.0), (2, vec!["second"], 30.0), (4, vec![], 44.0), (20, vec![], 44.0)]
+    {
+        let config = config(EggrollConfig::new()).with_population_size(members).with_frozen(frozen);
+        let to_spread = config.init(&net).ask();
+        let to_population = config.with_noise_scale(NoiseScale::RelativeToPopulation);
+        let strategy = to_population.init(&net);
+        let share = (10.0 * members as f64 / values).min(1.0).powf(0.25);
+        for position in 0..2 {
+            let sigma = |population: &Population| population.perturbation().parameter(position).sigma;
+            let (found, expected) = (sigma(&strategy.ask()), sigma(&to_spread) * share);
+            assert!((found / expected - 1.0).abs() < 1e-14, "{members} members, {values} values: {found} {expected}");
+        }
+        assert_eq!(share < 1.0, members < 20, "canary: {members} members");
+        let loaded = to_population.init(&net).try_load_record(strategy.to_record()).expect("loads");
+        assert_eq!(loaded.parameters().spreads(), strategy.parameters().spreads());
+    }
+    let integers = integer::LinearConfig::new(4, 2).init(&Device::flex());
+    let voting =
+        EvolutionStrategyConfig::integer(QEggrollConfig::new()).with_noise_scale(NoiseScale::RelativeToPopulation);
+    let error = voting.try_init(&integers).err().expect("refused").to_string();
+    assert!(error.starts_with("noise_scale relative_to_population is for float parameters"), "{error}");
+}
+
 /// A schedule that ends where `σ·τ` is 0 in f32.
 #[test]
 fn noise_that_f32_cannot_hold_is_refused() {

@@ -1,7 +1,6 @@
 //! Noise scales that follow the curvature that a population sees.
 
 use crate::support::{Net, input};
-use burn::optim::SgdConfig;
 use eggroll_core::{EggrollConfig, QEggrollConfig};
 use eggroll_nn::integer;
 use eggroll_train::*;
@@ -125,8 +124,7 @@ fn learns_from_far_too_much_noise() {
     let loss = |net: &Net| (net.forward(input()) - 0.5).square().mean().into_scalar::<f32>();
     let trained = |adaptation: Option<SigmaAdaptation>| {
         let mut net = Net::new();
-        let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_population_size(64);
-        let config = config.with_sigma(20.0).with_learning_rate(1e-3).with_sigma_adaptation(adaptation);
+        let config = config(rule()).with_sigma(5.0).with_learning_rate(0.02).with_sigma_adaptation(adaptation);
         let mut strategy = config.init(&net);
         for _ in 0..300 {
             let population = strategy.ask();

@@ -50,7 +50,7 @@ fn half() -> Net {
 }
 
 fn plain() -> EvolutionStrategyConfig {
-    of(EggrollConfig::new(), AdamConfig::new()).with_learning_rate(4e-4)
+    of(EggrollConfig::new(), AdamConfig::new()).with_learning_rate(1.5e-3)
 }
 
 fn config() -> EvolutionStrategyConfig {
