@@ -46,6 +46,6 @@ pub use learner::{
     MetricTarget, ScalarMetric, Scalars, StopReason, Times,
 };
 pub use log::JsonLines;
-pub use replay::{ReplayLog, replay, replay_from, replay_range};
+pub use replay::{ReplayLog, replay, replay_evaluated, replay_from, replay_range};
 pub use steps::UserError;
 pub use training_loop::TrainingLoop;

@@ -117,9 +117,18 @@ pub enum SavedError {
     },
     /// A strategy whose updates depend on more than the fitness.
     #[error(
-        "a replay log holds fitness only, but with input_projection {0} the estimate depends on input rows too: turn one of them off"
+        "fitness alone makes no update with input_projection {0}, whose estimates depend on input rows too: turn it off, or replay a log with \
+         replay_evaluated, which evaluates again"
     )]
     ReplayProjection(String),
+    /// An evaluation that does not give the fitness of the log.
+    #[error("{path}: the evaluation of generation {generation} does not give the logged fitness: it has other data, or another score")]
+    ReplayFitness {
+        /// The log.
+        path: PathBuf,
+        /// The generation.
+        generation: u64,
+    },
 }
 
 fn told(generation: &Option<u64>) -> String {

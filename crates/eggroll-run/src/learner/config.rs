@@ -2,7 +2,6 @@
 
 use crate::difference::difference;
 use crate::error::{Error, RunError};
-use crate::replay::check_projection;
 use burn::config::Config;
 use eggroll_train::EvolutionStrategyConfig;
 use eggroll_train::settings::filled;
@@ -173,7 +172,7 @@ impl EsTrainingConfig {
         if self.keep_checkpoints == 0 {
             return Err(RunError::KeepNone.into());
         }
-        if self.replay_log { check_projection(&self.strategy) } else { Ok(()) }
+        Ok(())
     }
 
     /// The first field in which the configuration of the run in the folder differs from this one, with both values. What changes no

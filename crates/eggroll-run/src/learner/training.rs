@@ -220,7 +220,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
     ///   and checkpoints, and memory limits may change, and a line on standard error and in the log says so
     /// - [`RunError::NotARun`] if the folder holds anything but a run, [`RunError::InUse`] if another process writes it
     /// - [`RunError::NonFiniteFitness`] and [`RunError::NonFiniteParameters`]: checkpoints are those of before
-    /// - [`RunError::Interval`], [`SavedError::ReplayProjection`](crate::SavedError::ReplayProjection) and [`RunError::UnknownMetric`] of a configuration that cannot be run
+    /// - [`RunError::Interval`] and [`RunError::UnknownMetric`] of a configuration that cannot be run
     /// - [`Error::User`] with what the task returned, after a checkpoint; a panic of the task is passed on after a checkpoint too
     /// - [`RunError::Training`] with a failure of burn-train's metrics, after a checkpoint
     /// - [`Error::Distribution`] with what replicas found, or with the rank that has failed

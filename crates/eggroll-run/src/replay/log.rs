@@ -4,7 +4,7 @@ use super::record::{Check, Content, FORMAT, Header, HeaderError, Record, Recorde
 use crate::digest::{hex, parameter_digest};
 use crate::error::{Error, SavedError};
 use burn::module::Module;
-use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig, RunningSettings};
+use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig, Fitness, Population, RunningSettings};
 use std::fs;
 use std::path::Path;
 
@@ -87,6 +87,7 @@ impl<'a> Log<'a> {
         mut strategy: EvolutionStrategy,
         mut model: M,
         until: Option<u64>,
+        mut fitness: impl FnMut(&M, &Population, Recorded) -> Result<Fitness, Error>,
     ) -> Result<(EvolutionStrategy, M), Error> {
         let mut records = self.records();
         records.skip_until(strategy.generation())?;
@@ -111,7 +112,8 @@ impl<'a> Log<'a> {
                 (Some(scores), _) => {
                     strategy.set_settings(records.settings)?;
                     let population = strategy.ask();
-                    strategy.tell(&mut model, population, scores.into_fitness())?;
+                    let fitness = fitness(&model, &population, scores)?;
+                    strategy.tell(&mut model, population, fitness)?;
                 }
                 (None, Some(until)) => return Err(records.out_of_range(reached, until)),
                 (None, None) => break,

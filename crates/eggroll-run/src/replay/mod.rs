@@ -13,7 +13,7 @@ use crate::lock::Lock;
 use crate::tail::Tail;
 use burn::module::Module;
 use eggroll_core::ParameterKind;
-use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig, Fitness, InputProjection, RunningSettings, TellError};
+use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig, Fitness, InputProjection, Population, RunningSettings, TellError};
 use log::Log;
 pub(crate) use record::Recorded;
 use record::{Check, FORMAT, Header, encode_settings};
@@ -80,8 +80,7 @@ impl ReplayLog {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] if the file exists already, or cannot be written; [`SavedError::ReplayProjection`] if the updates depend on more than
-    /// the fitness; [`RunError::InUse`](crate::RunError::InUse).
+    /// [`Error::Io`] if the file exists already, or cannot be written; [`RunError::InUse`](crate::RunError::InUse).
     pub fn create<M: Module>(path: impl Into<PathBuf>, strategy: &EvolutionStrategy, model: &M) -> Result<Self, Error> {
         let path = path.into();
         if path.exists() {
@@ -116,7 +115,6 @@ impl ReplayLog {
     }
 
     fn begin<M: Module>(lock: Lock, path: PathBuf, strategy: &EvolutionStrategy, model: &M) -> Result<Self, Error> {
-        check_projection(strategy.config())?;
         let header = Header {
             format: FORMAT,
             noise_stream: strategy.config().noiser.stream_version(),
@@ -202,7 +200,7 @@ impl ReplayLog {
 /// # Errors
 ///
 /// [`SavedError::ReplayProjection`] with the projection.
-pub(crate) fn check_projection(config: &EvolutionStrategyConfig) -> Result<(), Error> {
+fn check_projection(config: &EvolutionStrategyConfig) -> Result<(), Error> {
     match config.input_projection {
         InputProjection::Off => Ok(()),
         projection => Err(SavedError::ReplayProjection(projection.to_string()).into()),
@@ -247,12 +245,14 @@ pub fn replay_range(path: &Path) -> Result<Range<u64>, Error> {
 /// | [`eggroll_train::Error::Noiser`] | a noiser that the log only names: [`replay_from`] takes a strategy that has it |
 /// | [`SavedError::OtherModel`] | another first model |
 /// | [`SavedError::Start`] | spreads that noise is relative to, an anchor of the decay, or f32 master weights, of another model: [`replay_from`] takes a strategy that has them |
+/// | [`SavedError::ReplayProjection`] | updates that depend on more than the fitness: [`replay_evaluated`] makes them again |
 /// | [`SavedError::ReplayRange`] | a generation that the log does not have; also if it does not begin with generation 0: [`replay_from`] |
 pub fn replay<M: Module>(path: &Path, first: M, until: Option<u64>) -> Result<(EvolutionStrategy, M), Error> {
     let log = Log::read(path)?;
     let strategy = log.header.config.try_init(&first)?;
     log.check_start(&strategy)?;
-    log.replay(strategy, first, until)
+    check_projection(strategy.config())?;
+    log.replay(strategy, first, until, |_, _, scores| Ok(scores.into_fitness()))
 }
 
 /// Continues with `strategy` and `model`, of a checkpoint for example, as [`replay`] does from the beginning.
@@ -268,5 +268,69 @@ pub fn replay_from<M: Module>(
 ) -> Result<(EvolutionStrategy, M), Error> {
     let log = Log::read(path)?;
     log.check_strategy(&strategy)?;
-    log.replay(strategy, model, until)
+    check_projection(strategy.config())?;
+    log.replay(strategy, model, until, |_, _, scores| Ok(scores.into_fitness()))
+}
+
+/// [`replay_from`] for [projected estimates](InputProjection), which depend on the rows that layers have seen: evaluates every generation
+/// again, as the run did, and requires the logged fitness.
+///
+/// It takes as long as the run. What it shows is that data, score and program are those of the run: the fitness of every generation is the logged
+/// one, and the model that of the run, bit for bit.
+///
+/// # Errors
+///
+/// As [`replay_from`], but for the projection, and [`SavedError::ReplayFitness`] for the first generation whose fitness is another one.
+///
+/// # Example
+///
+/// ```
+/// use burn::optim::AdamConfig;
+/// use burn::tensor::{Device, Tensor};
+/// use eggroll_core::EggrollConfig;
+/// use eggroll_nn::{Linear, LinearConfig};
+/// use eggroll_run::{ReplayLog, parameter_digest, replay_evaluated};
+/// use eggroll_train::{EvolutionStrategyConfig, InputProjection, Population};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("run.replay");
+/// let first = LinearConfig::new(8, 1).init(&Device::flex());
+/// let evaluate = |model: &Linear, population: &Population| {
+///     let x = Tensor::<2>::ones([1, 8], &Device::flex()) * population.generation() as f32;
+///     population.evaluate(|members| members.mean(model.forward_shared(x.clone())))
+/// };
+/// let config = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new())
+///     .with_population_size(8)
+///     .with_input_projection(InputProjection::Shared);
+///
+/// let (mut strategy, mut model) = (config.try_init(&first)?, first.clone());
+/// let mut log = ReplayLog::create(&path, &strategy, &model)?;
+/// for _ in 0..5 {
+///     let population = strategy.ask();
+///     let fitness = evaluate(&model, &population);
+///     strategy.tell(&mut model, population, fitness.clone())?;
+///     log.append(&strategy, &fitness)?;
+/// }
+/// let (_, again) = replay_evaluated(&path, config.try_init(&first)?, first, None, evaluate)?;
+/// assert_eq!(parameter_digest(&again), parameter_digest(&model));
+/// # Ok(())
+/// # }
+/// ```
+pub fn replay_evaluated<M: Module>(
+    path: &Path,
+    strategy: EvolutionStrategy,
+    model: M,
+    until: Option<u64>,
+    mut evaluate: impl FnMut(&M, &Population) -> Fitness,
+) -> Result<(EvolutionStrategy, M), Error> {
+    let log = Log::read(path)?;
+    log.check_strategy(&strategy)?;
+    log.replay(strategy, model, until, |model, population, scores| {
+        let fitness = evaluate(model, population);
+        if scores.is_of(&fitness, population.count()) {
+            return Ok(fitness);
+        }
+        Err(SavedError::ReplayFitness { path: path.to_owned(), generation: population.generation() }.into())
+    })
 }

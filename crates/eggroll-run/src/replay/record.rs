@@ -136,6 +136,17 @@ impl Recorded {
         }
     }
 
+    /// Whether these are the scores of a fitness of `members`, bit for bit.
+    pub fn is_of(&self, fitness: &Fitness, members: usize) -> bool {
+        let bits = |scores: &[f32]| scores.iter().map(|score| score.to_bits()).collect::<Vec<_>>();
+        match (self, fitness.integers()) {
+            (Self::Signs(signs), _) => *signs == fitness.pair_signs(members),
+            (Self::Integers(scores), integers) => integers == Some(scores),
+            (Self::Floats(scores), None) => bits(scores) == bits(fitness.values()),
+            (Self::Floats(_), Some(_)) => false,
+        }
+    }
+
     /// A fitness that makes the same update.
     pub fn into_fitness(self) -> Fitness {
         match self {

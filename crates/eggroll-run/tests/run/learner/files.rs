@@ -99,11 +99,6 @@ fn refusals_name_what_is_wrong() {
     };
     assert_eq!(refused(config(5).with_validate_every(0)), "validate_every must be at least 1 generation, not 0");
     assert_eq!(refused(config(5).with_report_every(0)), "report_every must be at least 1 generation, not 0");
-    let mut projected = config(5).with_replay_log(true);
-    projected.strategy.input_projection = InputProjection::Shared;
-    let message = "a replay log holds fitness only, but with input_projection shared the estimate depends on input rows too: \
-                   turn one of them off";
-    assert_eq!(refused(projected), message);
     assert!(!folder.path().join("training.json").exists(), "before anything is written");
     let unknown = MetricTarget::highest("Accuracy");
     let message = "no metric is named \"Accuracy\"; there are [\"Score\"]";

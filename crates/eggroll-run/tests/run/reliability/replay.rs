@@ -175,8 +175,6 @@ fn other_logs_models_strategies_and_generations_are_refused() {
     let other = adam().with_seed(9).init(&Net::start());
     wrong(message(ReplayLog::resume(&path, &other)), r#""seed":9"#);
     wrong(message(ReplayLog::create(&path, &other, &Net::start())), "run.replay");
-    let shared = adam().with_input_projection(InputProjection::Shared).init(&Net::start());
-    wrong(message(ReplayLog::create(path.with_extension("new"), &shared, &Net::start())), "input_projection shared");
     wrong(message(replay(&path.with_extension("none"), Net::start(), None)), "run.none");
     fs::write(&path, "something else").expect("writes");
     wrong(message(replay(&path, Net::start(), None)), "this is no replay log");
@@ -262,11 +260,58 @@ fn the_training_loop_logs() {
     let error = message(run(&mut adam().with_seed(9).init(&Net::start()), Net::start(), 3));
     assert!(error.contains("logged with the configuration"), "{error}");
     assert_eq!(replay_range(&path).expect("a log"), 0..3);
-    let projected = adam().with_input_projection(InputProjection::Unperturbed);
-    fs::remove_file(&path).expect("removes");
-    let error = message(run(&mut projected.init(&Net::start()), Net::start(), 3));
-    assert!(error.contains("input_projection unperturbed"), "{error}");
-    assert!(!path.exists());
+}
+
+/// Projected estimates depend on rows, which a log does not have: it is replayed by evaluating again, and by nothing else.
+#[test]
+fn projected_runs_replay_by_evaluating_again() {
+    for (integers, projection) in
+        [(false, InputProjection::Shared), (false, InputProjection::Unperturbed), (true, InputProjection::Unperturbed)]
+    {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("run.replay");
+        let config = adam().with_input_projection(projection);
+        let first = Net::start();
+        let score = |model: &Net, population: &Population, factor: f32| {
+            let scores = model.fitness(population).values().iter().map(|score| score * factor).collect::<Vec<_>>();
+            match integers {
+                true => scores.iter().map(|score| (score * 1e6) as i32).collect::<Vec<_>>().into(),
+                false => Fitness::from(scores),
+            }
+        };
+        let mut strategy = config.init(&first);
+        let mut model = first.clone();
+        let mut log = ReplayLog::create(&path, &strategy, &model).expect("a log");
+        let mut digests = vec![parameter_digest(&model)];
+        for _ in 0..6 {
+            let population = strategy.ask();
+            let fitness = score(&model, &population, 1.0);
+            strategy.tell(&mut model, population, fitness.clone()).expect("a generation");
+            log.append(&strategy, &fitness).expect("appends");
+            digests.push(parameter_digest(&model));
+        }
+        drop(log);
+        for until in 0..7 {
+            let again = |model: &Net, population: &Population| score(model, population, 1.0);
+            let (strategy, model) =
+                replay_evaluated(&path, config.init(&first), first.clone(), Some(until), again).expect("replays");
+            assert_eq!((strategy.generation(), &parameter_digest(&model)), (until, &digests[until as usize]));
+            let (strategy, model) = replay_evaluated(&path, strategy, model, None, again).expect("goes on");
+            assert_eq!((strategy.generation(), &parameter_digest(&model)), (6, &digests[6]));
+        }
+        let error = message(replay(&path, first.clone(), None));
+        assert!(error.contains(&format!("input_projection {projection}")) && error.contains("replay_evaluated"), "{error}");
+        let error = message(replay_from(&path, config.init(&first), first.clone(), None));
+        assert!(error.contains(&format!("input_projection {projection}")), "{error}");
+
+        // Other data, or another score, from a generation on.
+        let changed = |model: &Net, population: &Population| {
+            score(model, population, if population.generation() < 3 { 1.0 } else { 1.001 })
+        };
+        let error = replay_evaluated(&path, config.init(&first), first, None, changed).map(drop).expect_err("refused");
+        assert!(matches!(error, Error::Saved(SavedError::ReplayFitness { generation: 3, .. })), "{error}");
+        assert!(error.to_string().contains("generation 3 does not give the logged fitness"), "{error}");
+    }
 }
 
 struct Halve;
