@@ -122,7 +122,9 @@ pub enum SavedError {
     )]
     ReplayProjection(String),
     /// An evaluation that does not give the fitness of the log.
-    #[error("{path}: the evaluation of generation {generation} does not give the logged fitness: it has other data, or another score")]
+    #[error(
+        "{path}: the evaluation of generation {generation} does not give the logged fitness: it has other data, or another score"
+    )]
     ReplayFitness {
         /// The log.
         path: PathBuf,

@@ -13,7 +13,9 @@ use crate::lock::Lock;
 use crate::tail::Tail;
 use burn::module::Module;
 use eggroll_core::ParameterKind;
-use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig, Fitness, InputProjection, Population, RunningSettings, TellError};
+use eggroll_train::{
+    EvolutionStrategy, EvolutionStrategyConfig, Fitness, InputProjection, Population, RunningSettings, TellError,
+};
 use log::Log;
 pub(crate) use record::Recorded;
 use record::{Check, FORMAT, Header, encode_settings};

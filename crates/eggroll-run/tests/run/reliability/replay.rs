@@ -300,7 +300,10 @@ fn projected_runs_replay_by_evaluating_again() {
             assert_eq!((strategy.generation(), &parameter_digest(&model)), (6, &digests[6]));
         }
         let error = message(replay(&path, first.clone(), None));
-        assert!(error.contains(&format!("input_projection {projection}")) && error.contains("replay_evaluated"), "{error}");
+        assert!(
+            error.contains(&format!("input_projection {projection}")) && error.contains("replay_evaluated"),
+            "{error}"
+        );
         let error = message(replay_from(&path, config.init(&first), first.clone(), None));
         assert!(error.contains(&format!("input_projection {projection}")), "{error}");
 
