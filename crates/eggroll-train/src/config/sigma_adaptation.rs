@@ -81,6 +81,7 @@ impl EvolutionStrategyConfig {
     /// let mut model = LinearConfig::new(2, 1).init(&device);
     /// let x = Tensor::<2>::ones([1, 2], &device);
     /// let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new())
+    ///     .with_learning_rate(0.001)
     ///     .with_sigma(10.0) // much too large for this loss
     ///     .with_sigma_adaptation(SigmaAdaptation::default());
     /// let mut strategy = config.with_population_size(64).try_init(&model)?;
