@@ -32,12 +32,12 @@ fn sigmas(config: &EvolutionStrategyConfig, generations: usize, score: impl Fn(u
 
 /// A pair's slope alone: `±(q + 1)`.
 fn slope(member: usize) -> f32 {
-    (member / 2 + 1) as f32 * if member % 2 == 0 { 1.0 } else { -1.0 }
+    (member / 2 + 1) as f32 * if member.is_multiple_of(2) { 1.0 } else { -1.0 }
 }
 
 /// A pair's mean alone varies, but for a slope of 1.
 fn curvature(member: usize) -> f32 {
-    (member / 2 * 10) as f32 + if member % 2 == 0 { 1.0 } else { -1.0 }
+    (member / 2 * 10) as f32 + if member.is_multiple_of(2) { 1.0 } else { -1.0 }
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn grows_on_slopes_and_ties_and_falls_on_curvature() {
 /// Groups with separate data have means of their own; tasks are summed.
 #[test]
 fn measures_from_the_means_of_groups_and_over_tasks() {
-    let by_group = |member: usize| (member / 8 * 100) as f32 + if member % 2 == 0 { 1.0 } else { -1.0 };
+    let by_group = |member: usize| (member / 8 * 100) as f32 + if member.is_multiple_of(2) { 1.0 } else { -1.0 };
     let grouped = config(rule()).with_shaping(FitnessShaping::GroupStandardized { size: 8 });
     assert!(sigmas(&grouped, 2, by_group)[1] > 0.5);
     assert!(sigmas(&config(rule()), 2, by_group)[1] < 0.5, "canary: without groups");
