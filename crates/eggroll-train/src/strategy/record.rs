@@ -20,7 +20,7 @@ pub struct StrategyRecord {
     pub schedule: LrSchedulerRecord,
     /// Settings that were changed while the strategy ran.
     pub settings: RunningSettings,
-    /// [Spreads](ParameterTable::spreads) of the parameters, in the order of the table, that noise is relative to; `None` where it is absolute.
+    /// [Spreads](ParameterTable::spreads) of the parameters, in the order of the table, that noise is relative to, with the factor of the population where it has one; `None` where it is absolute.
     pub spreads: Option<Vec<f64>>,
     /// [Digest](EvolutionStrategy::anchor_digest) of what parameters decay to; `None` without that decay.
     pub anchor: Option<String>,
