@@ -43,14 +43,11 @@ impl PairStatistics {
     /// The statistics of a generation's fitness; values that are not finite count as [`Fitness::finite`] has it.
     pub fn new(fitness: &Fitness) -> Self {
         let (scores, _) = fitness.finite();
-        Self {
-            tied: fitness.tied_pairs(),
-            ..Self::of_scores(&scores, scores.len() / fitness.tasks(), rounding(fitness))
-        }
+        Self::of_scores(fitness, &scores, scores.len() / fitness.tasks())
     }
 
-    /// The statistics of scores member after member, of which every `center` have a mean of their own, and which are rounded to this share.
-    pub(crate) fn of_scores(scores: &[f64], center: usize, rounding: f64) -> Self {
+    /// The statistics of scores of a fitness, member after member, of which every `center` have a mean of their own.
+    fn of_scores(fitness: &Fitness, scores: &[f64], center: usize) -> Self {
         let pairs = || scores.chunks_exact(2);
         let mean = |sum: f64| sum / pairs().count().max(1) as f64;
         let slope = mean(pairs().map(|pair| (0.5 * (pair[0] - pair[1])).powi(2)).sum()).sqrt();
@@ -63,10 +60,9 @@ impl PairStatistics {
         };
         let curvature = mean(scores.chunks(center.max(2)).map(of_center).sum()).sqrt();
         let magnitude = mean(pairs().map(|pair| 0.5 * (pair[0].abs() + pair[1].abs())).sum());
-        let rounding = rounding * magnitude;
+        let rounding = if fitness.integers().is_some() { 0.0 } else { f64::from(f32::EPSILON) * magnitude };
         let roundings = if rounding > 0.0 { 2.0 * slope / rounding } else { f64::INFINITY };
-        let tied = mean(pairs().map(|pair| f64::from(u8::from(pair[0] == pair[1]))).sum());
-        Self { tied, slope, curvature, roundings }
+        Self { tied: fitness.tied_pairs_of(scores.len()), slope, curvature, roundings }
     }
 
     /// The statistics of what members are weighted by: their scores summed over tasks, from the means of their groups if a rule has some.
@@ -74,7 +70,7 @@ impl PairStatistics {
         let (scores, _) = fitness.finite();
         let total = |member: usize| scores[member..].iter().step_by(members).sum();
         let totals: Vec<f64> = (0..members).map(total).collect();
-        Self::of_scores(&totals, group.unwrap_or(members), rounding(fitness))
+        Self::of_scores(fitness, &totals, group.unwrap_or(members))
     }
 
     /// Curvature over slope; 0 if both are.
@@ -113,9 +109,4 @@ impl PairStatistics {
         ];
         checks.into_iter().filter(|(found, _)| *found).map(|(_, hint)| hint).collect()
     }
-}
-
-/// Share of a score that it is rounded to; integers are exact.
-fn rounding(fitness: &Fitness) -> f64 {
-    if fitness.integers().is_some() { 0.0 } else { f64::from(f32::EPSILON) }
 }

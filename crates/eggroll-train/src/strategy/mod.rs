@@ -226,10 +226,9 @@ impl EvolutionStrategy {
         let _span = profile::span(Component::Ask, 0);
         let noise_generation = self.config.noise_generation(self.generation);
         let noise_generation = noise_generation.unwrap_or_else(|error| panic!("{error}"));
-        let unroll_start = self.config.unroll_start(self.generation);
         Population {
             generation: self.generation,
-            resets_state: self.generation == unroll_start,
+            resets_state: self.generation == self.config.unroll_start(self.generation),
             first: 0,
             members: self.config.population_size,
             perturbation: Perturbation {
@@ -237,7 +236,7 @@ impl EvolutionStrategy {
                 table: self.table.clone(),
                 seed: self.config.seed,
                 generation: noise_generation,
-                sigma: self.settings.sigma.unwrap_or_else(|| self.config.sigma.at(unroll_start)),
+                sigma: self.sigma(),
                 held: self.held(noise_generation),
             },
             settings: self.settings,

@@ -5,11 +5,14 @@ use burn::module::{Module, ModuleVisitor, Param, ParamGroup};
 use burn::tensor::Tensor;
 use eggroll_core::{ParameterKind, ParameterTable};
 
+/// Values for each member up to which noise and steps have their full length.
+const VALUES_OF_A_MEMBER: f64 = 10.0;
+
 /// `min(1, 10·N/n)`, for `N` members and all `n` trained values of a table.
 pub(super) fn population_share(table: &ParameterTable, members: usize) -> f64 {
     let values: usize =
         table.trained(ParameterKind::Float).map(|(_, entry)| entry.shape.iter().product::<usize>()).sum();
-    (10.0 * members as f64 / values as f64).min(1.0)
+    (VALUES_OF_A_MEMBER * members as f64 / values as f64).min(1.0)
 }
 
 /// `rate·σ_p` for the parameters of a table, and `rate·σ` for all others.

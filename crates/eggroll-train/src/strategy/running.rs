@@ -12,7 +12,7 @@ impl EvolutionStrategy {
     ///
     /// As [`ask`](Self::ask).
     pub fn sigma(&self) -> f64 {
-        self.settings.sigma.unwrap_or_else(|| self.config.sigma.at(self.config.unroll_start(self.generation)))
+        self.settings.sigma.unwrap_or_else(|| self.config.scheduled_sigma(self.generation))
     }
 
     /// Sets sigma from the next [`ask`](Self::ask) on, in place of the configured schedule; `None` returns to that. Part of the state:
@@ -40,7 +40,7 @@ impl EvolutionStrategy {
         };
         if next.is_multiple_of(horizon) {
             let pairs = PairStatistics::of_members(fitness, self.config.population_size, self.config.shaping.group());
-            self.settings.sigma = Some(adaptation.next(sigma, self.config.sigma.at(next), &pairs));
+            self.settings.sigma = Some(adaptation.next(sigma, self.config.scheduled_sigma(next), &pairs));
         }
     }
 

@@ -55,7 +55,7 @@ impl EvolutionStrategy {
             let rate = learning_rate.base();
             // Steps do not shrink where noise that adapts does.
             let sigma = match self.config.sigma_adaptation {
-                Some(_) => self.config.sigma.at(self.config.unroll_start(population.generation)),
+                Some(_) => self.config.scheduled_sigma(population.generation),
                 None => report.sigma,
             };
             let learning_rate = match self.config.rate_scale {

@@ -1,6 +1,6 @@
 //! f32 master weights of half-precision parameters: part of checkpoints, of replay and of what replicas begin with.
 
-use crate::reliability::support::{config as of, layer, sines};
+use crate::reliability::support::{Task, config as of, layer, sines, train};
 use burn::module::{Module, ModuleMapper, Param, ParamId};
 use burn::optim::AdamConfig;
 use burn::tensor::{DType, Tensor};
@@ -31,11 +31,17 @@ impl ModuleMapper for Cast {
 
 impl Net {
     /// Of values between 1 and 2, where small steps vanish; always the same model.
-    fn start(dtype: DType) -> Self {
+    fn of(dtype: DType) -> Self {
         let Linear { weight, bias } = layer(4, 3);
         let weight = Param::initialized(ParamId::from(1), weight.val());
         let bias = bias.map(|bias| Param::initialized(ParamId::from(2), bias.val()));
         Self { layer: Linear { weight, bias } }.map(&mut Cast(dtype))
+    }
+}
+
+impl Task for Net {
+    fn start() -> Self {
+        Self::of(DType::BF16)
     }
 
     fn fitness(&self, population: &Population) -> Fitness {
@@ -43,10 +49,6 @@ impl Net {
         let x = x.cast(self.layer.weight.val().dtype());
         population.evaluate(|members| -members.mean((self.layer.forward_shared(x.clone()) - 0.5).square()))
     }
-}
-
-fn half() -> Net {
-    Net::start(DType::BF16)
 }
 
 fn plain() -> EvolutionStrategyConfig {
@@ -57,33 +59,21 @@ fn config() -> EvolutionStrategyConfig {
     plain().with_master_weights(true)
 }
 
-fn train(strategy: &mut EvolutionStrategy, mut model: Net, until: u64, mut log: Option<&mut ReplayLog>) -> Net {
-    while strategy.generation() < until {
-        let population = strategy.ask();
-        let fitness = model.fitness(&population);
-        strategy.tell(&mut model, population, fitness.clone()).expect("a generation");
-        if let Some(log) = &mut log {
-            log.append(strategy, &fitness).expect("appends");
-        }
-    }
-    model
-}
-
 /// Digests of the model and of its master weights.
 fn digests(strategy: &EvolutionStrategy, model: &Net) -> (String, Option<String>) {
     (parameter_digest(model), strategy.master_digest())
 }
 
 fn uninterrupted(until: u64) -> (String, Option<String>) {
-    let mut strategy = config().init(&half());
-    let model = train(&mut strategy, half(), until, None);
+    let mut strategy = config().init(&Net::start());
+    let model = train(&mut strategy, Net::start(), until, None);
     digests(&strategy, &model)
 }
 
 /// A folder with the checkpoint of generation `at`.
 fn saved(config: &EvolutionStrategyConfig, at: u64, folder: &Path) -> Checkpoints {
-    let mut strategy = config.init(&half());
-    let model = train(&mut strategy, half(), at, None);
+    let mut strategy = config.init(&Net::start());
+    let model = train(&mut strategy, Net::start(), at, None);
     let checkpoints = Checkpoints::new(folder);
     checkpoints.save(&strategy, &model).expect("saves");
     checkpoints
@@ -100,7 +90,7 @@ fn checkpoints_continue_bit_for_bit() {
         let checkpoints = saved(&config(), at, folder.path());
         // What the model is loaded into may have another type.
         for into in [DType::BF16, DType::F32] {
-            let (mut strategy, model) = load(&latest(&checkpoints), Net::start(into)).expect("loads");
+            let (mut strategy, model) = load(&latest(&checkpoints), Net::of(into)).expect("loads");
             let mut forgetful = config().init(&model);
             let record = StrategyRecord { masters: forgetful.to_record().masters, ..strategy.to_record() };
             forgetful = forgetful.load_record(record);
@@ -110,8 +100,8 @@ fn checkpoints_continue_bit_for_bit() {
             assert_eq!(digests(&forgetful, &forgotten) == digests(&strategy, &model), at == 0, "canary: {at}");
         }
     }
-    let mut without = plain().init(&half());
-    let unmoved = train(&mut without, half(), GENERATIONS, None);
+    let mut without = plain().init(&Net::start());
+    let unmoved = train(&mut without, Net::start(), GENERATIONS, None);
     assert_ne!(parameter_digest(&unmoved), uninterrupted(GENERATIONS).0, "canary: of use");
 }
 
@@ -121,7 +111,7 @@ fn damaged_and_missing_masters_are_refused() {
     let checkpoints = saved(&config(), 3, folder.path());
     let path = latest(&checkpoints).join("masters.bpk");
     let whole = fs::read(&path).expect("is there");
-    let refused = || load(&latest(&checkpoints), half()).map(drop).expect_err("refused");
+    let refused = || load(&latest(&checkpoints), Net::start()).map(drop).expect_err("refused");
     let mut damaged = whole.clone();
     damaged[whole.len() - 2] ^= 4;
     fs::write(&path, damaged).expect("writes");
@@ -130,7 +120,7 @@ fn damaged_and_missing_masters_are_refused() {
     let error = refused();
     assert!(matches!(error, Error::Io { .. }) && error.to_string().contains("masters.bpk"), "{error}");
     fs::write(&path, whole).expect("writes");
-    load(&latest(&checkpoints), half()).expect("canary: the whole one loads");
+    load(&latest(&checkpoints), Net::start()).expect("canary: the whole one loads");
 }
 
 /// Neither does a run continue with masters that it did not have, nor without those that it had.
@@ -141,13 +131,13 @@ fn runs_with_and_without_masters_do_not_mix() {
         let checkpoints = saved(&saved_with, 3, folder.path());
         let has = latest(&checkpoints).join("masters.bpk").exists();
         assert_eq!(has, saved_with.master_weights);
-        let error = checkpoints.with_config(&continued).load_latest(half()).map(drop).expect_err("refused");
+        let error = checkpoints.with_config(&continued).load_latest(Net::start()).map(drop).expect_err("refused");
         let text = error.to_string();
         assert!(matches!(error, Error::Run(RunError::OtherRun { .. })) && text.contains("master_weights"), "{text}");
     }
     // Without half precision there are none, and checkpoints load.
     let folder = tempfile::tempdir().expect("a folder");
-    let model = Net::start(DType::F32);
+    let model = Net::of(DType::F32);
     Checkpoints::new(folder.path()).save(&config().init(&model), &model).expect("saves");
     let path = latest(&Checkpoints::new(folder.path()));
     assert!(!path.join("masters.bpk").exists());
@@ -163,7 +153,7 @@ fn masters_that_are_not_finite_are_not_saved() {
             param.map(|value| value.full_like(self.0))
         }
     }
-    let mut model = half();
+    let mut model = Net::start();
     let mut strategy = config().init(&model);
     model = model.map(&mut Fill(f32::NAN));
     let population = strategy.ask();
@@ -171,24 +161,24 @@ fn masters_that_are_not_finite_are_not_saved() {
     strategy.tell(&mut model, population, scores.into()).expect("a generation");
     // The program has mended its model, and not told a generation yet.
     let folder = tempfile::tempdir().expect("a folder");
-    let error = Checkpoints::new(folder.path()).save(&strategy, &half()).expect_err("refused").to_string();
+    let error = Checkpoints::new(folder.path()).save(&strategy, &Net::start()).expect_err("refused").to_string();
     assert!(error.contains("\"layer.weight (f32 master)\""), "{error}");
-    train(&mut strategy, half(), 2, None);
-    Checkpoints::new(folder.path()).save(&strategy, &half()).expect("saves");
+    train(&mut strategy, Net::start(), 2, None);
+    Checkpoints::new(folder.path()).save(&strategy, &Net::start()).expect("saves");
 }
 
 #[test]
 fn replay_logs_make_the_same_models() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("run.replay");
-    let mut strategy = config().init(&half());
-    let mut log = ReplayLog::create(&path, &strategy, &half()).expect("a log");
-    let model = train(&mut strategy, half(), 5, Some(&mut log));
+    let mut strategy = config().init(&Net::start());
+    let mut log = ReplayLog::create(&path, &strategy, &Net::start()).expect("a log");
+    let model = train(&mut strategy, Net::start(), 5, Some(&mut log));
     let (record, at) = (strategy.to_record(), strategy.clone());
     train(&mut strategy, model.clone(), GENERATIONS, Some(&mut log));
     drop(log);
     for until in [0, 5, GENERATIONS] {
-        let (strategy, made) = replay(&path, half(), Some(until)).expect("replays");
+        let (strategy, made) = replay(&path, Net::start(), Some(until)).expect("replays");
         assert_eq!(digests(&strategy, &made), uninterrupted(until), "{until}");
     }
     let resumed = config().init(&model).try_load_record(record).expect("loads");
@@ -222,11 +212,11 @@ fn distributed(threads: Threads, mut strategy: EvolutionStrategy, model: Net) ->
 #[test]
 fn replicas_make_the_same_models() {
     let devices = vec![burn::tensor::Device::flex(); 3];
-    let found = on_devices(&devices, |threads, _| distributed(threads, config().init(&half()), half()));
+    let found = on_devices(&devices, |threads, _| distributed(threads, config().init(&Net::start()), Net::start()));
     assert!(found.into_iter().all(|digest| digest.expect("a run") == uninterrupted(GENERATIONS).0));
     // One of them with other masters of the same model.
-    let mut at = config().init(&half());
-    let model = train(&mut at, half(), 5, None);
+    let mut at = config().init(&Net::start());
+    let model = train(&mut at, Net::start(), 5, None);
     let outcomes = on_devices(&devices, |threads, _| {
         let masters = config().init(&model).to_record().masters;
         let other = at.clone().load_record(StrategyRecord { masters, ..at.to_record() });

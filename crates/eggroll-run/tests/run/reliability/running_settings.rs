@@ -1,6 +1,6 @@
 //! Sigma and learning rate that are set while a strategy runs, in checkpoints and replay logs; functions of the program in files.
 
-use crate::reliability::support::{Net, Task};
+use crate::reliability::support::{self, Net, Task, generation};
 use burn::optim::AdamConfig;
 use eggroll_core::EggrollConfig;
 use eggroll_run::*;
@@ -28,12 +28,7 @@ fn adjust(strategy: &mut EvolutionStrategy) {
 fn train(strategy: &mut EvolutionStrategy, mut model: Net, until: u64, mut log: Option<&mut ReplayLog>) -> Net {
     while strategy.generation() < until {
         adjust(strategy);
-        let population = strategy.ask();
-        let fitness = model.fitness(&population);
-        strategy.tell(&mut model, population, fitness.clone()).expect("a generation");
-        if let Some(log) = &mut log {
-            log.append(strategy, &fitness).expect("appends");
-        }
+        model = generation(strategy, model, log.as_deref_mut());
     }
     model
 }
@@ -118,15 +113,8 @@ fn functions_are_given_again() {
 #[test]
 fn adapted_sigma_continues_and_replays() {
     let config = || config().with_sigma(4.0).with_sigma_adaptation(SigmaAdaptation { every: 2, ..Default::default() });
-    let go_on = |strategy: &mut EvolutionStrategy, mut model: Net, mut log: Option<&mut ReplayLog>| {
-        while strategy.generation() < GENERATIONS {
-            let population = strategy.ask();
-            let fitness = model.fitness(&population);
-            strategy.tell(&mut model, population, fitness.clone()).expect("a generation");
-            if let Some(log) = &mut log {
-                log.append(strategy, &fitness).expect("appends");
-            }
-        }
+    let go_on = |strategy: &mut EvolutionStrategy, model: Net, log: Option<&mut ReplayLog>| {
+        let model = support::train(strategy, model, GENERATIONS, log);
         (parameter_digest(&model), strategy.sigma())
     };
     let folder = tempfile::tempdir().expect("a folder");

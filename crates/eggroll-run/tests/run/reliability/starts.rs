@@ -1,6 +1,6 @@
 //! What a run takes from the model that it began with: spreads that noise is relative to, and what parameters decay to.
 
-use crate::reliability::support::{Net, Task, config as of};
+use crate::reliability::support::{Net, Task, config as of, train};
 use burn::module::{Module, ModuleMapper, Param};
 use burn::optim::AdamConfig;
 use burn::tensor::Tensor;
@@ -31,18 +31,6 @@ impl ModuleMapper for Times {
 
 fn other() -> Net {
     Net::start().map(&mut Times(1.5))
-}
-
-fn train(strategy: &mut EvolutionStrategy, mut model: Net, until: u64, mut log: Option<&mut ReplayLog>) -> Net {
-    while strategy.generation() < until {
-        let population = strategy.ask();
-        let fitness = model.fitness(&population);
-        strategy.tell(&mut model, population, fitness.clone()).expect("a generation");
-        if let Some(log) = &mut log {
-            log.append(strategy, &fitness).expect("appends");
-        }
-    }
-    model
 }
 
 fn digest(config: &EvolutionStrategyConfig, until: u64) -> String {

@@ -142,13 +142,31 @@ pub fn integer_config() -> EvolutionStrategyConfig {
     EvolutionStrategyConfig { population_size: POPULATION, ..EvolutionStrategyConfig::integer(QEggrollConfig::new()) }
 }
 
-/// One generation, logged.
-pub fn generation<T: Task>(strategy: &mut EvolutionStrategy, model: T, log: &mut ReplayLog) -> T {
+/// One generation, logged if there is a log.
+pub fn generation<'a, T: Task>(
+    strategy: &mut EvolutionStrategy,
+    mut model: T,
+    log: impl Into<Option<&'a mut ReplayLog>>,
+) -> T {
     let population = strategy.ask();
     let fitness = model.fitness(&population);
-    let mut model = model;
     strategy.tell(&mut model, population, fitness.clone()).expect("a generation");
-    log.append(strategy, &fitness).expect("appends");
+    if let Some(log) = log.into() {
+        log.append(strategy, &fitness).expect("appends");
+    }
+    model
+}
+
+/// Trains up to a generation; logs if there is a log.
+pub fn train<T: Task>(
+    strategy: &mut EvolutionStrategy,
+    mut model: T,
+    until: u64,
+    mut log: Option<&mut ReplayLog>,
+) -> T {
+    while strategy.generation() < until {
+        model = generation(strategy, model, log.as_deref_mut());
+    }
     model
 }
 
