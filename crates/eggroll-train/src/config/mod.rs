@@ -21,6 +21,7 @@ pub(crate) use named::Named;
 pub use noise_scale::NoiseScale;
 pub use rate_scale::RateScale;
 pub use running::RunningSettings;
+pub(crate) use running::is_sigma;
 pub use sigma_adaptation::SigmaAdaptation;
 pub use sigma_schedule::{CustomSigma, SigmaSchedule};
 

@@ -1,6 +1,6 @@
 //! Noise scales that follow what the population shows.
 
-use super::EvolutionStrategyConfig;
+use super::{EvolutionStrategyConfig, is_sigma};
 use crate::error::ConfigError;
 use crate::fitness::PairStatistics;
 use serde::{Deserialize, Serialize};
@@ -123,7 +123,7 @@ impl SigmaAdaptation {
         Ok(())
     }
 
-    /// σ after a generation that had `sigma`, where the schedule has `scheduled`.
+    /// σ after a generation that had `sigma`, where the schedule has `scheduled`: stays where that is none, which the next generation is refused for.
     pub(crate) fn next(&self, sigma: f64, scheduled: f64, pairs: &PairStatistics) -> f64 {
         let too_small = pairs.tied > MOST_TIED || pairs.roundings < LEAST_ROUNDINGS;
         let ratio = pairs.curvature_to_slope();
@@ -133,6 +133,9 @@ impl SigmaAdaptation {
             () if ratio < self.least_curvature => GROWTH,
             () => 1.0,
         };
+        if !is_sigma(scheduled) {
+            return sigma;
+        }
         (sigma * factor).clamp(self.lowest * scheduled, self.highest * scheduled)
     }
 }

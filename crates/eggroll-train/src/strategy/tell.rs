@@ -1,7 +1,7 @@
 //! The update of a generation.
 
 use super::{EvolutionStrategy, rates};
-use crate::config::RateScale;
+use crate::config::{RateScale, is_sigma};
 use crate::error::{Error, TellError};
 use crate::fitness::Fitness;
 use crate::population::Population;
@@ -174,7 +174,7 @@ impl EvolutionStrategy {
         report
     }
 
-    /// The schedule after one more generation, and the learning rate of this one.
+    /// The schedule after one more generation, and the learning rate of this one. σ that adapts does so from its schedule, which must have one.
     fn next_rate(&self, population: &Population) -> Result<(ModuleLrScheduler, ModuleLearningRate), TellError> {
         let mut scheduler = self.scheduler.clone();
         let scheduled = scheduler.step();
@@ -182,6 +182,10 @@ impl EvolutionStrategy {
         let rate = learning_rate.base();
         if !(0.0..=f64::from(f32::MAX)).contains(&rate) {
             return Err(TellError::LearningRate { generation: self.generation, rate });
+        }
+        let sigma = self.config.scheduled_sigma(self.generation);
+        if self.config.sigma_adaptation.is_some() && !is_sigma(sigma) {
+            return Err(TellError::Sigma { generation: self.generation, sigma });
         }
         Ok((scheduler, learning_rate))
     }

@@ -1,6 +1,6 @@
 //! Noise scales that follow the curvature that a population sees.
 
-use crate::support::{Net, input};
+use crate::support::{Net, bytes, input};
 use eggroll_core::{EggrollConfig, QEggrollConfig};
 use eggroll_nn::integer;
 use eggroll_train::*;
@@ -135,6 +135,29 @@ fn learns_from_far_too_much_noise() {
     };
     let [with, without] = [Some(SigmaAdaptation { every: 1, lowest: 1e-4, ..rule() }), None].map(trained);
     assert!(with < without / 2.0, "{with} {without}");
+}
+
+/// A schedule that ends is an error of its generation, whether σ moves there or not, and changes nothing.
+#[test]
+fn schedules_that_end_are_refused() {
+    for (wrong, every) in [(f64::NAN, 1), (f64::NAN, 4), (-1.0, 1), (0.0, 3), (f64::INFINITY, 2), (1e-60, 1)] {
+        let schedule = CustomSigma::new("ends", move |generation| if generation < 2 { 0.5 } else { wrong });
+        let config = config(SigmaAdaptation { every, ..rule() }).with_rate_scale(RateScale::RelativeToSigma);
+        let mut net = Net::new();
+        let mut strategy = config.with_sigma(schedule).init(&net);
+        let fitness = || Fitness::from((0..MEMBERS).map(slope).collect::<Vec<_>>());
+        for _ in 0..2 {
+            let population = strategy.ask();
+            strategy.tell(&mut net, population, fitness()).expect("a generation");
+        }
+        let before = bytes(&net);
+        let population = strategy.ask();
+        let error = strategy.tell(&mut net, population, fitness()).expect_err("refused");
+        assert!(matches!(error, Error::Tell(TellError::Sigma { generation: 2, .. })), "{wrong}, {every}: {error}");
+        let population = strategy.ask();
+        assert!(strategy.advance(population, &fitness()).is_err(), "{wrong}, {every}");
+        assert_eq!((bytes(&net), strategy.generation()), (before, 2));
+    }
 }
 
 #[test]
