@@ -7,11 +7,12 @@
 //! # Pools
 //!
 //! A thread of a rayon pool that waits for others takes up any other job of the pool, which is no member of the scope that the
-//! thread waits under. [`suspended`] takes the scope away for such a wait. It covers all that eggroll waits for: perturbed layers
-//! of every noiser on every backend, the CPU kernels of all other operations, and host environments of rollouts. It does not cover
-//! what the program itself waits for inside the scope, Burn's operations on a CPU included (products, activations, sums): if
-//! a job that is taken up there asks for a parameter of the scope, a debug build panics, and a release build perturbs it.
-//! Threads outside of pools and pools of one thread take up no other jobs.
+//! thread waits under. So does the only thread of a pool while it waits for another pool. [`suspended`] takes the scope away for such
+//! a wait. It covers all that eggroll waits for: evaluations inside of evaluations, perturbed layers of every noiser on every backend,
+//! the CPU kernels of all other operations, and host environments of rollouts. It does not cover what the program itself waits for
+//! inside the scope, Burn's operations on a CPU included (products, activations, sums): if a job that is taken up there asks for a
+//! parameter of the scope, a debug build panics where the pool has several threads, and other builds perturb it. Chunks of members
+//! are no such jobs: each begins in [`Enclosing::run`], outside of all scopes of its thread. Threads outside of pools take up no jobs.
 
 mod active;
 #[cfg(debug_assertions)]
@@ -80,9 +81,15 @@ impl Perturbation {
         Some(IntegerNoise { noise, first_pair, rank, sigma_shift, pairs })
     }
 
-    /// Panics if a scope of the same model is active on this thread.
+    /// Panics if a scope of the same model is active on this thread, or [encloses](Enclosing) it.
     #[track_caller]
     pub fn refuse_nesting(&self) {
+        let path = |outer: &Arc<ParameterTable>| Some(self.table.shared_with(outer)?.path.clone());
+        if let Some(path) = ENCLOSING.with_borrow(|tables| tables.iter().find_map(path)) {
+            panic!(
+                "evaluate is already running for this model around this one (parameter \"{path}\"): it cannot be nested"
+            );
+        }
         let shared =
             |outer: &Rc<Frame>| Some((outer.clone(), self.table.shared_with(&outer.perturbation.table)?.path.clone()));
         if let Some((outer, path)) = FRAMES.with_borrow(|frames| frames.iter().find_map(shared)) {
@@ -282,6 +289,8 @@ impl Frame {
 
 thread_local! {
     static FRAMES: RefCell<Vec<Rc<Frame>>> = const { RefCell::new(Vec::new()) };
+    /// The models of [`Enclosing`] that this thread's job was given.
+    static ENCLOSING: RefCell<Vec<Arc<ParameterTable>>> = const { RefCell::new(Vec::new()) };
 }
 
 struct Guard;
@@ -301,6 +310,11 @@ impl Drop for Guard {
     }
 }
 
+/// Whether this thread is in a scope.
+pub fn is_active() -> bool {
+    FRAMES.with_borrow(|frames| !frames.is_empty())
+}
+
 /// Notes that a tensor of so many leading rows holds rows of members, for the scope of this thread, if there is one.
 pub fn note_rows(rows: usize) {
     FRAMES.with_borrow(|frames| {
@@ -313,14 +327,34 @@ pub fn note_rows(rows: usize) {
 /// Runs `wait` outside of all scopes of this thread, and brings them back afterwards, also on panic: for code inside a scope that
 /// waits for a rayon pool, where this thread may take up a job that is no member.
 pub fn suspended<R>(wait: impl FnOnce() -> R) -> R {
-    struct Suspended(Vec<Rc<Frame>>);
+    Enclosing::default().run(wait)
+}
 
-    impl Drop for Suspended {
-        fn drop(&mut self) {
-            FRAMES.set(std::mem::take(&mut self.0));
-        }
+/// The models whose evaluations enclose a place in the program: an evaluation takes them along to its jobs, whichever threads these run on.
+/// Inside of its jobs they compute plainly, and cannot be evaluated once more.
+#[derive(Clone, Debug, Default)]
+pub struct Enclosing(Vec<Arc<ParameterTable>>);
+
+impl Enclosing {
+    /// Those of this thread.
+    pub fn here() -> Self {
+        let mut tables = ENCLOSING.with_borrow(Clone::clone);
+        FRAMES.with_borrow(|frames| tables.extend(frames.iter().map(|frame| frame.perturbation.table.clone())));
+        Self(tables)
     }
 
-    let _suspended = Suspended(FRAMES.take());
-    wait()
+    /// Runs `job` inside of these evaluations, and outside of all scopes of this thread, which come back afterwards, also on panic.
+    pub fn run<R>(&self, job: impl FnOnce() -> R) -> R {
+        struct Before(Vec<Rc<Frame>>, Vec<Arc<ParameterTable>>);
+
+        impl Drop for Before {
+            fn drop(&mut self) {
+                FRAMES.set(std::mem::take(&mut self.0));
+                ENCLOSING.set(std::mem::take(&mut self.1));
+            }
+        }
+
+        let _before = Before(FRAMES.take(), ENCLOSING.replace(self.0.clone()));
+        job()
+    }
 }

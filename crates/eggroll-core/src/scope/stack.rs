@@ -13,8 +13,9 @@ const JOB: &str = "rayon_core::job::Job>::execute";
 pub(super) struct StackMark(usize);
 
 impl StackMark {
-    /// The place of `local`, a variable of the function that the scope begins with, which must not be inlined. `None` on
-    /// threads that take up no other jobs: outside of pools, and in pools of one thread.
+    /// The place of `local`, a variable of the function that the scope begins with, which must not be inlined. `None` outside of
+    /// pools, and in pools of one thread: their jobs on top of a scope are those that the scope itself has spawned, unless the program waits
+    /// for another pool there.
     pub(super) fn new(local: &u8) -> Option<Self> {
         let takes_jobs = rayon::current_thread_index().is_some() && rayon::current_num_threads() > 1;
         takes_jobs.then(|| Self(std::ptr::from_ref(local).addr()))

@@ -7,6 +7,7 @@ use crate::generation::Generated;
 use crate::items::{Item, Items};
 use crate::reward::{Prompt, Reward};
 use crate::sampling::SamplingConfig;
+use eggroll_core::scope;
 use eggroll_train::{Fitness, Population};
 use rayon::prelude::*;
 use std::time::Instant;
@@ -63,7 +64,7 @@ impl<M: CausalModel> Finetune<M> {
             };
             let of_member =
                 |texts: &Vec<Generated>| prompts.iter().zip(texts).map(grade).collect::<Result<Vec<f32>, Error>>();
-            let scores = written.par_iter().map(of_member).collect::<Result<Vec<_>, Error>>()?;
+            let scores = scope::suspended(|| written.par_iter().map(of_member).collect::<Result<Vec<_>, Error>>())?;
             let all: Vec<&Generated> = written.iter().flatten().collect();
             let read = items.iter().map(Item::tokens).sum::<usize>() * written.len();
             let tokens = read + all.iter().map(|text| text.tokens.len()).sum::<usize>();

@@ -44,7 +44,7 @@ impl Task {
 ///
 /// # Panics
 ///
-/// Panics if an evaluation of the same model is running on this thread.
+/// Panics if an evaluation of the same model is running around this one.
 #[track_caller]
 pub(crate) fn run_tasks<D: Decoder, R: Send>(
     decoder: &D,

@@ -10,6 +10,7 @@ use burn::tensor::{Bool, DType, Device, Int, Tensor, TensorData};
 use eggroll_core::counters;
 use eggroll_core::is_on_host;
 use eggroll_core::profile::{self, Component};
+use eggroll_core::scope;
 use rayon::prelude::*;
 
 /// Positions that pass the oracle together on CPUs: what it computes of them stays in a core's cache.
@@ -57,7 +58,8 @@ impl ExpectedValues {
 
     /// Decides one step of games. The oracle gives values to whoever moves in a position, larger is better: of illegal actions any number.
     ///
-    /// On devices the oracle is called once. On CPUs it is called for 128 positions of similar length at a time, by all threads.
+    /// On devices the oracle is called once. On CPUs it is called for 128 positions of similar length at a time, by all threads; inside an
+    /// evaluation by its thread alone, where the oracle may be a member.
     ///
     /// # Shapes
     ///
@@ -124,7 +126,11 @@ impl ExpectedValues {
             return call(&(0..rows.len()).collect::<Vec<_>>());
         }
         let numbers = rows.by_length();
-        let parts: Vec<_> = numbers.par_chunks(ROWS).map(call).collect();
+        // Inside an evaluation the oracle may be one of its members, which other threads do not know.
+        let parts: Vec<_> = match scope::is_active() {
+            true => numbers.chunks(ROWS).map(call).collect(),
+            false => numbers.par_chunks(ROWS).map(call).collect(),
+        };
         let (values, legal): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
         let mut places = vec![0; numbers.len()];
         numbers.iter().zip(0..).for_each(|(&number, place)| places[number] = place);

@@ -3,6 +3,7 @@
 use super::error::ExpectedValuesError;
 use super::sampler::{SampledWorlds, WorldSampler};
 use super::world_key::WorldKey;
+use eggroll_core::scope;
 use rayon::prelude::*;
 use std::cmp::Reverse;
 
@@ -79,7 +80,7 @@ pub fn sample<S: WorldSampler>(
         }
     });
     // Of several errors that of the first game, on any number of threads.
-    let sampled = sampled.collect::<Vec<_>>().into_iter().collect::<Result<Vec<_>, _>>()?;
+    let sampled = scope::suspended(|| sampled.collect::<Vec<_>>()).into_iter().collect::<Result<Vec<_>, _>>()?;
     fits(sampled.iter().map(|one| one.ends.len() + one.moves.len()).sum())?;
     Ok(joined(sampled, weighs_moves))
 }

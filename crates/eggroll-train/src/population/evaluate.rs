@@ -19,13 +19,16 @@ impl Population {
     /// For a model in host memory chunks run on all CPU cores at the same time, and Burn's own operations inside `score` on one core
     /// each: a chunk stays in a core's cache. On a device chunks form one queue. Results do not depend on the chunks, bit for bit.
     ///
+    /// `score` may evaluate populations of other models. An evaluation begins outside of all others: inside of the inner one this model is
+    /// plain, on every thread, and after it perturbed again.
+    ///
     /// A closure that changes what it captures needs [`evaluate_mut`](Self::evaluate_mut); one that can fail
     /// [`try_evaluate`](Self::try_evaluate).
     ///
     /// # Panics
     ///
     /// Panics if `score` returns another number of values than the chunk has members, if rows were given to `forward` that were never
-    /// [repeated](MemberChunk::repeat) for the members, if an evaluation of the same model is running on this thread already, or if a
+    /// [repeated](MemberChunk::repeat) for the members, if an evaluation of the same model is running around this one, or if a
     /// chunk would take more memory than there is ([`with_memory_limit`](crate::EvolutionStrategyConfig::with_memory_limit)).
     ///
     /// # Example
@@ -120,6 +123,16 @@ impl Population {
         if !self.is_on_host() {
             return self.in_order(state, score);
         }
+        self.alone(|| self.side_by_side(state, score))
+    }
+
+    /// Chunks on all cores.
+    #[track_caller]
+    fn side_by_side<R: Scores, S: MemberState, E: Send>(
+        &self,
+        state: S,
+        score: impl Fn(&MemberChunk, S) -> Result<(R, S), E> + Sync,
+    ) -> Result<(Fitness, S), E> {
         let _span = profile::span(Component::Fitness, 0);
         let workers = workers::pools();
         let even = self.members.div_ceil(workers.len()).next_multiple_of(2);
@@ -155,14 +168,17 @@ impl Population {
         mut score: impl FnMut(&MemberChunk, S) -> Result<(R, S), E>,
     ) -> Result<(Fitness, S), E> {
         let _span = profile::span(Component::Fitness, 0);
-        let mut results = Vec::new();
         let Range { start: mut first, end } = self.range();
-        while first < end {
-            let members = self.chunk_size(self.chunk_bytes(), 1).min(end - first);
-            self.check_memory(members, 1);
-            results.push(self.evaluate_chunk(MemberChunk { first, count: members }, &state, &mut score)?);
-            first += members;
-        }
+        let results = self.alone(|| -> Result<_, E> {
+            let mut results = Vec::new();
+            while first < end {
+                let members = self.chunk_size(self.chunk_bytes(), 1).min(end - first);
+                self.check_memory(members, 1);
+                results.push(self.evaluate_chunk(MemberChunk { first, count: members }, &state, &mut score)?);
+                first += members;
+            }
+            Ok(results)
+        })?;
         Ok(join(results))
     }
 

@@ -16,7 +16,7 @@ use burn::module::{Module, ParamId};
 use burn::tensor::{Device, Tensor};
 use eggroll_core::PairRange;
 use eggroll_core::profile;
-use eggroll_core::scope::{Perturbation, Use, either};
+use eggroll_core::scope::{Enclosing, Perturbation, Use, either};
 use eggroll_core::sync::locked;
 use std::ops::Range;
 use std::sync::atomic::AtomicUsize;
@@ -88,6 +88,11 @@ impl Population {
     /// A chunk is as configured, or a core's even share on CPUs and all members on a device.
     #[track_caller]
     pub fn evaluate_with_cached_noise(&self, episodes: impl Fn(&MemberChunk) -> Vec<f32> + Sync) -> Vec<f32> {
+        self.alone(|| self.cached_noise(episodes))
+    }
+
+    #[track_caller]
+    fn cached_noise(&self, episodes: impl Fn(&MemberChunk) -> Vec<f32> + Sync) -> Vec<f32> {
         let perturbation = self.holding();
         let workers = if self.is_on_host() { workers::pools() } else { &workers::pools()[..1] };
         let even = self.members.div_ceil(workers.len());
@@ -108,6 +113,13 @@ impl Population {
             chunks.iter().map(run).collect()
         };
         parts.concat()
+    }
+
+    /// Runs an evaluation outside of all scopes of this thread: other models are plain in it, whichever threads take its chunks.
+    #[track_caller]
+    fn alone<R>(&self, evaluation: impl FnOnce() -> R) -> R {
+        self.perturbation.refuse_nesting();
+        Enclosing::here().run(evaluation)
     }
 
     /// The noise of the members.

@@ -26,7 +26,7 @@ impl Population {
     /// # Panics
     ///
     /// Panics if `model` is not the one that the strategy was made for, if `score` returns a tensor of other than one value, or if an
-    /// evaluation of the same model is running on this thread already.
+    /// evaluation of the same model is running around this one.
     ///
     /// # Example
     ///
@@ -122,13 +122,15 @@ impl Population {
         mut score: impl FnMut(M) -> Result<R, E>,
     ) -> Result<Fitness, E> {
         let _span = profile::span(Component::Fitness, 0);
-        self.perturbation.refuse_nesting();
-        let mut scores = Vec::with_capacity(self.members);
-        for pair in self.pair_numbers() {
-            for member in self.perturbation.materialize(model, pair) {
-                scores.push(score(member)?);
+        let scores = self.alone(|| -> Result<_, E> {
+            let mut scores = Vec::with_capacity(self.members);
+            for pair in self.pair_numbers() {
+                for member in self.perturbation.materialize(model, pair) {
+                    scores.push(score(member)?);
+                }
             }
-        }
+            Ok(scores)
+        })?;
         Ok(self.finish_each(scores))
     }
 

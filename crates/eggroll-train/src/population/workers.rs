@@ -1,5 +1,6 @@
 //! One single-threaded pool for every core: work inside stays on its core, thread-locals included.
 
+use eggroll_core::scope::{Enclosing, suspended};
 use eggroll_core::sync::locked;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -18,17 +19,21 @@ pub fn pools() -> &'static [ThreadPool] {
 }
 
 /// Applies `f` to every item, on any pool, and returns the results in order. A panic in `f` is passed on, once all pools are done.
+///
+/// A thread that waits here may take up jobs of other evaluations, and they may run on any thread: `f` runs outside of all scopes, inside
+/// of the evaluations that enclose this call.
 pub fn map<T: Sync, R: Send>(pools: &[ThreadPool], items: &[T], f: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(items.len())));
+    let enclosing = Enclosing::here();
     let work = || {
         loop {
             let index = next.fetch_add(1, Relaxed);
             let Some(item) = items.get(index) else { return };
-            let result = f(item);
+            let result = enclosing.run(|| f(item));
             locked(&results).push((index, result));
         }
     };
-    on_all(&pools[..pools.len().min(items.len())], &work);
+    suspended(|| on_all(&pools[..pools.len().min(items.len())], &work));
     let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
     results.sort_by_key(|(index, _)| *index);
     results.into_iter().map(|(_, result)| result).collect()

@@ -9,6 +9,7 @@ mod lookups;
 mod master_weights;
 mod members;
 mod modules;
+mod nested;
 mod noise_scale;
 mod open_ends;
 mod optimizer;
