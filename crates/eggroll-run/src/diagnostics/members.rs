@@ -50,7 +50,9 @@ impl MemberStatistics {
         let members = scores.len() / fitness.tasks().max(1);
         let dead = scores.chunks(members.max(1)).map(dead).sum::<f64>() / fitness.tasks().max(1) as f64;
         let group = shaping.and_then(FitnessShaping::group).unwrap_or(2);
-        let weights = shaping.filter(|_| members > 0).map(|shaping| shaping.shape_tasks(&scores, members));
+        let weights = shaping
+            .filter(|_| members > 0)
+            .map(|shaping| shaping.shape_tasks(&shaping.scores(fitness, members), members));
         let squares = |group: &[f64]| group.chunks_exact(2).map(|pair| (pair[0] - pair[1]).powi(2)).sum::<f64>();
         let shares: Vec<f64> = weights.iter().flat_map(|weights| weights.chunks(group)).map(squares).collect();
         let (heaviest, largest) =

@@ -26,7 +26,7 @@ impl EvolutionStrategyConfig {
     /// The folded, scaled weight of every pair, `−scale·(f_{2q} − f_{2q+1})`: ready for a minimizing optimizer.
     /// `None` if all pairs are tied, so that nothing is to be learned.
     pub fn pair_weights(&self, fitness: &Fitness, sigma: f64) -> Option<Vec<f32>> {
-        let (scores, _) = fitness.finite();
+        let scores = self.shaping.scores(fitness, self.population_size);
         if scores.iter().all(|score| *score == scores[0]) {
             return None;
         }
@@ -39,7 +39,7 @@ impl EvolutionStrategyConfig {
         if !self.task_projection {
             return self.pair_weights(fitness, sigma).map(|pairs| PairWeights { pairs, tasks: None });
         }
-        let (scores, _) = fitness.finite();
+        let scores = self.shaping.scores(fitness, self.population_size);
         let tasks = self.folded(&self.shaping.shape_each_task(&scores, self.population_size), sigma); // [tasks, pairs]
         let count = self.population_size / 2;
         let pairs = (0..count).map(|pair| tasks[pair..].iter().step_by(count).sum()).collect();

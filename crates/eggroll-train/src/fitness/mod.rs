@@ -13,10 +13,9 @@ pub use scores::Scores;
 pub use shaping::{CustomShaping, FitnessShaping};
 
 use burn::tensor::{DType, Tensor};
-use eggroll_core::{counters, profile};
 
 /// Scores of all members of one generation, higher is better: one for each member, or one for each task and member,
-/// `[tasks, members]` row after row.
+/// `[tasks, members]` row after row. They are f32, or exact integers of 32 bits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fitness {
     values: Vec<f32>,
@@ -25,18 +24,31 @@ pub struct Fitness {
 }
 
 impl Fitness {
-    /// Reads the scores of all members to the host: the one host read of a generation.
+    /// Reads the scores of all members to the host: the one host read of a generation. Scores of f64 are rounded to f32.
     ///
     /// # Shapes
     ///
     /// - scores: `[members]`
+    ///
+    /// # Panics
+    ///
+    /// Panics if a score is finite and f32 cannot hold it, with the score.
+    #[track_caller]
     pub fn read(scores: Tensor<1>) -> Self {
-        counters::add_host_read();
-        let scores = scores.cast(DType::F32);
-        let waiting = profile::waiting();
-        let data = scores.into_data();
-        drop(waiting);
-        Self::from(data.try_to_vec::<f32>().expect("cast to f32"))
+        let wide = scores.dtype() == DType::F64;
+        let data = scores::to_host(if wide { scores } else { scores.cast(DType::F32) });
+        if !wide {
+            return Self::from(data.try_to_vec::<f32>().expect("cast to f32"));
+        }
+        let narrow = |(number, score): (usize, f64)| {
+            assert!(
+                !score.is_finite() || (score as f32).is_finite(),
+                "score {number} is {score:e}: f32 holds up to ±{:e}; scale the scores down",
+                f32::MAX
+            );
+            score as f32
+        };
+        Self::from(data.iter::<f64>().enumerate().map(narrow).collect::<Vec<_>>())
     }
 
     /// The scores as integers, if they are: compared exactly where f32 would round.
@@ -70,7 +82,7 @@ impl Fitness {
     pub fn score(&self, member: usize) -> f64 {
         let members = self.values.len() / self.tasks;
         assert!(member < members, "there is no member {member} among {members}");
-        let sum: f64 = self.values[member..].iter().step_by(members).copied().map(f64::from).sum();
+        let sum: f64 = (0..self.tasks).map(|task| self.exact(task * members + member)).sum();
         sum / self.tasks as f64
     }
 
@@ -84,18 +96,30 @@ impl Fitness {
 
     /// Mean of the finite scores; NaN if there is none.
     pub fn mean(&self) -> f64 {
-        let finite = || self.values.iter().copied().filter(|score| score.is_finite()).map(f64::from);
-        finite().sum::<f64>() / finite().count() as f64
+        self.finite_scores().sum::<f64>() / self.finite_scores().count() as f64
     }
 
     /// Standard deviation of the finite scores; NaN if there is none.
     pub fn deviation(&self) -> f64 {
         let mean = self.mean();
-        let finite = || self.values.iter().copied().filter(|score| score.is_finite()).map(f64::from);
-        (finite().map(|score| (score - mean).powi(2)).sum::<f64>() / finite().count() as f64).sqrt()
+        (self.finite_scores().map(|score| (score - mean).powi(2)).sum::<f64>() / self.finite_scores().count() as f64)
+            .sqrt()
     }
 
-    /// The scores, member by member, task after task.
+    /// The finite scores, in their order.
+    pub(crate) fn finite_scores(&self) -> impl Iterator<Item = f64> {
+        (0..self.values.len()).map(|place| self.exact(place)).filter(|score| score.is_finite())
+    }
+
+    /// The score at a place of [`values`](Self::values), without rounding.
+    fn exact(&self, place: usize) -> f64 {
+        match &self.integers {
+            Some(integers) => f64::from(integers[place]),
+            None => f64::from(self.values[place]),
+        }
+    }
+
+    /// The scores, member by member, task after task; [integers](Self::integers) rounded to f32.
     pub fn values(&self) -> &[f32] {
         &self.values
     }
@@ -111,24 +135,34 @@ impl Fitness {
         signs.iter().filter(|sign| **sign == 0).count() as f64 / signs.len().max(1) as f64
     }
 
-    /// The scores with those that are not finite replaced, and how many there were: NaN and −∞ count as the worst
-    /// finite score, +∞ as the best; without any finite score all are equal.
+    /// The scores with those that are not finite replaced, and how many there were: NaN and −∞ count as the worst finite score of
+    /// their task, +∞ as its best; without any finite score all of a task are equal.
     pub fn finite(&self) -> (Vec<f64>, usize) {
-        let finite = || self.values.iter().copied().filter(|f| f.is_finite());
-        let worst = finite().reduce(f32::min).unwrap_or(0.0);
-        let best = finite().reduce(f32::max).unwrap_or(0.0);
-        let replaced = self.values.len() - finite().count();
-        let value = |f: f32| {
-            if f.is_finite() {
-                f
-            } else if f == f32::INFINITY {
-                best
-            } else {
-                worst
-            }
-        };
-        (self.values.iter().map(|f| f64::from(value(*f))).collect(), replaced)
+        let members = self.values.len() / self.tasks;
+        (self.finite_by(members, None), self.values.iter().filter(|score| !score.is_finite()).count())
     }
+
+    /// [`finite`](Self::finite) of tasks of `members` scores each, by the group of `size` members where a rule has groups with separate data: the worst and
+    /// the best are those of the group, or of its task if the group has no finite score.
+    pub(crate) fn finite_by(&self, members: usize, size: Option<usize>) -> Vec<f64> {
+        let mut scores: Vec<f64> = (0..self.values.len()).map(|place| self.exact(place)).collect();
+        for task in scores.chunks_mut(members.max(1)) {
+            let [worst, best] = ends(task).unwrap_or_default();
+            for group in task.chunks_mut(size.unwrap_or(members).max(1)) {
+                let [worst, best] = ends(group).unwrap_or([worst, best]);
+                for score in group.iter_mut().filter(|score| !score.is_finite()) {
+                    *score = if *score == f64::INFINITY { best } else { worst };
+                }
+            }
+        }
+        scores
+    }
+}
+
+/// The lowest and the highest finite score, if there is any.
+fn ends(scores: &[f64]) -> Option<[f64; 2]> {
+    let finite = scores.iter().copied().filter(|score| score.is_finite()).map(|score| [score; 2]);
+    finite.reduce(|[worst, best], [low, high]| [worst.min(low), best.max(high)])
 }
 
 impl From<Vec<f32>> for Fitness {

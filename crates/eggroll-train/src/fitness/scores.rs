@@ -1,8 +1,10 @@
 //! Results of an evaluation: float scores, or exact integer scores, on a device or on the host.
 
 use super::Fitness;
-use burn::tensor::{DType, Int, Tensor};
+use burn::tensor::kind::Basic;
+use burn::tensor::{DType, Int, Tensor, TensorData};
 use eggroll_core::{counters, profile};
+use std::fmt::Display;
 
 /// Scores of members, one for each or several, higher is better.
 #[diagnostic::on_unimplemented(
@@ -15,6 +17,11 @@ pub trait Scores: Send + Sized {
     fn shape(&self) -> Vec<usize>;
 
     /// Reads the scores of all chunks to the host at once.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a score does not fit [`Fitness`]: an integer of more than 32 bits, or a finite number that f32 cannot hold.
+    #[track_caller]
     fn read(chunks: Vec<Self>) -> Fitness;
 }
 
@@ -42,19 +49,41 @@ impl Scores for Tensor<2> {
     }
 }
 
+/// Exact scores of any integer type, whose values 32 bits hold.
 impl Scores for Tensor<1, Int> {
     fn shape(&self) -> Vec<usize> {
         self.dims().to_vec()
     }
 
     fn read(chunks: Vec<Self>) -> Fitness {
-        counters::add_host_read();
-        let scores = Tensor::cat(chunks, 0).cast(DType::I32);
-        let waiting = profile::waiting();
-        let data = scores.into_data();
-        drop(waiting);
-        Fitness::from(data.try_to_vec::<i32>().expect("cast to i32"))
+        let data = to_host(Tensor::cat(chunks, 0));
+        // No other type has values that 64 bits with a sign do not hold.
+        let scores: Vec<i32> = match data.dtype() {
+            DType::U64 => data.iter::<u64>().enumerate().map(exact).collect(),
+            _ => data.iter::<i64>().enumerate().map(exact).collect(),
+        };
+        Fitness::from(scores)
     }
+}
+
+/// A score as an integer of 32 bits.
+fn exact<T: TryInto<i32> + Copy + Display>((number, score): (usize, T)) -> i32 {
+    score.try_into().unwrap_or_else(|_| {
+        panic!(
+            "score {number} is {score}: integer scores are from {} to {}; subtract what all members have in common, or return floats",
+            i32::MIN,
+            i32::MAX
+        )
+    })
+}
+
+/// The one read of a generation's scores.
+pub(super) fn to_host<K: Basic>(scores: Tensor<1, K>) -> TensorData {
+    counters::add_host_read();
+    let waiting = profile::waiting();
+    let data = scores.into_data();
+    drop(waiting);
+    data
 }
 
 /// Scores that were computed on the host, one for each member of the chunk.

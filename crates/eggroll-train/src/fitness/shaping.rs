@@ -1,5 +1,6 @@
 //! Fitness shaping: pure functions of the finite scores of a generation.
 
+use super::Fitness;
 use super::top_pairs::top_pairs;
 use super::utilities::utilities;
 use crate::config::Named;
@@ -209,7 +210,7 @@ impl FitnessShaping {
         }
     }
 
-    /// Shapes the scores of one generation. Scores must be finite ([`Fitness::finite`](crate::Fitness::finite)).
+    /// Shapes the scores of one generation. They must be finite ([`scores`](Self::scores)).
     pub fn shape(&self, scores: &[f64]) -> Vec<f64> {
         match *self {
             Self::Custom(ref custom) => custom.shape(scores),
@@ -226,6 +227,12 @@ impl FitnessShaping {
             Self::PairSign => scores.chunks(2).flat_map(pair_sign).collect(),
             Self::BaselineSubtraction { size } => by_group(scores, size, baseline),
         }
+    }
+
+    /// The scores of a fitness of `members` as this rule takes them, all of them finite: NaN and −∞ count as the worst of their task, +∞ as its
+    /// best, and under a rule of [groups](Self::group) as those of their group, if it has a finite score.
+    pub fn scores(&self, fitness: &Fitness, members: usize) -> Vec<f64> {
+        fitness.finite_by(members, self.group())
     }
 
     /// Shapes scores of several tasks, `[tasks, members]` row after row, each task alone, and returns the mean over

@@ -201,6 +201,32 @@ fn values_that_are_not_finite() {
     assert_eq!(finite(&[f32::NAN, f32::NAN]), (vec![0.0, 0.0], 2));
 }
 
+/// What is not finite counts as the worst or the best of its task, or of its group, whatever the scale of others.
+#[test]
+fn values_that_are_not_finite_by_task_and_group() {
+    let (nan, best, worst) = (f32::NAN, f32::INFINITY, f32::NEG_INFINITY);
+    let weights = |rule: &FitnessShaping, scores: &[f32]| {
+        let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_population_size(8);
+        config.with_shaping(rule.clone()).pair_weights(&Fitness::from(scores.to_vec()).with_tasks(2), 0.1)
+    };
+    let far = [-1000.0, -1400.0, -2000.0, -1100.0, -1700.0, -1300.0, -1900.0, -1600.0];
+    let both = |task: [f32; 8]| [task, far].concat();
+    for rule in RULES {
+        let found = weights(&rule, &both([0.5, 0.9, nan, 0.6, 0.2, 0.8, worst, best]));
+        let expected = match rule.group() {
+            Some(_) => weights(&rule, &both([0.5, 0.9, 0.5, 0.6, 0.2, 0.8, 0.2, 0.8])),
+            None => weights(&rule, &both([0.5, 0.9, 0.2, 0.6, 0.2, 0.8, 0.2, 0.9])),
+        };
+        assert_eq!(found, expected, "{rule:?}");
+        // A group without numbers counts as the worst of its task, a task without numbers not at all.
+        let found = weights(&rule, &both([0.5, 0.9, 0.3, 0.6, nan, nan, worst, nan]));
+        assert_eq!(found, weights(&rule, &both([0.5, 0.9, 0.3, 0.6, 0.3, 0.3, 0.3, 0.3])), "{rule:?}");
+        assert_eq!(weights(&rule, &both([nan; 8])), weights(&rule, &both([0.0; 8])), "{rule:?}");
+    }
+    let fitness = Fitness::from(vec![nan, 0.5, 0.4, 0.3, -1000.0, -1002.0, -1001.0, -1001.0]).with_tasks(2);
+    assert_eq!((fitness.pair_signs(4), fitness.finite().0[0]), (vec![1, 1], f64::from(0.3f32)));
+}
+
 #[test]
 fn groups_must_divide() {
     let of_groups: [fn(usize) -> FitnessShaping; 3] = [

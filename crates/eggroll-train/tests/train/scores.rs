@@ -2,7 +2,7 @@
 
 use burn::module::Module;
 use burn::optim::SgdConfig;
-use burn::tensor::{Device, Int, Tensor};
+use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use eggroll_core::{EggrollConfig, QEggrollConfig};
 use eggroll_nn::graph::PopulationGraph;
 use eggroll_nn::{Conv2dConfig, EmbeddingConfig, LayerNormConfig, Linear, LinearConfig, integer};
@@ -88,6 +88,58 @@ fn the_best_member_is_a_model() {
     assert!((score(model) - fitness.values()[best]).abs() > 1e-3, "canary");
     let none = eggroll_train::Fitness::from(vec![f32::NAN, f32::INFINITY]);
     assert_eq!(none.best(), None);
+}
+
+/// Integers of any type are exact where 32 bits hold them, and refused with the score elsewhere; so are floats of f64 that f32 cannot hold.
+#[test]
+fn scores_are_exact_or_refused() {
+    let (model, on) = (layer(), Device::flex());
+    let text = |panic: Box<dyn std::any::Any + Send>| panic.downcast_ref::<String>().expect("a text").clone();
+    let integers = |first: i64, dtype: DType| {
+        let score = |members: &MemberChunk| {
+            let first = first.wrapping_add(members.first() as i64);
+            let scores: Vec<i64> = (0..members.count() as i64).map(|member| first.wrapping_add(member)).collect();
+            let data = TensorData::new(scores, [members.count()]);
+            match dtype {
+                DType::U64 => {
+                    let words = data.iter::<i64>().map(|score| score as u64).collect::<Vec<_>>();
+                    Tensor::<1, Int>::from_data(TensorData::new(words, [members.count()]), (&on, dtype))
+                }
+                _ => Tensor::<1, Int>::from_data(data, (&on, dtype)),
+            }
+        };
+        catch_unwind(AssertUnwindSafe(|| ask(&model).evaluate_mut(score))).map_err(text)
+    };
+    let (low, high) = (i64::from(i32::MIN), i64::from(i32::MAX) - MEMBERS as i64 + 1);
+    for (first, dtype) in
+        [(high, DType::I64), (low, DType::I64), (high, DType::U64), (high, DType::U32), (3, DType::U8)]
+    {
+        let fitness = integers(first, dtype).expect("they fit");
+        let expected: Vec<i32> = (0..MEMBERS as i64).map(|member| (first + member) as i32).collect();
+        assert_eq!(fitness.integers(), Some(&expected[..]), "{dtype:?}");
+        // f32 holds neither of the two largest: both the order and the numbers of a report are exact.
+        assert_eq!((fitness.best(), fitness.score(MEMBERS - 1)), (Some(MEMBERS - 1), f64::from(expected[MEMBERS - 1])));
+        assert_eq!(fitness.finite().0, expected.iter().map(|score| f64::from(*score)).collect::<Vec<_>>());
+    }
+    for (first, dtype, score) in [
+        (3_000_000_000, DType::I64, "3000000000"),
+        (high + 1, DType::I64, "2147483648"),
+        (low - 1, DType::I64, "-2147483649"),
+        (3_000_000_000, DType::U32, "3000000000"),
+        (-3, DType::U64, "18446744073709551613"),
+    ] {
+        let message = integers(first, dtype).expect_err("refused");
+        assert!(message.contains(&format!("is {score}: integer scores are from")), "{message}");
+    }
+    let floats = |score: f64| {
+        let score = |members: &MemberChunk| {
+            Tensor::<1>::from_data(TensorData::new(vec![score; members.count()], [members.count()]), (&on, DType::F64))
+        };
+        catch_unwind(AssertUnwindSafe(|| ask(&model).evaluate_mut(score))).map_err(text)
+    };
+    assert_eq!(floats(1e30).expect("it fits").values(), [1e30; MEMBERS]);
+    assert_eq!(floats(f64::INFINITY).expect("it counts as the best").values(), [f32::INFINITY; MEMBERS]);
+    assert!(floats(-1e39).expect_err("refused").contains("score 0 is -1e39: f32 holds up to"));
 }
 
 /// The text of the panic of an evaluation.
