@@ -55,7 +55,7 @@ fn rollout<E: TensorEnvironment>(
     let table = Arc::new(table);
     let perturbation = Perturbation { noiser, table, seed: 1, generation: 0, sigma: 0.1, held: Arc::default() };
     let (mean, scale) = (vec![0.0; seen], vec![1.0; seen]);
-    let scaling = DeviceScaling { mean: &mean, scale: &scale, limit: 5.0, farthest: 1e6 };
+    let scaling = DeviceScaling { mean: &mean, scale: &scale, center: &mean, limit: 5.0, farthest: 1e6 };
     let episodes = DeviceEpisodes {
         dynamics: &dynamics,
         head,

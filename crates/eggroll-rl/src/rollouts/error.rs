@@ -45,7 +45,7 @@ pub enum RolloutError {
         /// Values of an observation.
         expected: usize,
     },
-    /// Statistics that no observations have: NaN, or infinite.
+    /// Statistics that no observations have: NaN, infinite, or a negative sum of squares.
     #[error("rollouts: the statistics of the normalizer are invalid, {0}: start without a normalizer")]
     NormalizerNumbers(String),
     /// Statistics for observations that are not normalized.

@@ -79,6 +79,11 @@ impl<E, C> Rollouts<E, C> {
 
     /// Adds the observations of a generation to the statistics that normalize them, to be called after each generation; without
     /// normalization there are none.
+    ///
+    /// # Panics
+    ///
+    /// Panics if observations are normalized, and the episodes are of rollouts that do not, or whose observations have another size.
+    #[track_caller]
     pub fn update_normalizer(&mut self, episodes: &EpisodeStatistics) {
         self.normalization.update(episodes);
     }
@@ -93,14 +98,14 @@ impl<E, C: Runner<E>> Rollouts<E, C> {
     /// # Panics
     ///
     /// Panics if the policy's shapes do not fit the environment, if it answers another number of rows than it was asked, if an
-    /// evaluation of the same model is running on this thread, or if observations are normalized and no
+    /// evaluation of the same model is running around this one, or if observations are normalized and no
     /// [update](Self::update_normalizer) of their statistics followed an earlier generation.
     #[track_caller]
     pub fn evaluate<P: Policy>(&self, population: &Population, policy: &P) -> RolloutResult {
         self.outcome(&self.rows(population, policy))
     }
 
-    /// Runs episodes of the model without noise.
+    /// Runs episodes of the model without noise: none where 0 are asked for.
     ///
     /// # Panics
     ///
@@ -113,19 +118,27 @@ impl<E, C: Runner<E>> Rollouts<E, C> {
         config: &EvaluationConfig,
         device: &Device,
     ) -> EpisodeStatistics {
+        if config.episodes == 0 {
+            return EpisodeStatistics::default();
+        }
         let keys = episode_keys(config.seed, EVALUATION, config.episodes);
-        let scaling = self.normalization.scaling();
-        self.statistics(&self.config.rows_of_model(&self.plan(&keys, scaling.as_ref()), policy, device))
+        let scaling = self.scaling(&keys);
+        let rows = self.config.rows_of_model(&self.plan(&keys, scaling.as_ref()), policy, device);
+        self.statistics(&Rows::new(rows, scaling))
     }
 
     /// The rows of all episodes of a population, member after member.
     #[track_caller]
-    pub(super) fn rows<P: Policy>(&self, population: &Population, policy: &P) -> Vec<f32> {
+    pub(super) fn rows<P: Policy>(&self, population: &Population, policy: &P) -> Rows {
         let _span = profile::span(Component::Fitness, 0);
         self.normalization.begin(population.generation());
         let keys = episode_keys(self.config.seed(), stream(population.generation()), self.config.episodes());
-        let scaling = self.normalization.scaling();
-        self.config.rows(&self.plan(&keys, scaling.as_ref()), population, policy)
+        let scaling = self.scaling(&keys);
+        Rows::new(self.config.rows(&self.plan(&keys, scaling.as_ref()), population, policy), scaling)
+    }
+
+    fn scaling(&self, keys: &[EpisodeKey]) -> Option<Scaling> {
+        self.normalization.scaling(keys.iter().map(|key| self.config.first_observation(&self.environment, *key)))
     }
 
     fn plan<'a>(&'a self, keys: &'a [EpisodeKey], scaling: Option<&'a Scaling>) -> Plan<'a, E> {
@@ -133,12 +146,30 @@ impl<E, C: Runner<E>> Rollouts<E, C> {
     }
 
     /// The result of members' episodes.
-    pub(super) fn outcome(&self, rows: &[f32]) -> RolloutResult {
+    pub(super) fn outcome(&self, rows: &Rows) -> RolloutResult {
         RolloutResult::of(self.statistics(rows), self.config.episodes())
     }
 
     /// The statistics of episodes.
-    pub(super) fn statistics(&self, rows: &[f32]) -> EpisodeStatistics {
-        EpisodeStatistics::from_rows(rows, self.normalization.row_width(), self.config.action_repeat())
+    pub(super) fn statistics(&self, rows: &Rows) -> EpisodeStatistics {
+        EpisodeStatistics::from_rows(
+            &rows.values,
+            self.normalization.row_width(),
+            self.config.action_repeat(),
+            &rows.center,
+        )
+    }
+}
+
+/// The rows of episodes.
+pub(super) struct Rows {
+    pub(super) values: Vec<f32>,
+    /// What distances in a normalizer's sums are measured from: the same in every replica.
+    pub(super) center: Vec<f32>,
+}
+
+impl Rows {
+    fn new(values: Vec<f32>, scaling: Option<Scaling>) -> Self {
+        Self { values, center: scaling.map_or(Vec::new(), |scaling| scaling.center().to_vec()) }
     }
 }

@@ -1,6 +1,6 @@
 //! Rollouts of a slice, with the episodes of all replicas.
 
-use super::evaluate::Rollouts;
+use super::evaluate::{Rollouts, Rows};
 use super::policy::Policy;
 use super::runner::Runner;
 use super::statistics::RolloutResult;
@@ -27,8 +27,9 @@ impl<E, C: Runner<E>> Rollouts<E, C> {
         communicator: &mut T,
     ) -> Result<RolloutResult, DistributionError> {
         let own = self.rows(population, policy);
-        let all = gather(population, &own, communicator)?;
-        Ok(RolloutResult { episodes: self.statistics(&all), ..self.outcome(&own) })
+        let values = gather(population, &own.values, communicator)?;
+        let fitness = self.outcome(&own).fitness;
+        Ok(RolloutResult { episodes: self.statistics(&Rows { values, ..own }), fitness })
     }
 }
 

@@ -13,13 +13,16 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 const LIMIT: f32 = 10.0;
 /// Observations with a value farther from the mean are left out, as those that are not finite: f32 cannot sum up their squares.
 const FARTHEST: f32 = 1e15;
+/// Episodes whose first observation may be the one that distances are measured from.
+const MOST_ASKED: usize = 16;
 /// Variances are never smaller.
 const LEAST_VARIANCE: f64 = 1e-8;
 
 /// Mean and variance of all observations so far: those that a policy sees are `(o − mean)/√variance`, within ±10.
 ///
 /// The statistics of a generation enter when it is over ([`Rollouts::update_normalizer`](crate::Rollouts::update_normalizer)), so that all its members
-/// see alike; they are sums over members in order, so that chunks and shards do not change them.
+/// see alike; they are sums over members in order, so that chunks and shards do not change them. Sums are of distances to the mean so far, in the first
+/// generation to the first observation: what is far from 0 and varies little, as a pressure in pascals, keeps its variance.
 ///
 /// An observation with a value that is NaN, infinite, or farther than 10¹⁵ from the mean is left out of the statistics as a whole, and
 /// counted ([`left_out`](Self::left_out)). Its episode continues: the policy sees the values that are no numbers as they are, and the
@@ -64,11 +67,16 @@ impl ObservationNormalizer {
         self.squares.iter().map(|squares| if self.count < 2.0 { 1.0 } else { variance(squares) }).collect()
     }
 
-    /// Refuses statistics that no observations have.
-    fn validate(&self) -> Result<(), RolloutError> {
+    /// Refuses statistics that no observations have. Sums of squares that roundings have made negative are 0.
+    fn validate(mut self) -> Result<Self, RolloutError> {
         let finite = self.count >= 0.0 && self.mean.iter().chain(&self.squares).all(|number| number.is_finite());
+        let rounded = |squares: &f64| *squares >= -LEAST_VARIANCE * self.count;
         let fits = finite && self.count.is_finite() && self.squares.len() == self.mean.len();
-        if fits { Ok(()) } else { Err(RolloutError::NormalizerNumbers(format!("{self:?}"))) }
+        if !fits || !self.squares.iter().all(rounded) {
+            return Err(RolloutError::NormalizerNumbers(format!("{self:?}")));
+        }
+        self.squares.iter_mut().for_each(|squares| *squares = squares.max(0.0));
+        Ok(self)
     }
 
     pub(super) fn add(&mut self, moments: &Moments) {
@@ -77,23 +85,35 @@ impl ObservationNormalizer {
             return;
         }
         let count = self.count + moments.count;
-        let sums = moments.sums.iter().zip(&moments.squares);
-        for ((mean, squares), (sum, square)) in self.mean.iter_mut().zip(&mut self.squares).zip(sums) {
-            let shift = sum / moments.count;
-            *squares += square - sum * shift + shift * shift * self.count * moments.count / count;
+        for ((mean, squares), (new, spread)) in self.mean.iter_mut().zip(&mut self.squares).zip(moments.spreads()) {
+            let shift = new - *mean;
+            *squares += spread + shift * shift * self.count * moments.count / count;
             *mean += shift * moments.count / count;
         }
         self.count = count;
     }
 
-    /// As numbers for the steps of a generation.
-    pub(super) fn prepare(&self) -> Scaling {
+    /// As numbers for the steps of a generation; `first` gives observations that it begins with.
+    pub(super) fn prepare(&self, first: impl Iterator<Item = Vec<f32>>) -> Scaling {
         let scale = |variance: f64| (1.0 / variance.sqrt()) as f32;
-        Scaling {
-            mean: self.mean.iter().map(|mean| *mean as f32).collect(),
-            scale: self.variance().into_iter().map(scale).collect(),
-        }
+        let mean: Vec<f32> = self.mean.iter().map(|mean| *mean as f32).collect();
+        let center = if self.count > 0.0 { mean.clone() } else { center(first).unwrap_or_else(|| mean.clone()) };
+        Scaling { mean, scale: self.variance().into_iter().map(scale).collect(), center }
     }
+}
+
+/// The first observation whose values are all numbers that count; else what counts of the first, with 0 for other values.
+fn center(observations: impl Iterator<Item = Vec<f32>>) -> Option<Vec<f32>> {
+    let counts = |value: &f32| value.abs() <= FARTHEST;
+    let mut first = None;
+    for mut observation in observations.take(MOST_ASKED) {
+        if observation.iter().all(counts) {
+            return Some(observation);
+        }
+        observation.iter_mut().filter(|value| !counts(value)).for_each(|value| *value = 0.0);
+        first.get_or_insert(observation);
+    }
+    first
 }
 
 /// The statistics of whoever runs episodes, if it normalizes observations.
@@ -131,8 +151,7 @@ impl Normalization {
         if self.statistics.is_none() {
             return Err(RolloutError::NotNormalized);
         }
-        saved.validate()?;
-        self.statistics = Some(saved);
+        self.statistics = Some(saved.validate()?);
         Ok(())
     }
 
@@ -153,14 +172,26 @@ impl Normalization {
     }
 
     /// Adds the observations of a generation.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the episodes are of rollouts that have not normalized such observations.
+    #[track_caller]
     pub(super) fn update(&mut self, episodes: &EpisodeStatistics) {
         if let Some(statistics) = &mut self.statistics {
+            let found = episodes.moments.size();
+            assert!(
+                found == self.size || episodes.lengths().is_empty(),
+                "update_normalizer: the episodes have statistics of {found} observed values, and observations here have {}: give the \
+                 episodes that these rollouts have run",
+                self.size
+            );
             statistics.add(&episodes.moments);
         }
     }
 
-    pub(super) fn scaling(&self) -> Option<Scaling> {
-        self.statistics().map(ObservationNormalizer::prepare)
+    pub(super) fn scaling(&self, first: impl Iterator<Item = Vec<f32>>) -> Option<Scaling> {
+        self.statistics().map(|statistics| statistics.prepare(first))
     }
 
     /// Numbers of an episode's row: its return, its length, and the sums of the statistics.
@@ -169,17 +200,23 @@ impl Normalization {
     }
 }
 
-/// `d = o − mean`, and `d·scale` within limits.
+/// `(o − mean)·scale` within limits, and sums of `d = o − center`.
 #[derive(Clone, Debug)]
 pub(super) struct Scaling {
     mean: Vec<f32>,
     scale: Vec<f32>,
+    center: Vec<f32>,
 }
 
 impl Scaling {
     /// Sums of an environment: of `d` and `d²` for each value of an observation, and of observations that are left out.
     pub(super) fn sums(size: usize) -> usize {
         2 * size + 1
+    }
+
+    /// What distances are measured from.
+    pub(super) fn center(&self) -> &[f32] {
+        &self.center
     }
 
     /// Normalizes one observation; adds `d` and `d²` to the sums of its environment, or 1 to what is left out.
@@ -191,25 +228,26 @@ impl Scaling {
         let near = |(value, mean): (&f32, &f32)| (*value - *mean).abs() <= FARTHEST;
         let counts = observation.iter().zip(&self.mean).all(near);
         for (i, value) in observation.iter_mut().enumerate() {
-            let distance = *value - self.mean[i];
             if counts {
+                let distance = *value - self.center[i];
                 sums[i] += distance;
                 squares[i] += distance * distance;
             }
-            *value = (distance * self.scale[i]).clamp(-LIMIT, LIMIT);
+            *value = ((*value - self.mean[i]) * self.scale[i]).clamp(-LIMIT, LIMIT);
         }
         left_out[0] += if counts { 0.0 } else { 1.0 };
     }
 
     /// For the kernel of a device.
     pub(super) fn in_kernel(&self) -> KernelScaling<'_> {
-        KernelScaling { mean: &self.mean, scale: &self.scale, limit: LIMIT, farthest: FARTHEST }
+        let Self { mean, scale, center } = self;
+        KernelScaling { mean, scale, center, limit: LIMIT, farthest: FARTHEST }
     }
 
     /// On a device, for rows of observations.
     pub(super) fn on_device(&self, device: &Device) -> DeviceScaling {
         let row = |values: &Vec<f32>| Tensor::<1>::from_floats(values.as_slice(), device).unsqueeze::<2>(); // [1, size]
-        DeviceScaling { mean: row(&self.mean), scale: row(&self.scale) }
+        DeviceScaling { mean: row(&self.mean), scale: row(&self.scale), center: row(&self.center) }
     }
 }
 
@@ -217,18 +255,19 @@ impl Scaling {
 pub(super) struct DeviceScaling {
     mean: Tensor<2>,
     scale: Tensor<2>,
+    center: Tensor<2>,
 }
 
 impl DeviceScaling {
     /// Normalizes observations `[rows, size]`; also returns `[d, d², 0]`, or `[0, 0, 1]` of those that are left out,
     /// `[rows, 2 · size + 1]`, zeros where `live` is 0.
     pub(super) fn apply(&self, observations: Tensor<2>, live: Tensor<1>) -> (Tensor<2>, Tensor<2>) {
-        let distance = observations - self.mean.clone();
+        let distance = observations.clone() - self.mean.clone();
         // Shaders need not compare NaN as IEEE 754 does: it is asked for.
         let far = distance.clone().abs().greater_elem(FARTHEST).bool_or(distance.clone().is_nan());
         let left_out = far.float().max_dim(1); // [rows, 1]
         let without = left_out.clone().greater_elem(0.0).expand(distance.dims());
-        let summed = distance.clone().mask_fill(without, 0.0);
+        let summed = (observations - self.center.clone()).mask_fill(without, 0.0);
         let sums = Tensor::cat(vec![summed.clone(), summed.clone() * summed, left_out], 1);
         let normalized = (distance * self.scale.clone()).clamp(-LIMIT, LIMIT);
         // What stands still is not seen again.

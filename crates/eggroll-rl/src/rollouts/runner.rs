@@ -22,6 +22,9 @@ pub trait Runner<E> {
         1
     }
 
+    /// The first observation of an episode.
+    fn first_observation(&self, environment: &E, key: EpisodeKey) -> Vec<f32>;
+
     /// The rows `[return, length, sums of a normalizer …]` of all episodes of a population, member after member.
     fn rows<P: Policy>(&self, plan: &Plan<'_, E>, population: &Population, policy: &P) -> Vec<f32>;
 

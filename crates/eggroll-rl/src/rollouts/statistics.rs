@@ -12,9 +12,10 @@ pub struct EpisodeStatistics {
 }
 
 impl EpisodeStatistics {
-    /// Of rows `[return, length, sums of a normalizer …]`, of policies whose actions last `action_repeat` steps.
-    pub(super) fn from_rows(rows: &[f32], width: usize, action_repeat: usize) -> Self {
-        let mut statistics = Self::default();
+    /// Of rows `[return, length, sums of a normalizer …]`, of policies whose actions last `action_repeat` steps; sums are of distances to
+    /// `center`.
+    pub(super) fn from_rows(rows: &[f32], width: usize, action_repeat: usize, center: &[f32]) -> Self {
+        let mut statistics = Self { moments: Moments::around(center), ..Self::default() };
         for row in rows.chunks_exact(width) {
             let length = row[1] as u32;
             statistics.returns.push(row[0]);

@@ -77,6 +77,14 @@ impl<E: TensorEnvironment> Runner<E> for RolloutConfig {
         self.action_repeat
     }
 
+    fn first_observation(&self, environment: &E, key: EpisodeKey) -> Vec<f32> {
+        let [mut state, mut observation] =
+            [environment.state_size(), environment.observation_size()].map(|size| vec![0.0; size]);
+        environment.reset_host(key, &mut state);
+        environment.observe_host(&state, &mut observation);
+        observation
+    }
+
     #[track_caller]
     fn rows<P: Policy>(&self, plan: &Plan<'_, E>, population: &Population, policy: &P) -> Vec<f32> {
         if let Some(rows) = self.fused(plan, population, policy) {

@@ -2,6 +2,8 @@
 
 mod environments;
 mod expected_values;
+#[cfg(feature = "host")]
+mod far_observations;
 mod games;
 mod heads;
 #[cfg(feature = "host")]

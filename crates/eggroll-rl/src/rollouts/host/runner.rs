@@ -3,6 +3,7 @@
 use super::config::HostRolloutConfig;
 use super::play::Play;
 use super::task::HostTask;
+use crate::EpisodeKey;
 use crate::rollouts::error::RolloutError;
 use crate::rollouts::evaluate::Rollouts;
 use crate::rollouts::keys::MOST_EPISODES;
@@ -98,6 +99,7 @@ impl HostRolloutConfig {
         RolloutError::if_zero(&[
             ("episodes", self.episodes),
             ("max_steps", self.max_steps.unwrap_or(usize::MAX)),
+            ("MAX_STEPS", T::Environment::MAX_STEPS),
             ("observation_size", size),
         ])?;
         RolloutError::if_above(&[("episodes", self.episodes, MOST_EPISODES)])?;
@@ -139,6 +141,12 @@ impl<T: HostTask> Runner<T> for HostRolloutConfig {
 
     fn seed(&self) -> u64 {
         self.seed
+    }
+
+    fn first_observation(&self, task: &T, key: EpisodeKey) -> Vec<f32> {
+        let mut observation = vec![0.0; task.observation_size()];
+        task.observe(&task.begin(key).state(), &mut observation);
+        observation
     }
 
     #[track_caller]

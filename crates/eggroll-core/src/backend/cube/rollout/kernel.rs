@@ -10,7 +10,7 @@ use cubecl::prelude::*;
 
 /// Makes `steps` steps of all environments that are running; `records : [environments, record]` keep them from launch to launch.
 ///
-/// `parameters : [all]`, `deviations : [pairs, all]`, `starts : [episodes, state]`, `scaling : [2, seen]`, `draws : [episodes, 4]`.
+/// `parameters : [all]`, `deviations : [pairs, all]`, `starts : [episodes, state]`, `scaling : [3, seen]`, `draws : [episodes, 4]`.
 #[cube(launch)]
 pub(crate) fn rollout_kernel(
     parameters: &[f32],

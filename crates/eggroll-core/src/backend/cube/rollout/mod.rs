@@ -101,7 +101,8 @@ impl Inputs {
             upload(client, device, TensorData::new(values, [len]))
         };
         // An argument that is not read must be there all the same.
-        let scaling = episodes.scaling.map_or(vec![0.0], |scaling| [scaling.mean, scaling.scale].concat());
+        let scaling =
+            episodes.scaling.map_or(vec![0.0], |scaling| [scaling.mean, scaling.scale, scaling.center].concat());
         let draws = if episodes.draws.is_empty() { vec![0u32] } else { episodes.draws.concat() };
         let words = draws.len();
         Self {
