@@ -38,8 +38,14 @@ pub trait TensorEnvironment: Send + Sync {
     }
 
     /// States of new episodes, one for each key: `[keys, state_size]`. Made on the host, so that they are the same everywhere.
+    ///
+    /// # Panics
+    ///
+    /// Panics if states have no floats.
+    #[track_caller]
     fn reset(&self, keys: &[EpisodeKey], device: &Device) -> Tensor<2> {
         let size = self.state_size();
+        assert!(size > 0, "{}: state_size must be at least 1, not 0", self.name());
         let mut states = vec![0.0; keys.len() * size];
         for (key, state) in keys.iter().zip(states.chunks_exact_mut(size)) {
             self.reset_host(*key, state);

@@ -56,12 +56,19 @@ enum End {
 
 impl Episodes {
     /// Begins an episode for each key.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there are no keys, if episodes have no steps, or states no floats.
+    #[track_caller]
     pub fn new(
         environment: &(impl TensorEnvironment + ?Sized),
         keys: Vec<EpisodeKey>,
         end: EndOfEpisode,
         device: &Device,
     ) -> Self {
+        assert!(!keys.is_empty(), "{}: an episode needs a key, and there are 0 keys", environment.name());
+        assert!(environment.time_limit() > 0, "{}: time_limit must be at least 1, not 0", environment.name());
         let state = environment.reset(&keys, device);
         let zeros = Tensor::zeros([keys.len()], device);
         let end = match end {

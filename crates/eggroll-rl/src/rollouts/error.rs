@@ -34,6 +34,29 @@ pub enum RolloutError {
         /// Actions of the environment.
         actions: ActionSpace,
     },
+    /// Bounds that no action is between.
+    #[error(
+        "rollouts: there are no actions from {low} to {high}: the lower bound must be a number up to the upper one"
+    )]
+    Bounds {
+        /// The lower bound.
+        low: f32,
+        /// The upper bound.
+        high: f32,
+    },
+    /// Bounds that a head cannot spread actions between.
+    #[error(
+        "rollouts: the head {head:?} spreads actions between their bounds, and those from {low:e} to {high:e} are infinite or farther apart \
+         than f32 holds: give finite bounds, or use the head Greedy, which takes outputs as they are"
+    )]
+    Unbounded {
+        /// The head.
+        head: ActionHead,
+        /// The lower bound.
+        low: f32,
+        /// The upper bound.
+        high: f32,
+    },
     /// Statistics of observations of another size.
     #[error(
         "rollouts: the normalizer has statistics of {found} observed values, and observations here have {expected}: give the \

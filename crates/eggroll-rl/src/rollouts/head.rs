@@ -1,5 +1,6 @@
 //! From outputs to actions, on tensors and on one row: the same values.
 
+use super::error::RolloutError;
 use crate::ActionSpace;
 use burn::tensor::{Int, Tensor, activation};
 use serde::{Deserialize, Serialize};
@@ -25,12 +26,26 @@ pub enum ActionHead {
 }
 
 impl ActionHead {
-    /// Whether it makes actions of this kind.
+    /// Whether it makes actions of this kind: within these bounds, if they are continuous.
     pub fn fits(&self, actions: ActionSpace) -> bool {
-        match self {
-            Self::Greedy => true,
-            Self::Sampled => matches!(actions, ActionSpace::Discrete(_)),
-            Self::Tanh => matches!(actions, ActionSpace::Continuous { .. }),
+        self.check(actions).is_ok()
+    }
+
+    /// Refuses actions that it cannot make.
+    pub(super) fn check(&self, actions: ActionSpace) -> Result<(), RolloutError> {
+        match (*self, actions) {
+            (Self::Greedy | Self::Sampled, ActionSpace::Discrete(_)) => Ok(()),
+            (head @ (Self::Greedy | Self::Tanh), ActionSpace::Continuous { low, high, .. }) => {
+                let has_values = low <= high && low < f32::INFINITY && high > f32::NEG_INFINITY;
+                // Middle and half the width are computed of these.
+                let is_bounded = [low + high, high - low].iter().all(|number| number.is_finite());
+                match head {
+                    _ if !has_values => Err(RolloutError::Bounds { low, high }),
+                    Self::Tanh if !is_bounded => Err(RolloutError::Unbounded { head, low, high }),
+                    _ => Ok(()),
+                }
+            }
+            (head, actions) => Err(RolloutError::Head { head, actions }),
         }
     }
 
@@ -42,7 +57,8 @@ impl ActionHead {
     /// - output: `[rows, action_size]`
     pub(super) fn actions(&self, outputs: Tensor<2>, uniform: Option<Tensor<1>>, space: ActionSpace) -> Tensor<2> {
         match (self, space) {
-            (Self::Sampled, ActionSpace::Discrete(count)) => {
+            // The only action needs no draw.
+            (Self::Sampled, ActionSpace::Discrete(count)) if count > 1 => {
                 let best = outputs.clone().max_dim(1); // [rows, 1]
                 let sums = (outputs - best).exp().cumsum(1); // [rows, count]
                 let total = sums.clone().slice_dim(1, count - 1..count);

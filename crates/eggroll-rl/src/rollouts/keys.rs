@@ -8,6 +8,9 @@ pub(super) const EVALUATION: u32 = u32::MAX;
 /// Episodes of a member: their keys, and rows for each, are in memory.
 pub(super) const MOST_EPISODES: usize = 1 << 20;
 
+/// Steps of an episode: f32 counts them.
+pub(super) const MOST_STEPS: usize = 1 << 24;
+
 /// The stream of a generation's episodes.
 pub(super) fn stream(generation: u64) -> u32 {
     (generation % u64::from(EVALUATION)) as u32

@@ -4,7 +4,7 @@ use super::config::RolloutConfig;
 use super::error::RolloutError;
 use super::evaluate::Rollouts;
 use super::head::ActionHead;
-use super::keys::{MOST_EPISODES, uniform};
+use super::keys::{MOST_EPISODES, MOST_STEPS, uniform};
 use super::normalizer::DeviceScaling;
 use super::on_device;
 use super::policy::Policy;
@@ -19,22 +19,25 @@ impl RolloutConfig {
     ///
     /// # Errors
     ///
-    /// [`RolloutError::Zero`] if a count is 0, [`RolloutError::TooMany`] for more than 2²⁰ episodes, or actions that last longer than an
-    /// episode, [`RolloutError::Head`] if the head does not fit the environment's actions.
+    /// [`RolloutError::Zero`] if a count or a size of the environment is 0, [`RolloutError::TooMany`] for more than 2²⁰ episodes, episodes of more
+    /// than 2²⁴ steps, or actions that last longer than an episode, [`RolloutError::Head`], [`RolloutError::Bounds`] or
+    /// [`RolloutError::Unbounded`] if the head does not fit the environment's actions.
     pub fn init<E: TensorEnvironment>(&self, environment: E) -> Result<Rollouts<E>, RolloutError> {
         RolloutError::if_zero(&[
             ("episodes", self.episodes),
             ("action_repeat", self.action_repeat),
             ("check_every", self.check_every),
+            ("state_size", environment.state_size()),
+            ("observation_size", environment.observation_size()),
+            ("time_limit", environment.time_limit()),
+            ("the number of actions", environment.actions().outputs()),
         ])?;
         RolloutError::if_above(&[
             ("episodes", self.episodes, MOST_EPISODES),
+            ("time_limit", environment.time_limit(), MOST_STEPS),
             ("action_repeat", self.action_repeat, environment.time_limit()),
         ])?;
-        let (head, actions) = (self.head, environment.actions());
-        if !head.fits(actions) {
-            return Err(RolloutError::Head { head, actions });
-        }
+        self.head.check(environment.actions())?;
         let size = environment.observation_size();
         Ok(Rollouts::new(self.clone(), environment, self.normalize_observations, size))
     }

@@ -11,6 +11,7 @@ mod host_rollouts;
 #[cfg(feature = "mujoco")]
 mod mujoco;
 mod not_a_number;
+mod odd_environments;
 #[cfg(any(feature = "wgpu", feature = "cuda"))]
 mod on_device;
 mod rollouts;
