@@ -44,16 +44,28 @@ impl EpisodeKey {
         unit(self.word(step, draw))
     }
 
-    /// A uniform number in `[low, high)`.
+    /// A uniform number in `[low, high)`; `low` itself if both bounds are equal.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `low` is above `high`, if a bound is not finite, or if they are farther apart than f32 holds, with both.
+    #[track_caller]
     pub fn uniform_in(&self, low: f32, high: f32, step: u32, draw: u32) -> f32 {
-        low + (high - low) * self.uniform(step, draw)
+        check_bounds(low, high);
+        between(low, high, self.uniform(step, draw))
     }
 
     /// Uniform numbers in `[low, high)`, draws 0, 1, … of the reset; four times as fast as one by one.
+    ///
+    /// # Panics
+    ///
+    /// As [`uniform_in`](Self::uniform_in).
+    #[track_caller]
     pub fn fill_uniform(&self, low: f32, high: f32, numbers: &mut [f32]) {
+        check_bounds(low, high);
         for (four, block) in numbers.chunks_mut(4).zip(0..) {
             for (number, word) in four.iter_mut().zip(self.words(0, block)) {
-                *number = low + (high - low) * unit(word);
+                *number = between(low, high, unit(word));
             }
         }
     }
@@ -74,6 +86,20 @@ impl EpisodeKey {
         let [low, high, episode, stream] = self.address();
         philox4x32([block, step, episode, stream], [low, high])
     }
+}
+
+#[track_caller]
+fn check_bounds(low: f32, high: f32) {
+    assert!(
+        low <= high && (high - low).is_finite(),
+        "uniform numbers from {low:e} to {high:e}: the bounds must be finite, the lower one first, and no farther apart than f32 holds"
+    );
+}
+
+/// `low + (high − low)·unit` of a number in `[0, 1)`. Where that rounds to `high`, the largest number below it.
+fn between(low: f32, high: f32, unit: f32) -> f32 {
+    let number = low + (high - low) * unit;
+    if number < high { number } else { low.max(high.next_down()) }
 }
 
 /// 24 bits of a word as a number in `[0, 1)`.

@@ -3,6 +3,7 @@
 use super::support::{all, classic, devices, keys, values};
 use eggroll_rl::{Bandit, CartPole, EpisodeKey, Memory, TensorEnvironment};
 use std::f32::consts::PI;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Largest `√n·D` of Kolmogorov and Smirnov: `2·exp(−2k²) = 5.7e-7`, the two tails of five sigma.
 const KOLMOGOROV: f64 = 2.745;
@@ -55,6 +56,40 @@ fn filled_numbers_are_the_draws_of_the_reset() {
     key.fill_uniform(-2.0, 3.0, &mut numbers);
     for (draw, number) in numbers.into_iter().enumerate() {
         assert_eq!(number.to_bits(), key.uniform_in(-2.0, 3.0, 0, draw as u32).to_bits(), "draw {draw}");
+    }
+}
+
+/// The upper bound is no number of its interval: this draw is the largest there is, and rounds to it.
+#[test]
+fn intervals_are_half_open() {
+    let (key, draw) = (EpisodeKey::new(2, 0, 0), 1_774_750);
+    assert_eq!(key.uniform(0, draw), 1.0 - f32::EPSILON / 2.0);
+    for (low, high) in
+        [(1.0, 2.0), (0.9, 1.1), (-1.1, -0.9), (-1.0, 1.0), (1e8, 1e8 + 8.0), (0.0, 1e-45), (1.0, 1.0 + f32::EPSILON)]
+    {
+        let number = key.uniform_in(low, high, 0, draw);
+        assert!(low <= number && number < high, "{number:e} in [{low:e}, {high:e})");
+    }
+    assert_eq!(key.uniform_in(1.0, 2.0, 0, draw), 2.0 - f32::EPSILON);
+    assert_eq!((key.uniform_in(0.3, 0.3, 0, draw), key.uniform_in(-2.0, -2.0, 0, 0)), (0.3, -2.0));
+    let mut numbers = vec![0.0; draw as usize + 1];
+    key.fill_uniform(0.9, 1.1, &mut numbers);
+    assert!(numbers.iter().all(|number| (0.9..1.1).contains(number)));
+}
+
+#[test]
+fn intervals_without_numbers_are_refused() {
+    let (key, inf) = (EpisodeKey::new(1, 0, 0), f32::INFINITY);
+    for (low, high) in
+        [(2.0, 1.0), (f32::NAN, 1.0), (0.0, f32::NAN), (-inf, 0.0), (0.0, inf), (inf, inf), (f32::MIN, f32::MAX)]
+    {
+        let draws: [&dyn Fn(); 2] =
+            [&|| assert!(key.uniform_in(low, high, 0, 0) > 0.0), &|| key.fill_uniform(low, high, &mut [0.0; 3])];
+        for draw in draws {
+            let panic = catch_unwind(AssertUnwindSafe(draw)).expect_err("refused");
+            let text = panic.downcast_ref::<String>().expect("a text");
+            assert!(text.starts_with(&format!("uniform numbers from {low:e} to {high:e}: ")), "{text}");
+        }
     }
 }
 
