@@ -30,6 +30,7 @@ fn swi_glu<const D: usize>(layer: &SwiGlu, input: Tensor<D>) -> Tensor<D> {
 /// `max(x, 0) + α_m·min(x, 0)`, an `α` for all or one for each index of the second axis.
 #[track_caller]
 fn p_relu<const D: usize>(layer: &PRelu, parameter: ActiveParameter, input: Tensor<D>) -> Tensor<D> {
+    parameter.refuse_empty(&input.dims());
     let members = parameter.pairs().members();
     let (batch, alpha) = (input.dims()[0], parameter.vector(&layer.alpha)); // [members, channels]
     let [_, channels] = alpha.dims();

@@ -25,6 +25,7 @@ impl Convolution<'_> {
     /// - output: `[members · images, channels_out, height', width']`
     #[track_caller]
     pub fn forward(&self, images: Tensor<4>, input: InputRows) -> Tensor<4> {
+        self.parameter.refuse_empty(&images.dims());
         let ([count, channels, height, width], members) = (images.dims(), self.parameter.pairs().members());
         let ([depth, channels_out], size) = (self.matrix.dims(), self.window.size());
         assert!(

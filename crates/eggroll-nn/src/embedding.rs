@@ -100,6 +100,7 @@ impl Embedding {
         let Some(parameter) = scope::active(self.weight.id) else {
             return nn::Embedding::from(self.clone()).forward(input);
         };
+        parameter.refuse_empty(&input.dims());
         let ([count, length], members) = (input.dims(), parameter.pairs().members());
         let count = match rows {
             InputRows::Shared => members * count,

@@ -140,6 +140,7 @@ impl Linear {
     ) -> Tensor<D> {
         let weight = self.weight.val();
         let mut dims = input.dims();
+        parameter.refuse_empty(&dims);
         let (width, count) = (dims[D - 1], dims[..D - 1].iter().product::<usize>());
         let flat = input.reshape([count, width]); // [members · rows · ..., d_input]
         let y = parameter.linear(flat, weight, self.bias.as_ref(), rows);

@@ -41,9 +41,10 @@ pub(crate) fn scale_and_shift<const D: usize>(
     }
 }
 
-/// Panics if the first axis of an input is not `members` times a number of rows.
+/// Panics if an input has no values, or if its first axis is not `members` times a number of rows.
 #[track_caller]
 pub(crate) fn check_rows(parameter: &ActiveParameter, dims: &[usize]) {
+    parameter.refuse_empty(dims);
     check_leading(dims, parameter.pairs().members());
     parameter.check_rows(dims[0]);
 }

@@ -50,9 +50,10 @@ impl ActiveParameter {
     ///
     /// # Panics
     ///
-    /// Panics if nothing in the scope was noted by [`note_rows`](super::note_rows) that they can come from.
+    /// Panics if there are none, or if nothing in the scope was noted by [`note_rows`](super::note_rows) that they can come from.
     #[track_caller]
     pub fn check_rows(&self, rows: usize) {
+        self.refuse_empty(&[rows]);
         let Some(noted) = self.frame.noted.take() else { return };
         // Only the first rows come from the program: those of later operations come from them.
         assert!(
@@ -70,9 +71,26 @@ impl ActiveParameter {
     #[track_caller]
     pub fn check_input(&self, input: InputRows, rows: usize) {
         match input {
-            InputRows::Shared => drop(self.frame.noted.take()),
+            InputRows::Shared => {
+                self.refuse_empty(&[rows]);
+                drop(self.frame.noted.take());
+            }
             InputRows::PerMember => self.check_rows(rows),
         }
+    }
+
+    /// Refuses an input of this shape if it has no values: nothing could be said of a member by it.
+    ///
+    /// # Panics
+    ///
+    /// Panics if an axis has the length 0, with the shape.
+    #[track_caller]
+    pub fn refuse_empty(&self, dims: &[usize]) {
+        assert!(
+            !dims.contains(&0),
+            "the input of shape {dims:?} that forward was given for \"{}\" has no values: inside evaluate, a layer takes one row or more",
+            self.frame.perturbation.table.entries()[self.position].path
+        );
     }
 
     /// Refuses rows as shared ones that are as many as a layer has returned for all members: every member would be given all members' rows.

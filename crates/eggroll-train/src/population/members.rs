@@ -153,7 +153,7 @@ impl MemberChunk {
     ///
     /// # Panics
     ///
-    /// Panics if the leading axis is not a multiple of the members.
+    /// Panics if the leading axis is not a multiple of the members, or if there are no values.
     #[track_caller]
     pub fn mean<const D: usize>(&self, values: Tensor<D>) -> Tensor<1> {
         self.each("mean", values).mean_dim(1).reshape([self.count])
@@ -163,7 +163,7 @@ impl MemberChunk {
     ///
     /// # Panics
     ///
-    /// Panics if the leading axis is not a multiple of the members.
+    /// Panics if the leading axis is not a multiple of the members, or if there are no values.
     #[track_caller]
     pub fn sum<const D: usize>(&self, values: Tensor<D>) -> Tensor<1> {
         self.each("sum", values).sum_dim(1).reshape([self.count])
@@ -175,6 +175,10 @@ impl MemberChunk {
         let dims = values.dims();
         self.check(name, &dims);
         let each = dims.iter().product::<usize>() / self.count;
+        assert!(
+            each > 0,
+            "{name} over members: values of shape {dims:?} are none: give every member one value at least"
+        );
         values.cast(DType::F32).reshape([self.count, each])
     }
 

@@ -187,10 +187,39 @@ fn rows_that_were_never_repeated_are_refused() {
     let integers = integer::LinearConfig::new(3, 2).init(&on);
     let population =
         EvolutionStrategyConfig::integer(QEggrollConfig::new()).with_population_size(MEMBERS).init(&integers).ask();
-    let score =
-        |_: &MemberChunk| integers.forward(rows().int().cast(burn::tensor::DType::I8)).sum_dim(1).reshape([MEMBERS]);
+    let score = |_: &MemberChunk| integers.forward(rows().int().cast(DType::I8)).sum_dim(1).reshape([MEMBERS]);
     let panic = catch_unwind(AssertUnwindSafe(|| population.evaluate(score))).expect_err("refused");
     assert!(panic.downcast_ref::<String>().expect("a text").contains("never repeated"));
+}
+
+/// An input without rows says nothing of a member: every layer refuses it with its shape, whether it is shared or repeated.
+#[test]
+fn inputs_without_rows_are_refused() {
+    let on = Device::flex();
+    let assert = |text: &str, shape: &[usize]| {
+        assert!(text.contains(&format!("shape {shape:?}")) && text.contains("has no values"), "{text}");
+    };
+    let none = || Tensor::<2>::zeros([0, 3], &on);
+    let linear = layer();
+    assert(&refused(&linear, |members| members.mean(linear.forward(members.repeat(none())))), &[0, 3]);
+    assert(&refused(&linear, |members| members.mean(linear.forward_shared(none()))), &[0, 3]);
+    let sequences = |members: &MemberChunk| members.repeat(Tensor::<3>::zeros([2, 0, 3], &on));
+    assert(&refused(&linear, |members| members.mean(linear.forward(sequences(members)))), &[8, 0, 3]);
+    let embedding = EmbeddingConfig::new(5, 3).init(&on);
+    let tokens = || Tensor::<2, Int>::zeros([0, 2], &on);
+    assert(&refused(&embedding, |members| members.mean(embedding.forward(members.repeat(tokens())))), &[0, 2]);
+    assert(&refused(&embedding, |members| members.mean(embedding.forward_shared(tokens()))), &[0, 2]);
+    let convolution = Conv2dConfig::new([1, 2], [2, 2]).init(&on);
+    let images = || Tensor::<4>::zeros([0, 1, 3, 3], &on);
+    assert(
+        &refused(&convolution, |members| members.mean(convolution.forward(members.repeat(images())))),
+        &[0, 1, 3, 3],
+    );
+    assert(&refused(&convolution, |members| members.mean(convolution.forward_shared(images()))), &[0, 1, 3, 3]);
+    let norm = LayerNormConfig::new(3).init(&on);
+    assert(&refused(&norm, |members| members.mean(norm.forward(members.repeat(none())))), &[0, 3]);
+    let text = refused(&linear, |members| members.mean(members.repeat(none())));
+    assert!(text.contains("mean over members: values of shape [0, 3] are none"), "{text}");
 }
 
 /// Rows of members that the program makes itself, and those of a state, need no repeating.
