@@ -67,7 +67,7 @@ impl fmt::Display for Rounded {
 
 impl GenerationReport {
     pub(crate) fn new(generation: u64, fitness: &Fitness, sigma: f64, learning_rate: f64, stepped: bool) -> Self {
-        let scores = || fitness.values().iter().copied().filter(|score| score.is_finite()).map(f64::from);
+        let scores = || fitness.finite_scores();
         let count = scores().count();
         Self {
             generation,

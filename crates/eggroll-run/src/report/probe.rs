@@ -14,7 +14,14 @@ use eggroll_train::{ProbedSigma, SigmaProbe};
 /// use eggroll_run::report::{Picture, sigma_probe};
 /// use eggroll_train::{ProbedSigma, SigmaProbe};
 ///
-/// let probed = |sigma| ProbedSigma { sigma, mean: -sigma, deviation: 0.1, differing_pairs: 1.0, signal_to_noise: 0.3 };
+/// let probed = |sigma| ProbedSigma {
+///     sigma,
+///     mean: -sigma,
+///     deviation: 0.1,
+///     non_finite: 0,
+///     differing_pairs: 1.0,
+///     signal_to_noise: 0.3,
+/// };
 /// let probe = SigmaProbe { sigmas: [0.01, 0.1, 1.0].map(probed).to_vec() };
 /// assert!(sigma_probe("return", &probe).svg().unwrap().starts_with("<svg"));
 /// ```

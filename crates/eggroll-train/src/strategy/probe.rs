@@ -5,6 +5,7 @@ use crate::config::RunningSettings;
 use crate::error::{ConfigError, Error, TellError};
 use crate::fitness::Fitness;
 use crate::population::Population;
+use crate::report::or_nan;
 use burn::module::Module;
 use eggroll_core::ParameterKind;
 use serde::{Deserialize, Serialize};
@@ -29,20 +30,26 @@ pub struct ProbedSigma {
     /// The noise scale.
     pub sigma: f64,
     /// Mean of the members' finite scores; NaN if there is none.
+    #[serde(deserialize_with = "or_nan")]
     pub mean: f64,
     /// Standard deviation of these scores.
+    #[serde(deserialize_with = "or_nan")]
     pub deviation: f64,
+    /// Members whose score is NaN or infinite: their pairs are in none of the following.
+    #[serde(default)]
+    pub non_finite: usize,
     /// Share of pairs whose two members have different scores, from 0 to 1: the others say nothing.
     pub differing_pairs: f64,
     /// Signal-to-noise ratio of the scores, `Σ_q o_q² / Σ_q e_q²` over pairs: `o_q = (f₊ − f₋)/2` is the odd part of a pair's scores, which is
     /// `σ⟨E_q, ∇f⟩` up to terms of third order and all that an estimate uses; `e_q = (f₊ + f₋)/2 − f(θ)` is the even part, which is curvature, steps
-    /// of a score of few values, and the noise of a score that is random. 0 if no pair differs.
+    /// of a score of few values, and the noise of a score that is random. 0 if no pair differs, NaN if `f(θ)` is not finite.
+    #[serde(deserialize_with = "or_nan")]
     pub signal_to_noise: f64,
 }
 
 impl SigmaProbe {
     /// The noise scale to begin with: the largest whose signal-to-noise ratio is at least 1, or the one with the highest ratio if none reaches
-    /// that. `None` if no pair differs.
+    /// that. `None` if no pair of finite scores differs, or the model's own score is not finite; printed, the probe says which.
     ///
     /// A larger sigma is less sensitive to the steps of a score, and to rounding; above the recommended one the scores of a pair tell
     /// more of the curvature than of the slope at the model.
@@ -58,40 +65,59 @@ impl ProbedSigma {
     /// `score` is that of the model without noise.
     fn new(sigma: f64, fitness: &Fitness, score: f64) -> Self {
         let members = fitness.values().len() / fitness.tasks();
-        let (values, _) = fitness.finite();
-        let of = |member: usize| values[member..].iter().step_by(members).sum::<f64>() / fitness.tasks() as f64;
+        let scores: Vec<f64> = (0..members).map(|member| fitness.score(member)).collect();
+        let finite = |pair: &&[f64]| pair.iter().all(|score| score.is_finite());
         let (mut odd, mut even, mut differing) = (0.0, 0.0, 0);
-        for pair in 0..members / 2 {
-            let [plus, minus] = [of(2 * pair), of(2 * pair + 1)];
+        for pair in scores.chunks_exact(2).filter(finite) {
+            let [plus, minus] = [pair[0], pair[1]];
             odd += ((plus - minus) / 2.0).powi(2);
             even += ((plus + minus) / 2.0 - score).powi(2);
             differing += usize::from(plus != minus);
         }
+        let signal_to_noise = match odd > 0.0 {
+            _ if !score.is_finite() => f64::NAN,
+            true => odd / even.max(f64::MIN_POSITIVE),
+            false => 0.0,
+        };
         Self {
             sigma,
             mean: fitness.mean(),
             deviation: fitness.deviation(),
+            non_finite: scores.iter().filter(|score| !score.is_finite()).count(),
             differing_pairs: differing as f64 / (members / 2) as f64,
-            signal_to_noise: if odd > 0.0 { odd / even.max(f64::MIN_POSITIVE) } else { 0.0 },
+            signal_to_noise,
         }
     }
 }
 
 impl fmt::Display for SigmaProbe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "     sigma    mean score     deviation   differing pairs   signal to noise")?;
+        writeln!(f, "     sigma    mean score     deviation   not finite   differing pairs   signal to noise")?;
         let recommended = self.recommended();
         for probed in &self.sigmas {
-            let ProbedSigma { sigma, mean, deviation, differing_pairs, signal_to_noise } = probed;
+            let ProbedSigma { sigma, mean, deviation, non_finite, differing_pairs, signal_to_noise } = probed;
             let mark = if recommended == Some(*sigma) { "  <- recommended" } else { "" };
             let pairs = 100.0 * differing_pairs;
             writeln!(
                 f,
-                "{sigma:>10.3e} {mean:>13.5} {deviation:>13.5} {pairs:>15.1} % {signal_to_noise:>17.3e}{mark}"
+                "{sigma:>10.3e} {mean:>13.5} {deviation:>13.5} {non_finite:>12} {pairs:>15.1} % {signal_to_noise:>17.3e}{mark}"
             )?;
         }
+        let any = |found: fn(&ProbedSigma) -> bool| self.sigmas.iter().any(found);
         match recommended {
             Some(_) => Ok(()),
+            None if any(|probed| probed.signal_to_noise.is_nan()) => {
+                writeln!(
+                    f,
+                    "the score of the model without noise is NaN or infinite: nothing can be compared with it; mend the score or the model"
+                )
+            }
+            None if any(|probed| probed.non_finite > 0) => {
+                writeln!(
+                    f,
+                    "no pair of finite scores differs, and some scores are NaN or infinite: use smaller sigmas there, or mend the score"
+                )
+            }
             None => writeln!(f, "no pair differs: use larger sigmas, more members, or a score of more values"),
         }
     }

@@ -223,3 +223,39 @@ fn probes_find_the_sigma_that_shows_something() {
     let short = strategy.probe_sigma(&model, [0.1], |_| fitness(7)).expect_err("refused").to_string();
     assert!(short.contains("found 7 values"), "{short}");
 }
+
+/// A probe says what it saw: scores that are no numbers have no part in it, and a larger sigma does not help.
+#[test]
+fn probes_say_what_is_not_finite() {
+    let model = LinearConfig::new(4, 2).init(&Device::flex());
+    let x = Tensor::<2>::ones([1, 4], &Device::flex());
+    let strategy = config().with_population_size(16).init(&model);
+    let overflows =
+        |members: &eggroll_train::MemberChunk| -members.mean((model.forward_shared(x.clone()) - 5.0).square());
+    let probe = |sigmas: Vec<f64>| {
+        strategy.probe_sigma(&model, sigmas, |population| population.evaluate(overflows)).expect("a probe")
+    };
+    let huge = probe(vec![1e30]);
+    assert_eq!((huge.sigmas[0].non_finite, huge.recommended()), (16, None));
+    assert!(huge.to_string().contains("some scores are NaN or infinite: use smaller sigmas"), "{huge}");
+    assert_eq!(probe(vec![0.01, 1e30]).recommended(), Some(0.01));
+
+    let of = |own: f32, others: &[f32]| {
+        let score = |population: &eggroll_train::Population| match population.count() {
+            2 => vec![own; 2].into(),
+            _ => others.to_vec().into(),
+        };
+        strategy.probe_sigma(&model, [0.1], score).expect("a probe")
+    };
+    let mut scores = [1.0, 3.0].repeat(8);
+    let all = of(2.0, &scores).sigmas[0];
+    scores[4] = f32::NAN;
+    scores[7] = f32::NEG_INFINITY;
+    let some = of(2.0, &scores).sigmas[0];
+    assert_eq!((some.non_finite, some.differing_pairs, some.signal_to_noise), (2, 0.75, all.signal_to_noise));
+    let broken = of(f32::NAN, &[1.0, 3.0].repeat(8));
+    assert_eq!(broken.recommended(), None);
+    assert!(broken.to_string().contains("the score of the model without noise is NaN"), "{broken}");
+    let json = serde_json::to_string(&broken).expect("writes");
+    assert!(serde_json::from_str::<eggroll_train::SigmaProbe>(&json).expect("reads").recommended().is_none());
+}
