@@ -62,6 +62,16 @@ pub enum Error {
         /// Its tokens.
         tokens: usize,
     },
+    /// A text that the model cannot continue.
+    #[error(
+        "prompt {prompt} has no next token after {tokens} generated ones: the logits are NaN or +inf, or all -inf; the weights may have diverged"
+    )]
+    NoNextToken {
+        /// The prompt, from 0.
+        prompt: usize,
+        /// Tokens that were generated before.
+        tokens: usize,
+    },
     /// A conversation for a model that has no chat template.
     #[error("the model has no chat template: write the prompt as it was trained on")]
     NoTemplate,

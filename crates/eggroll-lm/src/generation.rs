@@ -16,7 +16,7 @@ pub struct Generated {
     pub tokens: Vec<u32>,
     /// Whether a stop token ended them, and not the limit.
     pub stopped: bool,
-    /// Whether all logits were numbers. Logits that are none end the text.
+    /// Whether all logits had probabilities. Those that are NaN or +∞, or all −∞, end the text: the next token after these has none.
     pub finite: bool,
 }
 

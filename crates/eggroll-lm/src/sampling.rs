@@ -84,11 +84,11 @@ impl SamplingConfig {
     }
 
     /// The next token. The draw is a function of the seed, `round`, item and step: all members draw alike for the same item (common
-    /// random numbers), whatever they run next to. `None` if the logits have a NaN.
+    /// random numbers), whatever they run next to. `None` if the logits have no probabilities: one is NaN or +∞, or all are −∞.
     pub(crate) fn next(&self, logits: &[f32], round: u32, item: u32, step: u32) -> Option<u32> {
         /// Keeps these draws apart from those of noise, whose fourth word is a parameter with few bits.
         const DOMAIN: u32 = 0x7e47_0000;
-        let best = argmax(logits)?;
+        let best = argmax(logits).filter(|best| logits[*best].is_finite())?;
         if self.temperature == 0.0 {
             return Some(best as u32);
         }
@@ -107,5 +107,22 @@ impl SamplingConfig {
             sum > wanted
         });
         Some(found.unwrap_or(best) as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logits_without_probabilities_give_no_token() {
+        let (inf, nan) = (f32::INFINITY, f32::NAN);
+        for temperature in [0.0, 1.0] {
+            let next = |logits: &[f32]| SamplingConfig::greedy(1).with_temperature(temperature).next(logits, 0, 0, 0);
+            for none in [vec![], vec![nan; 3], vec![1.0, nan, 2.0], vec![-inf; 3], vec![0.0, inf], vec![nan, -inf]] {
+                assert_eq!(next(&none), None, "{none:?} at {temperature}");
+            }
+            assert_eq!(next(&[-inf, 3.0, -inf]), Some(1));
+        }
     }
 }

@@ -237,11 +237,14 @@ impl<M: CausalModel> Finetune<M> {
     ///
     /// # Errors
     ///
-    /// [`Error::Items`] for prompts that do not fit the model, [`Error::Sampling`] for invalid settings, [`Error::Load`] if the tokenizer
-    /// fails.
+    /// [`Error::Items`] for prompts that do not fit the model, [`Error::Sampling`] for invalid settings, [`Error::NoNextToken`] if logits have
+    /// no probabilities, [`Error::Load`] if the tokenizer fails.
     pub fn complete(&self, prompts: &[Prompt], sampling: &SamplingConfig) -> Result<Vec<Completion>, Error> {
         let items = self.prompts(prompts)?;
         let generated = crate::generation::generate(&self.host, &items, &self.stopping(sampling))?;
+        if let Some(prompt) = generated.iter().position(|generated| !generated.finite) {
+            return Err(Error::NoNextToken { prompt, tokens: generated[prompt].tokens.len() });
+        }
         generated.iter().map(|generated| self.completion(generated)).collect()
     }
 

@@ -274,6 +274,18 @@ fn a_text_without_perplexity() {
     assert!(whole.is_finite() && whole != finetune.perplexity("abcde", 0).unwrap());
 }
 
+/// A model whose weights have diverged has nothing to say, and says so.
+#[test]
+fn a_model_that_has_diverged_completes_nothing() {
+    let mut finetune = finetune(settings().with_learning_rate(1e37));
+    let (prompts, sampling) = ([Prompt::new("abc"), Prompt::new("b")], SamplingConfig::greedy(4));
+    assert_eq!(finetune.complete(&prompts, &sampling).unwrap().len(), 2, "canary");
+    let vowels = |_: &Prompt, completion: &str| completion.matches('a').count() as f32 - completion.len() as f32;
+    assert!(finetune.learn_from(&vowels, &prompts, &sampling).unwrap().generation.stepped);
+    let error = finetune.complete(&prompts, &sampling).unwrap_err().to_string();
+    assert!(error.starts_with("prompt 0 has no next token after 0 generated ones"), "{error}");
+}
+
 /// A broken member is not rewarded for a short text.
 #[test]
 fn logits_that_are_no_numbers_score_nan() {

@@ -74,7 +74,8 @@ impl Sampler {
     ///
     /// # Panics
     ///
-    /// Panics if `prompt` is empty or has a byte that the model's vocabulary does not have.
+    /// Panics if `prompt` is empty or has a byte that the model's vocabulary does not have, or if a logit is NaN or +∞ or all are −∞, with its place in
+    /// the text.
     #[track_caller]
     pub fn sample<M: ByteModel>(&self, model: &M, prompt: &[u8], count: usize) -> Vec<u8> {
         assert!(!prompt.is_empty(), "sampling: an empty prompt");
@@ -90,6 +91,7 @@ impl Sampler {
             let [_, steps, vocab] = logits.dims();
             let last = logits.slice([0..1, steps - 1..steps, 0..vocab]).into_data();
             let mut bits: Vec<f64> = last.iter::<f64>().map(|logit| M::LOGIT_BITS * logit).collect();
+            check(&bits, text.len());
             self.penalize(&mut bits, &text);
             text.push(self.choose(&bits, read as u64));
         }
@@ -130,6 +132,22 @@ impl Sampler {
         // Rounding can leave a rest: the likeliest byte takes it.
         likeliest()
     }
+}
+
+/// Refuses logits that have no probabilities.
+#[track_caller]
+fn check(logits: &[f64], place: usize) {
+    if let Some((byte, logit)) = logits.iter().enumerate().find(|(_, logit)| logit.is_nan() || **logit == f64::INFINITY)
+    {
+        panic!(
+            "sampling: at byte {place} of the text, prompt included, the logit of byte {byte} is {logit}: the model gives no probabilities"
+        );
+    }
+    assert!(
+        logits.iter().any(|logit| logit.is_finite()),
+        "sampling: at byte {place} of the text, prompt included, no byte is possible: all {} logits are -inf",
+        logits.len()
+    );
 }
 
 /// Bytes as text for a terminal: printable ASCII and line feeds as they are, all others as `\xNN`.
@@ -184,5 +202,24 @@ mod tests {
             assert!(refused.is_err());
         }
         assert_eq!(Sampler::new(1e-3, 7).expect("a sampler").choose(&[-9.0, 3.0, -127.0, 2.0], 0), 1);
+    }
+
+    #[test]
+    fn logits_without_probabilities_are_refused() {
+        let (inf, nan) = (f64::INFINITY, f64::NAN);
+        let text = |logits: Vec<f64>| {
+            let panic = std::panic::catch_unwind(|| check(&logits, 7)).expect_err("refused");
+            panic.downcast_ref::<String>().expect("a text").clone()
+        };
+        for (logits, found) in [
+            (vec![nan; 3], "logit of byte 0 is NaN"),
+            (vec![0.0, nan, -inf], "logit of byte 1 is NaN"),
+            (vec![0.0, inf], "logit of byte 1 is inf"),
+            (vec![-inf; 4], "all 4 logits are -inf"),
+        ] {
+            let text = text(logits);
+            assert!(text.contains(found) && text.contains("at byte 7 of the text"), "{text}");
+        }
+        check(&[-inf, 0.0], 7);
     }
 }

@@ -293,4 +293,12 @@ fn float_models_are_measured_and_sampled_too() {
     let expected: Vec<u8> =
         std::iter::successors(Some(likeliest(b'a')), |byte| Some(likeliest(*byte))).take(5).collect();
     assert_eq!(sample, expected);
+    // A model that has diverged draws nothing.
+    for broken in [f32::NAN, f32::NEG_INFINITY] {
+        let model = Bigram { rows: Param::from_tensor(Tensor::full([256, 256], broken, &Device::flex())) };
+        let draw = || Sampler::new(1.0, 0).expect("a sampler").sample(&model, b"ab", 5);
+        let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(draw)).expect_err("refused");
+        let text = panic.downcast_ref::<String>().expect("a text");
+        assert!(text.contains("at byte 2 of the text"), "{text}");
+    }
 }
