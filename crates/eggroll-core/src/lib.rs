@@ -9,6 +9,7 @@ mod conformance;
 pub mod counters;
 mod device_name;
 pub mod device_rollout;
+pub mod elementary;
 mod entry;
 mod finite;
 pub mod integer;

@@ -1,6 +1,7 @@
 //! How strong a vote must be: the threshold schedule and the limit that it gives.
 
 use super::{FIXED_POINT, Votes};
+use crate::elementary::{exp2, ln};
 
 /// The quantile function of the standard normal distribution, Φ⁻¹, to 16 digits (Wichura, "The Percentage Points of the
 /// Normal Distribution", algorithm AS 241, Applied Statistics 37, 1988). ±∞ at 0 and 1; NaN outside.
@@ -20,7 +21,7 @@ pub fn inverse_normal(p: f64) -> f64 {
     if tail <= 0.0 {
         return if tail < 0.0 || tail.is_nan() { f64::NAN } else { f64::INFINITY.copysign(q) };
     }
-    let r = (-tail.ln()).sqrt();
+    let r = (-ln(tail)).sqrt();
     let value = if r <= 5.0 {
         rational(r - 1.6, &MIDDLE_NUMERATOR, &MIDDLE_DENOMINATOR)
     } else {
@@ -110,7 +111,7 @@ const TAIL_DENOMINATOR: [f64; 8] = [
 pub fn threshold(alpha: f64, decay: u64, generation: u64) -> u32 {
     let share = if alpha > 1.0 {
         let progress = generation as f64 / decay as f64;
-        1.0 / ((alpha.exp2() - 1.0) * progress + 1.0)
+        1.0 / ((exp2(alpha) - 1.0) * progress + 1.0)
     } else {
         alpha
     };

@@ -1,7 +1,9 @@
 //! What the integer transformer looks up: its activation, powers and logarithms of two, and rotations.
 
 use super::{RAIL, clip, shift_rounded};
+use crate::elementary::{cos_sin, exp2, ln};
 use crate::sync::locked;
+use std::f64::consts::LN_2;
 use std::sync::{Arc, LazyLock, Mutex};
 
 /// Shift of a product over `d_input` values: by 16 and about `√d_input`.
@@ -49,6 +51,8 @@ pub const fn gelu(x: i8) -> i8 {
     (if x > 0 { x } else { 0 }) - less
 }
 
+/// `log2 10000`.
+const LOG2_10000: f64 = 13.287_712_379_549_449;
 /// Fraction bits of rotations.
 pub const ROTARY_BITS: u32 = 14;
 /// Fraction bits of attention's weights.
@@ -64,10 +68,10 @@ pub(crate) static EXP2_DIGITS: LazyLock<[[i32; 16]; 2]> = LazyLock::new(|| [powe
 
 /// `round(256·log2(1 + i/256))` for `i` in `0..256`.
 pub(crate) static LOG2: LazyLock<[i32; 256]> =
-    LazyLock::new(|| std::array::from_fn(|i| (256.0 * (1.0 + i as f64 / 256.0).log2()).round() as i32));
+    LazyLock::new(|| std::array::from_fn(|i| (256.0 / LN_2 * ln(1.0 + i as f64 / 256.0)).round() as i32));
 
 fn powers(bits: u32, steps: f64) -> [i32; 16] {
-    std::array::from_fn(|i| (f64::from(bits) - i as f64 / steps).exp2().round() as i32)
+    std::array::from_fn(|i| exp2(f64::from(bits) - i as f64 / steps).round() as i32)
 }
 
 /// The weight of a score that is `below` sixteenths of a bit below the largest: `2¹²·2^(−below/16)`, rounded.
@@ -108,12 +112,13 @@ impl Rotations {
     /// For positions from `first` on, and heads of an even number of values.
     pub(crate) fn new(first: usize, positions: usize, d_head: usize) -> Self {
         let one = f64::from(1 << ROTARY_BITS);
-        let angle = |t: usize, j: usize| t as f64 * 10000f64.powf(-2.0 * j as f64 / d_head as f64);
-        let table = |f: fn(f64) -> f64| {
-            let row = |t: usize| (0..d_head / 2).map(move |j| (one * f(angle(t, j))).round() as i32);
-            (first..first + positions).flat_map(row).collect()
-        };
-        Self { cos: table(f64::cos), sin: table(f64::sin) }
+        let frequency = |j: usize| exp2(-2.0 * j as f64 / d_head as f64 * LOG2_10000);
+        let frequencies: Vec<f64> = (0..d_head / 2).map(frequency).collect();
+        let angles =
+            (first..first + positions).flat_map(|t| frequencies.iter().map(move |frequency| t as f64 * frequency));
+        let turn = |angle: f64| cos_sin(angle).map(|value| (one * value).round() as i32);
+        let (cos, sin) = angles.map(turn).map(|[cos, sin]| (cos, sin)).unzip();
+        Self { cos, sin }
     }
 }
 
@@ -222,6 +227,35 @@ mod tests {
             assert_eq!(i32::from(gelu(q)), (16.0 * x * cdf).round() as i32, "{q}");
         }
         assert_eq!((i8::MIN..=127).map(gelu).min(), Some(-3));
+    }
+
+    /// The tables are those of the library's functions, and no value is so near to a tie that another library could have rounded it otherwise.
+    #[test]
+    fn tables_are_away_from_ties() {
+        let near = |value: f64| (value - value.trunc()).abs() - 0.5;
+        let check = |found: i32, value: f64, margin: f64| {
+            assert!(near(value).abs() > margin, "{value} is a tie");
+            assert_eq!(found, value.round() as i32);
+        };
+        for i in 0..16 {
+            let power = |bits: f64, steps: f64| (bits - i as f64 / steps).exp2();
+            check(WEIGHTS[i], power(12.0, 16.0), 1e-9);
+            check(EXP2_DIGITS[0][i], power(15.0, 16.0), 1e-9);
+            check(EXP2_DIGITS[1][i], power(15.0, 256.0), 1e-9);
+        }
+        (0..256).for_each(|i| check(LOG2[i], 256.0 * (1.0 + i as f64 / 256.0).log2(), 1e-9));
+        // Angles have roundings of their own; all that may depend on them are the bits below.
+        for d_head in [8, 32, 64] {
+            let table = Rotations::new(0, MAX_CONTEXT, d_head);
+            for (at, (cos, sin)) in table.cos.iter().zip(&table.sin).enumerate() {
+                let (t, j) = (at / (d_head / 2), at % (d_head / 2));
+                let angle = t as f64 * 10000f64.powf(-2.0 * j as f64 / d_head as f64);
+                for (found, value) in [(cos, angle.cos()), (sin, angle.sin())] {
+                    let value = 16384.0 * value;
+                    assert!(near(value).abs() < 1e-7 || *found == value.round() as i32, "{d_head}, {t}, {j}");
+                }
+            }
+        }
     }
 
     #[test]
