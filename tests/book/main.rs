@@ -8,6 +8,7 @@ mod choosing;
 mod deploy;
 mod embedded;
 mod episodes;
+mod errors;
 mod getting_started;
 mod hidden_information;
 mod host_scores;

@@ -53,7 +53,7 @@ pub enum Items<'a> {
 }
 
 /// Why items cannot be asked.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ItemsError {
     /// There is nothing to ask.
@@ -113,6 +113,8 @@ pub enum ItemsError {
         members: usize,
     },
 }
+
+eggroll_core::debug_is_message!(ItemsError);
 
 /// Names the list of an item.
 fn of_group(group: Option<usize>) -> String {

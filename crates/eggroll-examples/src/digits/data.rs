@@ -11,12 +11,14 @@ use std::path::{Path, PathBuf};
 pub const CLASSES: usize = 10;
 
 /// A file that cannot be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[error("{path}: {reason}")]
 pub struct DataError {
     path: PathBuf,
     reason: String,
 }
+
+eggroll_core::debug_is_message!(DataError);
 
 /// Images with labels, in host memory.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 /// Why a task has no data.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum TaskError {
     /// A file that cannot be read.
@@ -85,3 +85,5 @@ pub enum TaskError {
         tries: u64,
     },
 }
+
+eggroll_core::debug_is_message!(TaskError);

@@ -1,11 +1,12 @@
 //! Settings of a run, and its folder.
 
+use eggroll_core::messages::listed;
 use std::path::PathBuf;
 #[cfg(feature = "learner")]
 use std::sync::Arc;
 
 /// Why a run is refused.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
     /// A configuration of a run that cannot be read.
@@ -84,7 +85,7 @@ pub enum RunError {
         generations: u64,
     },
     /// A metric that has not been registered.
-    #[error("no metric is named {name:?}; there are {known:?}")]
+    #[error("no metric is named {name:?}; there are {}", listed(known))]
     UnknownMetric {
         /// The name.
         name: String,
@@ -96,6 +97,8 @@ pub enum RunError {
     #[error("{0}")]
     Training(Arc<burn::train::TrainingError>),
 }
+
+eggroll_core::debug_is_message!(RunError);
 
 fn holder(process: &Option<u32>) -> String {
     match process {
