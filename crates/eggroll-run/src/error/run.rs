@@ -92,6 +92,19 @@ pub enum RunError {
         /// Names of metrics of that kind.
         known: Vec<String>,
     },
+    /// Two metrics of one column in the logs, or a metric in a column that is not its own.
+    #[error(
+        "the metric {name:?} shares the column `{column}` of the logs with {other}: choose a name that \
+         differs by more than case, blanks and hyphens"
+    )]
+    MetricColumn {
+        /// The metric.
+        name: String,
+        /// The column.
+        column: String,
+        /// What has the column.
+        other: String,
+    },
     /// A failure inside burn-train.
     #[cfg(feature = "learner")]
     #[error("{0}")]
