@@ -116,6 +116,16 @@ pub enum ItemsError {
 
 eggroll_core::debug_is_message!(ItemsError);
 
+impl ItemsError {
+    /// The item that cannot be asked, from 0, if it is one.
+    pub fn item(&self) -> Option<usize> {
+        match self {
+            Self::NoTokens { item, .. } | Self::TooLong { item, .. } | Self::Token { item, .. } => Some(*item),
+            Self::Empty | Self::Groups { .. } => None,
+        }
+    }
+}
+
 /// Names the list of an item.
 fn of_group(group: Option<usize>) -> String {
     group.map_or_else(String::new, |group| format!(" of group {group}"))

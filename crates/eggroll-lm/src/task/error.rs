@@ -1,5 +1,6 @@
 //! Data and settings that a task refuses.
 
+use crate::items::ItemsError;
 use std::io;
 use std::path::PathBuf;
 
@@ -32,6 +33,22 @@ pub enum TaskError {
         found: String,
         /// What should be there.
         expected: String,
+    },
+    /// An example that the model cannot be asked.
+    #[error("line {line}: {source}")]
+    Item {
+        /// Its line, from 1.
+        line: usize,
+        /// Why not.
+        source: ItemsError,
+    },
+    /// A file of another kind.
+    #[error("found {found}, expected {expected}")]
+    Kind {
+        /// What is there.
+        found: &'static str,
+        /// What to do.
+        expected: &'static str,
     },
     /// No line that is not blank.
     #[error("found no data, expected at least one line with {expected}")]
