@@ -9,6 +9,8 @@ mod deploy;
 mod embedded;
 mod episodes;
 mod errors;
+#[path = "../../crates/eggroll-lm/tests/shared/fetched.rs"]
+mod fetched;
 mod getting_started;
 mod hidden_information;
 mod host_scores;
