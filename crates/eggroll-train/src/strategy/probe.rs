@@ -7,6 +7,7 @@ use crate::fitness::Fitness;
 use crate::population::Population;
 use burn::module::Module;
 use eggroll_core::ParameterKind;
+use eggroll_core::messages::shown;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -84,7 +85,7 @@ impl fmt::Display for SigmaProbe {
         for probed in &self.sigmas {
             let ProbedSigma { sigma, mean, deviation, differing_pairs, signal_to_noise } = probed;
             let mark = if recommended == Some(*sigma) { "  <- recommended" } else { "" };
-            let pairs = 100.0 * differing_pairs;
+            let (mean, pairs) = (shown(*mean, 5), 100.0 * differing_pairs);
             writeln!(
                 f,
                 "{sigma:>10.3e} {mean:>13.5} {deviation:>13.5} {pairs:>15.1} % {signal_to_noise:>17.3e}{mark}"
