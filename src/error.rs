@@ -4,7 +4,6 @@
 use eggroll_nn::graph::GraphError;
 use eggroll_nn::weights::WeightsError;
 use eggroll_rl::RolloutError;
-use std::fmt;
 
 /// Any error of eggroll: `?` turns the errors of all crates into it, from tracing a model over training to checkpoints and logs.
 ///
@@ -52,12 +51,7 @@ pub enum Error {
     Nats(Box<eggroll_run::distribution::nats::NatsError>),
 }
 
-/// The message: it is what a `main` that returns the error prints.
-impl fmt::Debug for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+eggroll_core::debug_is_message!(Error);
 
 /// Boxed, so that a `Result` stays small.
 macro_rules! from {
@@ -96,11 +90,17 @@ from! {
 mod tests {
     use super::*;
 
-    /// A program whose `main` returns the error shows what to do.
+    /// A program whose `main` returns the error, or any that it holds, shows what to do.
     #[test]
     fn what_main_prints_is_the_message() {
-        let error: Error = eggroll_train::Error::from(eggroll_train::ConfigError::Chunk(1)).into();
-        assert_eq!(format!("{error:?}"), error.to_string());
-        assert!(error.to_string().contains("a chunk must hold at least one pair"), "{error}");
+        let known = (0..40).map(|layer| format!("layers.{layer}")).collect();
+        let error = eggroll_core::TableError::Unmatched { setting: "frozen", name: "tokens".to_owned(), known };
+        let message = error.to_string();
+        assert!(message.ends_with("\"layers.9\"] and 30 more"), "{message}");
+        let error = eggroll_train::Error::from(error);
+        let boxed: Box<dyn std::error::Error> = eggroll_train::Error::from(eggroll_train::ConfigError::Chunk(1)).into();
+        assert_eq!(format!("{boxed:?}"), boxed.to_string());
+        assert_eq!(format!("{error:?}"), message);
+        assert_eq!(format!("{:?}", Error::from(error)), message);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::chart;
 use super::rows::{Comparison, Figures, Machine, Outcome, Row};
+use eggroll::core::messages::shown;
 use eggroll::run::report::{Page, Session};
 use eggroll_examples::Ending;
 use serde_json::{Map, Value, json};
@@ -112,7 +113,7 @@ fn cells(name: String, row: &Row) -> [String; TITLES.len()] {
         format!("{:.3}", times.estimate_ms),
         format!("{:.2}", times.estimate_ratio),
         format!("{:.1}", training.generations_per_second),
-        format!("{:.5}", training.final_fitness),
+        format!("{:.5}", shown(training.final_fitness, 5)),
         format!("{max_error:.1e}"),
         work.launches.to_string(),
         work.kernels.to_string(),

@@ -18,7 +18,7 @@ enum DamageName {
 /// Damages a digit classifier and recovers its accuracy by EGGROLL, with the accuracy as fitness.
 #[derive(Parser, Debug)]
 pub struct Args {
-    /// Folder with the four gzip files of MNIST, or of other data in that format.
+    /// Folder with the four files of MNIST, or of other data in that format (IDX), plain or compressed by gzip.
     #[arg(default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/data/mnist"))]
     pub data: PathBuf,
     /// Load the network from this SafeTensors file (layers.0.weight, layers.0.bias, ...) instead of training one.

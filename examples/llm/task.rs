@@ -50,14 +50,16 @@ pub struct Score {
 }
 
 impl Task {
-    /// Reads or makes the data.
+    /// Reads or makes the data, all of which fits the model.
     pub fn new<M: CausalModel>(settings: &Settings, finetune: &Finetune<M>) -> Result<Self, Failure> {
-        let item = |example: &SftExample| finetune.item(&example.prompt, &example.completion);
-        let items = |examples: Vec<SftExample>| examples.iter().map(item).collect::<Result<Vec<Item>, _>>();
-        Ok(match settings.task {
+        let data = settings.data.clone().unwrap_or_else(words_file);
+        let items = |examples: Vec<SftExample>| {
+            let in_file = |error| format!("{}: {error}", data.display());
+            finetune.items(&examples).map_err(in_file)
+        };
+        let task = match settings.task {
             TaskName::Words => {
-                let data = settings.data.clone().unwrap_or_else(words_file);
-                let words = Words::read(data)?;
+                let words = Words::read(&data)?;
                 let of = |words: &[&Word]| items(words.iter().map(|word| word.example()).collect());
                 let all = |split| words.split(split).iter().collect::<Vec<_>>();
                 let (negative, positive): (Vec<_>, Vec<_>) =
@@ -67,7 +69,7 @@ impl Task {
                 Self::Likelihood(Splits { train, dev: of(&all(Split::Dev))?, test: of(&all(Split::Test))? })
             }
             TaskName::Sft => {
-                let examples = read_examples(settings.data.as_deref().expect("validated"))?;
+                let examples = SftExample::read(&data)?;
                 if examples.len() < 10 {
                     return Err(format!(
                         "{} examples: sft needs 10 at least, a tenth of them for dev and test each",
@@ -114,12 +116,19 @@ impl Task {
                     let end = finetune.tokenizer().eos().first().map(std::slice::from_ref).unwrap_or_default();
                     Ok(Item::new(item.prompt(), &[item.completion(), end].concat()))
                 };
-                let warm_up = vec![train.iter().map(solution).collect::<Result<_, _>>()?];
+                let warm_up: Vec<Item> = train.iter().map(solution).collect::<Result<_, _>>()?;
+                finetune.check_items(&warm_up)?;
+                let warm_up = vec![warm_up];
                 let splits = Splits { train: vec![prompts(train)?], dev: prompts(dev?)?, test: prompts(test?)? };
                 let (reward, sampling) = (Box::new(CountdownReward::default()), settings.sampling());
                 Self::Reward { splits, reward, sampling, warm_up }
             }
-        })
+        };
+        if let Self::Reward { splits: Splits { train, dev, test }, reward, sampling, .. } = &task {
+            let mut all = train.iter().chain([dev, test]);
+            all.try_for_each(|prompts| finetune.check_prompts(reward.as_ref(), prompts, sampling))?;
+        }
+        Ok(task)
     }
 
     /// One step on the next prompts of the training data, in an order that depends on the seed.
@@ -219,9 +228,4 @@ fn order(seed: u64, pass: u64, len: u64) -> Vec<usize> {
 
 fn words_file() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("data/words/sentiment.tsv")
-}
-
-fn read_examples(path: &Path) -> Result<Vec<SftExample>, Failure> {
-    let json = path.extension().is_some_and(|extension| extension == "jsonl" || extension == "json");
-    Ok(if json { SftExample::read_json_lines(path)? } else { SftExample::read_text_lines(path)? })
 }

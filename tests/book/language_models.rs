@@ -1,7 +1,7 @@
 //! Fine-tuning of a pretrained language model. The test is skipped where the model is not: `scripts/smollm2` fetches it.
 
+use crate::fetched;
 use eggroll::prelude::*;
-use std::path::PathBuf;
 
 mod program {
     // ANCHOR: program
@@ -56,21 +56,11 @@ mod program {
     // ANCHOR_END: program
 }
 
-/// The model, or a line that says that the test is skipped.
-fn model() -> Option<PathBuf> {
-    let path = eggroll::lm::load::smollm2_path()?;
-    if !path.is_file() {
-        eprintln!("skipped: {} is missing, scripts/smollm2 fetches it", path.display());
-        return None;
-    }
-    Some(path)
-}
-
 #[test]
 fn a_reward_of_the_user() -> Result<(), eggroll::Error> {
     use eggroll::lm::load::Pretrained;
     use eggroll::lm::{FinetuneConfig, Llama};
-    let Some(path) = model() else { return Ok(()) };
+    let Some(path) = fetched::model() else { return Ok(()) };
     let temporary = tempfile::tempdir().expect("a folder");
     let questions: [&[_]; 2] = [&[("What is the capital of France?", "Paris")], &[("What is 2 + 2?", "4")]];
     let saved = temporary.path().join("model");
@@ -88,7 +78,7 @@ fn completions_that_are_given() -> Result<(), eggroll::Error> {
     use eggroll::lm::load::Pretrained;
     use eggroll::lm::task::{Split, Words};
     use eggroll::lm::{FinetuneConfig, Items, Llama, Scored};
-    let Some(path) = model() else { return Ok(()) };
+    let Some(path) = fetched::model() else { return Ok(()) };
     // ANCHOR: strategy
     let config = FinetuneConfig::new().with_population_size(16);
     let strategy = config

@@ -8,6 +8,9 @@ mod choosing;
 mod deploy;
 mod embedded;
 mod episodes;
+mod errors;
+#[path = "../../crates/eggroll-lm/tests/shared/fetched.rs"]
+mod fetched;
 mod getting_started;
 mod hidden_information;
 mod host_scores;

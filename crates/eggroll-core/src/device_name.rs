@@ -58,7 +58,7 @@ enum Backend {
 }
 
 /// A device name that cannot be read, or whose backend this build does not have.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceNameError {
     /// No backend of that name.
@@ -87,6 +87,8 @@ pub enum DeviceNameError {
         found: String,
     },
 }
+
+crate::debug_is_message!(DeviceNameError);
 
 impl Backend {
     const ALL: [Self; 6] = [Self::Flex, Self::Ndarray, Self::Cuda, Self::Vulkan, Self::Metal, Self::Wgpu];

@@ -1,6 +1,7 @@
 //! One parameter of a model: its shape and role, and why it cannot have them.
 
 use crate::key::NoiseKey;
+use crate::messages::listed;
 use crate::role::Role;
 use burn::module::ParamId;
 
@@ -58,33 +59,21 @@ pub enum ParameterKind {
 /// Elements that every distribution's stream has for a pair and a parameter.
 pub(crate) const MAX_NOISE_ELEMENTS: usize = 1 << 34;
 
-/// Names in an error: the first ones of many.
-fn some(names: &[String]) -> String {
-    const SHOWN: usize = 12;
-    match names.get(SHOWN) {
-        None => format!("{names:?}"),
-        Some(_) => format!("{:?} and {} more", &names[..SHOWN], names.len() - SHOWN),
-    }
-}
-
 /// A parameter table that cannot be made.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TableError {
-    /// A name that should be frozen matches no parameter.
-    #[error("cannot freeze \"{name}\": no parameter or module of that name among {}", some(known))]
-    UnknownFrozen {
+    /// A name or pattern that matches no parameter.
+    #[error(
+        "{setting}: \"{name}\" matches no parameter: expected a path, the path of a module, or a pattern such as \"encoder.*\", among {}",
+        listed(known)
+    )]
+    Unmatched {
+        /// The setting: `roles`, `frozen` or `scales`.
+        setting: &'static str,
         /// The name as given.
         name: String,
-        /// The paths that exist.
-        known: Vec<String>,
-    },
-    /// A pattern that matches no parameter.
-    #[error("the pattern \"{pattern}\" matches no parameter among {}", some(known))]
-    UnmatchedPattern {
-        /// The pattern as given.
-        pattern: String,
-        /// The paths that exist.
+        /// The paths that exist, the nearest ones first.
         known: Vec<String>,
     },
     /// A pattern that gives a parameter a role that it cannot have.
@@ -158,3 +147,5 @@ pub enum TableError {
     #[error("the model has {0} parameters, more than {max}", max = NoiseKey::MAX_PARAMETERS)]
     TooMany(usize),
 }
+
+crate::debug_is_message!(TableError);

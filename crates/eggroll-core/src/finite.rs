@@ -7,7 +7,7 @@ use burn::tensor::Tensor;
 use std::collections::BTreeSet;
 
 /// A parameter with values that are NaN or infinite.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("\"{path}\" of shape {shape:?} has {count} values that are NaN or infinite: load or initialize the model anew")]
 pub struct NonFiniteError {
     /// The parameter.
@@ -17,6 +17,8 @@ pub struct NonFiniteError {
     /// Values that are NaN or infinite.
     pub count: usize,
 }
+
+crate::debug_is_message!(NonFiniteError);
 
 /// Refuses a model with a float parameter that is NaN or infinite anywhere, running statistics included: one host read for each
 /// parameter, which [counters](crate::counters), those of generations, leave out.

@@ -19,6 +19,7 @@ mod layer;
 mod materialize;
 mod matrix;
 mod member_state;
+pub mod messages;
 mod noise_store;
 pub mod noiser;
 pub mod numbers;

@@ -46,7 +46,7 @@ pub enum NoiseSourceConfig {
 }
 
 /// A noise source that does not fit a model.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoiseSourceError {
     /// The table is shorter than one pair's noise of a parameter.
@@ -68,6 +68,8 @@ pub enum NoiseSourceError {
         len: usize,
     },
 }
+
+crate::debug_is_message!(NoiseSourceError);
 
 /// The noise that a strategy holds.
 #[derive(Clone, Debug, Default)]

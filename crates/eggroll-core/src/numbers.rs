@@ -65,7 +65,7 @@ impl fmt::Display for Bound {
 }
 
 /// A number that a configuration cannot have.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, PartialEq, thiserror::Error)]
 #[error("{field} must be {bound} and fit f32 (0, or from 1.2e-38 to 3.4e38 in size), not {number:?}")]
 pub struct NumberError {
     /// The field, with those that it is in: `optimizer.beta_1`.
@@ -75,6 +75,8 @@ pub struct NumberError {
     /// Its valid range.
     pub bound: Bound,
 }
+
+crate::debug_is_message!(NumberError);
 
 /// A number of a configuration.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,13 +1,13 @@
-//! Roles by pattern: which parameters of a model get which noise.
+//! Roles by name: which parameters of a model get which noise.
 
 use crate::entry::{ParameterEntry, ParameterKind, TableError};
 use crate::matrix::MatrixView;
 use crate::pattern;
 use crate::role::Role;
 
-/// Gives every entry the role of the first pattern that matches its path; the others keep theirs.
+/// Gives every entry the role of the first name that [matches](pattern::matches) its path; the others keep theirs.
 pub(crate) fn assign(entries: &mut [ParameterEntry], roles: &[(String, Role)]) -> Result<(), TableError> {
-    pattern::check_all_match(roles, entries)?;
+    pattern::check_all_match("roles", roles.iter().map(|(name, _)| name), entries)?;
     for entry in entries {
         let Some((pattern, role)) = pattern::first_match(roles, &entry.path) else {
             continue;
@@ -17,6 +17,17 @@ pub(crate) fn assign(entries: &mut [ParameterEntry], roles: &[(String, Role)]) -
             return Err(TableError::Role { pattern: pattern.clone(), role: *role, path, shape, reason });
         }
         entry.role = *role;
+    }
+    Ok(())
+}
+
+/// Freezes every entry whose path one of the names matches.
+pub(crate) fn freeze(entries: &mut [ParameterEntry], frozen: &[String]) -> Result<(), TableError> {
+    pattern::check_all_match("frozen", frozen, entries)?;
+    for entry in entries {
+        if frozen.iter().any(|name| pattern::matches(name, &entry.path)) {
+            entry.role = Role::Frozen;
+        }
     }
     Ok(())
 }

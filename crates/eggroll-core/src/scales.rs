@@ -1,13 +1,13 @@
-//! Factors of the noise scale by pattern.
+//! Factors of the noise scale by name.
 
 use crate::entry::{ParameterEntry, ParameterKind, TableError};
 use crate::numbers::Bound;
 use crate::pattern;
 
-/// The factor of every entry: that of the first pattern that matches its path, 1 where none does.
+/// The factor of every entry: that of the first name that [matches](pattern::matches) its path, 1 where none does.
 pub(crate) fn assign(entries: &[ParameterEntry], scales: &[(String, f64)]) -> Result<Vec<f64>, TableError> {
     check(scales)?;
-    pattern::check_all_match(scales, entries)?;
+    pattern::check_all_match("scales", scales.iter().map(|(name, _)| name), entries)?;
     let factor = |entry: &ParameterEntry| match pattern::first_match(scales, &entry.path) {
         None => Ok(1.0),
         Some((pattern, scale)) if entry.is_trained_as(ParameterKind::Integer) => {

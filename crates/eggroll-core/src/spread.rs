@@ -14,7 +14,7 @@ const PART: usize = 1 << 16;
 const LANES: usize = 8;
 
 /// A trained parameter that noise cannot be relative to.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, PartialEq, thiserror::Error)]
 #[error(
     "noise cannot be relative to the spread of \"{path}\" of shape {shape:?}: the standard deviation of its values is {spread:?}, and a \
      number above 0 that f32 holds is needed; freeze it (a role, or its name among the frozen ones), or use absolute noise"
@@ -27,6 +27,8 @@ pub struct SpreadError {
     /// Standard deviation of its values.
     pub spread: f64,
 }
+
+crate::debug_is_message!(SpreadError);
 
 impl ParameterTable {
     /// The spread of every float parameter that is not frozen, by position: the standard deviation of its values,

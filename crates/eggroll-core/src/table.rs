@@ -31,8 +31,7 @@ pub struct ParameterTable {
 }
 
 impl ParameterTable {
-    /// The parameters of `model` with the roles that `noiser` gives them; `frozen` names parameters, or modules with
-    /// all their parameters, that stay as they are.
+    /// The parameters of `model` with the roles that `noiser` gives them; those that `frozen` [names](Self::with_roles) stay as they are.
     ///
     /// # Errors
     ///
@@ -42,12 +41,15 @@ impl ParameterTable {
         Self::with_roles(model, noiser, &[], frozen)
     }
 
-    /// As [`new`](Self::new), with `roles` by pattern over the paths in place of the noiser's: the first that matches decides, `*`
-    /// stands for any run of characters, `?` for one. Parameters in `frozen` are frozen for all patterns.
+    /// As [`new`](Self::new), with `roles` by name in place of the noiser's: the first name that matches a parameter decides. Those that
+    /// `frozen` names are frozen whatever their role.
+    ///
+    /// A name is the path of a parameter (`encoder.layers.0.weight`), the path of a module for all parameters in it (`encoder.layers`), or a
+    /// pattern over paths of parameters (`encoder.*.bias`): `*` stands for any run of characters, dots included, `?` for one.
     ///
     /// # Errors
     ///
-    /// [`TableError`] also if a pattern matches no parameter, or gives one a role that it cannot have.
+    /// [`TableError`] also if a name matches no parameter, or gives one a role that it cannot have.
     pub fn with_roles<M: Module>(
         model: &M,
         noiser: &dyn Noiser,
@@ -60,7 +62,7 @@ impl ParameterTable {
         visit_with_paths(model, &mut collector);
         let mut table = collector.table;
         roles::assign(&mut table.entries, roles)?;
-        table.freeze(frozen)?;
+        roles::freeze(&mut table.entries, frozen)?;
         if no_op {
             table.entries.iter_mut().for_each(|entry| entry.role = Role::Frozen);
         } else if table.entries.iter().all(|entry| entry.role == Role::Frozen) {
@@ -71,24 +73,6 @@ impl ParameterTable {
             return Err(TableError::TooMany(table.entries.len()));
         }
         Ok(table)
-    }
-
-    fn freeze(&mut self, frozen: &[String]) -> Result<(), TableError> {
-        for name in frozen {
-            let module = format!("{name}.");
-            let mut matched = false;
-            for entry in &mut self.entries {
-                if entry.path == *name || entry.path.starts_with(&module) {
-                    entry.role = Role::Frozen;
-                    matched = true;
-                }
-            }
-            if !matched {
-                let known = self.entries.iter().map(|entry| entry.path.clone()).collect();
-                return Err(TableError::UnknownFrozen { name: name.clone(), known });
-            }
-        }
-        Ok(())
     }
 
     /// The parameters in traversal order.
@@ -116,12 +100,12 @@ impl ParameterTable {
         self.spreads.as_deref()
     }
 
-    /// This table with factors of the noise scale by pattern over the paths: the first that matches decides, as in
-    /// [`with_roles`](Self::with_roles), and a parameter that none matches has 1. No patterns take all factors away.
+    /// This table with factors of the noise scale by name: the first that matches decides, as in [`with_roles`](Self::with_roles), and a
+    /// parameter that none matches has 1. No names take all factors away.
     ///
     /// # Errors
     ///
-    /// [`TableError`] if a factor is not above 0 or does not fit f32, a pattern matches no parameter, or gives a factor to a trained integer
+    /// [`TableError`] if a factor is not above 0 or does not fit f32, a name matches no parameter, or gives a factor to a trained integer
     /// parameter, whose noise has no σ.
     pub fn with_scales(self, scales: &[(String, f64)]) -> Result<Self, TableError> {
         let scales = match scales {

@@ -6,7 +6,6 @@ use crate::load::LoadError;
 use crate::reward::PromptError;
 use crate::sampling::SamplingError;
 use crate::task::TaskError;
-use std::fmt;
 
 /// Any error of eggroll-lm.
 #[derive(thiserror::Error)]
@@ -77,6 +76,8 @@ pub enum Error {
     NoTemplate,
 }
 
+eggroll_core::debug_is_message!(Error);
+
 /// Boxed, so that a `Result` stays small.
 macro_rules! from {
     ($($error:ty => $variant:ident),*) => {$(
@@ -102,12 +103,5 @@ impl From<GenerateError> for Error {
             GenerateError::Items(error) => Self::Items(error),
             GenerateError::Sampling(error) => Self::Sampling(error),
         }
-    }
-}
-
-/// The message: it is what a `main` that returns the error prints.
-impl fmt::Debug for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }

@@ -21,7 +21,7 @@ pub struct Generated {
 }
 
 /// Why nothing can be generated.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GenerateError {
     /// A prompt does not fit the model.
@@ -31,6 +31,8 @@ pub enum GenerateError {
     #[error(transparent)]
     Sampling(#[from] SamplingError),
 }
+
+eggroll_core::debug_is_message!(GenerateError);
 
 /// Continues prompts with a model as it is, without noise. Draws are those of round 0.
 ///

@@ -53,7 +53,7 @@ pub enum Items<'a> {
 }
 
 /// Why items cannot be asked.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ItemsError {
     /// There is nothing to ask.
@@ -112,6 +112,18 @@ pub enum ItemsError {
         /// Members.
         members: usize,
     },
+}
+
+eggroll_core::debug_is_message!(ItemsError);
+
+impl ItemsError {
+    /// The item that cannot be asked, from 0, if it is one.
+    pub fn item(&self) -> Option<usize> {
+        match self {
+            Self::NoTokens { item, .. } | Self::TooLong { item, .. } | Self::Token { item, .. } => Some(*item),
+            Self::Empty | Self::Groups { .. } => None,
+        }
+    }
 }
 
 /// Names the list of an item.

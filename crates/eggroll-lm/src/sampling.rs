@@ -21,7 +21,7 @@ pub struct SamplingConfig {
 }
 
 /// An invalid setting, with its value.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SamplingError {
     /// Nothing would be generated.
@@ -34,6 +34,8 @@ pub enum SamplingError {
     #[error("min_p is {0}: expected a share from 0 to 1")]
     MinP(f32),
 }
+
+eggroll_core::debug_is_message!(SamplingError);
 
 impl SamplingConfig {
     /// Greedy decoding of at most `max_tokens`.

@@ -6,7 +6,7 @@ use eggroll_core::{NonFiniteError, check_finite};
 use std::path::{Path, PathBuf};
 
 /// Why weights are not taken over from a file.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum WeightsError {
     /// Burn's store refuses the file: it is damaged, or of another model.
@@ -26,6 +26,8 @@ pub enum WeightsError {
         tensor: NonFiniteError,
     },
 }
+
+eggroll_core::debug_is_message!(WeightsError);
 
 /// `model` with the weights of a store, which reads `file`: Burn's `SafetensorsStore`, `PytorchStore` or `BurnpackStore`. Burn's own
 /// `load_from` takes over NaN and infinity.

@@ -1,6 +1,7 @@
 //! The report of a generation.
 
 use crate::fitness::Fitness;
+use eggroll_core::messages::shown;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 
@@ -31,17 +32,18 @@ pub struct GenerationReport {
     pub stepped: bool,
 }
 
-/// In one line, as `generation 12: fitness mean 0.412, best 0.655, worst 0.1, sigma 0.02, learning rate 0.002`.
+/// In one line, as `generation 12: fitness mean 0.412, best 0.655, worst 0.1, sigma 0.02, learning rate 0.002`: the twelfth, whose
+/// [`generation`](GenerationReport::generation) is 11.
 impl fmt::Display for GenerationReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = f.precision().unwrap_or(4);
         write!(
             f,
             "generation {}: fitness mean {:.digits$}, best {:.digits$}, worst {:.digits$}, sigma {}, learning rate {}",
-            self.generation,
-            self.fitness_mean,
-            self.fitness_best,
-            self.fitness_worst,
+            self.generation + 1,
+            shown(self.fitness_mean, digits),
+            shown(self.fitness_best, digits),
+            shown(self.fitness_worst, digits),
             Rounded(self.sigma),
             Rounded(self.learning_rate)
         )?;
@@ -111,9 +113,11 @@ mod tests {
     #[test]
     fn as_a_line() {
         let line = report(vec![1.0, f32::NAN, -3.0]).to_string();
-        let expected = "generation 3: fitness mean -1.0000, best 1.0000, worst -3.0000, sigma 0.5, learning rate 0.25, 1 not finite, \
+        let expected = "generation 4: fitness mean -1.0000, best 1.0000, worst -3.0000, sigma 0.5, learning rate 0.25, 1 not finite, \
                         no step: all fitness is equal";
         assert_eq!(line, expected);
+        let line = report(vec![-0.0, -0.000_01]).to_string();
+        assert!(line.starts_with("generation 4: fitness mean 0.0000, best 0.0000, worst 0.0000, "), "{line}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::integer::MAX_SIGMA_SHIFT;
 
 /// Settings that no noiser can be built from.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoiserError {
     /// An unknown noiser, with the known names.
@@ -36,3 +36,5 @@ pub enum NoiserError {
         given: String,
     },
 }
+
+crate::debug_is_message!(NoiserError);

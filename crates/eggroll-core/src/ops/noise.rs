@@ -1,14 +1,15 @@
 //! Noise as a tensor.
 
+use super::source::{NoiseSource, loudness, table_start};
 use super::{PairRange, PerturbedOps};
 use crate::counters;
 use crate::key::NoiseKey;
 use crate::profile::{self, Component};
 use burn::backend::Dispatch;
-use burn::tensor::{DType, Device, Tensor};
+use burn::tensor::{DType, Device, Tensor, TensorData};
 
 /// The first `elements` elements of the noise streams of `pairs`, in the distribution of `key`, as a tensor: to be held, and used often
-/// ([`NoiseSource::Cached`](super::NoiseSource::Cached)), or to be read as a table.
+/// ([`NoiseSource::Cached`]), or to be read as a table.
 ///
 /// For low-rank noise, `rank·(d_input + d_output)` elements: `B` as `[rank, d_input]`, then `A` as `[rank, d_output]`.
 ///
@@ -38,4 +39,45 @@ pub fn noise(key: NoiseKey, pairs: PairRange, elements: usize, device: &Device, 
     let noise = Tensor::from_dispatch(Dispatch::noise(like, key, pairs, elements));
     span.end_waiting(|| drop(device.sync()));
     noise
+}
+
+impl NoiseSource {
+    /// The noise of `pairs` under `key`, wherever it comes from, as a tensor: for operations that have no kernel.
+    ///
+    /// # Shapes
+    ///
+    /// - output: `[pairs, elements]`
+    ///
+    /// # Panics
+    ///
+    /// Panics if the source does not hold it.
+    #[track_caller]
+    pub fn noise(
+        &self,
+        key: NoiseKey,
+        pairs: PairRange,
+        elements: usize,
+        (device, dtype): (&Device, DType),
+    ) -> Tensor<2> {
+        self.check(pairs, elements);
+        let held = match self {
+            Self::Drawn => return noise(key, pairs, elements, device, dtype),
+            Self::Cached { noise, first_pair } => {
+                let first = (pairs.first - first_pair) as usize;
+                noise.clone().slice_dim(0, first..first + pairs.count as usize)
+            }
+            Self::Table(table) => {
+                let run = |pair| {
+                    let start = table_start(key, pairs.first + pair, elements, table.dims()[0]);
+                    table.clone().slice_dim(0, start..start + elements).unsqueeze::<2>()
+                };
+                Tensor::cat((0..pairs.count).map(run).collect(), 0)
+            }
+        };
+        if !key.has_baselines() {
+            return held;
+        }
+        let loud = TensorData::new(loudness(key, pairs), [pairs.count as usize, 1]);
+        held * Tensor::<2>::from_data(loud, (device, dtype))
+    }
 }

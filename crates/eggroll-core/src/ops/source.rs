@@ -3,7 +3,7 @@
 use crate::key::{NoiseKey, PairRange};
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, Dispatch, ExtensionType};
-use burn::tensor::{DType, Device, Tensor, TensorData};
+use burn::tensor::Tensor;
 
 /// Where an operation finds the noise of its pairs.
 #[derive(Clone, Debug, Default)]
@@ -79,45 +79,6 @@ pub(crate) fn table_runs(elements: usize, len: usize) -> usize {
 }
 
 impl NoiseSource {
-    /// The noise of `pairs` under `key`, wherever it comes from, as a tensor: for operations that have no kernel.
-    ///
-    /// # Shapes
-    ///
-    /// - output: `[pairs, elements]`
-    ///
-    /// # Panics
-    ///
-    /// Panics if the source does not hold it.
-    #[track_caller]
-    pub fn noise(
-        &self,
-        key: NoiseKey,
-        pairs: PairRange,
-        elements: usize,
-        (device, dtype): (&Device, DType),
-    ) -> Tensor<2> {
-        self.check(pairs, elements);
-        let held = match self {
-            Self::Drawn => return super::noise(key, pairs, elements, device, dtype),
-            Self::Cached { noise, first_pair } => {
-                let first = (pairs.first - first_pair) as usize;
-                noise.clone().slice_dim(0, first..first + pairs.count as usize)
-            }
-            Self::Table(table) => {
-                let run = |pair| {
-                    let start = table_start(key, pairs.first + pair, elements, table.dims()[0]);
-                    table.clone().slice_dim(0, start..start + elements).unsqueeze::<2>()
-                };
-                Tensor::cat((0..pairs.count).map(run).collect(), 0)
-            }
-        };
-        if !key.has_baselines() {
-            return held;
-        }
-        let loud = TensorData::new(loudness(key, pairs), [pairs.count as usize, 1]);
-        held * Tensor::<2>::from_data(loud, (device, dtype))
-    }
-
     pub(crate) fn into_primitive(self) -> SourcePrimitive<Dispatch> {
         match self {
             Self::Drawn => SourcePrimitive::Drawn,

@@ -7,6 +7,7 @@ use super::{Session, Task, curves};
 use crate::chart::Color;
 use crate::names::NoiserName;
 use crate::{Ending, Failure};
+use eggroll_core::messages::shown;
 use eggroll_rl::TensorEnvironment;
 use eggroll_run::print_line;
 use eggroll_run::{JsonLines, RunFolder, profile};
@@ -87,7 +88,7 @@ fn print(outcome: &Outcome) {
         outcome.last.seconds,
         outcome.last.generation,
         outcome.last.restarts,
-        outcome.mean_return
+        shown(outcome.mean_return, 1)
     );
 }
 

@@ -5,6 +5,7 @@ use super::train::{Point, Trainer};
 use super::{Session, Task};
 use crate::chart::Color;
 use crate::{Ending, Failure};
+use eggroll_core::messages::shown;
 use eggroll_rl::TensorEnvironment;
 use eggroll_run::print_line;
 use eggroll_run::{JsonLines, RunFolder, parameter_digest, profile};
@@ -50,7 +51,7 @@ pub fn run<T: Task>(
             (false, Ending::Stopped) if threshold.is_infinite() => "stopped",
             (false, Ending::Stopped) => "stopped before it was solved",
         },
-        outcome.mean_return,
+        shown(outcome.mean_return, 1),
         outcome.last.env_steps,
         outcome.last.seconds
     );
@@ -73,12 +74,12 @@ pub fn run<T: Task>(
 }
 
 fn print(point: &Point) {
-    let tested = point.policy_return.map_or("-".to_owned(), |found| format!("{found:.1}"));
+    let tested = point.policy_return.map_or("-".to_owned(), |found| format!("{:.1}", shown(found, 1)));
     print_line!(
         "{:>10} {:>8.2} {:>9.2}M {:>20.1} {tested:>21}",
         point.generation,
         point.seconds,
         point.env_steps as f64 / 1e6,
-        point.population_return
+        shown(point.population_return, 1)
     );
 }

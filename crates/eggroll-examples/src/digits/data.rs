@@ -1,22 +1,27 @@
-//! MNIST files: gzip-compressed IDX, the format of the MNIST database and of its successors (Fashion-MNIST, KMNIST).
+//! MNIST files: IDX, plain or compressed by gzip, the format of the MNIST database and of its successors (Fashion-MNIST, KMNIST).
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use eggroll_core::rng::philox::philox4x32;
-use flate2::read::GzDecoder;
+use flate2::bufread::MultiGzDecoder;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
+
+/// The first bytes of a file that gzip has compressed.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// Classes of the data.
 pub const CLASSES: usize = 10;
 
 /// A file that cannot be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[error("{path}: {reason}")]
 pub struct DataError {
     path: PathBuf,
     reason: String,
 }
+
+eggroll_core::debug_is_message!(DataError);
 
 /// Images with labels, in host memory.
 #[derive(Clone, Debug)]
@@ -31,24 +36,43 @@ pub struct Images {
 
 #[expect(clippy::len_without_is_empty, reason = "files without images are refused")]
 impl Images {
-    /// Reads `{name}-images-idx3-ubyte.gz` and `{name}-labels-idx1-ubyte.gz` in `folder`.
+    /// Reads `{name}-images-idx3-ubyte` and `{name}-labels-idx1-ubyte` in `folder`: with `.gz` behind it or without, also with a dot before
+    /// `idx`. The first bytes of a file say whether it is compressed, not its name.
     ///
     /// # Errors
     ///
     /// [`DataError`] with the file, if it is absent, damaged, or not of images with labels.
     pub fn read(folder: &Path, name: &str) -> Result<Self, DataError> {
-        let images = folder.join(format!("{name}-images-idx3-ubyte.gz"));
-        let labels = folder.join(format!("{name}-labels-idx1-ubyte.gz"));
+        let [images, labels] = ["images-idx3", "labels-idx1"].map(|kind| file_of(folder, name, kind));
         let (dims, pixels) = read_idx::<3>(&images)?;
         let ([count], values) = read_idx::<1>(&labels)?;
         let refuse = |reason: String| Err(DataError { path: labels.clone(), reason });
         if count != dims[0] {
             return refuse(format!("{count} labels for {} images", dims[0]));
         }
-        if let Some(label) = values.iter().find(|label| usize::from(**label) >= CLASSES) {
-            return refuse(format!("label {label} is not below {CLASSES}"));
+        if let Some(image) = values.iter().position(|label| usize::from(*label) >= CLASSES) {
+            return refuse(format!(
+                "label {} is not below {CLASSES}: it is that of image {image}, from 0",
+                values[image]
+            ));
         }
         Ok(Self { pixels, labels: values, shape: [dims[1], dims[2]] })
+    }
+
+    /// Reads `{name}` as [`read`](Self::read) does: images of the same size as these.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read), and if the size is another.
+    pub fn read_next(&self, folder: &Path, name: &str) -> Result<Self, DataError> {
+        let next = Self::read(folder, name)?;
+        match next.shape == self.shape {
+            true => Ok(next),
+            false => {
+                let reason = format!("images of {:?} pixels, where others are {:?}", next.shape, self.shape);
+                Err(DataError { path: file_of(folder, name, "images-idx3"), reason })
+            }
+        }
     }
 
     /// Number of images.
@@ -219,11 +243,21 @@ impl Batches {
     }
 }
 
-/// Reads a gzip-compressed IDX file of unsigned bytes with `D` dimensions.
+/// The file of a kind, `images-idx3` for one; where there is none, the name that it usually has.
+fn file_of(folder: &Path, name: &str, kind: &str) -> PathBuf {
+    let with_dot = kind.replace("-idx", ".idx");
+    let names = [kind, &with_dot].map(|kind| [".gz", ""].map(|end| folder.join(format!("{name}-{kind}-ubyte{end}"))));
+    let [usual, ..] = &names[0];
+    names.iter().flatten().find(|path| path.exists()).unwrap_or(usual).clone()
+}
+
+/// Reads an IDX file of unsigned bytes with `D` dimensions, compressed by gzip or not.
 fn read_idx<const D: usize>(path: &Path) -> Result<([usize; D], Vec<u8>), DataError> {
     let refuse = |reason: String| DataError { path: path.to_owned(), reason };
-    let file = File::open(path).map_err(|error| refuse(error.to_string()))?;
-    let mut reader = GzDecoder::new(file);
+    let mut file = BufReader::new(File::open(path).map_err(|error| refuse(error.to_string()))?);
+    let compressed = file.fill_buf().map_err(|error| refuse(error.to_string()))?.starts_with(&GZIP);
+    // Several members are one file, as those that were appended to each other are.
+    let mut reader: Box<dyn Read> = if compressed { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
     let mut header = |what: &str| -> Result<u32, DataError> {
         let mut word = [0; 4];
         reader.read_exact(&mut word).map_err(|error| refuse(format!("cannot read {what}: {}", explain(&error))))?;
@@ -232,7 +266,9 @@ fn read_idx<const D: usize>(path: &Path) -> Result<([usize; D], Vec<u8>), DataEr
     let magic = header("the magic number")?;
     let expected = 0x0800 + D as u32;
     if magic != expected {
-        return Err(refuse(format!("magic number {magic:#06x}, expected {expected:#06x} (bytes, {D} dimensions)")));
+        let neither = if compressed || magic >> 16 == 0 && magic > 0xff { "" } else { ": neither IDX nor gzip" };
+        let expected = format!("expected {expected:#06x} (bytes, {D} dimensions)");
+        return Err(refuse(format!("magic number {magic:#06x}, {expected}{neither}")));
     }
     let mut dims = [0; D];
     for dim in &mut dims {

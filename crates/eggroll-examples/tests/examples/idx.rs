@@ -112,6 +112,58 @@ fn whole_files_are_read() {
     assert_eq!((images.pixels[59], &images.labels[..]), (59, &[0, 9, 3, 3, 1][..]));
 }
 
+/// Files as they are found elsewhere: of several members, plain, with other names.
+#[test]
+fn other_files_of_the_same_data_are_read() {
+    let members = |bytes: &[u8]| [gzip(&bytes[..20]), gzip(&bytes[20..])].concat();
+    let forms: [(&str, Vec<u8>); 5] = [
+        ("-images-idx3-ubyte.gz", members(&images())),
+        ("-images-idx3-ubyte.gz", images()),
+        ("-images-idx3-ubyte", images()),
+        ("-images-idx3-ubyte", gzip(&images())),
+        ("-images.idx3-ubyte", images()),
+    ];
+    for (name, bytes) in forms {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::write(folder.path().join(format!("x{name}")), bytes).expect("writes");
+        fs::write(folder.path().join("x-labels.idx1-ubyte.gz"), gzip(&labels())).expect("writes");
+        let images = Images::read(folder.path(), "x").unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!((images.pixels, images.labels[1]), ((0..60).collect(), 9), "{name}");
+    }
+}
+
+/// What is wrong with a file is said of it, whatever its form.
+#[test]
+fn damage_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (whole, labels) = (images(), gzip(&labels()));
+    let with = |bytes: Vec<u8>, more: &[u8]| [&bytes[..], more].concat();
+    for (images, part) in [
+        (Vec::new(), "cannot read the magic number: the file is truncated"),
+        (
+            b"<!DOCTYPE html>".to_vec(),
+            "magic number 0x3c21444f, expected 0x0803 (bytes, 3 dimensions): neither IDX nor gzip",
+        ),
+        (gzip(b"<!DOCTYPE html>"), "magic number 0x3c21444f, expected 0x0803"),
+        (idx(&[60], &[0; 60]), "magic number 0x0801, expected 0x0803 (bytes, 3 dimensions)"),
+        (whole[..70].to_vec(), "54 bytes of data, expected 60"),
+        (with(whole.clone(), &[0]), "more bytes of data, expected 60"),
+        (gzip(&with(whole.clone(), &[0])), "more bytes of data, expected 60"),
+        (with(gzip(&whole), b"what else is here"), "the file is corrupt"),
+        (gzip(&whole)[..40].to_vec(), "the file is truncated"),
+        (idx(&[4, 4, 3], &whole[16..64]), "5 labels for 4 images"),
+    ] {
+        let (outcome, _) = read(folder.path(), &images, &labels);
+        let error = outcome.expect_err("refused");
+        assert!(error.contains(part), "{error}, expected {part}");
+    }
+    let other = tempfile::tempdir().expect("a folder");
+    let (first, _) = read(other.path(), &whole, &labels);
+    read(folder.path(), &idx(&[5, 3, 4], &whole[16..]), &labels).0.expect("reads");
+    let error = first.expect("reads").read_next(folder.path(), "x").expect_err("refused").to_string();
+    assert!(error.ends_with("images of [3, 4] pixels, where others are [4, 3]"), "{error}");
+}
+
 /// Dimensions that promise more than there is: refused when the data ends, and not before it is read.
 #[test]
 fn huge_lengths_allocate_nothing() {

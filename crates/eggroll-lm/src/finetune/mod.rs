@@ -1,5 +1,6 @@
 //! Fine-tuning of pretrained language models: the model, its strategy and its tokenizer in one place.
 
+mod checks;
 mod config;
 mod members;
 mod report;

@@ -1,6 +1,7 @@
 //! What a step did.
 
 use crate::host::Changed;
+use eggroll_core::messages::shown;
 use eggroll_train::GenerationReport;
 use std::fmt;
 
@@ -45,7 +46,8 @@ impl StepReport {
 impl fmt::Display for StepReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let GenerationReport { generation, fitness_mean, fitness_best, stepped, non_finite, .. } = self.generation;
-        write!(f, "step {}: score {fitness_mean:.4}, best {fitness_best:.4}", generation + 1)?;
+        let [mean, best] = [fitness_mean, fitness_best].map(|score| shown(score, 4));
+        write!(f, "step {}: score {mean:.4}, best {best:.4}", generation + 1)?;
         write!(f, ", {:.1} s, {:.0} tokens/s", self.seconds, self.tokens_per_second())?;
         if non_finite > 0 {
             write!(f, ", {non_finite} members not finite")?;

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Why a model cannot be loaded, saved or used.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
     /// A file or folder that the system cannot open, read or write.
@@ -110,6 +110,8 @@ pub enum LoadError {
         reason: String,
     },
 }
+
+eggroll_core::debug_is_message!(LoadError);
 
 fn did_you_mean(similar: &[String]) -> String {
     if similar.is_empty() { String::new() } else { format!("; similar: {}", similar.join(", ")) }

@@ -1,7 +1,7 @@
 //! Prompts that a reward cannot grade.
 
 /// Why a reward refuses a prompt.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PromptError {
     /// No reference.
@@ -34,3 +34,5 @@ pub enum PromptError {
     #[error("{0}")]
     Other(String),
 }
+
+eggroll_core::debug_is_message!(PromptError);

@@ -1,6 +1,7 @@
 //! The grades of many completions: accuracy and form apart.
 
 use super::Grade;
+use eggroll_core::messages::shown;
 use std::fmt;
 
 /// How many of some completions have a property.
@@ -94,7 +95,7 @@ impl Summary {
 
 impl fmt::Display for Summary {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "score {:.4}", self.score)?;
+        write!(formatter, "score {:.4}", shown(self.score, 4))?;
         for (name, share) in [("correct", self.correct), ("well-formed", self.well_formed)] {
             if let Some(share) = share {
                 write!(formatter, ", {name} {share}")?;

@@ -1,10 +1,11 @@
 //! Data and settings that a task refuses.
 
+use crate::items::ItemsError;
 use std::io;
 use std::path::PathBuf;
 
 /// Why a task has no data.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum TaskError {
     /// A file that cannot be read.
@@ -32,6 +33,22 @@ pub enum TaskError {
         found: String,
         /// What should be there.
         expected: String,
+    },
+    /// An example that the model cannot be asked.
+    #[error("line {line}: {source}")]
+    Item {
+        /// Its line, from 1.
+        line: usize,
+        /// Why not.
+        source: ItemsError,
+    },
+    /// A file of another kind.
+    #[error("found {found}, expected {expected}")]
+    Kind {
+        /// What is there.
+        found: &'static str,
+        /// What to do.
+        expected: &'static str,
     },
     /// No line that is not blank.
     #[error("found no data, expected at least one line with {expected}")]
@@ -85,3 +102,5 @@ pub enum TaskError {
         tries: u64,
     },
 }
+
+eggroll_core::debug_is_message!(TaskError);

@@ -1,6 +1,7 @@
 //! Files of lines.
 
 use super::TaskError;
+use super::distinct::Distinct;
 use crate::reward::Prompt;
 use serde::de::DeserializeOwned;
 use std::fs;
@@ -8,6 +9,10 @@ use std::path::Path;
 
 /// Characters of a line that an error shows.
 const SHOWN: usize = 60;
+
+/// A file that has to be decompressed.
+pub(super) const COMPRESSED: TaskError =
+    TaskError::Kind { found: "a compressed file", expected: "text: decompress it first" };
 
 const PROMPT: &str = r#"a JSON object such as {"prompt": "2 + 2 = ", "reference": "4"}"#;
 
@@ -24,7 +29,7 @@ pub fn read_prompts(path: impl AsRef<Path>) -> Result<Vec<Prompt>, TaskError> {
 ///
 /// # Errors
 ///
-/// [`TaskError::Line`] if a line is no prompt, [`TaskError::Empty`] if there is none.
+/// [`TaskError::Line`] if a line is no prompt, or has a field twice, [`TaskError::Empty`] if there is none.
 ///
 /// # Example
 ///
@@ -46,6 +51,7 @@ pub fn parse_prompts(text: &str) -> Result<Vec<Prompt>, TaskError> {
 pub(super) fn read<T>(path: &Path, parse: impl FnOnce(&str) -> Result<T, TaskError>) -> Result<T, TaskError> {
     let bytes = fs::read(path).map_err(|source| TaskError::Io { path: path.into(), source })?;
     let parsed = match std::str::from_utf8(&bytes) {
+        _ if bytes.starts_with(&[0x1f, 0x8b]) => Err(COMPRESSED),
         Ok(text) => parse(text),
         Err(error) => {
             let valid = &bytes[..error.valid_up_to()];
@@ -66,7 +72,7 @@ pub(super) fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
 /// One value from each line that is not blank, at least one.
 pub(super) fn parse_json_lines<T: DeserializeOwned>(text: &str, expected: &str) -> Result<Vec<T>, TaskError> {
     let parsed = numbered(text).map(|(line, json)| {
-        serde_json::from_str(json).map_err(|error| {
+        serde_json::from_str::<Distinct>(json).and_then(|_| serde_json::from_str(json)).map_err(|error| {
             let found = format!("{} ({})", shown(json), reason(&error));
             TaskError::Line { line, found, expected: expected.into() }
         })
@@ -110,6 +116,8 @@ mod tests {
         assert!(message(&format!("{good}{{\"text\":\"a\"}}")).contains("missing field `prompt`"));
         assert!(message("{\"prompt\":").contains("EOF while parsing a value at column 10"));
         assert!(message("[1]").starts_with("line 1: "));
+        let twice = message(&format!("{good}{{\"prompt\":\"a\",\"facts\":[{{\"level\":1,\"level\":2}}]}}"));
+        assert!(twice.starts_with("line 3: ") && twice.contains("duplicate field `level` at column"), "{twice}");
         let long = message(&"x".repeat(1000));
         assert!(long.len() < 250 && long.contains("x\"… ("), "{long}");
         assert!(message(" \n\n").starts_with("found no data"));
@@ -130,6 +138,9 @@ mod tests {
         let found = read_prompts(&path).unwrap_err().to_string();
         let expected = "line 2: found the byte 0xFF, expected text in UTF-8: convert the file";
         assert_eq!(found, format!("{}: {expected}", path.display()));
+        fs::write(&path, b"\x1f\x8b\x08\0").unwrap();
+        let compressed = format!("{}: found a compressed file, expected text: decompress it first", path.display());
+        assert_eq!(read_prompts(&path).unwrap_err().to_string(), compressed);
         fs::write(&path, "{\"prompt\":\"a\"}").unwrap();
         assert_eq!(read_prompts(&path).unwrap().len(), 1);
     }

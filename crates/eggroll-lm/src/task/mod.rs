@@ -12,6 +12,7 @@
 
 mod conciseness;
 mod countdown;
+mod distinct;
 mod error;
 mod lines;
 mod random;

@@ -1,8 +1,9 @@
 //! Examples for supervised fine-tuning.
 
 use super::TaskError;
-use super::lines::{numbered, parse_json_lines, read};
+use super::lines::{COMPRESSED, numbered, parse_json_lines, read};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::path::Path;
 
 const EXAMPLE: &str = r#"a JSON object such as {"prompt": "2 + 2 = ", "completion": "4"}"#;
@@ -14,9 +15,35 @@ pub struct SftExample {
     pub prompt: String,
     /// What it learns to write; not empty.
     pub completion: String,
+    /// Its line in the file that it was read from, from 1; 0 for one that was not read.
+    #[serde(skip)]
+    pub line: usize,
 }
 
 impl SftExample {
+    /// Reads a file by its name: as JSON lines if that ends in `.jsonl`, `.ndjson` or `.json`, in small or capital letters, and as text lines
+    /// otherwise.
+    ///
+    /// # Errors
+    ///
+    /// As [`read_json_lines`](Self::read_json_lines) and [`read_text_lines`](Self::read_text_lines); [`TaskError::Kind`] for a name of
+    /// compressed files, and for JSON lines in a file with another name.
+    pub fn read(path: impl AsRef<Path>) -> Result<Vec<Self>, TaskError> {
+        let path = path.as_ref();
+        let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
+        match ending.as_deref() {
+            Some("jsonl" | "ndjson" | "json") => Self::read_json_lines(path),
+            Some("gz" | "zst" | "bz2" | "xz" | "zip") => read(path, |_| Err(COMPRESSED)),
+            _ => read(path, |text| match numbered(text).next() {
+                Some((_, line)) if serde_json::from_str::<Map<String, Value>>(line).is_ok() => Err(TaskError::Kind {
+                    found: "JSON in the first line",
+                    expected: "text, or a name that ends in .jsonl",
+                }),
+                _ => Self::parse_text_lines(text),
+            }),
+        }
+    }
+
     /// Reads a file of JSON lines (JSONL), as [`parse_json_lines`](Self::parse_json_lines) does.
     ///
     /// # Errors
@@ -39,7 +66,7 @@ impl SftExample {
     ///
     /// # Errors
     ///
-    /// [`TaskError::Line`] if a line is no such object, or its completion is empty; [`TaskError::Empty`] if there is no line.
+    /// [`TaskError::Line`] if a line is no such object, has a field twice, or its completion is empty; [`TaskError::Empty`] if there is no line.
     ///
     /// # Example
     ///
@@ -54,11 +81,11 @@ impl SftExample {
     /// # Ok::<(), eggroll_lm::task::TaskError>(())
     /// ```
     pub fn parse_json_lines(text: &str) -> Result<Vec<Self>, TaskError> {
-        let examples: Vec<Self> = parse_json_lines(text, EXAMPLE)?;
-        let empty = examples.iter().zip(numbered(text)).find(|(example, _)| example.completion.is_empty());
-        if let Some((_, (line, _))) = empty {
+        let mut examples: Vec<Self> = parse_json_lines(text, EXAMPLE)?;
+        examples.iter_mut().zip(numbered(text)).for_each(|(example, (line, _))| example.line = line);
+        if let Some(Self { line, .. }) = examples.iter().find(|example| example.completion.is_empty()) {
             let (found, expected) = ("an empty completion".into(), "a completion to learn: remove the line".into());
-            return Err(TaskError::Line { line, found, expected });
+            return Err(TaskError::Line { line: *line, found, expected });
         }
         Ok(examples)
     }
@@ -75,11 +102,11 @@ impl SftExample {
     /// use eggroll_lm::task::SftExample;
     ///
     /// let examples = SftExample::parse_text_lines("Twelve eggs.\n\nOne roll.\n")?;
-    /// assert_eq!(examples[1], SftExample { prompt: String::new(), completion: "One roll.".into() });
+    /// assert_eq!(examples[1], SftExample { prompt: String::new(), completion: "One roll.".into(), line: 3 });
     /// # Ok::<(), eggroll_lm::task::TaskError>(())
     /// ```
     pub fn parse_text_lines(text: &str) -> Result<Vec<Self>, TaskError> {
-        let example = |(_, line): (usize, &str)| Self { prompt: String::new(), completion: line.into() };
+        let example = |(line, text): (usize, &str)| Self { prompt: String::new(), completion: text.into(), line };
         let examples: Vec<Self> = numbered(text).map(example).collect();
         if examples.is_empty() {
             return Err(TaskError::Empty { expected: "text".into() });
@@ -99,8 +126,11 @@ mod tests {
         let examples = SftExample::parse_json_lines(text).unwrap();
         assert_eq!(
             examples,
-            [("a", " b\n"), ("", "d")]
-                .map(|(prompt, completion)| SftExample { prompt: prompt.into(), completion: completion.into() })
+            [("a", " b\n", 1), ("", "d", 3)].map(|(prompt, completion, line)| SftExample {
+                prompt: prompt.into(),
+                completion: completion.into(),
+                line
+            })
         );
         let lines = SftExample::parse_text_lines("\u{feff} a \r\nb").unwrap();
         assert_eq!(lines.iter().map(|line| &line.completion[..]).collect::<Vec<_>>(), [" a ", "b"]);
@@ -115,6 +145,8 @@ mod tests {
         let typo = message("{\"prompt\":\"a\",\"completions\":\"b\"}");
         assert!(typo.starts_with("line 4: ") && typo.contains("missing field `completion`"), "{typo}");
         assert!(message("{\"prompt\":null,\"completion\":\"b\"}").contains("invalid type: null"));
+        let twice = message("{\"prompt\":\"a\",\"completion\":\"b\",\"source\":1,\"source\":2}");
+        assert!(twice.starts_with("line 4: ") && twice.contains("duplicate field `source`"), "{twice}");
         assert!(message("nonsense").starts_with("line 4: found \"nonsense\" (expected"));
         assert!(matches!(SftExample::parse_json_lines("\n"), Err(TaskError::Empty { .. })));
         assert!(matches!(SftExample::parse_text_lines(" \n"), Err(TaskError::Empty { .. })));
@@ -128,5 +160,31 @@ mod tests {
         std::fs::write(&path, "{\"prompt\":\"a\",\"completion\":\"b\"}").unwrap();
         assert_eq!(SftExample::read_json_lines(&path).unwrap().len(), 1);
         assert_eq!(SftExample::read_text_lines(&path).unwrap()[0].prompt, "");
+    }
+
+    #[test]
+    fn names_tell_the_kind() {
+        let folder = tempfile::tempdir().unwrap();
+        let read = |name: &str, text: &[u8]| {
+            std::fs::write(folder.path().join(name), text).unwrap();
+            SftExample::read(folder.path().join(name)).map_err(|error| error.to_string())
+        };
+        let json =
+            b"\xef\xbb\xbf{\"prompt\":\"a\",\"completion\":\"b\"}\r\n\r\n{\"prompt\":\"c\",\"completion\":\"d\"}";
+        for name in ["x.jsonl", "x.JSONL", "x.ndjson", "x.Json", "x.tar.jsonl"] {
+            let examples = read(name, json).unwrap();
+            let found = examples.iter().map(|example| (&example.prompt[..], &example.completion[..], example.line));
+            assert!(found.eq([("a", "b", 1), ("c", "d", 3)]), "{name}: {examples:?}");
+        }
+        for name in ["x.jsonl.gz", "x.txt.GZ", "x.json.zst"] {
+            assert!(
+                read(name, json).unwrap_err().ends_with("found a compressed file, expected text: decompress it first")
+            );
+        }
+        for name in ["x.txt", "x", "x.jsonl.bak"] {
+            assert!(read(name, json).unwrap_err().contains("found JSON in the first line, expected text"), "{name}");
+        }
+        assert_eq!(read("x.txt", b"{one}\r\ntwo").unwrap()[0].completion, "{one}");
+        assert!(read("x.jsonl", b"\x1f\x8b\x08").unwrap_err().contains("found a compressed file"));
     }
 }

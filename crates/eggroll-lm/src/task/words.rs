@@ -24,6 +24,8 @@ pub struct Word {
     pub word: String,
     /// From −4, very negative, to 4, very positive; not 0.
     pub valence: f32,
+    /// Its line in the file, from 1.
+    pub line: usize,
 }
 
 impl Word {
@@ -52,7 +54,7 @@ impl Word {
 
     /// The prompt and its answer, for likelihood training.
     pub fn example(&self) -> SftExample {
-        SftExample { prompt: self.prompt().text(), completion: self.answer().into() }
+        SftExample { prompt: self.prompt().text(), completion: self.answer().into(), line: self.line }
     }
 }
 
@@ -115,7 +117,7 @@ impl Words {
         let mut shuffled = Vec::new();
         let mut lines = HashMap::new();
         for (line, content) in numbered(text) {
-            let word = parse_word(content).ok_or_else(|| TaskError::Line {
+            let word = parse_word(line, content).ok_or_else(|| TaskError::Line {
                 line,
                 found: shown(content),
                 expected: "a word, a tab and a valence from -4 to 4 that is not 0, such as \"kind<tab>2.4\"".into(),
@@ -149,11 +151,11 @@ impl Words {
     }
 }
 
-fn parse_word(line: &str) -> Option<Word> {
-    let (word, valence) = line.split_once('\t')?;
+fn parse_word(line: usize, content: &str) -> Option<Word> {
+    let (word, valence) = content.split_once('\t')?;
     let valence: f32 = valence.parse().ok()?;
     let well_formed = !word.is_empty() && word.trim() == word && valence.abs() <= STRONGEST && valence != 0.0;
-    well_formed.then(|| Word { word: word.into(), valence })
+    well_formed.then(|| Word { word: word.into(), valence, line })
 }
 
 #[cfg(test)]
@@ -198,11 +200,11 @@ mod tests {
 
     #[test]
     fn prompts_end_where_the_answer_starts() {
-        let word = |valence| Word { word: "kind".into(), valence };
+        let word = |valence| Word { word: "kind".into(), valence, line: 7 };
         let example = word(2.4).example();
         let text =
             "<|im_start|>user\nIs the word \"kind\" positive or negative?<|im_end|>\n<|im_start|>assistant\nIt is";
-        assert_eq!(example, SftExample { prompt: text.into(), completion: " positive".into() });
+        assert_eq!(example, SftExample { prompt: text.into(), completion: " positive".into(), line: 7 });
         assert_eq!(word(-2.4).example().completion, " negative");
         assert_eq!(word(-2.4).prompt().reference.as_deref(), Some(" negative"));
     }

@@ -4,6 +4,7 @@ use burn::tensor::Device;
 use eggroll_core::{NoiseSourceConfig, OpenEsConfig, Role};
 use eggroll_lm::load::{LlamaConfig, Pretrained, RopeScaling, SavedDtype, Tokenizer};
 use eggroll_lm::reward::{Prompt, PromptError, Reward};
+use eggroll_lm::task::SftExample;
 use eggroll_lm::{Error, Finetune, FinetuneConfig, Item, Items, ItemsError, Llama, SamplingConfig};
 use eggroll_run::parameter_digest;
 use serde_json::json;
@@ -215,6 +216,20 @@ fn what_does_not_fit_is_refused() {
     );
     let error = finetune.complete(&[], &sampling).unwrap_err();
     assert!(matches!(error, Error::Items(ItemsError::Empty)), "{error}");
+    // All data at once, before the first step.
+    let lines = |third: &str| SftExample::parse_text_lines(&format!("abc\n\n{third}\nabc")).unwrap();
+    assert_eq!(finetune.items(&lines("abc")).unwrap().len(), 3);
+    let error = finetune.items(&lines(&"a".repeat(40))).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "line 3: item 1 needs 41 tokens, but the context of the model is 32 tokens: shorten it, or lower max_tokens"
+    );
+    let prompts = [Prompt::new("abc").with_reference("a"), Prompt::new("abc")];
+    let error = finetune.check_prompts(&Picky, &prompts, &sampling).unwrap_err();
+    assert!(matches!(error, Error::Prompt(_)), "{error}");
+    assert!(finetune.check_prompts(&Picky, &prompts[..1], &sampling).is_ok());
+    let error = finetune.check_prompts(&Picky, &prompts[..1], &SamplingConfig::greedy(40)).unwrap_err();
+    assert!(matches!(error, Error::Items(ItemsError::TooLong { item: 0, context: 32, .. })), "{error}");
     let error = finetune.complete(&[Prompt::new("abc")], &sampling.with_temperature(-1.0)).unwrap_err();
     assert!(matches!(error, Error::Sampling(_)) && error.to_string().contains("-1"), "{error}");
     assert_eq!(finetune.steps(), 0);

@@ -1,9 +1,10 @@
 //! SmolLM2-135M-Instruct against logits and texts of an implementation in JAX. Skipped where `scripts/smollm2` has not fetched the file.
 
+use crate::fetched;
 use crate::made::largest_difference;
 use eggroll_core::transformer::{MemberRow, Precision};
 use eggroll_lm::host::{Decoder, Sequence};
-use eggroll_lm::load::{Pretrained, smollm2_path};
+use eggroll_lm::load::Pretrained;
 use eggroll_lm::{CausalModel, HostLlama, Item, Llama, SamplingConfig, generate};
 use serde_json::Value;
 
@@ -11,22 +12,13 @@ use serde_json::Value;
 const TOLERANCE: f64 = 2e-3;
 
 fn open() -> Option<Pretrained> {
-    let path = smollm2_path()?;
-    if !path.is_file() {
-        eprintln!("skipped: {} is missing, scripts/smollm2 fetches it", path.display());
-        return None;
-    }
-    Some(Pretrained::open(path).expect("a model"))
+    fetched::model().map(|path| Pretrained::open(path).expect("a model"))
 }
 
 /// The texts of the golden file; none in a package that has it not.
 fn golden() -> Vec<Value> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/smollm2.json");
-    let Ok(json) = std::fs::read(path) else {
-        eprintln!("skipped: {path} is missing");
-        return Vec::new();
-    };
-    let texts: Vec<Value> = serde_json::from_slice(&json).expect("JSON");
+    let Some(path) = fetched::golden() else { return Vec::new() };
+    let texts: Vec<Value> = serde_json::from_slice(&std::fs::read(path).expect("reads")).expect("JSON");
     assert_eq!(texts.len(), 8);
     texts
 }

@@ -3,6 +3,8 @@
 mod chat;
 mod config;
 mod dequantize;
+#[path = "../shared/fetched.rs"]
+mod fetched;
 mod formats;
 mod forward;
 mod hostile;

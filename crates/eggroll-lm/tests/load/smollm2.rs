@@ -1,21 +1,11 @@
 //! SmolLM2-135M-Instruct, which `scripts/smollm2` fetches. The tests are skipped where the file is not.
 
-use eggroll_lm::load::{LlamaConfig, Message, ModelConfig, Pretrained, RopeScaling, smollm2_path};
+use crate::fetched;
+use eggroll_lm::load::{LlamaConfig, Message, ModelConfig, Pretrained, RopeScaling};
 use serde_json::Value;
-use std::path::PathBuf;
-
-/// The file, or a line that says that a test is skipped.
-fn file() -> Option<PathBuf> {
-    let path = smollm2_path()?;
-    if !path.is_file() {
-        eprintln!("skipped: {} is missing, scripts/smollm2 fetches it", path.display());
-        return None;
-    }
-    Some(path)
-}
 
 pub fn open() -> Option<Pretrained> {
-    file().map(|path| Pretrained::open(path).expect("a model"))
+    fetched::model().map(|path| Pretrained::open(path).expect("a model"))
 }
 
 pub fn expected_config() -> LlamaConfig {
@@ -45,17 +35,10 @@ pub struct Golden {
     pub logits: Vec<f64>,
 }
 
-/// The texts of the golden file, of which there are eight.
+/// The eight texts of the golden file; none in a package that has it not.
 pub fn golden() -> Vec<Golden> {
-    let folders = [
-        concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden"),
-        concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden"),
-    ];
-    let Some(json) = folders.iter().find_map(|folder| std::fs::read(format!("{folder}/smollm2.json")).ok()) else {
-        eprintln!("skipped: tests/golden/smollm2.json is missing");
-        return Vec::new();
-    };
-    let json: Vec<Value> = serde_json::from_slice(&json).expect("JSON");
+    let Some(path) = fetched::golden() else { return Vec::new() };
+    let json: Vec<Value> = serde_json::from_slice(&std::fs::read(path).expect("reads")).expect("JSON");
     let number = |value: &Value| value.as_f64().expect("a number");
     let numbers = |value: &Value| value.as_array().expect("numbers").iter().map(number).collect::<Vec<f64>>();
     let text = |entry: &Value| Golden {

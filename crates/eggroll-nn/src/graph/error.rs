@@ -1,9 +1,10 @@
 //! Reasons for refusing a graph.
 
+use eggroll_core::messages::listed;
 use std::fmt;
 
 /// A forward that cannot become a [`PopulationGraph`](super::PopulationGraph).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub enum GraphError {
     /// A parameter is used in an operation that has no perturbed form.
@@ -84,7 +85,9 @@ impl fmt::Display for GraphError {
             Self::ShapeDependent { position } => {
                 write!(f, "the forward does other things for another batch size, from its operation {position} on")
             }
-            Self::Input { shapes, reason } => write!(f, "inputs {shapes:?} cannot be run as a graph: {reason}"),
+            Self::Input { shapes, reason } => {
+                write!(f, "inputs {} cannot be run as a graph: {reason}", listed(shapes))
+            }
             Self::NoParameter => write!(f, "the model has no parameter of floating point"),
             Self::Capture(error) => write!(f, "the forward cannot be recorded: {error}"),
             Self::Differs { output, difference, effect } => write!(
@@ -95,5 +98,7 @@ impl fmt::Display for GraphError {
         }
     }
 }
+
+eggroll_core::debug_is_message!(GraphError);
 
 impl std::error::Error for GraphError {}

@@ -59,7 +59,7 @@ fn names_that_match_nothing_are_refused() {
     // A prefix of a name is not a module.
     let error = table(OpenEsConfig::new(), &["blocks.1", "hea"]).expect_err("refused");
     assert!(
-        matches!(&error, TableError::UnknownFrozen { name, known } if name == "hea" && known.len() == 6),
+        matches!(&error, TableError::Unmatched { setting: "frozen", name, known } if name == "hea" && known.len() == 6),
         "{error}"
     );
     let error = table(OpenEsConfig::new(), &["blocks", "head"]).expect_err("refused");

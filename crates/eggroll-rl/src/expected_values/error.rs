@@ -3,7 +3,7 @@
 use std::error::Error;
 
 /// Errors of [`ExpectedValues`](super::ExpectedValues).
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ExpectedValuesError {
     /// A number of worlds that cannot be sampled.
@@ -60,3 +60,5 @@ pub enum ExpectedValuesError {
         value: f32,
     },
 }
+
+eggroll_core::debug_is_message!(ExpectedValuesError);

@@ -1,10 +1,12 @@
 //! Errors before a simulation runs.
 
-use super::ASSETS;
 use std::path::PathBuf;
 
+/// Environment variable that names the folder of Gymnasium's descriptions: `gymnasium/envs/mujoco/assets` of its wheel.
+pub const ASSETS: &str = "EGGROLL_MUJOCO_ASSETS";
+
 /// Errors of MuJoCo's environments.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MujocoError {
     /// Nothing says where a description is.
@@ -45,3 +47,5 @@ pub enum MujocoError {
         found: [usize; 3],
     },
 }
+
+eggroll_core::debug_is_message!(MujocoError);

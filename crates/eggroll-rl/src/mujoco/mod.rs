@@ -11,7 +11,7 @@ mod humanoid;
 mod simulation;
 mod walker2d;
 
-pub use error::MujocoError;
+pub use error::{ASSETS, MujocoError};
 pub use half_cheetah::HalfCheetah;
 pub use hopper::Hopper;
 pub use humanoid::Humanoid;
@@ -19,9 +19,6 @@ pub use walker2d::Walker2d;
 
 use std::env;
 use std::path::{Path, PathBuf};
-
-/// Environment variable that names the folder of Gymnasium's descriptions: `gymnasium/envs/mujoco/assets` of its wheel.
-pub const ASSETS: &str = "EGGROLL_MUJOCO_ASSETS";
 
 /// The file that describes a body: the one given, or `file` of the folder that [`ASSETS`] names.
 fn description(given: Option<&Path>, file: &'static str) -> Result<PathBuf, MujocoError> {

@@ -4,7 +4,7 @@ use super::head::ActionHead;
 use crate::ActionSpace;
 
 /// Errors of rollouts: settings that fit neither each other nor the environment.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RolloutError {
     /// A count of 0.
@@ -75,6 +75,8 @@ pub enum RolloutError {
     #[error("rollouts: a normalizer is given, but normalize_observations is false: set it to true")]
     NotNormalized,
 }
+
+eggroll_core::debug_is_message!(RolloutError);
 
 impl RolloutError {
     /// Refuses the first setting that is 0.

@@ -245,7 +245,7 @@ impl Checkpoints {
     /// Gives a draft its name.
     fn put(&self, draft: &Path, name: &str) -> Result<(), Error> {
         let (target, replaced) = (self.folder.join(name), Hidden::Replaced.path(&self.folder, name));
-        if target.exists() {
+        if target.symlink_metadata().is_ok() {
             remove_if_there(&replaced)?;
             fs::rename(&target, &replaced).map_err(Error::io(&target))?;
         }
@@ -253,7 +253,7 @@ impl Checkpoints {
         durable::sync(&self.folder)
     }
 
-    /// Folders of the checkpoints, the oldest first.
+    /// Folders of the checkpoints, the oldest first. What is no folder is none, whatever its name.
     ///
     /// # Errors
     ///
@@ -267,13 +267,22 @@ impl Checkpoints {
         let mut complete = BTreeMap::new();
         for name in self.names()? {
             if let Some(generation) = generation_of(&name) {
-                complete.insert((generation, name.clone()), self.folder.join(name));
+                let path = self.folder.join(&name);
+                if path.is_dir() {
+                    complete.insert((generation, name), path);
+                }
             } else if let Some((hidden @ Hidden::Replaced, name)) = Hidden::parse(&name) {
                 let key = (generation_of(name).expect("parsed"), name.to_owned());
                 complete.entry(key).or_insert_with(|| hidden.path(&self.folder, name));
             }
         }
         Ok(complete)
+    }
+
+    /// What has the name of a checkpoint and is no folder.
+    fn odd(&self) -> Result<Vec<PathBuf>, Error> {
+        let named = self.names()?.into_iter().filter(|name| generation_of(name).is_some());
+        Ok(named.map(|name| self.folder.join(name)).filter(|path| !path.is_dir()).collect())
     }
 
     /// Names of everything in the folder.
@@ -341,6 +350,12 @@ fn write_parts<M: Module>(draft: &mut Draft, strategy: &EvolutionStrategy, model
     draft.write(SCHEDULE, record.schedule.into_bytes())
 }
 
+/// Removes a folder, or whatever else has its name.
 fn remove_if_there(path: &Path) -> Result<(), Error> {
-    if path.exists() { fs::remove_dir_all(path).map_err(Error::io(path)) } else { Ok(()) }
+    let removed = match path.symlink_metadata() {
+        Err(_) => return Ok(()),
+        Ok(found) if found.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+    };
+    removed.map_err(Error::io(path))
 }

@@ -45,6 +45,9 @@ impl Checkpoints {
 
     /// Loads the newest checkpoint that is not damaged.
     fn newest<T>(&self, load: impl Fn(&Saved) -> Result<T, Error>) -> Result<Option<T>, Error> {
+        for path in self.odd()? {
+            crate::print_note!("warning: {} is passed over: it is not the folder of a checkpoint", path.display());
+        }
         let mut first = None;
         for path in self.list()?.iter().rev() {
             match Saved::open(path).and_then(|saved| load(&saved)) {
@@ -82,7 +85,8 @@ impl Checkpoints {
 fn is_damage(error: &Error) -> bool {
     match error {
         Error::Io { source, .. } => {
-            matches!(source.kind(), ErrorKind::NotFound | ErrorKind::UnexpectedEof | ErrorKind::InvalidData)
+            use ErrorKind::{InvalidData, IsADirectory, NotADirectory, NotFound, UnexpectedEof};
+            matches!(source.kind(), NotFound | UnexpectedEof | InvalidData | IsADirectory | NotADirectory)
         }
         Error::Saved(error) => {
             use SavedError::{Checkpoint, Checksum, FileLength};

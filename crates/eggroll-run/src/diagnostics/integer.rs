@@ -2,6 +2,7 @@
 
 use super::values::{Values, parameter_values};
 use burn::module::Module;
+use eggroll_core::messages::shown;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -134,7 +135,8 @@ impl fmt::Display for IntegerStatistics {
         let (saturated, zeros) = (100.0 * self.saturated, 100.0 * self.zeros);
         write!(
             f,
-            "{path:<32} {mean:>6.2} {deviation:>6.2} {entropy:>8.2} {saturated:>8.1} % {zeros:>4.1} % {min:>5} {max:>4}"
+            "{path:<32} {:>6.2} {deviation:>6.2} {entropy:>8.2} {saturated:>8.1} % {zeros:>4.1} % {min:>5} {max:>4}",
+            shown(*mean, 2)
         )
     }
 }

@@ -21,7 +21,7 @@ use std::io;
 use std::path::PathBuf;
 
 /// Errors of this crate: one variant for each subject.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The strategy.
@@ -65,6 +65,8 @@ pub enum Error {
         then: Box<Error>,
     },
 }
+
+eggroll_core::debug_is_message!(Error);
 
 /// The errors in [`eggroll_train::Error`], so that `?` takes them too.
 macro_rules! of_training {

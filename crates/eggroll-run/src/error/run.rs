@@ -1,11 +1,12 @@
 //! Settings of a run, and its folder.
 
+use eggroll_core::messages::listed;
 use std::path::PathBuf;
 #[cfg(feature = "learner")]
 use std::sync::Arc;
 
 /// Why a run is refused.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
     /// A configuration of a run that cannot be read.
@@ -84,18 +85,33 @@ pub enum RunError {
         generations: u64,
     },
     /// A metric that has not been registered.
-    #[error("no metric is named {name:?}; there are {known:?}")]
+    #[error("no metric is named {name:?}; there are {}", listed(known))]
     UnknownMetric {
         /// The name.
         name: String,
         /// Names of metrics of that kind.
         known: Vec<String>,
     },
+    /// Two metrics of one column in the logs, or a metric in a column that is not its own.
+    #[error(
+        "the metric {name:?} shares the column `{column}` of the logs with {other}: choose a name that \
+         differs by more than case, blanks and hyphens"
+    )]
+    MetricColumn {
+        /// The metric.
+        name: String,
+        /// The column.
+        column: String,
+        /// What has the column.
+        other: String,
+    },
     /// A failure inside burn-train.
     #[cfg(feature = "learner")]
     #[error("{0}")]
     Training(Arc<burn::train::TrainingError>),
 }
+
+eggroll_core::debug_is_message!(RunError);
 
 fn holder(process: &Option<u32>) -> String {
     match process {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 /// Why a checkpoint or a replay log is refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SavedError {
     /// A checkpoint or log that cannot be read.
@@ -132,6 +132,8 @@ pub enum SavedError {
         generation: u64,
     },
 }
+
+eggroll_core::debug_is_message!(SavedError);
 
 fn told(generation: &Option<u64>) -> String {
     generation.map_or_else(|| "nothing yet".to_owned(), |generation| format!("generation {generation} last"))

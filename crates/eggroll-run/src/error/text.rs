@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 /// Why a text cannot be used as asked.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TextError {
     /// A text that is too short.
@@ -39,3 +39,5 @@ pub enum TextError {
     #[error("a presence penalty must be finite, not {0}")]
     PresencePenalty(f64),
 }
+
+eggroll_core::debug_is_message!(TextError);

@@ -1,7 +1,7 @@
 //! Traces.
 
 /// Why a trace does not begin or end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceError {
     /// A trace of no generations.
@@ -17,3 +17,5 @@ pub enum TraceError {
     #[error("a trace must be the process's tracing subscriber, but another one is set: it sees the same spans")]
     Subscriber,
 }
+
+eggroll_core::debug_is_message!(TraceError);

@@ -1,7 +1,7 @@
 //! A run's metrics as a table of comma-separated values, which a resumed run continues.
 
 use super::json::Failure;
-use super::rows::{Row, Rows};
+use super::rows::{PLACES, Row, Rows};
 use crate::durable;
 use crate::error::Error;
 use burn::train::logger::MetricLogger;
@@ -16,8 +16,6 @@ use std::path::{Path, PathBuf};
 
 /// The file of the table.
 pub(super) const FILE: &str = "log.csv";
-/// The first columns.
-const PLACES: [&str; 3] = ["generation", "epoch", "split"];
 
 /// A row for each generation that is reported and one for each validation; a column for each metric, empty where a row has no such number.
 pub(super) struct CsvMetrics {

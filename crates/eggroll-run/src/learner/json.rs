@@ -1,6 +1,6 @@
 //! burn-train's metric log as JSON lines, which a resumed run continues.
 
-use super::rows::{GENERATION, Rows, key};
+use super::rows::{GENERATION, PLACES, Rows, key};
 use crate::error::Error;
 use crate::log::JsonLines;
 use burn::train::logger::MetricLogger;
@@ -13,8 +13,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 /// Keys of a line that are no metrics, and [`GENERATION`].
-const EPOCH: &str = "epoch";
-const SPLIT: &str = "split";
+const EPOCH: &str = PLACES[1];
+const SPLIT: &str = PLACES[2];
 
 /// Where a failure to write waits for the loop: a metric logger cannot return it.
 pub(super) type Failure = Arc<Mutex<Option<Error>>>;

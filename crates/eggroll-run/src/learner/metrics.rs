@@ -244,6 +244,30 @@ pub(super) mod names {
     pub const SATURATED: &str = "Most saturated";
     pub const ENTROPY: &str = "Least entropy";
     pub const BAD_VALUES: &str = "Non-finite weights";
+
+    /// All of them, whatever the model has.
+    pub const ALL: [&str; 20] = [
+        GENERATION,
+        WARNINGS,
+        FITNESS_MEAN,
+        FITNESS_BEST,
+        FITNESS_WORST,
+        NON_FINITE,
+        TIED_PAIRS,
+        SIGMA,
+        LEARNING_RATE,
+        EVALUATIONS,
+        GRADIENT_NORM,
+        UPDATE_NORM,
+        PARAMETER_NORM,
+        CURVATURE,
+        CORRELATION,
+        SIGNAL,
+        CHANGED,
+        SATURATED,
+        ENTROPY,
+        BAD_VALUES,
+    ];
 }
 
 /// The metrics that a model with parameters of these kinds has.

@@ -7,6 +7,7 @@ use burn::train::metric::{MetricDefinition, MetricId};
 use burn::train::renderer::{
     EvaluationName, MetricState, MetricsRenderer, MetricsRendererEvaluation, MetricsRendererTraining,
 };
+use eggroll_core::messages::shown;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// Runs of more generations end by something else: how far they are is not known.
@@ -45,7 +46,7 @@ impl MetricsRendererTraining for Progress {
         if let MetricState::Numeric(entry, Some(value)) = state
             && Some(&entry.metric_id) == self.fitness.as_ref()
         {
-            self.bar.set_message(format!("fitness {:.5}", value.current()));
+            self.bar.set_message(format!("fitness {:.5}", shown(value.current(), 5)));
         }
     }
 

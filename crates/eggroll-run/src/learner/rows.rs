@@ -1,11 +1,15 @@
 //! What every log of metrics writes: a row for each generation that is reported, and one for each validation.
 
+use super::metrics::names;
+use crate::error::RunError;
 use burn::train::metric::store::{MetricsUpdate, Split};
 use burn::train::metric::{MetricAttributes, MetricDefinition, MetricId, NumericEntry};
 use std::collections::HashMap;
 
 /// Key of the text that is a row's generation.
 pub(super) const GENERATION: &str = "generation";
+/// Keys of a row that are no metrics.
+pub(super) const PLACES: [&str; 3] = [GENERATION, "epoch", "split"];
 
 /// The numbers of a generation or a validation, by key.
 pub(super) struct Row {
@@ -79,4 +83,24 @@ impl Rows {
 /// The key of a metric: its name in small letters, joined by underscores.
 pub(super) fn key(name: &str) -> String {
     name.to_lowercase().replace([' ', '-'], "_")
+}
+
+/// Refuses metrics of the user's whose key is another's: a row's own, one of the learner's, or that of a metric before. The same name may
+/// follow a number of training and one of the validation: these have rows of their own.
+pub(super) fn check_names(train: &[String], valid: &[String]) -> Result<(), RunError> {
+    let places = PLACES.map(|place| (place, None, format!("what every row has as {place:?}")));
+    let learners = names::ALL.map(|name| (name, Some(Split::Train), format!("the learner's {name:?}")));
+    let mut taken: Vec<_> = places.into_iter().chain(learners).collect();
+    let train = train.iter().map(|name| (name, Some(Split::Train)));
+    for (name, split) in train.chain(valid.iter().map(|name| (name, Some(Split::Valid)))) {
+        let column = key(name);
+        let is_column = |(other, of, _): &&(&str, Option<Split>, String)| {
+            key(other) == column && (other != name || of.is_none() || *of == split)
+        };
+        if let Some((_, _, other)) = taken.iter().find(is_column) {
+            return Err(RunError::MetricColumn { name: name.clone(), column, other: other.clone() });
+        }
+        taken.push((name, split, format!("the metric {name:?}")));
+    }
+    Ok(())
 }

@@ -6,6 +6,7 @@ use super::json::Failure;
 use super::machinery::{Ending, Machinery};
 use super::metrics::{GenerationItem, Scalars, names};
 use super::norms::{Norms, gradient_squares};
+use super::rows::check_names;
 use super::run_page::RunPage;
 use super::task::{EsTask, Generation, Times};
 use crate::checkpoint::Checkpoints;
@@ -22,7 +23,7 @@ use burn::train::{LearnerEvent, TrainingItem};
 use eggroll_core::sync::locked;
 use eggroll_train::{EvolutionStrategy, Fitness, FitnessShaping, GenerationReport, Population};
 use std::any::Any;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -32,18 +33,29 @@ const LONGEST_STEP: f64 = 0.1;
 /// Names of the metrics that there are.
 #[derive(Debug, Default)]
 pub(super) struct Registered {
-    pub train: BTreeSet<String>,
-    pub valid: BTreeSet<String>,
+    /// The user's; from the start of a run on, the learner's too.
+    pub train: Vec<String>,
+    pub valid: Vec<String>,
 }
 
 impl Registered {
     /// Refuses a name without a metric.
-    pub fn check(known: &BTreeSet<String>, name: &str) -> Result<(), Error> {
-        match known.contains(name) {
+    pub fn check(known: &[String], name: &str) -> Result<(), Error> {
+        match known.iter().any(|known| known == name) {
             true => Ok(()),
             false => {
-                Err(RunError::UnknownMetric { name: name.to_owned(), known: known.iter().cloned().collect() }.into())
+                let mut known = known.to_vec();
+                known.sort();
+                Err(RunError::UnknownMetric { name: name.to_owned(), known }.into())
             }
+        }
+    }
+
+    /// Refuses a number of the task that the learner has itself, or that no metric follows.
+    pub fn check_number(&self, name: &str) -> Result<(), Error> {
+        match names::ALL.contains(&name) {
+            true => Ok(check_names(&[name.to_owned()], &[])?),
+            false => Self::check(&self.train, name),
         }
     }
 }
@@ -311,7 +323,7 @@ impl<M: Module, V: ItemLazy + 'static, T: EsTask<M, Output = V>> Steps<M> for Ru
         let fitness = &self.pending.fitness.take().expect("tell was told it");
         let generation = Generation { model, report, fitness, times: self.pending.times };
         let mut numbers = self.screen.aside(|| self.task.after_generation(&generation)).map_err(Error::User)?;
-        numbers.names().try_for_each(|name| Registered::check(&self.registered.train, name))?;
+        numbers.names().try_for_each(|name| self.registered.check_number(name))?;
         if self.config.reports(report.generation) {
             self.numbers(report, fitness, strategy.config().population_size, &mut numbers);
             let warnings = match self.diagnoses(report.generation) {

@@ -9,6 +9,7 @@ use super::logs::Logs;
 use super::machinery::{Machinery, Parts, parts};
 use super::metric_names::Names;
 use super::metrics::{GenerationItem, ScalarMetric, Scalars, TextMetric, built_in, names};
+use super::rows::check_names;
 use super::run::{Pending, Registered, Run};
 use super::run_page::RunPage;
 use super::screen::{self, Display};
@@ -135,12 +136,13 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
     }
 
     /// Adds a metric of training: a [`ScalarMetric`] of a number that [`after_generation`](EsTask::after_generation) returns, or one
-    /// of burn-train's that look at no item, as `IterationSpeedMetric`.
+    /// of burn-train's that look at no item, as `IterationSpeedMetric`. Its name in small letters, joined by underscores, is its column in all
+    /// logs: [`launch`](Self::launch) refuses one that another metric, or the learner itself, has.
     pub fn metric_train<Me: Metric + Numeric + 'static>(mut self, metric: Me) -> Self
     where
         GenerationItem: Adaptor<Me::Input>,
     {
-        self.registered.train.insert(metric.name().to_string());
+        self.registered.train.push(metric.name().to_string());
         self.with(|parts| parts.metric_train_numeric(metric))
     }
 
@@ -149,7 +151,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
     where
         V: Adaptor<Me::Input>,
     {
-        self.registered.valid.insert(metric.name().to_string());
+        self.registered.valid.push(metric.name().to_string());
         self.with(|parts| parts.metric_valid_numeric(metric))
     }
 
@@ -221,15 +223,17 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
     /// - [`RunError::NotARun`] if the folder holds anything but a run, [`RunError::InUse`] if another process writes it
     /// - [`RunError::NonFiniteFitness`] and [`RunError::NonFiniteParameters`]: checkpoints are those of before
     /// - [`RunError::Interval`] and [`RunError::UnknownMetric`] of a configuration that cannot be run
+    /// - [`RunError::MetricColumn`] of two metrics that the logs cannot tell apart, or of one that has a name of the learner's
     /// - [`Error::User`] with what the task returned, after a checkpoint; a panic of the task is passed on after a checkpoint too
     /// - [`RunError::Training`] with a failure of burn-train's metrics, after a checkpoint
     /// - [`Error::Distribution`] with what replicas found, or with the rank that has failed
     /// - those of the strategy, the checkpoints and the logs; [`Error::Two`] if what was to be done after one fails too
     pub fn launch<M: Module, T: EsTask<M, Output = V>>(mut self, model: M, task: &mut T) -> Result<EsResult<M>, Error> {
         let mut distribution = std::mem::take(&mut self.distribution);
-        let result = match distribution.leads() {
-            true => self.lead(model, task, &mut distribution),
-            false => self.follow(model, task, &mut distribution),
+        let result = match (check_names(&self.registered.train, &self.registered.valid), distribution.leads()) {
+            (Err(error), _) => Err(error.into()),
+            (Ok(()), true) => self.lead(model, task, &mut distribution),
+            (Ok(()), false) => self.follow(model, task, &mut distribution),
         };
         distribution.end(result)
     }
@@ -329,7 +333,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         let built_in = built_in(floats, integers, config.diagnostics);
         let names: BTreeSet<String> = built_in.iter().map(|metric| metric.name().to_string()).collect();
         for metric in built_in {
-            self.registered.train.insert(metric.name().to_string());
+            self.registered.train.push(metric.name().to_string());
             parts = parts.metric_train_numeric(metric);
         }
         parts = parts.metric_train(TextMetric::new(names::GENERATION));
@@ -346,7 +350,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
             (None, None) => None,
         };
 
-        let names = Names { valid: self.registered.valid.clone(), built_in: names };
+        let names = Names { valid: self.registered.valid.iter().cloned().collect(), built_in: names };
         let (parts, screen) =
             screen::take(self.display, parts, &config, strategy.generation(), &self.interrupter, names);
         let mut machinery = Machinery::start(parts);

@@ -217,8 +217,9 @@ impl Picture for LineChart {
             .margin(if small { 12 } else { 15 })
             .x_label_area_size(if small { 38 } else { 45 })
             .y_label_area_size(if small { 62 } else { 70 })
-            .build_cartesian_2d(x.clone(), y)?;
-        let [x_label, y_label] = [0, 1].map(|axis| move |place: &f64| self.scales[axis].label(*place));
+            .build_cartesian_2d(x.clone(), y.clone())?;
+        let lengths = [&x, &y].map(|range| range.end - range.start);
+        let [x_label, y_label] = [0, 1].map(|axis| move |place: &f64| self.scales[axis].label(*place, lengths[axis]));
         let marks = match &self.scales[0] {
             Scale::Names(names) => names.len() + 2,
             _ if small => 6,

@@ -18,13 +18,14 @@ pub(super) fn bounds(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     finite.map(|value| (value, value)).reduce(|(low, high), (value, _)| (low.min(value), high.max(value)))
 }
 
-/// Widens a range by a share of its length, or to some length if it has none.
+/// Widens a range by a share of its length, or to some length if it has none but that of rounding.
 pub(super) fn padded((low, high): (f64, f64), share: f64) -> (f64, f64) {
-    let least = 1e-3 * low.abs().max(high.abs()).max(1e-6);
-    let room = if high - low > 1e-9 * least { share * (high - low) } else { 0.0 };
-    match high - low + 2.0 * room > 0.0 {
-        true => (low - room, high + room),
-        false => (low - 100.0 * least, high + 100.0 * least),
+    /// Of the greatest value; numbers of f32 that should be equal differ by less.
+    const ROUNDING: f64 = 1e-6;
+    let size = low.abs().max(high.abs());
+    match high - low > ROUNDING * size {
+        true => (low - share * (high - low), high + share * (high - low)),
+        false => (low - 0.1 * size.max(1e-6), high + 0.1 * size.max(1e-6)),
     }
 }
 
@@ -35,11 +36,20 @@ impl Scale {
         place.is_finite().then_some(place)
     }
 
-    /// What is written at a place.
-    pub(super) fn label(&self, place: f64) -> String {
+    /// What is written at a place of an axis of this length: with as many digits as tell two marks apart.
+    pub(super) fn label(&self, place: f64, length: f64) -> String {
+        /// More than there are marks on an axis.
+        const MARKS: f64 = 20.0;
+        let digits = |number: f64, step: f64| match number == 0.0 {
+            true => DIGITS,
+            false => (number.abs().log10().floor() - step.log10()).ceil().clamp(DIGITS as f64 - 1.0, 14.0) as i32 + 1,
+        };
         match self {
-            Self::Linear => short(place),
-            Self::Log => short(10f64.powf(place)),
+            Self::Linear => rounded(place, digits(place, length / MARKS)),
+            Self::Log => {
+                let number = 10f64.powf(place);
+                rounded(number, digits(number, number * (10f64.powf(length / MARKS) - 1.0)))
+            }
             Self::Names(names) => {
                 let index = place.round();
                 let named = (index - place).abs() < 1e-6 && index >= 0.0;
@@ -49,20 +59,27 @@ impl Scale {
     }
 }
 
+/// Digits of a number in a table.
+const DIGITS: i32 = 4;
+
 /// Four digits, with powers of ten where there would be many zeros.
 pub(super) fn short(number: f64) -> String {
+    rounded(number, DIGITS)
+}
+
+fn rounded(number: f64, digits: i32) -> String {
     let size = number.abs();
     match number {
         _ if size < 1e-12 => "0".to_owned(),
         _ if !size.is_finite() => number.to_string(),
         _ if !(1e-4..1e9).contains(&size) => {
-            let text = format!("{number:.3e}");
+            let text = format!("{number:.*e}", digits as usize - 1);
             let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));
             let digits = if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits };
             format!("{digits}e{power}")
         }
         _ => {
-            let decimals = (3 - size.log10().floor() as i32).clamp(0, 7) as usize;
+            let decimals = (digits - 1 - size.log10().floor() as i32).clamp(0, digits + 3) as usize;
             let text = format!("{number:.decimals$}");
             let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
             text.to_owned()
@@ -82,8 +99,29 @@ mod tests {
             assert_eq!(short(number), text);
         }
         assert_eq!(short(-0.123_45), "-0.1235");
-        assert_eq!(Scale::Log.label(-3.0), "0.001");
-        assert_eq!(Scale::Names(vec!["a".into(), "b".into()]).label(1.0), "b");
+        assert_eq!(Scale::Log.label(-3.0, 2.0), "0.001");
+        assert_eq!(Scale::Names(vec!["a".into(), "b".into()]).label(1.0, 1.0), "b");
+    }
+
+    /// Two marks of an axis never have the same label, and what differs by rounding only is level.
+    #[test]
+    fn marks_are_told_apart() {
+        assert_eq!(Scale::Linear.label(0.02, 0.004), "0.02");
+        let marks = |scale: Scale, low: f64, high: f64| {
+            let places = (0..=10).map(|mark| low + (high - low) * f64::from(mark) / 10.0);
+            places.map(|place| scale.label(place, high - low)).collect::<Vec<_>>()
+        };
+        for (low, high) in
+            [(0.985_1, 0.985_3), (1.0, 1.000_01), (-3.000_02, -3.0), (0.02, 0.020_000_1), (1e6, 1e6 + 3.0)]
+        {
+            let (linear, log) = (marks(Scale::Linear, low, high), marks(Scale::Log, low, high));
+            let different = |labels: &[String]| labels.windows(2).all(|pair| pair[0] != pair[1]);
+            assert!(different(&linear) && (high > 100.0 || different(&log)), "{linear:?} {log:?}");
+        }
+        let sigma = 0.02f64;
+        let (low, high) = padded((sigma - 3e-18, sigma + 1e-9), 0.06);
+        assert!(low < 0.0185 && high > 0.0215, "{low} {high}");
+        assert!(padded((0.985_1, 0.985_3), 0.0) == (0.985_1, 0.985_3));
     }
 
     /// Plotters does not end on a range of no length.

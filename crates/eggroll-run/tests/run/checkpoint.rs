@@ -283,6 +283,31 @@ fn keeps_the_latest_and_survives_drafts() {
     assert!(!draft.exists());
 }
 
+/// What is no folder is no checkpoint, whatever its name: it is neither loaded nor counted, and no save fails of it.
+#[test]
+fn odd_things_among_checkpoints_are_passed_over() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (checkpoints, first) = saved(folder.path());
+    let checkpoints = checkpoints.with_keep(1);
+    let path = |name: &str| folder.path().join(name);
+    for name in ["generation-000000000999", "generation-1000", ".generation-000000000003.aB3xYz.draft"] {
+        fs::write(path(name), "not a folder").expect("writes");
+    }
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("nowhere", path("generation-000000000998")).expect("a link");
+    let listed = checkpoints.list().expect("lists");
+    assert_eq!(listed, [path("generation-000000000000")]);
+    let (strategy, model) = checkpoints.load_latest(layer()).expect("loads").expect("is there");
+    assert_eq!(parameter_digest(&model), parameter_digest(&first));
+    checkpoints.save(&strategy, &model).expect("saves");
+    assert_eq!(checkpoints.list().expect("lists"), listed);
+    // Folders that hold no checkpoint are damaged ones.
+    fs::create_dir(path("generation-000000000997")).expect("a folder");
+    fs::create_dir_all(path("generation-000000000996/strategy.json")).expect("a folder");
+    let (_, model) = checkpoints.load_latest(layer()).expect("loads").expect("is there");
+    assert_eq!(parameter_digest(&model), parameter_digest(&first));
+}
+
 #[test]
 fn errors_of_the_user_save_first() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -81,7 +81,7 @@ fn refusals_name_pattern_path_and_shape() {
     };
     refuse(
         &[("decoder.*", Role::Frozen)],
-        &["the pattern \"decoder.*\" matches no parameter among", "\"encoder.0.weight\""],
+        &["roles: \"decoder.*\" matches no parameter: expected a path", "\"encoder.0.weight\""],
     );
     refuse(
         &[("*.weight", LOW_RANK), ("*", LOW_RANK)],
@@ -97,6 +97,48 @@ fn refusals_name_pattern_path_and_shape() {
     let integers = EvolutionStrategyConfig::integer(QEggrollConfig::new()).with_roles([("*", Role::Dense)]);
     let message = integers.try_init(&IntegerLinearConfig::new(4, 3).init(&Device::flex())).err().expect("refused");
     assert!(message.to_string().contains("an integer matrix has low-rank noise or none"), "{message}");
+}
+
+/// Roles, frozen parameters and scales: a path, the path of a module, or a pattern.
+#[test]
+fn names_mean_the_same_in_every_setting() {
+    let net = net();
+    let encoder = ["encoder.0.weight", "encoder.0.bias", "encoder.1.weight", "encoder.1.bias"];
+    let settings = |name: &str| {
+        let name = [name];
+        [
+            ("roles", config().with_roles(name.map(|name| (name, Role::Frozen)))),
+            ("frozen", config().with_frozen(name)),
+            ("scales", config().with_scales(name.map(|name| (name, 2.0)))),
+        ]
+    };
+    for (name, expected) in [
+        ("encoder.1.bias", &encoder[3..]),
+        ("encoder.0", &encoder[..2]),
+        ("encoder", &encoder),
+        ("encoder.*", &encoder),
+        ("*d.?eight", &["head.weight"]),
+    ] {
+        for (setting, config) in settings(name) {
+            let strategy = config.init(&net);
+            let table = strategy.parameters();
+            let is_meant = |position: &usize| {
+                table.entries()[*position].role == Role::Frozen || table.sigma_of(*position, 1.0) == 2.0
+            };
+            let meant = (0..table.entries().len()).filter(is_meant).map(|position| &table.entries()[position].path);
+            assert!(meant.eq(expected), "{setting}: {name}");
+        }
+    }
+    for name in ["", "encode", "encoder.", "encoder.?", "haed.weight"] {
+        for (setting, config) in settings(name) {
+            let message = config.try_init(&net).err().expect("refused").to_string();
+            assert!(message.starts_with(&format!("{setting}: {name:?} matches no parameter")), "{message}");
+            assert!(
+                name != "haed.weight" || message.contains("among [\"head.weight\""),
+                "the nearest first: {message}"
+            );
+        }
+    }
 }
 
 /// Roles are part of the configuration: saved with it, and left out where there are none.

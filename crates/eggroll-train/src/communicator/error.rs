@@ -1,7 +1,7 @@
 //! Errors between replicas, with the values in them.
 
 /// Errors of a distributed run. All replicas stop with one, so that none continues alone.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DistributionError {
     /// A rank that told the others that it cannot continue.
@@ -94,3 +94,5 @@ pub enum DistributionError {
         expected: String,
     },
 }
+
+eggroll_core::debug_is_message!(DistributionError);

@@ -70,7 +70,7 @@ pub struct EvolutionStrategyConfig {
     /// What the noise scale is relative to.
     #[serde(skip_serializing_if = "NoiseScale::is_absolute")]
     pub noise_scale: NoiseScale,
-    /// Factors of the noise scale by pattern over the parameters' paths; see [`with_scales`](Self::with_scales).
+    /// Factors of the noise scale by name of parameters; see [`with_scales`](Self::with_scales).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scales: Vec<(String, f64)>,
     /// Learning rate by generation.
@@ -100,10 +100,10 @@ pub struct EvolutionStrategyConfig {
     pub unroll_horizon: Option<u64>,
     /// Where the noise comes from: drawn on the fly, cached, or a table.
     pub noise_source: NoiseSourceConfig,
-    /// Roles by pattern over the parameters' paths; see [`with_roles`](Self::with_roles).
+    /// Roles by name of parameters; see [`with_roles`](Self::with_roles).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<(String, Role)>,
-    /// Parameters, or modules with all their parameters, that get neither noise nor updates.
+    /// Names of parameters that get neither noise nor updates; see [`with_frozen`](Self::with_frozen).
     pub frozen: Vec<String>,
     /// Members that `evaluate` passes to its closure at a time; chosen by memory if not given.
     pub chunk_size: Option<usize>,
@@ -244,11 +244,14 @@ impl EvolutionStrategyConfig {
         self
     }
 
-    /// Gives roles by pattern over the parameters' dotted paths (`encoder.layers.0.weight`): `*` stands for any run of characters,
-    /// dots included, `?` for one character. The first pattern that matches a parameter decides; a parameter that none matches keeps
-    /// the noiser's role. Parameters of [`with_frozen`](Self::with_frozen) are frozen for all patterns.
+    /// Gives roles by name. The first name that matches a parameter decides; a parameter that none matches keeps the noiser's role.
+    /// Parameters of [`with_frozen`](Self::with_frozen) are frozen whatever their role.
     ///
-    /// [`try_init`](Self::try_init) refuses a pattern that matches no parameter, and a role that a parameter cannot have, as low-rank
+    /// A name is the dotted path of a parameter (`encoder.layers.0.weight`), the path of a module for all parameters in it
+    /// (`encoder.layers`), or a pattern over paths of parameters (`encoder.*.bias`): `*` stands for any run of characters, dots included, `?` for
+    /// one character. `with_frozen` and [`with_scales`](Self::with_scales) take the same names.
+    ///
+    /// [`try_init`](Self::try_init) refuses a name that matches no parameter, and a role that a parameter cannot have, as low-rank
     /// noise of a vector.
     ///
     /// # Example
@@ -273,7 +276,9 @@ impl EvolutionStrategyConfig {
         self
     }
 
-    /// Names parameters, or modules with all their parameters, that stay as they are.
+    /// Parameters that stay as they are, by [name](Self::with_roles): a path, a module or a pattern.
+    ///
+    /// [`try_init`](Self::try_init) refuses a name that matches no parameter.
     pub fn with_frozen<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.frozen = names.into_iter().map(Into::into).collect();
         self

@@ -1,21 +1,21 @@
-//! Noise scales by pattern over the parameters.
+//! Noise scales by name of parameters.
 
 use super::EvolutionStrategyConfig;
 
 impl EvolutionStrategyConfig {
-    /// Sets factors of the noise scale by pattern over the parameters' dotted paths: the noise of parameter `p` has the scale
+    /// Sets factors of the noise scale by name of parameters: the noise of parameter `p` has the scale
     ///
     /// `σ_p = σ·τ_p·s_p`,
     ///
-    /// `τ_p` what σ is [relative to](crate::NoiseScale) and `s_p` the factor of the first pattern that matches; 1 where none does. Patterns are
-    /// those of [`with_roles`](Self::with_roles). For parts of a model in which the same σ is too much or too little, as a head whose
-    /// outputs are actions.
+    /// `τ_p` what σ is [relative to](crate::NoiseScale) and `s_p` the factor of the first name that matches; 1 where none does. Names are
+    /// those of [`with_roles`](Self::with_roles): paths, modules and patterns. For parts of a model in which the same σ is too much or too
+    /// little, as a head whose outputs are actions.
     ///
     /// The factor multiplies the noise `E` of the parameter as `τ_p` does, and so its estimate: [`NoiseScale`](crate::NoiseScale) says what the
     /// scales of estimates mean, with `τ_p·s_p` in place of `τ_p`. SGD steps by `s_p²`. Adam takes the factor out again, but for
     /// [rates relative to sigma](crate::RateScale).
     ///
-    /// [`try_init`](Self::try_init) refuses a factor that is not above 0 or does not fit f32, a pattern that matches no parameter, and one that
+    /// [`try_init`](Self::try_init) refuses a factor that is not above 0 or does not fit f32, a name that matches no parameter, and one that
     /// gives a factor to a trained integer parameter, whose noise has no σ. Parameters without noise are
     /// [frozen](Self::with_frozen) ones.
     ///

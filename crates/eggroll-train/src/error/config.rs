@@ -6,7 +6,7 @@ use eggroll_core::numbers::NumberError;
 pub(crate) const MOST_MEMBERS: usize = (u32::MAX as usize).saturating_mul(2);
 
 /// Why a configuration is refused.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// Antithetic pairs need an even, positive population, of pairs that u32 can count.
@@ -232,6 +232,8 @@ pub enum ConfigError {
     #[error("noise epoch {0} is beyond 2^32: raise noise_reuse or start a run with another seed")]
     NoiseGeneration(u64),
 }
+
+eggroll_core::debug_is_message!(ConfigError);
 
 fn groups(noiser: &Option<usize>) -> String {
     noiser.map_or_else(|| "no groups".to_owned(), |members| format!("groups of {members}"))

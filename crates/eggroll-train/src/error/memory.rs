@@ -1,7 +1,7 @@
 //! More memory than may be used.
 
 /// Why an evaluation or a configuration does not fit into memory.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemoryError {
     /// A chunk of members that does not fit.
@@ -34,6 +34,8 @@ pub enum MemoryError {
         advice: String,
     },
 }
+
+eggroll_core::debug_is_message!(MemoryError);
 
 fn at_once(side_by_side: &usize) -> String {
     if *side_by_side > 1 { format!(", {side_by_side} of them side by side") } else { String::new() }

@@ -15,7 +15,7 @@ use crate::communicator::DistributionError;
 use eggroll_core::{NoiseSourceError, NoiserError, NonFiniteError, SpreadError, TableError};
 
 /// Errors of this crate: one variant for each subject.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A setting that no strategy can have, or that does not fit the model.
@@ -52,3 +52,5 @@ pub enum Error {
     #[error(transparent)]
     Distribution(#[from] DistributionError),
 }
+
+eggroll_core::debug_is_message!(Error);

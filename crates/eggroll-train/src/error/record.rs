@@ -1,7 +1,7 @@
 //! A saved state that cannot be loaded.
 
 /// Why [`try_load_record`](crate::EvolutionStrategy::try_load_record) loads nothing.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {
     /// A state of the optimizer that Burn cannot read.
@@ -31,3 +31,5 @@ pub enum RecordError {
         found: String,
     },
 }
+
+eggroll_core::debug_is_message!(RecordError);

@@ -1,7 +1,9 @@
 //! A generation whose parts do not belong together.
 
+use eggroll_core::messages::listed;
+
 /// Why [`tell`](crate::EvolutionStrategy::tell) makes no update.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TellError {
     /// A number of fitness values that is not one, or several tasks, for each member.
@@ -32,9 +34,9 @@ pub enum TellError {
     Votes(String),
     /// Parameters that no forward of the evaluation perturbed.
     #[error(
-        "never perturbed in evaluate: {0:?}. Layers of burn::nn are not perturbed: build them from eggroll::nn, trace the model with \
+        "never perturbed in evaluate: {}. Layers of burn::nn are not perturbed: build them from eggroll::nn, trace the model with \
          PopulationGraph, or evaluate it with evaluate_each. Otherwise call their forward inside the closure, on its thread, or \
-         freeze them with with_frozen"
+         freeze them with with_frozen", listed(.0)
     )]
     NeverPerturbed(Vec<String>),
     /// A noise scale that has decayed to less than f32 can hold: nothing would move.
@@ -75,7 +77,8 @@ pub enum TellError {
     /// Scores of tasks that are not rows of any layer.
     #[error(
         "task_projection: there are scores of {tasks} tasks, but no layer was given one row for each: with the input projection that is set, \
-         layers have {rows:?} rows. Return scores [members, rows], as row_cross_entropy does"
+         layers have {} rows. Return scores [members, rows], as row_cross_entropy does",
+        listed(rows)
     )]
     TaskRows {
         /// Tasks that every member has a score of.
@@ -99,3 +102,5 @@ pub enum TellError {
         sigma: f64,
     },
 }
+
+eggroll_core::debug_is_message!(TellError);

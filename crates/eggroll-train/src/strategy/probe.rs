@@ -8,6 +8,7 @@ use crate::population::Population;
 use crate::report::or_nan;
 use burn::module::Module;
 use eggroll_core::ParameterKind;
+use eggroll_core::messages::shown;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -97,7 +98,7 @@ impl fmt::Display for SigmaProbe {
         for probed in &self.sigmas {
             let ProbedSigma { sigma, mean, deviation, non_finite, differing_pairs, signal_to_noise } = probed;
             let mark = if recommended == Some(*sigma) { "  <- recommended" } else { "" };
-            let pairs = 100.0 * differing_pairs;
+            let (mean, pairs) = (shown(*mean, 5), 100.0 * differing_pairs);
             writeln!(
                 f,
                 "{sigma:>10.3e} {mean:>13.5} {deviation:>13.5} {non_finite:>12} {pairs:>15.1} % {signal_to_noise:>17.3e}{mark}"

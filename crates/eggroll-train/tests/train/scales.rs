@@ -95,7 +95,10 @@ fn refusals_name_pattern_and_value() {
         assert!(error.to_string().starts_with(&start) && error.to_string().contains("freeze"), "{error}");
     }
     let error = config().with_scales([("third.*", 2.0)]).try_init(&net).err().expect("refused").to_string();
-    assert!(error.starts_with("the pattern \"third.*\" matches no parameter among [\"first.weight\""), "{error}");
+    assert!(
+        error.starts_with("scales: \"third.*\" matches no parameter: ") && error.contains("\"first.weight\""),
+        "{error}"
+    );
 
     let integers = integer::LinearConfig::new(4, 2).init(&Device::flex());
     let voting = EvolutionStrategyConfig::integer(QEggrollConfig::new());

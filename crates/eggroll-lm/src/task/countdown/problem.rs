@@ -148,7 +148,7 @@ impl CountdownProblem {
 
     /// The prompt and its completion, for likelihood training.
     pub fn example(&self, style: CountdownStyle) -> SftExample {
-        SftExample { prompt: self.prompt(style).text(), completion: self.completion(style) }
+        SftExample { prompt: self.prompt(style).text(), completion: self.completion(style), line: 0 }
     }
 }
 

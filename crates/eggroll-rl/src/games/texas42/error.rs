@@ -4,7 +4,7 @@ use super::domino::Domino;
 use super::suit::Suit;
 
 /// Why a bid, a deal, a play or an observation was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GameError {
     /// A player that is not 0, 1, 2 or 3.
@@ -79,3 +79,5 @@ pub enum GameError {
         unseen: usize,
     },
 }
+
+eggroll_core::debug_is_message!(GameError);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Errors of a coordinator or a worker.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum NatsError {
     /// A setting that cannot be.
@@ -187,6 +187,8 @@ pub enum NatsError {
     #[error(transparent)]
     Training(#[from] Error),
 }
+
+eggroll_core::debug_is_message!(NatsError);
 
 impl From<eggroll_train::Error> for NatsError {
     fn from(error: eggroll_train::Error) -> Self {

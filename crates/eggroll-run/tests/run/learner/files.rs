@@ -124,6 +124,47 @@ fn refusals_name_what_is_wrong() {
     assert!(message.contains("training.json") && message.contains("missing field `strategy`"), "{message}");
 }
 
+/// Two metrics of one column would lose one of them, in another way in each log.
+#[test]
+fn metrics_that_share_a_column_are_refused() {
+    let launch = |train: &[&str], valid: &[&str]| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let metric = |name: &&str| ScalarMetric::new(*name);
+        let training = EsTraining::new(folder.path(), config(5)).with_display(Display::Progress);
+        let training = train.iter().map(metric).fold(training, EsTraining::metric_train);
+        let training = valid.iter().map(metric).fold(training, EsTraining::metric_valid);
+        let result = training.metric_train(ScalarMetric::new("Twice")).launch(layer(), &mut Scripted::default());
+        assert!(result.is_ok() || !folder.path().join("training.json").exists(), "before anything is written");
+        result.err().map(|error| error.to_string())
+    };
+    let refused: [(&[&str], &[&str], &str); 10] = [
+        (&["Top-1", "top 1"], &[], "\"top 1\" shares the column `top_1` of the logs with the metric \"Top-1\""),
+        (&[], &["top 1", "TOP_1"], "\"TOP_1\" shares the column `top_1` of the logs with the metric \"top 1\""),
+        (&["Top-1"], &["top 1"], "\"top 1\" shares the column"),
+        (&["Loss", "Loss"], &[], "\"Loss\" shares the column `loss` of the logs with the metric \"Loss\""),
+        (&["Generation"], &[], "what every row has as \"generation\""),
+        (&[], &["Epoch"], "what every row has as \"epoch\""),
+        (&["split"], &[], "what every row has as \"split\""),
+        (&["Sigma"], &[], "the learner's \"Sigma\""),
+        (&["warnings"], &[], "the learner's \"Warnings\""),
+        (&[], &["fitness-mean"], "the learner's \"Fitness mean\""),
+    ];
+    for (train, valid, expected) in refused {
+        let message = launch(train, valid).expect("refused");
+        assert!(message.contains(expected), "{message}");
+    }
+    // Training and validation have rows of their own.
+    assert_eq!(launch(&["Loss", "Top 10"], &["Loss", "Top 1", "Sigma"]), None);
+    // A number of the learner's is not replaced by one of the task's, nor the other way round.
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut task = Scripted { number: Some("Sigma"), ..Scripted::default() };
+    let message = training(folder.path(), config(5)).launch(layer(), &mut task).err().expect("refused").to_string();
+    assert!(
+        message.contains("\"Sigma\" shares the column `sigma` of the logs with the learner's \"Sigma\""),
+        "{message}"
+    );
+}
+
 /// What a file leaves out is as the builder sets it.
 #[test]
 fn a_short_file_is_enough() {

@@ -46,6 +46,8 @@ pub struct Scripted {
     pub interrupt: Option<(u64, Interrupter)>,
     /// Fails in this generation.
     pub fail: Option<u64>,
+    /// Name of its number, if it is not `Twice`.
+    pub number: Option<&'static str>,
 }
 
 impl Scripted {
@@ -89,7 +91,7 @@ impl EsTask<Linear> for Scripted {
         {
             interrupter.stop(Some("enough"));
         }
-        Ok(Scalars::from([("Twice", 2.0 * number as f64)]))
+        Ok(Scalars::from([(self.number.unwrap_or("Twice"), 2.0 * number as f64)]))
     }
 }
 

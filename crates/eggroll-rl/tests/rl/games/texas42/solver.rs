@@ -133,12 +133,11 @@ fn few_positions_are_visited() {
     assert_eq!(solver.visited(), 404_209);
 }
 
-/// Needs some minutes without optimization.
+/// The end of the fifth trick: its beginning would take minimax minutes.
 #[test]
-#[ignore = "slow: run it with --release"]
 fn equals_minimax_with_five_tricks_left() {
     let mut solver = Solver::default();
-    for left in 17..=20 {
-        compare(&mut solver, left, 2);
+    for left in 17..=18 {
+        compare(&mut solver, left, 1);
     }
 }
