@@ -8,7 +8,7 @@
 
 mod cache;
 mod chat;
-mod config;
+pub(crate) mod config;
 mod error;
 mod gguf;
 mod place;

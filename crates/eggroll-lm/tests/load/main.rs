@@ -3,8 +3,10 @@
 mod chat;
 mod config;
 mod dequantize;
+mod fits;
 mod formats;
 mod forward;
+mod fuzz_configs;
 mod hostile;
 mod round_trip;
 mod smollm2;
