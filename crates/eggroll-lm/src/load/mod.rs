@@ -13,8 +13,10 @@ mod error;
 mod gguf;
 mod place;
 mod pretrained;
+mod replacement;
 mod save;
 mod source;
+mod stale;
 mod tokenizer;
 mod weights;
 
