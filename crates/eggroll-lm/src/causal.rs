@@ -23,8 +23,8 @@ pub trait CausalModel: Module + Sync {
     ///
     /// # Errors
     ///
-    /// [`LoadError`] for a configuration of another architecture, for tensors that are missing or have another shape, and for weights that
-    /// are not finite.
+    /// [`LoadError`] for a configuration of another architecture, for tensors that are missing, have another shape or are not read, and for
+    /// weights that are not finite.
     fn load(config: &ModelConfig, weights: &Weights, device: &Device) -> Result<Self, LoadError>;
 
     /// The configuration.
@@ -44,10 +44,13 @@ impl CausalModel for Llama {
     type Host = HostLlama;
     const PERTURBED: &'static [&'static str] = &["layers.*_proj.weight"];
 
-    fn load(config: &ModelConfig, weights: &Weights, device: &Device) -> Result<Self, LoadError> {
-        let ModelConfig::Llama(config) = config else {
+    fn load(all: &ModelConfig, weights: &Weights, device: &Device) -> Result<Self, LoadError> {
+        let ModelConfig::Llama(config) = all else {
             return Err(LoadError::config("model_type", "rwkv7", "llama, qwen2 or mistral: load it as `Rwkv7`"));
         };
+        config.validate()?;
+        weights.check(all)?;
+        weights.check_tied_head(all)?;
         let read = Reader { weights, device };
         // Parameters are initialized when they are first used: these never are.
         let mut model = Self::new(config, device);
@@ -104,13 +107,15 @@ impl CausalModel for Rwkv7 {
     type Host = HostRwkv7;
     const PERTURBED: &'static [&'static str] = &["blocks.*.att.*.weight", "blocks.*.ffn.*.weight"];
 
-    fn load(config: &ModelConfig, weights: &Weights, device: &Device) -> Result<Self, LoadError> {
-        let ModelConfig::Rwkv7(config) = config else {
+    fn load(all: &ModelConfig, weights: &Weights, device: &Device) -> Result<Self, LoadError> {
+        let ModelConfig::Rwkv7(config) = all else {
             return Err(LoadError::config("model_type", "llama", "rwkv7: load it as `Llama`"));
         };
+        config.validate()?;
+        weights.check(all)?;
+        weights.check_tied_head(all)?;
         let read = Reader { weights, device };
-        let fused = weights.shape("model.layers.0.attn.x_x").is_some();
-        Self::new(config, device).with_files(fused, |name, shape| read.finite(name, shape))
+        Self::new(config, device).with_files(weights.has_fused_mixes(), |name, shape| read.finite(name, shape))
     }
 
     fn model_config(&self) -> ModelConfig {

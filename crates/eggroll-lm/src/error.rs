@@ -55,6 +55,9 @@ pub enum Error {
         /// Whether there is a log.
         logged: bool,
     },
+    /// A projection of estimates, which needs what layers have seen of every member.
+    #[error("input_projection is {0}, but members run on the host, which keeps no inputs of layers: expected off")]
+    Projection(eggroll_train::InputProjection),
     /// A text whose perplexity cannot be computed.
     #[error("a text of {tokens} tokens has no perplexity: it needs two at least")]
     ShortText {

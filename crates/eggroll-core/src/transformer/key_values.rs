@@ -21,18 +21,24 @@ impl KeyValues {
     ///
     /// # Panics
     ///
-    /// Panics if heads or their dimension are 0.
+    /// Panics if heads or their dimension are 0, or if no memory has as many values.
     #[track_caller]
     pub fn new(layers: usize, heads: usize, head_dim: usize, capacity: usize) -> Self {
         assert!(heads > 0 && head_dim > 0, "keys of {heads} heads of dimension {head_dim}");
-        let capacity = capacity.next_multiple_of(MAX_COLUMNS);
-        let size = layers * heads * capacity * head_dim;
+        let padded = capacity.checked_next_multiple_of(MAX_COLUMNS);
+        let size = padded.and_then(|size| [layers, heads, head_dim].into_iter().try_fold(size, usize::checked_mul));
+        let addressable = size.filter(|size| *size <= isize::MAX as usize / 8);
+        let (Some(capacity), Some(size)) = (padded, addressable) else {
+            panic!(
+                "{layers} layers of {heads} heads of dimension {head_dim} and {capacity} positions are more than memory holds"
+            );
+        };
         Self { heads, head_dim, capacity, layers, len: 0, keys: vec![0.0; size], values: vec![0.0; size + MAX_COLUMNS] }
     }
 
     /// Bytes of a sequence of that many positions.
     pub fn bytes(layers: usize, heads: usize, head_dim: usize, capacity: usize) -> usize {
-        let positions = capacity.next_multiple_of(MAX_COLUMNS);
+        let positions = capacity.checked_next_multiple_of(MAX_COLUMNS).unwrap_or(usize::MAX);
         [layers, heads, head_dim, positions, 8].into_iter().fold(1, usize::saturating_mul)
     }
 

@@ -18,8 +18,9 @@ use crate::reward::Prompt;
 use crate::sampling::SamplingConfig;
 use crate::scoring::{Scored, score};
 use burn::tensor::Device;
-use eggroll_run::{ReplayLog, difference, replay, replay_range};
-use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig};
+use eggroll_run::{ReplayLog, SavedError, difference, replay_from, replay_range};
+use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig, InputProjection};
+use serde_json::Value;
 use std::path::Path;
 
 /// A pretrained language model that is being fine-tuned.
@@ -93,15 +94,19 @@ impl<M: CausalModel> Finetune<M> {
     ///
     /// # Errors
     ///
-    /// [`Error::Train`] for invalid settings; [`Error::TooLate`] after a step or [`with_replay_log`](Self::with_replay_log).
+    /// [`Error::Train`] for invalid settings; [`Error::Projection`] for [input projection](EvolutionStrategyConfig::input_projection);
+    /// [`Error::TooLate`] after a step or [`with_replay_log`](Self::with_replay_log).
     pub fn with_strategy(mut self, strategy: EvolutionStrategyConfig) -> Result<Self, Error> {
         self.check_fresh("with_strategy")?;
+        if strategy.input_projection != InputProjection::Off {
+            return Err(Error::Projection(strategy.input_projection));
+        }
         self.strategy = strategy.try_init(&self.model)?;
         Ok(self)
     }
 
     /// Logs every step to a file of seeds and scores, a few bytes for each member and step, from which the fine-tuned model can be
-    /// rebuilt of the pretrained one ([`replay`]). If the file is there, its steps are made again first, bit for bit. The log does not have
+    /// rebuilt of the pretrained one ([`replay`](eggroll_run::replay)). If the file is there, its steps are made again first, bit for bit. The log does not have
     /// the precision, the sampling, the prompts or the reward: keep them.
     ///
     /// # Errors
@@ -112,10 +117,8 @@ impl<M: CausalModel> Finetune<M> {
         self.check_fresh("with_replay_log")?;
         let path = path.as_ref();
         if path.exists() && !replay_range(path)?.is_empty() {
-            let (strategy, model) = replay(path, self.model, None)?;
-            check_same(self.strategy.config(), strategy.config())?;
-            self.model = model;
-            self.strategy = strategy;
+            // From the strategy that is there: a log only names functions of the program, and its limits of memory are those of another run.
+            (self.strategy, self.model) = replay_from(path, self.strategy, self.model, None).map_err(other_settings)?;
             self.host = self.model.to_host(self.config.precision);
         }
         self.log = Some(ReplayLog::open(path, &self.strategy, &self.model)?);
@@ -283,8 +286,12 @@ impl<M: CausalModel> Finetune<M> {
     }
 }
 
-/// Refuses a log that was begun with other settings, with the first that differs.
-fn check_same(found: &EvolutionStrategyConfig, expected: &EvolutionStrategyConfig) -> Result<(), Error> {
-    difference(found, expected)
-        .map_or(Ok(()), |(field, found, expected)| Err(Error::OtherSettings { field, found, expected }))
+/// The first setting that differs, for a log that was begun with others.
+fn other_settings(error: eggroll_run::Error) -> Error {
+    let eggroll_run::Error::Saved(SavedError::ReplayConfig { logged, given, .. }) = &error else { return error.into() };
+    let [expected, found] = [logged, given].map(|json| serde_json::from_str::<Value>(json).unwrap_or_default());
+    match difference(&found, &expected) {
+        Some((field, found, expected)) => Error::OtherSettings { field, found, expected },
+        None => error.into(),
+    }
 }

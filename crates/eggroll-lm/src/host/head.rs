@@ -39,7 +39,7 @@ impl Head {
         embeddings: Option<(&[f32], [usize; 2])>,
     ) -> Changed {
         match (self, layer, embeddings) {
-            (Self::Own(packed), Some(layer), _) if trained(packed.id) => packed.update(layer),
+            (Self::Own(packed), Some(layer), _) => packed.update(layer, trained),
             (Self::Tied(packed), _, Some((embeddings, shape))) => {
                 *packed = tied(embeddings, shape, packed.precision());
                 Changed::default()

@@ -45,7 +45,7 @@ impl PackedLinear {
             id: layer.weight.id,
             number,
             matrix: PackedMatrix::new(&floats(weight), shape, precision),
-            bias: layer.bias.as_ref().map(|bias| floats(bias.val())),
+            bias: layer.bias.as_ref().map(vector),
         }
     }
 
@@ -53,8 +53,14 @@ impl PackedLinear {
         self.matrix.shape()
     }
 
-    /// Packs the weight of the same layer after an update.
-    pub fn update(&mut self, layer: &Linear) -> Changed {
+    /// Takes over what is trained of the same layer after an update: its weight, which is packed again, its bias, or both.
+    pub fn update(&mut self, layer: &Linear, trained: impl Fn(ParamId) -> bool) -> Changed {
+        if !trained(layer.weight.id) {
+            if layer.bias.as_ref().is_some_and(|bias| trained(bias.id)) {
+                self.bias = layer.bias.as_ref().map(vector);
+            }
+            return Changed::default();
+        }
         let next = Self::new(layer, self.number, self.matrix.precision());
         let weights = self.shape().iter().product();
         let changed = next.matrix.changed(&self.matrix).map(|changed| Changed { changed, weights });

@@ -98,7 +98,7 @@ impl HostLlama {
         );
         let of_layer = |(packed, layer): (&mut Layer, &LlamaLayer)| -> Changed {
             let packed = packed.linear.iter_mut().zip(layer.linear());
-            packed.filter(|(packed, _)| trained(packed.id)).map(|(packed, (_, layer))| packed.update(layer)).sum()
+            packed.map(|(packed, (_, layer))| packed.update(layer, trained)).sum()
         };
         let changed: Changed = self.layers.par_iter_mut().zip(&model.layers).map(of_layer).sum();
         let others: Vec<_> = model

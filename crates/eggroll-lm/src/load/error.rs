@@ -85,6 +85,18 @@ pub enum LoadError {
         /// The shape asked for.
         expected: Vec<usize>,
     },
+    /// A tensor that the model does not read, so that it would compute something else than what was trained.
+    #[error(
+        "{} has tensor \"{name}\", which a model of this configuration does not read: {expected}", path.display()
+    )]
+    UnreadTensor {
+        /// Where the weights come from.
+        path: PathBuf,
+        /// The tensor.
+        name: String,
+        /// What would be right.
+        expected: &'static str,
+    },
     /// A configuration that no model can have.
     #[error("invalid configuration of a model: {field} is {found}, expected {expected}")]
     Config {

@@ -8,13 +8,15 @@
 
 mod cache;
 mod chat;
-mod config;
+pub(crate) mod config;
 mod error;
 mod gguf;
 mod place;
 mod pretrained;
+mod replacement;
 mod save;
 mod source;
+mod stale;
 mod tokenizer;
 mod weights;
 

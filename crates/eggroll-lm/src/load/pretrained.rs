@@ -42,7 +42,9 @@ impl Pretrained {
     ///
     /// # Errors
     ///
-    /// [`LoadError`] for files that are missing, damaged or not supported, and for a tokenizer with more tokens than the model.
+    /// [`LoadError`] for files that are missing, damaged or not supported; for tensors that the configuration has and the weights have not, of
+    /// another shape, or the other way round; and for a tokenizer with more tokens than the model. Tensors are compared by the headers of
+    /// the files.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, LoadError> {
         let path = path.as_ref();
         let model = match Place::find(path)? {
@@ -61,6 +63,7 @@ impl Pretrained {
                 Self { config, weights, tokenizer, chat_template }
             }
         };
+        model.weights.check(&model.config)?;
         let vocab_size = model.config.vocab_size();
         match model.tokenizer.largest_id() {
             Some(id) if id as usize >= vocab_size => {

@@ -3,14 +3,16 @@
 use super::chat::ChatTemplate;
 use super::config::ModelConfig;
 use super::error::LoadError;
+use super::replacement::Replacement;
+use super::stale;
 use super::tokenizer::Tokenizer;
 use half::{bf16, f16};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
-use tempfile::{Builder, NamedTempFile};
+use tempfile::NamedTempFile;
 
 /// Numbers that are converted at once.
 const PIECE: usize = 1 << 18;
@@ -43,27 +45,41 @@ impl SavedDtype {
         }
     }
 
-    /// Whether a finite number becomes infinite.
-    fn overflows(self, value: f32) -> bool {
-        let saved = match self {
+    /// The number as it is read again.
+    fn rounded(self, value: f32) -> f32 {
+        match self {
             Self::F32 => value,
             Self::BF16 => bf16::from_f32(value).to_f32(),
             Self::F16 => f16::from_f32(value).to_f32(),
-        };
-        value.is_finite() && !saved.is_finite()
+        }
     }
 }
+
+/// The files that are written.
+const FILES: [&str; 5] =
+    ["config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"];
 
 /// Writes `model.safetensors`, `config.json`, `generation_config.json`, `tokenizer.json` and `tokenizer_config.json` to a folder, which
 /// is created if it is missing.
 ///
 /// The tensors are `(name, shape, values)` with Hugging Face's names, taken and written one at a time. All files are written to drafts
-/// first and renamed at the end, so that an error or a crash leaves no file that is half written.
+/// first and renamed at the end: after an error the folder is as it was. A process that is killed while it renames leaves a folder without
+/// `config.json`, which no program opens; the old files are `.NAME.old.RANDOM.draft` then, until the next save succeeds. The next save
+/// removes drafts that were left. Only one process at a time can save to a folder.
+///
+/// Files of an earlier model in the folder that other programs would read instead are removed. All other files stay.
+///
+/// | removed | what it is |
+/// |---|---|
+/// | `model.safetensors.index.json`, `pytorch_model.bin.index.json` and the files that they name, `model-00001-of-00002.safetensors` and the like, `pytorch_model.bin`, `tf_model.h5`, `flax_model.msgpack`, `consolidated.safetensors`, `consolidated.00.pth` and the like | weights |
+/// | `adapter_config.json`, `adapter_model.safetensors`, `adapter_model.bin` | changes of weights |
+/// | `tokenizer.model`, `tekken.json`, `vocab.json`, `merges.txt`, `added_tokens.json`, `special_tokens_map.json` | the tokenizer |
+/// | `chat_template.jinja`, `chat_template.json`, the folder `additional_chat_templates` | chat templates |
 ///
 /// # Errors
 ///
-/// [`LoadError`] for a tensor whose values do not fill its shape, that occurs twice, or whose values the type cannot hold; for a Llama
-/// model, for tensors that are missing or of another shape than the configuration says; and if a file cannot be written.
+/// [`LoadError`] for a tensor whose values do not fill its shape or are not finite, that occurs twice, or whose values the type cannot hold;
+/// for tensors that are missing, of another shape than the configuration says, or not in it; and if a file cannot be written.
 pub fn save_model(
     folder: impl AsRef<Path>,
     config: &ModelConfig,
@@ -72,15 +88,38 @@ pub fn save_model(
     tensors: impl IntoIterator<Item = (String, Vec<usize>, Vec<f32>)>,
     dtype: SavedDtype,
 ) -> Result<(), LoadError> {
-    let folder = folder.as_ref();
-    fs::create_dir_all(folder).map_err(LoadError::io(folder, "create"))?;
+    // An empty path is the current folder.
+    let folder = Some(folder.as_ref()).filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     config.validate()?;
-    let mut saved = Saved::new(folder, dtype)?;
+    let is_new = !folder.exists();
+    let save = || {
+        let mut files = Replacement::begin(folder, &FILES)?;
+        write(&mut files, config, tokenizer, template, tensors, dtype)?;
+        files.commit(&stale::names(folder, &FILES)?)
+    };
+    let saved = save();
+    if saved.is_err() && is_new {
+        // Empty again.
+        let _ = fs::remove_dir(folder);
+    }
+    saved
+}
+
+fn write(
+    files: &mut Replacement,
+    config: &ModelConfig,
+    tokenizer: &Tokenizer,
+    template: Option<&ChatTemplate>,
+    tensors: impl IntoIterator<Item = (String, Vec<usize>, Vec<f32>)>,
+    dtype: SavedDtype,
+) -> Result<(), LoadError> {
+    let mut saved = Saved::new(files.folder(), dtype)?;
     for (name, shape, values) in tensors {
         saved.add(name, shape, &values)?;
     }
     check_complete(config, &saved.tensors)?;
-    let weights = saved.finish()?;
+    let weights = saved.finish(files.draft("model.safetensors")?)?;
+    files.add("model.safetensors", weights);
 
     let mut json = config.to_json();
     let generation = generation(tokenizer);
@@ -89,23 +128,10 @@ pub fn save_model(
         json.insert("torch_dtype".into(), dtype.names().1.into());
     }
     let settings = tokenizer.settings(template.map(ChatTemplate::source));
-    let drafts = [
-        ("tokenizer.json", draft(folder, tokenizer.to_json()?.as_bytes())?),
-        ("tokenizer_config.json", draft(folder, pretty(&settings).as_bytes())?),
-        ("generation_config.json", draft(folder, pretty(&generation.into()).as_bytes())?),
-        ("config.json", draft(folder, pretty(&json).as_bytes())?),
-        ("model.safetensors", weights),
-    ];
-    for (name, draft) in drafts {
-        let path = folder.join(name);
-        draft.persist(&path).map_err(|error| LoadError::io(&path, "write")(error.error))?;
-    }
-    // An older template would take precedence.
-    let jinja = folder.join("chat_template.jinja");
-    if jinja.exists() {
-        fs::remove_file(&jinja).map_err(LoadError::io(&jinja, "remove"))?;
-    }
-    Ok(())
+    files.write("tokenizer.json", tokenizer.to_json()?.as_bytes())?;
+    files.write("tokenizer_config.json", pretty(&settings).as_bytes())?;
+    files.write("generation_config.json", pretty(&generation.into()).as_bytes())?;
+    files.write("config.json", pretty(&json).as_bytes())
 }
 
 /// Ids of the begin and the end, where transformers looks for them.
@@ -128,29 +154,11 @@ fn pretty(json: &Value) -> String {
     format!("{json:#}\n")
 }
 
-fn new_draft(folder: &Path) -> Result<NamedTempFile, LoadError> {
-    let mut builder = Builder::new();
-    builder.prefix(".").suffix(".draft");
-    #[cfg(unix)]
-    {
-        // Readable for others as far as the process allows, as other files are.
-        use std::os::unix::fs::PermissionsExt;
-        builder.permissions(fs::Permissions::from_mode(0o666));
-    }
-    builder.tempfile_in(folder).map_err(LoadError::io(folder, "write a file in"))
-}
-
-fn draft(folder: &Path, content: &[u8]) -> Result<NamedTempFile, LoadError> {
-    let mut draft = new_draft(folder)?;
-    let written = draft.write_all(content).and_then(|()| draft.as_file().sync_all());
-    written.map_err(LoadError::io(draft.path(), "write"))?;
-    Ok(draft)
-}
-
-/// Checks that a Llama model has all of its tensors.
+/// Checks that a model has all of its tensors, and no others: it could not be opened.
 fn check_complete(config: &ModelConfig, tensors: &BTreeMap<String, Entry>) -> Result<(), LoadError> {
-    let ModelConfig::Llama(config) = config else { return Ok(()) };
+    let mut more: BTreeSet<&String> = tensors.keys().collect();
     for (name, shape) in config.tensors() {
+        more.remove(&name);
         let reason = match tensors.get(&name) {
             Some(tensor) if tensor.shape == shape => continue,
             Some(tensor) => format!("it has shape {:?}, the configuration expects {shape:?}", tensor.shape),
@@ -158,7 +166,13 @@ fn check_complete(config: &ModelConfig, tensors: &BTreeMap<String, Entry>) -> Re
         };
         return Err(LoadError::Save { name, reason });
     }
-    Ok(())
+    match more.pop_first() {
+        Some(name) => {
+            let reason = "the configuration has no such tensor".into();
+            Err(LoadError::Save { name: name.clone(), reason })
+        }
+        None => Ok(()),
+    }
 }
 
 /// A tensor that is written: its shape, and the end of its bytes.
@@ -192,8 +206,12 @@ impl<'a> Saved<'a> {
         if name == "__metadata__" || self.tensors.contains_key(&name) {
             return refuse("the name is taken".into());
         }
-        if let Some(value) = values.iter().find(|&&value| self.dtype.overflows(value)) {
-            return refuse(format!("{value} is beyond {}: save as BF16 or F32", self.dtype.names().0));
+        if let Some(index) = values.iter().position(|&value| !self.dtype.rounded(value).is_finite()) {
+            let value = values[index];
+            return refuse(match value.is_finite() {
+                true => format!("{value} is beyond {}: save as BF16 or F32", self.dtype.names().0),
+                false => format!("it has {value} at element {index}: weights must be finite"),
+            });
         }
         let written = values.chunks(PIECE).try_for_each(|piece| self.data.write_all(&self.dtype.bytes(piece)));
         written.map_err(LoadError::io(self.folder, "write a file in"))?;
@@ -216,8 +234,8 @@ impl<'a> Saved<'a> {
         header
     }
 
-    fn finish(mut self) -> Result<NamedTempFile, LoadError> {
-        let mut draft = new_draft(self.folder)?;
+    /// The file, on disk as a whole.
+    fn finish(mut self, mut draft: NamedTempFile) -> Result<NamedTempFile, LoadError> {
         let header = self.header();
         let mut write = || -> io::Result<()> {
             let data = &mut self.data;

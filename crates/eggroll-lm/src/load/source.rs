@@ -6,6 +6,9 @@ use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+/// Bytes of a text at most: a file may be long without taking a disk.
+const LONGEST_TEXT: u64 = 1 << 29;
+
 /// An open file and its length.
 #[derive(Debug)]
 pub(crate) struct Source {
@@ -62,10 +65,20 @@ impl Source {
     }
 }
 
-/// Reads a JSON file, if it exists.
+/// Reads a JSON file, if it exists; a byte order mark in front is left out.
 pub(crate) fn read_json(path: &Path) -> Result<Option<serde_json::Value>, LoadError> {
     let Some(text) = read_text(path)? else { return Ok(None) };
-    serde_json::from_str(&text).map(Some).map_err(|error| LoadError::malformed(path, "JSON", error))
+    let json = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let refuse = |error: serde_json::Error| {
+        let begin = begin(text.as_bytes());
+        LoadError::malformed(path, "JSON", format!("{error}; it begins with {begin}"))
+    };
+    serde_json::from_str(json).map(Some).map_err(refuse)
+}
+
+/// The first bytes of a file, for a message: a page or a pointer in its place is seen by them.
+pub(crate) fn begin(bytes: &[u8]) -> String {
+    format!("\"{}\"", bytes[..bytes.len().min(24)].escape_ascii())
 }
 
 /// Reads a text file, if it exists.
@@ -74,6 +87,14 @@ pub(crate) fn read_text(path: &Path) -> Result<Option<String>, LoadError> {
         return Ok(None);
     }
     let source = Source::open(path)?;
+    if source.len() > LONGEST_TEXT {
+        let found = source.len();
+        return Err(LoadError::malformed(
+            path,
+            "text",
+            format!("it has {found} bytes, expected {LONGEST_TEXT} at most"),
+        ));
+    }
     let bytes = source.range(0, source.len())?.unwrap_or_default();
     String::from_utf8(bytes).map(Some).map_err(|error| LoadError::malformed(path, "UTF-8", error))
 }

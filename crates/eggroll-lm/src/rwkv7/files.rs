@@ -1,35 +1,12 @@
-//! Names, shapes and layouts of weights in files.
+//! Parameters from files and back.
 
 use super::model::Rwkv7;
 use crate::host::floats;
+use crate::load::config::{FileTensor, Stored};
 use crate::transposed::transposed;
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Tensor, TensorData};
 use std::collections::BTreeMap;
-
-/// A tensor of a file and the parameter that it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileTensor {
-    /// The tensor's name in the file.
-    pub name: String,
-    /// Its shape in the file.
-    pub shape: Vec<usize>,
-    /// The parameter's path in [`Rwkv7`].
-    pub parameter: String,
-    /// How the file stores the parameter.
-    pub stored: Stored,
-}
-
-/// How a file stores a parameter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stored {
-    /// In the same order, whatever the shape.
-    AsIs,
-    /// A matrix `[d_input, d_output]` as `[d_output, d_input]`.
-    Transposed,
-    /// As a row of a matrix.
-    Row(usize),
-}
 
 impl Stored {
     /// The parameter's values, of the file's tensor.
@@ -53,58 +30,7 @@ impl Rwkv7 {
     /// tensors `v_lora` in the first layer, and takes `head_dim · norm_eps` for the normalization of heads, as [`Rwkv7::new`] does: with
     /// heads of 64 the `64e-5` of the reference code.
     pub fn files(&self, fused_mixes: bool) -> Vec<FileTensor> {
-        let c = self.config();
-        let (hidden, intermediate, heads) = (c.hidden_size, c.intermediate_size, c.hidden_size / c.head_dim);
-        let mut tensors = Vec::new();
-        let mut add = |name: String, shape: &[usize], parameter: String, stored| {
-            tensors.push(FileTensor { name, shape: shape.to_vec(), parameter, stored });
-        };
-        add("model.embeddings.weight".into(), &[c.vocab_size, hidden], "emb.weight".into(), Stored::AsIs);
-        let norms = [("model.layers.0.pre_norm", "ln0"), ("model.norm", "ln_out")];
-        for (name, parameter) in norms.map(|(name, parameter)| (name.to_owned(), parameter.to_owned())) {
-            add(format!("{name}.weight"), &[hidden], format!("{parameter}.gamma"), Stored::AsIs);
-            add(format!("{name}.bias"), &[hidden], format!("{parameter}.beta"), Stored::AsIs);
-        }
-        if !c.tied_head {
-            add("lm_head.weight".into(), &[c.vocab_size, hidden], "head.weight".into(), Stored::Transposed);
-        }
-        for layer in 0..c.layers {
-            let mut add = |name: &str, shape: &[usize], parameter: &str, stored| {
-                add(format!("model.layers.{layer}.{name}"), shape, format!("blocks.{layer}.{parameter}"), stored);
-            };
-            for (name, parameter) in [("attn_norm", "ln1"), ("ffn_norm", "ln2"), ("attn.g_norm", "att.ln_x")] {
-                add(&format!("{name}.weight"), &[hidden], &format!("{parameter}.gamma"), Stored::AsIs);
-                add(&format!("{name}.bias"), &[hidden], &format!("{parameter}.beta"), Stored::AsIs);
-            }
-            for (row, mix) in ["r", "w", "k", "v", "a", "g"].into_iter().enumerate() {
-                let parameter = format!("att.x_{mix}");
-                match fused_mixes {
-                    true => add("attn.x_x", &[6, hidden], &parameter, Stored::Row(row)),
-                    false => add(&format!("attn.x_{mix}"), &[1, 1, hidden], &parameter, Stored::AsIs),
-                }
-            }
-            add("attn.k_k", &[hidden], "att.k_k", Stored::AsIs);
-            add("attn.k_a", &[hidden], "att.k_a", Stored::AsIs);
-            add("attn.r_k", &[heads, c.head_dim], "att.r_k", Stored::AsIs);
-            let square = [("r", "receptance"), ("k", "key"), ("v", "value"), ("o", "output")];
-            for (name, parameter) in square {
-                let (name, parameter) = (format!("attn.{name}_proj.weight"), format!("att.{parameter}.weight"));
-                add(&name, &[hidden, hidden], &parameter, Stored::Transposed);
-            }
-            let ranks = [("w", c.decay_rank), ("a", c.a_rank), ("v", c.v_rank), ("g", c.gate_rank)];
-            for (pair, rank) in ranks.into_iter().filter(|(pair, _)| *pair != "v" || layer > 0) {
-                let name = |part: &str| format!("attn.{pair}_lora.lora.{part}");
-                add(&name("0.weight"), &[rank, hidden], &format!("att.{pair}1.weight"), Stored::Transposed);
-                add(&name("2.weight"), &[hidden, rank], &format!("att.{pair}2.weight"), Stored::Transposed);
-                if pair != "g" {
-                    add(&name("2.bias"), &[hidden], &format!("att.{pair}0"), Stored::AsIs);
-                }
-            }
-            add("ffn.x_k", &[hidden], "ffn.x_k", Stored::AsIs);
-            add("ffn.key.weight", &[intermediate, hidden], "ffn.key.weight", Stored::Transposed);
-            add("ffn.value.weight", &[hidden, intermediate], "ffn.value.weight", Stored::Transposed);
-        }
-        tensors
+        self.config().files(fused_mixes).collect()
     }
 
     /// The model with the weights of a file, of which `read` gives a tensor's values by name and shape; see [`files`](Self::files).

@@ -8,8 +8,8 @@ mod state;
 mod time_mix;
 mod vector;
 
+pub use crate::load::config::{FileTensor, Stored};
 pub use block::{ChannelMix, Rwkv7Block};
-pub use files::{FileTensor, Stored};
 pub use head_norm::HeadNorm;
 pub use model::Rwkv7;
 pub use state::LayerState;

@@ -1,12 +1,13 @@
 //! Fine-tuning of a made model: steps, replay logs, saved models, bad rewards.
 
 use burn::tensor::Device;
-use eggroll_core::{NoiseSourceConfig, OpenEsConfig, Role};
+use eggroll_core::{CustomNoiser, EggrollConfig, NoiseSourceConfig, OpenEsConfig, Role};
 use eggroll_lm::load::{LlamaConfig, Pretrained, RopeScaling, SavedDtype, Tokenizer};
 use eggroll_lm::reward::{Prompt, PromptError, Reward};
 use eggroll_lm::task::SftExample;
 use eggroll_lm::{Error, Finetune, FinetuneConfig, Item, Items, ItemsError, Llama, SamplingConfig};
 use eggroll_run::parameter_digest;
+use eggroll_train::{CustomShaping, CustomSigma, EvolutionStrategyConfig, FitnessShaping, InputProjection, NoiseScale};
 use serde_json::json;
 use std::path::Path;
 
@@ -52,10 +53,14 @@ fn settings() -> FinetuneConfig {
 
 /// A model with the same weights every time.
 fn finetune(settings: FinetuneConfig) -> Finetune<Llama> {
+    finetune_of(&config(), settings)
+}
+
+fn finetune_of(config: &LlamaConfig, settings: FinetuneConfig) -> Finetune<Llama> {
     let folder = tempfile::tempdir().unwrap();
     let device = Device::flex();
     device.seed(7);
-    let model = Llama::new(&config(), &device);
+    let model = Llama::new(config, &device);
     let fixed = burn::module::Module::map(model, &mut Fixed(0));
     settings.init_with(fixed, tokenizer(folder.path(), false), None).unwrap()
 }
@@ -185,7 +190,7 @@ fn full_rank_noise_is_learned_from_too() {
     let finetune = finetune(settings());
     let items = items(&finetune);
     let strategy = settings().strategy::<Llama>();
-    let mut dense = eggroll_train::EvolutionStrategyConfig::new(OpenEsConfig::new(), burn::optim::SgdConfig::new());
+    let mut dense = EvolutionStrategyConfig::new(OpenEsConfig::new(), burn::optim::SgdConfig::new());
     dense = dense.with_population_size(8).with_sigma(0.01).with_learning_rate(strategy.learning_rate.clone());
     let roles = [("layers.*_proj.weight", Role::Dense), ("*", Role::Frozen)];
     let mut finetune = finetune.with_strategy(dense.with_roles(roles)).unwrap();
@@ -268,6 +273,91 @@ fn strategies_and_logs_come_first() {
     let error = stepped.with_replay_log(folder.path().join("late")).err().unwrap();
     assert!(matches!(error, Error::TooLate { call: "with_replay_log", steps: 1, logged: false }), "{error}");
     assert!(error.to_string().contains("1 steps were made") && !folder.path().join("late").exists(), "{error}");
+}
+
+/// Biases alone are trained: scores, perplexity and completions are those of the model as it is.
+#[test]
+fn reports_are_of_the_present_model() {
+    let qwen2 = LlamaConfig { attention_bias: true, ..config() };
+    let roles = [("layers.*.bias", Role::Dense), ("*", Role::Frozen)];
+    let strategy = settings().strategy::<Llama>().with_noise_scale(NoiseScale::Absolute).with_learning_rate(1.0);
+    let strategy = EvolutionStrategyConfig { roles: Vec::new(), ..strategy }.with_roles(roles);
+    let mut finetune = finetune_of(&qwen2, settings()).with_strategy(strategy).unwrap();
+    let items = items(&finetune);
+    let before = finetune.score(&items).unwrap();
+    for _ in 0..5 {
+        assert!(finetune.learn(Items::Shared(&items)).unwrap().generation.stepped);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let anew = settings().init_with(finetune.model().clone(), tokenizer(folder.path(), false), None).unwrap();
+    assert_eq!(finetune.score(&items).unwrap(), anew.score(&items).unwrap());
+    assert_eq!(finetune.perplexity("abcdef", 4).unwrap(), anew.perplexity("abcdef", 4).unwrap());
+    assert_ne!(finetune.score(&items).unwrap(), before);
+}
+
+/// A model that has diverged does not replace a good one.
+#[test]
+fn a_model_that_is_no_number_is_not_saved() {
+    let folder = tempfile::tempdir().unwrap();
+    let good = finetune(settings());
+    good.save(folder.path(), SavedDtype::BF16).unwrap();
+    let before = std::fs::read(folder.path().join("model.safetensors")).unwrap();
+    // A step beyond f32.
+    let mut broken = finetune(settings().with_sigma(50.0).with_learning_rate(1e38));
+    let items = items(&broken);
+    assert!(broken.learn(Items::Shared(&items)).unwrap().generation.stepped);
+    let error = broken.save(folder.path(), SavedDtype::BF16).unwrap_err();
+    assert!(error.to_string().contains("weights must be finite"), "{error}");
+    assert_eq!(std::fs::read(folder.path().join("model.safetensors")).unwrap(), before);
+    assert!(Pretrained::open(folder.path()).is_ok());
+}
+
+/// A log only names functions of the program: it is continued with those of the strategy that is there, which also has its own chunks.
+#[test]
+fn a_log_is_continued_with_functions_of_the_program() {
+    let shaping = CustomShaping::new("ranks", |scores| FitnessShaping::CenteredRank.shape(scores));
+    let sigma = CustomSigma::new("falling", |generation| 0.1 / (1.0 + generation as f64));
+    let plain = || settings().strategy::<Llama>();
+    let strategies: [(&str, EvolutionStrategyConfig); 3] = [
+        ("shaping", plain().with_shaping(shaping)),
+        ("sigma", plain().with_sigma(sigma)),
+        (
+            "noiser",
+            EvolutionStrategyConfig {
+                noiser: CustomNoiser::new(EggrollConfig::new().init().unwrap()).into(),
+                ..plain()
+            },
+        ),
+    ];
+    for (name, strategy) in strategies {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let start = |strategy: &EvolutionStrategyConfig| {
+            finetune(settings()).with_strategy(strategy.clone()).unwrap().with_replay_log(&path).unwrap()
+        };
+        let mut first = start(&strategy);
+        let items = items(&first);
+        for _ in 0..2 {
+            first.learn(Items::Shared(&items)).unwrap();
+        }
+        let digest = parameter_digest(first.model());
+        drop(first);
+        let mut again = start(&strategy.clone().with_chunk_size(4));
+        assert_eq!((again.steps(), parameter_digest(again.model())), (2, digest), "{name}");
+        assert_eq!(again.strategy().config().chunk_size, Some(4), "{name}");
+        assert!(again.learn(Items::Shared(&items)).unwrap().generation.stepped);
+    }
+}
+
+/// It would change nothing, and its log could not be continued.
+#[test]
+fn projections_are_refused() {
+    for projection in [InputProjection::Shared, InputProjection::Unperturbed] {
+        let strategy = settings().strategy::<Llama>().with_input_projection(projection);
+        let error = finetune(settings()).with_strategy(strategy).err().unwrap();
+        assert!(matches!(error, Error::Projection(found) if found == projection), "{error}");
+        assert!(error.to_string().contains(&projection.to_string()) && error.to_string().contains("off"), "{error}");
+    }
 }
 
 /// Noise from a table is not drawn by rows: members are packed one by one, as the same models.

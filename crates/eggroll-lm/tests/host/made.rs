@@ -62,6 +62,11 @@ pub fn model_with_seed(config: &LlamaConfig, seed: u32) -> Llama {
     Llama::new(config, &Device::flex()).map(&mut Fill { seed, parameter: 0 })
 }
 
+/// Any model with such values.
+pub fn filled<M: Module>(model: M) -> M {
+    model.map(&mut Fill { seed: 1, parameter: 0 })
+}
+
 pub fn model(config: &LlamaConfig) -> Llama {
     model_with_seed(config, 1)
 }

@@ -1,12 +1,14 @@
 //! A step of the strategy, and the model packed again.
 
-use crate::made::{config, configs, host_logits, items, model, strategy_config, tokens};
+use crate::made::{VOCABULARY, config, configs, filled, host_logits, items, model, strategy_config, tokens};
 use burn::module::{Module, ModuleVisitor, Param};
-use burn::tensor::Tensor;
-use eggroll_core::Role;
+use burn::optim::SgdConfig;
+use burn::tensor::{Device, Tensor};
 use eggroll_core::transformer::Precision;
+use eggroll_core::{OpenEsConfig, Role};
 use eggroll_lm::host::Changed;
-use eggroll_lm::{HostLlama, Items, Llama, score_population};
+use eggroll_lm::load::Rwkv7Config;
+use eggroll_lm::{CausalModel, Decoder, HostLlama, Items, Llama, Rwkv7, score, score_population};
 use eggroll_train::{EvolutionStrategyConfig, Fitness};
 
 /// The values of all parameters.
@@ -89,23 +91,50 @@ fn weights_that_are_frozen_are_not_counted() {
     assert!(changed.changed == 0 && changed.weights > 0 && changed.share() == Some(0.0), "{changed:?}");
 }
 
-/// Biases, norms and embeddings that something else trains are packed too.
+/// Whichever parameter is trained alone, the updated host is the model packed anew, bit for bit, and not the one before.
+fn each_parameter_is_packed<M: CausalModel>(before: &M, precision: Precision) {
+    let packed = |model: &M| bits(&model.to_host(precision));
+    let strategy = |roles: &[(&str, Role)]| {
+        let strategy = EvolutionStrategyConfig::new(OpenEsConfig::new(), SgdConfig::new()).with_sigma(0.3);
+        strategy.with_roles(roles.iter().copied()).try_init(before).expect("a strategy")
+    };
+    let all = strategy(&[]);
+    for path in all.parameters().entries().iter().map(|entry| entry.path.as_str()) {
+        let strategy = strategy(&[(path, Role::Dense), ("*", Role::Frozen)]);
+        let after = strategy.ask().member(before, 3);
+        let mut host = before.to_host(precision);
+        after.update_host(&mut host, strategy.parameters());
+        assert_eq!(bits(&host), packed(&after), "{path}, {precision}");
+        assert_ne!(bits(&host), packed(before), "{path}, {precision}: nothing has changed");
+    }
+}
+
+fn bits<D: Decoder>(host: &D) -> Vec<u32> {
+    let scored = score(host, &items(6, 2)).expect("scores");
+    scored.iter().map(|scored| scored.log_probability.to_bits()).collect()
+}
+
 #[test]
-fn an_update_packs_all_that_is_trained() {
-    let tokens = tokens(20, 1);
-    let strategy = EvolutionStrategyConfig { frozen: Vec::new(), ..strategy_config(8) };
-    let strategy = strategy.with_roles([("*.gamma", Role::Dense), ("*.bias", Role::Dense)]);
-    for (config, precision) in configs().into_iter().flat_map(|c| Precision::ALL.map(|p| (c.clone(), p))) {
-        let mut strategy = strategy.clone();
-        if !config.attention_bias {
-            strategy.roles.pop();
+fn whatever_is_trained_is_packed() {
+    for precision in Precision::ALL {
+        configs().iter().for_each(|config| each_parameter_is_packed(&model(config), precision));
+        for tied_head in [false, true] {
+            let (vocab_size, hidden_size, intermediate_size, layers, head_dim) = (VOCABULARY, 32, 48, 2, 16);
+            let (decay_rank, a_rank, v_rank, gate_rank, norm_eps) = (4, 4, 4, 4, 1e-5);
+            let config = Rwkv7Config {
+                vocab_size,
+                hidden_size,
+                intermediate_size,
+                layers,
+                head_dim,
+                decay_rank,
+                a_rank,
+                v_rank,
+                gate_rank,
+                norm_eps,
+                tied_head,
+            };
+            each_parameter_is_packed(&filled(Rwkv7::new(&config, &Device::flex())), precision);
         }
-        let before = model(&config);
-        let strategy = strategy.try_init(&before).expect("a strategy");
-        let after = strategy.ask().member(&before, 3);
-        let mut host = HostLlama::new(&before, precision);
-        host.update(&after, strategy.parameters());
-        let bits = |host: &HostLlama| host_logits(host, &tokens).iter().map(|x| x.to_bits()).collect::<Vec<_>>();
-        assert_eq!(bits(&host), bits(&HostLlama::new(&after, precision)), "{precision}, {config:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! Both formats of weights: what is read, and what is refused with which words.
 
 use crate::write_gguf::{GgufFile, Value, f32s, tiny, write};
-use eggroll_lm::load::{LoadError, Weights};
+use eggroll_lm::load::{LoadError, Pretrained, Weights};
 use half::{bf16, f16};
 use serde_json::json;
 use std::path::Path;
@@ -75,6 +75,13 @@ fn damaged_safetensors_are_refused() {
     assert!(refused(&whole[..whole.len() - 1], "x.safetensors").contains("23 bytes of tensors, expected 24"));
     assert!(refused(&[whole.clone(), vec![0]].concat(), "x.safetensors").contains("25 bytes of tensors, expected 24"));
     assert!(refused(&[0xff; 16], "x.safetensors").contains("100000000 at most"));
+    let page = refused(b"<!DOCTYPE html><html>404</html>", "x.safetensors");
+    assert!(page.contains("it begins with \"<!DOCTYPE html><html>404\", expected"), "{page}");
+    let pointer = refused(b"version https://git-lfs.github.com/spec/v1\noid sha256:0", "x.safetensors");
+    assert!(pointer.contains("it begins with \"version https://git-lfs.\""), "{pointer}");
+    let twice = r#"{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}"#;
+    let twice = [&(twice.len() as u64).to_le_bytes(), twice.as_bytes(), &[0; 4]].concat();
+    assert!(refused(&twice, "x.safetensors").contains("the tensor \"a\" occurs twice"));
     assert!(refused(&[0; 16], "x.safetensors").contains("EOF"));
     let shape = |shape: serde_json::Value, end: u64| {
         let header = json!({ "a": { "dtype": "F32", "shape": shape, "data_offsets": [0, end] } });
@@ -95,6 +102,12 @@ fn in_folder(files: &[(&str, Vec<u8>)]) -> tempfile::TempDir {
 fn part(name: &str, value: f32) -> Vec<u8> {
     let header = json!({ name: { "dtype": "F32", "shape": [1], "data_offsets": [0, 4] } });
     safetensors(header, &f32s([value]))
+}
+
+/// Tensors a and b.
+fn two_parts() -> Vec<u8> {
+    let one = |at: u64| json!({ "dtype": "F32", "shape": [1], "data_offsets": [at, at + 4] });
+    safetensors(json!({ "a": one(0), "b": one(4) }), &f32s([5.0, 6.0]))
 }
 
 #[test]
@@ -122,6 +135,15 @@ fn a_model_in_several_files() {
     }
     assert!(refused(json!({ "a": 1 })).contains("not in a file of this folder"));
     assert!(refused(json!([])).contains("no object \"weight_map\""));
+    // Which of two counts, only the index could say.
+    let twice = [("1.safetensors", part("a", 1.0)), ("2.safetensors", two_parts())];
+    let folder =
+        in_folder(&[&twice[..], &[(name, index(json!({ "a": "1.safetensors", "b": "2.safetensors" })))]].concat());
+    let error = Weights::open(folder.path()).expect_err("a refusal").to_string();
+    assert!(error.contains("tensor \"a\" of 2.safetensors is not in the index"), "{error}");
+    // One file is read before several, as transformers does.
+    std::fs::write(folder.path().join("model.safetensors"), part("c", 3.0)).unwrap();
+    assert_eq!(Weights::open(folder.path()).unwrap().names().collect::<Vec<_>>(), ["c"]);
 }
 
 #[test]
@@ -183,7 +205,6 @@ fn impossible_descriptions_in_gguf_are_refused() {
         change(&mut file);
         refused(&file.bytes(), "x.gguf")
     };
-    assert!(change(&|file| file.tensors[1].1 = vec![0]).contains("a dimension of 0"));
     assert!(change(&|file| file.tensors[1].1 = vec![]).contains("0 dimensions, expected 1 to 4"));
     assert!(change(&|file| file.tensors[1].1 = vec![1; 5]).contains("5 dimensions"));
     assert!(change(&|file| file.tensors[1].1 = vec![1 << 40; 2]).contains("too few for tensor"));
@@ -206,6 +227,28 @@ fn impossible_descriptions_in_gguf_are_refused() {
             .contains("expected 3 heads of an even size")
     );
     assert!(change(&|file| file.metadata.remove(0).0.clear()).contains("no general.architecture"));
+}
+
+/// A tensor of no values is one, in both formats; what it would be for is told by its shape.
+#[test]
+fn empty_tensors_are_listed() {
+    let header = json!({ "a": { "dtype": "F32", "shape": [0], "data_offsets": [0, 0] } });
+    let (_folder, path) = write(&safetensors(header, &[]), "x.safetensors");
+    let weights = Weights::open(path).unwrap();
+    assert_eq!((weights.shape("a").unwrap(), weights.read("a", &[0]).unwrap()), (&[0][..], vec![]));
+    let mut file = tiny("llama");
+    for (at, name, sizes) in [
+        (1, "model.layers.0.input_layernorm.weight", vec![0]),
+        (2, "model.layers.0.self_attn.q_proj.weight", vec![8, 0]),
+    ] {
+        file.tensors[at].1 = sizes;
+        let (_folder, path) = file.write();
+        let weights = Weights::open(&path).unwrap();
+        let shape = weights.shape(name).unwrap().to_vec();
+        assert!(shape.contains(&0) && weights.read(name, &shape).unwrap().is_empty());
+        let error = Pretrained::open(path).expect_err("a refusal");
+        assert!(matches!(error, LoadError::Shape { .. }), "{error}");
+    }
 }
 
 #[test]

@@ -5,8 +5,10 @@ mod config;
 mod dequantize;
 #[path = "../shared/fetched.rs"]
 mod fetched;
+mod fits;
 mod formats;
 mod forward;
+mod fuzz_configs;
 mod hostile;
 mod round_trip;
 mod smollm2;

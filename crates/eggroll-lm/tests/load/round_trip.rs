@@ -127,7 +127,168 @@ fn a_failed_save_leaves_the_folder_as_it_was() {
     );
     assert!(refused(&|tensors| tensors[1].1 = vec![9], SavedDtype::F32).contains("8 values do not fill its shape [9]"));
     assert!(refused(&|tensors| tensors.push(tensors[0].clone()), SavedDtype::F32).contains("the name is taken"));
+    let more = ("lm_head.weight".to_owned(), vec![1], vec![0.0]);
+    let error = refused(&|tensors| tensors.push(more.clone()), SavedDtype::F32);
+    assert!(error.contains("\"lm_head.weight\": the configuration has no such tensor"), "{error}");
     assert!(refused(&|tensors| tensors[1].2[3] = 7e4, SavedDtype::F16).contains("70000 is beyond F16"));
+    assert!(refused(&|tensors| tensors[1].2[3] = f32::MAX, SavedDtype::BF16).contains("is beyond BF16"));
+    // What could not be opened again.
+    for dtype in [SavedDtype::F32, SavedDtype::BF16, SavedDtype::F16] {
+        for value in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            let error = refused(&|tensors| tensors[1].2[3] = value, dtype);
+            let expected = format!("\"{}\": it has {value} at element 3: weights must be finite", tensors[1].0);
+            assert!(error.contains(&expected), "{error}");
+        }
+    }
+    let other = folder.path().join("new");
+    let broken = tensors.iter().take(3).cloned().collect();
+    assert!(save(&other, &model, broken, SavedDtype::F32).is_err() && !other.exists());
+}
+
+/// A file that cannot be replaced is found before any other is.
+#[test]
+fn a_folder_in_the_place_of_a_file_is_refused() {
+    let (model, tensors) = open();
+    for name in FILES {
+        let folder = tempfile::tempdir().unwrap();
+        save(folder.path(), &model, tensors.clone(), SavedDtype::F32).unwrap();
+        std::fs::remove_file(folder.path().join(name)).unwrap();
+        std::fs::create_dir(folder.path().join(name)).unwrap();
+        std::fs::write(folder.path().join(name).join("mine"), "").unwrap();
+        let read = || FILES.map(|name| std::fs::read(folder.path().join(name)).ok());
+        let before = read();
+        let error = save(folder.path(), &model, tensors.clone(), SavedDtype::BF16).expect_err("a refusal").to_string();
+        assert!(error.contains(name) && error.contains("it is a folder"), "{error}");
+        assert!(names(folder.path()) == FILES && read() == before && folder.path().join(name).join("mine").exists());
+    }
+}
+
+/// Whatever other programs would read of the model before is gone, and everything else stays.
+#[test]
+fn files_of_another_model_are_removed() {
+    let (model, tensors) = open();
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, content: &str| std::fs::write(folder.path().join(name), content).unwrap();
+    let index = |file: &str| format!("{{\"weight_map\":{{\"a\":\"{file}\",\"b\":\"../outside{file}\"}}}}");
+    write("model.safetensors.index.json", &index("part-one.safetensors"));
+    write("pytorch_model.bin.index.json", &index("part-one.bin"));
+    let stale = [
+        [
+            "part-one.safetensors",
+            "part-one.bin",
+            "model-00001-of-00002.safetensors",
+            "model-00002-of-00002.safetensors",
+        ],
+        ["pytorch_model.bin", "pytorch_model-00001-of-00002.bin", "consolidated.00.pth", "consolidated.safetensors"],
+        ["adapter_config.json", "adapter_model.safetensors", "tokenizer.model", "chat_template.jinja"],
+        ["special_tokens_map.json", "added_tokens.json", "chat_template.json", "merges.txt"],
+    ];
+    stale.iter().flatten().for_each(|name| write(name, "of another model"));
+    std::fs::create_dir(folder.path().join("additional_chat_templates")).unwrap();
+    let kept =
+        ["README.md", "model-card.safetensors", "model-1-of-2.safetensors", "other.bin", "other.gguf", "params.json"];
+    kept.iter().for_each(|name| write(name, "mine"));
+    save(folder.path(), &model, tensors, SavedDtype::F32).unwrap();
+    let mut expected = [&FILES[..], &kept].concat();
+    expected.sort_unstable();
+    assert_eq!(names(folder.path()), expected);
+    assert!(kept.iter().all(|name| std::fs::read(folder.path().join(name)).unwrap() == b"mine"));
+}
+
+/// The name of a variable that makes a test the process that is killed, and the folder that it saves to.
+const VICTIM: &str = "EGGROLL_SAVES_TO";
+
+/// Two models that differ in weights, tokenizer and configuration.
+fn two() -> [(Pretrained, Tensors); 2] {
+    let (model, tensors) = open();
+    let mut file = tiny("llama");
+    file.set("llama.context_length", crate::write_gguf::Value::U32(17));
+    file.set("tokenizer.ggml.eos_token_id", crate::write_gguf::Value::U32(259));
+    let (_folder, path) = file.write();
+    let other = Pretrained::open(path).unwrap();
+    let negated = |values: &Vec<f32>| values.iter().map(|value| -value).collect();
+    let negated = tensors.iter().map(|(name, shape, values)| (name.clone(), shape.clone(), negated(values))).collect();
+    [(model, tensors), (other, negated)]
+}
+
+/// Killed at any moment, a folder has one of the two models as a whole, or it is no model; the next save leaves no draft.
+#[test]
+fn a_killed_save_mixes_nothing() {
+    let models = two();
+    if let Some(folder) = std::env::var_os(VICTIM) {
+        loop {
+            for (model, tensors) in &models {
+                save(Path::new(&folder), model, tensors.clone(), SavedDtype::F32).unwrap();
+            }
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for kill in 0..20u64 {
+        let mut victim = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "round_trip::a_killed_save_mixes_nothing"])
+            .env(VICTIM, folder.path())
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        // Until it has saved once: the sweep of what was left before is over then.
+        while !folder.path().join("config.json").exists() {
+            assert!(victim.try_wait().unwrap().is_none(), "it saves until it is killed");
+        }
+        std::thread::sleep(std::time::Duration::from_micros(20_000 + 1_337 * kill));
+        victim.kill().unwrap();
+        victim.wait().unwrap();
+        if !folder.path().join("config.json").exists() {
+            assert!(Pretrained::open(folder.path()).is_err());
+            continue;
+        }
+        let found = Pretrained::open(folder.path()).unwrap();
+        let is_same = |(model, tensors): &(Pretrained, Tensors)| {
+            let (name, shape, values) = &tensors[0];
+            let weights = found.weights.read(name, shape).unwrap() == *values;
+            let parts = [weights, found.config == model.config, found.tokenizer.eos() == model.tokenizer.eos()];
+            assert!(parts.iter().all(|same| *same == weights), "a mixture: {parts:?}");
+            weights
+        };
+        assert_eq!(models.iter().filter(|model| is_same(model)).count(), 1);
+    }
+    save(folder.path(), &models[0].0, models[0].1.clone(), SavedDtype::F32).unwrap();
+    assert_eq!(names(folder.path()), FILES);
+}
+
+/// RWKV-7 too is saved as a whole or not at all.
+#[test]
+fn a_recurrent_model_is_complete() {
+    use eggroll_lm::{CausalModel, Rwkv7, load::Rwkv7Config};
+    let (model, _) = open();
+    let (vocab_size, hidden_size, intermediate_size, layers, head_dim) = (261, 8, 16, 2, 4);
+    let (decay_rank, a_rank, v_rank, gate_rank, norm_eps, tied_head) = (2, 2, 2, 2, 1e-5, true);
+    let config = ModelConfig::Rwkv7(Rwkv7Config {
+        vocab_size,
+        hidden_size,
+        intermediate_size,
+        layers,
+        head_dim,
+        decay_rank,
+        a_rank,
+        v_rank,
+        gate_rank,
+        norm_eps,
+        tied_head,
+    });
+    let tensors: Tensors =
+        config.tensors().map(|(name, shape)| (name, shape.clone(), vec![0.5; shape.iter().product()])).collect();
+    let save =
+        |path: &Path, tensors: Tensors| save_model(path, &config, &model.tokenizer, None, tensors, SavedDtype::F32);
+    let folder = tempfile::tempdir().unwrap();
+    let error = save(folder.path(), tensors[..tensors.len() - 1].to_vec()).expect_err("a refusal").to_string();
+    assert!(
+        error.contains("\"model.layers.1.ffn.value.weight\": it is missing") && names(folder.path()).is_empty(),
+        "{error}"
+    );
+    save(folder.path(), tensors).unwrap();
+    let saved = Pretrained::open(folder.path()).unwrap();
+    let loaded = Rwkv7::load(&saved.config, &saved.weights, &burn::tensor::Device::flex()).unwrap();
+    assert_eq!(loaded.model_config(), config);
 }
 
 #[test]

@@ -183,6 +183,30 @@ fn extreme_values() {
     assert!(multiply(&zeros, &x, None).iter().all(|y| *y == 0.0));
 }
 
+/// A weight that is not finite makes the products of its column none, in every format, and touches no other column. Rows of rotated parts,
+/// of the part behind them, and of both blocks.
+#[test]
+fn weights_that_are_no_numbers() {
+    for (shape, precision) in [[64, 64], [200, 33]].into_iter().flat_map(|s| Precision::ALL.map(|p| (s, p))) {
+        let (weight, x) = (inputs(shape[0] * shape[1], 1), inputs(9 * shape[0], 2));
+        let product = |weight: &[f32]| {
+            multiply(&PackedMatrix::new(weight, shape, precision), &activations(precision, &x, shape[0]), None)
+        };
+        let plain = product(&weight);
+        for (row, column) in [(0, 0), (37, 20), (shape[0] - 1, shape[1] - 1)] {
+            for value in [f32::NAN, -f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+                let mut weight = weight.clone();
+                weight[row * shape[1] + column] = value;
+                for (at, (found, plain)) in product(&weight).iter().zip(&plain).enumerate() {
+                    let expected =
+                        if at % shape[1] == column { !found.is_finite() } else { found.to_bits() == plain.to_bits() };
+                    assert!(expected, "{precision}, {value} at {row}, {column}: {found} in column {}", at % shape[1]);
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn changed_integers_are_counted() {
     let shape = [40, 33];

@@ -116,3 +116,16 @@ fn a_fork_without_room() {
     state.advance(33);
     state.fork(20);
 }
+
+/// Sizes whose product wraps, each alone and all together.
+#[test]
+fn keys_beyond_memory() {
+    for [layers, heads, dim, capacity] in
+        [[1, (1 << 58) + 1, 64, 1], [1, 1 << 32, 1 << 32, 1], [1, 1, 1, usize::MAX], [1 << 40, 1 << 10, 64, 1 << 10]]
+    {
+        let made = std::panic::catch_unwind(|| KeyValues::new(layers, heads, dim, capacity));
+        let message = *made.expect_err("a panic").downcast::<String>().expect("a message");
+        assert!(message.contains(&format!("{layers} layers of {heads} heads")), "{message}");
+    }
+    assert_eq!(KeyValues::bytes(1, 1, 1, usize::MAX), usize::MAX);
+}

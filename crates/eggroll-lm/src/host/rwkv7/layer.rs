@@ -83,12 +83,12 @@ impl Layer {
     }
 
     /// Takes over what is trained.
-    pub fn update(&mut self, block: &Rwkv7Block, epsilon: f64, trained: impl Fn(ParamId) -> bool) -> Changed {
+    pub fn update(&mut self, block: &Rwkv7Block, epsilon: f64, trained: impl Fn(ParamId) -> bool + Copy) -> Changed {
         if vectors(block).any(|vector| trained(vector.id)) {
             self.vectors = Vectors::new(block, epsilon);
         }
-        let packed = self.linear.iter_mut().zip(matrices(block)).filter(|(packed, _)| trained(packed.id));
-        packed.map(|(packed, linear)| packed.update(linear)).sum()
+        let packed = self.linear.iter_mut().zip(matrices(block));
+        packed.map(|(packed, linear)| packed.update(linear, trained)).sum()
     }
 }
 

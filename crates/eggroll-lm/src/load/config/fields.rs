@@ -68,11 +68,31 @@ impl<'a> Fields<'a> {
         self.map.get(key).is_some_and(|value| !value.is_null())
     }
 
+    /// Whether a field is there, be it null.
+    pub(super) fn is_named(&self, key: &str) -> bool {
+        self.map.contains_key(key)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.map.is_empty()
+    }
+
+    /// The first field that is an object itself.
+    pub(super) fn nested(&self) -> Option<&'a str> {
+        self.map.iter().find(|(_, value)| value.is_object()).map(|(key, _)| key.as_str())
+    }
+
+    /// Texts of an array.
+    pub(super) fn texts(&self, key: &str) -> Result<Option<Vec<&'a str>>, LoadError> {
+        self.get(key, "an array of strings", |value| value.as_array()?.iter().map(Value::as_str).collect())
+    }
+
     /// Refuses any value of a field but the one that is supported, which is also what a missing field means.
     pub(super) fn only(&self, key: &str, supported: impl Into<Value>) -> Result<(), LoadError> {
         let supported = supported.into();
         match self.map.get(key) {
-            Some(found) if !found.is_null() && *found != supported => {
+            // 1 and 1.0 are the same.
+            Some(found) if !found.is_null() && *found != supported && !is_same_number(found, &supported) => {
                 Err(self.unsupported(key, short(found), supported))
             }
             _ => Ok(()),
@@ -82,6 +102,10 @@ impl<'a> Fields<'a> {
     pub(super) fn unsupported(&self, what: &str, found: impl ToString, supported: impl ToString) -> LoadError {
         LoadError::unsupported(self.path, what, found, supported)
     }
+}
+
+fn is_same_number(a: &Value, b: &Value) -> bool {
+    a.as_f64().zip(b.as_f64()).is_some_and(|(a, b)| a == b)
 }
 
 /// A value, cut off where it is long.

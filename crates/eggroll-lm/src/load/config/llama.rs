@@ -3,7 +3,7 @@
 use super::super::error::LoadError;
 use super::fields::Fields;
 use super::rope::{RopeScaling, theta};
-use super::{addressable, positive, positive_number, total};
+use super::{addressable, buildable, positive, positive_number, total};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -41,32 +41,34 @@ pub struct LlamaConfig {
 
 impl LlamaConfig {
     pub(super) fn from_fields(fields: &Fields, kind: &str) -> Result<Self, LoadError> {
-        fields.only("hidden_act", "silu")?;
-        fields.only("mlp_bias", false)?;
-        fields.only("quantization_config", Value::Null)?;
+        check_neutral(fields)?;
         if kind != "qwen2" {
             // It would add a bias to the output projection too.
             fields.only("attention_bias", false)?;
         }
-        fields.only("partial_rotary_factor", 1.0)?;
-        let context = match kind {
-            "llama" => 2048,
-            _ => 32_768,
+        // Defaults of transformers, where a field is missing.
+        let (context, heads_of_keys) = match kind {
+            "mistral" => (131_072, Some(8)),
+            "qwen2" => (32_768, Some(32)),
+            _ => (2048, None),
         };
         let context_length = fields.optional_size("max_position_embeddings")?.unwrap_or(context);
-        check_window(fields, kind, context_length)?;
+        let layers = fields.size("num_hidden_layers")?;
+        check_window(fields, kind, context_length, layers)?;
         let (hidden_size, heads) = (fields.size("hidden_size")?, fields.size("num_attention_heads")?);
         let even = hidden_size.checked_div(heads).unwrap_or(0);
+        // Null means as many as heads of queries.
+        let missing = heads_of_keys.filter(|_| !fields.is_named("num_key_value_heads")).unwrap_or(heads);
         Ok(Self {
             vocab_size: fields.size("vocab_size")?,
             hidden_size,
             intermediate_size: fields.size("intermediate_size")?,
-            layers: fields.size("num_hidden_layers")?,
+            layers,
             heads,
-            kv_heads: fields.optional_size("num_key_value_heads")?.unwrap_or(heads),
+            kv_heads: fields.optional_size("num_key_value_heads")?.unwrap_or(missing),
             head_dim: fields.optional_size("head_dim")?.unwrap_or(even),
             rope_theta: theta(fields)?,
-            rope_scaling: RopeScaling::from_fields(fields)?,
+            rope_scaling: RopeScaling::from_fields(fields, context_length)?,
             rms_norm_eps: fields.number("rms_norm_eps")?.unwrap_or(1e-6),
             context_length,
             tied_head: fields.flag("tie_word_embeddings")?.unwrap_or(false),
@@ -94,6 +96,14 @@ impl LlamaConfig {
         positive_number("rope_theta", self.rope_theta)?;
         positive_number("rms_norm_eps", self.rms_norm_eps)?;
         self.rope_scaling.validate()?;
+        buildable(
+            self.layers,
+            &[
+                ("vocab_size × hidden_size", &[self.vocab_size, self.hidden_size]),
+                ("heads × head_dim × hidden_size", &[self.heads, self.head_dim, self.hidden_size]),
+                ("intermediate_size × hidden_size", &[self.intermediate_size, self.hidden_size]),
+            ],
+        )?;
         addressable(self.weights())
     }
 
@@ -183,17 +193,58 @@ impl LlamaConfig {
     }
 }
 
+/// Refuses settings that would change the result, unless they change nothing.
+fn check_neutral(fields: &Fields) -> Result<(), LoadError> {
+    fields.only("hidden_act", "silu")?;
+    fields.only("hidden_activation", "silu")?;
+    fields.only("is_causal", true)?;
+    let off =
+        ["mlp_bias", "attention_out_bias", "use_bias", "use_qk_norm", "qk_norm", "qk_layernorm", "alibi", "use_alibi"];
+    off.iter().chain(&["use_bidirectional_attention"]).try_for_each(|key| fields.only(key, false))?;
+    let factors = ["residual_multiplier", "embedding_multiplier", "logits_scaling", "logit_scale", "scale_emb"];
+    factors.iter().chain(&["partial_rotary_factor", "rotary_pct"]).try_for_each(|key| fields.only(key, 1.0))?;
+    ["num_experts", "num_local_experts", "n_routed_experts"].iter().try_for_each(|key| fields.only(key, 0))?;
+    let none = ["attention_multiplier", "query_pre_attn_scalar", "final_logit_softcapping", "attn_logit_softcapping"];
+    let others = [
+        "clip_qkv",
+        "scale_depth",
+        "dim_model_base",
+        "no_rope_layers",
+        "no_rope_layer_interval",
+        "transformers_weights",
+    ];
+    let stored = ["quantization_config", "compression_config"];
+    none.iter().chain(&others).chain(&stored).try_for_each(|key| fields.only(key, Value::Null))?;
+    let types = fields.texts("layer_types")?.unwrap_or_default();
+    match types.into_iter().find(|kind| *kind != "full_attention") {
+        Some(found) => Err(fields.unsupported("layer_types", found, "full_attention")),
+        None => Ok(()),
+    }
+}
+
 /// Refuses attention that sees only the newest tokens, unless that is all of them.
-fn check_window(fields: &Fields, kind: &str, context: usize) -> Result<(), LoadError> {
+fn check_window(fields: &Fields, kind: &str, context: usize, layers: usize) -> Result<(), LoadError> {
     let used = match kind {
-        "qwen2" => fields.flag("use_sliding_window")?.unwrap_or(false),
+        // Layers from this one on have the window, unless their types are given.
+        "qwen2" => {
+            fields.flag("use_sliding_window")?.unwrap_or(false)
+                && !fields.has("layer_types")
+                && fields.optional_size("max_window_layers")?.unwrap_or(28) < layers
+        }
         "mistral" => true,
         _ => false,
     };
-    match fields.optional_size("sliding_window")? {
-        Some(window) if used && window < context => {
-            Err(fields.unsupported("sliding_window", window, format!("null, or {context} and more")))
-        }
-        _ => Ok(()),
+    // Null means none, a missing field what transformers takes for it.
+    let (window, missing) = match fields.is_named("sliding_window") {
+        true => (fields.optional_size("sliding_window")?, ""),
+        false => (Some(4096), ", which is what a missing field means"),
+    };
+    match window.filter(|window| used && *window < context) {
+        Some(window) => Err(fields.unsupported(
+            "sliding_window",
+            format!("{window}{missing}"),
+            format!("null, or {context} and more"),
+        )),
+        None => Ok(()),
     }
 }

@@ -1,7 +1,7 @@
 //! The Llama family in GGUF files.
 
 use super::super::error::LoadError;
-use super::super::gguf::{Gguf, Metadata};
+use super::super::gguf::{self, Gguf, Metadata};
 use super::super::source::Source;
 use super::super::weights::Encoding;
 use super::llama::LlamaConfig;
@@ -13,6 +13,13 @@ impl LlamaConfig {
         let key = |name: &str| format!("{kind}.{name}");
         let size = |name: &str| metadata.required(&key(name), metadata.size(&key(name))?);
         check(gguf, kind)?;
+        let embedding = gguf.tensor("token_embd.weight").and_then(|tensor| tensor.shape.first().copied());
+        let embedding = embedding.ok_or_else(|| LoadError::MissingTensor {
+            path: metadata.path().to_owned(),
+            name: "token_embd.weight".into(),
+            tensors: gguf.tensors.len(),
+            similar: Vec::new(),
+        })?;
         let (hidden_size, heads) = (size("embedding_length")?, size("attention.head_count")?);
         let head_dim = match metadata.size(&key("attention.key_length"))? {
             Some(size) => size,
@@ -29,10 +36,8 @@ impl LlamaConfig {
             }
         }
         let rope_theta = metadata.number(&key("rope.freq_base"))?.unwrap_or(10_000.0);
-        let embedding = gguf.tensor("token_embd.weight").and_then(|tensor| tensor.shape.first().copied());
-        let vocab_size = metadata.size(&key("vocab_size"))?.or(embedding);
         Ok(Self {
-            vocab_size: metadata.required(&key("vocab_size"), vocab_size)?,
+            vocab_size: metadata.size(&key("vocab_size"))?.unwrap_or(embedding),
             hidden_size,
             intermediate_size: size("feed_forward_length")?,
             layers: size("block_count")?,
@@ -64,14 +69,35 @@ fn check(gguf: &Gguf, kind: &str) -> Result<(), LoadError> {
     if let Some(found) = metadata.size(&window)?.filter(|&window| window > 0 && window < context) {
         return Err(LoadError::unsupported(metadata.path(), window, found, format!("none, or {context} and more")));
     }
-    let known =
-        ["attn_output.bias", "ffn_gate.bias", "ffn_up.bias", "ffn_down.bias", "attn_q_norm.weight", "attn_qkv.weight"];
-    let found = known.iter().map(|part| format!("blk.0.{part}")).find(|name| gguf.tensor(name).is_some());
-    match found {
-        Some(name) => {
-            Err(LoadError::unsupported(metadata.path(), "tensor", name, "biases of queries, keys and values only"))
+    // Zero means that it is not set.
+    let off = ["attention.scale", "attention.clamp_kqv", "attn_logit_softcapping", "final_logit_softcapping"];
+    let factors = ["embedding_scale", "residual_scale", "logit_scale", "rope.scaling.attn_factor"];
+    for (name, neutral) in off.map(|name| (name, 0.0)).into_iter().chain(factors.map(|name| (name, 1.0))) {
+        let key = format!("{kind}.{name}");
+        if let Some(found) = metadata.number(&key)?.filter(|&number| number != 0.0 && number != neutral) {
+            return Err(LoadError::unsupported(metadata.path(), key, found, neutral));
         }
+    }
+    let causal = format!("{kind}.attention.causal");
+    if metadata.flag(&causal)? == Some(false) {
+        return Err(LoadError::unsupported(metadata.path(), causal, false, true));
+    }
+    match gguf.tensors.iter().map(|tensor| &tensor.name).find(|name| !is_read(name)) {
+        Some(name) => Err(LoadError::UnreadTensor {
+            path: metadata.path().to_owned(),
+            name: name.clone(),
+            expected: "a Llama has the usual matrices and norms, and biases of queries, keys and values only",
+        }),
         None => Ok(()),
+    }
+}
+
+/// Whether a tensor is one of those that a model can have, in some layer.
+fn is_read(name: &str) -> bool {
+    let hugging_face = gguf::hugging_face(name);
+    match hugging_face.strip_suffix(".bias") {
+        Some(layer) => ["q_proj", "k_proj", "v_proj"].iter().any(|part| layer.ends_with(part)),
+        None => name == "rope_freqs.weight" || hugging_face != name && name.ends_with(".weight"),
     }
 }
 

@@ -5,10 +5,12 @@ mod llama;
 mod llama_gguf;
 mod rope;
 mod rwkv7;
+mod rwkv7_files;
 
 pub use llama::LlamaConfig;
 pub use rope::RopeScaling;
 pub use rwkv7::Rwkv7Config;
+pub use rwkv7_files::{FileTensor, Stored};
 
 use super::error::LoadError;
 use super::gguf::Gguf;
@@ -83,11 +85,33 @@ impl ModelConfig {
     /// # Errors
     ///
     /// [`LoadError::Config`] for a size of 0, heads that do not share keys evenly, an odd head, numbers that are not positive and
-    /// finite, and more weights than memory can address.
+    /// finite in f32, more than 2²⁴ layers, a matrix of more than 2³⁶ weights, and more weights than memory can address.
     pub fn validate(&self) -> Result<(), LoadError> {
         match self {
             Self::Llama(config) => config.validate(),
             Self::Rwkv7(config) => config.validate(),
+        }
+    }
+
+    /// Names and shapes of all tensors of a model of this configuration, as files of Hugging Face have them; those of RWKV-7 in the second
+    /// version of its format ([`Rwkv7::files`](crate::Rwkv7::files)).
+    pub fn tensors(&self) -> Box<dyn Iterator<Item = (String, Vec<usize>)> + '_> {
+        self.tensors_of(false)
+    }
+
+    /// [`tensors`](Self::tensors), for RWKV-7 also of the first version, whose mixes are fused.
+    pub(crate) fn tensors_of(&self, fused_mixes: bool) -> Box<dyn Iterator<Item = (String, Vec<usize>)> + '_> {
+        match self {
+            Self::Llama(config) => Box::new(config.tensors()),
+            Self::Rwkv7(config) => Box::new(config.files(fused_mixes).map(|file| (file.name, file.shape))),
+        }
+    }
+
+    /// Whether the output layer is the embedding, and the name of that.
+    pub(crate) fn tied_embeddings(&self) -> Option<&'static str> {
+        match self {
+            Self::Llama(config) => config.tied_head.then_some("model.embed_tokens.weight"),
+            Self::Rwkv7(config) => config.tied_head.then_some("model.embeddings.weight"),
         }
     }
 
@@ -116,12 +140,33 @@ fn positive(sizes: &[(&str, usize)]) -> Result<(), LoadError> {
     }
 }
 
-/// Refuses numbers that are not positive and finite.
+/// Refuses numbers that are not positive and finite, in f32 too.
 fn positive_number(field: &str, number: f64) -> Result<(), LoadError> {
-    if number > 0.0 && number.is_finite() {
+    let single = number as f32;
+    if single > 0.0 && single.is_finite() {
         return Ok(());
     }
-    Err(LoadError::config(field, number, "a positive, finite number"))
+    Err(LoadError::config(field, number, "a positive, finite number of f32"))
+}
+
+/// Layers that a model can have: as many as parameters have addresses in the noise.
+const MOST_LAYERS: usize = 1 << 24;
+/// Weights that a matrix can have.
+const MOST_WEIGHTS: usize = 1 << 36;
+
+/// Refuses numbers of layers, and sizes of matrices, that no module takes.
+fn buildable(layers: usize, matrices: &[(&str, &[usize])]) -> Result<(), LoadError> {
+    if layers > MOST_LAYERS {
+        return Err(LoadError::config("layers", layers, format!("{MOST_LAYERS} at most")));
+    }
+    let weights = |sizes: &[usize]| sizes.iter().try_fold(1usize, |weights, &size| weights.checked_mul(size));
+    match matrices.iter().find(|(_, sizes)| weights(sizes).is_none_or(|weights| weights > MOST_WEIGHTS)) {
+        Some((fields, sizes)) => {
+            let found = sizes.iter().map(usize::to_string).collect::<Vec<_>>().join(" × ");
+            Err(LoadError::config(fields, found, format!("{MOST_WEIGHTS} weights of a matrix at most")))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Refuses a number of weights whose f32 values memory cannot address.

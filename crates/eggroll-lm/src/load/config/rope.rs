@@ -58,9 +58,14 @@ impl RopeScaling {
         (0..head_dim / 2).map(divisor).collect()
     }
 
-    /// From `rope_scaling`, or from `rope_parameters` of newer files.
-    pub(super) fn from_fields(fields: &Fields) -> Result<Self, LoadError> {
+    /// From `rope_scaling`, or from `rope_parameters` of newer files, as transformers reads them.
+    pub(super) fn from_fields(fields: &Fields, context: usize) -> Result<Self, LoadError> {
         let Some(scaling) = rope(fields)? else { return Ok(Self::None) };
+        if let Some(key) = scaling.nested() {
+            return Err(scaling.unsupported("rope_parameters", format!("of {key}"), "the same for all layers"));
+        }
+        scaling.only("partial_rotary_factor", 1.0)?;
+        scaling.only("mrope_section", Value::Null)?;
         let kind = scaling.text("rope_type")?.or(scaling.text("type")?).unwrap_or("default");
         let number = |key: &str| {
             scaling
@@ -74,7 +79,7 @@ impl RopeScaling {
                 factor: number("factor")?,
                 low_freq_factor: number("low_freq_factor")?,
                 high_freq_factor: number("high_freq_factor")?,
-                original_context: scaling.size("original_max_position_embeddings")?,
+                original_context: original_context(fields, &scaling, context)?,
             },
             found => return Err(scaling.unsupported("rope_scaling", found, SUPPORTED)),
         })
@@ -116,20 +121,32 @@ impl RopeScaling {
     }
 }
 
+/// The parameters that count: `rope_scaling` where it says anything, `rope_parameters` otherwise.
 fn rope<'a>(fields: &Fields<'a>) -> Result<Option<Fields<'a>>, LoadError> {
-    Ok(match fields.inner("rope_scaling")? {
+    Ok(match fields.inner("rope_scaling")?.filter(|scaling| !scaling.is_empty()) {
         None => fields.inner("rope_parameters")?,
         scaling => scaling,
     })
 }
 
-/// The base of the frequencies, which newer files put among the parameters of the rotary embedding.
+/// The context length of pretraining: of the parameters, or next to them, or the context itself.
+fn original_context(fields: &Fields, scaling: &Fields, context: usize) -> Result<usize, LoadError> {
+    let key = "original_max_position_embeddings";
+    match (scaling.optional_size(key)?, fields.optional_size(key)?) {
+        (Some(inner), Some(outer)) if inner != outer => {
+            Err(fields.unsupported(key, format!("{outer}, and {inner} in rope_scaling"), "one of both"))
+        }
+        (inner, outer) => Ok(inner.or(outer).unwrap_or(context)),
+    }
+}
+
+/// The base of the frequencies: that among the parameters of the rotary embedding, where newer files have it, counts first.
 pub(super) fn theta(fields: &Fields) -> Result<f64, LoadError> {
     let inner = match rope(fields)? {
         Some(rope) => rope.number("rope_theta")?,
         None => None,
     };
-    Ok(fields.number("rope_theta")?.or(inner).unwrap_or(10_000.0))
+    Ok(inner.or(fields.number("rope_theta")?).unwrap_or(10_000.0))
 }
 
 #[cfg(test)]

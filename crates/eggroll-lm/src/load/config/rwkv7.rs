@@ -2,7 +2,7 @@
 
 use super::super::error::LoadError;
 use super::fields::Fields;
-use super::{addressable, positive, positive_number, total};
+use super::{addressable, buildable, positive, positive_number, total};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -43,6 +43,8 @@ impl Rwkv7Config {
         fields.only("hidden_act", "sqrelu")?;
         fields.only("norm_first", true)?;
         fields.only("norm_bias", true)?;
+        fields.only("quantization_config", Value::Null)?;
+        fields.only("compression_config", Value::Null)?;
         if fields.has("attn") {
             return Err(fields.unsupported("attn", "with layers of attention", "null"));
         }
@@ -50,6 +52,9 @@ impl Rwkv7Config {
         if fields.has("value_dim") {
             check_values(fields, hidden_size)?;
         }
+        let head_dim = fields.optional_size("head_dim")?.unwrap_or(64);
+        let heads = hidden_size.checked_div(head_dim).unwrap_or(0);
+        fields.only("num_heads", heads)?;
         let ratio = fields.number("hidden_ratio")?.unwrap_or(4.0);
         // Rounded up to a multiple of 32.
         let by_ratio = ((hidden_size as f64 * ratio) as usize).checked_next_multiple_of(32).unwrap_or(0);
@@ -58,7 +63,7 @@ impl Rwkv7Config {
             hidden_size,
             intermediate_size: fields.optional_size("intermediate_size")?.unwrap_or(by_ratio),
             layers: fields.size("num_hidden_layers")?,
-            head_dim: fields.optional_size("head_dim")?.unwrap_or(64),
+            head_dim,
             decay_rank: fields.size("decay_low_rank_dim")?,
             a_rank: fields.size("a_low_rank_dim")?,
             v_rank: fields.size("v_low_rank_dim")?,
@@ -85,6 +90,20 @@ impl Rwkv7Config {
             return Err(LoadError::config("head_dim", self.head_dim, expected));
         }
         positive_number("norm_eps", self.norm_eps)?;
+        positive_number("head_dim × norm_eps", self.head_dim as f64 * self.norm_eps)?;
+        let hidden = self.hidden_size;
+        buildable(
+            self.layers,
+            &[
+                ("vocab_size × hidden_size", &[self.vocab_size, hidden]),
+                ("hidden_size × hidden_size", &[hidden, hidden]),
+                ("intermediate_size × hidden_size", &[self.intermediate_size, hidden]),
+                ("decay_rank × hidden_size", &[self.decay_rank, hidden]),
+                ("a_rank × hidden_size", &[self.a_rank, hidden]),
+                ("v_rank × hidden_size", &[self.v_rank, hidden]),
+                ("gate_rank × hidden_size", &[self.gate_rank, hidden]),
+            ],
+        )?;
         addressable(self.weights())
     }
 

@@ -234,10 +234,8 @@ impl Header<'_> {
         let mut shape = Vec::with_capacity(MOST_DIMENSIONS as usize);
         for _ in 0..dimensions {
             let size = self.u64()?;
-            let size = usize::try_from(size).ok().filter(|&size| size > 0);
-            shape.push(
-                size.ok_or_else(|| self.malformed(format!("tensor {name:?} has a dimension of 0 or beyond memory")))?,
-            );
+            let size = usize::try_from(size);
+            shape.push(size.map_err(|_| self.malformed(format!("tensor {name:?} has a dimension beyond memory")))?);
         }
         // The file names the shortest stride first.
         shape.reverse();
@@ -276,7 +274,9 @@ impl Header<'_> {
                     tensor.offset
                 )));
             };
-            ranges.push((tensor.offset, end, &tensor.name));
+            if end > tensor.offset {
+                ranges.push((tensor.offset, end, &tensor.name));
+            }
         }
         ranges.sort_unstable();
         match ranges.windows(2).find(|pair| pair[1].0 < pair[0].1) {

@@ -1,5 +1,6 @@
 //! Named tensors of a model, read one at a time.
 
+mod check;
 mod encoding;
 mod rotary;
 mod safetensors;
@@ -11,6 +12,7 @@ use super::gguf::{self, Gguf};
 use super::place::Place;
 use super::source::Source;
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Numbers that are decoded from one piece of a file.
@@ -106,24 +108,13 @@ impl Weights {
     ///
     /// [`LoadError`] if the tensor is missing, of another shape or of a type that is not supported, or if the file cannot be read.
     pub fn read(&self, name: &str, expected_shape: &[usize]) -> Result<Vec<f32>, LoadError> {
-        let tensor = self.tensors.get(name).ok_or_else(|| self.missing(name))?;
-        if tensor.shape != expected_shape {
-            let (path, name) = (self.path.clone(), name.to_owned());
-            return Err(LoadError::Shape {
-                path,
-                name,
-                found: tensor.shape.clone(),
-                expected: expected_shape.to_vec(),
-            });
-        }
-        let Some((block_numbers, block_bytes)) = tensor.encoding.block() else {
-            let what = format!("type of tensor \"{name}\"");
-            return Err(LoadError::unsupported(&self.path, what, tensor.encoding.name(), SUPPORTED));
-        };
+        let (tensor, block_numbers, block_bytes) = self.find(name, expected_shape)?;
         // Opening has checked that the file holds them, so that they cannot overflow.
         let count: usize = tensor.shape.iter().product();
         let source = &self.files[tensor.file];
-        let mut values = Vec::with_capacity(count);
+        let mut values = Vec::new();
+        let beyond = |_| LoadError::io(source.path(), "hold the tensors of")(io::ErrorKind::OutOfMemory.into());
+        values.try_reserve_exact(count).map_err(beyond)?;
         let mut piece = vec![0; PIECE.min(count) / block_numbers * block_bytes];
         let mut offset = tensor.offset;
         while values.len() < count {
@@ -133,10 +124,25 @@ impl Weights {
             bytes.chunks_exact(block_bytes).for_each(|block| tensor.encoding.decode(block, &mut values));
             offset += bytes.len() as u64;
         }
-        if let Some(heads) = tensor.interleaved {
+        if let Some(heads) = tensor.interleaved.filter(|_| count > 0) {
             rotary::to_halves(&mut values, heads, tensor.shape[0]);
         }
         Ok(values)
+    }
+
+    /// A tensor of an expected shape, with the numbers and the bytes of a block.
+    fn find(&self, name: &str, expected_shape: &[usize]) -> Result<(&Tensor, usize, usize), LoadError> {
+        let tensor = self.tensors.get(name).ok_or_else(|| self.missing(name))?;
+        if tensor.shape != expected_shape {
+            let (path, name) = (self.path.clone(), name.to_owned());
+            let (found, expected) = (tensor.shape.clone(), expected_shape.to_vec());
+            return Err(LoadError::Shape { path, name, found, expected });
+        }
+        let Some((numbers, bytes)) = tensor.encoding.block() else {
+            let what = format!("type of tensor \"{name}\"");
+            return Err(LoadError::unsupported(&self.path, what, tensor.encoding.name(), SUPPORTED));
+        };
+        Ok((tensor, numbers, bytes))
     }
 
     fn missing(&self, name: &str) -> LoadError {

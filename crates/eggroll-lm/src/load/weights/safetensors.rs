@@ -1,11 +1,14 @@
 //! Headers of SafeTensors files, and the index of a model in several files.
 
 use super::super::error::LoadError;
-use super::super::source::{Source, read_json};
+use super::super::source::{Source, begin, read_json};
 use super::{Encoding, Tensor, Weights};
 use safetensors::Dtype;
 use safetensors::tensor::Metadata;
-use std::collections::BTreeMap;
+use serde::Deserializer;
+use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::Path;
 
 /// Longest header, as in crate `safetensors`.
@@ -43,6 +46,10 @@ impl Weights {
             let tensor = tensor.ok_or_else(|| malformed(format!("tensor {name:?} is not in {file}")))?;
             tensors.insert(name.clone(), tensor);
         }
+        // The index would have to say which of several counts.
+        if let Some((file, name)) = opened.iter().find_map(|(file, tensors)| Some((file, tensors.keys().next()?))) {
+            return Err(malformed(format!("tensor {name:?} of {file} is not in the index")));
+        }
         Ok(Self { path: index.to_owned(), files, tensors })
     }
 }
@@ -59,10 +66,14 @@ fn header(source: &Source, file: usize) -> Result<BTreeMap<String, Tensor>, Load
     let length = source.range(0, 8)?.ok_or_else(|| malformed(format!("it has {size} bytes, expected 8 at least")))?;
     let length = length.try_into().map_or(0, u64::from_le_bytes);
     if length > LONGEST_HEADER {
-        return Err(malformed(format!("its header has {length} bytes, expected {LONGEST_HEADER} at most")));
+        let begin = begin(&source.range(0, size.min(24))?.unwrap_or_default());
+        return Err(malformed(format!(
+            "it begins with {begin}, expected the length of a header, {LONGEST_HEADER} at most"
+        )));
     }
     let json = source.range(8, length)?;
     let json = json.ok_or_else(|| malformed(format!("it has {size} bytes, too few for a header of {length}")))?;
+    check_names(&json).map_err(malformed)?;
     let metadata: Metadata = serde_json::from_slice(&json).map_err(|error| malformed(error.to_string()))?;
     let data = 8 + length;
     if data.checked_add(metadata.data_len() as u64) != Some(size) {
@@ -77,6 +88,32 @@ fn header(source: &Source, file: usize) -> Result<BTreeMap<String, Tensor>, Load
         interleaved: None,
     };
     Ok(metadata.tensors().into_iter().map(|(name, info)| (name, tensor(info))).collect())
+}
+
+/// Refuses a name that occurs twice: of two tensors, the last one would count.
+fn check_names(json: &[u8]) -> Result<(), String> {
+    struct Names;
+
+    impl<'de> Visitor<'de> for Names {
+        type Value = ();
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object of tensors")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+            let mut names = BTreeSet::new();
+            while let Some((name, IgnoredAny)) = map.next_entry::<String, _>()? {
+                if let Some(name) = names.replace(name) {
+                    return Err(A::Error::custom(format!("the tensor {name:?} occurs twice")));
+                }
+            }
+            Ok(())
+        }
+    }
+
+    let mut json = serde_json::Deserializer::from_slice(json);
+    json.deserialize_map(Names).map_err(|error| error.to_string())
 }
 
 fn encoding(dtype: Dtype) -> Encoding {

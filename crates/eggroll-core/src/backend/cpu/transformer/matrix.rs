@@ -13,7 +13,7 @@ pub(crate) enum Matrix {
     F32(Packed),
     /// Rounded to bfloat16.
     Bf16(Halves),
-    /// Rotated: `q = round(W/s)`, `s = max|W|/127` of each column of each block along the depth.
+    /// Rotated: `q = round(W/s)`, `s = max|W|/127` of each column of each block along the depth; NaN where a weight is not finite.
     Int8(Vec<Int8>),
 }
 
@@ -58,9 +58,12 @@ impl Int8 {
         let mut largest = vec![0.0f32; d_output];
         for row in weight.chunks_exact(d_output) {
             for (largest, value) in largest.iter_mut().zip(row) {
-                *largest = largest.max(value.abs());
+                // Bits of finite positive numbers are ordered as they are, and infinity and NaN are above.
+                *largest = f32::from_bits(largest.to_bits().max(value.abs().to_bits()));
             }
         }
+        // A column that is not finite makes its products NaN.
+        largest.iter_mut().filter(|largest| !largest.is_finite()).for_each(|largest| *largest = f32::NAN);
         let inverse: Vec<f32> = largest.iter().map(|l| if *l > 0.0 { 127.0 / l } else { 0.0 }).collect();
         let mut integers = Vec::with_capacity(weight.len());
         for row in weight.chunks_exact(d_output) {

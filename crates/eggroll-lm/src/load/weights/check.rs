@@ -1,0 +1,54 @@
+//! Whether weights are those of a model, by their headers alone.
+
+use super::super::config::ModelConfig;
+use super::super::error::LoadError;
+use super::Weights;
+use std::collections::BTreeSet;
+
+const HEAD: &str = "lm_head.weight";
+
+impl Weights {
+    /// Whether the mixes of time mixing of an RWKV-7 model are the rows of one tensor.
+    pub(crate) fn has_fused_mixes(&self) -> bool {
+        self.shape("model.layers.0.attn.x_x").is_some()
+    }
+
+    /// Checks that all tensors of the configuration are there, of its shapes and of types that are read, and no others that would change
+    /// the result. Reads and allocates nothing for a tensor, and ends at the first that is missing.
+    pub(crate) fn check(&self, config: &ModelConfig) -> Result<(), LoadError> {
+        let mut left: BTreeSet<&str> = self.names().collect();
+        for (name, shape) in config.tensors_of(self.has_fused_mixes()) {
+            self.find(&name, &shape)?;
+            left.remove(name.as_str());
+        }
+        // A head that repeats the embedding is compared when both are read.
+        let is_harmless = |name: &str| {
+            name.ends_with("rotary_emb.inv_freq")
+                || name == "rope_freqs.weight"
+                || name == HEAD && config.tied_embeddings().is_some()
+        };
+        match left.into_iter().find(|name| !is_harmless(name)) {
+            Some(name) => Err(self.unread(name, "use weights and a configuration of one model")),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks that an output layer that is tied to the embedding, but stored, has its values.
+    pub(crate) fn check_tied_head(&self, config: &ModelConfig) -> Result<(), LoadError> {
+        let Some((embedding, shape)) = config.tied_embeddings().zip(self.shape(HEAD)) else { return Ok(()) };
+        let bits = |name: &str| -> Result<Vec<u32>, LoadError> {
+            Ok(self.read(name, shape)?.into_iter().map(f32::to_bits).collect())
+        };
+        match bits(HEAD)? == bits(embedding)? {
+            true => Ok(()),
+            false => {
+                Err(self
+                    .unread(HEAD, "its values are not those of the embedding, to which tie_word_embeddings ties it"))
+            }
+        }
+    }
+
+    fn unread(&self, name: &str, expected: &'static str) -> LoadError {
+        LoadError::UnreadTensor { path: self.path.clone(), name: name.to_owned(), expected }
+    }
+}
