@@ -112,6 +112,9 @@ pub struct DeviceScaling<'a> {
     pub mean: &'a [f32],
     /// For every value of an observation.
     pub scale: &'a [f32],
+    /// For every value of an observation, what the distances that are summed up are measured from: near the observations, so that their spread
+    /// is left of the sums.
+    pub center: &'a [f32],
     /// Bound of what is seen.
     pub limit: f32,
     /// Observations with a value farther from the mean, or NaN, are in no sum.
@@ -121,7 +124,7 @@ pub struct DeviceScaling<'a> {
 /// What has been run.
 #[derive(Clone, Debug)]
 pub struct DeviceRows {
-    /// For every episode, member after member: its return, its length, and with a scaling, for every value `d = o − mean` of its
+    /// For every episode, member after member: its return, its length, and with a scaling, for every value `d = o − center` of its
     /// observations the sums of `d` and then of `d²`, and the number of observations that are left out of these.
     pub rows: Vec<f32>,
     /// The parameters of the policy.
@@ -150,7 +153,8 @@ impl DeviceEpisodes<'_> {
         }
         let (episodes, outputs) = (self.count(), self.outputs);
         assert!(!layers.is_empty() && width == outputs, "rollout: {width} outputs where {outputs} are needed");
-        let scaling = self.scaling.is_none_or(|scaling| [scaling.mean.len(), scaling.scale.len()] == [seen; 2]);
+        let lengths = |scaling: DeviceScaling| [scaling.mean.len(), scaling.scale.len(), scaling.center.len()];
+        let scaling = self.scaling.is_none_or(|scaling| lengths(scaling) == [seen; 3]);
         let draws = self.head != Head::Sampled || self.draws.len() == episodes;
         assert!(
             scaling && draws && self.starts.len() == episodes * self.dynamics.state && episodes > 0,
