@@ -203,11 +203,7 @@ fn expected_q() {
         program: "expected_q",
         options: &[("--worlds", "2"), ("--games", "2"), ("--deals", "0")],
         positional: &[],
-        with: &[
-            ("--train-deals", &steps),
-            ("--train-steps", &deals),
-            TRACE,
-        ],
+        with: &[("--train-deals", &steps), ("--train-steps", &deals), TRACE],
     };
     short.walk(&place);
 }
