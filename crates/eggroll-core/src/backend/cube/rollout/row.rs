@@ -43,10 +43,12 @@ pub(crate) fn observe(
         }
         #[unroll]
         for i in 0..seen {
-            let counted = select(far, 0.0f32, values[i] - scaling[comptime!(2 * seen + i)]);
+            let distance = values[i] - scaling[i];
+            let summed = values[i] - scaling[comptime!(2 * seen + i)];
+            let counted = select(far, 0.0f32, summed);
             sums[i] += counted;
             sums[comptime!(seen + i)] += counted * counted;
-            let scaled = (values[i] - scaling[i]) * scaling[comptime!(seen + i)];
+            let scaled = distance * scaling[comptime!(seen + i)];
             from[at + i] = clamped(scaled, -launch.seen_limit, launch.seen_limit);
         }
         sums[comptime!(2 * seen)] += select(far, 1.0f32, 0.0f32);
