@@ -143,7 +143,9 @@ impl RunFolder {
         let path = self.file(SETTINGS);
         let refuse = |path: PathBuf, reason: String| RunError::Configuration { path, reason };
         let text = fs::read(&path).map_err(|error| refuse(path.clone(), format!("no run to continue: {error}")))?;
-        Ok(serde_json::from_slice(&text).map_err(|error| refuse(path, error.to_string()))?)
+        // Editors write byte order marks.
+        let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&text);
+        Ok(serde_json::from_slice(text).map_err(|error| refuse(path, error.to_string()))?)
     }
 
     /// Saves the program's settings, unless they are there already.

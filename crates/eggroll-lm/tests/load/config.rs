@@ -334,6 +334,11 @@ fn the_scaling_of_llama_3_is_recognized_by_its_divisors() {
     let ModelConfig::Llama(config) = ModelConfig::open(path).unwrap() else { panic!("another architecture") };
     assert_eq!((config.head_dim, config.rope_scaling), (64, scaling));
 
+    let mut both = tiny("llama");
+    (both.metadata, both.tensors) = (file.metadata.clone(), file.tensors.clone());
+    both.set("llama.rope.scaling.factor", Value::F32(2.0));
+    assert!(open(&both).expect_err("a refusal").to_string().contains("rope_freqs.weight with rope.scaling.factor 2"));
+
     file.tensors.last_mut().unwrap().3[4..8].copy_from_slice(&3.0f32.to_le_bytes());
     assert!(open(&file).expect_err("a refusal").to_string().contains("other factors than those of Llama 3"));
     *file.tensors.last_mut().unwrap() = ("rope_freqs.weight".into(), vec![16], 0, divisors(32));

@@ -141,7 +141,9 @@ impl EsTrainingConfig {
         let path = path.as_ref();
         let refuse = |reason: String| RunError::Configuration { path: path.to_owned(), reason };
         let text = fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?;
-        Ok(Self::parse(&text).map_err(|error| refuse(error.to_string()))?)
+        // Editors write byte order marks.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        Ok(Self::parse(text).map_err(|error| refuse(error.to_string()))?)
     }
 
     fn parse(text: &str) -> serde_json::Result<Self> {

@@ -104,12 +104,23 @@ fn is_read(name: &str) -> bool {
 /// Linear scaling is metadata; that of Llama 3 is a tensor with what each frequency is divided by.
 fn scaling(gguf: &Gguf, kind: &str, head_dim: usize, theta: f64) -> Result<RopeScaling, LoadError> {
     let metadata = &gguf.metadata;
-    if let Some(divisors) = divisors(gguf)? {
-        return llama3(metadata, &divisors, head_dim, theta);
-    }
     let old = metadata.number(&format!("{kind}.rope.scale_linear"))?;
     let factor = metadata.number(&format!("{kind}.rope.scaling.factor"))?.or(old);
-    match metadata.text(&format!("{kind}.rope.scaling.type"))? {
+    let scaling = metadata.text(&format!("{kind}.rope.scaling.type"))?;
+    if let Some(divisors) = divisors(gguf)? {
+        // Divided by both.
+        if let Some(factor) = factor.filter(|&factor| factor != 1.0 && scaling != Some("none")) {
+            let supported = "factors of Llama 3, or one factor";
+            return Err(LoadError::unsupported(
+                metadata.path(),
+                "rope_freqs.weight with rope.scaling.factor",
+                factor,
+                supported,
+            ));
+        }
+        return llama3(metadata, &divisors, head_dim, theta);
+    }
+    match scaling {
         Some("linear") => Ok(RopeScaling::Linear { factor: metadata.required("rope.scaling.factor", factor)? }),
         Some("none") => Ok(RopeScaling::None),
         None => Ok(factor

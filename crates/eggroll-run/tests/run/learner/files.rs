@@ -178,6 +178,12 @@ fn a_short_file_is_enough() {
     let short = read(&format!("{{ {strategy}, \"generations\": 5, \"keep_checkpoints\": 4 }}")).expect("reads");
     let strategy_of = EvolutionStrategyConfig::new(BaselineSubtractionConfig::new(8), OptimizerConfig::default());
     assert_eq!(short.to_string(), EsTrainingConfig::new(strategy_of, 5).with_keep_checkpoints(4).to_string());
+    // As an editor saves it.
+    let marked =
+        read(&format!("\u{feff}{{ {strategy}, \"generations\": 5, \"keep_checkpoints\": 4 }}")).expect("reads");
+    assert_eq!(marked.to_string(), short.to_string());
+    fs::write(folder.path().join("settings.json"), "\u{feff}7").expect("writes");
+    assert_eq!(RunFolder::new(folder.path()).settings::<u8>().expect("reads"), 7);
     let error = read(&format!("{{ {strategy}, \"generations\": 5, \"epochs\": 4 }}")).expect_err("refused").to_string();
     assert!(error.contains("training.json") && error.contains("`epochs`") && error.contains("`replay_log`"), "{error}");
 }
