@@ -3,6 +3,7 @@
 use clap::Parser;
 use eggroll::core::DeviceName;
 use eggroll_examples::bounds::{MEMBERS, RANK, at_most};
+use eggroll_examples::options::Given;
 use eggroll_examples::throughput::Size;
 use eggroll_examples::trace::TraceArgs;
 use std::env::consts::{ARCH, OS};
@@ -57,6 +58,17 @@ pub struct Args {
 }
 
 impl Args {
+    /// Refuses settings of a measurement where files are merged.
+    pub fn refuse_unused(&self, given: &Given) -> Result<(), String> {
+        match self.merge.is_empty() {
+            true => Ok(()),
+            false => {
+                given.refuse(&["trace"], "with --merge, which measures nothing")?;
+                given.refuse_all_but(&["merge", "out"], "with --merge, which measures nothing")
+            }
+        }
+    }
+
     pub fn validate(&self) -> Result<(), String> {
         if self.population < 2 || !self.population.is_multiple_of(2) {
             return Err(format!("the population must be even and at least 2, not {}", self.population));

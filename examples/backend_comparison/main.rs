@@ -36,10 +36,9 @@ mod timing;
 mod training;
 
 use args::Args;
-use clap::Parser;
 use eggroll::run::report::{FILE, Picture};
 use eggroll_examples::interrupt::{Signals, nothing, on_signals};
-use eggroll_examples::{Ending, Failure, main_of};
+use eggroll_examples::{Ending, Failure, main_of, options};
 use rows::Comparison;
 use std::fs;
 use std::path::PathBuf;
@@ -51,11 +50,14 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 pub(crate) fn main() -> ExitCode {
-    let args = Args::parse();
+    let (args, given) = options::parse::<Args>();
     main_of(|| match (args.only, &args.row) {
         // A signal ends it at once: it is another process that knows what to do then.
         (Some(backend), Some(path)) => args.trace.around(|| measure::write_row(&args, backend, path)),
-        _ => run(&args, &on_signals("this round", nothing)),
+        _ => {
+            args.refuse_unused(&given)?;
+            run(&args, &on_signals("this round", nothing))
+        }
     })
 }
 

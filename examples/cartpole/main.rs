@@ -12,7 +12,7 @@ use eggroll::rl::CartPole;
 use eggroll::run::RunFolder;
 use eggroll_examples::Failure;
 use eggroll_examples::control::{self, Args, Settings, Task};
-use eggroll_examples::interrupt;
+use eggroll_examples::{interrupt, options};
 use std::process::ExitCode;
 
 /// Tensors come and go with every pass: an allocator that gives their pages back each time costs a part of it.
@@ -56,5 +56,6 @@ impl Task for Balance {
 }
 
 pub(crate) fn main() -> ExitCode {
-    control::main(&Cli::parse().args, &[&Balance])
+    let (Cli { args }, given) = options::parse();
+    control::main(&args, &given, &[&Balance])
 }

@@ -17,10 +17,10 @@ mod report;
 mod strategy;
 mod timing;
 mod train;
+mod unused;
 
-use clap::Parser;
 use eggroll_examples::interrupt::{checkpoints_in, on_signals};
-use eggroll_examples::main_of;
+use eggroll_examples::{main_of, options};
 use std::process::ExitCode;
 
 /// Tensors come and go with every pass: an allocator that gives their pages back each time costs a part of it.
@@ -29,8 +29,8 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 pub(crate) fn main() -> ExitCode {
-    let args = args::Args::parse();
+    let (args, given) = options::parse::<args::Args>();
     let signals = on_signals("this generation", checkpoints_in(&args.out));
     let tracing = args.trace.clone();
-    main_of(|| tracing.around(|| train::run(args, &signals)))
+    main_of(|| tracing.around(|| train::run(args, &given, &signals)))
 }

@@ -16,8 +16,9 @@ use eggroll::run::{Display, Generation, Interrupter, ScalarMetric, Scalars};
 use eggroll::train::GenerationReport;
 use eggroll_examples::device::{Opened, open};
 use eggroll_examples::interrupt::Signals;
+use eggroll_examples::options::Given;
 use eggroll_examples::run_folder::{begin, fixed};
-use eggroll_examples::{Ending, Failure};
+use eggroll_examples::{Ending, Failure, shown};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -40,8 +41,9 @@ struct Saved {
 }
 
 /// Trains, or continues, and prints the result.
-pub fn run(args: Args, signals: &Signals) -> Result<Ending, Failure> {
+pub fn run(args: Args, given: &Given, signals: &Signals) -> Result<Ending, Failure> {
     args.validate()?;
+    args.refuse_unused(given)?;
     let opened = open(args.backend)?;
     let folder = RunFolder::new(&args.out);
     if !args.resume {
@@ -106,7 +108,7 @@ fn run_model<M: LanguageModel>(
         .with_report_every(settings.validate_every)
         .with_checkpoint_every(settings.checkpoint_every)
         .with_data(Some(data_digest([&text[..]])))
-        .with_settings(fixed(&saved, &["data", "chunk", "checkpoint_every", "seconds", "generations"]));
+        .with_settings(fixed(&saved, &["data", "chunk", "checkpoint_every", "seconds", "generations"])?);
     let mut training = EsTraining::new(folder.clone(), config)
         .with_display(if args.dashboard { Display::Dashboard } else { Display::Progress })
         .with_interrupter(signals.interrupter())
@@ -187,7 +189,9 @@ impl<M: LanguageModel> EsTask<M> for Task<'_, M> {
             print_line!("continuing after generation {done}");
         }
         let Self { text_bytes, tokens, settings, model, .. } = self;
-        print_line!("{text_bytes} bytes of text as {tokens} tokens, {settings:?}, {model:?}");
+        let hidden = [&["data"][..], model.unused()].concat();
+        print_line!("{text_bytes} bytes of text as {tokens} tokens\n{}", shown::lines(settings, &hidden));
+        print_line!("{}", shown::lines(model, &hidden));
         print_line!("{}", strategy.parameter_summary());
         self.report = Some(Report::open(self.folder, self.settings, self.baselines, self.held_out.clone(), done)?);
         self.watch_time();

@@ -8,7 +8,7 @@ use clap::{Parser, ValueEnum};
 use eggroll::nn::Mlp;
 use eggroll::rl::{Acrobot, CartPole, MountainCar, MountainCarContinuous, Pendulum, TensorEnvironment};
 use eggroll_examples::control::{self, Args, Run, Settings, Task};
-use eggroll_examples::interrupt;
+use eggroll_examples::{interrupt, options};
 use std::process::ExitCode;
 
 /// Tensors come and go with every pass: an allocator that gives their pages back each time costs a part of it.
@@ -64,9 +64,9 @@ impl Name {
 }
 
 fn main() -> ExitCode {
-    let Cli { env, args } = Cli::parse();
+    let (Cli { env, args }, given) = options::parse();
     let names = if env.is_empty() { Name::value_variants() } else { &env };
     let tasks: Vec<Box<dyn Run>> = names.iter().map(|name| name.task()).collect();
     let tasks: Vec<&dyn Run> = tasks.iter().map(|task| &**task).collect();
-    control::main(&args, &tasks)
+    control::main(&args, &given, &tasks)
 }

@@ -4,6 +4,7 @@ use clap::{Parser, ValueEnum};
 use eggroll::core::DeviceName;
 use eggroll_examples::bounds::at_most;
 use eggroll_examples::interrupt;
+use eggroll_examples::options::Given;
 use eggroll_examples::trace::TraceArgs;
 use std::path::PathBuf;
 
@@ -47,13 +48,27 @@ pub struct Args {
     #[arg(long, value_enum, value_name = "METHOD", requires = "oracle")]
     pub train: Option<Method>,
     /// Deals that the oracle is trained on.
-    #[arg(long, default_value_t = 30_000, value_parser = at_most(1_000_000))]
+    #[arg(long, default_value_t = 30_000, value_parser = at_most(1_000_000), requires = "train")]
     pub train_deals: usize,
     /// Steps of training: batches of backpropagation, generations of EGGROLL.
-    #[arg(long, default_value_t = 30_000, value_parser = at_most(10_000_000))]
+    #[arg(long, default_value_t = 30_000, value_parser = at_most(10_000_000), requires = "train")]
     pub train_steps: usize,
     #[command(flatten)]
     pub trace: TraceArgs,
+}
+
+/// What playing takes, and training does not.
+const OF_PLAY: [&str; 7] = ["worlds", "temperature", "games", "deals", "trumps", "no-speed", "svg"];
+
+impl Args {
+    /// Refuses options that what else is chosen would ignore.
+    pub fn refuse_unused(&self, given: &Given) -> Result<(), String> {
+        match self.train {
+            Some(_) => given.refuse(&OF_PLAY, "with --train, which plays nothing"),
+            None if self.deals == 0 => given.refuse(&["trumps"], "with --deals 0"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Who names trumps. The player with most dominoes of one number of pips declares and bids 30, in both cases.

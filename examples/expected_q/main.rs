@@ -16,9 +16,8 @@ mod shown;
 mod speed;
 mod train;
 
-use clap::Parser;
 use eggroll_examples::interrupt::{nothing, on_signals};
-use eggroll_examples::main_of;
+use eggroll_examples::{main_of, options};
 use std::process::ExitCode;
 
 /// Tensors come and go with every pass: an allocator that gives their pages back each time costs a part of it.
@@ -26,7 +25,10 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let args = args::Args::parse();
+    let (args, given) = options::parse::<args::Args>();
     let signals = on_signals("this step", nothing);
-    main_of(|| report::run(&args, &signals))
+    main_of(|| {
+        args.refuse_unused(&given)?;
+        report::run(&args, &signals)
+    })
 }

@@ -10,13 +10,12 @@ mod pretrained;
 mod recover;
 
 use args::Args;
-use clap::Parser;
 use damage::Damage;
 use eggroll::prelude::*;
 use eggroll_examples::device::open;
 use eggroll_examples::digits::{Dataset, Images};
 use eggroll_examples::interrupt::{Signals, nothing, on_signals};
-use eggroll_examples::{Ending, Failure, main_of};
+use eggroll_examples::{Ending, Failure, main_of, options};
 use pretrained::Pretrained;
 use recover::Recovery;
 use serde_json::json;
@@ -27,7 +26,7 @@ use std::time::Instant;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let (args, _) = options::parse::<Args>();
     let signals = on_signals("this generation", nothing);
     main_of(|| run(&args, &signals))
 }
@@ -38,7 +37,7 @@ fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
     let train = Images::read(&args.data, "train")?;
     args.validate(train.len())?;
     let scale = train.scale();
-    let test = Dataset::new(&Images::read(&args.data, "t10k")?, scale, &device);
+    let test = Dataset::new(&train.read_next(&args.data, "t10k")?, scale, &device);
     device.seed(args.seed);
 
     let pretrained = Pretrained { args, train: &train, scale, device: &device, signals };

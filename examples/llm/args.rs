@@ -7,6 +7,7 @@ use eggroll::lm::{CausalModel, Finetune, FinetuneConfig, SamplingConfig};
 use eggroll_examples::Failure;
 use eggroll_examples::bounds::at_most;
 use eggroll_examples::interrupt;
+use eggroll_examples::options::Given;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -17,8 +18,7 @@ pub struct Args {
     /// Folder of the run: replay log, curve, and the fine-tuned model.
     #[arg(long, default_value = "runs/llm")]
     pub out: PathBuf,
-    /// Continue the run in the output folder. Its settings are kept, and settings given here are ignored; --seconds and --steps may
-    /// change.
+    /// Continue the run in the output folder, with its settings; --seconds and --steps may change.
     #[arg(long)]
     pub resume: bool,
     #[command(flatten)]
@@ -42,7 +42,7 @@ pub struct Args {
     #[arg(long, requires = "throughput")]
     pub llama_cpp: bool,
     /// Python that has llama-cpp-python.
-    #[arg(long, default_value = "python3")]
+    #[arg(long, default_value = "python3", requires = "llama_cpp")]
     pub python: PathBuf,
 }
 
@@ -66,7 +66,7 @@ pub struct Settings {
     /// What the model learns.
     #[arg(long, value_enum, default_value_t = TaskName::Words)]
     pub task: TaskName,
-    /// Data. words: lines of a word, a tab and its valence. sft: FILE.jsonl or FILE.json with an object {"prompt", "completion"} in each
+    /// Data. words: lines of a word, a tab and its valence. sft: FILE.jsonl, .ndjson or .json with an object {"prompt", "completion"} in each
     /// line, used as it is, without chat template; any other file is text, each line an example. The last tenth is the test, the tenth
     /// before it dev.
     #[arg(long, value_name = "FILE")]
@@ -163,7 +163,39 @@ pub enum Mode {
     Compare,
 }
 
+/// Of the model and its noise: all that a measurement takes.
+const OF_NOISE: [&str; 6] = ["throughput", "model", "population", "rank", "sigma", "seed"];
+/// Of a run that trains, and ends.
+const OF_TRAINING: [&str; 8] =
+    ["out", "seconds", "steps", "no-measure", "evaluate-every", "schedule", "learning-rate", "anchor-decay"];
+
 impl Args {
+    /// Refuses options that the mode or the task would ignore.
+    pub fn refuse_unused(&self, given: &Given) -> Result<(), String> {
+        match self.mode() {
+            Mode::Throughput => {
+                let used = [&OF_NOISE[..], &["precision", "llama-cpp", "python"]].concat();
+                return given.refuse_all_but(&used, "with --throughput, which trains nothing");
+            }
+            Mode::Probe => {
+                given.refuse(&OF_TRAINING, "with --probe, which trains nothing")?;
+                given.refuse(&["sigma"], "with --probe, which tries several")?;
+            }
+            Mode::Compare => given.refuse(&["out", "steps", "no-measure", "evaluate-every"], "with --compare")?,
+            Mode::Train if self.resume => {
+                let used = ["resume", "out", "seconds", "steps", "no-measure"];
+                return given.refuse_all_but(&used, "with --resume, which keeps the settings of the run");
+            }
+            Mode::Train => {}
+        }
+        match self.settings.task {
+            TaskName::Words | TaskName::Sft => {
+                given.refuse(&["max-tokens", "temperature"], "with the tasks words and sft, which write nothing")
+            }
+            TaskName::Conciseness | TaskName::Countdown => Ok(()),
+        }
+    }
+
     pub fn mode(&self) -> Mode {
         match (self.probe, self.throughput, self.compare) {
             (true, ..) => Mode::Probe,

@@ -16,26 +16,30 @@ mod task;
 mod train;
 
 use args::{Args, Mode};
-use clap::Parser;
 use eggroll_examples::interrupt::{nothing, on_signals};
-use eggroll_examples::{Ending, main_of};
+use eggroll_examples::{Ending, Failure, main_of, options};
 use std::process::ExitCode;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let (args, given) = options::parse::<Args>();
     let (mode, log) = (args.mode(), args.out.join(train::REPLAY_LOG));
     let kept = move || match mode {
         Mode::Train => format!("every step is in {}", log.display()),
         _ => nothing(),
     };
     let signals = on_signals("this step", kept);
-    main_of(|| match mode {
-        Mode::Train => train::run(&args, &signals),
-        Mode::Probe => train::probe(&args, &signals).map(|()| Ending::Finished),
-        Mode::Compare => compare::run(&args, &signals).map(|()| Ending::Finished),
-        Mode::Throughput => measure::run(&args, &signals).map(|()| Ending::Finished),
-    })
+    let run = || -> Result<Ending, Failure> {
+        args.refuse_unused(&given)?;
+        match mode {
+            Mode::Train => return train::run(&args, &signals),
+            Mode::Probe => train::probe(&args, &signals)?,
+            Mode::Compare => compare::run(&args, &signals)?,
+            Mode::Throughput => measure::run(&args, &signals)?,
+        }
+        Ok(Ending::Finished)
+    };
+    main_of(run)
 }

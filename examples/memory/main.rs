@@ -11,7 +11,7 @@ use eggroll::nn::Mlp;
 use eggroll::rl::{Memory, TensorEnvironment};
 use eggroll_examples::bounds::STEPS;
 use eggroll_examples::control::{self, Args, Run, Settings, Task};
-use eggroll_examples::interrupt;
+use eggroll_examples::{interrupt, main_of, options};
 use recurrent::Recurrent;
 use std::process::ExitCode;
 
@@ -70,8 +70,17 @@ impl Task for Guess {
 }
 
 fn main() -> ExitCode {
-    let Cli { cues, delay, feed_forward, args } = Cli::parse();
+    let (Cli { cues, delay, feed_forward, args }, given) = options::parse();
+    let refused = match (feed_forward, args.hidden()) {
+        (true, _) => None,
+        (false, _) if given.has("activation") => Some("--activation cannot be used with a GRU, which has its own"),
+        (false, Some([_, _, ..])) => Some("--hidden must be one width, that of the GRU, without --feed-forward"),
+        (false, _) => None,
+    };
+    if let Some(refused) = refused {
+        return main_of(|| Err::<(), _>(refused));
+    }
     let environment = Memory::new(cues as usize, delay as usize);
     let task: Box<dyn Run> = if feed_forward { Box::new(Guess(environment)) } else { Box::new(Remember(environment)) };
-    control::main(&args, &[&*task])
+    control::main(&args, &given, &[&*task])
 }

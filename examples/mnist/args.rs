@@ -8,6 +8,7 @@ use eggroll::core::DeviceName;
 use eggroll::prelude::*;
 use eggroll_examples::bounds::{EPOCHS, WIDTH, at_most};
 use eggroll_examples::interrupt;
+use eggroll_examples::options::Given;
 use eggroll_examples::trace::TraceArgs;
 use std::path::PathBuf;
 
@@ -15,7 +16,7 @@ use std::path::PathBuf;
 #[derive(Parser, Debug)]
 #[command(after_help = interrupt::HELP)]
 pub struct Args {
-    /// Folder with the four gzip files of MNIST, or of other data in that format.
+    /// Folder with the four files of MNIST, or of other data in that format (IDX), plain or compressed by gzip.
     #[arg(default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/data/mnist"))]
     pub data: PathBuf,
     /// Folder for checkpoints, log and accuracy curve.
@@ -28,7 +29,7 @@ pub struct Args {
     #[arg(long)]
     pub compare: bool,
     /// Epochs of --compare.
-    #[arg(long, default_value_t = 1, value_parser = at_most(EPOCHS))]
+    #[arg(long, default_value_t = 1, value_parser = at_most(EPOCHS), requires = "compare")]
     pub epochs: usize,
     /// What --compare compares, separated by commas.
     #[arg(long, value_enum, value_delimiter = ',', requires = "compare", default_values = ["eggroll", "open-es", "backpropagation"])]
@@ -153,12 +154,28 @@ pub struct Choices {
     evaluate_every: Option<u64>,
 }
 
+/// Settings of float networks alone.
+const OF_FLOATS: [&str; 11] = [
+    "rademacher",
+    "relative",
+    "adapt",
+    "sigma",
+    "sigma-end",
+    "lr",
+    "optimizer",
+    "weight-decay",
+    "shaping",
+    "project",
+    "by-image",
+];
+/// Settings of q-eggroll alone.
+const OF_INTEGERS: [&str; 3] = ["sigma-shift", "alpha", "decay"];
+
 impl Choices {
     /// Fills in the preset of the noiser.
-    pub fn settings(self) -> Result<Settings, String> {
+    pub fn settings(self, given: &Given) -> Result<Settings, String> {
         let model = self.model.unwrap_or_default();
-        self.refuse_foreign()?;
-        self.refuse_foreign_to_model(model)?;
+        self.refuse_unused(given, model)?;
         let mut preset = self.preset.settings(model, self.noiser);
         if self.relative {
             preset = preset.in_relative_units();
@@ -202,56 +219,29 @@ impl Choices {
         })
     }
 
-    fn integers(&self) -> bool {
-        matches!(self.noiser, NoiserConfig::QEggroll(_))
-    }
-
-    /// Refuses settings that cannot be used with the noiser.
-    fn refuse_foreign(&self) -> Result<(), String> {
-        let of_floats = [
-            ("rademacher", self.rademacher),
-            ("relative", self.relative),
-            ("adapt", self.adapt),
-            ("sigma", self.sigma.is_some()),
-            ("sigma-end", self.sigma_end.is_some()),
-            ("lr", self.lr.is_some()),
-            ("optimizer", self.optimizer.is_some()),
-            ("weight-decay", self.weight_decay.is_some()),
-            ("shaping", self.shaping.is_some()),
-            ("project", self.project.is_some()),
-            ("by-image", self.by_image.is_some()),
-        ];
-        let of_integers = [
-            ("sigma-shift", self.sigma_shift.is_some()),
-            ("alpha", self.alpha.is_some()),
-            ("decay", self.decay.is_some()),
-        ];
-        let (foreign, with) = match self.integers() {
-            true => (&of_floats[..], "with q-eggroll"),
-            false => (&of_integers[..], "without q-eggroll"),
-        };
-        refuse(foreign, with)
-    }
-
-    /// Refuses settings that cannot be used with a network.
-    fn refuse_foreign_to_model(&self, model: ModelName) -> Result<(), String> {
-        let of_mlp = [("noiser q-eggroll", self.integers())];
-        let of_cnn = [
-            ("channels", self.channels.is_some()),
-            ("kernel", self.kernel.is_some()),
-            ("stride", self.stride.is_some()),
-        ];
-        match model {
-            ModelName::Mlp => refuse(&of_cnn, "with the mlp"),
-            ModelName::Cnn => refuse(&of_mlp, "with the cnn"),
+    /// Refuses settings that the noiser, the optimizer or the network would ignore.
+    fn refuse_unused(&self, given: &Given, model: ModelName) -> Result<(), String> {
+        match &self.noiser {
+            NoiserConfig::QEggroll(_) => given.refuse(&OF_FLOATS, "with q-eggroll")?,
+            _ => given.refuse(&OF_INTEGERS, "without q-eggroll")?,
         }
-    }
-}
-
-/// An error that names the first foreign setting that is given.
-fn refuse(foreign: &[(&str, bool)], with: &str) -> Result<(), String> {
-    match foreign.iter().find(|(_, given)| *given) {
-        Some((name, _)) => Err(format!("--{name} cannot be used {with}")),
-        None => Ok(()),
+        match &self.noiser {
+            NoiserConfig::Eggroll(_) | NoiserConfig::SignEggroll(_) | NoiserConfig::BaselineSubtraction(_) => {}
+            NoiserConfig::QEggroll(_) if self.alpha.is_some_and(|alpha| alpha <= 1.0) => {
+                given.refuse(&["decay"], "with an alpha of 1 or less, which stays")?;
+            }
+            NoiserConfig::QEggroll(_) => {}
+            NoiserConfig::OpenEs(_) | NoiserConfig::Sparse(_) => given.refuse(&["rank"], "with noise of full rank")?,
+            _ => given.refuse(&["rank", "rademacher"], "without noise")?,
+        }
+        match &self.optimizer {
+            Some(OptimizerConfig::AdamW(_)) => {}
+            _ => given.refuse(&["weight-decay"], "without --optimizer adam-w")?,
+        }
+        match (model, &self.noiser) {
+            (ModelName::Mlp, _) => given.refuse(&["channels", "kernel", "stride"], "with the mlp"),
+            (ModelName::Cnn, NoiserConfig::QEggroll(_)) => Err("--noiser q-eggroll cannot be used with the cnn".into()),
+            (ModelName::Cnn, _) => Ok(()),
+        }
     }
 }

@@ -17,6 +17,7 @@ use eggroll::run::print_line;
 use eggroll_examples::device::open;
 use eggroll_examples::digits::{Dataset, Images, Mlp, Scale};
 use eggroll_examples::interrupt::Signals;
+use eggroll_examples::options::Given;
 use eggroll_examples::{Ending, Failure};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -29,6 +30,21 @@ pub enum Method {
     OpenEs,
     Backpropagation,
 }
+
+/// What a comparison has no use for: it leaves no run behind, its batches are whole images in Burn's order, and its noisers are two.
+const NOT_COMPARED: [&str; 11] = [
+    "out",
+    "resume",
+    "dashboard",
+    "csv",
+    "tensorboard",
+    "generations",
+    "evaluate-every",
+    "validation",
+    "shift",
+    "noiser",
+    "preset",
+];
 
 /// Batches whose plain inference is timed.
 const INFERENCE_BATCHES: usize = 50;
@@ -79,9 +95,9 @@ struct Comparison<'a> {
 }
 
 /// Runs each method and prints the table.
-pub fn run(args: Args, signals: &Signals) -> Result<Ending, Failure> {
+pub fn run(args: Args, given: &Given, signals: &Signals) -> Result<Ending, Failure> {
     let device = open(args.backend)?.device;
-    let settings = args.settings.settings()?;
+    let settings = args.settings.settings(given)?;
     if let NoiserConfig::QEggroll(_) = settings.noiser {
         return Err("--compare is for float networks and cannot be used with q-eggroll".into());
     }
@@ -91,11 +107,13 @@ pub fn run(args: Args, signals: &Signals) -> Result<Ending, Failure> {
     if settings.model == ModelName::Cnn {
         return Err("--compare is for the mlp and cannot be used with the cnn".into());
     }
+    given.refuse(&NOT_COMPARED, "with --compare, which trains all methods for --epochs on whole data")?;
     let images = Images::read(&args.data, "train")?;
     settings.validate(images.len(), images.shape)?;
+    let test = images.read_next(&args.data, "t10k")?.pooled(settings.pool);
     let images = images.pooled(settings.pool);
     let (scale, inputs) = (images.scale(), images.size());
-    let test = Dataset::new(&Images::read(&args.data, "t10k")?.pooled(settings.pool), scale, &device);
+    let test = Dataset::new(&test, scale, &device);
     let count = images.len();
     let items = images.pixels.chunks(inputs).zip(&images.labels);
     let items = items.map(|(pixels, label)| Item { pixels: pixels.to_vec(), label: *label }).collect();

@@ -17,9 +17,8 @@ mod integer;
 mod settings;
 mod train;
 
-use clap::Parser;
 use eggroll_examples::interrupt::{checkpoints_in, nothing, on_signals};
-use eggroll_examples::main_of;
+use eggroll_examples::{main_of, options};
 use std::process::ExitCode;
 
 /// Large tensors come and go with every pass: an allocator that gives their pages back each time costs a third of it.
@@ -27,11 +26,16 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let args = args::Args::parse();
+    let (args, given) = options::parse::<args::Args>();
     let signals = match args.compare {
         true => on_signals("this batch", nothing),
         false => on_signals("this generation", checkpoints_in(&args.out)),
     };
     let tracing = args.trace.clone();
-    main_of(|| tracing.around(|| if args.compare { compare::run(args, &signals) } else { train::run(args, &signals) }))
+    main_of(|| {
+        tracing.around(|| match args.compare {
+            true => compare::run(args, &given, &signals),
+            false => train::run(args, &given, &signals),
+        })
+    })
 }

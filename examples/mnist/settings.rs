@@ -151,8 +151,8 @@ impl Settings {
         if self.batch == 0 || self.batch > available {
             return Err(format!("a batch of {} needs 1 to {available} training images", self.batch));
         }
-        if self.shift > 27 {
-            return Err(format!("a shift of {} pixels moves images out of sight", self.shift));
+        if self.shift as usize >= shape[0].min(shape[1]) {
+            return Err(format!("a shift of {} pixels moves images of {shape:?} out of sight", self.shift));
         }
         if self.pool == 0 || shape.iter().any(|length| !length.is_multiple_of(self.pool)) {
             return Err(format!("squares of {} pixels do not divide images of {shape:?}", self.pool));
@@ -168,6 +168,17 @@ impl Settings {
             return Err(format!("generations and evaluate-every must be at least 1, not {counts:?}"));
         }
         Ok(())
+    }
+
+    /// Fields that the noiser or the network has no use for.
+    pub fn unused(&self) -> &'static [&'static str] {
+        match (&self.noiser, self.model) {
+            (NoiserConfig::QEggroll(_), _) => {
+                &["sigma", "sigma_end", "lr", "optimizer", "weight_decay", "project", "by_image", "convolutions"]
+            }
+            (_, ModelName::Mlp) => &["votes", "convolutions"],
+            (_, ModelName::Cnn) => &["votes"],
+        }
     }
 
     /// The noiser with its settings.

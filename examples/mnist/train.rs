@@ -8,6 +8,7 @@ use crate::integer::IntegerMlp;
 use crate::settings::{ModelName, Settings};
 use burn::module::Module;
 use burn::tensor::Device;
+use eggroll::core::messages;
 use eggroll::prelude::*;
 use eggroll::run::distribution::{Communicator, Distribution, detect, on_devices};
 use eggroll::run::print_line;
@@ -16,8 +17,9 @@ use eggroll::train::GenerationReport;
 use eggroll_examples::device::open;
 use eggroll_examples::digits::{Batches, Images, Mlp, Sample, Scale};
 use eggroll_examples::interrupt::Signals;
+use eggroll_examples::options::Given;
 use eggroll_examples::run_folder::{begin, fixed};
-use eggroll_examples::{Ending, Failure};
+use eggroll_examples::{Ending, Failure, shown};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -26,6 +28,8 @@ use std::time::Instant;
 const CHECKPOINT_EVERY: u64 = 2000;
 /// Generations between two reports of metrics.
 const REPORT_EVERY: u64 = 100;
+/// Options next to --resume.
+const WITH_RESUME: [&str; 7] = ["resume", "out", "dashboard", "csv", "tensorboard", "backend", "devices"];
 /// The metric of validation.
 const ACCURACY: &str = "Accuracy";
 
@@ -45,12 +49,9 @@ impl<C: Classifier> Data<C> {
         let mut train = Images::read(folder, "train")?;
         settings.validate(train.len(), train.shape)?;
         let held_out = match settings.validation {
-            0 => Images::read(folder, "t10k")?,
+            0 => train.read_next(folder, "t10k")?,
             count => train.split_off(count),
         };
-        if held_out.shape != train.shape {
-            return Err(format!("training images are {:?}, test images {:?}", train.shape, held_out.shape).into());
-        }
         let (scale, pool) = (train.scale(), settings.pool);
         Ok(Self {
             held_out: C::data(&held_out.pooled(pool), scale, device),
@@ -78,8 +79,11 @@ impl<C: Classifier> Data<C> {
 }
 
 /// Trains, or continues, and prints the result.
-pub fn run(args: Args, signals: &Signals) -> Result<Ending, Failure> {
-    let Args { data, out, resume, dashboard, csv, tensorboard, backend, devices, settings: given, .. } = args;
+pub fn run(args: Args, given: &Given, signals: &Signals) -> Result<Ending, Failure> {
+    let Args { data, out, resume, dashboard, csv, tensorboard, backend, devices, settings: choices, .. } = args;
+    if resume {
+        given.refuse_all_but(&WITH_RESUME, "with --resume, which keeps the settings of the run")?;
+    }
     let names = if devices.is_empty() { vec![backend] } else { devices };
     let devices = names.into_iter().map(|name| Ok(open(name)?.device)).collect::<Result<Vec<_>, Failure>>()?;
     let communicator = detect()?;
@@ -87,7 +91,7 @@ pub fn run(args: Args, signals: &Signals) -> Result<Ending, Failure> {
     if !resume {
         folder.check()?;
     }
-    let settings: Settings = if resume { folder.settings()? } else { given.settings()? };
+    let settings: Settings = if resume { folder.settings()? } else { choices.settings(given)? };
     let display = if dashboard { Display::Dashboard } else { Display::Progress };
     let interrupter = signals.interrupter();
     let run = Run { data: &data, folder: &folder, settings: &settings, resume, display, csv, tensorboard, interrupter };
@@ -154,7 +158,7 @@ impl Run<'_> {
             .with_report_every(REPORT_EVERY)
             .with_checkpoint_every(CHECKPOINT_EVERY)
             .with_data(Some(digest))
-            .with_settings(fixed(settings, &["generations"]));
+            .with_settings(fixed(settings, &["generations"])?);
         let training = EsTraining::new(folder.clone(), config)
             .with_display(self.display)
             .with_interrupter(self.interrupter.clone())
@@ -199,7 +203,9 @@ impl<C: Classifier> EsTask<C> for Task<'_, C> {
         if done > 0 {
             print_line!("continuing after generation {done}");
         }
-        print_line!("{} training images, {:?}\n{}", self.data.train.len(), self.settings, strategy.parameter_summary());
+        let Self { data, settings, .. } = self;
+        print_line!("{} training images\n{}", data.train.len(), shown::lines(settings, settings.unused()));
+        print_line!("{}", strategy.parameter_summary());
         self.table = Some(Table::open(self.folder, self.settings, done)?);
         Ok(())
     }
@@ -253,9 +259,10 @@ impl<'a> Table<'a> {
         let (seconds, member_evaluations) = (self.seconds(), self.evaluations(generation));
         let rate = member_evaluations as f64 / seconds;
         print_line!(
-            "{generation:>10} {seconds:>8.1} {:>11.2}M {:>11.0} {fitness:>9.4} {:>8.2} %",
+            "{generation:>10} {seconds:>8.1} {:>11.2}M {:>11.0} {:>9.4} {:>8.2} %",
             member_evaluations as f64 / 1e6,
             rate,
+            messages::shown(fitness, 4),
             100.0 * accuracy
         );
         let point = Point { generation, seconds, member_evaluations, fitness, accuracy };

@@ -8,6 +8,7 @@ use eggroll::prelude::*;
 use eggroll_examples::bounds::{EPISODES, STEPS, WIDTH, at_most};
 use eggroll_examples::interrupt;
 use eggroll_examples::names::{ActivationName, NoiserName};
+use eggroll_examples::options::Given;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -88,6 +89,26 @@ pub struct Settings {
     /// Generations between two evaluations of the policy.
     #[arg(long, default_value_t = 5)]
     pub evaluate_every: u64,
+}
+
+/// Options next to --resume.
+const WITH_RESUME: [&str; 7] = ["resume", "out", "xml", "minutes", "generations", "env-steps", "backend"];
+
+impl Args {
+    /// Refuses options that what else is chosen would ignore.
+    pub fn refuse_unused(&self, given: &Given) -> Result<(), String> {
+        if self.resume {
+            return given.refuse_all_but(&WITH_RESUME, "with --resume, which keeps the settings of the run");
+        }
+        if self.throughput {
+            let of_training = ["out", "minutes", "generations", "env-steps", "evaluate-every"];
+            given.refuse(&of_training, "with --throughput, which trains nothing")?;
+        }
+        match self.settings.noiser {
+            NoiserName::OpenEs if !self.compare => given.refuse(&["rank"], "with the noiser open-es"),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Settings {

@@ -9,16 +9,18 @@ mod task;
 mod throughput;
 mod train;
 
-use clap::Parser;
 use eggroll_examples::interrupt::{checkpoints_in, on_signals};
-use eggroll_examples::main_of;
+use eggroll_examples::{main_of, options};
 use std::process::ExitCode;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let args = args::Args::parse();
+    let (args, given) = options::parse::<args::Args>();
     let signals = on_signals("this generation", checkpoints_in(&args.out));
-    main_of(|| train::run(args, &signals))
+    main_of(|| {
+        args.refuse_unused(&given)?;
+        train::run(args, &signals)
+    })
 }

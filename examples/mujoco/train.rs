@@ -13,7 +13,7 @@ use eggroll::run::JsonLines;
 use eggroll_examples::device::open;
 use eggroll_examples::interrupt::Signals;
 use eggroll_examples::run_folder::begin;
-use eggroll_examples::{Ending, Failure};
+use eggroll_examples::{Ending, Failure, shown};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::fs;
@@ -198,7 +198,8 @@ impl<B: Body> Run<B> {
 
     /// A signal ends it before its budget is spent, with a line and a checkpoint.
     fn train(&mut self, budget: Budget, signals: &Signals) -> Result<Ending, Failure> {
-        println!("{}: {:?}\n{}", self.name(), self.settings, self.strategy.parameter_summary());
+        println!("{}\n{}", self.name(), shown::lines(&self.settings, &[]));
+        println!("{}", self.strategy.parameter_summary());
         println!("generation  seconds  env steps  per second  population    policy");
         let mut log = JsonLines::open(self.folder.join("curve.jsonl"), self.strategy.generation() + 1)?;
         self.start = Instant::now();

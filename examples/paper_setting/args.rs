@@ -4,6 +4,7 @@ use burn::tensor::DType;
 use clap::{Parser, ValueEnum};
 use eggroll::core::DeviceName;
 use eggroll_examples::bounds::{self, MEMBERS, RANK, WIDTH, at_most};
+use eggroll_examples::options::Given;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Type {
@@ -67,6 +68,14 @@ impl Args {
 
     pub fn type_name(&self) -> String {
         format!("{:?}", self.dtype).to_lowercase()
+    }
+
+    /// Refuses a rank for noise that has none.
+    pub fn refuse_unused(&self, given: &Given) -> Result<(), String> {
+        match self.columns.iter().all(|column| *column == Column::OpenEs) {
+            true => given.refuse(&["rank"], "with open-es alone"),
+            false => Ok(()),
+        }
     }
 
     pub fn validate(&self) -> Result<(), String> {

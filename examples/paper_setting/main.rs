@@ -8,12 +8,11 @@ mod timing;
 
 use args::{Args, Column};
 use burn::tensor::{DType, Device, Distribution, Tensor};
-use clap::Parser;
 use eggroll::core::ops::{self, DenseNoise, InputRows, LinearBias, LinearMembers, LowRankNoise, NoiseSource};
 use eggroll::core::{NoiseKey, PairRange};
 use eggroll_examples::device::{Opened, open};
 use eggroll_examples::interrupt::{Signals, nothing, on_signals};
-use eggroll_examples::{Ending, Failure, main_of};
+use eggroll_examples::{Ending, Failure, main_of, options};
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 use timing::{Task, repeat};
@@ -27,9 +26,12 @@ const SIGMA: f64 = 0.01;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 pub(crate) fn main() -> ExitCode {
-    let args = Args::parse();
+    let (args, given) = options::parse::<Args>();
     let signals = on_signals("this round", nothing);
-    main_of(|| run(&args, &signals))
+    main_of(|| {
+        args.refuse_unused(&given)?;
+        run(&args, &signals)
+    })
 }
 
 fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {

@@ -8,7 +8,7 @@ use clap::Parser;
 use eggroll::nn::Mlp;
 use eggroll::rl::Pendulum;
 use eggroll_examples::control::{self, Args, Settings, Task};
-use eggroll_examples::interrupt;
+use eggroll_examples::{interrupt, options};
 use std::process::ExitCode;
 
 /// Tensors come and go with every pass: an allocator that gives their pages back each time costs a part of it.
@@ -39,5 +39,6 @@ impl Task for SwingUp {
 }
 
 fn main() -> ExitCode {
-    control::main(&Cli::parse().args, &[&SwingUp])
+    let (Cli { args }, given) = options::parse();
+    control::main(&args, &given, &[&SwingUp])
 }

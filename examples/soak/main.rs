@@ -9,11 +9,10 @@ mod task;
 
 use args::Args;
 use burn::tensor::Device;
-use clap::Parser;
 use eggroll::run::{Checkpoints, ReplayLog, load, parameter_digest, replay};
 use eggroll_examples::device::open;
 use eggroll_examples::interrupt::{Signals, nothing, on_signals};
-use eggroll_examples::{Ending, Failure, main_of};
+use eggroll_examples::{Ending, Failure, main_of, options};
 use memory::Looks;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -25,7 +24,7 @@ use task::{Floats, Integers, Task};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let (args, _) = options::parse::<Args>();
     let signals = on_signals("this generation", nothing);
     main_of(|| run(&args, &signals))
 }

@@ -8,7 +8,7 @@ use clap::{Parser, ValueEnum};
 use eggroll::nn::Mlp;
 use eggroll::rl::games::texas42::{Opponent, Texas42};
 use eggroll_examples::control::{self, Args, Settings, Task};
-use eggroll_examples::interrupt;
+use eggroll_examples::{interrupt, options};
 use std::process::ExitCode;
 
 /// Tensors come and go with every pass: an allocator that gives their pages back each time costs a part of it.
@@ -52,10 +52,10 @@ impl Task for Hands {
 }
 
 fn main() -> ExitCode {
-    let Cli { opponent, args } = Cli::parse();
+    let (Cli { opponent, args }, given) = options::parse();
     let opponent = match opponent {
         Name::Random => Opponent::Random,
         Name::Highest => Opponent::Highest,
     };
-    control::main(&args, &[&Hands(Texas42::new(opponent))])
+    control::main(&args, &given, &[&Hands(Texas42::new(opponent))])
 }

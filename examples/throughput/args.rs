@@ -35,7 +35,7 @@ pub struct Args {
     #[arg(long, requires = "jax")]
     pub jax_tuned: bool,
     /// Python with the packages of benches/peers/requirements.txt.
-    #[arg(long, default_value = "python3")]
+    #[arg(long, default_value = "python3", requires = "jax")]
     pub python: PathBuf,
     #[command(flatten)]
     pub trace: TraceArgs,

@@ -6,10 +6,9 @@ mod cells;
 mod report;
 
 use args::Args;
-use clap::Parser;
 use eggroll_examples::device::open;
 use eggroll_examples::interrupt::{Signals, nothing, on_signals};
-use eggroll_examples::{Ending, Failure, main_of};
+use eggroll_examples::{Ending, Failure, main_of, options};
 use std::process::ExitCode;
 
 /// Large tensors come and go with every pass: an allocator that gives their pages back each time costs a third of it.
@@ -18,7 +17,7 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 pub(crate) fn main() -> ExitCode {
-    let args = Args::parse();
+    let (args, _) = options::parse::<Args>();
     let signals = on_signals("this round", nothing);
     main_of(|| args.trace.around(|| run(&args, &signals)))
 }

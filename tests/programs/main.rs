@@ -11,3 +11,4 @@ mod small;
 mod support;
 mod terminal;
 mod threads;
+mod unused;

@@ -19,6 +19,25 @@ fn a_closed_output_ends_a_run_quietly() {
     assert!(saved.count() > 0, "the generations before are saved");
 }
 
+/// What was set stands in lines that fit a terminal, and numbers of the table have no sign of their own at 0.
+#[test]
+fn settings_are_short_lines() {
+    let place = Place::new();
+    let text = place.text();
+    let mnist = place.mnist(&["--generations", "3"]).output().expect("runs");
+    let small =
+        ["--width", "8", "--seq", "8", "--population", "8", "--generations", "2", "--samples", "0", "--data", &text];
+    let char_lm =
+        Command::new(example("char_lm")).args(small).args(["--out", &place.path("texts")]).output().expect("runs");
+    for (output, set) in [(mnist, "population 8"), (char_lm, "width 8")] {
+        let text = String::from_utf8(output.stdout).expect("text");
+        let settings: Vec<&str> = text.lines().take_while(|line| !line.contains("#  parameter")).collect();
+        assert!(settings.len() > 2 && settings.iter().all(|line| line.chars().count() <= 80), "{text}");
+        let words = settings.join(" ");
+        assert!(words.contains(set) && !words.contains(['{', '"', '(']) && words.contains("seed 0"), "{words}");
+    }
+}
+
 /// A full disk is an error, not a reader that has gone.
 #[test]
 #[cfg(target_os = "linux")]

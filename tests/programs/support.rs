@@ -39,11 +39,17 @@ impl Place {
 
     /// Four files in the format of MNIST, small ones: 40 images of noise for training and 20 for tests.
     pub fn digits(&self) -> String {
+        self.digits_of(28)
+    }
+
+    /// The same of images with sides of so many pixels.
+    pub fn digits_of(&self, side: u8) -> String {
         let folder = self.path("digits");
         fs::create_dir_all(&folder).expect("a folder");
         for (name, count) in [("train", 40u8), ("t10k", 20)] {
-            let noise = (0..u32::from(count) * 28 * 28).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8);
-            let images = [&[0, 0, 8, 3, 0, 0, 0, count, 0, 0, 0, 28, 0, 0, 0, 28][..], &noise.collect::<Vec<u8>>()];
+            let noise =
+                (0..u32::from(count) * u32::from(side).pow(2)).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8);
+            let images = [&[0, 0, 8, 3, 0, 0, 0, count, 0, 0, 0, side, 0, 0, 0, side][..], &noise.collect::<Vec<u8>>()];
             let labels = [&[0, 0, 8, 1, 0, 0, 0, count][..], &(0..count).map(|i| i % 10).collect::<Vec<u8>>()];
             for (kind, bytes) in [("images-idx3", images), ("labels-idx1", labels)] {
                 let path = format!("{folder}/{name}-{kind}-ubyte");

@@ -3,10 +3,10 @@
 //! | module | what it has |
 //! |---|---|
 //! | [`main_of`], [`interrupt`] | exit status, threads, signals |
-//! | [`names`], [`bounds`], [`trace`] | options of command lines |
+//! | [`options`], [`names`], [`bounds`], [`trace`] | options of command lines |
 //! | [`device`] | the device of a command line, opened first |
 //! | [`guarded`], [`child`] | work that may panic, or end its process |
-//! | [`run_folder`], [`chart`], [`status`] | what a run leaves behind: its folder, its curve; what memory it takes |
+//! | [`run_folder`], [`shown`], [`chart`], [`status`] | what a run leaves behind: its folder, its settings, its curve; what memory it takes |
 //! | [`digits`] | MNIST's files, mini-batches, and a perceptron |
 //! | [`control`] | reinforcement learning: settings, training, tables and curves |
 //! | [`median()`] | what is reported of several passes |
@@ -27,8 +27,10 @@ pub mod guarded;
 pub mod interrupt;
 mod median;
 pub mod names;
+pub mod options;
 mod process;
 pub mod run_folder;
+pub mod shown;
 pub mod status;
 pub mod sweep;
 pub mod throughput;

@@ -3,6 +3,7 @@
 use super::settings::Settings;
 use crate::bounds::{self, EPISODES, STEPS, WIDTH, at_most};
 use crate::names::{ActivationName, NoiserName};
+use crate::options::Given;
 use crate::trace::TraceArgs;
 use clap::ValueEnum;
 use eggroll_core::DeviceName;
@@ -50,6 +51,27 @@ pub struct Args {
 }
 
 impl Args {
+    /// Widths of the hidden layers, if they are given.
+    pub fn hidden(&self) -> Option<&[usize]> {
+        self.choices.hidden.as_deref()
+    }
+
+    /// Refuses options that what else is chosen would ignore.
+    ///
+    /// # Errors
+    ///
+    /// The first of them.
+    pub fn refuse_unused(&self, given: &Given) -> Result<(), String> {
+        if self.throughput {
+            given
+                .refuse(&["budget", "test-every", "restart-after"], "with --throughput, which ends after --seconds")?;
+        }
+        match self.choices.noiser {
+            Some(NoiserName::OpenEs) => given.refuse(&["rank"], "with the noiser open-es"),
+            _ => Ok(()),
+        }
+    }
+
     /// The settings for an environment, by its name.
     ///
     /// # Errors

@@ -15,9 +15,10 @@ pub use task::{Session, Task, perceptron};
 
 use crate::device::{Opened, open};
 use crate::interrupt::{Signals, nothing, on_signals};
+use crate::options::Given;
 use crate::run_folder::begin;
 use crate::{Ending, Failure, main_of};
-use eggroll_rl::TensorEnvironment;
+use eggroll_rl::{ActionSpace, TensorEnvironment};
 use eggroll_run::RunFolder;
 use eggroll_run::print_line;
 use serde_json::{Value, json};
@@ -38,6 +39,9 @@ impl<T: Task> Run for T {
     fn run(&self, args: &Args, session: &Session) -> Result<(Value, Ending), Failure> {
         let name = self.environment().name();
         let settings = args.settings(name)?;
+        if settings.sampled && !matches!(self.environment().actions(), ActionSpace::Discrete(_)) {
+            return Err(format!("--sampled is for discrete actions, and those of {name} are continuous").into());
+        }
         let folder = RunFolder::new(args.out.join(name));
         if !args.throughput {
             folder.check()?;
@@ -55,10 +59,13 @@ impl<T: Task> Run for T {
     }
 }
 
-/// Runs the tasks one after the other and prints the result.
-pub fn main(args: &Args, tasks: &[&dyn Run]) -> ExitCode {
+/// Runs the tasks one after the other and prints the result. Options that nothing would use are refused.
+pub fn main(args: &Args, given: &Given, tasks: &[&dyn Run]) -> ExitCode {
     let signals = on_signals("this generation", nothing);
-    main_of(|| args.trace.around(|| run(args, tasks, signals)))
+    main_of(|| {
+        args.refuse_unused(given)?;
+        args.trace.around(|| run(args, tasks, signals))
+    })
 }
 
 fn run(args: &Args, tasks: &[&dyn Run], signals: Signals) -> Result<Ending, Failure> {

@@ -149,7 +149,7 @@ fn damage_is_named() {
         (whole[..70].to_vec(), "54 bytes of data, expected 60"),
         (with(whole.clone(), &[0]), "more bytes of data, expected 60"),
         (gzip(&with(whole.clone(), &[0])), "more bytes of data, expected 60"),
-        (with(gzip(&whole), b"junk"), "the file is corrupt"),
+        (with(gzip(&whole), b"what else is here"), "the file is corrupt"),
         (gzip(&whole)[..40].to_vec(), "the file is truncated"),
         (idx(&[4, 4, 3], &whole[16..64]), "5 labels for 4 images"),
     ] {

@@ -37,7 +37,8 @@ pub struct Golden {
 
 /// The eight texts of the golden file; none in a package that has it not.
 pub fn golden() -> Vec<Golden> {
-    let Some(path) = fetched::golden() else { return Vec::new() };
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/smollm2.json");
+    let Some(path) = fetched::or_skipped(path.into(), "it is in the repository") else { return Vec::new() };
     let json: Vec<Value> = serde_json::from_slice(&std::fs::read(path).expect("reads")).expect("JSON");
     let number = |value: &Value| value.as_f64().expect("a number");
     let numbers = |value: &Value| value.as_array().expect("numbers").iter().map(number).collect::<Vec<f64>>();

@@ -2,7 +2,7 @@
 //! implementation makes of it, which packages leave out.
 
 use eggroll_lm::load::smollm2_path;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Where this is set, as by `.ci/run`, a test fails that would be skipped.
 const REQUIRED: &str = "EGGROLL_REQUIRE_SMOLLM2";
@@ -13,14 +13,8 @@ pub fn model() -> Option<PathBuf> {
     or_skipped(path, "scripts/smollm2 fetches it")
 }
 
-/// The file of eight texts with their tokens and logits.
-#[allow(dead_code, reason = "some tests only need the model")]
-pub fn golden() -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/smollm2.json");
-    or_skipped(path, "it is in the repository")
-}
-
-fn or_skipped(path: PathBuf, advice: &str) -> Option<PathBuf> {
+/// A file that a test reads; without it nothing, and a line that says so.
+pub fn or_skipped(path: PathBuf, advice: &str) -> Option<PathBuf> {
     if path.is_file() {
         return Some(path);
     }

@@ -1,0 +1,127 @@
+//! Which options a command line gives: one that nothing would use is refused, and so is a number that is none.
+
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Parser};
+use std::fmt::Debug;
+
+/// The options that were given, by their long names. Defaults are not among them.
+#[derive(Clone, Debug)]
+pub struct Given(Vec<String>);
+
+/// Reads the command line. Ends the program as [`Parser::parse`] does, also for a number that is NaN or infinite.
+pub fn parse<A: Parser>() -> (A, Given) {
+    parse_from(std::env::args_os()).unwrap_or_else(|error| error.exit())
+}
+
+/// The same of these words.
+///
+/// # Errors
+///
+/// What is wrong with them, or a request for help.
+pub fn parse_from<A: Parser>(
+    words: impl IntoIterator<Item = impl Into<std::ffi::OsString> + Clone>,
+) -> Result<(A, Given), clap::Error> {
+    let mut command = A::command();
+    let matches = command.try_get_matches_from_mut(words)?;
+    let names = command.get_arguments().filter_map(|argument| Some((argument.get_id().as_str(), argument.get_long()?)));
+    let given = names.filter(|(id, _)| matches.value_source(id) == Some(ValueSource::CommandLine));
+    let given: Vec<(String, String)> = given.map(|(id, name)| (id.to_owned(), name.to_owned())).collect();
+    for (id, name) in &given {
+        let number = not_finite::<f64>(&matches, id, |number| number.is_finite());
+        if let Some(number) = number.or_else(|| not_finite::<f32>(&matches, id, |number| number.is_finite())) {
+            return Err(
+                command.error(ErrorKind::ValueValidation, format!("--{name} must be a finite number, not {number}"))
+            );
+        }
+    }
+    let args = A::from_arg_matches(&matches)?;
+    Ok((args, Given(given.into_iter().map(|(_, name)| name).collect())))
+}
+
+/// The first number of an option of this type that is not finite.
+fn not_finite<T: Debug + Clone + Send + Sync + 'static>(
+    matches: &ArgMatches,
+    id: &str,
+    is_finite: impl Fn(&T) -> bool,
+) -> Option<String> {
+    let mut numbers = matches.try_get_many::<T>(id).ok()??;
+    numbers.find(|number| !is_finite(number)).map(|number| format!("{number:?}"))
+}
+
+impl Given {
+    /// Whether the option of this name was given.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|given| given == name)
+    }
+
+    /// Refuses the first of these options that was given: nothing would use it.
+    ///
+    /// # Errors
+    ///
+    /// Its name, and `with`: what it cannot be used with.
+    pub fn refuse(&self, names: &[&str], with: &str) -> Result<(), String> {
+        self.check(with, |given| !names.contains(&given))
+    }
+
+    /// Refuses the first option that was given but for these.
+    ///
+    /// # Errors
+    ///
+    /// As [`refuse`](Self::refuse).
+    pub fn refuse_all_but(&self, names: &[&str], with: &str) -> Result<(), String> {
+        self.check(with, |given| names.contains(&given) || given.starts_with("trace"))
+    }
+
+    fn check(&self, with: &str, is_used: impl Fn(&str) -> bool) -> Result<(), String> {
+        match self.0.iter().find(|given| !is_used(given)) {
+            Some(name) => Err(format!("--{name} cannot be used {with}")),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Parser, Debug)]
+    struct Args {
+        #[arg(long, default_value_t = 0.5)]
+        rate: f64,
+        #[arg(long, value_delimiter = ',')]
+        shares: Vec<f32>,
+        #[arg(long)]
+        resume: bool,
+    }
+
+    fn parsed(words: &[&str]) -> Result<(Args, Given), String> {
+        parse_from(["program"].iter().chain(words)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_is_given_is_known() {
+        let (args, given) = parsed(&["--shares", "0.5,1", "--resume"]).expect("parses");
+        assert!(args.resume && args.rate == 0.5 && args.shares == [0.5, 1.0]);
+        assert!(given.has("shares") && given.has("resume") && !given.has("rate"));
+        assert_eq!(given.refuse(&["rate"], "now"), Ok(()));
+        assert_eq!(given.refuse(&["rate", "shares"], "now"), Err("--shares cannot be used now".to_owned()));
+        assert_eq!(given.refuse_all_but(&["shares"], "now"), Err("--resume cannot be used now".to_owned()));
+        assert_eq!(given.refuse_all_but(&["shares", "resume"], "now"), Ok(()));
+        let (_, none) = parsed(&[]).expect("parses");
+        assert_eq!(none.refuse_all_but(&[], "now"), Ok(()));
+    }
+
+    #[test]
+    fn numbers_are_finite() {
+        for (words, expected) in [
+            (&["--rate", "nan"][..], "--rate must be a finite number, not NaN"),
+            (&["--rate=-inf"], "--rate must be a finite number, not -inf"),
+            (&["--shares", "0.5,infinity"], "--shares must be a finite number, not inf"),
+            (&["--shares", "1e39"], "--shares must be a finite number, not inf"),
+        ] {
+            let error = parsed(words).expect_err("refused");
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Options and settings that the model, or what else is chosen, would ignore.
+
+use super::args::{Args, ModelName, ModelSettings};
+use eggroll_examples::options::Given;
+
+/// Options next to --resume.
+const WITH_RESUME: [&str; 12] = [
+    "resume",
+    "out",
+    "dashboard",
+    "backend",
+    "seconds",
+    "generations",
+    "samples",
+    "sample-bytes",
+    "temperature",
+    "min-p",
+    "presence-penalty",
+    "prompt",
+];
+/// Settings of the integer models alone.
+const OF_INTEGERS: [&str; 7] = ["sigma-shift", "alpha", "decay", "votes", "levels", "optimizer", "integer-rate"];
+/// How a sample is drawn.
+const OF_SAMPLES: [&str; 5] = ["sample-bytes", "temperature", "min-p", "presence-penalty", "prompt"];
+
+impl Args {
+    /// Refuses options that the model, or what else is chosen, would ignore.
+    pub fn refuse_unused(&self, given: &Given) -> Result<(), String> {
+        if self.resume {
+            given.refuse_all_but(&WITH_RESUME, "with --resume, which keeps the settings of the run")?;
+        }
+        if self.samples == 0 && !self.resume {
+            given.refuse(&OF_SAMPLES, "with --samples 0")?;
+        }
+        match self.model.model {
+            _ if self.resume => Ok(()),
+            ModelName::Gru => {
+                given.refuse(&OF_INTEGERS, "with the float model")?;
+                given.refuse(&["heads", "context"], "with the float model")
+            }
+            ModelName::Integer => {
+                given.refuse(&["sigma", "learning-rate"], "with an integer model")?;
+                given.refuse(&["heads", "context"], "with the recurrent model")
+            }
+            ModelName::Transformer => given.refuse(&["sigma", "learning-rate"], "with an integer model"),
+        }
+    }
+}
+
+impl ModelSettings {
+    /// Fields that the model has no use for.
+    pub fn unused(&self) -> &'static [&'static str] {
+        match self.model {
+            ModelName::Integer => &["heads", "context", "sigma", "learning_rate"],
+            ModelName::Transformer => &["sigma", "learning_rate"],
+            ModelName::Gru => {
+                &["heads", "context", "levels", "optimizer", "integer_rate", "sigma_shift", "alpha", "decay", "votes"]
+            }
+        }
+    }
+}
