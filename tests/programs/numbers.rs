@@ -45,12 +45,13 @@ impl Short<'_> {
     fn command(&self, option: &str, number: &str) -> Command {
         let mut command = Command::new("sh");
         command.args(["-c", &format!("ulimit -v {ADDRESSES}; exec \"$0\" \"$@\"")]).arg(example(self.program));
-        let with = || self.with.iter().filter(|(name, _)| *name == option).flat_map(|(_, words)| *words);
+        let of_option = self.with.iter().filter(|(name, _)| *name == option);
+        let with: Vec<&str> = of_option.flat_map(|(_, words)| words.iter().copied()).collect();
         // An option that is given twice is an error.
-        let is_other = |name: &str| name != option && with().all(|word| word.strip_prefix('!') != Some(name));
+        let is_other = |name: &str| name != option && with.iter().all(|word| word.strip_prefix('!') != Some(name));
         let others = self.options.iter().filter(|(name, _)| is_other(name));
         command.args(others.flat_map(|(name, value)| [*name, *value]));
-        command.args(with().filter(|word| !word.starts_with('!')));
+        command.args(with.iter().filter(|word| !word.starts_with('!')));
         command.arg(format!("{option}={number}")).args(self.positional);
         command.env("EGGROLL_GRACE_SECONDS", GRACE).env("RUST_BACKTRACE", "0");
         command
@@ -197,13 +198,13 @@ fn memory() {
 fn expected_q() {
     let place = Place::new();
     let oracle = place.path("oracle");
-    let training = ["!--worlds", "!--games", "!--deals", "--train", "backpropagation", "--oracle", &oracle];
+    let training = ["!--worlds", "!--games", "!--deals", "--train", "backpropagation", "--oracle", oracle.as_str()];
     let [deals, steps] = ["--train-deals", "--train-steps"].map(|other| [&training[..], &[other, "1"]].concat());
     let short = Short {
         program: "expected_q",
         options: &[("--worlds", "2"), ("--games", "2"), ("--deals", "0")],
         positional: &[],
-        with: &[("--train-deals", &steps), ("--train-steps", &deals), TRACE],
+        with: &[("--train-deals", &steps[..]), ("--train-steps", &deals[..]), TRACE],
     };
     short.walk(&place);
 }
