@@ -139,6 +139,22 @@ impl ActionSpace {
         }
     }
 
+    /// Whether there is an action: a lower bound up to the upper one, and not both infinite on one side.
+    pub(crate) fn has_values(&self) -> bool {
+        match *self {
+            Self::Discrete(actions) => actions > 0,
+            Self::Continuous { low, high, .. } => low <= high && low < f32::INFINITY && high > f32::NEG_INFINITY,
+        }
+    }
+
+    /// Whether the middle between the bounds and the width are numbers.
+    pub(crate) fn is_bounded(&self) -> bool {
+        match *self {
+            Self::Discrete(_) => true,
+            Self::Continuous { low, high, .. } => (low + high).is_finite() && (high - low).is_finite(),
+        }
+    }
+
     /// Outputs of a policy: a score for each discrete action, or the action's numbers.
     pub fn outputs(&self) -> usize {
         match *self {

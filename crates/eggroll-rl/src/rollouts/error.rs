@@ -87,6 +87,18 @@ impl RolloutError {
         }
     }
 
+    /// Refuses actions that a head cannot make.
+    pub(super) fn unless_fits(head: ActionHead, actions: ActionSpace) -> Result<(), Self> {
+        match actions {
+            _ if head.fits(actions) => Ok(()),
+            ActionSpace::Continuous { low, high, .. } if !actions.has_values() => Err(Self::Bounds { low, high }),
+            ActionSpace::Continuous { low, high, .. } if !actions.is_bounded() => {
+                Err(Self::Unbounded { head, low, high })
+            }
+            _ => Err(Self::Head { head, actions }),
+        }
+    }
+
     /// Refuses the first setting that is above what follows it.
     pub(super) fn if_above(settings: &[(&'static str, usize, usize)]) -> Result<(), Self> {
         match settings.iter().copied().find(|(_, found, most)| found > most) {

@@ -1,6 +1,5 @@
 //! From outputs to actions, on tensors and on one row: the same values.
 
-use super::error::RolloutError;
 use crate::ActionSpace;
 use burn::tensor::{Int, Tensor, activation};
 use serde::{Deserialize, Serialize};
@@ -28,24 +27,11 @@ pub enum ActionHead {
 impl ActionHead {
     /// Whether it makes actions of this kind: within these bounds, if they are continuous.
     pub fn fits(&self, actions: ActionSpace) -> bool {
-        self.check(actions).is_ok()
-    }
-
-    /// Refuses actions that it cannot make.
-    pub(super) fn check(&self, actions: ActionSpace) -> Result<(), RolloutError> {
-        match (*self, actions) {
-            (Self::Greedy | Self::Sampled, ActionSpace::Discrete(_)) => Ok(()),
-            (head @ (Self::Greedy | Self::Tanh), ActionSpace::Continuous { low, high, .. }) => {
-                let has_values = low <= high && low < f32::INFINITY && high > f32::NEG_INFINITY;
-                // Middle and half the width are computed of these.
-                let is_bounded = [low + high, high - low].iter().all(|number| number.is_finite());
-                match head {
-                    _ if !has_values => Err(RolloutError::Bounds { low, high }),
-                    Self::Tanh if !is_bounded => Err(RolloutError::Unbounded { head, low, high }),
-                    _ => Ok(()),
-                }
-            }
-            (head, actions) => Err(RolloutError::Head { head, actions }),
+        match (self, actions) {
+            (Self::Greedy | Self::Sampled, ActionSpace::Discrete(_)) => true,
+            (Self::Greedy, ActionSpace::Continuous { .. }) => actions.has_values(),
+            (Self::Tanh, ActionSpace::Continuous { .. }) => actions.has_values() && actions.is_bounded(),
+            (Self::Sampled, ActionSpace::Continuous { .. }) | (Self::Tanh, ActionSpace::Discrete(_)) => false,
         }
     }
 

@@ -37,7 +37,7 @@ impl RolloutConfig {
             ("time_limit", environment.time_limit(), MOST_STEPS),
             ("action_repeat", self.action_repeat, environment.time_limit()),
         ])?;
-        self.head.check(environment.actions())?;
+        RolloutError::unless_fits(self.head, environment.actions())?;
         let size = environment.observation_size();
         Ok(Rollouts::new(self.clone(), environment, self.normalize_observations, size))
     }

@@ -194,11 +194,11 @@ impl Population {
         let (result, scope) =
             self.perturbation.run_members(members.pairs(), (rows, self.notes_lookups()), || score(&members, part));
         let (scores, part) = result?;
+        let shape = scores.shape();
         assert!(
-            scores.shape().first() == Some(&members.count),
-            "evaluate: the closure returned fitness of shape {:?} for a chunk of {} members: expected one score for each member, as \
+            shape.first() == Some(&members.count) && !shape.contains(&0),
+            "evaluate: the closure returned fitness of shape {shape:?} for a chunk of {} members: expected one score for each member, as \
              members.mean makes of rows",
-            scores.shape(),
             members.count
         );
         self.member_bytes.store(scope.output_bytes.div_ceil(members.count), Relaxed);
@@ -219,7 +219,17 @@ pub(super) fn never<T>(result: Result<T, Infallible>) -> T {
 }
 
 /// The results of all chunks.
+#[track_caller]
 fn join<R: Scores, S: MemberState>(results: Vec<(R, S)>) -> (Fitness, S) {
-    let (scores, state) = results.into_iter().unzip();
+    let (scores, state): (Vec<R>, Vec<S>) = results.into_iter().unzip();
+    let tasks = |score: &R| score.shape()[1..].to_vec();
+    if let Some(other) = scores.iter().find(|score| tasks(score) != tasks(&scores[0])) {
+        panic!(
+            "evaluate: the closure returned fitness of shape {:?} for one chunk and {:?} for another: the number of tasks is the same for all \
+             members",
+            scores[0].shape(),
+            other.shape()
+        );
+    }
     (R::read(scores), S::join(state))
 }

@@ -142,6 +142,20 @@ fn scores_are_exact_or_refused() {
     assert!(floats(-1e39).expect_err("refused").contains("score 0 is -1e39: f32 holds up to"));
 }
 
+/// Chunks of other tasks, and of none, are refused with the shapes.
+#[test]
+fn all_members_have_the_same_tasks() {
+    let model = layer();
+    let text = |tasks: &(dyn Fn(&MemberChunk) -> usize + Sync)| {
+        let score = |members: &MemberChunk| Tensor::<2>::ones([members.count(), tasks(members)], &Device::flex());
+        let panic = catch_unwind(AssertUnwindSafe(|| ask(&model).evaluate_mut(score))).expect_err("refused");
+        panic.downcast_ref::<String>().expect("a text").clone()
+    };
+    let found = text(&|members| 1 + members.first() / 8);
+    assert!(found.contains("shape [4, 1] for one chunk and [4, 2] for another"), "{found}");
+    assert!(text(&|_| 0).contains("fitness of shape [4, 0] for a chunk of 4 members"));
+}
+
 /// The text of the panic of an evaluation.
 #[track_caller]
 fn refused(model: &impl Module, score: impl Fn(&MemberChunk) -> Tensor<1> + Sync) -> String {
