@@ -273,7 +273,8 @@ impl EvolutionStrategyConfig {
         self
     }
 
-    /// Names parameters, or modules with all their parameters, that stay as they are.
+    /// Names parameters, or modules with all their parameters, that stay as they are. Float parameters with Burn's `no_grad()` do so too
+    /// ([identifiers](eggroll_core::ParameterTable#identifiers)).
     pub fn with_frozen<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.frozen = names.into_iter().map(Into::into).collect();
         self

@@ -1,6 +1,7 @@
 //! Ask and tell.
 
 mod anchor_decay;
+mod clones;
 mod device;
 mod expectation;
 mod fitness;
