@@ -21,4 +21,5 @@ mod sigma_adaptation;
 mod strategy;
 mod support;
 mod task_projection;
+mod tied;
 mod votes;
