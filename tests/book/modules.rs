@@ -61,3 +61,19 @@ fn unmodified_models() {
     let spread = batched.values().iter().fold(0.0f32, |spread, value| spread.max((value - batched.values()[0]).abs()));
     assert!(spread > 1e-3, "canary: members differ, {batched:?}");
 }
+
+#[test]
+fn two_models() {
+    let model = eggroll::nn::LinearConfig::new(4, 2).init(&Device::flex());
+    let x = Tensor::<2>::ones([5, 4], &Device::flex());
+    let strategy =
+        EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_population_size(8).init(&model);
+    let population = strategy.ask();
+    // ANCHOR: teacher
+    let teacher = model.clone().no_grad();
+    let fitness = population.evaluate(|members| {
+        -members.mse(model.forward_shared(x.clone()), teacher.forward(x.clone())) // the teacher has no members
+    });
+    // ANCHOR_END: teacher
+    assert!(fitness.values().iter().all(|value| *value < 0.0), "only the student has noise: {fitness:?}");
+}

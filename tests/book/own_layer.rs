@@ -15,7 +15,7 @@ struct Gain {
 impl Gain {
     /// - input: `[rows, width]`; inside `evaluate` `[members · rows, width]`, member-major
     fn forward(&self, x: Tensor<2>) -> Tensor<2> {
-        let Some(parameter) = scope::active(self.gamma.id) else {
+        let Some(parameter) = scope::active(&self.gamma) else {
             return x * self.gamma.val().unsqueeze::<2>();
         };
         let gain = parameter.vector(&self.gamma); // [members, width]

@@ -15,7 +15,7 @@ use crate::layer::floats;
 use crate::ops::{DenseNoise, LowRankNoise};
 use crate::profile::{self, Component};
 use crate::rng::fill_noise;
-use crate::role::Role;
+use crate::role::{ParameterNoise, Role};
 use crate::scope::Perturbation;
 use burn::module::ParamId;
 
@@ -62,10 +62,8 @@ impl Chain {
     }
 
     fn push(&mut self, perturbation: &Perturbation, layer: &ChainLayer) -> Option<()> {
-        let noise_of = |id| {
-            Some(perturbation.parameter(perturbation.table.position(id)?)).filter(|noise| noise.source.is_stream())
-        };
-        let noise = noise_of(layer.weight.id)?;
+        let drawn = |noise: &ParameterNoise| noise.source.is_stream();
+        let noise = perturbation.noise_of(layer.weight).filter(drawn)?;
         let weight = layer.weight.val();
         let [d_input, d_output] = weight.dims();
         if self.layers.last().is_some_and(|before| before.d_output != d_input) {
@@ -89,7 +87,7 @@ impl Chain {
         let bias = match layer.bias {
             None => None,
             Some(bias) => {
-                let noise = noise_of(bias.id)?;
+                let noise = perturbation.noise_of(bias).filter(drawn)?;
                 let dense = (noise.role != Role::Frozen).then(|| DenseNoise::new(noise.key, noise.sigma));
                 self.parameters.push(bias.id);
                 Some(Bias { values: floats(bias.val())?, noise: dense })

@@ -120,6 +120,31 @@ pub enum TableError {
          parameters, all other noisers for floats)"
     )]
     NothingToTrain(usize),
+    /// No parameter to train, because of `no_grad()`.
+    #[error(
+        "the model has no parameter to train: of the {parameters} that the noiser is for, {inactive} have no_grad(), and the others are frozen. \
+         Leave it out, or call set_require_grad(true) on the model; parameters made by Param::initialized of a plain tensor count as such, \
+         those of Param::from_tensor do not"
+    )]
+    NothingActive {
+        /// Parameters that the noiser is for.
+        parameters: usize,
+        /// Those with `no_grad()` that would be trained without it.
+        inactive: usize,
+    },
+    /// Two fields of one identifier that cannot be one parameter.
+    #[error(
+        "\"{other}\" has the identifier of \"{path}\", as tied fields have, but differs from it in {differs}: make one a clone of the \
+         other to tie them, or give it another identifier (ParamId::new())"
+    )]
+    Tied {
+        /// The first field.
+        path: String,
+        /// The other field.
+        other: String,
+        /// What they differ in.
+        differs: &'static str,
+    },
     /// A parameter without values.
     #[error("\"{path}\" of shape {shape:?} has no values to train: freeze it by name")]
     Empty {

@@ -1,11 +1,12 @@
 //! Members of a population as separate models: the way out for modules that have no perturbed drop-in replacement.
 
+use crate::identity::ParameterTensor;
 use crate::key::PairRange;
 use crate::matrix::MatrixView;
 use crate::ops::integer::{IntegerNoise, embedding, perturbed_vector};
 use crate::role::Role;
-use crate::scope::Perturbation;
-use burn::module::{Module, ModuleMapper, Param, ParamId};
+use crate::scope::{CloneError, Fields, Perturbation};
+use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Int, Tensor};
 
 impl Perturbation {
@@ -22,11 +23,13 @@ impl Perturbation {
     /// A weight that is formed also rounds to its type: in half precision small noise on large weights is lost, which the
     /// perturbed operations keep.
     ///
-    /// Parameters keep their identifiers, a tied parameter stays tied. Holds one pair's noise of all parameters while it runs.
+    /// Parameters keep their identifiers, a tied parameter stays tied. A clone of the model in a field of `model`, as a frozen teacher, stays as it
+    /// is if it has `no_grad()` ([identifiers](crate::ParameterTable#identifiers)). Holds one pair's noise of all parameters while it runs.
     ///
     /// # Panics
     ///
-    /// Panics if `model` is not the one that the perturbation's table was made of, with the first parameter that differs.
+    /// Panics if `model` is not the one that the perturbation's table was made of, with the first parameter that differs; with the
+    /// [`CloneError`] if it has a clone without `no_grad()`.
     #[track_caller]
     pub fn materialize<M: Module>(&self, model: &M, pair: u32) -> [M; 2] {
         let count = self.table.entries().len();
@@ -36,18 +39,24 @@ impl Perturbation {
             member: 0,
             floats: vec![None; count],
             integers: vec![None; count],
-            met: vec![false; count],
+            fields: Vec::new(),
+            refused: None,
         };
-        let first = model.clone().map(&mut mapper);
-        if let Some(position) = mapper.met.iter().position(|met| !met) {
+        let members = [0, 1].map(|member| {
+            mapper.member = member;
+            mapper.fields = (0..count).map(|_| Fields::default()).collect();
+            model.clone().map(&mut mapper)
+        });
+        if let Some(error) = mapper.refused {
+            panic!("materialize: {error}");
+        }
+        if let Some(position) = mapper.fields.into_iter().position(|fields| fields.into_first().is_none()) {
             panic!(
-                "materialize: the model is not the one that the noise is for: it has no parameter \"{}\"",
+                "materialize: the model is not the one that the noise is for: it has no parameter \"{}\", or one that has no_grad()",
                 self.table.entries()[position].path
             );
         }
-        mapper.member = 1;
-        let second = model.clone().map(&mut mapper);
-        [first, second]
+        members
     }
 }
 
@@ -60,22 +69,32 @@ struct Materialize<'a> {
     floats: Vec<Option<Tensor<1>>>,
     /// Both members' values of integer parameters, `[2, elements]`, by position.
     integers: Vec<Option<Tensor<2, Int>>>,
-    met: Vec<bool>,
+    /// Those of the member's model, by position.
+    fields: Vec<Fields>,
+    refused: Option<CloneError>,
 }
 
 impl Materialize<'_> {
     /// The position of a parameter that is to be perturbed.
-    fn position(&mut self, id: ParamId, shape: &[usize]) -> Option<usize> {
+    fn position<T: ParameterTensor>(&mut self, param: &Param<T>) -> Option<usize> {
         let table = &self.perturbation.table;
-        let position = table.position(id)?;
-        let entry = &table.entries()[position];
+        let position = table.position(param.id)?;
+        let (entry, shape) = (&table.entries()[position], &*param.shape());
+        // Every call is for another field.
+        match self.fields[position].admit_next(param, table, position) {
+            Ok(true) => {}
+            Ok(false) => return None,
+            Err(error) => {
+                self.refused.get_or_insert(error);
+                return None;
+            }
+        }
         assert!(
-            entry.shape == shape,
+            *entry.shape == *shape,
             "materialize: \"{}\" has the shape {shape:?}, its noise is for {:?}",
             entry.path,
             entry.shape
         );
-        self.met[position] = true;
         (entry.role != Role::Frozen).then_some(position)
     }
 
@@ -100,7 +119,7 @@ impl Materialize<'_> {
 
 impl ModuleMapper for Materialize<'_> {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let Some(position) = self.position(param.id, &param.dims()) else {
+        let Some(position) = self.position(&param) else {
             return param;
         };
         let Self { perturbation, pair, member, .. } = *self;
@@ -117,7 +136,7 @@ impl ModuleMapper for Materialize<'_> {
     }
 
     fn map_int<const D: usize>(&mut self, param: Param<Tensor<D, Int>>) -> Param<Tensor<D, Int>> {
-        let Some(position) = self.position(param.id, &param.dims()) else {
+        let Some(position) = self.position(&param) else {
             return param;
         };
         let Some(noise) = self.perturbation.integer(position, PairRange::new(self.pair, 1)) else {

@@ -2,7 +2,8 @@
 //!
 //! Inside [`Perturbation::run`] a module that asks [`active`] for one of its parameters gets the perturbation of the
 //! strategy that the parameter belongs to; outside it gets `None` and computes as in `burn::nn`. That is what keeps
-//! `forward(x)` unchanged. The scope is thread-local and restored on panic.
+//! `forward(x)` unchanged. The scope is thread-local and restored on panic. A parameter is found by its identifier, which clones share:
+//! [`ParameterTable`](crate::ParameterTable#identifiers) says which of them are perturbed.
 //!
 //! # Pools
 //!
@@ -15,11 +16,15 @@
 //! are no such jobs: each begins in [`Enclosing::run`], outside of all scopes of its thread. Threads outside of pools take up no jobs.
 
 mod active;
+mod copies;
 #[cfg(debug_assertions)]
 mod stack;
 
-pub use active::{ActiveParameter, active};
+pub use active::{ActiveParameter, Bias, active, try_active};
+pub use copies::CloneError;
+pub(crate) use copies::Fields;
 
+use crate::identity::{Field, ParameterTensor};
 use crate::key::PairRange;
 use crate::noise_store::MaterializedNoise;
 use crate::noiser::Noiser;
@@ -27,6 +32,7 @@ use crate::ops::integer::IntegerNoise;
 use crate::profile::{self, Component};
 use crate::role::{ParameterNoise, Role};
 use crate::table::ParameterTable;
+use burn::module::Param;
 use burn::tensor::Tensor;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -63,6 +69,12 @@ impl Perturbation {
             source: self.held.source(position),
             counts_signs: self.noiser.properties().counts_signs,
         }
+    }
+
+    /// The noise of `param`, which need not be in a scope; `None` if it is not of the model.
+    pub(crate) fn noise_of<T: ParameterTensor>(&self, param: &Param<T>) -> Option<ParameterNoise> {
+        let position = self.table.position(param.id).filter(|position| !self.table.is_clone(*position, param))?;
+        Some(self.parameter(position))
     }
 
     /// The held noise of the integer parameter at `position`, for the members of `pairs`; `None` if it has none.
@@ -173,6 +185,7 @@ impl Perturbation {
             noted: RefCell::new(noted),
             returned: Cell::default(),
             uses: RefCell::new(Use::of_none(self.table.entries().len())),
+            fields: RefCell::new(self.table.entries().iter().map(|_| Fields::default()).collect()),
             output_bytes: Cell::new(0),
         });
         let _guard = Guard::enter(frame.clone());
@@ -180,7 +193,8 @@ impl Perturbation {
         let result = f();
         span.end_waiting(|| self.table.devices().for_each(|device| drop(device.sync())));
         let uses = frame.uses.take();
-        (result, ScopeUse { uses, output_bytes: frame.output_bytes.get() })
+        let fields = frame.fields.take().into_iter().map(Fields::into_first).collect();
+        (result, ScopeUse { uses, fields, output_bytes: frame.output_bytes.get() })
     }
 }
 
@@ -189,6 +203,8 @@ impl Perturbation {
 pub struct ScopeUse {
     /// How parameters were used, by position in the table.
     pub uses: Vec<Use>,
+    /// The field of the model through which each parameter was reached first, by position in the table.
+    pub fields: Vec<Option<Field>>,
     /// Bytes that perturbed operations returned: measures what a member costs in memory.
     pub output_bytes: usize,
 }
@@ -271,6 +287,7 @@ struct Frame {
     checks: bool,
     returned: Cell<[usize; 4]>,
     uses: RefCell<Vec<Use>>,
+    fields: RefCell<Vec<Fields>>,
     output_bytes: Cell<usize>,
 }
 

@@ -2,6 +2,7 @@
 
 use crate::backend::{device_memory, is_on_host};
 use crate::entry::{ParameterEntry, ParameterKind, TableError};
+use crate::identity::{Field, ParameterTensor};
 use crate::key::{NoiseDistribution, NoiseKey};
 use crate::matrix::MatrixView;
 use crate::noiser::{IntegerRule, Noiser, NoiserProperties};
@@ -15,12 +16,29 @@ use std::collections::HashMap;
 
 /// The parameters of a model in traversal order, integer ones only if the noiser perturbs them. A parameter's position here is its address in the noise
 /// ([`NoiseKey`]): the same in every process, which Burn's random [`ParamId`] is not.
+///
+/// # Identifiers
+///
+/// Modules are perturbed by [`ParamId`], which Burn keeps on `clone` and on loading. Two fields of one identifier are
+///
+/// - *tied*, if both are in the model that the table is made of: one parameter with one noise and one step, equal bit for bit. Fields that differ in
+///   shape, kind, type, device, values or `no_grad()` are refused.
+/// - *a clone*, if the model has one of them only. A clone with `no_grad()` is never perturbed, a frozen teacher for example. Without it a clone
+///   cannot be told from the model, and using both in one evaluation is an error. A clone that is used alone is evaluated in place of the
+///   model; `tell` refuses it if its values are not the model's.
+///
+/// Parameters of the model that have `no_grad()` are frozen, as those that are frozen by name. Burn keeps no such mark of integers. It gives it to a
+/// float parameter that is made by `Param::initialized` of a plain tensor; `Param::from_tensor` makes one that is trained.
 #[derive(Clone, Debug, Default)]
 pub struct ParameterTable {
     entries: Vec<ParameterEntry>,
     positions: HashMap<ParamId, usize>,
     /// Device and type by position.
     places: Vec<(Device, DType)>,
+    /// Fields of the model by position: several if they are tied.
+    fields: Vec<usize>,
+    /// Whether the parameter has `no_grad()`, by position.
+    inactive: Vec<bool>,
     distribution: NoiseDistribution,
     /// Pairs of a group whose first pair has no noise.
     baselines: u32,
@@ -58,21 +76,39 @@ impl ParameterTable {
     ) -> Result<Self, TableError> {
         let NoiserProperties { distribution, baselines, integer, no_op, .. } = noiser.properties();
         let table = Self { distribution, baselines, ..Self::default() };
-        let mut collector = Collector { noiser, integer, table };
+        let mut collector = Collector { noiser, integer, table, first: Vec::new(), refused: None };
         visit_with_paths(model, &mut collector);
+        if let Some(error) = collector.refused {
+            return Err(error);
+        }
         let mut table = collector.table;
         roles::assign(&mut table.entries, roles)?;
         roles::freeze(&mut table.entries, frozen)?;
+        let inactive = table.freeze_inactive();
         if no_op {
             table.entries.iter_mut().for_each(|entry| entry.role = Role::Frozen);
         } else if table.entries.iter().all(|entry| entry.role == Role::Frozen) {
-            return Err(TableError::NothingToTrain(table.entries.len()));
+            let parameters = table.entries.len();
+            return Err(match inactive {
+                0 => TableError::NothingToTrain(parameters),
+                _ => TableError::NothingActive { parameters, inactive },
+            });
         }
         table.entries.iter().try_for_each(ParameterEntry::validate)?;
         if table.entries.len() > NoiseKey::MAX_PARAMETERS as usize {
             return Err(TableError::TooMany(table.entries.len()));
         }
         Ok(table)
+    }
+
+    /// Freezes parameters with `no_grad()`; returns how many would be trained without it.
+    fn freeze_inactive(&mut self) -> usize {
+        let inactive = self
+            .entries
+            .iter_mut()
+            .zip(&self.inactive)
+            .filter(|(entry, inactive)| **inactive && entry.role != Role::Frozen);
+        inactive.map(|(entry, _)| entry.role = Role::Frozen).count()
     }
 
     /// The parameters in traversal order.
@@ -219,6 +255,29 @@ impl ParameterTable {
         self.position(id).is_some_and(|position| self.entries()[position].role != Role::Frozen)
     }
 
+    /// Number of fields of the model that are the parameter at `position`: several if they are [tied](Self#identifiers).
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is no such position.
+    pub fn fields(&self, position: usize) -> usize {
+        self.fields[position]
+    }
+
+    /// Whether a parameter has more than one field.
+    pub fn has_tied_fields(&self) -> bool {
+        self.fields.iter().any(|fields| *fields > 1)
+    }
+
+    /// Whether a parameter of the identifier at `position` is in a clone of the model: it has `no_grad()`, which that of the model has not.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is no such position.
+    pub fn is_clone<T: ParameterTensor>(&self, position: usize, param: &Param<T>) -> bool {
+        !self.inactive[position] && T::is_inactive(param)
+    }
+
     /// The first parameter that both tables have.
     pub(crate) fn shared_with(&self, other: &Self) -> Option<&ParameterEntry> {
         self.entries.iter().find(|entry| other.positions.contains_key(&entry.id))
@@ -229,25 +288,49 @@ struct Collector<'a> {
     noiser: &'a dyn Noiser,
     integer: Option<IntegerRule>,
     table: ParameterTable,
+    /// The first field of every parameter.
+    first: Vec<Field>,
+    /// The first tied field that differs.
+    refused: Option<TableError>,
 }
 
 impl Collector<'_> {
-    fn add(
+    fn add<T: ParameterTensor>(
         &mut self,
         path: &ModulePath,
-        id: ParamId,
-        shape: &[usize],
+        param: &Param<T>,
         place: (Device, DType),
         (role, kind): (Role, ParameterKind),
     ) {
-        // A tied parameter is visited twice and is one parameter with one noise.
-        if self.table.positions.contains_key(&id) {
+        let (shape, inactive) = (param.shape().to_vec(), T::is_inactive(param));
+        let Some(position) = self.table.position(param.id) else {
+            self.table.places.push(place);
+            self.table.fields.push(1);
+            self.table.inactive.push(inactive);
+            self.table.positions.insert(param.id, self.table.entries.len());
+            self.first.push(Field::of(param));
+            self.table.entries.push(ParameterEntry { id: param.id, path: path.to_string(), shape, role, kind });
             return;
+        };
+        self.table.fields[position] += 1;
+        let entry = &self.table.entries[position];
+        let differs = if kind != entry.kind {
+            Some("kind")
+        } else if shape != entry.shape {
+            Some("shape")
+        } else if place != self.table.places[position] {
+            Some("type or device")
+        } else if inactive != self.table.inactive[position] {
+            Some("no_grad()")
+        } else if !self.first[position].has_values_of(param) {
+            Some("values")
+        } else {
+            None
+        };
+        if let Some(differs) = differs {
+            let tied = || TableError::Tied { path: entry.path.clone(), other: path.to_string(), differs };
+            self.refused.get_or_insert_with(tied);
         }
-        self.table.places.push(place);
-        self.table.positions.insert(id, self.table.entries.len());
-        let (path, shape) = (path.to_string(), shape.to_vec());
-        self.table.entries.push(ParameterEntry { id, path, shape, role, kind });
     }
 }
 
@@ -256,16 +339,13 @@ impl PathVisitor for Collector<'_> {
         if path.is_state() {
             return;
         }
-        let (value, shape) = (param.val(), param.dims());
-        let role = (self.noiser.role(&shape), ParameterKind::Float);
-        self.add(path, param.id, &shape, (value.device(), value.dtype()), role);
+        let role = (self.noiser.role(&param.dims()), ParameterKind::Float);
+        self.add(path, param, (param.device(), param.dtype()), role);
     }
 
     fn visit_int<const D: usize>(&mut self, path: &ModulePath, param: &Param<Tensor<D, Int>>) {
-        let shape = param.dims();
-        if let Some(role) = self.integer.as_ref().map(|rule| rule.role(&shape)) {
-            let value = param.val();
-            self.add(path, param.id, &shape, (value.device(), value.dtype()), (role, ParameterKind::Integer));
+        if let Some(role) = self.integer.as_ref().map(|rule| rule.role(&param.dims())) {
+            self.add(path, param, (param.device(), param.dtype()), (role, ParameterKind::Integer));
         }
     }
 }

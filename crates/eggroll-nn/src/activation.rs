@@ -1,10 +1,11 @@
 //! Activations inside modules: Burn's, perturbed where they have parameters.
 
-use crate::Linear;
+use crate::linear::apply;
 use burn::nn::activation::Activation;
-use burn::nn::{PRelu, SwiGlu};
+use burn::nn::{self, PRelu, SwiGlu};
 use burn::tensor::Tensor;
 use burn::tensor::activation::silu;
+use eggroll_core::ops::InputRows;
 use eggroll_core::scope::{self, ActiveParameter};
 
 /// Applies `activation`; inside `evaluate` with the parameters of every member, if it has any.
@@ -12,7 +13,7 @@ use eggroll_core::scope::{self, ActiveParameter};
 pub(crate) fn activate<const D: usize>(activation: &Activation, input: Tensor<D>) -> Tensor<D> {
     match activation {
         Activation::SwiGlu(layer) => swi_glu(layer, input),
-        Activation::PRelu(layer) => match scope::active(layer.alpha.id) {
+        Activation::PRelu(layer) => match scope::active(&layer.alpha) {
             None => layer.forward(input),
             Some(alpha) => p_relu(layer, alpha, input),
         },
@@ -23,8 +24,8 @@ pub(crate) fn activate<const D: usize>(activation: &Activation, input: Tensor<D>
 /// `silu(x·W_inner)·(x·W_outer)`: without a scope, operation by operation what Burn does.
 #[track_caller]
 fn swi_glu<const D: usize>(layer: &SwiGlu, input: Tensor<D>) -> Tensor<D> {
-    let inner = Linear::from(layer.linear_inner.clone()).forward(input.clone());
-    silu(inner) * Linear::from(layer.linear_outer.clone()).forward(input)
+    let linear = |layer: &nn::Linear, input| apply(&layer.weight, layer.bias.as_ref(), input, InputRows::PerMember);
+    silu(linear(&layer.linear_inner, input.clone())) * linear(&layer.linear_outer, input)
 }
 
 /// `max(x, 0) + α_m·min(x, 0)`, an `α` for all or one for each index of the second axis.

@@ -98,7 +98,7 @@ impl BatchNorm {
     /// members.
     #[track_caller]
     pub fn forward<const D: usize>(&self, input: Tensor<D>) -> Tensor<D> {
-        let Some(parameter) = scope::active(self.gamma.id) else {
+        let Some(parameter) = scope::active(&self.gamma) else {
             return nn::BatchNorm::from(self.clone()).forward(input);
         };
         let (dims, [features]) = (input.dims(), self.gamma.shape().dims());

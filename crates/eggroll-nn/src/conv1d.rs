@@ -152,7 +152,7 @@ impl Conv1d {
 
     #[track_caller]
     fn apply(&self, input: Tensor<3>, rows: InputRows) -> Tensor<3> {
-        let Some(parameter) = scope::active(self.weight.id) else {
+        let Some(parameter) = scope::active(&self.weight) else {
             return conv::Conv1d::from(self.clone()).forward(input);
         };
         let [sequences, channels, length] = input.dims();

@@ -150,7 +150,7 @@ impl Conv2d {
 
     #[track_caller]
     fn apply(&self, input: Tensor<4>, rows: InputRows) -> Tensor<4> {
-        let Some(parameter) = scope::active(self.weight.id) else {
+        let Some(parameter) = scope::active(&self.weight) else {
             return conv::Conv2d::from(self.clone()).forward(input);
         };
         let [_, _, height, width] = input.dims();

@@ -97,7 +97,7 @@ impl Embedding {
 
     #[track_caller]
     fn look_up(&self, input: Tensor<2, Int>, rows: InputRows) -> Tensor<3> {
-        let Some(parameter) = scope::active(self.weight.id) else {
+        let Some(parameter) = scope::active(&self.weight) else {
             return nn::Embedding::from(self.clone()).forward(input);
         };
         parameter.refuse_empty(&input.dims());
@@ -134,7 +134,7 @@ impl Embedding {
             "tied output layer: the input {dims:?} does not fit the transpose of {:?}",
             weight.dims()
         );
-        let Some(parameter) = scope::active(self.weight.id) else {
+        let Some(parameter) = scope::active(&self.weight) else {
             return burn::tensor::module::linear(input, weight.transpose(), None);
         };
         per_member::check_rows(&parameter, &dims);

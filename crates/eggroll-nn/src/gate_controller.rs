@@ -24,7 +24,7 @@ impl GateController {
 
     /// Whether a layer of the gate is perturbed on this thread now.
     pub(crate) fn is_active(&self) -> bool {
-        [&self.input_transform, &self.hidden_transform].iter().any(|layer| scope::active(layer.weight.id).is_some())
+        [&self.input_transform, &self.hidden_transform].iter().any(|layer| scope::active(&layer.weight).is_some())
     }
 
     /// The gate at `step`, before its activation, when its input layer has been applied to all steps at once.

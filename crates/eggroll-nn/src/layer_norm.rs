@@ -75,7 +75,7 @@ impl LayerNorm {
     /// Panics if the last axis of `input` is not `d_model`; inside `evaluate` also if the rows are not a multiple of the members.
     #[track_caller]
     pub fn forward<const D: usize>(&self, input: Tensor<D>) -> Tensor<D> {
-        let Some(parameter) = scope::active(self.gamma.id) else {
+        let Some(parameter) = scope::active(&self.gamma) else {
             return self.0.forward(input);
         };
         let members = parameter.pairs().members();

@@ -92,10 +92,7 @@ impl Linear {
     /// the members.
     #[track_caller]
     pub fn forward<const D: usize>(&self, input: Tensor<D>) -> Tensor<D> {
-        match scope::active(self.weight.id) {
-            None => self.plain(input),
-            Some(parameter) => self.perturbed(parameter, input, InputRows::PerMember),
-        }
+        apply(&self.weight, self.bias.as_ref(), input, InputRows::PerMember)
     }
 
     /// Applies the layer to rows that all members share: `x·W` is computed once, each member adds its low-rank part.
@@ -111,46 +108,55 @@ impl Linear {
     /// Panics if the last axis of `input` is not `d_input`.
     #[track_caller]
     pub fn forward_shared<const D: usize>(&self, input: Tensor<D>) -> Tensor<D> {
-        match scope::active(self.weight.id) {
-            None => self.plain(input),
-            Some(parameter) => self.perturbed(parameter, input, InputRows::Shared),
-        }
+        apply(&self.weight, self.bias.as_ref(), input, InputRows::Shared)
     }
+}
 
-    /// The same as `burn::nn::Linear`.
-    #[track_caller]
-    fn plain<const D: usize>(&self, input: Tensor<D>) -> Tensor<D> {
-        let weight = self.weight.val();
-        let [d_input, _] = weight.dims();
-        assert!(
-            input.dims()[D - 1] == d_input,
-            "linear: the input {:?} does not fit the weight {:?}",
-            input.dims(),
-            weight.dims()
-        );
-        burn::tensor::module::linear(input, weight, self.bias.as_ref().map(|bias| bias.val()))
+/// A layer by its fields: a clone of them would be another layer in a scope.
+#[track_caller]
+pub(crate) fn apply<const D: usize>(
+    weight: &Param<Tensor<2>>,
+    bias: Option<&Param<Tensor<1>>>,
+    input: Tensor<D>,
+    rows: InputRows,
+) -> Tensor<D> {
+    match scope::active(weight) {
+        None => plain(weight.val(), bias, input),
+        Some(parameter) => perturbed(parameter, (weight.val(), bias), input, rows),
     }
+}
 
-    #[track_caller]
-    fn perturbed<const D: usize>(
-        &self,
-        parameter: scope::ActiveParameter,
-        input: Tensor<D>,
-        rows: InputRows,
-    ) -> Tensor<D> {
-        let weight = self.weight.val();
-        let mut dims = input.dims();
-        parameter.refuse_empty(&dims);
-        let (width, count) = (dims[D - 1], dims[..D - 1].iter().product::<usize>());
-        let flat = input.reshape([count, width]); // [members · rows · ..., d_input]
-        let y = parameter.linear(flat, weight, self.bias.as_ref(), rows);
-        let [_, d_output] = y.dims();
-        if rows == InputRows::Shared && D > 1 {
-            dims[0] *= parameter.pairs().members();
-        }
-        dims[D - 1] = d_output;
-        y.reshape(dims)
+/// The same as `burn::nn::Linear`.
+#[track_caller]
+fn plain<const D: usize>(weight: Tensor<2>, bias: Option<&Param<Tensor<1>>>, input: Tensor<D>) -> Tensor<D> {
+    let [d_input, _] = weight.dims();
+    assert!(
+        input.dims()[D - 1] == d_input,
+        "linear: the input {:?} does not fit the weight {:?}",
+        input.dims(),
+        weight.dims()
+    );
+    burn::tensor::module::linear(input, weight, bias.map(|bias| bias.val()))
+}
+
+#[track_caller]
+fn perturbed<const D: usize>(
+    parameter: scope::ActiveParameter,
+    (weight, bias): (Tensor<2>, Option<&Param<Tensor<1>>>),
+    input: Tensor<D>,
+    rows: InputRows,
+) -> Tensor<D> {
+    let mut dims = input.dims();
+    parameter.refuse_empty(&dims);
+    let (width, count) = (dims[D - 1], dims[..D - 1].iter().product::<usize>());
+    let flat = input.reshape([count, width]); // [members · rows · ..., d_input]
+    let y = parameter.linear(flat, weight, bias, rows);
+    let [_, d_output] = y.dims();
+    if rows == InputRows::Shared && D > 1 {
+        dims[0] *= parameter.pairs().members();
     }
+    dims[D - 1] = d_output;
+    y.reshape(dims)
 }
 
 twin!(Linear, nn::Linear { weight, bias });

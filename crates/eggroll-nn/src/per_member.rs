@@ -7,7 +7,7 @@ use eggroll_core::scope::{self, ActiveParameter};
 /// A vector as every member sees it, `[members, n]`; one that is not of the model stays plain.
 #[track_caller]
 pub(crate) fn vector(vector: &Param<Tensor<1>>, members: usize) -> Tensor<2> {
-    match scope::active(vector.id) {
+    match scope::active(vector) {
         Some(parameter) => parameter.vector(vector),
         None => vector.val().unsqueeze::<2>().repeat_dim(0, members),
     }

@@ -76,7 +76,7 @@ impl RmsNorm {
     /// Panics if the last axis of `input` is not `d_model`; inside `evaluate` also if the rows are not a multiple of the members.
     #[track_caller]
     pub fn forward<const D: usize>(&self, input: Tensor<D>) -> Tensor<D> {
-        let Some(parameter) = scope::active(self.gamma.id) else {
+        let Some(parameter) = scope::active(&self.gamma) else {
             return nn::RmsNorm::from(self.clone()).forward(input);
         };
         let (dims, [d_model]) = (input.dims(), self.gamma.shape().dims());

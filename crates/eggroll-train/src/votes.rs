@@ -31,7 +31,8 @@ pub(crate) fn step<M: Module>(
         true => How::Optimizer(optimizer, rate),
         false => How::Threshold(population.generation),
     };
-    let mut step = Step { perturbation, pair_votes, rule, how, scores: None };
+    let done = vec![false; perturbation.table.entries().len()];
+    let mut step = Step { perturbation, pair_votes, rule, how, scores: None, done };
     model.map(&mut step)
 }
 
@@ -51,6 +52,8 @@ struct Step<'a> {
     how: How<'a>,
     /// The same on the device of the last parameter.
     scores: Option<(Device, Tensor<1, Int>)>,
+    /// Whether the parameter has taken its step, by position: tied fields take one.
+    done: Vec<bool>,
 }
 
 impl Step<'_> {
@@ -73,6 +76,9 @@ impl ModuleMapper for Step<'_> {
         let Some(position) = table.position(param.id) else {
             return param;
         };
+        if std::mem::replace(&mut self.done[position], true) {
+            return param;
+        }
         let rank = match table.entries()[position].role {
             Role::Frozen => return param,
             Role::LowRank { rank } => rank,

@@ -59,7 +59,7 @@ fn equals_the_operations() {
         let x = tensor([rows, inputs], 20);
         let (expected, _) = perturbation(&net, &noiser).run(PAIRS, || {
             net.0.iter().zip(&net.1).enumerate().fold(x.clone(), |x, (i, (weight, bias))| {
-                let parameter = active(weight.id).expect("in scope");
+                let parameter = active(weight).expect("in scope");
                 let y = parameter.linear(x, weight.val(), Some(bias), InputRows::PerMember);
                 if i + 1 == net.0.len() { y } else { relu(y) }
             })

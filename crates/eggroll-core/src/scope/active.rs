@@ -1,33 +1,59 @@
 //! A parameter under a perturbation.
 
-use super::{FRAMES, Frame, Inputs, Use, suspended};
+use super::{CloneError, FRAMES, Frame, Inputs, Use, suspended};
+use crate::identity::ParameterTensor;
 use crate::key::PairRange;
 use crate::ops::integer::IntegerNoise;
 use crate::ops::{InputRows, LinearMembers};
 use crate::role::{ParameterNoise, Role};
-use burn::module::{Param, ParamId};
+use burn::module::Param;
 use burn::tensor::{Int, Tensor};
 use std::rc::Rc;
 
-/// The perturbation that the parameter `id` is under on this thread now, if any.
+/// The perturbation that `param` is under on this thread now, if any. A module asks with its own field, not with a clone of it: clones with
+/// `no_grad()` have none.
+///
+/// # Panics
+///
+/// Panics with the [`CloneError`] where [`try_active`] returns it, and in debug builds if this thread is inside a job that it has taken up while
+/// it waits under that perturbation.
+#[track_caller]
+pub fn active<T: ParameterTensor>(param: &Param<T>) -> Option<ActiveParameter> {
+    match try_active(param) {
+        Ok(active) => active,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// [`active`], or why the field cannot be told from a clone.
+///
+/// # Errors
+///
+/// [`CloneError`] if the scope has met as many fields of this identifier as the model has, or one with other values.
 ///
 /// # Panics
 ///
 /// Panics in debug builds if this thread is inside a job that it has taken up while it waits under that perturbation.
-pub fn active(id: ParamId) -> Option<ActiveParameter> {
+pub fn try_active<T: ParameterTensor>(param: &Param<T>) -> Result<Option<ActiveParameter>, CloneError> {
     let active = FRAMES.with_borrow(|frames| {
         frames.iter().rev().find_map(|frame| {
-            let position = frame.perturbation.table.position(id)?;
+            let position = frame.perturbation.table.position(param.id)?;
             Some(ActiveParameter { frame: frame.clone(), position })
         })
     });
-    if let Some(ActiveParameter { frame, position }) = &active {
-        frame.refuse_jobs(&frame.perturbation.table.entries()[*position].path);
-    }
-    active
+    let Some(active) = active else { return Ok(None) };
+    let ActiveParameter { frame, position } = &active;
+    let table = &frame.perturbation.table;
+    frame.refuse_jobs(&table.entries()[*position].path);
+    let is_own = frame.fields.borrow_mut()[*position].admit(param, table, *position)?;
+    Ok(is_own.then_some(active))
 }
 
+/// The bias of a linear layer: the values, and the parameter if it is perturbed.
+pub type Bias = (Tensor<1>, Option<ActiveParameter>);
+
 /// A parameter inside a scope of its model.
+#[derive(Clone, Debug)]
 pub struct ActiveParameter {
     frame: Rc<Frame>,
     position: usize,
@@ -131,6 +157,16 @@ impl ActiveParameter {
         bias: Option<&Param<Tensor<1>>>,
         input: InputRows,
     ) -> Tensor<2> {
+        self.linear_with(x, weight, bias.map(|bias| (bias.val(), active(bias))), input)
+    }
+
+    /// [`linear`](Self::linear) with the values of a bias.
+    ///
+    /// # Panics
+    ///
+    /// Panics if shapes do not fit.
+    #[track_caller]
+    pub fn linear_with(&self, x: Tensor<2>, weight: Tensor<2>, bias: Option<Bias>, input: InputRows) -> Tensor<2> {
         let rows = x.dims()[0];
         self.check_input(input, rows);
         if input == InputRows::Shared {
@@ -141,11 +177,10 @@ impl ActiveParameter {
             InputRows::PerMember if self.frame.inputs == Inputs::Shared => Use::Other,
             InputRows::PerMember => Use::Shared(Box::new(self.rows_of_one(&x))),
         });
-        let bias = bias.map(|bias| {
+        let bias = bias.map(|(values, bias)| {
             // A bias that is not of this model has no noise here: it stays plain.
             let plain = ParameterNoise { role: Role::Frozen, ..weight_noise.clone() };
-            let noise = active(bias.id).map_or(plain, |bias| bias.noise(Use::Other));
-            (bias.val(), noise)
+            (values, bias.map_or(plain, |bias| bias.noise(Use::Other)))
         });
         let members = LinearMembers { pairs: self.frame.pairs, input };
         let y = suspended(|| weight_noise.linear(x, weight, bias, members));
@@ -186,8 +221,12 @@ impl ActiveParameter {
 
     /// The vector parameter `vector`, which this is, as every member sees it: `[n]` to `[members, n]`; see [`ParameterNoise::vector`].
     pub fn vector(&self, vector: &Param<Tensor<1>>) -> Tensor<2> {
+        self.vector_of(vector.val())
+    }
+
+    /// [`vector`](Self::vector) of its values.
+    pub fn vector_of(&self, vector: Tensor<1>) -> Tensor<2> {
         let noise = self.noise(Use::Other);
-        let vector = vector.val();
         let values = suspended(|| noise.vector(vector, self.frame.pairs));
         self.count_output(values.shape().num_elements() * values.dtype().size());
         values

@@ -11,7 +11,7 @@ use eggroll_core::scope;
 /// Panics inside `evaluate` if the rows are not a multiple of the members.
 #[track_caller]
 pub(super) fn of_rows(vector: &Param<Tensor<1>>, rows: usize) -> Tensor<3> {
-    let Some(parameter) = scope::active(vector.id) else {
+    let Some(parameter) = scope::active(vector) else {
         return vector.val().unsqueeze();
     };
     let vectors = parameter.vector(vector); // [members, n]

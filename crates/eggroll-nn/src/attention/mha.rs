@@ -252,7 +252,7 @@ impl MultiHeadAttention {
 
     /// Repeats a mask that all members share for every member; one that has a row for each of the batch stays.
     fn mask_of_members<const D: usize>(&self, mask: Tensor<D, Bool>, batch: usize) -> Tensor<D, Bool> {
-        match scope::active(self.query.weight.id).map(|query| query.pairs().members()) {
+        match scope::active(&self.query.weight).map(|query| query.pairs().members()) {
             Some(members) if mask.dims()[0] * members == batch => mask.repeat_dim(0, members),
             _ => mask,
         }

@@ -1,5 +1,6 @@
 //! Reasons for refusing a graph.
 
+use eggroll_core::TableError;
 use eggroll_core::messages::listed;
 use std::fmt;
 
@@ -51,6 +52,8 @@ pub enum GraphError {
     },
     /// The model has no parameter of floating point.
     NoParameter,
+    /// The model's parameters.
+    Table(TableError),
     /// Burn could not record the forward.
     Capture(String),
     /// The batched forward of a small population differs from that of its members one by one.
@@ -89,6 +92,7 @@ impl fmt::Display for GraphError {
                 write!(f, "inputs {} cannot be run as a graph: {reason}", listed(shapes))
             }
             Self::NoParameter => write!(f, "the model has no parameter of floating point"),
+            Self::Table(error) => write!(f, "{error}"),
             Self::Capture(error) => write!(f, "the forward cannot be recorded: {error}"),
             Self::Differs { output, difference, effect } => write!(
                 f,

@@ -7,10 +7,9 @@ use super::values::{matrix, values};
 use burn::backend::ir::TensorIr;
 use burn::backend::ops::FloatTensorOps;
 use burn::backend::{Dispatch, DispatchTensor, TensorMetadata};
-use burn::module::{Param, ParamId};
 use burn::tensor::{Int, Shape, Tensor};
 use eggroll_core::ops::InputRows;
-use eggroll_core::scope::{self, ActiveParameter};
+use eggroll_core::scope::ActiveParameter;
 
 /// Runs `program` on `inputs` under the perturbed parameters of the model of today.
 ///
@@ -53,10 +52,9 @@ fn perform(on: &mut dyn Interpreter, step: &Step, parameters: &[Parameter]) {
         Step::Values { parameter, out } => {
             let parameter = &parameters[*parameter];
             let active = active(parameter);
-            let vector = || Param::initialized(parameter.id, Tensor::<1>::from_dispatch(parameter.value.clone()));
             let values = match parameter.shape().len() {
-                1 => active.vector(&vector()),
-                _ => values(&active, parameter),
+                1 => active.vector_of(vector(parameter)),
+                _ => values(active, parameter),
             };
             (values, out)
         }
@@ -70,21 +68,19 @@ fn linear(x: DispatchTensor, input: InputRows, weight: &Parameter, bias: Option<
     let [d_input, _] = matrix.dims();
     let rows = x.shape().num_elements() / d_input;
     let x = Tensor::<2>::from_dispatch(Dispatch::float_reshape(x, Shape::new([rows, d_input])));
-    let bias = bias.map(|bias| Param::initialized(bias.id, Tensor::<1>::from_dispatch(bias.value.clone())));
-    active(weight).linear(x, matrix, bias.as_ref(), input)
+    let bias = bias.map(|bias| (vector(bias), bias.active.clone()));
+    active(weight).linear_with(x, matrix, bias, input)
+}
+
+fn vector(parameter: &Parameter) -> Tensor<1> {
+    Tensor::from_dispatch(parameter.value.clone())
 }
 
 /// The parameter in the scope.
 #[track_caller]
-fn active(parameter: &Parameter) -> ActiveParameter {
-    scope::active(parameter.id)
-        .unwrap_or_else(|| panic!("graph: \"{}\" is not of the model in evaluation", parameter.path))
-}
-
-/// The first parameter that the scope of this thread perturbs.
-pub(super) fn first_active(parameters: &[Parameter]) -> Option<ActiveParameter> {
-    let ids = parameters.iter().filter(|parameter| parameter.is_perturbed).map(|parameter| parameter.id);
-    ids.into_iter().find_map(|id: ParamId| scope::active(id))
+fn active(parameter: &Parameter) -> &ActiveParameter {
+    let active = parameter.active.as_ref();
+    active.unwrap_or_else(|| panic!("graph: \"{}\" is not of the model in evaluation", parameter.path))
 }
 
 fn shaped(tensor: Tensor<2>, out: &TensorIr) -> DispatchTensor {

@@ -124,12 +124,11 @@ impl<M: Module, X: GraphTensors, Y: GraphTensors> PopulationGraph<M, X, Y> {
             forward: Arc::new(forward),
             recorder: Mutex::new(Recorder { device: Device::capture(), programs: HashMap::new() }),
         };
-        let parameters = parameters(model);
-        if !parameters.iter().any(|parameter| parameter.is_perturbed) {
+        if !parameters(model).iter().any(|parameter| parameter.is_perturbed) {
             return Err(GraphError::NoParameter);
         }
         let batched = |members: X| {
-            let parts = members.parts();
+            let (parameters, parts) = (parameters(model), members.parts());
             let program = graph.program(model, &parameters, &parts, verify::MEMBERS, false)?;
             Ok(execute::run(&program, &parameters, parts))
         };
@@ -172,7 +171,7 @@ impl<M: Module, X: GraphTensors, Y: GraphTensors> PopulationGraph<M, X, Y> {
     #[track_caller]
     fn apply(&self, model: &M, input: X, shared: bool) -> Y {
         let parameters = parameters(model);
-        let Some(active) = execute::first_active(&parameters) else {
+        let Some(active) = parameters.iter().find_map(|parameter| parameter.active.as_ref()) else {
             return (self.forward)(model, input);
         };
         let parts = input.parts();

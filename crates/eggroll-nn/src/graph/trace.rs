@@ -9,16 +9,18 @@ use burn::module::{Module, ModuleMapper, Param, ParamId};
 use burn::tensor::kind::Basic;
 use burn::tensor::{Bool, DType, Device, DeviceConfig, DeviceSettings, Int, Shape, Tensor, TensorData, TensorId};
 use eggroll_core::paths::{ModulePath, PathVisitor, visit_with_paths};
+use eggroll_core::scope::{self, ActiveParameter, CloneError};
 
 /// One parameter of the model of today.
 #[derive(Clone)]
 pub(super) struct Parameter {
-    pub id: ParamId,
     /// Names of fields from the model down, joined by dots.
     pub path: String,
     pub value: DispatchTensor,
     /// Whether scopes perturb it: floats, but no running statistics.
     pub is_perturbed: bool,
+    /// The parameter in the scope of this thread, if it is perturbed there.
+    pub active: Option<ActiveParameter>,
 }
 
 impl Parameter {
@@ -28,34 +30,53 @@ impl Parameter {
 }
 
 /// The parameters of `model` in traversal order; a tied one as often as it is visited.
+///
+/// # Panics
+///
+/// Panics if `model` is a clone that a scope of this thread cannot tell from the model that it perturbs.
+#[track_caller]
 pub(super) fn parameters<M: Module>(model: &M) -> Vec<Parameter> {
-    let mut collector = Collector { found: Vec::new() };
+    let mut collector = Collector { found: Vec::new(), refused: None };
     visit_with_paths(model, &mut collector);
-    collector.found
+    match collector.refused {
+        None => collector.found,
+        Some(error) => panic!("graph: {error}"),
+    }
 }
 
 struct Collector {
     found: Vec<Parameter>,
+    refused: Option<CloneError>,
 }
 
 impl Collector {
-    fn add<const D: usize, K: Basic>(&mut self, path: &ModulePath, id: ParamId, value: Tensor<D, K>) {
-        let is_perturbed = value.dtype().is_float() && !path.is_state();
-        self.found.push(Parameter { id, path: path.to_string(), value: value.into_dispatch(), is_perturbed });
+    fn add<const D: usize, K: Basic>(
+        &mut self,
+        path: &ModulePath,
+        value: Tensor<D, K>,
+        (is_perturbed, active): (bool, Option<ActiveParameter>),
+    ) {
+        self.found.push(Parameter { path: path.to_string(), value: value.into_dispatch(), is_perturbed, active });
     }
 }
 
 impl PathVisitor for Collector {
     fn visit_float<const D: usize>(&mut self, path: &ModulePath, param: &Param<Tensor<D>>) {
-        self.add(path, param.id, param.val());
+        let is_perturbed = !path.is_state();
+        let active = if is_perturbed { scope::try_active(param) } else { Ok(None) };
+        let active = active.unwrap_or_else(|error| {
+            self.refused.get_or_insert(error);
+            None
+        });
+        self.add(path, param.val(), (is_perturbed, active));
     }
 
     fn visit_int<const D: usize>(&mut self, path: &ModulePath, param: &Param<Tensor<D, Int>>) {
-        self.add(path, param.id, param.val());
+        self.add(path, param.val(), (false, None));
     }
 
     fn visit_bool<const D: usize>(&mut self, path: &ModulePath, param: &Param<Tensor<D, Bool>>) {
-        self.add(path, param.id, param.val());
+        self.add(path, param.val(), (false, None));
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) fn verify<M: Module, X: GraphTensors, Y: GraphTensors>(
     batched: impl FnOnce(X) -> Result<Vec<DispatchTensor>, GraphError>,
 ) -> Result<(), GraphError> {
     let noiser = EggrollConfig::new().init().expect("rank 1");
-    let table = ParameterTable::new(model, &noiser, &[]).map_err(|_| GraphError::NoParameter)?;
+    let table = ParameterTable::new(model, &noiser, &[]).map_err(GraphError::Table)?;
     let perturbation = Perturbation {
         noiser: Arc::new(noiser),
         table: Arc::new(table),

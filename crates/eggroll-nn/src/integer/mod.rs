@@ -52,7 +52,7 @@ fn parameter<const D: usize>(values: Tensor<D, Int>, device: &Device) -> Param<T
 /// The noise that a parameter is under on this thread now, if any.
 #[track_caller]
 fn noise<const D: usize>(parameter: &Param<Tensor<D, Int>>, rows: usize) -> Option<IntegerNoise> {
-    let parameter = scope::active(parameter.id)?;
+    let parameter = scope::active(parameter)?;
     parameter.check_rows(rows);
     parameter.integer_noise()
 }

@@ -6,7 +6,7 @@
 use super::config::RolloutConfig;
 use super::head::ActionHead;
 use super::keys::uniform;
-use super::policy::{Policy, chain_layers, check_shape};
+use super::policy::{Policy, chain_layers, check_shape, note_layers};
 use super::runner::Plan;
 use crate::TensorEnvironment;
 use eggroll_core::chain::{Chain, ChainBuffers, ChainRow};
@@ -44,7 +44,7 @@ pub(super) fn run<E: TensorEnvironment, P: Policy>(
         })
     });
     drop(waiting);
-    population.note_used(chain.parameters());
+    note_layers(population, &layers, chain.parameters());
     let mut rows = vec![0.0; population.count() * each];
     for (pair, part) in parts.into_iter().flatten() {
         rows[(pair - pairs.start) as usize * 2 * each..][..2 * each].copy_from_slice(&part);

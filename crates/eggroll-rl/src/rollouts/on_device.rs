@@ -8,7 +8,7 @@ use super::config::RolloutConfig;
 use super::head::ActionHead;
 use super::keys::episode_draws;
 use super::normalizer::Scaling;
-use super::policy::{Policy, chain_layers, check_shape};
+use super::policy::{Policy, chain_layers, check_shape, note_layers};
 use super::runner::Plan;
 use crate::{ActionSpace, TensorEnvironment};
 use burn::tensor::Device;
@@ -54,7 +54,7 @@ pub(super) fn run<E: TensorEnvironment, P: Policy>(
     let perturbed = population.map(|population| (population.perturbation(), population.pairs()));
     let run = device_rollout::run(device, &layers, perturbed, &episodes)?;
     if let Some(population) = population {
-        population.note_used(&run.parameters);
+        note_layers(population, &layers, &run.parameters);
     }
     Some(run.rows)
 }

@@ -1,11 +1,13 @@
 //! Networks that act.
 
 use crate::TensorEnvironment;
+use burn::module::ParamId;
 use burn::nn::activation::Activation;
 use burn::tensor::{Device, Tensor};
 use eggroll_core::MemberState;
 use eggroll_core::device_rollout::{ChainActivation, ChainLayer};
 use eggroll_nn::{Linear, Mlp};
+use eggroll_train::Population;
 
 /// A network that acts: observations in, action scores or actions out.
 ///
@@ -52,6 +54,15 @@ pub(super) fn chain_layers<'a>(layers: &[PolicyLayer<'a>]) -> Option<Vec<ChainLa
         Some(ChainLayer { weight: &layer.linear.weight, bias: layer.linear.bias.as_ref(), activation })
     };
     layers.iter().map(layer).collect()
+}
+
+/// Notes that these layers were evaluated, with their perturbed parameters.
+pub(super) fn note_layers(population: &Population, layers: &[ChainLayer], parameters: &[ParamId]) {
+    population.note_used(parameters);
+    for layer in layers {
+        population.note_field(layer.weight);
+        layer.bias.into_iter().for_each(|bias| population.note_field(bias));
+    }
 }
 
 /// Panics unless a policy of this shape fits the environment.

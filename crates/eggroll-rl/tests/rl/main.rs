@@ -1,5 +1,6 @@
 //! Environments, as batched tensors and those of MuJoCo, rollouts in them and in those of burn-rl, and games.
 
+mod clones;
 mod environments;
 mod expected_values;
 #[cfg(feature = "host")]

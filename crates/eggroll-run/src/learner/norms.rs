@@ -1,9 +1,10 @@
 //! Lengths of gradients, steps and models.
 
-use burn::module::{Module, ModuleVisitor, Param};
+use burn::module::{Module, ModuleVisitor, Param, ParamId};
 use burn::optim::GradientsParams;
 use burn::tensor::{DType, Tensor};
 use eggroll_core::{counters, profile};
+use std::collections::HashSet;
 
 /// Euclidean lengths over all float parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,13 +49,15 @@ fn sum_of_squares(tensors: Vec<Tensor<1>>) -> Option<Tensor<1>> {
 
 /// The float parameters of a model that are not empty, or their gradients, each as one row of f32.
 fn flat<M: Module>(model: &M, gradients: Option<&GradientsParams>) -> Vec<Tensor<1>> {
-    let mut visitor = Flatten { gradients, found: Vec::new() };
+    let mut visitor = Flatten { gradients, seen: HashSet::new(), found: Vec::new() };
     model.visit(&mut visitor);
     visitor.found
 }
 
 struct Flatten<'a> {
     gradients: Option<&'a GradientsParams>,
+    /// A tied parameter is visited more than once.
+    seen: HashSet<ParamId>,
     found: Vec<Tensor<1>>,
 }
 
@@ -66,7 +69,7 @@ impl ModuleVisitor for Flatten<'_> {
         };
         if let Some(value) = value {
             let count: usize = value.dims().iter().product();
-            if count > 0 {
+            if count > 0 && self.seen.insert(param.id) {
                 self.found.push(value.reshape([count]).cast(DType::F32));
             }
         }

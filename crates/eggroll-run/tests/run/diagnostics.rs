@@ -300,6 +300,7 @@ fn moved(step: f32, dtype: DType) -> Moved {
         frozen: Param::initialized(ParamId::from(3), Tensor::<1>::full([3], step, &device)),
         table: Param::initialized(ParamId::from(4), Tensor::<1, Int>::from_ints([step as i32, 1], &device)),
     }
+    .set_require_grad(true)
 }
 
 #[test]
@@ -359,7 +360,7 @@ fn steps_of_a_generation() {
         let values: Vec<f32> =
             (0..300 * 500).map(|i| (i as f32 * 0.37).sin() + if i % 4 == 0 { shift } else { 0.0 }).collect();
         let weight = Tensor::<1>::from_floats(&values[..], &Device::flex()).reshape([300, 500]);
-        Linear { weight: Param::initialized(ParamId::from(1), weight), bias: None }
+        Linear { weight: Param::initialized(ParamId::from(1), weight).set_require_grad(true), bias: None }
     };
     let config = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).with_sigma(0.1);
     let step = step_statistics(&config.init(&weight(0.0)), &weight(0.0), &weight(0.5)).total;

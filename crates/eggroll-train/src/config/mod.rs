@@ -276,7 +276,8 @@ impl EvolutionStrategyConfig {
         self
     }
 
-    /// Parameters that stay as they are, by [name](Self::with_roles): a path, a module or a pattern.
+    /// Parameters that stay as they are, by [name](Self::with_roles): a path, a module or a pattern. Float parameters with Burn's `no_grad()` do
+    /// so too ([identifiers](eggroll_core::ParameterTable#identifiers)).
     ///
     /// [`try_init`](Self::try_init) refuses a name that matches no parameter.
     pub fn with_frozen<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {

@@ -27,6 +27,12 @@ pub enum TellError {
     /// A model with other parameters than the one the strategy was made for.
     #[error("this is not the model that the strategy was made for: {0}")]
     OtherModel(String),
+    /// A model whose values are not those that were evaluated.
+    #[error(
+        "\"{0}\" had other values in evaluate than in the model given to tell: another model of its identifiers was evaluated, as a clone of \
+         an earlier generation. Evaluate the model that tell is given; clones that are frozen teachers need no_grad()"
+    )]
+    OtherValues(String),
     /// Integer parameters, which only `tell` updates.
     #[error(
         "\"{0}\" is an integer parameter that is trained: votes update it in tell, and advance would leave it out; freeze it"
@@ -35,8 +41,8 @@ pub enum TellError {
     /// Parameters that no forward of the evaluation perturbed.
     #[error(
         "never perturbed in evaluate: {}. Layers of burn::nn are not perturbed: build them from eggroll::nn, trace the model with \
-         PopulationGraph, or evaluate it with evaluate_each. Otherwise call their forward inside the closure, on its thread, or \
-         freeze them with with_frozen", listed(.0)
+         PopulationGraph, or evaluate it with evaluate_each. Otherwise call their forward inside the closure, on its thread, on the model and not \
+         on a clone with no_grad(), or freeze them with with_frozen", listed(.0)
     )]
     NeverPerturbed(Vec<String>),
     /// A noise scale that has decayed to less than f32 can hold: nothing would move.

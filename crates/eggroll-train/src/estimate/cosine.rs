@@ -1,8 +1,9 @@
 //! The angle between two gradients.
 
-use burn::module::{Module, ModuleVisitor, Param};
+use burn::module::{Module, ModuleVisitor, Param, ParamId};
 use burn::optim::GradientsParams;
 use burn::tensor::Tensor;
+use std::collections::HashSet;
 
 /// Cosine of the angle between two gradients of a model, `⟨a, b⟩ / (|a|·|b|)`, over all float parameters that both have: an
 /// [`gradient`](crate::EvolutionStrategy::gradient) and that of backpropagation, for example. `None` if they have no parameter in
@@ -46,7 +47,7 @@ use burn::tensor::Tensor;
 /// ```
 #[track_caller]
 pub fn gradient_cosine<M: Module>(model: &M, a: &GradientsParams, b: &GradientsParams) -> Option<f64> {
-    let mut sums = Sums { a, b, products: 0.0, squares: [0.0; 2] };
+    let mut sums = Sums { a, b, seen: HashSet::new(), products: 0.0, squares: [0.0; 2] };
     model.visit(&mut sums);
     let lengths = (sums.squares[0] * sums.squares[1]).sqrt();
     (lengths > 0.0).then(|| sums.products / lengths)
@@ -55,6 +56,8 @@ pub fn gradient_cosine<M: Module>(model: &M, a: &GradientsParams, b: &GradientsP
 struct Sums<'a> {
     a: &'a GradientsParams,
     b: &'a GradientsParams,
+    /// A tied parameter is visited more than once.
+    seen: HashSet<ParamId>,
     products: f64,
     squares: [f64; 2],
 }
@@ -64,6 +67,9 @@ impl ModuleVisitor for Sums<'_> {
         let (Some(a), Some(b)) = (self.a.get::<D>(param.id), self.b.get::<D>(param.id)) else {
             return;
         };
+        if !self.seen.insert(param.id) {
+            return;
+        }
         assert!(a.dims() == b.dims(), "cosine of gradients: {:?} and {:?} for the same parameter", a.dims(), b.dims());
         let [a, b] = [a, b].map(|gradient| gradient.into_data());
         for (a, b) in a.iter::<f64>().zip(b.iter::<f64>()) {

@@ -183,7 +183,8 @@ impl ModuleVisitor for Estimator<'_> {
         let Some(position) = self.table.position(param.id) else {
             return;
         };
-        if self.table.entries()[position].role == Role::Frozen {
+        // A tied parameter is visited more than once.
+        if self.table.entries()[position].role == Role::Frozen || self.gradients.get::<D>(param.id).is_some() {
             return;
         }
         let value = param.val();

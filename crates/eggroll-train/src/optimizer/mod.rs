@@ -9,6 +9,7 @@ mod flattened;
 mod integer_adam_w;
 mod master_weights;
 mod muon;
+mod tied;
 mod validate;
 
 pub(crate) use anchor::Anchor;
@@ -17,6 +18,7 @@ pub use integer_adam_w::IntegerAdamWConfig;
 pub use master_weights::MasterWeights;
 pub(crate) use master_weights::{Masters, is_half};
 pub use muon::MuonAdamWConfig;
+pub(crate) use tied::tie;
 
 use crate::error::ConfigError;
 use crate::settings::filled;
@@ -253,12 +255,14 @@ enum Over {
 
 impl Optimizer {
     /// One step on `model`; gradients on its own device, by parameter. Parameters without a gradient stay as they are,
-    /// whatever the weight decay.
+    /// whatever the weight decay. Tied fields, which share an identifier, take one step and have the value of the first one after it.
     pub fn step<M: Module>(&mut self, rate: impl Into<ModuleLearningRate>, model: M, gradients: GradientsParams) -> M {
-        match self.over {
+        let tied = tied::tied(&model, &gradients);
+        let model = match self.over {
             Over::Whole => flattened::step(&mut self.steps, rate.into(), model, &gradients),
             _ => stepped(&mut self.steps, rate.into(), model, gradients),
-        }
+        };
+        if tied.is_empty() { model } else { tie(model, |id| tied.contains(&id)) }
     }
 
     /// Whether it steps on float parameters one by one, so that each can have its own rate.

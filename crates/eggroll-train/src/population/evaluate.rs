@@ -12,7 +12,8 @@ impl Population {
     /// Evaluates all members: calls `score` once for every chunk of members and reads the fitness to the host once.
     ///
     /// Inside `score`, eggroll's modules of the strategy's model are perturbed: `forward` takes rows of all members of the chunk,
-    /// member-major, and returns them so. Other models, and this one outside, compute as usual. `score` returns the fitness of the
+    /// member-major, and returns them so. Other models, clones with `no_grad()`, and this one outside, compute as usual
+    /// ([identifiers](eggroll_core::ParameterTable#identifiers)). `score` returns the fitness of the
     /// chunk's members, higher is better, as any [`Scores`]: a tensor `[members]` of floats or integers, `[members, tasks]` for
     /// several prompts or tasks, or a `Vec<f32>` or `Vec<i32>` that was computed on the host.
     ///
@@ -28,8 +29,9 @@ impl Population {
     /// # Panics
     ///
     /// Panics if `score` returns another number of values than the chunk has members, if rows were given to `forward` that were never
-    /// [repeated](MemberChunk::repeat) for the members, if an evaluation of the same model is running around this one, or if a
-    /// chunk would take more memory than there is ([`with_memory_limit`](crate::EvolutionStrategyConfig::with_memory_limit)).
+    /// [repeated](MemberChunk::repeat) for the members, if an evaluation of the same model is running around this one, if a chunk would take
+    /// more memory than there is ([`with_memory_limit`](crate::EvolutionStrategyConfig::with_memory_limit)), or with the
+    /// [`CloneError`](eggroll_core::scope::CloneError) if a clone of the model without `no_grad()` is used next to it.
     ///
     /// # Example
     ///
@@ -201,8 +203,8 @@ impl Population {
              members.mean makes of rows",
             members.count
         );
-        self.member_bytes.store(scope.output_bytes.div_ceil(members.count), Relaxed);
-        self.note_uses(scope.uses);
+        let output_bytes = self.note_scope(scope);
+        self.member_bytes.store(output_bytes.div_ceil(members.count), Relaxed);
         if members.first == self.first {
             self.note_inputs(|| score(&MemberChunk { first: self.first, count: 2 }, state.rows(0..2)).map(drop))?;
         }

@@ -12,12 +12,12 @@ pub mod workers;
 pub use members::MemberChunk;
 
 use crate::config::{InputProjection, RunningSettings};
-use burn::module::{Module, ParamId};
-use burn::tensor::{Device, Tensor};
-use eggroll_core::PairRange;
+use burn::module::{Module, ModuleVisitor, Param, ParamId};
+use burn::tensor::{Device, Int, Tensor};
 use eggroll_core::profile;
-use eggroll_core::scope::{Enclosing, Perturbation, Use, either};
+use eggroll_core::scope::{Enclosing, Perturbation, ScopeUse, Use, either};
 use eggroll_core::sync::locked;
+use eggroll_core::{Field, PairRange, ParameterTensor};
 use std::ops::Range;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
@@ -41,6 +41,8 @@ pub struct Population {
     pub(crate) memory_limit: Option<u64>,
     /// How all chunks so far have used the parameters; `None` before the first. Slices note it with the population.
     pub(crate) uses: Arc<Mutex<Option<Vec<Use>>>>,
+    /// The field of each parameter that was evaluated first, if any was.
+    pub(crate) fields: Arc<Mutex<Vec<Option<Field>>>>,
     pub(crate) input_projection: InputProjection,
     /// The rows that weights are given without noise, if estimates are projected onto them.
     pub(crate) unperturbed_rows: Arc<Mutex<Vec<Use>>>,
@@ -102,7 +104,7 @@ impl Population {
             let (rows, scope) =
                 perturbation
                     .run_members(members.pairs(), (Some(members.count), self.notes_lookups()), || episodes(members));
-            self.note_uses(scope.uses);
+            self.note_scope(scope);
             rows
         };
         let parts = if self.is_on_host() {
@@ -165,9 +167,41 @@ impl Population {
         self.note_uses(uses);
     }
 
+    /// `param` was evaluated as the model's, in a loop that asks no scope: `tell` refuses a model of other values.
+    pub fn note_field<T: ParameterTensor>(&self, param: &Param<T>) {
+        let table = &self.perturbation.table;
+        if let Some(position) = table.position(param.id) {
+            let mut found = vec![None; table.entries().len()];
+            found[position] = Some(Field::of(param));
+            self.note_fields(found);
+        }
+    }
+
     /// All parameters were perturbed: members were separate models.
     pub(crate) fn note_all_used(&self) {
         self.note_uses(vec![Use::Other; self.perturbation.table.entries().len()]);
+    }
+
+    /// Notes what a chunk did; returns the bytes that its layers returned.
+    fn note_scope(&self, scope: ScopeUse) -> usize {
+        self.note_fields(scope.fields);
+        self.note_uses(scope.uses);
+        scope.output_bytes
+    }
+
+    /// The members were made of `model`.
+    fn note_model<M: Module>(&self, model: &M) {
+        let mut visitor = ModelFields { population: self, found: vec![None; self.perturbation.table.entries().len()] };
+        model.visit(&mut visitor);
+        self.note_fields(visitor.found);
+    }
+
+    fn note_fields(&self, found: Vec<Option<Field>>) {
+        let mut fields = locked(&self.fields);
+        fields.resize_with(found.len(), || None);
+        for (field, found) in fields.iter_mut().zip(found) {
+            *field = field.take().or(found);
+        }
     }
 
     /// A parameter counts as perturbed only if every chunk used it.
@@ -196,6 +230,31 @@ impl Population {
             (Use::Rows(before), Use::Rows(now)) => Use::Rows(either(before, &now)),
             _ => Use::Other,
         }
+    }
+}
+
+/// The first field of each parameter that is not in a clone.
+struct ModelFields<'a> {
+    population: &'a Population,
+    found: Vec<Option<Field>>,
+}
+
+impl ModelFields<'_> {
+    fn add<T: ParameterTensor>(&mut self, param: &Param<T>) {
+        let table = &self.population.perturbation.table;
+        if let Some(position) = table.position(param.id).filter(|position| !table.is_clone(*position, param)) {
+            self.found[position].get_or_insert_with(|| Field::of(param));
+        }
+    }
+}
+
+impl ModuleVisitor for ModelFields<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        self.add(param);
+    }
+
+    fn visit_int<const D: usize>(&mut self, param: &Param<Tensor<D, Int>>) {
+        self.add(param);
     }
 }
 

@@ -20,7 +20,8 @@ impl Population {
     /// nothing waits for a member. For a model in host memory pairs are evaluated on all CPU cores at the same time, and each core
     /// holds one pair's models.
     ///
-    /// Estimate and update are those of [`evaluate`](Self::evaluate). A score that changes what it captures needs
+    /// Estimate and update are those of [`evaluate`](Self::evaluate). Only `model` is perturbed, and in it no clone with `no_grad()`
+    /// ([identifiers](eggroll_core::ParameterTable#identifiers)). A score that changes what it captures needs
     /// [`evaluate_each_mut`](Self::evaluate_each_mut).
     ///
     /// # Panics
@@ -86,6 +87,7 @@ impl Population {
         }
         let _span = profile::span(Component::Fitness, 0);
         self.perturbation.refuse_nesting();
+        self.note_model(model);
         let pairs: Vec<u32> = self.pair_numbers().collect();
         let waiting = profile::waiting();
         let failed = AtomicBool::new(false);
@@ -122,6 +124,7 @@ impl Population {
         mut score: impl FnMut(M) -> Result<R, E>,
     ) -> Result<Fitness, E> {
         let _span = profile::span(Component::Fitness, 0);
+        self.note_model(model);
         let scores = self.alone(|| -> Result<_, E> {
             let mut scores = Vec::with_capacity(self.members);
             for pair in self.pair_numbers() {

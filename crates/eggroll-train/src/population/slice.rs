@@ -62,6 +62,7 @@ impl Population {
             member_bytes: self.member_bytes.clone(),
             memory_limit: self.memory_limit,
             uses: self.uses.clone(),
+            fields: self.fields.clone(),
             input_projection: self.input_projection,
             unperturbed_rows: self.unperturbed_rows.clone(),
             observed_rows: self.observed_rows.clone(),

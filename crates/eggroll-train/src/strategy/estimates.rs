@@ -5,13 +5,13 @@ use crate::error::{Error, TellError};
 use crate::estimate::{self, PairWeights, clip_norm};
 use crate::fitness::Fitness;
 use crate::population::Population;
-use burn::module::Module;
+use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
-use burn::tensor::DType;
+use burn::tensor::{DType, Int, Tensor};
 use eggroll_core::numbers;
 use eggroll_core::profile::{self, Component};
 use eggroll_core::sync::locked;
-use eggroll_core::{NoiseSourceConfig, ParameterKind, ParameterTable, Role};
+use eggroll_core::{Field, NoiseSourceConfig, ParameterKind, ParameterTable, ParameterTensor, Role};
 
 /// The largest number of half precision.
 const F16_MAX: f32 = 65_504.0;
@@ -125,6 +125,15 @@ impl EvolutionStrategy {
         if table.entries() != self.table.entries() {
             return Err(TellError::OtherModel(difference(&self.table, &table)).into());
         }
+        let fields = |table: &ParameterTable, position| table.fields(position);
+        let mut positions = 0..table.entries().len();
+        if let Some(position) = positions.find(|at| fields(&table, *at) != fields(&self.table, *at)) {
+            let [expected, found] = [&*self.table, &table].map(|table| fields(table, position));
+            let path = &table.entries()[position].path;
+            return Err(
+                TellError::OtherModel(format!("expected \"{path}\" in {expected} fields, found {found}")).into()
+            );
+        }
         Ok(())
     }
 
@@ -142,7 +151,50 @@ impl EvolutionStrategy {
                 .map(|(entry, _)| entry.path.clone())
                 .collect(),
         };
-        if never.is_empty() { Ok(()) } else { Err(TellError::NeverPerturbed(never).into()) }
+        if !never.is_empty() {
+            return Err(TellError::NeverPerturbed(never).into());
+        }
+        match self.other_values(model, population) {
+            None => Ok(()),
+            Some(path) => Err(TellError::OtherValues(path).into()),
+        }
+    }
+
+    /// The first parameter that is trained and was evaluated with other values than those of `model`.
+    fn other_values<M: Module>(&self, model: &M, population: &Population) -> Option<String> {
+        let fields = locked(&population.fields);
+        let mut values = OtherValues { table: &self.table, fields: &fields, found: None };
+        model.visit(&mut values);
+        values.found
+    }
+}
+
+struct OtherValues<'a> {
+    table: &'a ParameterTable,
+    /// The fields that were evaluated, by position.
+    fields: &'a [Option<Field>],
+    found: Option<String>,
+}
+
+impl OtherValues<'_> {
+    fn compare<T: ParameterTensor>(&mut self, param: &Param<T>) {
+        let trained = self.table.position(param.id).filter(|_| self.found.is_none() && self.table.is_trained(param.id));
+        if let Some(position) = trained
+            && let Some(Some(field)) = self.fields.get(position)
+            && !field.has_values_of(param)
+        {
+            self.found = Some(self.table.entries()[position].path.clone());
+        }
+    }
+}
+
+impl ModuleVisitor for OtherValues<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        self.compare(param);
+    }
+
+    fn visit_int<const D: usize>(&mut self, param: &Param<Tensor<D, Int>>) {
+        self.compare(param);
     }
 }
 
@@ -155,6 +207,9 @@ fn check_task_rows(population: &Population, tasks: usize) -> Result<(), TellErro
 fn difference(expected: &ParameterTable, found: &ParameterTable) -> String {
     let (a, b) = (expected.entries(), found.entries());
     match a.iter().zip(b).find(|(a, b)| a != b) {
+        Some((a, b)) if (a.id, &a.path, &a.shape) == (b.id, &b.path, &b.shape) => {
+            format!("expected {} as {:?}, found it as {:?}, as no_grad() makes it", a.path, a.role, b.role)
+        }
         Some((a, b)) => {
             format!("expected {} {:?} ({}), found {} {:?} ({})", a.path, a.shape, a.id, b.path, b.shape, b.id)
         }

@@ -244,6 +244,7 @@ impl EvolutionStrategy {
             member_bytes: Arc::new(AtomicUsize::new(self.member_bytes)),
             memory_limit: self.memory_limit,
             uses: Arc::default(),
+            fields: Arc::default(),
             input_projection: self.config.input_projection,
             unperturbed_rows: Arc::default(),
             observed_rows: Arc::default(),

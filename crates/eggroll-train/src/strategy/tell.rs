@@ -4,6 +4,7 @@ use super::{EvolutionStrategy, rates};
 use crate::config::{RateScale, is_sigma};
 use crate::error::{Error, TellError};
 use crate::fitness::Fitness;
+use crate::optimizer::tie;
 use crate::population::Population;
 use crate::report::GenerationReport;
 use crate::votes;
@@ -18,11 +19,13 @@ impl EvolutionStrategy {
     /// Updates the model by one generation: estimates the gradient from the fitness, lets the optimizer step, and
     /// [decays](crate::EvolutionStrategyConfig::with_anchor_decay) if so configured. With [master weights](crate::EvolutionStrategyConfig::with_master_weights)
     /// both are of these, and the parameters are what they round to. The updated model is the mean of the next population. If
-    /// all fitness values are equal the model stays as it is, bit for bit.
+    /// all fitness values are equal the model stays as it is, bit for bit. Tied fields stay equal, bit for bit
+    /// ([identifiers](eggroll_core::ParameterTable#identifiers)).
     ///
     /// # Errors
     ///
-    /// [`TellError`](crate::TellError): `FitnessLength`, `Generation` or `OtherModel` if the arguments do not belong together;
+    /// [`TellError`](crate::TellError): `FitnessLength`, `Generation`, `OtherModel` or `OtherValues` if the arguments do not belong together;
+    /// [`TableError::Tied`](eggroll_core::TableError::Tied) if tied fields differ;
     /// `NeverPerturbed` if the evaluation left out a parameter that is not frozen; `PairWeight` if the fitness is too large for the
     /// estimate; `Sigma` or `LearningRate` if a schedule gives a number that f32 cannot hold. Strategy and model are unchanged then.
     pub fn tell<M: Module>(
@@ -84,7 +87,13 @@ impl EvolutionStrategy {
                 _ => stepped,
             };
             let members = self.config.population_size;
-            *model = votes::step(stepped, &population, (&fitness, members), &mut self.optimizer, learning_rate);
+            let stepped = votes::step(stepped, &population, (&fitness, members), &mut self.optimizer, learning_rate);
+            *model = match self.table.has_tied_fields() {
+                true => {
+                    tie(stepped, |id| self.table.position(id).is_some_and(|position| self.table.fields(position) > 1))
+                }
+                false => stepped,
+            };
             span.end_waiting(|| model.devices().iter().for_each(|device| drop(device.sync())));
         }
         Ok(report)

@@ -1,6 +1,7 @@
 //! Ask and tell.
 
 mod anchor_decay;
+mod clones;
 mod device;
 mod expectation;
 mod fitness;
@@ -21,4 +22,5 @@ mod sigma_adaptation;
 mod strategy;
 mod support;
 mod task_projection;
+mod tied;
 mod votes;

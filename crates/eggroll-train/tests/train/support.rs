@@ -4,6 +4,7 @@ use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::activation::tanh;
 use burn::tensor::{Device, Int, Tensor};
 use eggroll_nn::Linear;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Two layers.
 #[derive(Module, Debug)]
@@ -67,4 +68,10 @@ pub fn bytes<M: Module>(model: &M) -> Vec<u8> {
     let mut bytes = Bytes::default();
     model.visit(&mut bytes);
     bytes.0
+}
+
+/// What `f` panics with: a text that was formatted.
+pub fn message(f: impl FnOnce()) -> String {
+    let panic = catch_unwind(AssertUnwindSafe(f)).expect_err("a panic");
+    panic.downcast_ref::<String>().expect("a text with values").clone()
 }

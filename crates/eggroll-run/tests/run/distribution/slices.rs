@@ -1,7 +1,6 @@
 //! Slices of a population: the bits that their members have among all others, however they are evaluated.
 
 use crate::distribution::support::*;
-use burn::module::Module;
 use burn::tensor::{Int, Tensor};
 use eggroll_run::distribution::shard;
 use eggroll_train::*;
@@ -79,9 +78,7 @@ fn uses_are_noted() {
     let net = Net::new(0.4);
     let mut strategy = config().init(&net);
     let population = strategy.ask();
-    let part = population
-        .slice(0..2)
-        .evaluate(|members| members.mean(net.clone().no_grad().forward(sines(12).reshape([3, 4]))));
+    let part = population.slice(0..2).evaluate(|members| members.mean(net.forward(sines(12).reshape([3, 4]))));
     assert_eq!(part.values().len(), 2);
     let told =
         strategy.tell(&mut net.clone(), population, Fitness::from((0..MEMBERS).map(|m| m as f32).collect::<Vec<_>>()));

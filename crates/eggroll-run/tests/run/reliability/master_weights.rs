@@ -35,7 +35,7 @@ impl Net {
         let Linear { weight, bias } = layer(4, 3);
         let weight = Param::initialized(ParamId::from(1), weight.val());
         let bias = bias.map(|bias| Param::initialized(ParamId::from(2), bias.val()));
-        Self { layer: Linear { weight, bias } }.map(&mut Cast(dtype))
+        Self { layer: Linear { weight, bias } }.map(&mut Cast(dtype)).set_require_grad(true)
     }
 }
 

@@ -2,11 +2,12 @@
 
 use super::plan::LayerPlan;
 use crate::device_rollout::ChainLayer;
+use crate::identity::ParameterTensor;
 use crate::layer::floats;
 use crate::ops::{DenseNoise, LowRankNoise, MatrixNoise};
 use crate::role::Role;
 use crate::scope::Perturbation;
-use burn::module::ParamId;
+use burn::module::{Param, ParamId};
 use burn::tensor::{DType, Tensor};
 
 /// A policy and how it is perturbed.
@@ -38,11 +39,11 @@ impl Network {
             let weight = layer.weight.val();
             let [d_input, d_output] = weight.dims();
             let (start, bias) = (at, layer.bias.map(|_| at + d_input * d_output));
-            let weight_differs = network.push(layer.weight.id, start, [d_input, d_output], perturbation)?;
+            let weight_differs = network.push(layer.weight, start, [d_input, d_output], perturbation)?;
             tensors.push(weight.flatten(0, 1));
             let mut bias_differs = false;
             if let (Some(bias), Some(start)) = (layer.bias, bias) {
-                bias_differs = network.push(bias.id, start, [1, d_output], perturbation)?;
+                bias_differs = network.push(bias, start, [1, d_output], perturbation)?;
                 tensors.push(bias.val());
             }
             at = bias.unwrap_or(start + d_input * d_output) + bias.map_or(0, |_| d_output);
@@ -58,9 +59,15 @@ impl Network {
     }
 
     /// Notes a parameter; returns whether members differ in it.
-    fn push(&mut self, id: ParamId, start: usize, shape: [usize; 2], of: Option<&Perturbation>) -> Option<bool> {
+    fn push<T: ParameterTensor>(
+        &mut self,
+        param: &Param<T>,
+        start: usize,
+        shape: [usize; 2],
+        of: Option<&Perturbation>,
+    ) -> Option<bool> {
         let Some(perturbation) = of else { return Some(false) };
-        let noise = perturbation.parameter(perturbation.table.position(id)?);
+        let noise = perturbation.noise_of(param)?;
         let matrix = match noise.role {
             Role::Frozen => None,
             _ if !noise.source.is_stream() => return None,
@@ -68,7 +75,7 @@ impl Network {
             Role::Dense => Some(MatrixNoise::Dense(DenseNoise::new(noise.key, noise.sigma))),
             Role::Sparse => return None,
         };
-        self.parameters.push(id);
+        self.parameters.push(param.id);
         let differs = matrix.is_some();
         self.perturbed.extend(matrix.map(|noise| Perturbed { start, shape, noise }));
         Some(differs)

@@ -1,0 +1,112 @@
+//! Fields of the model, and clones with its identifiers.
+
+use crate::entry::ParameterKind;
+use crate::identity::{Field, ParameterTensor};
+use crate::role::Role;
+use crate::table::ParameterTable;
+use burn::module::Param;
+
+/// The fields through which a program has reached one parameter.
+#[derive(Debug, Default)]
+pub(crate) struct Fields {
+    /// Those of the model.
+    own: Vec<Field>,
+    /// Those of clones without gradient.
+    plain: Vec<Field>,
+}
+
+impl Fields {
+    /// Whether `param` is a field of the model: a clone is not, if it has `no_grad()` and the model has not.
+    pub fn admit<T: ParameterTensor>(
+        &mut self,
+        param: &Param<T>,
+        table: &ParameterTable,
+        position: usize,
+    ) -> Result<bool, CloneError> {
+        if self.own.iter().any(|field| field.is(param)) {
+            return Ok(true);
+        }
+        if self.plain.iter().any(|field| field.is(param)) {
+            return Ok(false);
+        }
+        self.admit_next(param, table, position)
+    }
+
+    /// [`admit`](Self::admit) of a field that was not met before.
+    pub fn admit_next<T: ParameterTensor>(
+        &mut self,
+        param: &Param<T>,
+        table: &ParameterTable,
+        position: usize,
+    ) -> Result<bool, CloneError> {
+        if table.is_clone(position, param) {
+            self.plain.push(Field::of(param));
+            return Ok(false);
+        }
+        let (entry, fields) = (&table.entries()[position], table.fields(position));
+        // Without noise a clone is not told from the model, nor does it need to be.
+        let is_full = self.own.len() >= fields;
+        if entry.role != Role::Frozen {
+            let path = || entry.path.clone();
+            if is_full && entry.kind == ParameterKind::Integer {
+                return Err(CloneError::Integers { path: path(), fields });
+            }
+            if is_full {
+                return Err(CloneError::Floats { path: path(), fields });
+            }
+            if self.own.first().is_some_and(|first| !first.has_values_of(param)) {
+                return Err(CloneError::Values { path: path(), fields });
+            }
+        }
+        if !is_full {
+            self.own.push(Field::of(param));
+        }
+        Ok(true)
+    }
+
+    /// The first field of the model that was met.
+    pub fn into_first(self) -> Option<Field> {
+        self.own.into_iter().next()
+    }
+}
+
+/// A parameter that is reached through more fields than the model has: some are those of a clone, which keeps the identifiers.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CloneError {
+    /// Of floats.
+    #[error(
+        "\"{path}\" is used through more fields than the {fields} of the strategy's model: there is a clone, which keeps the model's \
+         identifiers. Call no_grad() on a clone that is a model of its own, as a frozen teacher: it computes without noise then; or compute its \
+         output before evaluate. In place of a clone that is to have noise, use the model by reference"
+    )]
+    Floats {
+        /// The parameter.
+        path: String,
+        /// Fields of the model that are the parameter: several if they are tied.
+        fields: usize,
+    },
+    /// Of integers.
+    #[error(
+        "\"{path}\" is used through more fields than the {fields} of the strategy's model: there is a clone, which keeps the model's \
+         identifiers. Compute the output of a clone that is a model of its own, as a frozen teacher, before evaluate: integer parameters do \
+         not say whether they have no_grad(). In place of a clone that is to have noise, use the model by reference"
+    )]
+    Integers {
+        /// The parameter.
+        path: String,
+        /// Fields of the model that are the parameter: several if they are tied.
+        fields: usize,
+    },
+    /// Tied fields that differ.
+    #[error(
+        "\"{path}\" has different values in two of the {fields} fields that are tied in the strategy's model: one of them is in a clone, \
+         which needs no_grad(), or the fields were changed one by one: give all of them the values of the first"
+    )]
+    Values {
+        /// The parameter.
+        path: String,
+        /// Fields of the model that are the parameter.
+        fields: usize,
+    },
+}
