@@ -189,11 +189,7 @@ impl<M: LanguageModel> EsTask<M> for Task<'_, M> {
             print_line!("continuing after generation {done}");
         }
         let Self { text_bytes, tokens, settings, model, .. } = self;
-<<<<<<< HEAD
-        let hidden = [&["data"], model.unused()].concat();
-=======
         let hidden = [&["data"][..], model.unused()].concat();
->>>>>>> late
         print_line!("{text_bytes} bytes of text as {tokens} tokens\n{}", shown::lines(settings, &hidden));
         print_line!("{}", shown::lines(model, &hidden));
         print_line!("{}", strategy.parameter_summary());
