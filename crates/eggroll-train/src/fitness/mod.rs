@@ -12,7 +12,9 @@ pub use pairs::fold_pairs;
 pub use scores::Scores;
 pub use shaping::{CustomShaping, FitnessShaping};
 
-use burn::tensor::{DType, Tensor};
+use burn::tensor::kind::Basic;
+use burn::tensor::{DType, Tensor, TensorData};
+use eggroll_core::{counters, profile};
 
 /// Scores of all members of one generation, higher is better: one for each member, or one for each task and member,
 /// `[tasks, members]` row after row. They are f32, or exact integers of 32 bits.
@@ -36,7 +38,7 @@ impl Fitness {
     #[track_caller]
     pub fn read(scores: Tensor<1>) -> Self {
         let wide = scores.dtype() == DType::F64;
-        let data = scores::to_host(if wide { scores } else { scores.cast(DType::F32) });
+        let data = to_host(if wide { scores } else { scores.cast(DType::F32) });
         if !wide {
             return Self::from(data.try_to_vec::<f32>().expect("cast to f32"));
         }
@@ -175,4 +177,13 @@ impl From<Vec<i32>> for Fitness {
     fn from(integers: Vec<i32>) -> Self {
         Self { values: integers.iter().map(|score| *score as f32).collect(), integers: Some(integers), tasks: 1 }
     }
+}
+
+/// The one read of a generation's scores.
+fn to_host<K: Basic>(scores: Tensor<1, K>) -> TensorData {
+    counters::add_host_read();
+    let waiting = profile::waiting();
+    let data = scores.into_data();
+    drop(waiting);
+    data
 }

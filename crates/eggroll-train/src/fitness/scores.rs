@@ -1,9 +1,7 @@
 //! Results of an evaluation: float scores, or exact integer scores, on a device or on the host.
 
-use super::Fitness;
-use burn::tensor::kind::Basic;
-use burn::tensor::{DType, Int, Tensor, TensorData};
-use eggroll_core::{counters, profile};
+use super::{Fitness, to_host};
+use burn::tensor::{DType, Int, Tensor};
 use std::fmt::Display;
 
 /// Scores of members, one for each or several, higher is better.
@@ -75,15 +73,6 @@ fn exact<T: TryInto<i32> + Copy + Display>((number, score): (usize, T)) -> i32 {
             i32::MAX
         )
     })
-}
-
-/// The one read of a generation's scores.
-pub(super) fn to_host<K: Basic>(scores: Tensor<1, K>) -> TensorData {
-    counters::add_host_read();
-    let waiting = profile::waiting();
-    let data = scores.into_data();
-    drop(waiting);
-    data
 }
 
 /// Scores that were computed on the host, one for each member of the chunk.
