@@ -18,8 +18,12 @@ pub trait ParameterTensor: Parameter + Send + Sync + 'static {
 
 impl<const D: usize> ParameterTensor for Tensor<D> {
     fn is_inactive(param: &Param<Self>) -> bool {
+        if matches!(param.dtype(), DType::QFloat(_)) || param.is_require_grad() {
+            return false;
+        }
         // Only `train` tells on a plain device, and not of quantized values.
-        !matches!(param.dtype(), DType::QFloat(_)) && !param.valid().train().is_require_grad()
+        let plain = if param.is_autodiff() { param.valid() } else { param.clone() };
+        !plain.train().is_require_grad()
     }
 
     fn equals(&self, other: &Self) -> bool {

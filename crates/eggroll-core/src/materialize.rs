@@ -8,6 +8,7 @@ use crate::role::Role;
 use crate::scope::{CloneError, Fields, Perturbation};
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Int, Tensor};
+use std::collections::VecDeque;
 
 impl Perturbation {
     /// The two members of `pair` as models: copies of `model` whose parameters are
@@ -39,12 +40,12 @@ impl Perturbation {
             member: 0,
             floats: vec![None; count],
             integers: vec![None; count],
-            fields: Vec::new(),
+            fields: (0..count).map(|_| Fields::default()).collect(),
+            positions: VecDeque::new(),
             refused: None,
         };
         let members = [0, 1].map(|member| {
             mapper.member = member;
-            mapper.fields = (0..count).map(|_| Fields::default()).collect();
             model.clone().map(&mut mapper)
         });
         if let Some(error) = mapper.refused {
@@ -69,14 +70,25 @@ struct Materialize<'a> {
     floats: Vec<Option<Tensor<1>>>,
     /// Both members' values of integer parameters, `[2, elements]`, by position.
     integers: Vec<Option<Tensor<2, Int>>>,
-    /// Those of the member's model, by position.
+    /// Those of the model, by position.
     fields: Vec<Fields>,
+    /// The positions that the first member has found, for the second.
+    positions: VecDeque<Option<usize>>,
     refused: Option<CloneError>,
 }
 
 impl Materialize<'_> {
-    /// The position of a parameter that is to be perturbed.
+    /// The position of a parameter that is to be perturbed; the second member asks in the order of the first.
     fn position<T: ParameterTensor>(&mut self, param: &Param<T>) -> Option<usize> {
+        if self.member == 1 {
+            return self.positions.pop_front().flatten();
+        }
+        let position = self.find(param);
+        self.positions.push_back(position);
+        position
+    }
+
+    fn find<T: ParameterTensor>(&mut self, param: &Param<T>) -> Option<usize> {
         let table = &self.perturbation.table;
         let position = table.position(param.id)?;
         let (entry, shape) = (&table.entries()[position], &*param.shape());
