@@ -1,7 +1,6 @@
 //! SmolLM2-135M-Instruct against logits and texts of an implementation in JAX. Skipped where `scripts/smollm2` has not fetched the file.
 
 use crate::fetched;
-use crate::made::largest_difference;
 use eggroll_core::transformer::{MemberRow, Precision};
 use eggroll_lm::host::{Decoder, Sequence};
 use eggroll_lm::load::Pretrained;
@@ -15,11 +14,11 @@ fn open() -> Option<Pretrained> {
     fetched::model().map(|path| Pretrained::open(path).expect("a model"))
 }
 
-/// The texts of the golden file; none in a package that has it not.
+/// The texts of the golden file.
 fn golden() -> Vec<Value> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/smollm2.json");
-    let Some(path) = fetched::or_skipped(path.into(), "it is in the repository") else { return Vec::new() };
-    let texts: Vec<Value> = serde_json::from_slice(&std::fs::read(path).expect("reads")).expect("JSON");
+    let json = std::fs::read(path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let texts: Vec<Value> = serde_json::from_slice(&json).expect("JSON");
     assert_eq!(texts.len(), 8);
     texts
 }
@@ -66,9 +65,6 @@ fn float32_is_the_other_implementation() {
         assert!(logits.iter().all(|logit| *logit <= logits[best]), "{name}");
         prompts.push(Item::prompt_only(&tokens));
     }
-    if prompts.is_empty() {
-        return;
-    }
     let texts = generate(&host, &prompts, &SamplingConfig::greedy(16)).expect("texts");
     // Three of the eight were continued.
     let continued: Vec<_> = golden.iter().zip(&texts).filter(|(text, _)| !text["f32_greedy_16"].is_null()).collect();
@@ -78,15 +74,23 @@ fn float32_is_the_other_implementation() {
     }
 }
 
-/// Fewer bits move logits, but by much less than what lies between tokens.
+/// Fewer bits move logits by little of their spread: bfloat16 by 0.6 to 2.6 % in these texts, int8 by 4.6 to 13.7 %.
 #[test]
 fn lower_precisions_are_near_float32() {
     let Some(model) = open() else { return };
     let hosts = Precision::ALL.map(|precision| host(&model, precision));
-    for text in golden().iter().take(3) {
+    for text in golden().iter() {
         let tokens = ids(&text["ids"]);
         let [float, half, integer] = hosts.each_ref().map(|host| next(host, &tokens));
-        let [half, integer] = [half, integer].map(|found| largest_difference(&float, &found));
-        assert!((0.005..1.0).contains(&half) && (0.005..2.0).contains(&integer), "{}: {half} {integer}", text["text"]);
+        let [half, integer] = [half, integer].map(|found| relative(&found, &float));
+        assert!((1e-3..0.04).contains(&half) && (0.01..0.2).contains(&integer), "{}: {half} {integer}", text["text"]);
     }
+}
+
+/// The distance of logits, relative to how far they are from their mean.
+fn relative(found: &[f32], expected: &[f32]) -> f64 {
+    let mean = expected.iter().map(|x| f64::from(*x)).sum::<f64>() / expected.len() as f64;
+    let square = |values: &mut dyn Iterator<Item = f64>| values.map(|x| x * x).sum::<f64>();
+    let error = square(&mut found.iter().zip(expected).map(|(a, b)| f64::from(a - b)));
+    (error / square(&mut expected.iter().map(|x| f64::from(*x) - mean))).sqrt()
 }
