@@ -11,6 +11,7 @@ mod chat;
 mod config;
 mod error;
 mod gguf;
+mod jinja;
 mod place;
 mod pretrained;
 mod save;

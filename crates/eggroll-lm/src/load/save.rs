@@ -88,7 +88,7 @@ pub fn save_model(
         json.extend(generation.clone());
         json.insert("torch_dtype".into(), dtype.names().1.into());
     }
-    let settings = tokenizer.settings(template.map(ChatTemplate::source));
+    let settings = tokenizer.settings(template.and_then(ChatTemplate::setting));
     let drafts = [
         ("tokenizer.json", draft(folder, tokenizer.to_json()?.as_bytes())?),
         ("tokenizer_config.json", draft(folder, pretty(&settings).as_bytes())?),

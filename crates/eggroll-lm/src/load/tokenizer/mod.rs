@@ -169,7 +169,7 @@ impl Tokenizer {
     }
 
     /// The content of a `tokenizer_config.json`: what the opened one had, with the special tokens and a chat template.
-    pub(crate) fn settings(&self, template: Option<&str>) -> Value {
+    pub(crate) fn settings(&self, template: Option<Value>) -> Value {
         let mut settings = self.settings.clone();
         // Code of another folder.
         settings.remove("auto_map");
@@ -179,7 +179,7 @@ impl Tokenizer {
             settings.insert(name.into(), token.into());
         }
         match template {
-            Some(template) => settings.insert("chat_template".into(), template.into()),
+            Some(template) => settings.insert("chat_template".into(), template),
             None => settings.remove("chat_template"),
         };
         settings.into()
