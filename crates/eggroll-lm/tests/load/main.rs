@@ -5,6 +5,7 @@ mod config;
 mod dequantize;
 mod formats;
 mod forward;
+mod fuzz;
 mod hostile;
 mod round_trip;
 mod smollm2;
