@@ -125,6 +125,7 @@ fn textual(name: &str, it: &str, args: Args) -> Result<Value> {
                 "capitalize" => Value::text(capitalized(it)),
                 "title" => Value::text(title(it)),
                 _ => {
+                    step(it.len() / 2)?;
                     let is_word = |c: char| matches(Class::Words, &c.to_string());
                     Ok(Value::Int(it.split(|c| !is_word(c)).filter(|word| !word.is_empty()).count() as i128))
                 }

@@ -243,7 +243,7 @@ pub(super) fn percent(text: &str, values: &Value) -> Result<Value> {
             return fail("the flag # of a format is not supported");
         }
         match kind {
-            's' | 'r' | 'a' if kind != 'a' => {
+            's' | 'r' => {
                 let mut text = Buffer::default();
                 if kind == 's' {
                     value.print(&mut text)?

@@ -5,8 +5,8 @@ use super::ast::{Arguments, Block, Expr, Kind, Name, Postfix, Statement, Target}
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Names that blocks around a block mention.
-type Outer<'a> = Vec<&'a BTreeSet<Name>>;
+/// Names that a block around a block mentions.
+type Outer<'a> = &'a BTreeSet<Name>;
 
 /// What a block mentions, in order.
 #[derive(Default)]
@@ -17,16 +17,16 @@ struct Mentions {
 }
 
 /// Finds hidden names in a block and all blocks in it; the block has some names from its begin.
-pub(super) fn analyze(block: &mut Block, given: &[Name], outer: &Outer<'_>) {
+pub(super) fn analyze(block: &mut Block, given: &[Name], outer: &[Outer<'_>]) {
     let mut mentions = Mentions { all: given.iter().cloned().collect(), set: Vec::new() };
     mentions.statements(&block.body, true);
     block.hidden = mentions.set.into_iter().filter(|name| !outer.iter().any(|names| names.contains(name))).collect();
-    let mut outer = outer.clone();
+    let mut outer = outer.to_vec();
     outer.push(&mentions.all);
     inner(&mut block.body, &outer);
 }
 
-fn inner(body: &mut [Statement], outer: &Outer<'_>) {
+fn inner(body: &mut [Statement], outer: &[Outer<'_>]) {
     for statement in body {
         match &mut statement.kind {
             Kind::If(branches, otherwise) => {

@@ -2,7 +2,7 @@
 
 use super::args::{Args, integer};
 use super::error::{Result, fail};
-use super::meter::{Buffer, Deeper, room};
+use super::meter::{Buffer, Deeper, room, step};
 use super::operators::sort;
 use super::text::float;
 use super::value::Value;
@@ -112,6 +112,7 @@ impl Style {
     }
 
     fn text(&self, text: &str, to: &mut Buffer) -> Result<()> {
+        step(text.len() / 16)?;
         to.push("\"")?;
         for character in text.chars() {
             match character {

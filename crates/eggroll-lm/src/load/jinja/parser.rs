@@ -30,7 +30,7 @@ pub(super) fn parse(source: &str) -> Result<Block> {
         Parser { tokens, at: 0, depth: 0, soft: false, unknown: Vec::new(), catches: [false; 3], loops: 0 };
     let (body, _) = parser.body(&[])?;
     let mut block = Block { body, hidden: Vec::new() };
-    analyze(&mut block, &[], &Vec::new());
+    analyze(&mut block, &[], &[]);
     parser.unknown.into_iter().next().map_or(Ok(block), Err)
 }
 

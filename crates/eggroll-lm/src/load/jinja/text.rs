@@ -105,6 +105,7 @@ fn pairs<'a>(pairs: impl Iterator<Item = (&'a Value, &'a Value)>, to: &mut Buffe
 /// A text in quotes, double ones where only single ones are in it.
 fn quoted(text: &str, to: &mut Buffer) -> Result<()> {
     let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
+    step(text.len() / 4)?;
     to.push_char(quote)?;
     for character in text.chars() {
         match character {

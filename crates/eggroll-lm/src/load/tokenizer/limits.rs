@@ -37,7 +37,8 @@ pub(super) fn check(path: &Path, json: &Value) -> Result<(), LoadError> {
     if bytes > PATTERN_BYTES {
         return refuse("length of a tokenizer's patterns", bytes.to_string(), format!("{PATTERN_BYTES} bytes at most"));
     }
-    for (pattern, _) in patterns.iter().filter(|(pattern, is_regular)| *is_regular && repeats(pattern) > REPEATS) {
+    let repeated = patterns.iter().find(|(pattern, is_regular)| *is_regular && repeats(pattern) > REPEATS);
+    if let Some((pattern, _)) = repeated {
         return refuse("pattern of a tokenizer", (*pattern).to_owned(), format!("counts of product {REPEATS} at most"));
     }
     for steps in [before, after] {
