@@ -2,19 +2,19 @@
 
 use super::error::LoadError;
 use super::gguf::Gguf;
+use super::jinja::{Input, Template};
 use super::place::Place;
 use super::source::{read_json, read_text};
 use super::tokenizer::{SpecialTokens, Tokenizer};
-use minijinja::syntax::SyntaxConfig;
-use minijinja::value::Value;
-use minijinja::{AutoEscape, Environment, Error, ErrorKind, context};
-use minijinja_contrib::pycompat::unknown_method_callback;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::fs;
 use std::path::Path;
+use std::time::SystemTime;
 
-/// Instructions that a template may take: about a second.
-const FUEL: u64 = 10_000_000;
-const NAME: &str = "chat_template";
+/// The template for chats with tools, where a model has one of its own.
+const WITH_TOOLS: &str = "tool_use";
+const DEFAULT: &str = "default";
 
 /// One turn of a chat.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +49,10 @@ impl Message {
 
 /// The template of a model that writes a chat as one text, in Jinja, with the settings and functions of Hugging Face's transformers.
 ///
+/// A rendering gives the text of jinja2 3.1.6 in the environment of transformers 5.24, or an error. Rare filters, methods and formats of
+/// Python are errors that name them. A template takes at most 1 MiB of source, ten million steps, and memory of 64 MiB and eight times
+/// the size of its values.
+///
 /// # Example
 ///
 /// ```
@@ -63,9 +67,29 @@ impl Message {
 /// ```
 #[derive(Clone, Debug)]
 pub struct ChatTemplate {
-    source: String,
     tokens: SpecialTokens,
-    environment: Environment<'static>,
+    default: Source,
+    /// For chats with tools.
+    with_tools: Option<Source>,
+    time: Option<SystemTime>,
+}
+
+/// A source, and what it was parsed to. A template that cannot be parsed is an error where it is used.
+#[derive(Clone, Debug)]
+struct Source {
+    text: String,
+    parsed: Result<Template, String>,
+}
+
+impl Source {
+    fn new(text: String) -> Self {
+        let parsed = Template::parse(&text).map_err(|error| error.0);
+        Self { text, parsed }
+    }
+
+    fn broken(reason: String) -> Self {
+        Self { text: String::new(), parsed: Err(reason) }
+    }
 }
 
 impl ChatTemplate {
@@ -75,26 +99,20 @@ impl ChatTemplate {
     ///
     /// [`LoadError::Template`] with the line of a syntax error.
     pub fn new(source: impl Into<String>, tokens: SpecialTokens) -> Result<Self, LoadError> {
-        let source = source.into();
-        let mut environment = Environment::new();
-        let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
-        environment.set_syntax(syntax.map_err(template_error)?);
-        environment.set_auto_escape_callback(|_| AutoEscape::None);
-        environment.set_unknown_method_callback(unknown_method_callback);
-        environment.set_fuel(Some(FUEL));
-        environment.add_function("raise_exception", |reason: String| -> Result<Value, Error> {
-            Err(Error::new(ErrorKind::InvalidOperation, format!("the template refuses this chat: {reason}")))
-        });
-        environment.add_template_owned(NAME, source.clone()).map_err(template_error)?;
-        Ok(Self { source, tokens, environment })
+        let default = Source::new(source.into());
+        match &default.parsed {
+            Ok(_) => Ok(Self { tokens, default, with_tools: None, time: None }),
+            Err(error) => Err(LoadError::Template(error.clone())),
+        }
     }
 
-    /// Reads the template of the model at a path, which is one of [`Weights::open`](super::Weights::open): `chat_template.jinja`,
-    /// `tokenizer_config.json` or a GGUF file. `None` if the model has none.
+    /// Reads the template of the model at a path, which is one of [`Weights::open`](super::Weights::open): `chat_template.jinja` and the
+    /// files of `additional_chat_templates`, or `tokenizer_config.json`, or `chat_template.json`; or a GGUF file. `None` if the model has
+    /// none. A template that cannot be parsed is an error of [`render`](Self::render).
     ///
     /// # Errors
     ///
-    /// [`LoadError`] if a file is damaged or the template has a syntax error.
+    /// [`LoadError`] if a file is damaged.
     pub fn open(path: impl AsRef<Path>, tokenizer: &Tokenizer) -> Result<Option<Self>, LoadError> {
         match Place::find(path.as_ref())? {
             Place::Gguf(path) => Self::from_gguf(&Gguf::open(&path)?, tokenizer),
@@ -103,59 +121,141 @@ impl ChatTemplate {
     }
 
     pub(crate) fn from_gguf(gguf: &Gguf, tokenizer: &Tokenizer) -> Result<Option<Self>, LoadError> {
-        let source = gguf.metadata.text("tokenizer.chat_template")?;
-        source.map(|source| Self::new(source, tokenizer.special_tokens().clone())).transpose()
+        let Some(default) = gguf.metadata.text("tokenizer.chat_template")? else { return Ok(None) };
+        let with_tools = gguf.metadata.text(&format!("tokenizer.chat_template.{WITH_TOOLS}"))?;
+        let source = |name: &str, text: &str| (name.to_owned(), Source::new(text.to_owned()));
+        let named = with_tools.map(|text| source(WITH_TOOLS, text));
+        Ok(Self::named([source(DEFAULT, default)].into_iter().chain(named), tokenizer))
     }
 
     pub(crate) fn from_folder(folder: &Path, tokenizer: &Tokenizer) -> Result<Option<Self>, LoadError> {
-        let source = match read_text(&folder.join("chat_template.jinja"))? {
-            Some(source) => Some(source),
-            None => read_json(&folder.join("tokenizer_config.json"))?.as_ref().and_then(in_settings),
-        };
-        source.map(|source| Self::new(source, tokenizer.special_tokens().clone())).transpose()
+        let mut named = Vec::new();
+        if let Some(source) = read(&folder.join("chat_template.jinja"))? {
+            named.push((DEFAULT.to_owned(), source));
+        }
+        for entry in fs::read_dir(folder.join("additional_chat_templates")).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if let Some(name) = name.strip_suffix(".jinja")
+                && let Some(source) = read(&entry.path())?
+            {
+                named.push((name.to_owned(), source));
+            }
+        }
+        for file in ["tokenizer_config.json", "chat_template.json"] {
+            if named.is_empty() {
+                named = read_json(&folder.join(file))?.as_ref().map(in_settings).unwrap_or_default();
+            }
+        }
+        Ok(Self::named(named, tokenizer))
+    }
+
+    /// Templates with names, among which `default` is the one for chats.
+    fn named(named: impl IntoIterator<Item = (String, Source)>, tokenizer: &Tokenizer) -> Option<Self> {
+        let (mut default, mut with_tools, mut names) = (None, None, Vec::new());
+        for (name, source) in named {
+            match name.as_str() {
+                DEFAULT => default = Some(source),
+                WITH_TOOLS => with_tools = Some(source),
+                _ => {}
+            }
+            names.push(name);
+        }
+        if names.is_empty() {
+            return None;
+        }
+        let none =
+            || Source::broken(format!("the model has the templates {}, but none named {DEFAULT}", names.join(", ")));
+        let default = default.unwrap_or_else(none);
+        Some(Self { tokens: tokenizer.special_tokens().clone(), default, with_tools, time: None })
+    }
+
+    /// Sets the time that templates see through `strftime_now`, in UTC. Without it, that is the local time of rendering.
+    pub fn with_time(mut self, time: SystemTime) -> Self {
+        self.time = Some(time);
+        self
     }
 
     /// The text of a chat; with `add_generation_prompt`, the begin of the model's turn follows.
     ///
     /// # Errors
     ///
-    /// [`LoadError::Template`] if the template fails, refuses the chat or does not end.
+    /// [`LoadError::Template`] if the template cannot be parsed, fails, refuses the chat or does not end.
     pub fn render(&self, messages: &[Message], add_generation_prompt: bool) -> Result<String, LoadError> {
-        let messages: Vec<Value> = messages
-            .iter()
-            .map(|message| context! { role => message.role.as_str(), content => message.content.as_str() })
-            .collect();
-        let tokens = Value::from_pairs(self.tokens.named());
-        let values = context! {
-            messages,
-            add_generation_prompt,
-            tools => Value::from(()),
-            documents => Value::from(()),
-            ..tokens
+        let text = |text: &str| Input::Text(text.to_owned());
+        let message = |message: &Message| {
+            Input::Object(vec![("role".into(), text(&message.role)), ("content".into(), text(&message.content))])
         };
-        self.environment.get_template(NAME).and_then(|template| template.render(values)).map_err(template_error)
+        self.render_input(vec![
+            ("messages".into(), Input::Array(messages.iter().map(message).collect())),
+            ("add_generation_prompt".into(), Input::Bool(add_generation_prompt)),
+        ])
+    }
+
+    /// The text for any values by name, as a JSON object: `messages`, `tools`, `documents`, `add_generation_prompt` and what the template
+    /// knows besides. The order of keys counts. A model's own template for tools is used where `tools` are given.
+    ///
+    /// # Errors
+    ///
+    /// As of [`render`](Self::render), and for JSON that is not an object.
+    pub fn render_json(&self, values: &str) -> Result<String, LoadError> {
+        match serde_json::from_str(values) {
+            Ok(Input::Object(values)) => self.render_input(values),
+            Ok(_) => Err(LoadError::Template("its values are not an object of JSON".into())),
+            Err(error) => Err(LoadError::Template(format!("its values are not JSON: {error}"))),
+        }
+    }
+
+    fn render_input(&self, given: Vec<(String, Input)>) -> Result<String, LoadError> {
+        let has_tools = given.iter().any(|(name, value)| name == "tools" && !matches!(value, Input::Null));
+        let source = self.with_tools.as_ref().filter(|_| has_tools).unwrap_or(&self.default);
+        let template = source.parsed.as_ref().map_err(|error| LoadError::Template(error.clone()))?;
+        let mut values: Vec<_> = ["tools", "documents"].map(|name| (name.to_owned(), Input::Null)).into();
+        values.extend(self.tokens.named().map(|(name, token)| (name.to_owned(), Input::Text(token.to_owned()))));
+        values.retain(|(name, _)| given.iter().all(|(other, _)| other != name));
+        values.extend(given);
+        let now = match self.time {
+            Some(time) => chrono::DateTime::<chrono::Utc>::from(time).fixed_offset(),
+            None => chrono::Local::now().fixed_offset(),
+        };
+        template.render(&Input::Object(values), now).map_err(|error| LoadError::Template(error.0))
     }
 
     /// The template's text.
     pub fn source(&self) -> &str {
-        &self.source
+        &self.default.text
+    }
+
+    /// The templates as `tokenizer_config.json` has them, if there is one for chats.
+    pub(crate) fn setting(&self) -> Option<Value> {
+        let source = self.source();
+        match &self.with_tools {
+            _ if source.is_empty() && self.default.parsed.is_err() => None,
+            None => Some(source.into()),
+            Some(with_tools) => Some(json!([
+                { "name": DEFAULT, "template": source },
+                { "name": WITH_TOOLS, "template": with_tools.text },
+            ])),
+        }
     }
 }
 
-/// One template, or several with names, among which `default` is the one for chats.
-fn in_settings(settings: &serde_json::Value) -> Option<String> {
-    let template = settings.get("chat_template")?;
-    let default = || {
-        let named =
-            template.as_array()?.iter().find(|named| named.get("name").is_some_and(|name| name == "default"))?;
-        named.get("template")?.as_str()
-    };
-    template.as_str().or_else(default).map(str::to_owned)
+/// A template's file. One that is not UTF-8 is a template that cannot be parsed.
+fn read(path: &Path) -> Result<Option<Source>, LoadError> {
+    match read_text(path) {
+        Err(error @ LoadError::Malformed { .. }) => Ok(Some(Source::broken(error.to_string()))),
+        text => Ok(text?.map(Source::new)),
+    }
 }
 
-fn template_error(error: Error) -> LoadError {
-    LoadError::Template(match error.kind() {
-        ErrorKind::OutOfFuel => format!("it does not end within {FUEL} instructions"),
-        _ => format!("{error}"),
-    })
+/// One template, or several with names.
+fn in_settings(settings: &Value) -> Vec<(String, Source)> {
+    let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+    match settings.get("chat_template") {
+        Some(Value::String(template)) => vec![(DEFAULT.to_owned(), Source::new(template.clone()))],
+        Some(Value::Array(all)) => {
+            let source = |one| Some((text(one, "name")?, Source::new(text(one, "template")?)));
+            all.iter().filter_map(source).collect()
+        }
+        _ => Vec::new(),
+    }
 }

@@ -11,6 +11,7 @@ mod chat;
 pub(crate) mod config;
 mod error;
 mod gguf;
+mod jinja;
 mod place;
 mod pretrained;
 mod replacement;

@@ -127,7 +127,7 @@ fn write(
         json.extend(generation.clone());
         json.insert("torch_dtype".into(), dtype.names().1.into());
     }
-    let settings = tokenizer.settings(template.map(ChatTemplate::source));
+    let settings = tokenizer.settings(template.and_then(ChatTemplate::setting));
     files.write("tokenizer.json", tokenizer.to_json()?.as_bytes())?;
     files.write("tokenizer_config.json", pretty(&settings).as_bytes())?;
     files.write("generation_config.json", pretty(&generation.into()).as_bytes())?;

@@ -8,6 +8,7 @@ mod fetched;
 mod fits;
 mod formats;
 mod forward;
+mod fuzz;
 mod fuzz_configs;
 mod hostile;
 mod round_trip;

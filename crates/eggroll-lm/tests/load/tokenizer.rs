@@ -40,7 +40,9 @@ fn pieces(pre: &'static str, text: &str) -> Vec<String> {
 #[test]
 fn texts_are_split_as_the_file_says() {
     assert_eq!(pieces("gpt-2", "ab1111"), ["ab", "11", "11"]);
-    assert_eq!(pieces("default", "1111"), ["11", "11"]);
+    // Digits by three, and punctuation apart from the line end, as llama.cpp has it.
+    assert_eq!(pieces("default", "ab1111"), ["ab", "111", "1"]);
+    assert_eq!(pieces("default", "ab ab!\n"), ["ab", "Ġab", "!", "Ċ"]);
     assert_eq!(pieces("smollm", "ab ab1111"), ["ab", "Ġab", "1", "1", "1", "1"]);
     assert_eq!(pieces("qwen2", "ab ab1111"), ["ab", "Ġab", "1", "1", "1", "1"]);
     assert_eq!(pieces("llama-bpe", "1111"), ["111", "1"]);
@@ -78,13 +80,72 @@ fn the_begin_token_is_kept_in_tokenizer_json_but_not_added() {
 fn unused_and_user_defined_tokens() {
     let mut file = tiny("llama");
     let mut kinds = vec![1; 261];
-    (kinds[259], kinds[260]) = (5, 4);
+    (kinds[258], kinds[260]) = (5, 4);
     file.set("tokenizer.ggml.token_type", Value::I32s(kinds));
+    file.set("tokenizer.ggml.merges", Value::Texts(vec!["a b".into()]));
     let tokenizer = open(&file).unwrap();
-    assert_eq!((tokenizer.token(259), tokenizer.bos(), tokenizer.vocab_size()), (None, None, 260));
+    assert_eq!((tokenizer.token(258), tokenizer.bos(), tokenizer.vocab_size()), (None, Some(259), 260));
     let ids = tokenizer.encode("a<|im_end|>").unwrap();
     assert_eq!(ids, [97, 260]);
     assert_eq!(tokenizer.decode(&ids, true).unwrap(), "a<|im_end|>");
+}
+
+#[test]
+fn ids_of_special_tokens_must_be_tokens() {
+    for key in ["bos_token_id", "eos_token_id", "eot_token_id", "eom_token_id", "unknown_token_id", "padding_token_id"]
+    {
+        let mut file = tiny("llama");
+        let key = format!("tokenizer.ggml.{key}");
+        file.set(&key, Value::U32(9999));
+        let error = open(&file).expect_err("a refusal");
+        assert!(error.contains(&format!("{key} is 9999, expected one of the 261 tokens")), "{error}");
+        let mut kinds = vec![1; 261];
+        kinds[260] = 5;
+        file.set("tokenizer.ggml.token_type", Value::I32s(kinds));
+        file.set("tokenizer.ggml.eos_token_id", Value::U32(0));
+        file.set(&key, Value::U32(260));
+        assert!(open(&file).expect_err("a refusal").contains("unused token"));
+    }
+    let config = json!({ "bos_token_id": 9999 });
+    let error = folder(&[("tokenizer.json", letters()), ("config.json", config)]).expect_err("a refusal");
+    assert!(error.contains("begin token is 9999, which is none of the tokenizer's 8 tokens"), "{error}");
+    let config = json!({ "eos_token_id": [5, 9999] });
+    let error = folder(&[("tokenizer.json", letters()), ("generation_config.json", config)]).expect_err("a refusal");
+    assert!(error.contains("end token is 9999"), "{error}");
+}
+
+/// The folders of `tests/golden/added_tokens.py`: the ids of transformers, or a refusal where it gives tokens ids that no model was trained with.
+#[test]
+fn tokens_of_all_files_are_those_of_transformers() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/added_tokens.json");
+    let golden: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let rows = golden["folders"].as_array().unwrap();
+    assert!(rows.len() >= 30);
+    for row in rows {
+        let name = row["name"].as_str().unwrap();
+        let files: Vec<_> =
+            row["files"].as_object().unwrap().iter().map(|(name, json)| (name.as_str(), json.clone())).collect();
+        let found = folder(&files);
+        if name.starts_with("refused") {
+            let error = found.expect_err(name);
+            assert!(
+                error.contains("the id") || error.contains("has id") || error.contains("is not among its tokens"),
+                "{error}"
+            );
+            continue;
+        }
+        let tokenizer = found.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let ids = tokenizer.encode(golden["text"].as_str().unwrap()).unwrap();
+        assert_eq!(json!(ids), row["ids"], "{name}");
+        assert_eq!(json!(tokenizer.bos()), row["bos"], "{name}");
+        assert!(row["eos"].is_null() || json!(tokenizer.eos()[0]) == row["eos"], "{name}");
+        assert_eq!(json!(tokenizer.adds_bos()), row["adds_bos"], "{name}");
+        assert_eq!(json!(tokenizer.decode(&ids, true).unwrap()), row["plain"], "{name}");
+        // And again from what is saved.
+        let again =
+            folder(&[("tokenizer.json", serde_json::from_str(&tokenizer.to_json().unwrap()).unwrap())]).unwrap();
+        assert_eq!(again.encode(golden["text"].as_str().unwrap()).unwrap(), ids, "{name}");
+    }
 }
 
 #[test]
@@ -105,7 +166,12 @@ fn other_tokenizers_are_refused() {
             .contains("needs \"ac\", which is not in the voc")
     );
     assert!(refused("tokenizer.ggml.token_type", Value::I32s(vec![1])).contains("1 values, expected 261"));
-    assert!(refused("tokenizer.ggml.tokens", Value::Texts(vec!["a".into(); 261])).contains("occurs twice"));
+    assert!(
+        refused("tokenizer.ggml.tokens", Value::Texts(vec!["a".into(); 261])).contains("token with two ids, \"a\"")
+    );
+    let mut file = tiny("llama");
+    file.metadata.retain(|(key, _)| key != "tokenizer.ggml.pre");
+    assert!(open(&file).expect_err("a refusal").contains("tokenizer.ggml.pre (missing); supported: gpt-2, default"));
 }
 
 fn folder(files: &[(&str, serde_json::Value)]) -> Result<Tokenizer, String> {
@@ -193,4 +259,87 @@ fn what_crate_tokenizers_would_not_survive_is_refused() {
             .expect_err("a refusal")
             .contains("not an object")
     );
+}
+
+fn changed(change: impl FnOnce(&mut serde_json::Value)) -> Result<Tokenizer, String> {
+    let mut json = letters();
+    change(&mut json);
+    folder(&[("tokenizer.json", json)])
+}
+
+#[test]
+fn steps_at_which_the_crate_panics_are_refused_or_run() {
+    let strip = |start: u32, stop: u32| json!({ "type": "Strip", "content": "a", "start": start, "stop": stop });
+    for decoder in [
+        strip(0, 2),
+        strip(0, 1),
+        json!({ "type": "Sequence", "decoders": [{ "type": "Fuse" }, strip(0, 1)] }),
+        strip(2, 1),
+    ] {
+        assert!(changed(|json| json["decoder"] = decoder).unwrap_err().contains("stop of decoder Strip"));
+    }
+    let tokenizer = changed(|json| json["decoder"] = strip(3, 0)).unwrap();
+    assert_eq!(tokenizer.decode(&[0, 3, 4], false).unwrap(), "bbc");
+    let pair = json!({ "type": "TemplateProcessing", "single": [{ "Sequence": { "id": "B", "type_id": 0 } }],
+        "pair": [{ "Sequence": { "id": "B", "type_id": 0 } }], "special_tokens": {} });
+    let tokenizer = changed(|json| json["post_processor"] = pair.clone()).unwrap();
+    assert_eq!(tokenizer.encode("abc").unwrap(), [4]);
+    let saved: serde_json::Value = serde_json::from_str(&tokenizer.to_json().unwrap()).unwrap();
+    assert_eq!(saved["post_processor"], pair);
+    for kind in ["NFC", "NFD", "NFKC", "NFKD", "Lowercase"] {
+        let steps =
+            json!({ "type": "Sequence", "normalizers": [{ "type": "Prepend", "prepend": "" }, { "type": kind }] });
+        assert!(
+            changed(|json| json["normalizer"] = steps.clone()).unwrap_err().contains("prepend of normalizer Prepend")
+        );
+        let normalized = |json: &mut serde_json::Value| {
+            json["normalizer"] = steps;
+            json["added_tokens"][0]["normalized"] = json!(true);
+        };
+        assert!(changed(normalized).unwrap_err().contains("Prepend"));
+    }
+    for flag in ["single_word", "rstrip", "lstrip"] {
+        let emptied = |json: &mut serde_json::Value| {
+            json["normalizer"] = json!({ "type": "Replace", "pattern": { "String": "<pad>" }, "content": "" });
+            json["added_tokens"][2]["normalized"] = json!(true);
+            json["added_tokens"][2][flag] = json!(true);
+        };
+        assert!(changed(emptied).unwrap_err().contains("leaves nothing of the added token \"<pad>\""));
+    }
+}
+
+#[test]
+fn steps_take_no_more_than_their_bounds() {
+    let split = |pattern: &str| json!({ "type": "Split", "pattern": { "Regex": pattern }, "behavior": "Isolated", "invert": false });
+    let splits = |steps: Vec<serde_json::Value>| {
+        changed(|json| json["pre_tokenizer"] = json!({ "type": "Sequence", "pretokenizers": steps })).unwrap_err()
+    };
+    assert!(splits((0..400).map(|n| split(&format!(r"\w{{90}}{n}"))).collect()).contains("number of steps"));
+    assert!(splits((0..40).map(|n| split(&format!(r"\w{{90}}{n}"))).collect()).contains("number of patterns"));
+    assert!(splits(vec![split(&"[a-z]".repeat(1000))]).contains("length of a tokenizer's patterns"));
+    assert!(splits(vec![split(r"(\w{90}){90}")]).contains("counts of product 128 at most"));
+    let grown = |count: usize| {
+        let step = json!({ "type": "Replace", "pattern": { "String": "a" }, "content": "a".repeat(10) });
+        changed(|json| json["normalizer"] = json!({ "type": "Sequence", "normalizers": vec![step; count] }))
+    };
+    assert!(grown(9).unwrap_err().contains("times as long; supported: 256 times at most"));
+    assert!(grown(2).unwrap().encode("a").unwrap().len() == 100);
+    let levels =
+        vec![json!({ "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false }); 40];
+    assert!(splits(levels).contains("times as long"));
+}
+
+/// A pattern that gives up is an error: the crate would leave the text after it in one piece.
+#[test]
+fn a_pattern_that_gives_up_is_an_error() {
+    let split = |pattern: &str| json!({ "type": "Split", "pattern": { "Regex": pattern }, "behavior": "Isolated", "invert": false });
+    let tokenizer = changed(|json| json["pre_tokenizer"] = split(r"(c+c+)+(?=b)|\w")).unwrap();
+    assert_eq!(tokenizer.encode("ccccabc").unwrap(), [2, 2, 2, 2, 0, 1, 2]);
+    let text = "c".repeat(40) + "abc";
+    let error = tokenizer.encode(&text).unwrap_err().to_string();
+    assert!(error.starts_with("tokenizer: "), "{error}");
+    for step in ["normalizer", "decoder"] {
+        let replace = json!({ "type": "Replace", "pattern": { "Regex": r"(c+c+)+(?=b)" }, "content": "" });
+        assert!(changed(|json| json[step] = replace).unwrap_err().contains("without looking around"));
+    }
 }

@@ -1,8 +1,12 @@
 //! What a `tokenizer.json` must be so that crate `tokenizers` works with it: the crate trusts the file.
 
 use super::super::error::LoadError;
+use super::added::content;
+use super::guard::guarded;
+use super::{limits, splits};
 use serde_json::{Map, Value};
 use std::path::Path;
+use tokenizers::tokenizer::{NormalizedString, Normalizer};
 
 /// Largest id of a token: tokenizers are written by walking over all ids below.
 const LARGEST_ID: u64 = (1 << 24) - 1;
@@ -19,6 +23,7 @@ pub(super) fn before(path: &Path, json: &Value) -> Result<(), LoadError> {
     parts(path, json, "pre_tokenizer", "pretokenizers", PRE_TOKENIZERS)?;
     parts(path, json, "decoder", "decoders", DECODERS)?;
     parts(path, json, "post_processor", "processors", POST_PROCESSORS)?;
+    limits::check(path, json)?;
     let malformed = |reason: String| LoadError::malformed(path, "JSON of a tokenizer", reason);
     for token in json.get("added_tokens").and_then(Value::as_array).into_iter().flatten() {
         let (Some(id), Some(_)) = (token.get("id").and_then(Value::as_u64), content(token)) else {
@@ -28,10 +33,6 @@ pub(super) fn before(path: &Path, json: &Value) -> Result<(), LoadError> {
     }
     let model = json.get("model").and_then(Value::as_object);
     check_model(path, model.ok_or_else(|| malformed("it has no object \"model\"".into()))?)
-}
-
-fn content(token: &Value) -> Option<&str> {
-    token.get("content").and_then(Value::as_str)
 }
 
 fn check_id(id: u64) -> Result<(), String> {
@@ -49,8 +50,24 @@ fn check_step(path: &Path, key: &str, step: &Value, inner: &str, known: &[&str])
     if !known.contains(&kind) {
         return Err(LoadError::unsupported(path, key, kind, known.join(", ")));
     }
+    check_use(path, key, kind, step)?;
     let mut steps = step.get(inner).and_then(Value::as_array).into_iter().flatten();
     steps.try_for_each(|step| check_step(path, key, step, inner, known))
+}
+
+/// Refuses settings at which steps panic, or take the rest of a text for something else.
+fn check_use(path: &Path, key: &str, kind: &str, step: &Value) -> Result<(), LoadError> {
+    let refuse = |what: &str, found: &Value, supported: &str| {
+        Err(LoadError::unsupported(path, format!("{what} of {key} {kind}"), found, supported))
+    };
+    match kind {
+        "Prepend" if step["prepend"] == "" => refuse("prepend", &step["prepend"], "one character at least"),
+        "Strip" if key == "decoder" && step["stop"].as_u64() != Some(0) => refuse("stop", &step["stop"], "0"),
+        "Replace" if step["pattern"]["Regex"].as_str().is_some_and(splits::gives_up) => {
+            refuse("pattern", &step["pattern"], "patterns without looking around and references")
+        }
+        _ => Ok(()),
+    }
 }
 
 fn check_model(path: &Path, model: &Map<String, Value>) -> Result<(), LoadError> {
@@ -111,6 +128,15 @@ pub(super) fn after(path: &Path, json: &Value, inner: &tokenizers::Tokenizer) ->
                 found.unwrap_or_default()
             );
             return Err(LoadError::malformed(path, "JSON of a tokenizer", reason));
+        }
+        let is_normalized = token.get("normalized").and_then(Value::as_bool).unwrap_or(false);
+        if let Some(normalizer) = inner.get_normalizer().filter(|_| is_normalized && !content.is_empty()) {
+            let mut normalized = NormalizedString::from(content);
+            let result = guarded(|| normalizer.normalize(&mut normalized));
+            if result.is_err() || normalized.is_empty() {
+                let reason = format!("its normalizer leaves nothing of the added token {content:?}");
+                return Err(LoadError::malformed(path, "JSON of a tokenizer", reason));
+            }
         }
     }
     Ok(())

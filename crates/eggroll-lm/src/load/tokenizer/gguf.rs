@@ -35,7 +35,7 @@ pub(super) fn parts(metadata: &Metadata) -> Result<(Value, Declared), LoadError>
         let reason = format!("tokenizer.ggml.token_type has {} values, expected {}", kinds.len(), tokens.len());
         return Err(metadata.malformed(reason));
     }
-    let declared = declared(metadata, split.adds_bos)?;
+    let declared = declared(metadata, split.adds_bos, &kinds)?;
     let mut vocabulary = Map::new();
     let mut added = Vec::new();
     for ((id, token), kind) in (0u32..).zip(tokens).zip(kinds) {
@@ -43,7 +43,12 @@ pub(super) fn parts(metadata: &Metadata) -> Result<(Value, Declared), LoadError>
             continue;
         }
         if vocabulary.insert(token.clone(), id.into()).is_some() {
-            return Err(metadata.malformed(format!("the token {token:?} occurs twice")));
+            return Err(LoadError::unsupported(
+                metadata.path(),
+                "token with two ids,",
+                format!("{token:?}"),
+                "one id for each token, as in llama.cpp",
+            ));
         }
         if matches!(kind, CONTROL | USER_DEFINED) {
             added.push(added_token(id, token, kind == CONTROL));
@@ -70,8 +75,16 @@ pub(super) fn parts(metadata: &Metadata) -> Result<(Value, Declared), LoadError>
     Ok((json, declared))
 }
 
-fn declared(metadata: &Metadata, adds_bos: bool) -> Result<Declared, LoadError> {
-    let id = |name: &str| metadata.id(&format!("tokenizer.ggml.{name}_token_id")).map(|id| id.map(Reference::Id));
+fn declared(metadata: &Metadata, adds_bos: bool, kinds: &[i64]) -> Result<Declared, LoadError> {
+    let id = |name: &str| -> Result<Option<Reference>, LoadError> {
+        let key = format!("tokenizer.ggml.{name}_token_id");
+        let Some(id) = metadata.id(&key)? else { return Ok(None) };
+        match kinds.get(id as usize) {
+            None => Err(metadata.malformed(format!("{key} is {id}, expected one of the {} tokens", kinds.len()))),
+            Some(&UNUSED) => Err(metadata.malformed(format!("{key} is {id}, which is an unused token"))),
+            Some(_) => Ok(Some(Reference::Id(id))),
+        }
+    };
     Ok(Declared {
         bos: id("bos")?,
         eos: [id("eos")?, id("eot")?, id("eom")?].into_iter().flatten().collect(),
@@ -127,26 +140,41 @@ fn pattern(digits: &str) -> Value {
     let pattern = format!(
         r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|{digits}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
     );
-    let split = json!({ "type": "Split", "pattern": { "Regex": pattern }, "behavior": "Isolated", "invert": false });
-    sequence([split, byte_level(false)])
+    sequence([isolated(&pattern), byte_level(false)])
 }
 
-fn sequence(steps: [Value; 2]) -> Value {
-    json!({ "type": "Sequence", "pretokenizers": steps })
+fn sequence<const STEPS: usize>(steps: [Value; STEPS]) -> Value {
+    json!({ "type": "Sequence", "pretokenizers": steps.to_vec() })
+}
+
+fn isolated(pattern: &str) -> Value {
+    json!({ "type": "Split", "pattern": { "Regex": pattern }, "behavior": "Isolated", "invert": false })
+}
+
+/// Punctuation, words, numbers and their digits by three: what llama.cpp does by default.
+fn default_splits() -> Value {
+    sequence([
+        isolated(r"[\p{P}\$\+<=>\^~\|]+"),
+        isolated(r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)"),
+        isolated(r"\p{N}+"),
+        isolated("[0-9][0-9][0-9]"),
+        byte_level(false),
+    ])
 }
 
 fn split(metadata: &Metadata) -> Result<Split, LoadError> {
     let plain =
         |pre_tokenizer: Value| Split { normalizer: Value::Null, pre_tokenizer, ignore_merges: false, adds_bos: false };
-    Ok(match metadata.text("tokenizer.ggml.pre")?.unwrap_or("default") {
-        "gpt-2" | "default" => plain(byte_level(true)),
+    let supported = "gpt-2, default, smollm, qwen2, llama-bpe; open the Hugging Face folder of this model instead";
+    let refuse = |found: &str| Err(LoadError::unsupported(metadata.path(), "tokenizer.ggml.pre", found, supported));
+    // Without it llama.cpp warns, and takes a pattern that is hardly ever the model's.
+    let Some(pre) = metadata.text("tokenizer.ggml.pre")? else { return refuse("(missing)") };
+    Ok(match pre {
+        "gpt-2" => plain(byte_level(true)),
+        "default" => plain(default_splits()),
         "smollm" => plain(sequence([json!({ "type": "Digits", "individual_digits": true }), byte_level(true)])),
         "qwen2" => Split { normalizer: json!({ "type": "NFC" }), ..plain(pattern(r"\p{N}")) },
         "llama-bpe" => Split { ignore_merges: true, adds_bos: true, ..plain(pattern(r"\p{N}{1,3}")) },
-        found => {
-            let supported =
-                "gpt-2, default, smollm, qwen2, llama-bpe; open the Hugging Face folder of this model instead";
-            return Err(LoadError::unsupported(metadata.path(), "tokenizer.ggml.pre", found, supported));
-        }
+        found => return refuse(found),
     })
 }

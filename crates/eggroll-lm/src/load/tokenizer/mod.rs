@@ -1,8 +1,12 @@
 //! Texts to tokens and back.
 
+mod added;
 mod check;
 mod gguf;
+mod guard;
+mod limits;
 mod special;
+mod splits;
 
 pub use special::SpecialTokens;
 
@@ -10,10 +14,14 @@ use super::error::LoadError;
 use super::gguf::Gguf;
 use super::place::Place;
 use super::source::read_json;
+use added::Neighbours;
+use guard::guarded;
 use serde_json::{Map, Value};
 use special::Declared;
+use splits::Splits;
 use std::path::Path;
 use std::str::FromStr;
+use tokenizers::tokenizer::{Model, OffsetType};
 
 /// A byte-pair encoding (BPE) and its special tokens.
 ///
@@ -32,6 +40,9 @@ use std::str::FromStr;
 #[derive(Clone, Debug)]
 pub struct Tokenizer {
     inner: tokenizers::Tokenizer,
+    splits: Splits,
+    /// Of no use here, for `tokenizer.json` only.
+    post_processor: Value,
     special: SpecialTokens,
     bos: Option<u32>,
     eos: Vec<u32>,
@@ -55,16 +66,17 @@ impl Tokenizer {
     }
 
     /// Reads `tokenizer.json` of a folder and, where they are there, `tokenizer_config.json`, `special_tokens_map.json`,
-    /// `generation_config.json` and `config.json`, which name special tokens.
+    /// `added_tokens.json`, `generation_config.json` and `config.json`, which add and name special tokens. The order in which they count
+    /// is that of transformers: with `added_tokens_decoder` in the first, the next two are not read.
     ///
     /// # Errors
     ///
-    /// As of [`open`](Self::open).
+    /// As of [`open`](Self::open), and for a token that is named but is not among the tokens.
     pub fn from_folder(folder: impl AsRef<Path>) -> Result<Self, LoadError> {
         let folder = folder.as_ref();
         let path = folder.join("tokenizer.json");
         let advice = "save it with AutoTokenizer.from_pretrained(…).save_pretrained(…) of transformers";
-        let json = read_json(&path)?.ok_or_else(|| LoadError::MissingFile { path: path.clone(), advice })?;
+        let mut json = read_json(&path)?.ok_or_else(|| LoadError::MissingFile { path: path.clone(), advice })?;
         let object = |name: &str| -> Result<Map<String, Value>, LoadError> {
             let path = folder.join(name);
             match read_json(&path)? {
@@ -73,11 +85,15 @@ impl Tokenizer {
                 Some(_) => Err(LoadError::malformed(&path, "JSON of a tokenizer", "it is not an object")),
             }
         };
-        let settings = object("tokenizer_config.json")?;
-        let (names, generation, config) =
-            (object("special_tokens_map.json")?, object("generation_config.json")?, object("config.json")?);
-        let declared = Declared::from_files(&[&settings, &names], &[&generation, &config]);
-        Self::new(&path, json, declared, settings)
+        let files = Neighbours {
+            settings: object("tokenizer_config.json")?,
+            names: object("special_tokens_map.json")?,
+            ids: object("added_tokens.json")?,
+        };
+        let (generation, config) = (object("generation_config.json")?, object("config.json")?);
+        files.add_to(&path, &mut json)?;
+        let declared = Declared::from_files(&files.named(), &[&generation, &config]);
+        Self::new(&path, json, declared, files.settings)
     }
 
     pub(crate) fn from_gguf(gguf: &Gguf) -> Result<Self, LoadError> {
@@ -86,18 +102,33 @@ impl Tokenizer {
     }
 
     fn new(path: &Path, mut json: Value, declared: Declared, settings: Map<String, Value>) -> Result<Self, LoadError> {
-        // Neither is of use here, and padding could ask for any length.
+        let mut post_processor = Value::Null;
+        check::before(path, &json)?;
+        let begin = special::begins_with(&json);
         if let Some(json) = json.as_object_mut() {
+            // Neither is of use here, and padding could ask for any length.
             json.remove("padding");
             json.remove("truncation");
+            post_processor = json.remove("post_processor").unwrap_or_default();
         }
-        check::before(path, &json)?;
-        let adds_bos = declared.adds_bos || special::begins_with_special(&json);
-        let inner = tokenizers::Tokenizer::from_str(&json.to_string())
+        let splits = Splits::new(path, &json)?;
+        let inner = guarded(|| tokenizers::Tokenizer::from_str(&json.to_string()))
             .map_err(|error| LoadError::malformed(path, "JSON of a tokenizer", error))?;
         check::after(path, &json, &inner)?;
-        let (special, bos, eos) = declared.resolve(&inner);
-        Ok(Self { inner, special, adds_bos: adds_bos && bos.is_some(), bos, eos, settings })
+        let adds_bos = declared.adds_bos || begin.is_some();
+        let (special, bos, eos) = declared.resolve(path, &inner)?;
+        // A token that is not named may begin texts, but has no name in templates.
+        let bos = bos.or_else(|| inner.token_to_id(begin.as_deref()?));
+        if begin.is_some() && special.bos.is_some() && begin != special.bos {
+            let (found, supported) = (begin.unwrap_or_default(), "the bos_token");
+            return Err(LoadError::unsupported(
+                path,
+                "first token of a text, by the post_processor,",
+                found,
+                supported,
+            ));
+        }
+        Ok(Self { inner, splits, post_processor, special, adds_bos: adds_bos && bos.is_some(), bos, eos, settings })
     }
 
     /// The tokens of a text. Special tokens in the text are recognized; no begin token is added.
@@ -106,17 +137,22 @@ impl Tokenizer {
     ///
     /// [`LoadError::Tokenizer`] if a pattern of the tokenizer gives up on the text.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>, LoadError> {
-        let encoding = self.inner.encode_fast(text, false).map_err(|error| LoadError::Tokenizer(error.to_string()))?;
-        Ok(encoding.get_ids().to_vec())
+        let encode = || {
+            let mut pieces = self.inner.get_added_vocabulary().extract_and_normalize(self.inner.get_normalizer(), text);
+            self.splits.run(&mut pieces)?;
+            self.inner.get_model().tokenize_in_pretokenized(&mut pieces, None)?;
+            pieces.into_encoding(None, 0, OffsetType::None)
+        };
+        Ok(guarded(encode).map_err(LoadError::Tokenizer)?.get_ids().to_vec())
     }
 
     /// The text of tokens. Ids that have no token are left out, and so are special tokens where asked for.
     ///
     /// # Errors
     ///
-    /// [`LoadError::Tokenizer`] if a pattern of the tokenizer gives up on a token.
+    /// [`LoadError::Tokenizer`] if the tokenizer fails at the tokens.
     pub fn decode(&self, ids: &[u32], skip_special: bool) -> Result<String, LoadError> {
-        self.inner.decode(ids, skip_special).map_err(|error| LoadError::Tokenizer(error.to_string()))
+        guarded(|| self.inner.decode(ids, skip_special)).map_err(LoadError::Tokenizer)
     }
 
     /// The token of an id, spelled as in the vocabulary.
@@ -165,11 +201,14 @@ impl Tokenizer {
     ///
     /// [`LoadError::Tokenizer`] if the tokenizer cannot be written as JSON.
     pub fn to_json(&self) -> Result<String, LoadError> {
-        self.inner.to_string(true).map_err(|error| LoadError::Tokenizer(error.to_string()))
+        let json = self.inner.to_string(true).map_err(|error| LoadError::Tokenizer(error.to_string()))?;
+        // Texts in JSON have no line ends: this is the key of the file's object.
+        let empty = "\n  \"post_processor\": null";
+        Ok(json.replacen(empty, &format!("\n  \"post_processor\": {}", self.post_processor), 1))
     }
 
     /// The content of a `tokenizer_config.json`: what the opened one had, with the special tokens and a chat template.
-    pub(crate) fn settings(&self, template: Option<&str>) -> Value {
+    pub(crate) fn settings(&self, template: Option<Value>) -> Value {
         let mut settings = self.settings.clone();
         // Code of another folder.
         settings.remove("auto_map");
@@ -179,7 +218,7 @@ impl Tokenizer {
             settings.insert(name.into(), token.into());
         }
         match template {
-            Some(template) => settings.insert("chat_template".into(), template.into()),
+            Some(template) => settings.insert("chat_template".into(), template),
             None => settings.remove("chat_template"),
         };
         settings.into()

@@ -1,7 +1,11 @@
 //! Tokens with a meaning: begin and end of a text, end of a turn.
 
+use super::super::error::LoadError;
+use super::added::content;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
+use std::fmt;
+use std::path::Path;
 
 /// Tokens that end a text or a turn in published models; they end a generation where they are special tokens.
 const ENDS: &[&str] = &[
@@ -45,6 +49,15 @@ pub(super) enum Reference {
     Id(u32),
 }
 
+impl fmt::Display for Reference {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Token(token) => write!(formatter, "{token:?}"),
+            Self::Id(id) => write!(formatter, "{id}"),
+        }
+    }
+}
+
 /// What files say about special tokens.
 #[derive(Debug, Default)]
 pub(super) struct Declared {
@@ -56,9 +69,10 @@ pub(super) struct Declared {
 }
 
 impl Declared {
-    /// From files with names of tokens, `bos_token`, and files with ids, `bos_token_id`, in the order in which they count.
-    pub(super) fn from_files(names: &[&Map<String, Value>], ids: &[&Map<String, Value>]) -> Self {
-        let by_name = |key: &str| names.iter().find_map(|file| file.get(key)).map(token);
+    /// From names of tokens, `bos_token`, and files with ids, `bos_token_id`, in the order in which they count. Whether a begin token is
+    /// added says `tokenizer.json`.
+    pub(super) fn from_files(names: &Map<String, Value>, ids: &[&Map<String, Value>]) -> Self {
+        let by_name = |key: &str| names.get(key).map(token);
         let by_id = |key: &str| -> Vec<Reference> {
             ids.iter().filter_map(|file| file.get(key)).flat_map(all_ids).map(Reference::Id).collect()
         };
@@ -69,36 +83,47 @@ impl Declared {
             eos: by_name("eos_token").flatten().into_iter().chain(by_id("eos_token_id")).collect(),
             unk: one("unk_token", "unk_token_id"),
             pad: one("pad_token", "pad_token_id"),
-            adds_bos: names.iter().find_map(|file| file.get("add_bos_token")?.as_bool()).unwrap_or(false),
+            adds_bos: false,
         }
     }
 
-    /// Names and ids of the tokens that the tokenizer has.
-    pub(super) fn resolve(self, inner: &tokenizers::Tokenizer) -> (SpecialTokens, Option<u32>, Vec<u32>) {
-        let id = |reference: Reference| match reference {
-            Reference::Token(token) => inner.token_to_id(&token),
-            Reference::Id(id) => inner.id_to_token(id).map(|_| id),
+    /// Names and ids of the tokens. A begin or an end that the tokenizer lacks is an error: without them, texts do not begin or end.
+    pub(super) fn resolve(
+        self,
+        path: &Path,
+        inner: &tokenizers::Tokenizer,
+    ) -> Result<(SpecialTokens, Option<u32>, Vec<u32>), LoadError> {
+        let id = |reference: &Reference| match reference {
+            Reference::Token(token) => inner.token_to_id(token),
+            Reference::Id(id) => inner.id_to_token(*id).map(|_| *id),
+        };
+        let there = |key: &str, reference: &Reference| {
+            let tokens = inner.get_vocab_size(true);
+            id(reference).ok_or_else(|| {
+                let reason = format!("{key} is {reference}, which is none of the tokenizer's {tokens} tokens");
+                LoadError::malformed(path, "description of a tokenizer", reason)
+            })
         };
         let name = |id: u32| inner.id_to_token(id);
-        let bos = self.bos.and_then(id);
+        let bos = self.bos.as_ref().map(|reference| there("the begin token", reference)).transpose()?;
+        let ends: Result<Vec<u32>, _> = self.eos.iter().map(|end| there("an end token", end)).collect();
         let added = inner.get_added_tokens_decoder();
         let is_special = |id: &u32| added.get(id).is_some_and(|token| token.special);
         let known = ENDS.iter().filter_map(|token| inner.token_to_id(token)).filter(is_special);
         let mut seen = BTreeSet::new();
-        let eos: Vec<u32> = self.eos.into_iter().filter_map(id).chain(known).filter(|&id| seen.insert(id)).collect();
+        let eos: Vec<u32> = ends?.into_iter().chain(known).filter(|&id| seen.insert(id)).collect();
         let special = SpecialTokens {
             bos: bos.and_then(name),
             eos: eos.first().copied().and_then(name),
-            unk: self.unk.and_then(id).and_then(name),
-            pad: self.pad.and_then(id).and_then(name),
+            unk: self.unk.as_ref().and_then(id).and_then(name),
+            pad: self.pad.as_ref().and_then(id).and_then(name),
         };
-        (special, bos, eos)
+        Ok((special, bos, eos))
     }
 }
 
-/// A token is its content, or an object with its content.
 fn token(value: &Value) -> Option<Reference> {
-    value.as_str().or(value.get("content").and_then(Value::as_str)).map(|token| Reference::Token(token.to_owned()))
+    content(value).filter(|token| !token.is_empty()).map(|token| Reference::Token(token.to_owned()))
 }
 
 /// One id or an array of ids.
@@ -110,12 +135,13 @@ fn all_ids(value: &Value) -> Vec<u32> {
     }
 }
 
-/// Whether a `tokenizer.json` puts a special token in front of a text.
-pub(super) fn begins_with_special(json: &Value) -> bool {
-    fn begins(step: &Value) -> bool {
-        let single = step.get("single").and_then(Value::as_array);
-        let special = single.and_then(|pieces| pieces.first()).is_some_and(|piece| piece.get("SpecialToken").is_some());
-        special || step.get("processors").and_then(Value::as_array).is_some_and(|steps| steps.iter().any(begins))
+/// The special token that a `tokenizer.json` puts in front of a text.
+pub(super) fn begins_with(json: &Value) -> Option<String> {
+    fn begin(step: &Value) -> Option<String> {
+        let first = step.get("single").and_then(Value::as_array).and_then(|pieces| pieces.first());
+        let special = first.and_then(|piece| piece.get("SpecialToken")?.get("id")?.as_str());
+        let inner = || step.get("processors")?.as_array()?.iter().find_map(begin);
+        special.map(str::to_owned).or_else(inner)
     }
-    json.get("post_processor").is_some_and(begins)
+    begin(json.get("post_processor")?)
 }

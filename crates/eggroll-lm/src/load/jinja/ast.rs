@@ -1,0 +1,128 @@
+//! A template, parsed. Chains such as `a + b + c` are flat, so that only brackets and blocks nest.
+
+use std::sync::Arc;
+
+pub(super) type Name = Arc<str>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operator {
+    Or,
+    And,
+    Add,
+    Subtract,
+    Concat,
+    Multiply,
+    Divide,
+    FloorDivide,
+    Modulo,
+    Power,
+    Equal,
+    NotEqual,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    In,
+    NotIn,
+}
+
+#[derive(Debug)]
+pub(super) enum Expr {
+    None,
+    Bool(bool),
+    Int(i128),
+    Float(f64),
+    Text(Box<str>),
+    Name(Name),
+    List(Vec<Expr>),
+    Tuple(Vec<Expr>),
+    Dict(Vec<(Expr, Expr)>),
+    Not(Box<Expr>),
+    Negative(Box<Expr>),
+    Positive(Box<Expr>),
+    /// Operators of one rank, from the left.
+    Chain(Box<Expr>, Vec<(Operator, Expr)>),
+    /// Comparisons, all of which must hold.
+    Compare(Box<Expr>, Vec<(Operator, Expr)>),
+    /// `a if b else c`; a further `if` is around all before it.
+    If(Box<Expr>, Vec<(Expr, Option<Expr>)>),
+    /// What follows a value.
+    Postfix(Box<Expr>, Vec<Postfix>),
+}
+
+#[derive(Debug)]
+pub(super) enum Postfix {
+    Attribute(Name),
+    Item(Expr),
+    Slice([Option<Box<Expr>>; 3]),
+    Call(Arguments),
+    Filter(Name, Arguments),
+    Test(Name, Arguments, bool),
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Arguments {
+    pub(super) positional: Vec<Expr>,
+    pub(super) named: Vec<(Name, Expr)>,
+    pub(super) rest: Option<Box<Expr>>,
+    pub(super) named_rest: Option<Box<Expr>>,
+}
+
+#[derive(Debug)]
+pub(super) enum Target {
+    Name(Name),
+    Attribute(Name, Name),
+    Tuple(Vec<Target>),
+}
+
+#[derive(Debug)]
+pub(super) struct Statement {
+    pub(super) line: usize,
+    pub(super) kind: Kind,
+}
+
+/// Statements with names of their own.
+#[derive(Debug, Default)]
+pub(super) struct Block {
+    pub(super) body: Vec<Statement>,
+    /// Names that are undefined in it until it sets them, whatever they are around it.
+    pub(super) hidden: Vec<Name>,
+}
+
+#[derive(Debug)]
+pub(super) enum Kind {
+    Data(Box<str>),
+    Print(Expr),
+    If(Vec<(Expr, Vec<Statement>)>, Vec<Statement>),
+    For(Arc<For>),
+    Set(Target, Expr),
+    SetBlock(Target, Vec<(Name, Arguments)>, Block),
+    Macro(Name, Arc<MacroBody>),
+    Call(Expr, Arc<MacroBody>),
+    Filter(Vec<(Name, Arguments)>, Block),
+    With(Vec<(Target, Expr)>, Block),
+    Generation(Block),
+    Break,
+    Continue,
+    /// What templates of a model cannot do.
+    Refused(Box<str>),
+}
+
+#[derive(Debug)]
+pub(super) struct For {
+    pub(super) target: Target,
+    pub(super) over: Expr,
+    pub(super) test: Option<Expr>,
+    pub(super) body: Block,
+    pub(super) otherwise: Block,
+    pub(super) recursive: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct MacroBody {
+    pub(super) name: Name,
+    pub(super) parameters: Vec<(Name, Option<Expr>)>,
+    pub(super) body: Block,
+    /// Which of `varargs`, `kwargs` and `caller` the body names.
+    pub(super) catches: [bool; 3],
+}
