@@ -1,6 +1,6 @@
 //! Generated chat templates and tokenizers: a text or an error, but no panic, no overflow and no end of memory.
 //!
-//! `EGGROLL_FUZZ` is the number of cases of each kind; `scripts/torture` runs ten thousand within a bound of memory and time.
+//! `EGGROLL_FUZZ_CASES` is the number of cases of each kind; `scripts/torture` runs ten thousand within a bound of memory and time.
 
 use crate::write_gguf::alphabet;
 use eggroll_lm::load::{ChatTemplate, Message, SpecialTokens, Tokenizer};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 const TEXT: &str = " Ab  12 é\n<a> İ ab<b>aaa\u{fdfa} ";
 
 fn cases() -> u64 {
-    std::env::var("EGGROLL_FUZZ").ok().and_then(|cases| cases.parse().ok()).unwrap_or(250)
+    std::env::var("EGGROLL_FUZZ_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(250)
 }
 
 /// Choices, one case after the other.
