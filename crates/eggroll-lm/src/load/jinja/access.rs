@@ -134,7 +134,10 @@ impl Value {
         if by == 0 {
             return fail("a slice with a step of zero");
         }
-        let length = self.length().unwrap_or(0) as i128;
+        let length = self.length().unwrap_or(0);
+        room(length.saturating_mul(2 * size_of::<usize>()))?;
+        step(length / 4)?;
+        let length = length as i128;
         let (low, high) = if by > 0 { (0, length) } else { (-1, length - 1) };
         let bound = |bound: &Self, default: i128| match bound.as_int() {
             Some(index) => (if index < 0 { index.saturating_add(length) } else { index }).clamp(low, high),

@@ -131,8 +131,10 @@ impl Parser {
         };
         let mut parts = Vec::new();
         self.subscripts(&mut parts)?;
-        while with_filters {
-            if self.skip("|") {
+        loop {
+            if !with_filters {
+                break;
+            } else if self.skip("|") {
                 let (name, arguments) = self.filter()?;
                 parts.push(Postfix::Filter(name, arguments));
             } else if self.skip_name("is") {

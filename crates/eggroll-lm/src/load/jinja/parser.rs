@@ -166,7 +166,7 @@ impl Parser {
 
     /// A block with names of its own, in which filters must be known.
     fn own_block(&mut self, end: &str) -> Result<Block> {
-        let soft = std::mem::replace(&mut self.soft, false);
+        let soft = std::mem::take(&mut self.soft);
         let body = self.block(end);
         self.soft = soft;
         Ok(Block { body: body?, hidden: Vec::new() })
@@ -259,7 +259,7 @@ impl Parser {
     }
 
     fn for_loop(&mut self) -> Result<Kind> {
-        let soft = std::mem::replace(&mut self.soft, false);
+        let soft = std::mem::take(&mut self.soft);
         let target = self.target(true)?;
         if !self.skip_name("in") {
             return self.unexpected("\"in\"");
@@ -346,8 +346,8 @@ impl Parser {
     }
 
     fn macro_body(&mut self, name: Name, parameters: Vec<(Name, Option<Expr>)>, end: &str) -> Result<Arc<MacroBody>> {
-        let outer = std::mem::replace(&mut self.catches, [false; 3]);
-        let loops = std::mem::replace(&mut self.loops, 0);
+        let outer = std::mem::take(&mut self.catches);
+        let loops = std::mem::take(&mut self.loops);
         let body = self.own_block(end)?;
         self.loops = loops;
         let inner = std::mem::replace(&mut self.catches, outer);
