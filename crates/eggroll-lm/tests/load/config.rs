@@ -247,6 +247,7 @@ fn impossible_sizes_are_refused() {
     for (expected, config) in [
         ("rms_norm_eps is 1", LlamaConfig { rms_norm_eps: 1e300, ..llama() }),
         ("rms_norm_eps is 0", LlamaConfig { rms_norm_eps: 1e-60, ..llama() }),
+        ("from 1.2e-38 to 3.4e38", LlamaConfig { rms_norm_eps: 1e-40, ..llama() }),
         ("rope_theta is 1", LlamaConfig { rope_theta: 1e60, ..llama() }),
         ("factor of rope_scaling is 1", LlamaConfig { rope_scaling: RopeScaling::Linear { factor: 1e300 }, ..llama() }),
         ("layers is 16777217, expected 16777216 at most", LlamaConfig { layers: (1 << 24) + 1, ..llama() }),

@@ -143,10 +143,11 @@ fn positive(sizes: &[(&str, usize)]) -> Result<(), LoadError> {
 /// Refuses numbers that are not positive and finite, in f32 too.
 fn positive_number(field: &str, number: f64) -> Result<(), LoadError> {
     let single = number as f32;
-    if single > 0.0 && single.is_finite() {
+    // Subnormal numbers lose their digits.
+    if single > 0.0 && single.is_normal() {
         return Ok(());
     }
-    Err(LoadError::config(field, number, "a positive, finite number of f32"))
+    Err(LoadError::config(field, number, "a positive number, from 1.2e-38 to 3.4e38"))
 }
 
 /// Layers that a model can have: as many as parameters have addresses in the noise.
