@@ -208,7 +208,7 @@ fn special_tokens_come_from_the_files_next_to_it() {
     assert_eq!(tokenizer.encode("abcab<pad>").unwrap(), [4, 3, 7], "neither padded nor truncated");
     assert_eq!((tokenizer.eos(), tokenizer.bos()), ([6, 5].as_slice(), None));
 
-    let settings = json!({ "eos_token": { "content": "<|im_end|>" }, "bos_token": null, "pad_token": "<pad>" });
+    let settings = json!({ "eos_token": { "content": "<|im_end|>" }, "bos_token": null, "pad_token": "<pad>", "sep_token": "<pad>" });
     let generation = json!({ "eos_token_id": [6, 5], "bos_token_id": 5 });
     let tokenizer = folder(&[
         ("tokenizer.json", letters()),
@@ -217,8 +217,8 @@ fn special_tokens_come_from_the_files_next_to_it() {
     ]);
     let tokenizer = tokenizer.unwrap();
     assert_eq!((tokenizer.eos(), tokenizer.bos()), ([6, 5].as_slice(), None));
-    let (eos, pad) = (Some("<|im_end|>".into()), Some("<pad>".into()));
-    assert_eq!(*tokenizer.special_tokens(), SpecialTokens { eos, pad, ..SpecialTokens::default() });
+    let [eos, pad, sep] = ["<|im_end|>", "<pad>", "<pad>"].map(|token| Some(token.into()));
+    assert_eq!(*tokenizer.special_tokens(), SpecialTokens { eos, pad, sep, ..SpecialTokens::default() });
 
     let tokenizer = folder(&[("tokenizer.json", letters()), ("generation_config.json", generation)]).unwrap();
     assert_eq!(tokenizer.bos(), Some(5));

@@ -90,6 +90,10 @@ fn declared(metadata: &Metadata, adds_bos: bool, kinds: &[i64]) -> Result<Declar
         eos: [id("eos")?, id("eot")?, id("eom")?].into_iter().flatten().collect(),
         unk: id("unknown")?,
         pad: id("padding")?,
+        // As llama.cpp spells it.
+        sep: id("seperator")?,
+        cls: id("cls")?,
+        mask: id("mask")?,
         adds_bos: metadata.flag("tokenizer.ggml.add_bos_token")?.unwrap_or(adds_bos),
     })
 }

@@ -31,13 +31,26 @@ pub struct SpecialTokens {
     pub unk: Option<String>,
     /// Fills up.
     pub pad: Option<String>,
+    /// Separates texts.
+    pub sep: Option<String>,
+    /// Stands for the class of a text.
+    pub cls: Option<String>,
+    /// Hides a token.
+    pub mask: Option<String>,
 }
 
 impl SpecialTokens {
     /// The tokens that are there, by the names that Hugging Face gives them.
     pub(crate) fn named(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        let all =
-            [("bos_token", &self.bos), ("eos_token", &self.eos), ("unk_token", &self.unk), ("pad_token", &self.pad)];
+        let all = [
+            ("bos_token", &self.bos),
+            ("eos_token", &self.eos),
+            ("unk_token", &self.unk),
+            ("pad_token", &self.pad),
+            ("sep_token", &self.sep),
+            ("cls_token", &self.cls),
+            ("mask_token", &self.mask),
+        ];
         all.into_iter().filter_map(|(name, token)| token.as_deref().map(|token| (name, token)))
     }
 }
@@ -65,6 +78,9 @@ pub(super) struct Declared {
     pub(super) eos: Vec<Reference>,
     pub(super) unk: Option<Reference>,
     pub(super) pad: Option<Reference>,
+    pub(super) sep: Option<Reference>,
+    pub(super) cls: Option<Reference>,
+    pub(super) mask: Option<Reference>,
     pub(super) adds_bos: bool,
 }
 
@@ -83,6 +99,9 @@ impl Declared {
             eos: by_name("eos_token").flatten().into_iter().chain(by_id("eos_token_id")).collect(),
             unk: one("unk_token", "unk_token_id"),
             pad: one("pad_token", "pad_token_id"),
+            sep: one("sep_token", "sep_token_id"),
+            cls: by_name("cls_token").flatten(),
+            mask: by_name("mask_token").flatten(),
             adds_bos: false,
         }
     }
@@ -112,11 +131,15 @@ impl Declared {
         let known = ENDS.iter().filter_map(|token| inner.token_to_id(token)).filter(is_special);
         let mut seen = BTreeSet::new();
         let eos: Vec<u32> = ends?.into_iter().chain(known).filter(|&id| seen.insert(id)).collect();
+        let token = |reference: &Option<Reference>| reference.as_ref().and_then(id).and_then(name);
         let special = SpecialTokens {
             bos: bos.and_then(name),
             eos: eos.first().copied().and_then(name),
-            unk: self.unk.as_ref().and_then(id).and_then(name),
-            pad: self.pad.as_ref().and_then(id).and_then(name),
+            unk: token(&self.unk),
+            pad: token(&self.pad),
+            sep: token(&self.sep),
+            cls: token(&self.cls),
+            mask: token(&self.mask),
         };
         Ok((special, bos, eos))
     }
