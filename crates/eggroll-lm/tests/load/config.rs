@@ -170,7 +170,7 @@ fn a_window_as_long_as_the_context_is_none() {
     let used = ("use_sliding_window", json!(true));
     assert!(read(&without("qwen2", &[])).is_ok());
     // Layers from number 28 on have it; this model has one.
-    assert!(read(&without("qwen2", &[used.clone()])).is_ok());
+    assert!(read(&without("qwen2", std::slice::from_ref(&used))).is_ok());
     let first = ("max_window_layers", json!(0));
     assert!(refused(&without("qwen2", &[used.clone(), first.clone()])).contains("sliding_window 4096"));
     assert!(read(&without("qwen2", &[used, first, ("layer_types", json!(["full_attention"]))])).is_ok());

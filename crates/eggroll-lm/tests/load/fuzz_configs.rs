@@ -167,7 +167,7 @@ fn gguf(random: &mut Random) -> Vec<u8> {
             _ => file.metadata[random.below(10.min(file.metadata.len()))].0.clone(),
         };
         match random.below(8) {
-            0 => drop(file.metadata.retain(|(other, _)| *other != key)),
+            0 => file.metadata.retain(|(other, _)| *other != key),
             1 => file.set(&key, Meta::F32(random.of(&[0.0, 1e-40, f32::NAN, f32::INFINITY, -1.0, 3.0]))),
             2 => file.set(&key, Meta::Text("linear")),
             3 => file.set(&key, Meta::I32s(vec![random.next() as i32; 2])),
