@@ -71,7 +71,7 @@ impl Fields {
 }
 
 /// A parameter that is reached through more fields than the model has: some are those of a clone, which keeps the identifiers.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CloneError {
     /// Of floats.
@@ -110,3 +110,5 @@ pub enum CloneError {
         fields: usize,
     },
 }
+
+crate::debug_is_message!(CloneError);

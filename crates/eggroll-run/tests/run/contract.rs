@@ -234,22 +234,28 @@ fn constant_fitness_gives_no_step() {
     cases().iter().for_each(|case| check!(check, case));
 }
 
-/// NaN and −∞ are the worst of the generation, and counted.
+/// NaN and −∞ are the worst of their group, without groups of the generation, and counted.
 #[test]
 fn what_is_no_number_is_the_worst() {
     fn check<S: Subject>(case: &Case) {
-        let worst = scores().into_iter().fold(f32::INFINITY, f32::min);
-        let with = |replaced: f32| {
+        const REPLACED: [usize; 2] = [10, 21];
+        let with = |replacement: &dyn Fn(usize) -> f32| {
             let mut scores = scores();
-            [10, 21].into_iter().for_each(|member| scores[member] = replaced);
+            REPLACED.into_iter().for_each(|member| scores[member] = replacement(member));
             case.told::<S>(scores)
         };
-        let (expected, _) = with(worst);
+        let size = case.config.shaping.group().unwrap_or(POPULATION);
+        let worst = |member: usize| {
+            let scores = scores().into_iter().enumerate();
+            let others = scores.filter(|(other, _)| !REPLACED.contains(other) && other / size == member / size);
+            others.map(|(_, score)| score).fold(f32::INFINITY, f32::min)
+        };
+        let (expected, _) = with(&worst);
         for not_finite in [f32::NAN, f32::NEG_INFINITY] {
-            let (found, report) = with(not_finite);
+            let (found, report) = with(&|_| not_finite);
             assert_eq!((values(&found), report.non_finite), (values(&expected), 2), "{}, {not_finite}", case.name);
         }
-        let same = values(&with(9.0).0) == values(&expected);
+        let same = values(&with(&|_| 9.0).0) == values(&expected);
         assert_eq!(same, case.is_no_op(), "canary: {}", case.name);
     }
     cases().iter().for_each(|case| check!(check, case));

@@ -145,13 +145,13 @@ impl Fitness {
     }
 
     /// [`finite`](Self::finite) of tasks of `members` scores each, by the group of `size` members where a rule has groups with separate data: the worst and
-    /// the best are those of the group, or of its task if the group has no finite score.
+    /// the best are those of the group, or of its task if the finite scores of the group are all equal: what is not finite would be a tie.
     pub(crate) fn finite_by(&self, members: usize, size: Option<usize>) -> Vec<f64> {
         let mut scores: Vec<f64> = (0..self.values.len()).map(|place| self.exact(place)).collect();
         for task in scores.chunks_mut(members.max(1)) {
             let [worst, best] = ends(task).unwrap_or_default();
             for group in task.chunks_mut(size.unwrap_or(members).max(1)) {
-                let [worst, best] = ends(group).unwrap_or([worst, best]);
+                let [worst, best] = ends(group).filter(|[worst, best]| worst < best).unwrap_or([worst, best]);
                 for score in group.iter_mut().filter(|score| !score.is_finite()) {
                     *score = if *score == f64::INFINITY { best } else { worst };
                 }

@@ -230,7 +230,7 @@ impl FitnessShaping {
     }
 
     /// The scores of a fitness of `members` as this rule takes them, all of them finite: NaN and −∞ count as the worst of their task, +∞ as its
-    /// best, and under a rule of [groups](Self::group) as those of their group, if it has a finite score.
+    /// best, and under a rule of [groups](Self::group) as those of their group, if its finite scores differ.
     pub fn scores(&self, fitness: &Fitness, members: usize) -> Vec<f64> {
         fitness.finite_by(members, self.group())
     }
