@@ -1,10 +1,12 @@
 //! What tells parameters of one identifier apart: Burn keeps identifiers on `clone` and on loading.
 
+use crate::sync::locked;
 use burn::module::{Module, Param, Parameter};
-use burn::tensor::{DType, Int, Tensor, TensorData};
+use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// The tensor of a parameter that a [`ParameterTable`](crate::ParameterTable) can have: of floats or of integers.
 pub trait ParameterTensor: Parameter + Send + Sync + 'static {
@@ -22,13 +24,21 @@ impl<const D: usize> ParameterTensor for Tensor<D> {
             return false;
         }
         // Only `train` tells on a plain device, and not of quantized values.
-        let plain = if param.is_autodiff() { param.valid() } else { param.clone() };
-        !plain.train().is_require_grad()
+        !param.clone().map(|_| leaf(&param.device())).train().is_require_grad()
     }
 
     fn equals(&self, other: &Self) -> bool {
         self.dims() == other.dims() && same_bits(&self.to_data(), &other.clone().cast(self.dtype()).to_data())
     }
+}
+
+/// A tensor that requires a gradient already, one for each rank: what asks for one is registered in Burn's graphs, which keep it until a
+/// backward pass.
+fn leaf<const D: usize>(device: &Device) -> Tensor<D> {
+    static LEAVES: Mutex<BTreeMap<usize, Box<dyn Any + Send>>> = Mutex::new(BTreeMap::new());
+    let mut leaves = locked(&LEAVES);
+    let made = || -> Box<dyn Any + Send> { Box::new(Tensor::<D>::zeros([1; D], device).autodiff().require_grad()) };
+    leaves.entry(D).or_insert_with(made).downcast_ref::<Tensor<D>>().expect("a tensor of this rank").clone()
 }
 
 impl<const D: usize> ParameterTensor for Tensor<D, Int> {
@@ -65,6 +75,11 @@ impl Field {
     /// Whether it is `param`, with the values that it has now.
     pub fn is<T: ParameterTensor>(&self, param: &Param<T>) -> bool {
         self.place == place(param) && self.values == values(param)
+    }
+
+    /// Whether both have the same values, without reading them.
+    pub fn shares(&self, other: &Self) -> bool {
+        self.values == other.values
     }
 
     /// Whether `param` has the same values, in the type of this field. Reads them, unless they are shared.

@@ -25,7 +25,8 @@ use std::collections::HashMap;
 ///   shape, kind, type, device, values or `no_grad()` are refused.
 /// - *a clone*, if the model has one of them only. A clone with `no_grad()` is never perturbed, a frozen teacher for example. Without it a clone
 ///   cannot be told from the model, and using both in one evaluation is an error. A clone that is used alone is evaluated in place of the
-///   model; `tell` refuses it if its values are not the model's.
+///   model; `tell` refuses it if its values are not the model's. A clone that is made anew for each call may have the
+///   place of the model's field, and is then taken for it: give it `no_grad()`.
 ///
 /// Parameters of the model that have `no_grad()` are frozen, as those that are frozen by name. Burn keeps no such mark of integers. It gives it to a
 /// float parameter that is made by `Param::initialized` of a plain tensor; `Param::from_tensor` makes one that is trained.
@@ -276,6 +277,15 @@ impl ParameterTable {
     /// Panics if there is no such position.
     pub fn is_clone<T: ParameterTensor>(&self, position: usize, param: &Param<T>) -> bool {
         !self.inactive[position] && T::is_inactive(param)
+    }
+
+    /// Whether the parameter at `position` has `no_grad()` in the model too, so that its fields and those of clones are not told apart: all are plain.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is no such position.
+    pub fn is_inactive(&self, position: usize) -> bool {
+        self.inactive[position]
     }
 
     /// The first parameter that both tables have.

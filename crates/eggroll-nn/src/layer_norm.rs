@@ -8,7 +8,6 @@ use burn::module::{
 };
 use burn::nn;
 use burn::tensor::{Device, Tensor};
-use eggroll_core::scope;
 use std::fmt::{self, Display};
 use std::ops::{Deref, DerefMut};
 
@@ -75,7 +74,7 @@ impl LayerNorm {
     /// Panics if the last axis of `input` is not `d_model`; inside `evaluate` also if the rows are not a multiple of the members.
     #[track_caller]
     pub fn forward<const D: usize>(&self, input: Tensor<D>) -> Tensor<D> {
-        let Some(parameter) = scope::active(&self.gamma) else {
+        let Some(parameter) = per_member::active(&self.gamma, self.beta.as_ref()) else {
             return self.0.forward(input);
         };
         let members = parameter.pairs().members();

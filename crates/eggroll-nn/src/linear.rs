@@ -1,6 +1,7 @@
 //! The perturbed drop-in replacement of [`burn::nn::Linear`].
 
 use crate::check::check;
+use crate::per_member;
 use crate::twin::twin;
 use burn::config::Config;
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay, Param};
@@ -120,7 +121,11 @@ pub(crate) fn apply<const D: usize>(
     input: Tensor<D>,
     rows: InputRows,
 ) -> Tensor<D> {
-    match scope::active(weight) {
+    let active = match rows {
+        InputRows::Shared => scope::active(weight),
+        InputRows::PerMember => per_member::active(weight, bias),
+    };
+    match active {
         None => plain(weight.val(), bias, input),
         Some(parameter) => perturbed(parameter, (weight.val(), bias), input, rows),
     }

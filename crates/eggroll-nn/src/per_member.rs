@@ -4,6 +4,17 @@ use burn::module::Param;
 use burn::tensor::Tensor;
 use eggroll_core::scope::{self, ActiveParameter};
 
+/// The perturbation of a layer, by its first parameter; none if all its parameters have `no_grad()` in the model: its rows are not told from those of
+/// a teacher then.
+#[track_caller]
+pub(crate) fn active<const D: usize>(
+    first: &Param<Tensor<D>>,
+    bias: Option<&Param<Tensor<1>>>,
+) -> Option<ActiveParameter> {
+    let is_inactive = |bias: &Param<Tensor<1>>| scope::active(bias).is_none_or(|bias| bias.is_inactive());
+    scope::active(first).filter(|first| !first.is_inactive() || !bias.is_none_or(is_inactive))
+}
+
 /// A vector as every member sees it, `[members, n]`; one that is not of the model stays plain.
 #[track_caller]
 pub(crate) fn vector(vector: &Param<Tensor<1>>, members: usize) -> Tensor<2> {

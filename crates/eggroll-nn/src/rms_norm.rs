@@ -7,7 +7,6 @@ use burn::config::Config;
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay, Param};
 use burn::nn;
 use burn::tensor::{DType, Device, Tensor};
-use eggroll_core::scope;
 
 /// Configuration of a [`RmsNorm`]: the same as [`burn::nn::RmsNormConfig`].
 #[derive(Config, Debug)]
@@ -76,7 +75,7 @@ impl RmsNorm {
     /// Panics if the last axis of `input` is not `d_model`; inside `evaluate` also if the rows are not a multiple of the members.
     #[track_caller]
     pub fn forward<const D: usize>(&self, input: Tensor<D>) -> Tensor<D> {
-        let Some(parameter) = scope::active(&self.gamma) else {
+        let Some(parameter) = per_member::active(&self.gamma, None) else {
             return nn::RmsNorm::from(self.clone()).forward(input);
         };
         let (dims, [d_model]) = (input.dims(), self.gamma.shape().dims());

@@ -60,6 +60,11 @@ pub struct ActiveParameter {
 }
 
 impl ActiveParameter {
+    /// Whether the parameter has `no_grad()`, in the model and in clones: it has no noise, and the rows may be those of a teacher.
+    pub fn is_inactive(&self) -> bool {
+        self.frame.perturbation.table.is_inactive(self.position)
+    }
+
     /// The parameter's noise; notes how it is used.
     pub fn noise(&self, how: Use) -> ParameterNoise {
         self.frame.uses.borrow_mut()[self.position].add(how);
@@ -80,6 +85,9 @@ impl ActiveParameter {
     #[track_caller]
     pub fn check_rows(&self, rows: usize) {
         self.refuse_empty(&[rows]);
+        if self.is_inactive() {
+            return;
+        }
         let Some(noted) = self.frame.noted.take() else { return };
         // Only the first rows come from the program: those of later operations come from them.
         assert!(

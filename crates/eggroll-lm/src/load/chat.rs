@@ -211,8 +211,14 @@ impl ChatTemplate {
         let template = source.parsed.as_ref().map_err(|error| LoadError::Template(error.clone()))?;
         let mut values: Vec<_> = ["tools", "documents"].map(|name| (name.to_owned(), Input::Null)).into();
         values.extend(self.tokens.named().map(|(name, token)| (name.to_owned(), Input::Text(token.to_owned()))));
+        values.extend(self.tokens.others.iter().map(|(name, token)| (name.clone(), Input::Text(token.clone()))));
         values.retain(|(name, _)| given.iter().all(|(other, _)| other != name));
-        values.extend(given);
+        values.extend(given.into_iter().map(|(name, value)| match value {
+            Input::Array(messages) if name == "messages" => {
+                (name, Input::Array(messages.into_iter().map(as_message).collect()))
+            }
+            value => (name, value),
+        }));
         let now = match self.time {
             Some(time) => chrono::DateTime::<chrono::Utc>::from(time).fixed_offset(),
             None => chrono::Local::now().fixed_offset(),
@@ -258,4 +264,22 @@ fn in_settings(settings: &Value) -> Vec<(String, Source)> {
         }
         _ => Vec::new(),
     }
+}
+
+/// A message as transformers gives it to a template: without keys whose value is null, and with what was thought under both of its newer names.
+fn as_message(message: Input) -> Input {
+    let Input::Object(mut pairs) = message else { return message };
+    pairs.retain(|(_, value)| !matches!(value, Input::Null));
+    let get = |key: &str| pairs.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone());
+    let thought = ["reasoning_content", "thinking", "reasoning"].into_iter().find_map(get);
+    if let Some(thought) = thought {
+        let thinking = get("thinking").unwrap_or_else(|| thought.clone());
+        pairs.retain(|(name, _)| name != "thinking");
+        pairs.insert(0, ("thinking".to_owned(), thinking));
+        match pairs.iter_mut().find(|(name, _)| name == "reasoning_content") {
+            Some((_, old)) => *old = thought,
+            None => pairs.push(("reasoning_content".to_owned(), thought)),
+        }
+    }
+    Input::Object(pairs)
 }

@@ -25,6 +25,27 @@ fn methods_and_names_of_python_are_there() {
     assert_eq!(render(source, &chat()).unwrap(), "HiUSER1True1TrueFalseTrueTrueTrue");
 }
 
+/// What transformers does to messages before a template sees them.
+#[test]
+fn messages_are_those_of_transformers() {
+    let source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}|{{ m.reasoning_content }}|{{ m.thinking }}|{{ m.tool_calls is defined }}{% endfor %}{{ image_token }}";
+    let tokens = SpecialTokens { others: vec![("image_token".into(), "<i>".into())], ..SpecialTokens::default() };
+    let template = ChatTemplate::new(source, tokens).unwrap();
+    let messages = r#"{"messages": [{"role": "a", "content": null, "tool_calls": null}, {"role": "a", "content": "x", "reasoning": "why"}]}"#;
+    assert_eq!(template.render_json(messages).unwrap(), "<a>|||False<a>x|why|why|False<i>");
+}
+
+/// Values that are undefined are keys, as in Python, and a long name of what is undefined takes no memory.
+#[test]
+fn undefined_values_are_keys() {
+    let source = "{% set m = {'a': 1} %}{% set x = {} %}{{ m[x.kind] is defined }}{{ x.kind in m }}{{ m.get(x.kind, 'd') }}{{ u | last }}";
+    assert_eq!(render(source, &[]).unwrap(), "FalseFalsed");
+    let source = "{% set k = 'a' * 5000000 %}{{ range(1000) | map('attr', k) | list | length }}";
+    assert_eq!(render(source, &[]).unwrap(), "1000");
+    let source = "{% for i in [1, 2] %}{% set v %}a{% break %}{% endset %}{% endfor %}";
+    assert!(render(source, &[]).unwrap_err().contains("break and continue out of a set"));
+}
+
 #[test]
 fn a_template_can_refuse_a_chat() {
     let source = "{{ raise_exception('Conversation roles must alternate') }}";
@@ -208,6 +229,7 @@ fn no_template_takes_more_memory_than_its_bound() {
         "{{ range(10 ** 9) | list }}",
         "{{ range(100000) | list * 100000 }}",
         "{{ 'a' * 10 ** 12 }}",
+        "{% set a = 'a' * 1000000 %}{% set ns = namespace(x=[]) %}{% for i in range(600) %}{% set ns.x = ns.x + [{(a, i): 1}] %}{% endfor %}",
         "{{ [0] * 10 ** 10 }}",
         "{{ (1, 2) * 10 ** 10 }}",
         "{{ [1] | batch(10 ** 9, 0) | list }}",

@@ -171,7 +171,9 @@ impl<M: Module, X: GraphTensors, Y: GraphTensors> PopulationGraph<M, X, Y> {
     #[track_caller]
     fn apply(&self, model: &M, input: X, shared: bool) -> Y {
         let parameters = parameters(model);
-        let Some(active) = parameters.iter().find_map(|parameter| parameter.active.as_ref()) else {
+        // What has `no_grad()` in the model has it in clones too.
+        let mut perturbed = parameters.iter().filter_map(|parameter| parameter.active.as_ref());
+        let Some(active) = perturbed.find(|active| !active.is_inactive()) else {
             return (self.forward)(model, input);
         };
         let parts = input.parts();

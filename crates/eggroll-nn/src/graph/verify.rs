@@ -28,6 +28,8 @@ pub(super) fn verify<M: Module, X: GraphTensors, Y: GraphTensors>(
     forward: &dyn Fn(&M, X) -> Y,
     batched: impl FnOnce(X) -> Result<Vec<DispatchTensor>, GraphError>,
 ) -> Result<(), GraphError> {
+    // As if all were trained: `no_grad()` may change after the trace.
+    let model = &model.valid().set_require_grad(true);
     let noiser = EggrollConfig::new().init().expect("rank 1");
     let table = ParameterTable::new(model, &noiser, &[]).map_err(GraphError::Table)?;
     let perturbation = Perturbation {

@@ -68,7 +68,7 @@ pub fn sample<S: WorldSampler>(
     };
     fits(games.len().saturating_mul(worlds as usize))?;
     let (size, actions) = (sampler.position_size(), sampler.actions());
-    let sampled = games.par_iter().enumerate().map(|(game, (key, observation))| {
+    let sample = |(game, (key, observation)): (usize, &(_, _))| {
         let mut sampled = SampledWorlds::new(size, actions, worlds, weighs_moves);
         let source = |error| ExpectedValuesError::Sampler { game, source: Box::new(error) };
         sampler.sample(observation, *key, &mut sampled).map_err(source)?;
@@ -78,9 +78,14 @@ pub fn sample<S: WorldSampler>(
             }
             _ => Ok(sampled),
         }
-    });
+    };
+    // Inside an evaluation the sampler may be one of its members, which other threads do not know.
+    let sampled: Vec<_> = match scope::is_active() {
+        true => games.iter().enumerate().map(sample).collect(),
+        false => games.par_iter().enumerate().map(sample).collect(),
+    };
     // Of several errors that of the first game, on any number of threads.
-    let sampled = scope::suspended(|| sampled.collect::<Vec<_>>()).into_iter().collect::<Result<Vec<_>, _>>()?;
+    let sampled = sampled.into_iter().collect::<Result<Vec<_>, _>>()?;
     fits(sampled.iter().map(|one| one.ends.len() + one.moves.len()).sum())?;
     Ok(joined(sampled, weighs_moves))
 }

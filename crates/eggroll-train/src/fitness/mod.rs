@@ -141,17 +141,19 @@ impl Fitness {
     /// their task, +∞ as its best; without any finite score all of a task are equal.
     pub fn finite(&self) -> (Vec<f64>, usize) {
         let members = self.values.len() / self.tasks;
-        (self.finite_by(members, None), self.values.iter().filter(|score| !score.is_finite()).count())
+        (self.finite_by(members, None, false), self.values.iter().filter(|score| !score.is_finite()).count())
     }
 
     /// [`finite`](Self::finite) of tasks of `members` scores each, by the group of `size` members where a rule has groups with separate data: the worst and
-    /// the best are those of the group, or of its task if the finite scores of the group are all equal: what is not finite would be a tie.
-    pub(crate) fn finite_by(&self, members: usize, size: Option<usize>) -> Vec<f64> {
+    /// the best are those of the group, or of its task if the group has no finite score. Where `scaled`, groups have a scale of their own: the task's
+    /// also count where a group has equal scores, with which what is not finite would tie.
+    pub(crate) fn finite_by(&self, members: usize, size: Option<usize>, scaled: bool) -> Vec<f64> {
         let mut scores: Vec<f64> = (0..self.values.len()).map(|place| self.exact(place)).collect();
         for task in scores.chunks_mut(members.max(1)) {
             let [worst, best] = ends(task).unwrap_or_default();
             for group in task.chunks_mut(size.unwrap_or(members).max(1)) {
-                let [worst, best] = ends(group).filter(|[worst, best]| worst < best).unwrap_or([worst, best]);
+                let [worst, best] =
+                    ends(group).filter(|[worst, best]| worst < best || !scaled).unwrap_or([worst, best]);
                 for score in group.iter_mut().filter(|score| !score.is_finite()) {
                     *score = if *score == f64::INFINITY { best } else { worst };
                 }

@@ -67,7 +67,7 @@ impl PairStatistics {
 
     /// The statistics of what members are weighted by: their scores summed over tasks, from the means of their groups if a rule has some.
     pub(crate) fn of_members(fitness: &Fitness, members: usize, group: Option<usize>) -> Self {
-        let scores = fitness.finite_by(members, group);
+        let scores = fitness.finite_by(members, group, false);
         let total = |member: usize| scores[member..].iter().step_by(members).sum();
         let totals: Vec<f64> = (0..members).map(total).collect();
         Self::of_scores(fitness, &totals, group.unwrap_or(members))

@@ -44,7 +44,7 @@ impl Fitness {
                 differences.iter().map(vote).collect()
             }
             None => {
-                let scores = self.finite_by(members, None);
+                let (scores, _) = self.finite();
                 let fitness = |m: usize| scores[m..].iter().step_by(members).sum::<f64>();
                 let differences: Vec<f64> = (0..members / 2).map(|q| fitness(2 * q) - fitness(2 * q + 1)).collect();
                 let mean =
@@ -71,7 +71,7 @@ impl Fitness {
         }
         match self.integers() {
             Some(scores) => signs(&scores.iter().copied().map(i64::from).collect::<Vec<_>>(), members),
-            None => signs(&self.finite_by(members, None), members),
+            None => signs(&self.finite().0, members),
         }
     }
 }

@@ -230,9 +230,10 @@ impl FitnessShaping {
     }
 
     /// The scores of a fitness of `members` as this rule takes them, all of them finite: NaN and −∞ count as the worst of their task, +∞ as its
-    /// best, and under a rule of [groups](Self::group) as those of their group, if its finite scores differ.
+    /// best, and under a rule of [groups](Self::group) as those of their group, if it has a finite score.
     pub fn scores(&self, fitness: &Fitness, members: usize) -> Vec<f64> {
-        fitness.finite_by(members, self.group())
+        let scaled = matches!(self, Self::GroupStandardized { .. } | Self::GroupCenteredRank { .. });
+        fitness.finite_by(members, self.group(), scaled)
     }
 
     /// Shapes scores of several tasks, `[tasks, members]` row after row, each task alone, and returns the mean over

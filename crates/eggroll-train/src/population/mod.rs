@@ -42,7 +42,7 @@ pub struct Population {
     /// How all chunks so far have used the parameters; `None` before the first. Slices note it with the population.
     pub(crate) uses: Arc<Mutex<Option<Vec<Use>>>>,
     /// The field of each parameter that was evaluated first, if any was.
-    pub(crate) fields: Arc<Mutex<Vec<Option<Field>>>>,
+    pub(crate) fields: Arc<Mutex<Vec<Vec<Field>>>>,
     pub(crate) input_projection: InputProjection,
     /// The rows that weights are given without noise, if estimates are projected onto them.
     pub(crate) unperturbed_rows: Arc<Mutex<Vec<Use>>>,
@@ -198,9 +198,11 @@ impl Population {
 
     fn note_fields(&self, found: Vec<Option<Field>>) {
         let mut fields = locked(&self.fields);
-        fields.resize_with(found.len(), || None);
-        for (field, found) in fields.iter_mut().zip(found) {
-            *field = field.take().or(found);
+        fields.resize_with(found.len(), Vec::new);
+        for (fields, found) in fields.iter_mut().zip(found) {
+            if let Some(found) = found.filter(|found| !fields.iter().any(|field| field.shares(found))) {
+                fields.push(found);
+            }
         }
     }
 

@@ -172,7 +172,7 @@ impl EvolutionStrategy {
 struct OtherValues<'a> {
     table: &'a ParameterTable,
     /// The fields that were evaluated, by position.
-    fields: &'a [Option<Field>],
+    fields: &'a [Vec<Field>],
     found: Option<String>,
 }
 
@@ -180,8 +180,8 @@ impl OtherValues<'_> {
     fn compare<T: ParameterTensor>(&mut self, param: &Param<T>) {
         let trained = self.table.position(param.id).filter(|_| self.found.is_none() && self.table.is_trained(param.id));
         if let Some(position) = trained
-            && let Some(Some(field)) = self.fields.get(position)
-            && !field.has_values_of(param)
+            && let Some(fields) = self.fields.get(position)
+            && !fields.iter().all(|field| field.has_values_of(param))
         {
             self.found = Some(self.table.entries()[position].path.clone());
         }

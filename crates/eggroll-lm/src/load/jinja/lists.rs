@@ -65,7 +65,7 @@ impl Renderer {
             }
             "last" => {
                 args.positional(name, 0, 0)?;
-                if matches!(value, Value::Stream(_) | Value::Undefined(_)) {
+                if matches!(value, Value::Stream(_)) {
                     return fail(format!("{} is not reversible", value.kind()));
                 }
                 let last = value.iterate()?.pop();

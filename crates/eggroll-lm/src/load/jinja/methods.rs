@@ -7,6 +7,7 @@ use super::format::braces;
 use super::meter::{Buffer, room, step};
 use super::token::is_space;
 use super::value::Value;
+use std::collections::HashSet;
 
 pub(super) const METHODS: [&str; 41] = [
     "capitalize",
@@ -207,12 +208,13 @@ fn titled(text: &str) -> String {
 
 /// Python's `strip`.
 pub(super) fn strip<'a>(mut it: &'a str, characters: Option<&str>, left: bool, right: bool) -> &'a str {
-    let is_in = |character: char| characters.map_or_else(|| is_space(character), |all| all.contains(character));
+    let set = characters.map(|all| all.chars().collect::<HashSet<char>>());
+    let is_in = |character: char| set.as_ref().map_or_else(|| is_space(character), |set| set.contains(&character));
     if left {
-        it = it.trim_start_matches(is_in);
+        it = it.trim_start_matches(&is_in);
     }
     if right {
-        it = it.trim_end_matches(is_in);
+        it = it.trim_end_matches(&is_in);
     }
     it
 }

@@ -63,8 +63,10 @@ impl Renderer {
     /// The text of a block.
     fn capture(&self, block: &Block, scope: &Rc<Scope>) -> Result<Value> {
         let mut text = Buffer::default();
-        self.run_block(block, scope, &mut text)?;
-        text.value()
+        match self.run_block(block, scope, &mut text)? {
+            Flow::On => text.value(),
+            _ => fail("break and continue out of a set or filter block are not supported"),
+        }
     }
 
     fn statement(&self, kind: &Kind, scope: &Rc<Scope>, out: &mut Buffer) -> Result<Flow> {

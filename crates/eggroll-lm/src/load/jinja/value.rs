@@ -39,10 +39,21 @@ pub(super) struct Dict {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Key {
     None,
+    Undefined,
     Int(i128),
     Float(u64),
     Text(Box<str>),
     Tuple(Vec<Key>),
+}
+
+impl Key {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Tuple(keys) => 16 + keys.iter().map(|key| 48 + key.bytes()).sum::<usize>(),
+            _ => 16,
+        }
+    }
 }
 
 /// A generator: its values can be taken once.
@@ -127,7 +138,7 @@ impl Dict {
         let mut bytes = 64;
         for (key, value) in pairs {
             let id = key.key()?;
-            bytes += 4 * size_of::<Value>() + if let Key::Text(text) = &id { text.len() } else { 16 };
+            bytes += 4 * size_of::<Value>() + id.bytes();
             room(bytes)?;
             match places.get(&id) {
                 Some(&place) => kept[place].1 = value,
@@ -173,7 +184,8 @@ impl Value {
     }
 
     pub(super) fn undefined(name: &str) -> Self {
-        Self::Undefined(name.into())
+        // A name is for messages only, and counts as no memory.
+        Self::Undefined(name.chars().take(80).collect::<String>().into())
     }
 
     fn measure(&self) -> (usize, bool) {
@@ -199,6 +211,7 @@ impl Value {
         step(16)?;
         Ok(match self {
             Self::None => Key::None,
+            Self::Undefined(_) => Key::Undefined,
             Self::Bool(value) => Key::Int(i128::from(*value)),
             Self::Int(value) => Key::Int(*value),
             Self::Float(value) if value.fract() == 0.0 && value.abs() < 1e38 => Key::Int(*value as i128),

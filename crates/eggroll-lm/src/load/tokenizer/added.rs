@@ -122,6 +122,14 @@ fn special(named: &Map<String, Value>) -> Vec<(String, Value)> {
     tokens
 }
 
+/// Tokens by names of the model's own.
+pub(super) fn own_names(named: &Map<String, Value>) -> Vec<(String, String)> {
+    let own = |key: &&String| key.ends_with("_token") && !NAMED.contains(&key.as_str());
+    let strings = named.iter().filter(|(key, _)| own(key)).filter(|(_, token)| token.is_string());
+    let more = named.get("extra_special_tokens").and_then(Value::as_object).into_iter().flatten();
+    strings.chain(more).filter_map(|(key, token)| Some((key.clone(), content(token)?.to_owned()))).collect()
+}
+
 /// A token is its content, or an object with its content.
 pub(super) fn content(token: &Value) -> Option<&str> {
     token.as_str().or_else(|| token.get("content")?.as_str())

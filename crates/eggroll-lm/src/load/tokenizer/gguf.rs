@@ -94,6 +94,7 @@ fn declared(metadata: &Metadata, adds_bos: bool, kinds: &[i64]) -> Result<Declar
         sep: id("seperator")?,
         cls: id("cls")?,
         mask: id("mask")?,
+        others: Vec::new(),
         adds_bos: metadata.flag("tokenizer.ggml.add_bos_token")?.unwrap_or(adds_bos),
     })
 }

@@ -212,7 +212,8 @@ impl Tokenizer {
         let mut settings = self.settings.clone();
         // Code of another folder.
         settings.remove("auto_map");
-        settings.entry("tokenizer_class").or_insert_with(|| "PreTrainedTokenizerFast".into());
+        // Classes of models rebuild parts of `tokenizer.json`: this one reads it as it is.
+        settings.insert("tokenizer_class".into(), "PreTrainedTokenizerFast".into());
         settings.entry("clean_up_tokenization_spaces").or_insert(false.into());
         for (name, token) in self.special.named() {
             settings.insert(name.into(), token.into());

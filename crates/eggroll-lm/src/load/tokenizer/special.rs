@@ -1,7 +1,7 @@
 //! Tokens with a meaning: begin and end of a text, end of a turn.
 
 use super::super::error::LoadError;
-use super::added::content;
+use super::added::{self, content};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -37,6 +37,8 @@ pub struct SpecialTokens {
     pub cls: Option<String>,
     /// Hides a token.
     pub mask: Option<String>,
+    /// Tokens by names of the model's own, `image_token` for example.
+    pub others: Vec<(String, String)>,
 }
 
 impl SpecialTokens {
@@ -81,6 +83,7 @@ pub(super) struct Declared {
     pub(super) sep: Option<Reference>,
     pub(super) cls: Option<Reference>,
     pub(super) mask: Option<Reference>,
+    pub(super) others: Vec<(String, String)>,
     pub(super) adds_bos: bool,
 }
 
@@ -102,6 +105,7 @@ impl Declared {
             sep: one("sep_token", "sep_token_id"),
             cls: by_name("cls_token").flatten(),
             mask: by_name("mask_token").flatten(),
+            others: added::own_names(names),
             adds_bos: false,
         }
     }
@@ -140,6 +144,7 @@ impl Declared {
             sep: token(&self.sep),
             cls: token(&self.cls),
             mask: token(&self.mask),
+            others: self.others,
         };
         Ok((special, bos, eos))
     }
