@@ -211,10 +211,10 @@ pub(super) fn strip<'a>(mut it: &'a str, characters: Option<&str>, left: bool, r
     let set = characters.map(|all| all.chars().collect::<HashSet<char>>());
     let is_in = |character: char| set.as_ref().map_or_else(|| is_space(character), |set| set.contains(&character));
     if left {
-        it = it.trim_start_matches(&is_in);
+        it = it.trim_start_matches(is_in);
     }
     if right {
-        it = it.trim_end_matches(&is_in);
+        it = it.trim_end_matches(is_in);
     }
     it
 }
