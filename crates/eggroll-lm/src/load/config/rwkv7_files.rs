@@ -9,7 +9,7 @@ pub struct FileTensor {
     pub name: String,
     /// Its shape in the file.
     pub shape: Vec<usize>,
-    /// The parameter's path in [`Rwkv7`].
+    /// The parameter's path in `Rwkv7`.
     pub parameter: String,
     /// How the file stores the parameter.
     pub stored: Stored,
