@@ -2,7 +2,7 @@
 
 use crate::write_gguf::tiny;
 use burn::tensor::Device;
-use eggroll_lm::load::{LoadError, ModelConfig, Pretrained, SavedDtype, Weights, save_model};
+use eggroll_lm::load::{LoadError, ModelConfig, Pretrained, Rwkv7Config, SavedDtype, Weights, save_model};
 use eggroll_lm::{CausalModel, Llama};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
@@ -144,5 +144,22 @@ fn sizes_beyond_the_file_allocate_nothing() {
         if let Ok(config) = ModelConfig::open(folder.path()) {
             assert!(Llama::load(&config, &good.weights, &Device::flex()).is_err(), "{key} {value}");
         }
+    }
+}
+
+/// A small RWKV-7 of the vocabulary that the other small models have.
+pub fn small_rwkv7(tied_head: bool) -> Rwkv7Config {
+    Rwkv7Config {
+        vocab_size: 261,
+        hidden_size: 8,
+        intermediate_size: 16,
+        layers: 2,
+        head_dim: 4,
+        decay_rank: 2,
+        a_rank: 2,
+        v_rank: 2,
+        gate_rank: 2,
+        norm_eps: 1e-5,
+        tied_head,
     }
 }

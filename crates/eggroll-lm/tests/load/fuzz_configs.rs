@@ -3,9 +3,9 @@
 //! `EGGROLL_FUZZ_CASES` sets how many cases there are, 500 unless set. They run in a process of their own, which may take 4 GB of
 //! addresses and 512 MiB of memory.
 
-use crate::fits::folder;
+use crate::fits::{folder, small_rwkv7};
 use crate::write_gguf::{GgufFile, Value as Meta, f32s, tiny};
-use eggroll_lm::load::{ModelConfig, Pretrained, Rwkv7Config, SavedDtype, save_model};
+use eggroll_lm::load::{ModelConfig, Pretrained, SavedDtype, save_model};
 use eggroll_lm::{CausalModel, FinetuneConfig, Item, Llama, Rwkv7};
 use serde_json::{Map, Value, json};
 use std::fs;
@@ -186,21 +186,7 @@ fn gguf(random: &mut Random) -> Vec<u8> {
 fn recurrent() -> TempDir {
     let (_file, path) = tiny("llama").write();
     let model = Pretrained::open(path).unwrap();
-    let (vocab_size, hidden_size, intermediate_size, layers, head_dim) = (261, 8, 16, 2, 4);
-    let (decay_rank, a_rank, v_rank, gate_rank, norm_eps, tied_head) = (2, 2, 2, 2, 1e-5, false);
-    let config = ModelConfig::Rwkv7(Rwkv7Config {
-        vocab_size,
-        hidden_size,
-        intermediate_size,
-        layers,
-        head_dim,
-        decay_rank,
-        a_rank,
-        v_rank,
-        gate_rank,
-        norm_eps,
-        tied_head,
-    });
+    let config = ModelConfig::Rwkv7(small_rwkv7(false));
     let tensors = config.tensors().map(|(name, shape)| {
         let values = (0..shape.iter().product()).map(|at: usize| (at as f32).sin()).collect();
         (name, shape, values)

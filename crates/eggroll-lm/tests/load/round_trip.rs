@@ -1,5 +1,6 @@
 //! Saved models, opened again.
 
+use crate::fits::small_rwkv7;
 use crate::write_gguf::tiny;
 use eggroll_lm::load::{LoadError, Message, ModelConfig, Pretrained, SavedDtype, save_model};
 use std::path::Path;
@@ -258,23 +259,9 @@ fn a_killed_save_mixes_nothing() {
 /// RWKV-7 too is saved as a whole or not at all.
 #[test]
 fn a_recurrent_model_is_complete() {
-    use eggroll_lm::{CausalModel, Rwkv7, load::Rwkv7Config};
+    use eggroll_lm::{CausalModel, Rwkv7};
     let (model, _) = open();
-    let (vocab_size, hidden_size, intermediate_size, layers, head_dim) = (261, 8, 16, 2, 4);
-    let (decay_rank, a_rank, v_rank, gate_rank, norm_eps, tied_head) = (2, 2, 2, 2, 1e-5, true);
-    let config = ModelConfig::Rwkv7(Rwkv7Config {
-        vocab_size,
-        hidden_size,
-        intermediate_size,
-        layers,
-        head_dim,
-        decay_rank,
-        a_rank,
-        v_rank,
-        gate_rank,
-        norm_eps,
-        tied_head,
-    });
+    let config = ModelConfig::Rwkv7(small_rwkv7(true));
     let tensors: Tensors =
         config.tensors().map(|(name, shape)| (name, shape.clone(), vec![0.5; shape.iter().product()])).collect();
     let save =

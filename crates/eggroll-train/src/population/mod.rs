@@ -41,7 +41,7 @@ pub struct Population {
     pub(crate) memory_limit: Option<u64>,
     /// How all chunks so far have used the parameters; `None` before the first. Slices note it with the population.
     pub(crate) uses: Arc<Mutex<Option<Vec<Use>>>>,
-    /// The field of each parameter that was evaluated first, if any was.
+    /// The fields of each parameter that were evaluated, one for each storage of its values.
     pub(crate) fields: Arc<Mutex<Vec<Vec<Field>>>>,
     pub(crate) input_projection: InputProjection,
     /// The rows that weights are given without noise, if estimates are projected onto them.

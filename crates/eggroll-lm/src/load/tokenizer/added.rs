@@ -105,9 +105,7 @@ impl Neighbours {
 
 /// Special tokens by name, then those without a name of their own.
 fn special(named: &Map<String, Value>) -> Vec<(String, Value)> {
-    let own = |key: &&String| key.ends_with("_token") && !NAMED.contains(&key.as_str());
-    let of_model = named.keys().filter(own).filter(|key| named.get(*key).is_some_and(Value::is_string));
-    let keys = NAMED.into_iter().chain(of_model.map(String::as_str));
+    let keys = NAMED.into_iter().chain(of_model(named).map(|(key, _)| key.as_str()));
     let mut tokens: Vec<_> = keys.filter_map(|key| Some((key.to_owned(), named.get(key)?.clone()))).collect();
     let filled = |key: &&str| named.get(*key).is_some_and(|value| value != &json!([]) && !value.is_null());
     if let Some(key) = ["extra_special_tokens", "additional_special_tokens"].into_iter().find(filled) {
@@ -122,12 +120,16 @@ fn special(named: &Map<String, Value>) -> Vec<(String, Value)> {
     tokens
 }
 
+/// Strings of names like `image_token`.
+fn of_model(named: &Map<String, Value>) -> impl Iterator<Item = (&String, &Value)> {
+    let own = |key: &str| key.ends_with("_token") && !NAMED.contains(&key);
+    named.iter().filter(move |(key, token)| own(key) && token.is_string())
+}
+
 /// Tokens by names of the model's own.
 pub(super) fn own_names(named: &Map<String, Value>) -> Vec<(String, String)> {
-    let own = |key: &&String| key.ends_with("_token") && !NAMED.contains(&key.as_str());
-    let strings = named.iter().filter(|(key, _)| own(key)).filter(|(_, token)| token.is_string());
     let more = named.get("extra_special_tokens").and_then(Value::as_object).into_iter().flatten();
-    strings.chain(more).filter_map(|(key, token)| Some((key.clone(), content(token)?.to_owned()))).collect()
+    of_model(named).chain(more).filter_map(|(key, token)| Some((key.clone(), content(token)?.to_owned()))).collect()
 }
 
 /// A token is its content, or an object with its content.
