@@ -178,7 +178,7 @@ fn figures(cell: Cell, fused: bool, runs: &[Run], environment: f64) -> Figures {
 
 /// The peer's figures of the fused cells.
 fn jax(args: &Args, cells: &[Cell]) -> Result<Vec<PeerFigures>, Box<dyn Error>> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/peers/jax_rollout.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/jax_rollout.py");
     let name = |cell: &Cell| {
         let widths: Vec<String> = cell.hidden.iter().map(ToString::to_string).collect();
         format!("{}:{}:{}", widths.join("x"), cell.population, cell.rank)

@@ -31,7 +31,7 @@ impl Batcher<Item, (Tensor<2>, Tensor<1, Int>)> for ToTensors {
 }
 
 fn items(name: &str) -> Result<InMemDataset<Item>, eggroll_examples::Failure> {
-    let images = Images::read(concat!(env!("CARGO_MANIFEST_DIR"), "/data/mnist").as_ref(), name)?;
+    let images = Images::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../data/mnist").as_ref(), name)?;
     let pixels = images.pixels.chunks_exact(784).map(<[u8]>::to_vec);
     Ok(InMemDataset::new(pixels.zip(images.labels).collect()))
 }

@@ -22,7 +22,7 @@ fn main() -> Result<(), eggroll_examples::Failure> {
 
     let device = Device::flex();
     device.seed(0);
-    let images = Images::read(concat!(env!("CARGO_MANIFEST_DIR"), "/data/mnist").as_ref(), "train")?;
+    let images = Images::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../data/mnist").as_ref(), "train")?;
     let mut batches = Batches::new(0, images.len(), 128, 0);
     let mut batch = |generation| Dataset::new(&images.select(&batches.samples(generation)), images.scale(), &device);
     let mut model = Mlp::new(784, &[64], &device);

@@ -3,6 +3,7 @@
 #[cfg(feature = "graph")]
 use eggroll_nn::graph::GraphError;
 use eggroll_nn::weights::WeightsError;
+#[cfg(feature = "rl")]
 use eggroll_rl::RolloutError;
 
 /// Any error of eggroll: `?` turns the errors of all crates into it, from tracing a model over training to checkpoints and logs.
@@ -36,9 +37,11 @@ pub enum Error {
     #[error(transparent)]
     Weights(Box<WeightsError>),
     /// Runs: files, checkpoints, logs, replay, distribution.
+    #[cfg(feature = "run")]
     #[error(transparent)]
     Run(Box<eggroll_run::Error>),
     /// Environments and rollouts.
+    #[cfg(feature = "rl")]
     #[error(transparent)]
     Rollouts(Box<RolloutError>),
     /// Pretrained language models: files, prompts, tasks, generation.
@@ -70,7 +73,9 @@ from! {
     GraphError => Graph,
     eggroll_train::Error => Train,
     WeightsError => Weights,
+    #[cfg(feature = "run")]
     eggroll_run::Error => Run,
+    #[cfg(feature = "rl")]
     RolloutError => Rollouts,
     #[cfg(feature = "lm")]
     eggroll_lm::Error => Lm,

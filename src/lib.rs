@@ -56,8 +56,11 @@ pub use eggroll_core as core;
 #[cfg(feature = "lm")]
 pub use eggroll_lm as lm;
 pub use eggroll_nn as nn;
+#[cfg(feature = "rl")]
 pub use eggroll_rl as rl;
+#[cfg(feature = "run")]
 pub use eggroll_run as run;
+#[cfg(feature = "run")]
 pub use eggroll_run::diagnostics::diagnose;
 pub use eggroll_train as train;
 pub use error::Error;
@@ -78,8 +81,11 @@ pub mod prelude {
     #[cfg(feature = "graph")]
     pub use eggroll_nn::graph::PopulationGraph;
     pub use eggroll_nn::loss::cross_entropy;
+    #[cfg(feature = "rl")]
     pub use eggroll_rl::{ActionSpace, EpisodeKey, TensorEnvironment};
+    #[cfg(feature = "rl")]
     pub use eggroll_rl::{EvaluationConfig, Policy, RolloutConfig, Rollouts, feed_forward};
+    #[cfg(feature = "run")]
     pub use eggroll_run::{Checkpoints, RunFolder, TrainingLoop, data_digest, parameter_digest};
     #[cfg(feature = "learner")]
     pub use eggroll_run::{EsTask, EsTraining, EsTrainingConfig};

@@ -39,7 +39,7 @@ pub struct Args {
     #[arg(long, default_value_t = 600.0)]
     pub limit: f64,
     /// Folder with the gzip files of MNIST.
-    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/data/mnist"))]
+    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/mnist"))]
     pub data: PathBuf,
     /// Name of this machine, to tell rows apart after a merge.
     #[arg(long, default_value_t = format!("{OS}-{ARCH}"))]

@@ -72,7 +72,7 @@ pub struct Limits {
 #[derive(clap::Args, Clone, Debug, Serialize, Deserialize)]
 pub struct Settings {
     /// File to learn from, any bytes; it is read when the run starts. Byte 0 starts a new document.
-    #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/data/text/shakespeare.txt"))]
+    #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/text/shakespeare.txt"))]
     pub data: PathBuf,
     /// Share of the file, at its end, that is held out for validation.
     #[arg(long, default_value_t = 0.1)]

@@ -19,7 +19,7 @@ enum DamageName {
 #[derive(Parser, Debug)]
 pub struct Args {
     /// Folder with the four files of MNIST, or of other data in that format (IDX), plain or compressed by gzip.
-    #[arg(default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/data/mnist"))]
+    #[arg(default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/mnist"))]
     pub data: PathBuf,
     /// Load the network from this SafeTensors file (layers.0.weight, layers.0.bias, ...) instead of training one.
     #[arg(long, value_name = "FILE", conflicts_with = "epochs")]

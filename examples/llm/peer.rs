@@ -29,7 +29,7 @@ impl LlamaCpp {
         if model.extension().is_none_or(|extension| extension != "gguf") {
             return Err(format!("llama.cpp reads GGUF files, but the model is {}", model.display()).into());
         }
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/peers/llama_cpp_prefill.py");
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../benches/peers/llama_cpp_prefill.py");
         let peer = Self { python: python.to_owned(), script, model };
         let output = Command::new(&peer.python).args(["-c", "import llama_cpp"]).output();
         match output {

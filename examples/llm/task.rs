@@ -227,5 +227,5 @@ fn order(seed: u64, pass: u64, len: u64) -> Vec<usize> {
 }
 
 fn words_file() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("data/words/sentiment.tsv")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/words/sentiment.tsv")
 }

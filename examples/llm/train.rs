@@ -197,7 +197,7 @@ impl Run<'_> {
     }
 
     fn evaluate<M: CausalModel>(&self, task: &Task, finetune: &Finetune<M>) -> Result<Evaluation, Failure> {
-        let text = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("data/text/shakespeare.txt"))?;
+        let text = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/text/shakespeare.txt"))?;
         let text = String::from_utf8_lossy(&text[..UNRELATED.min(text.len())]).into_owned();
         Ok(Evaluation { test: task.test(finetune)?, perplexity: finetune.perplexity(&text, WINDOW)? })
     }

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 #[command(after_help = interrupt::HELP)]
 pub struct Args {
     /// Folder with the four files of MNIST, or of other data in that format (IDX), plain or compressed by gzip.
-    #[arg(default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/data/mnist"))]
+    #[arg(default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/mnist"))]
     pub data: PathBuf,
     /// Folder for checkpoints, log and accuracy curve.
     #[arg(long, default_value = "runs/mnist")]

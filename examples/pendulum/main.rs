@@ -1,7 +1,7 @@
 //! Pendulum-v1 by evolution strategies, continuous torques: `cargo run --release --example pendulum`.
 //!
 //! `--seeds 5` trains with five seeds, `--compare` compares EGGROLL with OpenES; the table of settings is in
-//! `crates/eggroll-examples/src/control/settings.rs`.
+//! `examples/src/control/settings.rs`.
 
 use burn::tensor::Device;
 use clap::Parser;

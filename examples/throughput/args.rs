@@ -61,7 +61,7 @@ impl Args {
 
     /// The JAX peer with the same cells, if it is to be run.
     pub fn peer(&self) -> Option<Peer> {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/peers/jax_forward.py");
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../benches/peers/jax_forward.py");
         let list = |values: &[usize]| values.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
         let sizes: Vec<_> = self.sizes.iter().map(|size| size.name()).collect();
         let mut options = vec!["--sizes".to_owned(), sizes.join(",")];

@@ -88,7 +88,7 @@ fn completions_that_are_given() -> Result<(), eggroll::Error> {
     let mut finetune = config.init::<Llama>(Pretrained::open(path)?)?.with_strategy(strategy)?;
     // ANCHOR_END: strategy
     // ANCHOR: given
-    let words = Words::read("data/words/sentiment.tsv")?;
+    let words = Words::read("../data/words/sentiment.tsv")?;
     let item = |word: &eggroll::lm::task::Word| finetune.item(&word.prompt().text(), word.answer());
     let items = words.split(Split::Train)[..4].iter().map(item).collect::<Result<Vec<_>, _>>()?;
     println!("{}", finetune.learn(Items::Shared(&items))?);

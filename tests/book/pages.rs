@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const PAGE_LINES: usize = 150;
 
 fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
 fn book() -> PathBuf {

@@ -17,7 +17,7 @@ const FOLDERS: [(&str, &str); 9] = [
 ];
 
 fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
 /// What stands in backticks in the last column of a row.

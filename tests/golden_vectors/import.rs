@@ -55,7 +55,7 @@ fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
 }
 
 fn pytorch() -> PytorchStore {
-    let file: PathBuf = [env!("CARGO_MANIFEST_DIR"), "tests", "fixtures", "mlp.pt"].iter().collect();
+    let file: PathBuf = [env!("CARGO_MANIFEST_DIR"), "fixtures", "mlp.pt"].iter().collect();
     PytorchStore::from_file(file)
 }
 

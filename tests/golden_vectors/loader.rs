@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// Where the golden files are.
 pub fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).join("tests/golden")
 }
 
 /// The arrays of one file.

@@ -16,7 +16,7 @@ fn submit(place: &Place, status: i32) -> (i32, String) {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("may");
     }
     let path = format!("{}:{}", place.path("."), std::env::var("PATH").expect("a path"));
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/slurm");
+    let script = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).join("scripts/slurm");
     let variables = [("SLURM_JOB_ID", "17"), ("SLURM_JOB_NAME", "test"), ("SLURM_CPUS_PER_TASK", "2")];
     let mut command = Command::new("bash");
     command.arg(script).envs(variables).env("PATH", path).env("SLURM_SUBMIT_DIR", place.path("."));
@@ -48,6 +48,6 @@ fn a_job_that_has_finished_or_failed_does_not() {
 
 #[test]
 fn bash_reads_it() {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/slurm");
+    let script = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).join("scripts/slurm");
     assert!(Command::new("bash").arg("-n").arg(script).status().expect("bash").success());
 }

@@ -2,6 +2,7 @@
 #![cfg_attr(feature = "ndarray", expect(deprecated, reason = "Burn deprecates the backend; users still ask for it"))]
 
 mod backend;
+mod backends;
 #[cfg(any(feature = "flex", feature = "ndarray"))]
 pub mod chain;
 #[cfg(test)]

@@ -1,9 +1,5 @@
 //! Running operations on the device of the model, whichever backend that is.
 
-#[cfg(any(feature = "wgpu", feature = "cuda"))]
-use burn::backend::Cube;
-#[cfg(feature = "flex")]
-use burn::backend::Flex;
 use burn::backend::ir::{BackendIr, HandleKind, OperationIr, TensorIr};
 use burn::backend::{BackendTensor, DispatchKindConversion, DispatchTensor, TensorMetadata};
 use burn::tensor::{TensorData, TensorId};
@@ -73,18 +69,6 @@ where
 /// An interpreter on the device of `tensor`; `None` if no backend that is built in runs graphs there.
 pub(super) fn interpreter(tensor: &DispatchTensor) -> Option<Box<dyn Interpreter>> {
     let mut found: Option<Box<dyn Interpreter>> = None;
-    #[cfg(feature = "flex")]
-    {
-        found = found.or_else(|| on::<Flex>(tensor));
-    }
-    #[cfg(feature = "ndarray")]
-    #[expect(deprecated, reason = "Burn deprecates the backend; users still ask for it")]
-    {
-        found = found.or_else(|| on::<burn::backend::NdArray>(tensor));
-    }
-    #[cfg(any(feature = "wgpu", feature = "cuda"))]
-    {
-        found = found.or_else(|| on::<Cube>(tensor));
-    }
+    eggroll_core::for_each_backend! { B => found = found.or_else(|| on::<B>(tensor)); }
     found
 }

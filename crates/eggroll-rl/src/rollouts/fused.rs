@@ -8,7 +8,7 @@ use super::head::ActionHead;
 use super::keys::uniform;
 use super::policy::{Policy, chain_layers, check_shape, note_layers};
 use super::runner::Plan;
-use crate::TensorEnvironment;
+use crate::{ActionSpace, TensorEnvironment};
 use eggroll_core::chain::{Chain, ChainBuffers, ChainRow};
 use eggroll_core::profile::{self, Component};
 use eggroll_train::{Population, workers};
@@ -210,4 +210,42 @@ fn row_of<'a>(slots: &'a mut [Slot], live: &Live, width: usize, each: usize) -> 
     let slot = live.row.slot as usize;
     let place = live.place as usize - slot * 2 * each;
     &mut slots[slot].rows[place * width..][..width]
+}
+
+impl ActionHead {
+    /// The action of one row.
+    #[inline]
+    fn action(&self, outputs: &[f32], uniform: f32, space: ActionSpace, action: &mut [f32]) {
+        match (self, space) {
+            (Self::Sampled, ActionSpace::Discrete(count)) => {
+                let best = outputs.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+                let weight = |output: &f32| (output - best).exp();
+                let limit = uniform * outputs.iter().map(weight).fold(0.0, |sum, weight| sum + weight);
+                let mut sum = 0.0;
+                let below = outputs[..count - 1].iter().filter(|output| {
+                    sum += weight(output);
+                    sum <= limit
+                });
+                action[0] = below.count() as f32;
+            }
+            (_, ActionSpace::Discrete(_)) => action[0] = first_of_highest(outputs) as f32,
+            (Self::Tanh, ActionSpace::Continuous { low, high, .. }) => {
+                let (middle, half) = (0.5 * (low + high), 0.5 * (high - low));
+                action.iter_mut().zip(outputs).for_each(|(action, output)| *action = output.tanh() * half + middle);
+            }
+            (_, ActionSpace::Continuous { low, high, .. }) => {
+                action.iter_mut().zip(outputs).for_each(|(action, output)| *action = output.clamp(low, high));
+            }
+        }
+    }
+}
+
+fn first_of_highest(outputs: &[f32]) -> usize {
+    let mut best = 0;
+    for (index, output) in outputs.iter().enumerate() {
+        if *output > outputs[best] {
+            best = index;
+        }
+    }
+    best
 }

@@ -63,41 +63,4 @@ impl ActionHead {
             (_, ActionSpace::Continuous { low, high, .. }) => outputs.clamp(low, high),
         }
     }
-
-    /// The action of one row.
-    #[cfg_attr(not(any(feature = "flex", feature = "ndarray")), expect(dead_code, reason = "for fused rollouts"))]
-    #[inline]
-    pub(super) fn action(&self, outputs: &[f32], uniform: f32, space: ActionSpace, action: &mut [f32]) {
-        match (self, space) {
-            (Self::Sampled, ActionSpace::Discrete(count)) => {
-                let best = outputs.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-                let weight = |output: &f32| (output - best).exp();
-                let limit = uniform * outputs.iter().map(weight).fold(0.0, |sum, weight| sum + weight);
-                let mut sum = 0.0;
-                let below = outputs[..count - 1].iter().filter(|output| {
-                    sum += weight(output);
-                    sum <= limit
-                });
-                action[0] = below.count() as f32;
-            }
-            (_, ActionSpace::Discrete(_)) => action[0] = first_of_highest(outputs) as f32,
-            (Self::Tanh, ActionSpace::Continuous { low, high, .. }) => {
-                let (middle, half) = (0.5 * (low + high), 0.5 * (high - low));
-                action.iter_mut().zip(outputs).for_each(|(action, output)| *action = output.tanh() * half + middle);
-            }
-            (_, ActionSpace::Continuous { low, high, .. }) => {
-                action.iter_mut().zip(outputs).for_each(|(action, output)| *action = output.clamp(low, high));
-            }
-        }
-    }
-}
-
-fn first_of_highest(outputs: &[f32]) -> usize {
-    let mut best = 0;
-    for (index, output) in outputs.iter().enumerate() {
-        if *output > outputs[best] {
-            best = index;
-        }
-    }
-    best
 }

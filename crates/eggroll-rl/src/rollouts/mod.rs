@@ -8,8 +8,6 @@
 mod config;
 mod error;
 mod evaluate;
-#[cfg(any(feature = "flex", feature = "ndarray"))]
-mod fused;
 mod gather;
 mod head;
 #[cfg(feature = "host")]
@@ -22,6 +20,7 @@ mod policy;
 mod runner;
 mod statistics;
 mod tensors;
+eggroll_core::with_host_kernels! { mod fused; }
 
 pub use config::{EvaluationConfig, RolloutConfig};
 pub use error::RolloutError;

@@ -42,7 +42,6 @@ impl RolloutConfig {
         Ok(Rollouts::new(self.clone(), environment, self.normalize_observations, size))
     }
 
-    #[cfg(any(feature = "flex", feature = "ndarray"))]
     #[track_caller]
     fn fused<E: TensorEnvironment, P: Policy>(
         &self,
@@ -51,12 +50,10 @@ impl RolloutConfig {
         policy: &P,
     ) -> Option<Vec<f32>> {
         let fused = self.fused && plan.environment.has_host_form() && population.perturbation().table.is_on_host();
-        if fused { super::fused::run(self, plan, population, policy) } else { None }
-    }
-
-    #[cfg(not(any(feature = "flex", feature = "ndarray")))]
-    fn fused<E, P>(&self, _plan: &Plan<'_, E>, _population: &Population, _policy: &P) -> Option<Vec<f32>> {
-        None
+        eggroll_core::with_host_kernels! {
+            { if fused { super::fused::run(self, plan, population, policy) } else { None } }
+            else { let _ = (fused, policy); None }
+        }
     }
 }
 

@@ -1,0 +1,38 @@
+//! `--trace` of the examples: a Chrome trace of the run, and a summary by component.
+
+use eggroll::run::Error;
+use eggroll::run::print_note;
+use eggroll::run::profile::TraceConfig;
+use std::path::PathBuf;
+
+/// Options of a trace.
+#[derive(clap::Args, Debug, Clone)]
+pub struct TraceArgs {
+    /// Write a trace for Perfetto (ui.perfetto.dev) to this file, and a summary by component to it and to standard error.
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+    /// Generations (or rounds of measuring) at the beginning of each part of the run that are traced.
+    #[arg(long, value_name = "K", default_value_t = 20, requires = "trace")]
+    pub trace_generations: u64,
+    /// Let every span wait for its device: true times on GPUs, of a slower program.
+    #[arg(long, requires = "trace")]
+    pub trace_synchronize: bool,
+}
+
+impl TraceArgs {
+    /// Runs `work` under a trace if there is to be one. The trace is complete also if `work` fails, panics, or is stopped by a signal,
+    /// which [`interrupt`](crate::interrupt) sees to.
+    ///
+    /// # Errors
+    ///
+    /// Those of `work`, and of a trace that cannot be written.
+    pub fn around<T, E: From<Error>>(&self, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+        let Some(path) = &self.trace else { return work() };
+        let config = TraceConfig::new(path).with_generations(self.trace_generations);
+        let trace = config.with_synchronize(self.trace_synchronize).start()?;
+        let done = work()?;
+        let summary = trace.finish()?;
+        print_note!("{summary}trace: {}", path.display());
+        Ok(done)
+    }
+}
