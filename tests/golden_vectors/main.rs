@@ -16,7 +16,6 @@ mod nano;
 mod noise_index;
 mod optimizers;
 mod recorded;
-#[cfg(feature = "lm")]
 mod rwkv7;
 mod torch_port;
 mod updates;
@@ -27,7 +26,6 @@ use burn::tensor::Device;
 #[cfg_attr(feature = "ndarray", expect(deprecated, reason = "Burn deprecates the backend; users still ask for it"))]
 fn devices() -> Vec<Device> {
     let all = [
-        #[cfg(feature = "flex")]
         Device::flex(),
         #[cfg(feature = "ndarray")]
         Device::ndarray(),
