@@ -2,10 +2,10 @@
 
 use burn::tensor::{Bool, Device, Element, Int, Tensor, TensorData};
 use eggroll::rl::WorldKey;
-use eggroll::rl::games::texas42::{
+use eggroll_examples::interrupt::Signals;
+use eggroll_examples::texas42::{
     Bid, Contract, Deal, HAND, HAND_POINTS, POSITION_SIZE, Solver, State, Trumps, position, uniform_below,
 };
-use eggroll_examples::interrupt::Signals;
 use std::thread;
 
 /// Positions in which the mover has a choice, and the value of each domino of its hand to its side.
@@ -65,7 +65,7 @@ impl Decisions {
             0 => Trumps::ALL[uniform_below(Trumps::ALL.len() as u64, &mut words) as usize],
             _ => Trumps::longest(deal.hands()[declarer]),
         };
-        let contract = Contract::new(declarer, trumps, Bid::LOWEST).expect("one of four players");
+        let contract = Contract::new(declarer, trumps, Bid::LOWEST);
         let mut state = State::new(deal, contract);
         while !state.is_over() {
             let legal = state.legal_moves();

@@ -1,10 +1,10 @@
 //! Hands side by side: all players of a side decide together, for all hands.
 
 use crate::players::{Player, Work};
-use eggroll::rl::games::texas42::{
+use eggroll::rl::{ExpectedValuesError, WorldKey};
+use eggroll_examples::texas42::{
     Bid, Contract, DOMINOES, Deal, Domino, DominoSet, Observation, PLAYERS, State, Trumps,
 };
-use eggroll::rl::{ExpectedValuesError, WorldKey};
 
 /// A hand that is played, and what each player knows of it.
 pub struct Hand {
@@ -51,11 +51,11 @@ impl Dealt {
     }
 
     fn contract(&self, trumps: Trumps) -> Contract {
-        Contract::new(self.declarer, trumps, Bid::LOWEST).expect("one of four players")
+        Contract::new(self.declarer, trumps, Bid::LOWEST)
     }
 
     fn seen(&self, player: usize, trumps: Trumps) -> Observation {
-        Observation::new(player, self.contract(trumps), self.deal.hands()[player]).expect("seven dominoes")
+        Observation::new(player, self.contract(trumps), self.deal.hands()[player])
     }
 
     pub fn hand(self, trumps: Trumps) -> Hand {
@@ -73,7 +73,7 @@ impl Hand {
 
     pub fn play(&mut self, domino: Domino) {
         self.state.play(domino).expect("a legal domino");
-        self.seen.iter_mut().for_each(|seen| seen.record(domino).expect("a legal domino"));
+        self.seen.iter_mut().for_each(|seen| seen.record(domino));
     }
 
     /// What the next player knows, with the address of this decision.

@@ -2,7 +2,7 @@
 //!
 //! A player does not see the other hands. For every decision, worlds that agree with what was seen are sampled; an oracle, a small
 //! transformer, values every domino in each; the domino with the highest mean is played. With a temperature worlds are weighed by the likelihood of
-//! the moves seen so far. The engine is `eggroll::rl::ExpectedValues`; the game, its rules and its solver are `eggroll::rl::games::texas42`.
+//! the moves seen so far. The engine is `eggroll::rl::ExpectedValues`; the game, its rules and its solver are `eggroll_examples::texas42`.
 
 mod args;
 mod deals;

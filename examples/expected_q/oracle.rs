@@ -9,9 +9,9 @@ use eggroll::nn::transformer::{
     PositionWiseFeedForward, PositionWiseFeedForwardConfig, TransformerEncoder, TransformerEncoderConfig,
     TransformerEncoderInput,
 };
-use eggroll::rl::games::texas42::columns::LEADS;
-use eggroll::rl::games::texas42::{DOMINOES, HAND, HAND_POINTS, RELATIONS, ROLES, TOKEN_FEATURES, token_features};
 use eggroll_examples::Failure;
+use eggroll_examples::texas42::columns::LEADS;
+use eggroll_examples::texas42::{DOMINOES, HAND, HAND_POINTS, RELATIONS, ROLES, TOKEN_FEATURES, token_features};
 use std::path::Path;
 
 /// Trained by `--train backpropagation`.

@@ -1,8 +1,8 @@
 //! One decision as a picture: a bar for each domino, its standard error, and what it is worth with all hands open.
 
 use crate::shown::Shown;
-use eggroll::rl::games::texas42::{Domino, HAND_POINTS};
 use eggroll_examples::Failure;
+use eggroll_examples::texas42::{Domino, HAND_POINTS};
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;

@@ -3,8 +3,8 @@
 use crate::hands::Dealt;
 use crate::oracle::{Oracle, TokenTables};
 use eggroll::core::profile;
-use eggroll::rl::games::texas42::{Domino, Observation, Opponent, Texas42Worlds, Trumps, uniform_below};
 use eggroll::rl::{Decision, ExpectedValues, ExpectedValuesError, WorldKey};
+use eggroll_examples::texas42::{Domino, Observation, Opponent, Texas42Worlds, Trumps, uniform_below};
 use std::time::{Duration, Instant};
 
 /// Random words of a decision that worlds do not use: theirs are counted from 0.

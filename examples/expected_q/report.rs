@@ -7,11 +7,11 @@ use crate::players::{Player, Thinker, Work};
 use crate::shown::Shown;
 use crate::{picture, speed, train};
 use burn::tensor::Device;
-use eggroll::rl::games::texas42::Opponent;
 use eggroll::rl::{ExpectedValuesConfig, ExpectedValuesError};
 use eggroll::run::print_line;
 use eggroll_examples::device::open;
 use eggroll_examples::interrupt::Signals;
+use eggroll_examples::texas42::Opponent;
 use eggroll_examples::{Ending, Failure};
 use serde_json::{Map, Value, json};
 

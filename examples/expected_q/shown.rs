@@ -2,10 +2,10 @@
 
 use crate::hands::Hand;
 use crate::players::{Player, Thinker, Work};
-use eggroll::rl::games::texas42::{Domino, Observation, PLAYERS, Play, Solver, State, Suit, Texas42Worlds, Worlds};
 use eggroll::rl::{ActionValue, Decision};
 use eggroll::run::print_line;
 use eggroll_examples::Failure;
+use eggroll_examples::texas42::{Domino, Observation, PLAYERS, Play, Solver, State, Suit, Texas42Worlds, Worlds};
 
 /// Plays after which a decision is shown, and dominoes that may be chosen from.
 const PLAYS: usize = 9;

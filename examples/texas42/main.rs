@@ -6,8 +6,8 @@
 use burn::tensor::Device;
 use clap::{Parser, ValueEnum};
 use eggroll::nn::Mlp;
-use eggroll::rl::games::texas42::{Opponent, Texas42};
 use eggroll_examples::control::{self, Args, Settings, Task};
+use eggroll_examples::texas42::{Opponent, Texas42};
 use eggroll_examples::{interrupt, options};
 use std::process::ExitCode;
 

@@ -3,7 +3,6 @@
 
 mod environments;
 mod expected_values;
-pub mod games;
 #[cfg(feature = "mujoco")]
 pub mod mujoco;
 mod rollouts;

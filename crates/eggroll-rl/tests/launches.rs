@@ -2,27 +2,46 @@
 
 #![cfg(any(feature = "wgpu", feature = "cuda"))]
 
-use burn::tensor::{Int, Tensor};
+use burn::tensor::{Bool, Int, Tensor};
 use eggroll_core::{DeviceName, LaunchCount};
-use eggroll_rl::games::texas42::{
-    Bid, Contract, Deal, Domino, DominoSet, HAND, Observation, State, Texas42Worlds, Trumps,
-};
-use eggroll_rl::{ExpectedValuesConfig, WorldKey};
+use eggroll_rl::{ExpectedValuesConfig, SampledWorlds, WorldKey, WorldSampler};
+use std::convert::Infallible;
 
-/// What the next player knows after some plays of the first legal domino.
-fn observation(plays: usize) -> Observation {
-    let deal = Deal::new([0, 7, 14, 21].map(|first| DominoSet::from_bits(0x7f << first))).expect("four hands of seven");
-    let mut state = State::new(deal, Contract::new(1, Trumps::FollowMe, Bid::LOWEST).expect("a player below 4"));
-    let mut played: Vec<Domino> = vec![];
-    while played.len() < plays {
-        played.extend(state.legal_moves().first());
-        state.play(played[played.len() - 1]).expect("a legal domino");
+const ACTIONS: usize = 7;
+
+/// The other player holds a card and has made as many moves as the observation says; a position is the card, as often as moves are to come.
+struct Cards;
+
+impl WorldSampler for Cards {
+    type Observation = usize;
+    type Error = Infallible;
+
+    fn actions(&self) -> usize {
+        ACTIONS
     }
-    Observation::after(state.mover(), state.contract(), deal.hands()[state.mover()], played).expect("legal plays")
+
+    fn position_size(&self) -> usize {
+        30
+    }
+
+    fn sample(&self, moves: &usize, key: WorldKey, worlds: &mut SampledWorlds) -> Result<(), Infallible> {
+        for world in 0..worlds.count() {
+            let card = (key.words(world).next_word() % 4) as i32;
+            worlds.push(&[card; 8]);
+            for left in (0..*moves).filter(|_| worlds.weighs_moves()).rev() {
+                worlds.push_move(&vec![card; 8 + left], left % ACTIONS);
+            }
+        }
+        Ok(())
+    }
+
+    fn legal(&self, positions: &Tensor<2, Int>) -> Tensor<2, Bool> {
+        positions.clone().narrow(1, 0, ACTIONS).lower_elem(4)
+    }
 }
 
 fn oracle(positions: Tensor<2, Int>) -> Tensor<2> {
-    positions.narrow(1, 2, HAND).float() * 1e-3
+    positions.narrow(1, 0, ACTIONS).float() * 1e-3
 }
 
 /// Without weights the counts are equal. With weights Burn's Fusion joins operations by its choice, which depends on shapes: 36 to 42 kernels on
@@ -31,11 +50,11 @@ fn oracle(positions: Tensor<2, Int>) -> Tensor<2> {
 fn a_step_launches_as_much_for_one_game_as_for_many() {
     let device = DeviceName::of_tests();
     for (temperature, choice) in [(None, 0), (Some(1.0), 8)] {
-        let launches = |(games, worlds, plays): (u32, usize, usize)| {
+        let launches = |(games, worlds, moves): (u32, usize, usize)| {
             let engine = ExpectedValuesConfig::new(worlds).with_temperature(temperature).init(&device);
             let engine = engine.expect("valid settings");
-            let games: Vec<_> = (0..games).map(|game| (WorldKey::new(1, game, 0), observation(plays))).collect();
-            let decide = || engine.decide(&Texas42Worlds, &games, oracle).expect("worlds");
+            let games: Vec<_> = (0..games).map(|game| (WorldKey::new(1, game, 0), moves)).collect();
+            let decide = || engine.decide(&Cards, &games, oracle).expect("worlds");
             decide(); // kernels are tried out
             let launched = LaunchCount::start();
             decide();

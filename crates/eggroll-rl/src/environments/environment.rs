@@ -76,8 +76,8 @@ pub trait TensorEnvironment: Send + Sync {
     fn reset_host(&self, key: EpisodeKey, state: &mut [f32]);
 
     /// The same physics as programs, from which a kernel is made: then rollouts on devices run in it, some hundred steps a launch. `None` runs
-    /// them on tensors, launch after launch. All environments of this crate have programs but those for policies that remember
-    /// and games.
+    /// them on tensors, launch after launch. All environments of this crate have programs but those for policies that
+    /// remember.
     fn dynamics(&self) -> Option<Dynamics> {
         None
     }

@@ -1,11 +1,10 @@
-//! Environments, as batched tensors and those of MuJoCo, rollouts in them and in those of burn-rl, and games.
+//! Environments, as batched tensors and those of MuJoCo, rollouts in them and in those of burn-rl, decisions by sampled worlds.
 
 mod clones;
 mod environments;
 mod expected_values;
 #[cfg(feature = "host")]
 mod far_observations;
-mod games;
 mod heads;
 #[cfg(feature = "host")]
 mod host_rollouts;

@@ -6,9 +6,9 @@ use burn::optim::SgdConfig;
 use burn::tensor::{Device, Tensor};
 use eggroll_core::{BaselineSubtractionConfig, EggrollConfig, NoiserConfig, OpenEsConfig, counters};
 use eggroll_nn::{Linear, LinearConfig, MinimalGru, MinimalGruConfig, Mlp, MlpConfig};
-use eggroll_rl::games::texas42::Texas42;
 use eggroll_rl::{
-    Acrobot, ActionSpace, Bandit, CartPole, EpisodeKey, Memory, MountainCar, Pendulum, TensorEnvironment, Transition,
+    Acrobot, ActionSpace, Bandit, CartPole, EpisodeKey, HostTransition, Memory, MountainCar, Pendulum,
+    TensorEnvironment, Transition,
 };
 use eggroll_rl::{
     ActionHead, EvaluationConfig, Policy, PolicyLayer, RolloutConfig, RolloutError, RolloutResult, Rollouts,
@@ -105,6 +105,59 @@ fn assert_fused<E: TensorEnvironment + Clone>(environment: E, config: &RolloutCo
     }
 }
 
+/// A point in the plane, moved by an action of two numbers, until it is far from 0.
+#[derive(Clone)]
+struct Point;
+
+impl TensorEnvironment for Point {
+    fn name(&self) -> &'static str {
+        "Point"
+    }
+
+    fn state_size(&self) -> usize {
+        2
+    }
+
+    fn observation_size(&self) -> usize {
+        2
+    }
+
+    fn actions(&self) -> ActionSpace {
+        ActionSpace::Continuous { size: 2, low: -1.0, high: 2.0 }
+    }
+
+    fn time_limit(&self) -> usize {
+        9
+    }
+
+    fn observe(&self, state: Tensor<2>) -> Tensor<2> {
+        state
+    }
+
+    fn step(&self, state: Tensor<2>, actions: Tensor<2>) -> Transition {
+        let state = state + actions * 0.5; // [environments, 2]
+        let [x, y] = [0, 1].map(|at| state.clone().narrow(1, at, 1).squeeze_dim::<1>(1));
+        Transition { state, reward: x.clone() - y * 2.0, terminated: x.greater_elem(2.0) }
+    }
+
+    fn reset_host(&self, key: EpisodeKey, state: &mut [f32]) {
+        key.fill_uniform(-1.0, 1.0, state);
+    }
+
+    fn has_host_form(&self) -> bool {
+        true
+    }
+
+    fn observe_host(&self, state: &[f32], observation: &mut [f32]) {
+        observation.copy_from_slice(state);
+    }
+
+    fn step_host(&self, state: &mut [f32], action: &[f32]) -> HostTransition {
+        state.iter_mut().zip(action).for_each(|(x, action)| *x += action * 0.5);
+        HostTransition { reward: state[0] - state[1] * 2.0, terminated: state[0] > 2.0 }
+    }
+}
+
 #[test]
 fn fused_rollouts_give_the_bits_of_tensors() {
     let config = RolloutConfig::new();
@@ -112,7 +165,7 @@ fn fused_rollouts_give_the_bits_of_tensors() {
     assert_fused(CartPole::new(), &config.clone().with_head(ActionHead::Sampled), ActivationConfig::Tanh);
     assert_fused(Pendulum::new(), &config.clone().with_head(ActionHead::Tanh), ActivationConfig::Relu);
     assert_fused(Pendulum::new(), &config.clone().with_action_repeat(3), ActivationConfig::Relu);
-    assert_fused(Texas42::default(), &config.clone().with_head(ActionHead::Tanh), ActivationConfig::Relu);
+    assert_fused(Point, &config.clone().with_head(ActionHead::Tanh), ActivationConfig::Relu);
     let normalized = config.clone().with_normalize_observations(true);
     assert_fused(Acrobot::new(), &normalized.clone().with_head(ActionHead::Sampled), ActivationConfig::Relu);
     assert_fused(CartPole::new(), &normalized.with_action_repeat(2), ActivationConfig::Relu);

@@ -1,8 +1,7 @@
 //! Both forms of every environment compute the same: the same bits on Flex.
 
 use super::support::{
-    Stepped, all, classic, devices, games, keys, matrix, random_actions, recurrent, step_host, step_tensor, unit,
-    values,
+    Stepped, all, classic, devices, keys, matrix, random_actions, recurrent, step_host, step_tensor, unit, values,
 };
 use eggroll_rl::{ActionSpace, TensorEnvironment};
 
@@ -112,13 +111,13 @@ fn programs_compute_the_same_bits() {
         }
         assert!(canary, "{}: other actions change nothing", environment.name());
     }
-    assert!(recurrent().iter().chain(&games()).all(|environment| environment.dynamics().is_none()));
+    assert!(recurrent().iter().all(|environment| environment.dynamics().is_none()));
 }
 
 /// Tasks without sines are exact everywhere.
 #[test]
-fn recurrent_tasks_and_games_are_the_same_on_every_device() {
-    for environment in recurrent().into_iter().chain(games()) {
+fn recurrent_tasks_are_the_same_on_every_device() {
+    for environment in recurrent() {
         let environment = environment.as_ref();
         for (device, _) in devices() {
             let mut state = values(environment.reset(&keys(ENVIRONMENTS as u32), &device));

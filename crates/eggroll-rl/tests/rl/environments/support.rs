@@ -2,7 +2,6 @@
 
 use burn::tensor::{Device, Tensor, TensorData};
 use eggroll_core::rng::philox::philox4x32;
-use eggroll_rl::games::texas42::{Opponent, Texas42};
 use eggroll_rl::{
     Acrobot, ActionSpace, Bandit, CartPole, EpisodeKey, Memory, MountainCar, MountainCarContinuous, Pendulum,
     TensorEnvironment,
@@ -33,14 +32,9 @@ pub fn recurrent() -> Vec<Environment> {
     ]
 }
 
-/// Games.
-pub fn games() -> Vec<Environment> {
-    vec![Box::new(Texas42::new(Opponent::Random)), Box::new(Texas42::new(Opponent::Highest))]
-}
-
 /// All of them.
 pub fn all() -> Vec<Environment> {
-    classic().into_iter().map(|(environment, _)| environment).chain(recurrent()).chain(games()).collect()
+    classic().into_iter().map(|(environment, _)| environment).chain(recurrent()).collect()
 }
 
 /// Keys of one stream.

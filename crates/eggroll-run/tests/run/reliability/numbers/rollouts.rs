@@ -2,13 +2,13 @@
 
 use super::walk::{Outcome, walk};
 use burn::optim::SgdConfig;
-use burn::tensor::{Device, Int, Tensor};
+use burn::tensor::{Bool, Device, Int, Tensor};
 use burn_rl::{Environment, StepResult};
 use eggroll_core::{EggrollConfig, check_finite};
 use eggroll_nn::{Mlp, MlpConfig};
-use eggroll_rl::games::texas42::{Bid, Contract, Deal, DominoSet, HAND, Observation, Texas42Worlds, Trumps};
 use eggroll_rl::*;
 use eggroll_train::EvolutionStrategyConfig;
+use std::convert::Infallible;
 
 /// Stays where it is told to be.
 struct Place(f64);
@@ -80,20 +80,47 @@ fn rollouts() {
     walk("HostRolloutConfig", &config, |config: HostRolloutConfig| generation(config.init(Middle), [1, 1]));
 }
 
+/// The other player holds 0 or 1 and has chosen the first of two actions.
+struct Card;
+
+impl WorldSampler for Card {
+    type Observation = ();
+    type Error = Infallible;
+
+    fn actions(&self) -> usize {
+        2
+    }
+
+    fn position_size(&self) -> usize {
+        2
+    }
+
+    fn sample(&self, _: &(), key: WorldKey, worlds: &mut SampledWorlds) -> Result<(), Infallible> {
+        for world in 0..worlds.count() {
+            let position = [(key.words(world).next_word() % 2) as i32, 1];
+            worlds.push(&position);
+            if worlds.weighs_moves() {
+                worlds.push_move(&position, 0);
+            }
+        }
+        Ok(())
+    }
+
+    fn legal(&self, positions: &Tensor<2, Int>) -> Tensor<2, Bool> {
+        positions.clone().lower_elem(2)
+    }
+}
+
 #[test]
 fn decisions() {
-    let deal = Deal::new([0, 7, 14, 21].map(|first| DominoSet::from_bits(0x7f << first))).expect("four hands of seven");
-    let contract = Contract::new(1, Trumps::FollowMe, Bid::LOWEST).expect("a player below 4");
-    let lead = deal.hands()[1].first().expect("seven dominoes");
-    let seen = Observation::after(2, contract, deal.hands()[2], [lead]).expect("a lead");
     let config = ExpectedValuesConfig::new(2).with_temperature(Some(0.5));
     walk("ExpectedValuesConfig", &config, |config: ExpectedValuesConfig| {
-        let oracle = |positions: Tensor<2, Int>| positions.narrow(1, 2, HAND).float();
+        let oracle = |positions: Tensor<2, Int>| positions.float();
         let engine = match config.init(&Device::flex()) {
             Ok(engine) => engine,
             Err(error) => return Outcome::Refused(error.to_string()),
         };
-        match engine.decide(&Texas42Worlds, &[(WorldKey::new(0, 0, 0), seen)], oracle) {
+        match engine.decide(&Card, &[(WorldKey::new(0, 0, 0), ())], oracle) {
             Ok(decisions) => Outcome::Used(decisions[0].best().is_none().then(|| "no decision".to_owned())),
             Err(error) => Outcome::Refused(error.to_string()),
         }

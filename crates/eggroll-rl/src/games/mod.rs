@@ -1,3 +1,0 @@
-//! Games with hidden information: rules, what a player knows, and solvers.
-
-pub mod texas42;

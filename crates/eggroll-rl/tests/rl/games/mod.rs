@@ -1,3 +1,0 @@
-//! Rules of games, what players know, and solvers.
-
-pub mod texas42;
