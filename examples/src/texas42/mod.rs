@@ -43,7 +43,7 @@ mod worlds;
 pub use contract::{Bid, Contract, HAND_POINTS, Outcome};
 pub use deal::{Deal, HAND, PLAYERS};
 pub use domino::{DOMINOES, Domino};
-pub use domino_set::{DominoSet, Dominoes};
+pub use domino_set::DominoSet;
 pub use environment::{Opponent, Texas42};
 pub use error::GameError;
 pub use game::Game;

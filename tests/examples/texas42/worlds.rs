@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 type World = [DominoSet; 4];
 
 fn all(worlds: &Worlds) -> impl Iterator<Item = World> {
-    (0..worlds.count()).map(|number| worlds.world(number))
+    (0..worlds.count()).map(move |number| worlds.world(number))
 }
 
 /// What a random player sees after random legal plays, with the true hands and who played what.

@@ -6,12 +6,7 @@ use burn::tensor::{Bool, Device, Tensor};
 
 /// The first `N` columns of `[environments, floats]`, each `[environments, 1]`.
 pub fn columns<const N: usize>(rows: &Tensor<2>) -> [Tensor<2>; N] {
-    std::array::from_fn(|place| column(rows, place))
-}
-
-/// One column of `[environments, floats]`: `[environments, 1]`.
-pub fn column(rows: &Tensor<2>, place: usize) -> Tensor<2> {
-    rows.clone().narrow(1, place, 1)
+    std::array::from_fn(|place| rows.clone().narrow(1, place, 1))
 }
 
 /// Columns `[environments, 1]` side by side: `[environments, N]`.
