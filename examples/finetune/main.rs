@@ -1,4 +1,4 @@
-//! Recovers a damaged network by evolution strategies: `cargo run --release --features lm --example finetune`.
+//! Recovers a damaged network by evolution strategies: `cargo run --release --example finetune`.
 //!
 //! A network that was trained by backpropagation, here or elsewhere (`--weights`), loses most of its weights or most of their bits.
 //! EGGROLL brings its accuracy back with the damage in force: every member is the damaged network, and its fitness is the accuracy
