@@ -12,7 +12,7 @@
 //! | [`median()`] | what is reported of several passes |
 //! | [`throughput`] | the passes that are timed, and the peer they are compared with |
 //! | [`sweep`] | hyper-parameter sweeps |
-//! | `texas42` (feature `rl`) | a domino game with hidden information: rules, worlds, a solver, an environment |
+//! | [`texas42`] | a domino game with hidden information: rules, worlds, a solver, an environment |
 
 #![forbid(unsafe_code)]
 // Whoever prints past `eggroll::run::terminal` prints into a dashboard.
@@ -34,7 +34,6 @@ pub mod run_folder;
 pub mod shown;
 pub mod status;
 pub mod sweep;
-#[cfg(feature = "rl")]
 pub mod texas42;
 pub mod throughput;
 pub mod trace;

@@ -28,8 +28,8 @@ impl WorldSampler for Cards {
         for world in 0..worlds.count() {
             let card = (key.words(world).next_word() % 4) as i32;
             worlds.push(&[card; 8]);
-            for left in (0..*moves).filter(|_| worlds.weighs_moves()).rev() {
-                worlds.push_move(&vec![card; 8 + left], left % ACTIONS);
+            if worlds.weighs_moves() {
+                (0..*moves).for_each(|left| worlds.push_move(&vec![card; 8 + left], left % ACTIONS));
             }
         }
         Ok(())

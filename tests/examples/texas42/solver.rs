@@ -1,7 +1,7 @@
 //! The solver against minimax without pruning and without a table.
 
 use super::support::{Words, after, start};
-use eggroll_examples::texas42::{Bid, Contract, Deal, DominoSet, Solver, State, Suit, Trumps};
+use eggroll_examples::texas42::{Bid, Contract, Deal, Solver, State, Suit, Trumps};
 
 /// Points of side 0 in the rest of the hand, by definition.
 fn minimax(state: &State) -> i32 {
