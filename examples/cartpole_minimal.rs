@@ -1,4 +1,4 @@
-//! A policy learns to balance a pole: `cargo run --release --example cartpole_minimal` takes about a second.
+//! A policy learns to balance a pole: `cargo run --release --features rl --example cartpole_minimal` takes about a second.
 
 use eggroll::prelude::*;
 use eggroll::rl::CartPole;

@@ -1,4 +1,4 @@
-//! CartPole-v1 by evolution strategies, in a second or so: `cargo run --release --example cartpole`.
+//! CartPole-v1 by evolution strategies, in a second or so: `cargo run --release --features rl --example cartpole`.
 //!
 //! Every member of the population balances its own pole with its own perturbed network; fitness is the return. `--help` lists the
 //! settings, `--seeds 10` trains with ten seeds, `--compare` compares EGGROLL with OpenES, `--throughput` measures speed alone.

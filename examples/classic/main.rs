@@ -1,4 +1,4 @@
-//! The classic control tasks one after the other: `cargo run --release --example classic -- --compare --seeds 5`.
+//! The classic control tasks one after the other: `cargo run --release --features rl --example classic -- --compare --seeds 5`.
 //!
 //! Prints which are solved by Gymnasium's usual thresholds, in how many environment steps and seconds, by EGGROLL and by OpenES. The
 //! returns are Gymnasium's: no reward is shaped. `--env` chooses tasks.

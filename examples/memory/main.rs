@@ -1,4 +1,4 @@
-//! A task that cannot be solved without memory, by a recurrent network: `cargo run --release --example memory`.
+//! A task that cannot be solved without memory, by a recurrent network: `cargo run --release --features rl --example memory`.
 //!
 //! A cue is seen in the first step only, and asked for at the end of the episode. The state of every member's GRU is carried from
 //! step to step. `--feed-forward` trains a perceptron instead, which can only guess.

@@ -1,4 +1,4 @@
-//! Pendulum-v1 by evolution strategies, continuous torques: `cargo run --release --example pendulum`.
+//! Pendulum-v1 by evolution strategies, continuous torques: `cargo run --release --features rl --example pendulum`.
 //!
 //! `--seeds 5` trains with five seeds, `--compare` compares EGGROLL with OpenES; the table of settings is in
 //! `examples/src/control/settings.rs`.

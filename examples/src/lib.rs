@@ -11,7 +11,6 @@
 //! | [`control`] | reinforcement learning: settings, training, tables and curves |
 //! | [`median()`] | what is reported of several passes |
 //! | [`throughput`] | the passes that are timed, and the peer they are compared with |
-//! | [`sweep`] | hyper-parameter sweeps |
 
 #![forbid(unsafe_code)]
 // Whoever prints past `eggroll::run::terminal` prints into a dashboard.
@@ -20,6 +19,7 @@
 pub mod bounds;
 pub mod chart;
 pub mod child;
+#[cfg(feature = "rl")]
 pub mod control;
 pub mod device;
 pub mod digits;
@@ -32,7 +32,6 @@ mod process;
 pub mod run_folder;
 pub mod shown;
 pub mod status;
-pub mod sweep;
 pub mod throughput;
 pub mod trace;
 

@@ -1,9 +1,7 @@
-//! What the examples share: settings that solve their task, loaders, run folders, sweeps, peers.
+//! What the examples share: settings that solve their task, loaders, run folders, peers.
 
 mod allocations;
 mod cartpole;
 mod idx;
 #[cfg(unix)]
 mod peer;
-#[cfg(unix)]
-mod sweep;
