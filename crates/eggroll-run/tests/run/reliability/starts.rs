@@ -36,8 +36,9 @@ fn other() -> Net {
 fn checkpoints_of_another_anchor_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let checkpoints = Checkpoints::new(folder.path());
-    let mut strategy = config().init(&Net::start());
-    let model = train(&mut strategy, Net::start(), 2, None);
+    let start = Net::start();
+    let mut strategy = config().init(&start);
+    let model = train(&mut strategy, start, 2, None);
     checkpoints.save(&strategy, &model).expect("saves");
     let error = checkpoints.load_latest(other()).err().expect("refused");
     assert!(matches!(&error, Error::Saved(SavedError::Start { .. })), "{error}");
