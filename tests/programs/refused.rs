@@ -28,12 +28,12 @@ const REFUSED: [(&str, &str, &str); 28] = [
     ("cartpole", "--sigma nan", "--sigma must be a finite number, not NaN"),
     ("finetune", "--sigma inf", "--sigma must be a finite number, not inf"),
     ("throughput", "--populations 33", "a population must be even and at least 2, not 33"),
-    ("mnist", "DIGITS --batch 4 --population 7", "7"),
+    ("mnist", "DIGITS --batch 4 --population 7", "not 7"),
     ("mnist", "DIGITS --batch 4 --hidden 18446744073709551615", "18446744073709551615"),
     ("mnist", "DIGITS --batch 4 --sigma 1e300", "1e300"),
     ("mnist", "DIGITS --batch 4 --shift 28", "a shift of 28 pixels moves images of [28, 28] out of sight"),
     ("cartpole", "--population 18446744073709551615", "18446744073709551615"),
-    ("soak", "--generations 0", "0"),
+    ("soak", "--generations 0", "generations must be at least 1, not 0"),
 ];
 
 #[test]
