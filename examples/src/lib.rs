@@ -11,7 +11,6 @@
 //! | [`control`] | reinforcement learning: settings, training, tables and curves |
 //! | [`median()`] | what is reported of several passes |
 //! | [`throughput`] | the passes that are timed, and the peer they are compared with |
-//! | [`sweep`] | hyper-parameter sweeps |
 //! | [`texas42`] | a domino game with hidden information: rules, worlds, a solver, an environment |
 
 #![forbid(unsafe_code)]
@@ -33,7 +32,6 @@ mod process;
 pub mod run_folder;
 pub mod shown;
 pub mod status;
-pub mod sweep;
 pub mod texas42;
 pub mod throughput;
 pub mod trace;

@@ -35,8 +35,8 @@ fn code(text: &str, start: usize) -> Option<Range<usize>> {
 /// The part of a file that a source names.
 fn part(source: &str) -> Result<String, String> {
     let (path, name) = source.split_once(':').map_or((source, None), |(path, name)| (path, Some(name)));
-    let file =
-        fs::read_to_string(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).join(path)).map_err(|_| format!("no file {path}"))?;
+    let file = fs::read_to_string(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).join(path))
+        .map_err(|_| format!("no file {path}"))?;
     let Some(name) = name else {
         return Ok(without_head(&file));
     };

@@ -2,10 +2,10 @@
 
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Device, Tensor, TensorData};
-use eggroll_examples::control::Settings;
 use eggroll::nn::{Mlp, MlpConfig};
 use eggroll::rl::{CartPole, EpisodeKey, EvaluationConfig, TensorEnvironment};
 use eggroll::train::EvolutionStrategyConfig;
+use eggroll_examples::control::Settings;
 
 /// Environment steps in which every seed is to solve it.
 const BUDGET: u64 = 1_000_000;

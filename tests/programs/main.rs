@@ -1,14 +1,8 @@
-//! The examples as programs: signals, exit status, numbers that cannot be, scripts that start them. They have to be built, which
-//! `cargo test --workspace` does.
+//! The examples as programs. They have to be built, which `cargo test --workspace` does.
 #![cfg(unix)]
 
-mod help;
-mod numbers;
-mod output;
+mod refused;
 mod signals;
-mod slurm;
-mod small;
+mod starts;
 mod support;
 mod terminal;
-mod threads;
-mod unused;

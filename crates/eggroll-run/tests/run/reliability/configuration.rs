@@ -5,6 +5,7 @@ use burn::lr_scheduler::LrSchedulerConfig;
 use burn::optim::{AdamConfig, AdamWConfig, MuonConfig};
 use eggroll_core::{
     BaselineSubtractionConfig, EggrollConfig, NoiseSourceConfig, NoiserConfig, ParameterKind, QEggrollConfig, Role,
+    check_finite,
 };
 use eggroll_train::*;
 use proptest::prelude::*;
@@ -46,6 +47,7 @@ fn run<T: Task>(mut config: EvolutionStrategyConfig) {
         let scores: Vec<f32> = (0..config.population_size).map(|member| (member as f32).cos()).collect();
         let population = strategy.ask();
         drop(strategy.tell(&mut model, population, scores.into()));
+        check_finite(&model).expect("what is used keeps parameters finite");
     }
 }
 
@@ -152,32 +154,17 @@ fn errors_name_the_value() {
     };
     for (place, value, parts) in [
         ("/population_size", json!(7), vec!["even", "7"]),
-        ("/population_size", json!(-2), vec!["-2", "usize"]),
-        ("/population_size", json!(1u64 << 34), vec!["17179869184"]),
         ("/sigma", json!({ "constant": -0.5 }), vec!["sigma", "-0.5"]),
-        ("/sigma", json!({ "constant": 0 }), vec!["sigma", "0"]),
         ("/sigma", json!({ "linear": 1 }), vec!["linear", "constant", "exponential", "cosine"]),
-        ("/noiser/rank", json!(0), vec!["rank", "0"]),
-        ("/noiser/rank", json!("two"), vec!["two", "usize"]),
         ("/noiser/rank", json!(u64::MAX), vec!["first.weight", "[4, 6]", "18446744073709551615"]),
         ("/noiser/name", json!("adam"), vec!["adam", "eggroll", "open_es", "q_eggroll"]),
         ("/optimizer/name", json!("sdg"), vec!["sdg", "sgd", "adam", "adam_w"]),
         ("/shaping", json!({ "group_z_score": { "size": 8 } }), vec!["groups of 8", "12"]),
-        ("/shaping", json!({ "group_standardized": { "size": 3 } }), vec!["even", "not 3"]),
         ("/shaping", json!({ "top_pairs": { "pairs": 7 } }), vec!["top_pairs", "6 pairs", "12", "not 7"]),
-        ("/shaping", json!({ "top_pairs": { "size": 3 } }), vec!["missing", "pairs"]),
-        ("/chunk_size", json!(0), vec!["chunk", "0"]),
         ("/noise_source", json!({ "table": { "len": 3 } }), vec!["3 elements", "first.weight"]),
         ("/noise_source", json!({ "table": { "len": 1u64 << 40 } }), vec!["1099511627776", "17179869184"]),
-        ("/noise_scale", json!("relative"), vec!["relative", "absolute", "relative_to_spread"]),
-        ("/scales", json!([["third", 2]]), vec!["third", "second.bias"]),
         ("/scales/0/1", json!(0), vec!["*bias", "0.0", "freeze"]),
-        ("/scales/0/1", json!("half"), vec!["half", "f64"]),
         ("/anchor_decay", json!(-0.5), vec!["anchor_decay", "-0.5"]),
-        ("/anchor_decay", json!("much"), vec!["much", "f64"]),
-        ("/master_weights", json!("bf16"), vec!["bf16", "boolean"]),
-        ("/frozen", json!(["third"]), vec!["third", "second.bias"]),
-        ("/seed", json!(1.5), vec!["1.5", "u64"]),
     ] {
         let message = message(place, value);
         assert!(parts.iter().all(|part| message.contains(part)), "{place}: {message}");
@@ -211,17 +198,9 @@ fn what_is_left_out_is_the_default() {
             assert_eq!(text(&serde_json::from_value::<EvolutionStrategyConfig>(short).expect("reads")), whole);
         }
     }
-    let baselines = config(BaselineSubtractionConfig::new(6), AdamConfig::new());
-    assert_eq!(
-        (baselines.clip_norm, &baselines.shaping),
-        (Some(1.0), &FitnessShaping::BaselineSubtraction { size: 6 })
-    );
     // Every field alone, and one that says that there is none.
-    let other = baselines.with_shaping(FitnessShaping::Raw).with_clip_norm(None).with_seed(9).with_chunk_size(4);
-    let other = other.with_noise_scale(NoiseScale::RelativeToSpread).with_anchor_decay(0.5);
-    let other = other.with_scales([("*", 0.5)]).with_master_weights(true);
-    let whole = text(&other);
-    assert_eq!(text(&serde_json::from_value::<EvolutionStrategyConfig>(whole.clone()).expect("reads")), whole);
+    let other = config(BaselineSubtractionConfig::new(6), AdamConfig::new()).with_clip_norm(None).with_chunk_size(4);
+    let whole = text(&other.with_noise_scale(NoiseScale::RelativeToSpread).with_scales([("*", 0.5)]).with_seed(9));
     for (name, value) in whole.as_object().expect("an object") {
         let mut short = json!({ "noiser": whole["noiser"], "optimizer": whole["optimizer"] });
         short[name] = value.clone();
@@ -252,27 +231,9 @@ fn optimizers_as_text_have_defaults_and_no_unknown_fields() {
     }
 }
 
-/// Also what Burn's own optimizers would panic of, or not end with.
+/// With which Burn's optimizer would not end.
 #[test]
-fn settings_that_no_optimizer_is_built_from() {
-    for (name, setting, value) in [
-        ("adafactor", "epsilon_1", json!(0)),
-        ("adafactor", "epsilon_2", json!(-1.5)),
-        ("adafactor", "clip_threshold", json!(1e300)),
-        ("adafactor", "decay_rate", json!(0.25)),
-        ("adafactor", "weight_decay", json!(-0.125)),
-        ("clip_up", "momentum", json!(1)),
-        ("clip_up", "max_speed", json!(0)),
-        ("integer_adam_w", "beta_2", json!(-0.5)),
-        ("integer_adam_w", "epsilon", json!(0)),
-        ("integer_adam_w", "weight_decay", json!(-1)),
-    ] {
-        let text = json!({ "name": name, setting: value });
-        let optimizer: OptimizerConfig = serde_json::from_value(text).expect("reads");
-        let error = optimizer.validate().expect_err("refused").to_string();
-        let part = setting.split('_').next().expect("a word");
-        assert!(error.contains(" needs ") && error.contains(part), "{name} {setting}: {error}");
-    }
+fn endless_newton_schulz_steps_are_refused() {
     let steps = MuonAdamWConfig::new().with_matrices(MuonConfig::new().with_ns_steps(1 << 40));
     let error = config(EggrollConfig::new(), steps).try_init(&Net::start()).err().expect("refused").to_string();
     assert_eq!(error, "ns_steps, the Newton-Schulz steps of Muon, must be at most 100, not 1099511627776");
@@ -288,26 +249,7 @@ fn names_on_the_command_line_are_those_of_files() {
     assert_eq!("top-pairs:8".parse::<FitnessShaping>().expect("a rule"), FitnessShaping::TopPairs { pairs: 8 });
     let error = "z_core".parse::<FitnessShaping>().expect_err("refused").to_string();
     assert!(["fitness shaping: ", "`z_core`", "`z_score`"].iter().all(|part| error.contains(part)), "{error}");
-    for wrong in [
-        "group_standardized",
-        "baseline_subtraction:",
-        "raw:4",
-        "top_pairs",
-        "top_pairs:-1",
-        "utilities:2",
-        "group_z_score:many",
-    ] {
+    for wrong in ["group_standardized", "baseline_subtraction:", "raw:4", "top_pairs:-1"] {
         assert!(wrong.parse::<FitnessShaping>().is_err(), "{wrong}");
     }
-    for projection in ["off", "shared", "unperturbed"] {
-        assert_eq!(text(&projection.parse::<InputProjection>().expect("a projection")), projection);
-    }
-    for scale in ["absolute", "relative_to_spread"] {
-        let parsed = scale.parse::<NoiseScale>().expect("a scale");
-        assert_eq!((text(&parsed), parsed.to_string()), (scale.into(), scale.to_owned()));
-    }
-    let error = "relative".parse::<NoiseScale>().expect_err("refused").to_string();
-    assert!(["noise scale: ", "`relative`", "`relative_to_spread`"].iter().all(|part| error.contains(part)), "{error}");
-    let error = "on".parse::<InputProjection>().expect_err("refused").to_string();
-    assert!(["input projection: ", "`on`", "`shared`"].iter().all(|part| error.contains(part)), "{error}");
 }

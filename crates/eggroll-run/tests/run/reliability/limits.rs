@@ -4,9 +4,6 @@
 use crate::reliability::support::*;
 use burn::optim::AdamConfig;
 use eggroll_core::{EggrollConfig, NoiseSourceConfig};
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
 
 /// Set in the program that is started again.
 const CHILD: &str = "EGGROLL_TEST_LIMITED";
@@ -46,48 +43,4 @@ fn the_address_space() {
     let found = limit_after(&format!("ulimit -v {}", LIMIT / 1024)).expect("refused");
     assert!((1..LIMIT).contains(&found), "{found}");
     assert_eq!(limit_after("true"), None, "canary: without it the noise fits");
-}
-
-/// Control groups, of which the inner one has no limit; gone with this.
-struct Groups {
-    outer: PathBuf,
-}
-
-impl Groups {
-    /// Where the system lets them be made.
-    fn with_limit(limit: u64) -> io::Result<Self> {
-        let first = Path::new("/sys/fs/cgroup/memory");
-        let (base, file) = match first.is_dir() {
-            true => (first, "memory.limit_in_bytes"),
-            false => (Path::new("/sys/fs/cgroup"), "memory.max"),
-        };
-        let groups = Self { outer: base.join(format!("eggroll-test-{}", std::process::id())) };
-        fs::create_dir(&groups.outer)?;
-        fs::write(groups.outer.join(file), limit.to_string())?;
-        fs::create_dir(groups.inner())?;
-        Ok(groups)
-    }
-
-    fn inner(&self) -> PathBuf {
-        self.outer.join("job")
-    }
-}
-
-impl Drop for Groups {
-    fn drop(&mut self) {
-        [self.inner(), self.outer.clone()].iter().for_each(|folder| drop(fs::remove_dir(folder)));
-    }
-}
-
-/// As in a container or a job of a cluster: the limit is that of a group around the process's.
-#[test]
-fn a_control_group_around_the_process() {
-    const LIMIT: u64 = 300 << 20;
-    let groups = match Groups::with_limit(LIMIT) {
-        Ok(groups) => groups,
-        Err(error) => return println!("not tested: no control group can be made here ({error})"),
-    };
-    let found = limit_after(&format!("echo $$ > {}", groups.inner().join("cgroup.procs").display()));
-    let found = found.expect("refused");
-    assert!((1..LIMIT).contains(&found), "{found}");
 }

@@ -103,21 +103,15 @@ fn noise_that_does_not_fit_is_refused() {
     strategy.ask();
     assert_eq!((counters::snapshot() - before).noise_bytes, held);
 
-    let table = |len| configured(1 << 20).with_noise_source(NoiseSourceConfig::Table { len });
-    assert!(table(1 << 18).try_init(&layer(8, 16)).is_ok());
-    let message = refused(table((1 << 18) + 1), &layer(8, 16));
-    assert!(message.contains("1048580 bytes") && message.contains("the table alone takes 1048580"), "{message}");
-
+    let table = configured(1 << 20).with_noise_source(NoiseSourceConfig::Table { len: (1 << 18) + 1 });
+    let message = refused(table, &layer(8, 16));
+    assert!(message.contains("the table alone takes 1048580"), "{message}");
     let integers = integer_config().with_population_size(1 << 20).with_memory_limit(1 << 20);
     let message = refused(integers, &Integers::start());
-    // Rank 1 of 8 + 6 and 6 + 4, one byte each.
-    assert!(message.contains(&format!("524288 pairs hold takes {} bytes", 24 << 19)), "{message}");
     assert!(message.ends_with(&format!("a population of {} fits", (1 << 20) / 24 * 2)), "{message}");
-
     let rank = configured(1 << 20).with_roles([("weight", Role::LowRank { rank: 1 << 20 })]);
     let message = refused(rank, &layer(8, 16));
-    let needed = (24u64 << 20) * 4;
-    assert!(message.starts_with(&format!("one pair's noise of \"weight\" takes {needed} bytes")), "{message}");
+    assert!(message.starts_with("one pair's noise of \"weight\" takes 100663296 bytes"), "{message}");
 }
 
 /// On Linux there is a limit without one being configured: what is available.

@@ -56,9 +56,3 @@ fn integer_runs_lie_in_their_table() {
         Ok(())
     });
 }
-
-#[test]
-#[should_panic(expected = "the noise table has 9 elements, fewer than the 10 of one pair's noise")]
-fn a_table_that_is_too_short_panics() {
-    table_start(NoiseKey::new(0, 0, 0), 0, 10, 9);
-}

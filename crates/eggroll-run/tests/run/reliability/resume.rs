@@ -1,7 +1,10 @@
 //! A run that is killed anywhere and continues from its checkpoint is the run that was not: every noiser, every optimizer, bit for bit.
 
+use crate::reliability::custom_noiser::wide_only;
+use crate::reliability::master_weights::Half;
 use crate::reliability::support::*;
-use eggroll_core::{NoiserConfig, ParameterKind};
+use burn::optim::AdamConfig;
+use eggroll_core::{EggrollConfig, NoiserConfig, ParameterKind};
 use eggroll_run::*;
 use eggroll_train::*;
 use proptest::prelude::*;
@@ -12,7 +15,7 @@ const EVERY: u64 = 3;
 
 /// Trains to the end; killed before each generation of `kills`, it has nothing but its checkpoints and its log.
 fn killed<T: Task>(config: &EvolutionStrategyConfig, kills: &[u64], folder: &Path) -> String {
-    let (checkpoints, path) = (Checkpoints::new(folder.join("checkpoints")), folder.join("log"));
+    let (checkpoints, path) = (Checkpoints::new(folder.join("checkpoints")).with_limits_of(config), folder.join("log"));
     let mut kills = kills.to_vec();
     loop {
         let (mut strategy, mut model) = match checkpoints.load_latest(T::start()).expect("loads") {
@@ -53,7 +56,8 @@ fn resumes<T: Task>(config: EvolutionStrategyConfig) {
         // The log of the killed run has every generation once, and any of them can be made again.
         let log = folder.path().join("log");
         prop_assert_eq!(replay_range(&log).expect("a log"), 0..GENERATIONS as u64);
-        let (strategy, model) = replay(&log, T::start(), Some(until as u64)).expect("replays");
+        let first = T::start();
+        let (strategy, model) = replay_from(&log, config.init(&first), first, Some(until as u64)).expect("replays");
         prop_assert_eq!(strategy.generation(), until as u64);
         prop_assert_eq!(&parameter_digest(&model), &straight[until]);
         // Canary: generations differ, so that the comparisons can fail.
@@ -81,4 +85,20 @@ fn integers_resume_bit_for_bit() {
             resumes::<Integers>(config(noiser.clone(), optimizer).with_learning_rate(0.5));
         }
     }
+}
+
+/// What else a run saves: spreads and an anchor of its first model, f32 master weights, scores that are ranked again; and functions of
+/// the program, which it is given again.
+#[test]
+fn settings_resume_bit_for_bit() {
+    let plain = || config(EggrollConfig::new(), AdamConfig::new());
+    let relative = plain().with_noise_scale(NoiseScale::RelativeToSpread).with_scales([("second.*", 0.5)]);
+    resumes::<Net>(relative.with_anchor_decay(0.5));
+    resumes::<Net>(plain().with_shaping(FitnessShaping::Utilities));
+    resumes::<Net>(plain().with_shaping(FitnessShaping::TopPairs { pairs: 3 }));
+    resumes::<Net>(config(wide_only(6), AdamConfig::new()));
+    let ranks = CustomShaping::new("ranks", |scores| FitnessShaping::CenteredRank.shape(scores));
+    let sigma = CustomSigma::new("falling", |generation| 0.1 / (1.0 + generation as f64));
+    resumes::<Net>(plain().with_shaping(ranks).with_sigma(sigma));
+    resumes::<Half>(plain().with_learning_rate(5e-3).with_master_weights(true));
 }
