@@ -12,6 +12,7 @@
 //! | [`median()`] | what is reported of several passes |
 //! | [`throughput`] | the passes that are timed, and the peer they are compared with |
 //! | [`sweep`] | hyper-parameter sweeps |
+//! | `tasks` | language models, with the feature `lm`: data and rewards |
 
 #![forbid(unsafe_code)]
 // Whoever prints past `eggroll::run::terminal` prints into a dashboard.
@@ -33,6 +34,8 @@ pub mod run_folder;
 pub mod shown;
 pub mod status;
 pub mod sweep;
+#[cfg(feature = "lm")]
+pub mod tasks;
 pub mod throughput;
 pub mod trace;
 

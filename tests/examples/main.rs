@@ -1,4 +1,4 @@
-//! What the examples share: settings that solve their task, loaders, run folders, sweeps, peers.
+//! What the examples share: settings that solve their task, loaders, run folders, sweeps, peers, data of language models.
 
 mod allocations;
 mod cartpole;
@@ -7,3 +7,4 @@ mod idx;
 mod peer;
 #[cfg(unix)]
 mod sweep;
+mod tasks;
