@@ -44,7 +44,7 @@ pub enum Error {
     #[cfg(feature = "rl")]
     #[error(transparent)]
     Rollouts(Box<RolloutError>),
-    /// Pretrained language models: files, prompts, tasks, generation.
+    /// Pretrained language models: files, prompts, generation.
     #[cfg(feature = "lm")]
     #[error(transparent)]
     Lm(Box<eggroll_lm::Error>),
@@ -82,7 +82,7 @@ from! {
     #[cfg(feature = "lm")]
     eggroll_lm::load::LoadError => Lm,
     #[cfg(feature = "lm")]
-    eggroll_lm::task::TaskError => Lm,
+    eggroll_lm::reward::PatternError => Lm,
     #[cfg(feature = "lm")]
     eggroll_lm::ItemsError => Lm,
     #[cfg(feature = "lm")]

@@ -2,17 +2,14 @@
 
 use crate::args::{Settings, TaskName};
 use eggroll::lm::load::Tokenizer;
-use eggroll::lm::reward::{Conciseness, CountdownReward, Grade, Prompt, Reward, Summary};
-use eggroll::lm::task::{
-    CountdownConfig, CountdownProblem, CountdownStyle, SftExample, Split, Word, Words, conciseness_prompts,
-};
-use eggroll::lm::{CausalModel, Completion, Finetune, Item, Items, SamplingConfig, StepReport};
+use eggroll::lm::reward::Prompt;
+use eggroll::lm::{CausalModel, Completion, Error, Finetune, Item, Items, SamplingConfig, StepReport};
 use eggroll_examples::Failure;
+use eggroll_examples::tasks::conciseness::{self, Conciseness};
+use eggroll_examples::tasks::countdown::{self, CountdownReward, Problem};
+use eggroll_examples::tasks::{Example, Grade, GradedReward, Splits, sft, words};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-
-/// Problems of Countdown that are trained on, and that dev and test have.
-const COUNTDOWN: [(Split, usize); 3] = [(Split::Train, 1024), (Split::Dev, 128), (Split::Test, 256)];
 
 /// The data of a task, in tokens where the task only scores.
 pub enum Task {
@@ -21,19 +18,11 @@ pub enum Task {
     /// Completions that the model writes.
     Reward {
         splits: Splits<Prompt>,
-        reward: Box<dyn Reward>,
+        reward: Box<dyn GradedReward>,
         sampling: SamplingConfig,
         /// Completions that are given in the first steps.
         warm_up: Vec<Vec<Item>>,
     },
-}
-
-/// Training, dev and test data.
-pub struct Splits<T> {
-    /// Kinds that a step asks in turn, so that none has the upper hand by chance.
-    train: Vec<Vec<T>>,
-    dev: Vec<T>,
-    test: Vec<T>,
 }
 
 /// How good a model is.
@@ -53,75 +42,33 @@ impl Task {
     /// Reads or makes the data, all of which fits the model.
     pub fn new<M: CausalModel>(settings: &Settings, finetune: &Finetune<M>) -> Result<Self, Failure> {
         let data = settings.data.clone().unwrap_or_else(words_file);
-        let items = |examples: Vec<SftExample>| {
-            let in_file = |error| format!("{}: {error}", data.display());
-            finetune.items(&examples).map_err(in_file)
+        let likelihood = |examples: Splits<Example>| -> Result<Self, Failure> {
+            let in_file = |error: Failure| format!("{}: {error}", data.display());
+            Ok(Self::Likelihood(examples.try_map(|examples| items(finetune, examples)).map_err(in_file)?))
         };
+        let sampling = settings.sampling();
         let task = match settings.task {
-            TaskName::Words => {
-                let words = Words::read(&data)?;
-                let of = |words: &[&Word]| items(words.iter().map(|word| word.example()).collect());
-                let all = |split| words.split(split).iter().collect::<Vec<_>>();
-                let (negative, positive): (Vec<_>, Vec<_>) =
-                    all(Split::Train).into_iter().partition(|w| w.label() == 1);
-                let kinds = [positive, negative].into_iter().filter(|kind| !kind.is_empty());
-                let train = kinds.map(|kind| of(&kind)).collect::<Result<_, _>>()?;
-                Self::Likelihood(Splits { train, dev: of(&all(Split::Dev))?, test: of(&all(Split::Test))? })
-            }
-            TaskName::Sft => {
-                let examples = SftExample::read(&data)?;
-                if examples.len() < 10 {
-                    return Err(format!(
-                        "{} examples: sft needs 10 at least, a tenth of them for dev and test each",
-                        examples.len()
-                    )
-                    .into());
-                }
-                let held_out = examples.len() / 10;
-                let mut items = items(examples)?;
-                let test = items.split_off(items.len() - held_out);
-                let dev = items.split_off(items.len() - held_out);
-                Self::Likelihood(Splits { train: vec![items], dev, test })
-            }
+            TaskName::Words => likelihood(words::examples(&data)?)?,
+            TaskName::Sft => likelihood(sft::examples(&data)?)?,
             TaskName::Conciseness => {
-                let of = |split| {
-                    conciseness_prompts(split)
-                        .into_iter()
-                        .map(|prompt| finetune.in_chat(prompt))
-                        .collect::<Result<Vec<_>, _>>()
-                };
-                let splits = Splits { train: vec![of(Split::Train)?], dev: of(Split::Train)?, test: of(Split::Test)? };
-                Self::Reward {
-                    splits,
-                    reward: Box::new(Conciseness),
-                    sampling: settings.sampling(),
-                    warm_up: Vec::new(),
-                }
+                let in_chat = |prompt: &Prompt| finetune.in_chat(prompt.clone());
+                let splits = conciseness::prompts()
+                    .try_map(|prompts| prompts.iter().map(in_chat).collect::<Result<_, Error>>())?;
+                Self::Reward { splits, reward: Box::new(Conciseness), sampling, warm_up: Vec::new() }
             }
             TaskName::Countdown => {
-                let countdown = CountdownConfig::tiny().with_seed(settings.seed).init()?;
-                let style = CountdownStyle::Answer;
-                let [train, dev, test] = COUNTDOWN.map(|(split, count)| countdown.problems(split, count));
-                let train = train?;
-                let prompts = |problems: Vec<CountdownProblem>| {
-                    problems
-                        .iter()
-                        .map(|problem| finetune.in_chat(problem.prompt(style)))
-                        .collect::<Result<Vec<_>, _>>()
-                };
-                let solution = |problem: &CountdownProblem| -> Result<Item, Failure> {
-                    let prompt = finetune.in_chat(problem.prompt(style))?.text();
-                    let item = finetune.item(&prompt, &problem.completion(style))?;
+                let problems = countdown::problems(settings.seed);
+                let prompt = |problem: &Problem| finetune.in_chat(problem.prompt());
+                let solution = |problem: &Problem| -> Result<Item, Error> {
+                    let item = finetune.item(&prompt(problem)?.text(), &problem.completion())?;
                     // With the end of the text, so that the model learns to stop.
                     let end = finetune.tokenizer().eos().first().map(std::slice::from_ref).unwrap_or_default();
                     Ok(Item::new(item.prompt(), &[item.completion(), end].concat()))
                 };
-                let warm_up: Vec<Item> = train.iter().map(solution).collect::<Result<_, _>>()?;
+                let warm_up: Vec<Item> = problems.train[0].iter().map(solution).collect::<Result<_, _>>()?;
                 finetune.check_items(&warm_up)?;
-                let warm_up = vec![warm_up];
-                let splits = Splits { train: vec![prompts(train)?], dev: prompts(dev?)?, test: prompts(test?)? };
-                let (reward, sampling) = (Box::new(CountdownReward::default()), settings.sampling());
-                Self::Reward { splits, reward, sampling, warm_up }
+                let splits = problems.try_map(|problems| problems.iter().map(prompt).collect::<Result<_, Error>>())?;
+                Self::Reward { splits, reward: Box::new(CountdownReward), sampling, warm_up: vec![warm_up] }
             }
         };
         if let Self::Reward { splits: Splits { train, dev, test }, reward, sampling, .. } = &task {
@@ -173,10 +120,15 @@ impl Task {
                 let written = finetune.complete(prompts, sampling)?;
                 let grade = |(prompt, written): (&Prompt, &Completion)| reward.grade(prompt, &written.text);
                 let grades: Vec<Grade> = prompts.iter().zip(&written).map(grade).collect();
-                let summary = Summary::of(&grades);
-                let share = |share: Option<eggroll::lm::reward::Share>| share.map(|share| share.value());
-                let accuracy = share(summary.correct).unwrap_or(f64::NAN);
-                Score { accuracy, mean: summary.score, well_formed: share(summary.well_formed), count: grades.len() }
+                let (count, correct) = (grades.len(), grades.iter().filter(|grade| grade.correct).count());
+                let total = grades.iter().map(|grade| f64::from(grade.score)).sum::<f64>();
+                let well_formed = grades.iter().map(|grade| grade.well_formed.map(f64::from)).sum::<Option<f64>>();
+                Score {
+                    accuracy: correct as f64 / count as f64,
+                    mean: total / count as f64,
+                    well_formed: well_formed.map(|formed| formed / count as f64),
+                    count,
+                }
             }
         })
     }
@@ -201,7 +153,20 @@ impl Task {
     }
 }
 
-/// The training data of a step, of one kind after the other: a pass over all of a kind in an order of the pass, then the next one.
+/// The items of examples, all checked: steps take a few at a time, and would find the first that does not fit after
+/// hours.
+fn items<M: CausalModel>(finetune: &Finetune<M>, examples: &[Example]) -> Result<Vec<Item>, Failure> {
+    let made = examples.iter().map(|example| finetune.item(&example.prompt, &example.completion));
+    let items = made.collect::<Result<Vec<_>, _>>()?;
+    finetune.check_items(&items).map_err(|error| match error.item() {
+        Some(item) => format!("line {}: {error}", examples[item].line),
+        None => error.to_string(),
+    })?;
+    Ok(items)
+}
+
+/// The training data of a step, of one kind after the other: a pass over all of a kind in an order of the pass, then
+/// the next one.
 fn batch<T: Clone>(kinds: &[Vec<T>], step: u64, settings: &Settings) -> Vec<T> {
     let all = kinds.iter().map(Vec::len).sum::<usize>() as u64;
     let (count, turns) = ((settings.prompts as u64).min(all), kinds.len() as u64);

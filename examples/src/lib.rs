@@ -11,6 +11,7 @@
 //! | [`control`] | reinforcement learning: settings, training, tables and curves |
 //! | [`median()`] | what is reported of several passes |
 //! | [`throughput`] | the passes that are timed, and the peer they are compared with |
+//! | `tasks` | language models, with the feature `lm`: data and rewards |
 //! | [`texas42`] | a domino game with hidden information: rules, worlds, a solver, an environment |
 
 #![forbid(unsafe_code)]
@@ -32,6 +33,8 @@ mod process;
 pub mod run_folder;
 pub mod shown;
 pub mod status;
+#[cfg(feature = "lm")]
+pub mod tasks;
 pub mod texas42;
 pub mod throughput;
 pub mod trace;

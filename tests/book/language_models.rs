@@ -1,4 +1,5 @@
-//! Fine-tuning of a pretrained language model. The test is skipped where the model is not: `scripts/smollm2` fetches it.
+//! Fine-tuning of a pretrained language model. The test is skipped where the model is not: `scripts/smollm2` fetches
+//! it.
 
 use crate::fetched;
 use eggroll::prelude::*;
@@ -6,7 +7,7 @@ use eggroll::prelude::*;
 mod program {
     // ANCHOR: program
     use eggroll::lm::load::{Pretrained, SavedDtype};
-    use eggroll::lm::reward::{Grade, Prompt, PromptError, Reward, Summary};
+    use eggroll::lm::reward::{Prompt, PromptError, Reward};
     use eggroll::lm::{Finetune, FinetuneConfig, Llama, SamplingConfig};
     use std::path::Path;
 
@@ -15,19 +16,16 @@ mod program {
 
     impl Reward for ShortAnswer {
         fn score(&self, prompt: &Prompt, completion: &str) -> f32 {
-            self.grade(prompt, completion).score
-        }
-
-        fn grade(&self, prompt: &Prompt, completion: &str) -> Grade {
-            let correct = prompt.reference.as_ref().is_some_and(|reference| completion.contains(reference));
-            let words = completion.split_whitespace().count();
-            let score = f32::from(u8::from(correct)) - 0.02 * words as f32;
-            Grade { score, correct: Some(correct), well_formed: Some((1..=5).contains(&words)) }
+            f32::from(is_correct(prompt, completion)) - 0.02 * completion.split_whitespace().count() as f32
         }
 
         fn check(&self, prompt: &Prompt) -> Result<(), PromptError> {
             prompt.expect_reference().map(|_| ()) // asked of every prompt before a step
         }
+    }
+
+    fn is_correct(prompt: &Prompt, completion: &str) -> bool {
+        prompt.reference.as_ref().is_some_and(|reference| completion.contains(reference))
     }
 
     type Questions<'a> = &'a [(&'a str, &'a str)];
@@ -47,9 +45,8 @@ mod program {
             println!("{}", finetune.learn_from(&ShortAnswer, &train, &sampling)?);
         }
         let written = finetune.complete(&test, &sampling)?;
-        let grade = |(prompt, written): (&Prompt, _)| ShortAnswer.grade(prompt, written);
-        let grades: Vec<Grade> = test.iter().zip(written.iter().map(|written| &written.text[..])).map(grade).collect();
-        println!("test: {}", Summary::of(&grades));
+        let correct = test.iter().zip(&written).filter(|(prompt, written)| is_correct(prompt, &written.text)).count();
+        println!("test: {correct} of {} correct", test.len());
         finetune.save(folder.join("model"), SavedDtype::BF16)?;
         Ok(())
     }
@@ -76,7 +73,6 @@ fn a_reward_of_the_user() -> Result<(), eggroll::Error> {
 #[test]
 fn completions_that_are_given() -> Result<(), eggroll::Error> {
     use eggroll::lm::load::Pretrained;
-    use eggroll::lm::task::{Split, Words};
     use eggroll::lm::{FinetuneConfig, Items, Llama, Scored};
     let Some(path) = fetched::model() else { return Ok(()) };
     // ANCHOR: strategy
@@ -88,9 +84,13 @@ fn completions_that_are_given() -> Result<(), eggroll::Error> {
     let mut finetune = config.init::<Llama>(Pretrained::open(path)?)?.with_strategy(strategy)?;
     // ANCHOR_END: strategy
     // ANCHOR: given
-    let words = Words::read("../data/words/sentiment.tsv")?;
-    let item = |word: &eggroll::lm::task::Word| finetune.item(&word.prompt().text(), word.answer());
-    let items = words.split(Split::Train)[..4].iter().map(item).collect::<Result<Vec<_>, _>>()?;
+    let answers = [("kind", "positive"), ("cruel", "negative"), ("lucky", "positive"), ("broken", "negative")];
+    let item = |(word, answer): (&str, &str)| {
+        let prompt = finetune.chat(format!("Is the word \"{word}\" positive or negative?"))?;
+        finetune.item(&prompt.text(), answer)
+    };
+    let items = answers.into_iter().map(item).collect::<Result<Vec<_>, _>>()?;
+    finetune.check_items(&items)?; // against context and vocabulary: worth it before the first of many steps
     println!("{}", finetune.learn(Items::Shared(&items))?);
     // ANCHOR_END: given
     // ANCHOR: probe

@@ -3,9 +3,8 @@
 use crate::generation::GenerateError;
 use crate::items::ItemsError;
 use crate::load::LoadError;
-use crate::reward::PromptError;
+use crate::reward::{PatternError, PromptError};
 use crate::sampling::SamplingError;
-use crate::task::TaskError;
 
 /// Any error of eggroll-lm.
 #[derive(thiserror::Error)]
@@ -23,9 +22,9 @@ pub enum Error {
     /// A prompt that the reward cannot grade.
     #[error(transparent)]
     Prompt(Box<PromptError>),
-    /// The data of a task.
+    /// The pattern of a reward.
     #[error(transparent)]
-    Task(Box<TaskError>),
+    Pattern(#[from] PatternError),
     /// The strategy.
     #[error(transparent)]
     Train(Box<eggroll_train::Error>),
@@ -95,7 +94,6 @@ macro_rules! from {
 from!(
     LoadError => Load,
     PromptError => Prompt,
-    TaskError => Task,
     eggroll_train::Error => Train,
     eggroll_run::Error => Run
 );

@@ -13,7 +13,6 @@ pub mod reward;
 pub mod rwkv7;
 mod sampling;
 mod scoring;
-pub mod task;
 mod transposed;
 
 pub use causal::CausalModel;

@@ -6,43 +6,25 @@ use crate::error::Error;
 use crate::items::{Item, Items, ItemsError};
 use crate::reward::{Prompt, Reward};
 use crate::sampling::SamplingConfig;
-use crate::task::{SftExample, TaskError};
 
 impl<M: CausalModel> Finetune<M> {
-    /// The items of examples, as [`item`](Self::item) makes them, all [checked](Self::check_items): steps take a few at a time, and would
-    /// find the first that does not fit after hours.
+    /// Refuses items that cannot be scored: without tokens, longer than the context, or of another vocabulary. Steps
+    /// take a few at a time, and would find the first after hours.
     ///
     /// # Errors
     ///
-    /// [`TaskError::Item`] with the line of the first that cannot be scored, [`Error::Load`] if the tokenizer fails.
-    pub fn items(&self, examples: &[SftExample]) -> Result<Vec<Item>, Error> {
-        let made = examples.iter().map(|example| self.item(&example.prompt, &example.completion));
-        let items = made.collect::<Result<Vec<_>, _>>()?;
-        let line = |error: &ItemsError| examples.get(error.item()?).map(|example| example.line);
-        match Items::Shared(&items).check_completions(self.host(), 2) {
-            Ok(()) => Ok(items),
-            Err(source) => match line(&source) {
-                Some(line) => Err(TaskError::Item { line, source }.into()),
-                None => Err(source.into()),
-            },
-        }
+    /// The first, whose place is [`ItemsError::item`].
+    pub fn check_items(&self, items: &[Item]) -> Result<(), ItemsError> {
+        Items::Shared(items).check_completions(self.host(), 2)
     }
 
-    /// Refuses items that cannot be scored: without tokens, longer than the context, or of another vocabulary.
+    /// Refuses prompts that [`learn_from`](Self::learn_from) would refuse: without tokens, longer than the context with
+    /// the tokens that are to be generated, or with facts that the reward cannot use.
     ///
     /// # Errors
     ///
-    /// [`Error::Items`] with the first.
-    pub fn check_items(&self, items: &[Item]) -> Result<(), Error> {
-        Ok(Items::Shared(items).check_completions(self.host(), 2)?)
-    }
-
-    /// Refuses prompts that [`learn_from`](Self::learn_from) would refuse: without tokens, longer than the context with the tokens that are to
-    /// be generated, or with facts that the reward cannot use.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Items`] and [`Error::Prompt`] with the first, [`Error::Sampling`] for invalid settings, [`Error::Load`] if the tokenizer fails.
+    /// [`Error::Items`] and [`Error::Prompt`] with the first, [`Error::Sampling`] for invalid settings, [`Error::Load`]
+    /// if the tokenizer fails.
     pub fn check_prompts<R: Reward + ?Sized>(
         &self,
         reward: &R,

@@ -1,4 +1,4 @@
-//! Prompts that a reward cannot grade.
+//! Prompts and patterns that a reward refuses.
 
 /// Why a reward refuses a prompt.
 #[derive(Clone, PartialEq, thiserror::Error)]
@@ -36,3 +36,15 @@ pub enum PromptError {
 }
 
 eggroll_core::debug_is_message!(PromptError);
+
+/// A regular expression that is not valid.
+#[derive(Clone, PartialEq, thiserror::Error)]
+#[error("the pattern {pattern:?} is not valid: {reason}")]
+pub struct PatternError {
+    /// The pattern.
+    pub pattern: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+eggroll_core::debug_is_message!(PatternError);

@@ -1,4 +1,5 @@
-//! Rewards of language models (also called verifiers, graders or scoring functions): from a prompt and a completion to a number.
+//! Rewards of language models (also called verifiers, graders or scoring functions): from a prompt and a completion to
+//! a number.
 //!
 //! Evolution strategies need no gradient of a reward, so any Rust function will do:
 //!
@@ -11,43 +12,16 @@
 //! };
 //! assert_eq!(shouting.score(&Prompt::new("Are you there?"), "YES, here"), 3.0 / 7.0);
 //! ```
-//!
-//! A reward that knows more than a number implements [`Reward::grade`]: whether the reply is correct, and whether it only has the form
-//! that the task wants. [`Summary`] reports the two apart, and [`Changes`] compares two models prompt by prompt.
 
-mod arithmetic;
-mod changes;
-mod conciseness;
-mod countdown;
 mod error;
 mod exact_match;
 mod prompt;
-mod summary;
+mod regex_match;
 
-pub use changes::Changes;
-pub use conciseness::Conciseness;
-pub use countdown::CountdownReward;
-pub use error::PromptError;
+pub use error::{PatternError, PromptError};
 pub use exact_match::ExactMatch;
 pub use prompt::Prompt;
-pub use summary::{Share, Summary};
-
-/// What a reward says of one completion.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Grade {
-    /// What training maximizes.
-    pub score: f32,
-    /// Whether the answer is right, whatever its form; `None` if the reward does not tell.
-    pub correct: Option<bool>,
-    /// Whether the reply has the form that the task wants, whatever its answer; `None` if the reward does not tell.
-    pub well_formed: Option<bool>,
-}
-
-impl From<f32> for Grade {
-    fn from(score: f32) -> Self {
-        Self { score, correct: None, well_formed: None }
-    }
-}
+pub use regex_match::RegexMatch;
 
 /// A reward: implement [`score`](Self::score), or write a closure `|prompt: &Prompt, completion: &str| -> f32`.
 ///
@@ -76,25 +50,16 @@ impl From<f32> for Grade {
 /// assert!(Recall.check(&Prompt::new("Name a color.")).is_err());
 /// ```
 pub trait Reward: Sync {
-    /// The score of a completion, larger is better: a finite number. NaN if the completion cannot be graded, as when a program that you
-    /// call fails: the member then ranks with the worst of the step.
+    /// The score of a completion, larger is better: a finite number. NaN if the completion cannot be graded, as when a
+    /// program that you call fails: the member then ranks with the worst of the step.
     ///
-    /// `completion` is what the model wrote, without the prompt; [`Prompt::reply`] adds the [opening](Prompt::opening) that the prompt
-    /// gave.
+    /// `completion` is what the model wrote, without the prompt; [`Prompt::reply`] adds the [opening](Prompt::opening)
+    /// that the prompt gave.
     ///
     /// # Panics
     ///
     /// The rewards of this crate panic if [`check`](Self::check) refuses the prompt.
     fn score(&self, prompt: &Prompt, completion: &str) -> f32;
-
-    /// The score, and whether the completion is correct and well-formed. Its score is that of [`score`](Self::score).
-    ///
-    /// # Panics
-    ///
-    /// As [`score`](Self::score).
-    fn grade(&self, prompt: &Prompt, completion: &str) -> Grade {
-        self.score(prompt, completion).into()
-    }
 
     /// Whether the reward can grade replies to this prompt: to be called for every prompt before training.
     ///
@@ -119,13 +84,9 @@ mod tests {
 
     #[test]
     fn closures_and_objects_are_rewards() {
-        fn best<R: Reward + ?Sized>(reward: &R) -> Grade {
-            reward.grade(&Prompt::new("Name?"), "four")
-        }
         let length = |_: &Prompt, completion: &str| completion.len() as f32;
         let object: &dyn Reward = &length;
-        assert_eq!(best(&length), Grade { score: 4.0, correct: None, well_formed: None });
-        assert_eq!(best(object), best(&length));
+        assert_eq!(object.score(&Prompt::new("Name?"), "four"), 4.0);
         assert_eq!(object.check(&Prompt::new("")), Ok(()));
     }
 }

@@ -10,8 +10,8 @@ const SHOWN: usize = 60;
 
 /// A prompt, and what its reward needs to know.
 ///
-/// In JSON, a prompt is `{"prompt": …, "opening": …, "reference": …}`, of which only `prompt` is needed; every other field is a
-/// [fact](Self::facts).
+/// In JSON, a prompt is `{"prompt": …, "opening": …, "reference": …}`, of which only `prompt` is needed; every other
+/// field is a [fact](Self::facts).
 ///
 /// # Example
 ///
@@ -100,13 +100,10 @@ impl Prompt {
         let Some(value) = self.facts.get(name) else {
             return Err(PromptError::NoFact { prompt: self.start(), name: name.into() });
         };
-        T::deserialize(value).map_err(|_| self.unfit(name, expected))
-    }
-
-    /// The error of a fact with a value that a reward cannot use.
-    pub fn unfit(&self, name: &str, expected: &str) -> PromptError {
-        let found = self.facts.get(name).unwrap_or(&Value::Null).to_string();
-        PromptError::Fact { prompt: self.start(), name: name.into(), found, expected: expected.into() }
+        T::deserialize(value).map_err(|_| {
+            let (prompt, found) = (self.start(), value.to_string());
+            PromptError::Fact { prompt, name: name.into(), found, expected: expected.into() }
+        })
     }
 
     /// The start of the text, to name the prompt in an error.

@@ -4,7 +4,6 @@ use burn::tensor::Device;
 use eggroll_core::{CustomNoiser, EggrollConfig, NoiseSourceConfig, OpenEsConfig, Role};
 use eggroll_lm::load::{LlamaConfig, Pretrained, RopeScaling, SavedDtype, Tokenizer};
 use eggroll_lm::reward::{Prompt, PromptError, Reward};
-use eggroll_lm::task::SftExample;
 use eggroll_lm::{Error, Finetune, FinetuneConfig, Item, Items, ItemsError, Llama, SamplingConfig};
 use eggroll_run::parameter_digest;
 use eggroll_train::{CustomShaping, CustomSigma, EvolutionStrategyConfig, FitnessShaping, InputProjection, NoiseScale};
@@ -230,12 +229,13 @@ fn what_does_not_fit_is_refused() {
     let error = finetune.complete(&[], &sampling).unwrap_err();
     assert!(matches!(error, Error::Items(ItemsError::Empty)), "{error}");
     // All data at once, before the first step.
-    let lines = |third: &str| SftExample::parse_text_lines(&format!("abc\n\n{third}\nabc")).unwrap();
-    assert_eq!(finetune.items(&lines("abc")).unwrap().len(), 3);
-    let error = finetune.items(&lines(&"a".repeat(40))).unwrap_err().to_string();
+    let items = |third: &str| ["abc", "abc", third].map(|text| finetune.item("", text).unwrap());
+    assert_eq!(finetune.check_items(&items("abc")), Ok(()));
+    let error = finetune.check_items(&items(&"a".repeat(40))).unwrap_err();
+    assert_eq!(error.item(), Some(2));
     assert_eq!(
-        error,
-        "line 3: item 1 needs 41 tokens, but the context of the model is 32 tokens: shorten it, or lower max_tokens"
+        error.to_string(),
+        "item 2 needs 41 tokens, but the context of the model is 32 tokens: shorten it, or lower max_tokens"
     );
     let prompts = [Prompt::new("abc").with_reference("a"), Prompt::new("abc")];
     let error = finetune.check_prompts(&Picky, &prompts, &sampling).unwrap_err();
