@@ -4,7 +4,7 @@ use super::plan::{Goal, Plan};
 use super::ranking::{Configuration, outcome};
 use super::space::Value;
 use super::trial::{Record, Trial};
-use crate::chart::LineChart;
+use crate::chart::{LineChart, Picture};
 use eggroll::run::report::{Page, Session};
 
 /// Ranking, charts and all trials, those without a result too.
@@ -27,7 +27,7 @@ pub fn page(
     if !ranking.is_empty() {
         page = page.with_heading("Objective over every parameter");
         page = page.with_text("Trials in light blue, medians of a setting in black, the best trial in a red circle.");
-        page = page.with_pictures(panels);
+        page = page.with_pictures(&panels.iter().filter_map(|panel| panel.svg().ok()).collect::<Vec<_>>());
     }
     let names: Vec<&str> = plan.parameters.keys().map(String::as_str).collect();
     let row = |configuration: &Configuration<'_>| {
