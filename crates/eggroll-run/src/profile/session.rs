@@ -211,7 +211,11 @@ pub(super) fn enter(kind: Kind, fine: bool, bytes: u64) {
 
 /// Corrects the bytes of the innermost span.
 pub(super) fn set_bytes(bytes: u64) {
-    let _ = OPEN.try_with(|open| open.borrow_mut().last_mut().map(|frame| frame.bytes = bytes));
+    let _ = OPEN.try_with(|open| {
+        if let Some(frame) = open.borrow_mut().last_mut() {
+            frame.bytes = bytes;
+        }
+    });
 }
 
 /// Closes the innermost span; of another section than the running one, it is forgotten.
