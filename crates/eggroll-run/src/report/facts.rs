@@ -3,7 +3,7 @@
 use super::settings;
 use crate::diagnostics::Diagnosis;
 use chrono::DateTime;
-use eggroll_core::{InstructionSet, ParameterKind, ParameterTable, Role};
+use eggroll_core::{InstructionSet, ParameterEntry, ParameterKind, ParameterTable, Role};
 use serde::{Deserialize, Serialize};
 use std::env::consts::{ARCH, OS};
 use std::fs;
@@ -14,13 +14,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The file of a run's facts.
 pub(super) const FILE: &str = "report.json";
+/// Titles of the parameter table.
+pub(super) const PARAMETERS: [&str; 6] = ["parameter", "shape", "values", "kind", "role", "noise of a pair (bytes)"];
 
 /// What is kept of a run for its page.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Facts {
     /// Processes that have trained, the first one first.
     pub sessions: Vec<Session>,
-    pub parameters: Vec<Parameter>,
+    /// Rows of the parameter table.
+    pub parameters: Vec<Vec<String>>,
     /// Of the latest checkpoint.
     pub statistics: Option<Statistics>,
 }
@@ -30,18 +33,6 @@ pub(super) struct Facts {
 pub(super) struct Statistics {
     pub generation: u64,
     pub diagnosis: Diagnosis,
-}
-
-/// A line of the parameter table.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Parameter {
-    pub path: String,
-    pub shape: Vec<usize>,
-    pub values: usize,
-    pub kind: String,
-    pub role: String,
-    /// Bytes of a pair's noise.
-    pub noise: usize,
 }
 
 /// A process that trains, and the machine that it runs on. Not its name, and nothing of who runs it.
@@ -85,24 +76,21 @@ impl Facts {
     }
 }
 
-impl Parameter {
-    /// The lines of a table.
-    pub fn of(table: &ParameterTable) -> Vec<Self> {
-        let line = |(position, entry): (usize, &eggroll_core::ParameterEntry)| Self {
-            path: entry.path.clone(),
-            shape: entry.shape.clone(),
-            values: entry.shape.iter().product(),
-            kind: if entry.kind == ParameterKind::Float { "float" } else { "integer" }.to_owned(),
-            role: match entry.role {
-                Role::LowRank { rank } => format!("low rank {rank}"),
-                Role::Dense => "dense".to_owned(),
-                Role::Sparse => "sparse".to_owned(),
-                Role::Frozen => "frozen".to_owned(),
-            },
-            noise: table.noise_bytes(position),
+/// Rows of the parameter table, under [`PARAMETERS`].
+pub(super) fn parameters(table: &ParameterTable) -> Vec<Vec<String>> {
+    let row = |(position, entry): (usize, &ParameterEntry)| {
+        let values: usize = entry.shape.iter().product();
+        let kind = if entry.kind == ParameterKind::Float { "float" } else { "integer" };
+        let role = match entry.role {
+            Role::LowRank { rank } => format!("low rank {rank}"),
+            Role::Dense => "dense".to_owned(),
+            Role::Sparse => "sparse".to_owned(),
+            Role::Frozen => "frozen".to_owned(),
         };
-        table.entries().iter().enumerate().map(line).collect()
-    }
+        let (shape, noise) = (format!("{:?}", entry.shape), table.noise_bytes(position).to_string());
+        vec![entry.path.clone(), shape, values.to_string(), kind.to_owned(), role, noise]
+    };
+    table.entries().iter().enumerate().map(row).collect()
 }
 
 impl Session {

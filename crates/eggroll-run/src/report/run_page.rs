@@ -141,12 +141,7 @@ fn warnings(log: &[Line], facts: &Facts) -> Vec<String> {
 
 fn with_parameters(mut page: Page, facts: &Facts) -> Page {
     if !facts.parameters.is_empty() {
-        let row = |parameter: &facts::Parameter| {
-            let facts::Parameter { path, shape, values, kind, role, noise } = parameter;
-            vec![path.clone(), format!("{shape:?}"), values.to_string(), kind.clone(), role.clone(), noise.to_string()]
-        };
-        let titles = ["parameter", "shape", "values", "kind", "role", "noise of a pair (bytes)"];
-        page = page.with_table("Parameters", &titles, &facts.parameters.iter().map(row).collect::<Vec<_>>());
+        page = page.with_table("Parameters", &facts::PARAMETERS, &facts.parameters);
     }
     match &facts.statistics {
         Some(statistics) => with_statistics(page, statistics),
