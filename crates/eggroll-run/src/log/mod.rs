@@ -8,7 +8,7 @@ mod row;
 mod tensorboard;
 
 #[cfg(feature = "csv")]
-pub use csv::CsvLog;
+pub use self::csv::CsvLog;
 pub use json_lines::JsonLines;
 pub use row::LogRow;
 #[cfg(feature = "tensorboard")]
