@@ -2,7 +2,7 @@
 //! and with the accuracy as score, and draws `probe_sigma.svg`. Arguments are generations of training and the file to draw.
 
 use eggroll::prelude::*;
-use eggroll::run::report::{Picture, grid, sigma_probe};
+use eggroll_examples::chart::{Picture, grid, sigma_probe};
 use eggroll_examples::digits::{Batches, Dataset, Images, Mlp};
 
 const SIGMAS: [f64; 9] = [1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0];

@@ -43,6 +43,7 @@
 //! [a book](https://github.com/eggroll-rs/eggroll/blob/main/docs/book/src/SUMMARY.md), and
 //! [measured results](https://github.com/eggroll-rs/eggroll/blob/main/docs/benchmarks.md).
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
 /// The programs of the README, as tests.

@@ -1,7 +1,7 @@
 //! The figures as bars: one panel for each, one bar for each backend that ran.
 
 use super::rows::{Comparison, Figures};
-use eggroll::run::report::BarChart;
+use eggroll_examples::chart::BarChart;
 
 struct Panel {
     title: &'static str,

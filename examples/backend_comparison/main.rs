@@ -36,7 +36,8 @@ mod timing;
 mod training;
 
 use args::Args;
-use eggroll::run::report::{FILE, Picture};
+use eggroll::run::report::FILE;
+use eggroll_examples::chart::Picture;
 use eggroll_examples::interrupt::{Signals, nothing, on_signals};
 use eggroll_examples::{Ending, Failure, main_of, options};
 use rows::Comparison;

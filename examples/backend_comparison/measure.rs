@@ -6,11 +6,11 @@ use super::training::{Mnist, Trainer};
 use super::{oracle, timing};
 use burn::tensor::{Device, Tensor};
 use eggroll::core::DeviceName;
-use eggroll::run::profile::section;
 use eggroll_examples::child::{self, End};
 use eggroll_examples::device::{Opened, open};
 use eggroll_examples::guarded::guarded;
 use eggroll_examples::interrupt::Signals;
+use eggroll_examples::trace::section;
 use eggroll_examples::{Ending, Failure, status};
 use std::fs;
 #[cfg(unix)]

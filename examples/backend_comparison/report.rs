@@ -5,6 +5,7 @@ use super::rows::{Comparison, Figures, Machine, Outcome, Row};
 use eggroll::core::messages::shown;
 use eggroll::run::report::{Page, Session};
 use eggroll_examples::Ending;
+use eggroll_examples::chart::Picture;
 use serde_json::{Map, Value, json};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -76,7 +77,7 @@ pub fn page(comparison: &Comparison) -> Page {
     let mut page = Page::new("Backends compared").with_warnings(&failed);
     page = page.with_table("Measurements", &titles.each_ref().map(String::as_str), &rows);
     if comparison.ran().next().is_some() {
-        page = page.with_heading("Figures").with_pictures(&[chart::chart(comparison)]);
+        page = page.with_heading("Figures").with_pictures(&[chart::chart(comparison).svg().unwrap_or_default()]);
     }
     let absent: Vec<_> = comparison.absent().map(|(name, reason)| vec![name, reason.to_owned()]).collect();
     if !absent.is_empty() {

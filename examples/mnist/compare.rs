@@ -166,7 +166,7 @@ impl Comparison<'_> {
         let settings = Settings { noiser: name.parse()?, generations: self.steps() as u64, ..self.settings.clone() };
         let mut model = self.model.clone();
         let mut strategy = settings.strategy().try_init(&model)?;
-        eggroll::run::profile::section(name);
+        eggroll_examples::trace::section(name);
         let seconds = self.train(|batch| {
             let population = strategy.ask();
             let fitness = likelihood(&population, &batch, settings.by_image, |images| model.forward(images));

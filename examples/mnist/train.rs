@@ -12,13 +12,13 @@ use eggroll::core::messages;
 use eggroll::prelude::*;
 use eggroll::run::distribution::{Communicator, Distribution, detect, on_devices};
 use eggroll::run::print_line;
-use eggroll::run::{Display, Interrupter, JsonLines, ScalarMetric, Scalars, profile};
+use eggroll::run::{Display, Interrupter, JsonLines, ScalarMetric, Scalars};
 use eggroll::train::GenerationReport;
 use eggroll_examples::device::open;
 use eggroll_examples::digits::{Batches, Images, Mlp, Sample, Scale};
 use eggroll_examples::interrupt::Signals;
 use eggroll_examples::options::Given;
-use eggroll_examples::run_folder::{begin, fixed};
+use eggroll_examples::run_folder::{begin, fixed, with_logs};
 use eggroll_examples::{Ending, Failure, shown};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -164,9 +164,7 @@ impl Run<'_> {
             .with_interrupter(self.interrupter.clone())
             .with_distribution(distribution)
             .metric_valid(ScalarMetric::new(ACCURACY));
-        let training = if self.csv { training.with_csv() } else { training };
-        let training = if self.tensorboard { training.with_tensorboard() } else { training };
-        let outcome = training.launch(model, &mut task)?;
+        let outcome = with_logs(training, self.csv, self.tensorboard).launch(model, &mut task)?;
         // Rank 0 says how the job ended: launchers kill the others when one ends with a status, and it may not have printed yet.
         let Some(table) = task.table else { return Ok(Ending::Finished) };
         let done = outcome.strategy.generation();
@@ -195,7 +193,7 @@ impl<C: Classifier> EsTask<C> for Task<'_, C> {
     type Output = Scalars;
 
     fn begin(&mut self, strategy: &EvolutionStrategy, _model: &C) -> Result<(), Failure> {
-        profile::section("training");
+        eggroll_examples::trace::section("training");
         if !self.leads {
             return Ok(());
         }

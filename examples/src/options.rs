@@ -5,6 +5,14 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Parser};
 use std::fmt::Debug;
 
+/// Options that need a feature of this package: option, feature, and whether this build has it.
+const FEATURES: [(&str, &str, bool); 4] = [
+    ("csv", "csv", cfg!(feature = "csv")),
+    ("dashboard", "tui", cfg!(feature = "tui")),
+    ("tensorboard", "tensorboard", cfg!(feature = "tensorboard")),
+    ("trace", "profile", cfg!(feature = "profile")),
+];
+
 /// The options that were given, by their long names. Defaults are not among them.
 #[derive(Clone, Debug)]
 pub struct Given(Vec<String>);
@@ -34,6 +42,11 @@ pub fn parse_from<A: Parser>(
                 command.error(ErrorKind::ValueValidation, format!("--{name} must be a finite number, not {number}"))
             );
         }
+    }
+    let absent = |(name, _, is_built): &&(&str, &str, bool)| !is_built && given.iter().any(|(_, given)| given == name);
+    if let Some((name, feature, _)) = FEATURES.iter().find(absent) {
+        let message = format!("--{name} needs a build with --features {feature}");
+        return Err(command.error(ErrorKind::InvalidValue, message));
     }
     let args = A::from_arg_matches(&matches)?;
     Ok((args, Given(given.into_iter().map(|(_, name)| name).collect())))
@@ -110,6 +123,23 @@ mod tests {
         assert_eq!(given.refuse_all_but(&["shares", "resume"], "now"), Ok(()));
         let (_, none) = parsed(&[]).expect("parses");
         assert_eq!(none.refuse_all_but(&[], "now"), Ok(()));
+    }
+
+    /// Whatever this build has.
+    #[test]
+    fn options_without_their_feature_are_refused() {
+        #[derive(Parser, Debug)]
+        struct Logs {
+            #[arg(long)]
+            csv: bool,
+        }
+        match parse_from::<Logs>(["program", "--csv"]) {
+            Ok((logs, _)) => assert!(logs.csv && cfg!(feature = "csv")),
+            Err(error) => {
+                assert!(!cfg!(feature = "csv"));
+                assert!(error.to_string().contains("--csv needs a build with --features csv"), "{error}");
+            }
+        }
     }
 
     #[test]

@@ -1,8 +1,6 @@
 //! `--trace` of the examples: a Chrome trace of the run, and a summary by component.
 
 use eggroll::run::Error;
-use eggroll::run::print_note;
-use eggroll::run::profile::TraceConfig;
 use std::path::PathBuf;
 
 /// Options of a trace.
@@ -27,12 +25,35 @@ impl TraceArgs {
     ///
     /// Those of `work`, and of a trace that cannot be written.
     pub fn around<T, E: From<Error>>(&self, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
-        let Some(path) = &self.trace else { return work() };
-        let config = TraceConfig::new(path).with_generations(self.trace_generations);
-        let trace = config.with_synchronize(self.trace_synchronize).start()?;
-        let done = work()?;
-        let summary = trace.finish()?;
-        print_note!("{summary}trace: {}", path.display());
-        Ok(done)
+        #[cfg(feature = "profile")]
+        if let Some(path) = &self.trace {
+            let config = eggroll::run::profile::TraceConfig::new(path).with_generations(self.trace_generations);
+            let trace = config.with_synchronize(self.trace_synchronize).start()?;
+            let done = work()?;
+            let summary = trace.finish()?;
+            eggroll::run::print_note!("{summary}trace: {}", path.display());
+            return Ok(done);
+        }
+        work()
     }
+}
+
+/// Begins a part of the program that has its own summary in the trace, if there is one.
+#[cfg_attr(not(feature = "profile"), expect(unused_variables, reason = "there are no traces"))]
+pub fn section(name: &str) {
+    #[cfg(feature = "profile")]
+    eggroll::run::profile::section(name);
+}
+
+/// Completes the trace, if there is one: for a process that ends at once.
+///
+/// # Errors
+///
+/// That of a trace that cannot be written.
+pub fn finish() -> Result<(), Error> {
+    #[cfg(feature = "profile")]
+    if let Some(finished) = eggroll::run::profile::finish_running() {
+        return finished.map(drop);
+    }
+    Ok(())
 }

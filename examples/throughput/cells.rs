@@ -3,10 +3,10 @@
 use super::args::Args;
 use burn::tensor::Device;
 use eggroll::core::{NoiserError, profile};
-use eggroll::run::profile::section;
 use eggroll_examples::Failure;
 use eggroll_examples::interrupt::Signals;
 use eggroll_examples::throughput::{Cell, Column, Network, Pass, Place, Size, columns};
+use eggroll_examples::trace::section;
 use std::time::{Duration, Instant};
 
 /// Rounds at least, after one that warms up.

@@ -1,4 +1,5 @@
 #![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 // But for `Text::map`, which is unsafe itself.
 #![deny(unsafe_code)]
 // Whoever prints past `terminal` prints into a dashboard.
@@ -45,7 +46,11 @@ pub use learner::{
     Display, EarlyStoppingConfig, EsResult, EsTask, EsTraining, EsTrainingConfig, Generation, GenerationItem,
     MetricTarget, ScalarMetric, Scalars, StopReason, Times,
 };
-pub use log::JsonLines;
+#[cfg(feature = "csv")]
+pub use log::CsvLog;
+#[cfg(feature = "tensorboard")]
+pub use log::TensorBoardLog;
+pub use log::{JsonLines, LogRow};
 pub use replay::{ReplayLog, replay, replay_evaluated, replay_from, replay_range};
 pub use steps::UserError;
 pub use training_loop::TrainingLoop;

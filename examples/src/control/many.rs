@@ -6,11 +6,12 @@ use super::train::{Outcome, Point, Trainer};
 use super::{Session, Task, curves};
 use crate::chart::Color;
 use crate::names::NoiserName;
+use crate::trace;
 use crate::{Ending, Failure};
 use eggroll::core::messages::shown;
 use eggroll::rl::TensorEnvironment;
 use eggroll::run::print_line;
-use eggroll::run::{JsonLines, RunFolder, profile};
+use eggroll::run::{JsonLines, RunFolder};
 use serde_json::{Value, json};
 
 pub fn run<T: Task>(
@@ -35,7 +36,7 @@ pub fn run<T: Task>(
                 ending = Ending::Stopped;
                 break 'runs;
             }
-            profile::section(&format!("{name}, {}, seed {seed}", noiser.name()));
+            trace::section(&format!("{name}, {}, seed {seed}", noiser.name()));
             let settings = Settings { noiser, seed, ..settings.clone() };
             let mut trainer = Trainer::new(task, &settings, session)?;
             threshold = trainer.threshold;

@@ -4,11 +4,12 @@ use super::curves;
 use super::train::{Point, Trainer};
 use super::{Session, Task};
 use crate::chart::Color;
+use crate::trace;
 use crate::{Ending, Failure};
 use eggroll::core::messages::shown;
 use eggroll::rl::TensorEnvironment;
 use eggroll::run::print_line;
-use eggroll::run::{JsonLines, RunFolder, parameter_digest, profile};
+use eggroll::run::{JsonLines, RunFolder, parameter_digest};
 use serde_json::{Value, json};
 
 pub fn run<T: Task>(
@@ -24,7 +25,7 @@ pub fn run<T: Task>(
         false => print_line!("{name}: no return counts as solved"),
     }
     print_line!("generation  seconds  env steps  population's return  mean policy's return");
-    profile::section(name);
+    trace::section(name);
     let mut points: Vec<Point> = Vec::new();
     let mut log = JsonLines::open(folder.file("curve.jsonl"), 0)?;
     let mut report = trainer.report(folder);

@@ -2,10 +2,10 @@
 
 use super::train::{Times, Trainer};
 use super::{Session, Task};
+use crate::trace;
 use crate::{Ending, Failure};
 use eggroll::core::counters;
 use eggroll::run::print_line;
-use eggroll::run::profile;
 use serde_json::{Value, json};
 use std::time::Instant;
 
@@ -19,7 +19,7 @@ pub fn measure<T: Task>(
     trainer.generation()?;
     (trainer.env_steps, trainer.episodes, trainer.times) = (0, 0, Times::default());
     let warm_up = trainer.generations();
-    profile::section("speed");
+    trace::section("speed");
     let kernels = counters::kernels();
     let start = Instant::now();
     while start.elapsed().as_secs_f64() < seconds && !session.signals.came() {

@@ -12,8 +12,8 @@ use console as system;
 #[cfg(unix)]
 use unix as system;
 
-use crate::{Ending, Failure};
-use eggroll::run::{Checkpoints, Interrupter, print_note, profile, terminal};
+use crate::{Ending, Failure, trace};
+use eggroll::run::{Checkpoints, Interrupter, print_note, terminal};
 use std::env;
 use std::path::Path;
 use std::sync::Arc;
@@ -137,7 +137,7 @@ fn at_once(signal: i32, words: impl FnOnce() -> String) -> ! {
         system::exit(status)
     });
     say(&words());
-    if let Some(Err(error)) = profile::finish_running() {
+    if let Err(error) = trace::finish() {
         say(&format!("error: {error}"));
     }
     terminal::restore();

@@ -105,6 +105,9 @@ pub enum RunError {
         /// What has the column.
         other: String,
     },
+    /// A row of a log that has two numbers of one name.
+    #[error("a row has two values named {0:?}: give every number a name of its own, not \"generation\" or \"split\"")]
+    LogColumn(String),
     /// A failure inside burn-train.
     #[cfg(feature = "learner")]
     #[error("{0}")]

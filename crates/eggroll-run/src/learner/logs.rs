@@ -1,14 +1,18 @@
 //! Logs next to `log.jsonl`.
 
-#[cfg(feature = "csv")]
-use super::csv;
-use super::json::Failure;
 use super::machinery::Parts;
-#[cfg(feature = "tensorboard")]
-use super::tensorboard;
 use crate::error::Error;
 use crate::folder::RunFolder;
 use burn::train::metric::ItemLazy;
+#[cfg(any(feature = "csv", feature = "tensorboard"))]
+use logger::Logger;
+
+/// The table, in the folder of a run.
+#[cfg(feature = "csv")]
+const TABLE: &str = "log.csv";
+/// The folder of event files there.
+#[cfg(feature = "tensorboard")]
+const EVENTS: &str = "tensorboard";
 
 /// Which of them a run has.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,18 +34,79 @@ impl Logs {
         mut parts: Parts<V>,
         folder: &RunFolder,
         generation: u64,
-        failure: &Failure,
+        failure: &super::json::Failure,
     ) -> Result<Parts<V>, Error> {
         #[cfg(feature = "csv")]
         if self.csv {
-            let path = folder.file(csv::FILE);
-            parts = parts.with_metric_logger(csv::CsvMetrics::open(path, generation, failure.clone())?);
+            let mut log = crate::CsvLog::open(folder.file(TABLE), generation)?;
+            parts = parts.with_metric_logger(Logger::new(generation, failure, move |row, keys| {
+                let epoch = super::rows::PLACES[1];
+                log.declare(super::rows::PLACES.into_iter().chain(keys.iter().map(String::as_str)));
+                log.write(row.log_row().with(epoch, row.epoch as f64))
+            }));
         }
         #[cfg(feature = "tensorboard")]
         if self.tensorboard {
-            let folder = folder.file(tensorboard::FOLDER);
-            parts = parts.with_metric_logger(tensorboard::EventFiles::new(folder, generation, failure.clone()));
+            let mut log = crate::TensorBoardLog::open(folder.file(EVENTS), generation);
+            parts = parts.with_metric_logger(Logger::new(generation, failure, move |row, _| log.write(row.log_row())));
         }
         Ok(parts)
+    }
+}
+
+#[cfg(any(feature = "csv", feature = "tensorboard"))]
+mod logger {
+    use crate::LogRow;
+    use crate::error::Error;
+    use crate::learner::json::Failure;
+    use crate::learner::rows::{Row, Rows};
+    use burn::train::logger::MetricLogger;
+    use burn::train::metric::store::{EpochSummary, MetricsUpdate, Split};
+    use burn::train::metric::{MetricDefinition, NumericEntry};
+    use eggroll_core::sync::locked;
+
+    impl Row {
+        /// The row's numbers, for a log that any loop can write.
+        pub fn log_row(&self) -> LogRow {
+            let row = match self.split {
+                Split::Valid => LogRow::validation(self.generation),
+                _ => LogRow::training(self.generation),
+            };
+            self.numbers.iter().fold(row, |row, (key, number)| row.with(key, *number))
+        }
+    }
+
+    /// A log as a metric logger of burn-train: `write` gets a row and the keys of all numbers.
+    pub struct Logger<W> {
+        rows: Rows,
+        write: W,
+        failure: Failure,
+    }
+
+    impl<W: FnMut(&Row, &[String]) -> Result<(), Error> + Send> Logger<W> {
+        /// A logger of a run that begins, or continues, at `generation`.
+        pub fn new(generation: u64, failure: &Failure, write: W) -> Self {
+            Self { rows: Rows::new(generation), write, failure: failure.clone() }
+        }
+    }
+
+    impl<W: FnMut(&Row, &[String]) -> Result<(), Error> + Send> MetricLogger for Logger<W> {
+        fn log(&mut self, update: MetricsUpdate, epoch: usize, split: &Split) {
+            if let Some(row) = self.rows.row(&update, epoch, split)
+                && let Err(error) = (self.write)(&row, self.rows.keys())
+            {
+                locked(&self.failure).get_or_insert(error);
+            }
+        }
+
+        fn read_numeric(&mut self, _name: &str, _epoch: usize, _split: &Split) -> Result<Vec<NumericEntry>, String> {
+            Ok(Vec::new())
+        }
+
+        fn log_metric_definition(&mut self, definition: MetricDefinition) {
+            self.rows.define(definition);
+        }
+
+        fn log_epoch_summary(&mut self, _summary: EpochSummary) {}
     }
 }

@@ -7,8 +7,6 @@
 mod best_checkpoints;
 mod claim;
 mod config;
-#[cfg(feature = "csv")]
-mod csv;
 #[cfg(feature = "tui")]
 mod dashboard;
 mod follower;
@@ -24,8 +22,6 @@ mod run;
 mod run_page;
 mod screen;
 mod task;
-#[cfg(feature = "tensorboard")]
-mod tensorboard;
 mod training;
 
 pub use config::{EarlyStoppingConfig, EsTrainingConfig, MetricTarget};

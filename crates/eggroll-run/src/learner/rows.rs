@@ -46,9 +46,9 @@ impl Rows {
     }
 
     /// Keys of all numbers.
-    #[cfg(feature = "csv")]
-    pub fn keys(&self) -> impl Iterator<Item = String> + '_ {
-        self.keys.iter().cloned()
+    #[cfg(any(feature = "csv", feature = "tensorboard"))]
+    pub fn keys(&self) -> &[String] {
+        &self.keys
     }
 
     /// The row of an update, if it has one: generations of training, whose mean over the epoch has none, and the final values of

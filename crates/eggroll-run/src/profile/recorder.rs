@@ -1,7 +1,6 @@
 //! The `tracing` subscriber: brings spans to the lanes of their threads.
 
-use super::session;
-use super::thread_spans::Kind;
+use super::session::{self, Kind};
 use eggroll_core::profile::{Component, GENERATION, TARGET};
 use std::fmt::Debug;
 use tracing::field::{Field, Visit};
@@ -40,7 +39,7 @@ impl Subscriber for Recorder {
     fn record(&self, _: &Id, values: &Record<'_>) {
         let mut fields = Fields::default();
         values.record(&mut fields);
-        session::with_lane(|lane| lane.set_bytes(fields.bytes));
+        session::set_bytes(fields.bytes);
     }
 
     fn record_follows_from(&self, _: &Id, _: &Id) {}

@@ -2,23 +2,28 @@
 
 use super::settings;
 use crate::diagnostics::Diagnosis;
-use eggroll_core::{InstructionSet, ParameterKind, ParameterTable, Role};
+use chrono::DateTime;
+use eggroll_core::{InstructionSet, ParameterEntry, ParameterKind, ParameterTable, Role};
 use serde::{Deserialize, Serialize};
 use std::env::consts::{ARCH, OS};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::thread::available_parallelism;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The file of a run's facts.
 pub(super) const FILE: &str = "report.json";
+/// Titles of the parameter table.
+pub(super) const PARAMETERS: [&str; 6] = ["parameter", "shape", "values", "kind", "role", "noise of a pair (bytes)"];
 
 /// What is kept of a run for its page.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Facts {
     /// Processes that have trained, the first one first.
     pub sessions: Vec<Session>,
-    pub parameters: Vec<Parameter>,
+    /// Rows of the parameter table.
+    pub parameters: Vec<Vec<String>>,
     /// Of the latest checkpoint.
     pub statistics: Option<Statistics>,
 }
@@ -28,18 +33,6 @@ pub(super) struct Facts {
 pub(super) struct Statistics {
     pub generation: u64,
     pub diagnosis: Diagnosis,
-}
-
-/// A line of the parameter table.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Parameter {
-    pub path: String,
-    pub shape: Vec<usize>,
-    pub values: usize,
-    pub kind: String,
-    pub role: String,
-    /// Bytes of a pair's noise.
-    pub noise: usize,
 }
 
 /// A process that trains, and the machine that it runs on. Not its name, and nothing of who runs it.
@@ -67,7 +60,7 @@ pub struct Session {
     pub instructions: String,
     /// Burn's name of the device.
     pub device: String,
-    /// The commit of the working directory, if it is a git repository.
+    /// The commit of the working directory, and whether files differ from it, if git knows it.
     pub commit: Option<String>,
     /// eggroll's version.
     pub version: String,
@@ -83,24 +76,21 @@ impl Facts {
     }
 }
 
-impl Parameter {
-    /// The lines of a table.
-    pub fn of(table: &ParameterTable) -> Vec<Self> {
-        let line = |(position, entry): (usize, &eggroll_core::ParameterEntry)| Self {
-            path: entry.path.clone(),
-            shape: entry.shape.clone(),
-            values: entry.shape.iter().product(),
-            kind: if entry.kind == ParameterKind::Float { "float" } else { "integer" }.to_owned(),
-            role: match entry.role {
-                Role::LowRank { rank } => format!("low rank {rank}"),
-                Role::Dense => "dense".to_owned(),
-                Role::Sparse => "sparse".to_owned(),
-                Role::Frozen => "frozen".to_owned(),
-            },
-            noise: table.noise_bytes(position),
+/// Rows of the parameter table, under [`PARAMETERS`].
+pub(super) fn parameters(table: &ParameterTable) -> Vec<Vec<String>> {
+    let row = |(position, entry): (usize, &ParameterEntry)| {
+        let values: usize = entry.shape.iter().product();
+        let kind = if entry.kind == ParameterKind::Float { "float" } else { "integer" };
+        let role = match entry.role {
+            Role::LowRank { rank } => format!("low rank {rank}"),
+            Role::Dense => "dense".to_owned(),
+            Role::Sparse => "sparse".to_owned(),
+            Role::Frozen => "frozen".to_owned(),
         };
-        table.entries().iter().enumerate().map(line).collect()
-    }
+        let (shape, noise) = (format!("{:?}", entry.shape), table.noise_bytes(position).to_string());
+        vec![entry.path.clone(), shape, values.to_string(), kind.to_owned(), role, noise]
+    };
+    table.entries().iter().enumerate().map(row).collect()
 }
 
 impl Session {
@@ -122,7 +112,7 @@ impl Session {
             }),
             instructions: InstructionSet::detected().name().to_owned(),
             device: device.into(),
-            commit: std::env::current_dir().ok().and_then(|folder| commit(&folder)),
+            commit: commit(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             profile: if cfg!(debug_assertions) { "dev" } else { "release" }.to_owned(),
         }
@@ -147,7 +137,7 @@ impl Session {
             ("instruction set", self.instructions.clone()),
             ("system", self.system.clone()),
             ("eggroll", format!("{}, {} profile", self.version, self.profile)),
-            ("commit", self.commit.clone().unwrap_or_else(|| "no git repository".to_owned())),
+            ("commit", self.commit.clone().unwrap_or_else(unknown)),
         ]
         .map(|(name, value)| (name.to_owned(), value))
         .into()
@@ -172,49 +162,20 @@ fn of_line(path: &str, name: &str) -> Option<String> {
 
 /// A point in time in UTC.
 pub(super) fn date(seconds: u64) -> String {
-    let (mut days, second) = (seconds / 86_400, seconds % 86_400);
-    let is_leap = |year: u64| (year.is_multiple_of(4) && !year.is_multiple_of(100)) || year.is_multiple_of(400);
-    let mut year = 1970;
-    while days >= 365 + u64::from(is_leap(year)) {
-        days -= 365 + u64::from(is_leap(year));
-        year += 1;
-    }
-    let mut month = 0;
-    let lengths = [31, 28 + u64::from(is_leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-    while days >= lengths[month] {
-        days -= lengths[month];
-        month += 1;
-    }
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}-{:02}-{:02} {hour:02}:{minute:02}:{second:02} UTC", month + 1, days + 1)
+    let time = i64::try_from(seconds).ok().and_then(|seconds| DateTime::from_timestamp(seconds, 0));
+    time.map_or_else(|| "unknown".to_owned(), |time| time.format("%Y-%m-%d %H:%M:%S UTC").to_string())
 }
 
-/// The commit that is checked out in the git repository around a folder. Read from its files: a process that trains with others, as ranks of
-/// MPI do, had better start no program.
-pub fn commit(folder: &Path) -> Option<String> {
-    let found = folder.ancestors().map(|folder| folder.join(".git")).find(|path| path.exists())?;
-    let git = if found.is_dir() { found } else { linked(&found, "gitdir: ")? };
-    let head = fs::read_to_string(git.join("HEAD")).ok()?;
-    let Some(name) = head.trim().strip_prefix("ref: ") else { return digest(&head) };
-    // A worktree has its HEAD, and its branches elsewhere.
-    let common = linked(&git.join("commondir"), "").unwrap_or_else(|| git.clone());
-    if let Ok(text) = fs::read_to_string(common.join(name)) {
-        return digest(&text);
-    }
-    let packed = fs::read_to_string(common.join("packed-refs")).ok()?;
-    packed.lines().find_map(|line| line.strip_suffix(name)).and_then(digest)
-}
-
-/// The path that a file of git holds behind a word, relative to its folder.
-fn linked(file: &Path, word: &str) -> Option<PathBuf> {
-    let text = fs::read_to_string(file).ok()?;
-    Some(file.parent()?.join(text.trim().strip_prefix(word)?))
-}
-
-/// A commit's name, and nothing else.
-fn digest(text: &str) -> Option<String> {
-    let text = text.trim();
-    (text.len() >= 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit())).then(|| text.to_owned())
+/// The commit that is checked out in the working directory, and whether files have changed since.
+fn commit() -> Option<String> {
+    let git = |words: &[&str]| {
+        let output = Command::new("git").args(words).stdin(Stdio::null()).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let commit = git(&["rev-parse", "HEAD"]).filter(|name| name.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
+    // Without the lock of the index: somebody may be committing.
+    let changes = git(&["--no-optional-locks", "status", "--porcelain", "--untracked-files=no"])?;
+    Some(if changes.is_empty() { commit } else { commit + " with changes" })
 }
 
 #[cfg(test)]
@@ -223,40 +184,8 @@ mod tests {
 
     #[test]
     fn dates_are_those_of_the_calendar() {
-        let cases = [
-            (0, "1970-01-01 00:00:00 UTC"),
-            (951_782_400, "2000-02-29 00:00:00 UTC"),
-            (4_107_542_399, "2100-02-28 23:59:59 UTC"),
-            (4_107_542_400, "2100-03-01 00:00:00 UTC"),
-        ];
-        for (seconds, text) in cases {
-            assert_eq!(date(seconds), text);
-        }
-    }
-
-    #[test]
-    fn commits_are_found_wherever_git_keeps_them() {
-        let place = tempfile::tempdir().expect("a folder");
-        let (first, second) = ("1".repeat(40), "2".repeat(40));
-        let git = place.path().join(".git");
-        fs::create_dir_all(git.join("refs/heads")).expect("a folder");
-        fs::create_dir_all(git.join("worktrees/other")).expect("a folder");
-        let inner = place.path().join("a/b");
-        fs::create_dir_all(&inner).expect("a folder");
-        assert_eq!(commit(&inner), None);
-        fs::write(git.join("HEAD"), "ref: refs/heads/main\n").expect("writes");
-        fs::write(git.join("packed-refs"), format!("# pack-refs\n{second} refs/heads/main\n")).expect("writes");
-        assert_eq!(commit(&inner), Some(second.clone()));
-        fs::write(git.join("refs/heads/main"), format!("{first}\n")).expect("writes");
-        assert_eq!(commit(&inner), Some(first.clone()));
-        // A worktree.
-        fs::write(inner.join(".git"), format!("gitdir: {}\n", git.join("worktrees/other").display())).expect("writes");
-        fs::write(git.join("worktrees/other/HEAD"), "ref: refs/heads/main\n").expect("writes");
-        fs::write(git.join("worktrees/other/commondir"), "../..\n").expect("writes");
-        assert_eq!(commit(&inner), Some(first));
-        fs::write(git.join("worktrees/other/HEAD"), format!("{second}\n")).expect("writes");
-        assert_eq!(commit(&inner), Some(second));
-        fs::write(git.join("worktrees/other/HEAD"), "<script>").expect("writes");
-        assert_eq!(commit(&inner), None);
+        assert_eq!(date(0), "1970-01-01 00:00:00 UTC");
+        assert_eq!(date(4_107_542_400), "2100-03-01 00:00:00 UTC");
+        assert_eq!(date(u64::MAX), "unknown");
     }
 }

@@ -1,6 +1,5 @@
 //! A page of HTML that needs nothing but itself.
 
-use super::chart::Picture;
 use crate::durable;
 use crate::error::Error;
 use std::fmt::Write;
@@ -9,8 +8,8 @@ use std::path::Path;
 /// Light and dark, and narrow: a table that is too wide scrolls in its own frame, not the page.
 const STYLE: &str = include_str!("page.css");
 
-/// A page in one file: style and pictures are inside, there is no script, and nothing is loaded from anywhere. Whatever text is added is
-/// shown as it is: none of it is taken for HTML.
+/// A page in one file: style and pictures are inside, there is no script, and nothing is loaded from anywhere. Text is shown as it is:
+/// none of it is taken for HTML.
 ///
 /// # Example
 ///
@@ -92,13 +91,10 @@ impl Page {
         self
     }
 
-    /// Adds pictures, one next to the other where there is room. One that cannot be drawn is left out, with the reason.
-    pub fn with_pictures<P: Picture>(mut self, pictures: &[P]) -> Self {
-        let figure = |picture: &P| match picture.svg() {
-            Ok(svg) => format!("<figure>{svg}</figure>"),
-            Err(error) => format!("<p>{}</p>", escaped(&error.to_string())),
-        };
-        self.add(format_args!("<div class=\"pictures\">{}</div>", pictures.iter().map(figure).collect::<String>()));
+    /// Adds pictures in SVG, side by side where there is room. Unlike other text they are taken as they are.
+    pub fn with_pictures(mut self, pictures: &[String]) -> Self {
+        let figures: String = pictures.iter().map(|svg| format!("<figure>{svg}</figure>\n")).collect();
+        self.add(format_args!("<div class=\"pictures\">{figures}</div>"));
         self
     }
 
@@ -142,7 +138,7 @@ fn is_number(cell: &str) -> bool {
 }
 
 /// Text as HTML shows it, in elements and in attributes. Characters that XML does not have are left out.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -157,6 +153,23 @@ fn escaped(text: &str) -> String {
         }
     }
     escaped
+}
+
+/// Four digits of a number.
+pub(super) fn short(number: f64) -> String {
+    let size = number.abs();
+    match number {
+        _ if !size.is_finite() => number.to_string(),
+        _ if size < 1e-12 => "0".to_owned(),
+        _ if !(1e-4..1e9).contains(&size) => {
+            let text = format!("{number:.3e}");
+            text.parse::<f64>().map_or(text, |rounded| format!("{rounded:e}"))
+        }
+        _ => {
+            let text = format!("{number:.*}", (3 - size.log10().floor() as i32).max(0) as usize);
+            text.parse::<f64>().map_or(text, |rounded| rounded.to_string())
+        }
+    }
 }
 
 #[cfg(test)]
@@ -179,6 +192,16 @@ mod tests {
         for outside in ["http://", "https://", "url(", "@import", "src="] {
             assert!(!html.contains(outside), "{outside}");
         }
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        let cases =
+            [(0.0, "0"), (0.02, "0.02"), (1234.5, "1234"), (22_000.0, "22000"), (1e-5, "1e-5"), (2.5e12, "2.5e12")];
+        for (number, text) in cases {
+            assert_eq!(short(number), text);
+        }
+        assert_eq!((short(-0.123_45), short(f64::NAN)), ("-0.1235".to_owned(), "NaN".to_owned()));
     }
 
     #[test]

@@ -1,10 +1,9 @@
 //! The page of a run, from its folder alone.
 
-use super::chart::Picture;
 use super::curves::{self, Line};
 use super::facts::{self, Facts, Session, Statistics};
-use super::page::Page;
-use super::scale::short;
+use super::page::{Page, short};
+use super::plot::Plot;
 use super::settings;
 use crate::diagnostics::{FloatStatistics, IntegerStatistics, ParameterStatistics};
 use crate::error::Error;
@@ -61,14 +60,14 @@ pub fn page(folder: impl AsRef<Path>) -> Result<Page, Error> {
         // The same again.
         training.as_object_mut().map(|fields| fields.remove("settings"));
     }
-    let charts = match log.is_empty() {
+    let plots = match log.is_empty() {
         true => curves::tables(&JsonLines::read::<Line>(folder.join("curve.jsonl"))?),
-        false => curves::charts(&log),
+        false => curves::plots(&log),
     };
     let mut page = Page::new(title(folder)).with_text(&state(&facts.sessions));
     page = page.with_figures(&figures(&log, &facts, &training)).with_warnings(&warnings(&log, &facts));
-    if !charts.is_empty() {
-        page = page.with_heading("Curves").with_pictures(&charts.iter().collect::<Vec<_>>());
+    if !plots.is_empty() {
+        page = page.with_heading("Curves").with_pictures(&plots.iter().map(Plot::svg).collect::<Vec<_>>());
     }
     page = with_sessions(with_parameters(page, &facts), &facts.sessions);
     for (heading, settings) in [("Settings of the run", &training), ("Settings of the program", &own)] {
@@ -78,16 +77,6 @@ pub fn page(folder: impl AsRef<Path>) -> Result<Page, Error> {
         }
     }
     Ok(page)
-}
-
-impl<P: Picture> Picture for &P {
-    fn size(&self) -> (u32, u32) {
-        (*self).size()
-    }
-
-    fn draw(&self, area: &super::chart::Area<'_>) -> super::chart::Drawn {
-        (*self).draw(area)
-    }
 }
 
 /// A file of JSON; null if it is none.
@@ -152,12 +141,7 @@ fn warnings(log: &[Line], facts: &Facts) -> Vec<String> {
 
 fn with_parameters(mut page: Page, facts: &Facts) -> Page {
     if !facts.parameters.is_empty() {
-        let row = |parameter: &facts::Parameter| {
-            let facts::Parameter { path, shape, values, kind, role, noise } = parameter;
-            vec![path.clone(), format!("{shape:?}"), values.to_string(), kind.clone(), role.clone(), noise.to_string()]
-        };
-        let titles = ["parameter", "shape", "values", "kind", "role", "noise of a pair (bytes)"];
-        page = page.with_table("Parameters", &titles, &facts.parameters.iter().map(row).collect::<Vec<_>>());
+        page = page.with_table("Parameters", &facts::PARAMETERS, &facts.parameters);
     }
     match &facts.statistics {
         Some(statistics) => with_statistics(page, statistics),

@@ -1,6 +1,6 @@
 //! Writes the page of a run while it runs.
 
-use super::facts::{self, Facts, Parameter, Session, Statistics};
+use super::facts::{self, Facts, Session, Statistics};
 use crate::diagnostics::Diagnosis;
 use crate::durable;
 use crate::error::Error;
@@ -37,7 +37,7 @@ pub struct Writer {
     folder: PathBuf,
     session: Session,
     facts: Option<Facts>,
-    parameters: Vec<Parameter>,
+    parameters: Vec<Vec<String>>,
     statistics: Option<Statistics>,
     /// When the next page is due.
     due: Instant,
@@ -60,7 +60,7 @@ impl Writer {
 
     /// Adds the parameter table.
     pub fn with_parameters(mut self, table: &ParameterTable) -> Self {
-        self.parameters = Parameter::of(table);
+        self.parameters = facts::parameters(table);
         self
     }
 

@@ -9,6 +9,7 @@ mod gradient;
 mod horizon;
 mod integer;
 mod learner;
+mod logs;
 mod optimizers;
 mod reliability;
 mod roles;

@@ -31,11 +31,11 @@ fn a_run_has_a_page_that_its_folder_makes_again() {
         "Ended at ",
         "Score (validation)",
         ">Twice<",
-        "Score of the population",
+        "Fitness mean",
         "Sigma",
         "Learning rate",
-        "Norms",
-        "Signal to noise of the estimate",
+        "Gradient norm",
+        "Signal to noise",
         "Evaluations per second",
         "<td>weight</td><td>[3, 2]</td>",
         "low rank 2",
@@ -62,7 +62,7 @@ fn a_run_has_a_page_that_its_folder_makes_again() {
         .expect("writes");
     report::write(folder.path()).expect("written");
     let other = fs::read_to_string(&path).expect("a page");
-    assert!(other.contains("Other (validation)") && !other.contains("Score of the population"));
+    assert!(other.contains("Other (validation)") && !other.contains("Fitness mean"));
 }
 
 /// A run that is continued says so; one that has nothing left to do leaves its page.

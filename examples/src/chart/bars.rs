@@ -1,7 +1,7 @@
 //! Bars: one panel for each figure, one bar for each thing that is compared.
 
-use super::chart::{Area, Color, Drawn, Picture};
 use super::scale::short;
+use super::{Area, Color, Drawn, Picture};
 use plotters::prelude::*;
 use plotters::style::Color as _;
 
@@ -19,7 +19,7 @@ const VALUES: i32 = 90;
 /// # Example
 ///
 /// ```
-/// use eggroll_run::report::{BarChart, Picture};
+/// use eggroll_examples::chart::{BarChart, Picture};
 ///
 /// let chart = BarChart::new().with_panel("forward, ms", vec![("flex".into(), 2.5), ("cuda".into(), 0.3)]);
 /// assert!(chart.svg().unwrap().contains("forward, ms"));

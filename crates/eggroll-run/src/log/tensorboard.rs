@@ -1,75 +1,109 @@
-//! A run's metrics as event files of TensorBoard.
+//! Event files of TensorBoard.
 //!
 //! An event file is a sequence of records: the length of the data, its checksum, the data, its checksum. The data is a protocol buffer of
 //! type `Event`, of which scalars need six fields, written here by hand: a generator of all of TensorFlow's messages would be larger than
 //! this crate.
 
-use super::json::Failure;
-use super::rows::{Row, Rows};
+use super::row::LogRow;
 use crate::durable;
 use crate::error::Error;
-use burn::train::logger::MetricLogger;
-use burn::train::metric::store::{EpochSummary, MetricsUpdate, Split};
-use burn::train::metric::{MetricDefinition, NumericEntry};
+use crate::tail::Tail;
 use crc32c::crc32c;
-use eggroll_core::sync::locked;
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::collections::btree_map::Entry;
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The folder of event files.
-pub(super) const FOLDER: &str = "tensorboard";
 /// What the first record of a file says.
 const VERSION: &str = "brain.Event:2";
 
-/// Event files of a run, one folder for each split, one file for each process.
-pub(super) struct EventFiles {
+/// A log as event files of TensorBoard: one folder for each split, one file for each process.
+///
+/// # Example
+///
+/// ```
+/// use burn::optim::SgdConfig;
+/// use burn::tensor::{Device, Tensor};
+/// use eggroll_core::EggrollConfig;
+/// use eggroll_nn::LinearConfig;
+/// use eggroll_run::{TensorBoardLog, TrainingLoop};
+/// use eggroll_train::EvolutionStrategyConfig;
+/// use std::ops::ControlFlow;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let place = tempfile::tempdir()?;
+/// # let folder = place.path().join("tensorboard");
+/// let model = LinearConfig::new(2, 1).init(&Device::flex());
+/// let x = Tensor::<2>::ones([4, 2], &Device::flex());
+/// let mut strategy = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).try_init(&model)?;
+/// let mut log = TensorBoardLog::open(&folder, strategy.generation());
+/// TrainingLoop::new(3).run(
+///     &mut strategy,
+///     model,
+///     |model, population| Ok(population.evaluate(|members| members.mean(model.forward_shared(x.clone())))),
+///     |_model, report| {
+///         log.write(report)?;
+///         Ok(ControlFlow::Continue(()))
+///     },
+/// )?;
+/// assert_eq!(std::fs::read_dir(folder.join("train"))?.count(), 1);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct TensorBoardLog {
     folder: PathBuf,
     /// Where the run begins, or continues.
     generation: u64,
-    rows: Rows,
-    files: BTreeMap<String, File>,
-    failure: Failure,
+    files: BTreeMap<&'static str, Tail>,
 }
 
-impl EventFiles {
-    /// Event files in a folder, for a run that begins or continues at `generation`: each is made with its first row.
-    pub fn new(folder: PathBuf, generation: u64, failure: Failure) -> Self {
-        Self { folder, generation, rows: Rows::new(generation), files: BTreeMap::new(), failure }
+impl TensorBoardLog {
+    /// Opens the event files of a run that begins, or continues, at `generation`. Files are made with their first row; they tell TensorBoard to
+    /// drop what earlier files have of that generation and later ones.
+    pub fn open(folder: impl Into<PathBuf>, generation: u64) -> Self {
+        Self { folder: folder.into(), generation, files: BTreeMap::new() }
     }
 
-    fn write(&mut self, row: &Row) -> Result<(), Error> {
-        let (split, time) = (row.split.to_string(), now());
-        let folder = self.folder.join(&split);
-        if !self.files.contains_key(&split) {
-            durable::create_folder(&folder)?;
-            let file = begin(&folder, time, self.generation).map_err(Error::io(&folder))?;
-            self.files.insert(split.clone(), file);
-        }
-        let file = self.files.get_mut(&split).expect("made above");
-        let values = row.numbers.iter().flat_map(|(key, number)| message(1, &value(key, *number as f32)));
-        let event = event(time, row.generation, &message(5, &values.collect::<Vec<u8>>()));
-        file.write_all(&record(&event)).map_err(Error::io(&folder))
+    /// Appends the numbers of a row as scalars.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] with the folder.
+    pub fn write(&mut self, row: impl Into<LogRow>) -> Result<(), Error> {
+        let (row, time) = (row.into(), now());
+        let folder = self.folder.join(row.split);
+        let file = match self.files.entry(row.split) {
+            Entry::Occupied(file) => file.into_mut(),
+            Entry::Vacant(place) => {
+                durable::create_folder(&folder)?;
+                place.insert(begin(&folder, time, self.generation).map_err(Error::io(&folder))?)
+            }
+        };
+        let values = row.numbers.iter().flat_map(|(name, number)| message(1, &value(name, *number as f32)));
+        file.push(&record(&event(time, row.generation, &message(5, &values.collect::<Vec<u8>>()))));
+        file.flush().map_err(Error::io(&folder))
     }
 }
 
 /// Makes the file of this process. TensorBoard reads files in the order of their names; of those that other processes have left it drops what
 /// belongs to this generation and later ones.
-fn begin(folder: &Path, time: f64, generation: u64) -> io::Result<File> {
+fn begin(folder: &Path, time: f64, generation: u64) -> io::Result<Tail> {
     // Also of a run that begins again because it never reached a checkpoint.
     let is_first = fs::read_dir(folder)?.next().is_none();
     for number in 0.. {
         let path = folder.join(format!("events.out.tfevents.{:010}.{number}.eggroll", time as u64));
-        let mut file = match OpenOptions::new().write(true).create_new(true).open(path) {
+        match OpenOptions::new().write(true).create_new(true).open(&path) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
-            opened => opened?,
-        };
-        file.write_all(&record(&event(time, 0, &message(3, VERSION.as_bytes()))))?;
+            created => drop(created?),
+        }
+        let mut file = Tail::open(&path)?;
+        file.push(&record(&event(time, 0, &message(3, VERSION.as_bytes()))));
         if !is_first {
             // A session log that says START.
-            file.write_all(&record(&event(time, generation, &message(7, &[1 << 3, 1]))))?;
+            file.push(&record(&event(time, generation, &message(7, &[1 << 3, 1]))));
         }
         return Ok(file);
     }
@@ -115,26 +149,6 @@ fn varint(mut number: u64) -> Vec<u8> {
     }
     bytes.push(number as u8);
     bytes
-}
-
-impl MetricLogger for EventFiles {
-    fn log(&mut self, update: MetricsUpdate, epoch: usize, split: &Split) {
-        if let Some(row) = self.rows.row(&update, epoch, split)
-            && let Err(error) = self.write(&row)
-        {
-            locked(&self.failure).get_or_insert(error);
-        }
-    }
-
-    fn read_numeric(&mut self, _name: &str, _epoch: usize, _split: &Split) -> Result<Vec<NumericEntry>, String> {
-        Ok(Vec::new())
-    }
-
-    fn log_metric_definition(&mut self, definition: MetricDefinition) {
-        self.rows.define(definition);
-    }
-
-    fn log_epoch_summary(&mut self, _summary: EpochSummary) {}
 }
 
 #[cfg(test)]

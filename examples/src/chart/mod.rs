@@ -1,15 +1,24 @@
-//! Pictures as SVG: what charts of every kind have in common.
+//! Charts as SVG: curves, bars, and grids of them.
 
-use crate::durable;
-use crate::error::Error;
+mod bars;
+mod lines;
+mod probe;
+mod scale;
+
+pub use bars::BarChart;
+pub use lines::{Corner, LineChart, Series};
+pub use probe::sigma_probe;
+pub use scale::Scale;
+
+use eggroll::run::{Error, durable};
 use plotters::coord::Shift;
 use plotters::prelude::{DrawingArea, IntoDrawingArea, RGBColor, SVGBackend, WHITE};
 use std::io;
 use std::path::Path;
 
-pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 /// What plotters may fail with.
-pub(super) type Drawn = Result<(), Box<dyn std::error::Error>>;
+type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 /// A color that is told from the others without seeing red or green (after Okabe and Ito).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +37,7 @@ impl Color {
     /// All that tell curves apart, in the order in which they are taken.
     pub const ALL: [Self; 6] = [Self::Blue, Self::Orange, Self::Green, Self::Red, Self::Purple, Self::Cyan];
 
-    pub(super) fn rgb(self) -> RGBColor {
+    fn rgb(self) -> RGBColor {
         match self {
             Self::Blue => RGBColor(0, 114, 178),
             Self::Orange => RGBColor(230, 159, 0),
@@ -73,7 +82,7 @@ pub trait Picture {
         Self: Sized,
     {
         let path = path.as_ref();
-        let svg = self.svg().map_err(Error::io(path))?;
+        let svg = self.svg().map_err(|source| Error::Io { path: path.to_owned(), source })?;
         durable::replace(path, svg.as_bytes())
     }
 }

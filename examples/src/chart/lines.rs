@@ -1,7 +1,7 @@
 //! Curves.
 
-use super::chart::{Area, Color, Drawn, Picture};
 use super::scale::{Scale, bounds, padded};
+use super::{Area, Color, Drawn, Picture};
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::Color as _;
@@ -66,7 +66,7 @@ impl Series {
 /// # Example
 ///
 /// ```
-/// use eggroll_run::report::{Color, LineChart, Picture, Series};
+/// use eggroll_examples::chart::{Color, LineChart, Picture, Series};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let points = vec![(0.0, 0.1), (100.0, 0.8), (200.0, 0.95)];

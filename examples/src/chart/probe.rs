@@ -1,18 +1,16 @@
 //! A probe of noise scales as a picture.
 
-use super::chart::{Color, Picture, grid};
-use super::lines::{LineChart, Series};
-use super::scale::Scale;
-use eggroll_train::{ProbedSigma, SigmaProbe};
+use super::{Color, LineChart, Picture, Scale, Series, grid};
+use eggroll::train::{ProbedSigma, SigmaProbe};
 
-/// What a [probe of noise scales](eggroll_train::EvolutionStrategy::probe_sigma) has measured: mean score, share of pairs that differ, and
+/// What a [probe of noise scales](eggroll::train::EvolutionStrategy::probe_sigma) has measured: mean score, share of pairs that differ, and
 /// signal-to-noise ratio of the scores, over sigma; a circle is at the recommended one.
 ///
 /// # Example
 ///
 /// ```
-/// use eggroll_run::report::{Picture, sigma_probe};
-/// use eggroll_train::{ProbedSigma, SigmaProbe};
+/// use eggroll_examples::chart::{Picture, sigma_probe};
+/// use eggroll::train::{ProbedSigma, SigmaProbe};
 ///
 /// let probed = |sigma| ProbedSigma {
 ///     sigma,
