@@ -113,7 +113,6 @@ fn shapings_sources_roles_episodes_and_norms() {
         plain().with_shaping(FitnessShaping::SampleZScore),
         plain().with_shaping(FitnessShaping::GroupZScore { size: 4 }),
         plain().with_shaping(FitnessShaping::GroupStandardized { size: 4 }),
-        plain().with_shaping(FitnessShaping::GroupCenteredRank { size: 4 }),
         plain().with_shaping(FitnessShaping::CenteredRank),
         plain().with_shaping(FitnessShaping::Utilities),
         plain().with_shaping(FitnessShaping::TopPairs { pairs: 2 }),
