@@ -1,6 +1,6 @@
 //! Sigma and learning rate that are set while a strategy runs, in checkpoints and replay logs; functions of the program in files.
 
-use crate::reliability::support::{self, Net, Task, generation};
+use crate::reliability::support::{Net, Task, generation};
 use burn::optim::AdamConfig;
 use eggroll_core::EggrollConfig;
 use eggroll_run::*;
@@ -107,34 +107,4 @@ fn functions_are_given_again() {
     let checkpoints = Checkpoints::new(folder.path()).with_limits_of(&config);
     let (mut strategy, model) = checkpoints.load_latest(Net::start()).expect("loads").expect("is there");
     assert_eq!(parameter_digest(&run(&mut strategy, model, GENERATIONS)), expected);
-}
-
-/// Sigma that adapts is such a setting: checkpoints of every generation continue with it, and a log makes it again.
-#[test]
-fn adapted_sigma_continues_and_replays() {
-    let config = || config().with_sigma(4.0).with_sigma_adaptation(SigmaAdaptation { every: 2, ..Default::default() });
-    let go_on = |strategy: &mut EvolutionStrategy, model: Net, log: Option<&mut ReplayLog>| {
-        let model = support::train(strategy, model, GENERATIONS, log);
-        (parameter_digest(&model), strategy.sigma())
-    };
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("run.replay");
-    let (mut strategy, model) = start(&config());
-    let mut log = ReplayLog::create(&path, &strategy, &model).expect("a log");
-    let expected = go_on(&mut strategy, model, Some(&mut log));
-    drop(log);
-    assert!(expected.1 < 4.0, "canary: it adapts");
-    let (strategy, model) = replay(&path, Net::start(), None).expect("replays");
-    assert_eq!((parameter_digest(&model), strategy.sigma()), expected);
-    for at in 1..GENERATIONS {
-        let (strategy, model) = replay(&path, Net::start(), Some(at)).expect("replays");
-        let checkpoints = Checkpoints::new(folder.path().join(at.to_string()));
-        checkpoints.save(&strategy, &model).expect("saves");
-        let (mut strategy, model) = checkpoints.load_latest(Net::start()).expect("loads").expect("is there");
-        let mut forgetful = strategy.clone();
-        forgetful.set_settings(RunningSettings::default()).expect("settings");
-        assert_eq!(go_on(&mut strategy, model.clone(), None), expected, "{at}");
-        let begun = at >= 2;
-        assert_eq!(go_on(&mut forgetful, model, None) != expected, begun, "canary: {at}");
-    }
 }
