@@ -1,6 +1,6 @@
 //! The grid of `examples/throughput`, cell by cell: populations of three networks against plain inference.
 //!
-//! A cell is named `size/N/column/rank`, and criterion's filter picks some: `cargo bench --bench forward -- medium/N2048` runs
+//! A cell is named `size/N/column/rank`, and criterion's filter picks some: `cargo bench -p eggroll-benches --bench forward -- medium/N2048` runs
 //! the columns of one size and population. The whole grid takes half an hour; `examples/throughput` runs the columns in turn,
 //! so that ratios do not depend on the machine's mood, and is what records are made with.
 

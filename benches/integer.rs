@@ -1,6 +1,6 @@
 //! Q-EGGROLL's language model: tokens per second (members · bytes) of whole generations, and of their parts.
 //!
-//! `cargo bench --bench integer`; the cells are the issue's: width 128, 512 and 64.
+//! `cargo bench -p eggroll-benches --bench integer`; the cells are the issue's: width 128, 512 and 64.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};

@@ -1,7 +1,7 @@
 //! What a long recurrence costs: a GRU of 128 over 128 steps, for all members of a population, against Burn's plain GRU on as
 //! many sequences. Noise is drawn anew at every step, or held (`cached`).
 //!
-//! `cargo bench --bench recurrence`; the ratio to `plain` of the same run is what counts.
+//! `cargo bench -p eggroll-benches --bench recurrence`; the ratio to `plain` of the same run is what counts.
 
 use burn::tensor::Distribution;
 use criterion::{Criterion, SamplingMode, criterion_group, criterion_main};

@@ -1,4 +1,4 @@
-//! Fine-tunes a pretrained language model without gradients: `cargo run --release --example llm`.
+//! Fine-tunes a pretrained language model without gradients: `cargo run --release --features lm --example llm`.
 //!
 //! SmolLM2-135M-Instruct learns to say whether a word is positive or negative, in ten minutes on two cores: 32 members a step, each with
 //! separate low-rank noise on all its matrices, are scored together. `scripts/smollm2` fetches the model once. `--task` has other

@@ -1,6 +1,6 @@
 //! Programs in pages: a comment `<!-- file:part -->` stands above a block of code that is a part of a file which is compiled and run.
 //!
-//! `EGGROLL_BLESS=1 cargo test --workspace --test book` writes the blocks; without it the test compares them. A part lies between the
+//! `EGGROLL_BLESS=1 scripts/test --test book` writes the blocks; without it the test compares them. A part lies between the
 //! comments `ANCHOR: part` and `ANCHOR_END: part`; without a part it is the whole file, without the documentation at its head.
 
 use std::fs;
