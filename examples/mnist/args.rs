@@ -80,9 +80,6 @@ pub struct Choices {
     /// Sigma in units of each parameter's spread, and lr in units of its sigma, both less for a population that is small for the model: 2 and 0.6, unless given.
     #[arg(long)]
     relative: bool,
-    /// Let sigma adapt to the curvature that the population sees, from --sigma down.
-    #[arg(long)]
-    adapt: bool,
     /// Noise scale of the first generation.
     #[arg(long)]
     sigma: Option<f64>,
@@ -155,10 +152,9 @@ pub struct Choices {
 }
 
 /// Settings of float networks alone.
-const OF_FLOATS: [&str; 11] = [
+const OF_FLOATS: [&str; 10] = [
     "rademacher",
     "relative",
-    "adapt",
     "sigma",
     "sigma-end",
     "lr",
@@ -189,7 +185,6 @@ impl Choices {
             rademacher: self.rademacher,
             population: self.population.unwrap_or(preset.population),
             relative: preset.relative,
-            adapt: self.adapt,
             sigma,
             sigma_end: self.sigma_end.or(self.sigma).unwrap_or(preset.sigma_end),
             votes: VoteSettings {

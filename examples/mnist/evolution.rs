@@ -14,7 +14,6 @@
 use crate::settings::Settings;
 use burn::lr_scheduler::cosine::CosineAnnealingLrSchedulerConfig;
 use eggroll::prelude::*;
-use eggroll::train::SigmaAdaptation;
 use eggroll_examples::digits::Dataset;
 
 /// Members in a chunk of q-eggroll on one core: their images fit its cache.
@@ -54,7 +53,6 @@ impl Settings {
             .with_population_size(self.population)
             .with_sigma(SigmaSchedule::Cosine { initial: self.sigma, last: self.sigma_end, generations })
             .with_learning_rate(CosineAnnealingLrSchedulerConfig::new(self.lr, generations as usize))
-            .with_sigma_adaptation(self.adapt.then(SigmaAdaptation::default))
             .with_seed(self.seed)
             .with_input_projection(self.project)
             .with_task_projection(self.by_image);

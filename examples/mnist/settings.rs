@@ -38,9 +38,6 @@ pub struct Settings {
     /// Whether noise is relative to the spread of each parameter, and the rate to the noise and the population.
     #[serde(default)]
     pub relative: bool,
-    /// Whether sigma adapts to the curvature that the population sees.
-    #[serde(default)]
-    pub adapt: bool,
     pub sigma: f64,
     pub sigma_end: f64,
     #[serde(default)]
@@ -97,7 +94,6 @@ impl Preset {
             rademacher: false,
             population: 1024,
             relative: false,
-            adapt: false,
             sigma: 0.02,
             sigma_end: 0.02,
             votes: VoteSettings::default(),

@@ -1,6 +1,7 @@
 //! Numbers of configurations: whether f32, in which models compute, can hold them.
 
-use ciborium::Value;
+mod walk;
+
 use serde::Serialize;
 use std::fmt;
 
@@ -101,27 +102,9 @@ pub enum Number {
 /// ```
 pub fn all(config: &impl Serialize) -> Vec<(String, Number)> {
     let mut numbers = Vec::new();
-    // Unlike JSON, CBOR has NaN and infinity.
-    if let Ok(value) = Value::serialized(config) {
-        collect(&value, String::new(), &mut numbers);
-    }
-    numbers
-}
-
-fn collect(value: &Value, field: String, numbers: &mut Vec<(String, Number)>) {
-    let below = |name: String| if field.is_empty() { name } else { format!("{field}.{name}") };
-    match value {
-        Value::Float(number) => numbers.push((field, Number::Float(*number))),
-        Value::Integer(number) => numbers.push((field, Number::Integer(i128::from(*number)))),
-        Value::Array(items) => {
-            items.iter().enumerate().for_each(|(place, item)| collect(item, below(place.to_string()), numbers));
-        }
-        Value::Map(fields) => {
-            for (name, value) in fields {
-                collect(value, below(name.as_text().unwrap_or_default().to_owned()), numbers);
-            }
-        }
-        _ => {}
+    match config.serialize(walk::Walk { field: String::new(), numbers: &mut numbers }) {
+        Ok(()) => numbers,
+        Err(_) => Vec::new(),
     }
 }
 
@@ -159,12 +142,50 @@ pub fn last_name(field: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
 
     #[test]
     fn f32_holds() {
         let (least, most) = (f64::from(f32::MIN_POSITIVE), f64::from(f32::MAX));
         assert!([0.0, -0.0, least, -least, most, -most, 1.0].into_iter().all(holds));
         assert!([least / 2.0, 2.0 * most, f64::NAN, f64::INFINITY, -1e300, 1e-320].into_iter().all(|n| !holds(n)));
+    }
+
+    #[test]
+    fn numbers_have_their_fields() {
+        #[derive(Serialize)]
+        enum Kind {
+            None,
+            One(f32),
+            Two(u8, f64),
+            Named { low: i64 },
+        }
+        #[derive(Serialize)]
+        struct Config {
+            rate: Option<f64>,
+            kinds: Vec<Kind>,
+            by_name: BTreeMap<&'static str, (u64, bool)>,
+            by_number: BTreeMap<u32, f64>,
+            text: &'static str,
+        }
+        let config = Config {
+            rate: Some(f64::NEG_INFINITY),
+            kinds: vec![Kind::None, Kind::One(0.5), Kind::Two(3, 1e300), Kind::Named { low: -1 }],
+            by_name: [("a", (u64::MAX, true))].into(),
+            by_number: [(7, 2.0)].into(),
+            text: "1",
+        };
+        let expected = [
+            ("rate", Number::Float(f64::NEG_INFINITY)),
+            ("kinds.1.One", Number::Float(0.5)),
+            ("kinds.2.Two.0", Number::Integer(3)),
+            ("kinds.2.Two.1", Number::Float(1e300)),
+            ("kinds.3.Named.low", Number::Integer(-1)),
+            ("by_name.a.0", Number::Integer(i128::from(u64::MAX))),
+            ("by_number.7", Number::Float(2.0)),
+        ];
+        assert_eq!(all(&config), expected.map(|(field, number)| (field.to_owned(), number)));
+        assert_eq!(all(&2.5), [(String::new(), Number::Float(2.5))]);
     }
 
     #[test]

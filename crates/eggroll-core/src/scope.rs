@@ -7,18 +7,18 @@
 //!
 //! # Pools
 //!
-//! A thread of a rayon pool that waits for others takes up any other job of the pool, which is no member of the scope that the
-//! thread waits under. So does the only thread of a pool while it waits for another pool. [`suspended`] takes the scope away for such
-//! a wait. It covers all that eggroll waits for: evaluations inside of evaluations, perturbed layers of every noiser on every backend,
-//! the CPU kernels of all other operations, and host environments of rollouts. It does not cover what the program itself waits for
-//! inside the scope, Burn's operations on a CPU included (products, activations, sums): if a job that is taken up there asks for a
-//! parameter of the scope, a debug build panics where the pool has several threads, and other builds perturb it. Chunks of members
-//! are no such jobs: each begins in [`Enclosing::run`], outside of all scopes of its thread. Threads outside of pools take up no jobs.
+//! A thread of a rayon pool that waits for others takes up any other job of the pool, which is no member of the scope
+//! that the thread waits under. So does the only thread of a pool while it waits for another pool. [`suspended`]
+//! takes the scope away for such a wait. It covers all that eggroll waits for: evaluations inside of evaluations,
+//! perturbed layers of every noiser on every backend, the CPU kernels of all other operations, and host environments
+//! of rollouts. It does not cover what the program itself waits for inside the scope, Burn's operations on a CPU
+//! included (products, activations, sums). A job that is taken up there and asks for a parameter of the scope is
+//! perturbed, and nothing notices. Call `evaluate` outside of pools that run other jobs with the same model, or wrap
+//! the wait in [`suspended`]. A job that evaluates the same model is refused. Chunks of members are safe: each begins
+//! in [`Enclosing::run`], outside of all scopes of its thread. Threads outside of pools take up no jobs.
 
 mod active;
 mod copies;
-#[cfg(debug_assertions)]
-mod stack;
 
 pub use active::{ActiveParameter, Bias, active, try_active};
 pub use copies::CloneError;
@@ -102,10 +102,8 @@ impl Perturbation {
                 "evaluate is already running for this model around this one (parameter \"{path}\"): it cannot be nested"
             );
         }
-        let shared =
-            |outer: &Rc<Frame>| Some((outer.clone(), self.table.shared_with(&outer.perturbation.table)?.path.clone()));
-        if let Some((outer, path)) = FRAMES.with_borrow(|frames| frames.iter().find_map(shared)) {
-            outer.refuse_jobs(&path);
+        let shared = |outer: &Rc<Frame>| path(&outer.perturbation.table);
+        if let Some(path) = FRAMES.with_borrow(|frames| frames.iter().find_map(shared)) {
             panic!(
                 "evaluate is already running for this model on this thread (parameter \"{path}\"): it cannot be nested"
             );
@@ -167,16 +165,10 @@ impl Perturbation {
         still.run_frame(PairRange::new(0, 1), Noting { inputs, lookups: false, rows: None }, f).1.uses
     }
 
-    // Not inlined: its caller may be a job, whose part of the stack is not the scope's.
-    #[inline(never)]
     #[track_caller]
     fn run_frame<R>(&self, pairs: PairRange, noting: Noting, f: impl FnOnce() -> R) -> (R, ScopeUse) {
         let Noting { inputs, lookups, rows: noted } = noting;
-        #[cfg(debug_assertions)]
-        let place = 0;
         let frame = Rc::new(Frame {
-            #[cfg(debug_assertions)]
-            stack: stack::StackMark::new(&place),
             perturbation: self.clone(),
             pairs,
             inputs,
@@ -273,9 +265,6 @@ struct Noting {
 
 #[derive(Debug)]
 struct Frame {
-    /// Where the scope begins on the stack, if its thread takes up other jobs.
-    #[cfg(debug_assertions)]
-    stack: Option<stack::StackMark>,
     perturbation: Perturbation,
     pairs: PairRange,
     inputs: Inputs,
@@ -291,39 +280,32 @@ struct Frame {
     output_bytes: Cell<usize>,
 }
 
-impl Frame {
-    /// Panics in debug builds if this thread is inside a job that it has taken up in a wait under this scope.
-    #[cfg_attr(not(debug_assertions), expect(unused_variables, reason = "release builds do not look"))]
-    fn refuse_jobs(&self, path: &str) {
-        #[cfg(debug_assertions)]
-        assert!(
-            !self.stack.as_ref().is_some_and(stack::StackMark::is_below_a_job),
-            "parameter \"{path}\" is used in a job of a rayon pool on a thread that evaluates members of the same model: it has \
-             taken up the job while it waits for the pool, and would perturb it. Call evaluate outside of the pool"
-        );
-    }
-}
-
 thread_local! {
     static FRAMES: RefCell<Vec<Rc<Frame>>> = const { RefCell::new(Vec::new()) };
     /// The models of [`Enclosing`] that this thread's job was given.
     static ENCLOSING: RefCell<Vec<Arc<ParameterTable>>> = const { RefCell::new(Vec::new()) };
 }
 
-struct Guard;
+/// Leaves a scope; holds the number of scopes of its thread.
+struct Guard(usize);
 
 impl Guard {
     #[track_caller]
     fn enter(frame: Rc<Frame>) -> Self {
         frame.perturbation.refuse_nesting();
-        FRAMES.with_borrow_mut(|frames| frames.push(frame));
-        Self
+        FRAMES.with_borrow_mut(|frames| {
+            frames.push(frame);
+            Self(frames.len())
+        })
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        FRAMES.with_borrow_mut(|frames| frames.pop());
+        FRAMES.with_borrow_mut(|frames| {
+            debug_assert_eq!(frames.len(), self.0, "scopes of a thread end in another order than they began");
+            frames.pop();
+        });
     }
 }
 

@@ -18,7 +18,7 @@ mod votes;
 pub use communicator::{Alone, Communicator, DistributionError, evaluate_sharded, gather_fitness, own_members, shard};
 pub use config::{
     CustomSigma, EvolutionStrategyConfig, GradientScale, InputProjection, NoiseScale, RateScale, RunningSettings,
-    SigmaAdaptation, SigmaSchedule,
+    SigmaSchedule,
 };
 pub use eggroll_core::MemberState;
 pub use error::{ConfigError, Error, MemoryError, RecordError, TellError};

@@ -110,9 +110,6 @@ struct Choices {
     /// Sigma in units of each parameter's spread, and lr in units of its sigma, both less for a population that is small for the model: 2 and 0.6, unless given.
     #[arg(long)]
     relative: bool,
-    /// Let sigma adapt to the curvature that the population sees, from --sigma down.
-    #[arg(long)]
-    adapt: bool,
     /// Noise scale of the first generation.
     #[arg(long)]
     sigma: Option<f64>,
@@ -163,7 +160,6 @@ impl Choices {
             population: self.population.unwrap_or(table.population),
             episodes: self.episodes.unwrap_or(table.episodes),
             relative: table.relative,
-            adapt: self.adapt,
             sigma: self.sigma.unwrap_or(table.sigma),
             lr: self.lr.unwrap_or(table.lr),
             decay: self.decay.unwrap_or(table.decay),

@@ -7,7 +7,7 @@ use burn::nn::activation::ActivationConfig;
 use eggroll::core::NoiseSourceConfig;
 use eggroll::core::rng::philox::philox4x32;
 use eggroll::rl::{ActionHead, ActionSpace, RolloutConfig};
-use eggroll::train::{EvolutionStrategyConfig, FitnessShaping, OptimizerConfig, SigmaAdaptation, SigmaSchedule};
+use eggroll::train::{EvolutionStrategyConfig, FitnessShaping, OptimizerConfig, SigmaSchedule};
 use serde::Serialize;
 
 /// Everything that a run depends on.
@@ -23,8 +23,6 @@ pub struct Settings {
     pub episodes: usize,
     /// Whether noise is relative to the spread of each parameter, and the learning rate to the noise and the population.
     pub relative: bool,
-    /// Whether sigma adapts to the curvature that the population sees.
-    pub adapt: bool,
     /// Noise scale of the first generation.
     pub sigma: f64,
     /// Learning rate of the first generation.
@@ -62,7 +60,6 @@ impl Settings {
             population: 256,
             episodes: 1,
             relative: false,
-            adapt: false,
             sigma: 0.3,
             lr: 0.1,
             decay: 1.0,
@@ -172,7 +169,6 @@ impl Settings {
             .with_sigma(SigmaSchedule::Exponential { initial: self.sigma, decay: self.decay, last: None })
             .with_learning_rate(ExponentialLrSchedulerConfig::new(self.lr, self.decay))
             .with_shaping(self.shaping.clone())
-            .with_sigma_adaptation(self.adapt.then(SigmaAdaptation::default))
             .with_noise_source(NoiseSourceConfig::Cached)
             .with_seed(self.seed)
     }

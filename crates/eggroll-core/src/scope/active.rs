@@ -15,8 +15,7 @@ use std::rc::Rc;
 ///
 /// # Panics
 ///
-/// Panics with the [`CloneError`] where [`try_active`] returns it, and in debug builds if this thread is inside a job that it has taken up while
-/// it waits under that perturbation.
+/// Panics with the [`CloneError`] where [`try_active`] returns it.
 #[track_caller]
 pub fn active<T: ParameterTensor>(param: &Param<T>) -> Option<ActiveParameter> {
     match try_active(param) {
@@ -30,10 +29,6 @@ pub fn active<T: ParameterTensor>(param: &Param<T>) -> Option<ActiveParameter> {
 /// # Errors
 ///
 /// [`CloneError`] if the scope has met as many fields of this identifier as the model has, or one with other values.
-///
-/// # Panics
-///
-/// Panics in debug builds if this thread is inside a job that it has taken up while it waits under that perturbation.
 pub fn try_active<T: ParameterTensor>(param: &Param<T>) -> Result<Option<ActiveParameter>, CloneError> {
     let active = FRAMES.with_borrow(|frames| {
         frames.iter().rev().find_map(|frame| {
@@ -44,7 +39,6 @@ pub fn try_active<T: ParameterTensor>(param: &Param<T>) -> Result<Option<ActiveP
     let Some(active) = active else { return Ok(None) };
     let ActiveParameter { frame, position } = &active;
     let table = &frame.perturbation.table;
-    frame.refuse_jobs(&table.entries()[*position].path);
     let is_own = frame.fields.borrow_mut()[*position].admit(param, table, *position)?;
     Ok(is_own.then_some(active))
 }

@@ -68,7 +68,7 @@ impl MemberStatistics {
         let (dead, share) = (100.0 * self.dead, 100.0 * self.share);
         let (one, remedy) = match group {
             2 => ("pair", "shape the fitness by ranks, as centered_rank does"),
-            _ => ("group", "take a scale for each group, as group_standardized and group_centered_rank do"),
+            _ => ("group", "take a scale for each group, as group_standardized does"),
         };
         let decides = format!(
             "one {one} decides: {one} {heaviest} of {groups} has {share:.1} % of the squared weights of the estimate; {remedy}"

@@ -13,7 +13,7 @@ use std::f64::consts::PI;
 /// The default group of the noiser with baselines.
 const GROUP: usize = 8;
 const POPULATION: usize = 4 * GROUP;
-const RULES: [FitnessShaping; 12] = [
+const RULES: [FitnessShaping; 11] = [
     FitnessShaping::Raw,
     FitnessShaping::Standardized,
     FitnessShaping::ZScore,
@@ -21,7 +21,6 @@ const RULES: [FitnessShaping; 12] = [
     FitnessShaping::GroupZScore { size: GROUP },
     FitnessShaping::GroupStandardized { size: GROUP },
     FitnessShaping::CenteredRank,
-    FitnessShaping::GroupCenteredRank { size: GROUP },
     FitnessShaping::Utilities,
     FitnessShaping::TopPairs { pairs: GROUP },
     FitnessShaping::PairSign,

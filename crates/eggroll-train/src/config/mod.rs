@@ -9,7 +9,6 @@ mod noise_scale;
 mod rate_scale;
 mod running;
 mod scales;
-mod sigma_adaptation;
 mod sigma_schedule;
 mod text;
 mod unroll_horizon;
@@ -21,8 +20,6 @@ pub(crate) use named::Named;
 pub use noise_scale::NoiseScale;
 pub use rate_scale::RateScale;
 pub use running::RunningSettings;
-pub(crate) use running::is_sigma;
-pub use sigma_adaptation::SigmaAdaptation;
 pub use sigma_schedule::{CustomSigma, SigmaSchedule};
 
 use crate::error::ConfigError;
@@ -64,9 +61,6 @@ pub struct EvolutionStrategyConfig {
     pub population_size: usize,
     /// Noise scale by generation.
     pub sigma: SigmaSchedule,
-    /// How the noise scale follows what the population shows, if it does; see [`with_sigma_adaptation`](Self::with_sigma_adaptation).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sigma_adaptation: Option<SigmaAdaptation>,
     /// What the noise scale is relative to.
     #[serde(skip_serializing_if = "NoiseScale::is_absolute")]
     pub noise_scale: NoiseScale,
@@ -163,7 +157,6 @@ impl EvolutionStrategyConfig {
             noiser,
             population_size: 256,
             sigma: SigmaSchedule::Constant(0.02),
-            sigma_adaptation: None,
             noise_scale: NoiseScale::default(),
             scales: Vec::new(),
             learning_rate: LrSchedulerConfig::Constant(optimizer.default_rate()),

@@ -16,14 +16,10 @@ pub struct RunningSettings {
     pub learning_rate: Option<f64>,
 }
 
-/// Whether members can have a noise scale: positive, and f32 holds it.
-pub(crate) fn is_sigma(sigma: f64) -> bool {
-    sigma > 0.0 && numbers::holds(sigma)
-}
-
 impl RunningSettings {
     pub(crate) fn validate(&self) -> Result<(), ConfigError> {
-        if let Some(sigma) = self.sigma.filter(|sigma| !is_sigma(*sigma)) {
+        let is_sigma = |sigma: &f64| *sigma > 0.0 && numbers::holds(*sigma);
+        if let Some(sigma) = self.sigma.filter(|sigma| !is_sigma(sigma)) {
             return Err(ConfigError::Sigma(sigma));
         }
         let holds = |rate: &f64| (0.0..=f64::from(f32::MAX)).contains(rate);

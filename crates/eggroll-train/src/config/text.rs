@@ -1,8 +1,6 @@
 //! A configuration as text: missing fields have the values of [`EvolutionStrategyConfig::new`], which depend on the noiser.
 
-use super::{
-    EvolutionStrategyConfig, GradientScale, InputProjection, NoiseScale, RateScale, SigmaAdaptation, SigmaSchedule,
-};
+use super::{EvolutionStrategyConfig, GradientScale, InputProjection, NoiseScale, RateScale, SigmaSchedule};
 use crate::fitness::FitnessShaping;
 use crate::optimizer::OptimizerConfig;
 use burn::lr_scheduler::LrSchedulerConfig;
@@ -16,7 +14,6 @@ struct Given {
     optimizer: OptimizerConfig,
     population_size: Option<usize>,
     sigma: Option<SigmaSchedule>,
-    sigma_adaptation: Option<SigmaAdaptation>,
     noise_scale: Option<NoiseScale>,
     scales: Option<Vec<(String, f64)>>,
     learning_rate: Option<LrSchedulerConfig>,
@@ -56,7 +53,6 @@ impl From<Given> for EvolutionStrategyConfig {
         Self {
             population_size: given.population_size.unwrap_or(default.population_size),
             sigma: given.sigma.unwrap_or(default.sigma),
-            sigma_adaptation: given.sigma_adaptation.or(default.sigma_adaptation),
             noise_scale: given.noise_scale.unwrap_or(default.noise_scale),
             scales: given.scales.unwrap_or(default.scales),
             learning_rate: given.learning_rate.unwrap_or(default.learning_rate),

@@ -1,6 +1,6 @@
 //! Checks of a configuration that do not depend on the model.
 
-use super::{EvolutionStrategyConfig, InputProjection, SigmaAdaptation};
+use super::{EvolutionStrategyConfig, InputProjection};
 use crate::error::{ConfigError, Error, MOST_MEMBERS};
 use crate::fitness::FitnessShaping;
 use burn::lr_scheduler::LrSchedulerConfig;
@@ -37,7 +37,6 @@ impl EvolutionStrategyConfig {
             _ => {}
         }
         self.sigma.validate()?;
-        self.sigma_adaptation.as_ref().map_or(Ok(()), SigmaAdaptation::validate)?;
         self.optimizer.validate()?;
         self.validate_schedule()?;
         ParameterTable::check_scales(&self.scales)?;

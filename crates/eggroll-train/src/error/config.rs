@@ -49,16 +49,6 @@ pub enum ConfigError {
     /// A decay that is not in (0, 1].
     #[error("the decay of sigma must be in (0, 1], not {0}")]
     SigmaDecay(f64),
-    /// A setting of [`SigmaAdaptation`](crate::SigmaAdaptation) that it cannot have.
-    #[error("{field} of the adaptation of sigma must be {expected}, not {value}")]
-    SigmaAdaptation {
-        /// Name of the setting.
-        field: &'static str,
-        /// Its value.
-        value: f64,
-        /// What it must be.
-        expected: &'static str,
-    },
     /// A gradient norm that is not positive and finite.
     #[error("the norm that gradients are clipped to must be positive and finite, not {0}")]
     ClipNorm(f64),

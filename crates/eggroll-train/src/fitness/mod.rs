@@ -128,12 +128,7 @@ impl Fitness {
 
     /// Share of pairs, of all tasks, whose members have equal scores, from 0 to 1: in integer strategies they have no vote.
     pub fn tied_pairs(&self) -> f64 {
-        self.tied_pairs_of(self.values.len())
-    }
-
-    /// Share of pairs of `members` whose sums over tasks are equal.
-    pub(crate) fn tied_pairs_of(&self, members: usize) -> f64 {
-        let signs = self.pair_signs(members);
+        let signs = self.pair_signs(self.values.len());
         signs.iter().filter(|sign| **sign == 0).count() as f64 / signs.len().max(1) as f64
     }
 

@@ -43,34 +43,22 @@ impl PairStatistics {
     /// The statistics of a generation's fitness; values that are not finite count as [`Fitness::finite`] has it.
     pub fn new(fitness: &Fitness) -> Self {
         let (scores, _) = fitness.finite();
-        Self::of_scores(fitness, &scores, scores.len() / fitness.tasks())
-    }
-
-    /// The statistics of scores of a fitness, member after member, of which every `center` have a mean of their own.
-    fn of_scores(fitness: &Fitness, scores: &[f64], center: usize) -> Self {
+        let members = scores.len() / fitness.tasks();
         let pairs = || scores.chunks_exact(2);
         let mean = |sum: f64| sum / pairs().count().max(1) as f64;
         let slope = mean(pairs().map(|pair| (0.5 * (pair[0] - pair[1])).powi(2)).sum()).sqrt();
         let middle = |pair: &[f64]| 0.5 * (pair[0] + pair[1]);
-        // Tasks, and groups with separate data, differ in their means whatever the noise does.
-        let of_center = |scores: &[f64]| {
+        // Tasks differ in their means whatever the noise does.
+        let of_task = |scores: &[f64]| {
             let count = (scores.len() / 2).max(1) as f64;
             let center = scores.chunks_exact(2).map(middle).sum::<f64>() / count;
             scores.chunks_exact(2).map(|pair| (middle(pair) - center).powi(2)).sum::<f64>()
         };
-        let curvature = mean(scores.chunks(center.max(2)).map(of_center).sum()).sqrt();
+        let curvature = mean(scores.chunks(members.max(2)).map(of_task).sum()).sqrt();
         let magnitude = mean(pairs().map(|pair| 0.5 * (pair[0].abs() + pair[1].abs())).sum());
         let rounding = if fitness.integers().is_some() { 0.0 } else { f64::from(f32::EPSILON) * magnitude };
         let roundings = if rounding > 0.0 { 2.0 * slope / rounding } else { f64::INFINITY };
-        Self { tied: fitness.tied_pairs_of(scores.len()), slope, curvature, roundings }
-    }
-
-    /// The statistics of what members are weighted by: their scores summed over tasks, from the means of their groups if a rule has some.
-    pub(crate) fn of_members(fitness: &Fitness, members: usize, group: Option<usize>) -> Self {
-        let scores = fitness.finite_by(members, group, false);
-        let total = |member: usize| scores[member..].iter().step_by(members).sum();
-        let totals: Vec<f64> = (0..members).map(total).collect();
-        Self::of_scores(fitness, &totals, group.unwrap_or(members))
+        Self { tied: fitness.tied_pairs(), slope, curvature, roundings }
     }
 
     /// Curvature over slope; 0 if both are.

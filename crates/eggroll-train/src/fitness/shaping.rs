@@ -66,12 +66,6 @@ pub enum FitnessShaping {
     },
     /// Ranks mapped linearly to `[−½, ½]`, ties share their mean rank (Salimans et al., arXiv 1703.03864).
     CenteredRank,
-    /// [`CenteredRank`](Self::CenteredRank) within each group: ranks among the members that share data, whatever the outliers. Groups of
-    /// two are [`PairSign`](Self::PairSign).
-    GroupCenteredRank {
-        /// Members of a group: even; divides the population.
-        size: usize,
-    },
     /// Utilities of natural evolution strategies, by rank `i` from the best, 1, to the worst, `N`:
     ///
     /// `u_i = max(0, ln(N/2 + 1) − ln i) / Σ_j max(0, ln(N/2 + 1) − ln j) − 1/N`,
@@ -202,10 +196,9 @@ impl FitnessShaping {
     /// Members of a group, of rules that have groups.
     pub fn group(&self) -> Option<usize> {
         match *self {
-            Self::GroupZScore { size }
-            | Self::GroupStandardized { size }
-            | Self::GroupCenteredRank { size }
-            | Self::BaselineSubtraction { size } => Some(size),
+            Self::GroupZScore { size } | Self::GroupStandardized { size } | Self::BaselineSubtraction { size } => {
+                Some(size)
+            }
             _ => None,
         }
     }
@@ -221,7 +214,6 @@ impl FitnessShaping {
             Self::SampleZScore => sample_z_score(scores),
             Self::GroupStandardized { size } => by_group(scores, size, standardized),
             Self::CenteredRank => centered_rank(scores),
-            Self::GroupCenteredRank { size } => by_group(scores, size, centered_rank),
             Self::Utilities => utilities(scores),
             Self::TopPairs { pairs } => top_pairs(scores, pairs, standardized),
             Self::PairSign => scores.chunks(2).flat_map(pair_sign).collect(),
@@ -232,7 +224,7 @@ impl FitnessShaping {
     /// The scores of a fitness of `members` as this rule takes them, all of them finite: NaN and −∞ count as the worst of their task, +∞ as its
     /// best, and under a rule of [groups](Self::group) as those of their group, if it has a finite score.
     pub fn scores(&self, fitness: &Fitness, members: usize) -> Vec<f64> {
-        let scaled = matches!(self, Self::GroupStandardized { .. } | Self::GroupCenteredRank { .. });
+        let scaled = matches!(self, Self::GroupStandardized { .. });
         fitness.finite_by(members, self.group(), scaled)
     }
 

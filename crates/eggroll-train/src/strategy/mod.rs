@@ -144,9 +144,6 @@ impl EvolutionStrategy {
             }
         };
         let table = Arc::new(table.with_spreads(spreads).with_scales(&config.scales)?);
-        if config.sigma_adaptation.is_some() {
-            refuse_integers(&table, "sigma_adaptation")?;
-        }
         let anchor = match config.anchor_decay {
             None | Some(0.0) => None,
             Some(_) => {

@@ -37,7 +37,6 @@ pub struct ProbedSigma {
     #[serde(deserialize_with = "or_nan")]
     pub deviation: f64,
     /// Members whose score is NaN or infinite: their pairs are in none of the following.
-    #[serde(default)]
     pub non_finite: usize,
     /// Share of pairs whose two members have different scores, from 0 to 1: the others say nothing.
     pub differing_pairs: f64,

@@ -3,7 +3,6 @@
 use super::EvolutionStrategy;
 use crate::config::RunningSettings;
 use crate::error::{ConfigError, Error};
-use crate::fitness::{Fitness, PairStatistics};
 
 impl EvolutionStrategy {
     /// Noise scale of the population that [`ask`](Self::ask) makes next.
@@ -29,19 +28,6 @@ impl EvolutionStrategy {
         }
         self.settings = settings;
         Ok(())
-    }
-
-    /// [Adapts](crate::SigmaAdaptation) σ of the next generation to the fitness of this one, which had `sigma`.
-    pub(super) fn adapt_sigma(&mut self, sigma: f64, fitness: &Fitness) {
-        let next = self.generation + 1;
-        let horizon = self.config.unroll_horizon.unwrap_or(1);
-        let Some(adaptation) = self.config.sigma_adaptation.filter(|rule| next.is_multiple_of(rule.every)) else {
-            return;
-        };
-        if next.is_multiple_of(horizon) {
-            let pairs = PairStatistics::of_members(fitness, self.config.population_size, self.config.shaping.group());
-            self.settings.sigma = Some(adaptation.next(sigma, self.config.scheduled_sigma(next), &pairs));
-        }
     }
 
     /// Sets the learning rate from the next [`ask`](Self::ask) on, in place of the configured schedule, which proceeds unseen; `None`

@@ -1,7 +1,7 @@
 //! The update of a generation.
 
 use super::{EvolutionStrategy, rates};
-use crate::config::{RateScale, is_sigma};
+use crate::config::RateScale;
 use crate::error::{Error, TellError};
 use crate::fitness::Fitness;
 use crate::optimizer::tie;
@@ -56,11 +56,7 @@ impl EvolutionStrategy {
         if let Some(gradients) = gradients {
             let span = profile::span(Component::Optimizer, 0);
             let rate = learning_rate.base();
-            // Steps do not shrink where noise that adapts does.
-            let sigma = match self.config.sigma_adaptation {
-                Some(_) => self.config.scheduled_sigma(population.generation),
-                None => report.sigma,
-            };
+            let sigma = report.sigma;
             let learning_rate = match self.config.rate_scale {
                 RateScale::Absolute => learning_rate,
                 RateScale::RelativeToSigma => rates::relative_to_sigma(rate, sigma, &self.table, model),
@@ -177,13 +173,12 @@ impl EvolutionStrategy {
         self.scheduler = scheduler;
         self.report = Some(report);
         self.told = population.settings;
-        self.adapt_sigma(sigma, fitness);
         self.member_bytes = population.member_bytes.load(Relaxed);
         self.generation += 1;
         report
     }
 
-    /// The schedule after one more generation, and the learning rate of this one. σ that adapts does so from its schedule, which must have one.
+    /// The schedule after one more generation, and the learning rate of this one.
     fn next_rate(&self, population: &Population) -> Result<(ModuleLrScheduler, ModuleLearningRate), TellError> {
         let mut scheduler = self.scheduler.clone();
         let scheduled = scheduler.step();
@@ -191,10 +186,6 @@ impl EvolutionStrategy {
         let rate = learning_rate.base();
         if !(0.0..=f64::from(f32::MAX)).contains(&rate) {
             return Err(TellError::LearningRate { generation: self.generation, rate });
-        }
-        let sigma = self.config.scheduled_sigma(self.generation);
-        if self.config.sigma_adaptation.is_some() && !is_sigma(sigma) {
-            return Err(TellError::Sigma { generation: self.generation, sigma });
         }
         Ok((scheduler, learning_rate))
     }

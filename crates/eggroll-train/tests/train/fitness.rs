@@ -7,7 +7,7 @@ use eggroll_nn::LinearConfig;
 use eggroll_train::{EvolutionStrategyConfig, Fitness, FitnessShaping, fold_pairs};
 use std::cmp::Ordering;
 
-const RULES: [FitnessShaping; 12] = [
+const RULES: [FitnessShaping; 11] = [
     FitnessShaping::Raw,
     FitnessShaping::Standardized,
     FitnessShaping::ZScore,
@@ -15,7 +15,6 @@ const RULES: [FitnessShaping; 12] = [
     FitnessShaping::GroupZScore { size: 4 },
     FitnessShaping::GroupStandardized { size: 4 },
     FitnessShaping::CenteredRank,
-    FitnessShaping::GroupCenteredRank { size: 4 },
     FitnessShaping::Utilities,
     FitnessShaping::TopPairs { pairs: 3 },
     FitnessShaping::PairSign,
@@ -38,8 +37,6 @@ fn known_answers() {
     let groups = [0.0, 2.0, 0.0, 2.0, 10.0, 20.0, 20.0, 10.0, 0.0, 0.0, 0.0, 0.0];
     let signs = [-1.0, 1.0, -1.0, 1.0, -1.0, 1.0, 1.0, -1.0, 0.0, 0.0, 0.0, 0.0];
     close(FitnessShaping::GroupStandardized { size: 4 }, &groups, &signs);
-    let ranks = [-1.0, 1.0, -1.0, 1.0, -1.0, 1.0, 1.0, -1.0, 0.0, 0.0, 0.0, 0.0].map(|sign| sign / 3.0);
-    close(FitnessShaping::GroupCenteredRank { size: 4 }, &groups, &ranks);
     close(FitnessShaping::CenteredRank, &[5.0, 1.0, 5.0, 9.0], &[0.0, -0.5, 0.0, 0.5]);
     // Mean 3, deviation √5; the second pair is 4 and 6 above the first score.
     close(FitnessShaping::BaselineSubtraction { size: 4 }, &[0.0, 2.0, 4.0, 6.0], &[0.0, 0.0, 1.78885, 2.68328]);
@@ -183,11 +180,10 @@ fn top_pairs_are_chosen_by_their_best() {
 /// A group's own deviation counts: its weights do not depend on its scale, its level, or other groups.
 #[test]
 fn groups_have_their_own_scale() {
-    for rule in [FitnessShaping::GroupStandardized { size: 4 }, FitnessShaping::GroupCenteredRank { size: 4 }] {
-        let scaled: Vec<f64> = SCORES.iter().enumerate().map(|(m, f)| if m < 4 { *f } else { 1e4 * f + 7.0 }).collect();
-        let close = rule.shape(&SCORES).iter().zip(rule.shape(&scaled)).all(|(a, b)| (a - b).abs() < 1e-6);
-        assert!(close, "{rule:?}: {:?} {:?}", rule.shape(&SCORES), rule.shape(&scaled));
-    }
+    let rule = FitnessShaping::GroupStandardized { size: 4 };
+    let scaled: Vec<f64> = SCORES.iter().enumerate().map(|(m, f)| if m < 4 { *f } else { 1e4 * f + 7.0 }).collect();
+    let close = rule.shape(&SCORES).iter().zip(rule.shape(&scaled)).all(|(a, b)| (a - b).abs() < 1e-6);
+    assert!(close, "{:?} {:?}", rule.shape(&SCORES), rule.shape(&scaled));
     let global = FitnessShaping::GroupZScore { size: 4 };
     let canary: Vec<f64> = SCORES.iter().enumerate().map(|(m, f)| if m < 4 { *f } else { 1e4 * f }).collect();
     assert!(global.shape(&canary)[0].abs() < 1e-2, "canary: one scale for all groups");
@@ -234,11 +230,8 @@ fn values_that_are_not_finite_by_task_and_group() {
 
 #[test]
 fn groups_must_divide() {
-    let of_groups: [fn(usize) -> FitnessShaping; 3] = [
-        |size| FitnessShaping::GroupZScore { size },
-        |size| FitnessShaping::GroupStandardized { size },
-        |size| FitnessShaping::GroupCenteredRank { size },
-    ];
+    let of_groups: [fn(usize) -> FitnessShaping; 2] =
+        [|size| FitnessShaping::GroupZScore { size }, |size| FitnessShaping::GroupStandardized { size }];
     for rule in of_groups {
         assert!([2, 4, 12].iter().all(|size| rule(*size).validate(12).is_ok()));
         // 1 and 3 divide the population, and split pairs.

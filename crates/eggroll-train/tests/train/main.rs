@@ -18,7 +18,6 @@ mod rate_scale;
 mod rayon_pool;
 mod scales;
 mod scores;
-mod sigma_adaptation;
 mod strategy;
 mod support;
 mod task_projection;

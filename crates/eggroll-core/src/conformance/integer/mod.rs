@@ -22,10 +22,22 @@ use crate::rng::philox::philox4x32;
 use burn::backend::Dispatch;
 use burn::tensor::{DType, Int, Tensor, TensorData};
 
-/// Sizes around those of vectors, cubes and groups of noise.
-const SIZES: [usize; 7] = [1, 3, 17, 255, 257, 32, 64];
+/// One size for each path:
+/// - 1: one unit, one lane;
+/// - 19: below a tile and a vector of any width; rows are odd, so that every second one starts inside a word;
+/// - 64: a tile, whole words and whole vectors, without a rest;
+/// - 257: more than a tile, than the units of a cube, and than a group of noise, by one.
+const SIZES: [usize; 4] = [1, 19, 64, 257];
 const RANKS: [usize; 2] = [1, 4];
-const SIGMA_SHIFTS: [u32; 2] = [0, 4];
+/// Rank and sigma shift of noise: one factor, and several with noise that is scaled down. Kernels are given the shift
+/// as a number.
+const NOISES: [(usize, u32); 2] = [(1, 0), (4, 4)];
+
+/// No noise, and that of so many pairs by [`NOISES`]: pairs, rank, sigma shift.
+fn noises(pairs: u32) -> [Option<(u32, usize, u32)>; 3] {
+    let [a, b] = NOISES.map(|(rank, sigma_shift)| Some((pairs, rank, sigma_shift)));
+    [None, a, b]
+}
 
 /// Deterministic values in `−largest..=largest`.
 fn integers(len: usize, largest: i8, salt: u32) -> Vec<i8> {

@@ -1,6 +1,6 @@
 //! The update by votes.
 
-use super::{RANKS, SIZES, found, integers, transposed, with_portable_devices};
+use super::{RANKS, found, integers, transposed, with_portable_devices};
 use crate::conformance::{Implementation, implementations};
 use crate::integer::{Votes, step_limit};
 use crate::key::NoiseKey;
@@ -51,21 +51,28 @@ impl Case {
     }
 }
 
+/// [Sizes](super::SIZES) of a matrix, and pairs: one, fewer than shared memory holds at a time, and more.
+const SHAPES: [([usize; 2], usize); 4] = [([1, 64], 1), ([19, 257], 7), ([64, 64], 70), ([257, 19], 7)];
+
+/// A case for each of [`SHAPES`], as a matrix by [`RANKS`] and as a vector of its rows.
+fn cases() -> impl Iterator<Item = Case> {
+    SHAPES.into_iter().flat_map(|(shape, pairs)| {
+        let of_rank = move |rank| Case::new(if rank == 0 { [1, shape[0]] } else { shape }, pairs, rank);
+        RANKS.into_iter().chain([0]).map(of_rank)
+    })
+}
+
 #[test]
 fn equals_oracle() {
-    for (index, d_input) in SIZES.into_iter().enumerate() {
-        let d_output = SIZES[(index + 2) % SIZES.len()];
-        for rank in RANKS.into_iter().chain([0]) {
-            let shape = if rank == 0 { [1, d_input] } else { [d_input, d_output] };
-            let pairs = [1, 7, 70][index % 3];
-            let case = Case::new(shape, pairs, rank);
-            for votes in [Votes::Values, Votes::Signs] {
-                for limit in [0, 1, step_limit(12, pairs, votes), i32::MAX] {
-                    let expected = case.expected(votes, limit);
-                    for on in implementations() {
-                        let found = case.found(&on, &case.scores, votes, limit);
-                        assert!(found == expected, "{}, {shape:?}, rank {rank}, {votes:?}, limit {limit}", on.name);
-                    }
+    for case in cases() {
+        let (shape, rank) = (case.shape, case.rank);
+        for (votes, limits) in [(Votes::Values, [1, i32::MAX]), (Votes::Signs, [0, 3])] {
+            let step = step_limit(12, case.scores.len(), votes);
+            for limit in [limits[0], limits[1], step] {
+                let expected = case.expected(votes, limit);
+                for on in implementations() {
+                    let found = case.found(&on, &case.scores, votes, limit);
+                    assert!(found == expected, "{}, {shape:?}, rank {rank}, {votes:?}, limit {limit}", on.name);
                 }
             }
         }
@@ -74,24 +81,20 @@ fn equals_oracle() {
 
 #[test]
 fn sums_equal_oracle() {
-    for (index, d_input) in SIZES.into_iter().enumerate() {
-        let d_output = SIZES[(index + 2) % SIZES.len()];
-        for rank in RANKS.into_iter().chain([0]) {
-            let shape = if rank == 0 { [1, d_input] } else { [d_input, d_output] };
-            let case = Case::new(shape, [1, 7, 70][index % 3], rank);
-            for votes in [Votes::Values, Votes::Signs] {
-                let expected = oracle::votes(&case.noise, &case.scores, shape, rank, votes);
-                for on in implementations() {
-                    let sums = |scores: &[i8]| {
-                        let scores = on.ints(scores, [scores.len()]);
-                        let sums = on.integer_sum_votes(case.noise(&on), scores, (rank, votes), shape);
-                        sums.into_iter().map(i64::from).collect::<Vec<_>>()
-                    };
-                    assert!(sums(&case.scores) == expected, "{}, {shape:?}, rank {rank}, {votes:?}", on.name);
-                    let negated: Vec<i8> = case.scores.iter().map(|score| -score).collect();
-                    let same = expected.iter().all(|vote| *vote == 0);
-                    assert!(same || sums(&negated) != expected, "canary: {}, {shape:?}, rank {rank}", on.name);
-                }
+    for case in cases() {
+        let (shape, rank) = (case.shape, case.rank);
+        for votes in [Votes::Values, Votes::Signs] {
+            let expected = oracle::votes(&case.noise, &case.scores, shape, rank, votes);
+            for on in implementations() {
+                let sums = |scores: &[i8]| {
+                    let scores = on.ints(scores, [scores.len()]);
+                    let sums = on.integer_sum_votes(case.noise(&on), scores, (rank, votes), shape);
+                    sums.into_iter().map(i64::from).collect::<Vec<_>>()
+                };
+                assert!(sums(&case.scores) == expected, "{}, {shape:?}, rank {rank}, {votes:?}", on.name);
+                let negated: Vec<i8> = case.scores.iter().map(|score| -score).collect();
+                let same = expected.iter().all(|vote| *vote == 0);
+                assert!(same || sums(&negated) != expected, "canary: {}, {shape:?}, rank {rank}", on.name);
             }
         }
     }

@@ -180,10 +180,7 @@ impl NatsConfig {
     /// Refuses a strategy in which one score can do anything, where workers are not trusted.
     pub(super) fn check_shaping(&self, strategy: &EvolutionStrategyConfig) -> Result<(), NatsError> {
         // Integer parameters vote with the signs of pairs, whatever the shaping.
-        let bounded = matches!(
-            strategy.shaping,
-            FitnessShaping::CenteredRank | FitnessShaping::GroupCenteredRank { .. } | FitnessShaping::PairSign
-        );
+        let bounded = matches!(strategy.shaping, FitnessShaping::CenteredRank | FitnessShaping::PairSign);
         match self.trust {
             Trust::Untrusted { .. } if !bounded => Err(NatsError::Shaping { found: format!("{:?}", strategy.shaping) }),
             _ => Ok(()),
@@ -286,8 +283,7 @@ mod tests {
             assert!(matches!(untrusted().check_shaping(&strategy), Err(NatsError::Shaping { .. })));
             assert!(config().check_shaping(&strategy).is_ok());
         }
-        let bounded =
-            [FitnessShaping::CenteredRank, FitnessShaping::GroupCenteredRank { size: 4 }, FitnessShaping::PairSign];
+        let bounded = [FitnessShaping::CenteredRank, FitnessShaping::PairSign];
         for shaping in bounded {
             assert!(untrusted().check_shaping(&strategy(shaping)).is_ok());
         }

@@ -67,7 +67,7 @@ pub enum NatsError {
     /// Settings of a running strategy, which workers do not hear of.
     #[error(
         "generation {generation}: sigma or the learning rate was set while the strategy runs ({settings:?}), and workers do not \
-         receive it: use schedules in the configuration, and no sigma_adaptation"
+         receive it: use schedules in the configuration"
     )]
     Settings {
         /// The generation.

@@ -88,23 +88,23 @@ impl Case {
 
 #[test]
 fn words_and_several_sequences_equal_oracle() {
-    for (index, width) in [1, 3, 40, 45, 64, 130, 132].into_iter().enumerate() {
-        let case = Case::new(width, 3, [1, 3][index % 2]);
-        for noisy in [true, false] {
-            let expected = case.expected(noisy);
-            for (i, sequences) in [[1, 1], [1, 4], [2, 2], [4, 1]].into_iter().enumerate() {
-                // Each half of the arrangements with and without noise: every kernel is compiled anew.
-                if !noisy && i % 2 != index % 2 {
-                    continue;
-                }
-                for packing in [Packing::One, Packing::Dot, Packing::Apart] {
-                    let layout = LAYOUTS[i];
-                    // Words where all rows are made of them.
-                    let words = packing != Packing::One && width.is_multiple_of(4);
-                    let layout = if words { layout } else { Layout { form: Form::Value, ..layout } };
-                    let found = case.found(layout, noisy, packing, sequences);
-                    assert!(found == expected, "{width}, {noisy}, {sequences:?}, {packing:?}, {layout:?}");
-                }
+    const SEQUENCES: [[usize; 2]; 4] = [[1, 1], [1, 4], [2, 2], [4, 1]];
+    // Below a word; words and a rest; whole words, as many as units, and more. Every kernel is compiled anew: each
+    // width has two arrangements of sequences with noise and one without, and each arrangement has a rest and whole
+    // words.
+    for (width, rank, with_noise, without) in
+        [(3, 1, [1, 3], 2), (45, 3, [0, 2], 1), (64, 3, [2, 3], 0), (132, 1, [0, 1], 3)]
+    {
+        let case = Case::new(width, 3, rank);
+        for (i, noisy) in with_noise.map(|i: usize| (i, true)).into_iter().chain([(without, false)]) {
+            let (expected, sequences) = (case.expected(noisy), SEQUENCES[i]);
+            for packing in [Packing::One, Packing::Dot, Packing::Apart] {
+                let layout = LAYOUTS[i];
+                // Words where all rows are made of them.
+                let words = packing != Packing::One && width.is_multiple_of(4);
+                let layout = if words { layout } else { Layout { form: Form::Value, ..layout } };
+                let found = case.found(layout, noisy, packing, sequences);
+                assert!(found == expected, "{width}, {noisy}, {sequences:?}, {packing:?}, {layout:?}");
             }
         }
     }

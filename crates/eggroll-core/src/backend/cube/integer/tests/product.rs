@@ -11,7 +11,9 @@ use crate::integer::transformer::{head_shift, product_shift};
 use crate::reference::{integer as oracle, integer_transformer};
 use burn::tensor::DType;
 
-const SHAPES: [[usize; 2]; 8] = [[1, 1], [3, 130], [40, 45], [45, 40], [64, 64], [130, 3], [255, 33], [64, 132]];
+/// Matrices with the rank of their noise: below a word, over several tiles; a rest of a word on one side; a tile
+/// exactly, by words; a deep sum into one column of units.
+const SHAPES: [([usize; 2], usize); 4] = [([3, 130], 1), ([40, 45], 3), ([64, 64], 3), ([130, 3], 1)];
 /// Rows of a member: a tile of the output has those of several.
 const ROWS: usize = 5;
 const PAIRS: u32 = 3;
@@ -72,23 +74,21 @@ impl Case {
 
 #[test]
 fn words_equal_oracle() {
-    for shape in SHAPES {
-        for rank in [1, 3] {
-            let case = Case::new(shape, rank);
-            let rows = case.x.chunks(shape[0]).enumerate();
-            let row = |(r, x)| oracle::linear(x, &case.weight, Some(case.noise.member(r / ROWS)));
-            let expected: Vec<i8> = rows.flat_map(row).collect();
-            for layouts in case.layouts().chain([[WORDS, WORDS, VALUES]]) {
-                for packing in PACKED {
-                    let product = case.product(layouts, Epilogue::Divide, product_divisor(shape[0]));
-                    let found = case.run(product, packing);
-                    assert!(found == expected, "{shape:?}, rank {rank}, {packing:?}, {layouts:?}");
-                }
+    for (shape, rank) in SHAPES {
+        let case = Case::new(shape, rank);
+        let rows = case.x.chunks(shape[0]).enumerate();
+        let row = |(r, x)| oracle::linear(x, &case.weight, Some(case.noise.member(r / ROWS)));
+        let expected: Vec<i8> = rows.flat_map(row).collect();
+        for layouts in case.layouts() {
+            for packing in PACKED {
+                let product = case.product(layouts, Epilogue::Divide, product_divisor(shape[0]));
+                let found = case.run(product, packing);
+                assert!(found == expected, "{shape:?}, rank {rank}, {packing:?}, {layouts:?}");
             }
-            let gaps = [1, 1, 0].map(|layout| LAYOUTS[layout]);
-            let product = case.product(gaps, Epilogue::Divide, product_divisor(shape[0]));
-            assert!(case.run(product, Packing::One) == expected, "{shape:?}, rank {rank}, one value a word");
         }
+        let gaps = [1, 1, 0].map(|layout| LAYOUTS[layout]);
+        let product = case.product(gaps, Epilogue::Divide, product_divisor(shape[0]));
+        assert!(case.run(product, Packing::One) == expected, "{shape:?}, rank {rank}, one value a word");
     }
 }
 
@@ -102,16 +102,17 @@ fn canary_other_noise_fails() {
 
 #[test]
 fn rounded_products_equal_oracle() {
-    for (index, shape) in SHAPES.into_iter().enumerate() {
+    for (index, (shape, rank)) in SHAPES.into_iter().enumerate() {
         let [d_input, d_output] = shape;
-        let (case, activate) = (Case::new(shape, [1, 3][index % 2]), index % 2 == 0);
+        let (case, activate) = (Case::new(shape, rank), index % 2 == 0);
         let (bias, of_bias) = (int8(d_output, 5), Noise::new(2 * d_output, 1, PAIRS, 6));
         let row = |(r, x)| {
             let bias = integer_transformer::vector(&bias, Some(of_bias.member(r / ROWS)));
             integer_transformer::linear(x, &case.weight, Some(case.noise.member(r / ROWS)), Some(&bias), activate)
         };
         let expected: Vec<i8> = case.x.chunks(d_input).enumerate().flat_map(row).collect();
-        for layouts in case.layouts() {
+        // What is done to sums does not depend on layouts: one of values, and one of words.
+        for layouts in case.layouts().step_by(2) {
             for packing in PACKED {
                 let epilogue = Epilogue::Round { bias: BiasKind::Perturbed, activate };
                 let product = Product {
@@ -127,7 +128,7 @@ fn rounded_products_equal_oracle() {
 /// The weight given as its transpose, and its noise with the factors the other way round.
 #[test]
 fn logits_equal_oracle() {
-    for [vocab, width] in [[3, 2], [40, 45], [256, 64], [44, 132]] {
+    for [vocab, width] in [[3, 2], [40, 45], [132, 64]] {
         let case = Case::new([vocab, width], 1);
         let (rows, weight) = (2 * PAIRS as usize * ROWS, int8(vocab * width, 2));
         let x = int8(rows * width, 1);
@@ -157,10 +158,12 @@ fn logits_equal_oracle() {
 
 #[test]
 fn rows_of_a_table_equal_oracle() {
-    for ([vocab, width], rank) in [([1, 1], 1), ([3, 40], 1), ([40, 45], 2), ([64, 64], 3), ([12, 130], 1)] {
+    // Noise by words, of rank 1; a rest of a word; words at every rank.
+    for ([vocab, width], rank) in [([4, 130], 1), ([40, 45], 2), ([64, 64], 3)] {
         let noise = Noise::new(rank * (vocab + width), rank, PAIRS, 3);
         let weight = int8(vocab * width, 1);
-        for rows in [1, 3, 6] {
+        // Part of what a unit takes, and more.
+        for rows in [1, 6] {
             let tokens: Vec<usize> = (0..2 * PAIRS as usize * rows).map(|r| (r * 7 + 2) % vocab).collect();
             let row =
                 |(r, token): (usize, &usize)| oracle::embedding(*token, &weight, width, Some(noise.member(r / rows)));
