@@ -10,7 +10,8 @@ use std::path::PathBuf;
 
 /// Plays the domino game Texas 42 by expected values over sampled worlds.
 ///
-/// Without further options: regret of the oracle, decisions and worlds a second, matches against three players, and one decision in words.
+/// Without further options: regret of the oracle, decisions and worlds a second, matches against three players, and one
+/// decision in words.
 #[derive(Parser, Debug)]
 #[command(after_help = interrupt::HELP)]
 pub struct Args {

@@ -30,8 +30,9 @@ pub struct Batch {
 }
 
 impl Decisions {
-    /// Plays deals, on all cores: half of the moves are the best, by the solver, half are random, so that positions are not all of good play. The
-    /// trumps are the suit of which the declarer has most, in every fourth deal any. A signal ends it.
+    /// Plays deals, on all cores: half of the moves are the best, by the solver, half are random, so that positions are
+    /// not all of good play. The trumps are the suit of which the declarer has most, in every fourth deal any. A signal
+    /// ends it.
     pub fn of_deals(seed: u64, deals: u32, signals: &Signals) -> Self {
         let workers = thread::available_parallelism().map_or(1, usize::from);
         let mut parts = thread::scope(|scope| {
@@ -107,8 +108,8 @@ impl Decisions {
         }
     }
 
-    /// Points by which the choice of the highest of these values is worse than the best, and the same for a random choice, on average:
-    /// values of `[positions, 7]`.
+    /// Points by which the choice of the highest of these values is worse than the best, and the same for a random
+    /// choice, on average: values of `[positions, 7]`.
     pub fn regret(&self, values: &[f32]) -> Regret {
         let mut regret = Regret { chosen: 0.0, random: 0.0 };
         let rows = self.values.chunks_exact(HAND).zip(self.legal.chunks_exact(HAND)).zip(values.chunks_exact(HAND));

@@ -17,8 +17,8 @@ pub struct Hand {
 /// The stream of deals under a seed.
 const DEALS: u32 = u32::MAX;
 
-/// A deal before the trumps are named. There is no auction: the player with most dominoes of one number of pips declares, the first of several,
-/// and bids 30.
+/// A deal before the trumps are named. There is no auction: the player with most dominoes of one number of pips
+/// declares, the first of several, and bids 30.
 #[derive(Clone, Copy)]
 pub struct Dealt {
     deal: Deal,
@@ -83,7 +83,8 @@ impl Hand {
     }
 }
 
-/// Plays hands to their ends: `sides[n]` says which of the players has players 0 and 2 of hand `n`; the other has 1 and 3.
+/// Plays hands to their ends: `sides[n]` says which of the players has players 0 and 2 of hand `n`; the other has 1 and
+/// 3.
 pub fn play(
     hands: &mut [Hand],
     players: [&Player<'_>; 2],

@@ -1,8 +1,10 @@
-//! Decisions from sampled worlds: the domino game Texas 42 by expected values. `cargo run --release --example expected_q`
+//! Decisions from sampled worlds: the domino game Texas 42 by expected values. `cargo run --release --example
+//! expected_q`
 //!
-//! A player does not see the other hands. For every decision, worlds that agree with what was seen are sampled; an oracle, a small
-//! transformer, values every domino in each; the domino with the highest mean is played. With a temperature worlds are weighed by the likelihood of
-//! the moves seen so far. The engine is `eggroll::rl::ExpectedValues`; the game, its rules and its solver are `eggroll_examples::texas42`.
+//! A player does not see the other hands. For every decision, worlds that agree with what was seen are sampled; an
+//! oracle, a small transformer, values every domino in each; the domino with the highest mean is played. With a
+//! temperature worlds are weighed by the likelihood of the moves seen so far. The engine is
+//! `eggroll::rl::ExpectedValues`; the game, its rules and its solver are `eggroll_examples::texas42`.
 
 mod args;
 mod deals;

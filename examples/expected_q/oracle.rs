@@ -22,7 +22,8 @@ const TOKEN: usize = TOKEN_FEATURES + ROLES + RELATIONS;
 const WIDTH: usize = 32;
 const FEED_FORWARD: usize = 64;
 
-/// Tokens are the dominoes that are not in earlier tricks. All attend to all; then those in the mover's hand attend to all again.
+/// Tokens are the dominoes that are not in earlier tricks. All attend to all; then those in the mover's hand attend to
+/// all again.
 #[derive(Module, Debug)]
 pub struct Oracle {
     token: nn::Linear,
@@ -101,8 +102,8 @@ impl Oracle {
         }
     }
 
-    /// Points that the side of the mover gets from here on after each domino of its hand, over all points: `[rows, 7]`, for every
-    /// member.
+    /// Points that the side of the mover gets from here on after each domino of its hand, over all points: `[rows, 7]`,
+    /// for every member.
     pub fn forward(&self, tokens: Tokens) -> Tensor<2> {
         let Tokens { numbers, none } = tokens;
         let x = self.token.forward_shared(numbers); // [rows, tokens, WIDTH]

@@ -62,8 +62,8 @@ impl Thinker<'_> {
 }
 
 impl Player<'_> {
-    /// The trumps of every deal, which are all this player's to name: those whose best lead has the highest expected value; any; or the suit of
-    /// which the declarer has most.
+    /// The trumps of every deal, which are all this player's to name: those whose best lead has the highest expected
+    /// value; any; or the suit of which the declarer has most.
     pub fn name_trumps(&self, dealt: &[Dealt], seed: u64, work: &mut Work) -> Result<Vec<Trumps>, ExpectedValuesError> {
         let thinker = match self {
             Self::Simple(Opponent::Random) => {

@@ -9,7 +9,8 @@ use std::convert::Infallible;
 
 const ACTIONS: usize = 7;
 
-/// The other player holds a card and has made as many moves as the observation says; a position is the card, as often as moves are to come.
+/// The other player holds a card and has made as many moves as the observation says; a position is the card, as often
+/// as moves are to come.
 struct Cards;
 
 impl WorldSampler for Cards {
@@ -44,8 +45,8 @@ fn oracle(positions: Tensor<2, Int>) -> Tensor<2> {
     positions.narrow(1, 0, ACTIONS).float() * 1e-3
 }
 
-/// Without weights the counts are equal. With weights Burn's Fusion joins operations by its choice, which depends on shapes: 36 to 42 kernels on
-/// software Vulkan. A loop over games, worlds or moves would add as many as there are.
+/// Without weights the counts are equal. With weights Burn's Fusion joins operations by its choice, which depends on
+/// shapes: 36 to 42 kernels on software Vulkan. A loop over games, worlds or moves would add as many as there are.
 #[test]
 fn a_step_launches_as_much_for_one_game_as_for_many() {
     let device = DeviceName::of_tests();

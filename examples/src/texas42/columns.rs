@@ -3,8 +3,8 @@
 use super::suit::SUITS;
 use super::{DOMINOES, Domino, DominoSet, Suit, Trumps};
 
-/// Where each of the 28 dominoes is: `p` in the hand of player `p`, `4 + p` in the current trick, played by `p`, and `8 + p` in a
-/// complete trick, played by `p`.
+/// Where each of the 28 dominoes is: `p` in the hand of player `p`, `4 + p` in the current trick, played by `p`, and `8
+/// + p` in a complete trick, played by `p`.
 pub const OWNER: usize = 0;
 /// Index of the trumps, 0 to 8.
 pub const TRUMPS: usize = OWNER + DOMINOES;
@@ -30,7 +30,8 @@ pub const POINTS: usize = TRUMPS + 9;
 pub const TRICKS: usize = POINTS + 2;
 /// Whether player `p` did not follow suit `s`, at `8·p + s`: 1 or 0.
 pub const VOIDS: usize = TRICKS + 2;
-/// What may be led: a suit, or nothing yet. Tables by trumps, lead and domino have the row `28·(9·trumps + led) + domino`.
+/// What may be led: a suit, or nothing yet. Tables by trumps, lead and domino have the row `28·(9·trumps + led) +
+/// domino`.
 pub const LEADS: usize = SUITS + 1;
 /// Columns of a game.
 pub const GAME: usize = VOIDS + 4 * SUITS;

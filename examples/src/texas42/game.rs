@@ -9,8 +9,8 @@ use super::{Bid, Contract, Deal, Domino, DominoSet, GameError, PLAYERS, Progress
 
 /// A [`State`] with what the players have shown: who played which domino, and the suits that a player did not follow.
 ///
-/// As a row of floats, with the columns of [`columns`](super::columns), it is a game of [`TensorRules`](super::TensorRules). Plays on
-/// either side give the same row.
+/// As a row of floats, with the columns of [`columns`](super::columns), it is a game of
+/// [`TensorRules`](super::TensorRules). Plays on either side give the same row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Game {
     state: State,

@@ -1,15 +1,18 @@
 //! Texas 42: the domino game with its rules, what a player knows of a hand, sampled worlds and a solver.
 //!
-//! Four players, 0 to 3, hold seven dominoes each of a double-six set; 0 and 2 are partners (side 0), and so are 1 and 3 (side 1). The
-//! declarer names the trumps and leads the first trick. A trick is worth one point, and five dominoes count: 5-0, 4-1 and 3-2 five points,
-//! 5-5 and 6-4 ten; 42 points in all. The declarer's side makes the bid with at least as many points, and otherwise is set. A hand is
-//! worth one mark, and two with the bid 84, which needs all tricks.
+//! Four players, 0 to 3, hold seven dominoes each of a double-six set; 0 and 2 are partners (side 0), and so are 1 and
+//! 3 (side 1). The declarer names the trumps and leads the first trick. A trick is worth one point, and five dominoes
+//! count: 5-0, 4-1 and 3-2 five points,
+//! 5-5 and 6-4 ten; 42 points in all. The declarer's side makes the bid with at least as many points, and otherwise is
+//! set. A hand is worth one mark, and two with the bid 84, which needs all tricks.
 //!
-//! A domino leads the trump suit if it is a trump, else the suit of its higher pips. Others follow the suit if they can. The
-//! highest trump takes the trick, else the highest domino of the suit that was led: the double, then by the pips on the other end. Trumps
-//! are a suit, the doubles, or none (follow me). Doubles belong to the suit of their pips, unless they are trumps.
+//! A domino leads the trump suit if it is a trump, else the suit of its higher pips. Others follow the suit if they
+//! can. The highest trump takes the trick, else the highest domino of the suit that was led: the double, then by the
+//! pips on the other end. Trumps are a suit, the doubles, or none (follow me). Doubles belong to the suit of their
+//! pips, unless they are trumps.
 //!
-//! - Rules: [`Domino`], [`DominoSet`], [`Suit`], [`Trumps`], [`Bid`], [`Contract`], [`Deal`], [`Trick`], [`Progress`], [`State`]
+//! - Rules: [`Domino`], [`DominoSet`], [`Suit`], [`Trumps`], [`Bid`], [`Contract`], [`Deal`], [`Trick`], [`Progress`],
+//!   [`State`]
 //! - Hidden information: [`Observation`], and [`Worlds`] that agree with it (determinizations)
 //! - Perfect information: [`Solver`], and [`position`] for oracles
 //! - Batches of games as tensors: [`TensorRules`], whose games are rows with the [`columns`] that [`Game`] writes

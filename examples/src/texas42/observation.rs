@@ -11,8 +11,8 @@ pub struct Play {
     pub domino: Domino,
 }
 
-/// What one player knows: the own hand, the contract and all plays in order. From them follow the voids of each player: the suits in which
-/// a player did not follow.
+/// What one player knows: the own hand, the contract and all plays in order. From them follow the voids of each player:
+/// the suits in which a player did not follow.
 ///
 /// It is updated play by play with [`record`](Self::record).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,7 +57,8 @@ impl Observation {
         observation
     }
 
-    /// Adds the next play, of the player whose turn it is. It has to be legal, which [`State::play`](super::State::play) knows.
+    /// Adds the next play, of the player whose turn it is. It has to be legal, which
+    /// [`State::play`](super::State::play) knows.
     pub fn record(&mut self, domino: Domino) {
         let player = self.progress.mover();
         if let Some(led) = self.progress.void_shown_by(domino) {

@@ -57,8 +57,8 @@ impl Progress {
         self.trick_number() >= HAND
     }
 
-    /// Who wins the marks, as soon as nothing can change it: the declarer's side has the points that it needs, or the other side has more
-    /// than `42 − needed`.
+    /// Who wins the marks, as soon as nothing can change it: the declarer's side has the points that it needs, or the
+    /// other side has more than `42 − needed`.
     pub const fn outcome(&self) -> Option<Outcome> {
         let bid = self.contract.bid();
         let side = self.contract.declarer() % 2;
@@ -79,7 +79,8 @@ impl Progress {
         }
     }
 
-    /// The suit that the next player shows to lack by playing a domino: the one that was led, if the domino does not follow.
+    /// The suit that the next player shows to lack by playing a domino: the one that was led, if the domino does not
+    /// follow.
     pub(super) const fn void_shown_by(&self, domino: Domino) -> Option<Suit> {
         match self.trick.led() {
             Some(led) if !self.contract.trumps().members(led).contains(domino) => Some(led),

@@ -54,7 +54,8 @@ impl State {
     ///
     /// # Errors
     ///
-    /// A domino that the player does not hold or may not play, or any after the last trick. Then the state stays as it is.
+    /// A domino that the player does not hold or may not play, or any after the last trick. Then the state stays as it
+    /// is.
     pub fn play(&mut self, domino: Domino) -> Result<(), GameError> {
         let player = self.mover();
         if self.is_over() {

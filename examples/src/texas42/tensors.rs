@@ -21,16 +21,18 @@ static TABLES: LazyLock<[Vec<f32>; 2]> = LazyLock::new(|| {
     [follows, plays]
 });
 
-/// The rules of Texas 42 for a batch of games, as operations on tensors: no read to the host, and as many operations for one game as for a
-/// million.
+/// The rules of Texas 42 for a batch of games, as operations on tensors: no read to the host, and as many operations
+/// for one game as for a million.
 ///
-/// A game is a row with the columns of [`columns`](super::columns). What depends on the trumps is gathered from constant tables; all
-/// else are sums and masks of small integers, which floats hold exactly. So every device computes the row that [`Game`] has.
+/// A game is a row with the columns of [`columns`](super::columns). What depends on the trumps is gathered from
+/// constant tables; all else are sums and masks of small integers, which floats hold exactly. So every device computes
+/// the row that [`Game`] has.
 #[derive(Clone, Debug)]
 pub struct TensorRules {
     /// Whether a domino follows, by trumps and lead, `9·trumps + led`: `[81, 28]`. None follows no lead.
     follows: Tensor<2>,
-    /// The suit that is led with it, strength, whether it follows, points: by trumps, lead and domino, `28·(9·trumps + led) + domino`,
+    /// The suit that is led with it, strength, whether it follows, points: by trumps, lead and domino, `28·(9·trumps +
+    /// led) + domino`,
     /// `[2268, 4]`. A lead follows itself.
     plays: Tensor<2>,
 }

@@ -71,8 +71,8 @@ impl Trumps {
         self.rules().led[domino.index() % PLACES]
     }
 
-    /// The number of pips of which a hand has most dominoes, as trumps; of several the one whose double it has, then the higher. A simple bidder's
-    /// choice.
+    /// The number of pips of which a hand has most dominoes, as trumps; of several the one whose double it has, then
+    /// the higher. A simple bidder's choice.
     pub fn longest(hand: DominoSet) -> Self {
         let worth = |suit: &Suit| {
             let members = Self::FollowMe.members(*suit) & hand;
@@ -82,7 +82,8 @@ impl Trumps {
         Self::Suit(pips.max_by_key(worth).unwrap_or(Suit::Sixes))
     }
 
-    /// Those dominoes of a hand that may be played where a suit was led: its members, and the whole hand if it has none.
+    /// Those dominoes of a hand that may be played where a suit was led: its members, and the whole hand if it has
+    /// none.
     pub const fn following(self, led: Suit, hand: DominoSet) -> DominoSet {
         let members = hand.bits() & self.members(led).bits();
         if members == 0 { hand } else { DominoSet::from_bits(members) }
@@ -90,8 +91,8 @@ impl Trumps {
 
     /// How strong a domino is in a trick: the strongest takes it.
     ///
-    /// It is `9 + rank` for trumps, else `1 + rank` in the suit that was led, else 0, which takes no trick. The rank is the number of pips
-    /// on the other end, and 7 for the double. Doubles as trumps rank by their pips.
+    /// It is `9 + rank` for trumps, else `1 + rank` in the suit that was led, else 0, which takes no trick. The rank is
+    /// the number of pips on the other end, and 7 for the double. Doubles as trumps rank by their pips.
     pub const fn strength(self, led: Suit, domino: Domino) -> u8 {
         self.rules().strength[led.index()][domino.index() % PLACES]
     }

@@ -1,10 +1,10 @@
 //! Uniform integers from random words.
 
-/// An integer below a bound, exactly uniform if the words are. Takes one word for bounds up to `2³²`, else two, and more with a
-/// probability below `bound/2³²` (`bound/2⁶⁴`).
+/// An integer below a bound, exactly uniform if the words are. Takes one word for bounds up to `2³²`, else two, and
+/// more with a probability below `bound/2³²` (`bound/2⁶⁴`).
 ///
-/// With words of `b` bits, `x·bound` has the result as its bits from `b` on. Words whose lower bits are below `2ᵇ mod bound` are drawn
-/// again; then every result has the same number of words.
+/// With words of `b` bits, `x·bound` has the result as its bits from `b` on. Words whose lower bits are below `2ᵇ mod
+/// bound` are drawn again; then every result has the same number of words.
 ///
 /// # Panics
 ///

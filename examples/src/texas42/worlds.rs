@@ -27,12 +27,15 @@ const CHOOSE: [[u64; SIZES]; ROWS] = {
     choose
 };
 
-/// All worlds that agree with an observation: with the sizes of hands and the voids, nothing else. They count as equally likely.
+/// All worlds that agree with an observation: with the sizes of hands and the voids, nothing else. They count as
+/// equally likely.
 ///
-/// Unseen dominoes form groups by who may hold them, a set `m` of the three other players. If `kₘₚ` dominoes of group `m` go to player
-/// `p`, the group has `nₘ!/Πₚ kₘₚ!` ways, with `nₘ = Σₚ kₘₚ`; and the number of worlds is the sum of `Πₘ nₘ!/Πₚ kₘₚ!` over all `k`
-/// with `Σₘ kₘₚ` the size of the hand of `p`. The sums over the last groups are kept by the places that are left, so that the world of any
-/// number is found without a search: first `k`, group after group, then which dominoes of the group.
+/// Unseen dominoes form groups by who may hold them, a set `m` of the three other players. If `kₘₚ` dominoes of group
+/// `m` go to player
+/// `p`, the group has `nₘ!/Πₚ kₘₚ!` ways, with `nₘ = Σₚ kₘₚ`; and the number of worlds is the sum of `Πₘ nₘ!/Πₚ kₘₚ!`
+/// over all `k` with `Σₘ kₘₚ` the size of the hand of `p`. The sums over the last groups are kept by the places that
+/// are left, so that the world of any number is found without a search: first `k`, group after group, then which
+/// dominoes of the group.
 #[derive(Clone, Debug)]
 pub struct Worlds {
     observer: usize,
@@ -42,7 +45,8 @@ pub struct Worlds {
     groups: [DominoSet; MASKS],
     /// Sizes of the other hands.
     sizes: [usize; OTHERS],
-    /// Ways to fill hands with the groups from one on: by that group and the places left in the first two hands. Those in the third follow.
+    /// Ways to fill hands with the groups from one on: by that group and the places left in the first two hands. Those
+    /// in the third follow.
     ways: [[[u64; SIZES]; SIZES]; MASKS + 1],
 }
 
@@ -85,8 +89,8 @@ impl Worlds {
         }
     }
 
-    /// How many dominoes of a group go to the first and the second hand: all pairs with places for them. Where the third hand has too few
-    /// places for the others, later groups have no ways.
+    /// How many dominoes of a group go to the first and the second hand: all pairs with places for them. Where the
+    /// third hand has too few places for the others, later groups have no ways.
     fn splits(&self, mask: usize, left: [usize; 2]) -> impl Iterator<Item = [usize; 2]> + use<> {
         let size = self.groups[mask].len();
         let most = |other: usize| if mask & 1 << other != 0 { size.min(left[other]) } else { 0 };

@@ -1,4 +1,5 @@
-//! The rules once more, as lists of dominoes written from the highest to the lowest. Slow, and without any code of the library.
+//! The rules once more, as lists of dominoes written from the highest to the lowest. Slow, and without any code of the
+//! library.
 
 use eggroll_examples::texas42::{Domino, DominoSet, Suit, Trumps};
 

@@ -112,7 +112,8 @@ fn chi_squared(worlds: &Worlds, samples: usize, mut sample: impl FnMut() -> Worl
     counts.values().map(|count| (count - expected).powi(2) / expected).sum()
 }
 
-/// Deals greedily: each player in turn gets random dominoes of those that are possible, from the start again where these do not suffice.
+/// Deals greedily: each player in turn gets random dominoes of those that are possible, from the start again where
+/// these do not suffice.
 fn greedy(words: &mut Words, observation: &Observation) -> World {
     'again: loop {
         let mut world = [DominoSet::EMPTY; 4];
@@ -150,8 +151,8 @@ fn greedy_bias(observation: &Observation, worlds: &Worlds) -> f64 {
     (most - least).exp()
 }
 
-/// Samples are uniform: chi-squared stays near its mean `n − 1`, within five standard deviations `√(2·(n − 1))`. The greedy sampler, also
-/// always consistent, must not pass where it is biased by a half.
+/// Samples are uniform: chi-squared stays near its mean `n − 1`, within five standard deviations `√(2·(n − 1))`. The
+/// greedy sampler, also always consistent, must not pass where it is biased by a half.
 #[test]
 fn samples_are_uniform_and_a_greedy_sampler_is_found_out() {
     let mut words = Words(4);

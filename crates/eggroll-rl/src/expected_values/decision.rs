@@ -34,7 +34,8 @@ pub struct ActionValue {
     pub action: usize,
     /// `E[Q] = Σ_w p_w·Q_w`
     pub value: f32,
-    /// Of the value, by the worlds that were sampled: `√(W/(W − 1)·Σ_w p_w²·(Q_w − E[Q])²)`, infinite for one world. With equal weights this is the
-    /// usual one; else that of self-normalized importance sampling, and holds for many effective worlds only.
+    /// Of the value, by the worlds that were sampled: `√(W/(W − 1)·Σ_w p_w²·(Q_w − E[Q])²)`, infinite for one world.
+    /// With equal weights this is the usual one; else that of self-normalized importance sampling, and holds for many
+    /// effective worlds only.
     pub standard_error: f32,
 }

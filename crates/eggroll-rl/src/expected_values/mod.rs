@@ -1,4 +1,5 @@
-//! Decisions in games with hidden information, by the expected values of actions over sampled worlds (determinizations).
+//! Decisions in games with hidden information, by the expected values of actions over sampled worlds
+//! (determinizations).
 
 mod config;
 mod decision;

@@ -3,7 +3,8 @@
 use burn::tensor::activation::{log_softmax, softmax};
 use burn::tensor::{Bool, Int, Tensor};
 
-/// The logit of an illegal action: no number that an oracle gives comes near, and f32 holds its difference to any other.
+/// The logit of an illegal action: no number that an oracle gives comes near, and f32 holds its difference to any
+/// other.
 const ILLEGAL: f32 = -1e30;
 
 /// The logarithm of each world's likelihood: `Σ_t log π(a_t)`, `π = softmax(Q/τ)` over the legal actions.
@@ -38,7 +39,8 @@ pub fn weights(log_likelihood: Tensor<1>, [games, worlds]: [usize; 2]) -> Tensor
     softmax(log_likelihood.reshape([games, worlds]), 1)
 }
 
-/// Expected values, squares of standard errors without `W/(W − 1)`, whether an action is legal in all worlds, and the effective sample size.
+/// Expected values, squares of standard errors without `W/(W − 1)`, whether an action is legal in all worlds, and the
+/// effective sample size.
 ///
 /// # Shapes
 ///

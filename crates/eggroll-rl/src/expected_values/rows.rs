@@ -14,7 +14,8 @@ pub struct Rows {
     starts: Vec<usize>,
     /// Moves that other players made: `[moves]`
     pub moves: Vec<i32>,
-    /// For each world the numbers of its moves, filled up with that of a move which nobody made: `[games · worlds, most]`
+    /// For each world the numbers of its moves, filled up with that of a move which nobody made: `[games · worlds,
+    /// most]`
     pub index: Vec<i32>,
     /// Moves of the world that has most of them.
     pub most: usize,

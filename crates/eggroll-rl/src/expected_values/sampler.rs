@@ -4,11 +4,13 @@ use super::world_key::WorldKey;
 use burn::tensor::{Bool, Int, Tensor};
 use std::error::Error;
 
-/// A game with hidden information, as [`ExpectedValues`](super::ExpectedValues) sees it: worlds that agree with what a player has seen.
+/// A game with hidden information, as [`ExpectedValues`](super::ExpectedValues) sees it: worlds that agree with what a
+/// player has seen.
 ///
-/// A world is told to the oracle as a position: a row of up to [`position_size`](Self::position_size) integers, from which the oracle builds
-/// its tokens on the device. [`sample`](Self::sample) writes positions on the host; all of a step travel in one upload. Shorter positions are filled
-/// up with zeros to the longest that passes the oracle with them, which the oracle must ignore: a position is worth the same in every batch.
+/// A world is told to the oracle as a position: a row of up to [`position_size`](Self::position_size) integers, from
+/// which the oracle builds its tokens on the device. [`sample`](Self::sample) writes positions on the host; all of a
+/// step travel in one upload. Shorter positions are filled up with zeros to the longest that passes the oracle with
+/// them, which the oracle must ignore: a position is worth the same in every batch.
 ///
 /// # Example
 ///
@@ -61,8 +63,9 @@ use std::error::Error;
 ///
 /// # References
 ///
-/// Ginsberg, "GIB: Imperfect Information in a Computationally Challenging Game", JAIR 14 (2001), section 2; Frank and Basin, "Search in
-/// games with incomplete information", Artificial Intelligence 100 (1998), on what averages over worlds cannot find.
+/// Ginsberg, "GIB: Imperfect Information in a Computationally Challenging Game", JAIR 14 (2001), section 2; Frank and
+/// Basin, "Search in games with incomplete information", Artificial Intelligence 100 (1998), on what averages over
+/// worlds cannot find.
 pub trait WorldSampler: Sync {
     /// What a player knows of a game when it decides.
     type Observation: Sync;
@@ -75,9 +78,10 @@ pub trait WorldSampler: Sync {
     /// Integers of the longest position.
     fn position_size(&self) -> usize;
 
-    /// Samples [`count`](SampledWorlds::count) worlds that agree with an observation, world `w` by the words `key.words(w)`: every one as likely
-    /// as it is before the moves of other players are weighed. Pushes the position of each, and where
-    /// [`weighs_moves`](SampledWorlds::weighs_moves) says so, after it the positions in which other players moved, with what they did.
+    /// Samples [`count`](SampledWorlds::count) worlds that agree with an observation, world `w` by the words
+    /// `key.words(w)`: every one as likely as it is before the moves of other players are weighed. Pushes the position
+    /// of each, and where [`weighs_moves`](SampledWorlds::weighs_moves) says so, after it the positions in which other
+    /// players moved, with what they did.
     ///
     /// # Errors
     ///
@@ -89,8 +93,8 @@ pub trait WorldSampler: Sync {
         worlds: &mut SampledWorlds,
     ) -> Result<(), Self::Error>;
 
-    /// Which actions are legal in positions, for whoever moves there, on the device. An action that is not legal in all worlds of a decision is
-    /// none of its actions: what a player may do must not depend on what it does not know.
+    /// Which actions are legal in positions, for whoever moves there, on the device. An action that is not legal in all
+    /// worlds of a decision is none of its actions: what a player may do must not depend on what it does not know.
     ///
     /// # Shapes
     ///
@@ -159,13 +163,14 @@ impl SampledWorlds {
         self.ends.push(self.moves.len());
     }
 
-    /// Adds a move of another player to the last world: the position before it in this world, and the action. Moves without a choice say
-    /// nothing about a world, and may be left out. A move that is not [legal](WorldSampler::legal) there makes its world impossible: its weight
-    /// is 0 next to any world whose moves are legal.
+    /// Adds a move of another player to the last world: the position before it in this world, and the action. Moves
+    /// without a choice say nothing about a world, and may be left out. A move that is not [legal](WorldSampler::legal)
+    /// there makes its world impossible: its weight is 0 next to any world whose moves are legal.
     ///
     /// # Panics
     ///
-    /// Panics if moves are not weighed, there is no world, the position is empty or longer than the longest, or there is no such action.
+    /// Panics if moves are not weighed, there is no world, the position is empty or longer than the longest, or there
+    /// is no such action.
     #[track_caller]
     pub fn push_move(&mut self, position: &[i32], action: usize) {
         self.check(position);

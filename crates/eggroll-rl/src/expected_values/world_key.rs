@@ -2,7 +2,8 @@
 
 use eggroll_core::rng::philox::philox4x32;
 
-/// Marks the words of worlds in the counter: of decisions and of streams of episodes below 2²⁸ none have a word in common under the same seed.
+/// Marks the words of worlds in the counter: of decisions and of streams of episodes below 2²⁸ none have a word in
+/// common under the same seed.
 const MARK: u32 = 0x574f_524c;
 
 /// The address of a decision: the same key gives the same worlds, in any batch and on any backend.

@@ -20,13 +20,13 @@ const STATE: usize = GAME + NUMBERS;
 /// Scores beyond are cut: far above what networks put out, so that the order of their scores stays.
 const LARGEST_SCORE: f32 = 1e6;
 
-/// A hand of [Texas 42](super) as an environment: the policy plays both partners of side 0, each with what that player knows, against a
-/// fixed [`Opponent`].
+/// A hand of [Texas 42](super) as an environment: the policy plays both partners of side 0, each with what that player
+/// knows, against a fixed [`Opponent`].
 ///
 /// A new hand is a random deal. The declarer is any of the four players with the same probability, and names the trumps
 /// [`Trumps::longest`](super::Trumps::longest); the bid is 30. An action is a score for each domino, and the legal
-/// domino with the highest score is played, the first of equals; NaN counts as the lowest score. Then the opponents play, until it is the
-/// turn of side 0 again. A hand is 14 steps, and the reward of a step is
+/// domino with the highest score is played, the first of equals; NaN counts as the lowest score. Then the opponents
+/// play, until it is the turn of side 0 again. A hand is 14 steps, and the reward of a step is
 ///
 /// ```text
 /// points that side 0 gained − points that side 1 gained
@@ -49,9 +49,9 @@ const LARGEST_SCORE: f32 = 1e6;
 /// | 2 | points of side 0 and of side 1, divided by 42 |
 /// | 4 | the declarer |
 ///
-/// The state is the game, with the columns of [`columns`](super::columns), and a uniform number for each play of the opponents: that of
-/// player `p` in trick `t` is number `7·((p − 1)/2) + t`. All are drawn at the reset, so that members which see the same episode differ
-/// by their own plays only.
+/// The state is the game, with the columns of [`columns`](super::columns), and a uniform number for each play of the
+/// opponents: that of player `p` in trick `t` is number `7·((p − 1)/2) + t`. All are drawn at the reset, so that
+/// members which see the same episode differ by their own plays only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Texas42 {
     opponent: Opponent,

@@ -13,7 +13,8 @@ pub enum Opponent {
     /// Each legal domino with the same probability.
     #[default]
     Random,
-    /// The legal domino with most pips on both ends together; of those with equally many the one with the higher number on one end.
+    /// The legal domino with most pips on both ends together; of those with equally many the one with the higher number
+    /// on one end.
     Highest,
 }
 

@@ -11,8 +11,9 @@ impl Search<'_> {
         (sure[0], total - sure[1])
     }
 
-    /// What a side gets by its trumps above all trumps of the opponents. Each takes the trick in which it is played, or the partner does. So
-    /// the side has all their points, and at least as many tricks as one of its players has of them.
+    /// What a side gets by its trumps above all trumps of the opponents. Each takes the trick in which it is played, or
+    /// the partner does. So the side has all their points, and at least as many tricks as one of its players has of
+    /// them.
     fn highest_trumps(&self, hands: &Hands, side: usize) -> i32 {
         let opponents = hands[1 - side] | hands[3 - side];
         let unbeaten = |hand: u32| self.select(hand & self.trumps, |beating| beating & opponents == 0);
@@ -22,8 +23,9 @@ impl Search<'_> {
 
     /// What the leader's side gets by the leader's winners, once the opponents have no trumps.
     ///
-    /// Winners are the leader's trumps, and dominoes which no other beats in the suit that they lead. The leader leads the latter first. If
-    /// the partner has to trump one, the partner has only trumps and takes all other tricks. Then each trump takes a trick, whoever leads.
+    /// Winners are the leader's trumps, and dominoes which no other beats in the suit that they lead. The leader leads
+    /// the latter first. If the partner has to trump one, the partner has only trumps and takes all other tricks. Then
+    /// each trump takes a trick, whoever leads.
     fn winners(&self, hands: &Hands, leader: usize, total: i32) -> i32 {
         let (hand, partner) = (hands[leader], hands[(leader + 2) % 4]);
         let opponents = hands[(leader + 1) % 4] | hands[(leader + 3) % 4];

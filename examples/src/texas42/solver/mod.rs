@@ -11,13 +11,15 @@ use table::Table;
 
 /// A solver of hands with all dominoes open (perfect information, double dummy). Its values are exact.
 ///
-/// It asks whether players 0 and 2 get at least `t` points, by alpha-beta search with an empty window, and narrows the interval of values
-/// until one is left. Bounds of positions before a lead are kept in a transposition table; they stay for later states of the same deal.
+/// It asks whether players 0 and 2 get at least `t` points, by alpha-beta search with an empty window, and narrows the
+/// interval of values until one is left. Bounds of positions before a lead are kept in a transposition table; they stay
+/// for later states of the same deal.
 ///
 /// # References
 ///
-/// Knuth and Moore, "An analysis of alpha-beta pruning", Artificial Intelligence 6, 1975; Plaat et al., "Best-first fixed-depth minimax
-/// algorithms", Artificial Intelligence 87, 1996, for repeated searches with an empty window and a table.
+/// Knuth and Moore, "An analysis of alpha-beta pruning", Artificial Intelligence 6, 1975; Plaat et al., "Best-first
+/// fixed-depth minimax algorithms", Artificial Intelligence 87, 1996, for repeated searches with an empty window and a
+/// table.
 #[derive(Clone, Debug)]
 pub struct Solver {
     table: Table,
@@ -35,13 +37,14 @@ impl Default for Solver {
 }
 
 impl Solver {
-    /// A solver with a table of at least this many positions, at most `2³⁰`, eight bytes each. The table does not grow: with a small one it is slower.
+    /// A solver with a table of at least this many positions, at most `2³⁰`, eight bytes each. The table does not grow:
+    /// with a small one it is slower.
     pub fn new(capacity: usize) -> Self {
         Self { table: Table::new(capacity), visited: 0, hands: [DominoSet::EMPTY; PLAYERS], trumps: None }
     }
 
-    /// How many positions before a lead were searched so far. It depends on nothing but the states that were asked for, and the
-    /// table's size.
+    /// How many positions before a lead were searched so far. It depends on nothing but the states that were asked for,
+    /// and the table's size.
     #[inline]
     pub const fn visited(&self) -> u64 {
         self.visited
@@ -59,8 +62,8 @@ impl Solver {
         self.narrow(state, guess(state))
     }
 
-    /// The value of each legal move to the side of the next player, by index of the domino: points that the side gets from here on, with
-    /// those of the current trick. `None` for all other dominoes.
+    /// The value of each legal move to the side of the next player, by index of the domino: points that the side gets
+    /// from here on, with those of the current trick. `None` for all other dominoes.
     pub fn action_values(&mut self, state: &State) -> [Option<i32>; DOMINOES] {
         self.keep_or_clear(state);
         let total = i32::from(state.points_left());

@@ -63,7 +63,8 @@ impl Search<'_> {
         Moves::new(moves, |domino| self.follow_score(trick, next, domino))
     }
 
-    /// The known lead; then leads that no opponent can beat, with many points; then those with which the partner may help, with few points.
+    /// The known lead; then leads that no opponent can beat, with many points; then those with which the partner may
+    /// help, with few points.
     fn lead_score(&self, hands: &Hands, leader: usize, domino: u32, known: Option<u32>) -> i32 {
         if known == Some(domino) {
             return 10_000;
@@ -80,7 +81,8 @@ impl Search<'_> {
         }
     }
 
-    /// Where the side will have the trick, as far as the next player's moves say: many points, and the weakest domino. Else few points.
+    /// Where the side will have the trick, as far as the next player's moves say: many points, and the weakest domino.
+    /// Else few points.
     fn follow_score(&self, trick: &OpenTrick, next: u32, domino: u32) -> i32 {
         let beating = self.beating(trick.led, domino);
         let (points, weak) = (points(1 << domino), beating.count_ones() as i32);

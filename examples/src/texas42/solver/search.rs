@@ -70,7 +70,8 @@ impl Best {
 
 /// A search of one deal. All values are points of side 0, players 0 and 2, in the tricks that are not complete.
 ///
-/// With an empty window at a target `t` a search returns `v ≥ t` if the value is at least `v`, and `v < t` if it is at most `v`.
+/// With an empty window at a target `t` a search returns `v ≥ t` if the value is at least `v`, and `v < t` if it is at
+/// most `v`.
 pub(super) struct Search<'a> {
     pub(super) rules: &'static Rules,
     pub(super) trumps: u32,

@@ -16,8 +16,8 @@ pub(super) struct Entry {
     generation: u8,
 }
 
-/// An open-addressed table of fixed size, in buckets of four entries. Entries of one generation belong to one deal and one trump, so that
-/// the dominoes that are left say who holds them.
+/// An open-addressed table of fixed size, in buckets of four entries. Entries of one generation belong to one deal and
+/// one trump, so that the dominoes that are left say who holds them.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     entries: Vec<[Entry; WAYS]>,
@@ -55,8 +55,8 @@ impl Table {
             .copied()
     }
 
-    /// Stores bounds, over those of the same position, else an empty entry, else the one with the fewest dominoes left, which is cheapest to
-    /// search again.
+    /// Stores bounds, over those of the same position, else an empty entry, else the one with the fewest dominoes left,
+    /// which is cheapest to search again.
     #[inline]
     pub(super) fn put(&mut self, key: u32, lower: i8, upper: i8, lead: u8) {
         let generation = self.generation;

@@ -267,7 +267,8 @@ fn positions_of_another_size_panic() {
     let _ = decide_wrong(Wrong(3, 5));
 }
 
-/// A move that is not legal makes its world impossible: here those of card 0, so that the others have all of the weight.
+/// A move that is not legal makes its world impossible: here those of card 0, so that the others have all of the
+/// weight.
 #[test]
 fn worlds_of_illegal_moves_have_no_weight() {
     struct Impossible;

@@ -1,4 +1,5 @@
-//! Positions of many lengths in a batch, against one world at a time in f64: what pads, sorts and cuts the batch must not show.
+//! Positions of many lengths in a batch, against one world at a time in f64: what pads, sorts and cuts the batch must
+//! not show.
 
 use burn::tensor::{Bool, Device, Int, Tensor};
 use eggroll_rl::{ExpectedValuesConfig, SampledWorlds, WorldKey, WorldSampler};
@@ -9,8 +10,9 @@ const LONGEST: usize = 12;
 const WORLDS: usize = 50;
 const TEMPERATURE: f64 = 1.5;
 
-/// The other player has made moves, with a hidden hand of one to six numbers. A position is the number of moves so far and one, the hand, and a
-/// number for each move that was still to come. The last action is legal after an even number of moves.
+/// The other player has made moves, with a hidden hand of one to six numbers. A position is the number of moves so far
+/// and one, the hand, and a number for each move that was still to come. The last action is legal after an even number
+/// of moves.
 struct Hidden;
 
 impl Hidden {
