@@ -4,6 +4,9 @@ mod walk;
 
 use serde::Serialize;
 use std::fmt;
+use walk::Walk;
+
+pub use walk::Number;
 
 /// Whether f32 holds a number as it is meant: finite, and 0 or of full precision.
 ///
@@ -79,15 +82,6 @@ pub struct NumberError {
 
 crate::debug_is_message!(NumberError);
 
-/// A number of a configuration.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Number {
-    /// A floating-point number.
-    Float(f64),
-    /// An integer.
-    Integer(i128),
-}
-
 /// All numbers of a configuration, each with its field: names joined by dots, places in lists as numbers.
 ///
 /// # Example
@@ -102,7 +96,7 @@ pub enum Number {
 /// ```
 pub fn all(config: &impl Serialize) -> Vec<(String, Number)> {
     let mut numbers = Vec::new();
-    match config.serialize(walk::Walk { field: String::new(), numbers: &mut numbers }) {
+    match config.serialize(Walk { field: String::new(), numbers: &mut numbers }) {
         Ok(()) => numbers,
         Err(_) => Vec::new(),
     }

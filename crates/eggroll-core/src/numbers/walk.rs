@@ -1,12 +1,20 @@
 //! A serializer that keeps the numbers of a value, each with its field. Unlike JSON, it passes NaN and infinity.
 
-use super::Number;
 use serde::Serialize;
 use serde::ser::{
     SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant, SerializeTuple, SerializeTupleStruct,
     SerializeTupleVariant, Serializer,
 };
 use std::fmt::{Display, Error, Formatter, Write};
+
+/// A number of a configuration.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Number {
+    /// A floating-point number.
+    Float(f64),
+    /// An integer.
+    Integer(i128),
+}
 
 /// The place in a value that a serializer is at.
 pub(super) struct Walk<'a> {

@@ -94,6 +94,9 @@ impl TraceConfig {
         if self.generations == Some(0) {
             return Err(TraceError::Generations(0).into());
         }
+        if !recorder::is_installed() {
+            return Err(TraceError::Subscriber.into());
+        }
         session::start(&self.path, self.generations, self.synchronize)?;
         Ok(Trace(()))
     }

@@ -3,6 +3,7 @@
 use super::session::{self, Kind};
 use eggroll_core::profile::{Component, GENERATION, TARGET};
 use std::fmt::Debug;
+use std::sync::OnceLock;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
@@ -12,9 +13,10 @@ use tracing::{Event, Metadata, Subscriber};
 /// The subscriber of the process; all its state is that of the running trace.
 struct Recorder;
 
-/// Makes the recorder the subscriber of this process; `false` if there is another.
-pub(super) fn install() -> bool {
-    tracing::subscriber::set_global_default(Recorder).is_ok()
+/// Makes the recorder the subscriber of this process, once; `false` if there is another.
+pub(super) fn is_installed() -> bool {
+    static INSTALLED: OnceLock<bool> = OnceLock::new();
+    *INSTALLED.get_or_init(|| tracing::subscriber::set_global_default(Recorder).is_ok())
 }
 
 impl Subscriber for Recorder {

@@ -1,6 +1,5 @@
 //! The running trace: its file, its sections, and the open spans of each thread.
 
-use super::recorder;
 use super::summary::{Row, Section, Summary};
 use crate::error::{Error, TraceError};
 use eggroll_core::counters;
@@ -130,13 +129,9 @@ fn record(on: bool) {
 }
 
 pub(super) fn start(path: &Path, most_generations: Option<u64>, synchronize: bool) -> Result<(), Error> {
-    static INSTALLED: OnceLock<bool> = OnceLock::new();
     let mut session = locked(&SESSION);
     if session.is_some() {
         return Err(TraceError::Running.into());
-    }
-    if !INSTALLED.get_or_init(recorder::install) {
-        return Err(TraceError::Subscriber.into());
     }
     let mut file = BufWriter::new(File::create(path).map_err(Error::io(path))?);
     let process = json!({ "ph": "M", "pid": 1, "name": "process_name", "args": { "name": "eggroll" } });
