@@ -1,4 +1,4 @@
-//! The examples as programs. They have to be built, which `cargo test --workspace` does.
+//! The examples as programs. They have to be built, which `scripts/test` does.
 #![cfg(unix)]
 
 mod refused;
