@@ -34,9 +34,9 @@
 //! | score a population | [`Population::evaluate`](prelude::Population::evaluate), [`MemberChunk`](prelude::MemberChunk) |
 //! | build a model | [`nn`], [`nn::integer`] |
 //! | train a model that you cannot change | [`PopulationGraph`](prelude::PopulationGraph), [`Population::evaluate_each`](prelude::Population::evaluate_each) |
-//! | play episodes | [`rl`], [`Rollouts`](prelude::Rollouts) |
-//! | fine-tune a pretrained language model with your own reward | [`lm`], [`Finetune`](lm::Finetune) |
-//! | run with checkpoints, logs and a dashboard | [`run`], [`TrainingLoop`](prelude::TrainingLoop) |
+//! | play episodes (feature `rl`) | [`rl`], [`Rollouts`](prelude::Rollouts) |
+//! | fine-tune a pretrained language model with your own reward (feature `lm`) | [`lm`], [`Finetune`](lm::Finetune) |
+//! | run with checkpoints and logs | [`run`], [`TrainingLoop`](prelude::TrainingLoop) |
 //! | handle errors of all crates | [`Error`] |
 //!
 //! The repository has [examples](https://github.com/eggroll-rs/eggroll/tree/main/examples),
