@@ -1,6 +1,6 @@
 //! What replicas cost: seconds of a generation that they share, and of one exchange of fitness.
 //!
-//! Alone: `cargo bench -p eggroll-benches --bench distribution --features mpi`. As replicas: the same binary under `mpirun`, one rank on each core:
+//! Alone: `cargo bench -p eggroll-benches --bench distribution --features eggroll/mpi`. As replicas: the same binary under `mpirun`, one rank on each core:
 //! `RAYON_NUM_THREADS=1 mpirun -n 2 --bind-to core target/release/deps/distribution-…`. The efficiency is the evaluation's seconds of one
 //! rank, bound to a core, over those of `n` ranks times `n`.
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A generation of a large population on many replicas, simulated from what was measured on few.
 
-`cargo bench -p eggroll-benches --bench distribution --features mpi` measures the constants of one core (`--member`, `--pair`, `--update`); those of the
+`cargo bench -p eggroll-benches --bench distribution --features eggroll/mpi` measures the constants of one core (`--member`, `--pair`, `--update`); those of the
 network are assumptions. Standard library only. What is simulated, generation after generation:
 
 1. Every replica evaluates its even share of the members. Its speed in a generation varies by a normal factor (`--jitter`), and a few are
