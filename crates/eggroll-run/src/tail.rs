@@ -52,6 +52,12 @@ impl Tail {
         Ok(())
     }
 
+    /// Forgets what is still to be written.
+    #[cfg(feature = "csv")]
+    pub fn discard(&mut self) {
+        self.pending.clear();
+    }
+
     /// Flushes everything to disk.
     pub fn sync(&mut self) -> io::Result<()> {
         self.flush()?;

@@ -121,6 +121,14 @@ impl<'a> Serializer for Walk<'a> {
         serialize_unit_variant(&'static str, u32, &'static str);
     }
 
+    fn serialize_i128(self, value: i128) -> Result<(), Error> {
+        self.number(Number::Integer(value))
+    }
+
+    fn serialize_u128(self, value: u128) -> Result<(), Error> {
+        self.number(Number::Integer(i128::try_from(value).unwrap_or(i128::MAX)))
+    }
+
     fn serialize_f32(self, value: f32) -> Result<(), Error> {
         self.serialize_f64(f64::from(value))
     }
@@ -207,7 +215,11 @@ impl SerializeMap for Inside<'_> {
 
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Error> {
         self.key.clear();
-        write!(self.key, "{}", Text(key))
+        // A key that is no text: its value is walked all the same.
+        if write!(self.key, "{}", Text(key)).is_err() {
+            self.key = "?".to_owned();
+        }
+        Ok(())
     }
 
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {

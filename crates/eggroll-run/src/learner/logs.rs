@@ -47,7 +47,7 @@ impl Logs {
         }
         #[cfg(feature = "tensorboard")]
         if self.tensorboard {
-            let mut log = crate::TensorBoardLog::open(folder.file(EVENTS), generation);
+            let mut log = crate::TensorBoardLog::open(folder.file(EVENTS), generation)?;
             parts = parts.with_metric_logger(Logger::new(generation, failure, move |row, _| log.write(row.log_row())));
         }
         Ok(parts)

@@ -1,7 +1,7 @@
 //! A table of comma-separated values.
 
 use super::row::{GENERATION, LogRow, SPLIT};
-use crate::durable::replace;
+use crate::durable::{move_aside, replace};
 use crate::error::{Error, RunError};
 use crate::lock::Lock;
 use crate::tail::Tail;
@@ -56,6 +56,8 @@ pub struct CsvLog {
     columns: Vec<String>,
     /// Opened with the first row.
     tail: Option<Tail>,
+    /// Rows that could not be written yet.
+    pending: Vec<LogRow>,
     _lock: Lock,
 }
 
@@ -63,12 +65,16 @@ pub struct CsvLog {
 #[derive(Default)]
 struct Table {
     columns: Vec<String>,
+    /// Those that are kept.
     rows: Vec<StringRecord>,
+    /// Whether there are others.
+    has_others: bool,
 }
 
 impl CsvLog {
     /// Opens the table of a run that begins, or continues, at `generation`. The first row that is written drops those of that generation and
-    /// later ones; columns stay. Nobody else can open the table meanwhile.
+    /// later ones; columns stay. A table of which no row would be left, as one of another program, is moved to `NAME.previous-1` and so on. Nobody
+    /// else can open the table meanwhile.
     ///
     /// # Errors
     ///
@@ -77,7 +83,7 @@ impl CsvLog {
         let path = path.into();
         let lock = Lock::file(&path)?;
         Table::read(&path, generation).map_err(Error::io(&path))?;
-        Ok(Self { path, generation, columns: Vec::new(), tail: None, _lock: lock })
+        Ok(Self { path, generation, columns: Vec::new(), tail: None, pending: Vec::new(), _lock: lock })
     }
 
     /// Declares columns, in this order behind those that the file has. A column that no one declared is added with the first row that has it,
@@ -101,45 +107,50 @@ impl CsvLog {
         row.check()?;
         self.declare([GENERATION, SPLIT]);
         self.declare(row.numbers.iter().map(|(name, _)| name));
+        self.pending.push(row);
         let tail = match &mut self.tail {
             Some(tail) => tail,
             None => {
-                let (columns, tail) =
-                    begin(&self.path, self.generation, &self.columns).map_err(Error::io(&self.path))?;
+                let (columns, tail) = begin(&self.path, self.generation, &self.columns)?;
                 (self.columns, self.generation) = (columns, u64::MAX);
                 self.tail.insert(tail)
             }
         };
-        let cell = |column: &String| match column.as_str() {
-            GENERATION => row.generation.to_string(),
-            SPLIT => row.split.to_owned(),
-            name => {
-                row.numbers.iter().find(|(key, _)| key == name).map_or_else(String::new, |(_, number)| text(*number))
+        let rows = self.pending.iter().map(|row| self.columns.iter().map(|column| row.cell(column)));
+        tail.push(&lines(rows).map_err(Error::io(&self.path))?);
+        match tail.flush() {
+            Ok(()) => self.pending.clear(),
+            Err(error) => {
+                // The columns may be others by then.
+                tail.discard();
+                return Err(Error::io(&self.path)(error));
             }
-        };
-        let line = lines([self.columns.iter().map(cell)]).map_err(Error::io(&self.path))?;
-        tail.push(&line);
-        tail.flush().map_err(Error::io(&self.path))
-    }
-}
-
-impl LogRow {
-    /// Refuses a name that is in the row twice, or is that of its generation or split.
-    fn check(&self) -> Result<(), RunError> {
-        let mut taken = vec![GENERATION, SPLIT];
-        for (name, _) in &self.numbers {
-            if taken.contains(&name.as_str()) {
-                return Err(RunError::LogColumn(name.clone()));
-            }
-            taken.push(name);
         }
         Ok(())
     }
 }
 
+impl LogRow {
+    /// The text under a column.
+    fn cell(&self, column: &str) -> String {
+        match column {
+            GENERATION => self.generation.to_string(),
+            SPLIT => self.split.to_owned(),
+            name => {
+                self.numbers.iter().find(|(key, _)| key == name).map_or_else(String::new, |(_, number)| text(*number))
+            }
+        }
+    }
+}
+
 /// Rewrites the table to its rows before a generation, under its columns and these, and opens it for more rows.
-fn begin(path: &Path, generation: u64, wanted: &[String]) -> io::Result<(Vec<String>, Tail)> {
-    let Table { columns: before, rows } = Table::read(path, generation)?;
+fn begin(path: &Path, generation: u64, wanted: &[String]) -> Result<(Vec<String>, Tail), Error> {
+    let mut table = Table::read(path, generation).map_err(Error::io(path))?;
+    if table.rows.is_empty() && table.has_others {
+        move_aside(path)?;
+        table = Table::default();
+    }
+    let Table { columns: before, rows, .. } = table;
     let mut columns = before.clone();
     columns.extend(wanted.iter().filter(|column| !before.contains(column)).cloned());
     let places: Vec<Option<usize>> =
@@ -148,8 +159,8 @@ fn begin(path: &Path, generation: u64, wanted: &[String]) -> io::Result<(Vec<Str
         places.iter().map(|place| place.and_then(|place| row.get(place)).unwrap_or_default().to_owned()).collect()
     };
     let kept: Vec<Vec<String>> = std::iter::once(columns.clone()).chain(rows.into_iter().map(cells)).collect();
-    replace(path, &lines(kept)?).map_err(io::Error::other)?;
-    Ok((columns, Tail::open(path)?))
+    replace(path, &lines(kept).map_err(Error::io(path))?)?;
+    Ok((columns, Tail::open(path).map_err(Error::io(path))?))
 }
 
 /// Rows as text.
@@ -180,7 +191,8 @@ impl Table {
             let found = row.get(place?)?.parse::<u64>().ok()?;
             (found < generation && row.len() == columns.len()).then_some(())
         };
-        let rows = reader.records().filter_map(Result::ok).filter(|row| before(row).is_some()).collect();
-        Ok(Self { columns, rows })
+        let (rows, others): (Vec<_>, Vec<_>) =
+            reader.records().filter_map(Result::ok).partition(|row| before(row).is_some());
+        Ok(Self { columns, rows, has_others: !others.is_empty() })
     }
 }

@@ -1,7 +1,8 @@
 //! A row of a log.
 
+use crate::error::RunError;
 use eggroll_train::GenerationReport;
-use serde::ser::SerializeMap;
+use serde::ser::{Error as _, SerializeMap};
 use serde::{Serialize, Serializer};
 
 /// Column of a row's generation.
@@ -42,6 +43,18 @@ impl LogRow {
         self.numbers.push((name.into(), number));
         self
     }
+
+    /// Refuses a name that is in the row twice, or is that of its generation or split.
+    pub(super) fn check(&self) -> Result<(), RunError> {
+        let mut taken = vec![GENERATION, SPLIT];
+        for (name, _) in &self.numbers {
+            if taken.contains(&name.as_str()) {
+                return Err(RunError::LogColumn(name.clone()));
+            }
+            taken.push(name);
+        }
+        Ok(())
+    }
 }
 
 /// The numbers of a report, by the names that the learner gives them too.
@@ -59,6 +72,7 @@ impl From<&GenerationReport> for LogRow {
 
 impl Serialize for LogRow {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.check().map_err(S::Error::custom)?;
         let mut map = serializer.serialize_map(Some(2 + self.numbers.len()))?;
         map.serialize_entry(GENERATION, &self.generation)?;
         map.serialize_entry(SPLIT, self.split)?;

@@ -7,6 +7,7 @@
 use super::row::LogRow;
 use crate::durable;
 use crate::error::Error;
+use crate::lock::Lock;
 use crate::tail::Tail;
 use crc32c::crc32c;
 use std::collections::BTreeMap;
@@ -38,7 +39,7 @@ const VERSION: &str = "brain.Event:2";
 /// let model = LinearConfig::new(2, 1).init(&Device::flex());
 /// let x = Tensor::<2>::ones([4, 2], &Device::flex());
 /// let mut strategy = EvolutionStrategyConfig::new(EggrollConfig::new(), SgdConfig::new()).try_init(&model)?;
-/// let mut log = TensorBoardLog::open(&folder, strategy.generation());
+/// let mut log = TensorBoardLog::open(&folder, strategy.generation())?;
 /// TrainingLoop::new(3).run(
 ///     &mut strategy,
 ///     model,
@@ -58,22 +59,30 @@ pub struct TensorBoardLog {
     /// Where the run begins, or continues.
     generation: u64,
     files: BTreeMap<&'static str, Tail>,
+    _lock: Lock,
 }
 
 impl TensorBoardLog {
     /// Opens the event files of a run that begins, or continues, at `generation`. Files are made with their first row; they tell TensorBoard to
-    /// drop what earlier files have of that generation and later ones.
-    pub fn open(folder: impl Into<PathBuf>, generation: u64) -> Self {
-        Self { folder: folder.into(), generation, files: BTreeMap::new() }
+    /// drop what earlier files have of that generation and later ones. Nobody else can open the folder meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] with the folder; [`RunError::InUse`](crate::RunError::InUse).
+    pub fn open(folder: impl Into<PathBuf>, generation: u64) -> Result<Self, Error> {
+        let folder = folder.into();
+        let lock = Lock::file(&folder)?;
+        Ok(Self { folder, generation, files: BTreeMap::new(), _lock: lock })
     }
 
     /// Appends the numbers of a row as scalars.
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] with the folder.
+    /// [`RunError::LogColumn`](crate::RunError::LogColumn) of two numbers with one name; [`Error::Io`] with the folder.
     pub fn write(&mut self, row: impl Into<LogRow>) -> Result<(), Error> {
         let (row, time) = (row.into(), now());
+        row.check()?;
         let folder = self.folder.join(row.split);
         let file = match self.files.entry(row.split) {
             Entry::Occupied(file) => file.into_mut(),

@@ -52,10 +52,12 @@
 mod recorder;
 mod session;
 mod summary;
+mod thread_spans;
 
 pub use summary::{Row, Section, Summary};
 
 use crate::error::{Error, TraceError};
+use std::fs::File;
 use std::path::PathBuf;
 
 /// The settings of a trace.
@@ -94,10 +96,10 @@ impl TraceConfig {
         if self.generations == Some(0) {
             return Err(TraceError::Generations(0).into());
         }
-        if !recorder::is_installed() {
-            return Err(TraceError::Subscriber.into());
-        }
-        session::start(&self.path, self.generations, self.synchronize)?;
+        session::start(self.generations, self.synchronize, recorder::install, || {
+            let file = File::create(&self.path).map_err(Error::io(&self.path))?;
+            Ok((file, self.path.clone()))
+        })?;
         Ok(Trace(()))
     }
 }

@@ -1,9 +1,9 @@
 //! The `tracing` subscriber: brings spans to the lanes of their threads.
 
-use super::session::{self, Kind};
+use super::session;
+use super::thread_spans::Kind;
 use eggroll_core::profile::{Component, GENERATION, TARGET};
 use std::fmt::Debug;
-use std::sync::OnceLock;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
@@ -13,10 +13,9 @@ use tracing::{Event, Metadata, Subscriber};
 /// The subscriber of the process; all its state is that of the running trace.
 struct Recorder;
 
-/// Makes the recorder the subscriber of this process, once; `false` if there is another.
-pub(super) fn is_installed() -> bool {
-    static INSTALLED: OnceLock<bool> = OnceLock::new();
-    *INSTALLED.get_or_init(|| tracing::subscriber::set_global_default(Recorder).is_ok())
+/// Makes the recorder the subscriber of this process; `false` if there is another.
+pub(super) fn install() -> bool {
+    tracing::subscriber::set_global_default(Recorder).is_ok()
 }
 
 impl Subscriber for Recorder {
@@ -41,7 +40,7 @@ impl Subscriber for Recorder {
     fn record(&self, _: &Id, values: &Record<'_>) {
         let mut fields = Fields::default();
         values.record(&mut fields);
-        session::set_bytes(fields.bytes);
+        session::with_lane(|lane| lane.set_bytes(fields.bytes));
     }
 
     fn record_follows_from(&self, _: &Id, _: &Id) {}

@@ -1,97 +1,35 @@
-//! The running trace: its file, its sections, and the open spans of each thread.
+//! The running trace: its file, its sections, and the lanes of all threads.
 
-use super::summary::{Row, Section, Summary};
+use super::summary::{Section, Summary};
+use super::thread_spans::{Kind, ThreadSpans, Totals};
 use crate::error::{Error, TraceError};
-use eggroll_core::counters;
-use eggroll_core::profile::{self, Component, WAITING};
+use eggroll_core::profile;
 use eggroll_core::sync::locked;
 use serde_json::json;
-use std::array::from_fn;
-use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::cell::OnceCell;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
+/// Bytes of events that a thread keeps before it writes them.
+const KEPT: usize = 64 * 1024;
 /// Name of the section before the first call of [`section`].
 const FIRST_SECTION: &str = "run";
 
+/// Locked after a lane, if both are.
 static SESSION: Mutex<Option<Session>> = Mutex::new(None);
+/// Locked before a lane, if both are.
+static LANES: Mutex<Vec<Arc<Mutex<ThreadSpans>>>> = Mutex::new(Vec::new());
 /// Whether spans are recorded now.
 static RECORDING: AtomicBool = AtomicBool::new(false);
-/// Number of the section that spans belong to, through all traces of the process. Changes while the session is locked.
+/// Number of the section that spans belong to, through all traces of the process.
 static SECTION: AtomicU64 = AtomicU64::new(0);
-/// Nanoseconds that spans without a span around them took on any thread, waiting taken out: how much others worked meanwhile.
-static WORKED: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    static OPEN: RefCell<Vec<Frame>> = const { RefCell::new(Vec::new()) };
-    static THREAD: u64 = {
-        static THREADS: AtomicU64 = AtomicU64::new(0);
-        THREADS.fetch_add(1, Relaxed)
-    };
-}
-
-/// What a span is about; `None` is waiting.
-pub(super) type Kind = Option<Component>;
-
-/// Launches, kernels, host reads and bytes of noise of a thread.
-type Counts = [u64; 4];
-
-fn counts() -> Counts {
-    let counters::Counters { host_reads, launches, noise_bytes } = counters::snapshot();
-    [launches, counters::thread_kernels(), host_reads, noise_bytes]
-}
-
-fn sum(a: Counts, b: Counts) -> Counts {
-    from_fn(|index| a[index] + b[index])
-}
-
-fn difference(a: Counts, b: Counts) -> Counts {
-    from_fn(|index| a[index] - b[index])
-}
-
-/// A span that is open.
-struct Frame {
-    kind: Kind,
-    fine: bool,
-    section: u64,
-    bytes: u64,
-    start: Duration,
-    counts: Counts,
-    /// [`WORKED`] at the start.
-    worked: u64,
-    inside: Inside,
-}
-
-/// What belongs to spans inside a span, and not to itself.
-#[derive(Default)]
-struct Inside {
-    /// Nanoseconds.
-    time: u64,
-    /// Nanoseconds of waiting, all of them in `time`.
-    waiting: u64,
-    counts: Counts,
-}
-
-/// Sums of a component.
-#[derive(Default)]
-struct Total {
-    time: u64,
-    spans: u64,
-    bytes: u64,
-    counts: Counts,
-}
-
-/// Sums of a section.
-#[derive(Default)]
-struct Totals {
-    components: [Total; Component::ALL.len()],
-    waiting: u64,
-    threads: BTreeSet<u64>,
+    static LANE: OnceCell<Arc<Mutex<ThreadSpans>>> = const { OnceCell::new() };
 }
 
 struct Session {
@@ -101,14 +39,11 @@ struct Session {
     failure: Option<io::Error>,
     most_generations: Option<u64>,
     synchronize: bool,
-    /// Threads whose names are in the file.
-    named: BTreeSet<u64>,
     name: String,
     generations: u64,
     start: Duration,
     /// When the last traced generation ended, if later ones are left out.
     end: Option<Duration>,
-    totals: Totals,
     sections: Vec<Section>,
 }
 
@@ -128,30 +63,41 @@ fn record(on: bool) {
     tracing_core::callsite::rebuild_interest_cache();
 }
 
-pub(super) fn start(path: &Path, most_generations: Option<u64>, synchronize: bool) -> Result<(), Error> {
+pub(super) fn start(
+    most_generations: Option<u64>,
+    synchronize: bool,
+    install: impl FnOnce() -> bool,
+    open: impl FnOnce() -> Result<(File, PathBuf), Error>,
+) -> Result<(), Error> {
+    static INSTALLED: OnceLock<bool> = OnceLock::new();
     let mut session = locked(&SESSION);
     if session.is_some() {
         return Err(TraceError::Running.into());
     }
-    let mut file = BufWriter::new(File::create(path).map_err(Error::io(path))?);
-    let process = json!({ "ph": "M", "pid": 1, "name": "process_name", "args": { "name": "eggroll" } });
-    write!(file, "{{\"traceEvents\":[\n{process}").map_err(Error::io(path))?;
-    *session = Some(Session {
-        path: path.to_owned(),
-        file,
+    if !INSTALLED.get_or_init(install) {
+        return Err(TraceError::Subscriber.into());
+    }
+    let (file, path) = open()?;
+    let mut new = Session {
+        path,
+        file: BufWriter::new(file),
         failure: None,
         most_generations,
         synchronize,
-        named: BTreeSet::new(),
         name: FIRST_SECTION.to_owned(),
         generations: 0,
         start: now(),
         end: None,
-        totals: Totals::default(),
         sections: Vec::new(),
-    });
-    SECTION.fetch_add(1, Relaxed);
+    };
+    let process = json!({ "ph": "M", "pid": 1, "name": "process_name", "args": { "name": "eggroll" } });
+    new.write(&format!("{{\"traceEvents\":[\n{process}"));
+    if let Some(error) = new.failure.take() {
+        return Err(Error::io(new.path)(error));
+    }
+    *session = Some(new);
     drop(session);
+    SECTION.fetch_add(1, Relaxed);
     profile::set_synchronize(synchronize);
     record(true);
     Ok(())
@@ -163,19 +109,29 @@ pub(super) fn finish() -> Option<Result<Summary, Error>> {
     profile::set_synchronize(false);
     SECTION.fetch_add(1, Relaxed);
     session.close_section();
+    let mut lanes = locked(&LANES);
+    for lane in lanes.iter() {
+        let mut lane = locked(lane);
+        session.write(&lane.text);
+        lane.text = String::new();
+        lane.named = false;
+    }
+    lanes.retain(|lane| Arc::strong_count(lane) > 1);
+    drop(lanes);
     Some(session.finish())
 }
 
 pub(super) fn section(name: &str) {
-    let mut session = locked(&SESSION);
-    let Some(running) = &mut *session else { return };
-    running.close_section();
+    let mut session = locked(&SESSION).take();
+    let Some(running) = &mut session else { return };
+    RECORDING.store(false, Relaxed);
     SECTION.fetch_add(1, Relaxed);
+    running.close_section();
     (running.name, running.generations, running.end) = (name.to_owned(), 0, None);
     running.start = now();
     let mark = json!({ "ph": "i", "s": "g", "pid": 1, "tid": 0, "ts": micros(running.start), "name": name });
-    running.write(format_args!(",\n{mark}"));
-    drop(session);
+    running.write(&format!(",\n{mark}"));
+    *locked(&SESSION) = session;
     record(true);
 }
 
@@ -186,46 +142,60 @@ pub(super) fn generation(number: u64) {
     if running.most_generations.is_some_and(|most| running.generations >= most) {
         running.end = Some(now());
         drop(session);
-        return record(false);
+        record(false);
+        return;
     }
     running.generations += 1;
-    let (thread, ts, name) = (running.thread(), micros(now()), profile::GENERATION);
-    let args = json!({ "number": number });
-    let mark = json!({ "ph": "i", "s": "p", "pid": 1, "tid": thread, "ts": ts, "name": name, "args": args });
-    running.write(format_args!(",\n{mark}"));
+    drop(session);
+    let mark = json!({ "number": number });
+    with_lane(|lane| {
+        let (thread, ts) = (lane.thread, micros(now()));
+        let name = profile::GENERATION;
+        lane.text += &format!(
+            ",\n{{\"ph\":\"i\",\"s\":\"p\",\"pid\":1,\"tid\":{thread},\"ts\":{ts},\"name\":\"{name}\",\"args\":{mark}}}"
+        );
+    });
 }
 
 pub(super) fn enter(kind: Kind, fine: bool, bytes: u64) {
-    let (section, worked) = (SECTION.load(Relaxed), WORKED.load(Relaxed));
-    let (start, counts, inside) = (now(), counts(), Inside::default());
-    // A thread that is ending may have lost its spans already: what it does then is not traced.
-    let _ = OPEN.try_with(|open| {
-        open.borrow_mut().push(Frame { kind, fine, section, bytes, start, counts, worked, inside });
-    });
+    with_lane(|lane| lane.enter(kind, fine, bytes, SECTION.load(Relaxed), now()));
 }
 
-/// Corrects the bytes of the innermost span.
-pub(super) fn set_bytes(bytes: u64) {
-    let _ = OPEN.try_with(|open| {
-        if let Some(frame) = open.borrow_mut().last_mut() {
-            frame.bytes = bytes;
-        }
-    });
-}
-
-/// Closes the innermost span; of another section than the running one, it is forgotten.
 pub(super) fn exit() {
-    let end = now();
-    let _ = OPEN.try_with(|open| {
-        let mut open = open.borrow_mut();
-        let Some(frame) = open.pop() else { return };
-        let around = open.last_mut().filter(|around| around.section == frame.section).map(|frame| &mut frame.inside);
-        let mut session = locked(&SESSION);
-        let is_current = is_recording() && frame.section == SECTION.load(Relaxed);
-        if let Some(session) = session.as_mut().filter(|_| is_current) {
-            session.close(&frame, around, end);
+    with_lane(|lane| {
+        let end = now();
+        lane.exit(is_recording().then(|| SECTION.load(Relaxed)), end);
+        if lane.text.len() >= KEPT
+            && let Some(session) = &mut *locked(&SESSION)
+        {
+            session.write(&lane.text);
+            lane.text.clear();
         }
     });
+}
+
+/// This thread's lane.
+pub(super) fn with_lane(f: impl FnOnce(&mut ThreadSpans)) {
+    // A thread that is ending may have lost its lane already: what it does then is not traced.
+    let _ = LANE.try_with(|lane| {
+        let mut lane = locked(lane.get_or_init(new_lane));
+        if !lane.named {
+            lane.named = true;
+            let (thread, name) = (lane.thread, &lane.name);
+            let meta = json!({ "ph": "M", "pid": 1, "tid": thread, "name": "thread_name", "args": { "name": name } });
+            lane.text += &format!(",\n{meta}");
+        }
+        f(&mut lane);
+    });
+}
+
+fn new_lane() -> Arc<Mutex<ThreadSpans>> {
+    static THREADS: AtomicU64 = AtomicU64::new(0);
+    let thread = THREADS.fetch_add(1, Relaxed) as usize;
+    let name = std::thread::current().name().map_or_else(|| format!("thread {thread}"), str::to_owned);
+    let lane = Arc::new(Mutex::new(ThreadSpans::new(thread, name)));
+    locked(&LANES).push(lane.clone());
+    lane
 }
 
 fn micros(time: Duration) -> f64 {
@@ -233,103 +203,35 @@ fn micros(time: Duration) -> f64 {
 }
 
 impl Session {
-    fn write(&mut self, text: std::fmt::Arguments<'_>) {
+    fn write(&mut self, text: &str) {
         if self.failure.is_none() {
-            self.failure = self.file.write_fmt(text).err();
-        }
-    }
-
-    /// This thread's number. Its name is in the file from then on.
-    fn thread(&mut self) -> u64 {
-        let number = THREAD.try_with(|number| *number).unwrap_or_default();
-        if self.named.insert(number) {
-            let name = std::thread::current().name().map_or_else(|| format!("thread {number}"), str::to_owned);
-            let meta = json!({ "ph": "M", "pid": 1, "tid": number, "name": "thread_name", "args": { "name": name } });
-            self.write(format_args!(",\n{meta}"));
-        }
-        number
-    }
-
-    /// Counts a span that ends, and draws it.
-    fn close(&mut self, frame: &Frame, around: Option<&mut Inside>, end: Duration) {
-        let (thread, elapsed) = (self.thread(), (end - frame.start).as_nanos() as u64);
-        let mut passed =
-            Inside { time: elapsed, waiting: frame.inside.waiting, counts: difference(counts(), frame.counts) };
-        match frame.kind {
-            None => {
-                let idle = elapsed.saturating_sub(frame.inside.time);
-                // What others did not work in is left to the span around: launching, or work that has no span.
-                let waited = idle.min(WORKED.load(Relaxed) - frame.worked);
-                self.totals.waiting += waited;
-                passed.time = frame.inside.time + waited;
-                passed.waiting += waited;
-                passed.counts = frame.inside.counts;
-            }
-            Some(component) => {
-                let total = &mut self.totals.components[component as usize];
-                total.time += elapsed.saturating_sub(frame.inside.time);
-                total.spans += 1;
-                total.bytes += frame.bytes;
-                total.counts = sum(total.counts, difference(passed.counts, frame.inside.counts));
-                self.totals.threads.insert(thread);
-                if around.is_none() {
-                    WORKED.fetch_add(elapsed.saturating_sub(passed.waiting), Relaxed);
-                }
-            }
-        }
-        if let Some(around) = around {
-            around.time += passed.time;
-            around.waiting += passed.waiting;
-            around.counts = sum(around.counts, passed.counts);
-        }
-        if !frame.fine {
-            let (name, start, bytes) = (frame.kind.map_or(WAITING, Component::name), micros(frame.start), frame.bytes);
-            let duration = micros(Duration::from_nanos(elapsed));
-            self.write(format_args!(
-                ",\n{{\"ph\":\"X\",\"pid\":1,\"tid\":{thread},\"ts\":{start:.3},\"dur\":{duration:.3},\"name\":\"{name}\""
-            ));
-            match bytes {
-                0 => self.write(format_args!("}}")),
-                _ => self.write(format_args!(",\"args\":{{\"bytes\":{bytes}}}}}")),
-            }
+            self.failure = self.file.write_all(text.as_bytes()).err();
         }
     }
 
     /// Sums up the section that ends here.
     fn close_section(&mut self) {
-        let Totals { components, waiting, threads } = std::mem::take(&mut self.totals);
-        if threads.is_empty() {
+        let mut totals = Totals::default();
+        for lane in locked(&LANES).iter() {
+            totals.add(&locked(lane).take_totals());
+        }
+        if totals.is_empty() {
             return;
         }
-        let all = components.iter().map(|total| total.time).sum::<u64>().max(1);
-        let row = |(component, total): (&Component, &Total)| {
-            let [launches, kernels, host_reads, noise_bytes] = total.counts;
-            Row {
-                component: component.name(),
-                share: total.time as f64 / all as f64,
-                seconds: 1e-9 * total.time as f64,
-                spans: total.spans,
-                launches,
-                kernels,
-                host_reads,
-                noise_bytes,
-                bytes: total.bytes,
-            }
-        };
         self.sections.push(Section {
             name: self.name.clone(),
             generations: self.generations,
             wall_seconds: (self.end.unwrap_or_else(now) - self.start).as_secs_f64(),
-            threads: threads.len(),
-            waiting_seconds: 1e-9 * waiting as f64,
-            components: Component::ALL.iter().zip(&components).map(row).collect(),
+            threads: totals.threads,
+            waiting_seconds: totals.waiting_seconds(),
+            components: totals.rows(),
         });
     }
 
     fn finish(mut self) -> Result<Summary, Error> {
         let summary = Summary { sections: std::mem::take(&mut self.sections), synchronized: self.synchronize };
         let text = serde_json::to_string_pretty(&summary).expect("numbers and names");
-        self.write(format_args!("\n],\"displayTimeUnit\":\"ms\",\"summary\":{text}}}\n"));
+        self.write(&format!("\n],\"displayTimeUnit\":\"ms\",\"summary\":{text}}}\n"));
         let flushed = self.file.flush();
         match self.failure.map_or(flushed, Err) {
             Ok(()) => Ok(summary),

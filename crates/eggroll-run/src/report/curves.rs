@@ -14,7 +14,7 @@ const PLACES: [&str; 5] = ["generation", "epoch", "split", "seed", "seconds"];
 /// What has a plot only where something is wrong.
 const TROUBLE: [&str; 3] = ["non_finite_fitness", "non_finite_weights", "tied_pairs"];
 /// Most runs of a table that are named.
-const NAMED: usize = 12;
+const NAMED: usize = 6;
 
 /// A plot for each number of a log: those of validations first.
 pub(super) fn plots(lines: &[Line]) -> Vec<Plot> {

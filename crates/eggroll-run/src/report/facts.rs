@@ -166,16 +166,21 @@ pub(super) fn date(seconds: u64) -> String {
     time.map_or_else(|| "unknown".to_owned(), |time| time.format("%Y-%m-%d %H:%M:%S UTC").to_string())
 }
 
+/// What a commit's name ends with where files have changed since.
+pub(super) const CHANGED: &str = " with changes";
+
 /// The commit that is checked out in the working directory, and whether files have changed since.
 fn commit() -> Option<String> {
     let git = |words: &[&str]| {
-        let output = Command::new("git").args(words).stdin(Stdio::null()).output().ok()?;
+        // It must ask nothing and fetch nothing.
+        let asked = Command::new("git").args(words).env("GIT_TERMINAL_PROMPT", "0").env("GIT_NO_LAZY_FETCH", "1");
+        let output = asked.stdin(Stdio::null()).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     let commit = git(&["rev-parse", "HEAD"]).filter(|name| name.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
     // Without the lock of the index: somebody may be committing.
-    let changes = git(&["--no-optional-locks", "status", "--porcelain", "--untracked-files=no"])?;
-    Some(if changes.is_empty() { commit } else { commit + " with changes" })
+    let changes = git(&["--no-optional-locks", "status", "--porcelain", "--untracked-files=no"]).unwrap_or_default();
+    Some(if changes.is_empty() { commit } else { commit + CHANGED })
 }
 
 #[cfg(test)]

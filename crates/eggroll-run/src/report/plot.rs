@@ -3,9 +3,9 @@
 use super::page::escaped;
 use std::fmt::Write;
 
-const SIZE: [f64; 2] = [460.0, 300.0];
+const SIZE: [f64; 2] = [480.0, 300.0];
 /// Left, right, top and bottom of the plane.
-const PLANE: [f64; 4] = [66.0, 430.0, 34.0, 256.0];
+const PLANE: [f64; 4] = [86.0, 450.0, 34.0, 256.0];
 /// Told apart without seeing red or green (after Okabe and Ito).
 const COLORS: [&str; 6] = ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9"];
 /// Curves of so few points have dots.
@@ -33,14 +33,13 @@ struct Axis {
 }
 
 impl Axis {
-    /// The axis of these values.
-    fn of(values: impl Iterator<Item = f64>) -> Self {
+    /// The axis of these values: level where they differ by less than `least`, relative to their size.
+    fn of(values: impl Iterator<Item = f64>, least: f64) -> Self {
         let drawn = values.filter(|value| value.abs() < LARGEST).map(|value| (value, value));
         let (low, high) =
             drawn.reduce(|(low, high), (value, _)| (low.min(value), high.max(value))).unwrap_or((0.0, 1.0));
         let size = low.abs().max(high.abs());
-        // Numbers of f32 that should be equal differ by less.
-        let is_level = high - low <= (1e-6 * size).max(1e-290);
+        let is_level = high - low <= (least * size).max(1e-290);
         let room = if is_level { 0.1 * size.max(1e-6) } else { 0.0 };
         let (low, high) = (low - room, high + room);
         let rough = (high - low) / 5.0;
@@ -89,8 +88,9 @@ impl Plot {
     /// The plot as text.
     pub fn svg(&self) -> String {
         let points = || self.curves.iter().flat_map(|curve| &curve.points).filter(|point| is_drawn(point));
-        let x = Axis::of(points().map(|point| point.0)).whole();
-        let y = Axis::of(points().map(|point| point.1)).widened();
+        let x = Axis::of(points().map(|point| point.0), 0.0).whole();
+        // Numbers of f32 that should be equal differ by less.
+        let y = Axis::of(points().map(|point| point.1), 1e-6).widened();
         let ([width, height], [left, right, top, bottom]) = (SIZE, PLANE);
         let mut svg = format!(
             "<svg viewBox=\"0 0 {width} {height}\" role=\"img\" font-family=\"sans-serif\" font-size=\"12\" fill=\"#333\">\n\
@@ -196,11 +196,11 @@ mod tests {
         for (low, high) in
             [(0.985_1, 0.985_3), (1.0, 1.000_01), (-3.000_02, -3.0), (1e6, 1e6 + 3.0), (0.0, 1e12), (-0.5, 7.0)]
         {
-            let axis = Axis::of([low, high].into_iter()).widened();
+            let axis = Axis::of([low, high].into_iter(), 1e-6).widened();
             let labels: Vec<String> = axis.marks().map(|mark| axis.label(mark)).collect();
             assert!((3..10).contains(&labels.len()) && labels.windows(2).all(|pair| pair[0] != pair[1]), "{labels:?}");
         }
-        let axis = Axis::of([0.0, 0.3].into_iter());
+        let axis = Axis::of([0.0, 0.3].into_iter(), 1e-6);
         assert_eq!(axis.marks().map(|mark| axis.label(mark)).collect::<Vec<_>>(), ["0", "0.1", "0.2", "0.3"]);
     }
 }

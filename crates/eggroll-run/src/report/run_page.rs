@@ -188,7 +188,12 @@ fn with_sessions(mut page: Page, sessions: &[Session]) -> Page {
     if sessions.len() > 1 {
         let row = |session: &Session| {
             let Session { began, written, from, until, device, commit, .. } = session;
-            let commit: String = commit.as_deref().unwrap_or("-").chars().take(12).collect();
+            let commit = commit.as_deref().unwrap_or("-");
+            let commit = format!(
+                "{}{}",
+                &commit[..commit.len().min(12)],
+                if commit.ends_with(facts::CHANGED) { facts::CHANGED } else { "" }
+            );
             vec![facts::date(*began), facts::date(*written), format!("{from} to {until}"), device.clone(), commit]
         };
         let titles = ["began", "written", "generations", "device", "commit"];

@@ -63,6 +63,29 @@ fn a_table_is_written_once_and_names_are_told_apart() {
     assert!(!path.exists(), "nothing was written");
 }
 
+#[test]
+fn a_row_that_cannot_be_written_waits() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("log.csv");
+    let mut log = CsvLog::open(&path, 0).expect("opens");
+    fs::create_dir(&path).expect("in its place");
+    assert!(matches!(log.write(row(0)), Err(Error::Io { .. })));
+    fs::remove_dir(&path).expect("removes");
+    log.write(row(1).with("x", 1.0)).expect("writes");
+    assert_eq!(fs::read_to_string(&path).expect("a table"), "generation,split,loss,x\n0,train,0,\n1,train,0.5,1\n");
+}
+
+#[test]
+fn a_table_of_another_program_is_moved_aside() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("log.csv");
+    fs::write(&path, "a,b\n1,2\n").expect("writes");
+    let mut log = CsvLog::open(&path, 3).expect("opens");
+    log.write(row(3)).expect("writes");
+    assert_eq!(fs::read_to_string(&path).expect("a table"), "generation,split,loss\n3,train,1.5\n");
+    assert_eq!(fs::read_to_string(folder.path().join("log.csv.previous-1")).expect("moved"), "a,b\n1,2\n");
+}
+
 /// The bytes of all files of a split, in the order of their names.
 fn events(folder: &Path, split: &str) -> Vec<Vec<u8>> {
     let entries = fs::read_dir(folder.join(split)).expect("a folder");
@@ -74,16 +97,18 @@ fn events(folder: &Path, split: &str) -> Vec<Vec<u8>> {
 /// Contents of event files are those of the learner's, which its tests read.
 #[test]
 fn event_files_are_continued() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let place = tempfile::tempdir().expect("a folder");
+    let folder = place.path().join("events");
     let write = |generation: u64| {
-        let mut log = TensorBoardLog::open(folder.path(), generation);
+        let mut log = TensorBoardLog::open(&folder, generation).expect("opens");
+        assert!(matches!(TensorBoardLog::open(&folder, 0), Err(Error::Run(RunError::InUse { .. }))));
         log.write(row(generation)).expect("writes");
         log.write(LogRow::validation(generation).with("accuracy", 0.9)).expect("writes");
     };
     write(0);
     write(1);
     for (split, name) in [("train", "loss"), ("valid", "accuracy")] {
-        let files = events(folder.path(), split);
+        let files = events(&folder, split);
         let has = |file: &[u8], text: &str| file.windows(text.len()).any(|part| part == text.as_bytes());
         assert!(files.len() == 2 && files.iter().all(|file| has(file, "brain.Event:2") && has(file, name)));
         // The second file begins with a session log.
