@@ -2,7 +2,7 @@
 
 use super::row::{GENERATION, LogRow, SPLIT};
 use crate::durable::{move_aside, replace};
-use crate::error::{Error, RunError};
+use crate::error::Error;
 use crate::lock::Lock;
 use crate::tail::Tail;
 use csv::{ReaderBuilder, StringRecord, Writer};
@@ -78,7 +78,7 @@ impl CsvLog {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] with the file; [`RunError::InUse`].
+    /// [`Error::Io`] with the file; [`RunError::InUse`](crate::RunError::InUse).
     pub fn open(path: impl Into<PathBuf>, generation: u64) -> Result<Self, Error> {
         let path = path.into();
         let lock = Lock::file(&path)?;
@@ -101,7 +101,7 @@ impl CsvLog {
     ///
     /// # Errors
     ///
-    /// [`RunError::LogColumn`] of two numbers with one name; [`Error::Io`] with the file.
+    /// [`RunError::LogColumn`](crate::RunError::LogColumn) of two numbers with one name; [`Error::Io`] with the file.
     pub fn write(&mut self, row: impl Into<LogRow>) -> Result<(), Error> {
         let row = row.into();
         row.check()?;

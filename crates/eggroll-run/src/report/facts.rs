@@ -173,8 +173,8 @@ pub(super) const CHANGED: &str = " with changes";
 fn commit() -> Option<String> {
     let git = |words: &[&str]| {
         // It must ask nothing and fetch nothing.
-        let asked = Command::new("git").args(words).env("GIT_TERMINAL_PROMPT", "0").env("GIT_NO_LAZY_FETCH", "1");
-        let output = asked.stdin(Stdio::null()).output().ok()?;
+        let quiet = [("GIT_TERMINAL_PROMPT", "0"), ("GIT_NO_LAZY_FETCH", "1")];
+        let output = Command::new("git").args(words).envs(quiet).stdin(Stdio::null()).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     let commit = git(&["rev-parse", "HEAD"]).filter(|name| name.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
