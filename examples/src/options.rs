@@ -133,12 +133,12 @@ mod tests {
             #[arg(long)]
             csv: bool,
         }
-        match parse_from::<Logs>(["program", "--csv"]) {
-            Ok((logs, _)) => assert!(logs.csv && cfg!(feature = "csv")),
-            Err(error) => {
-                assert!(!cfg!(feature = "csv"));
-                assert!(error.to_string().contains("--csv needs a build with --features csv"), "{error}");
-            }
+        let parsed = parse_from::<Logs>(["program", "--csv"]);
+        if cfg!(feature = "csv") {
+            assert!(parsed.expect("built in").0.csv);
+        } else {
+            let error = parsed.expect_err("not built in").to_string();
+            assert!(error.contains("--csv needs a build with --features csv"), "{error}");
         }
     }
 
