@@ -1,7 +1,8 @@
 //! Unmodified models in batch against their members one by one, whose weights the f64 oracle forms.
 
 use crate::support::{
-    MEMBERS, NETWORK, PAIRS, assert_members, devices, held, noisers, perturbation, rows_of, scramble, uniform, values,
+    MEMBERS, NETWORK, PAIRS, assert_members, devices, every_device, held, noisers, perturbation, rows_of, scramble,
+    uniform, values,
 };
 use burn::module::{Module, Param};
 use burn::nn::attention::generate_autoregressive_mask;
@@ -61,7 +62,7 @@ impl Mlp {
 
 #[test]
 fn mlp() {
-    for device in devices() {
+    for device in every_device() {
         check(&Mlp::new(&device), uniform([MEMBERS * 2, 7], 0, &device), &[], Mlp::forward::<2>);
         check(&Mlp::new(&device), uniform([MEMBERS * 2, 5, 7], 0, &device), &[], Mlp::forward::<3>);
     }

@@ -1,7 +1,7 @@
 //! Perturbed modules launch no more operations than Burn's modules, and a constant: for few members and many, for short
 //! sequences and long ones.
 
-use crate::support::{devices, noisers, perturbation, uniform};
+use crate::support::{every_device, noisers, perturbation, uniform};
 use burn::backend::Capture;
 use burn::backend::ir::{FloatOperationIr, ModuleOperationIr, OperationIr};
 use burn::module::Module;
@@ -35,7 +35,7 @@ fn plain_products(forward: impl FnOnce(&Device) -> Tensor<3>) -> u64 {
 
 /// Operations launched by `forward` inside a scope with `pairs` pairs; no noise may be written to memory on a CPU.
 fn launches<M: Module>(model: &M, pairs: u32, steps: usize, forward: impl Fn(&M, Tensor<3>)) -> u64 {
-    let found = devices().into_iter().map(|device| {
+    let found = every_device().into_iter().map(|device| {
         let model = model.clone().to_device(&device);
         let scope = perturbation(&model, &noisers()[0], &[]);
         let x = uniform([2 * pairs as usize, steps, D], 0, &device);

@@ -1,7 +1,7 @@
 //! Multilayer perceptrons: as modules, and as chains on the host.
 
 use crate::support::{
-    LAYER, MEMBERS, PAIRS, assert_members, devices, noisers, perturbation, rows_of, scramble, uniform, values,
+    LAYER, MEMBERS, PAIRS, assert_members, every_device, noisers, perturbation, rows_of, scramble, uniform, values,
 };
 use burn::nn::activation::ActivationConfig;
 use burn::tensor::{Device, Tensor};
@@ -21,7 +21,7 @@ fn mlp(activation: ActivationConfig, device: &Device) -> Mlp {
 
 #[test]
 fn equals_linear_layers_and_members() {
-    for device in devices() {
+    for device in every_device() {
         let model = mlp(ActivationConfig::Tanh, &device);
         let x = uniform([MEMBERS * ROWS, 5], 1, &device);
         let [first, second, third] = [0, 1, 2].map(|layer| burn::nn::Linear::from(model.layers[layer].clone()));
