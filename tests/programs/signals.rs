@@ -34,7 +34,9 @@ fn a_run_is_ended_at_once() {
         let mut command = Command::new(example("pendulum"));
         command.args(endless).args(["--out", &place.path("out")]).env("EGGROLL_GRACE_SECONDS", grace);
         let running = Running::start(&mut command, &place);
-        running.wait_for("generation  seconds");
+        // The line before the first generation: the run is in it a moment later.
+        running.wait_for("\n         0 ");
+        std::thread::sleep(std::time::Duration::from_millis(500));
         running.signal("TERM");
         if grace == "600" {
             running.wait_for("SIGTERM: stopping");
