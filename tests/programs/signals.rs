@@ -4,6 +4,8 @@ use super::support::{Place, Running, SMALL, example, run};
 use serde_json::Value;
 use std::fs;
 use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
 
 #[test]
 fn a_stopped_run_continues_bit_for_bit() {
@@ -34,9 +36,9 @@ fn a_run_is_ended_at_once() {
         let mut command = Command::new(example("pendulum"));
         command.args(endless).args(["--out", &place.path("out")]).env("EGGROLL_GRACE_SECONDS", grace);
         let running = Running::start(&mut command, &place);
-        // The line before the first generation: the run is in it a moment later.
-        running.wait_for("\n         0 ");
-        std::thread::sleep(std::time::Duration::from_millis(500));
+        running.wait_for("generation  seconds");
+        // The first generation begins a moment after the header.
+        sleep(Duration::from_secs(3));
         running.signal("TERM");
         if grace == "600" {
             running.wait_for("SIGTERM: stopping");
