@@ -1,5 +1,6 @@
 //! What the examples share: settings that solve their task, loaders, run folders, peers, data of language models, a game.
 
+#[path = "../../crates/eggroll-run/tests/run/reliability/allocations.rs"]
 mod allocations;
 mod cartpole;
 mod idx;
