@@ -11,7 +11,7 @@ pub(super) type Line = Map<String, Value>;
 const POINTS: usize = 1200;
 /// Keys that are no numbers of a curve.
 const PLACES: [&str; 5] = ["generation", "epoch", "split", "seed", "seconds"];
-/// What has a plot only where something is wrong.
+/// What is left out unless something is wrong: numbers that are 0 in a good run.
 const TROUBLE: [&str; 3] = ["non_finite_fitness", "non_finite_weights", "tied_pairs"];
 /// Most runs of a table that are named.
 const NAMED: usize = 6;
@@ -22,11 +22,8 @@ pub(super) fn plots(lines: &[Line]) -> Vec<Plot> {
     for (split, of) in [("valid", " (validation)"), ("train", "")] {
         let lines = of_split(lines, split);
         for key in keys(&lines) {
-            let points = points(&lines, &key);
-            let is_fine = TROUBLE.contains(&key.as_str()) && points.iter().all(|point| point.1 == 0.0);
-            if !is_fine {
-                plots.push(Plot { title: title(&key) + of, curves: vec![Curve { label: String::new(), points }] });
-            }
+            let curve = Curve { label: String::new(), points: points(&lines, &key) };
+            plots.push(Plot { title: title(&key) + of, curves: vec![curve] });
         }
     }
     plots
@@ -67,7 +64,10 @@ fn of_split<'a>(lines: &'a [Line], split: &str) -> Vec<&'a Line> {
 /// Keys of numbers.
 fn keys(lines: &[&Line]) -> BTreeSet<String> {
     let numbers = lines.iter().flat_map(|line| line.iter()).filter(|(_, value)| value.is_number());
-    numbers.map(|(key, _)| key.clone()).filter(|key| !PLACES.contains(&key.as_str())).collect()
+    let is_worth = |(key, value): &(&String, &Value)| {
+        !PLACES.contains(&key.as_str()) && !(TROUBLE.contains(&key.as_str()) && value.as_f64() == Some(0.0))
+    };
+    numbers.filter(is_worth).map(|(key, _)| key.clone()).collect()
 }
 
 /// The points of a number, thinned evenly; the last one is always there. JSON has no NaN, but `null`.

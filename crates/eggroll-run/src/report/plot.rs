@@ -187,7 +187,8 @@ mod tests {
     fn what_is_not_finite_is_a_gap() {
         let svg = svg(&[(0.0, 1.0), (1.0, 2.0), (2.0, f64::NAN), (3.0, 4.0)]);
         assert_eq!((svg.matches("<polyline").count(), svg.matches("<circle").count()), (2, 3), "{svg}");
-        assert_eq!(numbers(&svg, "cx"), [PLANE[0], 187.3, PLANE[1]]);
+        // A third of the way from the first point to the last one, which is behind the gap.
+        assert_eq!(numbers(&svg, "cx"), [PLANE[0], 207.3, PLANE[1]]);
     }
 
     /// Two marks of an axis never have the same label.
