@@ -65,7 +65,8 @@ fn of_split<'a>(lines: &'a [Line], split: &str) -> Vec<&'a Line> {
 fn keys(lines: &[&Line]) -> BTreeSet<String> {
     let numbers = lines.iter().flat_map(|line| line.iter()).filter(|(_, value)| value.is_number());
     let is_worth = |(key, value): &(&String, &Value)| {
-        !PLACES.contains(&key.as_str()) && !(TROUBLE.contains(&key.as_str()) && value.as_f64() == Some(0.0))
+        let is_fine = TROUBLE.contains(&key.as_str()) && value.as_f64() == Some(0.0);
+        !is_fine && !PLACES.contains(&key.as_str())
     };
     numbers.filter(is_worth).map(|(key, _)| key.clone()).collect()
 }
