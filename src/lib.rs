@@ -91,8 +91,8 @@ pub mod prelude {
     #[cfg(feature = "learner")]
     pub use eggroll_run::{EsTask, EsTraining, EsTrainingConfig};
     pub use eggroll_train::{
-        ClipUpConfig, CustomShaping, CustomSigma, EvolutionStrategy, EvolutionStrategyConfig, Fitness, FitnessShaping,
-        GenerationReport, GradientScale, InputProjection, IntegerAdamWConfig, MemberChunk, NoiseScale, OptimizerConfig,
+        ClipUpConfig, Credit, CustomShaping, CustomSigma, EvolutionStrategy, EvolutionStrategyConfig, Fitness,
+        FitnessShaping, GenerationReport, GradientScale, IntegerAdamWConfig, MemberChunk, NoiseScale, OptimizerConfig,
         Population, RateScale, SigmaSchedule,
     };
 }

@@ -1,8 +1,10 @@
 //! The command line.
 
+use super::float::LONGEST;
 use clap::{Parser, ValueEnum};
 use eggroll::core::DeviceName;
 use eggroll::core::integer::transformer::{MAX_NOISE_DEPTH, MAX_ROWS};
+use eggroll::prelude::Credit;
 use eggroll::run::text::{Alphabet, Sampler, Text};
 use eggroll_examples::bounds::at_most;
 use eggroll_examples::interrupt;
@@ -89,13 +91,13 @@ pub struct Settings {
     /// Width of the model.
     #[arg(long, default_value_t = 64, value_parser = at_most(1 << 13))]
     pub width: usize,
-    /// Blocks of the model.
+    /// Blocks of the model. Default: 1, of the float models 2.
     #[arg(long, default_value_t = 1, value_parser = at_most(1 << 10))]
     pub layers: usize,
     /// Bytes that every member reads in a generation.
     #[arg(long, default_value_t = 32, value_parser = at_most(1 << 16))]
     pub seq: usize,
-    /// Members of a generation, even.
+    /// Members of a generation, even. Default: 4096, of the float models 64.
     #[arg(long, default_value_t = 4096, value_parser = at_most(1 << 26))]
     pub population: usize,
     /// Number of consecutive members that read the same bytes, even.
@@ -114,7 +116,8 @@ pub struct Settings {
     /// generations, and further. Default: 4.
     #[arg(long)]
     pub alpha: Option<f64>,
-    /// Generations of that schedule, or after which adam-w's rate has halved. Default: 5000 with votes, 2000 with adam-w.
+    /// Generations of that schedule, after which adam-w's rate has halved, or after which the rate of a float model is 0. Default: 5000 with votes,
+    /// 2000 with adam-w, the limit of the run with a float model.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub decay: Option<u64>,
     /// The noise that counts in a vote.
@@ -157,12 +160,18 @@ pub struct ModelSettings {
     /// a third. A weight moves by at most one in a generation. Default: 1 for the recurrent model, 1.5 for the transformer.
     #[arg(long)]
     pub integer_rate: Option<f64>,
-    /// Noise scale of the float model.
+    /// Sequences that all members of a float model read in a generation.
+    #[arg(long, default_value_t = Self::default().sequences, value_parser = at_most(1 << 16))]
+    pub sequences: usize,
+    /// Noise scale of a float model, as a share of each matrix's spread.
     #[arg(long, default_value_t = Self::default().sigma)]
     pub sigma: f64,
-    /// Learning rate of the float model.
+    /// Learning rate of a float model at the beginning; it falls to 0 over --decay generations, or over the run.
     #[arg(long, default_value_t = Self::default().learning_rate)]
     pub learning_rate: f64,
+    /// What a float model learns from: auto for the loss of every token, mean for the members' mean losses.
+    #[arg(long, default_value_t = Self::default().credit)]
+    pub credit: Credit,
 }
 
 impl Default for ModelSettings {
@@ -176,8 +185,10 @@ impl Default for ModelSettings {
             levels: None,
             optimizer: None,
             integer_rate: None,
-            sigma: 0.02,
+            sequences: 16,
+            sigma: 0.05,
             learning_rate: 0.003,
+            credit: Credit::Auto,
         }
     }
 }
@@ -188,8 +199,17 @@ pub enum ModelName {
     Integer,
     /// int8 transformer
     Transformer,
-    /// Float GRU updated by Adam
+    /// Float minimal GRU updated by Adam
     Gru,
+    /// Float causal transformer updated by Adam
+    FloatTransformer,
+}
+
+impl ModelName {
+    /// Whether the model is one in floats.
+    pub fn is_float(self) -> bool {
+        matches!(self, Self::Gru | Self::FloatTransformer)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -274,6 +294,8 @@ impl Limits {
     }
 }
 
+/// Bytes that validation reads at a time.
+const VALIDATED: usize = 128;
 /// Rounds of counted numbers.
 const ROUNDS: usize = 100;
 
@@ -289,7 +311,7 @@ impl Settings {
 
     /// Refuses what nothing else checks.
     pub fn validate(&self, own: &ModelSettings, limits: Limits) -> Result<(), String> {
-        if own.model == ModelName::Transformer {
+        if matches!(own.model, ModelName::Transformer | ModelName::FloatTransformer) {
             let ModelSettings { heads, context, .. } = *own;
             let Self { width, rank, seq, .. } = *self;
             if heads == 0 || !width.is_multiple_of(2 * heads) {
@@ -300,7 +322,7 @@ impl Settings {
             if context == 0 {
                 return Err("a context of 0 bytes predicts nothing (--context)".into());
             }
-            if 4 * width * rank > MAX_NOISE_DEPTH || seq > MAX_ROWS {
+            if own.model == ModelName::Transformer && (4 * width * rank > MAX_NOISE_DEPTH || seq > MAX_ROWS) {
                 return Err(format!(
                     "rank {rank} times four times the width {width} must be at most {MAX_NOISE_DEPTH}, and {seq} bytes of a member at most {MAX_ROWS} (--rank, --width, --seq)"
                 ));
@@ -315,11 +337,21 @@ impl Settings {
                 "groups of {group_size} members must be whole pairs and divide a population of {population}"
             ));
         }
+        let seen = own.context.saturating_sub(1).saturating_mul(self.layers).saturating_add(self.seq.max(VALIDATED));
+        if own.model == ModelName::FloatTransformer && seen > LONGEST {
+            return Err(format!(
+                "{seen} bytes of context and sequence are more than the {LONGEST} positions of the model (--context, --layers, --seq)"
+            ));
+        }
+        if own.model.is_float() && (own.sequences == 0 || self.seq == 0) {
+            let (sequences, seq) = (own.sequences, self.seq);
+            return Err(format!("{sequences} sequences of {seq} bytes are nothing to learn from (--sequences, --seq)"));
+        }
         let seconds = limits.seconds();
         if seconds.is_nan() || seconds < 0.0 {
             return Err(format!("a run cannot take {seconds} seconds"));
         }
-        if own.model != ModelName::Gru {
+        if !own.model.is_float() {
             match own.optimizer {
                 Some(OptimizerName::Votes) if own.integer_rate.is_some() => {
                     return Err("--integer-rate is AdamW's: it does nothing with --optimizer votes".into());

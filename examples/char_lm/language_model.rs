@@ -7,7 +7,7 @@ use eggroll::nn::integer::transformer::{Transformer, TransformerState};
 use eggroll::nn::integer::{EggModel, SavedState};
 use eggroll::prelude::*;
 use eggroll::run::diagnostics::{ActivationStatistics, IntegerStatistics, changed_share, integer_statistics};
-use eggroll::run::text::ByteModel;
+use eggroll::run::text::{ByteModel, ByteStreams};
 
 /// A model that `char_lm` can train.
 pub trait LanguageModel: ByteModel + Sync {
@@ -25,6 +25,28 @@ pub trait LanguageModel: ByteModel + Sync {
 
     /// How it is trained, on a CPU or another device.
     fn strategy(settings: &Settings, own: &ModelSettings, cpu: bool) -> EvolutionStrategyConfig;
+
+    /// The scores of a generation, of which each group of members reads a stream; `state` is that of all members.
+    fn evaluate(
+        &self,
+        population: &Population,
+        streams: &ByteStreams,
+        group_size: usize,
+        state: &mut Self::State,
+    ) -> Fitness {
+        let batch = streams.batch(population.generation(), group_size, &self.device());
+        let score = |members: &MemberChunk, state: Self::State| {
+            let (logits, state) = self.forward(members.rows(batch.inputs.clone()), state); // [members, steps, vocab]
+            let targets = members.rows(batch.targets.clone()).flatten::<1>(0, 1); // [members · steps]
+            (Self::log_likelihood(logits.flatten::<2>(0, 1), targets, members.count()), state)
+        };
+        if !Self::KEEPS_STATE {
+            return population.evaluate(|members| score(members, self.initial_state(members.count())).0);
+        }
+        let (fitness, kept) = population.evaluate_with_state(state.clone(), score);
+        *state = kept;
+        fitness
+    }
 
     /// Share of weights that differ, where weights move by whole steps.
     fn changed_share(before: &Self, after: &Self) -> Option<f64>;

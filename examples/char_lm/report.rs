@@ -1,6 +1,6 @@
 //! What is printed, logged and drawn of a run.
 
-use super::args::Settings;
+use super::args::{ModelSettings, Settings};
 use super::chart;
 use super::language_model::LanguageModel;
 use super::timing::Timing;
@@ -115,6 +115,9 @@ pub struct Point {
 /// The table: printed, logged and drawn.
 pub struct Report<'a> {
     settings: &'a Settings,
+    /// Bytes that all members read in a generation, and that a score is of.
+    tokens: usize,
+    scored: usize,
     baselines: Baselines,
     held_out: HeldOut,
     curve: PathBuf,
@@ -131,7 +134,7 @@ pub struct Report<'a> {
 impl<'a> Report<'a> {
     pub fn open(
         folder: &RunFolder,
-        settings: &'a Settings,
+        (settings, own): (&'a Settings, &ModelSettings),
         baselines: Baselines,
         held_out: HeldOut,
         generation: u64,
@@ -152,8 +155,11 @@ impl<'a> Report<'a> {
         print_line!("generation  seconds    tokens   tokens/s train bits valid bits changed   tied");
         let start = Instant::now();
         let curve = folder.file("curve.svg");
+        let [read, scored] = if own.model.is_float() { [own.sequences * settings.seq, 1] } else { [settings.seq; 2] };
         Ok(Self {
             settings,
+            tokens: settings.population * read,
+            scored,
             baselines,
             held_out,
             curve,
@@ -184,14 +190,13 @@ impl<'a> Report<'a> {
         interval: Interval<M>,
         timing: &Timing,
     ) -> Result<(f64, Option<ActivationStatistics>), Failure> {
-        let Settings { population, seq, .. } = *self.settings;
         let valid = self.held_out.bits_per_byte(model);
         let point = Point {
             generation,
             seconds: self.seconds(),
-            tokens: generation * (population * seq) as u64,
-            tokens_per_second: timing.tokens_per_second(population, seq),
-            train_bits_per_byte: interval.mean(-interval.fitness * M::LOGIT_BITS / seq as f64),
+            tokens: generation * self.tokens as u64,
+            tokens_per_second: timing.tokens_per_second(self.tokens),
+            train_bits_per_byte: interval.mean(-interval.fitness * M::LOGIT_BITS / self.scored as f64),
             valid_bits_per_byte: valid.exact,
             valid_bits_per_byte_integer: valid.integer,
             changed: interval.before.as_ref().and_then(|before| M::changed_share(before, model)),
@@ -233,7 +238,6 @@ impl<'a> Report<'a> {
         hardware: &str,
         ending: Ending,
     ) -> Result<(), Failure> {
-        let Settings { population, seq, .. } = *self.settings;
         let last = self.points.last().expect("training ends with a line");
         let tensors = model.statistics();
         print_table("parameter", &tensors);
@@ -246,15 +250,14 @@ impl<'a> Report<'a> {
         }
         let share = |part| format!("{:.1} %", 100.0 * timing.share(part));
         print_line!(
-            "a generation: noise {}, data {}, evaluate {}, update {}",
+            "a generation: noise {}, evaluate {}, update {}",
             share(timing.noise),
-            share(timing.data),
             share(timing.evaluate),
             share(timing.update)
         );
         print_line!("curve: {}", self.curve.display());
         let result = json!({
-            "tokens_per_second": timing.tokens_per_second(population, seq),
+            "tokens_per_second": timing.tokens_per_second(self.tokens),
             "valid_bits_per_byte": last.valid_bits_per_byte,
             "valid_bits_per_byte_integer": last.valid_bits_per_byte_integer,
             "unigram_bits": self.baselines.unigram_bits,

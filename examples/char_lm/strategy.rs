@@ -6,9 +6,13 @@ use eggroll::core::integer::{VoteLevels, Votes};
 use eggroll::nn::integer::EggModelConfig;
 use eggroll::nn::integer::transformer::TransformerConfig;
 use eggroll::prelude::*;
+use eggroll_examples::options::Given;
 
 /// Members of a chunk on a CPU: small enough for a core's cache, and many chunks are shared out evenly.
 const CPU_CHUNK: usize = 16;
+/// `--population` and `--layers` of a float model without them: its score for every token says more of a member than more members do.
+const FLOAT_POPULATION: usize = 64;
+const FLOAT_LAYERS: usize = 2;
 /// Bytes of a generation from which on AdamW takes a small part of it.
 const ADAM_W_BYTES: usize = 1 << 16;
 /// `--alpha` without one.
@@ -18,9 +22,9 @@ const VOTES_DECAY: u64 = 5000;
 const ADAM_W_DECAY: u64 = 2000;
 
 impl Settings {
-    /// Streams of text that the population reads.
-    pub fn streams(&self) -> usize {
-        self.population / self.group_size
+    /// Streams of text that the population reads: one for each group of members, or those that all members of a float model read.
+    pub fn streams(&self, own: &ModelSettings) -> usize {
+        if own.model.is_float() { own.sequences } else { self.population / self.group_size }
     }
 
     /// Members that are computed at a time, on a CPU or another device.
@@ -41,8 +45,21 @@ impl Settings {
             .with_context(own.context)
     }
 
+    /// Fills in the size of a float model and its population, where they were not given.
+    pub fn fill_in_size(&mut self, own: &ModelSettings, given: &Given) {
+        if own.model.is_float() && !given.has("population") {
+            self.population = FLOAT_POPULATION;
+        }
+        if own.model.is_float() && !given.has("layers") {
+            self.layers = FLOAT_LAYERS;
+        }
+    }
+
     /// Fills in what was not given, and what depends on the model and the population: a run is continued with what it began with.
     pub fn fill_in(&mut self, own: &mut ModelSettings) {
+        if own.model.is_float() {
+            return;
+        }
         let by_size = match self.population * self.seq >= ADAM_W_BYTES {
             _ if own.integer_rate.is_some() => OptimizerName::AdamW,
             _ if self.alpha.is_some() => OptimizerName::Votes,

@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 pub struct Timing {
     /// `ask`: noise of the generation.
     pub noise: Duration,
-    /// Bytes of the generation to tensors.
-    pub data: Duration,
+    /// The members' scores, data included.
     pub evaluate: Duration,
     /// `tell`: votes and update.
     pub update: Duration,
@@ -25,7 +24,7 @@ impl Timing {
     }
 
     pub fn total(&self) -> Duration {
-        self.noise + self.data + self.evaluate + self.update
+        self.noise + self.evaluate + self.update
     }
 
     /// Part of the total, from 0 to 1.
@@ -33,9 +32,9 @@ impl Timing {
         if self.generations == 0 { 0.0 } else { part.as_secs_f64() / self.total().as_secs_f64() }
     }
 
-    /// Members × bytes that each reads, for each second of the total.
-    pub fn tokens_per_second(&self, members: usize, steps: usize) -> f64 {
-        let tokens = self.generations as f64 * (members * steps) as f64;
+    /// Bytes that all members read in a generation, for each second of the total.
+    pub fn tokens_per_second(&self, tokens: usize) -> f64 {
+        let tokens = self.generations as f64 * tokens as f64;
         if self.generations == 0 { 0.0 } else { tokens / self.total().as_secs_f64() }
     }
 }

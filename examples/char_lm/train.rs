@@ -1,11 +1,10 @@
 //! The run: text, model, what the learner asks of them.
 
 use super::args::{Args, Limits, ModelName, ModelSettings, OptimizerName, Settings};
-use super::gru::GruModel;
+use super::float::{Attention, FloatModel, Recurrence};
 use super::language_model::LanguageModel;
 use super::report::{Baselines, HeldOut, Interval, Report};
 use super::timing::{Timing, timed};
-use burn::tensor::Device;
 use eggroll::nn::integer::EggModel;
 use eggroll::nn::integer::transformer::Transformer;
 use eggroll::prelude::*;
@@ -41,8 +40,9 @@ struct Saved {
 }
 
 /// Trains, or continues, and prints the result.
-pub fn run(args: Args, given: &Given, signals: &Signals) -> Result<Ending, Failure> {
+pub fn run(mut args: Args, given: &Given, signals: &Signals) -> Result<Ending, Failure> {
     args.validate()?;
+    args.settings.fill_in_size(&args.model, given);
     args.refuse_unused(given)?;
     let opened = open(args.backend)?;
     let folder = RunFolder::new(&args.out);
@@ -53,7 +53,8 @@ pub fn run(args: Args, given: &Given, signals: &Signals) -> Result<Ending, Failu
     match earlier.as_ref().map_or(args.model.model, |saved| saved.model.model) {
         ModelName::Integer => run_model::<EggModel>(args, opened, folder, earlier, signals),
         ModelName::Transformer => run_model::<Transformer>(args, opened, folder, earlier, signals),
-        ModelName::Gru => run_model::<GruModel>(args, opened, folder, earlier, signals),
+        ModelName::Gru => run_model::<FloatModel<Recurrence>>(args, opened, folder, earlier, signals),
+        ModelName::FloatTransformer => run_model::<FloatModel<Attention>>(args, opened, folder, earlier, signals),
     }
 }
 
@@ -78,7 +79,7 @@ fn run_model<M: LanguageModel>(
     let held_out = HeldOut::new(&held_out, &alphabet)?;
     device.seed(settings.seed);
     let initial = M::new(&settings, &model, alphabet.tokens(), &device);
-    let streams = ByteStreams::new(alphabet.encode_text(&train)?, settings.streams(), settings.seq)?;
+    let streams = ByteStreams::new(alphabet.encode_text(&train)?, settings.streams(&model), settings.seq)?;
     let strategy = M::strategy(&settings, &model, args.backend.is_on_host());
     strategy.try_init(&initial)?;
     let saved = Saved { settings: settings.clone(), model, limits };
@@ -96,7 +97,6 @@ fn run_model<M: LanguageModel>(
         baselines,
         held_out,
         streams,
-        device,
         state: initial.initial_state(settings.population),
         timing: Timing::default(),
         interval: Interval::default(),
@@ -157,7 +157,6 @@ struct Task<'a, M: LanguageModel> {
     baselines: Baselines,
     held_out: HeldOut,
     streams: ByteStreams,
-    device: Device,
     /// Of every member: `[population, width]` by layer.
     state: M::State,
     timing: Timing,
@@ -193,35 +192,29 @@ impl<M: LanguageModel> EsTask<M> for Task<'_, M> {
         print_line!("{text_bytes} bytes of text as {tokens} tokens\n{}", shown::lines(settings, &hidden));
         print_line!("{}", shown::lines(model, &hidden));
         print_line!("{}", strategy.parameter_summary());
-        self.report = Some(Report::open(self.folder, self.settings, self.baselines, self.held_out.clone(), done)?);
+        self.report =
+            Some(Report::open(self.folder, (self.settings, &self.model), self.baselines, self.held_out.clone(), done)?);
         self.watch_time();
         Ok(())
     }
 
     fn before_generation(&mut self, strategy: &mut EvolutionStrategy, model: &M) -> Result<(), Failure> {
         self.interval.before = Some(model.clone());
-        if self.model.model != ModelName::Gru && self.model.optimizer == Some(OptimizerName::AdamW) {
+        if self.model.model.is_float() {
+            let by_time =
+                if self.settings.decay.is_some() { 0.0 } else { self.report().seconds() / self.limits.seconds() };
+            let generations = self.settings.decay.unwrap_or(self.limits.generations());
+            let done = by_time.max(strategy.generation() as f64 / generations as f64).min(1.0);
+            strategy.set_learning_rate(self.model.learning_rate * (1.0 - done))?;
+        } else if self.model.optimizer == Some(OptimizerName::AdamW) {
             strategy.set_learning_rate(self.settings.integer_rate(&self.model, strategy.generation()))?;
         }
         Ok(())
     }
 
     fn evaluate(&mut self, model: &M, population: &Population) -> Result<Fitness, Failure> {
-        let Self { timing, state, streams, settings, device, .. } = self;
-        let batch = timed(&mut timing.data, || streams.batch(population.generation(), settings.group_size, device));
-        let score = |members: &MemberChunk, state: M::State| {
-            let (logits, state) = model.forward(members.rows(batch.inputs.clone()), state); // [members, steps, vocab]
-            let targets = members.rows(batch.targets.clone()).flatten::<1>(0, 1); // [members · steps]
-            (M::log_likelihood(logits.flatten::<2>(0, 1), targets, members.count()), state)
-        };
-        timed(&mut timing.evaluate, || {
-            if !M::KEEPS_STATE {
-                return Ok(population.evaluate(|members| score(members, model.initial_state(members.count())).0));
-            }
-            let (fitness, kept) = population.evaluate_with_state(state.clone(), score);
-            *state = kept;
-            Ok(fitness)
-        })
+        let Self { timing, state, streams, settings, .. } = self;
+        Ok(timed(&mut timing.evaluate, || model.evaluate(population, streams, settings.group_size, state)))
     }
 
     fn after_generation(&mut self, generation: &Generation<'_, M>) -> Result<Scalars, Failure> {

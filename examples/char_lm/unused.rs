@@ -19,7 +19,9 @@ const WITH_RESUME: [&str; 12] = [
     "prompt",
 ];
 /// Settings of the integer models alone.
-const OF_INTEGERS: [&str; 7] = ["sigma-shift", "alpha", "decay", "votes", "levels", "optimizer", "integer-rate"];
+const OF_INTEGERS: [&str; 7] = ["sigma-shift", "alpha", "votes", "levels", "optimizer", "integer-rate", "group-size"];
+/// Settings of the float models alone.
+const OF_FLOATS: [&str; 4] = ["sequences", "sigma", "learning-rate", "credit"];
 /// How a sample is drawn.
 const OF_SAMPLES: [&str; 5] = ["sample-bytes", "temperature", "min-p", "presence-penalty", "prompt"];
 
@@ -35,14 +37,15 @@ impl Args {
         match self.model.model {
             _ if self.resume => Ok(()),
             ModelName::Gru => {
-                given.refuse(&OF_INTEGERS, "with the float model")?;
-                given.refuse(&["heads", "context"], "with the float model")
+                given.refuse(&OF_INTEGERS, "with a float model")?;
+                given.refuse(&["heads", "context"], "with a recurrent model")
             }
+            ModelName::FloatTransformer => given.refuse(&OF_INTEGERS, "with a float model"),
             ModelName::Integer => {
-                given.refuse(&["sigma", "learning-rate"], "with an integer model")?;
-                given.refuse(&["heads", "context"], "with the recurrent model")
+                given.refuse(&OF_FLOATS, "with an integer model")?;
+                given.refuse(&["heads", "context"], "with a recurrent model")
             }
-            ModelName::Transformer => given.refuse(&["sigma", "learning-rate"], "with an integer model"),
+            ModelName::Transformer => given.refuse(&OF_FLOATS, "with an integer model"),
         }
     }
 }
@@ -51,10 +54,21 @@ impl ModelSettings {
     /// Fields that the model has no use for.
     pub fn unused(&self) -> &'static [&'static str] {
         match self.model {
-            ModelName::Integer => &["heads", "context", "sigma", "learning_rate"],
-            ModelName::Transformer => &["sigma", "learning_rate"],
-            ModelName::Gru => {
-                &["heads", "context", "levels", "optimizer", "integer_rate", "sigma_shift", "alpha", "decay", "votes"]
+            ModelName::Integer => &["heads", "context", "sequences", "sigma", "learning_rate", "credit"],
+            ModelName::Transformer => &["sequences", "sigma", "learning_rate", "credit"],
+            ModelName::Gru => &[
+                "heads",
+                "context",
+                "levels",
+                "optimizer",
+                "integer_rate",
+                "sigma_shift",
+                "alpha",
+                "votes",
+                "group_size",
+            ],
+            ModelName::FloatTransformer => {
+                &["levels", "optimizer", "integer_rate", "sigma_shift", "alpha", "votes", "group_size"]
             }
         }
     }

@@ -120,14 +120,9 @@ pub struct Choices {
     /// Side of the squares of pixels that are averaged into one.
     #[arg(long)]
     pool: Option<usize>,
-    /// Projection of estimates onto the span of a layer's input rows: off; shared (the first layer, onto the images); or
-    /// unperturbed (all layers, onto the rows of the unperturbed network).
+    /// What weights learn from: auto for the loss of every image, mean for the mean loss of the mini-batch.
     #[arg(long)]
-    project: Option<InputProjection>,
-    /// Estimates from the loss of every image, projected onto that image alone, where a layer has one row for each; without, from the
-    /// mean loss, projected onto all images of the mini-batch together.
-    #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
-    by_image: Option<bool>,
+    credit: Option<Credit>,
     /// Widths of the hidden layers, separated by commas; of the cnn, of the layers after its convolutions.
     #[arg(long, value_delimiter = ',', value_parser = at_most(WIDTH))]
     hidden: Option<Vec<usize>>,
@@ -152,18 +147,8 @@ pub struct Choices {
 }
 
 /// Settings of float networks alone.
-const OF_FLOATS: [&str; 10] = [
-    "rademacher",
-    "relative",
-    "sigma",
-    "sigma-end",
-    "lr",
-    "optimizer",
-    "weight-decay",
-    "shaping",
-    "project",
-    "by-image",
-];
+const OF_FLOATS: [&str; 9] =
+    ["rademacher", "relative", "sigma", "sigma-end", "lr", "optimizer", "weight-decay", "shaping", "credit"];
 /// Settings of q-eggroll alone.
 const OF_INTEGERS: [&str; 3] = ["sigma-shift", "alpha", "decay"];
 
@@ -200,8 +185,7 @@ impl Choices {
             batch: self.batch.unwrap_or(preset.batch),
             shift: self.shift.unwrap_or(preset.shift),
             pool: self.pool.unwrap_or(preset.pool),
-            project: self.project.unwrap_or(preset.project),
-            by_image: self.by_image.unwrap_or(preset.by_image && self.project != Some(InputProjection::Off)),
+            credit: self.credit.unwrap_or(preset.credit),
             hidden: self.hidden.unwrap_or(preset.hidden),
             convolutions: ConvolutionSettings {
                 channels: self.channels.unwrap_or(preset.convolutions.channels),

@@ -19,7 +19,7 @@ pub trait Classifier: Module {
     fn data(images: &Images, scale: Scale, device: &Device) -> Self::Data;
 
     /// The fitness of a population on a mini-batch, or on every image of it if its scores are floats.
-    fn fitness(&self, population: &Population, batch: &Self::Data, by_image: bool) -> Fitness;
+    fn fitness(&self, population: &Population, batch: &Self::Data) -> Fitness;
 
     /// Share of images whose largest logit is the label's.
     fn accuracy(&self, data: &Self::Data) -> f64;
@@ -36,8 +36,8 @@ impl Classifier for Mlp {
         Dataset::new(images, scale, device)
     }
 
-    fn fitness(&self, population: &Population, batch: &Dataset, by_image: bool) -> Fitness {
-        likelihood(population, batch, by_image, |images| self.forward(images))
+    fn fitness(&self, population: &Population, batch: &Dataset) -> Fitness {
+        likelihood(population, batch, |images| self.forward(images))
     }
 
     fn accuracy(&self, data: &Dataset) -> f64 {

@@ -92,8 +92,8 @@ impl Classifier for Cnn {
         Dataset::new(images, scale, device)
     }
 
-    fn fitness(&self, population: &Population, batch: &Dataset, by_image: bool) -> Fitness {
-        evolution::likelihood(population, batch, by_image, |images| self.forward(images))
+    fn fitness(&self, population: &Population, batch: &Dataset) -> Fitness {
+        evolution::likelihood(population, batch, |images| self.forward(images))
     }
 
     fn accuracy(&self, data: &Dataset) -> f64 {

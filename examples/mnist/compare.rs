@@ -169,7 +169,7 @@ impl Comparison<'_> {
         eggroll_examples::trace::section(name);
         let seconds = self.train(|batch| {
             let population = strategy.ask();
-            let fitness = likelihood(&population, &batch, settings.by_image, |images| model.forward(images));
+            let fitness = likelihood(&population, &batch, |images| model.forward(images));
             strategy.tell(&mut model, population, fitness)?;
             Ok(())
         })?;

@@ -6,7 +6,7 @@
 //! let mut strategy = settings.strategy().try_init(&model)?;
 //! for batch in batches {
 //!     let population = strategy.ask();
-//!     let fitness = likelihood(&population, &batch, by_image, |images| model.forward(images));
+//!     let fitness = likelihood(&population, &batch, |images| model.forward(images));
 //!     strategy.tell(&mut model, population, fitness)?;
 //! }
 //! ```
@@ -19,18 +19,12 @@ use eggroll_examples::digits::Dataset;
 /// Members in a chunk of q-eggroll on one core: their images fit its cache.
 const INTEGER_CHUNK: usize = 32;
 
-/// Log-likelihood of the labels in nats, for every member: of every image, or the mean.
-pub fn likelihood(
-    population: &Population,
-    batch: &Dataset,
-    by_image: bool,
-    logits: impl Fn(Tensor<2>) -> Tensor<2> + Sync,
-) -> Fitness {
-    let logits = || logits(batch.images.clone()); // [members · batch, 10]
-    if by_image {
-        return population.evaluate(|members| -members.row_cross_entropy(logits(), batch.labels.clone()));
-    }
-    population.evaluate(|members| -members.cross_entropy(logits(), batch.labels.clone()))
+/// Log-likelihood of every image's label in nats, for every member: weights learn from each image's own score.
+pub fn likelihood(population: &Population, batch: &Dataset, logits: impl Fn(Tensor<2>) -> Tensor<2> + Sync) -> Fitness {
+    population.evaluate(|members| {
+        let logits = logits(batch.images.clone()); // [members · batch, 10]
+        -members.row_cross_entropy(logits, batch.labels.clone()) // [members, batch]
+    })
 }
 
 impl Settings {
@@ -54,12 +48,9 @@ impl Settings {
             .with_sigma(SigmaSchedule::Cosine { initial: self.sigma, last: self.sigma_end, generations })
             .with_learning_rate(CosineAnnealingLrSchedulerConfig::new(self.lr, generations as usize))
             .with_seed(self.seed)
-            .with_input_projection(self.project)
-            .with_task_projection(self.by_image);
+            .with_credit(self.credit);
         match self.shaping.clone() {
             Some(shaping) => strategy.with_shaping(shaping),
-            // The scale of an image's loss is its importance.
-            None if self.by_image => strategy.with_shaping(FitnessShaping::Raw),
             None => strategy,
         }
     }

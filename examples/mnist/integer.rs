@@ -66,7 +66,7 @@ impl Classifier for IntegerMlp {
     }
 
     /// The log-likelihood of the labels in sixteenths of a bit, summed over the mini-batch.
-    fn fitness(&self, population: &Population, batch: &IntegerDataset, _: bool) -> Fitness {
+    fn fitness(&self, population: &Population, batch: &IntegerDataset) -> Fitness {
         let score = |members: &MemberChunk| {
             let logits = self.forward(members.repeat(batch.images.clone())); // [members · batch, 10]
             let labels = members.repeat(batch.labels.clone()); // [members · batch]

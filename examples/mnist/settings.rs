@@ -53,9 +53,7 @@ pub struct Settings {
     pub shift: u32,
     #[serde(default = "one")]
     pub pool: usize,
-    pub project: InputProjection,
-    #[serde(default)]
-    pub by_image: bool,
+    pub credit: Credit,
     pub hidden: Vec<usize>,
     #[serde(default)]
     pub convolutions: ConvolutionSettings,
@@ -105,8 +103,7 @@ impl Preset {
             batch: 128,
             shift: 1,
             pool: 1,
-            project: InputProjection::Unperturbed,
-            by_image: true,
+            credit: Credit::Auto,
             hidden: vec![128],
             convolutions: ConvolutionSettings::default(),
             seed: 0,
@@ -115,7 +112,7 @@ impl Preset {
         };
         let quick = match model {
             ModelName::Mlp => quick,
-            ModelName::Cnn => Settings { hidden: Vec::new(), batch: 32, generations: 24_000, by_image: false, ..quick },
+            ModelName::Cnn => Settings { hidden: Vec::new(), batch: 32, generations: 24_000, ..quick },
         };
         match (integers, self) {
             (true, Self::Quick) => quick.in_integers(10_000),
@@ -170,7 +167,7 @@ impl Settings {
     pub fn unused(&self) -> &'static [&'static str] {
         match (&self.noiser, self.model) {
             (NoiserConfig::QEggroll(_), _) => {
-                &["sigma", "sigma_end", "lr", "optimizer", "weight_decay", "project", "by_image", "convolutions"]
+                &["sigma", "sigma_end", "lr", "optimizer", "weight_decay", "credit", "convolutions"]
             }
             (_, ModelName::Mlp) => &["votes", "convolutions"],
             (_, ModelName::Cnn) => &["votes"],

@@ -210,7 +210,7 @@ impl<C: Classifier> EsTask<C> for Task<'_, C> {
 
     fn evaluate(&mut self, model: &C, population: &Population) -> Result<Fitness, Failure> {
         let batch = self.data.batch(&self.batches.samples(population.generation()));
-        Ok(model.fitness(population, &batch, self.settings.by_image))
+        Ok(model.fitness(population, &batch))
     }
 
     fn validate(&mut self, model: &C, report: &GenerationReport) -> Result<Vec<Scalars>, Failure> {

@@ -2,10 +2,11 @@
 
 use crate::key::{NoiseKey, PairRange};
 use crate::matrix::MatrixView;
+use crate::ops::part_estimate::{self, apart_from, low_rank_products, spread};
 use crate::ops::{
-    self, DenseNoise, InputRows, LinearBias, LinearMembers, LowRankNoise, MatrixNoise, NoiseSource, SparseNoise,
+    self, DenseNoise, Input, InputRows, LinearBias, LinearMembers, LowRankNoise, MatrixNoise, NoiseSource, SparseNoise,
     dense_estimate, dense_linear, low_rank_estimate, low_rank_linear, perturbed_embedding, sparse_embedding,
-    sparse_estimate, sparse_linear, task_estimate,
+    sparse_estimate, sparse_linear,
 };
 use crate::rng::sparse as places;
 use burn::tensor::{DType, Device, Int, Tensor};
@@ -167,51 +168,80 @@ impl ParameterNoise {
         self.weighted(weights, 0, shape, dtype)
     }
 
-    /// `Σ_t P_t·Σ_q w_tq·E_q` over tasks and pairs from 0 on, flat: the [`estimate`](Self::estimate) of every task from its own weights,
-    /// projected onto the row `x_t` that the task gave the layer, `P_t = x_tᵀ·x_t / |x_t|²`. A task's score depends on the noise only through
-    /// `x_t·E`, so that for normal noise the mean is that of `estimate` with the weights `Σ_t w_tq`, and the variance less.
+    /// `Σ_t P_t(Σ_q w_tq·E_q)` over parts and pairs from 0 on, flat: the [`estimate`](Self::estimate) of every part from its own weights,
+    /// projected onto what the part gave the weight. For a row `x_t` of `x·W` that is `x_tᵀ·x_t/|x_t|²·E`, for a row of `x·Wᵀ`
+    /// `E·x_tᵀ·x_t/|x_t|²`, and for a lookup the row that is looked up. A weight that is looked up and transposed has both.
     ///
-    /// `weights` is `[tasks, pairs]`, in float32, `x` is `[tasks, d_input]`.
+    /// A part's score depends on the noise only through these products, so that for normal noise the mean is that of `estimate` with the weights
+    /// `Σ_t w_tq`, and the variance less.
+    ///
+    /// `weights` is `[parts, pairs]`, in float32; every use has one row for each part.
     ///
     /// # Panics
     ///
-    /// As [`estimate`](Self::estimate), and if the shapes do not fit.
+    /// As [`estimate`](Self::estimate), if the shapes do not fit, and for uses that [have no projection](Self::projects).
     #[track_caller]
-    pub fn task_estimate(self, weights: Tensor<2>, x: Tensor<2>, shape: &[usize], dtype: DType) -> Tensor<1> {
-        let view = match MatrixView::of(shape) {
-            Some(view) => view,
-            None => panic!("an estimate by task needs a matrix, not a parameter of shape {shape:?}"),
+    pub fn part_estimate(self, weights: Tensor<2>, uses: &[Input], shape: &[usize], dtype: DType) -> Tensor<1> {
+        let view = MatrixView::of(shape);
+        let Some(view) = view.filter(|_| Self::projects(uses)) else {
+            panic!("estimate by part: a parameter of shape {shape:?} with {} uses has no projection", uses.len());
         };
-        let ([tasks, pairs], elements) = (weights.dims(), shape.iter().product::<usize>());
-        let gradient = match self.role {
+        let matrix = [view.d_input, view.d_output];
+        let products = |input: &Input| self.clone().products(&weights, input, matrix, dtype);
+        let gradient = match uses {
+            [input] => spread(products(input), input, matrix),
+            [Input::Indices(_), head @ Input::Transposed(x)] | [head @ Input::Transposed(x), Input::Indices(_)] => {
+                let lookup = if let Input::Indices(_) = &uses[0] { &uses[0] } else { &uses[1] };
+                // The head's projection has the part of the row that lies along x already.
+                let row = apart_from(products(lookup), x.clone());
+                spread(products(head), head, matrix) + spread(row, lookup, matrix)
+            }
+            _ => unreachable!("projects() says so"),
+        };
+        gradient.cast(dtype).reshape([view.d_input * view.d_output])
+    }
+
+    /// Whether [`part_estimate`](Self::part_estimate) takes these uses of a weight: one, or a lookup and an output layer that is tied to it.
+    pub fn projects(uses: &[Input]) -> bool {
+        use Input::{Indices, Rows, Transposed};
+        matches!(
+            uses,
+            [Rows(_) | Indices(_) | Transposed(_)] | [Indices(_), Transposed(_)] | [Transposed(_), Indices(_)]
+        )
+    }
+
+    /// `Σ_q w_tq·x_t·E_q` of every part, in float32; see [`low_rank_products`].
+    #[track_caller]
+    fn products(self, weights: &Tensor<2>, input: &Input, matrix: [usize; 2], dtype: DType) -> Tensor<2> {
+        part_estimate::check(weights, input);
+        let ([parts, pairs], [d_input, d_output]) = (weights.dims(), matrix);
+        let share = match self.role {
             Role::LowRank { rank } => {
                 let noise = LowRankNoise { signs: self.counts_signs, ..self.low_rank(rank) };
-                ops::low_rank_task_estimate(weights, x, noise, &self.source, 0, view.d_output, dtype)
+                return low_rank_products(weights, input, noise, &self.source, matrix, dtype);
             }
-            Role::Frozen => panic!("a frozen parameter of shape {shape:?} has neither noise nor an estimate"),
-            Role::Dense | Role::Sparse => {
-                task_estimate::check(&weights, &x);
-                let share = if self.role == Role::Sparse {
-                    self.role.noise_elements(shape) as f64 / elements as f64
-                } else {
-                    1.0
-                };
-                let zeros = Tensor::zeros([view.d_input, view.d_output], (&x.device(), dtype));
-                let each = self.role.noise_elements(shape).max(2 * tasks * view.d_output);
-                // What the noise of the first member of every pair makes of the rows.
-                let sums = task_estimate::in_runs(pairs, each, |first, count| {
-                    let run = PairRange::new(first as u32, count as u32);
-                    let members = LinearMembers { pairs: run, input: InputRows::Shared };
-                    let y = self.clone().linear(x.clone().cast(dtype), zeros.clone(), None, members).cast(DType::F32);
-                    let y = y.reshape([count, 2, tasks, view.d_output]).slice_dim(1, 0..1);
-                    let y = y.reshape([count, tasks, view.d_output]);
-                    let weights = weights.clone().slice_dim(1, first..first + count).transpose();
-                    (y * weights.unsqueeze_dim(2)).sum_dim(0).reshape([tasks, view.d_output])
-                });
-                task_estimate::on_rows(sums.mul_scalar(share), x.cast(DType::F32)).cast(dtype)
-            }
+            Role::Frozen => panic!("a frozen parameter of shape {matrix:?} has neither noise nor an estimate"),
+            Role::Dense => 1.0,
+            Role::Sparse => Role::Sparse.noise_elements(&matrix) as f64 / (d_input * d_output) as f64,
         };
-        gradient.reshape([elements])
+        let zeros = Tensor::<2>::zeros(matrix, (&weights.device(), dtype));
+        let width = if let Input::Transposed(_) = input { d_input } else { d_output };
+        let each = self.role.noise_elements(&matrix).max(2 * parts * width);
+        // What the noise of the first member of every pair makes of the rows.
+        let sums = part_estimate::in_runs(pairs, each, |first, count| {
+            let members = LinearMembers { pairs: PairRange::new(first as u32, count as u32), input: InputRows::Shared };
+            let noise = self.clone();
+            let y = match input {
+                Input::Rows(x) => noise.linear(x.clone().cast(dtype), zeros.clone(), None, members),
+                Input::Transposed(x) => noise.linear_transposed(x.clone().cast(dtype), zeros.clone(), members),
+                Input::Indices(indices) => noise.embedding(indices.clone(), zeros.clone(), members),
+                Input::Other => unreachable!("projects() says so"),
+            };
+            let y = y.cast(DType::F32).reshape([count, 2, parts, width]).slice_dim(1, 0..1);
+            let weights = weights.clone().slice_dim(1, first..first + count).transpose(); // [count, parts]
+            (y.reshape([count, parts, width]) * weights.unsqueeze_dim(2)).sum_dim(0).reshape([parts, width])
+        });
+        sums.mul_scalar(share)
     }
 
     /// The noise `E_q` of one pair as the parameter's elements: `(σ/√r)·B·Aᵀ` or `σ·ε`, added for sign +1 and subtracted for

@@ -28,6 +28,7 @@ use crate::identity::{Field, ParameterTensor};
 use crate::key::PairRange;
 use crate::noise_store::MaterializedNoise;
 use crate::noiser::Noiser;
+use crate::ops::Input;
 use crate::ops::integer::IntegerNoise;
 use crate::profile::{self, Component};
 use crate::role::{ParameterNoise, Role};
@@ -117,76 +118,61 @@ impl Perturbation {
     /// Panics if a scope of the same model is active on this thread already.
     #[track_caller]
     pub fn run<R>(&self, pairs: PairRange, f: impl FnOnce() -> R) -> (R, ScopeUse) {
-        self.run_frame(pairs, Noting { inputs: Inputs::Shared, lookups: true, rows: None }, f)
+        self.run_frame(pairs, Noting::default(), f)
     }
 
     /// [`run`](Self::run), where rows that perturbed operations are given must have been noted as rows of members before
-    /// ([`note_rows`]): shared rows whose number divides by the members are refused. `rows` are noted already. Which rows of embeddings are
-    /// looked up is noted if `lookups` are asked for, which takes a copy of the indices.
+    /// ([`note_rows`]): shared rows whose number divides by the members are refused. `rows` are noted already.
     ///
     /// # Panics
     ///
     /// As [`run`](Self::run).
     #[track_caller]
-    pub fn run_members<R>(
-        &self,
-        pairs: PairRange,
-        (rows, lookups): (Option<usize>, bool),
-        f: impl FnOnce() -> R,
-    ) -> (R, ScopeUse) {
-        self.run_frame(pairs, Noting { inputs: Inputs::Shared, lookups, rows: Some(rows.into_iter().collect()) }, f)
+    pub fn run_members<R>(&self, pairs: PairRange, rows: Option<usize>, f: impl FnOnce() -> R) -> (R, ScopeUse) {
+        self.run_frame(pairs, Noting { rows: Some(rows.into_iter().collect()), inputs: false }, f)
     }
 
-    /// Runs `f` as the two members of one pair without noise; returns the rows that weights of linear layers were given for one of
-    /// them, where that happened once, as [`Use::Shared`].
-    ///
-    /// # Panics
-    ///
-    /// As [`run`](Self::run); and if the two members are given different rows.
-    #[track_caller]
-    pub fn unperturbed_rows<R>(&self, f: impl FnOnce() -> R) -> Vec<Use> {
-        self.still(Inputs::Equal, f)
-    }
-
-    /// [`unperturbed_rows`](Self::unperturbed_rows) of the first of the two members, which may be given different ones: to look at, not to
-    /// project estimates onto.
+    /// Runs `f` as the two members of `pair` without noise; returns what they gave every parameter, by position in the table.
     ///
     /// # Panics
     ///
     /// As [`run`](Self::run).
     #[track_caller]
-    pub fn observed_rows<R>(&self, f: impl FnOnce() -> R) -> Vec<Use> {
-        self.still(Inputs::First, f)
-    }
-
-    #[track_caller]
-    fn still<R>(&self, inputs: Inputs, f: impl FnOnce() -> R) -> Vec<Use> {
-        let still = Self { sigma: 0.0, ..self.clone() };
-        still.run_frame(PairRange::new(0, 1), Noting { inputs, lookups: false, rows: None }, f).1.uses
+    pub fn run_unperturbed<R>(&self, pair: u32, f: impl FnOnce() -> R) -> (R, Unperturbed) {
+        let unperturbed = Self { sigma: 0.0, ..self.clone() };
+        let (result, scope) = unperturbed.run_frame(PairRange::new(pair, 1), Noting { rows: None, inputs: true }, f);
+        (result, Unperturbed { inputs: scope.inputs, depends_on_members: scope.depends_on_members })
     }
 
     #[track_caller]
     fn run_frame<R>(&self, pairs: PairRange, noting: Noting, f: impl FnOnce() -> R) -> (R, ScopeUse) {
-        let Noting { inputs, lookups, rows: noted } = noting;
+        let entries = self.table.entries();
         let frame = Rc::new(Frame {
             perturbation: self.clone(),
             pairs,
-            inputs,
-            lookups,
-            checks: noted.is_some(),
-            noted: RefCell::new(noted),
+            inputs: noting.inputs.then(|| RefCell::new(vec![Inputs::default(); entries.len()])),
+            acts_later: Cell::new(false),
+            depends_on_members: Cell::new(false),
+            checks: noting.rows.is_some(),
+            noted: RefCell::new(noting.rows),
             returned: Cell::default(),
-            uses: RefCell::new(Use::of_none(self.table.entries().len())),
-            fields: RefCell::new(self.table.entries().iter().map(|_| Fields::default()).collect()),
+            uses: RefCell::new(Use::of_none(entries.len())),
+            fields: RefCell::new(entries.iter().map(|_| Fields::default()).collect()),
             output_bytes: Cell::new(0),
         });
         let _guard = Guard::enter(frame.clone());
         let span = profile::span(Component::Fitness, 0);
         let result = f();
         span.end_waiting(|| self.table.devices().for_each(|device| drop(device.sync())));
-        let uses = frame.uses.take();
         let fields = frame.fields.take().into_iter().map(Fields::into_first).collect();
-        (result, ScopeUse { uses, fields, output_bytes: frame.output_bytes.get() })
+        let scope = ScopeUse {
+            uses: frame.uses.take(),
+            fields,
+            output_bytes: frame.output_bytes.get(),
+            inputs: frame.inputs.as_ref().map(RefCell::take).unwrap_or_default(),
+            depends_on_members: frame.depends_on_members.get(),
+        };
+        (result, scope)
     }
 }
 
@@ -199,6 +185,29 @@ pub struct ScopeUse {
     pub fields: Vec<Option<Field>>,
     /// Bytes that perturbed operations returned: measures what a member costs in memory.
     pub output_bytes: usize,
+    /// What parameters were given, of [`Unperturbed`].
+    inputs: Vec<Inputs>,
+    depends_on_members: bool,
+}
+
+/// A forward without noise.
+#[derive(Clone, Debug)]
+pub struct Unperturbed {
+    /// What every parameter was given, by position in the table.
+    pub inputs: Vec<Inputs>,
+    /// Whether the program asked which members these are ([`note_members_asked`]): others may have other data.
+    pub depends_on_members: bool,
+}
+
+/// What a forward without noise gave a parameter: the rows that estimates are projected onto.
+#[derive(Clone, Debug, Default)]
+pub struct Inputs {
+    /// Of every use, in order, of the first member.
+    pub uses: Vec<Input>,
+    /// Whether the members differ in them.
+    pub differ: bool,
+    /// Whether the layer's outputs act on later steps of a sequence ([`acts_later`]).
+    pub acts_later: bool,
 }
 
 /// How a scope used a parameter.
@@ -209,8 +218,6 @@ pub enum Use {
     None,
     /// Once, on rows that all members share: `[rows, d_input]`.
     Shared(Box<Tensor<2>>),
-    /// By lookups only, of indices in host memory: whether any member has looked up each row of the matrix.
-    Rows(Vec<bool>),
     /// In any other way.
     Other,
 }
@@ -230,46 +237,28 @@ impl Use {
     fn add(&mut self, other: Self) {
         *self = match (std::mem::take(self), other) {
             (Self::None, other) => other,
-            (Self::Rows(rows), Self::Rows(others)) => Self::Rows(either(rows, &others)),
             _ => Self::Other,
         };
     }
 }
 
-/// The rows that are in one of two sets of [`Use::Rows`] of a parameter.
-pub fn either(mut rows: Vec<bool>, others: &[bool]) -> Vec<bool> {
-    rows.iter_mut().zip(others).for_each(|(row, other)| *row |= other);
-    rows
-}
-
-/// Which rows that linear layers are given are noted.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Inputs {
-    /// Those that all members share.
-    Shared,
-    /// Those of every member: they differ in nothing, which is checked.
-    Equal,
-    /// Those of the first member.
-    First,
-}
-
 /// What a scope notes of the uses of its parameters.
+#[derive(Default)]
 struct Noting {
-    /// Rows that linear layers are given.
-    inputs: Inputs,
-    /// The rows of embeddings that are looked up.
-    lookups: bool,
     /// Leading sizes of what is rows of members already, if rows are checked.
     rows: Option<Vec<usize>>,
+    /// What parameters are given.
+    inputs: bool,
 }
 
 #[derive(Debug)]
 struct Frame {
     perturbation: Perturbation,
     pairs: PairRange,
-    inputs: Inputs,
-    /// Whether rows of embeddings that are looked up are noted.
-    lookups: bool,
+    /// What parameters are given, if it is noted.
+    inputs: Option<RefCell<Vec<Inputs>>>,
+    acts_later: Cell<bool>,
+    depends_on_members: Cell<bool>,
     /// Leading sizes of what was made into rows of members; `None` once rows are known to be, or where nothing is checked.
     noted: RefCell<Option<Vec<usize>>>,
     /// Whether rows are checked, and numbers of rows that linear layers have returned for all members: the last ones.
@@ -322,6 +311,37 @@ pub fn note_rows(rows: usize) {
             frame.noted.borrow_mut().iter_mut().for_each(|noted| noted.push(rows));
         }
     });
+}
+
+/// Notes that the program has asked which members the scope of this thread has: their data may depend on it.
+pub fn note_members_asked() {
+    FRAMES.with_borrow(|frames| frames.iter().for_each(|frame| frame.depends_on_members.set(true)));
+}
+
+/// Runs a layer whose outputs act on later steps of its sequence, as keys, values and the inputs of a recurrence do: where every step has a
+/// score, its weights are credited with later ones too. Outside of scopes it changes nothing.
+///
+/// A layer that is used once for each step, in order of time, is given one row for each sequence then.
+///
+/// `eggroll-nn`'s attention and recurrent layers use it; use it in your own.
+///
+/// # Example
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use eggroll_core::scope::acts_later;
+///
+/// // A cumulative sum of what a layer makes of every step.
+/// let z = Tensor::<3>::ones([1, 4, 2], &Device::flex()); // [sequences, steps, width]
+/// let candidates = acts_later(|| z * 2.0);
+/// assert_eq!(candidates.cumsum(1).max().into_scalar::<f32>(), 8.0);
+/// ```
+pub fn acts_later<R>(layer: impl FnOnce() -> R) -> R {
+    let Some(frame) = FRAMES.with_borrow(|frames| frames.last().cloned()) else { return layer() };
+    let before = frame.acts_later.replace(true);
+    let result = layer();
+    frame.acts_later.set(before);
+    result
 }
 
 /// Runs `wait` outside of all scopes of this thread, and brings them back afterwards, also on panic: for code inside a scope that

@@ -2,7 +2,7 @@
 
 use crate::per_member;
 use burn::module::Param;
-use burn::tensor::{Int, Tensor};
+use burn::tensor::Tensor;
 use eggroll_core::MatrixView;
 use eggroll_core::ops::{InputRows, Window, patches};
 use eggroll_core::scope::ActiveParameter;
@@ -63,8 +63,7 @@ impl Convolution<'_> {
         let (members, groups) = (self.parameter.pairs().members(), self.groups);
         let ([depth, channels_out], [rows, _]) = (self.matrix.dims(), seen.dims());
         let own = if input == InputRows::Shared { 1 } else { members };
-        let all_rows = Tensor::<1, Int>::arange(0..depth as i64, &seen.device());
-        let weights = self.parameter.embedding(all_rows, self.matrix.clone(), InputRows::Shared); // [members · depth, channels_out]
+        let weights = self.parameter.matrix(self.matrix.clone()); // [members · depth, channels_out]
         let weights = weights.reshape([members, depth, groups, channels_out / groups]).permute([0, 2, 1, 3]);
         let seen = seen.reshape([own, rows / own, groups, depth]).permute([0, 2, 1, 3]); // [members, groups, rows, depth]
         let y = seen.matmul(weights).permute([0, 2, 1, 3]); // [members, rows, groups, channels_out / groups]

@@ -41,6 +41,11 @@ impl GateController {
 
 twin!(GateController, nn::GateController { input_transform, hidden_transform });
 
+/// Runs a recurrence, whose steps act on later ones. In reverse order they act on earlier ones, of whose scores weights get no credit.
+pub(crate) fn in_time<R>(reverse: bool, run: impl FnOnce() -> R) -> R {
+    if reverse { run() } else { scope::acts_later(run) }
+}
+
 /// One step of every sequence: `[batch, steps, d]` to `[batch, d]`.
 pub(crate) fn at_step(sequences: &Tensor<3>, step: usize) -> Tensor<2> {
     sequences.clone().slice_dim(1, step..step + 1).squeeze_dim(1)

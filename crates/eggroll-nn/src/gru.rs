@@ -2,7 +2,7 @@
 
 use crate::activation::activate;
 use crate::check::check;
-use crate::gate_controller::{at_step, initial_state, no_steps, stack_steps};
+use crate::gate_controller::{at_step, in_time, initial_state, no_steps, stack_steps};
 use crate::twin::twin;
 use crate::{GateController, Linear};
 use burn::config::Config;
@@ -147,6 +147,11 @@ impl Gru {
     /// steps and the last one taken.
     #[track_caller]
     pub(crate) fn run(&self, input: Tensor<3>, state: Option<Tensor<2>>, reverse: bool) -> (Tensor<3>, Tensor<2>) {
+        in_time(reverse, || self.steps(input, state, reverse))
+    }
+
+    #[track_caller]
+    fn steps(&self, input: Tensor<3>, state: Option<Tensor<2>>, reverse: bool) -> (Tensor<3>, Tensor<2>) {
         let [_, steps, _] = input.dims();
         let mut hidden = initial_state(state, &input, self.d_hidden); // [batch, d_hidden]
         if steps == 0 {

@@ -2,7 +2,7 @@
 
 use crate::activation::activate;
 use crate::check::check;
-use crate::gate_controller::{initial_state, no_steps, stack_steps};
+use crate::gate_controller::{in_time, initial_state, no_steps, stack_steps};
 use crate::twin::twin;
 use crate::{GateController, Linear};
 use burn::config::Config;
@@ -178,6 +178,11 @@ impl Lstm {
         state: Option<LstmState<2>>,
         reverse: bool,
     ) -> (Tensor<3>, LstmState<2>) {
+        in_time(reverse, || self.steps(input, state, reverse))
+    }
+
+    #[track_caller]
+    fn steps(&self, input: Tensor<3>, state: Option<LstmState<2>>, reverse: bool) -> (Tensor<3>, LstmState<2>) {
         let [_, steps, _] = input.dims();
         let (cell, hidden) = state.map(LstmState::unpack).unzip();
         let mut cell = initial_state(cell, &input, self.d_hidden); // [batch, d_hidden]

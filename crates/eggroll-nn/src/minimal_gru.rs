@@ -8,6 +8,7 @@ use burn::module::Module;
 use burn::nn::Initializer;
 use burn::tensor::activation::{sigmoid, tanh};
 use burn::tensor::{Device, Int, Tensor};
+use eggroll_core::scope::acts_later;
 
 /// Configuration of a [`MinimalGru`].
 #[derive(Config, Debug)]
@@ -121,15 +122,16 @@ impl MinimalGru {
             assert!(found == [batch, steps], "minimal GRU: starts {found:?} do not fit the input {:?}", input.dims());
             starts.equal_elem(0).float().cast(input.dtype()).unsqueeze_dim::<3>(2) // [batch, steps, 1]
         });
-        let forget_inputs = self.forget_input.forward(input.clone()); // [batch, steps, d_hidden]
-        let candidate_inputs = self.candidate_input.forward(input);
+        let forget_inputs = acts_later(|| self.forget_input.forward(input.clone())); // [batch, steps, d_hidden]
+        let candidate_inputs = acts_later(|| self.candidate_input.forward(input));
         let mut states = Vec::with_capacity(steps);
         for step in 0..steps {
             if let Some(kept) = &kept {
                 hidden = hidden * at_step(kept, step);
             }
-            let forget = sigmoid(at_step(&forget_inputs, step) + self.forget_hidden.forward(hidden.clone()));
-            let gated = self.candidate_hidden.forward(forget.clone() * hidden.clone());
+            let forget =
+                sigmoid(at_step(&forget_inputs, step) + acts_later(|| self.forget_hidden.forward(hidden.clone())));
+            let gated = acts_later(|| self.candidate_hidden.forward(forget.clone() * hidden.clone()));
             let candidate = tanh(at_step(&candidate_inputs, step) + gated);
             hidden = hidden.clone() + forget * (candidate - hidden);
             states.push(hidden.clone());

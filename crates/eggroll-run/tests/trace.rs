@@ -11,7 +11,7 @@ use eggroll_core::{EggrollConfig, NoiseSourceConfig, NoiserConfig, OpenEsConfig}
 use eggroll_nn::Linear;
 use eggroll_run::profile::{Section, Summary, TraceConfig, section};
 use eggroll_run::{Error, TraceError};
-use eggroll_train::{EvolutionStrategyConfig, InputProjection, MemberChunk, Population};
+use eggroll_train::{Credit, EvolutionStrategyConfig, MemberChunk, Population};
 use serde_json::Value;
 use std::fs;
 use std::sync::{Mutex, PoisonError};
@@ -66,7 +66,7 @@ impl Run {
             .with_population_size(96)
             .with_learning_rate(0.5)
             .with_seed(self.seed)
-            .with_input_projection(InputProjection::Shared)
+            .with_credit(Credit::Parts)
             .with_noise_source(self.source)
             .init(&net);
         for _ in 0..GENERATIONS {

@@ -17,12 +17,11 @@ mod votes;
 
 pub use communicator::{Alone, Communicator, DistributionError, evaluate_sharded, gather_fitness, own_members, shard};
 pub use config::{
-    CustomSigma, EvolutionStrategyConfig, GradientScale, InputProjection, NoiseScale, RateScale, RunningSettings,
-    SigmaSchedule,
+    Credit, CustomSigma, EvolutionStrategyConfig, GradientScale, NoiseScale, RateScale, RunningSettings, SigmaSchedule,
 };
 pub use eggroll_core::MemberState;
 pub use error::{ConfigError, Error, MemoryError, RecordError, TellError};
-pub use estimate::{SplitHalf, clip_norm, gradient_cosine};
+pub use estimate::{Credits, ParameterCredit, SplitHalf, clip_norm, gradient_cosine};
 pub use fitness::{CustomShaping, Fitness, FitnessShaping, PairStatistics, Scores, fold_pairs};
 pub use optimizer::{ClipUpConfig, IntegerAdamWConfig, MasterWeights, MuonAdamWConfig, Optimizer, OptimizerConfig};
 pub use population::{MemberChunk, Population, workers};

@@ -14,12 +14,12 @@ mod linear;
 mod linear_groups;
 mod mismatched;
 mod oracle;
+mod part_estimate;
 mod patches;
 mod perturbed_embedding;
 mod row_projection;
 mod source;
 mod sparse;
-mod task_estimate;
 mod vector;
 
 use crate::key::NoiseKey;
@@ -47,6 +47,9 @@ const TENSOR_CORES: f64 = 128.0;
 
 /// Names of the implementations to test, separated by commas; all if it is not set.
 const CHOICE: &str = "EGGROLL_CONFORMANCE";
+
+/// Set where every implementation is to take every case: scripts/thorough.
+const ALL_CASES: &str = "EGGROLL_CONFORMANCE_ALL_CASES";
 
 /// Whether the implementation of that name is to be tested.
 fn is_chosen(name: &str) -> bool {
@@ -93,6 +96,13 @@ fn implementations() -> Vec<Implementation> {
     all.retain(|implementation| is_chosen(implementation.name));
     assert!(!all.is_empty(), "no implementation to test");
     all
+}
+
+/// The implementations that take a case of this index: all of them, but that on WebGPU takes `some` cases only, which differ in their way through kernels. A
+/// software driver compiles for seconds for each shape. [`ALL_CASES`] has it take all.
+fn implementations_of(index: usize, some: &[usize]) -> Vec<Implementation> {
+    let takes_all = std::env::var_os(ALL_CASES).is_some() || some.contains(&index);
+    implementations().into_iter().filter(|on| takes_all || on.name != "wgpu").collect()
 }
 
 /// Devices that run CubeCL kernels.

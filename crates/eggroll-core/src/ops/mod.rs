@@ -14,6 +14,7 @@ pub mod integer;
 mod low_rank_linear;
 mod noise;
 mod operands;
+pub(crate) mod part_estimate;
 mod patches;
 mod perturbed_embedding;
 mod perturbed_vector;
@@ -21,7 +22,6 @@ pub(crate) mod portable;
 mod row_projection;
 mod source;
 mod sparse;
-pub(crate) mod task_estimate;
 mod window;
 
 pub use crate::key::PairRange;
@@ -32,6 +32,7 @@ pub use low_rank_linear::low_rank_linear;
 pub use noise::noise;
 pub(crate) use operands::DEPENDENT;
 pub use operands::{BiasPrimitive, DenseNoise, InputRows, LinearBias, LinearMembers, LowRankNoise, MatrixNoise};
+pub use part_estimate::{Input, orthonormal_rows};
 pub use patches::patches;
 pub use perturbed_embedding::perturbed_embedding;
 pub use perturbed_vector::perturbed_vector;
@@ -41,7 +42,6 @@ pub(crate) use source::{TABLE_ADDRESS, loudness};
 #[cfg(feature = "cube")]
 pub(crate) use source::{TABLE_STEP, table_runs};
 pub use sparse::{SparseNoise, sparse_embedding, sparse_entries, sparse_estimate, sparse_linear};
-pub use task_estimate::low_rank_task_estimate;
 pub use window::Window;
 
 use checks::check_linear;

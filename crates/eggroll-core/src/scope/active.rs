@@ -1,12 +1,13 @@
 //! A parameter under a perturbation.
 
-use super::{CloneError, FRAMES, Frame, Inputs, Use, suspended};
+use super::{CloneError, FRAMES, Frame, Use, suspended};
 use crate::identity::ParameterTensor;
 use crate::key::PairRange;
 use crate::ops::integer::IntegerNoise;
-use crate::ops::{InputRows, LinearMembers};
+use crate::ops::{Input, InputRows, LinearMembers};
 use crate::role::{ParameterNoise, Role};
 use burn::module::Param;
+use burn::tensor::kind::Basic;
 use burn::tensor::{Int, Tensor};
 use std::rc::Rc;
 
@@ -67,6 +68,7 @@ impl ActiveParameter {
 
     /// The parameter's noise for an integer operation; notes that it is used. `None` if it is frozen.
     pub fn integer_noise(&self) -> Option<IntegerNoise> {
+        self.note_other();
         self.frame.uses.borrow_mut()[self.position].add(Use::Other);
         self.frame.perturbation.integer(self.position, self.frame.pairs)
     }
@@ -174,10 +176,10 @@ impl ActiveParameter {
         if input == InputRows::Shared {
             self.check_shared(rows);
         }
+        self.note_input(input, &x, Input::Rows);
         let weight_noise = self.noise(match input {
             InputRows::Shared => Use::Shared(Box::new(x.clone())),
-            InputRows::PerMember if self.frame.inputs == Inputs::Shared => Use::Other,
-            InputRows::PerMember => Use::Shared(Box::new(self.rows_of_one(&x))),
+            InputRows::PerMember => Use::Other,
         });
         let bias = bias.map(|(values, bias)| {
             // A bias that is not of this model has no noise here: it stays plain.
@@ -199,6 +201,7 @@ impl ActiveParameter {
     #[track_caller]
     pub fn linear_transposed(&self, x: Tensor<2>, weight: Tensor<2>, input: InputRows) -> Tensor<2> {
         self.check_input(input, x.dims()[0]);
+        self.note_input(input, &x, Input::Transposed);
         let members = LinearMembers { pairs: self.frame.pairs, input };
         let noise = self.noise(Use::Other);
         let y = suspended(|| noise.linear_transposed(x, weight, members));
@@ -214,8 +217,24 @@ impl ActiveParameter {
     #[track_caller]
     pub fn embedding(&self, indices: Tensor<1, Int>, weight: Tensor<2>, input: InputRows) -> Tensor<2> {
         self.check_input(input, indices.dims()[0]);
+        self.note_input(input, &indices, Input::Indices);
+        self.rows(indices, weight, input)
+    }
+
+    /// The weight that this parameter is as every member sees it, for what needs its values: `[d_input, d_output]` to
+    /// `[members · d_input, d_output]`.
+    #[track_caller]
+    pub fn matrix(&self, weight: Tensor<2>) -> Tensor<2> {
+        let all = Tensor::<1, Int>::arange(0..weight.dims()[0] as i64, &weight.device());
+        self.check_input(InputRows::Shared, all.dims()[0]);
+        self.note_other();
+        self.rows(all, weight, InputRows::Shared)
+    }
+
+    #[track_caller]
+    fn rows(&self, indices: Tensor<1, Int>, weight: Tensor<2>, input: InputRows) -> Tensor<2> {
         let members = LinearMembers { pairs: self.frame.pairs, input };
-        let noise = self.noise(self.looked_up(&indices, weight.dims()[0]));
+        let noise = self.noise(Use::Other);
         let y = suspended(|| noise.embedding(indices, weight, members));
         self.count_output(y.shape().num_elements() * y.dtype().size());
         y
@@ -228,37 +247,38 @@ impl ActiveParameter {
 
     /// [`vector`](Self::vector) of its values.
     pub fn vector_of(&self, vector: Tensor<1>) -> Tensor<2> {
+        self.note_other();
         let noise = self.noise(Use::Other);
         let values = suspended(|| noise.vector(vector, self.frame.pairs));
         self.count_output(values.shape().num_elements() * values.dtype().size());
         values
     }
 
-    /// The rows of the first member, which are those of all where they have to be equal.
-    #[track_caller]
-    fn rows_of_one(&self, x: &Tensor<2>) -> Tensor<2> {
-        let rows = x.dims()[0] / self.frame.pairs.members();
-        let one = x.clone().slice_dim(0, 0..rows);
-        assert!(
-            self.frame.inputs == Inputs::First || one.to_data() == x.clone().slice_dim(0, rows..2 * rows).to_data(),
-            "members without noise are given different rows: their estimates cannot be projected onto them"
-        );
-        one
+    /// Notes what the first member gives the parameter, if inputs are noted, and whether the other one gives something else.
+    fn note_input<const D: usize, K: Basic>(
+        &self,
+        input: InputRows,
+        x: &Tensor<D, K>,
+        noted: impl FnOnce(Tensor<D, K>) -> Input,
+    ) {
+        let Some(inputs) = &self.frame.inputs else { return };
+        let rows = x.dims()[0];
+        let member = |number: usize| x.clone().slice_dim(0, number * (rows / 2)..(number + 1) * (rows / 2));
+        let (one, differ) = match input {
+            InputRows::Shared => (x.clone(), false),
+            InputRows::PerMember => (member(0), member(0).to_data() != member(1).to_data()),
+        };
+        let inputs = &mut inputs.borrow_mut()[self.position];
+        inputs.uses.push(noted(one));
+        inputs.differ |= differ;
+        inputs.acts_later |= self.frame.acts_later.get();
     }
 
-    /// The rows that a lookup reads, where they are asked for and nothing has to wait for a device to know them.
-    fn looked_up(&self, indices: &Tensor<1, Int>, rows: usize) -> Use {
-        if !self.frame.lookups || !self.frame.perturbation.table.is_on_host() {
-            return Use::Other;
+    /// Notes a use that gives no rows to project onto.
+    fn note_other(&self) {
+        if let Some(inputs) = &self.frame.inputs {
+            inputs.borrow_mut()[self.position].uses.push(Input::Other);
         }
-        let mut read = vec![false; rows];
-        for index in indices.to_data().iter::<i64>() {
-            // The operation itself refuses what is not there.
-            if let Some(row) = read.get_mut(index as usize) {
-                *row = true;
-            }
-        }
-        Use::Rows(read)
     }
 
     fn count_output(&self, bytes: usize) {

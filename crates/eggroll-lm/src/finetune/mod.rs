@@ -19,7 +19,7 @@ use crate::sampling::SamplingConfig;
 use crate::scoring::{Scored, score};
 use burn::tensor::Device;
 use eggroll_run::{ReplayLog, SavedError, difference, replay_from, replay_range};
-use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig, InputProjection};
+use eggroll_train::{Credit, EvolutionStrategy, EvolutionStrategyConfig};
 use serde_json::Value;
 use std::path::Path;
 
@@ -94,12 +94,12 @@ impl<M: CausalModel> Finetune<M> {
     ///
     /// # Errors
     ///
-    /// [`Error::Train`] for invalid settings; [`Error::Projection`] for [input projection](EvolutionStrategyConfig::input_projection);
+    /// [`Error::Train`] for invalid settings; [`Error::Credit`] for [`Credit::Parts`];
     /// [`Error::TooLate`] after a step or [`with_replay_log`](Self::with_replay_log).
     pub fn with_strategy(mut self, strategy: EvolutionStrategyConfig) -> Result<Self, Error> {
         self.check_fresh("with_strategy")?;
-        if strategy.input_projection != InputProjection::Off {
-            return Err(Error::Projection(strategy.input_projection));
+        if strategy.credit == Credit::Parts {
+            return Err(Error::Credit);
         }
         self.strategy = strategy.try_init(&self.model)?;
         Ok(self)

@@ -6,7 +6,7 @@ use eggroll_lm::load::{LlamaConfig, Pretrained, RopeScaling, SavedDtype, Tokeniz
 use eggroll_lm::reward::{Prompt, PromptError, Reward};
 use eggroll_lm::{Error, Finetune, FinetuneConfig, Item, Items, ItemsError, Llama, SamplingConfig};
 use eggroll_run::parameter_digest;
-use eggroll_train::{CustomShaping, CustomSigma, EvolutionStrategyConfig, FitnessShaping, InputProjection, NoiseScale};
+use eggroll_train::{Credit, CustomShaping, CustomSigma, EvolutionStrategyConfig, FitnessShaping, NoiseScale};
 use serde_json::json;
 use std::path::Path;
 
@@ -359,13 +359,10 @@ fn a_log_is_continued_with_functions_of_the_program() {
 
 /// It would change nothing, and its log could not be continued.
 #[test]
-fn projections_are_refused() {
-    for projection in [InputProjection::Shared, InputProjection::Unperturbed] {
-        let strategy = settings().strategy::<Llama>().with_input_projection(projection);
-        let error = finetune(settings()).with_strategy(strategy).err().unwrap();
-        assert!(matches!(error, Error::Projection(found) if found == projection), "{error}");
-        assert!(error.to_string().contains(&projection.to_string()) && error.to_string().contains("off"), "{error}");
-    }
+fn credit_by_part_is_refused() {
+    let strategy = settings().strategy::<Llama>().with_credit(Credit::Parts);
+    let error = finetune(settings()).with_strategy(strategy).err().unwrap();
+    assert!(matches!(error, Error::Credit) && error.to_string().contains("expected auto or mean"), "{error}");
 }
 
 /// Noise from a table is not drawn by rows: members are packed one by one, as the same models.

@@ -173,8 +173,8 @@ impl MultiHeadAttention {
     pub fn forward(&self, input: MhaInput) -> MhaOutput {
         self.check(&input);
         let query = self.heads(input.query, &self.query);
-        let key = self.heads(input.key, &self.key);
-        let value = self.heads(input.value, &self.value);
+        let key = scope::acts_later(|| self.heads(input.key, &self.key));
+        let value = scope::acts_later(|| self.heads(input.value, &self.value));
         let (weights, context) = self.attend(query, key, value, (input.mask_pad, input.mask_attn));
         MhaOutput { weights, context: self.output.forward(context) }
     }
@@ -197,8 +197,8 @@ impl MultiHeadAttention {
             true => kept.keep(input, |x| self.heads(x, layer)),
             false => kept.append(input, 2, |x| self.heads(x, layer)),
         };
-        let key = heads(&mut cache.key, input.key, &self.key);
-        let value = heads(&mut cache.value, input.value, &self.value);
+        let key = scope::acts_later(|| heads(&mut cache.key, input.key, &self.key));
+        let value = scope::acts_later(|| heads(&mut cache.value, input.value, &self.value));
         let (weights, context) = self.attend(query, key, value, (input.mask_pad, input.mask_attn));
         let context = cache.output.append(context, 1, |x| self.output.forward(x));
         MhaOutput { weights, context }

@@ -3,9 +3,8 @@
 use super::trace::Parameter;
 use burn::backend::Dispatch;
 use burn::backend::ops::FloatTensorOps;
-use burn::tensor::{Int, Shape, Tensor};
+use burn::tensor::{Shape, Tensor};
 use eggroll_core::MatrixView;
-use eggroll_core::ops::InputRows;
 use eggroll_core::scope::ActiveParameter;
 
 /// A parameter of two axes or more as the matrix `[d_input, d_output]` that its noise is made for.
@@ -27,8 +26,7 @@ pub(super) fn matrix(parameter: &Parameter) -> Tensor<2> {
 pub(super) fn values(active: &ActiveParameter, parameter: &Parameter) -> Tensor<2> {
     let (matrix, members) = (matrix(parameter), active.pairs().members());
     let [d_input, d_output] = matrix.dims();
-    let rows = Tensor::<1, Int>::arange(0..d_input as i64, &matrix.device());
-    let values = active.embedding(rows, matrix, InputRows::Shared); // [members · d_input, d_output]
+    let values = active.matrix(matrix); // [members · d_input, d_output]
     let values = values.reshape([members, d_input, d_output]);
     let values = if parameter.shape().len() == 2 { values } else { values.swap_dims(1, 2) };
     values.reshape([members, d_input * d_output])

@@ -115,12 +115,17 @@ pub enum SavedError {
         /// The configuration of the strategy.
         given: String,
     },
-    /// A strategy whose updates depend on more than the fitness.
+    /// Scores of parts, whose updates depend on more than the fitness.
     #[error(
-        "fitness alone makes no update with input_projection {0}, whose estimates depend on input rows too: turn it off, or replay a log with \
-         replay_evaluated, which evaluates again"
+        "fitness alone makes no update with credit {credit} and the scores of {parts} parts: estimates depend on what layers were given, too. \
+         Set credit to mean, or replay a log with replay_evaluated, which evaluates again"
     )]
-    ReplayProjection(String),
+    ReplayCredit {
+        /// The credit.
+        credit: String,
+        /// Parts that every member has a score of.
+        parts: usize,
+    },
     /// An evaluation that does not give the fitness of the log.
     #[error(
         "{path}: the evaluation of generation {generation} does not give the logged fitness: it has other data, or another score"

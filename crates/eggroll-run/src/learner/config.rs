@@ -59,7 +59,7 @@ pub struct EsTrainingConfig {
     #[config(default = 2)]
     pub keep_checkpoints: usize,
     /// Whether all fitness is logged next to the checkpoints, so that [`replay`](crate::replay()) makes the model of any generation again
-    /// from the first model. It needs updates that depend on the fitness alone: no input projection.
+    /// from the first model. Where weights learn by part only [`replay_evaluated`](crate::replay_evaluated) does.
     #[config(default = false)]
     pub replay_log: bool,
     /// The metric whose best epoch is kept as a separate checkpoint, in the folder `kept`.

@@ -15,7 +15,9 @@ pub(super) const PLACES: [&str; 3] = [GENERATION, "epoch", "split"];
 pub(super) struct Row {
     /// Of a validation that of the generation before it.
     pub generation: u64,
+    #[cfg_attr(not(any(feature = "csv", feature = "tensorboard")), expect(dead_code, reason = "only tables have it"))]
     pub epoch: usize,
+    #[cfg_attr(not(any(feature = "csv", feature = "tensorboard")), expect(dead_code, reason = "only tables have it"))]
     pub split: Split,
     pub texts: Vec<(String, String)>,
     pub numbers: Vec<(String, f64)>,

@@ -13,9 +13,7 @@ use crate::lock::Lock;
 use crate::tail::Tail;
 use burn::module::Module;
 use eggroll_core::ParameterKind;
-use eggroll_train::{
-    EvolutionStrategy, EvolutionStrategyConfig, Fitness, InputProjection, Population, RunningSettings, TellError,
-};
+use eggroll_train::{Credit, EvolutionStrategy, Fitness, Population, RunningSettings, TellError};
 use log::Log;
 pub(crate) use record::Recorded;
 use record::{Check, FORMAT, Header, encode_settings};
@@ -197,15 +195,16 @@ impl ReplayLog {
     }
 }
 
-/// Refuses a strategy whose updates depend on more than the fitness.
+/// Takes a logged fitness for an update, or refuses it if the update depends on what layers were given.
 ///
 /// # Errors
 ///
-/// [`SavedError::ReplayProjection`] with the projection.
-fn check_projection(config: &EvolutionStrategyConfig) -> Result<(), Error> {
-    match config.input_projection {
-        InputProjection::Off => Ok(()),
-        projection => Err(SavedError::ReplayProjection(projection.to_string()).into()),
+/// [`SavedError::ReplayCredit`] with the parts.
+fn by_fitness_alone((credit, members): (Credit, usize), fitness: Fitness) -> Result<Fitness, Error> {
+    let parts = fitness.values().len() / members;
+    match credit.projects(parts) {
+        false => Ok(fitness),
+        true => Err(SavedError::ReplayCredit { credit: credit.to_string(), parts }.into()),
     }
 }
 
@@ -247,14 +246,14 @@ pub fn replay_range(path: &Path) -> Result<Range<u64>, Error> {
 /// | [`eggroll_train::Error::Noiser`] | a noiser that the log only names: [`replay_from`] takes a strategy that has it |
 /// | [`SavedError::OtherModel`] | another first model |
 /// | [`SavedError::Start`] | spreads that noise is relative to, an anchor of the decay, or f32 master weights, of another model: [`replay_from`] takes a strategy that has them |
-/// | [`SavedError::ReplayProjection`] | updates that depend on more than the fitness: [`replay_evaluated`] makes them again |
+/// | [`SavedError::ReplayCredit`] | updates from the scores of parts, which depend on what layers were given: [`replay_evaluated`] makes them again |
 /// | [`SavedError::ReplayRange`] | a generation that the log does not have; also if it does not begin with generation 0: [`replay_from`] |
 pub fn replay<M: Module>(path: &Path, first: M, until: Option<u64>) -> Result<(EvolutionStrategy, M), Error> {
     let log = Log::read(path)?;
     let strategy = log.header.config.try_init(&first)?;
     log.check_start(&strategy)?;
-    check_projection(strategy.config())?;
-    log.replay(strategy, first, until, |_, _, scores| Ok(scores.into_fitness()))
+    let credit = (strategy.credit(), strategy.config().population_size);
+    log.replay(strategy, first, until, |_, _, scores| by_fitness_alone(credit, scores.into_fitness()))
 }
 
 /// Continues with `strategy` and `model`, of a checkpoint for example, as [`replay`] does from the beginning.
@@ -270,19 +269,19 @@ pub fn replay_from<M: Module>(
 ) -> Result<(EvolutionStrategy, M), Error> {
     let log = Log::read(path)?;
     log.check_strategy(&strategy)?;
-    check_projection(strategy.config())?;
-    log.replay(strategy, model, until, |_, _, scores| Ok(scores.into_fitness()))
+    let credit = (strategy.credit(), strategy.config().population_size);
+    log.replay(strategy, model, until, |_, _, scores| by_fitness_alone(credit, scores.into_fitness()))
 }
 
-/// [`replay_from`] for [projected estimates](InputProjection), which depend on the rows that layers have seen: evaluates every generation
-/// again, as the run did, and requires the logged fitness.
+/// [`replay_from`] for [credit by part](Credit), whose estimates depend on what layers were given: evaluates every generation again, as the
+/// run did, and requires the logged fitness.
 ///
 /// It takes as long as the run. What it shows is that data, score and program are those of the run: the fitness of every generation is the logged
 /// one, and the model that of the run, bit for bit.
 ///
 /// # Errors
 ///
-/// As [`replay_from`], but for the projection, and [`SavedError::ReplayFitness`] for the first generation whose fitness is another one.
+/// As [`replay_from`], but for the credit, and [`SavedError::ReplayFitness`] for the first generation whose fitness is another one.
 ///
 /// # Example
 ///
@@ -292,19 +291,17 @@ pub fn replay_from<M: Module>(
 /// use eggroll_core::EggrollConfig;
 /// use eggroll_nn::{Linear, LinearConfig};
 /// use eggroll_run::{ReplayLog, parameter_digest, replay_evaluated};
-/// use eggroll_train::{EvolutionStrategyConfig, InputProjection, Population};
+/// use eggroll_train::{EvolutionStrategyConfig, Population};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("run.replay");
 /// let first = LinearConfig::new(8, 1).init(&Device::flex());
 /// let evaluate = |model: &Linear, population: &Population| {
-///     let x = Tensor::<2>::ones([1, 8], &Device::flex()) * population.generation() as f32;
-///     population.evaluate(|members| members.mean(model.forward_shared(x.clone())))
+///     let x = Tensor::<2>::ones([3, 8], &Device::flex()) * population.generation() as f32;
+///     population.evaluate(|members| model.forward_shared(x.clone()).reshape([members.count(), 3])) // a score for every row
 /// };
-/// let config = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new())
-///     .with_population_size(8)
-///     .with_input_projection(InputProjection::Shared);
+/// let config = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new()).with_population_size(8);
 ///
 /// let (mut strategy, mut model) = (config.try_init(&first)?, first.clone());
 /// let mut log = ReplayLog::create(&path, &strategy, &model)?;

@@ -8,7 +8,7 @@ use eggroll_core::{EggrollConfig, NoiserConfig, OpenEsConfig};
 use eggroll_nn::Linear;
 use eggroll_run::diagnostics::{SplitHalf, gradient_cosine};
 use eggroll_train::{
-    EvolutionStrategy, EvolutionStrategyConfig, Fitness, FitnessShaping, GradientScale, InputProjection, Population,
+    Credit, EvolutionStrategy, EvolutionStrategyConfig, Fitness, FitnessShaping, GradientScale, Population,
 };
 
 const SEEDS: u64 = 3;
@@ -164,7 +164,7 @@ fn without_bias(d_input: usize, d_output: usize) -> Linear {
 
 /// Mean and mean square of the estimate of `weight` over many seeds, for the fitness `−(forward(x) − target)²`.
 fn moments<M: Module + Sync>(
-    (noiser, projection, sigma): (EggrollConfig, InputProjection, f64),
+    (noiser, credit, sigma): (EggrollConfig, Credit, f64),
     model: &M,
     forward: impl Fn(&M) -> Tensor<2> + Sync,
     weight: impl Fn(&M) -> Tensor<2>,
@@ -173,13 +173,12 @@ fn moments<M: Module + Sync>(
     let fitness = |model: &M, population: &Population| {
         population.evaluate(|members| -members.mean((forward(model) - members.repeat(target.clone())).square()))
     };
-    moments_of(&|config| config, (noiser, projection, sigma), model, fitness, weight)
+    moments_of((noiser, credit, sigma), model, fitness, weight)
 }
 
 /// The same for any fitness.
 fn moments_of<M: Module>(
-    adjust: &dyn Fn(EvolutionStrategyConfig) -> EvolutionStrategyConfig,
-    (noiser, projection, sigma): (EggrollConfig, InputProjection, f64),
+    (noiser, credit, sigma): (EggrollConfig, Credit, f64),
     model: &M,
     fitness: impl Fn(&M, &Population) -> Fitness,
     weight: impl Fn(&M) -> Tensor<2>,
@@ -193,10 +192,10 @@ fn moments_of<M: Module>(
             .with_shaping(FitnessShaping::Raw)
             .with_gradient_scale(GradientScale::ScoreFunction)
             .with_learning_rate(1.0)
-            .with_input_projection(projection)
+            .with_credit(credit)
             .with_chunk_size(4)
             .with_seed(seed);
-        let mut strategy = adjust(config).init(model);
+        let mut strategy = config.init(model);
         let population = strategy.ask();
         let fitness = fitness(model, &population);
         let mut moved = model.clone();
@@ -224,22 +223,21 @@ fn assert_less_variance((plain, plain_squares): (Vec<f64>, f64), (projected, pro
 fn projection_onto_shared_rows_keeps_the_mean_and_reduces_the_variance() {
     let layer = without_bias(12, 2);
     let x = sines(36, 0.7).reshape([3, 12]);
-    let estimates = |projection| {
-        let settings = (EggrollConfig::new(), projection, 0.1);
+    let estimates = |credit| {
+        let settings = (EggrollConfig::new(), credit, 0.1);
         moments(settings, &layer, |layer| layer.forward_shared(x.clone()), |layer| layer.weight.val())
     };
-    let plain = estimates(InputProjection::Off);
-    assert_less_variance(plain.clone(), estimates(InputProjection::Shared));
-    assert_eq!(estimates(InputProjection::Shared), estimates(InputProjection::Unperturbed));
+    let plain = estimates(Credit::Mean);
+    assert_less_variance(plain, estimates(Credit::Parts));
 }
 
-/// Of three tasks, one for each row: the same mean, less variance than by the rows' span.
+/// Of three parts, one for each row: the same mean, less variance than by the rows' span.
 #[test]
-fn projection_by_task_keeps_the_mean_and_reduces_the_variance() {
+fn credit_by_part_keeps_the_mean_and_reduces_the_variance() {
     let layer = without_bias(12, 2);
     let x = (sines(36, 0.7) * 9.0).sin().reshape([3, 12]); // nearly orthogonal rows
     let target = sines(6, 0.7).reshape([3, 2]);
-    let by_task = |layer: &Linear, population: &Population| {
+    let by_part = |layer: &Linear, population: &Population| {
         population.evaluate(|members| {
             let errors = layer.forward_shared(x.clone()) - members.repeat(target.clone());
             -errors.square().mean_dim(1).reshape([members.count(), 3])
@@ -247,14 +245,13 @@ fn projection_by_task_keeps_the_mean_and_reduces_the_variance() {
     };
     let forward = |layer: &Linear| layer.forward_shared(x.clone());
     let weight = |layer: &Linear| layer.weight.val();
-    let settings = (EggrollConfig::new(), InputProjection::Shared, 0.1);
-    let span = moments(settings.clone(), &layer, forward, weight);
-    let rows = moments_of(&|config| config.with_task_projection(true), settings, &layer, by_task, weight);
-    assert_less_variance(span.clone(), rows);
-    // Without the projection by task the scores of tasks are those of their mean.
-    let settings = (EggrollConfig::new(), InputProjection::Shared, 0.1);
-    let mean = moments_of(&|config| config, settings, &layer, by_task, weight);
-    assert!(mean.0.iter().zip(&span.0).all(|(a, b)| (a - b).abs() < 1e-5), "{mean:?} {span:?}");
+    let settings = |credit| (EggrollConfig::new(), credit, 0.1);
+    let span = moments(settings(Credit::Parts), &layer, forward, weight);
+    assert_less_variance(span, moments_of(settings(Credit::Auto), &layer, by_part, weight));
+    // By means the scores of parts are those of their mean.
+    let mean = moments_of(settings(Credit::Mean), &layer, by_part, weight);
+    let plain = moments(settings(Credit::Mean), &layer, forward, weight);
+    assert!(mean.0.iter().zip(&plain.0).all(|(a, b)| (a - b).abs() < 1e-5), "{mean:?} {plain:?}");
 }
 
 /// Two columns have 2.15 times less of it, `(12 + 2)·(2 + 2)/(12·2 + 2)`.
@@ -263,7 +260,7 @@ fn dense_noise_of_a_thin_matrix_keeps_the_mean_and_reduces_the_variance() {
     let layer = without_bias(12, 2);
     let x = sines(36, 0.7).reshape([3, 12]);
     let estimates = |noiser| {
-        let settings = (noiser, InputProjection::Off, 0.1);
+        let settings = (noiser, Credit::Mean, 0.1);
         moments(settings, &layer, |layer| layer.forward_shared(x.clone()), |layer| layer.weight.val())
     };
     let thin = EggrollConfig::new().with_thin_dense(true);
@@ -275,11 +272,10 @@ fn dense_noise_of_a_thin_matrix_keeps_the_mean_and_reduces_the_variance() {
 fn projection_onto_unperturbed_rows_keeps_the_mean_and_reduces_the_variance() {
     let layers = [without_bias(5, 12), without_bias(12, 2)];
     let x = sines(15, 0.7).reshape([3, 5]);
-    let estimates = |projection| {
+    let estimates = |credit| {
         let forward = |[first, second]: &[Linear; 2]| second.forward(first.forward_shared(x.clone()).tanh());
-        moments((EggrollConfig::new(), projection, 0.02), &layers, forward, |[_, second]| second.weight.val())
+        moments((EggrollConfig::new(), credit, 0.02), &layers, forward, |[_, second]| second.weight.val())
     };
-    let plain = estimates(InputProjection::Off);
-    assert_less_variance(plain.clone(), estimates(InputProjection::Unperturbed));
-    assert_eq!(plain, estimates(InputProjection::Shared), "canary: these rows are not shared");
+    let plain = estimates(Credit::Mean);
+    assert_less_variance(plain, estimates(Credit::Parts));
 }

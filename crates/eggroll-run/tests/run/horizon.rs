@@ -313,14 +313,12 @@ fn refusals_name_the_values() {
         let expected = format!("noise_reuse {reuse} does not divide an unroll horizon of 4 generations");
         refuse(plain.clone().with_noise_reuse(reuse).with_unroll_horizon(4), &expected);
     }
-    for projection in [InputProjection::Shared, InputProjection::Unperturbed] {
-        let projected = plain.clone().with_input_projection(projection);
-        refuse(
-            projected.clone().with_unroll_horizon(2),
-            &format!("input projection {projection} does not work with an unroll horizon of 2 generations"),
-        );
-        assert!(projected.with_unroll_horizon(1).try_init(&small()).is_ok());
-    }
+    let by_part = plain.clone().with_credit(Credit::Parts);
+    refuse(
+        by_part.clone().with_unroll_horizon(2),
+        "credit parts does not work with an unroll horizon of 2 generations",
+    );
+    assert!(by_part.with_unroll_horizon(1).try_init(&small()).is_ok());
 
     let integers = integer::LinearConfig::new(4, 2).init(&Device::flex());
     let config = EvolutionStrategyConfig::integer(QEggrollConfig::new()).with_population_size(4).with_unroll_horizon(4);

@@ -30,9 +30,7 @@ pub fn shard(members: usize, rank: usize, size: usize) -> Range<usize> {
 /// The fitness of all members, of which every rank evaluates its [shard](shard()) with `evaluate`: the same on all ranks, and the same
 /// bits as `evaluate(population)`.
 ///
-/// A rank without members evaluates the first pair, and sends nothing of it: `tell` has to know how parameters are used. With a
-/// [projection](crate::EvolutionStrategyConfig::with_input_projection) of estimates, ranks also tell each other which rows of embeddings their members
-/// have looked up.
+/// A rank without members evaluates the first pair, and sends nothing of it: `tell` has to know how parameters are used, and what they were given.
 ///
 /// # Errors
 ///
@@ -109,8 +107,9 @@ pub fn gather_fitness<C: Communicator + ?Sized>(
         found > 0 && found.is_multiple_of(members),
         "evaluate_sharded: {found} fitness values for {members} members"
     );
-    let kind = Kind { integers: fitness.integers().is_some(), tasks: found / members };
-    let mut message = vec![population.generation() as u32, u32::from(kind.integers), kind.tasks as u32];
+    let kind = Kind { integers: fitness.integers().is_some(), tasks: found / members, steps: fitness.steps() };
+    let mut message =
+        vec![population.generation() as u32, u32::from(kind.integers), kind.tasks as u32, kind.steps as u32];
     if !own.is_empty() {
         message.extend(words(&fitness));
     }
@@ -124,7 +123,6 @@ pub fn gather_fitness<C: Communicator + ?Sized>(
             all[task * population.count() + part.start..][..part.len()].copy_from_slice(row);
         }
     }
-    population.share_lookups(communicator)?;
     Ok(kind.fitness(all))
 }
 
@@ -141,6 +139,7 @@ fn words(fitness: &Fitness) -> Vec<u32> {
 struct Kind {
     integers: bool,
     tasks: usize,
+    steps: usize,
 }
 
 impl Kind {
@@ -152,14 +151,14 @@ impl Kind {
         members: usize,
         message: &'a [u32],
     ) -> Result<&'a [u32], DistributionError> {
-        let expected = 3 + self.tasks * members;
-        let [of, integers, tasks, scores @ ..] = message else {
+        let expected = 4 + self.tasks * members;
+        let [of, integers, tasks, steps, scores @ ..] = message else {
             return Err(DistributionError::Length { rank, found: message.len(), expected });
         };
         if *of != generation as u32 {
             return Err(DistributionError::Generation { rank, found: *of, expected: generation as u32 });
         }
-        let kind = Self { integers: *integers != 0, tasks: *tasks as usize };
+        let kind = Self { integers: *integers != 0, tasks: *tasks as usize, steps: *steps as usize };
         if kind != *self {
             return Err(DistributionError::FitnessKind { rank, found: kind.to_string(), expected: self.to_string() });
         }
@@ -174,13 +173,14 @@ impl Kind {
             true => words.into_iter().map(|word| word as i32).collect::<Vec<_>>().into(),
             false => words.into_iter().map(f32::from_bits).collect::<Vec<_>>().into(),
         };
-        fitness.with_tasks(self.tasks)
+        fitness.with_tasks(self.tasks).with_steps(self.steps)
     }
 }
 
 impl std::fmt::Display for Kind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let kind = if self.integers { "integer" } else { "float" };
-        write!(f, "{kind} scores of {} tasks", self.tasks)
+        write!(f, "{kind} scores of {} tasks", self.tasks)?;
+        if self.steps > 1 { write!(f, " in sequences of {} steps", self.steps) } else { Ok(()) }
     }
 }

@@ -1,8 +1,8 @@
 //! Configuration of a strategy: everything but the model.
 
 mod anchor_decay;
+mod credit;
 mod gradient_scale;
-mod input_projection;
 mod master_weights;
 mod named;
 mod noise_scale;
@@ -14,8 +14,8 @@ mod text;
 mod unroll_horizon;
 mod validate;
 
+pub use credit::Credit;
 pub use gradient_scale::GradientScale;
-pub use input_projection::InputProjection;
 pub(crate) use named::Named;
 pub use noise_scale::NoiseScale;
 pub use rate_scale::RateScale;
@@ -104,11 +104,8 @@ pub struct EvolutionStrategyConfig {
     /// Bytes of memory that noise and chunks may take; see [`with_memory_limit`](Self::with_memory_limit).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_limit: Option<u64>,
-    /// Which estimates are projected onto the span of a layer's input rows.
-    pub input_projection: InputProjection,
-    /// Whether every task's estimate is projected onto its own row; see [`with_task_projection`](Self::with_task_projection).
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub task_projection: bool,
+    /// Whether weights learn from the score of every part or from the mean.
+    pub credit: Credit,
 }
 
 impl EvolutionStrategyConfig {
@@ -176,8 +173,7 @@ impl EvolutionStrategyConfig {
             frozen: Vec::new(),
             chunk_size: None,
             memory_limit: None,
-            input_projection: InputProjection::default(),
-            task_projection: false,
+            credit: Credit::default(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! A configuration as text: missing fields have the values of [`EvolutionStrategyConfig::new`], which depend on the noiser.
 
-use super::{EvolutionStrategyConfig, GradientScale, InputProjection, NoiseScale, RateScale, SigmaSchedule};
+use super::{Credit, EvolutionStrategyConfig, GradientScale, NoiseScale, RateScale, SigmaSchedule};
 use crate::fitness::FitnessShaping;
 use crate::optimizer::OptimizerConfig;
 use burn::lr_scheduler::LrSchedulerConfig;
@@ -32,8 +32,7 @@ struct Given {
     frozen: Option<Vec<String>>,
     chunk_size: Option<usize>,
     memory_limit: Option<u64>,
-    input_projection: Option<InputProjection>,
-    task_projection: Option<bool>,
+    credit: Option<Credit>,
 }
 
 /// A value or `null`, as opposed to nothing.
@@ -70,8 +69,7 @@ impl From<Given> for EvolutionStrategyConfig {
             frozen: given.frozen.unwrap_or(default.frozen),
             chunk_size: given.chunk_size.or(default.chunk_size),
             memory_limit: given.memory_limit.or(default.memory_limit),
-            input_projection: given.input_projection.unwrap_or(default.input_projection),
-            task_projection: given.task_projection.unwrap_or(default.task_projection),
+            credit: given.credit.unwrap_or(default.credit),
             noiser: default.noiser,
             optimizer: default.optimizer,
         }

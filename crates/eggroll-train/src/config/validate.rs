@@ -1,6 +1,6 @@
 //! Checks of a configuration that do not depend on the model.
 
-use super::{EvolutionStrategyConfig, InputProjection};
+use super::{Credit, EvolutionStrategyConfig};
 use crate::error::{ConfigError, Error, MOST_MEMBERS};
 use crate::fitness::FitnessShaping;
 use burn::lr_scheduler::LrSchedulerConfig;
@@ -43,9 +43,6 @@ impl EvolutionStrategyConfig {
         numbers::check(self, |field| if field == "anchor_decay" { Bound::NotNegative } else { Bound::Any })
             .map_err(ConfigError::from)?;
         self.validate_horizon()?;
-        if self.task_projection && self.input_projection == InputProjection::Off {
-            return Err(ConfigError::TaskProjection.into());
-        }
         self.shaping.validate(self.population_size)?;
         self.validate_baselines()
     }
@@ -74,8 +71,8 @@ impl EvolutionStrategyConfig {
         if noise_reuse == 0 || !horizon.is_multiple_of(noise_reuse) {
             return Err(ConfigError::UnrollNoise { horizon, noise_reuse });
         }
-        if self.input_projection != InputProjection::Off && horizon > 1 {
-            return Err(ConfigError::UnrollProjection { horizon, projection: self.input_projection.to_string() });
+        if self.credit == Credit::Parts && horizon > 1 {
+            return Err(ConfigError::UnrollCredit { horizon });
         }
         Ok(())
     }

@@ -75,9 +75,9 @@ pub enum ConfigError {
     /// An unknown fitness shaping, with the known names.
     #[error("fitness shaping: {0}")]
     ShapingName(String),
-    /// An unknown input projection, with the known names.
-    #[error("input projection: {0}")]
-    ProjectionName(String),
+    /// An unknown credit, with the known names.
+    #[error("credit: {0}")]
+    CreditName(String),
     /// An unknown noise scale, with the known names.
     #[error("noise scale: {0}")]
     NoiseScaleName(String),
@@ -175,19 +175,14 @@ pub enum ConfigError {
         /// Generations that share one draw.
         noise_reuse: u64,
     },
-    /// A projection by task without the rows to project onto.
-    #[error("task_projection needs input rows to project onto: set input_projection to shared or unperturbed")]
-    TaskProjection,
-    /// A projection onto one generation's rows of an estimate that depends on earlier generations.
+    /// Credit by the parts of one generation, of an estimate that depends on earlier generations.
     #[error(
-        "input projection {projection} does not work with an unroll horizon of {horizon} generations: it uses the input rows of one \
-         generation, but the fitness depends on earlier ones too"
+        "credit parts does not work with an unroll horizon of {horizon} generations: it uses what layers were given in one generation, but \
+         the fitness depends on earlier ones too; set credit to auto or mean"
     )]
-    UnrollProjection {
+    UnrollCredit {
         /// Generations of the horizon.
         horizon: u64,
-        /// Name of the projection.
-        projection: String,
     },
     /// Votes that would have to count the noise of several noise epochs.
     #[error(

@@ -80,17 +80,18 @@ pub enum TellError {
         /// Its learning rate.
         rate: f64,
     },
-    /// Scores of tasks that are not rows of any layer.
+    /// Credit by part, where no parameter can learn from the scores of parts.
     #[error(
-        "task_projection: there are scores of {tasks} tasks, but no layer was given one row for each: with the input projection that is set, \
-         layers have {} rows. Return scores [members, rows], as row_cross_entropy does",
-        listed(rows)
+        "credit parts: nothing can learn from the scores of {parts} parts: \"{path}\" learns from the mean: {because}. Return a score for \
+         every row, as row_cross_entropy and token_cross_entropy do, or set credit to auto"
     )]
-    TaskRows {
-        /// Tasks that every member has a score of.
-        tasks: usize,
-        /// Rows of the layers that are projected.
-        rows: Vec<usize>,
+    Parts {
+        /// Parts that every member has a score of.
+        parts: usize,
+        /// A parameter.
+        path: String,
+        /// Why it learns from the mean.
+        because: String,
     },
     /// A weight of a pair in the estimate that f32, or a parameter's half precision, cannot hold.
     #[error(

@@ -2,25 +2,29 @@
 
 mod clip;
 mod cosine;
+pub(crate) mod credit;
 pub(crate) mod horizon;
 mod split_half;
 
 pub use clip::clip_norm;
 pub use cosine::gradient_cosine;
+pub use credit::{Credits, ParameterCredit};
+pub(crate) use credit::{Plan, plans};
 pub use split_half::SplitHalf;
 
-use crate::config::{EvolutionStrategyConfig, InputProjection};
+use crate::config::EvolutionStrategyConfig;
 use crate::fitness::{Fitness, fold_pairs};
 use crate::optimizer::is_half;
 use crate::population::Population;
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
-use burn::tensor::{Bool, DType, Device, Tensor, TensorData};
+use burn::tensor::{DType, Device, Tensor};
 use eggroll_core::ops::{NoiseSource, row_projection};
-use eggroll_core::scope::{Perturbation, Use};
-use eggroll_core::sync::locked;
+use eggroll_core::scope::Perturbation;
 use eggroll_core::{MatrixView, ParameterTable, Role};
-use std::collections::BTreeSet;
+
+/// How much of a later step's score counts for each step before it, of layers that [act on later steps](eggroll_core::scope::acts_later).
+const LATER: f32 = 0.5;
 
 impl EvolutionStrategyConfig {
     /// The folded, scaled weight of every pair, `−scale·(f_{2q} − f_{2q+1})`: ready for a minimizing optimizer.
@@ -34,16 +38,23 @@ impl EvolutionStrategyConfig {
         weights.iter().any(|weight| *weight != 0.0).then_some(weights)
     }
 
-    /// [`pair_weights`](Self::pair_weights), and those of every task if estimates are [projected by task](Self::with_task_projection).
-    pub(crate) fn weights(&self, fitness: &Fitness, sigma: f64) -> Option<PairWeights> {
-        if !self.task_projection {
-            return self.pair_weights(fitness, sigma).map(|pairs| PairWeights { pairs, tasks: None });
+    /// [`pair_weights`](Self::pair_weights), and those of every part if some estimate is made `by_part`.
+    pub(crate) fn weights(&self, fitness: &Fitness, sigma: f64, by_part: bool) -> Option<PairWeights> {
+        if !by_part {
+            return self.pair_weights(fitness, sigma).map(|pairs| PairWeights { pairs, parts: None });
         }
         let scores = self.shaping.scores(fitness, self.population_size);
-        let tasks = self.folded(&self.shaping.shape_each_task(&scores, self.population_size), sigma); // [tasks, pairs]
+        if scores.chunks(self.population_size).all(|part| part.iter().all(|score| *score == part[0])) {
+            return None;
+        }
+        let own = self.folded(&self.shaping.shape_parts(&scores, self.population_size), sigma); // [parts, pairs]
         let count = self.population_size / 2;
-        let pairs = (0..count).map(|pair| tasks[pair..].iter().step_by(count).sum()).collect();
-        tasks.iter().any(|weight| *weight != 0.0).then_some(PairWeights { pairs, tasks: Some(tasks) })
+        let pairs = (0..count).map(|pair| own[pair..].iter().step_by(count).sum()).collect();
+        if own.iter().all(|weight| *weight == 0.0) {
+            return None;
+        }
+        let with_later = with_later_steps(&own, count, fitness.steps());
+        Some(PairWeights { pairs, parts: Some(PartWeights { own, with_later }) })
     }
 
     /// Shaped scores as scaled weights of pairs.
@@ -55,65 +66,70 @@ impl EvolutionStrategyConfig {
 
 /// What every pair counts in an estimate.
 pub(crate) struct PairWeights {
-    /// For all tasks together.
+    /// For all parts together.
     pub pairs: Vec<f32>,
-    /// For every task, if they are estimated alone: `[tasks, pairs]`, whose sums over tasks are `pairs`.
-    pub tasks: Option<Vec<f32>>,
+    /// For every part, if some estimate is made by part.
+    pub parts: Option<PartWeights>,
+}
+
+/// What every pair counts in the estimate of every part, `[parts, pairs]`.
+pub(crate) struct PartWeights {
+    /// By its own score: the sums over parts are those of all parts together.
+    own: Vec<f32>,
+    /// By its own score and those of later steps of its sequence.
+    with_later: Vec<f32>,
 }
 
 impl PairWeights {
+    /// All numbers, pair by pair.
+    pub fn all(&self) -> impl Iterator<Item = f32> {
+        let parts = self.parts.iter().flat_map(|parts| parts.own.iter().chain(&parts.with_later));
+        parts.chain(&self.pairs).copied()
+    }
+
     /// The weights with those of the pairs of the other parity 0.
     pub fn half(&self, odd: usize) -> Self {
         let count = self.pairs.len();
         let of_half = |(at, weight): (usize, &f32)| if at % count % 2 == odd { *weight } else { 0.0 };
         let half = |weights: &Vec<f32>| weights.iter().enumerate().map(of_half).collect();
-        Self { pairs: half(&self.pairs), tasks: self.tasks.as_ref().map(half) }
+        let parts = |parts: &PartWeights| PartWeights { own: half(&parts.own), with_later: half(&parts.with_later) };
+        Self { pairs: half(&self.pairs), parts: self.parts.as_ref().map(parts) }
     }
 }
 
+/// `c_t = Σ_{s ≥ t} γ^(s−t)·w_s` within sequences of so many steps, of weights `[parts, pairs]`.
+fn with_later_steps(own: &[f32], pairs: usize, steps: usize) -> Vec<f32> {
+    let mut weights = own.to_vec();
+    for sequence in weights.chunks_mut(steps * pairs) {
+        for step in (1..steps).rev() {
+            let (before, after) = sequence.split_at_mut(step * pairs);
+            let before = &mut before[(step - 1) * pairs..];
+            before.iter_mut().zip(after).for_each(|(before, after)| *before += LATER * *after);
+        }
+    }
+    weights
+}
+
 /// Estimates the gradient of every parameter of `model` that is not frozen, over all noise since the members' state was reset and
-/// projected as the population's evaluation wants it.
+/// by the plans for all positions of the table.
 pub(crate) fn gradients<M: Module>(
     model: &M,
     population: &Population,
     weights: &PairWeights,
+    plans: &[Plan],
     config: &EvolutionStrategyConfig,
 ) -> GradientsParams {
-    with_uses(population, |uses, lookups| {
-        let mut visitor = Estimator {
-            table: &population.perturbation.table,
-            master_weights: config.master_weights,
-            perturbations: horizon::perturbations(config, population),
-            uses,
-            lookups,
-            weights,
-            uploaded: None,
-            uploaded_tasks: None,
-            gradients: GradientsParams::new(),
-        };
-        model.visit(&mut visitor);
-        visitor.gradients
-    })
-}
-
-/// Calls `f` with the uses whose rows estimates are projected onto, and with those that have the rows that members have looked up.
-fn with_uses<R>(population: &Population, f: impl FnOnce(&[Use], &[Use]) -> R) -> R {
-    let uses = locked(&population.uses);
-    let unperturbed = locked(&population.unperturbed_rows);
-    let perturbed = uses.as_deref().unwrap_or_default();
-    match population.input_projection {
-        InputProjection::Off => f(&[], &[]),
-        InputProjection::Shared => f(perturbed, perturbed),
-        InputProjection::Unperturbed => f(&unperturbed, perturbed),
-    }
-}
-
-/// Rows that layers were given and whose span estimates are projected onto, each number once.
-pub(crate) fn projected_rows(population: &Population) -> Vec<usize> {
-    with_uses(population, |uses, _| {
-        let rows = uses.iter().filter_map(|used| if let Use::Shared(x) = used { Some(x.dims()[0]) } else { None });
-        rows.collect::<BTreeSet<_>>().into_iter().collect()
-    })
+    let mut visitor = Estimator {
+        table: &population.perturbation.table,
+        master_weights: config.master_weights,
+        perturbations: horizon::perturbations(config, population),
+        plans,
+        weights,
+        uploaded: None,
+        gradients: GradientsParams::new(),
+    };
+    model.visit(&mut visitor);
+    visitor.gradients
 }
 
 struct Estimator<'a> {
@@ -122,15 +138,10 @@ struct Estimator<'a> {
     master_weights: bool,
     /// How the members were perturbed: the estimate is the sum over all, with the same weights.
     perturbations: Vec<Perturbation>,
-    /// The rows that weights are projected onto.
-    uses: &'a [Use],
-    /// The rows that members have looked up.
-    lookups: &'a [Use],
+    plans: &'a [Plan],
     weights: &'a PairWeights,
     /// The weights on the device of the last parameter: in a model on one device they are uploaded once.
     uploaded: Option<(Device, Tensor<1>)>,
-    /// Those of every task, `[tasks, pairs]`.
-    uploaded_tasks: Option<(Device, Tensor<2>)>,
     gradients: GradientsParams,
 }
 
@@ -146,35 +157,47 @@ impl Estimator<'_> {
 
     /// The weights next to a parameter, in float32: a parameter's type may be too narrow for them.
     fn weights(&mut self, device: Device) -> Tensor<1> {
-        let weights = &self.weights.pairs;
-        on_device(&mut self.uploaded, device, weights, [weights.len()])
+        match &self.uploaded {
+            Some((on, weights)) if *on == device => weights.clone(),
+            _ => {
+                let weights = Tensor::from_data(self.weights.pairs.as_slice(), (&device, DType::F32));
+                self.uploaded.insert((device, weights)).1.clone()
+            }
+        }
     }
 
-    /// Those of every task, if they are estimated alone and a layer that was given these rows has one for each.
-    fn task_weights(&mut self, x: &Tensor<2>) -> Option<Tensor<2>> {
-        let (weights, pairs) = (self.weights.tasks.as_ref()?, self.weights.pairs.len());
-        let (tasks, device) = (weights.len() / pairs, x.device());
-        if x.dims()[0] != tasks {
+    /// The estimate from the scores of every part, flat, if the parameter at `position` has one.
+    fn by_part(&self, position: usize, shape: &[usize], (dtype, device): (DType, Device)) -> Option<Tensor<1>> {
+        let (Plan::Parts { uses, rows, counted, acts_later }, Some(parts)) =
+            (&self.plans[position], &self.weights.parts)
+        else {
             return None;
-        }
-        Some(on_device(&mut self.uploaded_tasks, device, weights, [tasks, pairs]))
+        };
+        let weights = if *acts_later { &parts.with_later } else { &parts.own };
+        let weights = credit::of_rows(weights, self.weights.pairs.len(), *rows, counted.as_deref());
+        // What layers were given is of one generation: there is no horizon.
+        let noise = self.perturbations[0].parameter(position);
+        let [made, kept] = self.types(dtype, &noise.source);
+        let estimate = noise.part_estimate(Tensor::from_data(weights, (&device, DType::F32)), uses, shape, made);
+        Some(if made == kept { estimate } else { estimate.cast(kept) })
     }
-}
 
-/// Weights on a device, uploaded unless they are there.
-fn on_device<const D: usize>(
-    uploaded: &mut Option<(Device, Tensor<D>)>,
-    device: Device,
-    weights: &[f32],
-    shape: [usize; D],
-) -> Tensor<D> {
-    match uploaded {
-        Some((on, weights)) if *on == device => weights.clone(),
-        _ => {
-            let data = TensorData::new(weights.to_vec(), shape);
-            let weights = Tensor::from_data(data, (&device, DType::F32));
-            uploaded.insert((device, weights)).1.clone()
-        }
+    /// The estimate from the mean weights, flat.
+    fn by_mean(&mut self, position: usize, shape: &[usize], (dtype, device): (DType, Device)) -> Tensor<1> {
+        let weights = self.weights(device);
+        let estimate = |perturbation: &Perturbation| {
+            let noise = perturbation.parameter(position);
+            let [made, kept] = self.types(dtype, &noise.source);
+            let estimate = noise.estimate(weights.clone(), shape, made);
+            if made == kept { estimate } else { estimate.cast(kept) }
+        };
+        let estimates = self.perturbations.iter().map(estimate);
+        let gradient = estimates.reduce(|sum, next| sum + next).expect("the members were perturbed");
+        let (Plan::Projected(x), Some(view)) = (&self.plans[position], MatrixView::of(shape)) else {
+            return gradient;
+        };
+        let (elements, x) = (gradient.dims(), x.clone().cast(gradient.dtype()));
+        row_projection(gradient.reshape([view.d_input, view.d_output]), x).reshape(elements)
     }
 }
 
@@ -188,49 +211,11 @@ impl ModuleVisitor for Estimator<'_> {
             return;
         }
         let value = param.val();
-        if let Some(Use::Shared(x)) = self.uses.get(position)
-            && let Some(weights) = self.task_weights(x)
-        {
-            // A projection has no unroll horizon: there is one perturbation.
-            let noise = self.perturbations[0].parameter(position);
-            let [made, kept] = self.types(value.dtype(), &noise.source);
-            let x = if made == value.dtype() { (**x).clone() } else { (**x).clone().cast(made) };
-            let gradient = noise.task_estimate(weights, x, &value.dims(), made);
-            let gradient = if made == kept { gradient } else { gradient.cast(kept) };
-            self.gradients.register(param.id, MatrixView::shape_flat(gradient, value.dims()));
-            return;
-        }
-        let weights = self.weights(value.device());
-        let estimate = |perturbation: &Perturbation| {
-            let noise = perturbation.parameter(position);
-            let [made, kept] = self.types(value.dtype(), &noise.source);
-            let estimate = noise.estimate(weights.clone(), &value.dims(), made);
-            if made == kept { estimate } else { estimate.cast(kept) }
+        let (shape, place) = (value.dims(), (value.dtype(), value.device()));
+        let gradient = match self.by_part(position, &shape, place.clone()) {
+            Some(gradient) => gradient,
+            None => self.by_mean(position, &shape, place),
         };
-        let estimates = self.perturbations.iter().map(estimate);
-        let gradient = estimates.reduce(|sum, next| sum + next).expect("the members were perturbed");
-        let elements = gradient.dims();
-        let uses = (self.lookups.get(position), self.uses.get(position));
-        let gradient = match (uses, MatrixView::of(&value.dims())) {
-            ((Some(Use::Rows(read)), _), Some(view)) if read.contains(&false) => {
-                only_rows(gradient.reshape([view.d_input, view.d_output]), read).reshape(elements)
-            }
-            ((_, Some(Use::Shared(x))), Some(view)) => {
-                let x =
-                    if gradient.dtype() == x.dtype() { (**x).clone() } else { (**x).clone().cast(gradient.dtype()) };
-                row_projection(gradient.reshape([view.d_input, view.d_output]), x).reshape(elements)
-            }
-            _ => gradient,
-        };
-        let gradient = MatrixView::shape_flat(gradient, value.dims());
-        self.gradients.register(param.id, gradient);
+        self.gradients.register(param.id, MatrixView::shape_flat(gradient, shape));
     }
-}
-
-/// The rows of a gradient that any member has looked up; the others are 0: nothing depends on their noise.
-fn only_rows(gradient: Tensor<2>, read: &[bool]) -> Tensor<2> {
-    let unread: Vec<bool> = read.iter().map(|read| !read).collect();
-    let unread = Tensor::<2, Bool>::from_data(TensorData::new(unread, [read.len(), 1]), &gradient.device());
-    let dims = gradient.dims();
-    gradient.mask_fill(unread.expand(dims), 0.0)
 }

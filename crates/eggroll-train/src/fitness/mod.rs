@@ -23,6 +23,7 @@ pub struct Fitness {
     values: Vec<f32>,
     integers: Option<Vec<i32>>,
     tasks: usize,
+    steps: usize,
 }
 
 impl Fitness {
@@ -67,12 +68,29 @@ impl Fitness {
     pub fn with_tasks(self, tasks: usize) -> Self {
         let scores = self.values.len();
         assert!(tasks > 0 && scores.is_multiple_of(tasks), "{scores} scores are not those of {tasks} tasks");
-        Self { tasks, ..self }
+        Self { tasks, steps: 1, ..self }
     }
 
-    /// Tasks that every member has a score of.
+    /// Tasks, or [parts](crate::Credit#parts), that every member has a score of.
     pub fn tasks(&self) -> usize {
         self.tasks
+    }
+
+    /// This fitness as the scores of sequences: each run of so many tasks is a sequence in order of time.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the tasks are not a multiple of the steps.
+    #[track_caller]
+    pub fn with_steps(self, steps: usize) -> Self {
+        let tasks = self.tasks;
+        assert!(steps > 0 && tasks.is_multiple_of(steps), "{tasks} tasks are not sequences of {steps} steps");
+        Self { steps, ..self }
+    }
+
+    /// Steps of a sequence, 1 where tasks are in no order of time.
+    pub fn steps(&self) -> usize {
+        self.steps
     }
 
     /// The score of a member: the mean over tasks.
@@ -166,13 +184,18 @@ fn ends(scores: &[f64]) -> Option<[f64; 2]> {
 
 impl From<Vec<f32>> for Fitness {
     fn from(values: Vec<f32>) -> Self {
-        Self { values, integers: None, tasks: 1 }
+        Self { values, integers: None, tasks: 1, steps: 1 }
     }
 }
 
 impl From<Vec<i32>> for Fitness {
     fn from(integers: Vec<i32>) -> Self {
-        Self { values: integers.iter().map(|score| *score as f32).collect(), integers: Some(integers), tasks: 1 }
+        Self {
+            values: integers.iter().map(|score| *score as f32).collect(),
+            integers: Some(integers),
+            tasks: 1,
+            steps: 1,
+        }
     }
 }
 

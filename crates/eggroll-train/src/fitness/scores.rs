@@ -7,11 +7,11 @@ use std::fmt::Display;
 /// Scores of members, one for each or several, higher is better.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a score of members",
-    note = "return a Tensor<1>, a Tensor<1, Int>, a Tensor<2> of [members, tasks], a Vec<f32> or a Vec<i32>; convert f64 by `as f32`",
+    note = "return a Tensor<1>, a Tensor<1, Int>, a Tensor<2> of [members, parts], a Tensor<3> of [members, sequences, steps], a Vec<f32> or a Vec<i32>; convert f64 by `as f32`",
     note = "a closure that returns a Result goes to try_evaluate, or try_evaluate_each"
 )]
 pub trait Scores: Send + Sized {
-    /// The shape: `[members]`, or `[members, tasks]`.
+    /// The shape: `[members]`, `[members, tasks]` or `[members, sequences, steps]`.
     fn shape(&self) -> Vec<usize>;
 
     /// Reads the scores of all chunks to the host at once.
@@ -33,8 +33,7 @@ impl Scores for Tensor<1> {
     }
 }
 
-/// Scores of several tasks for each member, `[members, tasks]`: shaped task by task
-/// ([`FitnessShaping::shape_tasks`](crate::FitnessShaping::shape_tasks)).
+/// Scores of several tasks, or [parts](crate::Credit#parts), for each member, `[members, tasks]`.
 impl Scores for Tensor<2> {
     fn shape(&self) -> Vec<usize> {
         self.dims().to_vec()
@@ -44,6 +43,23 @@ impl Scores for Tensor<2> {
         let tasks_first = Tensor::cat(chunks, 0).transpose(); // [tasks, members]
         let ([tasks, _], count) = (tasks_first.dims(), tasks_first.shape().num_elements());
         Fitness::read(tasks_first.reshape([count])).with_tasks(tasks)
+    }
+}
+
+/// Scores of every step of sequences for each member, `[members, sequences, steps]`, as
+/// [`token_cross_entropy`](crate::MemberChunk::token_cross_entropy) makes them: parts in order of time.
+impl Scores for Tensor<3> {
+    fn shape(&self) -> Vec<usize> {
+        self.dims().to_vec()
+    }
+
+    fn read(chunks: Vec<Self>) -> Fitness {
+        let [_, sequences, steps] = chunks[0].dims();
+        let flat = |chunk: Self| {
+            let [members, ..] = chunk.dims();
+            chunk.reshape([members, sequences * steps])
+        };
+        Tensor::<2>::read(chunks.into_iter().map(flat).collect()).with_steps(steps)
     }
 }
 

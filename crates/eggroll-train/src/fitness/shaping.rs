@@ -15,7 +15,8 @@ use std::sync::Arc;
 /// fitness cancels in every pair.
 ///
 /// Where members have answered several tasks, each task's scores are shaped alone and a member's weight is the mean over
-/// tasks ([`shape_tasks`](Self::shape_tasks)): no task counts more because its scores are larger.
+/// tasks ([`shape_tasks`](Self::shape_tasks)): no task counts more because its scores are larger. Where weights learn
+/// [by part](crate::Credit#shaping), [`Standardized`](Self::Standardized) has one deviation for all parts.
 ///
 /// An estimate takes one weight for each mirrored (antithetic) pair, `f₊ − f₋` ([`fold_pairs`](crate::fold_pairs())). What a rule takes
 /// from both members of a pair alike, as a mean or the score of a baseline, has no part in it. Groups are consecutive members; they hold
@@ -41,7 +42,7 @@ pub enum FitnessShaping {
     /// `f` unchanged.
     Raw,
     /// `(f − mean) / √(var + (ε·rms)²)`, population variance, `ε = 2⁻²⁰`: the z-score (standard score) without a scale of its own, as `ε` is
-    /// relative to the root mean square of the scores.
+    /// relative to the root mean square of the scores. For [credit by part](crate::Credit) one deviation counts for all parts.
     ///
     /// `ε` is eight roundings of f32: scores that differ by roundings only have small weights, and equal scores have none.
     #[default]
@@ -259,10 +260,14 @@ impl FitnessShaping {
         sums
     }
 
-    /// The terms of [`shape_tasks`](Self::shape_tasks), whose sum over tasks it is: `[tasks, members]`.
-    pub(crate) fn shape_each_task(&self, scores: &[f64], members: usize) -> Vec<f64> {
-        let tasks = (scores.len() / members) as f64;
-        scores.chunks(members).flat_map(|row| self.shape(row)).map(|weight| weight / tasks).collect()
+    /// Weights of every part for [credit by part](crate::Credit#shaping), whose mean over parts counts: `[parts, members]`.
+    pub(crate) fn shape_parts(&self, scores: &[f64], members: usize) -> Vec<f64> {
+        let parts = scores.len() / members;
+        let shaped: Vec<f64> = match self {
+            Self::Standardized if parts > 1 => standardized_parts(scores, members),
+            _ => scores.chunks(members).flat_map(|row| self.shape(row)).collect(),
+        };
+        shaped.into_iter().map(|weight| weight / parts as f64).collect()
     }
 }
 
@@ -297,6 +302,18 @@ fn standardized(scores: &[f64]) -> Vec<f64> {
     // All scores are 0, or their squares are.
     let weight = |score: &f64| if scale == 0.0 { 0.0 } else { (score - mean) / scale };
     scores.iter().map(weight).collect()
+}
+
+/// [`standardized`] with one deviation for all parts, that within them: a part whose scores differ more than others' has more say.
+fn standardized_parts(scores: &[f64], members: usize) -> Vec<f64> {
+    let squares: f64 = scores.iter().map(|score| score * score).sum();
+    let within: f64 = scores.chunks(members).map(sum_of_squares).sum();
+    let scale = ((within + ROUNDINGS * ROUNDINGS * squares) / scores.len() as f64).sqrt();
+    let of_part = |part: &[f64]| {
+        let mean = mean(part);
+        part.iter().map(|score| if scale == 0.0 { 0.0 } else { (score - mean) / scale }).collect::<Vec<_>>()
+    };
+    scores.chunks(members).flat_map(of_part).collect()
 }
 
 fn sample_z_score(scores: &[f64]) -> Vec<f64> {

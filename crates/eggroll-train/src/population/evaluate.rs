@@ -14,8 +14,10 @@ impl Population {
     /// Inside `score`, eggroll's modules of the strategy's model are perturbed: `forward` takes rows of all members of the chunk,
     /// member-major, and returns them so. Other models, clones with `no_grad()`, and this one outside, compute as usual
     /// ([identifiers](eggroll_core::ParameterTable#identifiers)). `score` returns the fitness of the
-    /// chunk's members, higher is better, as any [`Scores`]: a tensor `[members]` of floats or integers, `[members, tasks]` for
-    /// several prompts or tasks, or a `Vec<f32>` or `Vec<i32>` that was computed on the host.
+    /// chunk's members, higher is better, as any [`Scores`]: a tensor `[members]` of floats or integers, `[members, parts]` with the score of
+    /// every image, prompt or task, `[members, sequences, steps]` with that of every token, or a `Vec<f32>` or `Vec<i32>` that was computed
+    /// on the host. Weights learn from the score of each part where they can ([`Credit`](crate::Credit)); for that `score` is called once more,
+    /// for two members without noise, and if it asks which members it has, for four others.
     ///
     /// For a model in host memory chunks run on all CPU cores at the same time, and Burn's own operations inside `score` on one core
     /// each: a chunk stays in a core's cache. On a device chunks form one queue. Results do not depend on the chunks, bit for bit.
@@ -81,7 +83,8 @@ impl Population {
     }
 
     /// [`evaluate`](Self::evaluate) for a closure that changes what it captures: chunks are evaluated one after the other, on this
-    /// thread. On CPUs `evaluate` is faster.
+    /// thread. On CPUs `evaluate` is faster. With scores of several [parts](crate::Credit) `score` is called once more after the first chunk, for the first
+    /// two members without noise, and if it asks which members it has, for four others.
     ///
     /// # Panics
     ///
@@ -193,8 +196,7 @@ impl Population {
     ) -> Result<(R, S), E> {
         let part = state.rows(members.first - self.first..members.first - self.first + members.count);
         let rows = if S::HAS_ROWS { Some(members.count) } else { None };
-        let (result, scope) =
-            self.perturbation.run_members(members.pairs(), (rows, self.notes_lookups()), || score(&members, part));
+        let (result, scope) = self.perturbation.run_members(members.pairs(), rows, || score(&members, part));
         let (scores, part) = result?;
         let shape = scores.shape();
         assert!(
@@ -206,7 +208,10 @@ impl Population {
         let output_bytes = self.note_scope(scope);
         self.member_bytes.store(output_bytes.div_ceil(members.count), Relaxed);
         if members.first == self.first {
-            self.note_inputs(|| score(&MemberChunk { first: self.first, count: 2 }, state.rows(0..2)).map(drop))?;
+            self.note_inputs(shape[1..].iter().product(), S::HAS_ROWS, |members| {
+                let own = members.first - self.first;
+                score(members, state.rows(own..own + 2)).map(drop)
+            })?;
         }
         Ok((scores, part))
     }

@@ -1,16 +1,19 @@
-//! Rows that layers are given by members without noise: to project estimates onto, or to look at.
+//! What layers are given by members without noise: to project estimates onto, or to look at.
 
-use super::Population;
-use crate::config::InputProjection;
+use super::{MemberChunk, Population, are_same};
+use crate::estimate::credit::Credits;
+use crate::fitness::Fitness;
 use burn::tensor::Tensor;
-use eggroll_core::scope::Use;
+use eggroll_core::ops::Input;
+use eggroll_core::scope::{Inputs, Use};
 use eggroll_core::sync::locked;
+use std::sync::atomic::Ordering::Relaxed;
 
 impl Population {
     /// Asks the next [`evaluate`](Self::evaluate) to note what layers are given, for [`layer_inputs`](Self::layer_inputs): it calls its
     /// closure once more, for two members without noise, whose fitness is dropped.
     pub fn observe_inputs(&self) {
-        locked(&self.observed_rows).get_or_insert_default();
+        self.observes.store(true, Relaxed);
     }
 
     /// The rows `[rows, d_input]` that linear layers and convolutions were given for one member without noise, by the path of their
@@ -36,10 +39,10 @@ impl Population {
     /// assert_eq!(inputs[1].1.dims(), [5, 8]); // behind the first layer and its activation
     /// ```
     pub fn layer_inputs(&self) -> Vec<(String, Tensor<2>)> {
-        let observed = locked(&self.observed_rows);
-        let entries = self.perturbation.table.entries().iter().zip(observed.iter().flatten());
-        let inputs = entries.filter_map(|(entry, used)| match used {
-            Use::Shared(x) => Some((entry.path.clone(), (**x).clone())),
+        let noted = locked(&self.inputs);
+        let entries = self.perturbation.table.entries().iter().zip(noted.iter().flatten());
+        let inputs = entries.filter_map(|(entry, inputs)| match inputs.uses.as_slice() {
+            [Input::Rows(x)] => Some((entry.path.clone(), x.clone())),
             _ => None,
         });
         inputs.collect()
@@ -53,27 +56,58 @@ impl Population {
         shared.map(|(entry, _)| entry.path.clone()).collect()
     }
 
-    /// Scores two members without noise, if their rows are asked for.
+    /// What every parameter learns from, of this fitness: the score of each part or the mean.
+    pub fn credits(&self, fitness: &Fitness) -> Credits {
+        Credits::new(self, fitness)
+    }
+
+    /// Scores two members without noise, if what they give layers is asked for; others as well, if members have a state or the closure asked
+    /// which they are: estimates are projected only onto what is the same for all.
     #[track_caller]
-    pub(super) fn note_inputs<E>(&self, score: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
-        let projects = self.input_projection == InputProjection::Unperturbed;
-        let observes = locked(&self.observed_rows).is_some();
-        if !projects && !observes {
+    pub(super) fn note_inputs<E>(
+        &self,
+        parts: usize,
+        has_state: bool,
+        mut score: impl FnMut(&MemberChunk) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let projects = self.credit.projects(parts);
+        if !projects && !self.observes.load(Relaxed) {
             return Ok(());
         }
-        let mut scored = Ok(());
-        let score = || scored = score();
-        let rows = match projects {
-            true => self.perturbation.unperturbed_rows(score),
-            false => self.perturbation.observed_rows(score),
+        let mut run = |first: usize| {
+            let chunk = MemberChunk { first, count: 2 };
+            let (scored, noted) = self.perturbation.run_unperturbed(chunk.pairs().first, || score(&chunk));
+            scored.map(|()| noted)
         };
-        scored?;
-        if observes {
-            *locked(&self.observed_rows) = Some(rows.clone());
+        let mut noted = run(self.first)?;
+        if projects && self.members > 2 && (has_state || noted.depends_on_members) {
+            // The second pair too: data may repeat itself.
+            let last = self.first + self.members - 2;
+            for first in [self.first + 2, last].into_iter().take(if last == self.first + 2 { 1 } else { 2 }) {
+                let others = run(first)?;
+                noted.inputs.iter_mut().zip(&others.inputs).for_each(|(inputs, other)| compare(inputs, other));
+            }
         }
-        if projects {
-            *locked(&self.unperturbed_rows) = rows;
+        // Members that share rows have them in the forward with noise as well.
+        let uses = locked(&self.uses);
+        for (inputs, used) in noted.inputs.iter_mut().zip(uses.iter().flatten()) {
+            if let (Use::Shared(shared), [Input::Rows(x)]) = (used, inputs.uses.as_slice()) {
+                inputs.differ |= !are_same(shared, x);
+            }
         }
+        let mut all = locked(&self.inputs);
+        // Of an evaluation before: what is not the same in both is not projected onto.
+        for (inputs, earlier) in noted.inputs.iter_mut().zip(all.iter().flatten()) {
+            compare(inputs, earlier);
+        }
+        *all = Some(noted.inputs);
         Ok(())
     }
+}
+
+/// Notes whether other members were given something else.
+fn compare(inputs: &mut Inputs, other: &Inputs) {
+    let same = |(a, b): (&Input, &Input)| a.is_same(b);
+    let alike = inputs.uses.len() == other.uses.len() && inputs.uses.iter().zip(&other.uses).all(same);
+    inputs.differ |= other.differ || !alike;
 }

@@ -32,6 +32,7 @@ impl MemberChunk {
 
     /// Index of the chunk's first member in the population.
     pub fn first(&self) -> usize {
+        scope::note_members_asked();
         self.first
     }
 
@@ -54,6 +55,7 @@ impl MemberChunk {
 
     /// The chunk's rows of a tensor with a row for every member of the population: `[population, ...]` to `[members, ...]`.
     pub fn rows<const D: usize, K: Basic>(&self, all: Tensor<D, K>) -> Tensor<D, K> {
+        scope::note_members_asked();
         self.assume_repeated(all.slice_dim(0, self.first..self.first + self.count))
     }
 
@@ -87,7 +89,8 @@ impl MemberChunk {
         member_cross_entropy(logits, targets, self.count)
     }
 
-    /// Cross-entropy of every row of every member, in nats: scores by task, where each row is one; see [`row_cross_entropy`].
+    /// Cross-entropy of every row of every member, in nats: a score for every [part](crate::Credit#parts), each of which is a row; see
+    /// [`row_cross_entropy`].
     ///
     /// # Shapes
     ///
@@ -100,6 +103,31 @@ impl MemberChunk {
     #[track_caller]
     pub fn row_cross_entropy(&self, logits: Tensor<2>, targets: Tensor<1, Int>) -> Tensor<2> {
         row_cross_entropy(logits, targets, self.count)
+    }
+
+    /// Cross-entropy of every token of every member, in nats: a score for every [part](crate::Credit#parts), in order of time.
+    ///
+    /// # Shapes
+    ///
+    /// - logits: `[members · sequences, steps, classes]`, targets: `[sequences, steps]`, not expanded
+    /// - output: `[members, sequences, steps]`
+    ///
+    /// # Panics
+    ///
+    /// Panics if shapes do not fit, with both.
+    #[track_caller]
+    pub fn token_cross_entropy(&self, logits: Tensor<3>, targets: Tensor<2, Int>) -> Tensor<3> {
+        let ([rows, steps, classes], [sequences, own]) = (logits.dims(), targets.dims());
+        assert!(
+            rows == self.count * sequences && steps == own,
+            "token cross-entropy: logits {:?} do not fit targets {:?} of {} members: expected [members · sequences, steps, classes] and \
+             [sequences, steps]",
+            logits.dims(),
+            targets.dims(),
+            self.count
+        );
+        let losses = row_cross_entropy(logits.reshape([rows * steps, classes]), targets.flatten(0, 1), self.count);
+        losses.reshape([self.count, sequences, steps])
     }
 
     /// Share of every member's rows whose largest logit is at the target: accuracy, from 0 to 1.

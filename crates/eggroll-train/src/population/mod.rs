@@ -3,7 +3,6 @@
 mod budget;
 mod evaluate;
 mod inputs;
-mod lookups;
 mod members;
 mod one_by_one;
 mod slice;
@@ -11,15 +10,15 @@ pub mod workers;
 
 pub use members::MemberChunk;
 
-use crate::config::{InputProjection, RunningSettings};
+use crate::config::{Credit, RunningSettings};
 use burn::module::{Module, ModuleVisitor, Param, ParamId};
 use burn::tensor::{Device, Int, Tensor};
 use eggroll_core::profile;
-use eggroll_core::scope::{Enclosing, Perturbation, ScopeUse, Use, either};
+use eggroll_core::scope::{Enclosing, Inputs, Perturbation, ScopeUse, Use};
 use eggroll_core::sync::locked;
 use eggroll_core::{Field, PairRange, ParameterTensor};
 use std::ops::Range;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex};
 
 /// The members of one generation; made by [`ask`](crate::EvolutionStrategy::ask).
@@ -43,11 +42,12 @@ pub struct Population {
     pub(crate) uses: Arc<Mutex<Option<Vec<Use>>>>,
     /// The fields of each parameter that were evaluated, one for each storage of its values.
     pub(crate) fields: Arc<Mutex<Vec<Vec<Field>>>>,
-    pub(crate) input_projection: InputProjection,
-    /// The rows that weights are given without noise, if estimates are projected onto them.
-    pub(crate) unperturbed_rows: Arc<Mutex<Vec<Use>>>,
-    /// The rows that weights are given without noise, once an evaluation has noted them, if it was asked to.
-    pub(crate) observed_rows: Arc<Mutex<Option<Vec<Use>>>>,
+    /// What estimates are made of: `Mean` too where they cannot depend on what layers are given.
+    pub(crate) credit: Credit,
+    /// Whether an evaluation is asked to note what layers are given.
+    pub(crate) observes: Arc<AtomicBool>,
+    /// What parameters are given without noise, once an evaluation has noted it.
+    pub(crate) inputs: Arc<Mutex<Option<Vec<Inputs>>>>,
 }
 
 impl Population {
@@ -101,9 +101,7 @@ impl Population {
         let size = self.chunk_size.map_or(even, |chunk| chunk.min(even)).next_multiple_of(2);
         let chunks = self.chunks(0, size);
         let run = |members: &MemberChunk| {
-            let (rows, scope) =
-                perturbation
-                    .run_members(members.pairs(), (Some(members.count), self.notes_lookups()), || episodes(members));
+            let (rows, scope) = perturbation.run_members(members.pairs(), Some(members.count), || episodes(members));
             self.note_scope(scope);
             rows
         };
@@ -222,14 +220,13 @@ impl Population {
         match (before, now) {
             (Use::None, _) | (_, Use::None) => Use::None,
             (Use::Shared(before), Use::Shared(now)) => {
-                let compared = cfg!(debug_assertions) || self.input_projection == InputProjection::Shared;
+                let compared = cfg!(debug_assertions) || self.credit == Credit::Parts || locked(&self.inputs).is_some();
                 assert!(
                     !compared || are_same(&before, &now),
                     "the rows given to forward_shared differ between chunks of one generation"
                 );
                 Use::Shared(before)
             }
-            (Use::Rows(before), Use::Rows(now)) => Use::Rows(either(before, &now)),
             _ => Use::Other,
         }
     }

@@ -9,9 +9,8 @@ impl Population {
     /// members [keep](Self::evaluate_with_state) has rows for these only.
     ///
     /// An evaluation records the use of parameters in the whole population: give that to `tell`, with the fitness of all members.
-    /// A process that evaluates no slice of a generation knows nothing of it; with a
-    /// [projection](crate::EvolutionStrategyConfig::with_input_projection) of estimates it has to evaluate one, the first pair for
-    /// example.
+    /// A process that evaluates no slice of a generation knows nothing of it; for [credit by part](crate::Credit) it has to evaluate
+    /// one, the first pair for example.
     ///
     /// # Panics
     ///
@@ -63,9 +62,9 @@ impl Population {
             memory_limit: self.memory_limit,
             uses: self.uses.clone(),
             fields: self.fields.clone(),
-            input_projection: self.input_projection,
-            unperturbed_rows: self.unperturbed_rows.clone(),
-            observed_rows: self.observed_rows.clone(),
+            credit: self.credit,
+            observes: self.observes.clone(),
+            inputs: self.inputs.clone(),
         }
     }
 }

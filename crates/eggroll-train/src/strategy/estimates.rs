@@ -1,8 +1,9 @@
 //! Estimates of a generation, and their checks.
 
 use super::EvolutionStrategy;
+use crate::config::Credit;
 use crate::error::{Error, TellError};
-use crate::estimate::{self, PairWeights, clip_norm};
+use crate::estimate::{self, PairWeights, Plan, clip_norm};
 use crate::fitness::Fitness;
 use crate::population::Population;
 use burn::module::{Module, ModuleVisitor, Param};
@@ -34,10 +35,12 @@ impl EvolutionStrategy {
         fitness: &Fitness,
     ) -> Result<Option<GradientsParams>, Error> {
         let _span = profile::span(Component::Estimate, 0);
-        let Some(weights) = self.pair_weights(model, population, fitness)? else {
+        self.check(model, population, fitness)?;
+        let plans = self.plans(population, fitness)?;
+        let Some(weights) = self.pair_weights(population, fitness, &plans)? else {
             return Ok(None);
         };
-        let gradients = estimate::gradients(model, population, &weights, &self.config);
+        let gradients = estimate::gradients(model, population, &weights, &plans, &self.config);
         Ok(Some(match self.config.clip_norm {
             None => gradients,
             Some(longest) => clip_norm(model, gradients, longest),
@@ -45,28 +48,24 @@ impl EvolutionStrategy {
     }
 
     /// The weights of the pairs in an estimate, which are finite in the parameters' types too; `None` where there is nothing to estimate.
-    fn pair_weights<M: Module>(
+    fn pair_weights(
         &self,
-        model: &M,
         population: &Population,
         fitness: &Fitness,
+        plans: &[Plan],
     ) -> Result<Option<PairWeights>, Error> {
-        self.check(model, population, fitness)?;
         if self.noiser.properties().no_op {
             return Ok(None);
         }
         let sigma = population.perturbation.sigma;
         self.check_sigma(population.generation, sigma)?;
-        let weights = self.config.weights(fitness, sigma);
-        if weights.as_ref().is_some_and(|weights| weights.tasks.is_some()) {
-            check_task_rows(population, fitness.tasks())?;
-        }
+        let weights = self.config.weights(fitness, sigma, plans.iter().any(Plan::is_by_part));
         let in_f32 = self.config.master_weights && self.config.noise_source == NoiseSourceConfig::OnTheFly;
         let largest = if self.table.trains(DType::F16) && !in_f32 { F16_MAX } else { f32::MAX };
         let too_large = |weight: &f32| weight.is_nan() || weight.abs() > largest;
-        let all = |weights: &PairWeights| [weights.tasks.as_deref().unwrap_or_default(), &weights.pairs].concat();
         let pairs = self.config.population_size / 2;
-        match weights.iter().flat_map(all).enumerate().find(|(_, weight)| too_large(weight)) {
+        let lost = weights.iter().flat_map(PairWeights::all).enumerate().find(|(_, weight)| too_large(weight));
+        match lost {
             Some((pair, weight)) => {
                 let pair = pair % pairs;
                 Err(TellError::PairWeight { generation: population.generation, pair, weight, sigma }.into())
@@ -101,11 +100,27 @@ impl EvolutionStrategy {
         population: &Population,
         fitness: &Fitness,
     ) -> Result<Option<[GradientsParams; 2]>, Error> {
-        let weights = self.pair_weights(model, population, fitness)?;
+        self.check(model, population, fitness)?;
+        let plans = self.plans(population, fitness)?;
+        let weights = self.pair_weights(population, fitness, &plans)?;
         let half = |weights: &PairWeights, odd: usize| {
-            estimate::gradients(model, population, &weights.half(odd), &self.config)
+            estimate::gradients(model, population, &weights.half(odd), &plans, &self.config)
         };
         Ok(weights.map(|weights| [half(&weights, 0), half(&weights, 1)]))
+    }
+
+    /// How the estimate of every parameter is made.
+    pub(super) fn plans(&self, population: &Population, fitness: &Fitness) -> Result<Vec<Plan>, TellError> {
+        let plans = estimate::plans(population, fitness);
+        if population.credit == Credit::Parts && !plans.iter().any(Plan::is_by_part) {
+            let entries = self.table.entries().iter().zip(&plans);
+            let mut matrices = entries.filter(|(entry, _)| entry.role != Role::Frozen && entry.shape.len() > 1);
+            if let Some((entry, Plan::Mean(because))) = matrices.next() {
+                let (path, because) = (entry.path.clone(), because.clone());
+                return Err(TellError::Parts { parts: fitness.tasks(), path, because });
+            }
+        }
+        Ok(plans)
     }
 
     pub(super) fn check_generation(&self, population: &Population, fitness: &Fitness) -> Result<(), TellError> {
@@ -196,12 +211,6 @@ impl ModuleVisitor for OtherValues<'_> {
     fn visit_int<const D: usize>(&mut self, param: &Param<Tensor<D, Int>>) {
         self.compare(param);
     }
-}
-
-/// Refuses tasks of which no layer was given one row each: nothing would be projected by task.
-fn check_task_rows(population: &Population, tasks: usize) -> Result<(), TellError> {
-    let rows: Vec<usize> = estimate::projected_rows(population);
-    if rows.contains(&tasks) { Ok(()) } else { Err(TellError::TaskRows { tasks, rows }) }
 }
 
 fn difference(expected: &ParameterTable, found: &ParameterTable) -> String {

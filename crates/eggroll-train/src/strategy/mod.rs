@@ -12,7 +12,7 @@ mod tell;
 pub use probe::{ProbedSigma, SigmaProbe};
 pub use record::StrategyRecord;
 
-use crate::config::{EvolutionStrategyConfig, NoiseScale, RateScale, RunningSettings};
+use crate::config::{Credit, EvolutionStrategyConfig, NoiseScale, RateScale, RunningSettings};
 use crate::error::{ConfigError, Error};
 use crate::estimate::horizon;
 use crate::memory;
@@ -242,10 +242,18 @@ impl EvolutionStrategy {
             memory_limit: self.memory_limit,
             uses: Arc::default(),
             fields: Arc::default(),
-            input_projection: self.config.input_projection,
-            unperturbed_rows: Arc::default(),
-            observed_rows: Arc::default(),
+            credit: self.credit(),
+            observes: Arc::default(),
+            inputs: Arc::default(),
         }
+    }
+
+    /// What weights learn from: as configured, but [`Credit::Mean`] where estimates depend on earlier generations, and where only
+    /// integers are trained, which learn from votes.
+    pub fn credit(&self) -> Credit {
+        let horizon = self.config.unroll_horizon.unwrap_or(1);
+        let by_part = horizon == 1 && self.table.trained(ParameterKind::Float).next().is_some();
+        if by_part { self.config.credit } else { Credit::Mean }
     }
 
     /// The noise to hold for a noise epoch; what was held for it before, if it was asked for last.

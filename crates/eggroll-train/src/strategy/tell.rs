@@ -3,6 +3,7 @@
 use super::{EvolutionStrategy, rates};
 use crate::config::RateScale;
 use crate::error::{Error, TellError};
+use crate::estimate::Plan;
 use crate::fitness::Fitness;
 use crate::optimizer::tie;
 use crate::population::Population;
@@ -156,7 +157,8 @@ impl EvolutionStrategy {
             return Err(TellError::Votes(entry.path.clone()).into());
         }
         let (scheduler, learning_rate) = self.next_rate(&population)?;
-        let stepped = self.config.weights(fitness, population.perturbation.sigma).is_some();
+        let by_part = self.plans(&population, fitness)?.iter().any(Plan::is_by_part);
+        let stepped = self.config.weights(fitness, population.perturbation.sigma, by_part).is_some();
         Ok(self.complete(scheduler, learning_rate.base(), &population, fitness, stepped))
     }
 

@@ -41,7 +41,7 @@ fn a_panic_while_noise_is_held_leaves_the_strategy_usable() {
     poison(&strategy.held);
     let population = strategy.ask();
     poison(&population.uses);
-    poison(&population.unperturbed_rows);
+    poison(&population.inputs);
     let x = Tensor::<2>::ones([1, 3], &Device::flex());
     let fitness = population.evaluate(|members| members.mean(model.forward(members.repeat(x.clone()))));
     let mut model = model;

@@ -2,11 +2,11 @@
 
 mod anchor_decay;
 mod clones;
+mod credit;
 mod device;
 mod expectation;
 mod fitness;
 mod graph;
-mod lookups;
 mod master_weights;
 mod members;
 mod modules;
@@ -20,6 +20,5 @@ mod scales;
 mod scores;
 mod strategy;
 mod support;
-mod task_projection;
 mod tied;
 mod votes;

@@ -279,9 +279,9 @@ fn every_source_and_projection() {
         let net = Net::new().map(&mut Cast(dtype));
         let x = input().narrow(0, 0, 2).cast(dtype);
         let sources = [NoiseSourceConfig::OnTheFly, NoiseSourceConfig::Cached, NoiseSourceConfig::Table { len: 4096 }];
-        let projections = [InputProjection::Off, InputProjection::Shared, InputProjection::Unperturbed];
-        for (source, projection) in sources.into_iter().flat_map(|s| projections.map(|p| (s, p))) {
-            let on = config(AdamConfig::new()).with_noise_source(source).with_input_projection(projection);
+        let credits = [Credit::Mean, Credit::Parts];
+        for (source, credit) in sources.into_iter().flat_map(|s| credits.map(|c| (s, c))) {
+            let on = config(AdamConfig::new()).with_noise_source(source).with_credit(credit);
             let gradient = |config: &EvolutionStrategyConfig| {
                 let strategy = config.init(&net);
                 let population = strategy.ask();
@@ -292,7 +292,7 @@ fn every_source_and_projection() {
             let types = [&with, &without].map(|g| g.get::<2>(net.first.weight.id).expect("one").dtype());
             assert_eq!(types, [DType::F32, dtype]);
             let cosine = gradient_cosine(&net, &with, &without).expect("in common");
-            assert!(cosine > 0.99, "{source:?} {projection:?}: {cosine}");
+            assert!(cosine > 0.99, "{source:?} {credit:?}: {cosine}");
         }
     }
 }

@@ -96,7 +96,7 @@ fn convolutions_learn_and_running_statistics_stay() {
             .with_population_size(128)
             .with_sigma(0.05)
             .with_learning_rate(0.02)
-            .with_input_projection(InputProjection::Shared)
+            .with_credit(Credit::Parts)
             .init(&model);
         for _ in 0..150 {
             let population = strategy.ask();

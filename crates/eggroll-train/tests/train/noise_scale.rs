@@ -407,6 +407,6 @@ fn horizons_and_projections_have_the_factor() {
         strategy.tell(&mut model, population, fitness).expect("a generation");
         model.weights()
     };
-    let shared = config(EggrollConfig::new()).with_input_projection(InputProjection::Shared);
+    let shared = config(EggrollConfig::new()).with_credit(Credit::Parts);
     assert_eq!(projected(shared.clone(), [1.0; 2]), projected(absolute(&shared), spreads));
 }

@@ -21,12 +21,11 @@ impl RunId {
     /// # Errors
     ///
     /// [`NatsError::Training`] if the configuration cannot be written, or its updates need more than fitness
-    /// ([`SavedError::ReplayProjection`]).
+    /// ([`SavedError::ReplayCredit`]).
     pub fn of(config: &NatsConfig, strategy: &EvolutionStrategy) -> Result<Self, NatsError> {
-        use eggroll_train::InputProjection::Off;
-        if strategy.config().input_projection != Off {
-            let projection = strategy.config().input_projection.to_string();
-            return Err(Error::from(SavedError::ReplayProjection(projection)).into());
+        let (credit, parts) = (strategy.credit(), config.tasks);
+        if credit.projects(parts) {
+            return Err(Error::from(SavedError::ReplayCredit { credit: credit.to_string(), parts }).into());
         }
         let settings = strategy.config().of_updates();
         let json = serde_json::to_vec(&settings).map_err(|error| Error::from(RunError::Settings(error.to_string())))?;

@@ -4,7 +4,6 @@ mod devices;
 mod faults;
 mod integers;
 mod learner;
-mod lookups;
 mod rollouts;
 mod slices;
 mod support;

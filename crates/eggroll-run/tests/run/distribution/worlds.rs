@@ -32,12 +32,10 @@ fn eggroll() {
 
 /// What the estimate needs in addition to the fitness is known on ranks without members, too.
 #[test]
-fn projections() {
-    for projection in [InputProjection::Shared, InputProjection::Unperturbed] {
-        let projected = config().with_input_projection(projection);
-        assert_worlds("projected", &projected);
-        assert_ne!(alone(&projected), alone(&config()), "canary: {projection:?}");
-    }
+fn credit() {
+    let by_part = config().with_credit(Credit::Parts);
+    assert_worlds("by part", &by_part);
+    assert_ne!(alone(&by_part), alone(&config()), "canary");
 }
 
 #[test]

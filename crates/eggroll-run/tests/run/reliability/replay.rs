@@ -3,9 +3,9 @@
 use crate::reliability::support::*;
 use burn::module::{Module, ModuleMapper, Param};
 use burn::optim::AdamConfig;
-use burn::tensor::Tensor;
+use burn::tensor::{Device, Tensor};
 use eggroll_core::{EggrollConfig, QEggrollConfig};
-use eggroll_nn::LinearConfig;
+use eggroll_nn::{Linear, LinearConfig};
 use eggroll_run::Error;
 use eggroll_run::*;
 use eggroll_train::*;
@@ -124,7 +124,7 @@ fn other_logs_models_strategies_and_generations_are_refused() {
         "it reproduces the models of generations 3 to 5, not that of 2",
     );
     wrong(message(replay(&path, model, None)), &format!("the digest of the first model was {}", digests[0]));
-    let other = LinearConfig::new(3, 2).init(&burn::tensor::Device::flex());
+    let other = LinearConfig::new(3, 2).init(&Device::flex());
     wrong(message(replay(&path, other, None)), "saved of another model");
     let other = adam().with_seed(9).init(&Net::start());
     wrong(message(ReplayLog::resume(&path, &other)), r#""seed":9"#);
@@ -207,13 +207,13 @@ fn the_training_loop_logs() {
     assert_eq!(replay_range(&path).expect("a log"), 0..3);
 }
 
-/// Projected estimates depend on rows, which a log does not have: it is replayed by evaluating again, and by nothing else.
+/// Estimates by part depend on rows, which a log does not have: it is replayed by evaluating again, and by nothing else.
 #[test]
-fn projected_runs_replay_by_evaluating_again() {
-    for (integers, projection) in [(false, InputProjection::Shared), (true, InputProjection::Unperturbed)] {
+fn runs_by_part_replay_by_evaluating_again() {
+    for integers in [false, true] {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("run.replay");
-        let config = adam().with_input_projection(projection);
+        let config = adam().with_credit(Credit::Parts);
         let first = Net::start();
         let score = |model: &Net, population: &Population, factor: f32| {
             let scores = model.fitness(population).values().iter().map(|score| score * factor).collect::<Vec<_>>();
@@ -244,11 +244,11 @@ fn projected_runs_replay_by_evaluating_again() {
         }
         let error = message(replay(&path, first.clone(), None));
         assert!(
-            error.contains(&format!("input_projection {projection}")) && error.contains("replay_evaluated"),
+            error.contains("credit parts and the scores of 1 parts") && error.contains("replay_evaluated"),
             "{error}"
         );
         let error = message(replay_from(&path, config.init(&first), first.clone(), None));
-        assert!(error.contains(&format!("input_projection {projection}")), "{error}");
+        assert!(error.contains("credit parts"), "{error}");
 
         // Other data, or another score, from a generation on.
         let changed = |model: &Net, population: &Population| {
@@ -258,6 +258,31 @@ fn projected_runs_replay_by_evaluating_again() {
         assert!(matches!(error, Error::Saved(SavedError::ReplayFitness { generation: 3, .. })), "{error}");
         assert!(error.to_string().contains("generation 3 does not give the logged fitness"), "{error}");
     }
+}
+
+/// As above with scores of parts, whose number the log does not have.
+#[test]
+fn scores_of_parts_are_not_replayed_by_fitness_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("run.replay");
+    let first = LinearConfig::new(3, 1).init(&Device::flex());
+    let config = adam();
+    let (mut strategy, mut model) = (config.init(&first), first.clone());
+    let mut log = ReplayLog::create(&path, &strategy, &model).expect("a log");
+    let evaluate = |model: &Linear, population: &Population| {
+        let x = Tensor::<2>::from_floats([[1.0, 0.0, 2.0], [0.0, 1.0, 1.0]], &Device::flex());
+        population.evaluate(|members| model.forward_shared(x.clone()).reshape([members.count(), 2]))
+    };
+    for _ in 0..2 {
+        let population = strategy.ask();
+        let fitness = evaluate(&model, &population);
+        strategy.tell(&mut model, population, fitness.clone()).expect("a generation");
+        log.append(&strategy, &fitness).expect("appends");
+    }
+    let error = message(replay(&path, first.clone(), None));
+    assert!(error.contains("credit auto and the scores of 2 parts"), "{error}");
+    let (_, again) = replay_evaluated(&path, config.init(&first), first, None, evaluate).expect("replays");
+    assert_eq!(parameter_digest(&again), parameter_digest(&model));
 }
 
 struct Halve;

@@ -1,0 +1,177 @@
+//! Weighted sums of noise where every part of a score has weights and an input of its own.
+
+use super::{LowRankNoise, NoiseSource, PairRange};
+use crate::counters;
+use crate::profile::{self, Component};
+use burn::tensor::{DType, IndexingUpdateOp, Int, Tensor};
+
+/// Elements of noise, or of what it makes of the rows, that are held at a time.
+const MOST_ELEMENTS: usize = 1 << 24;
+
+/// What one use of a weight `W: [d_input, d_output]` was given.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// `x` of `x·W`: `[rows, d_input]`.
+    Rows(Tensor<2>),
+    /// `x` of `x·Wᵀ`, as of an output layer tied to an embedding: `[rows, d_output]`.
+    Transposed(Tensor<2>),
+    /// Rows of `W` that are looked up: `[rows]`.
+    Indices(Tensor<1, Int>),
+    /// Nothing that an estimate can be projected onto.
+    Other,
+}
+
+impl Input {
+    /// Its rows; 0 of [`Other`](Self::Other).
+    pub fn rows(&self) -> usize {
+        match self {
+            Self::Rows(x) | Self::Transposed(x) => x.dims()[0],
+            Self::Indices(indices) => indices.dims()[0],
+            Self::Other => 0,
+        }
+    }
+
+    /// Whether two uses were given the same. Reads both to the host.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.rows() == other.rows()
+            && match (self, other) {
+                (Self::Rows(a), Self::Rows(b)) | (Self::Transposed(a), Self::Transposed(b)) => {
+                    a.to_data() == b.to_data()
+                }
+                (Self::Indices(a), Self::Indices(b)) => a.to_data() == b.to_data(),
+                (Self::Other, Self::Other) => true,
+                _ => false,
+            }
+    }
+}
+
+/// `Σ_q w_tq·x_t·E_q` for every part `t`, `E_q = c·B_q·A_qᵀ` with `c = σ/√r`, over the pairs `first_pair, first_pair + 1, …`:
+/// three products, in float32, which hold 2²⁴ elements of factors at a time.
+///
+/// With signs in place of values if the noise says so.
+///
+/// # Shapes
+///
+/// - weights: `[parts, pairs]`, input: of `parts` rows
+/// - output: `[parts, d_output]`, `[parts, d_input]` for [`Input::Transposed`]
+///
+/// # Panics
+///
+/// Panics if the shapes do not fit, the rank is 0, the noise is that of a transpose, or `source` does not hold the noise.
+#[track_caller]
+pub(crate) fn low_rank_products(
+    weights: &Tensor<2>,
+    input: &Input,
+    noise: LowRankNoise,
+    source: &NoiseSource,
+    [d_input, d_output]: [usize; 2],
+    dtype: DType,
+) -> Tensor<2> {
+    assert!(noise.rank > 0, "estimate by part: rank 0");
+    assert!(!noise.transposed, "estimate by part: of a parameter, not of its transpose");
+    let _span = profile::span(Component::Estimate, 0);
+    let ([parts, pairs], device) = (weights.dims(), weights.device());
+    counters::add_launch();
+    let (rank, elements) = (noise.rank, noise.rank * (d_input + d_output));
+    let sums = in_runs(pairs, elements.max(parts * rank), |first, count| {
+        let run = PairRange::new(first as u32, count as u32);
+        let drawn = source.noise(noise.key, run, elements, (&device, dtype)).cast(DType::F32);
+        let drawn = if noise.signs { drawn.sign() } else { drawn };
+        let b = drawn.clone().slice_dim(1, 0..rank * d_input).reshape([count * rank, d_input]);
+        let a = drawn.slice_dim(1, rank * d_input..elements).reshape([count * rank, d_output]);
+        let (seen, other) = match input {
+            Input::Rows(x) => (x.clone().cast(DType::F32).matmul(b.transpose()), a),
+            Input::Transposed(x) => (x.clone().cast(DType::F32).matmul(a.transpose()), b),
+            Input::Indices(indices) => (b.select(1, indices.clone()).transpose(), a),
+            Input::Other => unreachable!("checked by the caller"),
+        }; // [parts, count · rank]
+        let weights = weights.clone().slice_dim(1, first..first + count).unsqueeze_dim::<3>(2); // [parts, count, 1]
+        let weights = weights.expand([parts, count, rank]).reshape([parts, count * rank]);
+        (seen * weights).matmul(other)
+    });
+    sums.mul_scalar(noise.scale)
+}
+
+/// The sum over runs of pairs that hold so many elements each.
+pub(crate) fn in_runs<T: std::ops::Add<Output = T>>(
+    pairs: usize,
+    elements: usize,
+    run: impl Fn(usize, usize) -> T,
+) -> T {
+    let most = (MOST_ELEMENTS / elements.max(1)).max(1);
+    let runs = (0..pairs).step_by(most).map(|first| run(first, most.min(pairs - first)));
+    runs.reduce(|sum, next| sum + next).expect("estimate by part: no pairs")
+}
+
+/// The gradient `[d_input, d_output]` whose part `t` has the product `y_t` with the input of `t` and nothing outside of it:
+/// `Σ_t x_tᵀ·y_t / |x_t|²`, its transpose, or `y_t` in the row that was looked up. A row of zeros gives nothing.
+pub(crate) fn spread(y: Tensor<2>, input: &Input, shape: [usize; 2]) -> Tensor<2> {
+    match input {
+        Input::Rows(x) => on_rows(y, x.clone().cast(DType::F32)),
+        Input::Transposed(x) => on_rows(y, x.clone().cast(DType::F32)).transpose(),
+        Input::Indices(indices) => {
+            Tensor::zeros(shape, &y.device()).select_assign(0, indices.clone(), y, IndexingUpdateOp::Add)
+        }
+        Input::Other => unreachable!("checked by the caller"),
+    }
+}
+
+/// `Σ_t x_tᵀ·y_t / |x_t|²`.
+fn on_rows(y: Tensor<2>, x: Tensor<2>) -> Tensor<2> {
+    let inverse = inverse_squares(&x);
+    x.transpose().matmul(y * inverse)
+}
+
+/// `1/|x_t|²`, 0 for a row of zeros: `[parts, 1]`.
+fn inverse_squares(x: &Tensor<2>) -> Tensor<2> {
+    let squares = x.clone().square().sum_dim(1);
+    let inverse = squares.clone().clamp_min(f32::MIN_POSITIVE).recip();
+    inverse.mask_fill(squares.equal_elem(0.0), 0.0)
+}
+
+/// `y_t` without its component along `x_t`, both `[parts, width]`.
+pub(crate) fn apart_from(y: Tensor<2>, x: Tensor<2>) -> Tensor<2> {
+    let x = x.cast(DType::F32);
+    let along = (y.clone() * x.clone()).sum_dim(1) * inverse_squares(&x); // [parts, 1]
+    y - x * along
+}
+
+/// For every part an orthonormal basis of its rows, in their order: a row that those before it span becomes zeros. Gram–Schmidt, twice for stability.
+///
+/// # Shapes
+///
+/// - x, output: `[parts, rows, width]`
+pub fn orthonormal_rows(x: Tensor<3>) -> Tensor<3> {
+    let ([_, rows, _], x) = (x.dims(), x.cast(DType::F32));
+    let mut basis: Vec<Tensor<3>> = Vec::with_capacity(rows);
+    for row in 0..rows {
+        let row = x.clone().slice_dim(1, row..row + 1); // [parts, 1, width]
+        let norm = row.clone().square().sum_dim(2);
+        let mut rest = row;
+        if !basis.is_empty() {
+            let before = Tensor::cat(basis.clone(), 1);
+            for _ in 0..2 {
+                let overlap = rest.clone().matmul(before.clone().transpose()); // [parts, 1, rows before]
+                rest = rest - overlap.matmul(before.clone());
+            }
+        }
+        let left = rest.clone().square().sum_dim(2); // [parts, 1, 1]
+        let spans = left.clone().greater(norm * super::DEPENDENT).bool_not();
+        basis.push(
+            (rest * left.clamp_min(f32::MIN_POSITIVE).sqrt().recip())
+                .mask_fill(spans.expand(x.clone().slice_dim(1, 0..1).dims()), 0.0),
+        );
+    }
+    Tensor::cat(basis, 1)
+}
+
+/// Panics if there is not one row of input for each part.
+#[track_caller]
+pub(crate) fn check(weights: &Tensor<2>, input: &Input) {
+    assert!(
+        weights.dims()[0] == input.rows(),
+        "estimate by part: weights {:?} do not fit an input of {} rows: every part has one",
+        weights.dims(),
+        input.rows()
+    );
+}

@@ -1,0 +1,225 @@
+//! What every parameter learns from: the score of each part, or the mean.
+
+use crate::fitness::Fitness;
+use crate::population::Population;
+use burn::tensor::{Int, Tensor, TensorData};
+use eggroll_core::messages::listed;
+use eggroll_core::ops::{Input, orthonormal_rows};
+use eggroll_core::scope::Inputs;
+use eggroll_core::sync::locked;
+use eggroll_core::{MatrixView, ParameterEntry, ParameterKind, ParameterNoise, Role};
+use std::collections::HashSet;
+use std::fmt;
+
+/// What a parameter learns from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ParameterCredit {
+    /// The score of every part, whose estimate is projected onto the part's own row.
+    Parts {
+        /// Whether the scores of later steps count too.
+        acts_later: bool,
+    },
+    /// The score of every part, whose estimate is projected onto the span of the part's rows.
+    Span {
+        /// Rows of a part.
+        rows: usize,
+    },
+    /// The mean score.
+    Mean {
+        /// Why.
+        because: String,
+    },
+}
+
+impl fmt::Display for ParameterCredit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Parts { acts_later: false } => f.write_str("by part"),
+            Self::Parts { acts_later: true } => f.write_str("by part, with later steps"),
+            Self::Span { rows } => write!(f, "by part, onto the span of its {rows} rows"),
+            Self::Mean { because } => write!(f, "from the mean: {because}"),
+        }
+    }
+}
+
+/// What every parameter that is trained learns from: its [`Display`](fmt::Display) is a line for each kind, with the paths.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Credits {
+    /// Paths, in the order of the model.
+    pub parameters: Vec<(String, ParameterCredit)>,
+}
+
+impl Credits {
+    pub(crate) fn new(population: &Population, fitness: &Fitness) -> Self {
+        let of = |(entry, plan): (&ParameterEntry, Plan)| (entry.path.clone(), plan.credit());
+        let entries = population.perturbation.table.entries();
+        let trained = entries.iter().zip(plans(population, fitness)).filter(|(entry, _)| entry.role != Role::Frozen);
+        Self { parameters: trained.map(of).collect() }
+    }
+}
+
+impl Credits {
+    /// Whether any parameter learns from the scores of parts.
+    pub fn are_by_part(&self) -> bool {
+        self.parameters.iter().any(|(_, credit)| !matches!(credit, ParameterCredit::Mean { .. }))
+    }
+}
+
+impl fmt::Display for Credits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut kinds: Vec<(&ParameterCredit, Vec<String>)> = Vec::new();
+        for (path, credit) in &self.parameters {
+            match kinds.iter_mut().find(|(kind, _)| *kind == credit) {
+                Some((_, paths)) => paths.push(path.clone()),
+                None => kinds.push((credit, vec![path.clone()])),
+            }
+        }
+        let lines: Vec<String> = kinds.iter().map(|(kind, paths)| format!("{kind}: {}", listed(paths))).collect();
+        f.write_str(&lines.join("\n"))
+    }
+}
+
+/// How the estimate of a parameter is made.
+pub(crate) enum Plan {
+    /// From the score of every part.
+    Parts {
+        /// Uses of as many rows as there are weights.
+        uses: Vec<Input>,
+        /// Rows of each part: its weights count for each of them.
+        rows: usize,
+        /// Rows that add nothing to others of their part, if there are any: 0 for these, else 1.
+        counted: Option<Vec<f32>>,
+        acts_later: bool,
+    },
+    /// From the mean weights, projected onto the span of these rows.
+    Projected(Tensor<2>),
+    /// From the mean weights.
+    Mean(String),
+}
+
+impl Plan {
+    pub fn is_by_part(&self) -> bool {
+        !matches!(self, Self::Mean(_))
+    }
+
+    fn credit(&self) -> ParameterCredit {
+        match self {
+            Self::Parts { rows: 1, acts_later, .. } => ParameterCredit::Parts { acts_later: *acts_later },
+            Self::Parts { rows, .. } => ParameterCredit::Span { rows: *rows },
+            Self::Projected(x) => ParameterCredit::Span { rows: x.dims()[0] },
+            Self::Mean(because) => ParameterCredit::Mean { because: because.clone() },
+        }
+    }
+}
+
+/// How the estimate of each parameter is made, by position in the table.
+pub(crate) fn plans(population: &Population, fitness: &Fitness) -> Vec<Plan> {
+    let entries = population.perturbation.table.entries();
+    let noted = locked(&population.inputs);
+    let parts = fitness.values().len() / population.count();
+    let steps = if fitness.tasks() == parts { fitness.steps() } else { 1 };
+    let projects = population.credit.projects(parts);
+    let Some(inputs) = noted.as_deref().filter(|_| projects) else {
+        let because = match (projects, population.credit) {
+            (true, _) => "nothing noted what layers were given",
+            (false, crate::config::Credit::Mean) => "credit is mean",
+            (false, _) => "every member has one score",
+        };
+        return entries.iter().map(|_| Plan::Mean(because.to_owned())).collect();
+    };
+    entries.iter().zip(inputs).map(|(entry, inputs)| plan(entry, inputs, parts, steps)).collect()
+}
+
+fn plan(entry: &ParameterEntry, inputs: &Inputs, parts: usize, steps: usize) -> Plan {
+    let mean = |because: &str| Plan::Mean(because.to_owned());
+    if entry.role == Role::Frozen {
+        return mean("frozen");
+    }
+    let Some(view) = MatrixView::of(&entry.shape) else {
+        return mean("a vector, whose estimate by part is the same");
+    };
+    if entry.kind != ParameterKind::Float {
+        return mean("integers learn from votes");
+    }
+    if inputs.differ {
+        return mean("members were given different rows");
+    }
+    let by_row = |uses: Vec<Input>| Plan::Parts { uses, rows: 1, counted: None, acts_later: inputs.acts_later };
+    let uses = &inputs.uses;
+    if parts > 1 && ParameterNoise::projects(uses) && uses.iter().all(|used| used.rows() == parts) {
+        return by_row(uses.clone());
+    }
+    if let Some(x) = (steps > 1 && inputs.acts_later).then(|| of_recurrence(uses, parts / steps, steps)).flatten() {
+        return by_row(vec![Input::Rows(x)]);
+    }
+    match uses.as_slice() {
+        [] => mean("not used"),
+        [Input::Indices(indices)] if indices.dims()[0].is_multiple_of(parts) => lookups(indices.clone(), parts),
+        [Input::Rows(first), ..] if uses.iter().all(|used| matches!(used, Input::Rows(_))) => {
+            let all: usize = uses.iter().map(Input::rows).sum();
+            if uses.iter().any(|used| used.rows() == 0 || !used.rows().is_multiple_of(parts)) {
+                let uses = if uses.len() == 1 { String::new() } else { format!(" in {} uses", uses.len()) };
+                return mean(&format!("it was given {all} rows{uses} for {parts} parts"));
+            }
+            if all / parts >= view.d_input {
+                return mean(&format!("{} rows of a part span all {} inputs", all / parts, view.d_input));
+            }
+            match (parts, uses.len()) {
+                (1, 1) => Plan::Projected(first.clone()),
+                _ => span(inputs, parts, view.d_input),
+            }
+        }
+        [Input::Rows(_) | Input::Transposed(_) | Input::Indices(_)] => {
+            mean(&format!("it was given {} rows for {parts} parts", uses[0].rows()))
+        }
+        [Input::Other] => mean("its use has no rows"),
+        _ => mean("it is used several times"),
+    }
+}
+
+/// The rows `[sequences · steps, d_input]` of a layer that a recurrence gave one row for each sequence at every step, in the order of the scores.
+fn of_recurrence(uses: &[Input], sequences: usize, steps: usize) -> Option<Tensor<2>> {
+    let row = |used: &Input| match used {
+        Input::Rows(x) if x.dims()[0] == sequences => Some(x.clone()),
+        _ => None,
+    };
+    let rows: Vec<Tensor<2>> =
+        uses.iter().map(row).collect::<Option<_>>().filter(|rows: &Vec<_>| rows.len() == steps)?;
+    let [_, width] = rows[0].dims();
+    Some(Tensor::stack::<3>(rows, 1).reshape([sequences * steps, width])) // [sequences, steps, width]
+}
+
+/// The span of several rows of each part.
+fn span(inputs: &Inputs, parts: usize, width: usize) -> Plan {
+    let rows = inputs.uses.iter().filter_map(|used| match used {
+        Input::Rows(x) => Some(x.clone().reshape([parts, used.rows() / parts, width])),
+        _ => None,
+    });
+    let basis = orthonormal_rows(Tensor::cat(rows.collect(), 1)); // [parts, rows, width]
+    let [_, rows, _] = basis.dims();
+    let uses = vec![Input::Rows(basis.reshape([parts * rows, width]))];
+    Plan::Parts { uses, rows, counted: None, acts_later: inputs.acts_later }
+}
+
+/// The rows that each part has looked up, each once.
+fn lookups(indices: Tensor<1, Int>, parts: usize) -> Plan {
+    let rows = indices.dims()[0] / parts;
+    let read: Vec<i64> = indices.to_data().iter::<i64>().collect();
+    let counted = read.chunks(rows).flat_map(|of_part| {
+        let mut seen = HashSet::new();
+        of_part.iter().map(|index| f32::from(u8::from(seen.insert(*index)))).collect::<Vec<_>>()
+    });
+    let counted = counted.collect();
+    Plan::Parts { uses: vec![Input::Indices(indices)], rows, counted: Some(counted), acts_later: false }
+}
+
+/// The weights `[parts · rows, pairs]` of what parts gave a parameter, of those of the parts.
+pub(crate) fn of_rows(weights: &[f32], pairs: usize, rows: usize, counted: Option<&[f32]>) -> TensorData {
+    let repeated = weights.chunks(pairs).flat_map(|part| std::iter::repeat_n(part, rows));
+    let counts = |row: usize| counted.map_or(1.0, |counted| counted[row]);
+    let values: Vec<f32> =
+        repeated.enumerate().flat_map(|(row, part)| part.iter().map(move |weight| weight * counts(row))).collect();
+    let rows = values.len() / pairs;
+    TensorData::new(values, [rows, pairs])
+}

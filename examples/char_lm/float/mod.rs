@@ -1,0 +1,186 @@
+//! Language models in floats, whose weights learn from the loss of every token: `x = x + mix(norm(x))`, `x = x + mlp(norm(x))`.
+
+mod attention;
+mod recurrence;
+
+pub use attention::{Attention, LONGEST};
+pub use recurrence::Recurrence;
+
+use super::args::{ModelSettings, Settings};
+use super::language_model::LanguageModel;
+use burn::module::{Module, ModuleDisplay, Param};
+use burn::nn::Initializer;
+use burn::optim::AdamConfig;
+use burn::tensor::activation::gelu;
+use burn::tensor::{Device, Int, Tensor};
+use eggroll::core::MemberState;
+use eggroll::nn::{Embedding, EmbeddingConfig, Linear, LinearConfig};
+use eggroll::prelude::*;
+use eggroll::run::diagnostics::IntegerStatistics;
+use eggroll::run::text::{ByteModel, ByteStreams};
+use std::f64::consts::LOG2_E;
+
+/// The mean of Adam's squares is one of a hundred generations.
+const BETA_2: f32 = 0.99;
+/// Far below any estimate.
+const EPSILON: f32 = 1e-12;
+
+/// What mixes the steps of a sequence.
+pub trait Mix: Module + ModuleDisplay + Sync {
+    /// What `--model` calls it.
+    const NAME: &'static str;
+    /// What sequences remember of earlier tokens.
+    type State: MemberState;
+    /// The same as checkpoints save it.
+    type Saved: Module + From<Self::State> + Into<Self::State>;
+
+    fn new(settings: &Settings, own: &ModelSettings, device: &Device) -> Self;
+
+    /// Of so many blocks, before any token.
+    fn initial_state(sequences: usize, layers: usize, width: usize, device: &Device) -> Self::State;
+
+    /// All blocks' mixing in one forward, `block(number, mixed)` being everything else.
+    ///
+    /// # Shapes
+    ///
+    /// - x: `[sequences, steps, width]`
+    fn forward(model: &FloatModel<Self>, tokens: Tensor<2, Int>, state: Self::State) -> (Tensor<3>, Self::State);
+}
+
+#[derive(Module, Debug)]
+pub struct Block<M: Module> {
+    pub mix: M,
+    up: Linear,
+    down: Linear,
+}
+
+impl<M: Module> Block<M> {
+    /// What follows the mixing: `x + mlp(norm(x))`.
+    pub fn mlp(&self, x: Tensor<3>) -> Tensor<3> {
+        x.clone() + self.down.forward(gelu(self.up.forward(norm(x))))
+    }
+}
+
+#[derive(Module, Debug)]
+pub struct FloatModel<M: Module> {
+    pub embedding: Embedding,
+    pub blocks: Vec<Block<M>>,
+    head: Linear,
+}
+
+/// `x/√(mean(x²) + ε)`, without a gain.
+pub fn norm(x: Tensor<3>) -> Tensor<3> {
+    let size = (x.clone().square().mean_dim(2) + 1e-6).sqrt();
+    x / size
+}
+
+/// A layer without a bias, of normal weights with a spread of `1/√d_input`.
+pub fn linear(d_input: usize, d_output: usize, device: &Device) -> Linear {
+    let initializer = Initializer::Normal { mean: 0.0, std: 1.0 / (d_input as f64).sqrt() };
+    LinearConfig::new(d_input, d_output).with_bias(false).with_initializer(initializer).init(device)
+}
+
+impl<M: Mix> ByteModel for FloatModel<M> {
+    type Kind = Float;
+    type State = M::State;
+    type LogLikelihood = Tensor<1>;
+    const LOGIT_BITS: f64 = LOG2_E;
+
+    fn device(&self) -> Device {
+        self.head.weight.device()
+    }
+
+    fn initial_state(&self, sequences: usize) -> M::State {
+        let [_, width] = self.embedding.weight.dims();
+        M::initial_state(sequences, self.blocks.len(), width, &self.device())
+    }
+
+    fn forward(&self, tokens: Tensor<2, Int>, state: M::State) -> (Tensor<3>, M::State) {
+        let (x, state) = M::forward(self, tokens, state);
+        (self.head.forward(norm(x)), state)
+    }
+
+    fn log_likelihood(logits: Tensor<2>, targets: Tensor<1, Int>, members: usize) -> Tensor<1> {
+        let losses = cross_entropy(logits, targets);
+        let rows = losses.dims()[0] / members;
+        -losses.reshape([members, rows]).sum_dim(1).reshape([members])
+    }
+
+    fn exact_bits(logits: Tensor<2>, targets: Tensor<1, Int>) -> f64 {
+        LOG2_E * cross_entropy(logits, targets).into_data().iter::<f64>().sum::<f64>()
+    }
+}
+
+impl<M: Mix> LanguageModel for FloatModel<M> {
+    const NAME: &'static str = M::NAME;
+    type Saved = M::Saved;
+    const KEEPS_STATE: bool = false;
+
+    fn new(settings: &Settings, own: &ModelSettings, vocab: usize, device: &Device) -> Self {
+        let width = settings.width;
+        let embedding =
+            EmbeddingConfig::new(vocab, width).with_initializer(Initializer::Normal { mean: 0.0, std: 0.5 });
+        let block = || Block {
+            mix: M::new(settings, own, device),
+            up: linear(width, 4 * width, device),
+            down: linear(4 * width, width, device),
+        };
+        Self {
+            embedding: embedding.init(device),
+            blocks: (0..settings.layers).map(|_| block()).collect(),
+            head: linear(width, vocab, device),
+        }
+    }
+
+    fn strategy(settings: &Settings, own: &ModelSettings, cpu: bool) -> EvolutionStrategyConfig {
+        let optimizer = AdamConfig::new().with_beta_2(BETA_2).with_epsilon(EPSILON);
+        let source = settings.noise_table.map_or(NoiseSourceConfig::OnTheFly, |len| NoiseSourceConfig::Table { len });
+        EvolutionStrategyConfig::new(EggrollConfig::new().with_rank(settings.rank), optimizer)
+            .with_population_size(settings.population)
+            .with_noise_scale(NoiseScale::RelativeToSpread)
+            .with_sigma(own.sigma)
+            .with_learning_rate(own.learning_rate)
+            .with_noise_source(source)
+            .with_chunk_size(settings.chunk(cpu))
+            .with_credit(own.credit)
+            .with_seed(settings.seed)
+    }
+
+    /// All members read the same sequences, from an empty state: a score for every token.
+    fn evaluate(&self, population: &Population, streams: &ByteStreams, _: usize, _: &mut M::State) -> Fitness {
+        let sequences = streams.streams();
+        let batch = streams.batch(population.generation(), 1, &self.device());
+        population.evaluate(|members| {
+            let tokens = members.repeat(batch.inputs.clone()); // [members · sequences, steps]
+            let (logits, _) = self.forward(tokens, self.initial_state(members.count() * sequences));
+            -members.token_cross_entropy(logits, batch.targets.clone())
+        })
+    }
+
+    /// Every step moves every weight.
+    fn changed_share(_before: &Self, _after: &Self) -> Option<f64> {
+        None
+    }
+
+    fn statistics(&self) -> Vec<IntegerStatistics> {
+        Vec::new()
+    }
+}
+
+/// Tensors as checkpoints save them.
+#[derive(Module, Debug)]
+pub struct SavedTensors {
+    tensors: Vec<Param<Tensor<2>>>,
+}
+
+impl From<Vec<Tensor<2>>> for SavedTensors {
+    fn from(tensors: Vec<Tensor<2>>) -> Self {
+        Self { tensors: tensors.into_iter().map(Param::from_tensor).collect() }
+    }
+}
+
+impl From<SavedTensors> for Vec<Tensor<2>> {
+    fn from(saved: SavedTensors) -> Self {
+        saved.tensors.iter().map(|tensor| tensor.val()).collect()
+    }
+}
