@@ -4,7 +4,7 @@
 //! (there none).
 
 use crate::compare::{ROUNDING, assert_close, assert_differs};
-use crate::devices;
+use crate::hosts;
 use crate::loader::Golden;
 use crate::updates::{Case, parameter};
 use burn::optim::momentum::MomentumConfig;
@@ -56,7 +56,7 @@ fn cases() -> [Case; 5] {
 #[test]
 fn optimizers() {
     let golden = Golden::open("jax_updates.npz");
-    for device in devices() {
+    for device in hosts() {
         for case in cases() {
             case.check(&golden, &device);
         }
@@ -70,7 +70,7 @@ fn canary_other_settings_differ() {
     let eggroll = || EggrollConfig::new().with_rank(4).into();
     let case =
         |tag, optimizer, steps| Case { tag, noiser: eggroll(), optimizer, steps, noise_reuse: 0, clip_norm: None };
-    for device in devices() {
+    for device in hosts() {
         for wrong in [
             case("eggroll_r4_adam3", adam(), 2),
             case("eggroll_r4_sgdm3", momentum(0.0), 2),
@@ -96,7 +96,7 @@ fn canary_another_noise_generation_differs() {
         let case = Case { tag: "", noiser: eggroll(), optimizer, steps: 1, noise_reuse, clip_norm: None };
         case.train(&golden, golden.values("fitness"), GradientScale::SqrtPopulation, device).gradients["w"].clone()
     };
-    for device in devices() {
+    for device in hosts() {
         let expected = parameter(&golden, "eggroll_r4_sgd_grad", "w").values;
         assert_close("noise of the file's generation", &gradient(1, &device), &expected, ROUNDING);
         assert_differs("noise of generation 0", &gradient(0, &device), &expected, ROUNDING);
@@ -109,7 +109,7 @@ fn canary_another_noise_generation_differs() {
 fn reference_decays_what_it_excludes() {
     let golden = Golden::open("jax_updates.npz");
     let case = three_steps("eggroll_r4_adamw3", adam_w(0.01));
-    for device in devices() {
+    for device in hosts() {
         let found = case.train(&golden, golden.values("fitness"), GradientScale::SqrtPopulation, &device);
         for path in ["e", "x"] {
             let old = parameter(&golden, "p", path).values;

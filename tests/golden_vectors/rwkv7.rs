@@ -1,7 +1,7 @@
 //! A whole RWKV-7 of two layers, on tensors and on the host: `rwkv7_tiny.npz`.
 
 use crate::compare::{assert_close, assert_differs, values};
-use crate::devices;
+use crate::hosts;
 use crate::loader::{Array, Golden};
 use crate::recorded::{Draw, perturbation};
 use burn::module::{Module, ModuleMapper, Param};
@@ -276,10 +276,10 @@ fn tensors_of_zeros() -> Rwkv7State {
 #[test]
 fn without_noise() {
     let tiny = Tiny::open();
-    for device in devices() {
+    for device in hosts() {
         check_plain(&tiny, &OnDevice(tiny.model(&device), device.clone()), "module");
     }
-    let model = tiny.model(&devices()[0]);
+    let model = tiny.model(&hosts()[0]);
     check_plain(&tiny, &HostRwkv7::new(&model, Precision::F32), "host");
 }
 
@@ -287,7 +287,7 @@ fn without_noise() {
 #[test]
 fn canary_other_models_differ() {
     let tiny = Tiny::open();
-    let device = &devices()[0];
+    let device = &hosts()[0];
     type Change = fn(&mut Rwkv7);
     let wrong: [(&str, Change); 6] = [
         ("a transposed matrix", |model| {
@@ -326,7 +326,7 @@ fn canary_other_models_differ() {
 fn with_noise() {
     let tiny = Tiny::open();
     let (sigma, tokens, state) = (tiny.0.scalar("sigma"), tiny.tokens(), tiny.state("state_in"));
-    for device in devices() {
+    for device in hosts() {
         let model = tiny.model(&device);
         let run = |perturbation: &Perturbation| {
             let pairs = PairRange::new(0, 2);

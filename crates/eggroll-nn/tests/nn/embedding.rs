@@ -1,8 +1,8 @@
 //! Embeddings and the output layers tied to them.
 
 use crate::support::{
-    LAYER, MEMBERS, PAIRS, assert_members, assert_records_move, devices, every_device, held, noisers, perturbation,
-    rows_of, uniform, values,
+    LAYER, MEMBERS, PAIRS, assert_members, assert_records_move, devices, held, noisers, perturbation, rows_of, uniform,
+    values,
 };
 use burn::module::Module;
 use burn::nn;
@@ -41,7 +41,7 @@ fn outside_evaluate_equals_burn_bit_for_bit() {
 
 #[test]
 fn inside_evaluate_equals_explicit_weights() {
-    for device in every_device() {
+    for device in devices() {
         let layer = EmbeddingConfig::new(VOCABULARY, WIDTH).init(&device);
         let all = tokens(MEMBERS * 2, 5, &device);
         let shared = rows_of(&all, 1);

@@ -1,7 +1,7 @@
 //! Gated recurrent units.
 
 use crate::support::{
-    MEMBERS, PAIRS, assert_forward, assert_records_move, every_device, noisers, perturbation, scramble, uniform, values,
+    MEMBERS, PAIRS, assert_forward, assert_records_move, devices, noisers, perturbation, scramble, uniform, values,
 };
 use burn::nn;
 use burn::nn::activation::ActivationConfig;
@@ -50,7 +50,7 @@ fn check(config: GruConfig, frozen: &[&str], device: &Device) {
 
 #[test]
 fn inside_evaluate_equals_explicit_weights() {
-    for device in every_device() {
+    for device in devices() {
         let config = GruConfig::new(5, 7, true);
         check(config.clone(), &[], &device);
         check(config.clone().with_reset_after(false), &[], &device);
