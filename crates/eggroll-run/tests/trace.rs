@@ -172,9 +172,9 @@ fn all_components_and_the_same_results() {
             assert!(spans(section, component) > 0, "no span of {:?}:\n{summary}", component.name());
         }
         assert_eq!([Component::Ask, Component::Optimizer].map(|part| spans(section, part)), [GENERATIONS; 2]);
-        // Two layers for each chunk; four estimates and a projection in each generation; noise that is held.
+        // Two layers for each chunk; four estimates and two projections in each generation; noise that is held.
         let launches = |part| section.row(part).launches;
-        assert_eq!(launches(Component::Estimate), GENERATIONS * 5);
+        assert_eq!(launches(Component::Estimate), GENERATIONS * 6);
         assert!(launches(Component::Fitness) >= GENERATIONS * 2);
         let held = run.source == NoiseSourceConfig::Cached;
         assert_eq!(launches(Component::Noise) > 0, held);
@@ -189,8 +189,8 @@ fn noise_bytes_are_those_that_were_drawn() {
     let (_, summary, _) = Run::eggroll().traced(false);
     let (pairs, rank) = (48, 2);
     let factors = rank * (40 + 24) + rank * (24 + 3);
-    // Factors and biases, once in the forward and once in the estimates.
-    let expected = GENERATIONS * pairs * 4 * 2 * (factors + 24 + 3);
+    // Factors and biases, once in the forward and once in the estimates, and those of the pair without noise.
+    let expected = GENERATIONS * (2 * pairs + 1) * 4 * (factors + 24 + 3);
     assert_eq!(summary.sections[0].row(Component::Noise).bytes, expected);
 }
 
@@ -255,7 +255,7 @@ fn sections_hold_their_first_generations() {
     assert_eq!(names, ["run", "a \"second\" one"]);
     for section in &summary.sections {
         assert_eq!([section.generations, spans(section, Component::Ask)], [1, 1]);
-        assert_eq!(section.row(Component::Estimate).launches, 5);
+        assert_eq!(section.row(Component::Estimate).launches, 6);
     }
     let text = fs::read_to_string(path).expect("a file");
     let file: Value = serde_json::from_str(&text).expect("valid JSON");

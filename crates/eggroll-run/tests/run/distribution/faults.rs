@@ -206,12 +206,12 @@ fn foreign_fitness() {
     let error = exchange(|_| {}, true, 0).expect_err("of another kind").to_string();
     assert_eq!(error, "rank 1 sent integer scores of 1 tasks, and this rank has float scores of 1 tasks");
     let cut_off = exchange(|words| words.truncate(words.len() - 1), false, 0);
-    assert_eq!(cut_off, Err(DistributionError::Length { rank: 1, found: 12, expected: 13 }));
+    assert_eq!(cut_off, Err(DistributionError::Length { rank: 1, found: 13, expected: 14 }));
     let short = |words: &mut Vec<u32>| {
         words[0] -= 1;
         words.pop();
     };
-    assert_eq!(exchange(short, false, 0), Err(DistributionError::Length { rank: 1, found: 12, expected: 13 }));
+    assert_eq!(exchange(short, false, 0), Err(DistributionError::Length { rank: 1, found: 13, expected: 14 }));
 }
 
 /// Every bit of what is gathered is kept, also of what is no number; an engine of three methods has all the others.
