@@ -92,8 +92,6 @@ pub(super) struct Run<'a, T, V: ItemLazy + 'static> {
     pub pending: Pending,
     /// When the last report was made, and the generations told then.
     pub reported: (Instant, u64),
-    /// Whether it is yet to be said what each parameter learns from.
-    pub lists_credits: bool,
     pub page: RunPage,
     /// The right to the terminal, which outlives whoever draws on it.
     pub screen: Owner,
@@ -304,12 +302,6 @@ impl<M: Module, V: ItemLazy + 'static, T: EsTask<M, Output = V>> Steps<M> for Ru
         if diagnoses && self.floats {
             let halves = strategy.gradient_halves(model, &population, &fitness)?;
             self.pending.split_half = halves.and_then(|halves| SplitHalf::new(model, &halves));
-        }
-        if std::mem::take(&mut self.lists_credits) {
-            let credits = population.credits(&fitness);
-            if credits.are_by_part() {
-                print_note!("learning from {} parts:\n{credits}", fitness.tasks());
-            }
         }
         let before = (reports || diagnoses).then(|| model.clone());
         self.pending.fitness = Some(fitness.clone());

@@ -373,7 +373,6 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
             warnings: Vec::new(),
             pending: Pending::default(),
             reported: (Instant::now(), strategy.generation()),
-            lists_credits: true,
             page,
             screen,
         };
