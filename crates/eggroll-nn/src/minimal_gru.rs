@@ -111,6 +111,16 @@ impl MinimalGru {
         state: Option<Tensor<2>>,
         starts: Option<Tensor<2, Int>>,
     ) -> (Tensor<3>, Tensor<2>) {
+        acts_later(|| self.steps(input, state, starts))
+    }
+
+    #[track_caller]
+    fn steps(
+        &self,
+        input: Tensor<3>,
+        state: Option<Tensor<2>>,
+        starts: Option<Tensor<2, Int>>,
+    ) -> (Tensor<3>, Tensor<2>) {
         let [batch, steps, _] = input.dims();
         let [d_hidden, _] = self.forget_hidden.weight.dims();
         let mut hidden = initial_state(state, &input, d_hidden);
@@ -122,16 +132,15 @@ impl MinimalGru {
             assert!(found == [batch, steps], "minimal GRU: starts {found:?} do not fit the input {:?}", input.dims());
             starts.equal_elem(0).float().cast(input.dtype()).unsqueeze_dim::<3>(2) // [batch, steps, 1]
         });
-        let forget_inputs = acts_later(|| self.forget_input.forward(input.clone())); // [batch, steps, d_hidden]
-        let candidate_inputs = acts_later(|| self.candidate_input.forward(input));
+        let forget_inputs = self.forget_input.forward(input.clone()); // [batch, steps, d_hidden]
+        let candidate_inputs = self.candidate_input.forward(input);
         let mut states = Vec::with_capacity(steps);
         for step in 0..steps {
             if let Some(kept) = &kept {
                 hidden = hidden * at_step(kept, step);
             }
-            let forget =
-                sigmoid(at_step(&forget_inputs, step) + acts_later(|| self.forget_hidden.forward(hidden.clone())));
-            let gated = acts_later(|| self.candidate_hidden.forward(forget.clone() * hidden.clone()));
+            let forget = sigmoid(at_step(&forget_inputs, step) + self.forget_hidden.forward(hidden.clone()));
+            let gated = self.candidate_hidden.forward(forget.clone() * hidden.clone());
             let candidate = tanh(at_step(&candidate_inputs, step) + gated);
             hidden = hidden.clone() + forget * (candidate - hidden);
             states.push(hidden.clone());

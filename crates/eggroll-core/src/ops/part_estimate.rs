@@ -45,7 +45,7 @@ impl Input {
     }
 }
 
-/// `Σ_q w_tq·x_t·E_q` for every part `t`, `E_q = c·B_q·A_qᵀ` with `c = σ/√r`, over the pairs `first_pair, first_pair + 1, …`:
+/// `Σ_q w_tq·x_t·E_q` for every part `t`, `E_q = c·B_q·A_qᵀ` with `c = σ/√r`, over the pairs from 0 on:
 /// three products, in float32, which hold 2²⁴ elements of factors at a time.
 ///
 /// With signs in place of values if the noise says so.

@@ -59,13 +59,6 @@ impl Credits {
     }
 }
 
-impl Credits {
-    /// Whether any parameter learns from the scores of parts.
-    pub fn are_by_part(&self) -> bool {
-        self.parameters.iter().any(|(_, credit)| !matches!(credit, ParameterCredit::Mean { .. }))
-    }
-}
-
 impl fmt::Display for Credits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut kinds: Vec<(&ParameterCredit, Vec<String>)> = Vec::new();
