@@ -1,6 +1,5 @@
 //! The command line.
 
-use super::float::LONGEST;
 use clap::{Parser, ValueEnum};
 use eggroll::core::DeviceName;
 use eggroll::core::integer::transformer::{MAX_NOISE_DEPTH, MAX_ROWS};
@@ -25,6 +24,9 @@ pub struct Args {
     /// Continue the run in the output folder, with its settings; --seconds and --generations may change.
     #[arg(long)]
     pub resume: bool,
+    /// Print the cosine that estimates of a float model can be expected to have with the gradient, from one generation, and end.
+    #[arg(long)]
+    pub forecast: bool,
     /// Show Burn's dashboard on a terminal.
     #[arg(long)]
     pub dashboard: bool,
@@ -103,7 +105,7 @@ pub struct Settings {
     /// Number of consecutive members that read the same bytes, even.
     #[arg(long, default_value_t = 2)]
     pub group_size: usize,
-    /// Members in a chunk. Default: 16 for each core on a CPU, otherwise all.
+    /// Members in a chunk. Default: 16 for each core on a CPU, otherwise all; of a float model as many as fit a core's cache.
     #[arg(long)]
     pub chunk: Option<usize>,
     /// Rank of the noise.
@@ -294,8 +296,8 @@ impl Limits {
     }
 }
 
-/// Bytes that validation reads at a time.
-const VALIDATED: usize = 128;
+/// Bytes of a forward of the float transformer, with those that its windows see before, at most.
+const LONGEST: usize = 1 << 13;
 /// Rounds of counted numbers.
 const ROUNDS: usize = 100;
 
@@ -337,10 +339,10 @@ impl Settings {
                 "groups of {group_size} members must be whole pairs and divide a population of {population}"
             ));
         }
-        let seen = own.context.saturating_sub(1).saturating_mul(self.layers).saturating_add(self.seq.max(VALIDATED));
+        let seen = own.context.saturating_sub(1).saturating_mul(self.layers).saturating_add(self.seq);
         if own.model == ModelName::FloatTransformer && seen > LONGEST {
             return Err(format!(
-                "{seen} bytes of context and sequence are more than the {LONGEST} positions of the model (--context, --layers, --seq)"
+                "{seen} bytes of context and sequence are more than the {LONGEST} of a forward (--context, --layers, --seq)"
             ));
         }
         if own.model.is_float() && (own.sequences == 0 || self.seq == 0) {

@@ -126,6 +126,8 @@ pub struct Report<'a> {
     points: Vec<Point>,
     /// Parameters that there was a warning for.
     warned: BTreeSet<String>,
+    /// Whether the titles are printed.
+    titled: bool,
     /// Seconds that the run took before it was continued.
     before: f64,
     start: Instant,
@@ -152,7 +154,6 @@ impl<'a> Report<'a> {
         print_line!(
             "a token is one byte read by one member; seconds are of the whole run, tokens per second of training alone"
         );
-        print_line!("generation  seconds    tokens   tokens/s train bits valid bits changed   tied");
         let start = Instant::now();
         let curve = folder.file("curve.svg");
         let [read, scored] = if own.model.is_float() { [own.sequences * settings.seq, 1] } else { [settings.seq; 2] };
@@ -167,6 +168,7 @@ impl<'a> Report<'a> {
             diagnostics,
             points,
             warned: BTreeSet::new(),
+            titled: false,
             before,
             start,
         })
@@ -202,6 +204,10 @@ impl<'a> Report<'a> {
             changed: interval.before.as_ref().and_then(|before| M::changed_share(before, model)),
             tied_pairs: interval.mean(interval.tied_pairs),
         };
+        // With the first line: what the learner says of the first generation stands above.
+        if !std::mem::replace(&mut self.titled, true) {
+            print_line!("generation  seconds    tokens   tokens/s train bits valid bits changed   tied");
+        }
         point.print();
         self.log.write(&point)?;
         let (tensors, activations) = (model.statistics(), model.activations(&self.held_out.text));

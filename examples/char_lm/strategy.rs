@@ -27,6 +27,11 @@ impl Settings {
         if own.model.is_float() { own.sequences } else { self.population / self.group_size }
     }
 
+    /// Sequences whose state is kept: of every member, or those that all members of a float model read.
+    pub fn states(&self, own: &ModelSettings) -> usize {
+        if own.model.is_float() { own.sequences } else { self.population }
+    }
+
     /// Members that are computed at a time, on a CPU or another device.
     pub fn chunk(&self, cpu: bool) -> usize {
         self.chunk.unwrap_or(if cpu { CPU_CHUNK } else { self.population })

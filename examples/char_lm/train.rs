@@ -46,7 +46,7 @@ pub fn run(mut args: Args, given: &Given, signals: &Signals) -> Result<Ending, F
     args.refuse_unused(given)?;
     let opened = open(args.backend)?;
     let folder = RunFolder::new(&args.out);
-    if !args.resume {
+    if !args.resume && !args.forecast {
         folder.check()?;
     }
     let earlier: Option<Saved> = if args.resume { Some(folder.resume()?) } else { None };
@@ -81,7 +81,16 @@ fn run_model<M: LanguageModel>(
     let initial = M::new(&settings, &model, alphabet.tokens(), &device);
     let streams = ByteStreams::new(alphabet.encode_text(&train)?, settings.streams(&model), settings.seq)?;
     let strategy = M::strategy(&settings, &model, args.backend.is_on_host());
-    strategy.try_init(&initial)?;
+    let begun = strategy.try_init(&initial)?;
+    if args.forecast {
+        let (population, mut state) = (begun.ask(), initial.initial_state(settings.states(&model)));
+        let fitness = initial.evaluate(&population, &streams, settings.group_size, &mut state);
+        match begun.forecast(&initial, &population, &fitness)? {
+            Some(forecast) => print_line!("{forecast}"),
+            None => print_line!("all members have the same scores"),
+        }
+        return Ok(Ending::Finished);
+    }
     let saved = Saved { settings: settings.clone(), model, limits };
     match earlier {
         Some(_) => folder.save_settings(&saved)?,
@@ -97,7 +106,7 @@ fn run_model<M: LanguageModel>(
         baselines,
         held_out,
         streams,
-        state: initial.initial_state(settings.population),
+        state: initial.initial_state(settings.states(&model)),
         timing: Timing::default(),
         interval: Interval::default(),
         report: None,
@@ -157,7 +166,7 @@ struct Task<'a, M: LanguageModel> {
     baselines: Baselines,
     held_out: HeldOut,
     streams: ByteStreams,
-    /// Of every member: `[population, width]` by layer.
+    /// Of every member, `[population, width]` by layer; of every sequence of a float model, whose members share it.
     state: M::State,
     timing: Timing,
     interval: Interval<M>,

@@ -21,7 +21,7 @@ const WITH_RESUME: [&str; 12] = [
 /// Settings of the integer models alone.
 const OF_INTEGERS: [&str; 7] = ["sigma-shift", "alpha", "votes", "levels", "optimizer", "integer-rate", "group-size"];
 /// Settings of the float models alone.
-const OF_FLOATS: [&str; 4] = ["sequences", "sigma", "learning-rate", "credit"];
+const OF_FLOATS: [&str; 5] = ["sequences", "sigma", "learning-rate", "credit", "forecast"];
 /// How a sample is drawn.
 const OF_SAMPLES: [&str; 5] = ["sample-bytes", "temperature", "min-p", "presence-penalty", "prompt"];
 

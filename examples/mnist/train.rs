@@ -227,6 +227,8 @@ struct Table<'a> {
     curve: PathBuf,
     log: JsonLines,
     points: Vec<Point>,
+    /// Whether the titles are printed.
+    titled: bool,
     /// Seconds that the run took before it was continued.
     before: f64,
     start: Instant,
@@ -237,8 +239,8 @@ impl<'a> Table<'a> {
         let log = JsonLines::open(folder.file("curve.jsonl"), generation + 1)?;
         let points: Vec<Point> = JsonLines::read(folder.file("curve.jsonl"))?;
         let before = points.last().map_or(0.0, |point| point.seconds);
-        print_line!("generation  seconds  evaluations   per second   fitness  {} accuracy", Self::label(settings));
-        Ok(Self { settings, curve: folder.file("curve.svg"), log, points, before, start: Instant::now() })
+        let curve = folder.file("curve.svg");
+        Ok(Self { settings, curve, log, points, titled: false, before, start: Instant::now() })
     }
 
     fn label(settings: &Settings) -> &'static str {
@@ -256,6 +258,11 @@ impl<'a> Table<'a> {
     fn add(&mut self, generation: u64, fitness: f64, accuracy: f64) -> Result<(), Failure> {
         let (seconds, member_evaluations) = (self.seconds(), self.evaluations(generation));
         let rate = member_evaluations as f64 / seconds;
+        // With the first line: what the learner says of the first generation stands above.
+        if !std::mem::replace(&mut self.titled, true) {
+            let label = Self::label(self.settings);
+            print_line!("generation  seconds  evaluations   per second   fitness  {label} accuracy");
+        }
         print_line!(
             "{generation:>10} {seconds:>8.1} {:>11.2}M {:>11.0} {:>9.4} {:>8.2} %",
             member_evaluations as f64 / 1e6,

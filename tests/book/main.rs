@@ -11,6 +11,7 @@ mod episodes;
 mod errors;
 #[path = "../../crates/eggroll-lm/tests/shared/fetched.rs"]
 mod fetched;
+mod forecast;
 mod getting_started;
 mod hidden_information;
 mod host_scores;

@@ -8,3 +8,4 @@ mod idx;
 mod peer;
 mod tasks;
 mod texas42;
+mod text_generation;

@@ -30,6 +30,7 @@ fn every_example_starts() {
             "minimal" => (String::new(), "answers [0, 1, 1, 0], expected [0, 1, 1, 0]"),
             "cartpole_minimal" => (String::new(), "mean return of 100 episodes: "),
             "dataloader" => ("3".into(), "test accuracy "),
+            "text_generation" | "text_generation_backpropagation" => ("1".into(), "0 batches: "),
             "probe_sigma" => (format!("0 {picture}"), "<- recommended"),
             "mnist" => (
                 format!("{digits} --out {out} --population 8 --batch 4 --hidden 4 --generations 3 --evaluate-every 2"),

@@ -5,10 +5,10 @@ use burn::nn::activation::Activation;
 use burn::nn::{self, PRelu, SwiGlu};
 use burn::tensor::Tensor;
 use burn::tensor::activation::silu;
-use eggroll_core::ops::InputRows;
+use eggroll_core::ops::{self, InputRows};
 use eggroll_core::scope::{self, ActiveParameter};
 
-/// Applies `activation`; inside `evaluate` with the parameters of every member, if it has any.
+/// Applies `activation`; inside `evaluate` with the parameters of every member, if it has any, and by kernels for populations.
 #[track_caller]
 pub(crate) fn activate<const D: usize>(activation: &Activation, input: Tensor<D>) -> Tensor<D> {
     match activation {
@@ -17,6 +17,9 @@ pub(crate) fn activate<const D: usize>(activation: &Activation, input: Tensor<D>
             None => layer.forward(input),
             Some(alpha) => p_relu(layer, alpha, input),
         },
+        other if !scope::is_active() => other.forward(input),
+        Activation::Gelu(gelu) if !gelu.approximate => ops::gelu(input),
+        Activation::Sigmoid(_) => ops::sigmoid(input),
         other => other.forward(input),
     }
 }
@@ -25,7 +28,8 @@ pub(crate) fn activate<const D: usize>(activation: &Activation, input: Tensor<D>
 #[track_caller]
 fn swi_glu<const D: usize>(layer: &SwiGlu, input: Tensor<D>) -> Tensor<D> {
     let linear = |layer: &nn::Linear, input| apply(&layer.weight, layer.bias.as_ref(), input, InputRows::PerMember);
-    silu(linear(&layer.linear_inner, input.clone())) * linear(&layer.linear_outer, input)
+    let inner = linear(&layer.linear_inner, input.clone());
+    (if scope::is_active() { ops::silu(inner) } else { silu(inner) }) * linear(&layer.linear_outer, input)
 }
 
 /// `max(x, 0) + α_m·min(x, 0)`, an `α` for all or one for each index of the second axis.

@@ -6,7 +6,8 @@ use crate::twin::twin;
 use burn::config::Config;
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay, Param};
 use burn::nn;
-use burn::tensor::{DType, Device, Tensor};
+use burn::tensor::{Device, Tensor};
+use eggroll_core::ops::rms_normalized;
 
 /// Configuration of a [`RmsNorm`]: the same as [`burn::nn::RmsNormConfig`].
 #[derive(Config, Debug)]
@@ -82,10 +83,7 @@ impl RmsNorm {
         assert!(dims[D - 1] == d_model, "RMS norm: the input {dims:?} does not fit the gain [{d_model}]");
         per_member::check_rows(&parameter, &dims);
         let gain = parameter.vector(&self.gamma); // [members, d_model]
-        // The mean in f32, as Burn computes it.
-        let mean = input.clone().cast(DType::F32).square().mean_dim(D - 1);
-        let normalized = input.clone() / (mean + self.epsilon).sqrt().cast(input.dtype());
-        scale_and_shift(normalized, D - 1, gain, None)
+        scale_and_shift(rms_normalized(input, self.epsilon as f32), D - 1, gain, None)
     }
 }
 

@@ -21,7 +21,9 @@ pub use config::{
 };
 pub use eggroll_core::MemberState;
 pub use error::{ConfigError, Error, MemoryError, RecordError, TellError};
-pub use estimate::{Credits, ParameterCredit, SplitHalf, clip_norm, gradient_cosine};
+pub use estimate::{
+    Credits, ExpectedCosine, Forecast, ParameterCredit, ParameterForecast, SplitHalf, clip_norm, gradient_cosine,
+};
 pub use fitness::{CustomShaping, Fitness, FitnessShaping, PairStatistics, Scores, fold_pairs};
 pub use optimizer::{ClipUpConfig, IntegerAdamWConfig, MasterWeights, MuonAdamWConfig, Optimizer, OptimizerConfig};
 pub use population::{MemberChunk, Population, workers};

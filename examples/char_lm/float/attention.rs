@@ -3,14 +3,14 @@
 use super::super::args::{ModelSettings, Settings};
 use super::{FloatModel, Mix, linear, norm};
 use burn::module::{Module, Param, ParamId};
-use burn::nn::{RotaryEncoding, RotaryEncodingConfig};
-use burn::tensor::activation::softmax;
-use burn::tensor::{Bool, Device, Int, Tensor};
+use burn::tensor::{Device, Int, Tensor};
+use eggroll::core::ops::{CausalAttention, causal_attention};
 use eggroll::core::scope::acts_later;
 use eggroll::nn::Linear;
+use eggroll::prelude::MemberChunk;
 
-/// Tokens of one forward at most, with those before: [`bits_per_byte`](eggroll::run::text::bits_per_byte) reads 128 at a time.
-pub const LONGEST: usize = 1 << 13;
+/// The base of rotary angles.
+const BASE: f32 = 10_000.0;
 
 #[derive(Module, Debug)]
 pub struct Attention {
@@ -18,31 +18,17 @@ pub struct Attention {
     key: Linear,
     value: Linear,
     output: Linear,
-    positions: RotaryEncoding,
     heads: usize,
     context: usize,
 }
 
 impl Attention {
-    fn forward(&self, z: Tensor<3>, mask: Tensor<4, Bool>) -> Tensor<3> {
-        let [batch, steps, width] = z.dims();
-        let each = width / self.heads;
-        // [batch, heads, steps, width / heads]
-        let heads = |x: Tensor<3>| x.reshape([batch, steps, self.heads, each]).swap_dims(1, 2);
-        let query = self.positions.forward(heads(self.query.forward(z.clone())));
-        let key = self.positions.forward(heads(acts_later(|| self.key.forward(z.clone()))));
-        let value = heads(acts_later(|| self.value.forward(z)));
-        let scores = query.matmul(key.transpose()) / (each as f64).sqrt();
-        let weights = softmax(scores.mask_fill(mask, -1e9), 3);
-        self.output.forward(weights.matmul(value).swap_dims(1, 2).reshape([batch, steps, width]))
-    }
-
-    /// True where a step (row) does not see another (column): later ones, and those before its window.
-    fn mask(&self, steps: usize, device: &Device) -> Tensor<4, Bool> {
-        let at = Tensor::<1, Int>::arange(0..steps as i64, device);
-        let behind = at.clone().unsqueeze_dim::<2>(1) - at.unsqueeze_dim::<2>(0);
-        let outside = behind.clone().lower_elem(0).bool_or(behind.greater_equal_elem(self.context as i64));
-        outside.unsqueeze::<4>()
+    fn forward(&self, z: Tensor<3>) -> Tensor<3> {
+        let query = self.query.forward(z.clone());
+        let key = acts_later(|| self.key.forward(z.clone()));
+        let value = acts_later(|| self.value.forward(z));
+        let attention = CausalAttention { heads: self.heads, window: self.context, rotary: Some(BASE) };
+        self.output.forward(causal_attention(query, key, value, attention))
     }
 }
 
@@ -51,22 +37,20 @@ impl Mix for Attention {
     /// Tokens that the next ones still see, through all blocks: `[sequences, before]`.
     type State = Tensor<2, Int>;
     type Saved = SavedTokens;
+    /// A forward through the tokens before would take as long again.
+    const CONTINUES: bool = false;
 
     fn new(settings: &Settings, own: &ModelSettings, device: &Device) -> Self {
         let layer = || linear(settings.width, settings.width, device);
-        Self {
-            query: layer(),
-            key: layer(),
-            value: layer(),
-            output: layer(),
-            positions: RotaryEncodingConfig::new(LONGEST, settings.width / own.heads).init(device),
-            heads: own.heads,
-            context: own.context,
-        }
+        Self { query: layer(), key: layer(), value: layer(), output: layer(), heads: own.heads, context: own.context }
     }
 
     fn initial_state(sequences: usize, _layers: usize, _width: usize, device: &Device) -> Tensor<2, Int> {
         Tensor::empty([sequences, 0], device)
+    }
+
+    fn repeated(state: &Tensor<2, Int>, members: &MemberChunk) -> Tensor<2, Int> {
+        members.repeat(state.clone())
     }
 
     fn forward(
@@ -80,8 +64,7 @@ impl Mix for Attention {
         let kept = (seen + steps).min((context - 1) * model.blocks.len());
         let mut x = model.embedding.forward(tokens.clone());
         for block in &model.blocks {
-            let mask = block.mix.mask(seen + steps, &x.device());
-            x = block.mlp(x.clone() + block.mix.forward(norm(x), mask));
+            x = block.mlp(x.clone() + block.mix.forward(norm(x)));
         }
         let before = tokens.slice_dim(1, seen + steps - kept..seen + steps);
         (x.slice_dim(1, seen..seen + steps), before)

@@ -3,7 +3,7 @@
 mod attention;
 mod recurrence;
 
-pub use attention::{Attention, LONGEST};
+pub use attention::Attention;
 pub use recurrence::Recurrence;
 
 use super::args::{ModelSettings, Settings};
@@ -11,9 +11,9 @@ use super::language_model::LanguageModel;
 use burn::module::{Module, ModuleDisplay, Param};
 use burn::nn::Initializer;
 use burn::optim::AdamConfig;
-use burn::tensor::activation::gelu;
 use burn::tensor::{Device, Int, Tensor};
 use eggroll::core::MemberState;
+use eggroll::core::ops::{gelu, rms_normalized};
 use eggroll::nn::{Embedding, EmbeddingConfig, Linear, LinearConfig};
 use eggroll::prelude::*;
 use eggroll::run::diagnostics::IntegerStatistics;
@@ -36,8 +36,14 @@ pub trait Mix: Module + ModuleDisplay + Sync {
 
     fn new(settings: &Settings, own: &ModelSettings, device: &Device) -> Self;
 
+    /// If a generation's sequences continue those of the one before.
+    const CONTINUES: bool;
+
     /// Of so many blocks, before any token.
     fn initial_state(sequences: usize, layers: usize, width: usize, device: &Device) -> Self::State;
+
+    /// The state of all members, who share it.
+    fn repeated(state: &Self::State, members: &MemberChunk) -> Self::State;
 
     /// All blocks' mixing in one forward, `block(number, mixed)` being everything else.
     ///
@@ -70,8 +76,7 @@ pub struct FloatModel<M: Module> {
 
 /// `x/√(mean(x²) + ε)`, without a gain.
 pub fn norm(x: Tensor<3>) -> Tensor<3> {
-    let size = (x.clone().square().mean_dim(2) + 1e-6).sqrt();
-    x / size
+    rms_normalized(x, 1e-6)
 }
 
 /// A layer without a bias, of normal weights with a spread of `1/√d_input`.
@@ -114,7 +119,6 @@ impl<M: Mix> ByteModel for FloatModel<M> {
 impl<M: Mix> LanguageModel for FloatModel<M> {
     const NAME: &'static str = M::NAME;
     type Saved = M::Saved;
-    const KEEPS_STATE: bool = false;
 
     fn new(settings: &Settings, own: &ModelSettings, vocab: usize, device: &Device) -> Self {
         let width = settings.width;
@@ -132,29 +136,35 @@ impl<M: Mix> LanguageModel for FloatModel<M> {
         }
     }
 
-    fn strategy(settings: &Settings, own: &ModelSettings, cpu: bool) -> EvolutionStrategyConfig {
+    fn strategy(settings: &Settings, own: &ModelSettings, _cpu: bool) -> EvolutionStrategyConfig {
         let optimizer = AdamConfig::new().with_beta_2(BETA_2).with_epsilon(EPSILON);
         let source = settings.noise_table.map_or(NoiseSourceConfig::OnTheFly, |len| NoiseSourceConfig::Table { len });
-        EvolutionStrategyConfig::new(EggrollConfig::new().with_rank(settings.rank), optimizer)
+        let strategy = EvolutionStrategyConfig::new(EggrollConfig::new().with_rank(settings.rank), optimizer)
             .with_population_size(settings.population)
             .with_noise_scale(NoiseScale::RelativeToSpread)
             .with_sigma(own.sigma)
             .with_learning_rate(own.learning_rate)
             .with_noise_source(source)
-            .with_chunk_size(settings.chunk(cpu))
             .with_credit(own.credit)
-            .with_seed(settings.seed)
+            .with_seed(settings.seed);
+        match settings.chunk {
+            Some(members) => strategy.with_chunk_size(members),
+            None => strategy,
+        }
     }
 
-    /// All members read the same sequences, from an empty state: a score for every token.
-    fn evaluate(&self, population: &Population, streams: &ByteStreams, _: usize, _: &mut M::State) -> Fitness {
-        let sequences = streams.streams();
+    /// All members read the same sequences, from the same state: a score for every token.
+    fn evaluate(&self, population: &Population, streams: &ByteStreams, _: usize, state: &mut M::State) -> Fitness {
         let batch = streams.batch(population.generation(), 1, &self.device());
-        population.evaluate(|members| {
+        let fitness = population.evaluate(|members| {
             let tokens = members.repeat(batch.inputs.clone()); // [members · sequences, steps]
-            let (logits, _) = self.forward(tokens, self.initial_state(members.count() * sequences));
+            let (logits, _) = self.forward(tokens, M::repeated(state, members));
             -members.token_cross_entropy(logits, batch.targets.clone())
-        })
+        });
+        if M::CONTINUES {
+            *state = self.forward(batch.inputs, state.clone()).1;
+        }
+        fitness
     }
 
     /// Every step moves every weight.

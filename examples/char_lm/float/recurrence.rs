@@ -3,10 +3,11 @@
 use super::super::args::{ModelSettings, Settings};
 use super::{FloatModel, Mix, SavedTensors, linear, norm};
 use burn::module::Module;
-use burn::tensor::activation::sigmoid;
 use burn::tensor::{Device, Int, Tensor};
+use eggroll::core::ops::gated_recurrence;
 use eggroll::core::scope::acts_later;
 use eggroll::nn::Linear;
+use eggroll::prelude::MemberChunk;
 
 #[derive(Module, Debug)]
 pub struct Recurrence {
@@ -16,21 +17,11 @@ pub struct Recurrence {
 }
 
 impl Recurrence {
-    /// All states `[sequences, steps, width]` and the last one.
-    fn states(&self, z: Tensor<3>, state: Tensor<2>, starts: &Tensor<3>) -> (Tensor<3>, Tensor<2>) {
-        let [_, steps, _] = z.dims();
-        let forget = sigmoid(acts_later(|| self.forget.forward(z.clone())));
-        let added = forget.clone() * acts_later(|| self.candidate.forward(z));
-        // A document's first byte forgets what was before it.
-        let kept = (forget.neg() + 1.0) * starts.clone();
-        let mut state = state;
-        let mut states = Vec::with_capacity(steps);
-        for step in 0..steps {
-            let at = |x: &Tensor<3>| x.clone().slice_dim(1, step..step + 1).squeeze_dim::<2>(1);
-            state = at(&kept) * state + at(&added);
-            states.push(state.clone());
-        }
-        (Tensor::stack(states, 1), state)
+    /// All states `[sequences, steps, width]`. A document's first byte forgets what was before it: `kept` is 0 there, else 1.
+    fn states(&self, z: Tensor<3>, kept: Tensor<2>, state: Tensor<2>) -> Tensor<3> {
+        let forget = acts_later(|| self.forget.forward(z.clone()));
+        let candidate = acts_later(|| self.candidate.forward(z));
+        gated_recurrence(forget, candidate, kept, state)
     }
 }
 
@@ -39,6 +30,7 @@ impl Mix for Recurrence {
     /// Of every block: `[sequences, width]`.
     type State = Vec<Tensor<2>>;
     type Saved = SavedTensors;
+    const CONTINUES: bool = true;
 
     fn new(settings: &Settings, _own: &ModelSettings, device: &Device) -> Self {
         let layer = || linear(settings.width, settings.width, device);
@@ -49,14 +41,19 @@ impl Mix for Recurrence {
         vec![Tensor::zeros([sequences, width], device); layers]
     }
 
+    fn repeated(state: &Vec<Tensor<2>>, members: &MemberChunk) -> Vec<Tensor<2>> {
+        state.iter().map(|state| members.repeat(state.clone())).collect()
+    }
+
     fn forward(model: &FloatModel<Self>, tokens: Tensor<2, Int>, state: Vec<Tensor<2>>) -> (Tensor<3>, Vec<Tensor<2>>) {
-        let starts = tokens.clone().not_equal_elem(0).float().unsqueeze_dim::<3>(2); // [sequences, steps, 1]
-        let mut x = model.embedding.forward(tokens);
+        let kept = tokens.clone().not_equal_elem(0).float(); // [sequences, steps]
+        let mut x = acts_later(|| model.embedding.forward(tokens));
         let mut last = Vec::with_capacity(state.len());
         for (block, state) in model.blocks.iter().zip(state) {
-            let (states, state) = block.mix.states(norm(x.clone()), state, &starts);
+            let states = block.mix.states(norm(x.clone()), kept.clone(), state);
+            let steps = states.dims()[1];
+            last.push(states.clone().slice_dim(1, steps - 1..steps).squeeze_dim(1));
             x = block.mlp(x + block.mix.output.forward(norm(states)));
-            last.push(state);
         }
         (x, last)
     }

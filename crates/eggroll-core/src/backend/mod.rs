@@ -19,6 +19,8 @@ mod memo;
 #[cfg(feature = "ndarray")]
 mod ndarray;
 #[cfg(any(feature = "flex", feature = "ndarray"))]
+mod row_slices;
+#[cfg(any(feature = "flex", feature = "ndarray"))]
 mod slice_backend;
 #[cfg(any(feature = "flex", feature = "ndarray"))]
 mod slices;

@@ -18,6 +18,7 @@ mod part_estimate;
 mod patches;
 mod perturbed_embedding;
 mod row_projection;
+mod rows;
 mod source;
 mod sparse;
 mod vector;

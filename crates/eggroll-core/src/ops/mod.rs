@@ -20,6 +20,7 @@ mod perturbed_embedding;
 mod perturbed_vector;
 pub(crate) mod portable;
 mod row_projection;
+pub mod rows;
 mod source;
 mod sparse;
 mod window;
@@ -37,6 +38,7 @@ pub use patches::patches;
 pub use perturbed_embedding::perturbed_embedding;
 pub use perturbed_vector::perturbed_vector;
 pub use row_projection::row_projection;
+pub use rows::{CausalAttention, causal_attention, gated_recurrence, gelu, rms_normalized, sigmoid, silu, tanh};
 pub use source::{NoiseSource, SourcePrimitive, table_start};
 pub(crate) use source::{TABLE_ADDRESS, loudness};
 #[cfg(feature = "cube")]

@@ -144,6 +144,7 @@ impl KeyValues {
             kv_heads: self.heads,
             head_dim: self.head_dim,
             first: self.len,
+            window: usize::MAX,
             scratch,
             out,
         }

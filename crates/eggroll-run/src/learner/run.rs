@@ -13,9 +13,9 @@ use crate::checkpoint::Checkpoints;
 use crate::diagnostics::{InputStatistics, MemberStatistics, PairStatistics, SplitHalf, changed_share, diagnose};
 use crate::error::{Error, RunError};
 use crate::log::JsonLines;
-use crate::print_note;
 use crate::steps::Steps;
 use crate::terminal::Owner;
+use crate::{print_line, print_note};
 use burn::data::dataloader::Progress;
 use burn::module::Module;
 use burn::train::metric::ItemLazy;
@@ -93,6 +93,8 @@ pub(super) struct Run<'a, T, V: ItemLazy + 'static> {
     /// When the last report was made, and the generations told then.
     pub reported: (Instant, u64),
     pub page: RunPage,
+    /// Whether no generation was told yet.
+    pub begins: bool,
     /// The right to the terminal, which outlives whoever draws on it.
     pub screen: Owner,
 }
@@ -248,6 +250,26 @@ impl<T, V: ItemLazy + 'static> Run<'_, T, V> {
         Ok(())
     }
 
+    /// Says what parameters learn from, and with diagnostics what an estimate is likely to be worth.
+    fn begin<M: Module>(
+        &mut self,
+        strategy: &EvolutionStrategy,
+        model: &M,
+        population: &Population,
+        fitness: &Fitness,
+    ) -> Result<(), Error> {
+        let credits = population.credits(fitness);
+        let forecast = match self.config.diagnostics && self.floats {
+            true => strategy.forecast(model, population, fitness)?,
+            false => None,
+        };
+        self.page.began(&credits, forecast);
+        if let Some(line) = credits.summary() {
+            self.screen.aside(|| print_line!("{line}"));
+        }
+        Ok(())
+    }
+
     /// Hands the outputs of a validation to the metrics.
     fn process_validation(&mut self, epoch: usize, outputs: Vec<V>) -> Result<(), Error> {
         let total = outputs.len();
@@ -299,6 +321,9 @@ impl<M: Module, V: ItemLazy + 'static, T: EsTask<M, Output = V>> Steps<M> for Ru
         let generation = population.generation();
         let reports = self.floats && self.config.reports(generation);
         let diagnoses = self.diagnoses(generation);
+        if std::mem::take(&mut self.begins) {
+            self.begin(strategy, model, &population, &fitness)?;
+        }
         if diagnoses && self.floats {
             let halves = strategy.gradient_halves(model, &population, &fitness)?;
             self.pending.split_half = halves.and_then(|halves| SplitHalf::new(model, &halves));

@@ -5,7 +5,7 @@ use crate::diagnostics::diagnose;
 #[cfg(feature = "report")]
 use crate::report::Writer;
 use burn::module::Module;
-use eggroll_train::EvolutionStrategy;
+use eggroll_train::{Credits, EvolutionStrategy, Forecast};
 use std::path::Path;
 
 /// Keeps `report.html` up to date.
@@ -24,6 +24,17 @@ impl RunPage {
                 let writer = Writer::new(folder, devices.join(", "), strategy.generation());
                 writer.with_parameters(strategy.parameters())
             },
+        }
+    }
+
+    /// Takes what parameters learn from in the first generation of this process, and what their estimates are worth.
+    pub fn began(&mut self, credits: &Credits, forecast: Option<Forecast>) {
+        #[cfg(feature = "report")]
+        {
+            self.writer.set_credits(credits);
+            if let Some(forecast) = forecast {
+                self.writer.set_forecast(forecast);
+            }
         }
     }
 

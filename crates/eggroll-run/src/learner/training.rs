@@ -374,6 +374,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
             pending: Pending::default(),
             reported: (Instant::now(), strategy.generation()),
             page,
+            begins: true,
             screen,
         };
         run.replay(epoch - 1);

@@ -4,6 +4,7 @@ use super::settings;
 use crate::diagnostics::Diagnosis;
 use chrono::DateTime;
 use eggroll_core::{InstructionSet, ParameterEntry, ParameterKind, ParameterTable, Role};
+use eggroll_train::Forecast;
 use serde::{Deserialize, Serialize};
 use std::env::consts::{ARCH, OS};
 use std::fs;
@@ -15,7 +16,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// The file of a run's facts.
 pub(super) const FILE: &str = "report.json";
 /// Titles of the parameter table.
-pub(super) const PARAMETERS: [&str; 6] = ["parameter", "shape", "values", "kind", "role", "noise of a pair (bytes)"];
+pub(super) const PARAMETERS: [&str; 7] =
+    ["parameter", "shape", "values", "kind", "role", "noise of a pair (bytes)", "learns"];
 
 /// What is kept of a run for its page.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -26,6 +28,9 @@ pub(super) struct Facts {
     pub parameters: Vec<Vec<String>>,
     /// Of the latest checkpoint.
     pub statistics: Option<Statistics>,
+    /// What estimates were likely to be worth in the first generation of a process.
+    #[serde(default)]
+    pub forecast: Option<Forecast>,
 }
 
 /// Statistics of all parameters after some generations.

@@ -8,6 +8,7 @@ use super::settings;
 use crate::diagnostics::{FloatStatistics, IntegerStatistics, ParameterStatistics};
 use crate::error::Error;
 use crate::log::JsonLines;
+use eggroll_train::{ExpectedCosine, Forecast};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -139,9 +140,25 @@ fn warnings(log: &[Line], facts: &Facts) -> Vec<String> {
     all
 }
 
+fn of_forecast(forecast: &Forecast) -> Vec<Vec<String>> {
+    let row = |path: &str, expected: &ExpectedCosine| {
+        let members =
+            expected.members_to_double(forecast.population).map_or_else(String::new, |count| count.to_string());
+        vec![path.to_owned(), format!("{:.3}", expected.cosine), format!("{:.3}", expected.by_mean), members]
+    };
+    let parameters = forecast.parameters.iter().map(|parameter| row(&parameter.path, &parameter.expected));
+    parameters.chain([row("all", &forecast.all)]).collect()
+}
+
 fn with_parameters(mut page: Page, facts: &Facts) -> Page {
     if !facts.parameters.is_empty() {
         page = page.with_table("Parameters", &facts::PARAMETERS, &facts.parameters);
+    }
+    if let Some(forecast) = &facts.forecast {
+        let heading =
+            format!("Cosine of an estimate with the gradient, to be expected from {} members", forecast.population);
+        let titles = ["parameter", "cosine", "by mean scores", "members for twice the cosine"];
+        page = page.with_table(&heading, &titles, &of_forecast(forecast));
     }
     match &facts.statistics {
         Some(statistics) => with_statistics(page, statistics),

@@ -6,6 +6,7 @@ use crate::durable;
 use crate::error::Error;
 use crate::print_note;
 use eggroll_core::ParameterTable;
+use eggroll_train::{Credits, Forecast};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -39,6 +40,7 @@ pub struct Writer {
     facts: Option<Facts>,
     parameters: Vec<Vec<String>>,
     statistics: Option<Statistics>,
+    forecast: Option<Forecast>,
     /// When the next page is due.
     due: Instant,
     failed: bool,
@@ -53,6 +55,7 @@ impl Writer {
             facts: None,
             parameters: Vec::new(),
             statistics: None,
+            forecast: None,
             due: Instant::now(),
             failed: false,
         }
@@ -62,6 +65,21 @@ impl Writer {
     pub fn with_parameters(mut self, table: &ParameterTable) -> Self {
         self.parameters = facts::parameters(table);
         self
+    }
+
+    /// Adds to the parameter table what each parameter learns from.
+    pub fn set_credits(&mut self, credits: &Credits) {
+        for (path, credit) in &credits.parameters {
+            if let Some(row) = self.parameters.iter_mut().find(|row| row[0] == *path) {
+                row.truncate(facts::PARAMETERS.len() - 1);
+                row.push(credit.to_string());
+            }
+        }
+    }
+
+    /// Sets what estimates are likely to be worth.
+    pub fn set_forecast(&mut self, forecast: Forecast) {
+        self.forecast = Some(forecast);
     }
 
     /// Sets the statistics of the model after `generation` generations.
@@ -102,6 +120,7 @@ impl Writer {
         facts.sessions.push(self.session.clone());
         facts.parameters = self.parameters.clone();
         facts.statistics = self.statistics.clone().or(facts.statistics);
+        facts.forecast = self.forecast.clone().or(facts.forecast);
         let path = self.folder.join(facts::FILE);
         let text = serde_json::to_vec(&facts).map_err(|error| Error::io(&path)(error.into()))?;
         durable::replace(&path, &text)?;

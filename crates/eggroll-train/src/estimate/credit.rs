@@ -59,16 +59,32 @@ impl Credits {
     }
 }
 
-impl fmt::Display for Credits {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut kinds: Vec<(&ParameterCredit, Vec<String>)> = Vec::new();
+impl Credits {
+    fn kinds(&self) -> Vec<(&ParameterCredit, Vec<&str>)> {
+        let mut kinds: Vec<(&ParameterCredit, Vec<&str>)> = Vec::new();
         for (path, credit) in &self.parameters {
             match kinds.iter_mut().find(|(kind, _)| *kind == credit) {
-                Some((_, paths)) => paths.push(path.clone()),
-                None => kinds.push((credit, vec![path.clone()])),
+                Some((_, paths)) => paths.push(path),
+                None => kinds.push((credit, vec![path])),
             }
         }
-        let lines: Vec<String> = kinds.iter().map(|(kind, paths)| format!("{kind}: {}", listed(paths))).collect();
+        kinds
+    }
+
+    /// One line: how many parameters learn by part, and why the others do not; `None` if none does.
+    pub fn summary(&self) -> Option<String> {
+        let by_part = |credit: &ParameterCredit| !matches!(credit, ParameterCredit::Mean { .. });
+        let count = self.parameters.iter().filter(|(_, credit)| by_part(credit)).count();
+        let rest = self.kinds().into_iter().filter(|(kind, _)| !by_part(kind));
+        let rest: String = rest.map(|(kind, paths)| format!("; {kind}: {}", listed(&paths))).collect();
+        (count > 0).then(|| format!("{count} of {} parameters learn by part{rest}", self.parameters.len()))
+    }
+}
+
+impl fmt::Display for Credits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines: Vec<String> =
+            self.kinds().iter().map(|(kind, paths)| format!("{kind}: {}", listed(paths))).collect();
         f.write_str(&lines.join("\n"))
     }
 }
@@ -96,7 +112,7 @@ impl Plan {
         !matches!(self, Self::Mean(_))
     }
 
-    fn credit(&self) -> ParameterCredit {
+    pub fn credit(&self) -> ParameterCredit {
         match self {
             Self::Parts { rows: 1, acts_later, .. } => ParameterCredit::Parts { acts_later: *acts_later },
             Self::Parts { rows, .. } => ParameterCredit::Span { rows: *rows },
@@ -209,6 +225,9 @@ fn lookups(indices: Tensor<1, Int>, parts: usize) -> Plan {
 
 /// The weights `[parts · rows, pairs]` of what parts gave a parameter, of those of the parts.
 pub(crate) fn of_rows(weights: &[f32], pairs: usize, rows: usize, counted: Option<&[f32]>) -> TensorData {
+    if rows == 1 && counted.is_none() {
+        return TensorData::new(weights.to_vec(), [weights.len() / pairs, pairs]);
+    }
     let repeated = weights.chunks(pairs).flat_map(|part| std::iter::repeat_n(part, rows));
     let counts = |row: usize| counted.map_or(1.0, |counted| counted[row]);
     let values: Vec<f32> =

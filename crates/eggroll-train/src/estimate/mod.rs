@@ -3,6 +3,7 @@
 mod clip;
 mod cosine;
 pub(crate) mod credit;
+mod forecast;
 pub(crate) mod horizon;
 mod split_half;
 
@@ -10,6 +11,7 @@ pub use clip::clip_norm;
 pub use cosine::gradient_cosine;
 pub use credit::{Credits, ParameterCredit};
 pub(crate) use credit::{Plan, plans};
+pub use forecast::{ExpectedCosine, Forecast, ParameterForecast};
 pub use split_half::SplitHalf;
 
 use crate::config::EvolutionStrategyConfig;

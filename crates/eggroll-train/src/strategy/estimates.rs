@@ -3,7 +3,7 @@
 use super::EvolutionStrategy;
 use crate::config::Credit;
 use crate::error::{Error, TellError};
-use crate::estimate::{self, PairWeights, Plan, clip_norm};
+use crate::estimate::{self, Forecast, PairWeights, ParameterCredit, Plan, clip_norm};
 use crate::fitness::Fitness;
 use crate::population::Population;
 use burn::module::{Module, ModuleVisitor, Param};
@@ -107,6 +107,56 @@ impl EvolutionStrategy {
             estimate::gradients(model, population, &weights.half(odd), &plans, &self.config)
         };
         Ok(weights.map(|weights| [half(&weights, 0), half(&weights, 1)]))
+    }
+
+    /// What the estimate of every float parameter is likely to be worth, from one evaluation and before anything is trained; `None` if all
+    /// members are equal. Makes four estimates, and reads them to the host.
+    ///
+    /// # Errors
+    ///
+    /// As [`tell`](Self::tell).
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use burn::optim::AdamConfig;
+    /// use burn::tensor::{Device, Distribution, Tensor};
+    /// use eggroll_core::EggrollConfig;
+    /// use eggroll_nn::LinearConfig;
+    /// use eggroll_train::EvolutionStrategyConfig;
+    ///
+    /// # fn main() -> Result<(), eggroll_train::Error> {
+    /// let device = Device::flex();
+    /// let model = LinearConfig::new(16, 3).with_bias(false).init(&device);
+    /// let images = Tensor::<2>::random([64, 16], Distribution::Default, &device);
+    /// let labels = Tensor::from_ints([0, 2, 1, 0].repeat(16).as_slice(), &device);
+    /// let strategy = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new()).try_init(&model)?;
+    /// let population = strategy.ask();
+    /// let fitness = population.evaluate(|members| {
+    ///     -members.row_cross_entropy(model.forward_shared(images.clone()), labels.clone())
+    /// });
+    /// let forecast = strategy.forecast(&model, &population, &fitness)?.expect("members differ");
+    /// println!("{forecast}");
+    /// assert!(forecast.all.cosine > forecast.all.by_mean);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn forecast<M: Module>(
+        &self,
+        model: &M,
+        population: &Population,
+        fitness: &Fitness,
+    ) -> Result<Option<Forecast>, Error> {
+        self.check(model, population, fitness)?;
+        let plans = self.plans(population, fitness)?;
+        let Some(weights) = self.pair_weights(population, fitness, &plans)? else { return Ok(None) };
+        let means: Vec<Plan> = plans.iter().map(|_| Plan::Mean(String::new())).collect();
+        let halves = |plans: &[Plan]| {
+            [0, 1].map(|odd| estimate::gradients(model, population, &weights.half(odd), plans, &self.config))
+        };
+        let credits: Vec<ParameterCredit> = plans.iter().map(Plan::credit).collect();
+        let size = (&*self.table, self.config.population_size);
+        Ok(Some(Forecast::new(model, size, &credits, &halves(&plans), &halves(&means))))
     }
 
     /// How the estimate of every parameter is made.

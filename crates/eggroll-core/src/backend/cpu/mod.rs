@@ -3,11 +3,15 @@
 //! A kernel splits its pairs into tasks for rayon; each task draws the noise of its own pairs into a scratch buffer
 //! that stays in cache, uses it, and forgets it. Nothing that is stored grows with the population but the output.
 
+mod activation;
+mod causal_attention;
 mod chain;
 mod cross_entropy;
 mod dense_linear;
 mod dots;
 mod estimate;
+mod exp;
+mod gated_recurrence;
 pub(crate) mod integer;
 mod linear;
 mod low_rank_block;
@@ -16,6 +20,7 @@ mod low_rank_shared;
 mod patches;
 mod perturbed_embedding;
 mod product;
+mod rms_norm;
 mod row_projection;
 mod scratch;
 mod source;
@@ -23,20 +28,23 @@ mod tile;
 mod transformer;
 mod vector;
 
+pub(crate) use activation::{activation, sigmoid, tanh, wkv7_decay};
+pub(crate) use causal_attention::causal_attention;
 pub use chain::ChainRow;
 pub(crate) use chain::{ChainForward, ChainNoise, ChainSlices, chain_forward};
 pub(crate) use cross_entropy::{member_cross_entropy, row_cross_entropy};
 pub(crate) use dense_linear::dense_linear;
 pub(crate) use estimate::{dense_estimate, low_rank_estimate};
+pub(crate) use gated_recurrence::gated_recurrence;
 pub(crate) use linear::{BiasSlice, LinearSlices, SharedRows, packed};
 pub(crate) use low_rank_linear::low_rank_linear;
 pub(crate) use patches::patches;
 pub(crate) use perturbed_embedding::{EmbeddingSlices, perturbed_embedding};
+pub(crate) use rms_norm::{rms_norm, rms_normalized};
 pub(crate) use row_projection::row_projection;
 pub(crate) use source::Source;
 pub(crate) use tile::MAX_COLUMNS;
 pub(crate) use transformer::{
-    Attend, Matrix, MatrixProduct, PackedRows, RowNoise, Wkv7, group_norm, log_sum_exp, rms_norm, rotary, sigmoid,
-    swiglu, tanh, wkv7_decay,
+    Attend, Matrix, MatrixProduct, PackedRows, RowNoise, Wkv7, group_norm, log_sum_exp, rotary, swiglu,
 };
 pub(crate) use vector::{noise, perturbed_vector};

@@ -29,6 +29,7 @@ mod vector;
 pub(crate) use rollout::{launch_rollout, rollout};
 
 use crate::key::NoiseKey;
+use crate::ops::rows::RowOps;
 use crate::ops::{
     BiasPrimitive, DenseNoise, InputRows, LinearMembers, LowRankNoise, MatrixNoise, PairRange, PerturbedOps,
     SourcePrimitive, portable,
@@ -49,6 +50,8 @@ use product::{Precision, product};
 
 /// How often tiles of an estimate draw the same noise before all noise is drawn first, for one product.
 const REDRAWS: usize = 4;
+
+impl RowOps for CubeBackend {}
 
 impl PerturbedOps for CubeBackend {
     fn low_rank_linear(

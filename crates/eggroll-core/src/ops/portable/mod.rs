@@ -7,6 +7,7 @@ mod embedding;
 pub(crate) mod integer;
 mod noise;
 mod patches;
+pub(crate) mod rows;
 
 pub(crate) use embedding::perturbed_embedding;
 pub(crate) use noise::noise;

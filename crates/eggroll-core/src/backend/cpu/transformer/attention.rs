@@ -1,7 +1,7 @@
 //! Causal attention of a sequence's new rows over its keys and values.
 
-use super::exp::exp;
 use super::pointwise::largest;
+use crate::backend::cpu::exp::exp;
 use crate::backend::cpu::product::{Product, for_vectors, load_some};
 use crate::backend::cpu::tile::{Panels, Strided};
 use crate::simd::{Kernel, Simd, dispatch};
@@ -24,6 +24,8 @@ pub(crate) struct Attend<'a> {
     pub head_dim: usize,
     /// Position of the first new row; its keys and values, and those of all positions up to the last new row, are there.
     pub first: usize,
+    /// Positions that a row sees at most, its own among them.
+    pub window: usize,
     /// Room for probabilities.
     pub scratch: &'a mut Vec<f32>,
     /// `[rows, heads, head_dim]`
@@ -42,7 +44,7 @@ impl Kernel for Attend<'_> {
 
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
-        let Self { queries, keys, values, capacity, heads, kv_heads, head_dim, first, scratch, out } = self;
+        let Self { queries, keys, values, capacity, heads, kv_heads, head_dim, first, window, scratch, out } = self;
         let (width, group) = (heads * head_dim, heads / kv_heads);
         let rows = queries.len() / width;
         let scale = 1.0 / (head_dim as f32).sqrt();
@@ -70,10 +72,12 @@ impl Kernel for Attend<'_> {
                 unsafe { product.run::<S>() };
                 for (row, scores) in scores.chunks_exact_mut(seen).enumerate() {
                     let visible = if rows == 1 { seen } else { first + start + row + 1 };
-                    let (scores, hidden) = scores.split_at_mut(visible);
+                    let (scores, later) = scores.split_at_mut(visible);
+                    let (earlier, scores) = scores.split_at_mut(visible.saturating_sub(window));
                     // SAFETY: the processor has the instruction set by this function's contract.
                     unsafe { softmax::<S>(scores, scale) };
-                    hidden.fill(0.0);
+                    earlier.fill(0.0);
+                    later.fill(0.0);
                 }
                 let product = Product {
                     rows: count,

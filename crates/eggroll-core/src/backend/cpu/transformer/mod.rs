@@ -1,7 +1,6 @@
 //! What a transformer does with rows of any members: products with packed weights, attention, and functions of single rows.
 
 mod attention;
-mod exp;
 mod finish;
 mod group_norm;
 mod halves;
@@ -11,15 +10,13 @@ mod product;
 mod quantized;
 mod rotation;
 mod rows;
-mod sigmoid;
 mod wkv7;
 
 pub(crate) use attention::Attend;
 pub(crate) use finish::RowNoise;
 pub(crate) use group_norm::group_norm;
 pub(crate) use matrix::Matrix;
-pub(crate) use pointwise::{log_sum_exp, rms_norm, rotary, swiglu};
+pub(crate) use pointwise::{log_sum_exp, rotary, swiglu};
 pub(crate) use product::MatrixProduct;
 pub(crate) use rows::PackedRows;
-pub(crate) use sigmoid::{sigmoid, tanh, wkv7_decay};
 pub(crate) use wkv7::Wkv7;

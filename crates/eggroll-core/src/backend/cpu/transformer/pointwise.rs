@@ -1,51 +1,8 @@
 //! Functions of single rows.
 
-use super::exp::{exp, one_and_exp_of_minus};
-use crate::backend::cpu::product::{for_vectors, load_some};
+use crate::backend::cpu::exp::{exp, one_and_exp_of_minus};
 use crate::backend::cpu::tile::MAX_COLUMNS;
 use crate::simd::{Kernel, Simd, dispatch};
-
-/// `y = x·w / √(mean(x²) + ε)` of every row of `x : [rows, n]`, for `w : [n]`.
-///
-/// # Panics
-///
-/// Panics if `y` is shorter than `x`.
-pub(crate) fn rms_norm(x: &[f32], weight: &[f32], epsilon: f32, y: &mut [f32]) {
-    dispatch(RmsNorm { x, weight, epsilon, y: &mut y[..x.len()] });
-}
-
-struct RmsNorm<'a> {
-    x: &'a [f32],
-    weight: &'a [f32],
-    epsilon: f32,
-    y: &'a mut [f32],
-}
-
-impl Kernel for RmsNorm<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    unsafe fn run<S: Simd>(self) {
-        let n = self.weight.len();
-        for (x, y) in self.x.chunks_exact(n).zip(self.y.chunks_exact_mut(n)) {
-            // SAFETY: the processor has the instruction set by this function's contract; rows and weight hold `n` elements.
-            unsafe {
-                let mut sum = S::splat(0.0);
-                let mut k = 0;
-                while k < n {
-                    let x = load_some::<S>(x.as_ptr().add(k), S::LANES.min(n - k));
-                    sum = S::fma(x, x, sum);
-                    k += S::LANES;
-                }
-                let scale = S::splat(1.0 / (S::sum(sum) / n as f32 + self.epsilon).sqrt());
-                for_vectors::<S>(n, y.as_mut_ptr(), |c, lanes| {
-                    let x = load_some::<S>(x.as_ptr().add(c), lanes);
-                    S::mul(S::mul(x, scale), load_some::<S>(self.weight.as_ptr().add(c), lanes))
-                });
-            }
-        }
-    }
-}
 
 /// `gate ← gate/(1 + exp(−gate))·up`, the gated activation of SwiGLU.
 ///

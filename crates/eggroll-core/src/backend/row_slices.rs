@@ -1,0 +1,90 @@
+//! The slice kernels of operations between layers: for f32, the portable defaults for other types.
+
+use super::checks;
+use super::cpu;
+use super::slice_backend::{SliceBackend, filled, readable, written};
+use crate::ops::portable::rows as portable;
+use crate::ops::rows::{Activation, CausalAttention, RowOps, check_causal_attention};
+use burn::backend::TensorMetadata;
+use burn::backend::tensor::FloatTensor;
+use burn::tensor::DType;
+
+impl<B: SliceBackend> RowOps for B {
+    fn activation(x: FloatTensor<B>, function: Activation) -> FloatTensor<B> {
+        if x.dtype() != DType::F32 {
+            return portable::activation::<B>(x, function);
+        }
+        let (x, shape) = (B::contiguous(x.clone()), x.shape());
+        // SAFETY: the kernel writes every element.
+        let y = unsafe {
+            written::<B, 1>("activation", [shape.num_elements()], |y| cpu::activation(B::slice(&x), function, y))
+        };
+        B::float_reshape(y, shape)
+    }
+
+    fn rms_normalized(x: FloatTensor<B>, epsilon: f32) -> FloatTensor<B> {
+        if x.dtype() != DType::F32 {
+            return portable::rms_normalized::<B>(x, epsilon);
+        }
+        let (x, shape) = (B::contiguous(x.clone()), x.shape());
+        let width = shape.as_slice().last().copied().unwrap_or(1);
+        // SAFETY: the kernel writes every element.
+        let y = unsafe {
+            written::<B, 1>("RMS norm", [shape.num_elements()], |y| {
+                cpu::rms_normalized(B::slice(&x), width, epsilon, y)
+            })
+        };
+        B::float_reshape(y, shape)
+    }
+
+    fn gated_recurrence(
+        forget: FloatTensor<B>,
+        candidate: FloatTensor<B>,
+        kept: FloatTensor<B>,
+        state: FloatTensor<B>,
+    ) -> FloatTensor<B> {
+        let name = "gated recurrence";
+        let shape = checks::dims::<3>(name, "gates", &forget);
+        let [batch, steps, width] = shape;
+        for (what, found, expected) in [
+            ("candidates", candidate.shape(), &[batch, steps, width][..]),
+            ("factors", kept.shape(), &[batch, steps]),
+            ("state", state.shape(), &[batch, width]),
+        ] {
+            assert!(
+                found.as_slice() == expected,
+                "{name}: {what} {:?} do not fit the gates {shape:?}",
+                found.as_slice()
+            );
+        }
+        if forget.dtype() != DType::F32 {
+            return portable::gated_recurrence::<B>(forget, candidate, kept, state);
+        }
+        let forget = B::contiguous(forget);
+        let [candidate, kept, state] = [("candidates", candidate), ("factors", kept), ("state", state)]
+            .map(|(what, operand)| readable::<B>(name, what, operand));
+        let slices = [&forget, &candidate, &kept, &state].map(B::slice);
+        // SAFETY: the kernel writes every element.
+        unsafe { written::<B, 3>(name, shape, |states| cpu::gated_recurrence(slices, [steps, width], states)) }
+    }
+
+    fn causal_attention(
+        query: FloatTensor<B>,
+        key: FloatTensor<B>,
+        value: FloatTensor<B>,
+        attention: CausalAttention,
+    ) -> FloatTensor<B> {
+        let name = "causal attention";
+        let shapes = [("queries", &query), ("keys", &key), ("values", &value)]
+            .map(|(what, operand)| checks::dims::<3>(name, what, operand));
+        check_causal_attention(shapes, &attention);
+        if query.dtype() != DType::F32 {
+            return portable::causal_attention::<B>(query, key, value, attention);
+        }
+        let query = B::contiguous(query);
+        let [key, value] = [("keys", key), ("values", value)].map(|(what, operand)| readable::<B>(name, what, operand));
+        let slices = [&query, &key, &value].map(B::slice);
+        let [_, steps, width] = shapes[0];
+        filled::<B, 3>(name, shapes[0], |out| cpu::causal_attention(slices, [steps, width], &attention, out))
+    }
+}
