@@ -3,8 +3,9 @@
 use super::checks;
 use super::cpu;
 use super::slice_backend::{SliceBackend, filled, readable, written};
+use crate::ops::check_causal_attention;
 use crate::ops::portable::rows as portable;
-use crate::ops::rows::{Activation, CausalAttention, RowOps, check_causal_attention};
+use crate::ops::rows::{Activation, CausalAttention, RowOps};
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
 use burn::tensor::DType;

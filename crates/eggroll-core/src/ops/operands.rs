@@ -181,3 +181,43 @@ impl LinearMembers {
         }
     }
 }
+
+/// A function of single elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Activation {
+    /// `x·Φ(x)`
+    Gelu,
+    /// `1/(1 + exp(−x))`
+    Sigmoid,
+    /// `x/(1 + exp(−x))`
+    Silu,
+    /// `tanh(x)`
+    Tanh,
+}
+
+/// What a step of [`causal_attention`](super::causal_attention) sees.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CausalAttention {
+    /// Heads, of `width / heads` elements each.
+    pub heads: usize,
+    /// Steps that a step sees at most, itself among them; at least 1.
+    pub window: usize,
+    /// The base `θ` of rotary positions (Su et al., "RoFormer", arXiv 2104.09864): the elements `i` and `i + d/2` of a head of size `d` turn by
+    /// the angle `step·θ^(−2i/d)`. Without it, steps have no position.
+    pub rotary: Option<f32>,
+}
+
+#[track_caller]
+pub(crate) fn check_causal_attention(shapes: [[usize; 3]; 3], attention: &CausalAttention) {
+    let [query, key, value] = shapes;
+    assert!(query == key && query == value, "causal attention: queries, keys and values {shapes:?} differ");
+    let CausalAttention { heads, window, rotary } = *attention;
+    let parts = if rotary.is_some() { heads.saturating_mul(2) } else { heads };
+    assert!(
+        heads > 0 && query[2] > 0 && query[2].is_multiple_of(parts),
+        "causal attention: a width of {} is not {heads} heads{}",
+        query[2],
+        if rotary.is_some() { " of an even size, which rotary positions ask for" } else { "" }
+    );
+    assert!(window > 0, "causal attention: a window of {window} steps");
+}

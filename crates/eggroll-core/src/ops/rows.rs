@@ -3,6 +3,8 @@
 //! A member's forward spends as long in them as in its products if they are made of many small ones. Each of these is one pass in host
 //! memory, on all threads, and ordinary operations elsewhere, which a backend may fuse. Gradients flow through them.
 
+use super::operands::check_causal_attention;
+pub use super::operands::{Activation, CausalAttention};
 use super::portable;
 use crate::backend::is_on_host;
 use burn::backend::tensor::FloatTensor;
@@ -59,31 +61,6 @@ where
     B: RowOps,
     C: burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy,
 {
-}
-
-/// A function of single elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Activation {
-    /// `x·Φ(x)`
-    Gelu,
-    /// `1/(1 + exp(−x))`
-    Sigmoid,
-    /// `x/(1 + exp(−x))`
-    Silu,
-    /// `tanh(x)`
-    Tanh,
-}
-
-/// What a step of [`causal_attention`] sees.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CausalAttention {
-    /// Heads, of `width / heads` elements each.
-    pub heads: usize,
-    /// Steps that a step sees at most, itself among them; at least 1.
-    pub window: usize,
-    /// The base `θ` of rotary positions (Su et al., "RoFormer", arXiv 2104.09864): the elements `i` and `i + d/2` of a head of size `d` turn by
-    /// the angle `step·θ^(−2i/d)`. Without it, steps have no position.
-    pub rotary: Option<f32>,
 }
 
 /// `x·Φ(x)`, `Φ` being the normal distribution function (Hendrycks and Gimpel, arXiv 1606.08415); on the CPU within 2e-7·|x|, by 7.1.26 of
@@ -169,19 +146,4 @@ pub fn causal_attention(query: Tensor<3>, key: Tensor<3>, value: Tensor<3>, atte
     let host = is_on_host(&query.device());
     let mixed = if host { Dispatch::causal_attention } else { portable::rows::causal_attention::<Dispatch> };
     Tensor::from_dispatch(mixed(query.into_dispatch(), key.into_dispatch(), value.into_dispatch(), attention))
-}
-
-#[track_caller]
-pub(crate) fn check_causal_attention(shapes: [[usize; 3]; 3], attention: &CausalAttention) {
-    let [query, key, value] = shapes;
-    assert!(query == key && query == value, "causal attention: queries, keys and values {shapes:?} differ");
-    let CausalAttention { heads, window, rotary } = *attention;
-    let parts = if rotary.is_some() { heads.saturating_mul(2) } else { heads };
-    assert!(
-        heads > 0 && query[2] > 0 && query[2].is_multiple_of(parts),
-        "causal attention: a width of {} is not {heads} heads{}",
-        query[2],
-        if rotary.is_some() { " of an even size, which rotary positions ask for" } else { "" }
-    );
-    assert!(window > 0, "causal attention: a window of {window} steps");
 }

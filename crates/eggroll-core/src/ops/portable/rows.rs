@@ -1,6 +1,6 @@
 //! Defaults of [`RowOps`](crate::ops::rows::RowOps).
 
-use crate::ops::rows::{Activation, CausalAttention};
+use crate::ops::operands::{Activation, CausalAttention};
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, Scalar, TensorMetadata};
 use burn::tensor::{FloatDType, Shape, Slice, TensorData};
