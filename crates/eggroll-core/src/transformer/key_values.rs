@@ -1,6 +1,6 @@
 //! The keys and values of a sequence, and attention over them.
 
-use crate::backend::cpu::{Attend, MAX_COLUMNS};
+use crate::backend::cpu::{Attend, MAX_COLUMNS, place};
 
 /// Keys and values of one sequence in all layers, and how many positions they cover.
 #[derive(Clone, Debug)]
@@ -84,25 +84,15 @@ impl KeyValues {
     /// Panics if they do not fit, or if there is no such layer.
     #[track_caller]
     pub fn write(&mut self, layer: usize, keys: &[f32], values: &[f32]) {
-        let (width, dim) = (self.heads * self.head_dim, self.head_dim);
+        let width = self.heads * self.head_dim;
         let rows = keys.len() / width;
         assert!(keys.len() == values.len() && keys.len() == rows * width, "keys of {width} elements: {}", keys.len());
         let end = self.len + rows;
         assert!(end <= self.capacity, "{end} positions where there is room for {}", self.capacity);
         assert!(layer < self.layers, "layer {layer} of {}", self.layers);
-        for row in 0..rows {
-            let position = self.len + row;
-            let (block, lane) = (position / MAX_COLUMNS, position % MAX_COLUMNS);
-            for head in 0..self.heads {
-                let start = (layer * self.heads + head) * self.capacity * dim;
-                let from = row * width + head * dim;
-                let block = &mut self.keys[start + block * MAX_COLUMNS * dim..][..MAX_COLUMNS * dim];
-                for (column, key) in block.chunks_exact_mut(MAX_COLUMNS).zip(&keys[from..from + dim]) {
-                    column[lane] = *key;
-                }
-                self.values[start + position * dim..][..dim].copy_from_slice(&values[from..from + dim]);
-            }
-        }
+        let start = layer * self.capacity * width;
+        let room = [&mut self.keys[start..], &mut self.values[start..]];
+        place([keys, values], [self.heads, self.head_dim, self.capacity], self.len, room);
     }
 
     /// Attention of new rows, whose keys and values are [written](Self::write): `softmax(q·Kᵀ/√head_dim)·V` over all positions up to the

@@ -1,7 +1,7 @@
 //! Causal attention of whole sequences.
 
 use super::tile::MAX_COLUMNS;
-use super::transformer::{Attend, rotary};
+use super::transformer::{Attend, place, rotary};
 use crate::ops::portable::rows::angles;
 use crate::ops::rows::CausalAttention;
 use rayon::prelude::*;
@@ -37,7 +37,8 @@ pub(crate) fn causal_attention(
         return;
     }
     assert!(operands.iter().all(|operand| operand.len() == out.len()), "queries, keys and values");
-    let tables = attention.rotary.map(|base| angles(steps, width / attention.heads, base));
+    let positions: Vec<u32> = (0..steps as u32).collect();
+    let tables = attention.rotary.map(|base| (positions, angles(steps, width / attention.heads, base)));
     out.par_chunks_exact_mut(each).enumerate().with_min_len(4).for_each(|(sequence, out)| {
         let [query, key, value] = operands.map(|operand| &operand[sequence * each..][..each]);
         super::scratch::reuse(&BUFFERS, |buffers| {
@@ -51,7 +52,7 @@ fn one(
     [query, key, value]: [&[f32]; 3],
     steps: usize,
     attention: &CausalAttention,
-    tables: Option<&[Vec<f32>; 2]>,
+    tables: Option<&(Vec<u32>, [Vec<f32>; 2])>,
     out: &mut [f32],
 ) {
     let width = query.len() / steps;
@@ -59,28 +60,17 @@ fn one(
     let capacity = steps.next_multiple_of(MAX_COLUMNS);
     let Buffers { queries, turned, keys, values, scores } = buffers;
     let (mut query, mut key) = (query, key);
-    if let Some([cosines, sines]) = tables {
-        let positions: Vec<u32> = (0..steps as u32).collect();
+    if let Some((positions, [cosines, sines])) = tables {
         for (rows, buffer) in [(&mut query, queries), (&mut key, turned)] {
             buffer.clear();
             buffer.extend_from_slice(rows);
-            rotary(buffer, heads, &positions, cosines, sines, head_dim / 2);
+            rotary(buffer, heads, positions, cosines, sines, head_dim / 2);
             *rows = buffer;
         }
     }
     keys.resize(heads * capacity * head_dim, 0.0);
     values.resize(heads * capacity * head_dim + MAX_COLUMNS, 0.0);
-    for (position, (key, value)) in key.chunks_exact(width).zip(value.chunks_exact(width)).enumerate() {
-        let (block, lane) = (position / MAX_COLUMNS, position % MAX_COLUMNS);
-        for (head, (key, value)) in key.chunks_exact(head_dim).zip(value.chunks_exact(head_dim)).enumerate() {
-            let start = head * capacity * head_dim;
-            let block = &mut keys[start + block * MAX_COLUMNS * head_dim..][..MAX_COLUMNS * head_dim];
-            for (column, key) in block.chunks_exact_mut(MAX_COLUMNS).zip(key) {
-                column[lane] = *key;
-            }
-            values[start + position * head_dim..][..head_dim].copy_from_slice(value);
-        }
-    }
+    place([key, value], [heads, head_dim, capacity], 0, [&mut *keys, &mut *values]);
     let window = attention.window;
     Attend {
         queries: query,

@@ -3,7 +3,7 @@
 use super::pointwise::largest;
 use crate::backend::cpu::exp::exp;
 use crate::backend::cpu::product::{Product, for_vectors, load_some};
-use crate::backend::cpu::tile::{Panels, Strided};
+use crate::backend::cpu::tile::{MAX_COLUMNS, Panels, Strided};
 use crate::simd::{Kernel, Simd, dispatch};
 
 /// New rows that are taken together: later ones see more keys.
@@ -94,6 +94,32 @@ impl Kernel for Attend<'_> {
                     out[at + row * stride..][..head_dim].copy_from_slice(sums);
                 }
             }
+        }
+    }
+}
+
+/// Writes keys and values of new positions from `first` on, `[rows, heads, head_dim]` each, to where [`Attend`] reads them.
+///
+/// # Panics
+///
+/// Panics if there is no room for them.
+pub(crate) fn place(
+    [keys, values]: [&[f32]; 2],
+    [heads, head_dim, capacity]: [usize; 3],
+    first: usize,
+    [to_keys, to_values]: [&mut [f32]; 2],
+) {
+    let width = heads * head_dim;
+    for (row, (keys, values)) in keys.chunks_exact(width).zip(values.chunks_exact(width)).enumerate() {
+        let position = first + row;
+        let (block, lane) = (position / MAX_COLUMNS, position % MAX_COLUMNS);
+        for (head, (key, value)) in keys.chunks_exact(head_dim).zip(values.chunks_exact(head_dim)).enumerate() {
+            let start = head * capacity * head_dim;
+            let block = &mut to_keys[start + block * MAX_COLUMNS * head_dim..][..MAX_COLUMNS * head_dim];
+            for (column, key) in block.chunks_exact_mut(MAX_COLUMNS).zip(key) {
+                column[lane] = *key;
+            }
+            to_values[start + position * head_dim..][..head_dim].copy_from_slice(value);
         }
     }
 }

@@ -12,7 +12,7 @@ mod rotation;
 mod rows;
 mod wkv7;
 
-pub(crate) use attention::Attend;
+pub(crate) use attention::{Attend, place};
 pub(crate) use finish::RowNoise;
 pub(crate) use group_norm::group_norm;
 pub(crate) use matrix::Matrix;
