@@ -189,7 +189,7 @@ impl Default for ModelSettings {
             integer_rate: None,
             sequences: 16,
             sigma: 0.05,
-            learning_rate: 0.003,
+            learning_rate: 0.006,
             credit: Credit::Auto,
         }
     }
@@ -201,9 +201,9 @@ pub enum ModelName {
     Integer,
     /// int8 transformer
     Transformer,
-    /// Float minimal GRU updated by Adam
+    /// Float minimal GRU updated by Muon
     Gru,
-    /// Float causal transformer updated by Adam
+    /// Float causal transformer updated by Muon
     FloatTransformer,
 }
 

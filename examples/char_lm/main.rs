@@ -4,7 +4,7 @@
 //! No gradient is ever computed. In the integer models the population reads a text in parallel streams, and of each pair of members it
 //! counts which predicted better: weights and activations are int8, sums int32, the better member has a vote on every weight, and a
 //! generation moves a weight by one or not at all. In the float models all members read the same sequences, weights learn from the loss of
-//! every token, and Adam moves them. `--help` lists the settings.
+//! every token, and Muon moves them. `--help` lists the settings.
 
 // Whoever prints past `eggroll::run::terminal` prints into the dashboard.
 #![warn(clippy::print_stdout, clippy::print_stderr)]

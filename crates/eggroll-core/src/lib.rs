@@ -58,7 +58,7 @@ pub use noiser::{
     BaselineSubtractionConfig, CustomNoiser, EggrollConfig, IntegerRule, Noiser, NoiserConfig, NoiserError,
     NoiserProperties, OpenEsConfig, QEggrollConfig, SparseConfig,
 };
-pub use role::{ParameterNoise, Role};
+pub use role::{NoiseOnRows, ParameterNoise, Role};
 pub use simd::InstructionSet;
 pub use spread::SpreadError;
 pub use summary::ParameterSummary;

@@ -10,7 +10,7 @@ use super::args::{ModelSettings, Settings};
 use super::language_model::LanguageModel;
 use burn::module::{Module, ModuleDisplay, Param};
 use burn::nn::Initializer;
-use burn::optim::AdamConfig;
+use burn::optim::AdamWConfig;
 use burn::tensor::{Device, Int, Tensor};
 use eggroll::core::MemberState;
 use eggroll::core::ops::{gelu, rms_normalized};
@@ -18,6 +18,7 @@ use eggroll::nn::{Embedding, EmbeddingConfig, Linear, LinearConfig};
 use eggroll::prelude::*;
 use eggroll::run::diagnostics::IntegerStatistics;
 use eggroll::run::text::{ByteModel, ByteStreams};
+use eggroll::train::MuonAdamWConfig;
 use std::f64::consts::LOG2_E;
 
 /// The mean of Adam's squares is one of a hundred generations.
@@ -137,7 +138,8 @@ impl<M: Mix> LanguageModel for FloatModel<M> {
     }
 
     fn strategy(settings: &Settings, own: &ModelSettings, _cpu: bool) -> EvolutionStrategyConfig {
-        let optimizer = AdamConfig::new().with_beta_2(BETA_2).with_epsilon(EPSILON);
+        let others = AdamWConfig::new().with_beta_2(BETA_2).with_epsilon(EPSILON);
+        let optimizer = MuonAdamWConfig::new().with_others(others);
         let source = settings.noise_table.map_or(NoiseSourceConfig::OnTheFly, |len| NoiseSourceConfig::Table { len });
         let strategy = EvolutionStrategyConfig::new(EggrollConfig::new().with_rank(settings.rank), optimizer)
             .with_population_size(settings.population)

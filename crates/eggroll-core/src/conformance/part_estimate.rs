@@ -112,7 +112,7 @@ fn equals_oracle() {
                     for source in [NoiseSource::Drawn, NoiseSource::Cached { noise: held, first_pair: 0 }] {
                         let noise = ParameterNoise { role, key, sigma: SIGMA, source, counts_signs };
                         let weights = on.tensor(&weights, [parts, pairs]);
-                        let found = noise.part_estimate(weights, &given.on(&on, shape), &shape, DType::F32);
+                        let found = noise.on_rows(pairs, given.on(&on, shape), &shape, DType::F32).estimate(weights);
                         let off = on.distance(&values(found), &expected, parts * pairs * rank);
                         assert!(off < 1.0, "{}, {role:?}, {parts} parts, {pairs} pairs: {off}", on.name);
                     }
@@ -120,6 +120,62 @@ fn equals_oracle() {
             }
         }
     }
+}
+
+/// Of rank 1 the power of a part is the square of what its rows are moved by, relative to its mean over noise.
+#[test]
+fn power_is_the_squared_move() {
+    let (parts, rows, pairs, shape) = (3, 2, 17, [20, 7]);
+    let (mut x, head) = (inputs(parts * rows * shape[0], 7), inputs(parts * rows * shape[1], 9));
+    x[..rows * shape[0]].fill(0.0); // a part that nothing moves
+    let indices: Vec<usize> = (0..parts * rows).map(|row| row * row % shape[0]).collect();
+    let of_lookup: Vec<f64> =
+        indices.iter().flat_map(|row| (0..shape[0]).map(move |i| f64::from(u8::from(i == *row)))).collect();
+    let none = Given { rows: None, transposed: None, indices: None };
+    let key = NoiseKey::new(5, 1, 2);
+    for counts_signs in [false, true] {
+        let low_rank = LowRankNoise { signs: counts_signs, ..LowRankNoise::new(key, 1, SIGMA) };
+        let power = |x: &[f64], transposed: bool| -> Vec<f64> {
+            let [width, out] = if transposed { [shape[1], shape[0]] } else { shape };
+            let squares = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>();
+            let of = |(part, pair): (&[f64], u32)| {
+                let noise = Noise::LowRank(low_rank).matrix(pair, shape);
+                let noise = if transposed { transpose(&noise, shape[1]) } else { noise };
+                let moved = |row: &[f64]| {
+                    (0..out)
+                        .map(|o| row.iter().zip(noise.iter().skip(o).step_by(out)).map(|(x, e)| x * e).sum())
+                        .collect::<Vec<f64>>()
+                };
+                let moved: f64 = part.chunks(width).map(|row| squares(&moved(row))).sum();
+                let size = SIGMA * SIGMA * squares(part) * out as f64;
+                if size == 0.0 { 0.0 } else { moved / size }
+            };
+            x.chunks(rows * width).flat_map(|part| (0..pairs).map(move |pair| (part, pair))).map(of).collect()
+        };
+        let cases = [
+            (Given { rows: Some(&x), ..none }, power(&x, false)),
+            (Given { transposed: Some(&head), ..none }, power(&head, true)),
+            (Given { indices: Some(&indices), ..none }, power(&of_lookup, false)),
+        ];
+        for (given, expected) in cases {
+            for on in implementations().into_iter().filter(|on| !on.portable) {
+                let role = Role::LowRank { rank: 1 };
+                let noise = ParameterNoise { role, key, sigma: SIGMA, source: NoiseSource::Drawn, counts_signs };
+                let found = noise
+                    .on_rows(pairs as usize, given.on(&on, shape), &shape, DType::F32)
+                    .power(parts)
+                    .expect("low-rank noise");
+                let off = on.distance(&values(found), &expected, shape[0]);
+                assert!(off < 1.0, "{}: {off}", on.name);
+            }
+        }
+    }
+    let noise =
+        ParameterNoise { role: Role::Dense, key, sigma: SIGMA, source: NoiseSource::Drawn, counts_signs: false };
+    let on = &implementations()[0];
+    assert!(
+        noise.on_rows(17, Given { rows: Some(&x), ..none }.on(on, shape), &shape, DType::F32).power(parts).is_none()
+    );
 }
 
 /// Parts in another order than their rows are another estimate.
@@ -134,7 +190,7 @@ fn canary_shuffled_parts_fail() {
     let role = Role::LowRank { rank: 1 };
     let noise = ParameterNoise { role, key, sigma: SIGMA, source: NoiseSource::Drawn, counts_signs: false };
     let shuffled: Vec<f64> = [&weights[17..], &weights[..17]].concat();
-    let found = noise.part_estimate(on.tensor(&shuffled, [3, 17]), &given.on(on, shape), &shape, DType::F32);
+    let found = noise.on_rows(17, given.on(on, shape), &shape, DType::F32).estimate(on.tensor(&shuffled, [3, 17]));
     assert!(on.distance(&values(found), &expected, 3 * 17) > 10.0);
 }
 
@@ -157,7 +213,7 @@ fn sparse_noise_equals_the_projected_estimate() {
             0,
         );
         let uses = [Input::Rows(x.repeat_dim(0, 3))];
-        let found = values(noise.part_estimate(three / 3.0, &uses, &shape, DType::F32));
+        let found = values(noise.on_rows(pairs, uses.to_vec(), &shape, DType::F32).estimate(three / 3.0));
         let off = on.distance(&found, &expected, pairs * shape[0]);
         assert!(off < 1.0, "{}: {off}", on.name);
     }
@@ -190,5 +246,5 @@ fn refuses_other_rows() {
     let (role, key) = (Role::LowRank { rank: 1 }, NoiseKey::new(0, 0, 0));
     let noise = ParameterNoise { role, key, sigma: 1.0, source: NoiseSource::Drawn, counts_signs: false };
     let (weights, x) = (Tensor::zeros([2, 3], &on.device), Tensor::zeros([4, 5], &on.device));
-    noise.part_estimate(weights, &[Input::Rows(x)], &[5, 6], DType::F32);
+    noise.on_rows(3, vec![Input::Rows(x)], &[5, 6], DType::F32).estimate(weights);
 }

@@ -3,7 +3,7 @@
 use super::{LowRankNoise, NoiseSource, PairRange};
 use crate::counters;
 use crate::profile::{self, Component};
-use burn::tensor::{DType, IndexingUpdateOp, Int, Tensor};
+use burn::tensor::{DType, Device, IndexingUpdateOp, Int, Tensor};
 
 /// Elements of noise, or of what it makes of the rows, that are held at a time.
 const MOST_ELEMENTS: usize = 1 << 24;
@@ -31,6 +31,19 @@ impl Input {
         }
     }
 
+    /// Where it is.
+    ///
+    /// # Panics
+    ///
+    /// Panics for [`Other`](Self::Other).
+    fn device(&self) -> Device {
+        match self {
+            Self::Rows(x) | Self::Transposed(x) => x.device(),
+            Self::Indices(indices) => indices.device(),
+            Self::Other => panic!("an input without rows is nowhere"),
+        }
+    }
+
     /// Whether two uses were given the same. Reads both to the host.
     pub fn is_same(&self, other: &Self) -> bool {
         self.rows() == other.rows()
@@ -45,62 +58,105 @@ impl Input {
     }
 }
 
-/// `Σ_q w_tq·x_t·E_q` for every part `t`, `E_q = c·B_q·A_qᵀ` with `c = σ/√r`, over the pairs from 0 on:
-/// three products, in float32, which hold 2²⁴ elements of factors at a time.
+/// What low-rank noise of pairs makes of the rows of one use: `(x_t·b_qk)·a_qk`, its factors apart.
 ///
 /// With signs in place of values if the noise says so.
-///
-/// # Shapes
-///
-/// - weights: `[parts, pairs]`, input: of `parts` rows
-/// - output: `[parts, d_output]`, `[parts, d_input]` for [`Input::Transposed`]
-///
-/// # Panics
-///
-/// Panics if the shapes do not fit, the rank is 0, the noise is that of a transpose, or `source` does not hold the noise.
-#[track_caller]
-pub(crate) fn low_rank_products(
-    weights: &Tensor<2>,
-    input: &Input,
+#[derive(Clone, Debug)]
+pub(crate) struct LowRankRows {
+    /// `x_t·b_qk` `[rows, pairs · rank]` and `a_qk` `[pairs · rank, width]`, for runs of pairs.
+    runs: Vec<(PairRange, Tensor<2>, Tensor<2>)>,
     noise: LowRankNoise,
-    source: &NoiseSource,
-    [d_input, d_output]: [usize; 2],
-    dtype: DType,
-) -> Tensor<2> {
-    assert!(noise.rank > 0, "estimate by part: rank 0");
-    assert!(!noise.transposed, "estimate by part: of a parameter, not of its transpose");
-    let _span = profile::span(Component::Estimate, 0);
-    let ([parts, pairs], device) = (weights.dims(), weights.device());
-    counters::add_launch();
-    let (rank, elements) = (noise.rank, noise.rank * (d_input + d_output));
-    let sums = in_runs(pairs, elements.max(parts * rank), |first, count| {
-        let run = PairRange::new(first as u32, count as u32);
-        let drawn = source.noise(noise.key, run, elements, (&device, dtype)).cast(DType::F32);
-        let drawn = if noise.signs { drawn.sign() } else { drawn };
-        let b = drawn.clone().slice_dim(1, 0..rank * d_input).reshape([count * rank, d_input]);
-        let a = drawn.slice_dim(1, rank * d_input..elements).reshape([count * rank, d_output]);
-        let (seen, other) = match input {
-            Input::Rows(x) => (x.clone().cast(DType::F32).matmul(b.transpose()), a),
-            Input::Transposed(x) => (x.clone().cast(DType::F32).matmul(a.transpose()), b),
-            Input::Indices(indices) => (b.select(1, indices.clone()).transpose(), a),
-            Input::Other => unreachable!("checked by the caller"),
-        }; // [parts, count · rank]
-        let weights = weights.clone().slice_dim(1, first..first + count).unsqueeze_dim::<3>(2); // [parts, count, 1]
-        let weights = weights.expand([parts, count, rank]).reshape([parts, count * rank]);
-        (seen * weights).matmul(other)
-    });
-    sums.mul_scalar(noise.scale)
+}
+
+impl LowRankRows {
+    /// Of pairs from 0 on, in float32. Holds 2²⁴ elements of factors at a time, and keeps the products.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the shapes do not fit, the rank is 0, the noise is that of a transpose, or `source` does not hold the noise.
+    #[track_caller]
+    pub fn new(
+        input: &Input,
+        noise: LowRankNoise,
+        source: &NoiseSource,
+        [d_input, d_output]: [usize; 2],
+        pairs: usize,
+        dtype: DType,
+    ) -> Self {
+        assert!(noise.rank > 0, "estimate by part: rank 0");
+        assert!(!noise.transposed, "estimate by part: of a parameter, not of its transpose");
+        let _span = profile::span(Component::Estimate, 0);
+        counters::add_launch();
+        let (rank, device) = (noise.rank, input.device());
+        let elements = rank * (d_input + d_output);
+        let of_run = |run: PairRange| {
+            let count = run.count as usize;
+            let drawn = source.noise(noise.key, run, elements, (&device, dtype)).cast(DType::F32);
+            let drawn = if noise.signs { drawn.sign() } else { drawn };
+            let b = drawn.clone().slice_dim(1, 0..rank * d_input).reshape([count * rank, d_input]);
+            let a = drawn.slice_dim(1, rank * d_input..elements).reshape([count * rank, d_output]);
+            let (seen, other) = match input {
+                Input::Rows(x) => (x.clone().cast(DType::F32).matmul(b.transpose()), a),
+                Input::Transposed(x) => (x.clone().cast(DType::F32).matmul(a.transpose()), b),
+                Input::Indices(indices) => (b.select(1, indices.clone()).transpose(), a),
+                Input::Other => unreachable!("it is nowhere"),
+            };
+            (run, seen, other)
+        };
+        Self { runs: runs(pairs, elements.max(input.rows() * rank)).map(of_run).collect(), noise }
+    }
+
+    /// `Σ_q w_tq·x_t·E_q` of every row `t`, `E_q = c·B_q·A_qᵀ` with `c = σ/√r`: `[rows, width]` of weights `[rows, pairs]`.
+    pub fn products(&self, weights: &Tensor<2>) -> Tensor<2> {
+        let (rows, rank) = (weights.dims()[0], self.noise.rank);
+        let of_run = |(run, seen, other): &(PairRange, Tensor<2>, Tensor<2>)| {
+            let (first, count) = (run.first as usize, run.count as usize);
+            let weights = weights.clone().slice_dim(1, first..first + count).unsqueeze_dim::<3>(2); // [rows, count, 1]
+            let weights = weights.expand([rows, count, rank]).reshape([rows, count * rank]);
+            (seen.clone() * weights).matmul(other.clone())
+        };
+        let sums = self.runs.iter().map(of_run).reduce(|sum, next| sum + next).expect("there are pairs");
+        sums.mul_scalar(self.noise.scale)
+    }
+
+    /// How far every pair moves what every part makes of the weight, squared and relative to its mean over noise:
+    /// `1/r·Σ_k (x_t·b_qk)²/|x_t|²·|a_qk|²/width`, `[parts, pairs]`. A part of several rows has the mean over them, each with the weight of its square;
+    /// one of zeros is moved by 0.
+    pub fn power(&self, input: &Input, parts: usize) -> Tensor<2> {
+        let (rank, rows) = (self.noise.rank, input.rows() / parts);
+        let squares = match input {
+            Input::Rows(x) | Input::Transposed(x) => x.clone().cast(DType::F32).square().sum_dim(1),
+            _ => Tensor::ones([input.rows(), 1], &input.device()),
+        };
+        let inverse = inverse_of(squares.reshape([parts, rows]).sum_dim(1)); // [parts, 1]
+        let of_run = |(run, seen, other): &(PairRange, Tensor<2>, Tensor<2>)| {
+            let count = run.count as usize;
+            let lengths = other.clone().square().mean_dim(1).transpose(); // [1, count · rank]
+            let moved = seen.clone().square() * lengths;
+            let moved = if rows * rank == 1 {
+                moved
+            } else {
+                moved.reshape([parts, rows, count, rank]).sum_dim(1).mean_dim(3).reshape([parts, count])
+            };
+            moved * inverse.clone()
+        };
+        let mut powers: Vec<_> = self.runs.iter().map(of_run).collect();
+        if powers.len() == 1 { powers.remove(0) } else { Tensor::cat(powers, 1) }
+    }
 }
 
 /// The sum over runs of pairs that hold so many elements each.
 pub(crate) fn in_runs<T: std::ops::Add<Output = T>>(
     pairs: usize,
     elements: usize,
-    run: impl Fn(usize, usize) -> T,
+    of_run: impl Fn(PairRange) -> T,
 ) -> T {
+    runs(pairs, elements).map(of_run).reduce(|sum, next| sum + next).expect("estimate by part: no pairs")
+}
+
+fn runs(pairs: usize, elements: usize) -> impl Iterator<Item = PairRange> {
     let most = (MOST_ELEMENTS / elements.max(1)).max(1);
-    let runs = (0..pairs).step_by(most).map(|first| run(first, most.min(pairs - first)));
-    runs.reduce(|sum, next| sum + next).expect("estimate by part: no pairs")
+    (0..pairs).step_by(most).map(move |first| PairRange::new(first as u32, most.min(pairs - first) as u32))
 }
 
 /// The gradient `[d_input, d_output]` whose part `t` has the product `y_t` with the input of `t` and nothing outside of it:
@@ -124,7 +180,11 @@ fn on_rows(y: Tensor<2>, x: Tensor<2>) -> Tensor<2> {
 
 /// `1/|x_t|²`, 0 for a row of zeros: `[parts, 1]`.
 fn inverse_squares(x: &Tensor<2>) -> Tensor<2> {
-    let squares = x.clone().square().sum_dim(1);
+    inverse_of(x.clone().square().sum_dim(1))
+}
+
+/// `1/x`, 0 of 0.
+fn inverse_of(squares: Tensor<2>) -> Tensor<2> {
     let inverse = squares.clone().clamp_min(f32::MIN_POSITIVE).recip();
     inverse.mask_fill(squares.equal_elem(0.0), 0.0)
 }

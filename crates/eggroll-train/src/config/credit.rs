@@ -44,6 +44,17 @@ use std::str::FromStr;
 /// Of keys, values and recurrent inputs ([`acts_later`](eggroll_core::scope::acts_later)) the score of a later step counts too, by ½ for each step
 /// between. [`Population::credits`](crate::Population::credits) lists what each parameter learns from.
 ///
+/// # How far a pair has moved a part
+///
+/// Noise `E = b·aᵀ` moves the output of a row by `(x·b)·a`, from pair to pair as unevenly as the square of a normal number. A score answers to the moves of all
+/// layers, so that it is divided by their size: `w_tq/k_tq` stands for `w_tq` with
+///
+/// `k_tq = (1 + Σ_l p_ltq) / (1 + L)`,
+///
+/// `p_ltq = |x_lt·E_lq|²/E|x_lt·E_l|²` of the `L` parameters with low-rank noise that learn by part (without products of different columns, for higher ranks). The
+/// estimate of each is divided by the mean of `p_l/k`, so that a score that is linear in the noise has the same mean as without. That is the step of normalized
+/// least mean squares (Widrow and Lehr 1990) where a plain estimate is a correlation. Noise of full rank moves rows evenly: nothing is divided.
+///
 /// # What is exact, and what is not
 ///
 /// For rows that all members share (`forward_shared`) and scores that depend on one row each, the projection is `E[E | x_t·E]`: for normal noise the same mean

@@ -7,7 +7,7 @@ use eggroll_core::messages::listed;
 use eggroll_core::ops::{Input, orthonormal_rows};
 use eggroll_core::scope::Inputs;
 use eggroll_core::sync::locked;
-use eggroll_core::{MatrixView, ParameterEntry, ParameterKind, ParameterNoise, Role};
+use eggroll_core::{MatrixView, NoiseOnRows, ParameterEntry, ParameterKind, Role};
 use std::collections::HashSet;
 use std::fmt;
 
@@ -156,7 +156,7 @@ fn plan(entry: &ParameterEntry, inputs: &Inputs, parts: usize, steps: usize) -> 
     }
     let by_row = |uses: Vec<Input>| Plan::Parts { uses, rows: 1, counted: None, acts_later: inputs.acts_later };
     let uses = &inputs.uses;
-    if parts > 1 && ParameterNoise::projects(uses) && uses.iter().all(|used| used.rows() == parts) {
+    if parts > 1 && NoiseOnRows::projects(uses) && uses.iter().all(|used| used.rows() == parts) {
         return by_row(uses.clone());
     }
     if let Some(x) = (steps > 1 && inputs.acts_later).then(|| of_recurrence(uses, parts / steps, steps)).flatten() {

@@ -5,6 +5,7 @@ mod cosine;
 pub(crate) mod credit;
 mod forecast;
 pub(crate) mod horizon;
+mod parts;
 mod split_half;
 
 pub use clip::clip_norm;
@@ -23,10 +24,8 @@ use burn::optim::GradientsParams;
 use burn::tensor::{DType, Device, Tensor};
 use eggroll_core::ops::{NoiseSource, row_projection};
 use eggroll_core::scope::Perturbation;
-use eggroll_core::{MatrixView, ParameterTable, Role};
-
-/// How much of a later step's score counts for each step before it, of layers that [act on later steps](eggroll_core::scope::acts_later).
-const LATER: f32 = 0.5;
+use eggroll_core::{MatrixView, NoiseOnRows, ParameterTable, Role};
+use parts::{ByPart, PartWeights};
 
 impl EvolutionStrategyConfig {
     /// The folded, scaled weight of every pair, `−scale·(f_{2q} − f_{2q+1})`: ready for a minimizing optimizer.
@@ -55,8 +54,7 @@ impl EvolutionStrategyConfig {
         if own.iter().all(|weight| *weight == 0.0) {
             return None;
         }
-        let with_later = with_later_steps(&own, count, fitness.steps());
-        Some(PairWeights { pairs, parts: Some(PartWeights { own, with_later }) })
+        Some(PairWeights { pairs, parts: Some(PartWeights { own, steps: fitness.steps() }) })
     }
 
     /// Shaped scores as scaled weights of pairs.
@@ -74,18 +72,10 @@ pub(crate) struct PairWeights {
     pub parts: Option<PartWeights>,
 }
 
-/// What every pair counts in the estimate of every part, `[parts, pairs]`.
-pub(crate) struct PartWeights {
-    /// By its own score: the sums over parts are those of all parts together.
-    own: Vec<f32>,
-    /// By its own score and those of later steps of its sequence.
-    with_later: Vec<f32>,
-}
-
 impl PairWeights {
     /// All numbers, pair by pair.
     pub fn all(&self) -> impl Iterator<Item = f32> {
-        let parts = self.parts.iter().flat_map(|parts| parts.own.iter().chain(&parts.with_later));
+        let parts = self.parts.iter().flat_map(|parts| &parts.own);
         parts.chain(&self.pairs).copied()
     }
 
@@ -94,22 +84,9 @@ impl PairWeights {
         let count = self.pairs.len();
         let of_half = |(at, weight): (usize, &f32)| if at % count % 2 == odd { *weight } else { 0.0 };
         let half = |weights: &Vec<f32>| weights.iter().enumerate().map(of_half).collect();
-        let parts = |parts: &PartWeights| PartWeights { own: half(&parts.own), with_later: half(&parts.with_later) };
+        let parts = |parts: &PartWeights| PartWeights { own: half(&parts.own), steps: parts.steps };
         Self { pairs: half(&self.pairs), parts: self.parts.as_ref().map(parts) }
     }
-}
-
-/// `c_t = Σ_{s ≥ t} γ^(s−t)·w_s` within sequences of so many steps, of weights `[parts, pairs]`.
-fn with_later_steps(own: &[f32], pairs: usize, steps: usize) -> Vec<f32> {
-    let mut weights = own.to_vec();
-    for sequence in weights.chunks_mut(steps * pairs) {
-        for step in (1..steps).rev() {
-            let (before, after) = sequence.split_at_mut(step * pairs);
-            let before = &mut before[(step - 1) * pairs..];
-            before.iter_mut().zip(after).for_each(|(before, after)| *before += LATER * *after);
-        }
-    }
-    weights
 }
 
 /// Estimates the gradient of every parameter of `model` that is not frozen, over all noise since the members' state was reset and
@@ -121,17 +98,24 @@ pub(crate) fn gradients<M: Module>(
     plans: &[Plan],
     config: &EvolutionStrategyConfig,
 ) -> GradientsParams {
-    let mut visitor = Estimator {
+    let perturbations = horizon::perturbations(config, population);
+    let mut estimator = Estimator {
         table: &population.perturbation.table,
         master_weights: config.master_weights,
-        perturbations: horizon::perturbations(config, population),
+        perturbations,
         plans,
         weights,
+        parts: None,
         uploaded: None,
         gradients: GradientsParams::new(),
     };
-    model.visit(&mut visitor);
-    visitor.gradients
+    if let Some(parts) = &weights.parts {
+        let mut rows = NoisedRows { estimator: &estimator, found: vec![None; plans.len()] };
+        model.visit(&mut rows);
+        estimator.parts = Some(ByPart::new(parts, weights.pairs.len(), rows.found));
+    }
+    model.visit(&mut estimator);
+    estimator.gradients
 }
 
 struct Estimator<'a> {
@@ -142,9 +126,32 @@ struct Estimator<'a> {
     perturbations: Vec<Perturbation>,
     plans: &'a [Plan],
     weights: &'a PairWeights,
+    parts: Option<ByPart>,
     /// The weights on the device of the last parameter: in a model on one device they are uploaded once.
     uploaded: Option<(Device, Tensor<1>)>,
     gradients: GradientsParams,
+}
+
+/// The noise on the rows of every parameter that learns by part, by its place.
+struct NoisedRows<'a> {
+    estimator: &'a Estimator<'a>,
+    found: Vec<Option<NoiseOnRows>>,
+}
+
+impl ModuleVisitor for NoisedRows<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let Estimator { table, plans, perturbations, weights, .. } = self.estimator;
+        let Some(position) = table.position(param.id).filter(|position| self.found[*position].is_none()) else {
+            return;
+        };
+        if let Plan::Parts { uses, .. } = &plans[position] {
+            // What layers were given is of one generation: there is no horizon.
+            let noise = perturbations[0].parameter(position);
+            let [made, _] = self.estimator.types(param.val().dtype(), &noise.source);
+            let shape = &table.entries()[position].shape;
+            self.found[position] = Some(noise.on_rows(weights.pairs.len(), uses.clone(), shape, made));
+        }
+    }
 }
 
 impl Estimator<'_> {
@@ -169,18 +176,12 @@ impl Estimator<'_> {
     }
 
     /// The estimate from the scores of every part, flat, if the parameter at `position` has one.
-    fn by_part(&self, position: usize, shape: &[usize], (dtype, device): (DType, Device)) -> Option<Tensor<1>> {
-        let (Plan::Parts { uses, rows, counted, acts_later }, Some(parts)) =
-            (&self.plans[position], &self.weights.parts)
-        else {
-            return None;
-        };
-        let weights = if *acts_later { &parts.with_later } else { &parts.own };
-        let weights = credit::of_rows(weights, self.weights.pairs.len(), *rows, counted.as_deref());
-        // What layers were given is of one generation: there is no horizon.
-        let noise = self.perturbations[0].parameter(position);
-        let [made, kept] = self.types(dtype, &noise.source);
-        let estimate = noise.part_estimate(Tensor::from_data(weights, (&device, DType::F32)), uses, shape, made);
+    fn by_part(&self, position: usize, (dtype, device): (DType, Device)) -> Option<Tensor<1>> {
+        let Plan::Parts { rows, counted, acts_later, .. } = &self.plans[position] else { return None };
+        let parts = self.parts.as_ref()?;
+        let weights = credit::of_rows(parts.weights(*acts_later), self.weights.pairs.len(), *rows, counted.as_deref());
+        let estimate = parts.estimate(position, Tensor::from_data(weights, (&device, DType::F32)));
+        let [made, kept] = self.types(dtype, &self.perturbations[0].parameter(position).source);
         Some(if made == kept { estimate } else { estimate.cast(kept) })
     }
 
@@ -214,7 +215,7 @@ impl ModuleVisitor for Estimator<'_> {
         }
         let value = param.val();
         let (shape, place) = (value.dims(), (value.dtype(), value.device()));
-        let gradient = match self.by_part(position, &shape, place.clone()) {
+        let gradient = match self.by_part(position, place.clone()) {
             Some(gradient) => gradient,
             None => self.by_mean(position, &shape, place),
         };

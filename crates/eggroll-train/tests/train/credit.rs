@@ -262,6 +262,41 @@ fn parts_have_a_higher_cosine_and_shuffled_ones_have_none() {
     }
 }
 
+/// Dividing scores by the power of noise leaves the mean of an estimate: the gradient of a score that is linear in the weights.
+#[test]
+fn the_mean_over_noise_is_the_gradient() {
+    let device = Device::flex();
+    let model = LinearConfig::new(8, 3).init(&device);
+    let truth = [rows().sum_dim(0).transpose().repeat_dim(1, 3) / ROWS as f64, Tensor::ones([1, 3], &device)];
+    for rank in [1, 2] {
+        let mut strategy = EvolutionStrategyConfig::new(EggrollConfig::new().with_rank(rank), SgdConfig::new())
+            .with_population_size(256)
+            .with_shaping(FitnessShaping::Raw)
+            .with_gradient_scale(GradientScale::ScoreFunction)
+            .init(&model);
+        let mut along = [0.0; 2];
+        let generations = 200;
+        for _ in 0..generations {
+            let population = strategy.ask();
+            let fitness = population
+                .evaluate(|members| -model.forward_shared(rows()).sum_dim(1).reshape([members.count(), ROWS]));
+            let gradients =
+                strategy.gradient(&model, &population, &fitness).expect("belongs together").expect("not equal");
+            let bias = model.bias.as_ref().expect("a bias");
+            let found = [
+                gradients.get::<2>(model.weight.id).expect("a gradient"),
+                gradients.get::<1>(bias.id).expect("a gradient").unsqueeze(),
+            ];
+            for ((sum, found), truth) in along.iter_mut().zip(found).zip(&truth) {
+                let square: f32 = truth.clone().square().sum().into_scalar();
+                *sum += (found * truth.clone()).sum().into_scalar::<f32>() / square / generations as f32;
+            }
+            strategy.advance(population, &fitness).expect("belongs together");
+        }
+        assert!(along.iter().all(|along| (along - 1.0).abs() < 0.03), "rank {rank}: {along:?}");
+    }
+}
+
 /// A score that is not a number costs its member that part, and the others nothing.
 #[test]
 fn what_is_not_finite_costs_one_part() {

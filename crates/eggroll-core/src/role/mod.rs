@@ -1,8 +1,12 @@
 //! Roles: how a parameter is perturbed, and the perturbed operations that follow from it.
 
+mod rows;
+
+pub use rows::NoiseOnRows;
+
 use crate::key::{NoiseKey, PairRange};
 use crate::matrix::MatrixView;
-use crate::ops::part_estimate::{self, apart_from, low_rank_products, spread};
+use crate::ops::part_estimate::LowRankRows;
 use crate::ops::{
     self, DenseNoise, Input, InputRows, LinearBias, LinearMembers, LowRankNoise, MatrixNoise, NoiseSource, SparseNoise,
     dense_estimate, dense_linear, low_rank_estimate, low_rank_linear, perturbed_embedding, sparse_embedding,
@@ -168,80 +172,28 @@ impl ParameterNoise {
         self.weighted(weights, 0, shape, dtype)
     }
 
-    /// `Σ_t P_t(Σ_q w_tq·E_q)` over parts and pairs from 0 on, flat: the [`estimate`](Self::estimate) of every part from its own weights,
-    /// projected onto what the part gave the weight. For a row `x_t` of `x·W` that is `x_tᵀ·x_t/|x_t|²·E`, for a row of `x·Wᵀ`
-    /// `E·x_tᵀ·x_t/|x_t|²`, and for a lookup the row that is looked up. A weight that is looked up and transposed has both.
-    ///
-    /// A part's score depends on the noise only through these products, so that for normal noise the mean is that of `estimate` with the weights
-    /// `Σ_t w_tq`, and the variance less.
-    ///
-    /// `weights` is `[parts, pairs]`, in float32; every use has one row for each part.
+    /// The noise of so many pairs on what parts gave a weight of this shape, in the type `dtype`: for [estimates by part](NoiseOnRows::estimate).
     ///
     /// # Panics
     ///
-    /// As [`estimate`](Self::estimate), if the shapes do not fit, and for uses that [have no projection](Self::projects).
+    /// Panics for a frozen parameter, one of fewer than two axes, and for uses that [have no projection](NoiseOnRows::projects).
     #[track_caller]
-    pub fn part_estimate(self, weights: Tensor<2>, uses: &[Input], shape: &[usize], dtype: DType) -> Tensor<1> {
-        let view = MatrixView::of(shape);
-        let Some(view) = view.filter(|_| Self::projects(uses)) else {
+    pub fn on_rows(self, pairs: usize, uses: Vec<Input>, shape: &[usize], dtype: DType) -> NoiseOnRows {
+        let view = MatrixView::of(shape).filter(|_| NoiseOnRows::projects(&uses));
+        let Some(view) = view else {
             panic!("estimate by part: a parameter of shape {shape:?} with {} uses has no projection", uses.len());
         };
         let matrix = [view.d_input, view.d_output];
-        let products = |input: &Input| self.clone().products(&weights, input, matrix, dtype);
-        let gradient = match uses {
-            [input] => spread(products(input), input, matrix),
-            [Input::Indices(_), head @ Input::Transposed(x)] | [head @ Input::Transposed(x), Input::Indices(_)] => {
-                let lookup = if let Input::Indices(_) = &uses[0] { &uses[0] } else { &uses[1] };
-                // The head's projection has the part of the row that lies along x already.
-                let row = apart_from(products(lookup), x.clone());
-                spread(products(head), head, matrix) + spread(row, lookup, matrix)
-            }
-            _ => unreachable!("projects() says so"),
-        };
-        gradient.cast(dtype).reshape([view.d_input * view.d_output])
-    }
-
-    /// Whether [`part_estimate`](Self::part_estimate) takes these uses of a weight: one, or a lookup and an output layer that is tied to it.
-    pub fn projects(uses: &[Input]) -> bool {
-        use Input::{Indices, Rows, Transposed};
-        matches!(
-            uses,
-            [Rows(_) | Indices(_) | Transposed(_)] | [Indices(_), Transposed(_)] | [Transposed(_), Indices(_)]
-        )
-    }
-
-    /// `Σ_q w_tq·x_t·E_q` of every part, in float32; see [`low_rank_products`].
-    #[track_caller]
-    fn products(self, weights: &Tensor<2>, input: &Input, matrix: [usize; 2], dtype: DType) -> Tensor<2> {
-        part_estimate::check(weights, input);
-        let ([parts, pairs], [d_input, d_output]) = (weights.dims(), matrix);
-        let share = match self.role {
+        let low_rank = match self.role {
+            Role::Frozen => panic!("a frozen parameter of shape {matrix:?} has neither noise nor an estimate"),
             Role::LowRank { rank } => {
                 let noise = LowRankNoise { signs: self.counts_signs, ..self.low_rank(rank) };
-                return low_rank_products(weights, input, noise, &self.source, matrix, dtype);
+                let of = |input| LowRankRows::new(input, noise, &self.source, matrix, pairs, dtype);
+                uses.iter().map(of).collect()
             }
-            Role::Frozen => panic!("a frozen parameter of shape {matrix:?} has neither noise nor an estimate"),
-            Role::Dense => 1.0,
-            Role::Sparse => Role::Sparse.noise_elements(&matrix) as f64 / (d_input * d_output) as f64,
+            Role::Dense | Role::Sparse => Vec::new(),
         };
-        let zeros = Tensor::<2>::zeros(matrix, (&weights.device(), dtype));
-        let width = if let Input::Transposed(_) = input { d_input } else { d_output };
-        let each = self.role.noise_elements(&matrix).max(2 * parts * width);
-        // What the noise of the first member of every pair makes of the rows.
-        let sums = part_estimate::in_runs(pairs, each, |first, count| {
-            let members = LinearMembers { pairs: PairRange::new(first as u32, count as u32), input: InputRows::Shared };
-            let noise = self.clone();
-            let y = match input {
-                Input::Rows(x) => noise.linear(x.clone().cast(dtype), zeros.clone(), None, members),
-                Input::Transposed(x) => noise.linear_transposed(x.clone().cast(dtype), zeros.clone(), members),
-                Input::Indices(indices) => noise.embedding(indices.clone(), zeros.clone(), members),
-                Input::Other => unreachable!("projects() says so"),
-            };
-            let y = y.cast(DType::F32).reshape([count, 2, parts, width]).slice_dim(1, 0..1);
-            let weights = weights.clone().slice_dim(1, first..first + count).transpose(); // [count, parts]
-            (y.reshape([count, parts, width]) * weights.unsqueeze_dim(2)).sum_dim(0).reshape([parts, width])
-        });
-        sums.mul_scalar(share)
+        NoiseOnRows { noise: self, uses, low_rank, matrix, pairs, dtype }
     }
 
     /// The noise `E_q` of one pair as the parameter's elements: `(σ/√r)·B·Aᵀ` or `σ·ε`, added for sign +1 and subtracted for

@@ -1,0 +1,101 @@
+//! What every pair counts in the estimate of every part.
+
+use burn::tensor::Tensor;
+use eggroll_core::{NoiseOnRows, counters};
+
+/// How much of a later step's score counts for each step before it, of layers that [act on later steps](eggroll_core::scope::acts_later).
+const LATER: f32 = 0.5;
+
+/// What every pair counts for every part.
+#[derive(Clone)]
+pub(crate) struct PartWeights {
+    /// `[parts, pairs]`: the sums over parts are the weights of all parts together.
+    pub own: Vec<f32>,
+    /// Parts of a sequence.
+    pub steps: usize,
+}
+
+/// The weights of estimates by part: scores divided by how far the pair has moved the part.
+///
+/// A score answers to what the noise did to its part's rows. Noise of rank 1 moves the output of a row `x` by `(x·b)·a`, from pair to pair as unevenly
+/// as the square of a normal number, and an estimate that weighs pairs by their scores listens most to those that move most. With the power
+///
+/// `k_tq = (1 + Σ_l p_ltq) / (1 + L)`
+///
+/// over the `L` parameters with low-rank noise that learn by part, `p` the squared move relative to its mean and 1 for all else, `w_tq/k_tq` in
+/// place of `w_tq` is the step of normalized least mean squares (Widrow and Lehr 1990, section IV). Estimates are divided by the mean of `p/k`, so that
+/// their mean over noise stays.
+pub(super) struct ByPart {
+    /// The noise on the rows of the parameter at each position, if it learns by part.
+    rows: Vec<Option<NoiseOnRows>>,
+    /// By a part's own score, `[parts, pairs]`.
+    own: Vec<f32>,
+    /// By its own score and those of later steps of its sequence.
+    with_later: Vec<f32>,
+    /// The mean of `p/k` of the parameter at each position that has a power.
+    powers: Vec<Option<Tensor<1>>>,
+    /// The mean of `1/k`, for the others.
+    others: f64,
+}
+
+impl ByPart {
+    pub fn new(weights: &PartWeights, pairs: usize, rows: Vec<Option<NoiseOnRows>>) -> Self {
+        let parts = weights.own.len() / pairs;
+        let powers: Vec<Option<Tensor<2>>> = rows.iter().map(|rows| rows.as_ref()?.power(parts)).collect();
+        let (powers, inverse) = inverse_powers(&powers, [parts, pairs]);
+        let own: Vec<f32> = weights.own.iter().zip(&inverse).map(|(weight, inverse)| weight * inverse).collect();
+        let others = inverse.iter().map(|inverse| f64::from(*inverse)).sum::<f64>() / inverse.len() as f64;
+        Self { with_later: with_later_steps(&own, pairs, weights.steps), own, powers, others, rows }
+    }
+
+    /// The weights `[parts, pairs]` for a layer.
+    pub fn weights(&self, acts_later: bool) -> &[f32] {
+        if acts_later { &self.with_later } else { &self.own }
+    }
+
+    /// The estimate of the parameter at a position from these weights, in the type of its noise.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the parameter does not learn by part.
+    pub fn estimate(&self, position: usize, weights: Tensor<2>) -> Tensor<1> {
+        let estimate = self.rows[position].as_ref().expect("it learns by part").estimate(weights);
+        match &self.powers[position] {
+            Some(mean) => {
+                let mean = mean.clone().cast(estimate.dtype());
+                estimate / mean
+            }
+            None if self.others == 1.0 => estimate,
+            None => estimate / self.others,
+        }
+    }
+}
+
+/// The mean of `p/k` of every power there is, and `1/k`: ones without a power.
+fn inverse_powers(powers: &[Option<Tensor<2>>], [parts, pairs]: [usize; 2]) -> (Vec<Option<Tensor<1>>>, Vec<f32>) {
+    let Some(device) = powers.iter().flatten().next().map(Tensor::device) else {
+        return (vec![None; powers.len()], vec![1.0; parts * pairs]);
+    };
+    let (mut sum, mut count) = (Tensor::<2>::ones([parts, pairs], &device), 1.0);
+    for power in powers.iter().flatten() {
+        (sum, count) = (sum + power.clone().to_device(&device), count + 1.0);
+    }
+    let inverse = sum.recip() * count;
+    let mean = |power: &Tensor<2>| (power.clone() * inverse.clone().to_device(&power.device())).mean();
+    let means = powers.iter().map(|power| power.as_ref().map(mean)).collect();
+    counters::add_host_read();
+    (means, inverse.into_data().iter().collect())
+}
+
+/// `c_t = Σ_{s ≥ t} γ^(s−t)·w_s` within sequences of so many steps.
+fn with_later_steps(own: &[f32], pairs: usize, steps: usize) -> Vec<f32> {
+    let mut sums = own.to_vec();
+    for sequence in sums.chunks_mut(steps * pairs) {
+        for step in (1..steps).rev() {
+            let (before, after) = sequence.split_at_mut(step * pairs);
+            let before = &mut before[(step - 1) * pairs..];
+            before.iter_mut().zip(after).for_each(|(before, after)| *before += LATER * *after);
+        }
+    }
+    sums
+}
