@@ -4,6 +4,7 @@ use crate::cnn::ConvolutionSettings;
 use burn::optim::momentum::MomentumConfig;
 use clap::ValueEnum;
 use eggroll::prelude::*;
+use eggroll::train::MuonAdamWConfig;
 use eggroll_examples::bounds::learning_rate;
 use serde::{Deserialize, Serialize};
 
@@ -95,11 +96,11 @@ impl Preset {
             sigma: 0.02,
             sigma_end: 0.02,
             votes: VoteSettings::default(),
-            lr: 0.002,
-            optimizer: OptimizerConfig::default(),
+            lr: 0.003,
+            optimizer: MuonAdamWConfig::new().into(),
             weight_decay: 0.0,
             shaping: None,
-            generations: 12_000,
+            generations: 5_000,
             batch: 128,
             shift: 1,
             pool: 1,
@@ -112,13 +113,13 @@ impl Preset {
         };
         let quick = match model {
             ModelName::Mlp => quick,
-            ModelName::Cnn => Settings { hidden: Vec::new(), batch: 32, generations: 24_000, ..quick },
+            ModelName::Cnn => Settings { hidden: Vec::new(), generations: 4_000, ..quick },
         };
         match (integers, self) {
             (true, Self::Quick) => quick.in_integers(10_000),
             (true, Self::Long) => quick.in_integers(50_000),
             (false, Self::Quick) => quick,
-            (false, Self::Long) => Settings { generations: 60_000, lr: 0.001, ..quick },
+            (false, Self::Long) => Settings { generations: 25_000, ..quick },
         }
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct PartWeights {
 /// `k_tq = (1 + Σ_l p_ltq) / (1 + L)`
 ///
 /// over the `L` parameters with low-rank noise that learn by part, `p` the squared move relative to its mean and 1 for all else, `w_tq/k_tq` in
-/// place of `w_tq` is the step of normalized least mean squares (Widrow and Lehr 1990, section IV). Estimates are divided by the mean of `p/k`, so that
+/// place of `w_tq` is the step of normalized least mean squares (Widrow and Lehr 1990, section IV). Estimates are divided by `Σp/k ÷ Σp`, so that
 /// their mean over noise stays.
 pub(super) struct ByPart {
     /// The noise on the rows of the parameter at each position, if it learns by part.
@@ -32,7 +32,7 @@ pub(super) struct ByPart {
     own: Vec<f32>,
     /// By its own score and those of later steps of its sequence.
     with_later: Vec<f32>,
-    /// The mean of `p/k` of the parameter at each position that has a power.
+    /// `Σp/k ÷ Σp` of the parameter at each position that has a power.
     powers: Vec<Option<Tensor<1>>>,
     /// The mean of `1/k`, for the others.
     others: f64,
@@ -71,7 +71,7 @@ impl ByPart {
     }
 }
 
-/// The mean of `p/k` of every power there is, and `1/k`: ones without a power.
+/// `Σp/k ÷ Σp` of every power there is, and `1/k`: ones without a power.
 fn inverse_powers(powers: &[Option<Tensor<2>>], [parts, pairs]: [usize; 2]) -> (Vec<Option<Tensor<1>>>, Vec<f32>) {
     let Some(device) = powers.iter().flatten().next().map(Tensor::device) else {
         return (vec![None; powers.len()], vec![1.0; parts * pairs]);
@@ -81,7 +81,11 @@ fn inverse_powers(powers: &[Option<Tensor<2>>], [parts, pairs]: [usize; 2]) -> (
         (sum, count) = (sum + power.clone().to_device(&device), count + 1.0);
     }
     let inverse = sum.recip() * count;
-    let mean = |power: &Tensor<2>| (power.clone() * inverse.clone().to_device(&power.device())).mean();
+    let mean = |power: &Tensor<2>| {
+        let sum = power.clone().sum();
+        let mean = (power.clone() * inverse.clone().to_device(&power.device())).sum() / sum.clone();
+        mean.mask_fill(sum.equal_elem(0.0), 1.0) // nothing moves: the estimate is 0
+    };
     let means = powers.iter().map(|power| power.as_ref().map(mean)).collect();
     counters::add_host_read();
     (means, inverse.into_data().iter().collect())
