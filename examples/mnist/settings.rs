@@ -113,7 +113,7 @@ impl Preset {
         };
         let quick = match model {
             ModelName::Mlp => quick,
-            ModelName::Cnn => Settings { hidden: Vec::new(), generations: 4_000, ..quick },
+            ModelName::Cnn => Settings { hidden: Vec::new(), generations: 2_500, ..quick },
         };
         match (integers, self) {
             (true, Self::Quick) => quick.in_integers(10_000),
