@@ -23,6 +23,7 @@ mod materialize;
 mod matrix;
 mod member_state;
 pub mod messages;
+mod noise_on_rows;
 mod noise_store;
 pub mod noiser;
 pub mod numbers;
@@ -53,12 +54,13 @@ pub use key::{NoiseDistribution, NoiseKey, PairRange};
 pub use launch_count::LaunchCount;
 pub use matrix::MatrixView;
 pub use member_state::MemberState;
+pub use noise_on_rows::NoiseOnRows;
 pub use noise_store::{MaterializedNoise, NoiseSourceConfig, NoiseSourceError};
 pub use noiser::{
     BaselineSubtractionConfig, CustomNoiser, EggrollConfig, IntegerRule, Noiser, NoiserConfig, NoiserError,
     NoiserProperties, OpenEsConfig, QEggrollConfig, SparseConfig,
 };
-pub use role::{NoiseOnRows, ParameterNoise, Role};
+pub use role::{ParameterNoise, Role};
 pub use simd::InstructionSet;
 pub use spread::SpreadError;
 pub use summary::ParameterSummary;

@@ -1,20 +1,47 @@
 //! Noise on the rows that parts gave a weight: their estimates, and how far it moves them.
 
-use super::{ParameterNoise, Role};
+use crate::matrix::MatrixView;
 use crate::ops::part_estimate::{self, LowRankRows, apart_from, spread};
-use crate::ops::{Input, InputRows, LinearMembers};
+use crate::ops::{Input, InputRows, LinearMembers, LowRankNoise};
+use crate::role::{ParameterNoise, Role};
 use burn::tensor::{DType, Tensor};
 
 /// The noise of pairs on what every part gave a weight, by [`ParameterNoise::on_rows`].
 #[derive(Clone, Debug)]
 pub struct NoiseOnRows {
-    pub(super) noise: ParameterNoise,
-    pub(super) uses: Vec<Input>,
+    noise: ParameterNoise,
+    uses: Vec<Input>,
     /// Of every use, if the noise is of low rank.
-    pub(super) low_rank: Vec<LowRankRows>,
-    pub(super) matrix: [usize; 2],
-    pub(super) pairs: usize,
-    pub(super) dtype: DType,
+    low_rank: Vec<LowRankRows>,
+    matrix: [usize; 2],
+    pairs: usize,
+    dtype: DType,
+}
+
+impl ParameterNoise {
+    /// The noise of so many pairs on what parts gave a weight of this shape, in the type `dtype`: for [estimates by part](NoiseOnRows::estimate).
+    ///
+    /// # Panics
+    ///
+    /// Panics for a frozen parameter, one of fewer than two axes, and for uses that [have no projection](NoiseOnRows::projects).
+    #[track_caller]
+    pub fn on_rows(self, pairs: usize, uses: Vec<Input>, shape: &[usize], dtype: DType) -> NoiseOnRows {
+        let view = MatrixView::of(shape).filter(|_| NoiseOnRows::projects(&uses));
+        let Some(view) = view else {
+            panic!("estimate by part: a parameter of shape {shape:?} with {} uses has no projection", uses.len());
+        };
+        let matrix = [view.d_input, view.d_output];
+        let low_rank = match self.role {
+            Role::Frozen => panic!("a frozen parameter of shape {matrix:?} has neither noise nor an estimate"),
+            Role::LowRank { rank } => {
+                let noise = LowRankNoise { signs: self.counts_signs, ..self.low_rank(rank) };
+                let of = |input| LowRankRows::new(input, noise, &self.source, matrix, pairs, dtype);
+                uses.iter().map(of).collect()
+            }
+            Role::Dense | Role::Sparse => Vec::new(),
+        };
+        NoiseOnRows { noise: self, uses, low_rank, matrix, pairs, dtype }
+    }
 }
 
 impl NoiseOnRows {

@@ -1,14 +1,9 @@
 //! Roles: how a parameter is perturbed, and the perturbed operations that follow from it.
 
-mod rows;
-
-pub use rows::NoiseOnRows;
-
 use crate::key::{NoiseKey, PairRange};
 use crate::matrix::MatrixView;
-use crate::ops::part_estimate::LowRankRows;
 use crate::ops::{
-    self, DenseNoise, Input, InputRows, LinearBias, LinearMembers, LowRankNoise, MatrixNoise, NoiseSource, SparseNoise,
+    self, DenseNoise, InputRows, LinearBias, LinearMembers, LowRankNoise, MatrixNoise, NoiseSource, SparseNoise,
     dense_estimate, dense_linear, low_rank_estimate, low_rank_linear, perturbed_embedding, sparse_embedding,
     sparse_estimate, sparse_linear,
 };
@@ -172,30 +167,6 @@ impl ParameterNoise {
         self.weighted(weights, 0, shape, dtype)
     }
 
-    /// The noise of so many pairs on what parts gave a weight of this shape, in the type `dtype`: for [estimates by part](NoiseOnRows::estimate).
-    ///
-    /// # Panics
-    ///
-    /// Panics for a frozen parameter, one of fewer than two axes, and for uses that [have no projection](NoiseOnRows::projects).
-    #[track_caller]
-    pub fn on_rows(self, pairs: usize, uses: Vec<Input>, shape: &[usize], dtype: DType) -> NoiseOnRows {
-        let view = MatrixView::of(shape).filter(|_| NoiseOnRows::projects(&uses));
-        let Some(view) = view else {
-            panic!("estimate by part: a parameter of shape {shape:?} with {} uses has no projection", uses.len());
-        };
-        let matrix = [view.d_input, view.d_output];
-        let low_rank = match self.role {
-            Role::Frozen => panic!("a frozen parameter of shape {matrix:?} has neither noise nor an estimate"),
-            Role::LowRank { rank } => {
-                let noise = LowRankNoise { signs: self.counts_signs, ..self.low_rank(rank) };
-                let of = |input| LowRankRows::new(input, noise, &self.source, matrix, pairs, dtype);
-                uses.iter().map(of).collect()
-            }
-            Role::Dense | Role::Sparse => Vec::new(),
-        };
-        NoiseOnRows { noise: self, uses, low_rank, matrix, pairs, dtype }
-    }
-
     /// The noise `E_q` of one pair as the parameter's elements: `(σ/√r)·B·Aᵀ` or `σ·ε`, added for sign +1 and subtracted for
     /// sign −1. Flat, in the order of the parameter's [`MatrixView`] if it has one; of the given type, on the given device.
     ///
@@ -234,7 +205,7 @@ impl ParameterNoise {
         }
     }
 
-    fn low_rank(&self, rank: usize) -> LowRankNoise {
+    pub(crate) fn low_rank(&self, rank: usize) -> LowRankNoise {
         LowRankNoise::new(self.key, rank, self.sigma)
     }
 
