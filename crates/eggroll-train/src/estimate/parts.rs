@@ -7,7 +7,6 @@ use eggroll_core::{NoiseOnRows, counters};
 const LATER: f32 = 0.5;
 
 /// What every pair counts for every part.
-#[derive(Clone)]
 pub(crate) struct PartWeights {
     /// `[parts, pairs]`: the sums over parts are the weights of all parts together.
     pub own: Vec<f32>,
