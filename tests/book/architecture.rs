@@ -52,7 +52,7 @@ fn every_path_of_the_tree_is_there() {
 
 #[test]
 fn canary_what_is_missing_is_found() {
-    let tree = "crates/\n  eggroll-core/src/\n    key.rs  a key\n    no.rs  nothing\n    ops/  `none.rs`, `mod.rs`\n";
+    let tree = "crates/\n  eggroll-core/src/\n    lib.rs  a root\n    no.rs  nothing\n    ops/  `none.rs`, `mod.rs`\n";
     let paths: Vec<_> = missing(tree).into_iter().map(|mut paths| paths.remove(0)).collect();
     assert_eq!(paths, ["crates/eggroll-core/src/no.rs", "crates/eggroll-core/src/none.rs"].map(PathBuf::from));
 }

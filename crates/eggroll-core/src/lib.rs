@@ -2,66 +2,43 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(feature = "ndarray", expect(deprecated, reason = "Burn deprecates the backend; users still ask for it"))]
 
+mod arithmetic;
 mod backend;
-mod backends;
-#[cfg(any(feature = "flex", feature = "ndarray"))]
-pub mod chain;
-#[cfg(test)]
-mod conformance;
-pub mod counters;
-mod device_name;
-pub mod device_rollout;
-pub mod elementary;
-mod entry;
-mod finite;
-mod identity;
-pub mod integer;
-mod key;
-mod launch_count;
-mod layer;
-mod materialize;
-mod matrix;
-mod member_state;
-pub mod messages;
-mod noise_on_rows;
-mod noise_store;
-pub mod noiser;
-pub mod numbers;
+mod fused;
+mod model;
+mod noise;
 pub mod ops;
-pub mod paths;
-mod pattern;
-pub mod profile;
-pub mod reference;
 pub mod rng;
-mod role;
-mod roles;
-mod scales;
+mod rollout;
 pub mod scope;
 mod simd;
-mod spread;
-mod summary;
-pub mod sync;
-mod table;
-#[cfg(any(feature = "flex", feature = "ndarray"))]
-pub mod transformer;
+mod testing;
+mod work;
 
-pub use backend::is_on_host;
-pub use device_name::{DeviceName, DeviceNameError, hardware_name};
-pub use entry::{ParameterEntry, ParameterKind, TableError};
-pub use finite::{NonFiniteError, check_finite};
-pub use identity::{Field, ParameterTensor};
-pub use key::{NoiseDistribution, NoiseKey, PairRange};
-pub use launch_count::LaunchCount;
-pub use matrix::MatrixView;
-pub use member_state::MemberState;
-pub use noise_on_rows::NoiseOnRows;
-pub use noise_store::{MaterializedNoise, NoiseSourceConfig, NoiseSourceError};
-pub use noiser::{
-    BaselineSubtractionConfig, CustomNoiser, EggrollConfig, IntegerRule, Noiser, NoiserConfig, NoiserError,
+pub use arithmetic::{elementary, integer};
+pub use fused::device_rollout;
+#[cfg(any(feature = "flex", feature = "ndarray"))]
+pub use fused::{chain, transformer};
+pub use model::entry::{ParameterEntry, ParameterKind, TableError};
+pub use model::finite::{NonFiniteError, check_finite};
+pub use model::identity::{Field, ParameterTensor};
+pub use model::paths;
+pub use model::spread::SpreadError;
+pub use model::summary::ParameterSummary;
+pub use model::table::ParameterTable;
+pub use noise::matrix::MatrixView;
+pub use noise::noiser::{
+    self, BaselineSubtractionConfig, CustomNoiser, EggrollConfig, IntegerRule, Noiser, NoiserConfig, NoiserError,
     NoiserProperties, OpenEsConfig, QEggrollConfig, SparseConfig,
 };
-pub use role::{ParameterNoise, Role};
+pub use noise::on_rows::NoiseOnRows;
+pub use noise::role::{ParameterNoise, Role};
+pub use rng::key::{NoiseDistribution, NoiseKey, PairRange};
+pub use scope::member_state::MemberState;
+pub use scope::noise_store::{MaterializedNoise, NoiseSourceConfig, NoiseSourceError};
 pub use simd::InstructionSet;
-pub use spread::SpreadError;
-pub use summary::ParameterSummary;
-pub use table::ParameterTable;
+pub use testing::reference;
+pub use work::device::is_on_host;
+pub use work::device_name::{DeviceName, DeviceNameError, hardware_name};
+pub use work::launch_count::LaunchCount;
+pub use work::{counters, messages, numbers, profile, sync};

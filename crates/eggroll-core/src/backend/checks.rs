@@ -2,11 +2,11 @@
 //! operation with tensors that do not fit. So every call is checked, by a few comparisons, and panics with the operation and what was
 //! found.
 
-use crate::integer::transformer::{MAX_CONTEXT, MAX_NOISE_DEPTH};
-use crate::integer::{FIXED_POINT, MAX_SIGMA_SHIFT};
-use crate::key::PairRange;
+use crate::arithmetic::integer::transformer::{MAX_CONTEXT, MAX_NOISE_DEPTH};
+use crate::arithmetic::integer::{FIXED_POINT, MAX_SIGMA_SHIFT};
 use crate::ops::integer::{GatePrimitive, IntegerMembers, IntegerNoisePrimitive, MAX_DEPTH};
 use crate::ops::{BiasPrimitive, InputRows, LinearMembers, MatrixNoise, SourcePrimitive, Window};
+use crate::rng::key::PairRange;
 use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{Backend, TensorMetadata};
 use burn::tensor::TensorData;

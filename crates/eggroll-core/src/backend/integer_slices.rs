@@ -4,10 +4,10 @@
 use super::checks;
 use super::cpu::integer::{self as kernels, GateSlices, NoiseSlice, VoteSlices};
 use super::slice_backend::SliceBackend;
-use crate::integer::Votes;
-use crate::key::{NoiseKey, PairRange};
+use crate::arithmetic::integer::Votes;
+use crate::ops::integer::portable;
 use crate::ops::integer::{GatePrimitive, IntegerMembers, IntegerNoisePrimitive, IntegerOps};
-use crate::ops::portable::integer as portable;
+use crate::rng::key::{NoiseKey, PairRange};
 use crate::scope::suspended;
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::IntTensor;

@@ -2,7 +2,8 @@
 
 use super::checks;
 use super::memo::Address;
-use crate::{profile, scope};
+use crate::scope;
+use crate::work::profile;
 use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{Backend, TensorMetadata};
 use burn::tensor::{DType, Shape, TensorData};

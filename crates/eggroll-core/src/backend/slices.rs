@@ -5,12 +5,13 @@ use super::checks;
 use super::cpu::{self, BiasSlice, EmbeddingSlices, LinearSlices, SharedRows, Source};
 use super::memo::{Address, Memo, recall, remember};
 use super::slice_backend::{SliceBackend, filled, readable, written};
-use crate::key::NoiseKey;
 use crate::ops::{
     BiasPrimitive, DenseNoise, InputRows, LinearMembers, LowRankNoise, MatrixNoise, PairRange, PerturbedOps,
     SourcePrimitive, Window, portable,
 };
-use crate::{profile, scope};
+use crate::rng::key::NoiseKey;
+use crate::scope;
+use crate::work::profile;
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::tensor::DType;

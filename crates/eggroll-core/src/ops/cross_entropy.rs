@@ -1,7 +1,7 @@
 //! Cross-entropy of every member, and of every row.
 
 use super::PerturbedOps;
-use crate::counters;
+use crate::work::counters;
 use burn::backend::Dispatch;
 use burn::tensor::{Int, Tensor};
 

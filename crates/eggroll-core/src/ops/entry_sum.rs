@@ -1,6 +1,6 @@
 //! Sums of entries at their places, each place in the entries' order on every device.
 
-use crate::backend::is_on_host;
+use crate::work::device::is_on_host;
 use burn::tensor::{Device, IndexingUpdateOp, Int, Tensor, TensorData};
 
 /// Entries of a group that one scatter adds at most: a device without atomic sums adds them one after the other.

@@ -1,8 +1,8 @@
 //! Weighted sums of noise, the terms of the gradient estimate.
 
 use super::{DenseNoise, LowRankNoise, NoiseSource, PairRange, PerturbedOps};
-use crate::counters;
-use crate::profile::{self, Component};
+use crate::work::counters;
+use crate::work::profile::{self, Component};
 use burn::backend::Dispatch;
 use burn::tensor::{DType, Tensor};
 

@@ -1,7 +1,7 @@
 //! Perturbed linear with low-rank noise.
 
 use super::{LinearBias, LinearMembers, LowRankNoise, NoiseSource, PerturbedOps, check_linear};
-use crate::counters;
+use crate::work::counters;
 use burn::backend::Dispatch;
 use burn::tensor::Tensor;
 

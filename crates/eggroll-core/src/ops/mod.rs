@@ -25,7 +25,7 @@ mod source;
 mod sparse;
 mod window;
 
-pub use crate::key::PairRange;
+pub use crate::rng::key::PairRange;
 pub use cross_entropy::{member_cross_entropy, row_cross_entropy};
 pub use dense_linear::dense_linear;
 pub use estimate::{dense_estimate, low_rank_estimate};
@@ -39,8 +39,8 @@ pub use perturbed_embedding::perturbed_embedding;
 pub use perturbed_vector::perturbed_vector;
 pub use row_projection::row_projection;
 pub use rows::{CausalAttention, causal_attention, gated_recurrence, gelu, rms_normalized, sigmoid, silu, tanh};
+pub(crate) use source::loudness;
 pub use source::{NoiseSource, SourcePrimitive, table_start};
-pub(crate) use source::{TABLE_ADDRESS, loudness};
 #[cfg(feature = "cube")]
 pub(crate) use source::{TABLE_STEP, table_runs};
 pub use sparse::{SparseNoise, sparse_embedding, sparse_entries, sparse_estimate, sparse_linear};
@@ -50,7 +50,7 @@ use checks::check_linear;
 #[cfg(feature = "cube")]
 use checks::{embedding_shape, linear_shape, patches_shape};
 
-use crate::key::NoiseKey;
+use crate::rng::key::NoiseKey;
 use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{Autodiff, Backend, backend_extension};
 use burn::tensor::DType;

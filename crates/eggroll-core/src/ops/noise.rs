@@ -2,9 +2,9 @@
 
 use super::source::{NoiseSource, loudness, table_start};
 use super::{PairRange, PerturbedOps};
-use crate::counters;
-use crate::key::NoiseKey;
-use crate::profile::{self, Component};
+use crate::rng::key::NoiseKey;
+use crate::work::counters;
+use crate::work::profile::{self, Component};
 use burn::backend::Dispatch;
 use burn::tensor::{DType, Device, Tensor, TensorData};
 

@@ -1,7 +1,7 @@
 //! Operands of perturbed operations: noise of matrices and vectors, members, biases.
 
 use super::source::{NoiseSource, SourcePrimitive};
-use crate::key::{NoiseKey, PairRange};
+use crate::rng::key::{NoiseKey, PairRange};
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, Dispatch, ExtensionType};
 use burn::tensor::Tensor;

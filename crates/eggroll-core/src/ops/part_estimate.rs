@@ -1,8 +1,8 @@
 //! Weighted sums of noise where every part of a score has weights and an input of its own.
 
 use super::{LowRankNoise, NoiseSource, PairRange};
-use crate::counters;
-use crate::profile::{self, Component};
+use crate::work::counters;
+use crate::work::profile::{self, Component};
 use burn::tensor::{DType, Device, IndexingUpdateOp, Int, Tensor};
 
 /// Elements of noise, or of what it makes of the rows, that are held at a time.

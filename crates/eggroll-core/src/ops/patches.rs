@@ -1,7 +1,7 @@
 //! Patches of images: a convolution as a matrix product.
 
 use super::{InputRows, PerturbedOps, Window};
-use crate::counters;
+use crate::work::counters;
 use burn::backend::Dispatch;
 use burn::tensor::Tensor;
 

@@ -1,7 +1,7 @@
 //! Perturbed embedding.
 
 use super::{InputRows, LinearMembers, MatrixNoise, NoiseSource, PerturbedOps};
-use crate::counters;
+use crate::work::counters;
 use burn::backend::Dispatch;
 use burn::tensor::{Int, Tensor};
 

@@ -1,7 +1,7 @@
 //! Perturbed vector.
 
 use super::{DenseNoise, NoiseSource, PairRange, PerturbedOps};
-use crate::counters;
+use crate::work::counters;
 use burn::backend::Dispatch;
 use burn::tensor::Tensor;
 

@@ -1,8 +1,8 @@
 //! Projection onto the span of input rows.
 
 use super::PerturbedOps;
-use crate::counters;
-use crate::profile::{self, Component};
+use crate::work::counters;
+use crate::work::profile::{self, Component};
 use burn::backend::Dispatch;
 use burn::tensor::Tensor;
 

@@ -6,7 +6,7 @@
 use super::operands::check_causal_attention;
 pub use super::operands::{Activation, CausalAttention};
 use super::portable;
-use crate::backend::is_on_host;
+use crate::work::device::is_on_host;
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, Dispatch, backend_extension};
 use burn::tensor::Tensor;

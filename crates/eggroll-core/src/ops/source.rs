@@ -1,6 +1,7 @@
 //! Where the noise of an operation comes from.
 
-use crate::key::{NoiseKey, PairRange};
+use crate::rng::TABLE_ADDRESS;
+use crate::rng::key::{NoiseKey, PairRange};
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, Dispatch, ExtensionType};
 use burn::tensor::Tensor;
@@ -45,8 +46,6 @@ pub enum SourcePrimitive<B: Backend> {
 
 /// Runs start at multiples of this: a cache line of f32.
 pub(crate) const TABLE_STEP: usize = 16;
-/// Marks, above the parameter's index, the counters whose words address a table.
-pub(crate) const TABLE_ADDRESS: u32 = 1 << 24;
 
 /// First element of the run that is the noise of `pair`, `elements` long, in a table of `len`:
 ///

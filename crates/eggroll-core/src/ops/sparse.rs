@@ -5,10 +5,10 @@ use super::portable::sum_type;
 use super::{
     InputRows, LinearBias, LinearMembers, LowRankNoise, NoiseSource, PairRange, check_linear, low_rank_linear,
 };
-use crate::counters;
-use crate::key::NoiseKey;
-use crate::profile::{self, Component};
+use crate::rng::key::NoiseKey;
 use crate::rng::sparse::{count, places};
+use crate::work::counters;
+use crate::work::profile::{self, Component};
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
 /// Noise of a few entries of a matrix, `σ·N(0, 1)` each: [`crate::rng::sparse`] says where they are.

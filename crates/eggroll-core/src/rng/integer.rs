@@ -9,7 +9,7 @@
 //! Sixteen consecutive blocks make a group of 256 elements, stored word-major: element `e` is byte `e mod 4` of word
 //! `e mod 256 / 64` of block `16·(e / 256) + e mod 64 / 4`. The counter is that of [`super::normal`].
 
-use crate::key::NoiseKey;
+use crate::rng::key::NoiseKey;
 use crate::rng::philox::{philox_blocks, philox4x32};
 use crate::simd::{Kernel, Simd, dispatch};
 
@@ -98,7 +98,7 @@ impl Kernel for FillIntegers<'_> {
 /// where the key word `k` is the first Philox word of the counter `(0, 0, generation, 2²⁴ + parameter)`.
 pub fn table_index(key: NoiseKey, pair: u32) -> u32 {
     let [_, _, c2, c3] = key.counter(0, 0);
-    let word = philox4x32([0, 0, c2, c3 | crate::ops::TABLE_ADDRESS], key.words())[0];
+    let word = philox4x32([0, 0, c2, c3 | super::TABLE_ADDRESS], key.words())[0];
     fold_in(word, pair) & ((1 << 30) - 1)
 }
 
@@ -111,13 +111,13 @@ pub fn fold_in(word: u32, pair: u32) -> u32 {
 pub fn table(seed: u64, len: usize) -> Vec<i8> {
     let mut normals = vec![0.0; len];
     super::normal::fill_normals(NoiseKey::table(seed), 0, 0, &mut normals);
-    normals.iter().map(|n| crate::integer::clip((16.0 * n) as i32)).collect()
+    normals.iter().map(|n| crate::arithmetic::integer::clip((16.0 * n) as i32)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::integer::inverse_normal;
+    use crate::arithmetic::integer::inverse_normal;
 
     #[test]
     fn quantiles_are_their_formula() {

@@ -2,14 +2,18 @@
 
 pub(crate) mod group;
 pub mod integer;
+pub(crate) mod key;
 pub mod normal;
 pub mod philox;
 pub mod rademacher;
 pub mod sparse;
 
-pub use crate::key::NoiseDistribution;
+pub use crate::rng::key::NoiseDistribution;
 
-use crate::key::NoiseKey;
+use crate::rng::key::NoiseKey;
+
+/// Marks, above the parameter's index, the counters whose words address a table.
+pub(crate) const TABLE_ADDRESS: u32 = 1 << 24;
 
 impl NoiseDistribution {
     /// Version of the distribution's stream: a change of any value is a new version, and old checkpoints are refused.

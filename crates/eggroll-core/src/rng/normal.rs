@@ -12,11 +12,11 @@
 //! - `(r·±cos φ, r·sin φ)`, the sign by bit 31 of the second word, the two swapped by its bit 30.
 //!
 //! Logarithm, sine and cosine are polynomials evaluated with fused multiply-adds, so every instruction set
-//! gives the same bits. Against the f64 oracle ([`crate::reference::normal`]) the error is below
+//! gives the same bits. Against the f64 oracle ([`crate::testing::reference::normal`]) the error is below
 //! [`MAX_ERROR`].
 
-use crate::key::{NoiseDistribution, NoiseKey};
 pub(crate) use crate::rng::group::BLOCKS;
+use crate::rng::key::{NoiseDistribution, NoiseKey};
 use crate::rng::philox::philox_blocks;
 use crate::simd::{InstructionSet, Kernel, Simd, dispatch, dispatch_on};
 

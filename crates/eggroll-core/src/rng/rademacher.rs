@@ -11,10 +11,10 @@
 //!
 //! So sixteen consecutive elements are one bit of sixteen consecutive blocks: a vector of words, its top bits moved into the
 //! signs of ones, then shifted left by one for the next sixteen. Every instruction set and device gives the same values, and
-//! so does the oracle ([`crate::reference::rademacher`]), exactly.
+//! so does the oracle ([`crate::testing::reference::rademacher`]), exactly.
 
-use crate::key::{NoiseDistribution, NoiseKey};
 use crate::rng::group::BLOCKS;
+use crate::rng::key::{NoiseDistribution, NoiseKey};
 use crate::rng::philox::philox_blocks;
 use crate::simd::{InstructionSet, Kernel, Simd, dispatch, dispatch_on};
 

@@ -12,7 +12,7 @@
 //! All places are equally likely up to `max(d_input, d_output)/2³²`. Values of entries that meet are added.
 //! Places belong to the version of the distribution that values are drawn from: whoever changes them raises that of all distributions.
 
-use crate::key::NoiseKey;
+use crate::rng::key::NoiseKey;
 use crate::rng::philox::philox4x32;
 
 /// Marks, above the parameter's index, the counters of places.
@@ -54,7 +54,7 @@ pub fn places(key: NoiseKey, pair: u32, shape: [usize; 2]) -> impl Iterator<Item
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reference::sparse_place;
+    use crate::testing::reference::sparse_place;
 
     #[test]
     fn places_are_where_the_stream_says() {

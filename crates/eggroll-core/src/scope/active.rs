@@ -1,11 +1,11 @@
 //! A parameter under a perturbation.
 
 use super::{CloneError, FRAMES, Frame, Use, suspended};
-use crate::identity::ParameterTensor;
-use crate::key::PairRange;
+use crate::model::identity::ParameterTensor;
+use crate::noise::role::{ParameterNoise, Role};
 use crate::ops::integer::IntegerNoise;
 use crate::ops::{Input, InputRows, LinearMembers};
-use crate::role::{ParameterNoise, Role};
+use crate::rng::key::PairRange;
 use burn::module::Param;
 use burn::tensor::kind::Basic;
 use burn::tensor::{Int, Tensor};

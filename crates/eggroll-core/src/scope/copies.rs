@@ -1,9 +1,9 @@
 //! Fields of the model, and clones with its identifiers.
 
-use crate::entry::ParameterKind;
-use crate::identity::{Field, ParameterTensor};
-use crate::role::Role;
-use crate::table::ParameterTable;
+use crate::model::entry::ParameterKind;
+use crate::model::identity::{Field, ParameterTensor};
+use crate::model::table::ParameterTable;
+use crate::noise::role::Role;
 use burn::module::Param;
 
 /// The fields through which a program has reached one parameter.

@@ -4,9 +4,9 @@ use super::dense_linear::strip_rows;
 use super::dots::{Out, Rows, dots};
 use super::product::{Product, for_vectors, load_some};
 use super::tile::{Epilogue, MAX_COLUMNS, Packed, Panels, Place, Strided, Tile, multiply};
-use crate::layer::ChainActivation;
-use crate::profile::{self, Component};
+use crate::rollout::layer::ChainActivation;
 use crate::simd::{Kernel, Simd, dispatch};
+use crate::work::profile::{self, Component};
 
 /// Rows of one pair whose projections share the loads of a factor.
 const MAX_RUN: usize = 14;

@@ -7,8 +7,8 @@ use super::scratch::with_scratch;
 use super::source::Source;
 use super::tile::{MAX_COLUMNS, Packed, Panels, Strided};
 use crate::ops::DenseNoise;
-use crate::profile::{self, Component};
 use crate::simd::dispatch;
+use crate::work::profile::{self, Component};
 use rayon::prelude::*;
 
 /// Floats of noise drawn at a time.

@@ -5,9 +5,9 @@ use super::scratch::with_scratch;
 use super::source::Source;
 use super::tile::{MAX_COLUMNS, Panels, Strided};
 use crate::ops::{DenseNoise, LowRankNoise};
-use crate::profile::{self, Component};
 use crate::rng::fill_noise;
 use crate::simd::dispatch;
+use crate::work::profile::{self, Component};
 use rayon::prelude::*;
 
 /// Factor columns multiplied at a time; a constant, so that the order of summation is one.

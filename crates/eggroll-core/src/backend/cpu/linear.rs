@@ -4,8 +4,8 @@ use super::product::Product;
 use super::source::Source;
 use super::tile::{MAX_COLUMNS, Packed, Strided};
 use crate::ops::{DenseNoise, PairRange};
-use crate::profile::{self, Component};
 use crate::simd::{Kernel, Simd, dispatch};
+use crate::work::profile::{self, Component};
 use rayon::prelude::*;
 
 /// Floats of noise that one task holds: half of a usual second-level cache.

@@ -4,8 +4,8 @@ use super::linear::{BiasSlice, LinearSlices};
 use super::source::Source;
 use super::tile::MAX_COLUMNS;
 use crate::ops::LowRankNoise;
-use crate::profile::{self, Component};
 use crate::rng::fill_noise;
+use crate::work::profile::{self, Component};
 
 /// Pairs of a task at most.
 pub(super) const MAX_PAIRS: usize = 32;

@@ -9,8 +9,8 @@ use super::scratch::with_scratch;
 use super::source::Source;
 use super::tile::{Epilogue, MAX_COLUMNS, Packed, Place, Strided, Tile, multiply};
 use crate::ops::LowRankNoise;
-use crate::profile::{self, Component};
 use crate::simd::{Kernel, Simd, dispatch};
+use crate::work::profile::{self, Component};
 use rayon::prelude::*;
 use std::mem::MaybeUninit;
 

@@ -5,8 +5,8 @@ use super::linear::{BiasSlice, SharedRows};
 use super::low_rank_block::{Block, Prepared};
 use super::product::{Product, load_some};
 use super::tile::{Panels, Strided};
-use crate::profile::{self, Component};
 use crate::simd::{Kernel, Simd};
+use crate::work::profile::{self, Component};
 use std::mem::MaybeUninit;
 
 /// One task.

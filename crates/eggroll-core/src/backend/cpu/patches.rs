@@ -1,7 +1,7 @@
 //! Patches of images as rows: copies of short runs.
 
 use crate::ops::Window;
-use crate::profile::{self, Component};
+use crate::work::profile::{self, Component};
 use rayon::prelude::*;
 use std::mem::MaybeUninit;
 

@@ -4,8 +4,8 @@
 use super::scratch::reuse;
 use super::source::Source;
 use crate::ops::{MatrixNoise, PairRange};
-use crate::profile::{self, Component};
 use crate::rng::normal::GROUP;
+use crate::work::profile::{self, Component};
 use rayon::prelude::*;
 use std::cell::Cell;
 

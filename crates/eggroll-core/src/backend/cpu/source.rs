@@ -1,8 +1,8 @@
 //! The noise of a pair: drawn into scratch, or where it is held.
 
-use crate::key::NoiseKey;
 use crate::ops::table_start;
 use crate::rng::fill_noise;
+use crate::rng::key::NoiseKey;
 
 /// [`NoiseSource`](crate::ops::NoiseSource) on slices.
 #[derive(Clone, Copy)]

@@ -2,10 +2,10 @@
 
 use super::linear::BiasSlice;
 use super::source::Source;
-use crate::key::NoiseKey;
 use crate::ops::{DenseNoise, PairRange};
-use crate::profile::{self, Component};
 use crate::rng::fill_noise;
+use crate::rng::key::NoiseKey;
+use crate::work::profile::{self, Component};
 use rayon::prelude::*;
 
 /// Writes `y : [members, n]`.

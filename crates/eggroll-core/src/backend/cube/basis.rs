@@ -3,7 +3,7 @@
 use super::geometry::{BasisTile, OVERLAPS, PANEL, UNITS, cube_count};
 use super::launch::empty;
 use super::row_projection::{PanelLaunch, Stage, panel_kernel, panel_overlaps_kernel, take_panels_kernel};
-use crate::counters;
+use crate::work::counters;
 use burn::backend::cubecl::dtype_to_elem_type;
 use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;

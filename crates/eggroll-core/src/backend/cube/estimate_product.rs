@@ -9,8 +9,8 @@ use super::noise::{SourceKind, Stream, pair_noise};
 use super::product::{Precision, product};
 use super::registers::{none_kept, unit_noise};
 use super::vector::units_of_pair;
-use crate::counters;
 use crate::rng::normal::{BLOCKS, GROUP};
+use crate::work::counters;
 use burn::backend::cubecl::dtype_to_elem_type;
 use burn::backend::ops::FloatTensorOps;
 use burn::tensor::{DType, FloatDType, Shape};
@@ -194,8 +194,8 @@ fn write_factor<T: Float>(
 mod tests {
     use super::*;
     use crate::backend::cube::device::tested;
-    use crate::key::NoiseKey;
     use crate::ops::SourcePrimitive;
+    use crate::rng::key::NoiseKey;
     use burn::tensor::{TensorData, try_read_sync};
 
     fn estimate(first_pair: u32, most: usize) -> Vec<f32> {

@@ -7,10 +7,10 @@ use super::geometry::{EmbeddingTile, EstimateTile, MemberTile, SIDE, UNITS, cube
 use super::linear::{Factors, LinearSizesLaunch, LinearTile, linear_kernel};
 use super::noise::{SourceKind, StreamLaunch, groups_together};
 use super::vector::{noise_kernel, perturbed_vector_kernel, units_of_pair};
-use crate::counters;
-use crate::key::{NoiseKey, PairRange};
 use crate::ops::{LinearMembers, SourcePrimitive, table_runs};
 use crate::rng::NoiseDistribution;
+use crate::rng::key::{NoiseKey, PairRange};
+use crate::work::counters;
 use burn::backend::cubecl::dtype_to_elem_type;
 use burn::tensor::{DType, Shape};
 use burn_cubecl::CubeBackend;

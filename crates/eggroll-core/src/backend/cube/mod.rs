@@ -28,13 +28,13 @@ mod vector;
 
 pub(crate) use rollout::{launch_rollout, rollout};
 
-use crate::key::NoiseKey;
 use crate::ops::rows::RowOps;
 use crate::ops::{
     BiasPrimitive, DenseNoise, InputRows, LinearMembers, LowRankNoise, MatrixNoise, PairRange, PerturbedOps,
     SourcePrimitive, portable,
 };
-use crate::profile::{self, Component};
+use crate::rng::key::NoiseKey;
+use crate::work::profile::{self, Component};
 use burn::backend::ops::FloatTensorOps;
 use burn::backend::{Backend, TensorMetadata};
 use burn::tensor::{DType, FloatDType, Shape};

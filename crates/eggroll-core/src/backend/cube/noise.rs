@@ -1,8 +1,9 @@
 //! Noise on the device: Philox, Gaussian values and signs as in [`crate::rng`], drawn where they are used, or read where they are held.
 
-use crate::key::NoiseKey;
-use crate::ops::{TABLE_ADDRESS, TABLE_STEP};
+use crate::ops::TABLE_STEP;
 use crate::rng::NoiseDistribution;
+use crate::rng::TABLE_ADDRESS;
+use crate::rng::key::NoiseKey;
 use crate::rng::normal::{BLOCKS, COS, GROUP, LOG, SIN, SQRT_HALF};
 use crate::rng::philox::{MULTIPLIERS, ROUNDS, WEYL};
 use crate::rng::rademacher::{self, SIGNS};

@@ -5,10 +5,10 @@ use super::linear::Factors;
 use super::product::{Precision, has_tensor_cores};
 use super::tile;
 use crate::backend::cube::device::tested;
-use crate::key::{NoiseKey, PairRange};
 use crate::ops::{
     BiasPrimitive, DenseNoise, InputRows, LinearMembers, LowRankNoise, MatrixNoise, PerturbedOps, SourcePrimitive,
 };
+use crate::rng::key::{NoiseKey, PairRange};
 use crate::rng::philox::philox4x32;
 use burn::backend::ops::{FloatTensorOps, IntTensorOps};
 use burn::tensor::{DType, TensorData, try_read_sync};

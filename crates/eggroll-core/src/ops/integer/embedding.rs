@@ -1,7 +1,7 @@
 //! Rows of an int8 table, perturbed.
 
 use super::{IntegerNoise, IntegerOps, primitive};
-use crate::counters;
+use crate::work::counters;
 use burn::backend::Dispatch;
 use burn::tensor::{Int, Tensor};
 

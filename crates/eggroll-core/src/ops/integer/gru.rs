@@ -1,8 +1,8 @@
 //! The recurrence of the minimal GRU over whole sequences.
 
 use super::{GatePrimitive, IntegerNoise, IntegerOps, primitive, traced};
-use crate::counters;
-use crate::profile::Component;
+use crate::work::counters;
+use crate::work::profile::Component;
 use burn::backend::Dispatch;
 use burn::tensor::{Int, Tensor};
 

@@ -1,7 +1,7 @@
 //! Layer norm by the mean magnitude.
 
 use super::{IntegerNoise, IntegerOps, primitive};
-use crate::counters;
+use crate::work::counters;
 use burn::backend::Dispatch;
 use burn::tensor::{Int, Tensor};
 

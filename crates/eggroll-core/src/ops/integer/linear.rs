@@ -1,8 +1,8 @@
 //! A product of int8 matrices, perturbed.
 
 use super::{IntegerNoise, IntegerOps, primitive, traced};
-use crate::counters;
-use crate::profile::Component;
+use crate::work::counters;
+use crate::work::profile::Component;
 use burn::backend::Dispatch;
 use burn::tensor::{Int, Tensor};
 

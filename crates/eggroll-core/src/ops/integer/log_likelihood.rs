@@ -1,7 +1,7 @@
 //! Log-likelihood in sixteenths of a bit.
 
 use super::IntegerOps;
-use crate::counters;
+use crate::work::counters;
 use burn::backend::Dispatch;
 use burn::tensor::{Int, Tensor};
 

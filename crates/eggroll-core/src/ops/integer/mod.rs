@@ -4,7 +4,7 @@
 //! integer type elsewhere ([`integer_type`]); all sums are int32 and wrap. Every backend gives the same bits. Members are
 //! folded into the leading axis as in [`crate::ops`]; without [`IntegerNoise`] an operation is the plain one.
 //!
-//! The formulas are in [`crate::reference::integer`].
+//! The formulas are in [`crate::testing::reference::integer`].
 
 mod add;
 mod embedding;
@@ -15,6 +15,7 @@ mod log_likelihood;
 mod noise;
 mod operands;
 mod perturbed_vector;
+pub(crate) mod portable;
 mod sum_votes;
 pub mod transformer;
 mod update;
@@ -34,10 +35,9 @@ pub use perturbed_vector::perturbed_vector;
 pub use sum_votes::sum_votes;
 pub use update::update;
 
-use crate::integer::Votes;
-use crate::key::{NoiseKey, PairRange};
-use crate::ops::portable::integer as portable;
-use crate::profile::{self, Component};
+use crate::arithmetic::integer::Votes;
+use crate::rng::key::{NoiseKey, PairRange};
+use crate::work::profile::{self, Component};
 use burn::backend::tensor::IntTensor;
 use burn::backend::{Autodiff, Backend, backend_extension};
 #[cfg(feature = "cube")]

@@ -1,10 +1,10 @@
 //! int8 noise as a tensor, made once for a noise epoch.
 
 use super::{IntegerOps, integer_type, traced};
-use crate::counters;
-use crate::key::{NoiseKey, PairRange};
-use crate::profile::Component;
 use crate::rng::integer::table_index;
+use crate::rng::key::{NoiseKey, PairRange};
+use crate::work::counters;
+use crate::work::profile::Component;
 use burn::backend::Dispatch;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 

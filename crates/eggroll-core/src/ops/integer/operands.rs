@@ -1,7 +1,7 @@
 //! Operands of integer operations: noise that is held, as users and as backends see it.
 
-use crate::integer::MAX_SIGMA_SHIFT;
-use crate::key::PairRange;
+use crate::arithmetic::integer::MAX_SIGMA_SHIFT;
+use crate::rng::key::PairRange;
 use burn::backend::tensor::IntTensor;
 use burn::backend::{Backend, Dispatch, ExtensionType};
 use burn::tensor::{Int, Tensor};
@@ -73,7 +73,7 @@ impl IntegerNoise {
         IntegerMembers {
             skip: (self.pairs.first - self.first_pair) as usize,
             rank: self.rank,
-            shift: crate::integer::FIXED_POINT + self.sigma_shift,
+            shift: crate::arithmetic::integer::FIXED_POINT + self.sigma_shift,
             pairs: self.pairs,
         }
     }

@@ -1,8 +1,8 @@
 //! An int8 vector, perturbed.
 
 use super::IntegerNoise;
-use crate::counters;
-use crate::ops::portable::integer as portable;
+use crate::ops::integer::portable;
+use crate::work::counters;
 use burn::backend::Dispatch;
 use burn::tensor::{Int, Tensor};
 

@@ -1,9 +1,9 @@
 //! The votes of an integer parameter, without the step that they lead to.
 
 use super::{IntegerOps, check_votes, traced};
-use crate::counters;
-use crate::integer::Votes;
-use crate::profile::Component;
+use crate::arithmetic::integer::Votes;
+use crate::work::counters;
+use crate::work::profile::Component;
 use burn::backend::Dispatch;
 use burn::tensor::{Int, Tensor};
 

@@ -1,9 +1,9 @@
 //! The update of an integer parameter by votes.
 
 use super::{IntegerOps, check_votes, traced};
-use crate::counters;
-use crate::integer::Votes;
-use crate::profile::Component;
+use crate::arithmetic::integer::Votes;
+use crate::work::counters;
+use crate::work::profile::Component;
 use burn::backend::Dispatch;
 use burn::tensor::{Int, Tensor};
 
@@ -12,7 +12,7 @@ use burn::tensor::{Int, Tensor};
 ///
 /// `θ' = θ` if `|Z| < limit`, else `clip(θ + 1)` if `Z > 0`, else `clip(θ − 1)`.
 ///
-/// The limit is that of [`crate::integer::step_limit`]; `Z` is int32 and wraps.
+/// The limit is that of [`crate::arithmetic::integer::step_limit`]; `Z` is int32 and wraps.
 ///
 /// # Shapes
 ///

@@ -4,8 +4,7 @@
 //! It is held in memory for the members of the call: these defaults are for coverage, not for speed.
 
 mod embedding;
-pub(crate) mod integer;
-mod noise;
+pub(super) mod noise;
 mod patches;
 pub(crate) mod rows;
 
@@ -14,7 +13,7 @@ pub(crate) use noise::noise;
 pub(crate) use patches::patches;
 
 use super::{BiasPrimitive, DEPENDENT, DenseNoise, InputRows, LinearMembers, LowRankNoise, PairRange, SourcePrimitive};
-use crate::profile::{self, Component};
+use crate::work::profile::{self, Component};
 use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{Backend, Scalar, TensorMetadata};
 use burn::tensor::{DType, Shape, Slice};

@@ -1,13 +1,13 @@
 //! Noise by tensor operations: Philox words as integer tensors, Gaussian values or signs of them, and noise that is held.
 
-use crate::counters;
-use crate::key::{NoiseDistribution, NoiseKey};
 use crate::ops::{LowRankNoise, PairRange, SourcePrimitive, loudness, table_start};
-use crate::profile::{self, Component};
 use crate::rng::group::BLOCKS;
+use crate::rng::key::{NoiseDistribution, NoiseKey};
 use crate::rng::normal::GROUP;
 use crate::rng::philox::{MULTIPLIERS, ROUNDS, round_key};
 use crate::rng::rademacher;
+use crate::work::counters;
+use crate::work::profile::{self, Component};
 use burn::backend::tensor::{Device, FloatTensor, IntTensor};
 use burn::backend::{Backend, Scalar, TensorMetadata};
 use burn::tensor::{DType, FloatDType, IntDType, Shape, Slice, TensorData};
@@ -153,20 +153,26 @@ fn box_muller<B: Backend>(
 
 /// Philox words as integer tensors. With 64-bit integers a word is its value; with 32-bit ones, its bit pattern,
 /// and products wrap.
-pub(super) struct Words<'a, B: Backend> {
+pub(in crate::ops) struct Words<'a, B: Backend> {
     device: &'a Device<B>,
     dtype: IntDType,
 }
 
 impl<'a, B: Backend> Words<'a, B> {
-    pub(super) fn new(device: &'a Device<B>) -> Self {
+    pub(in crate::ops) fn new(device: &'a Device<B>) -> Self {
         let dtype = if B::supports_dtype(device, DType::I64) { IntDType::I64 } else { IntDType::I32 };
         Self { device, dtype }
     }
 
     /// The words of the first `groups` times sixteen blocks of every pair, at counters with a `mark` in their last word: four
     /// tensors `[pairs, 16 · groups]`.
-    pub(super) fn blocks(&self, key: NoiseKey, mark: u32, pairs: PairRange, groups: usize) -> [IntTensor<B>; 4] {
+    pub(in crate::ops) fn blocks(
+        &self,
+        key: NoiseKey,
+        mark: u32,
+        pairs: PairRange,
+        groups: usize,
+    ) -> [IntTensor<B>; 4] {
         let lanes = BLOCKS;
         let shape = Shape::new([pairs.count as usize, groups * lanes]);
         let block = self.range(0, groups * lanes, [1, groups * lanes]);

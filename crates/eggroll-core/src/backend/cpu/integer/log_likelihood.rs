@@ -1,7 +1,7 @@
 //! Log-likelihood of every member in sixteenths of a bit.
 
 use super::simd::{IntegerKernel, IntegerSimd, dispatch};
-use crate::integer::log2_sixteenths;
+use crate::arithmetic::integer::log2_sixteenths;
 use rayon::prelude::*;
 
 /// Writes `sums : [members]` from `logits : [members · rows, classes]`. Targets must be below `classes`.

@@ -1,8 +1,8 @@
 //! Held noise as members see it, and the noise itself.
 
-use crate::key::{NoiseKey, PairRange};
 use crate::ops::integer::IntegerMembers;
 use crate::rng::integer::fill_integers;
+use crate::rng::key::{NoiseKey, PairRange};
 use rayon::prelude::*;
 
 /// Held noise of the members of a call.
@@ -33,7 +33,7 @@ impl<'a> NoiseSlice<'a> {
         let sign = sign(member);
         for (((out, v), n0), n1) in out.iter_mut().zip(vector).zip(n0).zip(n1) {
             let shift = (sign * i32::from(*n0) * i32::from(*n1)) >> self.members.shift;
-            *out = crate::integer::clip(i32::from(*v) + shift);
+            *out = crate::arithmetic::integer::clip(i32::from(*v) + shift);
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use super::noise::{NoiseSlice, sign};
 use super::simd::{IntegerKernel, IntegerSimd, dispatch};
+use crate::arithmetic::integer::{Divisor, clip};
 use crate::backend::cpu::scratch::reuse;
-use crate::integer::{Divisor, clip};
 use rayon::prelude::*;
 use std::cell::Cell;
 
@@ -150,7 +150,7 @@ fn normalize(x: &[i8], weight: &[i8], y: &mut [i8]) {
         // Only for values beyond ±127: −128 is one.
         Some(None) => {
             for ((y, x), w) in products {
-                *y = crate::integer::divide_plainly(i32::from(*x) * i32::from(*w), mean as i32);
+                *y = crate::arithmetic::integer::divide_plainly(i32::from(*x) * i32::from(*w), mean as i32);
             }
         }
     }

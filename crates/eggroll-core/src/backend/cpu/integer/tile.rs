@@ -1,7 +1,7 @@
 //! Tiles of integer products, and what becomes of their sums: below the loops of [`super::simd`] and the products that run them.
 
-use crate::integer::transformer::gelu;
-use crate::integer::{Divisor, FIXED_POINT, clip, product_divisor, shift_rounded};
+use crate::arithmetic::integer::transformer::gelu;
+use crate::arithmetic::integer::{Divisor, FIXED_POINT, clip, product_divisor, shift_rounded};
 use std::mem::MaybeUninit;
 
 /// Rows of a tile.
@@ -137,7 +137,7 @@ impl Scale {
                 }
                 row
             }
-            Self::Plain(divisor) => sums.map(|sum| crate::integer::divide_plainly(sum, *divisor)),
+            Self::Plain(divisor) => sums.map(|sum| crate::arithmetic::integer::divide_plainly(sum, *divisor)),
         }
     }
 }

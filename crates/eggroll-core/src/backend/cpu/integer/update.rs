@@ -3,8 +3,8 @@
 use super::product::{OFFSET, Packed};
 use super::simd::{IntegerKernel, IntegerSimd, dispatch};
 use super::tile::{COLUMNS, ROWS, Sums, Tile, load, store};
+use crate::arithmetic::integer::{Votes, clip};
 use crate::backend::cpu::scratch::reuse;
-use crate::integer::{Votes, clip};
 use rayon::prelude::*;
 use std::borrow::Cow;
 use std::cell::Cell;

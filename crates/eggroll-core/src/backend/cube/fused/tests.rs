@@ -3,9 +3,9 @@
 use super::*;
 use crate::backend::cube::device::tested;
 use crate::backend::cube::product::{Precision, has_tensor_cores};
-use crate::key::NoiseKey;
 use crate::ops::{BiasPrimitive, DenseNoise, InputRows, LinearMembers, LowRankNoise, SourcePrimitive, portable};
 use crate::rng::NoiseDistribution;
+use crate::rng::key::NoiseKey;
 use crate::rng::philox::philox4x32;
 use burn::backend::ops::FloatTensorOps;
 use burn::tensor::{TensorData, try_read_sync};

@@ -1,7 +1,7 @@
 //! Shared by the kernels: saturation, floor division, the noise of a member, sums over units.
 
 use super::words::{Form, value};
-use crate::integer::RAIL;
+use crate::arithmetic::integer::RAIL;
 use cubecl::prelude::*;
 
 /// Held noise of one parameter as a kernel argument.

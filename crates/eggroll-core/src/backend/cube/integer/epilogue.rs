@@ -1,9 +1,9 @@
 //! What a product's sums become when they are written.
 
 use super::arithmetic::{MaterializedNoise, clip, floor_div, noise_start, shift_rounded, sign};
+use crate::arithmetic::integer::FIXED_POINT;
+use crate::arithmetic::integer::transformer::{GELU_DOWN, GELU_UP, LARGEST_LOGIT};
 use crate::backend::cube::BiasKind;
-use crate::integer::FIXED_POINT;
-use crate::integer::transformer::{GELU_DOWN, GELU_UP, LARGEST_LOGIT};
 use cubecl::prelude::*;
 
 /// Which operation a product is part of.
@@ -97,7 +97,7 @@ fn bias_element<I: Int>(
     }
 }
 
-/// [`gelu`](crate::integer::transformer::gelu)
+/// [`gelu`](crate::arithmetic::integer::transformer::gelu)
 #[cube]
 fn gelu(x: i32) -> i32 {
     let magnitude = x.abs();

@@ -1,10 +1,10 @@
 //! Sizes of cubes and tiles: which unit does what, and what that asks of the device.
 
 use super::words::{Form, Packing};
+use crate::arithmetic::integer::EXP2_MANTISSA;
 use crate::backend::cube::device::max_units;
 use crate::backend::cube::eligibility::Demand;
 use crate::backend::cube::geometry::units;
-use crate::integer::EXP2_MANTISSA;
 use cubecl::CubeDim;
 use cubecl::client::Client;
 

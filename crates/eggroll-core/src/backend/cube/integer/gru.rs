@@ -4,7 +4,7 @@
 use super::arithmetic::{MaterializedNoise, clip, floor_div, noise_start, second_product, sign};
 use super::geometry::{GateNoise, GruTile};
 use super::words::{Form, Packing, column_words, multiply, part_of, put, row_word, value};
-use crate::integer::RAIL;
+use crate::arithmetic::integer::RAIL;
 use cubecl::prelude::*;
 
 /// Sizes of a recurrence.

@@ -2,7 +2,7 @@
 
 use super::arithmetic::sum_lanes;
 use super::geometry::LANES;
-use crate::integer::{EXP2_MANTISSA, STEPS};
+use crate::arithmetic::integer::{EXP2_MANTISSA, STEPS};
 use cubecl::prelude::*;
 
 #[cube(launch)]

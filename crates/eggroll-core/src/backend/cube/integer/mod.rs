@@ -22,10 +22,10 @@ mod words;
 
 use super::eligibility::{Demand, extent, reads, runs};
 use super::geometry::{by_element, units};
-use crate::integer::{Votes, product_divisor};
-use crate::key::{NoiseKey, PairRange};
+use crate::arithmetic::integer::{Votes, product_divisor};
+use crate::ops::integer::portable;
 use crate::ops::integer::{GatePrimitive, IntegerNoisePrimitive, IntegerOps};
-use crate::ops::portable::integer as portable;
+use crate::rng::key::{NoiseKey, PairRange};
 use burn_cubecl::CubeBackend;
 use burn_cubecl::tensor::CubeTensor;
 use epilogue::Epilogue;

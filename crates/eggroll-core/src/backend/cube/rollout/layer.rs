@@ -1,7 +1,7 @@
 //! The layers of a policy for the rows of a cube: units share the outputs of a lot, whose members share the loads of weights.
 
 use super::plan::{Launch, LayerPlan, PRODUCTS, RolloutPlan};
-use crate::device_rollout::ChainActivation;
+use crate::fused::device_rollout::ChainActivation;
 use cubecl::prelude::*;
 
 /// Runs all layers, from one buffer to the other and back; all units take part. A barrier follows each layer.

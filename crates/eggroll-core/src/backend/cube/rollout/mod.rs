@@ -15,12 +15,12 @@ use super::device::Limits;
 use super::eligibility::runs;
 use super::geometry::{UNITS, cube_count};
 use super::launch::{self, empty};
-use crate::counters;
-use crate::device_rollout::{ChainLayer, DeviceEpisodes, DeviceRows};
-use crate::key::PairRange;
+use crate::fused::device_rollout::{ChainLayer, DeviceEpisodes, DeviceRows};
 use crate::ops::MatrixNoise;
-use crate::profile::{self, Component};
+use crate::rng::key::PairRange;
 use crate::scope::Perturbation;
+use crate::work::counters;
+use crate::work::profile::{self, Component};
 use burn::backend::{Backend, DispatchDevice};
 use burn::tensor::{DType, Device, TensorData};
 use burn_cubecl::CubeBackend;
@@ -38,7 +38,7 @@ const HELD_BYTES: usize = 64 << 20;
 /// Pairs of a batch that keep a device busy: policies of which fewer are held are products for tensors.
 const LEAST_PAIRS: usize = 64;
 
-/// See [`run`](crate::device_rollout::run).
+/// See [`run`](crate::fused::device_rollout::run).
 pub(crate) fn rollout(
     device: &Device,
     layers: &[ChainLayer],
@@ -68,7 +68,7 @@ fn launched(
     Some((rollout.plan, records))
 }
 
-/// See [`launch`](crate::device_rollout::launch).
+/// See [`launch`](crate::fused::device_rollout::launch).
 pub(crate) fn launch_rollout(
     client: &Client,
     layers: &[ChainLayer],

@@ -1,11 +1,11 @@
 //! A policy as the kernel reads it: its values in one buffer, and the noise of each parameter.
 
 use super::plan::LayerPlan;
-use crate::device_rollout::ChainLayer;
-use crate::identity::ParameterTensor;
-use crate::layer::floats;
+use crate::fused::device_rollout::ChainLayer;
+use crate::model::identity::ParameterTensor;
+use crate::noise::role::Role;
 use crate::ops::{DenseNoise, LowRankNoise, MatrixNoise};
-use crate::role::Role;
+use crate::rollout::layer::floats;
 use crate::scope::Perturbation;
 use burn::module::{Param, ParamId};
 use burn::tensor::{DType, Tensor};

@@ -3,7 +3,7 @@
 use super::super::device::Limits;
 use super::super::eligibility::Demand;
 use super::super::geometry::units;
-use crate::device_rollout::{ChainActivation, DeviceEpisodes, Dynamics, Head};
+use crate::fused::device_rollout::{ChainActivation, DeviceEpisodes, Dynamics, Head};
 use cubecl::client::Client;
 use cubecl::prelude::*;
 

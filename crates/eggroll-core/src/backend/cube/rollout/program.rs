@@ -1,6 +1,6 @@
 //! Programs in kernels: their operations become those of the kernel when it is made, one register each.
 
-use crate::device_rollout::{Operation, Operator, Program};
+use crate::fused::device_rollout::{Operation, Operator, Program};
 use cubecl::prelude::*;
 
 /// The outputs of a program.

@@ -3,7 +3,7 @@
 use super::super::noise::philox;
 use super::plan::{Launch, RolloutPlan};
 use super::program::run_program;
-use crate::device_rollout::Head;
+use crate::fused::device_rollout::Head;
 use cubecl::prelude::*;
 
 /// A unit's row.

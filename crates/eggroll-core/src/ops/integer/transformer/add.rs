@@ -1,7 +1,7 @@
 //! A residual connection.
 
 use super::IntegerTransformerOps;
-use crate::counters;
+use crate::work::counters;
 use burn::backend::Dispatch;
 use burn::tensor::{Int, Tensor};
 

@@ -2,10 +2,10 @@
 
 use super::IntegerTransformerOps;
 use super::operands::check_heads;
-use crate::counters;
-use crate::integer::transformer::MAX_CONTEXT;
+use crate::arithmetic::integer::transformer::MAX_CONTEXT;
 use crate::ops::integer::traced;
-use crate::profile::Component;
+use crate::work::counters;
+use crate::work::profile::Component;
 use burn::backend::Dispatch;
 use burn::tensor::{Int, Tensor};
 

@@ -2,8 +2,8 @@
 
 use super::IntegerTransformerOps;
 use super::operands::{Vector, check_matrix};
-use crate::counters;
 use crate::ops::integer::{IntegerNoise, primitive};
+use crate::work::counters;
 use burn::backend::Dispatch;
 use burn::tensor::{Int, Tensor};
 

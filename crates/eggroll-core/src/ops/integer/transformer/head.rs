@@ -2,10 +2,10 @@
 
 use super::IntegerTransformerOps;
 use super::operands::check_matrix;
-use crate::counters;
 use crate::ops::integer::{IntegerNoise, primitive};
 use crate::ops::integer::{MAX_DEPTH, traced};
-use crate::profile::Component;
+use crate::work::counters;
+use crate::work::profile::Component;
 use burn::backend::Dispatch;
 use burn::tensor::{Int, Tensor};
 

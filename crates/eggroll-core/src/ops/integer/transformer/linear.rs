@@ -2,15 +2,15 @@
 
 use super::IntegerTransformerOps;
 use super::operands::{Vector, bias_primitive, check_matrix};
-use crate::counters;
 use crate::ops::integer::{IntegerNoise, primitive};
 use crate::ops::integer::{MAX_DEPTH, traced};
-use crate::profile::Component;
+use crate::work::counters;
+use crate::work::profile::Component;
 use burn::backend::Dispatch;
 use burn::tensor::{Int, Tensor};
 
 /// `y = clip(round((x·W + P) / 2^(4 + h(d_input))) + b)`, `P = s·round(round(x·B / 16)·Aᵀ / σ⁻¹)` for the members of `noise`, `σ = 2^−sigma
-/// shift`; with `activate`, `GELU(y)` ([`gelu`](crate::integer::transformer::gelu)).
+/// shift`; with `activate`, `GELU(y)` ([`gelu`](crate::arithmetic::integer::transformer::gelu)).
 ///
 /// # Shapes
 ///

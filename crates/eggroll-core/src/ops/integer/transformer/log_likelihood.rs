@@ -1,8 +1,8 @@
 //! Log-likelihood in 1/256 bit.
 
 use super::IntegerTransformerOps;
-use crate::counters;
-use crate::integer::transformer::MAX_ROWS;
+use crate::arithmetic::integer::transformer::MAX_ROWS;
+use crate::work::counters;
 use burn::backend::Dispatch;
 use burn::tensor::{Int, Tensor};
 

@@ -2,8 +2,8 @@
 //! model, so that what noise adds to the members of a pair is exactly antithetic.
 //!
 //! Members are folded into the leading axis as in [`crate::ops`]; without [`IntegerNoise`](super::IntegerNoise) an operation is the plain one. `round` rounds to
-//! nearest, halves away from zero; `2^h(n)` is about `√n` ([`half_log2`](crate::integer::half_log2)). The formulas are in
-//! [`crate::reference::integer_transformer`].
+//! nearest, halves away from zero; `2^h(n)` is about `√n` ([`half_log2`](crate::arithmetic::integer::half_log2)). The formulas are in
+//! [`crate::testing::reference::integer_transformer`].
 
 mod add;
 mod attention;
@@ -13,6 +13,7 @@ mod linear;
 mod log_likelihood;
 mod norm;
 mod operands;
+pub(crate) mod portable;
 mod rotary;
 
 pub use add::add;
@@ -27,7 +28,6 @@ pub use operands::{IntegerBias, Vector, VectorPrimitive};
 pub use rotary::rotary;
 
 use super::IntegerNoisePrimitive;
-use crate::ops::portable::integer::transformer as portable;
 use burn::backend::tensor::IntTensor;
 use burn::backend::{Autodiff, Backend, backend_extension};
 #[cfg(feature = "cube")]

@@ -2,7 +2,7 @@
 
 use super::IntegerTransformerOps;
 use super::operands::Vector;
-use crate::counters;
+use crate::work::counters;
 use burn::backend::Dispatch;
 use burn::tensor::{Int, Tensor};
 

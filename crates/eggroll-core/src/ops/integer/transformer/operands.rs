@@ -1,6 +1,6 @@
 //! Operands of the integer transformer, as users and as backends see them, and what they must be.
 
-use crate::integer::transformer::MAX_NOISE_DEPTH;
+use crate::arithmetic::integer::transformer::MAX_NOISE_DEPTH;
 use crate::ops::integer::{IntegerMembers, IntegerNoise, IntegerNoisePrimitive, MAX_DEPTH, primitive};
 use burn::backend::tensor::IntTensor;
 use burn::backend::{Backend, Dispatch, ExtensionType};

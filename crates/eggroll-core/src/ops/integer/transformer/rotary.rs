@@ -2,8 +2,8 @@
 
 use super::IntegerTransformerOps;
 use super::operands::check_heads;
-use crate::counters;
-use crate::integer::transformer::MAX_CONTEXT;
+use crate::arithmetic::integer::transformer::MAX_CONTEXT;
+use crate::work::counters;
 use burn::backend::Dispatch;
 use burn::tensor::{Int, Tensor};
 

@@ -1,8 +1,8 @@
 //! The inner loops of integer products.
 
+use crate::arithmetic::integer::transformer::{EXP2_DIGITS, STRETCHED, WEIGHTS, attention_weight, exp2_256ths, rotate};
+use crate::arithmetic::integer::{NarrowDivisor, RoundedDivisor, shift_rounded};
 use crate::backend::cpu::integer::tile::{RoundedTerms, Row, Scale, Sums, Term, Tile, activation, finish, round};
-use crate::integer::transformer::{EXP2_DIGITS, STRETCHED, WEIGHTS, attention_weight, exp2_256ths, rotate};
-use crate::integer::{NarrowDivisor, RoundedDivisor, shift_rounded};
 
 /// The inner loops of one instruction set.
 ///

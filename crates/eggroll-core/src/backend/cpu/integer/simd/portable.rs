@@ -1,8 +1,8 @@
 //! Plain Rust.
 
 use super::loops::IntegerSimd;
+use crate::arithmetic::integer::exp2_sixteenths;
 use crate::backend::cpu::integer::tile::{COLUMNS, LINE, ROWS, Sums, Tile};
-use crate::integer::exp2_sixteenths;
 
 /// Plain Rust.
 #[derive(Clone, Copy)]

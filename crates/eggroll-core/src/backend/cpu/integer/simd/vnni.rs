@@ -4,9 +4,11 @@ use super::avx512::{
     exp2_of_logits, first_factor, first_lanes, first_words, largest_word, products, shift_each, shift_rounded, widened,
 };
 use super::loops::IntegerSimd;
+use crate::arithmetic::integer::transformer::{
+    EXP2_DIGITS, GELU_DOWN, GELU_UP, ROTARY_BITS, STRETCHED, WEIGHT_END, WEIGHTS,
+};
+use crate::arithmetic::integer::{EXP2_MANTISSA, NarrowDivisor, RoundedDivisor};
 use crate::backend::cpu::integer::tile::{COLUMNS, LINE, ROWS, RoundedTerms, Row, Scale, Sums, Term, Tile, finish};
-use crate::integer::transformer::{EXP2_DIGITS, GELU_DOWN, GELU_UP, ROTARY_BITS, STRETCHED, WEIGHT_END, WEIGHTS};
-use crate::integer::{EXP2_MANTISSA, NarrowDivisor, RoundedDivisor};
 use std::arch::x86_64::*;
 
 /// AVX-512 with VNNI.

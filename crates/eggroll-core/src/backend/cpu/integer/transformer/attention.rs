@@ -1,11 +1,11 @@
 //! Causal attention: a task is a head of a sequence, whose keys and values stay in cache.
 
+use crate::arithmetic::integer::RoundedDivisor;
+use crate::arithmetic::integer::transformer::attention_shift;
 use crate::backend::cpu::integer::product::{correction, offset};
 use crate::backend::cpu::integer::simd::{IntegerKernel, IntegerSimd, dispatch};
 use crate::backend::cpu::integer::tile::{COLUMNS, LINE, ROWS, Sums, Tile};
 use crate::backend::cpu::scratch::reuse;
-use crate::integer::RoundedDivisor;
-use crate::integer::transformer::attention_shift;
 use rayon::prelude::*;
 use std::cell::Cell;
 

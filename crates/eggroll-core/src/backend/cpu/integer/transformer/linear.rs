@@ -1,13 +1,13 @@
 //! Products rounded to nearest: `clip(round((x·W + P) / 2^shift) + b)`, and the head's `x·Eᵀ`.
 
 use super::rows::VectorSlices;
+use crate::arithmetic::integer::transformer::{LARGEST_LOGIT, head_shift, product_shift};
+use crate::arithmetic::integer::{FIXED_POINT, shift_rounded};
 use crate::backend::cpu::integer::noise::{NoiseSlice, sign};
 use crate::backend::cpu::integer::product::{Packed, correction, offset};
 use crate::backend::cpu::integer::simd::{IntegerKernel, IntegerSimd, dispatch};
 use crate::backend::cpu::integer::tile::{COLUMNS, ROWS, RoundedTerms, Sums, Term, Tile, load, write};
 use crate::backend::cpu::scratch::reuse;
-use crate::integer::transformer::{LARGEST_LOGIT, head_shift, product_shift};
-use crate::integer::{FIXED_POINT, shift_rounded};
 use rayon::prelude::*;
 use std::cell::Cell;
 use std::mem::MaybeUninit;

@@ -1,7 +1,7 @@
 //! Log-likelihood of every member in 1/256 bit.
 
+use crate::arithmetic::integer::transformer::{LARGEST_LOGIT, LOG2, log2_256ths};
 use crate::backend::cpu::integer::simd::{IntegerKernel, IntegerSimd, dispatch};
-use crate::integer::transformer::{LARGEST_LOGIT, LOG2, log2_256ths};
 use rayon::prelude::*;
 
 /// Writes `sums : [members]` from `logits : [members · rows, classes]`. Targets must be below `classes`.

@@ -1,8 +1,8 @@
 //! Heads turned by their position, and rescaled.
 
+use crate::arithmetic::integer::transformer::{Rotations, rotations};
 use crate::backend::cpu::integer::simd::{IntegerKernel, IntegerSimd, dispatch};
 use crate::backend::cpu::scratch::reuse;
-use crate::integer::transformer::{Rotations, rotations};
 use rayon::prelude::*;
 use std::cell::Cell;
 

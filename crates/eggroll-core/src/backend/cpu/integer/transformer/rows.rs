@@ -1,10 +1,10 @@
 //! What goes row by row without a product of activations: vectors as members see them, embedding, norm and residual connections.
 
+use crate::arithmetic::integer::transformer::{STRETCHED, perturbed};
+use crate::arithmetic::integer::{NarrowDivisor, RoundedDivisor, shift_rounded};
 use crate::backend::cpu::integer::noise::{NoiseSlice, sign};
 use crate::backend::cpu::integer::simd::{IntegerKernel, IntegerSimd, dispatch};
 use crate::backend::cpu::scratch::reuse;
-use crate::integer::transformer::{STRETCHED, perturbed};
-use crate::integer::{NarrowDivisor, RoundedDivisor, shift_rounded};
 use rayon::prelude::*;
 use std::cell::Cell;
 

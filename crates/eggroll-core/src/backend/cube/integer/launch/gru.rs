@@ -1,14 +1,14 @@
 //! The recurrence.
 
+use crate::arithmetic::integer::product_divisor;
 use crate::backend::cube::geometry::cube_count;
 use crate::backend::cube::integer::geometry::GruTile;
 use crate::backend::cube::integer::gru::{GateSizesLaunch, GruSizesLaunch, gru_kernel};
 use crate::backend::cube::integer::operands::{Held, Operand, elem};
 use crate::backend::cube::integer::words::Form;
 use crate::backend::cube::launch::empty;
-use crate::counters;
-use crate::integer::product_divisor;
 use crate::ops::integer::GatePrimitive;
+use crate::work::counters;
 use burn::backend::cubecl::dtype_to_elem_type;
 use burn::tensor::DType;
 use burn_cubecl::CubeBackend;

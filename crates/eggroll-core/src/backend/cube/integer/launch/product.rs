@@ -6,7 +6,7 @@ use crate::backend::cube::integer::geometry::ProductTile;
 use crate::backend::cube::integer::linear::{LinearForms, LinearSizesLaunch, linear_kernel};
 use crate::backend::cube::integer::operands::{Held, Operand};
 use crate::backend::cube::launch::empty;
-use crate::counters;
+use crate::work::counters;
 use burn::backend::cubecl::dtype_to_elem_type;
 use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;

@@ -1,12 +1,12 @@
 //! Updates by votes.
 
+use crate::arithmetic::integer::Votes;
 use crate::backend::cube::geometry::cube_count;
 use crate::backend::cube::integer::geometry::{LANES, ProductTile};
 use crate::backend::cube::integer::operands::{Operand, plain};
 use crate::backend::cube::integer::update::{UpdateSizesLaunch, matrix_update_kernel, vector_update_kernel};
 use crate::backend::cube::launch::empty;
-use crate::counters;
-use crate::integer::Votes;
+use crate::work::counters;
 use burn::backend::cubecl::dtype_to_elem_type;
 use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::tensor::CubeTensor;

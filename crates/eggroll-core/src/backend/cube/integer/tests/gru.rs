@@ -6,7 +6,7 @@ use crate::backend::cube::integer::geometry::{GateNoise, GruTile};
 use crate::backend::cube::integer::launch::{self, Gate};
 use crate::backend::cube::integer::operands::Held;
 use crate::backend::cube::integer::words::{Form, Packing};
-use crate::reference::integer as oracle;
+use crate::testing::reference::integer as oracle;
 use burn::tensor::DType;
 
 const NOISY: GateNoise = GateNoise { weight: true, bias: true };

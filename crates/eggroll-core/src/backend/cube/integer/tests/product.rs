@@ -1,14 +1,14 @@
 //! Products, and rows of a table.
 
 use super::{LAYOUTS, Layout, Noise, PACKED, VALUES, WORDS, indices, int8, operand, read, read_words};
+use crate::arithmetic::integer::product_divisor;
+use crate::arithmetic::integer::transformer::{head_shift, product_shift};
 use crate::backend::cube::BiasKind;
 use crate::backend::cube::integer::epilogue::Epilogue;
 use crate::backend::cube::integer::geometry::ProductTile;
 use crate::backend::cube::integer::launch::{self, Product};
 use crate::backend::cube::integer::words::{Form, Packing};
-use crate::integer::product_divisor;
-use crate::integer::transformer::{head_shift, product_shift};
-use crate::reference::{integer as oracle, integer_transformer};
+use crate::testing::reference::{integer as oracle, integer_transformer};
 use burn::tensor::DType;
 
 /// Matrices with the rank of their noise: below a word, over several tiles; a rest of a word on one side; a tile

@@ -1,13 +1,13 @@
 //! Rows with gaps between them, as CUDA allocates them: operations read them where they are.
 
 use super::{Layout, int8, operand, read};
+use crate::arithmetic::integer::Votes;
 use crate::backend::cube::eligibility::extent;
 use crate::backend::cube::integer::operands::Operand;
 use crate::backend::cube::integer::words::Form;
-use crate::integer::Votes;
-use crate::key::PairRange;
 use crate::ops::integer::transformer::{IntegerBias, IntegerTransformerOps};
 use crate::ops::integer::{GatePrimitive, IntegerMembers, IntegerNoisePrimitive, IntegerOps};
+use crate::rng::key::PairRange;
 use burn::backend::ops::IntTensorOps;
 use burn::tensor::{DType, Shape};
 use burn_cubecl::CubeBackend;

@@ -1,11 +1,11 @@
 //! The update by votes.
 
 use super::{LAYOUTS, Layout, int8, operand, read, saturated, upload};
+use crate::arithmetic::integer::Votes;
 use crate::backend::cube::integer::geometry::UpdateTile;
 use crate::backend::cube::integer::launch;
 use crate::backend::cube::integer::words::Form;
-use crate::integer::Votes;
-use crate::reference::integer as oracle;
+use crate::testing::reference::integer as oracle;
 use burn::backend::ops::IntTensorOps;
 use burn::tensor::Shape;
 use burn_cubecl::CubeBackend;

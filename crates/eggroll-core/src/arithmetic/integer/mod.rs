@@ -1,0 +1,84 @@
+//! Integer arithmetic of Q-EGGROLL: int8 values saturated at ±127, fixed point 4 (16 is 1.0).
+//!
+//! Every backend computes these formulas exactly; the scalar definitions are in [`crate::testing::reference::integer`] and, for what the
+//! integer transformer has of its own, [`crate::testing::reference::integer_transformer`].
+
+mod divisor;
+mod logarithm;
+mod rounding;
+mod threshold;
+pub mod transformer;
+
+pub(crate) use divisor::{Divisor, divide_plainly};
+pub(crate) use logarithm::STEPS;
+pub use logarithm::{EXP2_MANTISSA, exp2_sixteenths, log2_sixteenths};
+pub(crate) use rounding::{NarrowDivisor, RoundedDivisor};
+pub use rounding::{divide_rounded, half_log2, shift_rounded};
+pub use threshold::{inverse_normal, step_limit, threshold};
+
+use serde::{Deserialize, Serialize};
+
+/// Fraction bits: 16 is 1.0.
+pub const FIXED_POINT: u32 = 4;
+/// Largest sigma shift: beyond it products of noise vanish.
+pub(crate) const MAX_SIGMA_SHIFT: u32 = 24;
+/// The largest magnitude of a value.
+pub const RAIL: i32 = 127;
+
+/// Saturates at ±127.
+#[inline(always)]
+pub const fn clip(value: i32) -> i8 {
+    if value > RAIL {
+        RAIL as i8
+    } else if value < -RAIL {
+        -RAIL as i8
+    } else {
+        value as i8
+    }
+}
+
+/// `16·⌊√d_input⌋`, the divisor of a product over `d_input` values.
+///
+/// # Example
+///
+/// ```
+/// assert_eq!(eggroll_core::integer::product_divisor(24), 64);
+/// ```
+pub const fn product_divisor(d_input: usize) -> i32 {
+    (d_input.isqrt() as i32) << FIXED_POINT
+}
+
+/// How finely a pair's vote says by how much one member was better.
+///
+/// With the differences `δ_q = f₊ − f₋` of all pairs, and their mean magnitude `m`, the vote of a pair has the sign of `δ_q` and one of a few
+/// magnitudes. Where differences are normally distributed, the same number of pairs carries 64 % of the information of the differences as signs,
+/// 81 % in three levels, 92 % in five.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VoteLevels {
+    /// 1, or 0 for a tie.
+    #[default]
+    Sign,
+    /// 0 below `3m/4`, else 1.
+    Three,
+    /// 0 below `m/2`, 2 from `3m/2` on, else 1.
+    Five,
+}
+
+impl VoteLevels {
+    /// The largest magnitude of a vote.
+    pub fn largest(self) -> i8 {
+        if self == Self::Five { 2 } else { 1 }
+    }
+}
+
+/// The weight of a pair's noise in an update.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Votes {
+    /// The values of the noise.
+    #[default]
+    Values,
+    /// The signs of its factors only.
+    Signs,
+}

@@ -1,0 +1,6 @@
+//! Which noise a parameter gets: noisers, roles, and parameters of more axes as matrices.
+
+pub(crate) mod matrix;
+pub mod noiser;
+pub(crate) mod on_rows;
+pub(crate) mod role;

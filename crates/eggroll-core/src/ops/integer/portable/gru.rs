@@ -1,0 +1,77 @@
+//! The recurrence of the minimal GRU, step after step.
+
+use super::linear::product;
+use super::{PairNoise, clip, dims, floor_shift, is_nonzero, not, reshape, wide};
+use crate::arithmetic::integer::RAIL;
+use crate::ops::integer::GatePrimitive;
+use burn::backend::tensor::IntTensor;
+use burn::backend::{Backend, Scalar, TensorMetadata};
+use burn::tensor::Slice;
+
+pub(crate) fn gru<B: Backend>(
+    state: IntTensor<B>,
+    starts: IntTensor<B>,
+    forget: GatePrimitive<B>,
+    candidate: GatePrimitive<B>,
+) -> IntTensor<B> {
+    let ([members, width], rows, dtype) = (dims::<B>(&state), starts.shape()[0], state.dtype());
+    let steps = rows / members;
+    if steps == 0 {
+        return B::int_slice(state, &[Slice::from(0..0), Slice::from(0..width)]);
+    }
+    let keep = reshape::<B, 2>(not::<B>(is_nonzero::<B>(wide::<B>(starts))), [members, steps]);
+    let (forget, candidate) = (Gate::new(forget, members), Gate::new(candidate, members));
+    let mut h = wide::<B>(state);
+    let mut outputs = Vec::with_capacity(steps);
+    for step in 0..steps {
+        let at = [Slice::from(0..members), Slice::from(step..step + 1)];
+        h = B::int_mul(h, B::int_slice(keep.clone(), &at)); // [members, width] · [members, 1]
+        let share = B::int_add_scalar(forget.at(step, h.clone()), Scalar::from(RAIL));
+        let gated = floor_shift::<B>(B::int_mul(share.clone(), h.clone()), 8);
+        let change = B::int_sub(candidate.at(step, gated), h.clone());
+        h = wrap::<B>(B::int_add(h, floor_shift::<B>(B::int_mul(share, change), 8)));
+        outputs.push(reshape::<B, 3>(h.clone(), [members, 1, width]));
+    }
+    B::int_cast(reshape::<B, 2>(B::int_cat(outputs, 1), [rows, width]), dtype.into())
+}
+
+/// One gate with its operands in I32.
+struct Gate<B: Backend> {
+    /// `[members, steps, width]`
+    input: IntTensor<B>,
+    weight: IntTensor<B>,
+    noise: Option<PairNoise<B>>,
+    /// `[members, width]`, or `[1, width]` without noise
+    bias: IntTensor<B>,
+}
+
+impl<B: Backend> Gate<B> {
+    fn new(gate: GatePrimitive<B>, members: usize) -> Self {
+        let [rows, width] = dims::<B>(&gate.input);
+        let bias = wide::<B>(gate.bias);
+        Self {
+            input: reshape::<B, 3>(wide::<B>(gate.input), [members, rows / members, width]),
+            weight: wide::<B>(gate.weight),
+            noise: PairNoise::of(gate.weight_noise),
+            bias: match PairNoise::of(gate.bias_noise) {
+                None => reshape::<B, 2>(bias, [1, width]),
+                Some(noise) => noise.vector(bias),
+            },
+        }
+    }
+
+    /// The gate's value in a step: `[members, width]`.
+    fn at(&self, step: usize, h: IntTensor<B>) -> IntTensor<B> {
+        let [members, width] = dims::<B>(&h);
+        let at = [Slice::from(0..members), Slice::from(step..step + 1), Slice::from(0..width)];
+        let input = reshape::<B, 2>(B::int_slice(self.input.clone(), &at), [members, width]);
+        let product = product::<B>(h, self.weight.clone(), self.noise.as_ref());
+        clip::<B>(B::int_add(B::int_add(input, product), self.bias.clone()))
+    }
+}
+
+/// The int8 that has the low byte of `t`.
+fn wrap<B: Backend>(t: IntTensor<B>) -> IntTensor<B> {
+    let byte = B::bitwise_and_scalar(B::int_add_scalar(t, Scalar::from(128)), Scalar::from(255));
+    B::int_sub_scalar(byte, Scalar::from(128))
+}

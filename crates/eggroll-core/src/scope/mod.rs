@@ -1,0 +1,383 @@
+//! The scope in which a model is a population: modules look up here how their parameters are perturbed.
+//!
+//! Inside [`Perturbation::run`] a module that asks [`active`] for one of its parameters gets the perturbation of the
+//! strategy that the parameter belongs to; outside it gets `None` and computes as in `burn::nn`. That is what keeps
+//! `forward(x)` unchanged. The scope is thread-local and restored on panic. A parameter is found by its identifier, which clones share:
+//! [`ParameterTable`](crate::ParameterTable#identifiers) says which of them are perturbed.
+//!
+//! # Pools
+//!
+//! A thread of a rayon pool that waits for others takes up any other job of the pool, which is no member of the scope
+//! that the thread waits under. So does the only thread of a pool while it waits for another pool. [`suspended`]
+//! takes the scope away for such a wait. It covers all that eggroll waits for: evaluations inside of evaluations,
+//! perturbed layers of every noiser on every backend, the CPU kernels of all other operations, and host environments
+//! of rollouts. It does not cover what the program itself waits for inside the scope, Burn's operations on a CPU
+//! included (products, activations, sums). A job that is taken up there and asks for a parameter of the scope is
+//! perturbed, and nothing notices. Call `evaluate` outside of pools that run other jobs with the same model, or wrap
+//! the wait in [`suspended`]. A job that evaluates the same model is refused. Chunks of members are safe: each begins
+//! in [`Enclosing::run`], outside of all scopes of its thread. Threads outside of pools take up no jobs.
+
+mod active;
+mod copies;
+mod materialize;
+pub(crate) mod member_state;
+pub(crate) mod noise_store;
+
+pub use active::{ActiveParameter, Bias, active, try_active};
+pub use copies::CloneError;
+pub(crate) use copies::Fields;
+
+use crate::model::identity::{Field, ParameterTensor};
+use crate::model::table::ParameterTable;
+use crate::noise::noiser::Noiser;
+use crate::noise::role::{ParameterNoise, Role};
+use crate::ops::Input;
+use crate::ops::integer::IntegerNoise;
+use crate::rng::key::PairRange;
+use crate::scope::noise_store::MaterializedNoise;
+use crate::work::profile::{self, Component};
+use burn::module::Param;
+use burn::tensor::Tensor;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// How one model is perturbed in one noise epoch.
+#[derive(Clone, Debug)]
+pub struct Perturbation {
+    /// The perturbation of single parameters.
+    pub noiser: Arc<dyn Noiser>,
+    /// The model's parameters.
+    pub table: Arc<ParameterTable>,
+    /// Seed of the noise.
+    pub seed: u64,
+    /// Noise epoch `t`.
+    pub generation: u32,
+    /// Noise scale σ: that of every parameter, but for [its own factors](ParameterTable::sigma_of).
+    pub sigma: f64,
+    /// Noise that is held instead of drawn.
+    pub held: Arc<MaterializedNoise>,
+}
+
+impl Perturbation {
+    /// The noise of the parameter at `position` of the table.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is no such position.
+    pub fn parameter(&self, position: usize) -> ParameterNoise {
+        ParameterNoise {
+            role: self.table.entries()[position].role,
+            key: self.table.key(position, self.seed, self.generation),
+            sigma: self.table.sigma_of(position, self.sigma),
+            source: self.held.source(position),
+            counts_signs: self.noiser.properties().counts_signs,
+        }
+    }
+
+    /// The noise of `param`, which need not be in a scope; `None` if it is not of the model.
+    pub(crate) fn noise_of<T: ParameterTensor>(&self, param: &Param<T>) -> Option<ParameterNoise> {
+        let position = self.table.position(param.id).filter(|position| !self.table.is_clone(*position, param))?;
+        Some(self.parameter(position))
+    }
+
+    /// The held noise of the integer parameter at `position`, for the members of `pairs`; `None` if it has none.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is no such position.
+    pub fn integer(&self, position: usize, pairs: PairRange) -> Option<IntegerNoise> {
+        let rank = match self.table.entries()[position].role {
+            Role::LowRank { rank } => rank,
+            _ => 0,
+        };
+        let sigma_shift = self.noiser.properties().integer?.sigma_shift();
+        let noise = self.held.integer(position)?.clone();
+        let first_pair = self.held.first_pair();
+        Some(IntegerNoise { noise, first_pair, rank, sigma_shift, pairs })
+    }
+
+    /// Panics if a scope of the same model is active on this thread, or [encloses](Enclosing) it.
+    #[track_caller]
+    pub fn refuse_nesting(&self) {
+        let path = |outer: &Arc<ParameterTable>| Some(self.table.shared_with(outer)?.path.clone());
+        if let Some(path) = ENCLOSING.with_borrow(|tables| tables.iter().find_map(path)) {
+            panic!(
+                "evaluate is already running for this model around this one (parameter \"{path}\"): it cannot be nested"
+            );
+        }
+        let shared = |outer: &Rc<Frame>| path(&outer.perturbation.table);
+        if let Some(path) = FRAMES.with_borrow(|frames| frames.iter().find_map(shared)) {
+            panic!(
+                "evaluate is already running for this model on this thread (parameter \"{path}\"): it cannot be nested"
+            );
+        }
+    }
+
+    /// Runs `f` as the members of `pairs`; also returns which parameters were used.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a scope of the same model is active on this thread already.
+    #[track_caller]
+    pub fn run<R>(&self, pairs: PairRange, f: impl FnOnce() -> R) -> (R, ScopeUse) {
+        self.run_frame(pairs, Noting::default(), f)
+    }
+
+    /// [`run`](Self::run), where rows that perturbed operations are given must have been noted as rows of members before
+    /// ([`note_rows`]): shared rows whose number divides by the members are refused. `rows` are noted already.
+    ///
+    /// # Panics
+    ///
+    /// As [`run`](Self::run).
+    #[track_caller]
+    pub fn run_members<R>(&self, pairs: PairRange, rows: Option<usize>, f: impl FnOnce() -> R) -> (R, ScopeUse) {
+        self.run_frame(pairs, Noting { rows: Some(rows.into_iter().collect()), inputs: false }, f)
+    }
+
+    /// Runs `f` as the two members of `pair` without noise; returns what they gave every parameter, by position in the table.
+    ///
+    /// # Panics
+    ///
+    /// As [`run`](Self::run).
+    #[track_caller]
+    pub fn run_unperturbed<R>(&self, pair: u32, f: impl FnOnce() -> R) -> (R, Unperturbed) {
+        let unperturbed = Self { sigma: 0.0, ..self.clone() };
+        let (result, scope) = unperturbed.run_frame(PairRange::new(pair, 1), Noting { rows: None, inputs: true }, f);
+        (result, Unperturbed { inputs: scope.inputs, depends_on_members: scope.depends_on_members })
+    }
+
+    #[track_caller]
+    fn run_frame<R>(&self, pairs: PairRange, noting: Noting, f: impl FnOnce() -> R) -> (R, ScopeUse) {
+        let entries = self.table.entries();
+        let frame = Rc::new(Frame {
+            perturbation: self.clone(),
+            pairs,
+            inputs: noting.inputs.then(|| RefCell::new(vec![Inputs::default(); entries.len()])),
+            acts_later: Cell::new(false),
+            depends_on_members: Cell::new(false),
+            checks: noting.rows.is_some(),
+            noted: RefCell::new(noting.rows),
+            returned: Cell::default(),
+            uses: RefCell::new(Use::of_none(entries.len())),
+            fields: RefCell::new(entries.iter().map(|_| Fields::default()).collect()),
+            output_bytes: Cell::new(0),
+        });
+        let _guard = Guard::enter(frame.clone());
+        let span = profile::span(Component::Fitness, 0);
+        let result = f();
+        span.end_waiting(|| self.table.devices().for_each(|device| drop(device.sync())));
+        let fields = frame.fields.take().into_iter().map(Fields::into_first).collect();
+        let scope = ScopeUse {
+            uses: frame.uses.take(),
+            fields,
+            output_bytes: frame.output_bytes.get(),
+            inputs: frame.inputs.as_ref().map(RefCell::take).unwrap_or_default(),
+            depends_on_members: frame.depends_on_members.get(),
+        };
+        (result, scope)
+    }
+}
+
+/// What happened in a scope.
+#[derive(Clone, Debug)]
+pub struct ScopeUse {
+    /// How parameters were used, by position in the table.
+    pub uses: Vec<Use>,
+    /// The field of the model through which each parameter was reached first, by position in the table.
+    pub fields: Vec<Option<Field>>,
+    /// Bytes that perturbed operations returned: measures what a member costs in memory.
+    pub output_bytes: usize,
+    /// What parameters were given, of [`Unperturbed`].
+    inputs: Vec<Inputs>,
+    depends_on_members: bool,
+}
+
+/// A forward without noise.
+#[derive(Clone, Debug)]
+pub struct Unperturbed {
+    /// What every parameter was given, by position in the table.
+    pub inputs: Vec<Inputs>,
+    /// Whether the program asked which members these are ([`note_members_asked`]): others may have other data.
+    pub depends_on_members: bool,
+}
+
+/// What a forward without noise gave a parameter: the rows that estimates are projected onto.
+#[derive(Clone, Debug, Default)]
+pub struct Inputs {
+    /// Of every use, in order, of the first member.
+    pub uses: Vec<Input>,
+    /// Whether the members differ in them.
+    pub differ: bool,
+    /// Whether the layer's outputs act on later steps of a sequence ([`acts_later`]).
+    pub acts_later: bool,
+}
+
+/// How a scope used a parameter.
+#[derive(Clone, Debug, Default)]
+pub enum Use {
+    /// Not at all.
+    #[default]
+    None,
+    /// Once, on rows that all members share: `[rows, d_input]`.
+    Shared(Box<Tensor<2>>),
+    /// In any other way.
+    Other,
+}
+
+impl Use {
+    /// That of so many parameters that were not used. (Copies of a value would make memory checkers report the bytes that only other
+    /// variants have.)
+    pub fn of_none(parameters: usize) -> Vec<Self> {
+        std::iter::repeat_with(Self::default).take(parameters).collect()
+    }
+
+    /// Whether the parameter was used.
+    pub fn is_used(&self) -> bool {
+        !matches!(self, Self::None)
+    }
+
+    fn add(&mut self, other: Self) {
+        *self = match (std::mem::take(self), other) {
+            (Self::None, other) => other,
+            _ => Self::Other,
+        };
+    }
+}
+
+/// What a scope notes of the uses of its parameters.
+#[derive(Default)]
+struct Noting {
+    /// Leading sizes of what is rows of members already, if rows are checked.
+    rows: Option<Vec<usize>>,
+    /// What parameters are given.
+    inputs: bool,
+}
+
+#[derive(Debug)]
+struct Frame {
+    perturbation: Perturbation,
+    pairs: PairRange,
+    /// What parameters are given, if it is noted.
+    inputs: Option<RefCell<Vec<Inputs>>>,
+    acts_later: Cell<bool>,
+    depends_on_members: Cell<bool>,
+    /// Leading sizes of what was made into rows of members; `None` once rows are known to be, or where nothing is checked.
+    noted: RefCell<Option<Vec<usize>>>,
+    /// Whether rows are checked, and numbers of rows that linear layers have returned for all members: the last ones.
+    checks: bool,
+    returned: Cell<[usize; 4]>,
+    uses: RefCell<Vec<Use>>,
+    fields: RefCell<Vec<Fields>>,
+    output_bytes: Cell<usize>,
+}
+
+thread_local! {
+    static FRAMES: RefCell<Vec<Rc<Frame>>> = const { RefCell::new(Vec::new()) };
+    /// The models of [`Enclosing`] that this thread's job was given.
+    static ENCLOSING: RefCell<Vec<Arc<ParameterTable>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Leaves a scope; holds the number of scopes of its thread.
+struct Guard(usize);
+
+impl Guard {
+    #[track_caller]
+    fn enter(frame: Rc<Frame>) -> Self {
+        frame.perturbation.refuse_nesting();
+        FRAMES.with_borrow_mut(|frames| {
+            frames.push(frame);
+            Self(frames.len())
+        })
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        FRAMES.with_borrow_mut(|frames| {
+            let in_order = frames.len() == self.0 || std::thread::panicking();
+            debug_assert!(in_order, "scopes of a thread end in another order than they began");
+            frames.pop();
+        });
+    }
+}
+
+/// Whether this thread is in a scope.
+pub fn is_active() -> bool {
+    FRAMES.with_borrow(|frames| !frames.is_empty())
+}
+
+/// Notes that a tensor of so many leading rows holds rows of members, for the scope of this thread, if there is one.
+pub fn note_rows(rows: usize) {
+    FRAMES.with_borrow(|frames| {
+        if let Some(frame) = frames.last() {
+            frame.noted.borrow_mut().iter_mut().for_each(|noted| noted.push(rows));
+        }
+    });
+}
+
+/// Notes that the program has asked which members the scope of this thread has: their data may depend on it.
+pub fn note_members_asked() {
+    FRAMES.with_borrow(|frames| frames.iter().for_each(|frame| frame.depends_on_members.set(true)));
+}
+
+/// Runs a layer whose outputs act on later steps of its sequence, as keys, values and the inputs of a recurrence do: where every step has a
+/// score, its weights are credited with later ones too. Outside of scopes it changes nothing.
+///
+/// A layer that is used once for each step, in order of time, is given one row for each sequence then.
+///
+/// `eggroll-nn`'s attention and recurrent layers use it; use it in your own.
+///
+/// # Example
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use eggroll_core::scope::acts_later;
+///
+/// // A cumulative sum of what a layer makes of every step.
+/// let z = Tensor::<3>::ones([1, 4, 2], &Device::flex()); // [sequences, steps, width]
+/// let candidates = acts_later(|| z * 2.0);
+/// assert_eq!(candidates.cumsum(1).max().into_scalar::<f32>(), 8.0);
+/// ```
+pub fn acts_later<R>(layer: impl FnOnce() -> R) -> R {
+    let Some(frame) = FRAMES.with_borrow(|frames| frames.last().cloned()) else { return layer() };
+    let before = frame.acts_later.replace(true);
+    let result = layer();
+    frame.acts_later.set(before);
+    result
+}
+
+/// Runs `wait` outside of all scopes of this thread, and brings them back afterwards, also on panic: for code inside a scope that
+/// waits for a rayon pool, where this thread may take up a job that is no member.
+pub fn suspended<R>(wait: impl FnOnce() -> R) -> R {
+    Enclosing::default().run(wait)
+}
+
+/// The models whose evaluations enclose a place in the program: an evaluation takes them along to its jobs, whichever threads these run on.
+/// Inside of its jobs they compute plainly, and cannot be evaluated once more.
+#[derive(Clone, Debug, Default)]
+pub struct Enclosing(Vec<Arc<ParameterTable>>);
+
+impl Enclosing {
+    /// Those of this thread.
+    pub fn here() -> Self {
+        let mut tables = ENCLOSING.with_borrow(Clone::clone);
+        FRAMES.with_borrow(|frames| tables.extend(frames.iter().map(|frame| frame.perturbation.table.clone())));
+        Self(tables)
+    }
+
+    /// Runs `job` inside of these evaluations, and outside of all scopes of this thread, which come back afterwards, also on panic.
+    pub fn run<R>(&self, job: impl FnOnce() -> R) -> R {
+        struct Before(Vec<Rc<Frame>>, Vec<Arc<ParameterTable>>);
+
+        impl Drop for Before {
+            fn drop(&mut self) {
+                FRAMES.set(std::mem::take(&mut self.0));
+                ENCLOSING.set(std::mem::take(&mut self.1));
+            }
+        }
+
+        let _before = Before(FRAMES.take(), ENCLOSING.replace(self.0.clone()));
+        job()
+    }
+}

@@ -1,0 +1,10 @@
+//! What all rooms use and what no formula is in: counts of work, spans, devices and their names, numbers of settings, messages.
+
+pub mod counters;
+pub(crate) mod device;
+pub(crate) mod device_name;
+pub(crate) mod launch_count;
+pub mod messages;
+pub mod numbers;
+pub mod profile;
+pub mod sync;
