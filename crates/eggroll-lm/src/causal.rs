@@ -137,7 +137,7 @@ impl CausalModel for Rwkv7 {
 
 fn stored<const D: usize>(name: &str, tensor: Tensor<D>) -> (String, Vec<usize>, Vec<f32>) {
     let shape = tensor.dims().to_vec();
-    (name.to_owned(), shape, crate::host::floats(tensor))
+    (name.to_owned(), shape, crate::values::floats(tensor))
 }
 
 /// Reads tensors to a device.
@@ -160,7 +160,7 @@ impl Reader<'_> {
     pub(crate) fn linear(&self, name: &str, layer: &mut Linear) -> Result<(), LoadError> {
         let [d_input, d_output] = layer.weight.lazy_shape().dims();
         let stored = self.finite(&format!("{name}.weight"), &[d_output, d_input])?;
-        layer.weight = self.parameter(crate::transposed::transposed(&stored, [d_output, d_input]), [d_input, d_output]);
+        layer.weight = self.parameter(crate::values::transposed(&stored, [d_output, d_input]), [d_input, d_output]);
         if layer.bias.is_some() {
             layer.bias = Some(self.vector(&format!("{name}.bias"), d_output)?);
         }

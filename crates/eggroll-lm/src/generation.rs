@@ -1,7 +1,8 @@
 //! Texts that the members of a population write.
 
-use crate::host::{Decoder, ROWS, Run, Sequence, Task, fitting, run_parts, run_tasks};
+use crate::host::{Decoder, ROWS, Sequence, Task, fitting, run_parts, run_tasks};
 use crate::items::{Item, Items, ItemsError};
+use crate::run::Run;
 use crate::sampling::{SamplingConfig, SamplingError};
 use eggroll_core::transformer::MemberRow;
 use eggroll_train::Population;

@@ -11,10 +11,11 @@ mod items;
 pub mod llama;
 pub mod load;
 pub mod reward;
+mod run;
 pub mod rwkv7;
 mod sampling;
 mod scoring;
-mod transposed;
+mod values;
 
 pub use causal::CausalModel;
 pub use error::Error;

@@ -1,7 +1,6 @@
 //! A thread's work on sequences of members.
 
-use super::decoder::{Decoder, Sequence};
-use super::tasks::{ROWS, Task, fitting};
+use crate::host::{Decoder, ROWS, Sequence, Task, fitting};
 use crate::items::Item;
 use eggroll_core::transformer::MemberRow;
 

@@ -1,7 +1,8 @@
 //! How probable texts are to the members of a population.
 
-use crate::host::{Decoder, ROWS, Run, Sequence, Task, fitting, run_parts, run_tasks};
+use crate::host::{Decoder, ROWS, Sequence, Task, fitting, run_parts, run_tasks};
 use crate::items::{Item, Items, ItemsError};
+use crate::run::Run;
 use eggroll_core::transformer::{MemberRow, argmax, log_sum_exp};
 use eggroll_train::Population;
 

@@ -1,4 +1,11 @@
-//! Matrices the other way round.
+//! Values of tensors and of matrices on the host.
+
+use burn::tensor::{DType, Tensor};
+
+/// The values of a tensor, as float32.
+pub(crate) fn floats<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+    tensor.cast(DType::F32).into_data().try_to_vec().expect("cast to f32")
+}
 
 /// The transpose of a row-major matrix.
 pub(crate) fn transposed(values: &[f32], [rows, columns]: [usize; 2]) -> Vec<f32> {

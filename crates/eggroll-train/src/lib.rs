@@ -8,6 +8,7 @@ mod error;
 mod estimate;
 mod fitness;
 mod memory;
+mod named;
 mod optimizer;
 mod population;
 mod report;
@@ -15,17 +16,15 @@ pub mod settings;
 mod strategy;
 mod votes;
 
-pub use communicator::{Alone, Communicator, DistributionError, evaluate_sharded, gather_fitness, own_members, shard};
+pub use communicator::{Alone, Communicator, evaluate_sharded, gather_fitness, own_members, shard};
 pub use config::{
     Credit, CustomSigma, EvolutionStrategyConfig, GradientScale, NoiseScale, RateScale, RunningSettings, SigmaSchedule,
 };
 pub use eggroll_core::MemberState;
-pub use error::{ConfigError, Error, MemoryError, RecordError, TellError};
-pub use estimate::{
-    Credits, ExpectedCosine, Forecast, ParameterCredit, ParameterForecast, SplitHalf, clip_norm, gradient_cosine,
-};
+pub use error::{ConfigError, DistributionError, Error, MemoryError, RecordError, TellError};
+pub use estimate::{ExpectedCosine, Forecast, ParameterForecast, SplitHalf, clip_norm, gradient_cosine};
 pub use fitness::{CustomShaping, Fitness, FitnessShaping, PairStatistics, Scores, fold_pairs};
 pub use optimizer::{ClipUpConfig, IntegerAdamWConfig, MasterWeights, MuonAdamWConfig, Optimizer, OptimizerConfig};
-pub use population::{MemberChunk, Population, workers};
+pub use population::{Credits, MemberChunk, ParameterCredit, Population, workers};
 pub use report::GenerationReport;
 pub use strategy::{EvolutionStrategy, ProbedSigma, SigmaProbe, StrategyRecord};

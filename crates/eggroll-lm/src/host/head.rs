@@ -2,7 +2,7 @@
 
 use super::linear::{Changed, PackedLinear};
 use super::noise::Noise;
-use crate::transposed::transposed;
+use crate::values::transposed;
 use burn::module::ParamId;
 use eggroll_core::transformer::{Activations, MemberRow, PackedMatrix, Precision};
 use eggroll_nn::Linear;

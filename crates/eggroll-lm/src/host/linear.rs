@@ -1,8 +1,9 @@
 //! Linear layers of a model, packed.
 
 use super::noise::Noise;
+use crate::values::floats;
 use burn::module::{Param, ParamId};
-use burn::tensor::{DType, Tensor};
+use burn::tensor::Tensor;
 use eggroll_core::transformer::{Activations, MemberRow, PackedMatrix, Precision};
 use eggroll_nn::Linear;
 
@@ -86,11 +87,6 @@ impl PackedLinear {
             }
         }
     }
-}
-
-/// The values of a tensor, as float32.
-pub(crate) fn floats<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
-    tensor.cast(DType::F32).into_data().try_to_vec().expect("cast to f32")
 }
 
 /// The values of a vector parameter.

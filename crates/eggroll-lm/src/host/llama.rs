@@ -2,10 +2,11 @@
 
 use super::decoder::{Decoder, Sequence, append_wanted};
 use super::head::Head;
-use super::linear::{Changed, PackedLinear, floats, vector};
+use super::linear::{Changed, PackedLinear, vector};
 use super::noise::Noise;
 use crate::llama::{Frequencies, Llama, LlamaLayer};
 use crate::load::LlamaConfig;
+use crate::values::floats;
 use burn::module::ParamId;
 use eggroll_core::ParameterTable;
 use eggroll_core::transformer::{Activations, KeyValues, MemberRow, Precision, rotary};

@@ -5,15 +5,12 @@ mod head;
 mod linear;
 mod llama;
 mod noise;
-mod run;
 mod rwkv7;
 mod tasks;
 
 pub use decoder::{Decoder, Sequence};
 pub use linear::Changed;
-pub(crate) use linear::floats;
 pub use llama::HostLlama;
 pub use noise::Noise;
-pub(crate) use run::Run;
 pub use rwkv7::{HostRwkv7, Rwkv7LayerState, Rwkv7State};
 pub(crate) use tasks::{ROWS, Task, fitting, run_parts, run_tasks};

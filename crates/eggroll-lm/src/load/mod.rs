@@ -9,6 +9,7 @@
 mod cache;
 mod chat;
 pub(crate) mod config;
+mod encoding;
 mod error;
 mod gguf;
 mod jinja;

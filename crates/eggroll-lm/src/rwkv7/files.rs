@@ -1,9 +1,9 @@
 //! Parameters from files and back.
 
 use super::model::Rwkv7;
-use crate::host::floats;
 use crate::load::config::{FileTensor, Stored};
-use crate::transposed::transposed;
+use crate::values::floats;
+use crate::values::transposed;
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Tensor, TensorData};
 use std::collections::BTreeMap;

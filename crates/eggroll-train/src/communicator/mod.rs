@@ -1,11 +1,10 @@
 //! Communication between replicas.
 
-mod error;
 mod sharding;
 
-pub use error::DistributionError;
 pub use sharding::{evaluate_sharded, gather_fitness, own_members, shard};
 
+use crate::error::DistributionError;
 use eggroll_core::sync::locked;
 use std::cmp::Reverse;
 use std::sync::{Arc, Mutex};

@@ -4,7 +4,6 @@ mod anchor_decay;
 mod credit;
 mod gradient_scale;
 mod master_weights;
-mod named;
 mod noise_scale;
 mod rate_scale;
 mod running;
@@ -16,7 +15,6 @@ mod validate;
 
 pub use credit::Credit;
 pub use gradient_scale::GradientScale;
-pub(crate) use named::Named;
 pub use noise_scale::NoiseScale;
 pub use rate_scale::RateScale;
 pub use running::RunningSettings;

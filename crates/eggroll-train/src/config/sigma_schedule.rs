@@ -1,7 +1,7 @@
 //! The noise scale by generation.
 
-use super::Named;
 use crate::error::ConfigError;
+use crate::named::Named;
 use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 use std::sync::Arc;

@@ -1,17 +1,18 @@
 //! Everything that can go wrong between a configuration and an update, by subject, with the values in it.
 
 mod config;
+mod distribution;
 mod memory;
 mod record;
 mod tell;
 
 pub use config::ConfigError;
 pub(crate) use config::MOST_MEMBERS;
+pub use distribution::DistributionError;
 pub use memory::MemoryError;
 pub use record::RecordError;
 pub use tell::TellError;
 
-use crate::communicator::DistributionError;
 use eggroll_core::{NoiseSourceError, NoiserError, NonFiniteError, SpreadError, TableError};
 
 /// Errors of this crate: one variant for each subject.

@@ -1,6 +1,6 @@
 //! What an estimate is likely to be worth, before anything is trained.
 
-use super::ParameterCredit;
+use crate::population::ParameterCredit;
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
 use burn::tensor::Tensor;

@@ -2,7 +2,6 @@
 
 mod clip;
 mod cosine;
-pub(crate) mod credit;
 mod forecast;
 pub(crate) mod horizon;
 mod parts;
@@ -10,15 +9,13 @@ mod split_half;
 
 pub use clip::clip_norm;
 pub use cosine::gradient_cosine;
-pub use credit::{Credits, ParameterCredit};
-pub(crate) use credit::{Plan, plans};
 pub use forecast::{ExpectedCosine, Forecast, ParameterForecast};
 pub use split_half::SplitHalf;
 
 use crate::config::EvolutionStrategyConfig;
 use crate::fitness::{Fitness, fold_pairs};
 use crate::optimizer::is_half;
-use crate::population::Population;
+use crate::population::{Plan, Population, weights_of_rows};
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
 use burn::tensor::{DType, Device, Tensor};
@@ -179,7 +176,7 @@ impl Estimator<'_> {
     fn by_part(&self, position: usize, (dtype, device): (DType, Device)) -> Option<Tensor<1>> {
         let Plan::Parts { rows, counted, acts_later, .. } = &self.plans[position] else { return None };
         let parts = self.parts.as_ref()?;
-        let weights = credit::of_rows(parts.weights(*acts_later), self.weights.pairs.len(), *rows, counted.as_deref());
+        let weights = weights_of_rows(parts.weights(*acts_later), self.weights.pairs.len(), *rows, counted.as_deref());
         let estimate = parts.estimate(position, Tensor::from_data(weights, (&device, DType::F32)));
         let [made, kept] = self.types(dtype, &self.perturbations[0].parameter(position).source);
         Some(if made == kept { estimate } else { estimate.cast(kept) })

@@ -3,8 +3,8 @@
 use super::Fitness;
 use super::top_pairs::top_pairs;
 use super::utilities::utilities;
-use crate::config::Named;
 use crate::error::{ConfigError, Error};
+use crate::named::Named;
 use eggroll_core::NoiserError;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

@@ -224,7 +224,7 @@ fn lookups(indices: Tensor<1, Int>, parts: usize) -> Plan {
 }
 
 /// The weights `[parts · rows, pairs]` of what parts gave a parameter, of those of the parts.
-pub(crate) fn of_rows(weights: &[f32], pairs: usize, rows: usize, counted: Option<&[f32]>) -> TensorData {
+pub(crate) fn weights_of_rows(weights: &[f32], pairs: usize, rows: usize, counted: Option<&[f32]>) -> TensorData {
     if rows == 1 && counted.is_none() {
         return TensorData::new(weights.to_vec(), [weights.len() / pairs, pairs]);
     }

@@ -1,7 +1,7 @@
 //! What layers are given by members without noise: to project estimates onto, or to look at.
 
+use super::credits::Credits;
 use super::{MemberChunk, Population, are_same};
-use crate::estimate::credit::Credits;
 use crate::fitness::Fitness;
 use burn::tensor::Tensor;
 use eggroll_core::ops::Input;

@@ -1,6 +1,7 @@
 //! The members of one generation and the scope in which they are evaluated.
 
 mod budget;
+mod credits;
 mod evaluate;
 mod inputs;
 mod members;
@@ -8,6 +9,8 @@ mod one_by_one;
 mod slice;
 pub mod workers;
 
+pub use credits::{Credits, ParameterCredit};
+pub(crate) use credits::{Plan, plans, weights_of_rows};
 pub use members::MemberChunk;
 
 use crate::config::{Credit, RunningSettings};

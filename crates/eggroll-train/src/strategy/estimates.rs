@@ -3,9 +3,9 @@
 use super::EvolutionStrategy;
 use crate::config::Credit;
 use crate::error::{Error, TellError};
-use crate::estimate::{self, Forecast, PairWeights, ParameterCredit, Plan, clip_norm};
+use crate::estimate::{self, Forecast, PairWeights, clip_norm};
 use crate::fitness::Fitness;
-use crate::population::Population;
+use crate::population::{ParameterCredit, Plan, Population, plans};
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
 use burn::tensor::{DType, Int, Tensor};
@@ -161,7 +161,7 @@ impl EvolutionStrategy {
 
     /// How the estimate of every parameter is made.
     pub(super) fn plans(&self, population: &Population, fitness: &Fitness) -> Result<Vec<Plan>, TellError> {
-        let plans = estimate::plans(population, fitness);
+        let plans = plans(population, fitness);
         if population.credit == Credit::Parts && !plans.iter().any(Plan::is_by_part) {
             let entries = self.table.entries().iter().zip(&plans);
             let mut matrices = entries.filter(|(entry, _)| entry.role != Role::Frozen && entry.shape.len() > 1);

@@ -3,9 +3,9 @@
 use super::{EvolutionStrategy, rates};
 use crate::config::RateScale;
 use crate::error::{Error, TellError};
-use crate::estimate::Plan;
 use crate::fitness::Fitness;
 use crate::optimizer::tie;
+use crate::population::Plan;
 use crate::population::Population;
 use crate::report::GenerationReport;
 use crate::votes;

@@ -10,10 +10,11 @@ pub use state::{Rwkv7LayerState, Rwkv7State};
 
 use super::decoder::{Decoder, Sequence, append_wanted};
 use super::head::Head;
-use super::linear::{Changed, floats};
+use super::linear::Changed;
 use super::noise::Noise;
 use crate::load::Rwkv7Config;
 use crate::rwkv7::{Rwkv7, Rwkv7Block};
+use crate::values::floats;
 use burn::module::ParamId;
 use eggroll_core::ParameterTable;
 use eggroll_core::transformer::{MemberRow, Precision};

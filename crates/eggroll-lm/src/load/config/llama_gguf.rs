@@ -1,9 +1,9 @@
 //! The Llama family in GGUF files.
 
+use super::super::encoding::Encoding;
 use super::super::error::LoadError;
 use super::super::gguf::{self, Gguf, Metadata};
 use super::super::source::Source;
-use super::super::weights::Encoding;
 use super::llama::LlamaConfig;
 use super::rope::RopeScaling;
 

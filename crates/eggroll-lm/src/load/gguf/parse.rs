@@ -3,9 +3,9 @@
 //! A count or a length is compared with the bytes that are left before anything is allocated for it, so a file makes the
 //! reader allocate a small multiple of its own size at most.
 
+use super::super::encoding::Encoding;
 use super::super::error::LoadError;
 use super::super::source::Source;
-use super::super::weights::Encoding;
 use super::value::{List, Metadata, Value};
 use std::collections::{BTreeMap, HashSet};
 use std::io::Read;
@@ -245,7 +245,7 @@ impl Header<'_> {
                 self.source.path(),
                 format!("type of tensor {name:?}"),
                 kind,
-                super::super::weights::SUPPORTED,
+                super::super::encoding::SUPPORTED,
             )
         })?;
         let offset = self.u64()?;

@@ -1,12 +1,10 @@
 //! Named tensors of a model, read one at a time.
 
 mod check;
-mod encoding;
 mod rotary;
 mod safetensors;
 
-pub(crate) use encoding::{Encoding, SUPPORTED};
-
+use super::encoding::{Encoding, SUPPORTED};
 use super::error::LoadError;
 use super::gguf::{self, Gguf};
 use super::place::Place;

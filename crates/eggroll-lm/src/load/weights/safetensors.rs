@@ -1,8 +1,9 @@
 //! Headers of SafeTensors files, and the index of a model in several files.
 
+use super::super::encoding::Encoding;
 use super::super::error::LoadError;
 use super::super::source::{Source, begin, read_json};
-use super::{Encoding, Tensor, Weights};
+use super::{Tensor, Weights};
 use safetensors::Dtype;
 use safetensors::tensor::Metadata;
 use serde::Deserializer;
