@@ -12,7 +12,8 @@ use burn::backend::ops::FloatTensorOps;
 use burn::tensor::DType;
 use burn_cubecl::CubeBackend;
 use cubecl::client::Client;
-use eggroll_core::ops::{BiasPrimitive, InputRows, LinearMembers, LowRankNoise, PerturbedOps, SourcePrimitive};
+use eggroll_core::ops::backend::{BiasPrimitive, PerturbedOps, SourcePrimitive};
+use eggroll_core::ops::{InputRows, LinearMembers, LowRankNoise};
 use eggroll_core::{NoiseKey, PairRange};
 use std::sync::{Arc, Mutex};
 

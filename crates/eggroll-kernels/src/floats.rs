@@ -4,10 +4,8 @@ use crate::tensors::Tensors;
 use burn::tensor::DType;
 use burn_cubecl::CubeBackend;
 use burn_cubecl::tensor::CubeTensor;
-use eggroll_core::ops::{
-    BiasPrimitive, DenseNoise, InputRows, LinearMembers, LowRankNoise, MatrixNoise, PairRange, PerturbedOps,
-    SourcePrimitive,
-};
+use eggroll_core::ops::backend::{BiasPrimitive, PerturbedOps, SourcePrimitive};
+use eggroll_core::ops::{DenseNoise, InputRows, LinearMembers, LowRankNoise, MatrixNoise, PairRange};
 use eggroll_core::{NoiseDistribution, NoiseKey};
 
 /// Where noise comes from.

@@ -7,8 +7,8 @@ use burn_cubecl::tensor::CubeTensor;
 use eggroll_core::NoiseKey;
 use eggroll_core::integer::Votes;
 use eggroll_core::ops::PairRange;
-use eggroll_core::ops::integer::transformer::{IntegerBias, IntegerTransformerOps};
-use eggroll_core::ops::integer::{GatePrimitive, IntegerMembers, IntegerNoisePrimitive, IntegerOps};
+use eggroll_core::ops::integer::backend::{GatePrimitive, IntegerMembers, IntegerNoisePrimitive, IntegerOps};
+use eggroll_core::ops::integer::transformer::backend::{IntegerBias, IntegerTransformerOps};
 
 const PAIRS: PairRange = PairRange { first: 0, count: 16 };
 

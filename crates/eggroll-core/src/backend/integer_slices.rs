@@ -1,9 +1,8 @@
 //! The integer kernels of [`cpu::integer`](super::cpu::integer) on a backend whose tensors are slices: for parameters of type
 //! I8, the portable defaults for other types.
 
-use super::checks;
 use super::cpu::integer::{self as kernels, GateSlices, NoiseSlice, VoteSlices};
-use super::slice_backend::SliceBackend;
+use super::slice_backend::{SliceBackend, dims, indices_below};
 use crate::arithmetic::integer::Votes;
 use crate::ops::integer::portable;
 use crate::ops::integer::{GatePrimitive, IntegerMembers, IntegerNoisePrimitive, IntegerOps};
@@ -15,75 +14,58 @@ use burn::tensor::{DType, Shape, TensorData};
 
 impl<B: SliceBackend> IntegerOps for B {
     fn integer_noise(like: IntTensor<B>, key: NoiseKey, pairs: PairRange, elements: usize) -> IntTensor<B> {
-        checks::range("integer noise", pairs.first, pairs.count as usize);
-        let len = checks::len("integer noise", &[pairs.count as usize, elements]);
         if like.dtype() != DType::I8 {
             return portable::noise::<B>(&like, key, pairs, elements);
         }
-        let mut noise = vec![0; len];
+        let mut noise = vec![0; pairs.count as usize * elements];
         suspended(|| kernels::noise(key, pairs, elements, &mut noise));
         B::from_int8(noise, Shape::new([pairs.count as usize, elements]))
     }
 
     fn integer_linear(x: IntTensor<B>, weight: IntTensor<B>, noise: IntegerNoisePrimitive<B>) -> IntTensor<B> {
-        let name = "integer linear";
-        let [rows, d_input, d_output] = checks::integer_linear::<B>(name, &x, &weight);
-        checks::matrix_noise(name, &noise, [d_input, d_output], rows);
-        let len = checks::len(name, &[rows, d_output]);
         if weight.dtype() != DType::I8 {
             return portable::linear::<B>(x, weight, noise);
         }
         let (x, weight, noise) = (B::int8(x), B::int8(weight), held::<B>(noise));
+        let ([rows, _], shape @ [_, d_output]) = (dims(&x), dims(&weight));
+        let len = rows * d_output;
         let mut y = Vec::with_capacity(len);
         let (x, weight) = (B::int8_slice(&x), B::int8_slice(&weight));
-        suspended(|| {
-            kernels::linear(x, weight, [d_input, d_output], on_slice::<B>(&noise), &mut y.spare_capacity_mut()[..len])
-        });
+        suspended(|| kernels::linear(x, weight, shape, on_slice::<B>(&noise), &mut y.spare_capacity_mut()[..len]));
         // SAFETY: the capacity is there, and the kernel writes every element.
         unsafe { y.set_len(len) };
         B::from_int8(y, Shape::new([rows, d_output]))
     }
 
     fn integer_embedding(tokens: IntTensor<B>, weight: IntTensor<B>, noise: IntegerNoisePrimitive<B>) -> IntTensor<B> {
-        let name = "integer embedding";
-        let ([rows], [vocab, width]) = (checks::dims(name, "tokens", &tokens), checks::dims(name, "weight", &weight));
-        checks::matrix_noise(name, &noise, [vocab, width], rows);
-        let len = checks::len(name, &[rows, width]);
         if weight.dtype() != DType::I8 {
             return portable::embedding::<B>(tokens, weight, noise);
         }
-        let (weight, noise) = (B::int8(weight), held::<B>(noise));
-        let tokens = checks::indices(B::int_data(tokens), vocab, "integer embedding: token", "rows");
-        let mut y = vec![0; len];
+        let ([vocab, width], weight, noise) = (dims(&weight), B::int8(weight), held::<B>(noise));
+        let tokens = indices_below(B::int_data(tokens), vocab, "integer embedding: token", "rows");
+        let mut y = vec![0; tokens.len() * width];
         suspended(|| kernels::embedding(&tokens, B::int8_slice(&weight), width, on_slice::<B>(&noise), &mut y));
-        B::from_int8(y, Shape::new([rows, width]))
+        B::from_int8(y, Shape::new([tokens.len(), width]))
     }
 
     fn integer_layer_norm(x: IntTensor<B>, weight: IntTensor<B>, noise: IntegerNoisePrimitive<B>) -> IntTensor<B> {
-        let name = "integer layer norm";
-        let (input @ [rows, n], [width]) = (checks::dims(name, "input", &x), checks::dims(name, "weight", &weight));
-        assert!(width == n && n > 0, "{name}: the input {input:?} does not fit the weight [{width}]");
-        checks::vector_noise(name, &noise, n, rows);
         if weight.dtype() != DType::I8 {
             return portable::layer_norm::<B>(x, weight, noise);
         }
-        let (x, weight, noise) = (B::int8(x), B::int8(weight), held::<B>(noise));
-        let mut y = vec![0; rows * n];
+        let (shape, x, weight, noise) = (x.shape(), B::int8(x), B::int8(weight), held::<B>(noise));
+        let mut y = vec![0; shape.num_elements()];
         suspended(|| kernels::layer_norm(B::int8_slice(&x), B::int8_slice(&weight), on_slice::<B>(&noise), &mut y));
-        B::from_int8(y, Shape::new(input))
+        B::from_int8(y, shape)
     }
 
     fn integer_add(a: IntTensor<B>, b: IntTensor<B>) -> IntTensor<B> {
-        let (of_a, of_b) = (a.shape(), b.shape());
-        let same = of_a == of_b;
-        assert!(same, "integer add: the shapes {:?} and {:?} differ", of_a.as_slice(), of_b.as_slice());
         if a.dtype() != DType::I8 {
             return portable::add::<B>(&[a, b]);
         }
-        let (a, b) = (B::int8(a), B::int8(b));
-        let mut y = vec![0; of_a.num_elements()];
+        let (shape, a, b) = (a.shape(), B::int8(a), B::int8(b));
+        let mut y = vec![0; shape.num_elements()];
         suspended(|| kernels::add(B::int8_slice(&a), B::int8_slice(&b), &mut y));
-        B::from_int8(y, of_a)
+        B::from_int8(y, shape)
     }
 
     fn integer_gru(
@@ -92,32 +74,24 @@ impl<B: SliceBackend> IntegerOps for B {
         forget: GatePrimitive<B>,
         candidate: GatePrimitive<B>,
     ) -> IntTensor<B> {
-        let gates = [("forget", &forget), ("candidate", &candidate)];
-        let ([_, width], rows) = checks::gru("integer GRU", &state, &starts, gates);
         if state.dtype() != DType::I8 {
             return portable::gru::<B>(state, starts, forget, candidate);
         }
+        let [_, width] = dims(&state);
         let (state, gates) = (B::int8(state), [gate::<B>(forget), gate::<B>(candidate)]);
         let starts: Vec<bool> = B::int_data(starts).iter::<i64>().map(|start| start != 0).collect();
-        let mut out = vec![0; rows * width];
+        let mut out = vec![0; starts.len() * width];
         let slices = [gate_slices::<B>(&gates[0]), gate_slices::<B>(&gates[1])];
         suspended(|| kernels::gru(B::int8_slice(&state), &starts, slices, &mut out));
-        B::from_int8(out, Shape::new([rows, width]))
+        B::from_int8(out, Shape::new([starts.len(), width]))
     }
 
     fn integer_log_likelihood(logits: IntTensor<B>, targets: IntTensor<B>, members: usize) -> IntTensor<B> {
-        let name = "integer log-likelihood";
-        let ([rows, classes], [count]) =
-            (checks::dims(name, "logits", &logits), checks::dims(name, "targets", &targets));
-        assert!(
-            members > 0 && rows == count && rows.is_multiple_of(members) && (1..=256).contains(&classes),
-            "{name}: logits [{rows}, {classes}] do not fit targets [{count}] of {members} members"
-        );
         if logits.dtype() != DType::I8 {
             return portable::log_likelihood::<B>(logits, targets, members);
         }
-        let logits = B::int8(logits);
-        let targets = checks::indices(B::int_data(targets), classes, "integer log-likelihood: target", "classes");
+        let ([_, classes], logits) = (dims(&logits), B::int8(logits));
+        let targets = indices_below(B::int_data(targets), classes, "integer log-likelihood: target", "classes");
         let mut sums = vec![0; members];
         suspended(|| kernels::log_likelihood(B::int8_slice(&logits), &targets, classes, &mut sums));
         B::int_from_data(TensorData::new(sums, [members]), &Default::default())
@@ -131,19 +105,12 @@ impl<B: SliceBackend> IntegerOps for B {
         d_input: usize,
         d_output: usize,
     ) -> IntTensor<B> {
-        let (name, shape) = ("sum of votes", [d_input, d_output]);
-        checks::votes::<B>(name, &noise, &scores, rank, &shape);
-        let found = noise.shape();
-        assert!(
-            rank > 0 || d_input == 1,
-            "{name}: the noise {:?} of a vector is for one row, not for {shape:?}",
-            found.as_slice()
-        );
+        let shape = [d_input, d_output];
         if noise.dtype() != DType::I8 {
             return portable::sum_votes::<B>(noise, scores, rank, votes, shape);
         }
         let (noise, scores) = (B::int8(noise), B::int8(scores));
-        let mut sums = vec![0; checks::len(name, &shape)];
+        let mut sums = vec![0; d_input * d_output];
         let op = VoteSlices { noise: B::int8_slice(&noise), scores: B::int8_slice(&scores), rank, votes };
         suspended(|| kernels::sum_votes(&op, shape, &mut sums));
         B::int_from_data(TensorData::new(sums, shape), &Default::default())
@@ -157,11 +124,10 @@ impl<B: SliceBackend> IntegerOps for B {
         votes: Votes,
         limit: i32,
     ) -> IntTensor<B> {
-        let shape = parameter.shape();
-        checks::votes::<B>("integer update", &noise, &scores, rank, &shape);
         if parameter.dtype() != DType::I8 {
             return portable::update::<B>(parameter, noise, scores, rank, votes, limit);
         }
+        let shape = parameter.shape();
         let (parameter, noise, scores) = (B::int8(parameter), B::int8(noise), B::int8(scores));
         let matrix = if rank > 0 { [shape[0], shape[1]] } else { [1, shape.num_elements()] };
         let mut moved = B::int8_slice(&parameter).to_vec();

@@ -4,8 +4,6 @@
 
 mod backends;
 #[cfg(any(feature = "flex", feature = "ndarray"))]
-mod checks;
-#[cfg(any(feature = "flex", feature = "ndarray"))]
 pub(crate) mod cpu;
 #[cfg(feature = "cube")]
 pub(crate) mod cube;

@@ -1,9 +1,7 @@
 //! The slice kernels of operations between layers: for f32, the portable defaults for other types.
 
-use super::checks;
 use super::cpu;
-use super::slice_backend::{SliceBackend, filled, readable, written};
-use crate::ops::check_causal_attention;
+use super::slice_backend::{SliceBackend, dims, filled, readable, written};
 use crate::ops::portable::rows as portable;
 use crate::ops::rows::{Activation, CausalAttention, RowOps};
 use burn::backend::TensorMetadata;
@@ -45,19 +43,7 @@ impl<B: SliceBackend> RowOps for B {
         state: FloatTensor<B>,
     ) -> FloatTensor<B> {
         let name = "gated recurrence";
-        let shape = checks::dims::<3>(name, "gates", &forget);
-        let [batch, steps, width] = shape;
-        for (what, found, expected) in [
-            ("candidates", candidate.shape(), &[batch, steps, width][..]),
-            ("factors", kept.shape(), &[batch, steps]),
-            ("state", state.shape(), &[batch, width]),
-        ] {
-            assert!(
-                found.as_slice() == expected,
-                "{name}: {what} {:?} do not fit the gates {shape:?}",
-                found.as_slice()
-            );
-        }
+        let shape @ [_, steps, width] = dims(&forget);
         if forget.dtype() != DType::F32 {
             return portable::gated_recurrence::<B>(forget, candidate, kept, state);
         }
@@ -76,16 +62,13 @@ impl<B: SliceBackend> RowOps for B {
         attention: CausalAttention,
     ) -> FloatTensor<B> {
         let name = "causal attention";
-        let shapes = [("queries", &query), ("keys", &key), ("values", &value)]
-            .map(|(what, operand)| checks::dims::<3>(name, what, operand));
-        check_causal_attention(shapes, &attention);
         if query.dtype() != DType::F32 {
             return portable::causal_attention::<B>(query, key, value, attention);
         }
         let query = B::contiguous(query);
         let [key, value] = [("keys", key), ("values", value)].map(|(what, operand)| readable::<B>(name, what, operand));
         let slices = [&query, &key, &value].map(B::slice);
-        let [_, steps, width] = shapes[0];
-        filled::<B, 3>(name, shapes[0], |out| cpu::causal_attention(slices, [steps, width], &attention, out))
+        let shape @ [_, steps, width] = dims(&query);
+        filled::<B, 3>(name, shape, |out| cpu::causal_attention(slices, [steps, width], &attention, out))
     }
 }

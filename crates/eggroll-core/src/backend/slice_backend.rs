@@ -1,7 +1,7 @@
 //! Backends whose tensors are slices of memory, and new tensors that kernels write.
 
-use super::checks;
 use super::memo::Address;
+use crate::ops::len;
 use crate::scope;
 use crate::work::profile;
 use burn::backend::tensor::{FloatTensor, IntTensor};
@@ -36,6 +36,11 @@ pub(crate) trait SliceBackend: Backend {
     fn from_int8(values: Vec<i8>, shape: Shape) -> IntTensor<Self>;
 }
 
+/// The sides of an operand. Operations take tensors of as many axes ([`ops`](crate::ops)).
+pub(super) fn dims<const D: usize>(operand: &impl TensorMetadata) -> [usize; D] {
+    operand.shape().as_slice().try_into().expect("of as many axes as the operation takes")
+}
+
 /// An operand of an operation whose kernel takes f32, readable as a slice.
 #[track_caller]
 pub(super) fn readable<B: SliceBackend>(operation: &str, name: &str, operand: FloatTensor<B>) -> FloatTensor<B> {
@@ -51,7 +56,7 @@ pub(super) fn filled<B: SliceBackend, const D: usize>(
     shape: [usize; D],
     fill: impl FnOnce(&mut [f32]),
 ) -> FloatTensor<B> {
-    let mut values = vec![0.0; checks::len(operation, &shape)];
+    let mut values = vec![0.0; len(operation, &shape)];
     let waiting = profile::waiting_for_pool();
     scope::suspended(|| fill(&mut values));
     drop(waiting);
@@ -69,7 +74,7 @@ pub(super) unsafe fn written<B: SliceBackend, const D: usize>(
     shape: [usize; D],
     write: impl FnOnce(&mut [MaybeUninit<f32>]),
 ) -> FloatTensor<B> {
-    let len = checks::len(operation, &shape);
+    let len = len(operation, &shape);
     let mut values = Vec::with_capacity(len);
     let waiting = profile::waiting_for_pool();
     scope::suspended(|| write(&mut values.spare_capacity_mut()[..len]));
@@ -77,4 +82,18 @@ pub(super) unsafe fn written<B: SliceBackend, const D: usize>(
     // SAFETY: the capacity is there, and `write` wrote every element by this function's contract.
     unsafe { values.set_len(len) };
     B::from_vec(values, Shape::new(shape))
+}
+
+/// Indices of an integer tensor of any type.
+///
+/// # Panics
+///
+/// Panics if an index is not below `count`, with `what` it is and `of` what.
+#[track_caller]
+pub(super) fn indices_below(values: TensorData, count: usize, what: &str, of: &str) -> Vec<usize> {
+    let index = |value: i64| {
+        let index = usize::try_from(value).ok().filter(|index| *index < count);
+        index.unwrap_or_else(|| panic!("{what} {value} is not one of {count} {of}"))
+    };
+    values.iter::<i64>().map(index).collect()
 }

@@ -1,10 +1,9 @@
 //! The slice kernels of [`cpu`](super::cpu) on a backend whose tensors are slices: for f32, the portable defaults for other
 //! types.
 
-use super::checks;
 use super::cpu::{self, BiasSlice, EmbeddingSlices, LinearSlices, SharedRows, Source};
 use super::memo::{Address, Memo, recall, remember};
-use super::slice_backend::{SliceBackend, filled, readable, written};
+use super::slice_backend::{SliceBackend, dims, filled, indices_below, readable, written};
 use crate::ops::{
     BiasPrimitive, DenseNoise, InputRows, LinearMembers, LowRankNoise, MatrixNoise, PairRange, PerturbedOps,
     SourcePrimitive, Window, portable,
@@ -33,14 +32,11 @@ impl<B: SliceBackend> PerturbedOps for B {
         source: SourcePrimitive<B>,
         members: LinearMembers,
     ) -> FloatTensor<B> {
-        let (shape, rows) = checks::linear(LINEAR, &x, &weight, &bias, &members);
-        assert!(!noise.signs, "{LINEAR}: signs of factors are for estimates");
-        checks::source(LINEAR, &source, counted(members.pairs), checks::low_rank(LINEAR, noise.rank, shape));
         if x.dtype() != DType::F32 {
             return portable::low_rank_linear::<B>(x, weight, bias, noise, source, members);
         }
         let source = held::<B>(LINEAR, source);
-        linear::<B>([x, weight], bias, members, (shape, rows), |op, shape| {
+        linear::<B>([x, weight], bias, members, |op, shape| {
             // SAFETY: the kernel writes every element of an output of this shape.
             unsafe { written::<B, 2>(LINEAR, shape, |y| cpu::low_rank_linear(op, &noise, on_slices::<B>(&source), y)) }
         })
@@ -54,13 +50,11 @@ impl<B: SliceBackend> PerturbedOps for B {
         source: SourcePrimitive<B>,
         members: LinearMembers,
     ) -> FloatTensor<B> {
-        let (shape, rows) = checks::linear(LINEAR, &x, &weight, &bias, &members);
-        checks::source(LINEAR, &source, counted(members.pairs), checks::len(LINEAR, &shape));
         if x.dtype() != DType::F32 {
             return portable::dense_linear::<B>(x, weight, bias, noise, source, members);
         }
         let source = held::<B>(LINEAR, source);
-        linear::<B>([x, weight], bias, members, (shape, rows), |op, shape| {
+        linear::<B>([x, weight], bias, members, |op, shape| {
             filled::<B, 2>(LINEAR, shape, |y| cpu::dense_linear(op, &noise, on_slices::<B>(&source), y))
         })
     }
@@ -72,13 +66,12 @@ impl<B: SliceBackend> PerturbedOps for B {
         source: SourcePrimitive<B>,
         members: LinearMembers,
     ) -> FloatTensor<B> {
-        let (shape, rows) = checks::embedding::<B>(EMBEDDING, &weight, &indices, &noise, &members);
-        checks::source(EMBEDDING, &source, counted(members.pairs), checks::matrix(EMBEDDING, &noise, shape));
         if weight.dtype() != DType::F32 {
             return portable::perturbed_embedding::<B>(weight, indices, noise, source, members);
         }
+        let (shape, rows) = (dims(&weight), members.rows_per_member(indices.shape()[0]));
         let (weight, source) = (B::contiguous(weight), held::<B>(EMBEDDING, source));
-        let indices = checks::indices(B::int_data(indices), shape[0], "perturbed embedding: index", "rows");
+        let indices = indices_below(B::int_data(indices), shape[0], "perturbed embedding: index", "rows");
         let shared = members.input == InputRows::Shared;
         let pairs = members.pairs;
         let op = EmbeddingSlices { weight: B::slice(&weight), indices: &indices, shared, shape, rows, pairs };
@@ -92,10 +85,12 @@ impl<B: SliceBackend> PerturbedOps for B {
             /// The patches of the images that members shared last: every chunk of a generation asks for the same ones.
             static PATCHES: Memo<(Address, Window), Box<dyn Any>> = const { RefCell::new(None) };
         }
-        let (shape, patches) = checks::patches::<B>("patches", &images, &window);
         if images.dtype() != DType::F32 {
             return portable::patches::<B>(images, window);
         }
+        let shape @ [count, channels, height, width] = dims(&images);
+        let [rows, columns] = window.positions([height, width]);
+        let patches = [count * rows * columns, channels * window.size()];
         let cut = |images: &FloatTensor<B>| {
             let images = B::contiguous(images.clone());
             // SAFETY: the kernel writes every element.
@@ -119,12 +114,10 @@ impl<B: SliceBackend> PerturbedOps for B {
         source: SourcePrimitive<B>,
         pairs: PairRange,
     ) -> FloatTensor<B> {
-        let n = checks::vector::<B>(VECTOR, &vector, pairs);
-        checks::source(VECTOR, &source, counted(pairs), n);
         if vector.dtype() != DType::F32 {
             return portable::perturbed_vector::<B>(vector, noise, source, pairs);
         }
-        let (vector, source) = (B::contiguous(vector), held::<B>(VECTOR, source));
+        let ([n], vector, source) = (dims(&vector), B::contiguous(vector), held::<B>(VECTOR, source));
         filled::<B, 2>(VECTOR, [pairs.members(), n], |y| {
             cpu::perturbed_vector(B::slice(&vector), noise, on_slices::<B>(&source), pairs, y)
         })
@@ -140,10 +133,6 @@ impl<B: SliceBackend> PerturbedOps for B {
         dtype: DType,
     ) -> FloatTensor<B> {
         let (name, shape) = ("low-rank estimate", [d_input, d_output]);
-        assert!(!noise.transposed, "{name}: of a parameter {shape:?}, not of its transpose");
-        let [pairs] = checks::dims(name, "weights", &weights);
-        checks::range(name, first_pair, pairs);
-        checks::source(name, &source, (first_pair, pairs), checks::low_rank(name, noise.rank, shape));
         if [weights.dtype(), dtype] != [DType::F32; 2] {
             return portable::low_rank_estimate::<B>(weights, noise, source, first_pair, shape, dtype);
         }
@@ -162,10 +151,6 @@ impl<B: SliceBackend> PerturbedOps for B {
         dtype: DType,
     ) -> FloatTensor<B> {
         let name = "dense estimate";
-        assert!(!noise.transposed, "{name}: of a parameter of {elements} elements, not of its transpose");
-        let [pairs] = checks::dims(name, "weights", &weights);
-        checks::range(name, first_pair, pairs);
-        checks::source(name, &source, (first_pair, pairs), elements);
         if [weights.dtype(), dtype] != [DType::F32; 2] {
             return portable::dense_estimate::<B>(weights, noise, source, first_pair, elements, dtype);
         }
@@ -176,8 +161,6 @@ impl<B: SliceBackend> PerturbedOps for B {
     }
 
     fn noise(like: FloatTensor<B>, key: NoiseKey, pairs: PairRange, elements: usize) -> FloatTensor<B> {
-        checks::range("noise", pairs.first, pairs.count as usize);
-        checks::len("noise", &[pairs.count as usize, elements]);
         if like.dtype() != DType::F32 {
             return portable::noise::<B>(key, pairs, elements, &like);
         }
@@ -186,56 +169,38 @@ impl<B: SliceBackend> PerturbedOps for B {
 
     fn row_projection(gradient: FloatTensor<B>, x: FloatTensor<B>) -> FloatTensor<B> {
         let name = "row projection";
-        let (shape, input) = (checks::dims::<2>(name, "gradient", &gradient), checks::dims::<2>(name, "input", &x));
-        assert!(input[1] == shape[0], "{name}: the input {input:?} does not fit the gradient {shape:?}");
         if gradient.dtype() != DType::F32 {
             return portable::row_projection::<B>(gradient, x);
         }
         let (gradient, x) = (B::contiguous(gradient), readable::<B>(name, "input", x));
+        let shape = dims(&gradient);
         filled::<B, 2>(name, shape, |projected| {
             cpu::row_projection(B::slice(&gradient), B::slice(&x), shape, projected);
         })
     }
 
     fn member_cross_entropy(logits: FloatTensor<B>, targets: IntTensor<B>, members: usize) -> FloatTensor<B> {
-        let [classes, _] = check_cross_entropy::<B>(&logits, &targets, members);
         if logits.dtype() != DType::F32 {
             return portable::member_cross_entropy::<B>(logits, targets, members);
         }
-        let logits = B::contiguous(logits);
-        let targets = checks::indices(B::int_data(targets), classes, "cross-entropy: target", "classes");
+        let ([_, classes], logits) = (dims(&logits), B::contiguous(logits));
+        let targets = indices_below(B::int_data(targets), classes, "cross-entropy: target", "classes");
         filled::<B, 1>("cross-entropy", [members], |losses| {
             cpu::member_cross_entropy(B::slice(&logits), &targets, classes, losses);
         })
     }
 
     fn row_cross_entropy(logits: FloatTensor<B>, targets: IntTensor<B>, members: usize) -> FloatTensor<B> {
-        let [classes, rows] = check_cross_entropy::<B>(&logits, &targets, members);
         if logits.dtype() != DType::F32 {
             return portable::row_cross_entropy::<B>(logits, targets, members);
         }
-        let logits = B::contiguous(logits);
-        let targets = checks::indices(B::int_data(targets), classes, "cross-entropy: target", "classes");
+        let ([rows, classes], logits) = (dims(&logits), B::contiguous(logits));
+        let rows = rows / members;
+        let targets = indices_below(B::int_data(targets), classes, "cross-entropy: target", "classes");
         filled::<B, 2>("cross-entropy", [members, rows], |losses| {
             cpu::row_cross_entropy(B::slice(&logits), &targets, classes, losses);
         })
     }
-}
-
-/// Classes, and rows of a member.
-fn check_cross_entropy<B: SliceBackend>(logits: &FloatTensor<B>, targets: &IntTensor<B>, members: usize) -> [usize; 2] {
-    let name = "cross-entropy";
-    let ([rows, classes], [each]) = (checks::dims(name, "logits", logits), checks::dims(name, "targets", targets));
-    assert!(
-        members > 0 && classes > 0 && each > 0 && members.checked_mul(each) == Some(rows),
-        "{name}: logits [{rows}, {classes}] do not fit {members} members with targets [{each}]"
-    );
-    [classes, each]
-}
-
-/// First pair, and how many.
-fn counted(pairs: PairRange) -> (u32, usize) {
-    (pairs.first, pairs.count as usize)
 }
 
 /// Makes noise that is held readable as a slice.
@@ -257,15 +222,16 @@ fn on_slices<B: SliceBackend>(source: &SourcePrimitive<B>) -> Source<'_> {
     }
 }
 
-/// Brings operands that fit to slices and runs `kernel` with the shape of the output.
+/// Brings operands to slices and runs `kernel` with the shape of the output.
 #[track_caller]
 fn linear<B: SliceBackend>(
     [x, weight]: [FloatTensor<B>; 2],
     bias: BiasPrimitive<B>,
     members: LinearMembers,
-    ([d_input, d_output], rows): ([usize; 2], usize),
     kernel: impl FnOnce(&LinearSlices, [usize; 2]) -> FloatTensor<B>,
 ) -> FloatTensor<B> {
+    let ([all, d_input], [_, d_output]) = (dims(&x), dims(&weight));
+    let rows = members.rows_per_member(all);
     let operands = (members.input == InputRows::Shared).then(|| (x.clone(), weight.clone()));
     let (x, weight) = (B::contiguous(x), readable::<B>(LINEAR, "weight", weight));
     let bias = match bias {

@@ -51,7 +51,7 @@ pub fn row_cross_entropy(logits: Tensor<2>, targets: Tensor<1, Int>, members: us
 fn check(logits: &Tensor<2>, targets: &Tensor<1, Int>, members: usize) {
     let ([rows, classes], [targets_len]) = (logits.dims(), targets.dims());
     assert!(
-        members > 0 && classes > 0 && targets_len > 0 && rows == members * targets_len,
+        members > 0 && classes > 0 && targets_len > 0 && members.checked_mul(targets_len) == Some(rows),
         "cross-entropy: logits [{rows}, {classes}] do not fit {members} members with targets [{targets_len}]: \
          expected [members · rows, classes] and targets [rows], which are not repeated"
     );

@@ -1,6 +1,7 @@
 //! Perturbed linear with dense noise.
 
-use super::{DenseNoise, LinearBias, LinearMembers, NoiseSource, PerturbedOps, check_linear};
+use super::checks::check_linear;
+use super::{DenseNoise, LinearBias, LinearMembers, NoiseSource, PerturbedOps};
 use crate::work::counters;
 use burn::backend::Dispatch;
 use burn::tensor::Tensor;

@@ -1,5 +1,6 @@
 //! Weighted sums of noise, the terms of the gradient estimate.
 
+use super::checks::{check_range, len, low_rank_elements};
 use super::{DenseNoise, LowRankNoise, NoiseSource, PairRange, PerturbedOps};
 use crate::work::counters;
 use crate::work::profile::{self, Component};
@@ -35,10 +36,10 @@ pub fn low_rank_estimate(
     shape: [usize; 2],
     dtype: DType,
 ) -> Tensor<2> {
-    assert!(noise.rank > 0, "low-rank estimate: rank 0");
-    assert!(!noise.transposed, "low-rank estimate: of a parameter {shape:?}, not of its transpose");
-    let [d_input, d_output] = shape;
-    source.check(PairRange::new(first_pair, weights.dims()[0] as u32), noise.rank * (d_input + d_output));
+    let (name, [d_input, d_output]) = ("low-rank estimate", shape);
+    assert!(!noise.transposed, "{name}: of a parameter {shape:?}, not of its transpose");
+    len(name, &shape);
+    source.check(pairs_of(name, first_pair, &weights), low_rank_elements(name, noise.rank, shape));
     let span = profile::span(Component::Estimate, 0);
     let (weights, source) = (weights.into_dispatch(), source.into_primitive());
     counters::add_launch();
@@ -69,8 +70,10 @@ pub fn dense_estimate(
     elements: usize,
     dtype: DType,
 ) -> Tensor<1> {
-    assert!(!noise.transposed, "dense estimate: of a parameter of {elements} elements, not of its transpose");
-    source.check(PairRange::new(first_pair, weights.dims()[0] as u32), elements);
+    let name = "dense estimate";
+    assert!(!noise.transposed, "{name}: of a parameter of {elements} elements, not of its transpose");
+    len(name, &[elements]);
+    source.check(pairs_of(name, first_pair, &weights), elements);
     let span = profile::span(Component::Estimate, 0);
     let (weights, source) = (weights.into_dispatch(), source.into_primitive());
     counters::add_launch();
@@ -78,4 +81,13 @@ pub fn dense_estimate(
     let sum = Tensor::<1>::from_dispatch(sum);
     span.end_waiting(|| drop(sum.device().sync()));
     sum
+}
+
+/// The pairs that weights are of.
+#[track_caller]
+fn pairs_of(operation: &str, first: u32, weights: &Tensor<1>) -> PairRange {
+    let count = u32::try_from(weights.dims()[0]).unwrap_or(u32::MAX);
+    let pairs = PairRange::new(first, count);
+    check_range(operation, pairs);
+    pairs
 }

@@ -1,6 +1,7 @@
 //! Perturbed linear with low-rank noise.
 
-use super::{LinearBias, LinearMembers, LowRankNoise, NoiseSource, PerturbedOps, check_linear};
+use super::checks::{check_linear, low_rank_elements};
+use super::{LinearBias, LinearMembers, LowRankNoise, NoiseSource, PerturbedOps};
 use crate::work::counters;
 use burn::backend::Dispatch;
 use burn::tensor::Tensor;
@@ -49,9 +50,8 @@ pub fn low_rank_linear(
     members: LinearMembers,
 ) -> Tensor<2> {
     check_linear(&x, &weight, &bias, &members);
-    assert!(noise.rank > 0, "perturbed linear: rank 0");
     assert!(!noise.signs, "perturbed linear: signs of factors are for estimates");
-    source.check(members.pairs, noise.rank * (weight.dims()[0] + weight.dims()[1]));
+    source.check(members.pairs, low_rank_elements("perturbed linear", noise.rank, weight.dims()));
     counters::add_launch();
     Tensor::from_dispatch(Dispatch::low_rank_linear(
         x.into_dispatch(),

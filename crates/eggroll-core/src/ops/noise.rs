@@ -1,5 +1,6 @@
 //! Noise as a tensor.
 
+use super::checks::{check_range, len};
 use super::source::{NoiseSource, loudness, table_start};
 use super::{PairRange, PerturbedOps};
 use crate::rng::key::NoiseKey;
@@ -17,6 +18,10 @@ use burn::tensor::{DType, Device, Tensor, TensorData};
 ///
 /// - output: `[pairs, elements]`
 ///
+/// # Panics
+///
+/// Panics if the pairs end beyond the last one, 2³² − 1, or no memory holds so many elements.
+///
 /// # Example
 ///
 /// ```
@@ -29,7 +34,10 @@ use burn::tensor::{DType, Device, Tensor, TensorData};
 /// fill_noise(key, 6, 0, &mut expected);
 /// assert_eq!(noise.slice(1..2).into_data().try_to_vec::<f32>().unwrap(), expected);
 /// ```
+#[track_caller]
 pub fn noise(key: NoiseKey, pairs: PairRange, elements: usize, device: &Device, dtype: DType) -> Tensor<2> {
+    check_range("noise", pairs);
+    len("noise", &[pairs.count as usize, elements]);
     // The bytes are counted where they are drawn.
     let span = profile::span(Component::Noise, 0);
     counters::add_launch();

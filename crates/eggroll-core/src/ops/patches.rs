@@ -1,5 +1,6 @@
 //! Patches of images: a convolution as a matrix product.
 
+use super::checks::len;
 use super::{InputRows, PerturbedOps, Window};
 use crate::work::counters;
 use burn::backend::Dispatch;
@@ -36,8 +37,9 @@ use burn::tensor::Tensor;
 /// ```
 #[track_caller]
 pub fn patches(images: Tensor<4>, window: Window, input: InputRows) -> Tensor<2> {
-    let [_, _, height, width] = images.dims();
-    window.positions([height, width]);
+    let [count, channels, height, width] = images.dims();
+    let [rows, columns] = window.positions([height, width]);
+    len("patches", &[count, rows, columns, channels, window.kernel[0], window.kernel[1]]);
     counters::add_launch();
     Tensor::from_dispatch(Dispatch::patches(images.into_dispatch(), window, input))
 }

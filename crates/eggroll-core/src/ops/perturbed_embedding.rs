@@ -1,6 +1,7 @@
 //! Perturbed embedding.
 
-use super::{InputRows, LinearMembers, MatrixNoise, NoiseSource, PerturbedOps};
+use super::checks::{check_rows, low_rank_elements};
+use super::{LinearMembers, MatrixNoise, NoiseSource, PerturbedOps};
 use crate::work::counters;
 use burn::backend::Dispatch;
 use burn::tensor::{Int, Tensor};
@@ -51,22 +52,17 @@ pub fn perturbed_embedding(
     source: NoiseSource,
     members: LinearMembers,
 ) -> Tensor<2> {
-    let ([rows], shape, count) = (indices.dims(), weight.dims(), members.pairs.members());
-    assert!(count > 0, "perturbed embedding: no members");
-    assert!(
-        members.input == InputRows::Shared || rows.is_multiple_of(count),
-        "perturbed embedding: the {rows} indices are not a multiple of {count} members; expand shared indices to every \
-         member, or use the shared form"
-    );
-    if let MatrixNoise::LowRank(noise) = noise {
-        assert!(noise.rank > 0, "perturbed embedding: rank 0");
-        assert!(!noise.signs, "perturbed embedding: signs of factors are for estimates");
-    }
-    assert!(
-        !noise.is_transposed(),
-        "perturbed embedding: rows are of the weight {shape:?} itself, not of its transpose"
-    );
-    source.check(members.pairs, noise.elements(shape));
+    let (name, [rows], shape) = ("perturbed embedding", indices.dims(), weight.dims());
+    check_rows(name, rows, shape[1], &members);
+    assert!(!noise.is_transposed(), "{name}: rows are of the weight {shape:?} itself, not of its transpose");
+    let elements = match noise {
+        MatrixNoise::LowRank(noise) => {
+            assert!(!noise.signs, "{name}: signs of factors are for estimates");
+            low_rank_elements(name, noise.rank, shape)
+        }
+        MatrixNoise::Dense(_) => shape[0] * shape[1],
+    };
+    source.check(members.pairs, elements);
     counters::add_launch();
     let (weight, indices) = (weight.into_dispatch(), indices.into_dispatch());
     Tensor::from_dispatch(Dispatch::perturbed_embedding(weight, indices, noise, source.into_primitive(), members))

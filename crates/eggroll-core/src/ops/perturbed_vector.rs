@@ -1,5 +1,6 @@
 //! Perturbed vector.
 
+use super::checks::check_pairs;
 use super::{DenseNoise, NoiseSource, PairRange, PerturbedOps};
 use crate::work::counters;
 use burn::backend::Dispatch;
@@ -17,7 +18,7 @@ use burn::tensor::Tensor;
 /// Panics if there are no members or `source` does not hold the noise.
 #[track_caller]
 pub fn perturbed_vector(vector: Tensor<1>, noise: DenseNoise, source: NoiseSource, pairs: PairRange) -> Tensor<2> {
-    assert!(pairs.count > 0, "perturbed vector: no members");
+    check_pairs("perturbed vector", pairs);
     source.check(pairs, vector.dims()[0]);
     counters::add_launch();
     Tensor::from_dispatch(Dispatch::perturbed_vector(vector.into_dispatch(), noise, source.into_primitive(), pairs))

@@ -1,10 +1,9 @@
 //! Sparse noise: operations composed of gathers, sums of entries and products on the device, whose places are drawn on the host.
 
+use super::checks::{check_linear, check_rows};
 use super::entry_sum::sum_entries;
 use super::portable::sum_type;
-use super::{
-    InputRows, LinearBias, LinearMembers, LowRankNoise, NoiseSource, PairRange, check_linear, low_rank_linear,
-};
+use super::{InputRows, LinearBias, LinearMembers, LowRankNoise, NoiseSource, PairRange, low_rank_linear};
 use crate::rng::key::NoiseKey;
 use crate::rng::sparse::{count, places};
 use crate::work::counters;
@@ -212,12 +211,7 @@ pub fn sparse_embedding(
     members: LinearMembers,
 ) -> Tensor<2> {
     let ([rows], [_, d_model], count) = (indices.dims(), weight.dims(), members.pairs.members());
-    assert!(count > 0, "sparse embedding: no members");
-    assert!(
-        members.input == InputRows::Shared || rows.is_multiple_of(count),
-        "sparse embedding: the {rows} indices are not a multiple of {count} members; expand shared indices to every \
-         member, or use the shared form"
-    );
+    check_rows("sparse embedding", rows, d_model, &members);
     assert!(!noise.transposed, "sparse embedding: rows are of the weight {:?} itself", weight.dims());
     counters::add_launch();
     let indices = match members.input {

@@ -1,5 +1,7 @@
 //! Where a convolution's kernel stands.
 
+use super::checks::TOO_MANY;
+
 /// How a convolution's kernel moves over an image; rows first, then columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
@@ -30,8 +32,9 @@ impl Window {
             let (kernel, stride, dilation) = (self.kernel[axis], self.stride[axis], self.dilation[axis]);
             assert!(kernel > 0 && stride > 0 && dilation > 0, "patches: a size of {self:?} is 0");
             let (before, behind) = self.padding[axis];
-            let (padded, reach) = (before + image[axis] + behind, dilation * (kernel - 1) + 1);
-            assert!(reach <= padded, "patches: {self:?} does not fit an image of {image:?}");
+            let padded = before.saturating_add(image[axis]).saturating_add(behind);
+            let reach = dilation.saturating_mul(kernel - 1).saturating_add(1);
+            assert!(reach <= padded && padded < TOO_MANY, "patches: {self:?} does not fit an image of {image:?}");
             (padded - reach) / stride + 1
         })
     }

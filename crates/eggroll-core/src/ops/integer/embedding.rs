@@ -1,6 +1,7 @@
 //! Rows of an int8 table, perturbed.
 
 use super::{IntegerNoise, IntegerOps, primitive};
+use crate::ops::len;
 use crate::work::counters;
 use burn::backend::Dispatch;
 use burn::tensor::{Int, Tensor};
@@ -18,9 +19,10 @@ use burn::tensor::{Int, Tensor};
 /// Panics if rows are not a multiple of the members; on the CPU also for a token that is not below `vocab`.
 #[track_caller]
 pub fn embedding(tokens: Tensor<1, Int>, weight: Tensor<2, Int>, noise: Option<IntegerNoise>) -> Tensor<2, Int> {
-    let ([rows], [vocab, width]) = (tokens.dims(), weight.dims());
+    let (name, [rows], shape) = ("integer embedding", tokens.dims(), weight.dims());
+    len(name, &[rows, shape[1]]);
     if let Some(noise) = &noise {
-        noise.check("integer embedding", noise.rank * (vocab + width), rows);
+        noise.check_matrix(name, shape, rows);
     }
     counters::add_launch();
     let (tokens, weight) = (tokens.into_dispatch(), weight.into_dispatch());

@@ -66,7 +66,7 @@ impl Gate {
             self.bias.dims()
         );
         if let Some(noise) = &self.weight_noise {
-            noise.check("integer GRU", 2 * noise.rank * width, rows);
+            noise.check_matrix("integer GRU", [width; 2], rows);
         }
         if let Some(noise) = &self.bias_noise {
             noise.check("integer GRU", 2 * width, rows);

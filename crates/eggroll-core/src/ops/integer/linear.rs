@@ -1,6 +1,7 @@
 //! A product of int8 matrices, perturbed.
 
 use super::{IntegerNoise, IntegerOps, primitive, traced};
+use crate::ops::len;
 use crate::work::counters;
 use crate::work::profile::Component;
 use burn::backend::Dispatch;
@@ -38,15 +39,14 @@ pub(crate) const MAX_DEPTH: usize = 1 << 16;
 /// Sarkar et al., "Evolution Strategies at the Hyperscale", arXiv 2511.16652.
 #[track_caller]
 pub fn linear(x: Tensor<2, Int>, weight: Tensor<2, Int>, noise: Option<IntegerNoise>) -> Tensor<2, Int> {
-    let ([rows, width], [d_input, d_output]) = (x.dims(), weight.dims());
+    let (name, input @ [rows, width], shape @ [d_input, d_output]) = ("integer linear", x.dims(), weight.dims());
     assert!(
         width == d_input && (1..=MAX_DEPTH).contains(&d_input),
-        "integer linear: the input {:?} does not fit the weight {:?}",
-        x.dims(),
-        weight.dims()
+        "{name}: the input {input:?} does not fit the weight {shape:?}"
     );
+    len(name, &[rows, d_output]);
     if let Some(noise) = &noise {
-        noise.check("integer linear", noise.rank * (d_input + d_output), rows);
+        noise.check_matrix(name, shape, rows);
     }
     counters::add_launch();
     traced(Component::BaseProduct, || {

@@ -1,6 +1,7 @@
 //! int8 noise as a tensor, made once for a noise epoch.
 
 use super::{IntegerOps, integer_type, traced};
+use crate::ops::checks::{check_range, len};
 use crate::rng::integer::table_index;
 use crate::rng::key::{NoiseKey, PairRange};
 use crate::work::counters;
@@ -27,6 +28,8 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 /// assert_eq!(noise.slice(1..2).into_data().try_to_vec::<i8>().unwrap(), expected);
 /// ```
 pub fn noise(key: NoiseKey, pairs: PairRange, elements: usize, device: &Device) -> Tensor<2, Int> {
+    check_range("integer noise", pairs);
+    len("integer noise", &[pairs.count as usize, elements]);
     let dtype = integer_type(device);
     counters::add_launch();
     counters::add_noise_bytes(pairs.count as usize * elements * dtype.size());
@@ -50,6 +53,8 @@ pub fn noise(key: NoiseKey, pairs: PairRange, elements: usize, device: &Device) 
 #[track_caller]
 pub fn table_noise(table: &[i8], key: NoiseKey, pairs: PairRange, elements: usize, device: &Device) -> Tensor<2, Int> {
     assert!(elements <= table.len(), "a noise table of {} has no run of {elements} elements", table.len());
+    check_range("integer noise", pairs);
+    len("integer noise", &[pairs.count as usize, elements]);
     let dtype = integer_type(device);
     counters::add_noise_bytes(pairs.count as usize * elements * dtype.size());
     let runs = table.len() - elements + 1;

@@ -1,6 +1,7 @@
 //! Operands of integer operations: noise that is held, as users and as backends see it.
 
 use crate::arithmetic::integer::MAX_SIGMA_SHIFT;
+use crate::ops::checks::{check_pairs, len, low_rank_elements};
 use crate::rng::key::PairRange;
 use burn::backend::tensor::IntTensor;
 use burn::backend::{Backend, Dispatch, ExtensionType};
@@ -102,6 +103,13 @@ impl IntegerNoise {
             members > 0 && rows.is_multiple_of(members),
             "{operation}: {rows} rows are not a multiple of {members} members"
         );
+        check_pairs(operation, self.pairs);
+    }
+
+    /// As [`check`](Self::check), of a matrix.
+    #[track_caller]
+    pub(super) fn check_matrix(&self, operation: &str, shape: [usize; 2], rows: usize) {
+        self.check(operation, low_rank_elements(operation, self.rank, shape), rows);
     }
 }
 
@@ -115,8 +123,8 @@ pub(super) fn check_votes(
     shape: &[usize],
 ) {
     let elements = match (rank, shape) {
-        (0, shape) => 2 * shape.iter().product::<usize>(),
-        (rank, &[d_input, d_output]) => rank * (d_input + d_output),
+        (0, shape) => 2 * len(operation, shape),
+        (rank, &[d_input, d_output]) => low_rank_elements(operation, rank, [d_input, d_output]),
         _ => panic!("{operation}: noise of rank {rank} is for matrices, not for {shape:?}"),
     };
     assert!(

@@ -12,11 +12,12 @@ mod half;
 mod integer;
 mod linear;
 mod linear_groups;
-mod mismatched;
 mod oracle;
 mod part_estimate;
 mod patches;
 mod perturbed_embedding;
+#[cfg(feature = "flex")]
+mod refused;
 mod row_projection;
 mod rows;
 mod source;

@@ -1,8 +1,9 @@
 //! Rows of an int8 table, perturbed and rescaled.
 
 use super::IntegerTransformerOps;
-use super::operands::{Vector, check_matrix};
+use super::operands::{Vector, check_matrix, check_same_members};
 use crate::ops::integer::{IntegerNoise, primitive};
+use crate::ops::len;
 use crate::work::counters;
 use burn::backend::Dispatch;
 use burn::tensor::{Int, Tensor};
@@ -31,6 +32,9 @@ pub fn embedding(
     let ([rows], shape @ [_, width]) = (tokens.dims(), weight.dims());
     check_matrix(name, noise.as_ref(), shape, rows, 1);
     bias.check(name, "bias", width, rows);
+    check_same_members(name, [noise.as_ref(), bias.noise.as_ref()]);
+    assert!(width > 0, "{name}: rows of no values");
+    len(name, &[rows, width]);
     counters::add_launch();
     let (tokens, weight, noise) = (tokens.into_dispatch(), weight.into_dispatch(), primitive(noise));
     Tensor::from_dispatch(Dispatch::integer_transformer_embedding(tokens, weight, noise, bias.into_primitive()))

@@ -4,6 +4,7 @@ use super::IntegerTransformerOps;
 use super::operands::check_matrix;
 use crate::ops::integer::{IntegerNoise, primitive};
 use crate::ops::integer::{MAX_DEPTH, traced};
+use crate::ops::len;
 use crate::work::counters;
 use crate::work::profile::Component;
 use burn::backend::Dispatch;
@@ -31,6 +32,7 @@ pub fn head(x: Tensor<2, Int>, embedding: Tensor<2, Int>, noise: Option<IntegerN
         x.dims()
     );
     check_matrix(name, noise.as_ref(), shape, rows, width);
+    len(name, &[rows, shape[0]]);
     counters::add_launch();
     traced(Component::BaseProduct, || {
         let (x, embedding) = (x.into_dispatch(), embedding.into_dispatch());

@@ -1,9 +1,10 @@
 //! A product of int8 matrices, perturbed, and rounded to nearest.
 
 use super::IntegerTransformerOps;
-use super::operands::{Vector, bias_primitive, check_matrix};
+use super::operands::{Vector, bias_primitive, check_matrix, check_same_members};
 use crate::ops::integer::{IntegerNoise, primitive};
 use crate::ops::integer::{MAX_DEPTH, traced};
+use crate::ops::len;
 use crate::work::counters;
 use crate::work::profile::Component;
 use burn::backend::Dispatch;
@@ -53,7 +54,9 @@ pub fn linear(
     check_matrix(name, noise.as_ref(), shape, rows, d_input);
     if let Some(bias) = &bias {
         bias.check(name, "bias", d_output, rows);
+        check_same_members(name, [noise.as_ref(), bias.noise.as_ref()]);
     }
+    len(name, &[rows, d_output]);
     counters::add_launch();
     traced(Component::BaseProduct, || {
         let (x, weight, noise) = (x.into_dispatch(), weight.into_dispatch(), primitive(noise));

@@ -1,7 +1,7 @@
 //! Norm by the mean magnitude.
 
 use super::IntegerTransformerOps;
-use super::operands::Vector;
+use super::operands::{Vector, check_same_members};
 use crate::work::counters;
 use burn::backend::Dispatch;
 use burn::tensor::{Int, Tensor};
@@ -24,6 +24,7 @@ pub fn norm(x: Tensor<2, Int>, gain: Vector, bias: Vector) -> Tensor<2, Int> {
     assert!((1..=crate::ops::integer::MAX_DEPTH).contains(&n), "{name}: rows of {n} values");
     gain.check(name, "gain", n, rows);
     bias.check(name, "bias", n, rows);
+    check_same_members(name, [gain.noise.as_ref(), bias.noise.as_ref()]);
     counters::add_launch();
     let (gain, bias) = (gain.into_primitive(), bias.into_primitive());
     Tensor::from_dispatch(Dispatch::integer_transformer_norm(x.into_dispatch(), gain, bias))

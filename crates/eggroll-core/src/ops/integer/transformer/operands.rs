@@ -82,17 +82,16 @@ pub(crate) fn bias_primitive(bias: Option<Vector>) -> IntegerBias<Dispatch> {
 pub(super) fn check_matrix(
     operation: &str,
     noise: Option<&IntegerNoise>,
-    [d_input, d_output]: [usize; 2],
+    shape: [usize; 2],
     rows: usize,
     depth: usize,
 ) {
     let Some(noise) = noise else { return };
-    noise.check(operation, noise.rank * (d_input + d_output), rows);
-    let rank = noise.rank;
+    noise.check_matrix(operation, shape, rows);
+    let (rank, most) = (noise.rank, MAX_NOISE_DEPTH / depth);
     assert!(
-        rank > 0 && rank * depth <= MAX_NOISE_DEPTH,
-        "{operation}: noise of rank {rank} over {depth} values: int32 holds the sums of a rank from 1 to {}",
-        MAX_NOISE_DEPTH / depth
+        (1..=most).contains(&rank),
+        "{operation}: noise of rank {rank} over {depth} values: int32 holds the sums of a rank from 1 to {most}"
     );
 }
 
@@ -111,4 +110,13 @@ pub(crate) fn check_heads(operation: &str, [rows, width]: [usize; 2], steps: usi
         steps > 0 && rows.is_multiple_of(steps),
         "{operation}: {rows} rows are not whole sequences of {steps} steps"
     );
+}
+
+/// Panics if two kinds of noise are those of different numbers of members.
+#[track_caller]
+pub(super) fn check_same_members(operation: &str, noise: [Option<&IntegerNoise>; 2]) {
+    if let [Some(a), Some(b)] = noise {
+        let (a, b) = (a.pairs.members(), b.pairs.members());
+        assert!(a == b, "{operation}: noise of {a} members and noise of {b}");
+    }
 }
