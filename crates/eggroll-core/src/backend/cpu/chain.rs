@@ -2,6 +2,7 @@
 
 use super::dense_linear::strip_rows;
 use super::dots::{Out, Rows, dots};
+use super::epilogue::LowRankEpilogue;
 use super::product::{Product, for_vectors, load_some};
 use super::tile::{Epilogue, MAX_COLUMNS, Packed, Panels, Place, Strided, Tile, multiply};
 use crate::rollout::layer::ChainActivation;
@@ -238,27 +239,23 @@ impl Epilogue for Finish<'_> {
             let column = |values: &[f32]| values[..d_output][place.column..].as_ptr();
             let bias = layer.biases.map(|at| column(&noise[at + usize::from(minus) * d_output..]));
             let t = &self.t[row * layer.t_width()..][..layer.t_width()];
+            let (rank, a) = match layer.noise {
+                ChainNoise::LowRank { rank, a, .. } => (rank, noise[a..][..rank * d_output][place.column..].as_ptr()),
+                ChainNoise::Dense { .. } => (0, std::ptr::null()),
+            };
+            let end = LowRankEpilogue { rank, t: t.as_ptr(), step: 1, a, d_output, bias };
             // SAFETY: the place lies inside the product by this function's contract, and so in the rows of `y`; `a`, `t` and the bias are
             // slices cut to size, from the place's first column on.
             unsafe {
                 let source = tile.row(r);
                 let y = self.y.add(row * d_output + place.column);
-                let end = |mut sum: S::F, c: usize, lanes: usize| {
-                    if let Some(bias) = bias {
-                        sum = S::add(sum, load_some::<S>(bias.add(c), lanes));
-                    }
+                let finish = |sum: S::F, c: usize, lanes: usize| {
+                    let sum = end.add_to::<S>(sum, c, lanes);
                     if relu { S::max(sum, S::splat(0.0)) } else { sum }
                 };
                 match layer.noise {
-                    ChainNoise::LowRank { rank, a, .. } => {
-                        let a = noise[a..][..rank * d_output][place.column..].as_ptr();
-                        for_vectors::<S>(place.columns, y, |c, lanes| {
-                            let mut sum = S::load(source.add(c));
-                            for (k, t) in t.iter().enumerate() {
-                                sum = S::fma(S::splat(*t), load_some::<S>(a.add(k * d_output + c), lanes), sum);
-                            }
-                            end(sum, c, lanes)
-                        });
+                    ChainNoise::LowRank { .. } => {
+                        for_vectors::<S>(place.columns, y, |c, lanes| finish(S::load(source.add(c)), c, lanes));
                     }
                     ChainNoise::Dense { .. } => {
                         let scale = S::splat(if minus { -layer.scale } else { layer.scale });
@@ -266,7 +263,7 @@ impl Epilogue for Finish<'_> {
                         for_vectors::<S>(place.columns, y, |c, lanes| {
                             // Two roundings, as in a single operation.
                             let noise = S::mul(scale, load_some::<S>(t.add(c), lanes));
-                            end(S::add(S::load(source.add(c)), noise), c, lanes)
+                            finish(S::add(S::load(source.add(c)), noise), c, lanes)
                         });
                     }
                 }

@@ -1,10 +1,11 @@
 //! `y = x·W + b + s·c·(x·B)·Aᵀ` without ever forming the perturbed weight.
 
 use super::dots::{Out, Rows, dots};
+use super::epilogue::LowRankEpilogue;
 use super::linear::{BiasSlice, LinearSlices};
 use super::low_rank_block::{Block, MAX_PAIRS, Prepared};
 use super::low_rank_shared::Shared;
-use super::product::{for_vectors, load_some};
+use super::product::for_vectors;
 use super::scratch::with_scratch;
 use super::source::Source;
 use super::tile::{Epilogue, MAX_COLUMNS, Packed, Place, Strided, Tile, multiply};
@@ -157,24 +158,19 @@ impl Epilogue for AddLowRank {
             let member = self.member.at(row, self.rows);
             let (rank, d_output, bias) = (self.rank, self.d_output, self.bias);
             // SAFETY: the place lies inside the block by this function's contract, and all pointers are to as much as the block has:
-            // `new` has seen to it. Vectors of the bias may end in the slack behind.
+            // `new` has seen to it.
             unsafe {
                 let source = tile.row(r);
-                let t = self.t.add(row * rank);
-                let a = self.a.get_unchecked(member / 2).add(place.column);
-                let bias = bias.map(|bias| bias.add(member * d_output + place.column));
+                let end = LowRankEpilogue {
+                    rank,
+                    t: self.t.add(row * rank),
+                    step: 1,
+                    a: self.a.get_unchecked(member / 2).add(place.column),
+                    d_output,
+                    bias: bias.map(|bias| bias.add(member * d_output + place.column)),
+                };
                 let y = self.y.add(row * d_output + place.column);
-                for_vectors::<S>(place.columns, y, |c, lanes| {
-                    let mut sum = S::load(source.add(c));
-                    for k in 0..rank {
-                        let a = load_some::<S>(a.add(k * d_output + c), lanes);
-                        sum = S::fma(S::splat(*t.add(k)), a, sum);
-                    }
-                    match bias {
-                        Some(bias) => S::add(sum, S::load(bias.add(c))),
-                        None => sum,
-                    }
-                });
+                for_vectors::<S>(place.columns, y, |c, lanes| end.add_to::<S>(S::load(source.add(c)), c, lanes));
             }
         }
     }

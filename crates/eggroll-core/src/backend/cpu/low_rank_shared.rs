@@ -1,9 +1,10 @@
 //! The low-rank perturbed linear for rows that all members share: `x·W` is known, each member adds its own part to it.
 
 use super::dots::{Out, Rows, dots};
+use super::epilogue::LowRankEpilogue;
 use super::linear::{BiasSlice, SharedRows};
 use super::low_rank_block::{Block, Prepared};
-use super::product::{Product, load_some};
+use super::product::{Product, for_vectors, load_some};
 use super::tile::{Panels, Strided};
 use crate::simd::{Kernel, Simd};
 use crate::work::profile::{self, Component};
@@ -66,87 +67,35 @@ impl Kernel for Shared<'_> {
         for (p, y) in y.chunks_exact_mut(2 * half).enumerate() {
             let (plus, minus) = y.split_at_mut(half);
             let a = block.parts(factors[p])[1];
-            let t = &t[p * rank * op.rows..][..rank * op.rows];
+            let t = &mut t[p * rank * op.rows..][..rank * op.rows];
             let bias = match op.bias {
                 BiasSlice::None => None,
                 _ => Some(&biases[2 * p * op.d_output..][..2 * op.d_output]),
             };
             // One member after the other: two streams a power of two apart would stall each other's stores.
             for (member, y) in [plus, minus].into_iter().enumerate() {
+                if member == 1 {
+                    t.iter_mut().for_each(|t| *t = -*t);
+                }
                 for row in 0..op.rows {
                     let at = row * op.d_output;
                     // SAFETY: the processor has the instruction set by this function's contract; `base` and `y` were cut to `rows`
                     // rows, the bias to two, `a` to `rank` and `t` to `rank` of one element for each row.
                     unsafe {
-                        let seen = SharedRow {
+                        let end = LowRankEpilogue {
                             rank,
-                            rows: op.rows,
-                            d_output: op.d_output,
-                            a: a.as_ptr(),
                             t: t.as_ptr().add(row),
-                            sign: if member == 0 { 1.0 } else { -1.0 },
-                            base: base.as_ptr().add(at),
+                            step: op.rows,
+                            a: a.as_ptr(),
+                            d_output: op.d_output,
                             bias: bias.map(|bias| bias.as_ptr().add(member * op.d_output)),
                         };
-                        seen.write::<S>(y.as_mut_ptr().cast::<f32>().add(at));
+                        let base = base.as_ptr().add(at);
+                        let y = y.as_mut_ptr().cast::<f32>().add(at);
+                        let value = |c, lanes| end.add_to::<S>(load_some::<S>(base.add(c), lanes), c, lanes);
+                        for_vectors::<S>(op.d_output, y, value);
                     }
                 }
-            }
-        }
-    }
-}
-
-/// One shared row as one member sees it.
-struct SharedRow {
-    rank: usize,
-    rows: usize,
-    d_output: usize,
-    a: *const f32,
-    t: *const f32,
-    sign: f32,
-    base: *const f32,
-    bias: Option<*const f32>,
-}
-
-impl SharedRow {
-    /// `y = base + s·Σ_k t_k·A_k + bias`.
-    ///
-    /// # Safety
-    ///
-    /// The processor must have the instruction set `S`; pointers must hold a row.
-    #[inline(always)]
-    unsafe fn write<S: Simd>(&self, y: *mut f32) {
-        let whole = self.d_output / S::LANES * S::LANES;
-        // SAFETY: by this function's contract; the last, short vector is loaded and stored by count.
-        unsafe {
-            let mut c = 0;
-            while c < whole {
-                S::store(y.add(c), self.vector::<S>(c, S::LANES));
-                c += S::LANES;
-            }
-            let left = self.d_output - whole;
-            if left > 0 {
-                let last = self.vector::<S>(c, left);
-                S::store_first(y.add(c), last, left);
-            }
-        }
-    }
-
-    /// # Safety
-    ///
-    /// As [`write`](Self::write).
-    #[inline(always)]
-    unsafe fn vector<S: Simd>(&self, c: usize, lanes: usize) -> S::F {
-        // SAFETY: by this function's contract.
-        unsafe {
-            let mut sum = load_some::<S>(self.base.add(c), lanes);
-            for k in 0..self.rank {
-                let t = S::splat(self.sign * *self.t.add(k * self.rows));
-                sum = S::fma(t, load_some::<S>(self.a.add(k * self.d_output + c), lanes), sum);
-            }
-            match self.bias {
-                Some(bias) => S::add(sum, load_some::<S>(bias.add(c), lanes)),
-                None => sum,
             }
         }
     }

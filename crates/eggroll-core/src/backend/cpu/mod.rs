@@ -9,6 +9,7 @@ mod chain;
 mod cross_entropy;
 mod dense_linear;
 mod dots;
+mod epilogue;
 mod estimate;
 mod exp;
 mod gated_recurrence;

@@ -1,6 +1,7 @@
 //! What becomes of the tiles of a product: the noise of each row's member is added, and the rows are written.
 
 use crate::backend::cpu::chain::ChainRow;
+use crate::backend::cpu::epilogue::LowRankEpilogue;
 use crate::backend::cpu::product::{for_vectors, load_some};
 use crate::backend::cpu::tile::{Epilogue, Place, Tile};
 use crate::simd::Simd;
@@ -32,24 +33,20 @@ impl Epilogue for Finish<'_> {
         let Self { d_input, d_output, add, .. } = *self;
         for r in 0..place.rows {
             let row = place.row + r;
-            let (t, a): (&[f32], *const f32) = match self.noise {
-                None => (&[], std::ptr::null()),
-                Some(RowNoise { rows, factors, rank, .. }) => {
-                    let at = rows[row].slot as usize * rank * (d_input + d_output) + rank * d_input;
-                    let a = factors[at..][..rank * d_output][place.column..].as_ptr();
-                    (&self.t[row * rank..][..rank], a)
-                }
-            };
+            let noise = self.noise.map(|RowNoise { rows, factors, rank, .. }| {
+                let at = rows[row].slot as usize * rank * (d_input + d_output) + rank * d_input;
+                (&self.t[row * rank..][..rank], &factors[at..][..rank * d_output][place.column..])
+            });
+            let (t, a) = noise.unwrap_or_default();
+            let (rank, t, a) = (t.len(), t.as_ptr(), a.as_ptr());
+            let end = LowRankEpilogue { rank, t, step: 1, a, d_output, bias: None };
             // SAFETY: the place lies inside the product by this function's contract, and so in the rows of `y`; `a` was cut to size, and
             // holds as many columns from the place's first one on for each of its `rank` rows.
             unsafe {
                 let source = tile.row(r);
                 let y = self.y.add(row * d_output + place.column);
                 for_vectors::<S>(place.columns, y, |c, lanes| {
-                    let mut sum = S::load(source.add(c));
-                    for (k, t) in t.iter().enumerate() {
-                        sum = S::fma(S::splat(*t), load_some::<S>(a.add(k * d_output + c), lanes), sum);
-                    }
+                    let sum = end.add_to::<S>(S::load(source.add(c)), c, lanes);
                     if add { S::add(load_some::<S>(y.add(c), lanes), sum) } else { sum }
                 });
             }
