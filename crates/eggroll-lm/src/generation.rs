@@ -2,7 +2,7 @@
 
 use crate::host::{Decoder, ROWS, Sequence, Task, fitting, run_parts, run_tasks};
 use crate::items::{Item, Items, ItemsError};
-use crate::run::Run;
+use crate::run::DecoderRun;
 use crate::sampling::{SamplingConfig, SamplingError};
 use eggroll_core::transformer::MemberRow;
 use eggroll_train::Population;
@@ -59,7 +59,7 @@ pub fn generate<D: Decoder>(
         |part| {
             let jobs = part.iter().map(|(number, item)| Job { member: 0, item: *number, prompt: item }).collect();
             let items: Vec<Item> = part.iter().map(|(_, item)| (*item).clone()).collect();
-            generate_jobs(&mut Run::new(decoder, &plain), &[(0, &items)], jobs, 0, sampling)
+            generate_jobs(&mut DecoderRun::new(decoder, &plain), &[(0, &items)], jobs, 0, sampling)
         },
     );
     Ok(results.into_iter().flatten().collect())
@@ -93,7 +93,7 @@ pub fn generate_population<D: Decoder>(
             .enumerate()
             .flat_map(|(member, (_, items))| (0..).zip(*items).map(move |(item, prompt)| Job { member, item, prompt }));
         let mut texts =
-            generate_jobs(&mut Run::new(decoder, task), &members, jobs.collect(), round, sampling).into_iter();
+            generate_jobs(&mut DecoderRun::new(decoder, task), &members, jobs.collect(), round, sampling).into_iter();
         members.iter().map(|(_, items)| texts.by_ref().take(items.len()).collect()).collect::<Vec<Vec<_>>>()
     });
     Ok(results.into_iter().flatten().collect())
@@ -122,7 +122,7 @@ struct Live<'a, S> {
 }
 
 fn generate_jobs<D: Decoder>(
-    run: &mut Run<D>,
+    run: &mut DecoderRun<D>,
     members: &[(usize, &[Item])],
     jobs: Vec<Job>,
     round: u32,
@@ -175,7 +175,7 @@ fn generate_jobs<D: Decoder>(
 
 /// One more token of every sequence.
 fn step<D: Decoder>(
-    run: &mut Run<D>,
+    run: &mut DecoderRun<D>,
     batch: &mut [Live<D::State>],
     round: u32,
     sampling: &SamplingConfig,

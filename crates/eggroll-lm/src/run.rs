@@ -8,7 +8,7 @@ use eggroll_core::transformer::MemberRow;
 const LOGIT_ROWS: usize = 32;
 
 /// What a thread works with.
-pub(crate) struct Run<'a, D: Decoder> {
+pub(crate) struct DecoderRun<'a, D: Decoder> {
     pub decoder: &'a D,
     pub task: &'a Task,
     buffers: D::Buffers,
@@ -24,7 +24,7 @@ pub(crate) struct Prefix<S> {
     pub state: S,
 }
 
-impl<'a, D: Decoder> Run<'a, D> {
+impl<'a, D: Decoder> DecoderRun<'a, D> {
     pub(crate) fn new(decoder: &'a D, task: &'a Task) -> Self {
         Self { decoder, task, buffers: decoder.buffers(), hidden: Vec::new(), logits: Vec::new() }
     }

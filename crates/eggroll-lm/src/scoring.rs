@@ -2,7 +2,7 @@
 
 use crate::host::{Decoder, ROWS, Sequence, Task, fitting, run_parts, run_tasks};
 use crate::items::{Item, Items, ItemsError};
-use crate::run::Run;
+use crate::run::DecoderRun;
 use eggroll_core::transformer::{MemberRow, argmax, log_sum_exp};
 use eggroll_train::Population;
 
@@ -32,7 +32,8 @@ impl Scored {
 pub fn score<D: Decoder>(decoder: &D, items: &[Item]) -> Result<Vec<Scored>, ItemsError> {
     Items::Shared(items).check_completions(decoder, 2)?;
     let plain = Task::plain();
-    let scored = run_parts(items, Item::tokens, |part| score_members(&mut Run::new(decoder, &plain), &[(0, part)]));
+    let scored =
+        run_parts(items, Item::tokens, |part| score_members(&mut DecoderRun::new(decoder, &plain), &[(0, part)]));
     Ok(scored.into_iter().flatten().flatten().collect())
 }
 
@@ -57,13 +58,13 @@ pub fn score_population<D: Decoder>(
 ) -> Result<Vec<Vec<Scored>>, ItemsError> {
     items.check_completions(decoder, population.count())?;
     let scored = run_tasks(decoder, population, items.rows(), |task| {
-        score_members(&mut Run::new(decoder, task), &items.of_members(&task.members, population))
+        score_members(&mut DecoderRun::new(decoder, task), &items.of_members(&task.members, population))
     });
     Ok(scored.into_iter().flatten().collect())
 }
 
 /// The scores of every member's items.
-fn score_members<D: Decoder>(run: &mut Run<D>, members: &[(usize, &[Item])]) -> Vec<Vec<Scored>> {
+fn score_members<D: Decoder>(run: &mut DecoderRun<D>, members: &[(usize, &[Item])]) -> Vec<Vec<Scored>> {
     let prefixes = run.prefixes(members);
     let mut scored: Vec<Vec<Scored>> = members.iter().map(|(_, items)| Vec::with_capacity(items.len())).collect();
     let jobs = members.iter().enumerate().flat_map(|(m, (_, items))| items.iter().map(move |item| (m, item)));

@@ -138,16 +138,16 @@ impl<B: SliceBackend> IntegerOps for B {
 }
 
 /// Noise that is readable as a slice.
-pub(super) type Held<B> = Option<(IntTensor<B>, IntegerMembers)>;
+pub(super) type HeldNoise<B> = Option<(IntTensor<B>, IntegerMembers)>;
 
-pub(super) fn held<B: SliceBackend>(noise: IntegerNoisePrimitive<B>) -> Held<B> {
+pub(super) fn held<B: SliceBackend>(noise: IntegerNoisePrimitive<B>) -> HeldNoise<B> {
     match noise {
         IntegerNoisePrimitive::None => None,
         IntegerNoisePrimitive::Held(noise, members) => Some((B::int8(noise), members)),
     }
 }
 
-pub(super) fn on_slice<B: SliceBackend>(noise: &Held<B>) -> Option<NoiseSlice<'_>> {
+pub(super) fn on_slice<B: SliceBackend>(noise: &HeldNoise<B>) -> Option<NoiseSlice<'_>> {
     noise.as_ref().map(|(noise, members)| NoiseSlice::new(B::int8_slice(noise), noise.shape()[1], *members))
 }
 
@@ -155,9 +155,9 @@ pub(super) fn on_slice<B: SliceBackend>(noise: &Held<B>) -> Option<NoiseSlice<'_
 struct HeldGate<B: SliceBackend> {
     input: IntTensor<B>,
     weight: IntTensor<B>,
-    weight_noise: Held<B>,
+    weight_noise: HeldNoise<B>,
     bias: IntTensor<B>,
-    bias_noise: Held<B>,
+    bias_noise: HeldNoise<B>,
 }
 
 fn gate<B: SliceBackend>(gate: GatePrimitive<B>) -> HeldGate<B> {

@@ -2,7 +2,7 @@
 //! types.
 
 use super::cpu::integer::transformer::{self as kernels, AttentionSizes, LinearSlices, VectorSlices};
-use super::integer_slices::{Held, held, on_slice};
+use super::integer_slices::{HeldNoise, held, on_slice};
 use super::slice_backend::{SliceBackend, dims, indices_below};
 use crate::ops::integer::IntegerNoisePrimitive;
 use crate::ops::integer::transformer::portable;
@@ -153,7 +153,7 @@ unsafe fn written<T>(len: usize, write: impl FnOnce(&mut [MaybeUninit<T>])) -> V
 /// A vector that is readable as a slice.
 struct HeldVector<B: SliceBackend> {
     values: IntTensor<B>,
-    noise: Held<B>,
+    noise: HeldNoise<B>,
 }
 
 fn vector<B: SliceBackend>(vector: VectorPrimitive<B>) -> HeldVector<B> {

@@ -42,7 +42,7 @@ pub use perturbed_vector::perturbed_vector;
 pub use row_projection::row_projection;
 pub use rows::{CausalAttention, causal_attention, gated_recurrence, gelu, rms_normalized, sigmoid, silu, tanh};
 pub(crate) use source::SourcePrimitive;
-pub(crate) use source::loudness;
+pub(crate) use source::baseline_mask;
 pub use source::{NoiseSource, table_start};
 #[cfg(feature = "cube")]
 pub(crate) use source::{TABLE_STEP, table_runs};

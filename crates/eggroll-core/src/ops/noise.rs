@@ -1,7 +1,7 @@
 //! Noise as a tensor.
 
 use super::checks::{check_range, len};
-use super::source::{NoiseSource, loudness, table_start};
+use super::source::{NoiseSource, baseline_mask, table_start};
 use super::{PairRange, PerturbedOps};
 use crate::rng::key::NoiseKey;
 use crate::work::counters;
@@ -85,7 +85,7 @@ impl NoiseSource {
         if !key.has_baselines() {
             return held;
         }
-        let loud = TensorData::new(loudness(key, pairs), [pairs.count as usize, 1]);
+        let loud = TensorData::new(baseline_mask(key, pairs), [pairs.count as usize, 1]);
         held * Tensor::<2>::from_data(loud, (device, dtype))
     }
 }

@@ -65,7 +65,7 @@ pub fn table_start(key: NoiseKey, pair: u32, elements: usize, len: usize) -> usi
 }
 
 /// 0 for baselines, 1 for all other pairs.
-pub(crate) fn loudness(key: NoiseKey, pairs: PairRange) -> Vec<f32> {
+pub(crate) fn baseline_mask(key: NoiseKey, pairs: PairRange) -> Vec<f32> {
     let loud = |pair| if key.is_baseline(pairs.first + pair) { 0.0 } else { 1.0 };
     (0..pairs.count).map(loud).collect()
 }

@@ -1,6 +1,6 @@
 //! A parameter under a perturbation.
 
-use super::{CloneError, FRAMES, Frame, Use, suspended};
+use super::{CloneError, FRAMES, Frame, ParameterUse, suspended};
 use crate::model::identity::ParameterTensor;
 use crate::noise::role::{ParameterNoise, Role};
 use crate::ops::integer::IntegerNoise;
@@ -61,7 +61,7 @@ impl ActiveParameter {
     }
 
     /// The parameter's noise; notes how it is used.
-    pub fn noise(&self, how: Use) -> ParameterNoise {
+    pub fn noise(&self, how: ParameterUse) -> ParameterNoise {
         self.frame.uses.borrow_mut()[self.position].add(how);
         self.frame.perturbation.parameter(self.position)
     }
@@ -69,7 +69,7 @@ impl ActiveParameter {
     /// The parameter's noise for an integer operation; notes that it is used. `None` if it is frozen.
     pub fn integer_noise(&self) -> Option<IntegerNoise> {
         self.note_other();
-        self.frame.uses.borrow_mut()[self.position].add(Use::Other);
+        self.frame.uses.borrow_mut()[self.position].add(ParameterUse::Other);
         self.frame.perturbation.integer(self.position, self.frame.pairs)
     }
 
@@ -178,13 +178,13 @@ impl ActiveParameter {
         }
         self.note_input(input, &x, Input::Rows);
         let weight_noise = self.noise(match input {
-            InputRows::Shared => Use::Shared(Box::new(x.clone())),
-            InputRows::PerMember => Use::Other,
+            InputRows::Shared => ParameterUse::Shared(Box::new(x.clone())),
+            InputRows::PerMember => ParameterUse::Other,
         });
         let bias = bias.map(|(values, bias)| {
             // A bias that is not of this model has no noise here: it stays plain.
             let plain = ParameterNoise { role: Role::Frozen, ..weight_noise.clone() };
-            (values, bias.map_or(plain, |bias| bias.noise(Use::Other)))
+            (values, bias.map_or(plain, |bias| bias.noise(ParameterUse::Other)))
         });
         let members = LinearMembers { pairs: self.frame.pairs, input };
         let y = suspended(|| weight_noise.linear(x, weight, bias, members));
@@ -203,7 +203,7 @@ impl ActiveParameter {
         self.check_input(input, x.dims()[0]);
         self.note_input(input, &x, Input::Transposed);
         let members = LinearMembers { pairs: self.frame.pairs, input };
-        let noise = self.noise(Use::Other);
+        let noise = self.noise(ParameterUse::Other);
         let y = suspended(|| noise.linear_transposed(x, weight, members));
         self.count_output(y.shape().num_elements() * y.dtype().size());
         y
@@ -234,7 +234,7 @@ impl ActiveParameter {
     #[track_caller]
     fn rows(&self, indices: Tensor<1, Int>, weight: Tensor<2>, input: InputRows) -> Tensor<2> {
         let members = LinearMembers { pairs: self.frame.pairs, input };
-        let noise = self.noise(Use::Other);
+        let noise = self.noise(ParameterUse::Other);
         let y = suspended(|| noise.embedding(indices, weight, members));
         self.count_output(y.shape().num_elements() * y.dtype().size());
         y
@@ -248,7 +248,7 @@ impl ActiveParameter {
     /// [`vector`](Self::vector) of its values.
     pub fn vector_of(&self, vector: Tensor<1>) -> Tensor<2> {
         self.note_other();
-        let noise = self.noise(Use::Other);
+        let noise = self.noise(ParameterUse::Other);
         let values = suspended(|| noise.vector(vector, self.frame.pairs));
         self.count_output(values.shape().num_elements() * values.dtype().size());
         values

@@ -159,7 +159,7 @@ impl Perturbation {
             checks: noting.rows.is_some(),
             noted: RefCell::new(noting.rows),
             returned: Cell::default(),
-            uses: RefCell::new(Use::of_none(entries.len())),
+            uses: RefCell::new(ParameterUse::of_none(entries.len())),
             fields: RefCell::new(entries.iter().map(|_| Fields::default()).collect()),
             output_bytes: Cell::new(0),
         });
@@ -183,7 +183,7 @@ impl Perturbation {
 #[derive(Clone, Debug)]
 pub struct ScopeUse {
     /// How parameters were used, by position in the table.
-    pub uses: Vec<Use>,
+    pub uses: Vec<ParameterUse>,
     /// The field of the model through which each parameter was reached first, by position in the table.
     pub fields: Vec<Option<Field>>,
     /// Bytes that perturbed operations returned: measures what a member costs in memory.
@@ -215,7 +215,7 @@ pub struct Inputs {
 
 /// How a scope used a parameter.
 #[derive(Clone, Debug, Default)]
-pub enum Use {
+pub enum ParameterUse {
     /// Not at all.
     #[default]
     None,
@@ -225,7 +225,7 @@ pub enum Use {
     Other,
 }
 
-impl Use {
+impl ParameterUse {
     /// That of so many parameters that were not used. (Copies of a value would make memory checkers report the bytes that only other
     /// variants have.)
     pub fn of_none(parameters: usize) -> Vec<Self> {
@@ -267,7 +267,7 @@ struct Frame {
     /// Whether rows are checked, and numbers of rows that linear layers have returned for all members: the last ones.
     checks: bool,
     returned: Cell<[usize; 4]>,
-    uses: RefCell<Vec<Use>>,
+    uses: RefCell<Vec<ParameterUse>>,
     fields: RefCell<Vec<Fields>>,
     output_bytes: Cell<usize>,
 }

@@ -26,7 +26,7 @@ pub(crate) trait Kernel {
 ///
 /// Every method requires that the processor has its instruction set. Methods are to be `#[inline(always)]`: they are compiled for
 /// the set by the function that they end up in.
-pub(crate) trait Forms: Sized {
+pub(crate) trait MultiIsaKernel: Sized {
     /// The result of the computation.
     type Output;
     /// Whether there is a form for AVX-512; else that for AVX2 runs.
@@ -56,7 +56,7 @@ pub(crate) trait Forms: Sized {
 /// The forms of a [`Kernel`].
 struct OfKernel<K>(K);
 
-impl<K: Kernel> Forms for OfKernel<K> {
+impl<K: Kernel> MultiIsaKernel for OfKernel<K> {
     type Output = K::Output;
     const AVX512: bool = true;
     const VNNI: bool = false;
@@ -95,7 +95,7 @@ impl<K: Kernel> Forms for OfKernel<K> {
 /// Runs `kernel` on the detected instruction set.
 #[inline]
 pub(crate) fn dispatch<K: Kernel>(kernel: K) -> K::Output {
-    dispatch_forms(OfKernel(kernel))
+    dispatch_multi_isa(OfKernel(kernel))
 }
 
 /// Runs `kernel` on a given instruction set.
@@ -111,7 +111,7 @@ pub(crate) unsafe fn dispatch_on<K: Kernel>(set: InstructionSet, kernel: K) -> K
 
 /// Runs the form for the detected instruction set.
 #[inline]
-pub(crate) fn dispatch_forms<F: Forms>(forms: F) -> F::Output {
+pub(crate) fn dispatch_multi_isa<F: MultiIsaKernel>(forms: F) -> F::Output {
     // SAFETY: what is detected is one of the sets that the processor has.
     unsafe { dispatch_forms_on(InstructionSet::detected(), forms) }
 }
@@ -122,34 +122,34 @@ pub(crate) fn dispatch_forms<F: Forms>(forms: F) -> F::Output {
 ///
 /// The processor must have it ([`InstructionSet::available`]).
 #[inline]
-pub(crate) unsafe fn dispatch_forms_on<F: Forms>(set: InstructionSet, forms: F) -> F::Output {
+pub(crate) unsafe fn dispatch_forms_on<F: MultiIsaKernel>(set: InstructionSet, forms: F) -> F::Output {
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx512vnni,avx512bf16,avx2,fma")]
-    unsafe fn avx512_bf16<F: Forms>(forms: F) -> F::Output {
+    unsafe fn avx512_bf16<F: MultiIsaKernel>(forms: F) -> F::Output {
         // SAFETY: the caller's set has these features.
         unsafe { forms.avx512_bf16() }
     }
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx512vnni,avx2,fma")]
-    unsafe fn avx512_vnni<F: Forms>(forms: F) -> F::Output {
+    unsafe fn avx512_vnni<F: MultiIsaKernel>(forms: F) -> F::Output {
         // SAFETY: the caller's set has these features.
         unsafe { forms.avx512_vnni() }
     }
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2,fma")]
-    unsafe fn avx512<F: Forms>(forms: F) -> F::Output {
+    unsafe fn avx512<F: MultiIsaKernel>(forms: F) -> F::Output {
         // SAFETY: the caller's set has these features.
         unsafe { forms.avx512() }
     }
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,fma")]
-    unsafe fn avx2<F: Forms>(forms: F) -> F::Output {
+    unsafe fn avx2<F: MultiIsaKernel>(forms: F) -> F::Output {
         // SAFETY: the caller's set has these features.
         unsafe { forms.avx2() }
     }
     #[cfg(target_arch = "aarch64")]
     #[target_feature(enable = "neon")]
-    unsafe fn neon<F: Forms>(forms: F) -> F::Output {
+    unsafe fn neon<F: MultiIsaKernel>(forms: F) -> F::Output {
         // SAFETY: the caller's set has these features.
         unsafe { forms.neon() }
     }

@@ -17,7 +17,7 @@ mod vector;
 
 #[cfg(test)]
 pub(crate) use dispatch::dispatch_forms_on;
-pub(crate) use dispatch::{Forms, Kernel, dispatch, dispatch_forms, dispatch_on};
+pub(crate) use dispatch::{Kernel, MultiIsaKernel, dispatch, dispatch_multi_isa, dispatch_on};
 pub use instruction_set::InstructionSet;
 #[cfg(test)]
 pub(crate) use instruction_set::VARIABLE;

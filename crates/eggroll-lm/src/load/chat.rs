@@ -3,7 +3,7 @@
 use super::error::LoadError;
 use super::gguf::Gguf;
 use super::jinja::{Input, Template};
-use super::place::Place;
+use super::model_files::ModelFiles;
 use super::source::{read_json, read_text};
 use super::tokenizer::{SpecialTokens, Tokenizer};
 use serde::{Deserialize, Serialize};
@@ -114,9 +114,9 @@ impl ChatTemplate {
     ///
     /// [`LoadError`] if a file is damaged.
     pub fn open(path: impl AsRef<Path>, tokenizer: &Tokenizer) -> Result<Option<Self>, LoadError> {
-        match Place::find(path.as_ref())? {
-            Place::Gguf(path) => Self::from_gguf(&Gguf::open(&path)?, tokenizer),
-            Place::File { folder, .. } | Place::Index { folder, .. } => Self::from_folder(&folder, tokenizer),
+        match ModelFiles::find(path.as_ref())? {
+            ModelFiles::Gguf(path) => Self::from_gguf(&Gguf::open(&path)?, tokenizer),
+            ModelFiles::File { folder, .. } | ModelFiles::Index { folder, .. } => Self::from_folder(&folder, tokenizer),
         }
     }
 

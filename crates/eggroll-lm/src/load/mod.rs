@@ -13,7 +13,7 @@ mod encoding;
 mod error;
 mod gguf;
 mod jinja;
-mod place;
+mod model_files;
 mod pretrained;
 mod replacement;
 mod save;

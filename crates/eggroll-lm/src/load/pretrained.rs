@@ -4,7 +4,7 @@ use super::chat::ChatTemplate;
 use super::config::ModelConfig;
 use super::error::LoadError;
 use super::gguf::Gguf;
-use super::place::Place;
+use super::model_files::ModelFiles;
 use super::tokenizer::Tokenizer;
 use super::weights::Weights;
 use std::path::Path;
@@ -47,15 +47,15 @@ impl Pretrained {
     /// the files.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, LoadError> {
         let path = path.as_ref();
-        let model = match Place::find(path)? {
-            Place::Gguf(path) => {
+        let model = match ModelFiles::find(path)? {
+            ModelFiles::Gguf(path) => {
                 let gguf = Gguf::open(&path)?;
                 let config = ModelConfig::from_gguf(&gguf)?;
                 let tokenizer = Tokenizer::from_gguf(&gguf)?;
                 let chat_template = ChatTemplate::from_gguf(&gguf, &tokenizer)?;
                 Self { config, weights: Weights::from_gguf(gguf)?, tokenizer, chat_template }
             }
-            Place::File { folder, .. } | Place::Index { folder, .. } => {
+            ModelFiles::File { folder, .. } | ModelFiles::Index { folder, .. } => {
                 let config = ModelConfig::from_file(folder.join("config.json"))?;
                 let weights = Weights::open(path)?;
                 let tokenizer = Tokenizer::from_folder(&folder)?;

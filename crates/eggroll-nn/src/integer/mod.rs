@@ -27,7 +27,7 @@ pub use state::{EggState, SavedState};
 
 use burn::module::{Param, ParamId};
 use burn::tensor::{Device, Distribution, Int, Tensor};
-use eggroll_core::integer::{FIXED_POINT, RAIL};
+use eggroll_core::integer::{FIXED_POINT, INT8_LIMIT};
 use eggroll_core::ops::integer::IntegerNoise;
 /// The type of integer parameters on a device, and the score of the recurrent models, in sixteenths of a bit.
 pub use eggroll_core::ops::integer::{integer_type, log_likelihood};
@@ -36,7 +36,8 @@ use eggroll_core::scope;
 /// A matrix of `round(16·N(0, 1))`, clipped; the device's generator, seeded by `Device::seed`.
 fn normal_matrix(shape: [usize; 2], device: &Device) -> Param<Tensor<2, Int>> {
     let one = f64::from(1 << FIXED_POINT);
-    let values = Tensor::<2>::random(shape, Distribution::Normal(0.0, one), device).round().clamp(-RAIL, RAIL);
+    let values =
+        Tensor::<2>::random(shape, Distribution::Normal(0.0, one), device).round().clamp(-INT8_LIMIT, INT8_LIMIT);
     parameter(values.int(), device)
 }
 

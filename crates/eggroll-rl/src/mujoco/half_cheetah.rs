@@ -1,7 +1,7 @@
 //! `HalfCheetah-v5`.
 
 use super::MujocoError;
-use super::simulation::{Body, Place, ResetNoise, Simulation, squared};
+use super::simulation::{Body, ResetNoise, Simulation, TrackPoint, squared};
 use crate::EpisodeKey;
 use burn_rl::{Environment, StepResult};
 use std::path::Path;
@@ -14,7 +14,7 @@ static BODY: Body = Body {
     time_limit: HalfCheetah::MAX_STEPS,
     position_noise: ResetNoise::Uniform(0.1),
     velocity_noise: ResetNoise::Normal(0.1),
-    place: Place::Root,
+    place: TrackPoint::Root,
 };
 const CONTROL_COST: f64 = 0.1;
 

@@ -1,7 +1,7 @@
 //! `Humanoid-v5`.
 
 use super::MujocoError;
-use super::simulation::{Body, Place, ResetNoise, Simulation, squared};
+use super::simulation::{Body, ResetNoise, Simulation, TrackPoint, squared};
 use crate::EpisodeKey;
 use burn_rl::{Environment, StepResult};
 use std::ops::Range;
@@ -15,7 +15,7 @@ static BODY: Body = Body {
     time_limit: Humanoid::MAX_STEPS,
     position_noise: ResetNoise::Uniform(1e-2),
     velocity_noise: ResetNoise::Uniform(1e-2),
-    place: Place::MassCenter,
+    place: TrackPoint::MassCenter,
 };
 const FORWARD_REWARD: f64 = 1.25;
 const HEALTHY_REWARD: f64 = 5.0;

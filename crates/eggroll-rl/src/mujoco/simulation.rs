@@ -28,12 +28,12 @@ pub(super) struct Body {
     /// What is added to the initial velocities, 0.
     pub velocity_noise: ResetNoise,
     /// What its velocity is that of.
-    pub place: Place,
+    pub place: TrackPoint,
 }
 
 /// What moves along the track.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Place {
+pub(super) enum TrackPoint {
     /// The first position: of the body that the others hang on.
     Root,
     /// The center of mass of all bodies.
@@ -123,8 +123,8 @@ impl Simulation {
     /// Where it is along the track.
     fn place(&self) -> f64 {
         match self.body.place {
-            Place::Root => self.data.qpos()[0],
-            Place::MassCenter => {
+            TrackPoint::Root => self.data.qpos()[0],
+            TrackPoint::MassCenter => {
                 let masses = self.data.model().body_mass();
                 let moments = masses.iter().zip(self.data.xipos()).map(|(mass, at)| mass * at[0]);
                 moments.sum::<f64>() / masses.iter().sum::<f64>()

@@ -1,7 +1,7 @@
 //! `Walker2d-v5`.
 
 use super::MujocoError;
-use super::simulation::{Body, Place, ResetNoise, Simulation, squared};
+use super::simulation::{Body, ResetNoise, Simulation, TrackPoint, squared};
 use crate::EpisodeKey;
 use burn_rl::{Environment, StepResult};
 use std::ops::Range;
@@ -15,7 +15,7 @@ static BODY: Body = Body {
     time_limit: Walker2d::MAX_STEPS,
     position_noise: ResetNoise::Uniform(5e-3),
     velocity_noise: ResetNoise::Uniform(5e-3),
-    place: Place::Root,
+    place: TrackPoint::Root,
 };
 const CONTROL_COST: f64 = 1e-3;
 const HEALTHY_REWARD: f64 = 1.0;

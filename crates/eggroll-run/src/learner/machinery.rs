@@ -26,7 +26,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 /// A training whose parts are to be taken: metrics, loggers and the like are registered as in any other.
-pub(super) type Parts<V> = SupervisedTraining<Shell<V>>;
+pub(super) type Parts<V> = SupervisedTraining<DummyModel<V>>;
 
 /// A training of nothing yet.
 pub(super) fn parts<V: ItemLazy + 'static>(folder: &Path) -> Parts<V> {
@@ -35,7 +35,7 @@ pub(super) fn parts<V: ItemLazy + 'static>(folder: &Path) -> Parts<V> {
 
 /// What runs metrics, renderer, loggers and strategies.
 pub(super) struct Machinery<V: ItemLazy + 'static> {
-    processor: SupervisedTrainingEventProcessor<Shell<V>>,
+    processor: SupervisedTrainingEventProcessor<DummyModel<V>>,
     pub store: Arc<EventStoreClient>,
     pub interrupter: Interrupter,
     pub early_stopping: Option<Box<dyn CloneEarlyStoppingStrategy>>,
@@ -51,7 +51,7 @@ impl<V: ItemLazy + 'static> Machinery<V> {
     /// Starts what has been registered and takes it.
     pub fn start(parts: Parts<V>) -> Self {
         let handover = Arc::new(Handover(Mutex::new(None)));
-        let learner = Learner::new(Shell(PhantomData), SgdConfig::new().init(), 0.0);
+        let learner = Learner::new(DummyModel(PhantomData), SgdConfig::new().init(), 0.0);
         parts.with_training_strategy(TrainingStrategy::Custom(handover.clone())).launch(learner);
         let components = locked(&handover.0).take().expect("launch trains");
         let TrainingComponents { event_processor, event_store, interrupter, early_stopping, .. } = components;
@@ -88,16 +88,16 @@ impl<V: ItemLazy + 'static> Machinery<V> {
 }
 
 /// A learning strategy that gives the components away.
-struct Handover<V: ItemLazy + 'static>(Mutex<Option<TrainingComponents<Shell<V>>>>);
+struct Handover<V: ItemLazy + 'static>(Mutex<Option<TrainingComponents<DummyModel<V>>>>);
 
-impl<V: ItemLazy + 'static> SupervisedLearningStrategy<Shell<V>> for Handover<V> {
+impl<V: ItemLazy + 'static> SupervisedLearningStrategy<DummyModel<V>> for Handover<V> {
     fn train(
         &self,
-        learner: Learner<Shell<V>>,
-        _train: TrainLoader<Shell<V>>,
-        _valid: ValidLoader<Shell<V>>,
-        components: TrainingComponents<Shell<V>>,
-    ) -> LearningResult<Shell<V>> {
+        learner: Learner<DummyModel<V>>,
+        _train: TrainLoader<DummyModel<V>>,
+        _valid: ValidLoader<DummyModel<V>>,
+        components: TrainingComponents<DummyModel<V>>,
+    ) -> LearningResult<DummyModel<V>> {
         *locked(&self.0) = Some(components);
         let renderer = Box::new(CliMetricsRenderer::new());
         LearningResult { model: learner.model(), renderer, interrupted: None, error: None }
@@ -105,38 +105,38 @@ impl<V: ItemLazy + 'static> SupervisedLearningStrategy<Shell<V>> for Handover<V>
 
     fn fit(
         &self,
-        _components: TrainingComponents<Shell<V>>,
-        _learner: Learner<Shell<V>>,
-        _train: TrainLoader<Shell<V>>,
-        _valid: ValidLoader<Shell<V>>,
+        _components: TrainingComponents<DummyModel<V>>,
+        _learner: Learner<DummyModel<V>>,
+        _train: TrainLoader<DummyModel<V>>,
+        _valid: ValidLoader<DummyModel<V>>,
         _starting_epoch: usize,
-    ) -> (Shell<V>, SupervisedTrainingEventProcessor<Shell<V>>) {
+    ) -> (DummyModel<V>, SupervisedTrainingEventProcessor<DummyModel<V>>) {
         unreachable!("only train calls fit, and ours does not")
     }
 }
 
 /// A model of no parameters whose validation has outputs `V`.
-pub(super) struct Shell<V>(PhantomData<fn() -> V>);
+pub(super) struct DummyModel<V>(PhantomData<fn() -> V>);
 
-impl<V> Clone for Shell<V> {
+impl<V> Clone for DummyModel<V> {
     fn clone(&self) -> Self {
         Self(PhantomData)
     }
 }
 
-impl<V> fmt::Debug for Shell<V> {
+impl<V> fmt::Debug for DummyModel<V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Shell")
+        f.write_str("DummyModel")
     }
 }
 
-impl<V> fmt::Display for Shell<V> {
+impl<V> fmt::Display for DummyModel<V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self, f)
     }
 }
 
-impl<V> Module for Shell<V> {
+impl<V> Module for DummyModel<V> {
     /// One, because a launch looks at the first.
     fn collect_devices(&self, mut devices: Devices) -> Devices {
         devices.push(Device::default());
@@ -170,7 +170,7 @@ impl<V> Module for Shell<V> {
     }
 }
 
-impl<V> TrainStep for Shell<V> {
+impl<V> TrainStep for DummyModel<V> {
     type Input = Infallible;
     type Output = GenerationItem;
 
@@ -179,7 +179,7 @@ impl<V> TrainStep for Shell<V> {
     }
 }
 
-impl<V: ItemLazy + 'static> InferenceStep for Shell<V> {
+impl<V: ItemLazy + 'static> InferenceStep for DummyModel<V> {
     type Input = Infallible;
     type Output = V;
 

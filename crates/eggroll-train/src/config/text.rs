@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename = "EvolutionStrategyConfig")]
-struct Given {
+struct PartialConfig {
     noiser: NoiserConfig,
     optimizer: OptimizerConfig,
     population_size: Option<usize>,
@@ -42,12 +42,12 @@ fn or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<f
 
 impl<'de> Deserialize<'de> for EvolutionStrategyConfig {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Given::deserialize(deserializer).map(Self::from)
+        PartialConfig::deserialize(deserializer).map(Self::from)
     }
 }
 
-impl From<Given> for EvolutionStrategyConfig {
-    fn from(given: Given) -> Self {
+impl From<PartialConfig> for EvolutionStrategyConfig {
+    fn from(given: PartialConfig) -> Self {
         let default = Self::new(given.noiser, given.optimizer);
         Self {
             population_size: given.population_size.unwrap_or(default.population_size),

@@ -6,7 +6,7 @@ use burn::optim::{
     AdamW, AdamWConfig, AdamWState, ModuleOptimizer, Optimizer, RecordState, StateSink, StateSource, join_path,
 };
 use burn::tensor::{Device, Tensor};
-use eggroll_core::integer::RAIL;
+use eggroll_core::integer::INT8_LIMIT;
 
 /// Settings of the hybrid for Q-EGGROLL: in place of the threshold that moves weights of strong votes by one, AdamW adds up what votes say
 /// over generations, with the strategy's learning rate.
@@ -137,7 +137,7 @@ impl Optimizer for IntegerAdamW {
         // 1, 0 or −1.
         let up = sum.clone().greater_equal_scalar(1.0).float();
         let unit = up - sum.clone().lower_equal_scalar(-1.0).float();
-        let moved = (weight + unit.clone()).clamp(-RAIL, RAIL);
+        let moved = (weight + unit.clone()).clamp(-INT8_LIMIT, INT8_LIMIT);
         (moved, adam.map(|adam| State { adam, rest: sum - unit }))
     }
 

@@ -5,7 +5,7 @@ use super::{MemberChunk, Population, are_same};
 use crate::fitness::Fitness;
 use burn::tensor::Tensor;
 use eggroll_core::ops::Input;
-use eggroll_core::scope::{Inputs, Use};
+use eggroll_core::scope::{Inputs, ParameterUse};
 use eggroll_core::sync::locked;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -52,7 +52,7 @@ impl Population {
     pub fn shared_layers(&self) -> Vec<String> {
         let uses = locked(&self.uses);
         let entries = self.perturbation.table.entries().iter().zip(uses.iter().flatten());
-        let shared = entries.filter(|(_, used)| matches!(used, Use::Shared(_)));
+        let shared = entries.filter(|(_, used)| matches!(used, ParameterUse::Shared(_)));
         shared.map(|(entry, _)| entry.path.clone()).collect()
     }
 
@@ -91,7 +91,7 @@ impl Population {
         // Members that share rows have them in the forward with noise as well.
         let uses = locked(&self.uses);
         for (inputs, used) in noted.inputs.iter_mut().zip(uses.iter().flatten()) {
-            if let (Use::Shared(shared), [Input::Rows(x)]) = (used, inputs.uses.as_slice()) {
+            if let (ParameterUse::Shared(shared), [Input::Rows(x)]) = (used, inputs.uses.as_slice()) {
                 inputs.differ |= !are_same(shared, x);
             }
         }

@@ -17,7 +17,7 @@ use crate::config::{Credit, RunningSettings};
 use burn::module::{Module, ModuleVisitor, Param, ParamId};
 use burn::tensor::{Device, Int, Tensor};
 use eggroll_core::profile;
-use eggroll_core::scope::{Enclosing, Inputs, Perturbation, ScopeUse, Use};
+use eggroll_core::scope::{Enclosing, Inputs, ParameterUse, Perturbation, ScopeUse};
 use eggroll_core::sync::locked;
 use eggroll_core::{Field, PairRange, ParameterTensor};
 use std::ops::Range;
@@ -42,7 +42,7 @@ pub struct Population {
     /// Bytes of memory that may be used, if known.
     pub(crate) memory_limit: Option<u64>,
     /// How all chunks so far have used the parameters; `None` before the first. Slices note it with the population.
-    pub(crate) uses: Arc<Mutex<Option<Vec<Use>>>>,
+    pub(crate) uses: Arc<Mutex<Option<Vec<ParameterUse>>>>,
     /// The fields of each parameter that were evaluated, one for each storage of its values.
     pub(crate) fields: Arc<Mutex<Vec<Vec<Field>>>>,
     /// What estimates are made of: `Mean` too where they cannot depend on what layers are given.
@@ -161,9 +161,9 @@ impl Population {
 
     /// These parameters were perturbed, in a loop that asks no scope.
     pub fn note_used(&self, parameters: &[ParamId]) {
-        let mut uses = Use::of_none(self.perturbation.table.entries().len());
+        let mut uses = ParameterUse::of_none(self.perturbation.table.entries().len());
         for position in parameters.iter().filter_map(|id| self.perturbation.table.position(*id)) {
-            uses[position] = Use::Other;
+            uses[position] = ParameterUse::Other;
         }
         self.note_uses(uses);
     }
@@ -180,7 +180,7 @@ impl Population {
 
     /// All parameters were perturbed: members were separate models.
     pub(crate) fn note_all_used(&self) {
-        self.note_uses(vec![Use::Other; self.perturbation.table.entries().len()]);
+        self.note_uses(vec![ParameterUse::Other; self.perturbation.table.entries().len()]);
     }
 
     /// Notes what a chunk did; returns the bytes that its layers returned.
@@ -208,7 +208,7 @@ impl Population {
     }
 
     /// A parameter counts as perturbed only if every chunk used it.
-    fn note_uses(&self, uses: Vec<Use>) {
+    fn note_uses(&self, uses: Vec<ParameterUse>) {
         let mut all = locked(&self.uses);
         // Merging may panic: nothing is taken out before.
         let merged = match &*all {
@@ -219,18 +219,18 @@ impl Population {
     }
 
     /// How two chunks have used a parameter. An estimate that is projected onto the rows of one would lose the gradient of the other's.
-    fn merge(&self, before: Use, now: Use) -> Use {
+    fn merge(&self, before: ParameterUse, now: ParameterUse) -> ParameterUse {
         match (before, now) {
-            (Use::None, _) | (_, Use::None) => Use::None,
-            (Use::Shared(before), Use::Shared(now)) => {
+            (ParameterUse::None, _) | (_, ParameterUse::None) => ParameterUse::None,
+            (ParameterUse::Shared(before), ParameterUse::Shared(now)) => {
                 let compared = cfg!(debug_assertions) || self.credit == Credit::Parts || locked(&self.inputs).is_some();
                 assert!(
                     !compared || are_same(&before, &now),
                     "the rows given to forward_shared differ between chunks of one generation"
                 );
-                Use::Shared(before)
+                ParameterUse::Shared(before)
             }
-            _ => Use::Other,
+            _ => ParameterUse::Other,
         }
     }
 }

@@ -23,15 +23,15 @@ pub const FIXED_POINT: u32 = 4;
 /// Largest sigma shift: beyond it products of noise vanish.
 pub(crate) const MAX_SIGMA_SHIFT: u32 = 24;
 /// The largest magnitude of a value.
-pub const RAIL: i32 = 127;
+pub const INT8_LIMIT: i32 = 127;
 
 /// Saturates at ±127.
 #[inline(always)]
 pub const fn clip(value: i32) -> i8 {
-    if value > RAIL {
-        RAIL as i8
-    } else if value < -RAIL {
-        -RAIL as i8
+    if value > INT8_LIMIT {
+        INT8_LIMIT as i8
+    } else if value < -INT8_LIMIT {
+        -INT8_LIMIT as i8
     } else {
         value as i8
     }

@@ -1,6 +1,6 @@
 //! What the integer transformer looks up: its activation, powers and logarithms of two, and rotations.
 
-use super::{RAIL, clip, shift_rounded};
+use super::{INT8_LIMIT, clip, shift_rounded};
 use crate::arithmetic::elementary::{cos_sin, exp2, ln};
 use crate::work::sync::locked;
 use std::f64::consts::LN_2;
@@ -202,7 +202,7 @@ pub fn attention_entropy(query: &[i8], keys: &[i8], steps: usize, heads: usize, 
 }
 
 /// What rescaling stretches a row's largest magnitude to.
-pub(crate) const STRETCHED: i32 = RAIL;
+pub(crate) const STRETCHED: i32 = INT8_LIMIT;
 
 #[cfg(test)]
 mod tests {

@@ -1,10 +1,10 @@
 //! A chain of perturbed linear layers for rows of any members: what a policy does at every step of an episode.
 
 use super::dense_linear::strip_rows;
-use super::dots::{Out, Rows, dots};
+use super::dots::{DotRows, Out, dots};
 use super::epilogue::LowRankEpilogue;
 use super::product::{Product, for_vectors, load_some};
-use super::tile::{Epilogue, MAX_COLUMNS, Packed, Panels, Place, Strided, Tile, multiply};
+use super::tile::{Epilogue, MAX_COLUMNS, Packed, Panels, Strided, Tile, TileArea, multiply};
 use crate::rollout::layer::ChainActivation;
 use crate::simd::{Kernel, Simd, dispatch};
 use crate::work::profile::{self, Component};
@@ -81,7 +81,7 @@ impl Kernel for ChainForward<'_> {
             let y = if index == last { &mut *y } else { &mut *to };
             let (x, y) = (&x[..rows.len() * layer.d_input], &mut y[..rows.len() * layer.d_output]);
             let t = &mut t[..rows.len() * layer.t_width()];
-            let pairs = Noise { values: noise, len: noise_len, rows };
+            let pairs = SlotNoise { values: noise, len: noise_len, rows };
             // SAFETY: the processor has the instruction set by this function's contract; `y` was cut to the rows.
             unsafe {
                 let span = profile::fine(traced, Component::LowRankPart, 4 * t.len());
@@ -100,13 +100,13 @@ impl Kernel for ChainForward<'_> {
 }
 
 /// The noise of every row's member.
-struct Noise<'a> {
+struct SlotNoise<'a> {
     values: &'a [f32],
     len: usize,
     rows: &'a [ChainRow],
 }
 
-impl Noise<'_> {
+impl SlotNoise<'_> {
     #[inline(always)]
     fn of(&self, row: usize) -> &[f32] {
         &self.values[self.rows[row].slot as usize * self.len..][..self.len]
@@ -134,7 +134,7 @@ impl ChainSlices {
     ///
     /// The processor must have the instruction set `S`.
     #[inline(always)]
-    unsafe fn project<S: Simd>(&self, noise: &Noise, x: &[f32], t: &mut [f32]) {
+    unsafe fn project<S: Simd>(&self, noise: &SlotNoise, x: &[f32], t: &mut [f32]) {
         let (rows, width) = (noise.rows, self.t_width());
         let mut row = 0;
         while row < rows.len() {
@@ -167,8 +167,8 @@ impl ChainSlices {
     #[inline(always)]
     unsafe fn dots<S: Simd>(&self, rows: &[ChainRow], x: &[f32], b: &[f32], t: &mut [f32]) {
         let rank = self.t_width();
-        let x = Rows { values: x, stride: self.d_input, count: rows.len() };
-        let b = Rows { values: b, stride: self.d_input, count: rank };
+        let x = DotRows { values: x, stride: self.d_input, count: rows.len() };
+        let b = DotRows { values: b, stride: self.d_input, count: rank };
         // SAFETY: the processor has the instruction set by this function's contract.
         unsafe { dots::<S>(self.d_input, x, b, self.scale, Out { values: &mut *t, row: rank, column: 1 }) };
         for (row, t) in rows.iter().zip(t.chunks_exact_mut(rank)) {
@@ -210,9 +210,9 @@ impl ChainSlices {
     ///
     /// The processor must have the instruction set `S`; `y` must hold all rows.
     #[inline(always)]
-    unsafe fn multiply<S: Simd>(&self, noise: &Noise, x: &[f32], t: &[f32], y: &mut [f32]) {
+    unsafe fn multiply<S: Simd>(&self, noise: &SlotNoise, x: &[f32], t: &[f32], y: &mut [f32]) {
         let rows = noise.rows.len();
-        let mut epilogue = Finish { layer: self, noise, t, y: y.as_mut_ptr() };
+        let mut epilogue = ChainEpilogue { layer: self, noise, t, y: y.as_mut_ptr() };
         let x = Strided { values: x, row: self.d_input, depth: 1 };
         // SAFETY: the processor has the instruction set, and `y`, which the epilogue writes to, the rows, by this function's contract.
         unsafe { multiply::<S, _>(rows, self.d_output, self.d_input, x, self.packed.panels(), &mut epilogue) };
@@ -220,16 +220,16 @@ impl ChainSlices {
 }
 
 /// Makes `f(x·W + n + b)` of a tile of `x·W`, for as many rows as `y` has.
-struct Finish<'a> {
+struct ChainEpilogue<'a> {
     layer: &'a ChainSlices,
-    noise: &'a Noise<'a>,
+    noise: &'a SlotNoise<'a>,
     t: &'a [f32],
     y: *mut f32,
 }
 
-impl Epilogue for Finish<'_> {
+impl Epilogue for ChainEpilogue<'_> {
     #[inline(always)]
-    unsafe fn finish<S: Simd>(&mut self, place: Place, tile: &Tile) {
+    unsafe fn finish<S: Simd>(&mut self, place: TileArea, tile: &Tile) {
         let (layer, d_output) = (self.layer, self.layer.d_output);
         let relu = layer.activation == ChainActivation::Relu;
         for r in 0..place.rows {

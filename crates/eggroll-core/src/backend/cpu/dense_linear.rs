@@ -1,6 +1,6 @@
 //! `y = x·W + b + s·σ·x·ε` (OpenES), with ε drawn in strips that live in the first-level cache.
 
-use super::dots::{Dots, Out, Rows};
+use super::dots::{DotRows, Dots, Out};
 use super::linear::{BiasSlice, LinearSlices};
 use super::product::Product;
 use super::scratch::with_scratch;
@@ -33,7 +33,7 @@ pub(crate) fn dense_linear(op: &LinearSlices, noise: &DenseNoise, source: Source
             Some(_) => (op.x, op.rows),
             None => (&op.x[p * 2 * op.rows * op.d_input..], 2 * op.rows),
         };
-        let task = Task { op, noise, source, pair, x, rows, traced };
+        let task = DenseTask { op, noise, source, pair, x, rows, traced };
         with_scratch(task.scratch_len(), |scratch| {
             let (strip, rest) = scratch.split_at_mut(task.strip_len());
             let (delta, bias) = rest.split_at_mut(rows * op.d_output);
@@ -56,7 +56,7 @@ pub(crate) fn dense_linear(op: &LinearSlices, noise: &DenseNoise, source: Source
 }
 
 /// One pair: its rows of `x`, or the shared ones.
-struct Task<'a> {
+struct DenseTask<'a> {
     op: &'a LinearSlices<'a>,
     noise: &'a DenseNoise,
     source: Source<'a>,
@@ -66,7 +66,7 @@ struct Task<'a> {
     traced: bool,
 }
 
-impl Task<'_> {
+impl DenseTask<'_> {
     /// Rows and columns of the parameter: the weight, or what it is the transpose of.
     fn parameter(&self) -> [usize; 2] {
         let (d_input, d_output) = (self.op.d_input, self.op.d_output);
@@ -121,8 +121,8 @@ impl Task<'_> {
             drop(span);
             dispatch(Dots {
                 depth: d_input,
-                x: Rows { values: self.x, stride: d_input, count: self.rows },
-                v: Rows { values: strip, stride: d_input, count: columns },
+                x: DotRows { values: self.x, stride: d_input, count: self.rows },
+                v: DotRows { values: strip, stride: d_input, count: columns },
                 out: Out { values: &mut delta[first..], row: d_output, column: 1 },
             });
         }

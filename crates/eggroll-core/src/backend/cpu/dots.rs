@@ -6,8 +6,8 @@ use crate::simd::{Kernel, Simd};
 /// Dot products of all rows of two matrices.
 pub(crate) struct Dots<'a> {
     pub depth: usize,
-    pub x: Rows<'a>,
-    pub v: Rows<'a>,
+    pub x: DotRows<'a>,
+    pub v: DotRows<'a>,
     pub out: Out<'a>,
 }
 
@@ -31,7 +31,7 @@ impl Kernel for Dots<'_> {
 ///
 /// The processor must have the instruction set `S`.
 #[inline(always)]
-pub(crate) unsafe fn dots<S: Simd>(depth: usize, x: Rows, v: Rows, scale: f32, out: Out) {
+pub(crate) unsafe fn dots<S: Simd>(depth: usize, x: DotRows, v: DotRows, scale: f32, out: Out) {
     assert!(x.hold(depth) && v.hold(depth), "rows of dot products");
     assert!(
         end([x.count, v.count], [out.row, out.column]).is_some_and(|end| end <= out.values.len()),
@@ -73,13 +73,13 @@ pub(crate) unsafe fn dots<S: Simd>(depth: usize, x: Rows, v: Rows, scale: f32, o
 
 /// Rows of one matrix, contiguous along the depth.
 #[derive(Clone, Copy)]
-pub(crate) struct Rows<'a> {
+pub(crate) struct DotRows<'a> {
     pub values: &'a [f32],
     pub stride: usize,
     pub count: usize,
 }
 
-impl Rows<'_> {
+impl DotRows<'_> {
     #[inline(always)]
     fn hold(&self, depth: usize) -> bool {
         end([self.count, depth], [self.stride, 1]).is_some_and(|end| end <= self.values.len())

@@ -1,6 +1,6 @@
 //! `y = x·W + b + s·c·(x·B)·Aᵀ` without ever forming the perturbed weight.
 
-use super::dots::{Out, Rows, dots};
+use super::dots::{DotRows, Out, dots};
 use super::epilogue::LowRankEpilogue;
 use super::linear::{BiasSlice, LinearSlices};
 use super::low_rank_block::{Block, MAX_PAIRS, Prepared};
@@ -8,7 +8,7 @@ use super::low_rank_shared::Shared;
 use super::product::for_vectors;
 use super::scratch::with_scratch;
 use super::source::Source;
-use super::tile::{Epilogue, MAX_COLUMNS, Packed, Place, Strided, Tile, multiply};
+use super::tile::{Epilogue, MAX_COLUMNS, Packed, Strided, Tile, TileArea, multiply};
 use crate::ops::LowRankNoise;
 use crate::simd::{Kernel, Simd, dispatch};
 use crate::work::profile::{self, Component};
@@ -65,8 +65,8 @@ impl Kernel for PerMember<'_> {
         let span = profile::task(block.traced, Component::LowRankPart, 4 * t.len());
         for p in 0..block.pairs {
             let t = &mut t[p * pair_rows * rank..(p + 1) * pair_rows * rank]; // [2 · rows, rank]
-            let x = Rows { values: &x[p * pair_rows * op.d_input..], stride: op.d_input, count: pair_rows };
-            let b = Rows { values: block.parts(factors[p])[0], stride: op.d_input, count: rank };
+            let x = DotRows { values: &x[p * pair_rows * op.d_input..], stride: op.d_input, count: pair_rows };
+            let b = DotRows { values: block.parts(factors[p])[0], stride: op.d_input, count: rank };
             let out = Out { values: &mut *t, row: rank, column: 1 };
             // SAFETY: the processor has the instruction set by this function's contract.
             unsafe { dots::<S>(op.d_input, x, b, block.noise.scale, out) };
@@ -152,7 +152,7 @@ impl AddLowRank {
 
 impl Epilogue for AddLowRank {
     #[inline(always)]
-    unsafe fn finish<S: Simd>(&mut self, place: Place, tile: &Tile) {
+    unsafe fn finish<S: Simd>(&mut self, place: TileArea, tile: &Tile) {
         for r in 0..place.rows {
             let row = place.row + r;
             let member = self.member.at(row, self.rows);

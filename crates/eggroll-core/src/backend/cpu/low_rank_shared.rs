@@ -1,6 +1,6 @@
 //! The low-rank perturbed linear for rows that all members share: `x·W` is known, each member adds its own part to it.
 
-use super::dots::{Out, Rows, dots};
+use super::dots::{DotRows, Out, dots};
 use super::epilogue::LowRankEpilogue;
 use super::linear::{BiasSlice, SharedRows};
 use super::low_rank_block::{Block, Prepared};
@@ -42,8 +42,8 @@ impl Kernel for Shared<'_> {
             unsafe {
                 match &shared.columns {
                     None => {
-                        let x = Rows { values: op.x, stride: op.d_input, count: op.rows };
-                        let b = Rows { values: b, stride, count: vectors };
+                        let x = DotRows { values: op.x, stride: op.d_input, count: op.rows };
+                        let b = DotRows { values: b, stride, count: vectors };
                         dots::<S>(op.d_input, x, b, block.noise.scale, Out { values: t, row: 1, column: op.rows });
                     }
                     Some(columns) => {

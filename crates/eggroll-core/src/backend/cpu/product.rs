@@ -1,6 +1,6 @@
 //! A plain matrix product to memory, and what epilogues that write to memory share.
 
-use super::tile::{Epilogue, Panels, Place, Strided, Tile, end, multiply};
+use super::tile::{Epilogue, Panels, Strided, Tile, TileArea, end, multiply};
 use crate::simd::{Kernel, Simd};
 
 /// A plain product written, or added, to memory.
@@ -40,7 +40,7 @@ struct Target {
 
 impl Epilogue for Target {
     #[inline(always)]
-    unsafe fn finish<S: Simd>(&mut self, place: Place, tile: &Tile) {
+    unsafe fn finish<S: Simd>(&mut self, place: TileArea, tile: &Tile) {
         for r in 0..place.rows {
             // SAFETY: the place lies inside the product by this function's contract, and so inside the matrix; a tile's row holds
             // as many vectors as the place has columns.

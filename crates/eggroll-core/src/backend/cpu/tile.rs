@@ -73,7 +73,7 @@ impl Tile {
 
 /// Where a tile lies in the product.
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct TileArea {
     pub row: usize,
     pub rows: usize,
     pub column: usize,
@@ -87,7 +87,7 @@ pub(crate) trait Epilogue {
     /// # Safety
     ///
     /// The processor must have the instruction set `S`, and `place` must lie inside the product that the epilogue was made for.
-    unsafe fn finish<S: Simd>(&mut self, place: Place, tile: &Tile);
+    unsafe fn finish<S: Simd>(&mut self, place: TileArea, tile: &Tile);
 }
 
 /// A matrix in memory by strides, in elements.
@@ -148,7 +148,7 @@ pub(crate) unsafe fn multiply<S: Simd, E: Epilogue>(
                 } else {
                     tile_of::<S, 1>(step, depth, x, panel, &mut tile);
                 }
-                epilogue.finish::<S>(Place { row, rows: step, column, columns: width }, &tile);
+                epilogue.finish::<S>(TileArea { row, rows: step, column, columns: width }, &tile);
             }
             row += step;
         }

@@ -27,7 +27,7 @@ pub(crate) struct EmbeddingSizes {
 
 /// What one cube works on: some rows of one pair.
 #[derive(CubeType, Clone, Copy)]
-struct Place {
+struct PairRows {
     pair: usize,
     first_row: usize,
     /// Rows of this cube.
@@ -55,7 +55,7 @@ pub(crate) fn embedding_kernel<F: Float, I: Int, N: Size>(
         terminate!();
     }
     let first_row = CUBE_POS % tiles * tile.rows;
-    let place = Place { pair, first_row, rows: (pair_rows - first_row).min(tile.rows) };
+    let place = PairRows { pair, first_row, rows: (pair_rows - first_row).min(tile.rows) };
     let drawn = pair_noise(stream, sizes.first_pair + pair as u32, tile.source);
     let scale = scale * drawn.loud;
     let first_index = if comptime!(tile.shared) { first_row } else { pair * pair_rows + first_row };
@@ -86,7 +86,7 @@ fn choose<F: Float, I: Int>(
     b: &mut Shared<[f32]>,
     drawn: &PairNoise,
     first_index: usize,
-    place: &Place,
+    place: &PairRows,
     sizes: &EmbeddingSizes,
     #[comptime] tile: EmbeddingTile,
 ) {
@@ -113,7 +113,7 @@ fn low_rank_rows<F: Float, N: Size>(
     chosen: &Shared<[u32]>,
     b: &Shared<[f32]>,
     drawn: &PairNoise,
-    place: &Place,
+    place: &PairRows,
     sizes: &EmbeddingSizes,
     scale: f32,
     #[comptime] tile: EmbeddingTile,
@@ -206,7 +206,7 @@ fn dense_row<F: Float, N: Size>(
     y: &mut [Vector<F, N>],
     index: usize,
     drawn: &PairNoise,
-    place: &Place,
+    place: &PairRows,
     sizes: &EmbeddingSizes,
     scale: f32,
     #[comptime] tile: EmbeddingTile,
@@ -237,7 +237,7 @@ fn dense_row<F: Float, N: Size>(
 fn write_both<F: Float, N: Size>(
     y: &mut [Vector<F, N>],
     sizes: &EmbeddingSizes,
-    place: &Place,
+    place: &PairRows,
     row: usize,
     column: usize,
     value: Vector<f32, N>,

@@ -4,7 +4,7 @@
 use super::eligibility::Demand;
 use super::estimate::sign;
 use super::geometry::{COLUMNS, UNITS, by_element, cube_count, term_splits};
-use super::launch::{Noise, empty};
+use super::launch::{NoiseOperand, empty};
 use super::noise::{SourceKind, Stream, pair_noise};
 use super::product::{Precision, product};
 use super::registers::{none_kept, unit_noise};
@@ -30,12 +30,12 @@ pub(crate) fn demand(elements: usize) -> Demand {
 }
 
 /// `[d_input, d_output]` in f32, or in bf16 if that is the parameter's type.
-pub(crate) fn low_rank_estimate(weights: CubeTensor, noise: &Noise, what: Estimate) -> CubeTensor {
+pub(crate) fn low_rank_estimate(weights: CubeTensor, noise: &NoiseOperand, what: Estimate) -> CubeTensor {
     in_runs(weights, noise, what, HELD / noise.elements)
 }
 
 /// The same, with the factors of at most `most` pairs at a time.
-fn in_runs(weights: CubeTensor, noise: &Noise, what: Estimate, most: usize) -> CubeTensor {
+fn in_runs(weights: CubeTensor, noise: &NoiseOperand, what: Estimate, most: usize) -> CubeTensor {
     let weights = into_contiguous(weights);
     let pairs = weights.meta.shape()[0];
     let each = most.clamp(1, pairs);
@@ -77,7 +77,7 @@ fn factor_type(dtype: DType) -> DType {
 }
 
 /// `B : [pairs · rank, d_input]`, and `w_q·c·A_q : [pairs · rank, d_output]`, of a run of pairs.
-fn factors(weights: &CubeTensor, noise: &Noise, what: Estimate, run: Range<usize>) -> (CubeTensor, CubeTensor) {
+fn factors(weights: &CubeTensor, noise: &NoiseOperand, what: Estimate, run: Range<usize>) -> (CubeTensor, CubeTensor) {
     let [d_input, d_output] = what.shape;
     let dtype = factor_type(what.dtype);
     let rows = run.len() * what.rank;
@@ -202,7 +202,7 @@ mod tests {
         let weights = [0.5, -1.0, 0.25, 2.0, 1.5f32];
         let weights = CubeBackend::float_from_data(TensorData::from(weights), &tested());
         let what = Estimate { first_pair, rank: 3, shape: [65, 70], signs: false, dtype: DType::F32 };
-        let noise = Noise::new(NoiseKey::new(5, 1, 2), 0.5, 3 * (65 + 70), SourcePrimitive::Drawn);
+        let noise = NoiseOperand::new(NoiseKey::new(5, 1, 2), 0.5, 3 * (65 + 70), SourcePrimitive::Drawn);
         let sum = CubeBackend::float_into_data(in_runs(weights, &noise, what, most));
         try_read_sync(sum).expect("a device that is read at once").expect("runs").try_to_vec().expect("f32")
     }

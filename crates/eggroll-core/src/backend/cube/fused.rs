@@ -3,8 +3,8 @@
 
 use super::eligibility::runs;
 use super::geometry::cube_count;
-use super::launch::{Noise, empty};
-use super::linear::{BiasKind, Factors, LinearSizesLaunch, LinearTile, linear_factors_kernel};
+use super::launch::{NoiseOperand, empty};
+use super::linear::{BiasKind, FactorLayout, LinearSizesLaunch, LinearTile, linear_factors_kernel};
 use super::product::{PerturbedParts, perturbed_product};
 use crate::rng::key::PairRange;
 use crate::work::counters;
@@ -17,7 +17,7 @@ use burn_cubecl::tensor::CubeTensor;
 ///
 /// In units of `y`: that launch reads and writes one each; here every pair writes and reads its factors, `depth` rows for the
 /// `2 · rows` that it has in `y`. Rows are a member's, so that chunks of a population decide alike.
-pub(crate) fn pays(depth: usize, rows: usize) -> bool {
+pub(crate) fn is_cheaper(depth: usize, rows: usize) -> bool {
     depth <= 2 * rows
 }
 
@@ -25,9 +25,9 @@ pub(crate) fn pays(depth: usize, rows: usize) -> bool {
 pub(crate) fn linear(
     x: &CubeTensor,
     weight: &CubeTensor,
-    (bias, bias_noise): (Option<&CubeTensor>, &Noise),
-    noise: &Noise,
-    factors: Factors,
+    (bias, bias_noise): (Option<&CubeTensor>, &NoiseOperand),
+    noise: &NoiseOperand,
+    factors: FactorLayout,
     pairs: PairRange,
     tile: LinearTile,
 ) -> Option<CubeTensor> {
@@ -49,9 +49,9 @@ pub(crate) fn linear(
 fn launch_factors(
     x: &CubeTensor,
     d_output: usize,
-    bias_noise: &Noise,
-    noise: &Noise,
-    factors: Factors,
+    bias_noise: &NoiseOperand,
+    noise: &NoiseOperand,
+    factors: FactorLayout,
     pairs: PairRange,
     tile: LinearTile,
 ) -> [CubeTensor; 2] {

@@ -4,7 +4,7 @@ use super::cross_entropy::member_cross_entropy_kernel;
 use super::embedding::{EmbeddingSizesLaunch, embedding_kernel};
 use super::estimate::{EstimateSizesLaunch, dense_estimate_kernel, low_rank_estimate_kernel};
 use super::geometry::{EmbeddingTile, EstimateTile, MemberTile, SIDE, UNITS, cube_count, splits};
-use super::linear::{Factors, LinearSizesLaunch, LinearTile, linear_kernel};
+use super::linear::{FactorLayout, LinearSizesLaunch, LinearTile, linear_kernel};
 use super::noise::{SourceKind, StreamLaunch, groups_together};
 use super::vector::{noise_kernel, perturbed_vector_kernel, units_of_pair};
 use crate::ops::{LinearMembers, SourcePrimitive, table_runs};
@@ -21,7 +21,7 @@ use cubecl::CubeDim;
 
 /// A parameter's noise as a launch needs it.
 #[derive(Clone)]
-pub(crate) struct Noise {
+pub(crate) struct NoiseOperand {
     key: NoiseKey,
     pub scale: f32,
     /// Elements of one pair's noise.
@@ -32,7 +32,7 @@ pub(crate) struct Noise {
     first_held: u32,
 }
 
-impl Noise {
+impl NoiseOperand {
     pub(crate) fn new(key: NoiseKey, scale: f32, elements: usize, source: SourcePrimitive<CubeBackend>) -> Self {
         let kind = source_kind(key, &source);
         let (held, first_held) = match source {
@@ -84,9 +84,9 @@ pub(crate) fn empty<const D: usize>(like: &CubeTensor, shape: [usize; D], dtype:
 pub(crate) fn linear(
     x: CubeTensor,
     product: CubeTensor,
-    (bias, bias_noise): (Option<CubeTensor>, Noise),
-    noise: Noise,
-    factors: Factors,
+    (bias, bias_noise): (Option<CubeTensor>, NoiseOperand),
+    noise: NoiseOperand,
+    factors: FactorLayout,
     pairs: PairRange,
     tile: LinearTile,
 ) -> CubeTensor {
@@ -145,7 +145,7 @@ pub(crate) fn linear(
 pub(crate) fn perturbed_embedding(
     weight: CubeTensor,
     indices: CubeTensor,
-    noise: Noise,
+    noise: NoiseOperand,
     rank: usize,
     members: LinearMembers,
     tile: EmbeddingTile,
@@ -189,7 +189,7 @@ pub(crate) fn perturbed_embedding(
     y
 }
 
-pub(crate) fn perturbed_vector(vector: CubeTensor, noise: Noise, pairs: PairRange) -> CubeTensor {
+pub(crate) fn perturbed_vector(vector: CubeTensor, noise: NoiseOperand, pairs: PairRange) -> CubeTensor {
     let vector = into_contiguous(vector);
     let elements = vector.meta.shape()[0];
     let y = empty(&vector, [pairs.members(), elements], vector.dtype);
@@ -237,7 +237,7 @@ pub(crate) fn noise(like: &CubeTensor, key: NoiseKey, pairs: PairRange, elements
 /// `[splits, d_input, d_output]`, to be summed over the first dimension.
 pub(crate) fn low_rank_estimate(
     weights: CubeTensor,
-    noise: Noise,
+    noise: NoiseOperand,
     rank: usize,
     first_pair: u32,
     [d_input, d_output]: [usize; 2],
@@ -271,7 +271,7 @@ pub(crate) fn low_rank_estimate(
 }
 
 /// `[splits, elements]`, to be summed over the first dimension.
-pub(crate) fn dense_estimate(weights: CubeTensor, noise: Noise, first_pair: u32, dtype: DType) -> CubeTensor {
+pub(crate) fn dense_estimate(weights: CubeTensor, noise: NoiseOperand, first_pair: u32, dtype: DType) -> CubeTensor {
     let weights = into_contiguous(weights);
     let pairs = weights.meta.shape()[0];
     let elements = noise.elements;

@@ -44,8 +44,8 @@ use burn_cubecl::tensor::CubeTensor;
 use eligibility::{Demand, extent, reads, runs, runs_in};
 use estimate_product::{Estimate, in_f32};
 use geometry::{BasisTile, EmbeddingTile, EstimateTile, MemberTile, by_element};
-use launch::Noise;
-use linear::{BiasKind, Factors, LinearTile};
+use launch::NoiseOperand;
+use linear::{BiasKind, FactorLayout, LinearTile};
 use product::{Precision, product};
 
 /// How often tiles of an estimate draw the same noise before all noise is drawn first, for one product.
@@ -63,11 +63,11 @@ impl PerturbedOps for CubeBackend {
         members: LinearMembers,
     ) -> CubeTensor {
         let shape = [weight.shape()[0], weight.shape()[1]];
-        let factors = Factors { rank: noise.rank, depth: noise.rank, starts: noise.starts(shape) };
+        let factors = FactorLayout { rank: noise.rank, depth: noise.rank, starts: noise.starts(shape) };
         match tile(&x, &weight, &bias, (noise.key, &source), members, factors) {
             Some(tile) => {
                 let elements = noise.rank * (shape[0] + shape[1]);
-                let drawn = Noise::new(noise.key, noise.scale, elements, source);
+                let drawn = NoiseOperand::new(noise.key, noise.scale, elements, source);
                 linear(x, weight, bias, drawn, factors, members, tile)
             }
             None => portable::low_rank_linear::<Self>(x, weight, bias, noise, source, members),
@@ -83,11 +83,11 @@ impl PerturbedOps for CubeBackend {
         members: LinearMembers,
     ) -> CubeTensor {
         let [d_input, d_output] = [weight.shape()[0], weight.shape()[1]];
-        let factors = Factors { rank: 0, depth: d_input, starts: [0, 0] };
+        let factors = FactorLayout { rank: 0, depth: d_input, starts: [0, 0] };
         match tile(&x, &weight, &bias, (noise.key, &source), members, factors) {
             // The kernel reads rows of noise as they are in the stream.
             Some(tile) if !noise.transposed => {
-                let drawn = Noise::new(noise.key, noise.scale, d_input * d_output, source);
+                let drawn = NoiseOperand::new(noise.key, noise.scale, d_input * d_output, source);
                 linear(x, weight, bias, drawn, factors, members, tile)
             }
             _ => portable::dense_linear::<Self>(x, weight, bias, noise, source, members),
@@ -120,7 +120,7 @@ impl PerturbedOps for CubeBackend {
         if output == 0 || !reads(&indices) || !runs(&weight, &demand) {
             return portable::perturbed_embedding::<Self>(weight, indices, noise, source, members);
         }
-        let drawn = Noise::new(noise.key(), noise.scale(), noise.elements(shape), source);
+        let drawn = NoiseOperand::new(noise.key(), noise.scale(), noise.elements(shape), source);
         let span = profile::span(Component::LowRankPart, 0);
         finished(span, launch::perturbed_embedding(weight, indices, drawn, rank, members, tile))
     }
@@ -135,7 +135,7 @@ impl PerturbedOps for CubeBackend {
         if output == 0 || !runs(&vector, &by_element(3, output.max(held(&source)))) {
             return portable::perturbed_vector::<Self>(vector, noise, source, pairs);
         }
-        let noise = Noise::new(noise.key, noise.scale, vector.shape()[0], source);
+        let noise = NoiseOperand::new(noise.key, noise.scale, vector.shape()[0], source);
         let span = profile::span(Component::Noise, 0);
         finished(span, launch::perturbed_vector(vector, noise, pairs))
     }
@@ -160,7 +160,7 @@ impl PerturbedOps for CubeBackend {
             return portable::low_rank_estimate::<Self>(weights, noise, source, first_pair, shape, dtype);
         }
         let weights = in_f32(weights);
-        let drawn = Noise::new(noise.key, noise.scale, elements, source);
+        let drawn = NoiseOperand::new(noise.key, noise.scale, elements, source);
         let span = profile::span(Component::Estimate, 0);
         if is_wide {
             let what = Estimate { first_pair, rank: noise.rank, shape, signs: noise.signs, dtype };
@@ -184,7 +184,7 @@ impl PerturbedOps for CubeBackend {
         if pairs * elements == 0 || !runs_in(&weights.client, dtype, &demand) {
             return portable::dense_estimate::<Self>(weights, noise, source, first_pair, elements, dtype);
         }
-        let noise = Noise::new(noise.key, noise.scale, elements, source);
+        let noise = NoiseOperand::new(noise.key, noise.scale, elements, source);
         let span = profile::span(Component::Estimate, 0);
         let sums = launch::dense_estimate(in_f32(weights), noise, first_pair, dtype);
         finished(span, sum_splits(sums, Shape::new([elements]), dtype))
@@ -234,7 +234,7 @@ fn tile(
     bias: &BiasPrimitive<CubeBackend>,
     (key, source): (NoiseKey, &SourcePrimitive<CubeBackend>),
     members: LinearMembers,
-    factors: Factors,
+    factors: FactorLayout,
 ) -> Option<LinearTile> {
     let ([rows, d_input], d_output) = ([x.shape()[0], x.shape()[1]], weight.shape()[1]);
     let shared = members.input == InputRows::Shared;
@@ -274,22 +274,22 @@ fn linear(
     x: CubeTensor,
     weight: CubeTensor,
     bias: BiasPrimitive<CubeBackend>,
-    noise: Noise,
-    factors: Factors,
+    noise: NoiseOperand,
+    factors: FactorLayout,
     members: LinearMembers,
     tile: LinearTile,
 ) -> CubeTensor {
     let bias = match bias {
-        BiasPrimitive::None => (None, Noise::none()),
-        BiasPrimitive::Plain(bias) => (Some(bias), Noise::none()),
+        BiasPrimitive::None => (None, NoiseOperand::none()),
+        BiasPrimitive::Plain(bias) => (Some(bias), NoiseOperand::none()),
         BiasPrimitive::Perturbed(bias, noise, source) => {
-            let noise = Noise::new(noise.key, noise.scale, weight.shape()[1], source);
+            let noise = NoiseOperand::new(noise.key, noise.scale, weight.shape()[1], source);
             (Some(bias), noise)
         }
     };
     let rows = x.shape()[0] / members.pairs.members().max(1);
     let perturbed_bias = tile.bias == BiasKind::Perturbed;
-    if tile.is_low_rank() && !tile.shared && fused::pays(factors.depth + usize::from(perturbed_bias), rows) {
+    if tile.is_low_rank() && !tile.shared && fused::is_cheaper(factors.depth + usize::from(perturbed_bias), rows) {
         let span = profile::span(Component::LowRankPart, 0);
         let bias = (bias.0.as_ref(), &bias.1);
         if let Some(y) = fused::linear(&x, &weight, bias, &noise, factors, members.pairs, tile) {

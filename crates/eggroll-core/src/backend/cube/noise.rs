@@ -98,13 +98,13 @@ pub(crate) fn drawn_block(
 /// Zeros for a pair that is a baseline.
 #[cube]
 fn without_baselines(stream: &Stream, pair: u32, four: (f32, f32, f32, f32)) -> (f32, f32, f32, f32) {
-    let loud = loudness(stream, pair);
+    let loud = baseline_mask(stream, pair);
     (loud * four.0, loud * four.1, loud * four.2, loud * four.3)
 }
 
 /// 0 for a pair that is a baseline, else 1; the branch is the same for all units where there are none.
 #[cube]
-fn loudness(stream: &Stream, pair: u32) -> f32 {
+fn baseline_mask(stream: &Stream, pair: u32) -> f32 {
     let mut loud = 1.0f32;
     if stream.group > 0u32 {
         let place = pair % stream.group;
@@ -239,7 +239,7 @@ pub(crate) struct PairNoise {
 #[cube]
 pub(crate) fn pair_noise(stream: Stream, pair: u32, #[comptime] kind: SourceKind) -> PairNoise {
     let start = held_start(&stream, pair, kind);
-    let loud = loudness(&stream, pair);
+    let loud = baseline_mask(&stream, pair);
     PairNoise { stream, pair, start, loud }
 }
 
@@ -248,7 +248,7 @@ pub(crate) fn pair_noise(stream: Stream, pair: u32, #[comptime] kind: SourceKind
 pub(crate) fn go_to(of: &mut PairNoise, pair: u32, #[comptime] kind: SourceKind) {
     of.pair = pair;
     of.start = held_start(&of.stream, pair, kind);
-    of.loud = loudness(&of.stream, pair);
+    of.loud = baseline_mask(&of.stream, pair);
 }
 
 /// One element of a pair's noise.

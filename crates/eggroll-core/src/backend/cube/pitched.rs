@@ -1,7 +1,7 @@
 //! Rows with room behind them, as CUDA lays out tensors and no driver here does: kernels give the same bits as without.
 
-use super::launch::{self, Noise};
-use super::linear::Factors;
+use super::launch::{self, NoiseOperand};
+use super::linear::FactorLayout;
 use super::product::{Precision, has_tensor_cores};
 use super::tile;
 use crate::backend::cube::device::tested;
@@ -113,12 +113,12 @@ fn products() {
         let [rows, product_rows] = if input == InputRows::Shared { [5, 5] } else { [5 * PAIRS.members(); 2] };
         check(&format!("linear, {input:?}, {d_output} wide"), |make| {
             let (x, weight) = (make([rows, 64], 1), make(shape, 2));
-            let factors = Factors { rank: 2, depth: 2, starts: noise.starts(shape) };
+            let factors = FactorLayout { rank: 2, depth: 2, starts: noise.starts(shape) };
             let source = (noise.key, &SourcePrimitive::Drawn);
             let tile = tile(&x, &weight, &BiasPrimitive::None, source, members, factors);
-            let drawn = Noise::new(noise.key, noise.scale, 2 * (64 + d_output), SourcePrimitive::Drawn);
+            let drawn = NoiseOperand::new(noise.key, noise.scale, 2 * (64 + d_output), SourcePrimitive::Drawn);
             let product = make([product_rows, d_output], 8);
-            launch::linear(x, product, (None, Noise::none()), drawn, factors, PAIRS, tile.expect("runs"))
+            launch::linear(x, product, (None, NoiseOperand::none()), drawn, factors, PAIRS, tile.expect("runs"))
         });
     }
 }

@@ -1,6 +1,6 @@
 //! Noise by tensor operations: Philox words as integer tensors, Gaussian values or signs of them, and noise that is held.
 
-use crate::ops::{LowRankNoise, PairRange, SourcePrimitive, loudness, table_start};
+use crate::ops::{LowRankNoise, PairRange, SourcePrimitive, baseline_mask, table_start};
 use crate::rng::group::BLOCKS;
 use crate::rng::key::{NoiseDistribution, NoiseKey};
 use crate::rng::normal::GROUP;
@@ -71,7 +71,7 @@ fn without_baselines<B: Backend>(noise: FloatTensor<B>, key: NoiseKey, pairs: Pa
     if !key.has_baselines() {
         return noise;
     }
-    let loud = TensorData::new(loudness(key, pairs), [pairs.count as usize, 1]);
+    let loud = TensorData::new(baseline_mask(key, pairs), [pairs.count as usize, 1]);
     let loud = B::float_cast(B::float_from_data(loud, &noise.device()), noise.dtype().into());
     B::float_mul(noise, loud)
 }

@@ -1,9 +1,9 @@
 //! Scalar oracle of integer arithmetic: each formula as it stands, in 64 bits; a member at a time.
 
-use crate::arithmetic::integer::{RAIL, Votes, exp2_sixteenths, log2_sixteenths, product_divisor};
+use crate::arithmetic::integer::{INT8_LIMIT, Votes, exp2_sixteenths, log2_sixteenths, product_divisor};
 
 fn clip(value: i64) -> i8 {
-    value.clamp(-i64::from(RAIL), i64::from(RAIL)) as i8
+    value.clamp(-i64::from(INT8_LIMIT), i64::from(INT8_LIMIT)) as i8
 }
 
 fn dot(a: impl Iterator<Item = i8>, b: impl Iterator<Item = i8>) -> i64 {

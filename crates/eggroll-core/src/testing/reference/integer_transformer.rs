@@ -1,14 +1,14 @@
 //! Scalar oracle of the integer transformer: each formula as it stands, in 64 bits; a member at a time.
 
 use super::integer::MemberNoise;
-use crate::arithmetic::integer::RAIL;
+use crate::arithmetic::integer::INT8_LIMIT;
 use crate::arithmetic::integer::transformer::{
     EXP2_DIGITS, LARGEST_LOGIT, LOG2, ROTARY_BITS, Rotations, WEIGHTS, attention_shift, attention_weight, exp2_256ths,
     gelu, head_shift, log2_256ths, product_shift,
 };
 
 fn clip(value: i64) -> i8 {
-    value.clamp(-i64::from(RAIL), i64::from(RAIL)) as i8
+    value.clamp(-i64::from(INT8_LIMIT), i64::from(INT8_LIMIT)) as i8
 }
 
 /// `a / b` to nearest, halves away from zero.

@@ -14,7 +14,7 @@ pub use rwkv7_files::{FileTensor, Stored};
 
 use super::error::LoadError;
 use super::gguf::Gguf;
-use super::place::Place;
+use super::model_files::ModelFiles;
 use super::source::read_json;
 use fields::Fields;
 use serde::{Deserialize, Serialize};
@@ -39,9 +39,11 @@ impl ModelConfig {
     /// [`LoadError`] if the file is missing or damaged, for an architecture or a setting that is not supported, and for sizes that
     /// [`validate`](Self::validate) refuses.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, LoadError> {
-        match Place::find(path.as_ref())? {
-            Place::Gguf(path) => Self::from_gguf(&Gguf::open(&path)?),
-            Place::File { folder, .. } | Place::Index { folder, .. } => Self::from_file(folder.join("config.json")),
+        match ModelFiles::find(path.as_ref())? {
+            ModelFiles::Gguf(path) => Self::from_gguf(&Gguf::open(&path)?),
+            ModelFiles::File { folder, .. } | ModelFiles::Index { folder, .. } => {
+                Self::from_file(folder.join("config.json"))
+            }
         }
     }
 

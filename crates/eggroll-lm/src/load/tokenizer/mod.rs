@@ -12,7 +12,7 @@ pub use special::SpecialTokens;
 
 use super::error::LoadError;
 use super::gguf::Gguf;
-use super::place::Place;
+use super::model_files::ModelFiles;
 use super::source::read_json;
 use added::Neighbours;
 use guard::guarded;
@@ -59,9 +59,9 @@ impl Tokenizer {
     ///
     /// [`LoadError`] if `tokenizer.json` is missing or damaged, and for tokenizers other than byte-pair encodings.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, LoadError> {
-        match Place::find(path.as_ref())? {
-            Place::Gguf(path) => Self::from_gguf(&Gguf::open(&path)?),
-            Place::File { folder, .. } | Place::Index { folder, .. } => Self::from_folder(folder),
+        match ModelFiles::find(path.as_ref())? {
+            ModelFiles::Gguf(path) => Self::from_gguf(&Gguf::open(&path)?),
+            ModelFiles::File { folder, .. } | ModelFiles::Index { folder, .. } => Self::from_folder(folder),
         }
     }
 

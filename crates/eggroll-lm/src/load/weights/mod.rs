@@ -7,7 +7,7 @@ mod safetensors;
 use super::encoding::{Encoding, SUPPORTED};
 use super::error::LoadError;
 use super::gguf::{self, Gguf};
-use super::place::Place;
+use super::model_files::ModelFiles;
 use super::source::Source;
 use std::collections::BTreeMap;
 use std::io;
@@ -57,10 +57,10 @@ impl Weights {
     ///
     /// [`LoadError`] for a path with no model, and for files that are missing, damaged or cut off.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, LoadError> {
-        match Place::find(path.as_ref())? {
-            Place::Gguf(path) => Self::from_gguf(Gguf::open(&path)?),
-            Place::File { weights, .. } => Self::from_safetensors(&weights),
-            Place::Index { index, .. } => Self::from_index(&index),
+        match ModelFiles::find(path.as_ref())? {
+            ModelFiles::Gguf(path) => Self::from_gguf(Gguf::open(&path)?),
+            ModelFiles::File { weights, .. } => Self::from_safetensors(&weights),
+            ModelFiles::Index { index, .. } => Self::from_index(&index),
         }
     }
 

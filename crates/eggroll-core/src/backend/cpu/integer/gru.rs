@@ -45,7 +45,7 @@ pub(crate) fn gru(state: &[i8], starts: &[bool], gates: [GateSlices; 2], out: &m
         let state = &state[first * width..(first + count) * width];
         let block = Block { first, count, steps, width, state, starts, gates: &gates, scale, out };
         // The scratch outside: closures inside would not be compiled for the instruction set.
-        reuse(&SCRATCH, |scratch| dispatch(Run { block, scratch }));
+        reuse(&SCRATCH, |scratch| dispatch(GruTask { block, scratch }));
     });
 }
 
@@ -94,12 +94,12 @@ thread_local! {
     static SCRATCH: Cell<Scratch> = Cell::default();
 }
 
-struct Run<'a> {
+struct GruTask<'a> {
     block: Block<'a>,
     scratch: &'a mut Scratch,
 }
 
-impl IntegerKernel for Run<'_> {
+impl IntegerKernel for GruTask<'_> {
     #[inline(always)]
     unsafe fn run<S: IntegerSimd>(self) {
         let Self { mut block, scratch } = self;

@@ -32,13 +32,13 @@ pub(crate) fn linear(
     y.par_chunks_mut(TASK_ROWS * d_output).enumerate().for_each(|(task, y)| {
         let x = &x[task * TASK_ROWS * d_input..];
         let x = &x[..(y.len() / d_output) * d_input];
-        let task = Task { x, first: task * TASK_ROWS, each, d_input, packed: &packed, low_rank, scale, y };
+        let task = LinearTask { x, first: task * TASK_ROWS, each, d_input, packed: &packed, low_rank, scale, y };
         // The scratch outside: closures inside would not be compiled for the instruction set.
         reuse(&SCRATCH, |scratch| dispatch(Multiply { task, scratch }));
     });
 }
 
-struct Task<'a> {
+struct LinearTask<'a> {
     x: &'a [i8],
     /// Index of the first row in the call.
     first: usize,
@@ -67,7 +67,7 @@ thread_local! {
 }
 
 struct Multiply<'a> {
-    task: Task<'a>,
+    task: LinearTask<'a>,
     scratch: &'a mut Scratch,
 }
 
@@ -91,7 +91,7 @@ impl IntegerKernel for Multiply<'_> {
     }
 }
 
-impl Task<'_> {
+impl LinearTask<'_> {
     /// Writes `t : [rows, rank]`.
     ///
     /// # Safety

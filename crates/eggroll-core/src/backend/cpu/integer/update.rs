@@ -132,14 +132,14 @@ fn matrix<O: Outcome>(op: &VoteSlices, outcome: O, [d_input, d_output]: [usize; 
         let first = task * TASK_ROWS;
         let (votes, packed) = (&votes, &packed);
         // The scratch outside: closures inside would not be compiled for the instruction set.
-        reuse(&UNSIGNED, |unsigned| dispatch(Task { votes, packed, first, outcome, unsigned, output }));
+        reuse(&UNSIGNED, |unsigned| dispatch(VoteTask { votes, packed, first, outcome, unsigned, output }));
     });
 }
 
 /// Rows of a parameter that a task takes.
 const TASK_ROWS: usize = 2 * ROWS;
 
-struct Task<'a, O: Outcome> {
+struct VoteTask<'a, O: Outcome> {
     /// Sign and both columns.
     votes: &'a [(i8, &'a [i8], &'a [i8])],
     packed: &'a Packed,
@@ -155,7 +155,7 @@ thread_local! {
     static UNSIGNED: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-impl<O: Outcome> IntegerKernel for Task<'_, O> {
+impl<O: Outcome> IntegerKernel for VoteTask<'_, O> {
     #[inline(always)]
     unsafe fn run<S: IntegerSimd>(self) {
         let (d_output, bytes) = (self.packed.columns, self.packed.row_bytes());

@@ -1,6 +1,6 @@
 //! Weights packed for products.
 
-use super::halves::Halves;
+use super::bf16::Halves;
 use super::quantized::BLOCK;
 use super::rotation::rotate_back;
 use crate::backend::cpu::integer::{self, COLUMNS};

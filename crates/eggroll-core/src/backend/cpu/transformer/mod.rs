@@ -1,9 +1,9 @@
 //! What a transformer does with rows of any members: products with packed weights, attention, and functions of single rows.
 
 mod attention;
-mod finish;
+mod bf16;
+mod epilogue;
 mod group_norm;
-mod halves;
 mod matrix;
 mod pointwise;
 mod product;
@@ -13,7 +13,7 @@ mod rows;
 mod wkv7;
 
 pub(crate) use attention::{Attend, place};
-pub(crate) use finish::RowNoise;
+pub(crate) use epilogue::RowNoise;
 pub(crate) use group_norm::group_norm;
 pub(crate) use matrix::Matrix;
 pub(crate) use pointwise::{log_sum_exp, rotary, swiglu};

@@ -1,13 +1,13 @@
 //! `y = x·W + n`, where `n = s·c·(x·B)·Aᵀ` is what the low-rank noise of a row's member makes of the row.
 
-use super::finish::{Finish, RowNoise};
-use super::halves::HalfProduct;
+use super::bf16::HalfProduct;
+use super::epilogue::{MatrixEpilogue, RowNoise};
 use super::matrix::{Int8, Matrix};
 use super::quantized::{BLOCK, Quantized};
 use super::rows::PackedRows;
-use crate::backend::cpu::dots::{Out, Rows, dots};
+use crate::backend::cpu::dots::{DotRows, Out, dots};
 use crate::backend::cpu::integer::{self, IntegerSimd, MixedKernel, dispatch_mixed};
-use crate::backend::cpu::tile::{Epilogue, Place, Strided, Tile, multiply};
+use crate::backend::cpu::tile::{Epilogue, Strided, Tile, TileArea, multiply};
 use crate::simd::Simd;
 
 /// Rows of one pair that are projected together.
@@ -70,8 +70,8 @@ impl MatrixProduct<'_> {
         while row < rows.len() {
             let slot = rows[row].slot;
             let run = rows[row..].iter().take(MAX_RUN).take_while(|next| next.slot == slot).count();
-            let x = Rows { values: &self.x[row * self.d_input..], stride: self.d_input, count: run };
-            let b = Rows { values: &factors[slot as usize * each..], stride: self.d_input, count: rank };
+            let x = DotRows { values: &self.x[row * self.d_input..], stride: self.d_input, count: run };
+            let b = DotRows { values: &factors[slot as usize * each..], stride: self.d_input, count: rank };
             let t = &mut self.t[row * rank..][..run * rank];
             // SAFETY: the processor has the instruction set by this function's contract.
             unsafe { dots::<S>(self.d_input, x, b, scale, Out { values: &mut *t, row: rank, column: 1 }) };
@@ -92,7 +92,7 @@ impl MixedKernel for MatrixProduct<'_> {
         // SAFETY: the processor has the instruction sets by this function's contract; `y` and the noise were found to hold all rows.
         unsafe {
             self.project::<S>();
-            let mut finish = Finish {
+            let mut finish = MatrixEpilogue {
                 noise: self.noise,
                 t: self.t,
                 d_input: self.d_input,
@@ -121,7 +121,12 @@ impl MixedKernel for MatrixProduct<'_> {
 ///
 /// The processor must have the instruction sets, `x` must hold tiles for all rows, and `finish` must have been made for the product.
 #[inline(always)]
-unsafe fn multiply_integers<S: Simd, I: IntegerSimd>(rows: usize, blocks: &[Int8], x: &Quantized, finish: &mut Finish) {
+unsafe fn multiply_integers<S: Simd, I: IntegerSimd>(
+    rows: usize,
+    blocks: &[Int8],
+    x: &Quantized,
+    finish: &mut MatrixEpilogue,
+) {
     let mut sums: integer::Tile = [[0; integer::COLUMNS]; integer::ROWS];
     let mut tile = Tile::new();
     let first = &blocks[0].packed;
@@ -134,7 +139,7 @@ unsafe fn multiply_integers<S: Simd, I: IntegerSimd>(rows: usize, blocks: &[Int8
                     let x = &x.scales[index * x.rows() + row..][..integer::ROWS];
                     tile.take_integers::<S, { integer::ROWS }>(&sums, x, &scales[panel], index > 0);
                 }
-                let place = Place {
+                let place = TileArea {
                     row,
                     rows: integer::ROWS.min(rows - row),
                     column: panel * integer::COLUMNS,

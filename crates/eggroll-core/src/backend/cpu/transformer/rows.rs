@@ -1,6 +1,6 @@
 //! Rows in the format of a packed weight.
 
-use super::halves::HalfRows;
+use super::bf16::HalfRows;
 use super::quantized::Quantized;
 
 /// What a product reads beside rows in float32.

@@ -62,9 +62,10 @@ impl Case {
     fn found(&self) -> (Vec<f32>, u64) {
         let ((x, weight, bias, pairs), (noise, bias_noise)) = (self.operands(), self.noise(0));
         let shape = [weight.meta.shape()[0], weight.meta.shape()[1]];
-        let factors = Factors { rank: self.rank, depth: self.rank, starts: noise.starts(shape) };
-        let noise = Noise::new(noise.key, noise.scale, self.rank * (shape[0] + shape[1]), SourcePrimitive::Drawn);
-        let bias_noise = Noise::new(bias_noise.key, bias_noise.scale, shape[1], SourcePrimitive::Drawn);
+        let factors = FactorLayout { rank: self.rank, depth: self.rank, starts: noise.starts(shape) };
+        let noise =
+            NoiseOperand::new(noise.key, noise.scale, self.rank * (shape[0] + shape[1]), SourcePrimitive::Drawn);
+        let bias_noise = NoiseOperand::new(bias_noise.key, bias_noise.scale, shape[1], SourcePrimitive::Drawn);
         let bias = ((self.bias != BiasKind::None).then_some(&bias), &bias_noise);
         let tile = LinearTile::new(&x.client, 2 * self.shape.1, shape, factors, (self.distribution, self.bias));
         let before = counters::thread_kernels();
@@ -106,6 +107,6 @@ fn equals_the_portable_form() {
 #[test]
 fn pays_where_factors_are_no_larger_than_the_output() {
     for (depth, rows) in [(2, 1), (4, 2), (8, 4)] {
-        assert!(pays(depth, rows) && !pays(depth + 1, rows), "{depth}, {rows}");
+        assert!(is_cheaper(depth, rows) && !is_cheaper(depth + 1, rows), "{depth}, {rows}");
     }
 }

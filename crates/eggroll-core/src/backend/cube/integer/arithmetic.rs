@@ -1,7 +1,7 @@
 //! Shared by the kernels: saturation, floor division, the noise of a member, sums over units.
 
-use super::words::{Form, value};
-use crate::arithmetic::integer::RAIL;
+use super::packed_int8::{Form, value};
+use crate::arithmetic::integer::INT8_LIMIT;
 use cubecl::prelude::*;
 
 /// Held noise of one parameter as a kernel argument.
@@ -33,7 +33,7 @@ pub(crate) fn sign(member: usize) -> i32 {
 
 #[cube]
 pub(crate) fn clip(value: i32) -> i32 {
-    value.clamp(-RAIL, RAIL)
+    value.clamp(-INT8_LIMIT, INT8_LIMIT)
 }
 
 /// `⌊value / divisor⌋` for a divisor above 0.

@@ -1,7 +1,7 @@
 //! Rows of a table: a unit takes a word of the columns of a few rows of a pair, so that a word of `A` is read once for all of them.
 
 use super::arithmetic::{MaterializedNoise, clip, noise_start, sign};
-use super::words::{Form, Packing, packed, part_of, row_word, value};
+use super::packed_int8::{Form, Packing, packed, part_of, row_word, value};
 use cubecl::prelude::*;
 
 /// Rows that a unit takes.

@@ -1,6 +1,6 @@
 //! Sizes of cubes and tiles: which unit does what, and what that asks of the device.
 
-use super::words::{Form, Packing};
+use super::packed_int8::{Form, Packing};
 use crate::arithmetic::integer::EXP2_MANTISSA;
 use crate::backend::cube::device::max_units;
 use crate::backend::cube::eligibility::Demand;

@@ -3,8 +3,8 @@
 
 use super::arithmetic::{MaterializedNoise, clip, floor_div, noise_start, second_product, sign};
 use super::geometry::{GateNoise, GruTile};
-use super::words::{Form, Packing, column_words, multiply, part_of, put, row_word, value};
-use crate::arithmetic::integer::RAIL;
+use super::packed_int8::{Form, Packing, column_words, multiply, part_of, put, row_word, value};
+use crate::arithmetic::integer::INT8_LIMIT;
 use cubecl::prelude::*;
 
 /// Sizes of a recurrence.
@@ -31,7 +31,7 @@ pub(crate) struct GateSizes {
 
 /// Which columns and sequences a unit has: those of a word, and `tile.each` sequences one after the other.
 #[derive(CubeType, Clone, Copy)]
-struct Place {
+struct UnitColumns {
     /// The word.
     word: usize,
     /// The first sequence of the unit in the cube, and that of the cube.
@@ -41,7 +41,7 @@ struct Place {
 
 /// Sequence `s` of a unit; behind the last stands a copy of it, which is not written.
 #[cube]
-fn member_of(place: &Place, sizes: &GruSizes, #[comptime] s: usize) -> usize {
+fn member_of(place: &UnitColumns, sizes: &GruSizes, #[comptime] s: usize) -> usize {
     (place.first_member + place.first + s).min(sizes.members - 1)
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn gru_kernel<I: Int, T: Int>(
     let mut projected = Shared::<[i32]>::new_slice(comptime!(tile.members() * tile.rank_capacity));
     let mut word = UNIT_POS as usize % tile.across;
     while word < words {
-        let place = Place { word, first, first_member };
+        let place = UnitColumns { word, first, first_member };
         #[unroll]
         for s in 0..tile.each {
             let start = member_of(&place, &sizes, s) * sizes.state_stride;
@@ -94,7 +94,7 @@ pub(crate) fn gru_kernel<I: Int, T: Int>(
         // A word is always the same unit's.
         let mut word = UNIT_POS as usize % tile.across;
         while word < words {
-            let place = Place { word, first, first_member };
+            let place = UnitColumns { word, first, first_member };
             #[unroll]
             for s in 0..tile.each {
                 if i32::cast_from(starts[member_of(&place, &sizes, s) * sizes.steps + step]) != 0i32 {
@@ -109,7 +109,7 @@ pub(crate) fn gru_kernel<I: Int, T: Int>(
         }
         let mut word = UNIT_POS as usize % tile.across;
         while word < words {
-            let place = Place { word, first, first_member };
+            let place = UnitColumns { word, first, first_member };
             let sums = sums::<I>(
                 &h,
                 &projected,
@@ -135,7 +135,8 @@ pub(crate) fn gru_kernel<I: Int, T: Int>(
                 for j in 0..comptime!(tile.packing.values()) {
                     let sum = sums[comptime!(s * tile.packing.values() + j)];
                     open = put(open, sum, j, tile.packing);
-                    scaled = put(scaled, ((sum + RAIL) * part_of(before, j, tile.packing)) >> 8i32, j, tile.packing);
+                    scaled =
+                        put(scaled, ((sum + INT8_LIMIT) * part_of(before, j, tile.packing)) >> 8i32, j, tile.packing);
                 }
                 share[at] = open;
                 gated[at] = scaled;
@@ -149,7 +150,7 @@ pub(crate) fn gru_kernel<I: Int, T: Int>(
         }
         let mut word = UNIT_POS as usize % tile.across;
         while word < words {
-            let place = Place { word, first, first_member };
+            let place = UnitColumns { word, first, first_member };
             let sums = sums::<I>(
                 &gated,
                 &projected,
@@ -174,7 +175,7 @@ pub(crate) fn gru_kernel<I: Int, T: Int>(
                 for j in 0..comptime!(tile.packing.values()) {
                     let value = part_of(before, j, tile.packing);
                     let change = sums[comptime!(s * tile.packing.values() + j)] - value;
-                    let next = value + (((part_of(open, j, tile.packing) + RAIL) * change) >> 8i32);
+                    let next = value + (((part_of(open, j, tile.packing) + INT8_LIMIT) * change) >> 8i32);
                     // Wrapping int8; behind the last column the state stays 0.
                     let next = ((next + 128i32) & 255i32) - 128i32;
                     let next = select(word * tile.packing.values() + j < sizes.width, next, 0i32);
@@ -263,7 +264,7 @@ fn sums<I: Int>(
     bias: &[I],
     bias_held: &[I],
     gate: &GateSizes,
-    place: &Place,
+    place: &UnitColumns,
     step: usize,
     sizes: &GruSizes,
     #[comptime] noisy: GateNoise,
@@ -312,7 +313,7 @@ fn products<I: Int>(
     v: &Shared<[i32]>,
     weight: &[I],
     stride: usize,
-    place: &Place,
+    place: &UnitColumns,
     sizes: &GruSizes,
     #[comptime] tile: GruTile,
 ) -> Array<i32> {

@@ -4,8 +4,8 @@
 use super::arithmetic::{MaterializedNoise, noise_start, second_product};
 use super::epilogue::{Epilogue, finished, rounded_projection};
 use super::geometry::{ProductTile, WORDS};
+use super::packed_int8::{Form, Packing, column_words, multiply, row_word, value};
 use super::product::{multiply_tiles, zeros};
-use super::words::{Form, Packing, column_words, multiply, row_word, value};
 use cubecl::prelude::*;
 
 /// Sizes of a product.

@@ -13,12 +13,12 @@ mod linear;
 mod log_likelihood;
 mod noise;
 mod operands;
+mod packed_int8;
 mod product;
 #[cfg(test)]
 mod tests;
 mod transformer;
 mod update;
-mod words;
 
 use super::eligibility::{Demand, extent, reads, runs};
 use super::geometry::{by_element, units};
@@ -32,7 +32,7 @@ use epilogue::Epilogue;
 use geometry::{GateNoise, GruTile, LANES, ProductTile, UpdateTile, layer_norm_demand, log_likelihood_demand};
 use launch::Product;
 use operands::{Held, Operand};
-use words::Packing;
+use packed_int8::Packing;
 
 type Noise = IntegerNoisePrimitive<CubeBackend>;
 type Gate = GatePrimitive<CubeBackend>;

@@ -1,7 +1,7 @@
 //! Operands of kernels: what Burn's tensors of int8 values are to a launch.
 
 use super::arithmetic::MaterializedNoiseLaunch;
-use super::words::Form;
+use super::packed_int8::Form;
 use crate::ops::integer::{IntegerMembers, IntegerNoisePrimitive};
 use burn::backend::cubecl::dtype_to_elem_type;
 use burn::tensor::DType;

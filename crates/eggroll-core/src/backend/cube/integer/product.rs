@@ -1,7 +1,7 @@
 //! Products of tiles in shared memory, which the perturbed product and the update have in common.
 
 use super::geometry::{ProductTile, WORDS};
-use super::words::multiply;
+use super::packed_int8::multiply;
 use cubecl::prelude::*;
 
 /// A unit's elements of a tile: rows `down + side·i`, columns `across + side·j`.

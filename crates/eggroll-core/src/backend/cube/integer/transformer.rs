@@ -4,7 +4,7 @@ use super::epilogue::Epilogue;
 use super::geometry::ProductTile;
 use super::launch::{self, Product};
 use super::operands::{Held, Operand, plain};
-use super::words::Packing;
+use super::packed_int8::Packing;
 use super::{Noise, held, rank};
 use crate::arithmetic::integer::transformer::{head_shift, product_shift};
 use crate::backend::cube::BiasKind;

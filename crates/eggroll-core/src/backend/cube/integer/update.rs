@@ -2,8 +2,8 @@
 
 use super::arithmetic::clip;
 use super::geometry::{LANES, ProductTile, WORDS};
+use super::packed_int8::{Form, byte_of};
 use super::product::{multiply_tiles, zeros};
-use super::words::{Form, byte_of};
 use cubecl::prelude::*;
 
 /// Sizes of the update of a matrix.

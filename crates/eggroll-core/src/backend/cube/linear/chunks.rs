@@ -1,7 +1,7 @@
 //! `y ← x·W ± c·t·E + bias` where rows of `E` start anywhere in a group, so that one column's elements belong to several units: chunks
 //! of the noise go through shared memory.
 
-use super::sizes::{LinearSizes, Place, x_starts};
+use super::sizes::{LinearSizes, PairRows, x_starts};
 use super::tile::{BiasKind, LinearTile};
 use super::write::write_column;
 use crate::backend::cube::geometry::{COLUMNS, chunk_len};
@@ -23,7 +23,7 @@ pub(crate) fn perturb_chunks<F: Float, N: Size>(
     y: &mut [Vector<F, N>],
     drawn: &PairNoise,
     bias_drawn: &PairNoise,
-    place: &Place,
+    place: &PairRows,
     sizes: &LinearSizes,
     scale: f32,
     bias_scale: f32,
@@ -68,7 +68,7 @@ fn add_columns<F: Float, N: Size>(
     work: &mut Shared<[f32]>,
     held: &[Vector<F, N>],
     drawn: &PairNoise,
-    place: &Place,
+    place: &PairRows,
     sizes: &LinearSizes,
     first_column: usize,
     width: usize,

@@ -1,7 +1,7 @@
 //! `y ← x·W ± c·t·E + bias` where a unit keeps its columns for all rows of `E`: the noise stays in the registers of the unit that has
 //! drawn it, and no unit waits for another.
 
-use super::sizes::{LinearSizes, Place, x_starts};
+use super::sizes::{LinearSizes, PairRows, x_starts};
 use super::tile::{BiasKind, LinearTile};
 use super::write::write_column;
 use crate::backend::cube::geometry::COLUMNS;
@@ -22,7 +22,7 @@ pub(crate) fn perturb_columns<F: Float, N: Size>(
     y: &mut [Vector<F, N>],
     drawn: &PairNoise,
     bias_drawn: &PairNoise,
-    place: &Place,
+    place: &PairRows,
     sizes: &LinearSizes,
     scale: f32,
     bias_scale: f32,
@@ -82,7 +82,7 @@ fn add_groups<F: Float, N: Size>(
     t: &Shared<[f32]>,
     held: &[Vector<F, N>],
     drawn: &PairNoise,
-    place: &Place,
+    place: &PairRows,
     sizes: &LinearSizes,
     group: usize,
     lane: usize,

@@ -2,7 +2,7 @@
 //! of the pairs, in memory. A cube takes some rows of one pair; noise stays in the registers of the unit that drew it.
 
 use super::project::project_rows;
-use super::sizes::{LinearSizes, Place, place};
+use super::sizes::{LinearSizes, PairRows, place};
 use super::tile::{BiasKind, LinearTile};
 use crate::backend::cube::geometry::COLUMNS;
 use crate::backend::cube::noise::{PairNoise, SourceKind, Stream, pair_noise};
@@ -66,7 +66,7 @@ pub(crate) fn linear_factors_kernel<F: Float, N: Size>(
 fn write_t(
     t: &mut [f32],
     projected: &Shared<[f32]>,
-    place: &Place,
+    place: &PairRows,
     sizes: &LinearSizes,
     scale: f32,
     bias_scale: f32,
@@ -98,7 +98,7 @@ fn write_run<F: Float, N: Size>(
     drawn: &PairNoise,
     begin: usize,
     len: usize,
-    place: &Place,
+    place: &PairRows,
     #[comptime] tile: LinearTile,
     #[comptime] source: SourceKind,
 ) {

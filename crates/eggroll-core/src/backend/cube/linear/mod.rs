@@ -17,7 +17,7 @@ pub(crate) use factors::linear_factors_kernel;
 use project::project_rows;
 pub(crate) use sizes::LinearSizesLaunch;
 use sizes::{LinearSizes, place};
-pub(crate) use tile::{BiasKind, Factors, LinearTile};
+pub(crate) use tile::{BiasKind, FactorLayout, LinearTile};
 
 /// `y ← x·W + s·scale·t·E + bias`, where `E` is the second factor and `t = x·B`, or `E = ε` and `t = x`.
 ///

@@ -1,7 +1,7 @@
 //! `t = x·B` for the rows of one cube: a unit multiplies the noise that it has drawn itself, in its registers, so that units meet only
 //! to add up.
 
-use super::sizes::{LinearSizes, Place, x_starts};
+use super::sizes::{LinearSizes, PairRows, x_starts};
 use super::tile::LinearTile;
 use crate::backend::cube::geometry::COLUMNS;
 use crate::backend::cube::noise::PairNoise;
@@ -18,7 +18,7 @@ pub(crate) fn project_rows<F: Float, N: Size>(
     work: &mut Shared<[f32]>,
     held: &[Vector<F, N>],
     drawn: &PairNoise,
-    place: &Place,
+    place: &PairRows,
     sizes: &LinearSizes,
     #[comptime] tile: LinearTile,
 ) {

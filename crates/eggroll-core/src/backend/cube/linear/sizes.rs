@@ -25,7 +25,7 @@ pub(crate) struct LinearSizes {
 
 /// What one cube works on: some rows of one pair.
 #[derive(CubeType, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct PairRows {
     /// The pair, counted from the first of the launch.
     pub pair: usize,
     /// Rows of the pair.
@@ -38,18 +38,18 @@ pub(crate) struct Place {
 
 /// The place of this cube, the pairs' tiles of `tile_rows` rows one after the other. Behind the last pair there is nothing to do.
 #[cube]
-pub(crate) fn place(sizes: &LinearSizes, #[comptime] tile_rows: usize, #[comptime] shared: bool) -> Place {
+pub(crate) fn place(sizes: &LinearSizes, #[comptime] tile_rows: usize, #[comptime] shared: bool) -> PairRows {
     let pair_rows = if comptime!(shared) { sizes.rows } else { 2 * sizes.rows };
     let tiles = pair_rows.div_ceil(tile_rows);
     let pair = CUBE_POS / tiles;
     let x_first = if comptime!(shared) { 0usize.runtime() } else { pair * pair_rows };
-    Place { pair, pair_rows, first_row: CUBE_POS % tiles * tile_rows, x_first }
+    PairRows { pair, pair_rows, first_row: CUBE_POS % tiles * tile_rows, x_first }
 }
 
 /// Where rows of `x` start in memory, one for each of the cube's rows. Rows behind the last are computed as copies of it and not
 /// written.
 #[cube]
-pub(crate) fn x_starts(place: &Place, sizes: &LinearSizes, #[comptime] rows: usize) -> Array<usize> {
+pub(crate) fn x_starts(place: &PairRows, sizes: &LinearSizes, #[comptime] rows: usize) -> Array<usize> {
     let mut starts = Array::<usize>::new(rows);
     #[unroll]
     for row in 0..rows {

@@ -17,7 +17,7 @@ const MAX_VECTOR: usize = 4;
 
 /// The factors of a linear operation's noise.
 #[derive(Clone, Copy)]
-pub(crate) struct Factors {
+pub(crate) struct FactorLayout {
     /// 0 for dense noise.
     pub rank: usize,
     /// Rows of the second factor: the rank, or `d_input` for dense noise.
@@ -64,7 +64,7 @@ impl LinearTile {
         client: &Client,
         pair_rows: usize,
         [d_input, d_output]: [usize; 2],
-        factors: Factors,
+        factors: FactorLayout,
         (distribution, bias): (NoiseDistribution, BiasKind),
     ) -> Self {
         let (width, rows) = (d_input.max(d_output), pair_rows.next_power_of_two().min(MAX_ROWS));

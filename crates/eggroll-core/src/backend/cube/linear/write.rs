@@ -1,6 +1,6 @@
 //! `product + bias ± delta`, at one column of the cube's rows.
 
-use super::sizes::{LinearSizes, Place};
+use super::sizes::{LinearSizes, PairRows};
 use super::tile::{BiasKind, LinearTile};
 use cubecl::prelude::*;
 
@@ -14,7 +14,7 @@ pub(crate) fn write_column<F: Float, N: Size>(
     sums: &Array<Vector<f32, N>>,
     #[comptime] first: usize,
     noise: Vector<f32, N>,
-    place: &Place,
+    place: &PairRows,
     sizes: &LinearSizes,
     column: usize,
     scale: f32,
@@ -46,7 +46,7 @@ pub(crate) fn write_column<F: Float, N: Size>(
 fn write_row<F: Float, N: Size>(
     base: &[Vector<F, N>],
     y: &mut [Vector<F, N>],
-    place: &Place,
+    place: &PairRows,
     sizes: &LinearSizes,
     row: usize,
     column: usize,

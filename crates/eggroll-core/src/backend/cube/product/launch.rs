@@ -1,7 +1,7 @@
 //! Launches of CubeK's kernels.
 
 use super::perturbed::{PerturbedArgs, PerturbedParts};
-use super::{Way, elems};
+use super::{MatmulAlgorithm, elems};
 use crate::backend::cube::launch::empty;
 use burn::backend::cubecl::dtype_to_elem_type;
 use burn::tensor::DType;
@@ -36,12 +36,17 @@ fn two_stages() -> BlueprintStrategy<(), OrderedDoubleBufferingAlgorithm> {
 }
 
 /// `lhs · rhs`, or why this way cannot compute it.
-pub(super) fn product(lhs: CubeTensor, rhs: CubeTensor, out: DType, way: Way) -> Result<CubeTensor, MatmulSetupError> {
+pub(super) fn product(
+    lhs: CubeTensor,
+    rhs: CubeTensor,
+    out: DType,
+    way: MatmulAlgorithm,
+) -> Result<CubeTensor, MatmulSetupError> {
     let strategy = match way {
-        Way::TwoStages => Strategy::OrderedDoubleCmma(two_stages()),
-        Way::OneStage => Strategy::SimpleCyclicCmma(BlueprintStrategy::default()),
-        Way::Units => Strategy::SimpleUnit(BlueprintStrategy::default()),
-        Way::Naive => Strategy::Naive,
+        MatmulAlgorithm::TwoStages => Strategy::OrderedDoubleCmma(two_stages()),
+        MatmulAlgorithm::OneStage => Strategy::SimpleCyclicCmma(BlueprintStrategy::default()),
+        MatmulAlgorithm::Units => Strategy::SimpleUnit(BlueprintStrategy::default()),
+        MatmulAlgorithm::Naive => Strategy::Naive,
     };
     let (mut shape, last) = (lhs.meta.shape().clone(), lhs.meta.shape().num_dims() - 1);
     shape[last] = rhs.meta.shape()[last];
@@ -57,13 +62,13 @@ pub(super) fn perturbed(
     lhs: CubeTensor,
     rhs: CubeTensor,
     parts: &PerturbedParts,
-    way: Way,
+    way: MatmulAlgorithm,
 ) -> Result<CubeTensor, MatmulSetupError> {
     match way {
-        Way::TwoStages => by_routine(lhs, rhs, parts, &two_stages()),
-        Way::OneStage => by_routine(lhs, rhs, parts, &BlueprintStrategy::<(), SimpleAlgorithm>::default()),
-        Way::Units => by_routine(lhs, rhs, parts, &BlueprintStrategy::<(), SimpleUnitAlgorithm>::default()),
-        Way::Naive => Err(MatmulSetupError::InvalidConfig(Box::new("written by elements, not by vectors"))),
+        MatmulAlgorithm::TwoStages => by_routine(lhs, rhs, parts, &two_stages()),
+        MatmulAlgorithm::OneStage => by_routine(lhs, rhs, parts, &BlueprintStrategy::<(), SimpleAlgorithm>::default()),
+        MatmulAlgorithm::Units => by_routine(lhs, rhs, parts, &BlueprintStrategy::<(), SimpleUnitAlgorithm>::default()),
+        MatmulAlgorithm::Naive => Err(MatmulSetupError::InvalidConfig(Box::new("written by elements, not by vectors"))),
     }
 }
 

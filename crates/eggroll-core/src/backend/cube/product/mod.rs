@@ -41,7 +41,7 @@ pub(crate) enum Precision {
 
 /// A way to compute a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum MatmulAlgorithm {
     /// Tensor cores; one stage of shared memory is loaded while the other is multiplied.
     TwoStages,
     /// Tensor cores, one stage.
@@ -54,11 +54,13 @@ pub(crate) enum Way {
 
 /// The ways to try, best first. What needs tensor cores is left out where the device has none for the types; the last two ask for nothing
 /// that a device may lack.
-fn ways(tensor_cores: bool, [m, k, n]: [usize; 3]) -> &'static [Way] {
+fn ways(tensor_cores: bool, [m, k, n]: [usize; 3]) -> &'static [MatmulAlgorithm] {
     match tensor_cores {
-        true if m >= TALL && k >= WIDE && n >= WIDE => &[Way::TwoStages, Way::OneStage, Way::Units, Way::Naive],
-        true => &[Way::OneStage, Way::Units, Way::Naive],
-        false => &[Way::Units, Way::Naive],
+        true if m >= TALL && k >= WIDE && n >= WIDE => {
+            &[MatmulAlgorithm::TwoStages, MatmulAlgorithm::OneStage, MatmulAlgorithm::Units, MatmulAlgorithm::Naive]
+        }
+        true => &[MatmulAlgorithm::OneStage, MatmulAlgorithm::Units, MatmulAlgorithm::Naive],
+        false => &[MatmulAlgorithm::Units, MatmulAlgorithm::Naive],
     }
 }
 
@@ -73,7 +75,12 @@ pub(crate) fn product(lhs: CubeTensor, rhs: CubeTensor, out: DType, precision: P
 }
 
 /// Tries the ways in turn; the one that ran, and the product.
-fn first_that_runs(lhs: &CubeTensor, rhs: &CubeTensor, out: DType, ways: &[Way]) -> (Way, CubeTensor) {
+fn first_that_runs(
+    lhs: &CubeTensor,
+    rhs: &CubeTensor,
+    out: DType,
+    ways: &[MatmulAlgorithm],
+) -> (MatmulAlgorithm, CubeTensor) {
     let mut refusals = String::new();
     for way in ways {
         match launch::product(lhs.clone(), rhs.clone(), out, *way) {

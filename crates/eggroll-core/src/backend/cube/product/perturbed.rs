@@ -179,54 +179,54 @@ struct PerturbedView<'a, EO: CubePrimitive> {
     output: PerturbedOutputExpand<EO>,
 }
 
-type Place = (NativeExpand<usize>, NativeExpand<u32>, NativeExpand<u32>);
+type Coordinates = (NativeExpand<usize>, NativeExpand<u32>, NativeExpand<u32>);
 
 impl<EO: CubePrimitive> PerturbedView<'_, EO> {
-    fn perturbed(&self, scope: &Scope, (_, row, column): &Place, product: NativeExpand<EO>) -> NativeExpand<EO> {
+    fn perturbed(&self, scope: &Scope, (_, row, column): &Coordinates, product: NativeExpand<EO>) -> NativeExpand<EO> {
         perturbed::expand(scope, &self.output, *row, *column, product)
     }
 }
 
 impl<EO: CubePrimitive> ViewOperationsMutExpand<EO, BatchedCoords> for PerturbedView<'_, EO> {
-    fn __expand_write_method(&self, scope: &Scope, at: Place, value: NativeExpand<EO>) {
+    fn __expand_write_method(&self, scope: &Scope, at: Coordinates, value: NativeExpand<EO>) {
         let value = self.perturbed(scope, &at, value);
         self.y.__expand_write_method(scope, at, value);
     }
 
-    fn __expand_write_checked_method(&self, scope: &Scope, at: Place, value: NativeExpand<EO>) {
+    fn __expand_write_checked_method(&self, scope: &Scope, at: Coordinates, value: NativeExpand<EO>) {
         // Outside there is nothing to read either.
         let inside = ViewOperationsExpand::__expand_is_in_bounds_method(&self.y, scope, at);
         if_expand(scope, inside, |scope| self.__expand_write_method(scope, at, value));
     }
 
-    fn __expand_as_linear_slice_mut_method(&self, _: &Scope, _: Place, _: Place) -> &mut SliceExpand<EO> {
+    fn __expand_as_linear_slice_mut_method(&self, _: &Scope, _: Coordinates, _: Coordinates) -> &mut SliceExpand<EO> {
         panic!("a perturbed product is written by vectors, not by slices")
     }
 
-    fn __expand_tensor_map_store_method(&self, _: &Scope, _: &SliceExpand<EO>, _: Place) {
+    fn __expand_tensor_map_store_method(&self, _: &Scope, _: &SliceExpand<EO>, _: Coordinates) {
         panic!("a perturbed product is written by vectors, not by tensor maps")
     }
 }
 
 /// Reading gives what has been written.
 impl<EO: CubePrimitive> ViewOperationsExpand<EO, BatchedCoords> for PerturbedView<'_, EO> {
-    fn __expand_read_method(&self, scope: &Scope, at: Place) -> NativeExpand<EO> {
+    fn __expand_read_method(&self, scope: &Scope, at: Coordinates) -> NativeExpand<EO> {
         ViewOperationsExpand::__expand_read_method(&self.y, scope, at)
     }
 
-    fn __expand_read_checked_method(&self, scope: &Scope, at: Place) -> NativeExpand<EO> {
+    fn __expand_read_checked_method(&self, scope: &Scope, at: Coordinates) -> NativeExpand<EO> {
         ViewOperationsExpand::__expand_read_checked_method(&self.y, scope, at)
     }
 
-    fn __expand_read_masked_method(&self, scope: &Scope, at: Place, mask: NativeExpand<EO>) -> NativeExpand<EO> {
+    fn __expand_read_masked_method(&self, scope: &Scope, at: Coordinates, mask: NativeExpand<EO>) -> NativeExpand<EO> {
         ViewOperationsExpand::__expand_read_masked_method(&self.y, scope, at, mask)
     }
 
-    fn __expand_read_unchecked_method(&self, scope: &Scope, at: Place) -> NativeExpand<EO> {
+    fn __expand_read_unchecked_method(&self, scope: &Scope, at: Coordinates) -> NativeExpand<EO> {
         ViewOperationsExpand::__expand_read_unchecked_method(&self.y, scope, at)
     }
 
-    fn __expand_as_linear_slice_method(&self, scope: &Scope, at: Place, size: Place) -> &SliceExpand<EO> {
+    fn __expand_as_linear_slice_method(&self, scope: &Scope, at: Coordinates, size: Coordinates) -> &SliceExpand<EO> {
         ViewOperationsExpand::__expand_as_linear_slice_method(&self.y, scope, at, size)
     }
 
@@ -235,16 +235,16 @@ impl<EO: CubePrimitive> ViewOperationsExpand<EO, BatchedCoords> for PerturbedVie
         scope: &Scope,
         barrier: &BarrierExpand,
         shared: &mut SliceExpand<EO>,
-        at: Place,
+        at: Coordinates,
     ) {
         ViewOperationsExpand::__expand_tensor_map_load_method(&self.y, scope, barrier, shared, at);
     }
 
-    fn __expand_shape_method(&self, scope: &Scope) -> Place {
+    fn __expand_shape_method(&self, scope: &Scope) -> Coordinates {
         ViewOperationsExpand::__expand_shape_method(&self.y, scope)
     }
 
-    fn __expand_is_in_bounds_method(&self, scope: &Scope, at: Place) -> NativeExpand<bool> {
+    fn __expand_is_in_bounds_method(&self, scope: &Scope, at: Coordinates) -> NativeExpand<bool> {
         ViewOperationsExpand::__expand_is_in_bounds_method(&self.y, scope, at)
     }
 }

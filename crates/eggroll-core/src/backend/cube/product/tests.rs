@@ -5,7 +5,8 @@ use crate::backend::cube::device::tested;
 use crate::rng::philox::philox4x32;
 use burn::tensor::{TensorData, try_read_sync};
 
-const ALL: [Way; 4] = [Way::TwoStages, Way::OneStage, Way::Units, Way::Naive];
+const ALL: [MatmulAlgorithm; 4] =
+    [MatmulAlgorithm::TwoStages, MatmulAlgorithm::OneStage, MatmulAlgorithm::Units, MatmulAlgorithm::Naive];
 
 /// Multiples of 1/8 in `[−1, 1)`: products and their sums are exact, in TF32 and f16 too.
 fn coarse(len: usize, salt: u32) -> Vec<f32> {
@@ -32,7 +33,7 @@ fn expected(lhs: &[f32], rhs: &[f32], [m, k, n]: [usize; 3]) -> Vec<f32> {
 #[test]
 fn ways_follow_from_the_device_and_the_size() {
     for sizes in [[1, 1, 1], [64, 512, 512], [4096, 8192, 8192]] {
-        assert_eq!(ways(false, sizes), [Way::Units, Way::Naive]);
+        assert_eq!(ways(false, sizes), [MatmulAlgorithm::Units, MatmulAlgorithm::Naive]);
     }
     for sizes in [[64, 512, 512], [1024, 8192, 8192]] {
         assert_eq!(ways(true, sizes), ALL);
@@ -64,9 +65,9 @@ fn what_cannot_run_is_passed_over() {
         let expected = expected(&a, &b, sizes);
         let (way, found) = first_that_runs(&lhs, &rhs, DType::F32, &ALL);
         let cores = has_tensor_cores(&lhs.client, DType::F32, DType::F32, Precision::Chosen);
-        assert!(cores || way == Way::Units, "{sizes:?}: {way:?}");
+        assert!(cores || way == MatmulAlgorithm::Units, "{sizes:?}: {way:?}");
         assert!(read(found) == expected, "{sizes:?}");
-        for way in [Way::Units, Way::Naive] {
+        for way in [MatmulAlgorithm::Units, MatmulAlgorithm::Naive] {
             assert!(read(first_that_runs(&lhs, &rhs, DType::F32, &[way]).1) == expected, "{sizes:?}, {way:?}");
         }
         let other = tensor(&coarse(k * n, 4), [k, n], DType::F32);

@@ -2,7 +2,7 @@
 
 use super::linear::product;
 use super::{PairNoise, clip, dims, floor_shift, is_nonzero, not, reshape, wide};
-use crate::arithmetic::integer::RAIL;
+use crate::arithmetic::integer::INT8_LIMIT;
 use crate::ops::integer::GatePrimitive;
 use burn::backend::tensor::IntTensor;
 use burn::backend::{Backend, Scalar, TensorMetadata};
@@ -26,7 +26,7 @@ pub(crate) fn gru<B: Backend>(
     for step in 0..steps {
         let at = [Slice::from(0..members), Slice::from(step..step + 1)];
         h = B::int_mul(h, B::int_slice(keep.clone(), &at)); // [members, width] · [members, 1]
-        let share = B::int_add_scalar(forget.at(step, h.clone()), Scalar::from(RAIL));
+        let share = B::int_add_scalar(forget.at(step, h.clone()), Scalar::from(INT8_LIMIT));
         let gated = floor_shift::<B>(B::int_mul(share.clone(), h.clone()), 8);
         let change = B::int_sub(candidate.at(step, gated), h.clone());
         h = wrap::<B>(B::int_add(h, floor_shift::<B>(B::int_mul(share, change), 8)));

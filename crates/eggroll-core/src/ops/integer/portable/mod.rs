@@ -21,7 +21,7 @@ pub(crate) use noise::noise;
 pub(crate) use perturbed_vector::perturbed_vector;
 pub(crate) use update::{sum_votes, update};
 
-use crate::arithmetic::integer::RAIL;
+use crate::arithmetic::integer::INT8_LIMIT;
 use crate::ops::integer::{IntegerMembers, IntegerNoisePrimitive};
 use burn::backend::tensor::{Device, IntTensor};
 use burn::backend::{Backend, Scalar, TensorMetadata};
@@ -40,7 +40,7 @@ pub(super) fn wide<B: Backend>(t: IntTensor<B>) -> IntTensor<B> {
 }
 
 pub(super) fn clip<B: Backend>(t: IntTensor<B>) -> IntTensor<B> {
-    B::int_clamp(t, Scalar::from(-RAIL), Scalar::from(RAIL))
+    B::int_clamp(t, Scalar::from(-INT8_LIMIT), Scalar::from(INT8_LIMIT))
 }
 
 /// `⌊t / 2^bits⌋`

@@ -6,7 +6,7 @@ use super::portable::Portable;
 use super::{avx2::Avx2, vnni::Vnni};
 #[cfg(target_arch = "aarch64")]
 use crate::simd::Neon;
-use crate::simd::{self, Forms, Simd, dispatch_forms};
+use crate::simd::{self, MultiIsaKernel, Simd, dispatch_multi_isa};
 
 /// A computation generic over the instruction sets of floats and of integers.
 pub(in crate::backend::cpu) trait MixedKernel {
@@ -19,13 +19,13 @@ pub(in crate::backend::cpu) trait MixedKernel {
 /// Runs `kernel` on the detected instruction set.
 #[inline]
 pub(in crate::backend::cpu) fn dispatch_mixed<K: MixedKernel>(kernel: K) {
-    dispatch_forms(Mixed(kernel));
+    dispatch_multi_isa(Mixed(kernel));
 }
 
 /// The forms of a [`MixedKernel`].
 struct Mixed<K>(K);
 
-impl<K: MixedKernel> Forms for Mixed<K> {
+impl<K: MixedKernel> MultiIsaKernel for Mixed<K> {
     type Output = ();
     const AVX512: bool = true;
     const VNNI: bool = true;

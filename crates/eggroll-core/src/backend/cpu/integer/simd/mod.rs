@@ -13,7 +13,7 @@ mod vnni;
 pub(in crate::backend::cpu) use loops::IntegerSimd;
 pub(in crate::backend::cpu) use mixed::{MixedKernel, dispatch_mixed};
 
-use crate::simd::{Forms, dispatch_forms};
+use crate::simd::{MultiIsaKernel, dispatch_multi_isa};
 #[cfg(target_arch = "x86_64")]
 use avx2::Avx2;
 use portable::Portable;
@@ -31,13 +31,13 @@ pub(super) trait IntegerKernel {
 /// Runs `kernel` on the detected instruction set.
 #[inline]
 pub(super) fn dispatch<K: IntegerKernel>(kernel: K) {
-    dispatch_forms(OfIntegers(kernel));
+    dispatch_multi_isa(OfIntegers(kernel));
 }
 
 /// The forms of an [`IntegerKernel`].
 struct OfIntegers<K>(K);
 
-impl<K: IntegerKernel> Forms for OfIntegers<K> {
+impl<K: IntegerKernel> MultiIsaKernel for OfIntegers<K> {
     type Output = ();
     const AVX512: bool = false;
     const VNNI: bool = true;

@@ -38,7 +38,7 @@ pub(crate) fn linear(op: &LinearSlices, y: &mut [MaybeUninit<i8>]) {
     let packed = Packed::new(d_input, d_output, |k| &op.weight[k * d_output..(k + 1) * d_output]);
     let factors = op.noise.map(|noise| {
         let a = noise.members.rank * d_input;
-        Factors { noise, from: 0, to: a, depth: d_input, columns: d_output }
+        ProductFactors { noise, from: 0, to: a, depth: d_input, columns: d_output }
     });
     let noise = op.noise.or(op.bias.and_then(|bias| bias.noise));
     let each = rows_of_member(noise, op.x.len() / d_input);
@@ -63,7 +63,7 @@ pub(crate) fn head(
     let packed = Packed::new(width, vocab, |k| &transposed[k * vocab..(k + 1) * vocab]);
     let factors = noise.map(|noise| {
         let a = noise.members.rank * vocab;
-        Factors { noise, from: a, to: 0, depth: width, columns: vocab }
+        ProductFactors { noise, from: a, to: 0, depth: width, columns: vocab }
     });
     let each = rows_of_member(noise, x.len() / width);
     let product = Product { x, depth: width, each, packed, factors, shift: head_shift(width) };
@@ -78,7 +78,7 @@ fn rows_of_member(noise: Option<NoiseSlice>, rows: usize) -> usize {
 
 /// The factors of a product's noise: a row goes through `from`, and by `to` to the columns.
 #[derive(Clone, Copy)]
-struct Factors<'a> {
+struct ProductFactors<'a> {
     noise: NoiseSlice<'a>,
     /// Where the factors begin in a pair's noise.
     from: usize,
@@ -94,13 +94,13 @@ struct Product<'a> {
     /// Rows of a member.
     each: usize,
     packed: Packed,
-    factors: Option<Factors<'a>>,
+    factors: Option<ProductFactors<'a>>,
     shift: u32,
 }
 
 /// Columns of rows of an output, and the shift of their sums.
 #[derive(Clone, Copy)]
-struct Place {
+struct OutputBlock {
     /// The first of them.
     row: usize,
     columns: usize,
@@ -123,7 +123,13 @@ trait Output {
     /// # Safety
     ///
     /// The processor must have the instruction set.
-    unsafe fn take<S: IntegerSimd>(&mut self, at: Place, sums: &mut [Sums], terms: Option<RoundedTerms>, vector: &[i8]);
+    unsafe fn take<S: IntegerSimd>(
+        &mut self,
+        at: OutputBlock,
+        sums: &mut [Sums],
+        terms: Option<RoundedTerms>,
+        vector: &[i8],
+    );
 }
 
 struct Activations<'a> {
@@ -147,7 +153,7 @@ impl Output for Activations<'_> {
     #[inline(always)]
     unsafe fn take<S: IntegerSimd>(
         &mut self,
-        at: Place,
+        at: OutputBlock,
         sums: &mut [Sums],
         terms: Option<RoundedTerms>,
         vector: &[i8],
@@ -179,7 +185,7 @@ impl Output for Logits<'_> {
     #[inline(always)]
     unsafe fn take<S: IntegerSimd>(
         &mut self,
-        at: Place,
+        at: OutputBlock,
         sums: &mut [Sums],
         terms: Option<RoundedTerms>,
         _vector: &[i8],
@@ -283,7 +289,7 @@ impl Product<'_> {
                     let t = &t[row * rank..stop * rank];
                     let terms = self.factors.as_ref().map(|factors| factors.terms(member, t, first, width));
                     let vector = &vectors[(member - first_member) * columns..][..columns];
-                    let at = Place { row, columns, first, width, shift: self.shift };
+                    let at = OutputBlock { row, columns, first, width, shift: self.shift };
                     // SAFETY: by this function's contract.
                     unsafe { output.take::<S>(at, &mut sums[row - tile..stop - tile], terms, vector) };
                     row = stop;
@@ -293,7 +299,7 @@ impl Product<'_> {
     }
 }
 
-impl<'a> Factors<'a> {
+impl<'a> ProductFactors<'a> {
     /// Writes `t : [rows, rank]` for rows from `begin` of the call on.
     ///
     /// # Safety

@@ -67,7 +67,7 @@ thread_local! {
 }
 
 /// Rows of a kind, one after the other.
-trait Rows: Sync {
+trait RowKernel: Sync {
     /// Values of a row.
     fn width(&self) -> usize;
 
@@ -85,14 +85,14 @@ trait Rows: Sync {
     unsafe fn row<S: IntegerSimd>(&self, row: usize, member: usize, scratch: &mut Scratch, y: &mut [i8]);
 }
 
-struct Run<'a, R> {
+struct RowTask<'a, R> {
     rows: &'a R,
     first: usize,
     scratch: &'a mut Scratch,
     y: &'a mut [i8],
 }
 
-impl<R: Rows> IntegerKernel for Run<'_, R> {
+impl<R: RowKernel> IntegerKernel for RowTask<'_, R> {
     #[inline(always)]
     unsafe fn run<S: IntegerSimd>(self) {
         let Self { rows, first, scratch, y } = self;
@@ -110,10 +110,10 @@ impl<R: Rows> IntegerKernel for Run<'_, R> {
 }
 
 /// Writes all rows of `y`.
-fn run<R: Rows>(rows: R, y: &mut [i8]) {
+fn run<R: RowKernel>(rows: R, y: &mut [i8]) {
     let count = (TASK / rows.width()).max(1);
     y.par_chunks_mut(count * rows.width()).enumerate().for_each(|(task, y)| {
-        reuse(&SCRATCH, |scratch| dispatch(Run { rows: &rows, first: task * count, scratch, y }));
+        reuse(&SCRATCH, |scratch| dispatch(RowTask { rows: &rows, first: task * count, scratch, y }));
     });
 }
 
@@ -134,7 +134,7 @@ struct Embedding<'a> {
     each: usize,
 }
 
-impl Rows for Embedding<'_> {
+impl RowKernel for Embedding<'_> {
     fn width(&self) -> usize {
         self.bias.values.len()
     }
@@ -192,7 +192,7 @@ struct Norm<'a> {
     each: usize,
 }
 
-impl Rows for Norm<'_> {
+impl RowKernel for Norm<'_> {
     fn width(&self) -> usize {
         self.gain.values.len()
     }
@@ -237,7 +237,7 @@ struct Add<'a> {
     n: usize,
 }
 
-impl Rows for Add<'_> {
+impl RowKernel for Add<'_> {
     fn width(&self) -> usize {
         self.n
     }

@@ -5,7 +5,7 @@ use crate::backend::cube::geometry::cube_count;
 use crate::backend::cube::integer::geometry::GruTile;
 use crate::backend::cube::integer::gru::{GateSizesLaunch, GruSizesLaunch, gru_kernel};
 use crate::backend::cube::integer::operands::{Held, Operand, elem};
-use crate::backend::cube::integer::words::Form;
+use crate::backend::cube::integer::packed_int8::Form;
 use crate::backend::cube::launch::empty;
 use crate::ops::integer::GatePrimitive;
 use crate::work::counters;

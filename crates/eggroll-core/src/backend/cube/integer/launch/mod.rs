@@ -14,7 +14,7 @@ use super::layer_norm::layer_norm_kernel;
 use super::log_likelihood::log_likelihood_kernel;
 use super::noise::{BLOCKS, noise_kernel};
 use super::operands::{Held, Operand, elem, plain};
-use super::words::{Form, Packing};
+use super::packed_int8::{Form, Packing};
 use crate::backend::cube::geometry::{UNITS, cube_count};
 use crate::backend::cube::launch::empty;
 use crate::backend::cube::noise::StreamLaunch;

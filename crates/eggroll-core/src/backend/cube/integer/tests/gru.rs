@@ -5,7 +5,7 @@ use crate::backend::cube::eligibility::{Demand, runs};
 use crate::backend::cube::integer::geometry::{GateNoise, GruTile};
 use crate::backend::cube::integer::launch::{self, Gate};
 use crate::backend::cube::integer::operands::Held;
-use crate::backend::cube::integer::words::{Form, Packing};
+use crate::backend::cube::integer::packed_int8::{Form, Packing};
 use crate::testing::reference::integer as oracle;
 use burn::tensor::DType;
 

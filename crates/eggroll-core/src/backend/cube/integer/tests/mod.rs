@@ -7,7 +7,7 @@ mod rows;
 mod update;
 
 use super::operands::{Held, Operand};
-use super::words::{Form, Packing};
+use super::packed_int8::{Form, Packing};
 use crate::backend::cube::device::tested;
 use crate::ops::integer::IntegerMembers;
 use crate::rng::key::PairRange;

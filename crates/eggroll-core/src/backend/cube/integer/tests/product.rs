@@ -7,7 +7,7 @@ use crate::backend::cube::BiasKind;
 use crate::backend::cube::integer::epilogue::Epilogue;
 use crate::backend::cube::integer::geometry::ProductTile;
 use crate::backend::cube::integer::launch::{self, Product};
-use crate::backend::cube::integer::words::{Form, Packing};
+use crate::backend::cube::integer::packed_int8::{Form, Packing};
 use crate::testing::reference::{integer as oracle, integer_transformer};
 use burn::tensor::DType;
 

@@ -4,7 +4,7 @@ use super::{Layout, int8, operand, read};
 use crate::arithmetic::integer::Votes;
 use crate::backend::cube::eligibility::extent;
 use crate::backend::cube::integer::operands::Operand;
-use crate::backend::cube::integer::words::Form;
+use crate::backend::cube::integer::packed_int8::Form;
 use crate::ops::integer::transformer::{IntegerBias, IntegerTransformerOps};
 use crate::ops::integer::{GatePrimitive, IntegerMembers, IntegerNoisePrimitive, IntegerOps};
 use crate::rng::key::PairRange;

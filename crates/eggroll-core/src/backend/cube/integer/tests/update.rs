@@ -4,7 +4,7 @@ use super::{LAYOUTS, Layout, int8, operand, read, saturated, upload};
 use crate::arithmetic::integer::Votes;
 use crate::backend::cube::integer::geometry::UpdateTile;
 use crate::backend::cube::integer::launch;
-use crate::backend::cube::integer::words::Form;
+use crate::backend::cube::integer::packed_int8::Form;
 use crate::testing::reference::integer as oracle;
 use burn::backend::ops::IntTensorOps;
 use burn::tensor::Shape;

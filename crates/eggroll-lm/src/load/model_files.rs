@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The files that a path stands for.
-pub(crate) enum Place {
+pub(crate) enum ModelFiles {
     /// One file with everything.
     Gguf(PathBuf),
     /// Weights in one file, next to the other files of a folder.
@@ -14,7 +14,7 @@ pub(crate) enum Place {
     Index { folder: PathBuf, index: PathBuf },
 }
 
-impl Place {
+impl ModelFiles {
     pub(crate) fn find(path: &Path) -> Result<Self, LoadError> {
         let none = |found: String| Err(LoadError::NoModel { path: path.to_owned(), found });
         if path.is_dir() {

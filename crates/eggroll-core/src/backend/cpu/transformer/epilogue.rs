@@ -3,7 +3,7 @@
 use crate::backend::cpu::chain::ChainRow;
 use crate::backend::cpu::epilogue::LowRankEpilogue;
 use crate::backend::cpu::product::{for_vectors, load_some};
-use crate::backend::cpu::tile::{Epilogue, Place, Tile};
+use crate::backend::cpu::tile::{Epilogue, Tile, TileArea};
 use crate::simd::Simd;
 
 /// The noise of rows of several members.
@@ -18,7 +18,7 @@ pub(crate) struct RowNoise<'a> {
 }
 
 /// Adds what the noise makes of the rows of a tile, and writes them.
-pub(super) struct Finish<'a> {
+pub(super) struct MatrixEpilogue<'a> {
     pub noise: Option<RowNoise<'a>>,
     pub t: &'a [f32],
     pub d_input: usize,
@@ -27,9 +27,9 @@ pub(super) struct Finish<'a> {
     pub add: bool,
 }
 
-impl Epilogue for Finish<'_> {
+impl Epilogue for MatrixEpilogue<'_> {
     #[inline(always)]
-    unsafe fn finish<S: Simd>(&mut self, place: Place, tile: &Tile) {
+    unsafe fn finish<S: Simd>(&mut self, place: TileArea, tile: &Tile) {
         let Self { d_input, d_output, add, .. } = *self;
         for r in 0..place.rows {
             let row = place.row + r;

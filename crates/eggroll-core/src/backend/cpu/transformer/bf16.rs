@@ -1,9 +1,9 @@
 //! Products of bfloat16, summed in float32: pairs along the depth, as AVX512-BF16 takes them.
 
-use super::finish::Finish;
+use super::epilogue::MatrixEpilogue;
 use crate::backend::cpu::integer::{COLUMNS, ROWS};
-use crate::backend::cpu::tile::{Epilogue, Place, Tile};
-use crate::simd::{self, Forms, Kernel, Simd, dispatch, dispatch_forms};
+use crate::backend::cpu::tile::{Epilogue, Tile, TileArea};
+use crate::simd::{self, Kernel, MultiIsaKernel, Simd, dispatch, dispatch_multi_isa};
 
 /// The high half of a pair.
 const HIGH: u32 = 0xffff_0000;
@@ -98,7 +98,7 @@ pub(super) struct HalfProduct<'a, 'f> {
     pub rows: usize,
     pub x: &'a HalfRows,
     pub weight: &'a Halves,
-    pub finish: &'a mut Finish<'f>,
+    pub finish: &'a mut MatrixEpilogue<'f>,
 }
 
 impl HalfProduct<'_, '_> {
@@ -110,7 +110,7 @@ impl HalfProduct<'_, '_> {
     pub(super) fn run(self) {
         let (tiles, stride) = (self.rows.div_ceil(ROWS), self.x.stride);
         assert!(self.x.pairs.len() == tiles * ROWS * stride && stride == self.weight.steps, "rows of bfloat16");
-        dispatch_forms(self);
+        dispatch_multi_isa(self);
     }
 
     /// # Safety
@@ -125,7 +125,7 @@ impl HalfProduct<'_, '_> {
             for row in (0..rows).step_by(ROWS) {
                 let x = &x.pairs[row * x.stride..][..ROWS * x.stride];
                 let place =
-                    Place { row, rows: ROWS.min(rows - row), column, columns: COLUMNS.min(weight.columns - column) };
+                    TileArea { row, rows: ROWS.min(rows - row), column, columns: COLUMNS.min(weight.columns - column) };
                 // SAFETY: by this function's contract; `x` was cut to a tile's rows, of as many steps as there are lines.
                 unsafe {
                     P::tile(x.as_ptr(), weight.steps, lines.as_ptr().cast(), sums.rows());
@@ -136,7 +136,7 @@ impl HalfProduct<'_, '_> {
     }
 }
 
-impl Forms for HalfProduct<'_, '_> {
+impl MultiIsaKernel for HalfProduct<'_, '_> {
     type Output = ();
     const AVX512: bool = true;
     const VNNI: bool = false;
