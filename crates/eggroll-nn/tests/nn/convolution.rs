@@ -6,7 +6,7 @@ use crate::support::{
 };
 use burn::nn::{PaddingConfig1d, PaddingConfig2d, conv};
 use burn::tensor::{Device, Tensor};
-use eggroll_core::scope::Use;
+use eggroll_core::scope::ParameterUse;
 use eggroll_core::{EggrollConfig, NoiseSourceConfig, NoiserConfig};
 use eggroll_nn::{Conv1d, Conv1dConfig, Conv2d, Conv2dConfig};
 
@@ -79,7 +79,7 @@ fn inside_evaluate_equals_explicit_weights() {
                 let alone = |_, model: Conv2d| conv::Conv2d::from(model).forward(shared.clone());
                 let used =
                     assert_members((&what, LAYER), &layer, &scope, || layer.forward_shared(shared.clone()), alone);
-                assert_eq!(matches!(used.uses[0], Use::Shared(_)), config.groups == 1, "{what}");
+                assert_eq!(matches!(used.uses[0], ParameterUse::Shared(_)), config.groups == 1, "{what}");
             }
         }
         for (config, length) in configs_1d() {

@@ -6,7 +6,7 @@ use crate::support::{
 use burn::nn;
 use burn::tensor::{Device, Tensor};
 use eggroll_core::EggrollConfig;
-use eggroll_core::scope::Use;
+use eggroll_core::scope::ParameterUse;
 use eggroll_nn::{Linear, LinearConfig};
 
 #[test]
@@ -77,7 +77,7 @@ fn other_models_stay_plain_inside() {
     let scope = perturbation(&layer, &EggrollConfig::new().into(), &[]);
     let (y, used) = scope.run(PAIRS, || other.forward(x.clone()));
     assert_eq!(values(y), values(other.forward(x)));
-    assert!(!used.uses.iter().any(Use::is_used));
+    assert!(!used.uses.iter().any(ParameterUse::is_used));
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn other_threads_are_outside() {
         std::thread::scope(|threads| threads.spawn(|| values(layer.forward(x.clone()))).join().expect("no panic"))
     });
     assert_eq!(there, plain);
-    assert!(!used.uses.iter().any(Use::is_used));
+    assert!(!used.uses.iter().any(ParameterUse::is_used));
 }
 
 #[test]
