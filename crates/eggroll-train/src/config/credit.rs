@@ -1,6 +1,5 @@
 //! Which scores a weight learns from.
 
-use super::EvolutionStrategyConfig;
 use crate::error::ConfigError;
 use serde::de::IntoDeserializer;
 use serde::de::value::StrDeserializer;
@@ -131,14 +130,6 @@ impl Credit {
             Self::Parts => true,
             Self::Mean => false,
         }
-    }
-}
-
-impl EvolutionStrategyConfig {
-    /// Sets whether weights learn from the score of every part or from the mean.
-    pub fn with_credit(mut self, credit: Credit) -> Self {
-        self.credit = credit;
-        self
     }
 }
 

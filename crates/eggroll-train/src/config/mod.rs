@@ -10,6 +10,7 @@ mod running;
 mod scales;
 mod sigma_schedule;
 mod text;
+mod units;
 mod unroll_horizon;
 mod validate;
 

@@ -1,6 +1,5 @@
 //! What the noise scale is relative to.
 
-use super::EvolutionStrategyConfig;
 use crate::error::ConfigError;
 use serde::de::IntoDeserializer;
 use serde::de::value::StrDeserializer;
@@ -82,14 +81,6 @@ pub enum NoiseScale {
     RelativeToSpread,
     /// The same, times `min(1, 10·N/n)^¼` for `N` members and `n` trained values.
     RelativeToPopulation,
-}
-
-impl EvolutionStrategyConfig {
-    /// Sets what the noise scale is relative to: nothing, or the spread of each parameter.
-    pub fn with_noise_scale(mut self, scale: NoiseScale) -> Self {
-        self.noise_scale = scale;
-        self
-    }
 }
 
 impl NoiseScale {

@@ -1,6 +1,5 @@
 //! What the learning rate is relative to.
 
-use super::{EvolutionStrategyConfig, NoiseScale};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -50,41 +49,6 @@ pub enum RateScale {
     RelativeToSigma,
     /// The same, times `min(1, 10·N/n)` for `N` members and `n` trained values.
     RelativeToPopulation,
-}
-
-impl EvolutionStrategyConfig {
-    /// Sets what the learning rate is relative to: nothing, or the noise scale of each parameter.
-    pub fn with_rate_scale(mut self, scale: RateScale) -> Self {
-        self.rate_scale = scale;
-        self
-    }
-
-    /// Noise and learning rate that need no search: a [σ](crate::NoiseScale) of 2 and a [rate](crate::RateScale) of 0.6, both relative to the
-    /// population and constant. For up to ten values for each member σ is two spreads of each parameter and a step 0.6 of that; for more
-    /// of them both fall. A later `with_sigma` or `with_learning_rate` is in these units: a schedule
-    /// from 0.6 to 0 where a run ends after a known number of generations.
-    ///
-    /// For Adam and optimizers with steps of the same length, and new models. docs/benchmarks.md compares it with settings that were searched for each task.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// use eggroll_core::EggrollConfig;
-    /// use eggroll_nn::MlpConfig;
-    /// use eggroll_train::{EvolutionStrategyConfig, FitnessShaping, OptimizerConfig};
-    ///
-    /// let policy = MlpConfig::new(vec![4, 32, 32, 2]).init(&burn::tensor::Device::flex());
-    /// let config = EvolutionStrategyConfig::new(EggrollConfig::new(), OptimizerConfig::default())
-    ///     .in_relative_units()
-    ///     .with_shaping(FitnessShaping::CenteredRank);
-    /// assert!(config.try_init(&policy).is_ok());
-    /// ```
-    pub fn in_relative_units(self) -> Self {
-        self.with_noise_scale(NoiseScale::RelativeToPopulation)
-            .with_sigma(2.0)
-            .with_rate_scale(RateScale::RelativeToPopulation)
-            .with_learning_rate(0.6)
-    }
 }
 
 impl RateScale {

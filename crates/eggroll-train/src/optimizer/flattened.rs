@@ -1,6 +1,6 @@
 //! A step over all parameters as one vector: for optimizers whose norms are those of the whole.
 
-use super::stepped;
+use super::stepped::stepped;
 use burn::lr_scheduler::module_lr_scheduler::ModuleLearningRate;
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
 use burn::optim::{GradientsParams, ModuleOptimizer};

@@ -9,6 +9,7 @@ mod flattened;
 mod integer_adam_w;
 mod master_weights;
 mod muon;
+mod stepped;
 mod tied;
 mod validate;
 
@@ -18,12 +19,13 @@ pub use integer_adam_w::IntegerAdamWConfig;
 pub use master_weights::MasterWeights;
 pub(crate) use master_weights::{Masters, is_half};
 pub use muon::MuonAdamWConfig;
+use stepped::stepped;
 pub(crate) use tied::tie;
 
 use crate::error::ConfigError;
 use crate::settings::filled;
 use burn::lr_scheduler::module_lr_scheduler::ModuleLearningRate;
-use burn::module::{Module, ModuleMapper, Param, ParamId};
+use burn::module::{Module, Param, ParamId};
 use burn::optim::{
     AdaGradConfig, AdafactorConfig, AdamConfig, AdamWConfig, AdanConfig, GradientsParams, LambConfig, LionConfig,
     ModuleOptimizer, OptimizerRecord, RmsPropConfig, SgdConfig,
@@ -294,31 +296,5 @@ impl Optimizer {
 
     pub(crate) fn load_record(self, record: OptimizerRecord) -> Self {
         Self { steps: self.steps.load_record(record), ..self }
-    }
-}
-
-fn stepped<M: Module>(
-    steps: &mut ModuleOptimizer,
-    rate: ModuleLearningRate,
-    model: M,
-    gradients: GradientsParams,
-) -> M {
-    let lifted = model.map(&mut Lift);
-    steps.step(rate, lifted, gradients).map(&mut Lower)
-}
-
-struct Lift;
-
-impl ModuleMapper for Lift {
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        param.map(Tensor::from_inner)
-    }
-}
-
-struct Lower;
-
-impl ModuleMapper for Lower {
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        param.map(Tensor::inner)
     }
 }

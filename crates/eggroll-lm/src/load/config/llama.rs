@@ -1,9 +1,9 @@
 //! The Llama family.
 
 use super::super::error::LoadError;
+use super::bounds::{addressable, buildable, positive, positive_number, total};
 use super::fields::Fields;
 use super::rope::{RopeScaling, theta};
-use super::{addressable, buildable, positive, positive_number, total};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

@@ -1,8 +1,8 @@
 //! Rotary position embeddings for longer contexts than those of pretraining.
 
 use super::super::error::LoadError;
+use super::bounds::positive_number;
 use super::fields::Fields;
-use super::positive_number;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

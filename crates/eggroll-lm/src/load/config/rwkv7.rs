@@ -1,8 +1,8 @@
 //! RWKV-7.
 
 use super::super::error::LoadError;
+use super::bounds::{addressable, buildable, positive, positive_number, total};
 use super::fields::Fields;
-use super::{addressable, buildable, positive, positive_number, total};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! Launches of CubeK's kernels.
 
+use super::algorithm::{MatmulAlgorithm, elems};
 use super::perturbed::{PerturbedArgs, PerturbedParts};
-use super::{MatmulAlgorithm, elems};
 use crate::backend::cube::launch::empty;
 use burn::backend::cubecl::dtype_to_elem_type;
 use burn::tensor::DType;

@@ -4,10 +4,11 @@
 //! the clock pick different kernels, and a run that is replayed or resumed then sums in another order. [`ways`] has the rule and
 //! the order of what is tried where a kernel cannot run.
 
+mod algorithm;
 mod launch;
 mod perturbed;
 
-use burn::backend::cubecl::dtype_to_elem_type;
+use algorithm::{MatmulAlgorithm, elems};
 use burn::backend::ops::FloatTensorOps;
 use burn::tensor::DType;
 use burn_cubecl::CubeBackend;
@@ -15,7 +16,6 @@ use burn_cubecl::tensor::CubeTensor;
 use cubecl::client::Client;
 use cubecl::prelude::Scalar;
 use cubecl::tf32;
-use cubek::matmul::definition::{MatmulElems, MatmulGlobalElems};
 use cubek::matmul::multi_level::components::tile::TileMatmulKind;
 use cubek::matmul::multi_level::definition::adjust_dtypes;
 pub(crate) use perturbed::PerturbedParts;
@@ -37,19 +37,6 @@ pub(crate) enum Precision {
     Chosen,
     /// f32, whatever it says.
     F32,
-}
-
-/// A way to compute a product.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MatmulAlgorithm {
-    /// Tensor cores; one stage of shared memory is loaded while the other is multiplied.
-    TwoStages,
-    /// Tensor cores, one stage.
-    OneStage,
-    /// Multiply-adds, tiles in registers.
-    Units,
-    /// A unit for each element, no shared memory.
-    Naive,
 }
 
 /// The ways to try, best first. What needs tensor cores is left out where the device has none for the types; the last two ask for nothing
@@ -123,12 +110,6 @@ fn may_round(wanted: Option<&str>) -> bool {
         Some("f32") => false,
         Some(other) => panic!("{F32_PRODUCTS}={other}: either `tf32` or `f32`"),
     }
-}
-
-/// The types of a product of `dtype` that is written as `out`.
-fn elems(dtype: DType, out: DType) -> MatmulElems {
-    let factor = dtype_to_elem_type(dtype);
-    MatmulElems::from_globals(&MatmulGlobalElems { lhs: factor, rhs: factor, out: dtype_to_elem_type(out) })
 }
 
 #[cfg(test)]
