@@ -1,4 +1,4 @@
-//! The tree of `docs/architecture.md`: every path in it is there.
+//! The tree and the walks of `docs/architecture.md`: every path in them is there, and every name in its file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ fn missing(tree: &str) -> Vec<Vec<PathBuf>> {
 #[test]
 fn every_path_of_the_tree_is_there() {
     let text = fs::read_to_string(root().join("docs/architecture.md")).expect("reads");
-    assert!(text.lines().count() < 100, "{} lines", text.lines().count());
+    assert!(text.lines().count() < 150, "{} lines", text.lines().count());
     let all: usize = trees(&text).map(|tree| drawn(tree).len()).sum();
     assert!(all > 60, "{all} paths");
     for tree in trees(&text) {
@@ -55,4 +55,46 @@ fn canary_what_is_missing_is_found() {
     let tree = "crates/\n  eggroll-core/src/\n    lib.rs  a root\n    no.rs  nothing\n    ops/  `none.rs`, `mod.rs`\n";
     let paths: Vec<_> = missing(tree).into_iter().map(|mut paths| paths.remove(0)).collect();
     assert_eq!(paths, ["crates/eggroll-core/src/no.rs", "crates/eggroll-core/src/none.rs"].map(PathBuf::from));
+}
+
+/// The numbered lines of the walks: files in backticks, each with the names behind it up to the next one.
+fn steps(text: &str) -> Vec<(String, Vec<String>)> {
+    let is_step = |line: &&str| line.split_once(". `").is_some_and(|(number, _)| number.parse::<usize>().is_ok());
+    let mut steps: Vec<(String, Vec<String>)> = Vec::new();
+    for quoted in text.lines().filter(is_step).flat_map(|line| line.split('`').skip(1).step_by(2)) {
+        match (quoted.ends_with(".rs"), steps.last_mut()) {
+            (false, Some((_, names))) => names.push(quoted.to_owned()),
+            _ => steps.push((quoted.to_owned(), Vec::new())),
+        }
+    }
+    steps
+}
+
+/// Names that are not whole words in their files, and files that are not there.
+fn lost(text: &str) -> Vec<String> {
+    let mut lost = Vec::new();
+    for (file, names) in steps(text) {
+        let Ok(content) = fs::read_to_string(root().join(&file)) else {
+            lost.push(file);
+            continue;
+        };
+        let words: Vec<_> = content.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+        lost.extend(
+            names.into_iter().filter(|name| !words.contains(&name.as_str())).map(|name| format!("{file}: {name}")),
+        );
+    }
+    lost
+}
+
+#[test]
+fn walks_are_what_files_say() {
+    let text = fs::read_to_string(root().join("docs/architecture.md")).expect("reads");
+    assert!(steps(&text).len() > 40, "{} steps", steps(&text).len());
+    assert_eq!(lost(&text), Vec::<String>::new());
+}
+
+#[test]
+fn canary_lost_steps_are_found() {
+    let text = "1. `src/lib.rs`: `nothing_of_it`.\n2. `src/none.rs`: `x`.\n";
+    assert_eq!(lost(text), ["src/lib.rs: nothing_of_it", "src/none.rs"]);
 }

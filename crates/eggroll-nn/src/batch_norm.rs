@@ -1,8 +1,8 @@
 //! The perturbed drop-in replacement of [`burn::nn::BatchNorm`].
 
 use crate::check::check;
+use crate::drop_in::drop_in;
 use crate::per_member::{self, scale_and_shift};
-use crate::twin::twin;
 use burn::config::Config;
 use burn::module::{Content, DisplaySettings, Flag, Module, ModuleDisplay, Param, RunningState};
 use burn::nn;
@@ -115,7 +115,7 @@ impl BatchNorm {
     }
 }
 
-twin!(BatchNorm, nn::BatchNorm { gamma, beta, training, running_mean, running_var, momentum, epsilon });
+drop_in!(BatchNorm, nn::BatchNorm { gamma, beta, training, running_mean, running_var, momentum, epsilon });
 
 impl ModuleDisplay for BatchNorm {
     fn custom_settings(&self) -> Option<DisplaySettings> {

@@ -1,7 +1,7 @@
 //! The perturbed drop-in replacement of [`burn::nn::BiGru`].
 
 use crate::check::check;
-use crate::twin::twin;
+use crate::drop_in::drop_in;
 use crate::{Gru, Linear};
 use burn::config::Config;
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay};
@@ -115,7 +115,7 @@ impl BiGru {
     }
 }
 
-twin!(BiGru, nn::BiGru { forward, reverse, d_hidden, batch_first });
+drop_in!(BiGru, nn::BiGru { forward, reverse, d_hidden, batch_first });
 
 impl ModuleDisplay for BiGru {
     fn custom_settings(&self) -> Option<DisplaySettings> {

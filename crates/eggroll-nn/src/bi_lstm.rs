@@ -1,7 +1,7 @@
 //! The perturbed drop-in replacement of [`burn::nn::BiLstm`].
 
 use crate::check::check;
-use crate::twin::twin;
+use crate::drop_in::drop_in;
 use crate::{Linear, Lstm};
 use burn::config::Config;
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay};
@@ -120,7 +120,7 @@ impl BiLstm {
     }
 }
 
-twin!(BiLstm, nn::BiLstm { forward, reverse, d_hidden, batch_first });
+drop_in!(BiLstm, nn::BiLstm { forward, reverse, d_hidden, batch_first });
 
 impl ModuleDisplay for BiLstm {
     fn custom_settings(&self) -> Option<DisplaySettings> {

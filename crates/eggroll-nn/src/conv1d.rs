@@ -2,7 +2,7 @@
 
 use crate::check::check;
 use crate::convolution::{Convolution, matrix, same_padding};
-use crate::twin::twin;
+use crate::drop_in::drop_in;
 use burn::config::Config;
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay, Param};
 use burn::nn::{Initializer, PaddingConfig1d, conv};
@@ -174,7 +174,7 @@ impl Conv1d {
     }
 }
 
-twin!(Conv1d, conv::Conv1d { weight, bias, stride, kernel_size, dilation, groups, padding });
+drop_in!(Conv1d, conv::Conv1d { weight, bias, stride, kernel_size, dilation, groups, padding });
 
 impl ModuleDisplay for Conv1d {
     fn custom_settings(&self) -> Option<DisplaySettings> {

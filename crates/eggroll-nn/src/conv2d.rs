@@ -2,7 +2,7 @@
 
 use crate::check::check;
 use crate::convolution::{Convolution, matrix, same_padding};
-use crate::twin::twin;
+use crate::drop_in::drop_in;
 use burn::config::Config;
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay, Param};
 use burn::nn::{Initializer, PaddingConfig2d, conv};
@@ -176,7 +176,7 @@ impl Conv2d {
     }
 }
 
-twin!(Conv2d, conv::Conv2d { weight, bias, stride, kernel_size, dilation, groups, padding });
+drop_in!(Conv2d, conv::Conv2d { weight, bias, stride, kernel_size, dilation, groups, padding });
 
 impl ModuleDisplay for Conv2d {
     fn custom_settings(&self) -> Option<DisplaySettings> {

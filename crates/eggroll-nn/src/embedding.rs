@@ -1,8 +1,8 @@
 //! The perturbed drop-in replacement of [`burn::nn::Embedding`], and the output layer tied to it.
 
 use crate::check::check;
+use crate::drop_in::drop_in;
 use crate::per_member;
-use crate::twin::twin;
 use burn::config::Config;
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay, Param};
 use burn::nn::{self, Initializer};
@@ -145,7 +145,7 @@ impl Embedding {
     }
 }
 
-twin!(Embedding, nn::Embedding { weight });
+drop_in!(Embedding, nn::Embedding { weight });
 
 impl ModuleDisplay for Embedding {
     fn custom_settings(&self) -> Option<DisplaySettings> {

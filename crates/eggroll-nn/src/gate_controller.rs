@@ -1,7 +1,7 @@
 //! The perturbed drop-in replacement of [`burn::nn::GateController`], and shared code of recurrent modules.
 
 use crate::Linear;
-use crate::twin::twin;
+use crate::drop_in::drop_in;
 use burn::module::Module;
 use burn::nn::{self, Initializer};
 use burn::tensor::{Device, Tensor};
@@ -39,7 +39,7 @@ impl GateController {
     }
 }
 
-twin!(GateController, nn::GateController { input_transform, hidden_transform });
+drop_in!(GateController, nn::GateController { input_transform, hidden_transform });
 
 /// Runs a recurrence, whose steps act on later ones. In reverse order they act on earlier ones, of whose scores weights get no credit.
 pub(crate) fn in_time<R>(reverse: bool, run: impl FnOnce() -> R) -> R {

@@ -2,8 +2,8 @@
 
 use crate::activation::activate;
 use crate::check::check;
+use crate::drop_in::drop_in;
 use crate::gate_controller::{at_step, in_time, initial_state, no_steps, stack_steps};
-use crate::twin::twin;
 use crate::{GateController, Linear};
 use burn::config::Config;
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay};
@@ -189,7 +189,7 @@ impl Gru {
     }
 }
 
-twin!(
+drop_in!(
     Gru,
     nn::Gru { update_gate, reset_gate, new_gate, d_hidden, reset_after, gate_activation, hidden_activation, clip }
 );

@@ -12,6 +12,7 @@ mod check;
 mod conv1d;
 mod conv2d;
 mod convolution;
+mod drop_in;
 mod embedding;
 mod gate_controller;
 #[cfg(feature = "graph")]
@@ -27,7 +28,6 @@ mod mlp;
 mod per_member;
 mod rms_norm;
 pub mod transformer;
-mod twin;
 pub mod weights;
 
 pub use batch_norm::{BatchNorm, BatchNormConfig};

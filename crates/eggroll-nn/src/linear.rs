@@ -1,8 +1,8 @@
 //! The perturbed drop-in replacement of [`burn::nn::Linear`].
 
 use crate::check::check;
+use crate::drop_in::drop_in;
 use crate::per_member;
-use crate::twin::twin;
 use burn::config::Config;
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay, Param};
 use burn::nn::{self, Initializer, LinearLayout};
@@ -164,7 +164,7 @@ fn perturbed<const D: usize>(
     y.reshape(dims)
 }
 
-twin!(Linear, nn::Linear { weight, bias });
+drop_in!(Linear, nn::Linear { weight, bias });
 
 impl ModuleDisplay for Linear {
     fn custom_settings(&self) -> Option<DisplaySettings> {

@@ -2,8 +2,8 @@
 
 use crate::activation::activate;
 use crate::check::check;
+use crate::drop_in::drop_in;
 use crate::gate_controller::{in_time, initial_state, no_steps, stack_steps};
-use crate::twin::twin;
 use crate::{GateController, Linear};
 use burn::config::Config;
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay};
@@ -228,7 +228,7 @@ impl Lstm {
     }
 }
 
-twin!(Lstm, nn::Lstm {
+drop_in!(Lstm, nn::Lstm {
     input_gate, forget_gate => forget_gate.map(Into::into), output_gate, cell_gate, d_hidden, batch_first, reverse,
     clip, input_forget, gate_activation, cell_activation, hidden_activation,
 });

@@ -1,8 +1,8 @@
 //! The perturbed drop-in replacement of [`burn::nn::RmsNorm`].
 
 use crate::check::check;
+use crate::drop_in::drop_in;
 use crate::per_member::{self, scale_and_shift};
-use crate::twin::twin;
 use burn::config::Config;
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay, Param};
 use burn::nn;
@@ -87,7 +87,7 @@ impl RmsNorm {
     }
 }
 
-twin!(RmsNorm, nn::RmsNorm { gamma, epsilon });
+drop_in!(RmsNorm, nn::RmsNorm { gamma, epsilon });
 
 impl ModuleDisplay for RmsNorm {
     fn custom_settings(&self) -> Option<DisplaySettings> {

@@ -5,6 +5,7 @@
 // Whoever prints past `terminal` prints into a dashboard.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+mod append_file;
 mod checkpoint;
 pub mod diagnostics;
 mod difference;
@@ -24,7 +25,6 @@ mod replay;
 #[cfg(feature = "report")]
 pub mod report;
 mod steps;
-mod tail;
 pub mod terminal;
 #[cfg(feature = "text")]
 pub mod text;

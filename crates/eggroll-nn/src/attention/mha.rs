@@ -3,7 +3,7 @@
 use crate::Linear;
 use crate::cache::TensorCache;
 use crate::check::check;
-use crate::twin::twin;
+use crate::drop_in::drop_in;
 use burn::config::Config;
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay};
 use burn::nn::attention::{self as plain, MhaOutput};
@@ -288,7 +288,7 @@ impl MhaCache {
     }
 }
 
-twin!(
+drop_in!(
     MultiHeadAttention,
     plain::MultiHeadAttention {
         query,

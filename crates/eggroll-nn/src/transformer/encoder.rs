@@ -2,7 +2,7 @@
 
 use super::config::TransformerEncoderConfig;
 use super::{TransformerEncoderLayer, TransformerEncoderLayerAutoregressiveCache};
-use crate::twin::twin;
+use crate::drop_in::drop_in;
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay};
 use burn::nn::transformer as plain;
 use burn::tensor::{Bool, Device, Tensor};
@@ -151,7 +151,7 @@ pub struct TransformerEncoderAutoregressiveCache {
     layers: Vec<TransformerEncoderLayerAutoregressiveCache>,
 }
 
-twin!(TransformerEncoder, plain::TransformerEncoder {
+drop_in!(TransformerEncoder, plain::TransformerEncoder {
     layers => layers.into_iter().map(Into::into).collect(), d_model, d_ff, n_heads, n_layers, dropout, norm_first,
     quiet_softmax,
 });

@@ -4,7 +4,7 @@ use super::{PositionWiseFeedForward, TransformerEncoderConfig};
 use crate::LayerNorm;
 use crate::attention::{MhaCache, MhaInput, MultiHeadAttention};
 use crate::cache::TensorCache;
-use crate::twin::twin;
+use crate::drop_in::drop_in;
 use burn::module::Module;
 use burn::nn::Dropout;
 use burn::nn::transformer as plain;
@@ -160,4 +160,4 @@ impl TransformerEncoderLayerAutoregressiveCache {
     }
 }
 
-twin!(TransformerEncoderLayer, plain::TransformerEncoderLayer { mha, pwff, norm_1, norm_2, dropout, norm_first });
+drop_in!(TransformerEncoderLayer, plain::TransformerEncoderLayer { mha, pwff, norm_1, norm_2, dropout, norm_first });

@@ -3,7 +3,7 @@
 use crate::Linear;
 use crate::activation::activate;
 use crate::check::check;
-use crate::twin::twin;
+use crate::drop_in::drop_in;
 use burn::config::Config;
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay};
 use burn::nn::activation::{Activation, ActivationConfig};
@@ -91,7 +91,7 @@ impl PositionWiseFeedForward {
     }
 }
 
-twin!(PositionWiseFeedForward, plain::PositionWiseFeedForward { linear_inner, linear_outer, dropout, activation });
+drop_in!(PositionWiseFeedForward, plain::PositionWiseFeedForward { linear_inner, linear_outer, dropout, activation });
 
 impl ModuleDisplay for PositionWiseFeedForward {
     fn custom_settings(&self) -> Option<DisplaySettings> {

@@ -1,10 +1,10 @@
 //! A table of comma-separated values.
 
 use super::row::{GENERATION, LogRow, SPLIT};
+use crate::append_file::Tail;
 use crate::durable::{move_aside, replace};
 use crate::error::Error;
 use crate::lock::Lock;
-use crate::tail::Tail;
 use csv::{ReaderBuilder, StringRecord, Writer};
 use std::fs;
 use std::io::{self, ErrorKind};

@@ -1,9 +1,9 @@
 //! JSON-lines logs.
 
+use crate::append_file::Tail;
 use crate::durable::{move_aside, replace};
 use crate::error::Error;
 use crate::lock::Lock;
-use crate::tail::Tail;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;

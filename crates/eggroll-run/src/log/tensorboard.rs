@@ -5,10 +5,10 @@
 //! this crate.
 
 use super::row::LogRow;
+use crate::append_file::Tail;
 use crate::durable;
 use crate::error::Error;
 use crate::lock::Lock;
-use crate::tail::Tail;
 use crc32c::crc32c;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

@@ -6,11 +6,11 @@
 mod log;
 mod record;
 
+use crate::append_file::Tail;
 use crate::digest::parameter_digest;
 use crate::durable;
 use crate::error::{Error, SavedError};
 use crate::lock::Lock;
-use crate::tail::Tail;
 use burn::module::Module;
 use eggroll_core::ParameterKind;
 use eggroll_train::{Credit, EvolutionStrategy, Fitness, Population, RunningSettings, TellError};

@@ -2,19 +2,19 @@
 
 /// Makes the twin of a module of Burn, and the module of the twin. Both have these fields and no others, each of which converts by
 /// [`Into`] or as is said behind its name.
-macro_rules! twin {
+macro_rules! drop_in {
     ($twin:ident, $burn:path { $($field:ident $(=> $converted:expr)?),* $(,)? }) => {
         impl From<$burn> for $twin {
             fn from(module: $burn) -> Self {
                 let $burn { $($field),* } = module;
-                Self { $($field: twin!(@$field $(=> $converted)?)),* }
+                Self { $($field: drop_in!(@$field $(=> $converted)?)),* }
             }
         }
 
         impl From<$twin> for $burn {
             fn from(module: $twin) -> Self {
                 let $twin { $($field),* } = module;
-                Self { $($field: twin!(@$field $(=> $converted)?)),* }
+                Self { $($field: drop_in!(@$field $(=> $converted)?)),* }
             }
         }
     };
@@ -22,4 +22,4 @@ macro_rules! twin {
     (@$field:ident => $converted:expr) => { $converted };
 }
 
-pub(crate) use twin;
+pub(crate) use drop_in;
