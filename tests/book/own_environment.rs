@@ -4,10 +4,11 @@ use burn::optim::AdamConfig;
 use eggroll::nn::MlpConfig;
 use eggroll::prelude::*;
 use eggroll::rl::{
-    ActionHead, ActionSpace, EpisodeKey, EvaluationConfig, HostTransition, RolloutConfig, TensorEnvironment, Transition,
+    ActionHead, ActionSpace, EpisodeKey, EvaluationConfig, Number, Physics, RolloutConfig, Step, TensorEnvironment,
+    Transition,
 };
 
-// ANCHOR: environment
+// ANCHOR: physics
 /// A mass on a line that is pushed: to be kept near 0.
 #[derive(Clone, Debug)]
 struct Mass;
@@ -15,21 +16,50 @@ struct Mass;
 /// Seconds of a step.
 const STEP: f32 = 0.1;
 
-impl TensorEnvironment for Mass {
+impl Physics for Mass {
+    type State<N: Number> = [N; 2]; // position, speed
+    type Seen<N: Number> = [N; 2];
+    const NAME: &'static str = "Mass-v0";
+    const ACTIONS: ActionSpace = ActionSpace::Continuous { size: 1, low: -1.0, high: 1.0 };
+    const TIME_LIMIT: usize = 50;
+
+    fn start(key: EpisodeKey) -> [f32; 2] {
+        [key.uniform_in(-1.0, 1.0, 0, 0), 0.0] // step 0 is the reset, draw 0 its first number
+    }
+
+    fn observation<N: Number>(state: [N; 2]) -> [N; 2] {
+        state
+    }
+
+    fn transition<N: Number>([position, speed]: [N; 2], push: N) -> Step<N, [N; 2]> {
+        let speed = speed + push * STEP;
+        let position = position + speed.clone() * STEP;
+        let distance = position.clone().abs();
+        Step { reward: distance.clone() * -1.0, ended: Some(distance.greater(2.0)), state: [position, speed] }
+    }
+}
+// ANCHOR_END: physics
+
+// ANCHOR: environment
+/// The same mass, pushed along both axes of a plane.
+#[derive(Clone, Debug)]
+struct Plane;
+
+impl TensorEnvironment for Plane {
     fn name(&self) -> &'static str {
-        "Mass-v0"
+        "Plane-v0"
     }
 
     fn state_size(&self) -> usize {
-        2 // position, speed
+        4 // positions, speeds
     }
 
     fn observation_size(&self) -> usize {
-        2
+        4
     }
 
     fn actions(&self) -> ActionSpace {
-        ActionSpace::Continuous { size: 1, low: -1.0, high: 1.0 }
+        ActionSpace::Continuous { size: 2, low: -1.0, high: 1.0 }
     }
 
     fn time_limit(&self) -> usize {
@@ -37,49 +67,30 @@ impl TensorEnvironment for Mass {
     }
 
     fn reset_host(&self, key: EpisodeKey, state: &mut [f32]) {
-        state[0] = key.uniform_in(-1.0, 1.0, 0, 0); // step 0 is the reset, draw 0 its first number
-        state[1] = 0.0;
+        state.fill(0.0);
+        key.fill_uniform(-1.0, 1.0, &mut state[..2]);
     }
-    // ANCHOR_END: environment
 
-    // ANCHOR: tensors
     fn observe(&self, state: Tensor<2>) -> Tensor<2> {
         state
     }
 
     fn step(&self, state: Tensor<2>, actions: Tensor<2>) -> Transition {
-        let position = state.clone().slice_dim(1, 0..1); // [environments, 1]
-        let speed = state.slice_dim(1, 1..2) + actions * STEP;
-        let position = position + speed.clone() * STEP;
-        let distance = position.clone().abs().squeeze_dim::<1>(1); // [environments]
+        let positions = state.clone().slice_dim(1, 0..2); // [environments, 2]
+        let speeds = state.slice_dim(1, 2..4) + actions * STEP;
+        let positions = positions + speeds.clone() * STEP;
+        let distance = positions.clone().abs().sum_dim(1).squeeze_dim::<1>(1); // [environments]
         Transition {
-            state: Tensor::cat(vec![position, speed], 1),
+            state: Tensor::cat(vec![positions, speeds], 1),
             reward: -distance.clone(),
             terminated: distance.greater_elem(2.0),
         }
     }
-    // ANCHOR_END: tensors
-
-    // ANCHOR: host
-    fn has_host_form(&self) -> bool {
-        true
-    }
-
-    fn observe_host(&self, state: &[f32], observation: &mut [f32]) {
-        observation.copy_from_slice(state);
-    }
-
-    fn step_host(&self, state: &mut [f32], action: &[f32]) -> HostTransition {
-        state[1] += action[0] * STEP;
-        state[0] += state[1] * STEP;
-        let distance = state[0].abs();
-        HostTransition { reward: -distance, terminated: distance > 2.0 }
-    }
-    // ANCHOR_END: host
 }
+// ANCHOR_END: environment
 
 // ANCHOR: forms
-/// Both forms of an environment take the same steps, bit for bit.
+/// The form on tensors and that on floats take the same steps, bit for bit.
 #[test]
 fn forms_agree() {
     let device = Device::flex();
@@ -101,25 +112,30 @@ fn forms_agree() {
 // ANCHOR_END: forms
 
 #[test]
-fn canary_a_policy_learns_in_it_and_not_without_updates() {
+fn canary_a_policy_learns_and_does_not_without_updates() {
+    for (name, trained, untrained) in
+        [("mass", after(Mass, 0.1), after(Mass, 0.0)), ("plane", after(Plane, 0.1), after(Plane, 0.0))]
+    {
+        assert!(trained > untrained + 5.0, "{name}: {trained} after training, {untrained} without");
+    }
+}
+
+/// The mean return after some generations.
+fn after<E: TensorEnvironment + Clone + 'static>(environment: E, rate: f64) -> f64 {
     let device = Device::flex();
-    let after = |rate: f64| {
-        let initializer = nn::Initializer::Zeros;
-        let mut policy = MlpConfig::new(vec![2, 1]).with_initializer(initializer).init(&device);
-        let config = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new())
-            .with_population_size(64)
-            .with_sigma(0.3)
-            .with_learning_rate(rate);
-        let mut strategy = config.init(&policy);
-        let rollouts =
-            RolloutConfig::new().with_head(ActionHead::Tanh).init(Mass).expect("a head of continuous actions");
-        for _ in 0..30 {
-            let population = strategy.ask();
-            let outcome = rollouts.evaluate(&population, &policy);
-            strategy.tell(&mut policy, population, outcome.fitness).expect("a generation");
-        }
-        rollouts.evaluate_model(&policy, &EvaluationConfig::new(20), &device).mean_return()
-    };
-    let (trained, untrained) = (after(0.1), after(0.0));
-    assert!(trained > untrained + 5.0, "{trained} after training, {untrained} without");
+    let sizes = vec![environment.observation_size(), environment.actions().outputs()];
+    let mut policy = MlpConfig::new(sizes).with_initializer(nn::Initializer::Zeros).init(&device);
+    let config = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new())
+        .with_population_size(64)
+        .with_sigma(0.3)
+        .with_learning_rate(rate);
+    let mut strategy = config.init(&policy);
+    let rollouts =
+        RolloutConfig::new().with_head(ActionHead::Tanh).init(environment).expect("a head of continuous actions");
+    for _ in 0..30 {
+        let population = strategy.ask();
+        let outcome = rollouts.evaluate(&population, &policy);
+        strategy.tell(&mut policy, population, outcome.fitness).expect("a generation");
+    }
+    rollouts.evaluate_model(&policy, &EvaluationConfig::new(20), &device).mean_return()
 }

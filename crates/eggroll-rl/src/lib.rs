@@ -12,8 +12,8 @@ mod rollouts;
 pub use burn_rl::{Environment as HostEnvironment, StepResult};
 pub use eggroll_core::device_rollout::{Dynamics, Symbol, SymbolicStep};
 pub use environments::{
-    Acrobot, ActionSpace, Bandit, CartPole, EndOfEpisode, EpisodeKey, Episodes, HostTransition, Memory, MountainCar,
-    MountainCarContinuous, Pendulum, TensorEnvironment, Transition,
+    Acrobot, ActionSpace, Bandit, CartPole, EndOfEpisode, EpisodeKey, Episodes, Flag, HostTransition, Memory,
+    MountainCar, MountainCarContinuous, Number, Numbers, Pendulum, Physics, Step, TensorEnvironment, Transition,
 };
 pub use expected_values::{
     ActionValue, Decision, ExpectedValues, ExpectedValuesConfig, ExpectedValuesError, SampledWorlds, WorldKey,

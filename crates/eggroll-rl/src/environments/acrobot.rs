@@ -1,11 +1,8 @@
 //! Two links to swing up from the middle joint: Acrobot-v1.
 
 use super::number::{Flag, Number, wrapped};
-use super::physics::{self, Physics, Step};
-use super::states::row;
-use crate::{ActionSpace, EpisodeKey, HostTransition, TensorEnvironment, Transition};
-use burn::tensor::Tensor;
-use eggroll_core::device_rollout::Dynamics;
+use super::physics::{Physics, Step};
+use crate::{ActionSpace, EpisodeKey};
 use std::f32::consts::PI;
 
 /// Seconds of a step.
@@ -116,13 +113,26 @@ fn depth<N: Number>(first: N, second: N) -> N {
     first.clone().cos() + (first + second).cos()
 }
 
-impl Physics<4, 6> for Acrobot {
+impl Physics for Acrobot {
+    type State<N: Number> = [N; 4];
+    type Seen<N: Number> = [N; 6];
+    const NAME: &'static str = "Acrobot-v1";
+    const ACTIONS: ActionSpace = ActionSpace::Discrete(3);
+    const TIME_LIMIT: usize = 500;
+    const SOLVED_AT: Option<f32> = Some(-100.0);
+
+    fn start(key: EpisodeKey) -> [f32; 4] {
+        let mut state = [0.0; 4];
+        key.fill_uniform(-START, START, &mut state);
+        state
+    }
+
     fn observation<N: Number>([first, second, first_spin, second_spin]: [N; 4]) -> [N; 6] {
         [first.clone().cos(), first.sin(), second.clone().cos(), second.sin(), first_spin, second_spin]
     }
 
     #[inline]
-    fn transition<N: Number>(state: [N; 4], action: N) -> Step<N, 4> {
+    fn transition<N: Number>(state: [N; 4], action: N) -> Step<N, [N; 4]> {
         let torque = action - 1.0;
         let state = bounded(runge_kutta(state, |state: &[N; 4]| {
             let [first, second] = accelerations(state.clone(), torque.clone());
@@ -130,62 +140,5 @@ impl Physics<4, 6> for Acrobot {
         }));
         let ended = depth(state[0].clone(), state[1].clone()).less(LINE);
         Step { state, reward: ended.clone().number() - 1.0, ended: Some(ended) }
-    }
-}
-
-impl TensorEnvironment for Acrobot {
-    fn name(&self) -> &'static str {
-        "Acrobot-v1"
-    }
-
-    fn state_size(&self) -> usize {
-        4
-    }
-
-    fn observation_size(&self) -> usize {
-        6
-    }
-
-    fn actions(&self) -> ActionSpace {
-        ActionSpace::Discrete(3)
-    }
-
-    fn time_limit(&self) -> usize {
-        500
-    }
-
-    fn solved_at(&self) -> Option<f32> {
-        Some(-100.0)
-    }
-
-    fn observe(&self, state: Tensor<2>) -> Tensor<2> {
-        physics::observe::<Self, 4, 6>(state)
-    }
-
-    #[track_caller]
-    fn step(&self, state: Tensor<2>, actions: Tensor<2>) -> Transition {
-        physics::step(self, state, actions)
-    }
-
-    fn reset_host(&self, key: EpisodeKey, state: &mut [f32]) {
-        key.fill_uniform(-START, START, row::<4>(state));
-    }
-
-    #[inline]
-    fn has_host_form(&self) -> bool {
-        true
-    }
-
-    fn observe_host(&self, state: &[f32], observation: &mut [f32]) {
-        physics::observe_host::<Self, 4, 6>(state, observation);
-    }
-
-    #[inline]
-    fn step_host(&self, state: &mut [f32], action: &[f32]) -> HostTransition {
-        physics::step_host::<Self, 4, 6>(state, action)
-    }
-
-    fn dynamics(&self) -> Option<Dynamics> {
-        physics::dynamics::<Self, 4, 6>()
     }
 }

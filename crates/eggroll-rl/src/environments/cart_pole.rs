@@ -1,11 +1,8 @@
 //! A pole on a cart: CartPole-v1.
 
 use super::number::{Flag, Number};
-use super::physics::{self, Physics, Step};
-use super::states::row;
-use crate::{ActionSpace, EpisodeKey, HostTransition, TensorEnvironment, Transition};
-use burn::tensor::Tensor;
-use eggroll_core::device_rollout::Dynamics;
+use super::physics::{Physics, Step};
+use crate::{ActionSpace, EpisodeKey};
 
 /// Seconds of a step.
 const STEP: f32 = 0.02;
@@ -83,75 +80,32 @@ fn accelerations<N: Number>(action: N, angle: N, spin: N) -> [N; 2] {
     [thrust - pole.clone() * cos * POLE, pole]
 }
 
-impl Physics<4, 4> for CartPole {
+impl Physics for CartPole {
+    type State<N: Number> = [N; 4];
+    type Seen<N: Number> = [N; 4];
+    const NAME: &'static str = "CartPole-v1";
+    const ACTIONS: ActionSpace = ActionSpace::Discrete(2);
+    const TIME_LIMIT: usize = 500;
+    const SOLVED_AT: Option<f32> = Some(475.0);
+    const SEES_STATE: bool = true;
+
+    fn start(key: EpisodeKey) -> [f32; 4] {
+        let mut state = [0.0; 4];
+        key.fill_uniform(-START, START, &mut state);
+        state
+    }
+
     fn observation<N: Number>(state: [N; 4]) -> [N; 4] {
         state
     }
 
     #[inline]
-    fn transition<N: Number>([place, speed, angle, spin]: [N; 4], action: N) -> Step<N, 4> {
+    fn transition<N: Number>([place, speed, angle, spin]: [N; 4], action: N) -> Step<N, [N; 4]> {
         let [cart, pole] = accelerations(action, angle.clone(), spin.clone());
         let state =
             [place + speed.clone() * STEP, speed + cart * STEP, angle + spin.clone() * STEP, spin + pole * STEP];
         let [place, _, angle, _] = &state;
         let ended = place.clone().abs().greater(TRACK).or(angle.clone().abs().greater(TILT));
         Step { reward: place.filled(1.0), ended: Some(ended), state }
-    }
-}
-
-impl TensorEnvironment for CartPole {
-    fn name(&self) -> &'static str {
-        "CartPole-v1"
-    }
-
-    fn state_size(&self) -> usize {
-        4
-    }
-
-    fn observation_size(&self) -> usize {
-        4
-    }
-
-    fn actions(&self) -> ActionSpace {
-        ActionSpace::Discrete(2)
-    }
-
-    fn time_limit(&self) -> usize {
-        500
-    }
-
-    fn solved_at(&self) -> Option<f32> {
-        Some(475.0)
-    }
-
-    fn observe(&self, state: Tensor<2>) -> Tensor<2> {
-        state
-    }
-
-    #[track_caller]
-    fn step(&self, state: Tensor<2>, actions: Tensor<2>) -> Transition {
-        physics::step(self, state, actions)
-    }
-
-    fn reset_host(&self, key: EpisodeKey, state: &mut [f32]) {
-        key.fill_uniform(-START, START, row::<4>(state));
-    }
-
-    #[inline]
-    fn has_host_form(&self) -> bool {
-        true
-    }
-
-    fn observe_host(&self, state: &[f32], observation: &mut [f32]) {
-        physics::observe_host::<Self, 4, 4>(state, observation);
-    }
-
-    #[inline]
-    fn step_host(&self, state: &mut [f32], action: &[f32]) -> HostTransition {
-        physics::step_host::<Self, 4, 4>(state, action)
-    }
-
-    fn dynamics(&self) -> Option<Dynamics> {
-        physics::dynamics::<Self, 4, 4>()
     }
 }

@@ -1,7 +1,6 @@
 //! The car in the valley, which both mountain cars drive.
 
 use super::number::{Flag, Number};
-use super::states::row;
 use crate::EpisodeKey;
 
 const WALL: f32 = -1.2;
@@ -22,6 +21,6 @@ pub fn drive<N: Number>([place, speed]: [N; 2], push: N, goal: f32) -> ([N; 2], 
 }
 
 /// A car at rest, somewhere near the bottom.
-pub fn reset(key: EpisodeKey, state: &mut [f32]) {
-    *row(state) = [key.uniform_in(-0.6, -0.4, 0, 0), 0.0];
+pub fn start(key: EpisodeKey) -> [f32; 2] {
+    [key.uniform_in(-0.6, -0.4, 0, 0), 0.0]
 }

@@ -24,4 +24,6 @@ pub use episodes::{EndOfEpisode, Episodes};
 pub use memory::Memory;
 pub use mountain_car::MountainCar;
 pub use mountain_car_continuous::MountainCarContinuous;
+pub use number::{Flag, Number, Numbers};
 pub use pendulum::Pendulum;
+pub use physics::{Physics, Step};

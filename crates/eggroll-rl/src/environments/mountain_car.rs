@@ -2,10 +2,8 @@
 
 use super::hill;
 use super::number::Number;
-use super::physics::{self, Physics, Step};
-use crate::{ActionSpace, EpisodeKey, HostTransition, TensorEnvironment, Transition};
-use burn::tensor::Tensor;
-use eggroll_core::device_rollout::Dynamics;
+use super::physics::{Physics, Step};
+use crate::{ActionSpace, EpisodeKey};
 
 const FORCE: f32 = 0.001;
 const GOAL: f32 = 0.5;
@@ -44,71 +42,26 @@ impl MountainCar {
     }
 }
 
-impl Physics<2, 2> for MountainCar {
+impl Physics for MountainCar {
+    type State<N: Number> = [N; 2];
+    type Seen<N: Number> = [N; 2];
+    const NAME: &'static str = "MountainCar-v0";
+    const ACTIONS: ActionSpace = ActionSpace::Discrete(3);
+    const TIME_LIMIT: usize = 200;
+    const SOLVED_AT: Option<f32> = Some(-110.0);
+    const SEES_STATE: bool = true;
+
+    fn start(key: EpisodeKey) -> [f32; 2] {
+        hill::start(key)
+    }
+
     fn observation<N: Number>(state: [N; 2]) -> [N; 2] {
         state
     }
 
     #[inline]
-    fn transition<N: Number>(state: [N; 2], action: N) -> Step<N, 2> {
+    fn transition<N: Number>(state: [N; 2], action: N) -> Step<N, [N; 2]> {
         let (state, arrived) = hill::drive(state, (action - 1.0) * FORCE, GOAL);
         Step { reward: state[0].filled(-1.0), ended: Some(arrived), state }
-    }
-}
-
-impl TensorEnvironment for MountainCar {
-    fn name(&self) -> &'static str {
-        "MountainCar-v0"
-    }
-
-    fn state_size(&self) -> usize {
-        2
-    }
-
-    fn observation_size(&self) -> usize {
-        2
-    }
-
-    fn actions(&self) -> ActionSpace {
-        ActionSpace::Discrete(3)
-    }
-
-    fn time_limit(&self) -> usize {
-        200
-    }
-
-    fn solved_at(&self) -> Option<f32> {
-        Some(-110.0)
-    }
-
-    fn observe(&self, state: Tensor<2>) -> Tensor<2> {
-        state
-    }
-
-    #[track_caller]
-    fn step(&self, state: Tensor<2>, actions: Tensor<2>) -> Transition {
-        physics::step(self, state, actions)
-    }
-
-    fn reset_host(&self, key: EpisodeKey, state: &mut [f32]) {
-        hill::reset(key, state);
-    }
-
-    #[inline]
-    fn has_host_form(&self) -> bool {
-        true
-    }
-
-    fn observe_host(&self, state: &[f32], observation: &mut [f32]) {
-        physics::observe_host::<Self, 2, 2>(state, observation);
-    }
-
-    #[inline]
-    fn step_host(&self, state: &mut [f32], action: &[f32]) -> HostTransition {
-        physics::step_host::<Self, 2, 2>(state, action)
-    }
-
-    fn dynamics(&self) -> Option<Dynamics> {
-        physics::dynamics::<Self, 2, 2>()
     }
 }

@@ -2,10 +2,8 @@
 
 use super::hill;
 use super::number::{Flag, Number};
-use super::physics::{self, Physics, Step};
-use crate::{ActionSpace, EpisodeKey, HostTransition, TensorEnvironment, Transition};
-use burn::tensor::Tensor;
-use eggroll_core::device_rollout::Dynamics;
+use super::physics::{Physics, Step};
+use crate::{ActionSpace, EpisodeKey};
 
 const POWER: f32 = 0.0015;
 const GOAL: f32 = 0.45;
@@ -40,72 +38,27 @@ impl MountainCarContinuous {
     }
 }
 
-impl Physics<2, 2> for MountainCarContinuous {
+impl Physics for MountainCarContinuous {
+    type State<N: Number> = [N; 2];
+    type Seen<N: Number> = [N; 2];
+    const NAME: &'static str = "MountainCarContinuous-v0";
+    const ACTIONS: ActionSpace = ActionSpace::Continuous { size: 1, low: -1.0, high: 1.0 };
+    const TIME_LIMIT: usize = 999;
+    const SOLVED_AT: Option<f32> = Some(90.0);
+    const SEES_STATE: bool = true;
+
+    fn start(key: EpisodeKey) -> [f32; 2] {
+        hill::start(key)
+    }
+
     fn observation<N: Number>(state: [N; 2]) -> [N; 2] {
         state
     }
 
     #[inline]
-    fn transition<N: Number>(state: [N; 2], action: N) -> Step<N, 2> {
+    fn transition<N: Number>(state: [N; 2], action: N) -> Step<N, [N; 2]> {
         let (state, arrived) = hill::drive(state, action.clone().clamp(-1.0, 1.0) * POWER, GOAL);
         let reward = arrived.clone().number() * ARRIVAL - action.clone() * action * ACTION_COST;
         Step { state, reward, ended: Some(arrived) }
-    }
-}
-
-impl TensorEnvironment for MountainCarContinuous {
-    fn name(&self) -> &'static str {
-        "MountainCarContinuous-v0"
-    }
-
-    fn state_size(&self) -> usize {
-        2
-    }
-
-    fn observation_size(&self) -> usize {
-        2
-    }
-
-    fn actions(&self) -> ActionSpace {
-        ActionSpace::Continuous { size: 1, low: -1.0, high: 1.0 }
-    }
-
-    fn time_limit(&self) -> usize {
-        999
-    }
-
-    fn solved_at(&self) -> Option<f32> {
-        Some(90.0)
-    }
-
-    fn observe(&self, state: Tensor<2>) -> Tensor<2> {
-        state
-    }
-
-    #[track_caller]
-    fn step(&self, state: Tensor<2>, actions: Tensor<2>) -> Transition {
-        physics::step(self, state, actions)
-    }
-
-    fn reset_host(&self, key: EpisodeKey, state: &mut [f32]) {
-        hill::reset(key, state);
-    }
-
-    #[inline]
-    fn has_host_form(&self) -> bool {
-        true
-    }
-
-    fn observe_host(&self, state: &[f32], observation: &mut [f32]) {
-        physics::observe_host::<Self, 2, 2>(state, observation);
-    }
-
-    #[inline]
-    fn step_host(&self, state: &mut [f32], action: &[f32]) -> HostTransition {
-        physics::step_host::<Self, 2, 2>(state, action)
-    }
-
-    fn dynamics(&self) -> Option<Dynamics> {
-        physics::dynamics::<Self, 2, 2>()
     }
 }

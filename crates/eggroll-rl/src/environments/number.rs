@@ -18,27 +18,56 @@ pub trait Number:
     /// The answer to a question about the number.
     type Flag: Flag<Self>;
 
+    /// The sine.
     fn sin(self) -> Self;
+    /// The cosine.
     fn cos(self) -> Self;
+    /// The largest integer that is not above it.
     fn floor(self) -> Self;
+    /// The size without the sign.
     fn abs(self) -> Self;
+    /// The number, or the bound that it is beyond.
     fn clamp(self, low: f32, high: f32) -> Self;
-    /// This number everywhere.
+    /// `value`, as often as this number is there.
     fn filled(&self, value: f32) -> Self;
+    /// Whether it is below `limit`.
     fn less(&self, limit: f32) -> Self::Flag;
+    /// Whether it is at most `limit`.
     fn less_equal(&self, limit: f32) -> Self::Flag;
+    /// Whether it is above `limit`.
     fn greater(&self, limit: f32) -> Self::Flag;
+    /// Whether it is at least `limit`.
     fn greater_equal(&self, limit: f32) -> Self::Flag;
 }
 
 /// Yes or no, for each of the numbers.
 pub trait Flag<N>: Clone {
+    /// Whether both are yes.
     fn and(self, other: Self) -> Self;
+    /// Whether one is yes.
     fn or(self, other: Self) -> Self;
     /// `then` where it is yes, else `otherwise`.
     fn select(self, then: N, otherwise: N) -> N;
     /// 1 for yes, 0 for no.
     fn number(self) -> N;
+}
+
+/// Numbers that belong together: an array.
+pub trait Numbers<N>: AsRef<[N]> + Into<Vec<N>> {
+    /// How many.
+    const COUNT: usize;
+
+    /// Each by its place.
+    fn from_fn(number: impl FnMut(usize) -> N) -> Self;
+}
+
+impl<N, const COUNT: usize> Numbers<N> for [N; COUNT] {
+    const COUNT: usize = COUNT;
+
+    #[inline]
+    fn from_fn(number: impl FnMut(usize) -> N) -> Self {
+        std::array::from_fn(number)
+    }
 }
 
 impl Number for f32 {

@@ -1,11 +1,8 @@
 //! A pendulum to swing up: Pendulum-v1.
 
 use super::number::{Number, wrapped};
-use super::physics::{self, Physics, Step};
-use super::states::row;
-use crate::{ActionSpace, EpisodeKey, HostTransition, TensorEnvironment, Transition};
-use burn::tensor::Tensor;
-use eggroll_core::device_rollout::Dynamics;
+use super::physics::{Physics, Step};
+use crate::{ActionSpace, EpisodeKey};
 use std::f32::consts::PI;
 
 /// Seconds of a step.
@@ -56,13 +53,25 @@ impl Pendulum {
     }
 }
 
-impl Physics<2, 3> for Pendulum {
+impl Physics for Pendulum {
+    type State<N: Number> = [N; 2];
+    type Seen<N: Number> = [N; 3];
+    const NAME: &'static str = "Pendulum-v1";
+    const ACTIONS: ActionSpace = ActionSpace::Continuous { size: 1, low: -TORQUE, high: TORQUE };
+    const TIME_LIMIT: usize = 200;
+    /// Gymnasium states no threshold: a mean return of −200 takes a swing up from every start and a hold to the end.
+    const SOLVED_AT: Option<f32> = Some(-200.0);
+
+    fn start(key: EpisodeKey) -> [f32; 2] {
+        [key.uniform_in(-PI, PI, 0, 0), key.uniform_in(-1.0, 1.0, 0, 1)]
+    }
+
     fn observation<N: Number>([angle, speed]: [N; 2]) -> [N; 3] {
         [angle.clone().cos(), angle.sin(), speed]
     }
 
     #[inline]
-    fn transition<N: Number>([angle, speed]: [N; 2], torque: N) -> Step<N, 2> {
+    fn transition<N: Number>([angle, speed]: [N; 2], torque: N) -> Step<N, [N; 2]> {
         let torque = torque.clamp(-TORQUE, TORQUE);
         let lean = wrapped(angle.clone());
         let cost = lean.clone() * lean
@@ -70,63 +79,5 @@ impl Physics<2, 3> for Pendulum {
             + torque.clone() * torque.clone() * TORQUE_COST;
         let speed = (speed + (angle.clone().sin() * FALL + torque * PUSH)).clamp(-SPEED, SPEED);
         Step { state: [angle + speed.clone() * STEP, speed], reward: cost * -1.0, ended: None }
-    }
-}
-
-impl TensorEnvironment for Pendulum {
-    fn name(&self) -> &'static str {
-        "Pendulum-v1"
-    }
-
-    fn state_size(&self) -> usize {
-        2
-    }
-
-    fn observation_size(&self) -> usize {
-        3
-    }
-
-    fn actions(&self) -> ActionSpace {
-        ActionSpace::Continuous { size: 1, low: -TORQUE, high: TORQUE }
-    }
-
-    fn time_limit(&self) -> usize {
-        200
-    }
-
-    /// Gymnasium states no threshold: a mean return of −200 takes a swing up from every start and a hold to the end.
-    fn solved_at(&self) -> Option<f32> {
-        Some(-200.0)
-    }
-
-    fn observe(&self, state: Tensor<2>) -> Tensor<2> {
-        physics::observe::<Self, 2, 3>(state)
-    }
-
-    #[track_caller]
-    fn step(&self, state: Tensor<2>, actions: Tensor<2>) -> Transition {
-        physics::step(self, state, actions)
-    }
-
-    fn reset_host(&self, key: EpisodeKey, state: &mut [f32]) {
-        *row(state) = [key.uniform_in(-PI, PI, 0, 0), key.uniform_in(-1.0, 1.0, 0, 1)];
-    }
-
-    #[inline]
-    fn has_host_form(&self) -> bool {
-        true
-    }
-
-    fn observe_host(&self, state: &[f32], observation: &mut [f32]) {
-        physics::observe_host::<Self, 2, 3>(state, observation);
-    }
-
-    #[inline]
-    fn step_host(&self, state: &mut [f32], action: &[f32]) -> HostTransition {
-        physics::step_host::<Self, 2, 3>(state, action)
-    }
-
-    fn dynamics(&self) -> Option<Dynamics> {
-        physics::dynamics::<Self, 2, 3>()
     }
 }

@@ -1,16 +1,17 @@
 //! Rows and columns of states, in both forms.
 
+use super::number::Numbers;
 use crate::TensorEnvironment;
 use burn::tensor::kind::Basic;
 use burn::tensor::{Bool, Device, Tensor};
 
-/// The first `N` columns of `[environments, floats]`, each `[environments, 1]`.
-pub fn columns<const N: usize>(rows: &Tensor<2>) -> [Tensor<2>; N] {
-    std::array::from_fn(|place| rows.clone().narrow(1, place, 1))
+/// The first columns of `[environments, floats]`, each `[environments, 1]`.
+pub fn columns<S: Numbers<Tensor<2>>>(rows: &Tensor<2>) -> S {
+    S::from_fn(|place| rows.clone().narrow(1, place, 1))
 }
 
-/// Columns `[environments, 1]` side by side: `[environments, N]`.
-pub fn joined<const N: usize>(columns: [Tensor<2>; N]) -> Tensor<2> {
+/// Columns `[environments, 1]` side by side.
+pub fn joined(columns: impl Numbers<Tensor<2>>) -> Tensor<2> {
     Tensor::cat(columns.into(), 1)
 }
 
