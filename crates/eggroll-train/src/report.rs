@@ -69,13 +69,15 @@ impl fmt::Display for Rounded {
 
 impl GenerationReport {
     pub(crate) fn new(generation: u64, fitness: &Fitness, sigma: f64, learning_rate: f64, stepped: bool) -> Self {
-        let scores = || fitness.finite_scores();
-        let count = scores().count();
+        let (mut count, mut sum, mut best, mut worst) = (0, 0.0, f64::NAN, f64::NAN);
+        for score in fitness.finite_scores() {
+            (count, sum, best, worst) = (count + 1, sum + score, score.max(best), score.min(worst));
+        }
         Self {
             generation,
-            fitness_mean: scores().sum::<f64>() / count as f64,
-            fitness_best: scores().fold(f64::NAN, f64::max),
-            fitness_worst: scores().fold(f64::NAN, f64::min),
+            fitness_mean: sum / count as f64,
+            fitness_best: best,
+            fitness_worst: worst,
             non_finite: fitness.values().len() - count,
             sigma,
             learning_rate,

@@ -161,7 +161,13 @@ impl Fitness {
     /// the best are those of the group, or of its task if the group has no finite score. Where `scaled`, groups have a scale of their own: the task's
     /// also count where a group has equal scores, with which what is not finite would tie.
     pub(crate) fn finite_by(&self, members: usize, size: Option<usize>, scaled: bool) -> Vec<f64> {
-        let mut scores: Vec<f64> = (0..self.values.len()).map(|place| self.exact(place)).collect();
+        let mut scores: Vec<f64> = match &self.integers {
+            Some(integers) => integers.iter().map(|score| f64::from(*score)).collect(),
+            None => self.values.iter().map(|score| f64::from(*score)).collect(),
+        };
+        if scores.iter().all(|score| score.is_finite()) {
+            return scores;
+        }
         for task in scores.chunks_mut(members.max(1)) {
             let [worst, best] = ends(task).unwrap_or_default();
             for group in task.chunks_mut(size.unwrap_or(members).max(1)) {
