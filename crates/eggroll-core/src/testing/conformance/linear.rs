@@ -325,7 +325,7 @@ fn refuses_other_bias() {
 }
 
 #[test]
-#[should_panic(expected = "the 5 rows of the input [5, 6] are not a multiple of 4 members")]
+#[should_panic(expected = "perturbed linear: 5 rows are not a multiple of 4 members")]
 fn refuses_uneven_rows() {
     call([5, 6], [6, 2], None, 1, InputRows::PerMember);
 }

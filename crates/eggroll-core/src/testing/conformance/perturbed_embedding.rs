@@ -231,7 +231,7 @@ fn call(on: &Implementation, indices: Vec<i32>, rank: usize, input: InputRows) {
 }
 
 #[test]
-#[should_panic(expected = "the 5 indices are not a multiple of 4 members")]
+#[should_panic(expected = "perturbed embedding: 5 rows are not a multiple of 4 members")]
 fn refuses_uneven_rows() {
     call(&implementations()[0], vec![0; 5], 1, InputRows::PerMember);
 }

@@ -4,7 +4,7 @@
 use crate::arithmetic::integer::Votes;
 use crate::ops::integer::transformer::{self, Vector};
 use crate::ops::integer::{self, Gate, IntegerNoise};
-use crate::ops::{self, *};
+use crate::ops::*;
 use crate::rng::key::{NoiseKey, PairRange};
 use burn::tensor::{DType, Device, Int, Tensor};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -105,7 +105,7 @@ fn other_floats() {
     refused(&["dense estimate", &usize::MAX.to_string()], || {
         dense_estimate(floats([2]), dense, NoiseSource::Drawn, 5, usize::MAX, DType::F32)
     });
-    refused(&["noise", &usize::MAX.to_string()], || ops::noise(key(), PAIRS, usize::MAX, &Device::flex(), DType::F32));
+    refused(&["noise", &usize::MAX.to_string()], || noise(key(), PAIRS, usize::MAX, &Device::flex(), DType::F32));
     let window = Window { kernel: [2, 2], stride: [1, 1], dilation: [1, 1], padding: [(0, 0); 2] };
     let cut = |images: [usize; 4], window| patches(floats(images), window, InputRows::PerMember);
     refused(&["patches", "[1, 4]"], || cut([2, 3, 1, 4], window));
