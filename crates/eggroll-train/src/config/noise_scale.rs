@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// What σ is relative to: the noise scale of parameter `p` is `σ_p = σ·τ_p`, times [its own factor](EvolutionStrategyConfig::with_scales) if it
+/// What σ is relative to: the noise scale of parameter `p` is `σ_p = σ·τ_p`, times [its own factor](crate::EvolutionStrategyConfig::with_scales) if it
 /// has one.
 ///
 /// | scale | `τ_p` |
