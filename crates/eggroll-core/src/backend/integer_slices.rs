@@ -11,6 +11,7 @@ use crate::scope::suspended;
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::IntTensor;
 use burn::tensor::{DType, Shape, TensorData};
+use std::mem::MaybeUninit;
 
 impl<B: SliceBackend> IntegerOps for B {
     fn integer_noise(like: IntTensor<B>, key: NoiseKey, pairs: PairRange, elements: usize) -> IntTensor<B> {
@@ -28,12 +29,10 @@ impl<B: SliceBackend> IntegerOps for B {
         }
         let (x, weight, noise) = (B::int8(x), B::int8(weight), held::<B>(noise));
         let ([rows, _], shape @ [_, d_output]) = (dims(&x), dims(&weight));
-        let len = rows * d_output;
-        let mut y = Vec::with_capacity(len);
         let (x, weight) = (B::int8_slice(&x), B::int8_slice(&weight));
-        suspended(|| kernels::linear(x, weight, shape, on_slice::<B>(&noise), &mut y.spare_capacity_mut()[..len]));
-        // SAFETY: the capacity is there, and the kernel writes every element.
-        unsafe { y.set_len(len) };
+        let run = |y: &mut [MaybeUninit<i8>]| kernels::linear(x, weight, shape, on_slice::<B>(&noise), y);
+        // SAFETY: the kernel writes every element.
+        let y = unsafe { written(rows * d_output, run) };
         B::from_int8(y, Shape::new([rows, d_output]))
     }
 
@@ -135,6 +134,19 @@ impl<B: SliceBackend> IntegerOps for B {
         suspended(|| kernels::update(&op, limit, matrix, &mut moved));
         B::from_int8(moved, shape)
     }
+}
+
+/// A new buffer that `write` writes.
+///
+/// # Safety
+///
+/// `write` must write every element.
+pub(super) unsafe fn written<T>(len: usize, write: impl FnOnce(&mut [MaybeUninit<T>])) -> Vec<T> {
+    let mut y = Vec::with_capacity(len);
+    suspended(|| write(&mut y.spare_capacity_mut()[..len]));
+    // SAFETY: the capacity is there, and every element was written by this function's contract.
+    unsafe { y.set_len(len) };
+    y
 }
 
 /// Noise that is readable as a slice.

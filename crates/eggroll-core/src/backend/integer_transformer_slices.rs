@@ -2,7 +2,7 @@
 //! types.
 
 use super::cpu::integer::transformer::{self as kernels, AttentionSizes, LinearSlices, VectorSlices};
-use super::integer_slices::{HeldNoise, held, on_slice};
+use super::integer_slices::{HeldNoise, held, on_slice, written};
 use super::slice_backend::{SliceBackend, dims, indices_below};
 use crate::ops::integer::IntegerNoisePrimitive;
 use crate::ops::integer::transformer::portable;
@@ -135,19 +135,6 @@ impl<B: SliceBackend> IntegerTransformerOps for B {
         suspended(|| kernels::log_likelihood(logits, &targets, classes, &mut sums));
         B::int_from_data(TensorData::new(sums, [members]), &Default::default())
     }
-}
-
-/// A new buffer that `write` writes.
-///
-/// # Safety
-///
-/// `write` must write every element.
-unsafe fn written<T>(len: usize, write: impl FnOnce(&mut [MaybeUninit<T>])) -> Vec<T> {
-    let mut y = Vec::with_capacity(len);
-    suspended(|| write(&mut y.spare_capacity_mut()[..len]));
-    // SAFETY: the capacity is there, and every element was written by this function's contract.
-    unsafe { y.set_len(len) };
-    y
 }
 
 /// A vector that is readable as a slice.

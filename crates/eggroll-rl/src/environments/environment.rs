@@ -132,7 +132,7 @@ pub enum ActionSpace {
 
 impl ActionSpace {
     /// Floats of an action.
-    pub fn size(&self) -> usize {
+    pub const fn size(&self) -> usize {
         match *self {
             Self::Discrete(_) => 1,
             Self::Continuous { size, .. } => size,

@@ -1,7 +1,7 @@
 //! Physics that is written once: on columns of a batch, on the floats of one environment, and as programs for kernels.
 
 use super::number::{Flag, Number, Numbers};
-use super::states::{check, columns, flat, joined, none_ended};
+use super::states::{check, check_row, columns, flat, joined, none_ended};
 use crate::{ActionSpace, EpisodeKey, HostTransition, TensorEnvironment, Transition};
 use burn::tensor::Tensor;
 use eggroll_core::device_rollout::{Dynamics, Symbol, SymbolicStep};
@@ -63,7 +63,7 @@ pub trait Physics: Send + Sync {
 
     /// [`TensorEnvironment::name`]
     const NAME: &'static str;
-    /// [`TensorEnvironment::actions`], of one number each.
+    /// [`TensorEnvironment::actions`], of one number each: others do not compile.
     const ACTIONS: ActionSpace;
     /// [`TensorEnvironment::time_limit`]
     const TIME_LIMIT: usize;
@@ -82,13 +82,6 @@ pub trait Physics: Send + Sync {
     fn transition<N: Number>(state: Self::State<N>, action: N) -> Step<N, Self::State<N>>;
 }
 
-/// Panics unless a row has so many floats.
-#[inline]
-#[track_caller]
-fn check_row(floats: &[f32], due: usize) {
-    assert!(floats.len() == due, "a row of {} floats, where {due} are due", floats.len());
-}
-
 impl<P: Physics> TensorEnvironment for P {
     fn name(&self) -> &'static str {
         P::NAME
@@ -103,6 +96,7 @@ impl<P: Physics> TensorEnvironment for P {
     }
 
     fn actions(&self) -> ActionSpace {
+        const { assert!(P::ACTIONS.size() == 1, "actions of `Physics` are one number: implement `TensorEnvironment`") };
         P::ACTIONS
     }
 

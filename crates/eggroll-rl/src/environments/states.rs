@@ -45,6 +45,13 @@ pub fn check(environment: &impl TensorEnvironment, state: &Tensor<2>, actions: &
     );
 }
 
+/// Panics unless a row of one environment has so many floats.
+#[inline]
+#[track_caller]
+pub fn check_row(floats: &[f32], due: usize) {
+    assert!(floats.len() == due, "a row of {} floats, where {due} are due", floats.len());
+}
+
 /// A row of one environment as an array.
 ///
 /// # Panics
@@ -53,6 +60,6 @@ pub fn check(environment: &impl TensorEnvironment, state: &Tensor<2>, actions: &
 #[inline]
 #[track_caller]
 pub fn row<const N: usize>(floats: &mut [f32]) -> &mut [f32; N] {
-    let found = floats.len();
-    floats.try_into().unwrap_or_else(|_| panic!("a row of {found} floats, where {N} are due"))
+    check_row(floats, N);
+    floats.try_into().expect("as long as that")
 }
