@@ -1,6 +1,6 @@
-"""EGGROLL's perturbed forward and gradient estimate in JAX on the CPU: the peer of `examples/throughput`.
+"""EGGROLL's perturbed forward and gradient estimate in JAX: the peer of `examples/throughput` and `examples/paper_setting`.
 
-A bias-free MLP in -> hidden -> out with relu sees one input row per member. MemberChunk 2q and 2q + 1 share the noise of
+A bias-free MLP in -> hidden -> out with relu, or one layer in -> out, sees one input row per member. MemberChunk 2q and 2q + 1 share the noise of
 pair q with signs +1 and -1; a layer computes y = x W + s c (x B) A^T with c = sigma / sqrt(rank). One JSON object per
 cell goes to stdout, messages go to stderr. README.md says what is as in the JAX reference and what is tuned.
 """
@@ -15,13 +15,14 @@ import time
 from functools import partial, reduce
 from typing import Any, NamedTuple
 
-os.environ["JAX_PLATFORMS"] = "cpu"  # read when jax is imported
+os.environ.setdefault("JAX_PLATFORMS", "cpu")  # read when jax is imported; cuda for a GPU
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-SIZES = {"small": (4, 256, 2), "medium": (64, 512, 64), "large": (256, 2048, 256)}
+SIZES = {"small": (4, 256, 2), "medium": (64, 512, 64), "large": (256, 2048, 256),
+         "paper": (8192, 8192)}
 SIGMA = 0.1
 CHUNK = 64  # members or pairs drawn at a time: the noise in flight stays in cache
 
@@ -37,12 +38,14 @@ class Data(NamedTuple):
 
 
 def mlp(layer, rows, weights):
-    """Both layers; `layer(index, rows, weight)` is the plain or the perturbed product."""
-    return layer(1, jax.nn.relu(layer(0, rows, weights[0])), weights[1])
+    """All layers; `layer(index, rows, weight)` is the plain or the perturbed product."""
+    for index, weight in enumerate(weights):
+        rows = layer(index, jax.nn.relu(rows) if index else rows, weight)
+    return rows
 
 
-def sign(member):
-    return 1.0 - 2.0 * (member % 2)
+def sign(member, dtype=jnp.float32):
+    return (1 - 2 * (member % 2)).astype(dtype)
 
 
 def scale(rank):
@@ -54,9 +57,10 @@ def noise_key(data, *address):
     return reduce(jax.random.fold_in, address, data.key)
 
 
-def draw_factors(key, shape, rank):
+def draw_factors(key, weight, rank):
     """B: [d_in, rank] and A: [d_out, rank] from one draw: fewer, longer calls of the generator."""
-    rows = jax.random.normal(key, (sum(shape), rank))
+    shape = weight.shape
+    rows = jax.random.normal(key, (sum(shape), rank), weight.dtype)
     return rows[: shape[0]], rows[shape[0] :]
 
 
@@ -64,7 +68,7 @@ def population(perturbed, data, generation, chunk):
     """Every member draws its pair's noise for itself, under vmap over `chunk` members (None: all of them) at a time."""
 
     def member(each):
-        layer = lambda i, h, weight: perturbed(noise_key(data, generation, each[0] // 2, i), sign(each[0]), h, weight)
+        layer = lambda i, h, weight: perturbed(noise_key(data, generation, each[0] // 2, i), sign(each[0], h.dtype), h, weight)
         return mlp(layer, each[1], data.weights)
 
     return jax.lax.map(member, (jnp.arange(len(data.x)), data.x), batch_size=chunk or len(data.x))
@@ -76,14 +80,14 @@ def inference(data, generation, rank, chunk):
 
 def fly(data, generation, rank, chunk):
     def perturbed(key, s, h, weight):
-        b, a = draw_factors(key, weight.shape, rank)
+        b, a = draw_factors(key, weight, rank)
         return h @ weight + s * scale(rank) * ((h @ b) @ a.T)
 
     return population(perturbed, data, generation, chunk)
 
 
 def open_es_fly(data, generation, rank, chunk):
-    perturbed = lambda key, s, h, weight: h @ (weight + s * SIGMA * jax.random.normal(key, weight.shape))
+    perturbed = lambda key, s, h, weight: h @ (weight + s * SIGMA * jax.random.normal(key, weight.shape, weight.dtype))
     return population(perturbed, data, generation, chunk)
 
 
@@ -92,17 +96,22 @@ def cached(data, generation, rank, chunk):
 
     def by_member(index, h, weight):  # [members, d_in]; nothing but element-wise products, which XLA fuses
         b, a = (jnp.repeat(factor[:, 0], 2, axis=0) for factor in data.factors[index])  # [members, d_in], [.., d_out]
-        signs = sign(jnp.arange(len(h)))[:, None]
+        signs = sign(jnp.arange(len(h)), h.dtype)[:, None]
         return h @ weight + signs * scale(rank) * (h * b).sum(1, keepdims=True) * a
 
     def by_pair(index, h, weight):  # [pairs, 2, d_in]
         b, a = data.factors[index]
-        t = sign(jnp.arange(2))[:, None] * scale(rank) * jnp.einsum("psi,pri->psr", h, b)  # [pairs, 2, rank]
+        t = sign(jnp.arange(2), h.dtype)[:, None] * scale(rank) * jnp.einsum("psi,pri->psr", h, b)  # [pairs, 2, rank]
         return h @ weight + (t[..., None] * a[:, None]).sum(2)  # einsum("psr,pro->pso"), but fused with the addition
 
     if rank == 1:
         return mlp(by_member, data.x, data.weights)
     return mlp(by_pair, data.x.reshape(-1, 2, data.x.shape[1]), data.weights).reshape(len(data.x), -1)
+
+
+def fly_by_pair(data, generation, rank, chunk):
+    """Not as in the reference: drawn once for both members of a pair, all at once. The faster way where memory allows."""
+    return cached(data._replace(factors=make_factors(data, generation, rank)), generation, rank, chunk)
 
 
 def estimate(data, generation, rank, chunk):
@@ -114,16 +123,17 @@ def estimate(data, generation, rank, chunk):
 
     def layer(index, weight):
         def step(total, each):
-            draw = lambda q: draw_factors(noise_key(data, generation, q, index), weight.shape, rank)
+            draw = lambda q: draw_factors(noise_key(data, generation, q, index), weight, rank)
             b, a = jax.vmap(draw)(each[0])  # [chunk, d_in, rank], [chunk, d_out, rank]
-            return total + jnp.einsum("qir,qor->io", b * each[1][:, None, None], a), None
+            weighted = b * each[1][:, None, None].astype(b.dtype)
+            return total + jnp.einsum("qir,qor->io", weighted, a, preferred_element_type=jnp.float32), None
 
         return scale(rank) * jax.lax.scan(step, jnp.zeros(weight.shape), each)[0]
 
     return [layer(index, weight) for index, weight in enumerate(data.weights)]
 
 
-COLUMNS = {f.__name__: f for f in (inference, fly, cached, open_es_fly, estimate)}
+COLUMNS = {f.__name__: f for f in (inference, fly, fly_by_pair, cached, open_es_fly, estimate)}
 RANKLESS = ("inference", "open_es_fly")
 OUT_OF_MEMORY = {"failed": "out of memory"}
 
@@ -132,29 +142,32 @@ def compiled(column, rank, chunk):
     return jax.jit(partial(COLUMNS[column], rank=rank, chunk=chunk))
 
 
-def make_data(size, members):
+def make_data(size, members, dtype=jnp.float32):
     """Unit-normal inputs and fitness, weights that keep the activations of order one."""
     keys = jax.random.split(jax.random.key(1), 4)
     weights = [jax.random.normal(k, s) / math.sqrt(s[0]) for k, s in zip(keys, zip(size, size[1:]))]
     x, fitness = jax.random.normal(keys[2], (members, size[0])), jax.random.normal(keys[3], (members // 2,))
-    return Data(jax.random.key(0), weights, x, fitness)
+    return Data(jax.random.key(0), [w.astype(dtype) for w in weights], x.astype(dtype), fitness)
 
 
 @partial(jax.jit, static_argnames="rank")
 def make_factors(data, generation, rank):
     """The factors that `fly` and `estimate` draw in this generation, rank before width as `cached` reads them."""
-    draw = lambda q, i, w: [f.T for f in draw_factors(noise_key(data, generation, q, i), w.shape, rank)]
+    draw = lambda q, i, w: [f.T for f in draw_factors(noise_key(data, generation, q, i), w, rank)]
     return jax.vmap(lambda q: [draw(q, i, w) for i, w in enumerate(data.weights)])(jnp.arange(len(data.fitness)))
 
 
-def measure(function, data, seconds, repeats):
-    """Milliseconds of each pass after two warm-ups, until both the seconds and the repeats are reached."""
+def measure(function, data, seconds, repeats, passes):
+    """Milliseconds of a pass after two warm-ups, until both the seconds and the repeats are reached. Every repeat waits once, after
+    its passes."""
     times, total = [], 0.0
     while len(times) < repeats + 2 or total < seconds * 1e3:
         start = time.perf_counter()
-        jax.block_until_ready(function(data, len(times)))  # the generation is traced: every pass draws fresh noise
-        times.append((time.perf_counter() - start) * 1e3)
-        total += times[-1] if len(times) > 2 else 0.0
+        for each in range(passes):  # the generation is traced: every pass draws fresh noise
+            last = function(data, len(times) * passes + each)
+        jax.block_until_ready(last)
+        times.append((time.perf_counter() - start) * 1e3 / passes)
+        total += times[-1] * passes if len(times) > 2 else 0.0
     return times[2:]
 
 
@@ -169,12 +182,12 @@ def grid(args):
 def time_cell(cell, args, chunk):
     """What becomes of one cell: its times, or why there are none."""
     name, members, rank, column = cell.values()
-    data = make_data(SIZES[name], members)
+    data = make_data(SIZES[name], members, args.dtype)
     noise = 4 * members * max(w.size for w in data.weights)
     if column == "open_es_fly" and noise > args.max_bytes:
         return {"skipped": f"{noise:.2e} bytes of noise > --max-bytes {args.max_bytes:.2e}"}
     given = data._replace(factors=make_factors(data, 0, rank)) if column == "cached" else data
-    times = measure(compiled(column, rank, chunk), given, args.seconds, args.repeats)
+    times = measure(compiled(column, rank, chunk), given, args.seconds, args.repeats, args.passes)
     q1, median, q3 = (round(float(q), 4) for q in np.percentile(times, (25, 50, 75)))
     return {"median_ms": median, "q1_ms": q1, "q3_ms": q3, "repeats": len(times)}
 
@@ -218,6 +231,7 @@ def check(rank, chunk):
     for column, expected, canary in [
         ("inference", explicit([0 * noise for noise in low]), explicit(low)),
         ("fly", explicit(low), explicit(wrong)),
+        ("fly_by_pair", explicit(low), explicit(wrong)),
         ("cached", compiled("fly", rank, chunk)(data, generation), explicit(wrong)),
         ("open_es_fly", explicit(dense), explicit(low)),
         ("estimate", summed(low), summed(wrong)),
@@ -258,6 +272,8 @@ def arguments():
     parser.add_argument("--columns", type=named(COLUMNS), default=list(COLUMNS), help=", ".join(COLUMNS))
     parser.add_argument("--repeats", type=count, default=5, help="at least this many timed passes per cell")
     parser.add_argument("--seconds", type=amount, default=0.5, help="at least this long per cell")
+    parser.add_argument("--passes", type=count, default=1, help="passes between two waits, which a fast device should not see")
+    parser.add_argument("--dtype", choices=("float32", "float16", "bfloat16"), default="float32", help="of weights, inputs and noise")
     parser.add_argument("--max-bytes", type=amount, default=6e9, help="skip open_es_fly above this much noise")
     parser.add_argument("--died-at", type=value(int, "a whole number", lambda v: v >= 0), default=-1,
                         help="the cell, from 0, that an earlier process died of: continue after it")

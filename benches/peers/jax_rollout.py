@@ -1,4 +1,4 @@
-"""EGGROLL on CartPole-v1 in JAX on the CPU: the peer of `benches/rollout.rs`.
+"""EGGROLL on CartPole-v1 in JAX: the peer of `benches/rollout.rs`.
 
 A perceptron 4 -> hidden -> 2 with relu and biases. MemberChunk 2q and 2q + 1 share the noise of pair q with signs +1 and -1; a
 layer computes y = x W + b + s (c (x B) A^T + sigma e), c = sigma / sqrt(rank). All members play the same episode of a
@@ -15,7 +15,7 @@ import sys
 import time
 from functools import partial, reduce
 
-os.environ["JAX_PLATFORMS"] = "cpu"  # read when jax is imported
+os.environ.setdefault("JAX_PLATFORMS", "cpu")  # read when jax is imported; cuda for a GPU
 
 import jax
 import jax.numpy as jnp
