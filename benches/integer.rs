@@ -5,7 +5,7 @@
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use eggroll::core::QEggrollConfig;
-use eggroll::core::ops::integer::log_likelihood;
+use eggroll::core::ops::integer::{Rounding, log_likelihood};
 use eggroll::nn::integer::{EggModel, EggModelConfig, EggState};
 use eggroll::train::{EvolutionStrategyConfig, Fitness, MemberChunk, Population};
 
@@ -45,7 +45,7 @@ fn evaluate(
         let rows = members.count() * steps;
         let [_, _, vocab] = logits.dims();
         let targets = members.rows(tokens.clone()).reshape([rows]);
-        (log_likelihood(logits.reshape([rows, vocab]), targets, members.count()), state)
+        (log_likelihood(logits.reshape([rows, vocab]), targets, members.count(), Rounding::Floor), state)
     })
 }
 

@@ -4,7 +4,7 @@ use crate::classifier::Classifier;
 use crate::settings::Settings;
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use eggroll::core::ops::integer::{integer_type, log_likelihood};
+use eggroll::core::ops::integer::{Rounding, integer_type, log_likelihood};
 use eggroll::nn::integer::{Linear, LinearConfig};
 use eggroll::prelude::*;
 use eggroll_examples::digits::{CLASSES, Images, Scale};
@@ -70,7 +70,7 @@ impl Classifier for IntegerMlp {
         let score = |members: &MemberChunk| {
             let logits = self.forward(members.repeat(batch.images.clone())); // [members · batch, 10]
             let labels = members.repeat(batch.labels.clone()); // [members · batch]
-            log_likelihood(logits, labels, members.count())
+            log_likelihood(logits, labels, members.count(), Rounding::Floor)
         };
         population.evaluate(score)
     }

@@ -4,7 +4,7 @@ use crate::args::Args;
 use burn::module::Module;
 use burn::optim::AdamConfig;
 use burn::tensor::{Device, Int, Tensor, TensorData, activation};
-use eggroll::core::ops::integer::{integer_type, log_likelihood};
+use eggroll::core::ops::integer::{Rounding, integer_type, log_likelihood};
 use eggroll::core::rng::{fill_noise, integer::fill_integers};
 use eggroll::core::{EggrollConfig, NoiseKey, QEggrollConfig};
 use eggroll::nn;
@@ -94,7 +94,7 @@ impl Task for Integers {
         let score = |members: &MemberChunk| {
             let hidden = self.hidden.forward(members.repeat(x.clone())).clamp_min(0);
             let targets = members.repeat(targets.clone());
-            log_likelihood(self.output.forward(hidden), targets, members.count())
+            log_likelihood(self.output.forward(hidden), targets, members.count(), Rounding::Floor)
         };
         population.evaluate(score)
     }

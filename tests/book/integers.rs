@@ -1,9 +1,9 @@
 //! Training in integers only.
 
 use eggroll::core::integer::VoteLevels;
-use eggroll::nn::integer::transformer::{self, Transformer, TransformerConfig, TransformerState};
+use eggroll::nn::integer::transformer::{Transformer, TransformerConfig, TransformerState};
 use eggroll::nn::integer::{Linear, LinearConfig};
-use eggroll::nn::integer::{integer_type, log_likelihood};
+use eggroll::nn::integer::{Rounding, integer_type, log_likelihood};
 use eggroll::prelude::*;
 use eggroll::run::text::{ByteStreams, Text, bits_per_byte};
 
@@ -17,7 +17,7 @@ fn train(mut model: Linear, device: &Device) -> Result<Linear, eggroll::train::E
         let fitness = population.evaluate(|members| {
             let logits = model.forward(members.repeat(x.clone())); // [members, 4], sixteenths of a bit
             let target = Tensor::<1, Int>::full([members.count()], 2, device);
-            log_likelihood(logits, target, members.count()) // [members]
+            log_likelihood(logits, target, members.count(), Rounding::Floor) // [members]
         });
         strategy.tell(&mut model, population, fitness)?; // every weight moves by −1, 0 or +1
     }
@@ -36,7 +36,7 @@ fn learn(mut model: Transformer, text: Text, device: &Device) -> Result<Transfor
         let fitness = population.evaluate(|members| {
             let (logits, _) = model.forward(members.rows(batch.inputs.clone()), TransformerState::default());
             let targets = members.rows(batch.targets.clone()).flatten::<1>(0, 1);
-            transformer::log_likelihood(logits.flatten::<2>(0, 1), targets, members.count()) // [members], 1/256 bit
+            log_likelihood(logits.flatten::<2>(0, 1), targets, members.count(), Rounding::Nearest) // [members], 1/256 bit
         });
         strategy.tell(&mut model, population, fitness)?;
     }

@@ -5,7 +5,7 @@ use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use eggroll::core::integer::transformer::gelu;
 use eggroll::core::ops::integer::integer_type;
-use eggroll::core::ops::integer::transformer::log_likelihood;
+use eggroll::core::ops::integer::{Rounding, log_likelihood};
 use eggroll::core::scope::Perturbation;
 use eggroll::core::{MaterializedNoise, NoiserConfig, PairRange, ParameterTable, QEggrollConfig};
 use eggroll::nn::integer::transformer::{Transformer, TransformerConfig, TransformerState};
@@ -119,7 +119,7 @@ impl Case {
         let [_, steps, vocab] = logits.dims();
         assert_eq!(steps, at);
         let targets = self.tokens("targets", rows).reshape([rows * steps]);
-        let scores = log_likelihood(logits.clone().reshape([rows * steps, vocab]), targets, rows);
+        let scores = log_likelihood(logits.clone().reshape([rows * steps, vocab]), targets, rows, Rounding::Nearest);
         let rows: Vec<i32> = logits.into_data().try_to_vec().expect("I32");
         (rows.chunks(steps * vocab).map(<[i32]>::to_vec).collect(), scores.into_data().try_to_vec().expect("I32"))
     }

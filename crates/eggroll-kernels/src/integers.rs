@@ -5,10 +5,11 @@ use burn::tensor::DType;
 use burn_cubecl::CubeBackend;
 use burn_cubecl::tensor::CubeTensor;
 use eggroll_core::NoiseKey;
-use eggroll_core::integer::Votes;
+use eggroll_core::integer::{Rounding, Votes};
 use eggroll_core::ops::PairRange;
-use eggroll_core::ops::integer::backend::{GatePrimitive, IntegerMembers, IntegerNoisePrimitive, IntegerOps};
-use eggroll_core::ops::integer::transformer::backend::{IntegerBias, IntegerTransformerOps};
+use eggroll_core::ops::integer::backend::{
+    GatePrimitive, IntegerBias, IntegerMembers, IntegerNoisePrimitive, IntegerOps, VectorPrimitive,
+};
 
 const PAIRS: PairRange = PairRange { first: 0, count: 16 };
 
@@ -53,25 +54,29 @@ impl Operands<'_> {
 pub(crate) fn launch(tensors: &Tensors, dtype: DType) {
     let of = Operands { tensors, dtype };
     CubeBackend::integer_noise(of.empty([1]), NoiseKey::new(1, 2, 3), PAIRS, 4096);
-    CubeBackend::integer_add(of.empty([4096]), of.empty([4096]));
+    CubeBackend::integer_add(of.empty([4096]), of.empty([4096]), Rounding::Floor);
     let members = PAIRS.members();
     // Every number of rows and columns of a unit.
     for (rows, d_output) in [(1, 16), (1, 256), (2, 32), (2, 256), (64, 16), (64, 256)] {
         for rank in [0, 1, 4] {
             let noise = of.noise(rank, rank * (256 + d_output));
-            CubeBackend::integer_linear(of.empty([members * rows, 256]), of.empty([256, d_output]), noise);
+            let (x, weight) = (of.empty([members * rows, 256]), of.empty([256, d_output]));
+            CubeBackend::integer_linear(x, weight, noise, IntegerBias::None, false, Rounding::Floor);
         }
     }
     products_of_the_transformer(&of);
     for rank in [0, 1] {
         let noise = of.noise(rank, rank * (96 + 256));
-        CubeBackend::integer_embedding(of.indices(members * 64), of.empty([96, 256]), noise);
+        let (tokens, weight) = (of.indices(members * 64), of.empty([96, 256]));
+        CubeBackend::integer_embedding(tokens, weight, noise, IntegerBias::None, Rounding::Floor);
         for n in [32, 256, 2048] {
-            CubeBackend::integer_layer_norm(of.empty([members, n]), of.empty([n]), of.noise(rank, n));
+            let gain = VectorPrimitive { values: of.empty([n]), noise: of.noise(rank, n) };
+            CubeBackend::integer_norm(of.empty([members, n]), gain, IntegerBias::None, Rounding::Floor);
         }
     }
     for (rows, classes) in [(1, 96), (64, 96), (64, 256)] {
-        CubeBackend::integer_log_likelihood(of.empty([members * rows, classes]), of.indices(rows), members);
+        let logits = of.empty([members * rows, classes]);
+        CubeBackend::integer_log_likelihood(logits, of.indices(rows), members, Rounding::Floor);
     }
     recurrences(&of);
     updates(&of);
@@ -90,13 +95,15 @@ fn products_of_the_transformer(of: &Operands) {
                 }
             };
             let (x, weight) = (of.empty([rows, width]), of.empty([width, width]));
-            CubeBackend::integer_transformer_linear(x, weight, noise(2 * width), bias, activate);
+            CubeBackend::integer_linear(x, weight, noise(2 * width), bias, activate, Rounding::Nearest);
         }
-        let (x, weight) = (of.empty([rows, width]), of.empty([width, width]));
-        CubeBackend::integer_transformer_linear(x, weight, noise(2 * width), IntegerBias::None, false);
-        CubeBackend::integer_transformer_head(of.empty([rows, width]), of.empty([96, width]), noise(96 + width));
-        CubeBackend::integer_linear(of.empty([rows, width]), of.empty([width, width]), noise(2 * width));
-        CubeBackend::integer_embedding(of.indices(rows), of.empty([96, width]), noise(96 + width));
+        for rounding in [Rounding::Floor, Rounding::Nearest] {
+            let (x, weight) = (of.empty([rows, width]), of.empty([width, width]));
+            CubeBackend::integer_linear(x, weight, noise(2 * width), IntegerBias::None, false, rounding);
+        }
+        CubeBackend::integer_head(of.empty([rows, width]), of.empty([96, width]), noise(96 + width));
+        let (tokens, weight) = (of.indices(rows), of.empty([96, width]));
+        CubeBackend::integer_embedding(tokens, weight, noise(96 + width), IntegerBias::None, Rounding::Floor);
     }
     // Several sequences a cube.
     for (sequences, width) in [(1024, 256), (4096, 256), (4096, 255)] {

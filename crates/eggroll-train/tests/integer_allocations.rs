@@ -4,7 +4,7 @@
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use eggroll_core::QEggrollConfig;
-use eggroll_core::ops::integer::log_likelihood;
+use eggroll_core::ops::integer::{Rounding, log_likelihood};
 use eggroll_nn::integer::{EggModel, EggModelConfig, EggState};
 use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig, MemberChunk};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -68,7 +68,7 @@ impl Run {
             let rows = chunk.rows(self.tokens.clone());
             let (logits, state) = self.model.forward(rows.clone().slice([0..members, 0..steps]), state);
             let targets = rows.slice([0..members, 1..length]).flatten::<1>(0, 1); // [members · steps]
-            (log_likelihood(logits.flatten::<2>(0, 1), targets, members), state)
+            (log_likelihood(logits.flatten::<2>(0, 1), targets, members, Rounding::Floor), state)
         };
         let (fitness, state) = population.evaluate_with_state(self.state.clone(), score);
         let evaluated = ALLOCATIONS.load(Relaxed);

@@ -6,7 +6,7 @@ use crate::loader::{Array, Golden};
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Device, Int, Tensor};
 use eggroll::core::integer::{Votes, step_limit};
-use eggroll::core::ops::integer::{log_likelihood, update};
+use eggroll::core::ops::integer::{Rounding, log_likelihood, update};
 use eggroll::core::scope::Perturbation;
 use eggroll::core::{MaterializedNoise, NoiserConfig, PairRange, ParameterTable, QEggrollConfig, Role};
 use eggroll::nn::integer::{EggModel, EggModelConfig, EggState};
@@ -182,7 +182,7 @@ impl Case {
             let (logits, state) = self.model.forward(rows.clone().narrow(1, 0, steps), state);
             let [_, _, vocab] = logits.dims();
             let targets = rows.narrow(1, 1, steps).reshape([count * steps]);
-            (log_likelihood(logits.reshape([count * steps, vocab]), targets, count), state)
+            (log_likelihood(logits.reshape([count * steps, vocab]), targets, count, Rounding::Floor), state)
         };
         let Some(chunks) = perturbed else {
             let (likelihoods, state) = part(0, MEMBERS);

@@ -12,8 +12,6 @@ mod flex;
 #[cfg(any(feature = "flex", feature = "ndarray"))]
 mod integer_slices;
 #[cfg(any(feature = "flex", feature = "ndarray"))]
-mod integer_transformer_slices;
-#[cfg(any(feature = "flex", feature = "ndarray"))]
 mod memo;
 #[cfg(feature = "ndarray")]
 mod ndarray;

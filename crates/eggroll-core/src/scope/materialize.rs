@@ -1,5 +1,6 @@
 //! Members of a population as separate models: the way out for modules that have no perturbed drop-in replacement.
 
+use crate::arithmetic::integer::Rounding;
 use crate::model::identity::ParameterTensor;
 use crate::noise::matrix::MatrixView;
 use crate::noise::role::Role;
@@ -122,7 +123,8 @@ impl Materialize<'_> {
             Role::LowRank { .. } => {
                 // Every row of the matrix, looked up by both members.
                 let rows = Tensor::<1, Int>::arange(0..shape[0] as i64, &value.device()).repeat_dim(0, 2);
-                embedding(rows, value.reshape([shape[0], elements / shape[0]]), Some(noise)).reshape([2, elements])
+                embedding(rows, value.reshape([shape[0], elements / shape[0]]), Some(noise), None, Rounding::Floor)
+                    .reshape([2, elements])
             }
             _ => perturbed_vector(value.reshape([elements]), noise),
         }

@@ -5,7 +5,7 @@ use crate::check::check;
 use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Int, Tensor};
-use eggroll_core::ops::integer;
+use eggroll_core::ops::integer::{self, Rounding};
 
 /// Configuration of an [`Embedding`].
 #[derive(Config, Debug)]
@@ -30,7 +30,7 @@ impl EmbeddingConfig {
 }
 
 /// `y = E[token]`; inside `evaluate`, `E` perturbed for every member
-/// ([`ops::integer::embedding`](eggroll_core::ops::integer::embedding)).
+/// ([`ops::integer::embedding`](eggroll_core::ops::integer::embedding), rounded down).
 #[derive(Module, Debug)]
 pub struct Embedding {
     /// Matrix of shape `[n_embedding, d_model]`.
@@ -53,7 +53,7 @@ impl Embedding {
     pub fn forward(&self, tokens: Tensor<2, Int>) -> Tensor<3, Int> {
         let [batch, steps] = tokens.dims();
         let noise = noise(&self.weight, batch * steps);
-        let y = integer::embedding(tokens.reshape([batch * steps]), self.weight.val(), noise);
+        let y = integer::embedding(tokens.reshape([batch * steps]), self.weight.val(), noise, None, Rounding::Floor);
         let [_, d_model] = y.dims();
         y.reshape([batch, steps, d_model])
     }

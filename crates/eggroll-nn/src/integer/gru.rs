@@ -5,7 +5,7 @@ use crate::check::check;
 use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Int, Tensor};
-use eggroll_core::ops::integer::{self, Gate};
+use eggroll_core::ops::integer::{self, Gate, Rounding};
 
 /// Configuration of a [`MinimalGru`].
 #[derive(Config, Debug)]
@@ -87,7 +87,14 @@ impl MinimalGru {
         let [batch, steps, width] = input.dims();
         let rows = input.reshape([batch * steps, width]);
         let gate = |input: &Param<Tensor<2, Int>>, hidden: &Param<Tensor<2, Int>>, bias: &Param<Tensor<1, Int>>| Gate {
-            input: integer::linear(rows.clone(), input.val(), noise(input, batch * steps)),
+            input: integer::linear(
+                rows.clone(),
+                input.val(),
+                noise(input, batch * steps),
+                None,
+                false,
+                Rounding::Floor,
+            ),
             weight: hidden.val(),
             weight_noise: noise(hidden, batch * steps),
             bias: bias.val(),

@@ -6,7 +6,7 @@ use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Int, Tensor};
 use eggroll_core::integer::FIXED_POINT;
-use eggroll_core::ops::integer;
+use eggroll_core::ops::integer::{self, Rounding, Vector};
 
 /// Configuration of a [`LayerNorm`].
 #[derive(Config, Debug)]
@@ -29,7 +29,7 @@ impl LayerNormConfig {
 }
 
 /// `y = clip(⌊x·w / m⌋)`, `m` the mean magnitude of a row; inside `evaluate`, `w` perturbed for every member
-/// ([`ops::integer::layer_norm`](eggroll_core::ops::integer::layer_norm)).
+/// ([`ops::integer::norm`](eggroll_core::ops::integer::norm), rounded down).
 #[derive(Module, Debug)]
 pub struct LayerNorm {
     /// Gains, `[d_model]`.
@@ -52,6 +52,9 @@ impl LayerNorm {
     pub fn forward<const D: usize>(&self, input: Tensor<D, Int>) -> Tensor<D, Int> {
         let dims = input.dims();
         let (width, rows) = (dims[D - 1], dims[..D - 1].iter().product::<usize>());
-        integer::layer_norm(input.reshape([rows, width]), self.weight.val(), noise(&self.weight, rows)).reshape(dims)
+        {
+            let gain = Vector { values: self.weight.val(), noise: noise(&self.weight, rows) };
+            integer::norm(input.reshape([rows, width]), gain, None, Rounding::Floor).reshape(dims)
+        }
     }
 }

@@ -5,7 +5,7 @@ use crate::check::check;
 use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Int, Tensor};
-use eggroll_core::ops::integer;
+use eggroll_core::ops::integer::{self, Rounding};
 
 /// Configuration of a [`Linear`] layer.
 #[derive(Config, Debug)]
@@ -30,7 +30,7 @@ impl LinearConfig {
 }
 
 /// `y = clip(⌊x·W / (16·⌊√d_input⌋)⌋)`; inside `evaluate`, `W` perturbed for every member
-/// ([`ops::integer::linear`](eggroll_core::ops::integer::linear)).
+/// ([`ops::integer::linear`](eggroll_core::ops::integer::linear), rounded down).
 ///
 /// # Example
 ///
@@ -65,7 +65,11 @@ impl Linear {
     pub fn forward<const D: usize>(&self, input: Tensor<D, Int>) -> Tensor<D, Int> {
         let mut dims = input.dims();
         let (width, rows) = (dims[D - 1], dims[..D - 1].iter().product::<usize>());
-        let y = integer::linear(input.reshape([rows, width]), self.weight.val(), noise(&self.weight, rows)); // [rows, d_output]
+        let y = {
+            let noise = noise(&self.weight, rows);
+            let input = input.reshape([rows, width]);
+            integer::linear(input, self.weight.val(), noise, None, false, Rounding::Floor) // [rows, d_output]
+        };
         dims[D - 1] = y.dims()[1];
         y.reshape(dims)
     }

@@ -29,8 +29,9 @@ use burn::module::{Param, ParamId};
 use burn::tensor::{Device, Distribution, Int, Tensor};
 use eggroll_core::integer::{FIXED_POINT, INT8_LIMIT};
 use eggroll_core::ops::integer::IntegerNoise;
-/// The type of integer parameters on a device, and the score of the recurrent models, in sixteenths of a bit.
-pub use eggroll_core::ops::integer::{integer_type, log_likelihood};
+/// The type of integer parameters on a device, and the score of models: in sixteenths of a bit of the recurrent ones, whose rounding is
+/// [`Rounding::Floor`], in 1/256 bit of the [transformer], whose is [`Rounding::Nearest`].
+pub use eggroll_core::ops::integer::{Rounding, integer_type, log_likelihood};
 use eggroll_core::scope;
 
 /// A matrix of `round(16·N(0, 1))`, clipped; the device's generator, seeded by `Device::seed`.

@@ -8,7 +8,7 @@ use crate::check::check;
 use burn::config::Config;
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor};
-use eggroll_core::ops::integer::{add, integer_type};
+use eggroll_core::ops::integer::{Rounding, add, integer_type};
 
 /// Configuration of an [`EggModel`].
 #[derive(Config, Debug)]
@@ -73,8 +73,8 @@ impl EggBlock {
         starts: Tensor<2, Int>,
     ) -> (Tensor<3, Int>, Tensor<2, Int>) {
         let (y, state) = self.gru.forward(self.gru_norm.forward(x.clone()), state, starts);
-        let x = add(y, x);
-        (add(self.mlp.forward(self.mlp_norm.forward(x.clone())), x), state)
+        let x = add(y, x, Rounding::Floor);
+        (add(self.mlp.forward(self.mlp_norm.forward(x.clone())), x, Rounding::Floor), state)
     }
 }
 

@@ -4,7 +4,7 @@ use burn::module::Module;
 use burn::tensor::kind::Basic;
 use burn::tensor::{Device, Int, Tensor};
 use eggroll_core::MemberState;
-use eggroll_core::ops::integer::{log_likelihood, transformer};
+use eggroll_core::ops::integer::{Rounding, log_likelihood};
 use eggroll_nn::integer::transformer::{Transformer, TransformerState};
 use eggroll_nn::integer::{EggModel, EggState};
 use eggroll_train::Scores;
@@ -72,7 +72,7 @@ impl ByteModel for EggModel {
 
     #[track_caller]
     fn log_likelihood(logits: Tensor<2, Int>, targets: Tensor<1, Int>, members: usize) -> Tensor<1, Int> {
-        log_likelihood(logits, targets, members)
+        log_likelihood(logits, targets, members, Rounding::Floor)
     }
 
     fn exact_bits(logits: Tensor<2, Int>, targets: Tensor<1, Int>) -> f64 {
@@ -110,7 +110,7 @@ impl ByteModel for Transformer {
 
     #[track_caller]
     fn log_likelihood(logits: Tensor<2, Int>, targets: Tensor<1, Int>, members: usize) -> Tensor<1, Int> {
-        transformer::log_likelihood(logits, targets, members)
+        log_likelihood(logits, targets, members, Rounding::Nearest)
     }
 
     fn exact_bits(logits: Tensor<2, Int>, targets: Tensor<1, Int>) -> f64 {

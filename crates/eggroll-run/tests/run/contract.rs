@@ -3,7 +3,7 @@
 use burn::module::{Module, Param, ParamId};
 use burn::optim::{AdamConfig, SgdConfig};
 use burn::tensor::{DType, Device, Int, Tensor};
-use eggroll_core::ops::integer::log_likelihood;
+use eggroll_core::ops::integer::{Rounding, log_likelihood};
 use eggroll_core::{EggrollConfig, NoiserConfig, Role};
 use eggroll_nn::{Linear, integer};
 use eggroll_run::*;
@@ -77,7 +77,7 @@ impl Subject for Votes {
         let device = Device::flex();
         let x = Tensor::<2, Int>::full([1, 16], 16, (&device, DType::I8));
         let logits = model.forward(members.repeat(x));
-        log_likelihood(logits, Tensor::full([members.count()], 2, &device), members.count())
+        log_likelihood(logits, Tensor::full([members.count()], 2, &device), members.count(), Rounding::Floor)
     }
 }
 

@@ -3,7 +3,7 @@
 use burn::tensor::Device;
 use eggroll_core::QEggrollConfig;
 use eggroll_core::integer::VoteLevels;
-use eggroll_core::ops::integer::log_likelihood;
+use eggroll_core::ops::integer::{Rounding, log_likelihood};
 use eggroll_nn::integer::{EggModel, EggModelConfig, EggState};
 use eggroll_run::text::{Alphabet, ByteStatistics, ByteStreams, Text, bits_per_byte};
 use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig, IntegerAdamWConfig, MemberChunk};
@@ -39,7 +39,7 @@ fn step(strategy: &mut EvolutionStrategy, model: &mut EggModel, streams: &ByteSt
     let score = |members: &MemberChunk, state: EggState| {
         let (logits, state) = model.forward(members.rows(batch.inputs.clone()), state);
         let targets = members.rows(batch.targets.clone()).flatten::<1>(0, 1);
-        (log_likelihood(logits.flatten::<2>(0, 1), targets, members.count()), state)
+        (log_likelihood(logits.flatten::<2>(0, 1), targets, members.count(), Rounding::Floor), state)
     };
     let (fitness, state) = population.evaluate_with_state(state, score);
     strategy.tell(model, population, fitness).expect("a generation");

@@ -4,7 +4,7 @@ use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::optim::SgdConfig;
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use eggroll_core::integer::{VoteLevels, Votes};
-use eggroll_core::ops::integer::{integer_type, log_likelihood};
+use eggroll_core::ops::integer::{Rounding, integer_type, log_likelihood};
 use eggroll_core::rng::integer::fill_integers;
 use eggroll_core::rng::philox::philox4x32;
 use eggroll_core::{EggrollConfig, InstructionSet, NoiseKey, NoiseSourceConfig, QEggrollConfig};
@@ -94,7 +94,7 @@ fn score(
     let (rows, count) = (members.rows(tokens.clone()), members.count());
     let (logits, state) = model.forward(rows.clone().narrow(1, 0, STEPS), state);
     let targets = rows.narrow(1, 1, STEPS).reshape([count * STEPS]);
-    (log_likelihood(logits.reshape([count * STEPS, VOCAB]), targets, count), state)
+    (log_likelihood(logits.reshape([count * STEPS, VOCAB]), targets, count, Rounding::Floor), state)
 }
 
 fn config() -> EvolutionStrategyConfig {

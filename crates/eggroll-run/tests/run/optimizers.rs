@@ -9,7 +9,7 @@ use burn::optim::{
     MuonConfig, RmsPropConfig, SgdConfig,
 };
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
-use eggroll_core::ops::integer::log_likelihood;
+use eggroll_core::ops::integer::{Rounding, log_likelihood};
 use eggroll_core::{EggrollConfig, QEggrollConfig, Role};
 use eggroll_nn::{Linear, integer};
 use eggroll_run::*;
@@ -257,7 +257,7 @@ fn train_integers(strategy: &mut EvolutionStrategy, mut model: integer::Linear, 
         let fitness = population.evaluate(|members| {
             let x = Tensor::<2, Int>::full([1, 16], 16, (&device, DType::I8));
             let logits = model.forward(members.repeat(x));
-            log_likelihood(logits, Tensor::full([members.count()], 1, &device), members.count())
+            log_likelihood(logits, Tensor::full([members.count()], 1, &device), members.count(), Rounding::Floor)
         });
         strategy.tell(&mut model, population, fitness).expect("a generation");
     }

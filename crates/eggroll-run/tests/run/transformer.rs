@@ -3,7 +3,7 @@
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use eggroll_core::integer::VoteLevels;
-use eggroll_core::ops::integer::transformer::log_likelihood;
+use eggroll_core::ops::integer::{Rounding, log_likelihood};
 use eggroll_core::rng::philox::philox4x32;
 use eggroll_core::{MemberState, QEggrollConfig};
 use eggroll_nn::integer::transformer::{Transformer, TransformerConfig, TransformerState};
@@ -173,7 +173,7 @@ fn train(mut model: Transformer, levels: VoteLevels, chunk: usize) -> Transforme
         let fitness = population.evaluate(|members: &MemberChunk| {
             let (logits, _) = model.forward(members.rows(batch.inputs.clone()), TransformerState::default());
             let targets = members.rows(batch.targets.clone()).flatten::<1>(0, 1);
-            log_likelihood(logits.flatten::<2>(0, 1), targets, members.count())
+            log_likelihood(logits.flatten::<2>(0, 1), targets, members.count(), Rounding::Nearest)
         });
         strategy.tell(&mut model, population, fitness).expect("a generation");
     }

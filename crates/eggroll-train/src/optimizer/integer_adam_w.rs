@@ -27,7 +27,7 @@ use eggroll_core::integer::INT8_LIMIT;
 /// ```
 /// use burn::tensor::{DType, Device, Int, Tensor};
 /// use eggroll_core::QEggrollConfig;
-/// use eggroll_core::ops::integer::log_likelihood;
+/// use eggroll_core::ops::integer::{Rounding, log_likelihood};
 /// use eggroll_nn::integer::LinearConfig;
 /// use eggroll_train::{EvolutionStrategyConfig, IntegerAdamWConfig};
 ///
@@ -42,7 +42,7 @@ use eggroll_core::integer::INT8_LIMIT;
 ///     let fitness = population.evaluate(|members| {
 ///         let logits = model.forward(members.repeat(x.clone()));
 ///         let target = Tensor::<1, Int>::full([members.count()], 2, &device);
-///         log_likelihood(logits, target, members.count())
+///         log_likelihood(logits, target, members.count(), Rounding::Floor)
 ///     });
 ///     strategy.tell(&mut model, population, fitness)?;
 /// }

@@ -1,7 +1,6 @@
-//! Integer arithmetic of Q-EGGROLL: int8 values saturated at ±127, fixed point 4 (16 is 1.0).
+//! Integer arithmetic: int8 values within ±127, fixed point 4 (16 is 1.0), in the two ways of [`Rounding`].
 //!
-//! Every backend computes these formulas exactly; the scalar definitions are in [`crate::testing::reference::integer`] and, for what the
-//! integer transformer has of its own, [`crate::testing::reference::integer_transformer`].
+//! Every backend computes these formulas exactly; the scalar definitions are in [`crate::testing::reference::integer`].
 
 mod divisor;
 mod logarithm;
@@ -13,7 +12,7 @@ pub(crate) use divisor::{Divisor, divide_plainly};
 pub(crate) use logarithm::STEPS;
 pub use logarithm::{EXP2_MANTISSA, exp2_sixteenths, log2_sixteenths};
 pub(crate) use rounding::{NarrowDivisor, RoundedDivisor};
-pub use rounding::{divide_rounded, half_log2, shift_rounded};
+pub use rounding::{Rounding, divide_rounded, half_log2, shift_rounded};
 pub use threshold::{inverse_normal, step_limit, threshold};
 
 use serde::{Deserialize, Serialize};

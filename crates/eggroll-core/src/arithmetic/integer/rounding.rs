@@ -1,4 +1,25 @@
-//! Rounding to nearest, halves away from zero: it commutes with the sign, so that antithetic noise stays antithetic.
+//! How integer models round.
+
+/// How an integer model rounds, and what becomes of sums that int8 does not hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rounding {
+    /// Down; sums saturate at ±127: Q-EGGROLL's recurrent model.
+    Floor,
+    /// To nearest, halves away from zero; rows of sums are stretched to ±127: the integer transformer. It commutes with the sign, so that the
+    /// noise of a pair stays antithetic.
+    Nearest,
+}
+
+impl Rounding {
+    /// What a member's noise adds, of the product of its factors: `⌊s·p / 2^bits⌋`, or `s·round(p / 2^bits)`.
+    #[inline(always)]
+    pub(crate) const fn noise(self, product: i32, sign: i32, bits: u32) -> i32 {
+        match self {
+            Self::Floor => (sign * product) >> bits,
+            Self::Nearest => sign * shift_rounded(product, bits),
+        }
+    }
+}
 
 /// `a / b` rounded to nearest, halves away from zero, for `b > 0` and `|a| + b/2` below 2³¹.
 ///

@@ -1,6 +1,6 @@
 //! What the integer transformer looks up: its activation, powers and logarithms of two, and rotations.
 
-use super::{INT8_LIMIT, clip, shift_rounded};
+use super::{INT8_LIMIT, shift_rounded};
 use crate::arithmetic::elementary::{cos_sin, exp2, ln};
 use crate::work::sync::locked;
 use std::f64::consts::LN_2;
@@ -149,12 +149,6 @@ pub(crate) fn rotate(a: i32, b: i32, cos: i32, sin: i32) -> [i32; 2] {
     [shift_rounded(a * cos - b * sin, ROTARY_BITS), shift_rounded(b * cos + a * sin, ROTARY_BITS)]
 }
 
-/// `clip(θ + s·round(n₀·n₁ / 2^shift))`: an element of a vector as a member sees it.
-#[inline(always)]
-pub(crate) fn perturbed(value: i8, [n0, n1]: [i8; 2], sign: i32, shift: u32) -> i8 {
-    clip(i32::from(value) + sign * shift_rounded(i32::from(n0) * i32::from(n1), shift))
-}
-
 /// How widely a head attends in a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RowEntropy {
@@ -166,7 +160,7 @@ pub struct RowEntropy {
     pub visible: usize,
 }
 
-/// The entropy of the weights of [`attention`](crate::ops::integer::transformer::attention) in every row and head, for turned queries and keys
+/// The entropy of the weights of [`attention`](crate::ops::integer::attention) in every row and head, for turned queries and keys
 /// `[sequences · steps, width]` of sequences that attend to themselves alone.
 ///
 /// # Panics

@@ -1,8 +1,8 @@
 //! The backend extension trait of integer operations.
 
-use super::operands::{GatePrimitive, IntegerNoisePrimitive};
+use super::operands::{GatePrimitive, IntegerBias, IntegerNoisePrimitive, VectorPrimitive};
 use super::portable;
-use crate::arithmetic::integer::Votes;
+use crate::arithmetic::integer::{Rounding, Votes};
 use crate::rng::key::{NoiseKey, PairRange};
 use burn::backend::tensor::IntTensor;
 use burn::backend::{Autodiff, Backend, backend_extension};
@@ -32,8 +32,21 @@ pub trait IntegerOps: Backend {
         x: IntTensor<Self>,
         weight: IntTensor<Self>,
         #[extension_type] noise: IntegerNoisePrimitive<Self>,
+        #[extension_type] bias: IntegerBias<Self>,
+        activate: bool,
+        rounding: Rounding,
     ) -> IntTensor<Self> {
-        portable::linear::<Self>(x, weight, noise)
+        portable::linear::<Self>(x, weight, noise, bias, activate, rounding)
+    }
+
+    /// See [`head`](super::head()).
+    #[fusion(dtype = DType::I32, shape = Shape::new([x[0], embedding[0]]))]
+    fn integer_head(
+        x: IntTensor<Self>,
+        embedding: IntTensor<Self>,
+        #[extension_type] noise: IntegerNoisePrimitive<Self>,
+    ) -> IntTensor<Self> {
+        portable::head::<Self>(x, embedding, noise)
     }
 
     /// See [`embedding`](super::embedding()).
@@ -42,24 +55,27 @@ pub trait IntegerOps: Backend {
         tokens: IntTensor<Self>,
         weight: IntTensor<Self>,
         #[extension_type] noise: IntegerNoisePrimitive<Self>,
+        #[extension_type] bias: IntegerBias<Self>,
+        rounding: Rounding,
     ) -> IntTensor<Self> {
-        portable::embedding::<Self>(tokens, weight, noise)
+        portable::embedding::<Self>(tokens, weight, noise, bias, rounding)
     }
 
-    /// See [`layer_norm`](super::layer_norm()).
-    #[fusion(dtype = weight, shape = x)]
-    fn integer_layer_norm(
+    /// See [`norm`](super::norm()).
+    #[fusion(dtype = x, shape = x)]
+    fn integer_norm(
         x: IntTensor<Self>,
-        weight: IntTensor<Self>,
-        #[extension_type] noise: IntegerNoisePrimitive<Self>,
+        #[extension_type] gain: VectorPrimitive<Self>,
+        #[extension_type] bias: IntegerBias<Self>,
+        rounding: Rounding,
     ) -> IntTensor<Self> {
-        portable::layer_norm::<Self>(x, weight, noise)
+        portable::norm::<Self>(x, gain, bias, rounding)
     }
 
     /// See [`add`](super::add()).
     #[fusion(dtype = a, shape = a)]
-    fn integer_add(a: IntTensor<Self>, b: IntTensor<Self>) -> IntTensor<Self> {
-        portable::add::<Self>(&[a, b])
+    fn integer_add(a: IntTensor<Self>, b: IntTensor<Self>, rounding: Rounding) -> IntTensor<Self> {
+        portable::add::<Self>(a, b, rounding)
     }
 
     /// See [`gru`](super::gru()).
@@ -73,10 +89,32 @@ pub trait IntegerOps: Backend {
         portable::gru::<Self>(state, starts, forget, candidate)
     }
 
+    /// See [`rotary`](super::rotary()).
+    #[fusion(dtype = x, shape = x)]
+    fn integer_rotary(x: IntTensor<Self>, steps: usize, first_position: usize, heads: usize) -> IntTensor<Self> {
+        portable::rotary::<Self>(x, steps, first_position, heads)
+    }
+
+    /// See [`attention`](super::attention()).
+    #[fusion(dtype = query, shape = query)]
+    fn integer_attention(
+        query: IntTensor<Self>,
+        keys: IntTensor<Self>,
+        values: IntTensor<Self>,
+        heads: usize,
+    ) -> IntTensor<Self> {
+        portable::attention::<Self>(query, keys, values, heads)
+    }
+
     /// See [`log_likelihood`](super::log_likelihood()).
     #[fusion(dtype = DType::I32, shape = Shape::new([*members]))]
-    fn integer_log_likelihood(logits: IntTensor<Self>, targets: IntTensor<Self>, members: usize) -> IntTensor<Self> {
-        portable::log_likelihood::<Self>(logits, targets, members)
+    fn integer_log_likelihood(
+        logits: IntTensor<Self>,
+        targets: IntTensor<Self>,
+        members: usize,
+        rounding: Rounding,
+    ) -> IntTensor<Self> {
+        portable::log_likelihood::<Self>(logits, targets, members, rounding)
     }
 
     /// See [`sum_votes`](super::sum_votes()); the noise of a vector, rank 0, is for one row.

@@ -1,47 +1,55 @@
 //! Integer operations: functions on integer tensors, and the backend extension trait behind them.
 //!
-//! Values are int8 saturated at ±127 in fixed point 4, held in tensors of type I8 where the device has it and of another
+//! Values are int8 within ±127 in fixed point 4, held in tensors of type I8 where the device has it and of another
 //! integer type elsewhere ([`integer_type`]); all sums are int32 and wrap. Every backend gives the same bits. Members are
 //! folded into the leading axis as in [`crate::ops`]; without [`IntegerNoise`] an operation is the plain one.
 //!
-//! The formulas are in [`crate::testing::reference::integer`].
+//! Two families of models differ in how they round ([`Rounding`](crate::integer::Rounding)): the recurrent one of Q-EGGROLL takes floors, the
+//! transformer rounds to nearest. The formulas are in [`crate::testing::reference::integer`].
 
 mod add;
+mod attention;
 mod embedding;
 pub(crate) mod extension;
 mod gru;
-mod layer_norm;
+mod head;
 mod linear;
 mod log_likelihood;
 mod noise;
+mod norm;
 mod operands;
 mod perturbed_vector;
 pub(crate) mod portable;
+mod rotary;
 mod sum_votes;
-pub mod transformer;
 mod update;
 
+pub use crate::arithmetic::integer::Rounding;
 pub use add::add;
+pub use attention::attention;
 pub use embedding::embedding;
 pub(crate) use extension::IntegerOps;
 pub use gru::{Gate, gru};
-pub use layer_norm::layer_norm;
-pub(crate) use linear::MAX_DEPTH;
+pub use head::head;
 pub use linear::linear;
 pub use log_likelihood::log_likelihood;
 pub use noise::{noise, table_noise};
-pub use operands::IntegerNoise;
+pub use norm::norm;
 use operands::check_votes;
-pub(crate) use operands::primitive;
-pub(crate) use operands::{GatePrimitive, IntegerMembers, IntegerNoisePrimitive};
+pub(crate) use operands::{
+    GatePrimitive, IntegerBias, IntegerMembers, IntegerNoisePrimitive, MAX_DEPTH, VectorPrimitive,
+};
+pub use operands::{IntegerNoise, Vector};
+pub(crate) use operands::{bias_primitive, primitive};
 #[cfg(feature = "kernel-sources")]
 #[doc(hidden)]
 pub mod backend {
     //! The extension trait and its operands, for `eggroll-kernels` alone: nothing checks these calls.
     pub use super::extension::IntegerOps;
-    pub use super::operands::{GatePrimitive, IntegerMembers, IntegerNoisePrimitive};
+    pub use super::operands::{GatePrimitive, IntegerBias, IntegerMembers, IntegerNoisePrimitive, VectorPrimitive};
 }
 pub use perturbed_vector::perturbed_vector;
+pub use rotary::rotary;
 pub use sum_votes::sum_votes;
 pub use update::update;
 

@@ -1,11 +1,15 @@
-//! Operands of integer operations: noise that is held, as users and as backends see it.
+//! Operands of integer operations, as users and as backends see them, and what they must be.
 
-use crate::arithmetic::integer::MAX_SIGMA_SHIFT;
+use crate::arithmetic::integer::transformer::MAX_NOISE_DEPTH;
+use crate::arithmetic::integer::{MAX_SIGMA_SHIFT, Rounding};
 use crate::ops::checks::{check_pairs, len, low_rank_elements};
 use crate::rng::key::PairRange;
 use burn::backend::tensor::IntTensor;
 use burn::backend::{Backend, Dispatch, ExtensionType};
 use burn::tensor::{Int, Tensor};
+
+/// Largest depth of a product: int32 holds the sum then.
+pub(crate) const MAX_DEPTH: usize = 1 << 16;
 
 /// The noise of one integer parameter, held for a noise epoch, and the pairs that a call is about.
 #[derive(Clone, Debug)]
@@ -137,4 +141,129 @@ pub(super) fn check_votes(
 
 pub(crate) fn primitive(noise: Option<IntegerNoise>) -> IntegerNoisePrimitive<Dispatch> {
     noise.map_or(IntegerNoisePrimitive::None, IntegerNoise::into_primitive)
+}
+
+/// A vector parameter and its noise.
+#[derive(Clone, Debug)]
+pub struct Vector {
+    /// `[n]`
+    pub values: Tensor<1, Int>,
+    /// Its noise.
+    pub noise: Option<IntegerNoise>,
+}
+
+/// [`Vector`] as backends see it.
+#[derive(ExtensionType)]
+#[extension_type(fusion: cfg(feature = "cube"))]
+pub struct VectorPrimitive<B: Backend> {
+    /// `[n]`
+    pub values: IntTensor<B>,
+    /// Its noise.
+    #[extension_type]
+    pub noise: IntegerNoisePrimitive<B>,
+}
+
+/// A bias that may be missing.
+#[derive(ExtensionType)]
+#[extension_type(fusion: cfg(feature = "cube"))]
+pub enum IntegerBias<B: Backend> {
+    /// None.
+    None,
+    /// `[n]`, added to every row.
+    Plain(IntTensor<B>),
+    /// `[n]` and the noise of members.
+    Perturbed(IntTensor<B>, IntTensor<B>, IntegerMembers),
+}
+
+impl<B: Backend> IntegerBias<B> {
+    /// The vector, if there is one.
+    pub(crate) fn into_vector(self) -> Option<VectorPrimitive<B>> {
+        match self {
+            Self::None => None,
+            Self::Plain(values) => Some(VectorPrimitive { values, noise: IntegerNoisePrimitive::None }),
+            Self::Perturbed(values, noise, members) => {
+                Some(VectorPrimitive { values, noise: IntegerNoisePrimitive::Held(noise, members) })
+            }
+        }
+    }
+}
+
+impl Vector {
+    #[track_caller]
+    pub(super) fn check(&self, operation: &str, name: &str, n: usize, rows: usize) {
+        let found = self.values.dims();
+        assert!(found == [n], "{operation}: the {name} {found:?} does not fit rows of {n}");
+        if let Some(noise) = &self.noise {
+            noise.check(operation, 2 * n, rows);
+        }
+    }
+
+    pub(crate) fn into_primitive(self) -> VectorPrimitive<Dispatch> {
+        VectorPrimitive { values: self.values.into_dispatch(), noise: primitive(self.noise) }
+    }
+}
+
+pub(crate) fn bias_primitive(bias: Option<Vector>) -> IntegerBias<Dispatch> {
+    match bias {
+        None => IntegerBias::None,
+        Some(Vector { values, noise: None }) => IntegerBias::Plain(values.into_dispatch()),
+        Some(Vector { values, noise: Some(noise) }) => {
+            let members = noise.members();
+            IntegerBias::Perturbed(values.into_dispatch(), noise.noise.into_dispatch(), members)
+        }
+    }
+}
+
+/// Panics unless noise is that of a matrix and, with [`Rounding::Nearest`], int32 holds the sums of its products over `depth` values.
+#[track_caller]
+pub(super) fn check_matrix(
+    operation: &str,
+    noise: Option<&IntegerNoise>,
+    shape: [usize; 2],
+    rows: usize,
+    depth: usize,
+    rounding: Rounding,
+) {
+    let Some(noise) = noise else { return };
+    noise.check_matrix(operation, shape, rows);
+    let (rank, most) = (noise.rank, MAX_NOISE_DEPTH / depth);
+    assert!(
+        rounding == Rounding::Floor || (1..=most).contains(&rank),
+        "{operation}: noise of rank {rank} over {depth} values: int32 holds the sums of a rank from 1 to {most}"
+    );
+}
+
+/// Panics unless a bias, if there is one, fits rows of the output and the members of the other noise.
+#[track_caller]
+pub(super) fn check_bias(
+    operation: &str,
+    bias: Option<&Vector>,
+    noise: Option<&IntegerNoise>,
+    [rows, n]: [usize; 2],
+    rounding: Rounding,
+) {
+    let Some(bias) = bias else { return };
+    assert!(rounding == Rounding::Nearest, "{operation}: there is no bias with {rounding:?}");
+    bias.check(operation, "bias", n, rows);
+    if let [Some(a), Some(b)] = [noise, bias.noise.as_ref()] {
+        let (a, b) = (a.pairs.members(), b.pairs.members());
+        assert!(a == b, "{operation}: noise of {a} members and noise of {b}");
+    }
+}
+
+/// Panics unless rows are those of whole sequences, and their width that of whole heads.
+#[track_caller]
+pub(super) fn check_heads(operation: &str, [rows, width]: [usize; 2], steps: usize, heads: usize) {
+    assert!(
+        heads > 0
+            && width > 0
+            && width.is_multiple_of(heads)
+            && (width / heads).is_multiple_of(2)
+            && width / heads <= MAX_DEPTH,
+        "{operation}: rows of {width} are not those of {heads} heads of an even size, at most {MAX_DEPTH}"
+    );
+    assert!(
+        steps > 0 && rows.is_multiple_of(steps),
+        "{operation}: {rows} rows are not whole sequences of {steps} steps"
+    );
 }

@@ -1,9 +1,8 @@
 //! Operands that do not fit are refused, with the operation and what was found: kernels rely on it. Every operation once by its shapes, and
 //! every other fault once, those of sums and products that overflow among them.
 
-use crate::arithmetic::integer::Votes;
-use crate::ops::integer::transformer::{self, Vector};
-use crate::ops::integer::{self, Gate, IntegerNoise};
+use crate::arithmetic::integer::{Rounding, Votes};
+use crate::ops::integer::{self, Gate, IntegerNoise, Vector};
 use crate::ops::*;
 use crate::rng::key::{NoiseKey, PairRange};
 use burn::tensor::{DType, Device, Int, Tensor};
@@ -130,7 +129,7 @@ fn held(shape: [usize; 2], rank: usize, first_pair: u32) -> Option<IntegerNoise>
 #[test]
 fn integers() {
     let name = "integer linear";
-    let linear = |x, weight, noise| integer::linear(int8s(x), int8s(weight), noise);
+    let linear = |x, weight, noise| integer::linear(int8s(x), int8s(weight), noise, None, false, Rounding::Floor);
     assert_eq!(linear([4, 3], [3, 2], held([3, 10], 2, 4)).dims(), [4, 2], "canary: operands that fit");
     refused(&[name, "[4, 3]", "[8, 2]"], || linear([4, 3], [8, 2], None));
     refused(&[name, "5 rows", "4 members"], || linear([5, 3], [3, 2], held([2, 10], 2, 5)));
@@ -151,10 +150,14 @@ fn integers() {
     refused(&[name, "sigma shift"], || other(|noise| noise.sigma_shift = 32));
     refused(&[name, "0 members"], || other(|noise| noise.pairs = NONE));
     refused(&["integer noise", "pairs"], || integer::noise(key(), BEYOND, 7, &Device::flex()));
-    refused(&["integer embedding", "token 1"], || integer::embedding(indices(4), int8s([1, 2]), None));
-    refused(&["integer layer norm", "[2]"], || integer::layer_norm(int8s([4, 3]), int8s([2]), None));
-    refused(&["integer add", "[3, 2]"], || integer::add(int8s([2, 3]), int8s([3, 2])));
-    let likelihood = |classes, targets| integer::log_likelihood(int8s([8, classes]), indices(targets), 4);
+    refused(&["integer embedding", "token 1"], || {
+        integer::embedding(indices(4), int8s([1, 2]), None, None, Rounding::Floor)
+    });
+    let gain = || Vector { values: int8s([2]), noise: None };
+    refused(&["integer norm", "[2]"], || integer::norm(int8s([4, 3]), gain(), None, Rounding::Floor));
+    refused(&["integer add", "[3, 2]"], || integer::add(int8s([2, 3]), int8s([3, 2]), Rounding::Floor));
+    let likelihood =
+        |classes, targets| integer::log_likelihood(int8s([8, classes]), indices(targets), 4, Rounding::Floor);
     refused(&["integer log-likelihood", "[7]"], || likelihood(3, 7));
     refused(&["integer log-likelihood", "target 1"], || likelihood(1, 8));
     // Eight rows of width 3.
@@ -175,25 +178,28 @@ fn integers() {
 }
 
 #[test]
-fn integer_transformer() {
+fn integers_rounded_to_nearest() {
+    let rounding = Rounding::Nearest;
     let other = Some(IntegerNoise { pairs: PairRange { first: 5, count: 1 }, ..held([2, 4], 0, 5).expect("noise") });
-    let bias = |noise| Vector { values: int8s([2]), noise };
+    let bias = |noise| Some(Vector { values: int8s([2]), noise });
     refused(&["linear", "4 members", "noise of 2"], || {
-        transformer::linear(int8s([4, 3]), int8s([3, 2]), held([2, 10], 2, 5), Some(bias(other.clone())), false)
+        let (noise, bias) = (held([2, 10], 2, 5), bias(other.clone()));
+        integer::linear(int8s([4, 3]), int8s([3, 2]), noise, bias, false, rounding)
     });
     refused(&["linear", "[3]"], || {
-        let bias = Vector { values: int8s([3]), noise: None };
-        transformer::linear(int8s([4, 3]), int8s([3, 2]), None, Some(bias), false)
+        let bias = Some(Vector { values: int8s([3]), noise: None });
+        integer::linear(int8s([4, 3]), int8s([3, 2]), None, bias, false, rounding)
     });
-    refused(&["embedding", "no values"], || {
-        transformer::embedding(indices(4), int8s([2, 0]), None, Vector { values: int8s([0]), noise: None })
-    });
+    refused(&["embedding", "no values"], || integer::embedding(indices(4), int8s([2, 0]), None, None, rounding));
     refused(&["norm", "4 members", "2"], || {
-        transformer::norm(int8s([4, 2]), bias(held([2, 4], 0, 5)), bias(other.clone()))
+        let gain = bias(held([2, 4], 0, 5)).expect("a vector");
+        integer::norm(int8s([4, 2]), gain, bias(other.clone()), rounding)
     });
-    refused(&["head", "[4, 3]"], || transformer::head(int8s([4, 3]), int8s([5, 2]), None));
-    refused(&["add", "[3, 2]"], || transformer::add(int8s([2, 3]), int8s([3, 2])));
-    refused(&["rotary", "positions"], || transformer::rotary(int8s([4, 4]), 4, usize::MAX, 2));
-    refused(&["attention", "context"], || transformer::attention(int8s([4, 4]), int8s([1, 3, 4]), int8s([1, 3, 4]), 2));
-    refused(&["log-likelihood", "[7]"], || transformer::log_likelihood(int8s([8, 3]), indices(7), 4));
+    refused(&["norm", "no bias with Floor"], || {
+        integer::norm(int8s([4, 2]), bias(None).expect("a vector"), bias(None), Rounding::Floor)
+    });
+    refused(&["head", "[4, 3]"], || integer::head(int8s([4, 3]), int8s([5, 2]), None));
+    refused(&["rotary", "positions"], || integer::rotary(int8s([4, 4]), 4, usize::MAX, 2));
+    refused(&["attention", "context"], || integer::attention(int8s([4, 4]), int8s([1, 3, 4]), int8s([1, 3, 4]), 2));
+    refused(&["log-likelihood", "[7]"], || integer::log_likelihood(int8s([8, 3]), indices(7), 4, rounding));
 }

@@ -1,13 +1,32 @@
 //! Scalar oracle of integer arithmetic: each formula as it stands, in 64 bits; a member at a time.
 
-use crate::arithmetic::integer::{INT8_LIMIT, Votes, exp2_sixteenths, log2_sixteenths, product_divisor};
+use crate::arithmetic::integer::transformer::{
+    EXP2_DIGITS, LARGEST_LOGIT, LOG2, ROTARY_BITS, Rotations, WEIGHTS, attention_shift, attention_weight, exp2_256ths,
+    gelu, head_shift, log2_256ths, product_shift,
+};
+use crate::arithmetic::integer::{INT8_LIMIT, Rounding, Votes, exp2_sixteenths, log2_sixteenths, product_divisor};
 
 fn clip(value: i64) -> i8 {
     value.clamp(-i64::from(INT8_LIMIT), i64::from(INT8_LIMIT)) as i8
 }
 
-fn dot(a: impl Iterator<Item = i8>, b: impl Iterator<Item = i8>) -> i64 {
-    a.zip(b).map(|(a, b)| i64::from(a) * i64::from(b)).sum()
+/// `a / b` to nearest, halves away from zero.
+pub fn divide(a: i64, b: i64) -> i64 {
+    a.signum() * ((2 * a.abs() + b) / (2 * b))
+}
+
+fn shift(a: i64, bits: u32) -> i64 {
+    divide(a, 1 << bits)
+}
+
+/// `round(127·v / max |v|)`
+pub fn rescale(values: &[i64]) -> Vec<i8> {
+    let largest = values.iter().map(|value| value.abs()).max().unwrap_or(0).max(1);
+    values.iter().map(|value| divide(127 * value, largest) as i8).collect()
+}
+
+fn dot(a: &[i8], b: impl IntoIterator<Item = i8>) -> i64 {
+    a.iter().zip(b).map(|(a, b)| i64::from(*a) * i64::from(b)).sum()
 }
 
 /// One member's noise of a parameter.
@@ -24,80 +43,127 @@ pub struct MemberNoise<'a> {
 }
 
 impl MemberNoise<'_> {
-    fn factor(&self, offset: usize, len: usize, k: usize) -> impl Iterator<Item = i8> {
-        self.values[offset + k * len..offset + (k + 1) * len].iter().copied()
+    /// What the noise adds, of the product of its factors.
+    fn of_product(&self, product: i64, bits: u32, rounding: Rounding) -> i64 {
+        match rounding {
+            Rounding::Floor => (self.sign * product) >> bits,
+            Rounding::Nearest => self.sign * shift(product, bits),
+        }
+    }
+
+    /// What it adds to the product of a row, for the factors `F` and `G`, row after row.
+    fn of_row(&self, x: &[i8], [from, to]: [&[i8]; 2], o: usize, rounding: Rounding) -> i64 {
+        let columns = to.len() / self.rank;
+        let term = |k: usize| {
+            let projection = dot(x, from[k * x.len()..(k + 1) * x.len()].iter().copied());
+            let projection = if rounding == Rounding::Nearest { shift(projection, 4) } else { projection };
+            projection * i64::from(to[k * columns + o])
+        };
+        let bits = if rounding == Rounding::Nearest { self.shift - 4 } else { self.shift };
+        self.of_product((0..self.rank).map(term).sum(), bits, rounding)
     }
 }
 
-/// One row of [`linear`](crate::ops::integer::linear).
-pub fn linear(x: &[i8], weight: &[i8], noise: Option<MemberNoise>) -> Vec<i8> {
-    let (d_input, d_output) = (x.len(), weight.len() / x.len());
+/// One row of [`linear`](crate::ops::integer::linear), under a member's bias.
+pub fn linear(
+    x: &[i8],
+    weight: &[i8],
+    noise: Option<MemberNoise>,
+    bias: Option<&[i8]>,
+    activate: bool,
+    rounding: Rounding,
+) -> Vec<i8> {
+    let d_output = weight.len() / x.len();
     let output = |o: usize| {
-        let column = weight.iter().copied().skip(o).step_by(d_output);
-        let mut sum = dot(x.iter().copied(), column);
-        if let Some(noise) = noise {
-            let product: i64 = (0..noise.rank)
-                .map(|k| {
-                    let a = i64::from(noise.values[noise.rank * d_input + k * d_output + o]);
-                    dot(x.iter().copied(), noise.factor(0, d_input, k)) * noise.sign * a
-                })
-                .sum();
-            sum += product >> noise.shift;
+        let mut sum = dot(x, weight.iter().copied().skip(o).step_by(d_output));
+        if let Some(noise) = &noise {
+            let (b, a) = noise.values.split_at(noise.rank * x.len());
+            sum += noise.of_row(x, [b, a], o, rounding);
         }
-        clip(sum.div_euclid(i64::from(product_divisor(d_input))))
+        let scaled = match rounding {
+            Rounding::Floor => sum.div_euclid(i64::from(product_divisor(x.len()))),
+            Rounding::Nearest => shift(sum, product_shift(x.len())),
+        };
+        let y = clip(scaled + bias.map_or(0, |bias| i64::from(bias[o])));
+        if activate { gelu(y) } else { y }
     };
     (0..d_output).map(output).collect()
 }
 
-/// One row of [`embedding`](crate::ops::integer::embedding).
-pub fn embedding(token: usize, weight: &[i8], width: usize, noise: Option<MemberNoise>) -> Vec<i8> {
-    let vocab = weight.len() / width;
-    let element = |o: usize| {
-        let mut value = i64::from(weight[token * width + o]);
-        if let Some(noise) = noise {
-            let product: i64 = (0..noise.rank)
-                .map(|k| {
-                    let b = i64::from(noise.values[k * vocab + token]);
-                    b * noise.sign * i64::from(noise.values[noise.rank * vocab + k * width + o])
-                })
-                .sum();
-            value += product >> noise.shift;
+/// One row of [`head`](crate::ops::integer::head).
+pub fn head(x: &[i8], embedding: &[i8], noise: Option<MemberNoise>) -> Vec<i32> {
+    let output = |(token, row): (usize, &[i8])| {
+        let mut sum = dot(x, row.iter().copied());
+        if let Some(noise) = &noise {
+            let (b, a) = noise.values.split_at(noise.rank * embedding.len() / x.len());
+            sum += noise.of_row(x, [a, b], token, Rounding::Nearest);
         }
-        clip(value)
+        shift(sum, head_shift(x.len())).clamp(-i64::from(LARGEST_LOGIT), i64::from(LARGEST_LOGIT)) as i32
     };
-    (0..width).map(element).collect()
+    embedding.chunks(x.len()).enumerate().map(output).collect()
 }
 
-/// A vector as a member sees it: `clip(θ + ⌊s·n₀·n₁ / 2^shift⌋)`.
-pub fn vector(vector: &[i8], noise: Option<MemberNoise>) -> Vec<i8> {
+/// One row of [`embedding`](crate::ops::integer::embedding), under a member's bias.
+pub fn embedding(
+    token: usize,
+    weight: &[i8],
+    width: usize,
+    noise: Option<MemberNoise>,
+    bias: Option<&[i8]>,
+    rounding: Rounding,
+) -> Vec<i8> {
+    let vocab = weight.len() / width;
+    let element = |i: usize| {
+        let by = noise.map_or(0, |noise| {
+            let (b, a) = noise.values.split_at(noise.rank * vocab);
+            let term = |k: usize| i64::from(b[k * vocab + token]) * i64::from(a[k * width + i]);
+            noise.of_product((0..noise.rank).map(term).sum(), noise.shift, rounding)
+        });
+        i64::from(weight[token * width + i]) + by + bias.map_or(0, |bias| i64::from(bias[i]))
+    };
+    of_sums(&(0..width).map(element).collect::<Vec<_>>(), rounding)
+}
+
+/// A row of sums, made int8.
+fn of_sums(sums: &[i64], rounding: Rounding) -> Vec<i8> {
+    match rounding {
+        Rounding::Floor => sums.iter().map(|sum| clip(*sum)).collect(),
+        Rounding::Nearest => rescale(sums),
+    }
+}
+
+/// A vector as a member sees it: `clip(θ + ⌊s·n₀·n₁ / 2^shift⌋)`, or `clip(θ + s·round(n₀·n₁ / 2^shift))`.
+pub fn vector(vector: &[i8], noise: Option<MemberNoise>, rounding: Rounding) -> Vec<i8> {
     let n = vector.len();
     let element = |i: usize| {
-        let shift = noise.map_or(0, |noise| {
-            (i64::from(noise.values[i]) * i64::from(noise.values[n + i]) * noise.sign) >> noise.shift
+        let by = noise.map_or(0, |noise| {
+            let product = i64::from(noise.values[i]) * i64::from(noise.values[n + i]);
+            noise.of_product(product, noise.shift, rounding)
         });
-        clip(i64::from(vector[i]) + shift)
+        clip(i64::from(vector[i]) + by)
     };
     (0..n).map(element).collect()
 }
 
-/// One row of [`layer_norm`](crate::ops::integer::layer_norm) under a member's weight.
-pub fn layer_norm(x: &[i8], weight: &[i8]) -> Vec<i8> {
-    let magnitude: i64 = x.iter().map(|x| i64::from(*x).abs()).sum();
-    let mean = magnitude.max(1) / x.len() as i64;
-    let element = |(x, w): (&i8, &i8)| {
-        let numerator = i64::from(*x) * i64::from(*w);
-        match (mean, numerator) {
-            (0, 0) => -1,
-            (0, _) => -2,
-            _ => clip(numerator.div_euclid(mean)),
-        }
+/// One row of [`norm`](crate::ops::integer::norm), under a member's gain and bias.
+pub fn norm(x: &[i8], gain: &[i8], bias: Option<&[i8]>, rounding: Rounding) -> Vec<i8> {
+    let (magnitude, n): (i64, _) = (x.iter().map(|x| i64::from(*x).abs()).sum(), x.len() as i64);
+    let element = |i: usize| {
+        let numerator = i64::from(x[i]) * i64::from(gain[i]);
+        let quotient = match (rounding, magnitude.max(1) / n) {
+            (Rounding::Nearest, _) => divide(numerator, divide(magnitude, n).max(1)),
+            (Rounding::Floor, 0) if numerator == 0 => -1,
+            (Rounding::Floor, 0) => -2,
+            (Rounding::Floor, mean) => numerator.div_euclid(mean),
+        };
+        clip(quotient + bias.map_or(0, |bias| i64::from(bias[i])))
     };
-    x.iter().zip(weight).map(element).collect()
+    (0..x.len()).map(element).collect()
 }
 
-/// `clip(Σ values)`
-pub fn add(values: &[i8]) -> i8 {
-    clip(values.iter().map(|value| i64::from(*value)).sum())
+/// One row of [`add`](crate::ops::integer::add).
+pub fn add(a: &[i8], b: &[i8], rounding: Rounding) -> Vec<i8> {
+    of_sums(&a.iter().zip(b).map(|(a, b)| i64::from(*a) + i64::from(*b)).collect::<Vec<_>>(), rounding)
 }
 
 /// One step of a minimal GRU: the new state. `product(gate, v)` is `v·U` for gate 0 (forget) and 1 (candidate).
@@ -108,8 +174,8 @@ pub fn gru_step(
     product: impl Fn(usize, &[i8]) -> Vec<i8>,
 ) -> Vec<i8> {
     let gate = |g: usize, product: Vec<i8>| -> Vec<i64> {
-        let sum = |i: usize| i64::from(add(&[inputs[g][i], product[i], biases[g][i]]));
-        (0..state.len()).map(sum).collect()
+        let sum = |i: usize| i64::from(inputs[g][i]) + i64::from(product[i]) + i64::from(biases[g][i]);
+        (0..state.len()).map(|i| i64::from(clip(sum(i)))).collect()
     };
     let forget = gate(0, product(0, state));
     let gated: Vec<i8> = forget.iter().zip(state).map(|(f, h)| (((f + 127) * i64::from(*h)) >> 8) as i8).collect();
@@ -119,11 +185,45 @@ pub fn gru_step(
     (0..state.len()).map(step).collect()
 }
 
+/// One head of one row of [`rotary`](crate::ops::integer::rotary).
+pub fn rotary(x: &[i8], position: usize) -> Vec<i8> {
+    let half = x.len() / 2;
+    let Rotations { cos, sin } = Rotations::new(position, 1, x.len());
+    let turned = |i: usize| {
+        let (j, other) = (i % half, i64::from(x[(i + half) % x.len()]));
+        let other = if i < half { -other } else { other };
+        shift(i64::from(x[i]) * i64::from(cos[j]) + other * i64::from(sin[j]), ROTARY_BITS)
+    };
+    rescale(&(0..x.len()).map(turned).collect::<Vec<_>>())
+}
+
+/// One head of one row of [`attention`](crate::ops::integer::attention): the keys and values are those it may see, `[context,
+/// d_head]`.
+pub fn attention(query: &[i8], keys: &[i8], values: &[i8]) -> Vec<i8> {
+    let d = query.len();
+    let scores: Vec<i64> = keys.chunks(d).map(|key| dot(query, key.iter().copied())).collect();
+    let largest = scores.iter().max().copied().unwrap_or(0);
+    let weight = |score: &i64| attention_weight(shift(largest - score, attention_shift(d)) as i32, &WEIGHTS);
+    let weights: Vec<i64> = scores.iter().map(|score| i64::from(weight(score))).collect();
+    let value = |c: usize| {
+        let sum = weights.iter().zip(values.chunks(d)).map(|(weight, value)| weight * i64::from(value[c])).sum();
+        divide(sum, weights.iter().sum()) as i8
+    };
+    (0..d).map(value).collect()
+}
+
 /// The log-likelihood of one target in sixteenths of a bit.
 pub fn log_likelihood(logits: &[i8], target: usize) -> i32 {
     let q = |logit: i8| (i32::from(logit) + 128) as u32;
     let sum = logits.iter().map(|logit| exp2_sixteenths(q(*logit))).sum();
     q(logits[target]) as i32 - log2_sixteenths(sum)
+}
+
+/// The log-likelihood of one target in 1/256 bit.
+pub fn fine_log_likelihood(logits: &[i32], target: usize) -> i32 {
+    let largest = *logits.iter().max().expect("a class");
+    let sum = logits.iter().map(|logit| exp2_256ths(largest - logit, &EXP2_DIGITS)).sum();
+    logits[target] - largest - log2_256ths(sum, &LOG2)
 }
 
 /// `Z` of a parameter: of a matrix for `rank > 0`, of a vector for rank 0. `noise : [pairs, …]`.

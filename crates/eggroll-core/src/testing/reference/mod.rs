@@ -1,7 +1,6 @@
 //! Scalar f64 oracle: each formula written as it stands in the papers, slowly.
 
 pub mod integer;
-pub mod integer_transformer;
 
 use crate::ops::Window;
 use crate::rng::NoiseDistribution;

@@ -5,7 +5,7 @@ use crate::check::check;
 use burn::config::Config;
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor};
-use eggroll_core::ops::integer::transformer;
+use eggroll_core::ops::integer;
 
 /// Configuration of an [`Attention`] part.
 #[derive(Config, Debug)]
@@ -44,7 +44,7 @@ impl AttentionConfig {
 }
 
 /// `x ← rescale(x + output(attend(norm(x))))`: causal multi-head attention with rotary positions, each head's queries and keys rescaled
-/// ([`transformer::attention`](eggroll_core::ops::integer::transformer::attention)).
+/// ([`ops::integer::attention`](eggroll_core::ops::integer::attention)).
 #[derive(Module, Debug)]
 pub struct Attention {
     /// Before the layers.
@@ -103,7 +103,7 @@ impl Attention {
         let x = self.norm.forward(input.clone());
         observe("norm", &x);
         let turned = |layer: &RoundedLinear| {
-            by_row(layer.forward(x.clone()), |x| transformer::rotary(x, steps, first, self.n_heads))
+            by_row(layer.forward(x.clone()), |x| integer::rotary(x, steps, first, self.n_heads))
         };
         let (query, key, value) = (turned(&self.query), turned(&self.key), self.value.forward(x.clone()));
         observe("query", &query);
@@ -116,7 +116,7 @@ impl Attention {
                 values: Tensor::cat(vec![past.values, value], 1),
             },
         };
-        let attended = transformer::attention(
+        let attended = integer::attention(
             query.reshape([batch * steps, width]),
             all.keys.clone(),
             all.values.clone(),

@@ -5,7 +5,7 @@ use crate::check::check;
 use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Int, Tensor};
-use eggroll_core::ops::integer::transformer;
+use eggroll_core::ops::integer::{self, Rounding};
 
 /// Configuration of a [`TiedEmbedding`].
 #[derive(Config, Debug)]
@@ -42,7 +42,7 @@ pub struct TiedEmbedding {
 }
 
 impl TiedEmbedding {
-    /// Looks tokens up ([`transformer::embedding`](eggroll_core::ops::integer::transformer::embedding)).
+    /// Looks tokens up ([`ops::integer::embedding`](eggroll_core::ops::integer::embedding)).
     ///
     /// # Shapes
     ///
@@ -57,12 +57,15 @@ impl TiedEmbedding {
         let [batch, steps] = tokens.dims();
         let rows = batch * steps;
         let noise = noise(&self.weight, rows);
-        let y = transformer::embedding(tokens.reshape([rows]), self.weight.val(), noise, vector(&self.bias, rows));
+        let y = {
+            let bias = Some(vector(&self.bias, rows));
+            integer::embedding(tokens.reshape([rows]), self.weight.val(), noise, bias, Rounding::Nearest)
+        };
         let [_, d_model] = y.dims();
         y.reshape([batch, steps, d_model])
     }
 
-    /// Logits in 1/256 bit, of type I32 ([`transformer::head`](eggroll_core::ops::integer::transformer::head)).
+    /// Logits in 1/256 bit, of type I32 ([`ops::integer::head`](eggroll_core::ops::integer::head)).
     ///
     /// # Shapes
     ///
@@ -76,7 +79,7 @@ impl TiedEmbedding {
     pub fn logits<const D: usize>(&self, input: Tensor<D, Int>) -> Tensor<D, Int> {
         by_row(input, |x| {
             let [rows, _] = x.dims();
-            transformer::head(x, self.weight.val(), noise(&self.weight, rows))
+            integer::head(x, self.weight.val(), noise(&self.weight, rows))
         })
     }
 }

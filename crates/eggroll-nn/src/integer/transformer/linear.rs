@@ -5,7 +5,7 @@ use crate::check::check;
 use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Int, Tensor};
-use eggroll_core::ops::integer::transformer;
+use eggroll_core::ops::integer::{self, Rounding};
 
 /// Configuration of a [`RoundedLinear`] layer.
 #[derive(Config, Debug)]
@@ -40,7 +40,7 @@ impl RoundedLinearConfig {
 }
 
 /// `y = clip(round(x·W / 2^(4 + h(d_input))) + b)`, and GELU of it if configured; inside `evaluate`, `W` and `b` perturbed for every member
-/// ([`transformer::linear`](eggroll_core::ops::integer::transformer::linear)).
+/// ([`ops::integer::linear`](eggroll_core::ops::integer::linear), rounded to nearest).
 ///
 /// # Example
 ///
@@ -80,7 +80,10 @@ impl RoundedLinear {
         by_row(input, |x| {
             let [rows, _] = x.dims();
             let bias = self.bias.as_ref().map(|bias| vector(bias, rows));
-            transformer::linear(x, self.weight.val(), noise(&self.weight, rows), bias, self.activate)
+            {
+                let noise = noise(&self.weight, rows);
+                integer::linear(x, self.weight.val(), noise, bias, self.activate, Rounding::Nearest)
+            }
         })
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The layers differ from those of the recurrent model in their arithmetic: sums are rounded to nearest, so that what noise adds to the two
 //! members of a pair is exactly antithetic, and the residual stream is rescaled after every addition, so that it neither saturates nor
-//! empties. The formulas are those of [`eggroll_core::ops::integer::transformer`].
+//! empties. The formulas are those of [`eggroll_core::ops::integer`] with [`Rounding::Nearest`].
 
 mod attention;
 mod embedding;
@@ -21,12 +21,10 @@ pub use norm::{MeanNorm, MeanNormConfig};
 pub use state::TransformerState;
 
 /// The score of the transformer, in 1/256 bit.
-pub use eggroll_core::ops::integer::transformer::log_likelihood;
-
 use super::{constant_vector, noise, normal_matrix};
 use burn::module::Param;
 use burn::tensor::{Int, Tensor};
-use eggroll_core::ops::integer::transformer::{Vector, add};
+use eggroll_core::ops::integer::{Rounding, Vector, add};
 
 /// Who is shown activations, by their name in a part.
 type Observe<'a, const D: usize> = &'a mut dyn FnMut(&str, &Tensor<D, Int>);
@@ -54,6 +52,6 @@ fn by_row<const D: usize>(
 fn residual<const D: usize>(x: Tensor<D, Int>, y: Tensor<D, Int>) -> Tensor<D, Int> {
     by_row(x, |x| {
         let [rows, width] = x.dims();
-        add(x, y.reshape([rows, width]))
+        add(x, y.reshape([rows, width]), Rounding::Nearest)
     })
 }

@@ -6,7 +6,7 @@ use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Int, Tensor};
 use eggroll_core::integer::FIXED_POINT;
-use eggroll_core::ops::integer::transformer;
+use eggroll_core::ops::integer::{self, Rounding};
 
 /// Configuration of a [`MeanNorm`].
 #[derive(Config, Debug)]
@@ -32,7 +32,7 @@ impl MeanNormConfig {
 }
 
 /// `y = clip(round(x·g / m) + b)`, `m` the mean magnitude of a row; inside `evaluate`, `g` and `b` perturbed for every member
-/// ([`transformer::norm`](eggroll_core::ops::integer::transformer::norm)).
+/// ([`ops::integer::norm`](eggroll_core::ops::integer::norm), rounded to nearest).
 #[derive(Module, Debug)]
 pub struct MeanNorm {
     /// Gains, `[d_model]`.
@@ -56,7 +56,7 @@ impl MeanNorm {
     pub fn forward<const D: usize>(&self, input: Tensor<D, Int>) -> Tensor<D, Int> {
         by_row(input, |x| {
             let [rows, _] = x.dims();
-            transformer::norm(x, vector(&self.gain, rows), vector(&self.bias, rows))
+            integer::norm(x, vector(&self.gain, rows), Some(vector(&self.bias, rows)), Rounding::Nearest)
         })
     }
 }

@@ -3,7 +3,7 @@
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use eggroll_core::QEggrollConfig;
-use eggroll_core::ops::integer::{integer_type, log_likelihood};
+use eggroll_core::ops::integer::{Rounding, integer_type, log_likelihood};
 use eggroll_nn::integer::{EggModel, EggModelConfig, EggState};
 use eggroll_run::distribution::{Alone, Communicator, evaluate_sharded, on_devices};
 use eggroll_run::*;
@@ -45,7 +45,7 @@ fn score(
     let (rows, count) = (members.rows(tokens.clone()), members.count());
     let (logits, state) = model.forward(rows.clone().narrow(1, 0, STEPS), state);
     let targets = rows.narrow(1, 1, STEPS).reshape([count * STEPS]);
-    (log_likelihood(logits.reshape([count * STEPS, VOCAB]), targets, count), state)
+    (log_likelihood(logits.reshape([count * STEPS, VOCAB]), targets, count, Rounding::Floor), state)
 }
 
 /// The digest of the parameters that a replica has trained.

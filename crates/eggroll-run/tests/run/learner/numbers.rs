@@ -3,7 +3,7 @@
 use crate::learner::task::{Scripted, config, layer, log, training};
 use burn::tensor::{DType, Device, Int, Tensor};
 use eggroll_core::QEggrollConfig;
-use eggroll_core::ops::integer::log_likelihood;
+use eggroll_core::ops::integer::{Rounding, log_likelihood};
 use eggroll_nn::Linear;
 use eggroll_nn::integer::{Linear as IntegerLinear, LinearConfig};
 use eggroll_run::diagnostics::{PairStatistics, SplitHalf, integer_statistics};
@@ -118,7 +118,12 @@ fn integer_models() {
     let mut score = |model: &IntegerLinear, population: &Population| {
         Ok(population.evaluate(|members| {
             let logits = model.forward(members.repeat(x.clone()));
-            log_likelihood(logits, Tensor::<1, Int>::full([members.count()], 2, &device), members.count())
+            log_likelihood(
+                logits,
+                Tensor::<1, Int>::full([members.count()], 2, &device),
+                members.count(),
+                Rounding::Floor,
+            )
         }))
     };
     let folder = tempfile::tempdir().expect("a folder");

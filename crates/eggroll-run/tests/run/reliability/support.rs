@@ -6,7 +6,7 @@ use burn::optim::momentum::MomentumConfig;
 use burn::optim::{AdamWConfig, SgdConfig};
 use burn::tensor::activation::tanh;
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use eggroll_core::ops::integer::{integer_type, log_likelihood};
+use eggroll_core::ops::integer::{Rounding, integer_type, log_likelihood};
 use eggroll_core::{
     BaselineSubtractionConfig, EggrollConfig, NoiseDistribution, NoiserConfig, ParameterKind, QEggrollConfig,
 };
@@ -92,7 +92,7 @@ impl Integers {
         population.evaluate(|members| {
             let logits = self.second.forward(self.first.forward(members.repeat(x.clone())));
             let targets = Tensor::<1, Int>::from_ints([0, 3, 1], device);
-            log_likelihood(logits, members.repeat(targets), members.count())
+            log_likelihood(logits, members.repeat(targets), members.count(), Rounding::Floor)
         })
     }
 }

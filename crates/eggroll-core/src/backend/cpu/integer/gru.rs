@@ -1,9 +1,10 @@
 //! The recurrence of the minimal GRU: a block of members goes through all steps while their states stay in cache.
 
-use super::noise::NoiseSlice;
+use super::noise::{NoiseSlice, VectorSlices};
 use super::product::{LowRank, OFFSET, Packed, offset};
 use super::simd::{IntegerKernel, IntegerSimd, dispatch};
 use super::tile::{COLUMNS, ROWS, Scale, Tile, load, store};
+use crate::arithmetic::integer::Rounding;
 use crate::backend::cpu::scratch::reuse;
 use rayon::prelude::*;
 use std::cell::Cell;
@@ -19,13 +20,12 @@ pub(crate) struct GateSlices<'a> {
     pub(crate) weight: &'a [i8],
     pub(crate) weight_noise: Option<NoiseSlice<'a>>,
     /// `[width]`
-    pub(crate) bias: &'a [i8],
-    pub(crate) bias_noise: Option<NoiseSlice<'a>>,
+    pub(crate) bias: VectorSlices<'a>,
 }
 
 /// Writes `out : [members · steps, width]` from `state : [members, width]`; `starts : [members · steps]`.
 pub(crate) fn gru(state: &[i8], starts: &[bool], gates: [GateSlices; 2], out: &mut [i8]) {
-    let width = gates[0].bias.len();
+    let width = gates[0].bias.values.len();
     let members = state.len() / width;
     let steps = starts.len() / members;
     if steps == 0 {
@@ -34,9 +34,8 @@ pub(crate) fn gru(state: &[i8], starts: &[bool], gates: [GateSlices; 2], out: &m
     let gates = gates.map(|gate| Gate {
         input: gate.input,
         recurrent: Packed::new(width, width, |k| &gate.weight[k * width..(k + 1) * width]),
-        low_rank: gate.weight_noise.map(|noise| LowRank::new(noise, width, width)),
+        low_rank: gate.weight_noise.map(|noise| LowRank::new(noise, [width; 2], Rounding::Floor)),
         bias: gate.bias,
-        bias_noise: gate.bias_noise,
     });
     let scale = Scale::new(width);
     out.par_chunks_mut(BLOCK * steps * width).enumerate().for_each(|(block, out)| {
@@ -53,8 +52,7 @@ struct Gate<'a> {
     input: &'a [i8],
     recurrent: Packed,
     low_rank: Option<LowRank<'a>>,
-    bias: &'a [i8],
-    bias_noise: Option<NoiseSlice<'a>>,
+    bias: VectorSlices<'a>,
 }
 
 struct Block<'a> {
@@ -129,7 +127,7 @@ impl Block<'_> {
             offsets[g].resize(BLOCK * rank, 0);
             t.resize(t.len().max(BLOCK * rank), 0);
             for m in 0..count {
-                gate.bias(self.first + m, &mut biases[g][m * width..(m + 1) * width]);
+                gate.bias.of(self.first + m, Rounding::Floor, &mut biases[g][m * width..(m + 1) * width]);
                 if let Some(low_rank) = &gate.low_rank {
                     low_rank.projection_offsets(self.first + m, &mut offsets[g][m * rank..(m + 1) * rank]);
                 }
@@ -265,14 +263,6 @@ impl Block<'_> {
 impl Gate<'_> {
     fn rank(&self) -> usize {
         self.low_rank.map_or(0, |low_rank| low_rank.rank())
-    }
-
-    /// The bias as a member sees it.
-    fn bias(&self, member: usize, out: &mut [i8]) {
-        match self.bias_noise {
-            Some(noise) => noise.vector(member, self.bias, out),
-            None => out.copy_from_slice(self.bias),
-        }
     }
 }
 

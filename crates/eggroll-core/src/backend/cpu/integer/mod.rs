@@ -3,23 +3,26 @@
 //! Only the products are written in vector instructions, once per instruction set (`simd`); everything else is plain Rust on
 //! short arrays, compiled for each instruction set.
 
+mod attention;
 mod gru;
 mod linear;
 mod log_likelihood;
 mod noise;
 mod product;
+mod rotary;
 mod rows;
 mod simd;
 mod tile;
-pub(crate) mod transformer;
 mod update;
 
+pub(crate) use attention::{AttentionSizes, attention};
 pub(crate) use gru::{GateSlices, gru};
-pub(crate) use linear::linear;
-pub(crate) use log_likelihood::log_likelihood;
-pub(crate) use noise::{NoiseSlice, noise};
+pub(crate) use linear::{LinearSlices, head, linear};
+pub(crate) use log_likelihood::{LogitSlice, log_likelihood};
+pub(crate) use noise::{NoiseSlice, VectorSlices, noise};
 pub(super) use product::{OFFSET, Packed};
-pub(crate) use rows::{add, embedding, layer_norm};
+pub(crate) use rotary::rotary;
+pub(crate) use rows::{EmbeddingSlices, add, embedding, norm};
 pub(super) use simd::{IntegerSimd, MixedKernel, dispatch_mixed};
 pub(super) use tile::{COLUMNS, ROWS, Tile};
 pub(crate) use update::{VoteSlices, sum_votes, update};

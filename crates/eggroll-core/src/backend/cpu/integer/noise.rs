@@ -1,5 +1,6 @@
 //! Held noise as members see it, and the noise itself.
 
+use crate::arithmetic::integer::{Rounding, clip};
 use crate::ops::integer::IntegerMembers;
 use crate::rng::integer::fill_integers;
 use crate::rng::key::{NoiseKey, PairRange};
@@ -25,17 +26,35 @@ impl<'a> NoiseSlice<'a> {
         let pair = self.members.skip + member / 2;
         &self.values[pair * self.each..(pair + 1) * self.each]
     }
+}
 
-    /// A vector parameter as a member sees it.
+/// A vector parameter.
+#[derive(Clone, Copy)]
+pub(crate) struct VectorSlices<'a> {
+    /// `[n]`
+    pub(crate) values: &'a [i8],
+    pub(crate) noise: Option<NoiseSlice<'a>>,
+}
+
+impl VectorSlices<'_> {
+    /// Writes the vector as a member sees it, `[n]`.
     #[inline(always)]
-    pub(super) fn vector(&self, member: usize, vector: &[i8], out: &mut [i8]) {
-        let (n0, n1) = self.of(member).split_at(vector.len());
-        let sign = sign(member);
-        for (((out, v), n0), n1) in out.iter_mut().zip(vector).zip(n0).zip(n1) {
-            let shift = (sign * i32::from(*n0) * i32::from(*n1)) >> self.members.shift;
-            *out = crate::arithmetic::integer::clip(i32::from(*v) + shift);
+    pub(super) fn of(&self, member: usize, rounding: Rounding, out: &mut [i8]) {
+        out.copy_from_slice(self.values);
+        if let Some(noise) = &self.noise {
+            let (n0, n1) = noise.of(member).split_at(self.values.len());
+            let (sign, shift) = (sign(member), noise.members.shift);
+            for ((out, n0), n1) in out.iter_mut().zip(n0).zip(n1) {
+                let by = rounding.noise(i32::from(*n0) * i32::from(*n1), sign, shift);
+                *out = clip(i32::from(*out) + by);
+            }
         }
     }
+}
+
+/// Rows of a member, or all where there is no noise.
+pub(super) fn rows_of_member(noises: [Option<NoiseSlice>; 2], rows: usize) -> usize {
+    noises.into_iter().flatten().next().map_or(rows, |noise| rows / noise.members.pairs.members())
 }
 
 /// +1 for even members, −1 for odd ones.

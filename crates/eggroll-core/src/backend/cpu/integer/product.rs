@@ -2,7 +2,9 @@
 
 use super::noise::{NoiseSlice, sign};
 use super::simd::{IntegerKernel, IntegerSimd, dispatch};
-use super::tile::{COLUMNS, ROWS, Sums, Term, Tile, load};
+use super::tile::{COLUMNS, ROWS, Sums, Term, Terms, Tile, load};
+use crate::arithmetic::integer::{FIXED_POINT, Rounding, shift_rounded};
+use std::slice::ChunksExact;
 
 /// What turns signed values into the unsigned ones that products take; corrected by the sums of columns.
 pub(in crate::backend::cpu) const OFFSET: u8 = 0x80;
@@ -138,54 +140,82 @@ pub(super) fn correction(values: &[i8]) -> i32 {
     128 * sum
 }
 
-/// The low-rank noise of a product `[d_input, d_output]`.
+/// The low-rank noise of a product: a row goes through the factors that start at `from`, and by those at `to` to the columns.
 #[derive(Clone, Copy)]
 pub(super) struct LowRank<'a> {
     noise: NoiseSlice<'a>,
-    d_input: usize,
-    d_output: usize,
+    from: usize,
+    to: usize,
+    depth: usize,
+    columns: usize,
+    rounding: Rounding,
 }
 
 impl<'a> LowRank<'a> {
-    pub(super) fn new(noise: NoiseSlice<'a>, d_input: usize, d_output: usize) -> Self {
-        Self { noise, d_input, d_output }
+    /// Of a product with a matrix `[depth, columns]`.
+    pub(super) fn new(noise: NoiseSlice<'a>, [depth, columns]: [usize; 2], rounding: Rounding) -> Self {
+        Self { noise, from: 0, to: noise.members.rank * depth, depth, columns, rounding }
+    }
+
+    /// Of a product with the transpose of a matrix `[columns, depth]`.
+    pub(super) fn of_transpose(noise: NoiseSlice<'a>, [columns, depth]: [usize; 2], rounding: Rounding) -> Self {
+        Self { noise, from: noise.members.rank * columns, to: 0, depth, columns, rounding }
     }
 
     pub(super) fn rank(&self) -> usize {
         self.noise.members.rank
     }
 
-    /// `128·Σ B` of a member, one for each column: what the offset of the rows adds to a projection.
+    #[inline(always)]
+    fn factors(&self, member: usize) -> ChunksExact<'a, i8> {
+        self.noise.of(member)[self.from..][..self.rank() * self.depth].chunks_exact(self.depth)
+    }
+
+    /// `128·Σ F` of a member, one for each column: what the offset of the rows adds to a projection.
     #[inline(always)]
     pub(super) fn projection_offsets(&self, member: usize, offsets: &mut [i32]) {
-        let b = self.noise.of(member).chunks_exact(self.d_input);
-        for (offset, b) in offsets.iter_mut().zip(b) {
-            *offset = correction(b);
+        for (offset, factor) in offsets.iter_mut().zip(self.factors(member)) {
+            *offset = correction(factor);
         }
     }
 
-    /// `s·x·B` of a member's row.
+    /// A member's row projected, `s·x·F` or `round(x·F / 16)`: `[rank]`.
     ///
     /// # Safety
     ///
     /// The processor must have the instruction set.
     #[inline(always)]
     pub(super) unsafe fn project<S: IntegerSimd>(&self, member: usize, x: &[u8], offsets: &[i32], t: &mut [i32]) {
-        let b = self.noise.of(member).chunks_exact(self.d_input);
-        for ((t, b), offset) in t.iter_mut().zip(b).zip(offsets) {
-            // SAFETY: the processor has the instruction set by this function's contract; `x` is cut to `d_input` values, chunks of `B`
-            // have as many.
-            *t = sign(member) * (unsafe { S::dot(x[..self.d_input].as_ptr(), b.as_ptr(), self.d_input) } - offset);
+        for ((t, factor), offset) in t.iter_mut().zip(self.factors(member)).zip(offsets) {
+            // SAFETY: the processor has the instruction set by this function's contract; `x` is cut to `depth` values, a factor has as many.
+            let dot = unsafe { S::dot(x[..self.depth].as_ptr(), factor.as_ptr(), self.depth) } - offset;
+            *t = match self.rounding {
+                Rounding::Floor => sign(member) * dot,
+                Rounding::Nearest => shift_rounded(dot, FIXED_POINT),
+            };
         }
     }
 
-    /// What a member's noise adds to a row of sums, from column `first` on.
+    /// What a member's noise adds to a row of sums, from column `first` on, for `t : [rank]`.
     #[inline(always)]
     pub(super) fn term<'t>(&self, member: usize, t: &'t [i32], first: usize, width: usize) -> Term<'t>
     where
         'a: 't,
     {
-        let a = &self.noise.of(member)[self.rank() * self.d_input + first..];
-        Term::new(t, a, self.d_output, width, self.noise.members.shift)
+        let to = &self.noise.of(member)[self.to + first..];
+        let shift = match self.rounding {
+            Rounding::Floor => self.noise.members.shift,
+            Rounding::Nearest => self.noise.members.shift - FIXED_POINT,
+        };
+        Term::new(t, to, self.columns, width, shift)
+    }
+
+    /// [`term`](Self::term) of rows of a member, for `t : [rows, rank]`.
+    #[inline(always)]
+    pub(super) fn terms<'t>(&self, member: usize, t: &'t [i32], first: usize, width: usize) -> Terms<'t>
+    where
+        'a: 't,
+    {
+        Terms::new(t, self.term(member, &t[..self.rank()], first, width), sign(member))
     }
 }

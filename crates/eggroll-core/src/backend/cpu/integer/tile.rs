@@ -17,7 +17,7 @@ pub(in crate::backend::cpu) type Tile = [Sums; ROWS];
 /// One row of a tile, finished.
 pub(in crate::backend::cpu) type Row = [i8; COLUMNS];
 
-/// `⌊t·Aᵀ / 2^shift⌋` for some columns of a row.
+/// `t·Aᵀ` for some columns of a row, and the shift of it.
 #[derive(Clone, Copy)]
 pub(in crate::backend::cpu) struct Term<'a> {
     t: &'a [i32],
@@ -28,7 +28,7 @@ pub(in crate::backend::cpu) struct Term<'a> {
 }
 
 impl<'a> Term<'a> {
-    /// For `t = s·x·B : [rank]`, and `width` columns of `A`, whose rows are `stride` apart, from the first element of `a` on.
+    /// For `t : [rank]`, and `width` columns of `A`, whose rows are `stride` apart, from the first element of `a` on.
     ///
     /// # Panics
     ///
@@ -142,24 +142,24 @@ impl Scale {
     }
 }
 
-/// `s·round(t·Aᵀ / 2^shift)` for some columns of a member's rows: terms that are rounded to nearest.
+/// The terms of a member's rows for some columns, before they are rounded.
 #[derive(Clone, Copy)]
-pub(in crate::backend::cpu) struct RoundedTerms<'a> {
-    /// `t = round(x·B / 16)`: `[rows, rank]`.
+pub(in crate::backend::cpu) struct Terms<'a> {
+    /// `[rows, rank]`
     t: &'a [i32],
     /// That of the first row.
     first: Term<'a>,
-    /// +1 or −1.
+    /// +1 or −1, of the member.
     sign: i32,
 }
 
-impl<'a> RoundedTerms<'a> {
+impl<'a> Terms<'a> {
     #[inline(always)]
     pub(super) fn new(t: &'a [i32], first: Term<'a>, sign: i32) -> Self {
         Self { t, first, sign }
     }
 
-    /// The term of a row, before rounding, and the sign.
+    /// The term of a row, and the sign.
     #[inline(always)]
     pub(super) fn row(&self, row: usize) -> (Term<'a>, i32) {
         let rank = self.first.t.len();

@@ -204,7 +204,7 @@ impl GruTile {
 }
 
 /// What the layer norm of rows of `n` elements asks for, with `units` units.
-pub(crate) fn layer_norm_demand(units: u32, n: usize, elements: usize) -> Demand {
+pub(crate) fn norm_demand(units: u32, n: usize, elements: usize) -> Demand {
     let turns = 2 * n.div_ceil(units as usize) + fold_turns(units as usize);
     Demand { elements, tensors: 4, units, shared_bytes: 4 * units as usize, turns }
 }
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn turns_of_rows() {
-        assert_eq!(layer_norm_demand(64, 200, 1).turns, 2 * 4 + 6);
+        assert_eq!(norm_demand(64, 200, 1).turns, 2 * 4 + 6);
         assert_eq!(log_likelihood_demand(256, [20, 100], 1).turns, 3 * (1 + 4 + 5) + 8);
         assert_eq!(UpdateTile::Vector(128).demand(10, 0, 1).turns, 3);
     }

@@ -1,5 +1,5 @@
 //! Integer kernels, for int8 values in any type that a device has for them. Sums are int32 and exact: whatever the
-//! tiles, every device gives the same bits.
+//! tiles, every device gives the same bits. With [`Rounding::Nearest`] products are kernels, and other operations the portable ones.
 
 mod add;
 mod arithmetic;
@@ -8,30 +8,32 @@ mod epilogue;
 mod geometry;
 mod gru;
 mod launch;
-mod layer_norm;
 mod linear;
 mod log_likelihood;
 mod noise;
+mod norm;
 mod operands;
 mod packed_int8;
 mod product;
 #[cfg(test)]
 mod tests;
-mod transformer;
 mod update;
 
+use super::BiasKind;
 use super::eligibility::{Demand, extent, reads, runs};
 use super::geometry::{by_element, units};
-use crate::arithmetic::integer::{Votes, product_divisor};
+use crate::arithmetic::integer::transformer::{head_shift, product_shift};
+use crate::arithmetic::integer::{Rounding, Votes, product_divisor};
 use crate::ops::integer::portable;
-use crate::ops::integer::{GatePrimitive, IntegerNoisePrimitive, IntegerOps};
+use crate::ops::integer::{GatePrimitive, IntegerBias, IntegerNoisePrimitive, IntegerOps, VectorPrimitive};
 use crate::rng::key::{NoiseKey, PairRange};
+use burn::tensor::DType;
 use burn_cubecl::CubeBackend;
 use burn_cubecl::tensor::CubeTensor;
 use epilogue::Epilogue;
-use geometry::{GateNoise, GruTile, LANES, ProductTile, UpdateTile, layer_norm_demand, log_likelihood_demand};
+use geometry::{GateNoise, GruTile, LANES, ProductTile, UpdateTile, log_likelihood_demand, norm_demand};
 use launch::Product;
-use operands::{Held, Operand};
+use operands::{Held, Operand, plain};
 use packed_int8::Packing;
 
 type Noise = IntegerNoisePrimitive<CubeBackend>;
@@ -47,53 +49,102 @@ impl IntegerOps for CubeBackend {
         }
     }
 
-    fn integer_linear(x: CubeTensor, weight: CubeTensor, noise: Noise) -> CubeTensor {
-        let (rows, dtype, [d_input, d_output]) = (x.meta.shape()[0], weight.dtype, weight.meta.shape().dims());
-        let packing = Packing::new(&weight.client, dtype);
-        let tile = ProductTile::new(&weight.client, packing, [rows, d_output], rank(&noise));
-        let largest = (rows * d_output).max(held(&noise)).max(extent(&x)).max(extent(&weight));
-        let demand = tile.demand(d_input, rank(&noise), largest);
-        if rows * d_output > 0 && runs(&weight, &demand) {
-            let product = Product {
-                x: Operand::new(x, dtype),
-                weight: Operand::new(weight, dtype),
-                transposed: false,
-                held: Held::new(noise, dtype),
-                bias: None,
-                epilogue: Epilogue::Divide,
-                divisor: product_divisor(d_input),
-            };
-            launch::product(product, dtype, tile)
-        } else {
-            portable::linear::<Self>(x, weight, noise)
-        }
+    fn integer_linear(
+        x: CubeTensor,
+        weight: CubeTensor,
+        noise: Noise,
+        bias: IntegerBias<Self>,
+        activate: bool,
+        rounding: Rounding,
+    ) -> CubeTensor {
+        let (dtype, [d_input, d_output]) = (weight.dtype, weight.meta.shape().dims());
+        let of_bias = match &bias {
+            IntegerBias::Perturbed(_, noise, _) => extent(noise),
+            IntegerBias::None | IntegerBias::Plain(_) => 0,
+        };
+        let Some(tile) = product_tile(&x, &weight, &noise, [d_input, d_output], of_bias) else {
+            return portable::linear::<Self>(x, weight, noise, bias, activate, rounding);
+        };
+        let (kind, bias) = match bias {
+            IntegerBias::None => (BiasKind::None, None),
+            IntegerBias::Plain(bias) => (BiasKind::Plain, Some((bias, IntegerNoisePrimitive::None))),
+            IntegerBias::Perturbed(bias, noise, members) => {
+                (BiasKind::Perturbed, Some((bias, IntegerNoisePrimitive::Held(noise, members))))
+            }
+        };
+        let (epilogue, divisor) = match rounding {
+            Rounding::Floor => (Epilogue::Divide, product_divisor(d_input)),
+            Rounding::Nearest => (Epilogue::Round { bias: kind, activate }, product_shift(d_input) as i32),
+        };
+        let product = Product {
+            x: Operand::new(x, dtype),
+            weight: Operand::new(weight, dtype),
+            transposed: false,
+            held: Held::new(noise, dtype),
+            bias: bias.map(|(bias, noise)| (plain(bias, dtype), Held::new(noise, dtype).by_value())),
+            epilogue,
+            divisor,
+        };
+        launch::product(product, dtype, tile)
     }
 
-    fn integer_embedding(tokens: CubeTensor, weight: CubeTensor, noise: Noise) -> CubeTensor {
+    fn integer_head(x: CubeTensor, embedding: CubeTensor, noise: Noise) -> CubeTensor {
+        let (dtype, [vocab, width]) = (embedding.dtype, embedding.meta.shape().dims());
+        let Some(tile) = product_tile(&x, &embedding, &noise, [width, vocab], 0) else {
+            return portable::head::<Self>(x, embedding, noise);
+        };
+        let product = Product {
+            x: Operand::new(x, dtype),
+            weight: Operand::new(embedding, dtype),
+            transposed: true,
+            held: Held::new(noise, dtype),
+            bias: None,
+            epilogue: Epilogue::Logits,
+            divisor: head_shift(width) as i32,
+        };
+        launch::product(product, DType::I32, tile)
+    }
+
+    fn integer_embedding(
+        tokens: CubeTensor,
+        weight: CubeTensor,
+        noise: Noise,
+        bias: IntegerBias<Self>,
+        rounding: Rounding,
+    ) -> CubeTensor {
         let output = tokens.meta.shape()[0] * weight.meta.shape()[1];
         let largest = output.max(held(&noise)).max(extent(&weight));
         let demand = Demand { turns: rank(&noise), ..by_element(4, largest) };
-        if output > 0 && reads(&tokens) && runs(&weight, &demand) {
+        if rounding == Rounding::Floor && output > 0 && reads(&tokens) && runs(&weight, &demand) {
             let (dtype, packing) = (weight.dtype, Packing::new(&weight.client, weight.dtype));
             launch::embedding(tokens, Operand::new(weight, dtype), Held::new(noise, dtype), dtype, packing)
         } else {
-            portable::embedding::<Self>(tokens, weight, noise)
+            portable::embedding::<Self>(tokens, weight, noise, bias, rounding)
         }
     }
 
-    fn integer_layer_norm(x: CubeTensor, weight: CubeTensor, noise: Noise) -> CubeTensor {
-        let n = size(&weight);
-        let units = units(&weight.client, n);
-        let demand = layer_norm_demand(units, n, extent(&x).max(held(&noise)));
-        if size(&x) > 0 && runs(&weight, &demand) {
-            launch::layer_norm(x, weight, noise, units)
+    fn integer_norm(
+        x: CubeTensor,
+        gain: VectorPrimitive<Self>,
+        bias: IntegerBias<Self>,
+        rounding: Rounding,
+    ) -> CubeTensor {
+        let n = size(&gain.values);
+        let units = units(&x.client, n);
+        let demand = norm_demand(units, n, extent(&x).max(held(&gain.noise)));
+        if rounding == Rounding::Floor && size(&x) > 0 && runs(&x, &demand) {
+            launch::norm(x, gain, units)
         } else {
-            portable::layer_norm::<Self>(x, weight, noise)
+            portable::norm::<Self>(x, gain, bias, rounding)
         }
     }
 
-    fn integer_add(a: CubeTensor, b: CubeTensor) -> CubeTensor {
-        if runs(&a, &by_element(3, size(&a))) { launch::add(a, b) } else { portable::add::<Self>(&[a, b]) }
+    fn integer_add(a: CubeTensor, b: CubeTensor, rounding: Rounding) -> CubeTensor {
+        if rounding == Rounding::Floor && runs(&a, &by_element(3, size(&a))) {
+            launch::add(a, b)
+        } else {
+            portable::add::<Self>(a, b, rounding)
+        }
     }
 
     fn integer_gru(state: CubeTensor, starts: CubeTensor, forget: Gate, candidate: Gate) -> CubeTensor {
@@ -120,14 +171,19 @@ impl IntegerOps for CubeBackend {
         }
     }
 
-    fn integer_log_likelihood(logits: CubeTensor, targets: CubeTensor, members: usize) -> CubeTensor {
+    fn integer_log_likelihood(
+        logits: CubeTensor,
+        targets: CubeTensor,
+        members: usize,
+        rounding: Rounding,
+    ) -> CubeTensor {
         let [rows, classes] = [logits.meta.shape()[0] / members.max(1), logits.meta.shape()[1]];
         let units = units(&logits.client, rows * LANES);
         let demand = log_likelihood_demand(units, [rows, classes], extent(&logits));
-        if size(&logits) > 0 && reads(&targets) && runs(&logits, &demand) {
+        if rounding == Rounding::Floor && size(&logits) > 0 && reads(&targets) && runs(&logits, &demand) {
             launch::log_likelihood(logits, targets, members, units)
         } else {
-            portable::log_likelihood::<Self>(logits, targets, members)
+            portable::log_likelihood::<Self>(logits, targets, members, rounding)
         }
     }
 
@@ -153,6 +209,21 @@ impl IntegerOps for CubeBackend {
             }
         }
     }
+}
+
+/// The tile for `x·W`, if it runs.
+fn product_tile(
+    x: &CubeTensor,
+    weight: &CubeTensor,
+    noise: &Noise,
+    [d_input, d_output]: [usize; 2],
+    of_bias: usize,
+) -> Option<ProductTile> {
+    let rows = x.meta.shape()[0];
+    let packing = Packing::new(&weight.client, weight.dtype);
+    let tile = ProductTile::new(&weight.client, packing, [rows, d_output], rank(noise));
+    let largest = (rows * d_output).max(held(noise)).max(of_bias).max(extent(x)).max(extent(weight));
+    (rows * d_output > 0 && runs(weight, &tile.demand(d_input, rank(noise), largest))).then_some(tile)
 }
 
 fn size(tensor: &CubeTensor) -> usize {

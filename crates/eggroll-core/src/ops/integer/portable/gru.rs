@@ -2,7 +2,7 @@
 
 use super::linear::product;
 use super::{PairNoise, clip, dims, floor_shift, is_nonzero, not, reshape, wide};
-use crate::arithmetic::integer::INT8_LIMIT;
+use crate::arithmetic::integer::{INT8_LIMIT, Rounding};
 use crate::ops::integer::GatePrimitive;
 use burn::backend::tensor::IntTensor;
 use burn::backend::{Backend, Scalar, TensorMetadata};
@@ -55,7 +55,7 @@ impl<B: Backend> Gate<B> {
             noise: PairNoise::of(gate.weight_noise),
             bias: match PairNoise::of(gate.bias_noise) {
                 None => reshape::<B, 2>(bias, [1, width]),
-                Some(noise) => noise.vector(bias),
+                Some(noise) => noise.vector(bias, Rounding::Floor),
             },
         }
     }
@@ -65,7 +65,7 @@ impl<B: Backend> Gate<B> {
         let [members, width] = dims::<B>(&h);
         let at = [Slice::from(0..members), Slice::from(step..step + 1), Slice::from(0..width)];
         let input = reshape::<B, 2>(B::int_slice(self.input.clone(), &at), [members, width]);
-        let product = product::<B>(h, self.weight.clone(), self.noise.as_ref());
+        let product = clip::<B>(product::<B>(h, self.weight.clone(), self.noise.as_ref(), Rounding::Floor));
         clip::<B>(B::int_add(B::int_add(input, product), self.bias.clone()))
     }
 }

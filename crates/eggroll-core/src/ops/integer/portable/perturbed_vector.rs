@@ -1,6 +1,7 @@
 //! A vector as every member sees it.
 
 use super::{PairNoise, wide};
+use crate::arithmetic::integer::Rounding;
 use crate::ops::integer::IntegerMembers;
 use burn::backend::tensor::IntTensor;
 use burn::backend::{Backend, TensorMetadata};
@@ -11,5 +12,5 @@ pub(crate) fn perturbed_vector<B: Backend>(
     members: IntegerMembers,
 ) -> IntTensor<B> {
     let dtype = vector.dtype();
-    B::int_cast(PairNoise::<B>::new(noise, members).vector(wide::<B>(vector)), dtype.into())
+    B::int_cast(PairNoise::<B>::new(noise, members).vector(wide::<B>(vector), Rounding::Floor), dtype.into())
 }

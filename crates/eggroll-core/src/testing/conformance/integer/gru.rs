@@ -1,6 +1,7 @@
 //! The recurrence of the minimal GRU.
 
 use super::{Held, NOISES, SIZES, found, integers, transposed, with_portable_devices};
+use crate::arithmetic::integer::Rounding;
 use crate::ops::integer::{Gate, IntegerNoise, gru};
 use crate::rng::key::PairRange;
 use crate::testing::conformance::{Implementation, implementations};
@@ -54,7 +55,7 @@ impl Case {
     fn member(&self, m: usize) -> Vec<i8> {
         let (width, steps) = (self.width, self.starts.len() / self.members);
         let noise = |gate: usize, of: usize| self.gates[gate].noise.as_ref().map(|noise| noise[of].member(m));
-        let bias = |gate: usize| oracle::vector(&self.gates[gate].bias, noise(gate, 1));
+        let bias = |gate: usize| oracle::vector(&self.gates[gate].bias, noise(gate, 1), Rounding::Floor);
         let biases = [bias(0), bias(1)];
         let mut state = self.state[m * width..(m + 1) * width].to_vec();
         let mut outputs = Vec::new();
@@ -63,7 +64,9 @@ impl Case {
                 state.fill(0);
             }
             let input = |gate: usize| &self.gates[gate].input[row * width..(row + 1) * width];
-            let product = |gate: usize, v: &[i8]| oracle::linear(v, &self.gates[gate].weight, noise(gate, 0));
+            let product = |gate: usize, v: &[i8]| {
+                oracle::linear(v, &self.gates[gate].weight, noise(gate, 0), None, false, Rounding::Floor)
+            };
             state = oracle::gru_step([input(0), input(1)], &state, [&biases[0], &biases[1]], product);
             outputs.extend(&state);
         }

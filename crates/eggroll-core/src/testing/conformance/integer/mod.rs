@@ -1,24 +1,24 @@
 //! Integer operations: every implementation gives the oracle's bits.
 
 mod add;
+mod attention;
 mod embedding;
 mod gru;
-mod layer_norm;
 mod linear;
 mod log_likelihood;
 mod noise;
+mod norm;
 mod perturbed_vector;
-mod transformer;
 mod update;
 
 use super::{Implementation, implementations};
-use crate::arithmetic::integer::Votes;
+use crate::arithmetic::integer::{Rounding, Votes};
 use crate::ops::integer::portable;
-use crate::ops::integer::{self as ops, Gate, IntegerNoise, integer_type, primitive};
+use crate::ops::integer::{self as ops, Gate, IntegerNoise, Vector, bias_primitive, integer_type, primitive};
 use crate::rng::integer::fill_integers;
 use crate::rng::key::{NoiseKey, PairRange};
 use crate::rng::philox::philox4x32;
-use crate::testing::reference::integer::MemberNoise;
+use crate::testing::reference::integer::{self as oracle, MemberNoise};
 use burn::backend::Dispatch;
 use burn::tensor::{DType, Int, Tensor, TensorData};
 
@@ -29,6 +29,7 @@ use burn::tensor::{DType, Int, Tensor, TensorData};
 /// - 257: more than a tile, than the units of a cube, and than a group of noise, by one.
 const SIZES: [usize; 4] = [1, 19, 64, 257];
 const RANKS: [usize; 2] = [1, 4];
+const ROUNDINGS: [Rounding; 2] = [Rounding::Floor, Rounding::Nearest];
 /// Rank and sigma shift of noise: one factor, and several with noise that is scaled down. Kernels are given the shift
 /// as a number.
 const NOISES: [(usize, u32); 2] = [(1, 0), (4, 4)];
@@ -104,6 +105,32 @@ impl Held {
     }
 }
 
+/// A vector parameter on the host.
+struct HostVector {
+    values: Vec<i8>,
+    noise: Option<Held>,
+}
+
+impl HostVector {
+    /// Values up to `largest` around `middle`.
+    fn new(n: usize, (middle, largest): (i8, i8), noise: Option<(u32, u32)>, salt: u32) -> Self {
+        let values =
+            integers(n, largest, salt).into_iter().map(|value| value.saturating_add(middle).max(-127)).collect();
+        let noise = noise.map(|(pairs, sigma_shift)| Held::new(salt, 2 * n, 1, sigma_shift, PairRange::new(5, pairs)));
+        Self { values, noise }
+    }
+
+    fn on(&self, on: &Implementation) -> Vector {
+        let values = on.ints(&self.values, [self.values.len()]);
+        Vector { values, noise: self.noise.as_ref().map(|noise| noise.on(on)) }
+    }
+
+    /// As a member sees it.
+    fn of(&self, member: usize, rounding: Rounding) -> Vec<i8> {
+        oracle::vector(&self.values, self.noise.as_ref().map(|noise| noise.member(member)), rounding)
+    }
+}
+
 /// All implementations, and the portable defaults on devices, which run there where a kernel cannot.
 fn with_portable_devices() -> Vec<Implementation> {
     let all = implementations().into_iter();
@@ -141,12 +168,30 @@ impl Implementation {
         Tensor::from_data(TensorData::new(values.to_vec(), [values.len()]), &self.device)
     }
 
-    fn integer_linear(&self, x: Tensor<2, Int>, weight: Tensor<2, Int>, noise: Option<IntegerNoise>) -> Tensor<2, Int> {
+    fn integer_linear(
+        &self,
+        x: Tensor<2, Int>,
+        weight: Tensor<2, Int>,
+        noise: Option<IntegerNoise>,
+        bias: Option<Vector>,
+        (activate, rounding): (bool, Rounding),
+    ) -> Tensor<2, Int> {
         if !self.portable {
-            return ops::linear(x, weight, noise);
+            return ops::linear(x, weight, noise, bias, activate, rounding);
         }
-        let (x, weight) = (x.into_dispatch(), weight.into_dispatch());
-        Tensor::from_dispatch(portable::linear::<Dispatch>(x, weight, primitive(noise)))
+        let (x, weight, noise, bias) =
+            (x.into_dispatch(), weight.into_dispatch(), primitive(noise), bias_primitive(bias));
+        Tensor::from_dispatch(portable::linear::<Dispatch>(x, weight, noise, bias, activate, rounding))
+    }
+
+    fn integer_head(&self, x: Tensor<2, Int>, embedding: Tensor<2, Int>, noise: Option<IntegerNoise>) -> Vec<i32> {
+        let logits = if self.portable {
+            let (x, embedding) = (x.into_dispatch(), embedding.into_dispatch());
+            Tensor::<2, Int>::from_dispatch(portable::head::<Dispatch>(x, embedding, primitive(noise)))
+        } else {
+            ops::head(x, embedding, noise)
+        };
+        logits.into_data().try_to_vec().expect("an I32 tensor")
     }
 
     fn integer_embedding(
@@ -154,32 +199,36 @@ impl Implementation {
         tokens: Tensor<1, Int>,
         weight: Tensor<2, Int>,
         noise: Option<IntegerNoise>,
+        bias: Option<Vector>,
+        rounding: Rounding,
     ) -> Tensor<2, Int> {
         if !self.portable {
-            return ops::embedding(tokens, weight, noise);
+            return ops::embedding(tokens, weight, noise, bias, rounding);
         }
-        let (tokens, weight) = (tokens.into_dispatch(), weight.into_dispatch());
-        Tensor::from_dispatch(portable::embedding::<Dispatch>(tokens, weight, primitive(noise)))
+        let (tokens, weight, noise, bias) =
+            (tokens.into_dispatch(), weight.into_dispatch(), primitive(noise), bias_primitive(bias));
+        Tensor::from_dispatch(portable::embedding::<Dispatch>(tokens, weight, noise, bias, rounding))
     }
 
-    fn integer_layer_norm(
+    fn integer_norm(
         &self,
         x: Tensor<2, Int>,
-        weight: Tensor<1, Int>,
-        noise: Option<IntegerNoise>,
+        gain: Vector,
+        bias: Option<Vector>,
+        rounding: Rounding,
     ) -> Tensor<2, Int> {
         if !self.portable {
-            return ops::layer_norm(x, weight, noise);
+            return ops::norm(x, gain, bias, rounding);
         }
-        let (x, weight) = (x.into_dispatch(), weight.into_dispatch());
-        Tensor::from_dispatch(portable::layer_norm::<Dispatch>(x, weight, primitive(noise)))
+        let (gain, bias) = (gain.into_primitive(), bias_primitive(bias));
+        Tensor::from_dispatch(portable::norm::<Dispatch>(x.into_dispatch(), gain, bias, rounding))
     }
 
-    fn integer_add<const D: usize>(&self, a: Tensor<D, Int>, b: Tensor<D, Int>) -> Tensor<D, Int> {
+    fn integer_add<const D: usize>(&self, a: Tensor<D, Int>, b: Tensor<D, Int>, rounding: Rounding) -> Tensor<D, Int> {
         if !self.portable {
-            return ops::add(a, b);
+            return ops::add(a, b, rounding);
         }
-        Tensor::from_dispatch(portable::add::<Dispatch>(&[a.into_dispatch(), b.into_dispatch()]))
+        Tensor::from_dispatch(portable::add::<Dispatch>(a.into_dispatch(), b.into_dispatch(), rounding))
     }
 
     fn integer_gru(
@@ -197,12 +246,34 @@ impl Implementation {
         Tensor::from_dispatch(portable::gru::<Dispatch>(state, starts, forget, candidate))
     }
 
-    fn integer_log_likelihood(&self, logits: Tensor<2, Int>, targets: Tensor<1, Int>, members: usize) -> Vec<i32> {
+    fn integer_rotary(&self, x: Tensor<2, Int>, steps: usize, first: usize, heads: usize) -> Tensor<2, Int> {
+        if !self.portable {
+            return ops::rotary(x, steps, first, heads);
+        }
+        Tensor::from_dispatch(portable::rotary::<Dispatch>(x.into_dispatch(), steps, first, heads))
+    }
+
+    fn integer_attention(&self, query: Tensor<2, Int>, held: [Tensor<3, Int>; 2], heads: usize) -> Tensor<2, Int> {
+        let [keys, values] = held;
+        if !self.portable {
+            return ops::attention(query, keys, values, heads);
+        }
+        let (query, keys, values) = (query.into_dispatch(), keys.into_dispatch(), values.into_dispatch());
+        Tensor::from_dispatch(portable::attention::<Dispatch>(query, keys, values, heads))
+    }
+
+    fn integer_log_likelihood(
+        &self,
+        logits: Tensor<2, Int>,
+        targets: Tensor<1, Int>,
+        members: usize,
+        rounding: Rounding,
+    ) -> Vec<i32> {
         let likelihoods = if self.portable {
             let (logits, targets) = (logits.into_dispatch(), targets.into_dispatch());
-            Tensor::<1, Int>::from_dispatch(portable::log_likelihood::<Dispatch>(logits, targets, members))
+            Tensor::<1, Int>::from_dispatch(portable::log_likelihood::<Dispatch>(logits, targets, members, rounding))
         } else {
-            ops::log_likelihood(logits, targets, members)
+            ops::log_likelihood(logits, targets, members, rounding)
         };
         likelihoods.into_data().try_to_vec().expect("an I32 tensor")
     }

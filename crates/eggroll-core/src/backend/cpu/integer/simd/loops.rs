@@ -2,7 +2,7 @@
 
 use crate::arithmetic::integer::transformer::{EXP2_DIGITS, STRETCHED, WEIGHTS, attention_weight, exp2_256ths, rotate};
 use crate::arithmetic::integer::{NarrowDivisor, RoundedDivisor, shift_rounded};
-use crate::backend::cpu::integer::tile::{RoundedTerms, Row, Scale, Sums, Term, Tile, activation, finish, round};
+use crate::backend::cpu::integer::tile::{Row, Scale, Sums, Term, Terms, Tile, activation, finish, round};
 
 /// The inner loops of one instruction set.
 ///
@@ -35,7 +35,7 @@ pub(crate) trait IntegerSimd: Copy {
 
     /// `round((sums + terms) / 2^shift)` of rows of a tile, in place.
     #[inline(always)]
-    unsafe fn round(sums: &mut [Sums], terms: Option<RoundedTerms>, shift: u32) {
+    unsafe fn round(sums: &mut [Sums], terms: Option<Terms>, shift: u32) {
         for (r, sums) in sums.iter_mut().enumerate() {
             round(sums, terms.map(|terms| terms.row(r)), shift);
         }

@@ -8,7 +8,7 @@ use crate::arithmetic::integer::transformer::{
     EXP2_DIGITS, GELU_DOWN, GELU_UP, ROTARY_BITS, STRETCHED, WEIGHT_END, WEIGHTS,
 };
 use crate::arithmetic::integer::{EXP2_MANTISSA, NarrowDivisor, RoundedDivisor};
-use crate::backend::cpu::integer::tile::{COLUMNS, LINE, ROWS, RoundedTerms, Row, Scale, Sums, Term, Tile, finish};
+use crate::backend::cpu::integer::tile::{COLUMNS, LINE, ROWS, Row, Scale, Sums, Term, Terms, Tile, finish};
 use std::arch::x86_64::*;
 
 /// AVX-512 with VNNI.
@@ -113,7 +113,7 @@ impl IntegerSimd for Vnni {
     }
 
     #[inline(always)]
-    unsafe fn round(sums: &mut [Sums], terms: Option<RoundedTerms>, shift: u32) {
+    unsafe fn round(sums: &mut [Sums], terms: Option<Terms>, shift: u32) {
         // SAFETY: the processor has the instruction set by the trait's contract; sums are two vectors.
         unsafe {
             // `A` stays in registers: stores could change it, for all that the compiler knows.

@@ -10,15 +10,15 @@ pub(crate) use update::{matrix_update, vector_update};
 
 use super::add::add_kernel;
 use super::embedding::{EmbeddingForms, EmbeddingSizesLaunch, ROWS, embedding_kernel};
-use super::layer_norm::layer_norm_kernel;
 use super::log_likelihood::log_likelihood_kernel;
 use super::noise::{BLOCKS, noise_kernel};
+use super::norm::norm_kernel;
 use super::operands::{Held, Operand, elem, plain};
 use super::packed_int8::{Form, Packing};
 use crate::backend::cube::geometry::{UNITS, cube_count};
 use crate::backend::cube::launch::empty;
 use crate::backend::cube::noise::StreamLaunch;
-use crate::ops::integer::IntegerNoisePrimitive;
+use crate::ops::integer::VectorPrimitive;
 use crate::rng::integer::GROUP;
 use crate::rng::key::{NoiseKey, PairRange};
 use crate::work::counters;
@@ -116,26 +116,21 @@ pub(crate) fn embedding(tokens: CubeTensor, weight: Operand, held: Held, dtype: 
     y
 }
 
-pub(crate) fn layer_norm(
-    x: CubeTensor,
-    weight: CubeTensor,
-    noise: IntegerNoisePrimitive<CubeBackend>,
-    units: u32,
-) -> CubeTensor {
-    let dtype = weight.dtype;
-    let (x, weight) = (Operand::new(x, dtype).by_value(), into_contiguous(weight));
-    let held = Held::new(noise, dtype).by_value();
+pub(crate) fn norm(x: CubeTensor, gain: VectorPrimitive<CubeBackend>, units: u32) -> CubeTensor {
+    let dtype = x.dtype;
+    let (x, gain, held) = (Operand::new(x, dtype).by_value(), plain(gain.values, dtype), Held::new(gain.noise, dtype));
+    let held = held.by_value();
     let ([rows, n], x_stride) = (x.shape, x.stride);
     let y = empty(&x.tensor, [rows, n], dtype);
     let client = x.tensor.client.clone();
     let (noisy, noise, rows_of_member) = (held.is_there(), held.sizes(), (rows / held.members(1)).max(1));
     let held = held.operand(&x);
-    layer_norm_kernel::launch(
+    norm_kernel::launch(
         &client,
         cube_count(&client, rows),
         CubeDim::new_1d(units),
         x.tensor.into_buffer_arg(),
-        weight.into_buffer_arg(),
+        gain.into_buffer_arg(),
         held.tensor.into_buffer_arg(),
         y.clone().into_buffer_arg(),
         rows,

@@ -1,6 +1,7 @@
 //! The recurrence: words, and several sequences in a cube.
 
 use super::{LAYOUTS, Layout, Noise, VALUES, indices, int8, operand, read, read_words};
+use crate::arithmetic::integer::Rounding;
 use crate::backend::cube::eligibility::{Demand, runs};
 use crate::backend::cube::integer::geometry::{GateNoise, GruTile};
 use crate::backend::cube::integer::launch::{self, Gate};
@@ -46,14 +47,16 @@ impl Case {
         let mut all = Vec::new();
         for m in 0..self.members {
             let noise = |gate: usize, of: usize| noisy.then(|| self.gates[gate].noise[of].member(m));
-            let biases = [0, 1].map(|gate| oracle::vector(&self.gates[gate].bias, noise(gate, 1)));
+            let biases = [0, 1].map(|gate| oracle::vector(&self.gates[gate].bias, noise(gate, 1), Rounding::Floor));
             let mut state = self.state[m * width..(m + 1) * width].to_vec();
             for row in m * STEPS..(m + 1) * STEPS {
                 if self.starts[row] != 0 {
                     state.fill(0);
                 }
                 let input = |gate: usize| &self.gates[gate].input[row * width..(row + 1) * width];
-                let product = |gate: usize, v: &[i8]| oracle::linear(v, &self.gates[gate].weight, noise(gate, 0));
+                let product = |gate: usize, v: &[i8]| {
+                    oracle::linear(v, &self.gates[gate].weight, noise(gate, 0), None, false, Rounding::Floor)
+                };
                 state = oracle::gru_step([input(0), input(1)], &state, [&biases[0], &biases[1]], product);
                 all.extend(&state);
             }

@@ -1,6 +1,7 @@
 //! Products, and rows of a table.
 
 use super::{LAYOUTS, Layout, Noise, PACKED, VALUES, WORDS, indices, int8, operand, read, read_words};
+use crate::arithmetic::integer::Rounding;
 use crate::arithmetic::integer::product_divisor;
 use crate::arithmetic::integer::transformer::{head_shift, product_shift};
 use crate::backend::cube::BiasKind;
@@ -8,7 +9,7 @@ use crate::backend::cube::integer::epilogue::Epilogue;
 use crate::backend::cube::integer::geometry::ProductTile;
 use crate::backend::cube::integer::launch::{self, Product};
 use crate::backend::cube::integer::packed_int8::{Form, Packing};
-use crate::testing::reference::{integer as oracle, integer_transformer};
+use crate::testing::reference::integer as oracle;
 use burn::tensor::DType;
 
 /// Matrices with the rank of their noise: below a word, over several tiles; a rest of a word on one side; a tile
@@ -77,7 +78,10 @@ fn words_equal_oracle() {
     for (shape, rank) in SHAPES {
         let case = Case::new(shape, rank);
         let rows = case.x.chunks(shape[0]).enumerate();
-        let row = |(r, x)| oracle::linear(x, &case.weight, Some(case.noise.member(r / ROWS)));
+        let row = |(r, x)| {
+            let noise = Some(case.noise.member(r / ROWS));
+            oracle::linear(x, &case.weight, noise, None, false, Rounding::Floor)
+        };
         let expected: Vec<i8> = rows.flat_map(row).collect();
         for layouts in case.layouts() {
             for packing in PACKED {
@@ -107,8 +111,9 @@ fn rounded_products_equal_oracle() {
         let (case, activate) = (Case::new(shape, rank), index % 2 == 0);
         let (bias, of_bias) = (int8(d_output, 5), Noise::new(2 * d_output, 1, PAIRS, 6));
         let row = |(r, x)| {
-            let bias = integer_transformer::vector(&bias, Some(of_bias.member(r / ROWS)));
-            integer_transformer::linear(x, &case.weight, Some(case.noise.member(r / ROWS)), Some(&bias), activate)
+            let bias = oracle::vector(&bias, Some(of_bias.member(r / ROWS)), Rounding::Nearest);
+            let noise = Some(case.noise.member(r / ROWS));
+            oracle::linear(x, &case.weight, noise, Some(&bias), activate, Rounding::Nearest)
         };
         let expected: Vec<i8> = case.x.chunks(d_input).enumerate().flat_map(row).collect();
         // What is done to sums does not depend on layouts: one of values, and one of words.
@@ -132,7 +137,7 @@ fn logits_equal_oracle() {
         let case = Case::new([vocab, width], 1);
         let (rows, weight) = (2 * PAIRS as usize * ROWS, int8(vocab * width, 2));
         let x = int8(rows * width, 1);
-        let row = |(r, x)| integer_transformer::head(x, &weight, Some(case.noise.member(r / ROWS)));
+        let row = |(r, x)| oracle::head(x, &weight, Some(case.noise.member(r / ROWS)));
         let expected: Vec<i32> = x.chunks(width).enumerate().flat_map(row).collect();
         for layouts in [[WORDS; 3], [LAYOUTS[1], LAYOUTS[3], VALUES]] {
             let words = vocab.is_multiple_of(4);
@@ -165,8 +170,10 @@ fn rows_of_a_table_equal_oracle() {
         // Part of what a unit takes, and more.
         for rows in [1, 6] {
             let tokens: Vec<usize> = (0..2 * PAIRS as usize * rows).map(|r| (r * 7 + 2) % vocab).collect();
-            let row =
-                |(r, token): (usize, &usize)| oracle::embedding(*token, &weight, width, Some(noise.member(r / rows)));
+            let row = |(r, token): (usize, &usize)| {
+                let noise = Some(noise.member(r / rows));
+                oracle::embedding(*token, &weight, width, noise, None, Rounding::Floor)
+            };
             let expected: Vec<i8> = tokens.iter().enumerate().flat_map(row).collect();
             let words = (rank * vocab).is_multiple_of(4) && (rank == 1 || width.is_multiple_of(4));
             for layout in LAYOUTS {

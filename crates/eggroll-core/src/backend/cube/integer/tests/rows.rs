@@ -1,12 +1,13 @@
 //! Rows with gaps between them, as CUDA allocates them: operations read them where they are.
 
 use super::{Layout, int8, operand, read};
-use crate::arithmetic::integer::Votes;
+use crate::arithmetic::integer::{Rounding, Votes};
 use crate::backend::cube::eligibility::extent;
 use crate::backend::cube::integer::operands::Operand;
 use crate::backend::cube::integer::packed_int8::Form;
-use crate::ops::integer::transformer::{IntegerBias, IntegerTransformerOps};
-use crate::ops::integer::{GatePrimitive, IntegerMembers, IntegerNoisePrimitive, IntegerOps};
+use crate::ops::integer::{
+    GatePrimitive, IntegerBias, IntegerMembers, IntegerNoisePrimitive, IntegerOps, VectorPrimitive,
+};
 use crate::rng::key::PairRange;
 use burn::backend::ops::IntTensorOps;
 use burn::tensor::{DType, Shape};
@@ -51,21 +52,18 @@ fn outputs(gap: usize) -> Vec<Vec<i8>> {
         IntegerNoisePrimitive::None => IntegerBias::None,
     };
     let scores = CubeBackend::int_add_scalar(flags(2), 1.into());
+    let gain = VectorPrimitive { values: vector(4), noise: held(2 * D, 1, gap) };
     let mut all = vec![
-        CubeBackend::integer_linear(rows(), square(), noise()),
-        CubeBackend::integer_embedding(flags(12), square(), noise()),
-        CubeBackend::integer_layer_norm(rows(), vector(4), held(2 * D, 1, gap)),
+        CubeBackend::integer_linear(rows(), square(), noise(), IntegerBias::None, false, Rounding::Floor),
+        CubeBackend::integer_embedding(flags(12), square(), noise(), IntegerBias::None, Rounding::Floor),
+        CubeBackend::integer_norm(rows(), gain, IntegerBias::None, Rounding::Floor),
         CubeBackend::integer_gru(matrix([4, D], 5, gap), flags(12), gate(10), gate(20)),
         CubeBackend::integer_update(square(), matrix([2, 2 * RANK * D], 7, gap), scores, RANK, Votes::Values, 99),
-        CubeBackend::integer_transformer_linear(rows(), square(), noise(), bias(), true),
+        CubeBackend::integer_linear(rows(), square(), noise(), bias(), true, Rounding::Nearest),
     ];
+    all.push(CubeBackend::int_clamp(CubeBackend::integer_head(rows(), square(), noise()), (-127).into(), 127.into()));
     all.push(CubeBackend::int_clamp(
-        CubeBackend::integer_transformer_head(rows(), square(), noise()),
-        (-127).into(),
-        127.into(),
-    ));
-    all.push(CubeBackend::int_clamp(
-        CubeBackend::integer_log_likelihood(rows(), flags(12), 4),
+        CubeBackend::integer_log_likelihood(rows(), flags(12), 4, Rounding::Floor),
         (-127).into(),
         127.into(),
     ));

@@ -1,9 +1,8 @@
 //! Causal attention by tables.
 
-use super::IntegerTransformerOps;
 use super::operands::check_heads;
+use super::{IntegerOps, traced};
 use crate::arithmetic::integer::transformer::MAX_CONTEXT;
-use crate::ops::integer::traced;
 use crate::work::counters;
 use crate::work::profile::Component;
 use burn::backend::Dispatch;
@@ -25,7 +24,7 @@ use burn::tensor::{Int, Tensor};
 /// Panics if shapes do not fit, with the shapes, and for contexts of more than 2,048 positions.
 #[track_caller]
 pub fn attention(query: Tensor<2, Int>, keys: Tensor<3, Int>, values: Tensor<3, Int>, heads: usize) -> Tensor<2, Int> {
-    let name = "integer transformer's attention";
+    let name = "integer attention";
     let (shape @ [rows, width], [sequences, context, of_keys]) = (query.dims(), keys.dims());
     assert!(
         of_keys == width && values.dims() == keys.dims() && sequences > 0 && rows.is_multiple_of(sequences),
@@ -42,6 +41,6 @@ pub fn attention(query: Tensor<2, Int>, keys: Tensor<3, Int>, values: Tensor<3, 
     counters::add_launch();
     traced(Component::BaseProduct, || {
         let (query, keys, values) = (query.into_dispatch(), keys.into_dispatch(), values.into_dispatch());
-        Tensor::from_dispatch(Dispatch::integer_transformer_attention(query, keys, values, heads))
+        Tensor::from_dispatch(Dispatch::integer_attention(query, keys, values, heads))
     })
 }

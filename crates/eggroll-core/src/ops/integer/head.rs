@@ -1,9 +1,7 @@
 //! Logits by the embedding, transposed: one matrix, and one noise, for both.
 
-use super::IntegerTransformerOps;
 use super::operands::check_matrix;
-use crate::ops::integer::{IntegerNoise, primitive};
-use crate::ops::integer::{MAX_DEPTH, traced};
+use super::{IntegerNoise, IntegerOps, MAX_DEPTH, Rounding, primitive, traced};
 use crate::ops::len;
 use crate::work::counters;
 use crate::work::profile::Component;
@@ -24,18 +22,18 @@ use burn::tensor::{Int, Tensor};
 /// Panics if shapes do not fit, with the shapes; if `width` is 0 or above 65,536, or with noise if its product with the rank is above 8,192.
 #[track_caller]
 pub fn head(x: Tensor<2, Int>, embedding: Tensor<2, Int>, noise: Option<IntegerNoise>) -> Tensor<2, Int> {
-    let name = "integer transformer's head";
+    let name = "integer head";
     let ([rows, width], shape) = (x.dims(), embedding.dims());
     assert!(
         width == shape[1] && (1..=MAX_DEPTH).contains(&width),
         "{name}: the input {:?} does not fit the embedding {shape:?}",
         x.dims()
     );
-    check_matrix(name, noise.as_ref(), shape, rows, width);
+    check_matrix(name, noise.as_ref(), shape, rows, width, Rounding::Nearest);
     len(name, &[rows, shape[0]]);
     counters::add_launch();
     traced(Component::BaseProduct, || {
         let (x, embedding) = (x.into_dispatch(), embedding.into_dispatch());
-        Tensor::from_dispatch(Dispatch::integer_transformer_head(x, embedding, primitive(noise)))
+        Tensor::from_dispatch(Dispatch::integer_head(x, embedding, primitive(noise)))
     })
 }

@@ -4,7 +4,7 @@ use super::arithmetic::{MaterializedNoise, clip, floor_div, sum_lanes, vector_el
 use cubecl::prelude::*;
 
 #[cube(launch)]
-pub(crate) fn layer_norm_kernel<I: Int>(
+pub(crate) fn norm_kernel<I: Int>(
     x: &[I],
     weight: &[I],
     held: &[I],

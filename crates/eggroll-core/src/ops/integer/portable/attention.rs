@@ -1,10 +1,11 @@
 //! Attention and what turns its heads.
 
-use super::{Backend, IntTensor, Scalar, TensorMetadata, wide};
 use super::{
-    constant, dims, divide_rounded, floor_shift, look_up, rescale, reshape, shift_each_rounded, shift_rounded,
+    constant, dims, divide_rounded, floor_shift, look_up, rescale, reshape, shift_each_rounded, shift_rounded, wide,
 };
 use crate::arithmetic::integer::transformer::{ROTARY_BITS, Rotations, WEIGHT_END, WEIGHTS, attention_shift};
+use burn::backend::tensor::IntTensor;
+use burn::backend::{Backend, Scalar, TensorMetadata};
 use burn::tensor::{Shape, Slice};
 
 /// Below every score.

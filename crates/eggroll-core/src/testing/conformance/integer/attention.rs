@@ -1,7 +1,7 @@
 //! Rotations and attention: on devices too these are the portable operations.
 
 use super::{found, integers, oracle};
-use crate::ops::integer::transformer::{attention, rotary};
+use crate::ops::integer::{attention, rotary};
 use crate::testing::conformance::implementations;
 
 #[test]
@@ -13,7 +13,7 @@ fn rotations_equal_oracle() {
         let expected: Vec<i8> = x.chunks(d).enumerate().flat_map(head).collect();
         for on in implementations() {
             let x = on.ints(&x, [2 * steps, heads * d]);
-            assert!(found(on.transformer_rotary(x, steps, first, heads)) == expected, "{}, {heads} × {d}", on.name);
+            assert!(found(on.integer_rotary(x, steps, first, heads)) == expected, "{}, {heads} × {d}", on.name);
         }
     }
 }
@@ -22,7 +22,7 @@ fn rotations_equal_oracle() {
 #[test]
 fn first_position_does_not_turn() {
     for on in implementations() {
-        let y = found(on.transformer_rotary(on.ints(&[3, -6, 0, 1, 4, 2, 8, 0], [1, 8]), 1, 0, 2));
+        let y = found(on.integer_rotary(on.ints(&[3, -6, 0, 1, 4, 2, 8, 0], [1, 8]), 1, 0, 2));
         assert_eq!(y, [64, -127, 0, 21, 64, 32, 127, 0], "{}", on.name);
     }
 }
@@ -80,7 +80,7 @@ fn attention_equals_oracle() {
         for on in implementations() {
             let query = on.ints(&case.query, [sequences * steps, heads * d]);
             let held = [&case.keys, &case.values].map(|held| on.ints(held, [sequences, context, heads * d]));
-            let found = found(on.transformer_attention(query, held, heads));
+            let found = found(on.integer_attention(query, held, heads));
             assert!(found == expected, "{}, {sizes:?}, up to {largest}", on.name);
         }
     }
@@ -100,7 +100,7 @@ fn canary_the_future_is_not_seen() {
 fn equal_scores_average() {
     for on in implementations() {
         let held = |values: [i8; 6]| on.ints(&values, [1, 3, 2]);
-        let y = on.transformer_attention(
+        let y = on.integer_attention(
             on.ints(&[0, 0], [1, 2]),
             [held([1, 2, 3, 4, 5, 6]), held([10, -10, 20, -20, 31, -32])],
             1,

@@ -1,6 +1,6 @@
 //! Heads turned by their position.
 
-use super::IntegerTransformerOps;
+use super::IntegerOps;
 use super::operands::check_heads;
 use crate::arithmetic::integer::transformer::MAX_CONTEXT;
 use crate::work::counters;
@@ -26,12 +26,12 @@ use burn::tensor::{Int, Tensor};
 /// Su et al., "RoFormer", arXiv 2104.09864, section 3.4.
 #[track_caller]
 pub fn rotary(x: Tensor<2, Int>, steps: usize, first_position: usize, heads: usize) -> Tensor<2, Int> {
-    let name = "integer transformer's rotary";
+    let name = "integer rotary";
     check_heads(name, x.dims(), steps, heads);
     assert!(
         first_position <= MAX_CONTEXT && steps <= MAX_CONTEXT - first_position,
         "{name}: {steps} positions from {first_position} on: they must be below {MAX_CONTEXT}"
     );
     counters::add_launch();
-    Tensor::from_dispatch(Dispatch::integer_transformer_rotary(x.into_dispatch(), steps, first_position, heads))
+    Tensor::from_dispatch(Dispatch::integer_rotary(x.into_dispatch(), steps, first_position, heads))
 }
