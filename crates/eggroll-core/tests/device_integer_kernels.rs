@@ -5,6 +5,7 @@
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use eggroll_core::integer::Votes;
+use eggroll_core::ops::integer::Rounding::{Floor, Nearest};
 use eggroll_core::ops::integer::*;
 use eggroll_core::{DeviceName, NoiseKey, PairRange, counters};
 
@@ -63,8 +64,8 @@ impl Operands {
         }
     }
 
-    fn bias(&self) -> Option<transformer::Vector> {
-        Some(transformer::Vector { values: self.ints([WIDTH]), noise: self.held(2 * WIDTH, 1) })
+    fn vector(&self) -> Vector {
+        Vector { values: self.ints([WIDTH]), noise: self.held(2 * WIDTH, 1) }
     }
 
     fn update(&self, rank: usize) -> Tensor<2, Int> {
@@ -79,22 +80,22 @@ fn check(on: &Operands, expected: u64) {
     let (matrix, rows) = (|| on.ints([WIDTH, WIDTH]), || on.ints([on.rows(), WIDTH]));
     let counts = [
         ("noise", launches(|| noise(NoiseKey::new(1, 2, 3), on.pairs, 70, &on.device))),
-        ("linear", launches(|| linear(rows(), matrix(), noisy()))),
-        ("plain linear", launches(|| linear(rows(), matrix(), None))),
-        ("embedding", launches(|| embedding(on.indices(), matrix(), noisy()))),
-        ("layer norm", launches(|| layer_norm(rows(), on.ints([WIDTH]), on.held(2 * WIDTH, 1)))),
-        ("add", launches(|| add(rows(), rows()))),
+        ("linear", launches(|| linear(rows(), matrix(), noisy(), None, false, Floor))),
+        ("plain linear", launches(|| linear(rows(), matrix(), None, None, false, Floor))),
+        ("embedding", launches(|| embedding(on.indices(), matrix(), noisy(), None, Floor))),
+        ("norm", launches(|| norm(rows(), on.vector(), None, Floor))),
+        ("add", launches(|| add(rows(), rows(), Floor))),
         ("GRU", launches(|| gru(on.ints([on.pairs.members(), WIDTH]), on.indices(), on.gate(), on.gate()))),
-        ("log-likelihood", launches(|| log_likelihood(rows(), on.indices(), on.pairs.members()))),
+        ("log-likelihood", launches(|| log_likelihood(rows(), on.indices(), on.pairs.members(), Floor))),
         ("update of a matrix", launches(|| on.update(RANK))),
         ("update of a vector", launches(|| on.update(0))),
-        ("transformer's linear", launches(|| transformer::linear(rows(), matrix(), noisy(), on.bias(), true))),
-        ("transformer's head", launches(|| transformer::head(rows(), matrix(), noisy()))),
+        ("rounded linear", launches(|| linear(rows(), matrix(), noisy(), Some(on.vector()), true, Nearest))),
+        ("head", launches(|| head(rows(), matrix(), noisy()))),
     ];
     for (name, count) in counts {
         assert_eq!(count, expected, "{name}, {} pairs", on.pairs.count);
     }
-    let chain = launches(|| add(linear(rows(), matrix(), noisy()) + 1, rows()));
+    let chain = launches(|| add(linear(rows(), matrix(), noisy(), None, false, Floor) + 1, rows(), Floor));
     assert_eq!(chain, 2 * expected, "{} pairs", on.pairs.count);
 }
 

@@ -4,7 +4,7 @@ use super::{assert_differs, assert_equal, integers, noise, of_pairs};
 use crate::devices;
 use crate::loader::Golden;
 use burn::tensor::{Device, Int, Tensor};
-use eggroll::core::ops::integer::{embedding, integer_type, layer_norm};
+use eggroll::core::ops::integer::{Rounding, Vector, embedding, integer_type, norm};
 
 const MEMBERS: usize = 4;
 
@@ -13,7 +13,7 @@ fn plain_embedding() {
     let golden = Golden::open("nano_emb_bias.npz");
     for device in devices() {
         let table = golden.array("E").integers::<2>(&device);
-        let found = |tokens| integers(embedding(tokens, table.clone(), None));
+        let found = |tokens| integers(embedding(tokens, table.clone(), None, None, Rounding::Floor));
         let tokens = golden.array("tokens").tokens::<1>(&device);
         assert_equal("embedding", &found(tokens.clone()), golden.values("base"));
         assert_differs("other tokens", &found(tokens.flip([0])), golden.values("base"));
@@ -25,7 +25,8 @@ fn perturbed_rows(golden: &Golden, sigma_shift: u32, order: [usize; 2], device: 
     let table = golden.array("E");
     let held = of_pairs(golden.array("noise")).select(&order).integer_embedding_factors(table.shape[1]);
     let tokens = golden.array("tokens").tokens::<1>(device).repeat_dim(0, MEMBERS);
-    integers(embedding(tokens, table.integers(device), Some(noise(&held, 1, sigma_shift, device))))
+    let noise = Some(noise(&held, 1, sigma_shift, device));
+    integers(embedding(tokens, table.integers(device), noise, None, Rounding::Floor))
 }
 
 #[test]
@@ -43,12 +44,13 @@ fn perturbed_embedding() {
     }
 }
 
-/// The vector of all members. A layer norm of rows of ones is its weight, as the member sees it.
+/// The vector of all members. A norm of rows of ones is its gain, as the member sees it.
 fn perturbed_vector(golden: &Golden, sigma_shift: u32, order: [usize; 2], device: &Device) -> Vec<f64> {
     let bias = golden.array("bias");
     let held = of_pairs(golden.array("bias_noise")).select(&order).integer_vector();
     let ones = Tensor::<2, Int>::ones([MEMBERS, bias.shape[0]], (device, integer_type(device)));
-    integers(layer_norm(ones, bias.integers(device), Some(noise(&held, 0, sigma_shift, device))))
+    let gain = Vector { values: bias.integers(device), noise: Some(noise(&held, 0, sigma_shift, device)) };
+    integers(norm(ones, gain, None, Rounding::Floor))
 }
 
 #[test]

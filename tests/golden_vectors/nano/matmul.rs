@@ -4,7 +4,7 @@ use super::{assert_differs, assert_equal, integers, noise, of_pairs};
 use crate::devices;
 use crate::loader::{Array, Golden};
 use burn::tensor::Device;
-use eggroll::core::ops::integer::linear;
+use eggroll::core::ops::integer::{Rounding, linear};
 
 /// Cases of the file with their rank.
 const CASES: [(&str, usize); 5] = [("sq", 1), ("up", 1), ("down", 1), ("odd", 1), ("r4", 4)];
@@ -30,7 +30,8 @@ impl Case {
         let (x, w) = (self.array("X"), self.array("W").flipped());
         let held = of_pairs(self.array("noise")).select(&order).integer_factors(w.shape[0]);
         let x = x.integers::<2>(device).repeat_dim(0, MEMBERS); // every member sees the same rows
-        integers(linear(x, w.integers(device), Some(noise(&held, self.rank, sigma_shift, device))))
+        let noise = Some(noise(&held, self.rank, sigma_shift, device));
+        integers(linear(x, w.integers(device), noise, None, false, Rounding::Floor))
     }
 }
 
@@ -44,8 +45,12 @@ fn plain() {
         for device in devices() {
             let (x, w) = (case.array("X").integers::<2>(&device), case.array("W").flipped().integers(&device));
             let expected = case.golden.values(&format!("{}_base", case.name));
-            assert_equal(case.name, &integers(linear(x.clone(), w.clone(), None)), expected);
-            assert_differs(case.name, &integers(linear(x, -w, None)), expected);
+            assert_equal(
+                case.name,
+                &integers(linear(x.clone(), w.clone(), None, None, false, Rounding::Floor)),
+                expected,
+            );
+            assert_differs(case.name, &integers(linear(x, -w, None, None, false, Rounding::Floor)), expected);
         }
     }
 }

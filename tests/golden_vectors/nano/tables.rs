@@ -4,7 +4,7 @@ use super::{assert_differs, assert_equal, integers};
 use crate::devices;
 use crate::loader::{Array, Golden};
 use eggroll::core::integer::{exp2_sixteenths, log2_sixteenths, threshold};
-use eggroll::core::ops::integer::{layer_norm, linear};
+use eggroll::core::ops::integer::{Rounding, Vector, linear, norm};
 use std::collections::BTreeMap;
 
 #[test]
@@ -92,7 +92,7 @@ fn quotients_of_products() {
         let w = Array { shape: vec![columns.len(), x.values.len()], values: flat(&columns) };
         for device in devices() {
             let x = x.integers::<2>(&device);
-            let found = |x| integers(linear(x, w.flipped().integers(&device), None));
+            let found = |x| integers(linear(x, w.flipped().integers(&device), None, None, false, Rounding::Floor));
             assert_equal(&format!("divisor {divisor}"), &found(x.clone()), &expected);
             assert_differs(&format!("divisor {divisor}, negated"), &found(-x), &expected);
         }
@@ -142,7 +142,10 @@ fn quotients_of_layer_norm() {
     let plus_one = Array { values: weight.values.iter().map(|w| (w + 1.0).min(127.0)).collect(), ..weight.clone() };
     for device in devices() {
         let found = |weight: &Array| -> Vec<f64> {
-            let y = integers(layer_norm(x.integers(&device), weight.integers(&device), None));
+            let y = {
+                let gain = Vector { values: weight.integers(&device), noise: None };
+                integers(norm(x.integers(&device), gain, None, Rounding::Floor))
+            };
             places.iter().map(|place| y[*place]).collect()
         };
         assert_equal("layer norm", &found(&weight), &expected);

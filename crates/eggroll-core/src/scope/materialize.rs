@@ -19,7 +19,8 @@ impl Perturbation {
     /// - `θ` where they are frozen.
     ///
     /// The noise is that of the perturbed operations, so that a model's members are the same either way: up to the order of
-    /// float sums, and exactly for integer tables and vectors. An integer product `x·W` differs: the perturbed operation
+    /// float sums, and exactly for the integer tables and vectors of recurrent models. Those of a transformer, which rounds to nearest, may differ by
+    /// one. An integer product `x·W` differs: the perturbed operation
     /// shifts `(x·B)·Aᵀ` once, a weight that is formed has been shifted element by element.
     ///
     /// A weight that is formed also rounds to its type: in half precision small noise on large weights is lost, which the

@@ -52,9 +52,7 @@ impl LayerNorm {
     pub fn forward<const D: usize>(&self, input: Tensor<D, Int>) -> Tensor<D, Int> {
         let dims = input.dims();
         let (width, rows) = (dims[D - 1], dims[..D - 1].iter().product::<usize>());
-        {
-            let gain = Vector { values: self.weight.val(), noise: noise(&self.weight, rows) };
-            integer::norm(input.reshape([rows, width]), gain, None, Rounding::Floor).reshape(dims)
-        }
+        let gain = Vector { values: self.weight.val(), noise: noise(&self.weight, rows) };
+        integer::norm(input.reshape([rows, width]), gain, None, Rounding::Floor).reshape(dims)
     }
 }

@@ -65,11 +65,8 @@ impl Linear {
     pub fn forward<const D: usize>(&self, input: Tensor<D, Int>) -> Tensor<D, Int> {
         let mut dims = input.dims();
         let (width, rows) = (dims[D - 1], dims[..D - 1].iter().product::<usize>());
-        let y = {
-            let noise = noise(&self.weight, rows);
-            let input = input.reshape([rows, width]);
-            integer::linear(input, self.weight.val(), noise, None, false, Rounding::Floor) // [rows, d_output]
-        };
+        let (x, noise) = (input.reshape([rows, width]), noise(&self.weight, rows));
+        let y = integer::linear(x, self.weight.val(), noise, None, false, Rounding::Floor); // [rows, d_output]
         dims[D - 1] = y.dims()[1];
         y.reshape(dims)
     }

@@ -1,11 +1,11 @@
 //! How integer models round.
 
-/// How an integer model rounds, and what becomes of sums that int8 does not hold.
+/// How an integer model rounds, and what becomes of sums of activations that int8 does not hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rounding {
     /// Down; sums saturate at ±127: Q-EGGROLL's recurrent model.
     Floor,
-    /// To nearest, halves away from zero; rows of sums are stretched to ±127: the integer transformer. It commutes with the sign, so that the
+    /// To nearest, halves away from zero; sums of activations, and looked-up rows, are stretched to ±127 row by row, and products saturate: the integer transformer. It commutes with the sign, so that the
     /// noise of a pair stays antithetic.
     Nearest,
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// - A matrix is perturbed by `⌊s·B·Aᵀ / 2^(4 + sigma_shift)⌋`, a vector by the product of two draws in the same way, the draws
 ///   being `trunc(16·N(0, 1))` ([`crate::rng::integer`], or runs of a table). The operations of the
-///   [transformer](crate::ops::integer::transformer) round to nearest instead.
+///   [transformer](crate::ops::integer::Rounding::Nearest) round to nearest instead.
 /// - The fitness of a pair is `sign(f₊ − f₋)`, or a vote in more [levels](VoteLevels).
 /// - A weight moves by one in the direction of its vote `Z = Σ_q f_q·B_q·A_qᵀ` if
 ///   `|Z|·16 ≥ thr·⌊√(r·Σ f_q²)⌋·256`, with the threshold of the generation ([`crate::arithmetic::integer::threshold`]). `Σ f_q²` is the number of pairs

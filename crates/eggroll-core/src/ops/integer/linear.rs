@@ -1,7 +1,7 @@
 //! A product of int8 matrices, perturbed.
 
 use super::operands::{Vector, check_bias, check_matrix};
-use super::{IntegerNoise, IntegerOps, Rounding, bias_primitive, primitive, traced};
+use super::{IntegerNoise, IntegerOps, MAX_DEPTH, Rounding, bias_primitive, primitive, traced};
 use crate::ops::len;
 use crate::work::counters;
 use crate::work::profile::Component;
@@ -27,8 +27,8 @@ use burn::tensor::{Int, Tensor};
 ///
 /// # Panics
 ///
-/// Panics if shapes do not fit, with the shapes; if `d_input` is 0 or above 65,536; and with [`Rounding::Nearest`] and noise if `d_input` times
-/// the rank is above 8,192.
+/// Panics if shapes do not fit, with the shapes; if `d_input` is 0 or above 65,536; with [`Rounding::Nearest`] and noise if `d_input` times
+/// the rank is above 8,192; and for a bias or an activation with [`Rounding::Floor`].
 ///
 /// # Example
 ///

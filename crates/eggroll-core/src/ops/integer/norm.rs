@@ -18,15 +18,15 @@ use burn::tensor::{Int, Tensor};
 /// - x: `[rows, n]`; with noise `[members · rows, n]`, member-major
 /// - gain `g`: `[n]`
 /// - bias `b`: `[n]`, with [`Rounding::Nearest`] alone; perturbed as the gain
-/// - output: as x, of the gain's type
+/// - output: as x
 ///
 /// # Panics
 ///
-/// Panics if shapes do not fit, with the shapes, or if `n` is 0 or above 65,536.
+/// Panics if shapes do not fit, with the shapes, if `n` is 0, or above 65,536 with [`Rounding::Nearest`], and for a bias with [`Rounding::Floor`].
 #[track_caller]
 pub fn norm(x: Tensor<2, Int>, gain: Vector, bias: Option<Vector>, rounding: Rounding) -> Tensor<2, Int> {
     let (name, shape @ [rows, n]) = ("integer norm", x.dims());
-    assert!((1..=MAX_DEPTH).contains(&n), "{name}: rows of {n} values");
+    assert!(n > 0 && (rounding == Rounding::Floor || n <= MAX_DEPTH), "{name}: rows of {n} values");
     gain.check(name, "gain", n, rows);
     check_bias(name, bias.as_ref(), gain.noise.as_ref(), shape, rounding);
     counters::add_launch();

@@ -6,7 +6,7 @@ use crate::work::counters;
 use burn::backend::Dispatch;
 use burn::tensor::{Int, Tensor};
 
-/// `clip(θ + ⌊s·n₀·n₁ / 2^(4 + sigma shift)⌋)` for every member.
+/// `clip(θ + ⌊s·n₀·n₁ / 2^(4 + sigma shift)⌋)` for every member: [`Rounding::Floor`](super::Rounding::Floor).
 ///
 /// Composed of ordinary operations on the device: layers perturb their vectors inside their own kernels, this is for what has
 /// none.

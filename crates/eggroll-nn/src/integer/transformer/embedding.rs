@@ -56,11 +56,8 @@ impl TiedEmbedding {
     pub fn forward(&self, tokens: Tensor<2, Int>) -> Tensor<3, Int> {
         let [batch, steps] = tokens.dims();
         let rows = batch * steps;
-        let noise = noise(&self.weight, rows);
-        let y = {
-            let bias = Some(vector(&self.bias, rows));
-            integer::embedding(tokens.reshape([rows]), self.weight.val(), noise, bias, Rounding::Nearest)
-        };
+        let (noise, bias) = (noise(&self.weight, rows), Some(vector(&self.bias, rows)));
+        let y = integer::embedding(tokens.reshape([rows]), self.weight.val(), noise, bias, Rounding::Nearest);
         let [_, d_model] = y.dims();
         y.reshape([batch, steps, d_model])
     }

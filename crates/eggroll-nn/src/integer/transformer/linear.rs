@@ -79,11 +79,8 @@ impl RoundedLinear {
     pub fn forward<const D: usize>(&self, input: Tensor<D, Int>) -> Tensor<D, Int> {
         by_row(input, |x| {
             let [rows, _] = x.dims();
-            let bias = self.bias.as_ref().map(|bias| vector(bias, rows));
-            {
-                let noise = noise(&self.weight, rows);
-                integer::linear(x, self.weight.val(), noise, bias, self.activate, Rounding::Nearest)
-            }
+            let (noise, bias) = (noise(&self.weight, rows), self.bias.as_ref().map(|bias| vector(bias, rows)));
+            integer::linear(x, self.weight.val(), noise, bias, self.activate, Rounding::Nearest)
         })
     }
 }

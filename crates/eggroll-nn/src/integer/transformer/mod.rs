@@ -20,7 +20,6 @@ pub use model::{Transformer, TransformerBlock, TransformerConfig};
 pub use norm::{MeanNorm, MeanNormConfig};
 pub use state::TransformerState;
 
-/// The score of the transformer, in 1/256 bit.
 use super::{constant_vector, noise, normal_matrix};
 use burn::module::Param;
 use burn::tensor::{Int, Tensor};

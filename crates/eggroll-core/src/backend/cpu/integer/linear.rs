@@ -66,6 +66,7 @@ pub(crate) fn head(
     noise: Option<NoiseSlice>,
     y: &mut [MaybeUninit<i32>],
 ) {
+    assert!(width > 0 && x.len() / width * vocab == y.len(), "rows of {vocab} for all of {width}");
     if y.is_empty() {
         return;
     }

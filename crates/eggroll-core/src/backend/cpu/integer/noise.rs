@@ -44,9 +44,21 @@ impl VectorSlices<'_> {
         if let Some(noise) = &self.noise {
             let (n0, n1) = noise.of(member).split_at(self.values.len());
             let (sign, shift) = (sign(member), noise.members.shift);
-            for ((out, n0), n1) in out.iter_mut().zip(n0).zip(n1) {
-                let by = rounding.noise(i32::from(*n0) * i32::from(*n1), sign, shift);
-                *out = clip(i32::from(*out) + by);
+            let products = out.iter_mut().zip(n0).zip(n1);
+            // A loop each: the choice is not made for every value.
+            match rounding {
+                Rounding::Floor => {
+                    for ((out, n0), n1) in products {
+                        let by = Rounding::Floor.noise(i32::from(*n0) * i32::from(*n1), sign, shift);
+                        *out = clip(i32::from(*out) + by);
+                    }
+                }
+                Rounding::Nearest => {
+                    for ((out, n0), n1) in products {
+                        let by = Rounding::Nearest.noise(i32::from(*n0) * i32::from(*n1), sign, shift);
+                        *out = clip(i32::from(*out) + by);
+                    }
+                }
             }
         }
     }

@@ -148,6 +148,7 @@ impl RowKernel for Embedding<'_> {
         }
         wide.clear();
         wide.resize(width, 0);
+        let (mut sign_of, mut shift) = (1, 0);
         if let Some(noise) = noise {
             let (rank, vocab) = (noise.members.rank, weight.len() / width);
             let (b, a) = noise.of(member).split_at(rank * vocab);
@@ -157,26 +158,25 @@ impl RowKernel for Embedding<'_> {
                     *wide = wide.wrapping_add(b * i32::from(*a));
                 }
             }
-            let (sign, shift) = (sign(member), noise.members.shift);
-            for wide in wide.iter_mut() {
-                *wide = rounding.noise(*wide, sign, shift);
-            }
-        }
-        for (wide, plain) in wide.iter_mut().zip(plain) {
-            *wide += i32::from(*plain);
-        }
-        if bias.is_some() {
-            for (wide, bias) in wide.iter_mut().zip(values.iter()) {
-                *wide += i32::from(*bias);
-            }
+            (sign_of, shift) = (sign(member), noise.members.shift);
         }
         match rounding {
             Rounding::Floor => {
-                for (y, wide) in y.iter_mut().zip(wide.iter()) {
-                    *y = clip(*wide);
+                for ((y, wide), plain) in y.iter_mut().zip(wide.iter()).zip(plain) {
+                    *y = clip(i32::from(*plain) + Rounding::Floor.noise(*wide, sign_of, shift));
                 }
             }
-            Rounding::Nearest => rescale(wide, y),
+            Rounding::Nearest => {
+                for (wide, plain) in wide.iter_mut().zip(plain) {
+                    *wide = i32::from(*plain) + Rounding::Nearest.noise(*wide, sign_of, shift);
+                }
+                if bias.is_some() {
+                    for (wide, bias) in wide.iter_mut().zip(values.iter()) {
+                        *wide += i32::from(*bias);
+                    }
+                }
+                rescale(wide, y);
+            }
         }
     }
 }
@@ -212,10 +212,8 @@ impl RowKernel for Norm<'_> {
         vector_of(&self.gain, member, self.rounding, &mut scratch.gain);
         match &self.bias {
             Some(bias) => vector_of(bias, member, self.rounding, &mut scratch.bias),
-            None => {
-                scratch.bias.clear();
-                scratch.bias.resize(self.width(), 0);
-            }
+            // Read with `Nearest` alone.
+            None => scratch.bias.resize(if self.rounding == Rounding::Nearest { self.width() } else { 0 }, 0),
         }
     }
 
@@ -223,14 +221,16 @@ impl RowKernel for Norm<'_> {
     unsafe fn row<S: IntegerSimd>(&self, row: usize, _member: usize, scratch: &mut Scratch, y: &mut [i8]) {
         let n = self.width();
         let x = &self.x[row * n..(row + 1) * n];
-        let (gain, bias) = (&scratch.gain[..n], &scratch.bias[..n]);
+        let gain = &scratch.gain[..n];
         let mut magnitude = 0;
         for x in x {
-            magnitude += usize::from(x.unsigned_abs());
+            magnitude += u32::from(x.unsigned_abs());
         }
+        let magnitude = magnitude as usize;
         match self.rounding {
             Rounding::Floor => divide_by_mean(x, gain, magnitude.max(1) / n, y),
             Rounding::Nearest => {
+                let bias = &scratch.bias[..n];
                 let divisor = NarrowDivisor::by((magnitude + n / 2) / n);
                 for (((y, x), gain), bias) in y.iter_mut().zip(x).zip(gain).zip(bias) {
                     let value = divisor.divide(i16::from(*x) * i16::from(*gain)) + i16::from(*bias);

@@ -203,7 +203,7 @@ impl GruTile {
     }
 }
 
-/// What the layer norm of rows of `n` elements asks for, with `units` units.
+/// What the norm of rows of `n` elements asks for, with `units` units.
 pub(crate) fn norm_demand(units: u32, n: usize, elements: usize) -> Demand {
     let turns = 2 * n.div_ceil(units as usize) + fold_turns(units as usize);
     Demand { elements, tensors: 4, units, shared_bytes: 4 * units as usize, turns }

@@ -1,4 +1,4 @@
-//! Layer norm by the mean magnitude: a cube for each row.
+//! Norm by the mean magnitude, rounded down: a cube for each row.
 
 use super::arithmetic::{MaterializedNoise, clip, floor_div, sum_lanes, vector_element};
 use cubecl::prelude::*;

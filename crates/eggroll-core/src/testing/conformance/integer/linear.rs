@@ -76,11 +76,10 @@ fn equals_oracle() {
     for (shape, rows, pairs) in SHAPES {
         for noise in noises(pairs) {
             let floor = Case::new(shape, rows, noise, Rounding::Floor);
-            // A bias without noise and one with, each with and without the activation.
-            let nearest = Case::new(shape, rows, noise, Rounding::Nearest);
-            let nearest = if noise.is_none_or(|(_, rank, _)| rank > 1) { nearest.with_bias() } else { nearest };
-            let nearest = Case { activate: noise.is_none_or(|(_, rank, _)| rank == 1), ..nearest };
-            for case in [floor, nearest] {
+            // Plain; with a bias, that is perturbed where the weight is; with the activation.
+            let nearest = || Case::new(shape, rows, noise, Rounding::Nearest);
+            let activated = Case { activate: true, ..nearest() };
+            for case in [floor, nearest(), nearest().with_bias(), activated] {
                 let expected = case.expected();
                 for on in with_portable_devices() {
                     let found = case.found(&on, case.noise.as_ref());
@@ -106,7 +105,7 @@ fn many_rows_of_a_member() {
 /// One more column than kernels take at a time, and several times as many.
 #[test]
 fn high_rank() {
-    for (rank, rounding) in [5, 16].into_iter().zip(ROUNDINGS) {
+    for (rank, rounding) in [5, 16].into_iter().flat_map(|rank| ROUNDINGS.map(|rounding| (rank, rounding))) {
         let case = Case::new([33, 20], 3, Some((3, rank, 0)), rounding);
         let expected = case.expected();
         for on in implementations() {

@@ -19,14 +19,17 @@ struct Case {
 impl Case {
     /// `largest` is the largest magnitude of an input: a small one makes means of 0. `noise`: pairs, sigma shift.
     fn new(n: usize, rows: usize, largest: i8, noise: Option<(u32, u32)>, rounding: Rounding) -> Self {
-        let gain = HostVector::new(n, (0, 127), noise, 3);
+        let gain = HostVector::new(n, if rounding == Rounding::Floor { (0, 127) } else { (16, 100) }, noise, 3);
         let bias = (rounding == Rounding::Nearest).then(|| HostVector::new(n, (0, 40), noise, 5));
         let rows = rows * members(gain.noise.as_ref());
         let mut x = integers(rows * n, largest, 4);
         if largest == 0 {
             x.iter_mut().step_by(n + 2).for_each(|x| *x = 1);
         }
-        x.iter_mut().skip(1).take(1).for_each(|value| *value = if largest == 1 { -128 } else { *value });
+        if rounding == Rounding::Nearest {
+            x[0] = 1;
+            x.iter_mut().skip(1).take(1).for_each(|value| *value = -128);
+        }
         Self { x, gain, bias, rounding }
     }
 
