@@ -2,6 +2,7 @@
 
 use super::{LowRankNoise, NoiseSource, PairRange};
 use crate::work::counters;
+use crate::work::device::is_on_host;
 use crate::work::profile::{self, Component};
 use burn::tensor::{DType, Device, IndexingUpdateOp, Int, Tensor};
 
@@ -203,6 +204,7 @@ pub(crate) fn apart_from(y: Tensor<2>, x: Tensor<2>) -> Tensor<2> {
 /// - x, output: `[parts, rows, width]`
 pub fn orthonormal_rows(x: Tensor<3>) -> Tensor<3> {
     let ([_, rows, _], x) = (x.dims(), x.cast(DType::F32));
+    let exact = !is_on_host(&x.device());
     let mut basis: Vec<Tensor<3>> = Vec::with_capacity(rows);
     for row in 0..rows {
         let row = x.clone().slice_dim(1, row..row + 1); // [parts, 1, width]
@@ -211,8 +213,7 @@ pub fn orthonormal_rows(x: Tensor<3>) -> Tensor<3> {
         if !basis.is_empty() {
             let before = Tensor::cat(basis.clone(), 1);
             for _ in 0..2 {
-                let overlap = rest.clone().matmul(before.clone().transpose()); // [parts, 1, rows before]
-                rest = rest - overlap.matmul(before.clone());
+                rest = rest.clone() - along(rest, before.clone(), exact);
             }
         }
         let left = rest.clone().square().sum_dim(2); // [parts, 1, 1]
@@ -223,6 +224,17 @@ pub fn orthonormal_rows(x: Tensor<3>) -> Tensor<3> {
         );
     }
     Tensor::cat(basis, 1)
+}
+
+/// The components `[parts, 1, width]` of `rest` along the rows of `before`. Products of devices may round their factors to TF32, which leaves of
+/// a dependent row what looks like a direction: `exact` sums in their place.
+fn along(rest: Tensor<3>, before: Tensor<3>, exact: bool) -> Tensor<3> {
+    if exact {
+        let overlap = (rest * before.clone()).sum_dim(2); // [parts, rows before, 1]
+        (overlap * before).sum_dim(1)
+    } else {
+        rest.matmul(before.clone().transpose()).matmul(before)
+    }
 }
 
 /// Panics if there is not one row of input for each part.

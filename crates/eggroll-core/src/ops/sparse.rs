@@ -3,6 +3,7 @@
 use super::checks::{check_linear, check_rows};
 use super::entry_sum::sum_entries;
 use super::portable::sum_type;
+use super::repeated;
 use super::{InputRows, LinearBias, LinearMembers, LowRankNoise, NoiseSource, PairRange, low_rank_linear};
 use crate::rng::key::NoiseKey;
 use crate::rng::sparse::{count, places};
@@ -216,7 +217,7 @@ pub fn sparse_embedding(
     counters::add_launch();
     let indices = match members.input {
         InputRows::PerMember => indices,
-        InputRows::Shared => indices.repeat_dim(0, count),
+        InputRows::Shared => repeated(indices, count),
     };
     let (pairs, each) = (members.pairs.count as usize, members.rows_per_member(rows));
     let place = (&weight.device(), weight.dtype());

@@ -2,7 +2,7 @@
 
 use burn::tensor::kind::Basic;
 use burn::tensor::{DType, Int, Tensor};
-use eggroll_core::ops::{member_cross_entropy, row_cross_entropy};
+use eggroll_core::ops::{member_cross_entropy, repeated, row_cross_entropy};
 use eggroll_core::{PairRange, scope};
 
 /// The members of one chunk: a handle to fold the population into the leading axis and out again.
@@ -50,7 +50,7 @@ impl MemberChunk {
     /// Linear layers, embeddings and convolutions need no repeated input at the beginning of a model: their `forward_shared` computes
     /// shared results once.
     pub fn repeat<const D: usize, K: Basic>(&self, rows: Tensor<D, K>) -> Tensor<D, K> {
-        self.assume_repeated(rows.repeat_dim(0, self.count))
+        self.assume_repeated(repeated(rows, self.count))
     }
 
     /// The chunk's rows of a tensor with a row for every member of the population: `[population, ...]` to `[members, ...]`.

@@ -195,7 +195,7 @@ fn attention() {
                 false => ops::causal_attention(q, k, v, attention),
             };
             let found = values(found);
-            assert!(distance(&found, &expected, shape[1]) < 1.0, "{} {shape:?}", on.name);
+            assert!(on.distance(&found, &expected, shape[1]) < 1.0, "{} {shape:?}", on.name);
             if attention.window < shape[1] {
                 assert!(distance(&found, &wider, shape[1]) > 100.0, "canary: {} {shape:?}", on.name);
             }

@@ -7,6 +7,9 @@ use cubek::matmul::definition::{MatmulElems, MatmulGlobalElems};
 /// A way to compute a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MatmulAlgorithm {
+    /// Tensor cores by single instructions, with tensor maps: some planes copy to shared memory while the others multiply. Of two-byte types,
+    /// whose rows start at multiples of 16 bytes.
+    TensorMaps,
     /// Tensor cores; one stage of shared memory is loaded while the other is multiplied.
     TwoStages,
     /// Tensor cores, one stage.

@@ -1,14 +1,14 @@
 //! Launches of CubeK's kernels.
 
 use super::algorithm::{MatmulAlgorithm, elems};
-use super::perturbed::{PerturbedArgs, PerturbedParts};
+use super::perturbed::{Perturbed, PerturbedArgs, PerturbedMapArgs, PerturbedParts};
 use crate::backend::cube::launch::empty;
 use burn::backend::cubecl::dtype_to_elem_type;
 use burn::tensor::DType;
 use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::ops::numeric::empty_device_contiguous_dtype;
 use burn_cubecl::tensor::CubeTensor;
-use cubecl::ir::features::TypeUsage;
+use cubecl::ir::features::{Tma, TypeUsage};
 use cubecl::std::tensor::{MatrixBatchLayout, matrix_batch_layout};
 use cubek::matmul::definition::{
     AvailableVectorSizes, MatmulAvailabilityError, MatmulElems, MatmulProblem, MatmulSetupError, MatmulVectorSizes,
@@ -21,12 +21,13 @@ use cubek::matmul::multi_level::routines::batch::ordered_double_buffering::{
 };
 use cubek::matmul::multi_level::routines::batch::simple::SimpleAlgorithm;
 use cubek::matmul::multi_level::routines::batch::simple_unit::SimpleUnitAlgorithm;
+use cubek::matmul::multi_level::routines::batch::specialized::{SpecializedAlgorithm, SpecializedStrategy};
 use cubek::matmul::multi_level::{BatchMatmulRoutine, Strategy, launch_kernel};
 use cubek::matmul::routine::BlueprintStrategy;
 use cubek::std::InputBinding;
 
 /// Two stages of a fixed size: 64 or 128 rows, by the shape of the instruction, whatever the number of rows.
-fn two_stages() -> BlueprintStrategy<(), OrderedDoubleBufferingAlgorithm> {
+pub(super) fn two_stages() -> BlueprintStrategy<(), OrderedDoubleBufferingAlgorithm> {
     BlueprintStrategy::Inferred(OrderedSelectionArgs {
         tile_matmul: TileMatmulKind::Cmma,
         partition_k: Some(2),
@@ -43,11 +44,23 @@ pub(super) fn product(
     way: MatmulAlgorithm,
 ) -> Result<CubeTensor, MatmulSetupError> {
     let strategy = match way {
+        MatmulAlgorithm::TensorMaps if !takes_tensor_maps(&lhs, &rhs) => return Err(refused()),
+        MatmulAlgorithm::TensorMaps => Strategy::SpecializedTmaMma(BlueprintStrategy::default()),
         MatmulAlgorithm::TwoStages => Strategy::OrderedDoubleCmma(two_stages()),
         MatmulAlgorithm::OneStage => Strategy::SimpleCyclicCmma(BlueprintStrategy::default()),
         MatmulAlgorithm::Units => Strategy::SimpleUnit(BlueprintStrategy::default()),
         MatmulAlgorithm::Naive => Strategy::Naive,
     };
+    by_strategy(lhs, rhs, out, strategy)
+}
+
+/// The same by any of CubeK's kernels.
+pub(super) fn by_strategy(
+    lhs: CubeTensor,
+    rhs: CubeTensor,
+    out: DType,
+    strategy: Strategy,
+) -> Result<CubeTensor, MatmulSetupError> {
     let (mut shape, last) = (lhs.meta.shape().clone(), lhs.meta.shape().num_dims() - 1);
     shape[last] = rhs.meta.shape()[last];
     let product = empty_device_contiguous_dtype(lhs.client.clone(), lhs.device.clone(), shape, out);
@@ -65,32 +78,68 @@ pub(super) fn perturbed(
     way: MatmulAlgorithm,
 ) -> Result<CubeTensor, MatmulSetupError> {
     match way {
-        MatmulAlgorithm::TwoStages => by_routine(lhs, rhs, parts, &two_stages()),
-        MatmulAlgorithm::OneStage => by_routine(lhs, rhs, parts, &BlueprintStrategy::<(), SimpleAlgorithm>::default()),
-        MatmulAlgorithm::Units => by_routine(lhs, rhs, parts, &BlueprintStrategy::<(), SimpleUnitAlgorithm>::default()),
+        MatmulAlgorithm::TensorMaps if !takes_tensor_maps(&lhs, &rhs) => Err(refused()),
+        MatmulAlgorithm::TensorMaps => by_routine::<PerturbedMapArgs, _>(lhs, rhs, parts, &tensor_maps()),
+        MatmulAlgorithm::TwoStages => by_routine::<PerturbedArgs, _>(lhs, rhs, parts, &two_stages()),
+        MatmulAlgorithm::OneStage => {
+            let strategy = BlueprintStrategy::<(), SimpleAlgorithm>::default();
+            by_routine::<PerturbedArgs, _>(lhs, rhs, parts, &strategy)
+        }
+        MatmulAlgorithm::Units => {
+            let strategy = BlueprintStrategy::<(), SimpleUnitAlgorithm>::default();
+            by_routine::<PerturbedArgs, _>(lhs, rhs, parts, &strategy)
+        }
         MatmulAlgorithm::Naive => Err(MatmulSetupError::InvalidConfig(Box::new("written by elements, not by vectors"))),
     }
 }
 
-fn by_routine<A: BatchMatmulRoutine<()>>(
+/// Whether a device has tensor maps and single tensor-core instructions for the types, and they can read the factors.
+fn takes_tensor_maps(lhs: &CubeTensor, rhs: &CubeTensor) -> bool {
+    let elems = elems(lhs.dtype, lhs.dtype);
+    let (factor, other, sum) = (elems.lhs_register, elems.rhs_register, elems.acc_register);
+    let aligned = |tensor: &CubeTensor| {
+        let strides = tensor.meta.strides();
+        let last = strides.len() - 1;
+        // Rows after rows of 16-byte units.
+        strides[last] == 1 && strides[..last].iter().all(|stride| (stride * tensor.dtype.size()).is_multiple_of(16))
+    };
+    lhs.dtype.size() == 2
+        && lhs.client.properties().features.tma.contains(Tma::Base)
+        && !TileMatmulKind::Mma.supported_sizes(&lhs.client, factor, other, sum).is_empty()
+        && aligned(lhs)
+        && aligned(rhs)
+}
+
+fn refused() -> MatmulSetupError {
+    MatmulSetupError::Unavailable(MatmulAvailabilityError::TmaUnavailable)
+}
+
+fn tensor_maps() -> BlueprintStrategy<(), SpecializedAlgorithm> {
+    BlueprintStrategy::Inferred(SpecializedStrategy { tile_matmul: TileMatmulKind::Mma })
+}
+
+fn by_routine<P: Perturbed, A: BatchMatmulRoutine<()>>(
     lhs: CubeTensor,
     rhs: CubeTensor,
     parts: &PerturbedParts,
     strategy: &BlueprintStrategy<(), A>,
-) -> Result<CubeTensor, MatmulSetupError> {
+) -> Result<CubeTensor, MatmulSetupError>
+where
+    InputArg<P>: ConcreteInputsFactory<A>,
+{
     let (lhs, rhs) = (readable(lhs), readable(rhs));
     let y = empty(&lhs, [lhs.meta.shape()[0], rhs.meta.shape()[1]], lhs.dtype);
     let (client, elems) = (lhs.client.clone(), elems(lhs.dtype, lhs.dtype));
     let problem = problem(&lhs, &rhs, &y, parts, &elems)?;
-    let settings = A::device_settings(&client, vector_sizes(&lhs, &problem)?);
+    let settings = A::device_settings(&client, vector_sizes::<P>(&lhs, &problem)?);
     let expanded = A::expand_blueprint(&problem, &settings, strategy)?;
     let info = A::prepare(&problem, &settings, expanded)?;
     let (blueprint, sizes) = (&info.blueprint, &info.vector_sizes);
-    let input = <InputArg<TensorArgs> as ConcreteInputsFactory<A>>::create;
+    let input = <InputArg<P> as ConcreteInputsFactory<A>>::create;
     let input = input(binding(lhs), binding(rhs), blueprint, &problem, sizes, &info.dtypes);
     let output = <OutputArg<TensorArgs> as ConcreteOutputFactory<A>>::create;
     let output = output(y.clone().binding(), blueprint, &problem, sizes, &info.dtypes);
-    launch_kernel::<PerturbedArgs, A>(&client, input, parts.argument(output), (), info)?;
+    launch_kernel::<P, A>(&client, input, P::output(parts, output), (), info)?;
     Ok(y)
 }
 
@@ -123,9 +172,16 @@ fn problem(
 }
 
 /// The widest loads and stores that shapes and strides allow.
-fn vector_sizes(lhs: &CubeTensor, problem: &MatmulProblem) -> Result<MatmulVectorSizes, MatmulSetupError> {
+fn vector_sizes<P: Perturbed>(
+    lhs: &CubeTensor,
+    problem: &MatmulProblem,
+) -> Result<MatmulVectorSizes, MatmulSetupError> {
     let size = lhs.dtype.size();
-    AvailableVectorSizes::from_type_sizes(&lhs.client, size, size, size)
+    let available = match P::BY_TENSOR_MAPS {
+        true => AvailableVectorSizes::from_type_size_tma(&lhs.client, size),
+        false => AvailableVectorSizes::from_type_sizes(&lhs.client, size, size, size),
+    };
+    available
         .filter_lhs_with_tensor(&problem.lhs_strides, &problem.lhs_shape, problem.lhs_layout)
         .filter_rhs_with_tensor(&problem.rhs_strides, &problem.rhs_shape, problem.rhs_layout)
         .filter_out_with_tensor(&problem.out_strides, &problem.out_shape)

@@ -43,9 +43,13 @@ pub(crate) enum Precision {
 /// that a device may lack.
 fn ways(tensor_cores: bool, [m, k, n]: [usize; 3]) -> &'static [MatmulAlgorithm] {
     match tensor_cores {
-        true if m >= TALL && k >= WIDE && n >= WIDE => {
-            &[MatmulAlgorithm::TwoStages, MatmulAlgorithm::OneStage, MatmulAlgorithm::Units, MatmulAlgorithm::Naive]
-        }
+        true if m >= TALL && k >= WIDE && n >= WIDE => &[
+            MatmulAlgorithm::TensorMaps,
+            MatmulAlgorithm::TwoStages,
+            MatmulAlgorithm::OneStage,
+            MatmulAlgorithm::Units,
+            MatmulAlgorithm::Naive,
+        ],
         true => &[MatmulAlgorithm::OneStage, MatmulAlgorithm::Units, MatmulAlgorithm::Naive],
         false => &[MatmulAlgorithm::Units, MatmulAlgorithm::Naive],
     }

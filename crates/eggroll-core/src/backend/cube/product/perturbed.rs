@@ -11,7 +11,7 @@ use cubecl::std::tensor::layout::Coords1d;
 use cubecl::std::tensor::layout::plain::PlainLayout;
 use cubecl::std::tensor::{View, ViewMut, ViewMutExpand, ViewOperationsExpand, ViewOperationsMutExpand};
 use cubek::matmul::multi_level::args::{
-    BatchedCoords, MatmulArgs, OutputRuntimeArg, TensorArgs, TensorInputs, TensorOutput,
+    BatchedCoords, MatmulArgs, OutputRuntimeArg, TensorArgs, TensorInputs, TensorMapArgs, TensorMapInputs, TensorOutput,
 };
 use cubek::matmul::multi_level::components::global::memory::GlobalLayoutConfig;
 
@@ -35,7 +35,7 @@ impl PerturbedParts {
     }
 
     /// The output of a kernel, given where it is written.
-    pub(super) fn argument(&self, plain: OutputRuntimeArg<TensorArgs>) -> OutputRuntimeArg<PerturbedArgs> {
+    fn argument(&self, plain: OutputRuntimeArg<TensorArgs>) -> OutputRuntimeArg<PerturbedArgs> {
         let view = |tensor: &CubeTensor| ViewArg::new_array::<PlainLayout>(tensor.clone().into_buffer_arg(), ());
         let columns = self.factors.meta.shape()[1];
         PerturbedOutputLaunch::new(
@@ -50,10 +50,6 @@ impl PerturbedParts {
         )
     }
 }
-
-/// The arguments of a kernel: CubeK's own, but for the output.
-#[derive(Clone)]
-pub(crate) struct PerturbedArgs;
 
 /// Where the output is written, and what is added to it.
 #[derive(CubeType, CubeLaunch, Clone)]
@@ -98,79 +94,114 @@ fn perturbed_view<'a, EO: CubePrimitive>(
     intrinsic!(|scope| ViewMutExpand::new(scope, PerturbedView { y, output: output.clone() }))
 }
 
-#[cube]
-impl MatmulArgs for PerturbedArgs {
-    type Input<Lhs: CubePrimitive, Rhs: CubePrimitive, EO: CubePrimitive> = TensorInputs<Lhs, Rhs, EO>;
-    type Output<EO: CubePrimitive> = PerturbedOutput<EO>;
-    type Config = ();
-    type State<Lhs: CubePrimitive, Rhs: CubePrimitive, EO: CubePrimitive> =
-        ((TensorInputs<Lhs, Rhs, EO>, TensorOutput<EO>, ()), PerturbedOutput<EO>);
+/// Arguments of kernels with a perturbed output.
+pub(super) trait Perturbed: MatmulArgs<Config = ()> {
+    /// Whether factors are copied by tensor maps, which read no vectors.
+    const BY_TENSOR_MAPS: bool;
 
-    fn init_state<Lhs: CubePrimitive, Rhs: CubePrimitive, EO: CubePrimitive>(
-        input: &Self::Input<Lhs, Rhs, EO>,
-        output: &mut Self::Output<EO>,
-        config: (),
-        #[comptime] _lhs_layout_config: GlobalLayoutConfig,
-        #[comptime] _rhs_layout_config: GlobalLayoutConfig,
-        #[comptime] _out_layout_config: GlobalLayoutConfig,
-    ) -> Self::State<Lhs, Rhs, EO> {
-        ((input.clone(), output.plain.clone(), config), output.clone())
-    }
+    /// The output, given where it is written.
+    fn output(parts: &PerturbedParts, plain: OutputRuntimeArg<TensorArgs>) -> OutputRuntimeArg<Self>;
+}
 
-    fn view_lhs<Lhs: CubePrimitive, Rhs: CubePrimitive, EO: CubePrimitive>(
-        state: &Self::State<Lhs, Rhs, EO>,
-    ) -> View<'_, Lhs, BatchedCoords> {
-        TensorArgs::<()>::view_lhs::<Lhs, Rhs, EO>(&state.0)
-    }
+/// The arguments of a kernel: CubeK's own, but for the output.
+macro_rules! perturbed_args {
+    ($(#[$doc:meta])* $name:ident: $args:ident, $inputs:ident, by tensor maps: $by_tensor_maps:literal) => {
+        $(#[$doc])*
+        #[derive(Clone)]
+        pub(crate) struct $name;
 
-    fn batch_lhs<Lhs: CubePrimitive, Rhs: CubePrimitive, EO: CubePrimitive>(
-        state: &Self::State<Lhs, Rhs, EO>,
-        batch: usize,
-    ) -> usize {
-        TensorArgs::<()>::batch_lhs::<Lhs, Rhs, EO>(&state.0, batch)
-    }
+        impl Perturbed for $name {
+            const BY_TENSOR_MAPS: bool = $by_tensor_maps;
 
-    fn view_rhs<Lhs: CubePrimitive, Rhs: CubePrimitive, EO: CubePrimitive>(
-        state: &Self::State<Lhs, Rhs, EO>,
-    ) -> View<'_, Rhs, BatchedCoords> {
-        TensorArgs::<()>::view_rhs::<Lhs, Rhs, EO>(&state.0)
-    }
+            fn output(parts: &PerturbedParts, plain: OutputRuntimeArg<TensorArgs>) -> OutputRuntimeArg<Self> {
+                parts.argument(plain)
+            }
+        }
 
-    fn batch_rhs<Lhs: CubePrimitive, Rhs: CubePrimitive, EO: CubePrimitive>(
-        state: &Self::State<Lhs, Rhs, EO>,
-        batch: usize,
-    ) -> usize {
-        TensorArgs::<()>::batch_rhs::<Lhs, Rhs, EO>(&state.0, batch)
-    }
+        #[cube]
+        impl MatmulArgs for $name {
+            type Input<Lhs: CubePrimitive, Rhs: CubePrimitive, EO: CubePrimitive> = $inputs<Lhs, Rhs, EO>;
+            type Output<EO: CubePrimitive> = PerturbedOutput<EO>;
+            type Config = ();
+            type State<Lhs: CubePrimitive, Rhs: CubePrimitive, EO: CubePrimitive> =
+                (($inputs<Lhs, Rhs, EO>, TensorOutput<EO>, ()), PerturbedOutput<EO>);
 
-    fn view_acc<Lhs: CubePrimitive, Rhs: CubePrimitive, EO: CubePrimitive>(
-        state: &Self::State<Lhs, Rhs, EO>,
-    ) -> ComptimeOption<View<'_, EO, BatchedCoords>> {
-        TensorArgs::<()>::view_acc::<Lhs, Rhs, EO>(&state.0)
-    }
+            fn init_state<Lhs: CubePrimitive, Rhs: CubePrimitive, EO: CubePrimitive>(
+                input: &Self::Input<Lhs, Rhs, EO>,
+                output: &mut Self::Output<EO>,
+                config: (),
+                #[comptime] _lhs_layout_config: GlobalLayoutConfig,
+                #[comptime] _rhs_layout_config: GlobalLayoutConfig,
+                #[comptime] _out_layout_config: GlobalLayoutConfig,
+            ) -> Self::State<Lhs, Rhs, EO> {
+                ((input.clone(), output.plain.clone(), config), output.clone())
+            }
 
-    fn batch_acc<Lhs: CubePrimitive, Rhs: CubePrimitive, EO: CubePrimitive>(
-        state: &Self::State<Lhs, Rhs, EO>,
-        batch: usize,
-    ) -> usize {
-        TensorArgs::<()>::batch_acc::<Lhs, Rhs, EO>(&state.0, batch)
-    }
+            fn view_lhs<Lhs: CubePrimitive, Rhs: CubePrimitive, EO: CubePrimitive>(
+                state: &Self::State<Lhs, Rhs, EO>,
+            ) -> View<'_, Lhs, BatchedCoords> {
+                $args::<()>::view_lhs::<Lhs, Rhs, EO>(&state.0)
+            }
 
-    fn view_out<Lhs: CubePrimitive, Rhs: CubePrimitive, EO: CubePrimitive>(
-        state: &Self::State<Lhs, Rhs, EO>,
-    ) -> ViewMut<'_, EO, BatchedCoords> {
-        let y = TensorArgs::<()>::view_out::<Lhs, Rhs, EO>(&state.0);
-        perturbed_view::<EO>(y, &state.1)
-    }
+            fn batch_lhs<Lhs: CubePrimitive, Rhs: CubePrimitive, EO: CubePrimitive>(
+                state: &Self::State<Lhs, Rhs, EO>,
+                batch: usize,
+            ) -> usize {
+                $args::<()>::batch_lhs::<Lhs, Rhs, EO>(&state.0, batch)
+            }
 
-    fn batch_out<Lhs: CubePrimitive, Rhs: CubePrimitive, EO: CubePrimitive>(
-        state: &Self::State<Lhs, Rhs, EO>,
-        batch: usize,
-    ) -> usize {
-        TensorArgs::<()>::batch_out::<Lhs, Rhs, EO>(&state.0, batch)
-    }
+            fn view_rhs<Lhs: CubePrimitive, Rhs: CubePrimitive, EO: CubePrimitive>(
+                state: &Self::State<Lhs, Rhs, EO>,
+            ) -> View<'_, Rhs, BatchedCoords> {
+                $args::<()>::view_rhs::<Lhs, Rhs, EO>(&state.0)
+            }
 
-    fn runtime_config<Lhs: CubePrimitive, Rhs: CubePrimitive, EO: CubePrimitive>(_state: &Self::State<Lhs, Rhs, EO>) {}
+            fn batch_rhs<Lhs: CubePrimitive, Rhs: CubePrimitive, EO: CubePrimitive>(
+                state: &Self::State<Lhs, Rhs, EO>,
+                batch: usize,
+            ) -> usize {
+                $args::<()>::batch_rhs::<Lhs, Rhs, EO>(&state.0, batch)
+            }
+
+            fn view_acc<Lhs: CubePrimitive, Rhs: CubePrimitive, EO: CubePrimitive>(
+                state: &Self::State<Lhs, Rhs, EO>,
+            ) -> ComptimeOption<View<'_, EO, BatchedCoords>> {
+                $args::<()>::view_acc::<Lhs, Rhs, EO>(&state.0)
+            }
+
+            fn batch_acc<Lhs: CubePrimitive, Rhs: CubePrimitive, EO: CubePrimitive>(
+                state: &Self::State<Lhs, Rhs, EO>,
+                batch: usize,
+            ) -> usize {
+                $args::<()>::batch_acc::<Lhs, Rhs, EO>(&state.0, batch)
+            }
+
+            fn view_out<Lhs: CubePrimitive, Rhs: CubePrimitive, EO: CubePrimitive>(
+                state: &Self::State<Lhs, Rhs, EO>,
+            ) -> ViewMut<'_, EO, BatchedCoords> {
+                let y = $args::<()>::view_out::<Lhs, Rhs, EO>(&state.0);
+                perturbed_view::<EO>(y, &state.1)
+            }
+
+            fn batch_out<Lhs: CubePrimitive, Rhs: CubePrimitive, EO: CubePrimitive>(
+                state: &Self::State<Lhs, Rhs, EO>,
+                batch: usize,
+            ) -> usize {
+                $args::<()>::batch_out::<Lhs, Rhs, EO>(&state.0, batch)
+            }
+
+            fn runtime_config<Lhs: CubePrimitive, Rhs: CubePrimitive, EO: CubePrimitive>(_state: &Self::State<Lhs, Rhs, EO>) {}
+        }
+    };
+}
+
+perturbed_args! {
+    /// Factors are read by their strides.
+    PerturbedArgs: TensorArgs, TensorInputs, by tensor maps: false
+}
+perturbed_args! {
+    /// Factors are copied by tensor maps.
+    PerturbedMapArgs: TensorMapArgs, TensorMapInputs, by tensor maps: true
 }
 
 /// Where kernels write `y`, while they are built.

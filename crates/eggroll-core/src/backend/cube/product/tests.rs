@@ -4,9 +4,18 @@ use super::*;
 use crate::backend::cube::device::tested;
 use crate::rng::philox::philox4x32;
 use burn::tensor::{TensorData, try_read_sync};
+use cubek::matmul::multi_level::Strategy;
+use cubek::matmul::routine::BlueprintStrategy;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Instant;
 
-const ALL: [MatmulAlgorithm; 4] =
-    [MatmulAlgorithm::TwoStages, MatmulAlgorithm::OneStage, MatmulAlgorithm::Units, MatmulAlgorithm::Naive];
+const ALL: [MatmulAlgorithm; 5] = [
+    MatmulAlgorithm::TensorMaps,
+    MatmulAlgorithm::TwoStages,
+    MatmulAlgorithm::OneStage,
+    MatmulAlgorithm::Units,
+    MatmulAlgorithm::Naive,
+];
 
 /// Multiples of 1/8 in `[−1, 1)`: products and their sums are exact, in TF32 and f16 too.
 fn coarse(len: usize, salt: u32) -> Vec<f32> {
@@ -39,7 +48,7 @@ fn ways_follow_from_the_device_and_the_size() {
         assert_eq!(ways(true, sizes), ALL);
     }
     for sizes in [[63, 512, 512], [64, 511, 512], [64, 512, 511], [1, 1, 1]] {
-        assert_eq!(ways(true, sizes), &ALL[1..]);
+        assert_eq!(ways(true, sizes), &ALL[2..]);
     }
 }
 
@@ -111,5 +120,93 @@ fn empty_products() {
     for [m, k, n] in [[0, 3, 2], [3, 0, 2], [3, 2, 0]] {
         let (lhs, rhs) = (tensor(&vec![1.0; m * k], [m, k], DType::F32), tensor(&vec![1.0; k * n], [k, n], DType::F32));
         assert_eq!(read(product(lhs, rhs, DType::F32, Precision::Chosen)), vec![0.0; m * n]);
+    }
+}
+
+/// Multiply-adds of a launch in TFLOP/s and milliseconds, and whether its result is right: what [`ways`] is chosen by.
+fn measured(
+    sizes: [usize; 3],
+    client: &Client,
+    run: impl Fn() -> Result<CubeTensor, String>,
+    expected: &[f32],
+) -> String {
+    const REPEATS: u32 = 20;
+    let timed = || {
+        let right = read(run()?) == expected;
+        let start = Instant::now();
+        (0..REPEATS).for_each(|_| drop(run()));
+        cubecl::future::block_on(client.sync()).map_err(|error| error.to_string())?;
+        Ok::<_, String>((right, start.elapsed().as_secs_f64() / f64::from(REPEATS)))
+    };
+    match catch_unwind(AssertUnwindSafe(timed)) {
+        Ok(Ok((right, seconds))) => {
+            let tera = 2.0 * sizes.iter().product::<usize>() as f64 / seconds / 1e12;
+            format!("{tera:.1} TFLOP/s, {:.4} ms, right: {right}", 1e3 * seconds)
+        }
+        Ok(Err(refusal)) => refusal,
+        Err(_) => "panicked".to_owned(),
+    }
+}
+
+fn measure_strategies(dtype: DType, sizes: [usize; 3]) {
+    macro_rules! by_default {
+        ($($strategy:ident),*) => { [$((stringify!($strategy), Strategy::$strategy(BlueprintStrategy::default()))),*] };
+    }
+    let others = by_default!(
+        SpecializedTmaMma,
+        SpecializedCyclicMma,
+        DoubleTmaMma,
+        SimpleTmaMma,
+        SimpleAsyncCyclicMma,
+        SimpleCyclicMma,
+        DoubleCyclicMma,
+        OrderedDoubleMma,
+        SpecializedTmaCmma,
+        OrderedDoubleCmma,
+        DoubleCyclicCmma,
+        SimpleCyclicCmma,
+        SimpleUnit
+    );
+    let ours = ("OrderedDoubleCmma of two stages", Strategy::OrderedDoubleCmma(launch::two_stages()));
+    let [m, k, n] = sizes;
+    let (lhs, rhs) = (tensor(&coarse(m * k, 1), [m, k], dtype), tensor(&coarse(k * n, 2), [k, n], dtype));
+    let expected = read(product(lhs.clone(), rhs.clone(), dtype, Precision::F32));
+    for (name, strategy) in [ours].into_iter().chain(others) {
+        let run = || launch::by_strategy(lhs.clone(), rhs.clone(), dtype, strategy.clone()).map_err(|e| e.to_string());
+        println!("{dtype:?} {sizes:?} {name}: {}", measured(sizes, &lhs.client, run, &expected));
+    }
+}
+
+#[test]
+#[ignore = "measures for a minute: --ignored --nocapture"]
+fn measures_strategies_of_bf16() {
+    measure_strategies(DType::BF16, [1024, 8192, 8192]);
+}
+
+#[test]
+#[ignore = "measures for a minute: --ignored --nocapture"]
+fn measures_strategies_of_f32() {
+    measure_strategies(DType::F32, [2048, 256, 2048]);
+}
+
+/// A product with the low-rank part of every member, by every way.
+#[test]
+#[ignore = "measures for a minute: --ignored --nocapture"]
+fn measures_perturbed_products() {
+    for sizes @ [m, k, n] in [[1024, 8192, 8192], [512, 2048, 2048]] {
+        let dtype = DType::BF16;
+        let (lhs, rhs) = (tensor(&coarse(m * k, 1), [m, k], dtype), tensor(&coarse(k * n, 2), [k, n], dtype));
+        let parts = PerturbedParts {
+            t: tensor(&coarse(m, 3), [m, 1], DType::F32),
+            factors: tensor(&coarse(m / 2 * n, 4), [m / 2, n], dtype),
+            bias: None,
+            pair_rows: 2,
+            depth: 1,
+        };
+        let by = |way| launch::perturbed(lhs.clone(), rhs.clone(), &parts, way).map_err(|refusal| refusal.to_string());
+        let expected = read(by(MatmulAlgorithm::OneStage).expect("tensor cores"));
+        for way in [MatmulAlgorithm::TensorMaps, MatmulAlgorithm::TwoStages, MatmulAlgorithm::OneStage] {
+            println!("perturbed {sizes:?} {way:?}: {}", measured(sizes, &lhs.client, || by(way), &expected));
+        }
     }
 }

@@ -137,7 +137,8 @@ fn with_portable_devices() -> Vec<Implementation> {
     #[cfg(feature = "cube")]
     let all = {
         let devices = if std::env::var_os(crate::simd::VARIABLE).is_none() { super::devices() } else { Vec::new() };
-        all.chain(devices.into_iter().map(|on| Implementation { portable: true, ..on }))
+        let chosen = devices.into_iter().filter(|on| super::is_chosen(on.name));
+        all.chain(chosen.map(|on| Implementation { portable: true, ..on }))
     };
     all.collect()
 }
