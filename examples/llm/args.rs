@@ -3,7 +3,7 @@
 use clap::{Parser, ValueEnum};
 use eggroll::core::transformer::Precision;
 use eggroll::lm::load::{Pretrained, smollm2_path};
-use eggroll::lm::{CausalModel, Finetune, FinetuneConfig, SamplingConfig};
+use eggroll::lm::{FinetuneConfig, SamplingConfig};
 use eggroll_examples::Failure;
 use eggroll_examples::bounds::at_most;
 use eggroll_examples::interrupt;
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 #[derive(Parser, Debug)]
 #[command(after_help = interrupt::HELP)]
 pub struct Args {
-    /// Folder of the run: replay log, curve, and the fine-tuned model.
+    /// Folder of the run: replay log, metrics, report page, curve, and the fine-tuned model.
     #[arg(long, default_value = "runs/llm")]
     pub out: PathBuf,
     /// Continue the run in the output folder, with its settings; --seconds and --steps may change.
@@ -25,6 +25,15 @@ pub struct Args {
     pub limits: Limits,
     #[command(flatten)]
     pub settings: Settings,
+    /// Show Burn's dashboard on a terminal.
+    #[arg(long)]
+    pub dashboard: bool,
+    /// Write the metrics to log.csv too.
+    #[arg(long)]
+    pub csv: bool,
+    /// Write the metrics for TensorBoard too, in the folder tensorboard of the output folder.
+    #[arg(long)]
+    pub tensorboard: bool,
     /// Do not measure tokens per second at the end.
     #[arg(long)]
     pub no_measure: bool,
@@ -166,8 +175,19 @@ pub enum Mode {
 /// Of the model and its noise: all that a measurement takes.
 const OF_NOISE: [&str; 6] = ["throughput", "model", "population", "rank", "sigma", "seed"];
 /// Of a run that trains, and ends.
-const OF_TRAINING: [&str; 8] =
-    ["out", "seconds", "steps", "no-measure", "evaluate-every", "schedule", "learning-rate", "anchor-decay"];
+const OF_TRAINING: [&str; 11] = [
+    "out",
+    "seconds",
+    "steps",
+    "no-measure",
+    "evaluate-every",
+    "schedule",
+    "learning-rate",
+    "anchor-decay",
+    "dashboard",
+    "csv",
+    "tensorboard",
+];
 
 impl Args {
     /// Refuses options that the mode or the task would ignore.
@@ -181,9 +201,12 @@ impl Args {
                 given.refuse(&OF_TRAINING, "with --probe, which trains nothing")?;
                 given.refuse(&["sigma"], "with --probe, which tries several")?;
             }
-            Mode::Compare => given.refuse(&["out", "steps", "no-measure", "evaluate-every"], "with --compare")?,
+            Mode::Compare => given.refuse(
+                &["out", "steps", "no-measure", "evaluate-every", "dashboard", "csv", "tensorboard"],
+                "with --compare",
+            )?,
             Mode::Train if self.resume => {
-                let used = ["resume", "out", "seconds", "steps", "no-measure"];
+                let used = ["resume", "out", "seconds", "steps", "no-measure", "dashboard", "csv", "tensorboard"];
                 return given.refuse_all_but(&used, "with --resume, which keeps the settings of the run");
             }
             Mode::Train => {}
@@ -270,13 +293,13 @@ impl Settings {
         }
     }
 
-    /// Sets the rate of the next step, of which a share of the run lies before.
-    pub fn set_learning_rate<M: CausalModel>(&self, finetune: &mut Finetune<M>, done: f64) -> Result<(), Failure> {
+    /// The learning rate of the next step, of which a share of the run lies before.
+    pub fn learning_rate(&self, done: f64) -> f64 {
         let left = match self.schedule {
             Schedule::Cooldown => ((1.0 - done) / COOLDOWN).clamp(0.0, 1.0),
             Schedule::Constant => 1.0,
         };
-        Ok(finetune.strategy_mut().set_learning_rate(self.learning_rate * left)?)
+        self.learning_rate * left
     }
 
     pub fn sampling(&self) -> SamplingConfig {

@@ -1,8 +1,8 @@
 //! The curve of a run as SVG.
 
 use crate::args::TaskName;
+use crate::lessons::Point;
 use crate::task::Score;
-use crate::train::Point;
 use eggroll_examples::Failure;
 use eggroll_examples::chart::{Color, LineChart, Picture, Series};
 use std::path::Path;

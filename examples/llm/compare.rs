@@ -36,7 +36,9 @@ pub fn run(args: &Args, signals: &Signals) -> Result<(), Failure> {
     };
     let finetune = open()?;
     let task = Task::new(settings, &finetune)?;
-    task.batch(0, settings).ok_or("--compare is for the tasks words and sft, which backpropagation can learn too")?;
+    task.batch(0, settings)
+        .completions()
+        .ok_or("--compare is for the tasks words and sft, which backpropagation can learn too")?;
     print_line!("before: test {}", task.test(&finetune)?);
 
     let arm = Arm { task: &task, settings, seconds, signals };
@@ -70,8 +72,10 @@ impl Arm<'_> {
         let (start, mut tokens) = (Instant::now(), 0);
         while start.elapsed().as_secs_f64() < seconds {
             signals.check()?;
-            settings.set_learning_rate(&mut finetune, start.elapsed().as_secs_f64() / seconds)?;
-            tokens += task.step(&mut finetune, settings)?.tokens;
+            let rate = settings.learning_rate(start.elapsed().as_secs_f64() / seconds);
+            finetune.strategy_mut().set_learning_rate(rate)?;
+            let batch = task.batch(finetune.steps(), settings);
+            tokens += finetune.step(&task.lesson(&batch))?.tokens;
         }
         let trained = start.elapsed().as_secs_f64();
         Ok(result(name, task.test(&finetune)?, finetune.steps(), tokens, trained))
@@ -87,7 +91,7 @@ impl Arm<'_> {
         let (start, mut steps, mut tokens) = (Instant::now(), 0u64, 0);
         while start.elapsed().as_secs_f64() < seconds {
             signals.check()?;
-            let batch = task.batch(steps, settings).expect("a task whose completions are given");
+            let batch = task.batch(steps, settings).completions().expect("a task whose completions are given");
             let length = batch.iter().map(|item| item.tokens()).max().unwrap_or(0) - 1;
             tokens += batch.iter().map(|item| item.tokens()).sum::<usize>();
             // Shorter items are padded behind: causal attention does not see it.

@@ -10,6 +10,7 @@
 mod args;
 mod chart;
 mod compare;
+mod lessons;
 mod measure;
 mod peer;
 mod task;

@@ -3,7 +3,7 @@
 use crate::args::{Settings, TaskName};
 use eggroll::lm::load::Tokenizer;
 use eggroll::lm::reward::Prompt;
-use eggroll::lm::{CausalModel, Completion, Error, Finetune, Item, Items, SamplingConfig, StepReport};
+use eggroll::lm::{CausalModel, Completion, Error, Finetune, Item, Items, Lesson, SamplingConfig};
 use eggroll_examples::Failure;
 use eggroll_examples::tasks::conciseness::{self, Conciseness};
 use eggroll_examples::tasks::countdown::{self, CountdownReward, Problem};
@@ -78,19 +78,26 @@ impl Task {
         Ok(task)
     }
 
-    /// One step on the next prompts of the training data, in an order that depends on the seed.
-    pub fn step<M: CausalModel>(&self, finetune: &mut Finetune<M>, settings: &Settings) -> Result<StepReport, Failure> {
-        let step = finetune.steps();
-        Ok(match self {
-            Self::Likelihood(splits) => finetune.learn(Items::Shared(&batch(&splits.train, step, settings)))?,
+    /// The next of the training data, in an order that depends on the seed.
+    pub fn batch(&self, step: u64, settings: &Settings) -> Batch {
+        match self {
+            Self::Likelihood(splits) => Batch::Completions(batch(&splits.train, step, settings)),
             Self::Reward { warm_up, .. } if step < settings.warm_up => {
-                finetune.learn(Items::Shared(&batch(warm_up, step, settings)))?
+                Batch::Completions(batch(warm_up, step, settings))
             }
-            Self::Reward { splits, reward, sampling, .. } => {
-                let prompts = batch(&splits.train, step, settings);
-                finetune.learn_from(reward.as_ref(), &prompts, sampling)?
+            Self::Reward { splits, .. } => Batch::Prompts(batch(&splits.train, step, settings)),
+        }
+    }
+
+    /// What members are asked of a batch.
+    pub fn lesson<'a>(&'a self, batch: &'a Batch) -> Lesson<'a> {
+        match (batch, self) {
+            (Batch::Completions(items), _) => Lesson::Completions(Items::Shared(items)),
+            (Batch::Prompts(prompts), Self::Reward { reward, sampling, .. }) => {
+                Lesson::Prompts { prompts, reward: reward.as_ref(), sampling }
             }
-        })
+            (Batch::Prompts(_), Self::Likelihood(_)) => unreachable!("prompts are those of a reward"),
+        }
     }
 
     pub fn dev<M: CausalModel>(&self, finetune: &Finetune<M>) -> Result<Score, Failure> {
@@ -143,12 +150,22 @@ impl Task {
             Self::Reward { splits, .. } => splits.test.iter().take(3).cloned().collect(),
         })
     }
+}
 
-    /// The examples of a step, of a task whose completions are given.
-    pub fn batch(&self, step: u64, settings: &Settings) -> Option<Vec<Item>> {
+/// What a step learns from.
+pub enum Batch {
+    /// Completions that are given.
+    Completions(Vec<Item>),
+    /// Prompts of the task's reward.
+    Prompts(Vec<Prompt>),
+}
+
+impl Batch {
+    /// The completions, if they are given.
+    pub fn completions(self) -> Option<Vec<Item>> {
         match self {
-            Self::Likelihood(splits) => Some(batch(&splits.train, step, settings)),
-            Self::Reward { .. } => None,
+            Self::Completions(items) => Some(items),
+            Self::Prompts(_) => None,
         }
     }
 }

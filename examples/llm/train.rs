@@ -2,6 +2,7 @@
 
 use crate::args::{Args, Limits, Settings};
 use crate::chart;
+use crate::lessons::TaskLessons;
 use crate::measure::{self, Speed};
 use crate::task::{Score, Task};
 use eggroll::core::transformer::Precision;
@@ -9,10 +10,9 @@ use eggroll::lm::load::{ModelConfig, Pretrained, SavedDtype};
 use eggroll::lm::reward::Prompt;
 use eggroll::lm::{CausalModel, Finetune, Items, Llama, Rwkv7, SamplingConfig};
 use eggroll::prelude::*;
-use eggroll::run::diagnostics::step_statistics;
-use eggroll::run::print_line;
+use eggroll::run::{Display, ScalarMetric, print_line};
 use eggroll_examples::interrupt::Signals;
-use eggroll_examples::run_folder::begin;
+use eggroll_examples::run_folder::{begin, fixed, with_logs};
 use eggroll_examples::{Ending, Failure, status};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -21,9 +21,10 @@ use std::path::Path;
 use std::time::Instant;
 
 /// Seeds and scores of all steps, in the run's folder.
-pub const REPLAY_LOG: &str = "replay.log";
-/// Accuracy on dev data, one line for each evaluation.
-const POINTS: &str = "curve.jsonl";
+pub const REPLAY_LOG: &str = "run.replay";
+/// The metrics of validation.
+pub const ACCURACY: &str = "Accuracy";
+pub const SCORE: &str = "Mean score";
 /// Bytes of the unrelated text whose perplexity tells of forgetting.
 const UNRELATED: usize = 8192;
 /// Tokens that are read together of it.
@@ -34,16 +35,6 @@ const WINDOW: usize = 256;
 struct Saved {
     settings: Settings,
     limits: Limits,
-}
-
-/// An evaluation on dev data.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Point {
-    pub step: u64,
-    pub seconds: f64,
-    pub accuracy: f64,
-    pub mean: f64,
-    pub tokens: usize,
 }
 
 pub fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
@@ -91,8 +82,10 @@ fn probe_model<M: CausalModel>(settings: &Settings, pretrained: Pretrained, sign
     const SIGMAS: [f64; 7] = [0.003, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2];
     let finetune = settings.finetune().init::<M>(pretrained)?;
     let task = Task::new(settings, &finetune)?;
-    let items =
-        task.batch(0, settings).ok_or("--probe is for the tasks words and sft, whose scores are likelihoods")?;
+    let items = task
+        .batch(0, settings)
+        .completions()
+        .ok_or("--probe is for the tasks words and sft, whose scores are likelihoods")?;
     let probe = finetune.strategy().probe_sigma(finetune.model(), SIGMAS, |population| {
         let scored = finetune.score_members(population, Items::Shared(&items)).expect("the items fit the model");
         let mean = |items: &Vec<eggroll::lm::Scored>| {
@@ -123,59 +116,37 @@ struct Evaluation {
 
 impl Run<'_> {
     fn train<M: CausalModel>(&self, pretrained: Pretrained) -> Result<Ending, Failure> {
-        let Self { settings, limits, .. } = self;
+        let Self { args, settings, limits, folder, .. } = self;
         let start = Instant::now();
         let mut finetune = settings.finetune().init::<M>(pretrained)?;
         let task = Task::new(settings, &finetune)?;
         // The folder is begun once nothing can be wrong with the settings any more.
-        match self.args.resume {
-            true => self.folder.save_settings(self.saved)?,
-            false => begin(self.folder, self.saved)?,
+        match args.resume {
+            true => folder.save_settings(self.saved)?,
+            false => begin(folder, self.saved)?,
         }
         print_line!("{} parameters, {:.1} s to load", finetune.model().num_params(), start.elapsed().as_secs_f64());
         let before = self.evaluate(&task, &finetune)?;
         print_line!("before: {}", before);
         self.samples(&task, &finetune)?;
-        let pretrained = Instant::now();
-        finetune = finetune.with_replay_log(self.folder.file(REPLAY_LOG))?;
-        if finetune.steps() > 0 {
-            let seconds = pretrained.elapsed().as_secs_f64();
-            print_line!("continuing after step {}, which took {seconds:.1} s to make again", finetune.steps());
-        }
-        let mut points = self.points(finetune.steps())?;
-        if finetune.steps() == 0 {
-            let Score { accuracy, mean, .. } = task.dev(&finetune)?;
-            points = vec![Point { step: 0, seconds: 0.0, accuracy, mean, tokens: 0 }];
-        }
-        let earlier = points.last().map_or(0.0, |point| point.seconds);
-        let mut tokens = points.last().map_or(0, |point| point.tokens);
-        let (start, mut paused) = (Instant::now(), 0.0);
-        let seconds = |paused: f64| earlier + start.elapsed().as_secs_f64() - paused;
-        while finetune.steps() < limits.steps() && seconds(paused) < limits.seconds() && !self.signals.came() {
-            let evaluates = (finetune.steps() + 1).is_multiple_of(settings.evaluate_every);
-            let before = evaluates.then(|| finetune.model().clone()); // tensors are shared
-            let done = limits.done(finetune.steps(), seconds(paused));
-            settings.set_learning_rate(&mut finetune, done)?;
-            let report = task.step(&mut finetune, settings)?;
-            tokens += report.tokens;
-            print_line!("{report}");
-            if let Some(before) = before {
-                let (now, evaluating) = (seconds(paused), Instant::now());
-                let step = step_statistics(finetune.strategy(), &before, finetune.model()).total;
-                let dev = task.dev(&finetune)?;
-                let (accuracy, mean) = (dev.accuracy, dev.mean);
-                points.push(Point { step: finetune.steps(), seconds: now, accuracy, mean, tokens });
-                self.save_points(&points)?;
-                print_line!(
-                    "step {}, {now:.0} s: {} {dev}; a step is {:.2} x the noise",
-                    finetune.steps(),
-                    settings.task.dev_name(),
-                    step.to_noise
-                );
-                paused += evaluating.elapsed().as_secs_f64();
-            }
-        }
-        let train_seconds = seconds(paused);
+        let config = finetune
+            .training_config(limits.steps())
+            .with_validate_every(settings.evaluate_every)
+            // Norms of all weights take a part of a second.
+            .with_report_every(settings.evaluate_every)
+            .with_settings(fixed(settings, &["data", "model"])?);
+        let display = if args.dashboard { Display::Dashboard } else { Display::Progress };
+        let interrupter = self.signals.interrupter();
+        let training = EsTraining::new((*folder).clone(), config)
+            .with_display(display)
+            .with_interrupter(interrupter.clone())
+            .metric_valid(ScalarMetric::new(ACCURACY))
+            .metric_valid(ScalarMetric::new(SCORE));
+        let training = with_logs(training, args.csv, args.tensorboard);
+        let mut lessons = TaskLessons::new(settings, limits, &task, folder, interrupter);
+        finetune.train(training, &mut lessons)?;
+        let TaskLessons { clock, points, tokens, .. } = lessons;
+        let train_seconds = clock.seconds();
         let unfinished = finetune.steps() < limits.steps() && train_seconds < limits.seconds();
         let ending = if unfinished { self.signals.ending() } else { Ending::Finished };
         if ending.is_stopped() {
@@ -185,12 +156,12 @@ impl Run<'_> {
         let after = self.evaluate(&task, &finetune)?;
         print_line!("after: {}", after);
         self.samples(&task, &finetune)?;
-        chart::draw(&self.folder.file("curve.svg"), &points, settings.task, [before.test, after.test])?;
-        let model = self.folder.file("model");
+        chart::draw(&folder.file("curve.svg"), &points, settings.task, [before.test, after.test])?;
+        let model = folder.file("model");
         finetune.save(&model, SavedDtype::BF16)?;
-        let log = fs::metadata(self.folder.file(REPLAY_LOG))?.len();
+        let log = fs::metadata(folder.file(REPLAY_LOG))?.len();
         print_line!("saved: {} (SafeTensors), and {log} bytes of seeds and scores in {REPLAY_LOG}", model.display());
-        let speed = (!self.args.no_measure).then(|| measure::speed(&finetune, self.signals)).transpose()?;
+        let speed = (!args.no_measure).then(|| measure::speed(&finetune, self.signals)).transpose()?;
         let result = result(&before, &after, &finetune, train_seconds, tokens, speed.as_ref());
         print_line!("RESULT {result}");
         Ok(ending)
@@ -216,23 +187,6 @@ impl Run<'_> {
             print_line!("  …{end}  →{}", written.text.replace('\n', " "));
         }
         Ok(())
-    }
-
-    /// Evaluations of the run so far; of steps that are made again.
-    fn points(&self, steps: u64) -> Result<Vec<Point>, Failure> {
-        let path = self.folder.file(POINTS);
-        if !path.exists() {
-            return Ok(Vec::new());
-        }
-        let text = fs::read_to_string(&path)?;
-        let points: Vec<Point> = text.lines().map_while(|line| serde_json::from_str(line).ok()).collect();
-        Ok(points.into_iter().filter(|point| point.step <= steps).collect())
-    }
-
-    fn save_points(&self, points: &[Point]) -> Result<(), Failure> {
-        let lines = points.iter().map(|point| Ok(serde_json::to_string(point)? + "\n"));
-        let text = lines.collect::<Result<String, serde_json::Error>>()?;
-        Ok(eggroll::run::durable::replace(self.folder.file(POINTS), text.as_bytes())?)
     }
 }
 

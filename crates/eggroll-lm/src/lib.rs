@@ -19,7 +19,9 @@ mod values;
 
 pub use causal::CausalModel;
 pub use error::Error;
-pub use finetune::{Completion, Finetune, FinetuneConfig, StepReport};
+#[cfg(feature = "learner")]
+pub use finetune::Lessons;
+pub use finetune::{Completion, Finetune, FinetuneConfig, Lesson, StepReport};
 pub use generation::{GenerateError, Generated, generate, generate_population};
 pub use host::{Decoder, HostLlama, HostRwkv7};
 pub use items::{Item, Items, ItemsError};

@@ -5,9 +5,14 @@ mod config;
 mod members;
 mod report;
 mod steps;
+#[cfg(feature = "learner")]
+mod task;
 
 pub use config::FinetuneConfig;
 pub use report::{Completion, StepReport};
+pub use steps::Lesson;
+#[cfg(feature = "learner")]
+pub use task::Lessons;
 
 use crate::causal::CausalModel;
 use crate::error::Error;

@@ -4,98 +4,141 @@ use super::{Finetune, StepReport};
 use crate::causal::CausalModel;
 use crate::error::Error;
 use crate::generation::Generated;
+use crate::host::Changed;
 use crate::items::{Item, Items};
 use crate::reward::{Prompt, Reward};
 use crate::sampling::SamplingConfig;
 use eggroll_core::scope;
-use eggroll_train::{Fitness, Population};
+use eggroll_train::{Fitness, GenerationReport, Population};
 use rayon::prelude::*;
 use std::time::Instant;
 
-/// What members answered, for the report.
-struct Answers {
-    /// `[members][items]`
-    scores: Vec<Vec<f32>>,
+/// What the members of a generation are asked, and how their answers are scored.
+pub enum Lesson<'a> {
+    /// Completions that are given: the score of a member is the mean log-probability of their tokens (supervised fine-tuning, SFT). Nothing is
+    /// generated, which makes these the cheapest scores.
+    Completions(Items<'a>),
+    /// Prompts that all members continue, and a reward of what they write.
+    Prompts {
+        /// The prompts.
+        prompts: &'a [Prompt],
+        /// The reward.
+        reward: &'a dyn Reward,
+        /// How answers are written.
+        sampling: &'a SamplingConfig,
+    },
+}
+
+/// What members answered.
+pub(super) struct Answers {
+    /// Of each member.
+    pub fitness: Fitness,
     tokens: usize,
+    tied_items: f64,
+    disagreement: f64,
     truncated: Option<f64>,
 }
 
+impl Answers {
+    fn new(scores: &[Vec<f32>], groups: usize, tokens: usize, truncated: Option<f64>) -> Self {
+        let (tied_items, disagreement) = spread(scores, groups);
+        Self { fitness: Fitness::from(member_scores(scores, groups)), tokens, tied_items, disagreement, truncated }
+    }
+
+    /// The report of the step that follows from them.
+    pub fn report(&self, generation: GenerationReport, seconds: f64, changed: Changed) -> StepReport {
+        let Self { tokens, tied_items, disagreement, truncated, .. } = *self;
+        StepReport { generation, seconds, tokens, tied_items, disagreement, truncated, changed }
+    }
+}
+
 impl<M: CausalModel> Finetune<M> {
-    /// A step towards completions that are given: the score of a member is the mean log-probability of the completions' tokens
-    /// (supervised fine-tuning, SFT). Nothing is generated, which makes these the cheapest scores.
+    /// A step towards completions that are given ([`Lesson::Completions`]).
     ///
     /// # Errors
     ///
     /// [`Error::Items`] for items that do not fit the model or the population; [`Error::Run`] if the replay log cannot be written: the step
     /// is made then.
     pub fn learn(&mut self, items: Items) -> Result<StepReport, Error> {
-        self.step(items, |finetune, population| {
-            let scored = finetune.score_members(population, items)?;
-            let scores = scored.iter().map(|items| items.iter().map(|item| item.mean_log_probability()).collect());
-            let of_member = |(_, items): (usize, &[Item])| items.iter().map(Item::tokens).sum::<usize>();
-            let tokens = items.of_members(&population.range(), population).into_iter().map(of_member).sum();
-            Ok(Answers { scores: scores.collect(), tokens, truncated: None })
-        })
+        self.step(&Lesson::Completions(items))
     }
 
-    /// A step towards a higher reward of what members write after the prompts. All members are asked all prompts.
+    /// A step towards a higher reward of what members write after the prompts ([`Lesson::Prompts`]).
     ///
     /// # Errors
     ///
     /// [`Error::Prompt`] for a prompt that the reward cannot grade, [`Error::Items`] for one that does not fit the model,
     /// [`Error::Sampling`] for invalid settings, [`Error::Load`] if the tokenizer fails; [`Error::Run`] if the replay log cannot be written: the step is made then.
-    pub fn learn_from<R: Reward + ?Sized>(
+    pub fn learn_from(
         &mut self,
-        reward: &R,
+        reward: &dyn Reward,
         prompts: &[Prompt],
         sampling: &SamplingConfig,
     ) -> Result<StepReport, Error> {
-        prompts.iter().try_for_each(|prompt| reward.check(prompt))?;
-        let items = self.prompts(prompts)?;
-        let sampling = self.stopping(sampling);
-        self.step(Items::Shared(&items), |finetune, population| {
-            let written = finetune.generate_members(population, Items::Shared(&items), &sampling)?;
-            let grade = |(prompt, generated): (&Prompt, &Generated)| {
-                // What a broken member wrote is not asked for: a short text may be worth much.
-                if !generated.finite {
-                    return Ok(f32::NAN);
-                }
-                Ok(reward.score(prompt, &finetune.tokenizer.decode(&generated.tokens, true)?))
-            };
-            let of_member =
-                |texts: &Vec<Generated>| prompts.iter().zip(texts).map(grade).collect::<Result<Vec<f32>, Error>>();
-            let scores = scope::suspended(|| written.par_iter().map(of_member).collect::<Result<Vec<_>, Error>>())?;
-            let all: Vec<&Generated> = written.iter().flatten().collect();
-            let read = items.iter().map(Item::tokens).sum::<usize>() * written.len();
-            let tokens = read + all.iter().map(|text| text.tokens.len()).sum::<usize>();
-            let cut = all.iter().filter(|text| !text.stopped).count();
-            Ok(Answers { scores, tokens, truncated: Some(cut as f64 / all.len() as f64) })
-        })
+        self.step(&Lesson::Prompts { prompts, reward, sampling })
     }
 
-    fn step(
-        &mut self,
-        items: Items,
-        answer: impl FnOnce(&Self, &Population) -> Result<Answers, Error>,
-    ) -> Result<StepReport, Error> {
+    /// A step by what members answer.
+    ///
+    /// # Errors
+    ///
+    /// As [`learn`](Self::learn) and [`learn_from`](Self::learn_from).
+    pub fn step(&mut self, lesson: &Lesson) -> Result<StepReport, Error> {
         let start = Instant::now();
         let population = self.strategy.ask();
-        let Answers { scores, tokens, truncated } = answer(self, &population)?;
-        let groups = items.groups();
-        let fitness = Fitness::from(member_scores(&scores, groups));
-        let (tied_items, disagreement) = spread(&scores, groups);
+        let answers = self.ask_members(&population, lesson)?;
         let table = population.perturbation().table.clone();
-        let generation = self.strategy.tell(&mut self.model, population, fitness.clone())?;
+        let generation = self.strategy.tell(&mut self.model, population, answers.fitness.clone())?;
         let changed = match generation.stepped {
             true => self.model.update_host(&mut self.host, &table),
-            false => Default::default(),
+            false => Changed::default(),
         };
         if let Some(log) = &mut self.log {
-            log.append(&self.strategy, &fitness)?;
+            log.append(&self.strategy, &answers.fitness)?;
             log.sync()?;
         }
-        let seconds = start.elapsed().as_secs_f64();
-        Ok(StepReport { generation, seconds, tokens, tied_items, disagreement, truncated, changed })
+        Ok(answers.report(generation, start.elapsed().as_secs_f64(), changed))
+    }
+
+    /// Asks the members of a population.
+    pub(super) fn ask_members(&self, population: &Population, lesson: &Lesson) -> Result<Answers, Error> {
+        match *lesson {
+            Lesson::Completions(items) => {
+                let scored = self.score_members(population, items)?;
+                let scores = scored.iter().map(|items| items.iter().map(|item| item.mean_log_probability()).collect());
+                let of_member = |(_, items): (usize, &[Item])| items.iter().map(Item::tokens).sum::<usize>();
+                let tokens = items.of_members(&population.range(), population).into_iter().map(of_member).sum();
+                Ok(Answers::new(&scores.collect::<Vec<_>>(), items.groups(), tokens, None))
+            }
+            Lesson::Prompts { prompts, reward, sampling } => self.reward_members(population, prompts, reward, sampling),
+        }
+    }
+
+    fn reward_members(
+        &self,
+        population: &Population,
+        prompts: &[Prompt],
+        reward: &dyn Reward,
+        sampling: &SamplingConfig,
+    ) -> Result<Answers, Error> {
+        prompts.iter().try_for_each(|prompt| reward.check(prompt))?;
+        let items = self.prompts(prompts)?;
+        let written = self.generate_members(population, Items::Shared(&items), &self.stopping(sampling))?;
+        let grade = |(prompt, generated): (&Prompt, &Generated)| {
+            // What a broken member wrote is not asked for: a short text may be worth much.
+            if !generated.finite {
+                return Ok(f32::NAN);
+            }
+            Ok(reward.score(prompt, &self.tokenizer.decode(&generated.tokens, true)?))
+        };
+        let of_member =
+            |texts: &Vec<Generated>| prompts.iter().zip(texts).map(grade).collect::<Result<Vec<f32>, Error>>();
+        let scores = scope::suspended(|| written.par_iter().map(of_member).collect::<Result<Vec<_>, Error>>())?;
+        let all: Vec<&Generated> = written.iter().flatten().collect();
+        let read = items.iter().map(Item::tokens).sum::<usize>() * written.len();
+        let tokens = read + all.iter().map(|text| text.tokens.len()).sum::<usize>();
+        let cut = all.iter().filter(|text| !text.stopped).count();
+        Ok(Answers::new(&scores, 1, tokens, Some(cut as f64 / all.len() as f64)))
     }
 }
 

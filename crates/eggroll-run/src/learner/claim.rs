@@ -5,29 +5,34 @@ use crate::checkpoint::Checkpoints;
 use crate::durable;
 use crate::error::{Error, RunError, SavedError};
 use crate::folder::RunFolder;
-use crate::replay::ReplayLog;
+use crate::replay::{ReplayLog, replay_range};
 use burn::module::Module;
 use eggroll_train::EvolutionStrategy;
+
+/// The file of a run's fitness.
+pub(super) const REPLAY_LOG: &str = "run.replay";
 
 /// A folder that this process has the lock of.
 pub(super) struct Claim<'a> {
     folder: &'a RunFolder,
     config: &'a EsTrainingConfig,
     pub checkpoints: Checkpoints,
-    /// Whether the run has come to a checkpoint before.
+    /// Whether the run has come to a checkpoint before, or to a generation if it continues from its replay log.
     pub has_begun: bool,
     /// What is set otherwise than when the run was here last.
     pub changes: Vec<String>,
 }
 
 impl<'a> Claim<'a> {
-    /// Locks the folder, and refuses one that is no run's, or another run's: one that never reached a checkpoint may have been of any
+    /// Locks the folder, and refuses one that is no run's, or another run's: one that cannot be continued may have been of any
     /// configuration. Writes nothing.
-    pub fn new(folder: &'a RunFolder, config: &'a EsTrainingConfig) -> Result<Self, Error> {
+    pub fn new(folder: &'a RunFolder, config: &'a EsTrainingConfig, continues_from_log: bool) -> Result<Self, Error> {
         folder.check_content()?;
         folder.lock()?;
         let checkpoints = checkpoints(folder, config);
-        let has_begun = !checkpoints.list()?.is_empty();
+        let log = folder.file(REPLAY_LOG);
+        let is_logged = continues_from_log && log.exists() && !replay_range(&log)?.is_empty();
+        let has_begun = is_logged || !checkpoints.list()?.is_empty();
         let path = folder.file(FILE);
         let mut changes = Vec::new();
         if has_begun && path.exists() {
@@ -51,7 +56,7 @@ impl<'a> Claim<'a> {
         if !self.config.replay_log {
             return Ok(None);
         }
-        let path = self.folder.file("run.replay");
+        let path = self.folder.file(REPLAY_LOG);
         let log = match ReplayLog::open(&path, strategy, model) {
             Err(Error::Saved(SavedError::ReplayConfig { .. })) if !self.has_begun => {
                 durable::move_aside(&path)?;

@@ -52,7 +52,8 @@ pub struct EsTrainingConfig {
     /// Generations between two reports of metrics, each with one more read from the device.
     #[config(default = 1)]
     pub report_every: u64,
-    /// Generations between two checkpoints to continue from; 0 for one at the end only.
+    /// Generations between two checkpoints to continue from; 0 for one at the end only, or none if the run
+    /// [continues from its replay log](super::EsTask::continues_from_replay_log).
     #[config(default = 1000)]
     pub checkpoint_every: u64,
     /// How many of these checkpoints are kept.

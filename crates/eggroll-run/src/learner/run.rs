@@ -8,7 +8,7 @@ use super::metrics::{GenerationItem, Scalars, names};
 use super::norms::{Norms, gradient_squares};
 use super::rows::check_names;
 use super::run_page::RunPage;
-use super::task::{EsTask, Generation, Times};
+use super::task::{EsTask, Generation, Times, continues_from_log};
 use crate::checkpoint::Checkpoints;
 use crate::diagnostics::{InputStatistics, MemberStatistics, PairStatistics, SplitHalf, changed_share, diagnose};
 use crate::error::{Error, RunError};
@@ -367,7 +367,9 @@ impl<M: Module, V: ItemLazy + 'static, T: EsTask<M, Output = V>> Steps<M> for Ru
     fn save(&mut self, strategy: &EvolutionStrategy, model: &M) -> Result<(), Error> {
         // A log is never behind a checkpoint.
         locked(&self.log).sync()?;
-        self.task.save(&self.checkpoints, strategy, model)?;
+        if self.config.checkpoint_every > 0 || !continues_from_log(&self.config, self.task) {
+            self.task.save(&self.checkpoints, strategy, model)?;
+        }
         self.page.saved(strategy, model);
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! What the learner asks of the program.
 
+use super::config::EsTrainingConfig;
 use super::metrics::Scalars;
 use crate::checkpoint::Checkpoints;
 use crate::error::Error;
@@ -82,6 +83,12 @@ pub trait EsTask<M: Module> {
         Ok(Scalars::default())
     }
 
+    /// Whether a run is its model and its strategy alone: no state of members, and nothing that earlier calls have left in the task. A run with a
+    /// [replay log](super::EsTrainingConfig::replay_log) then continues behind its last logged generation, however old its last checkpoint is.
+    fn continues_from_replay_log(&self) -> bool {
+        false
+    }
+
     /// Saves a checkpoint: with [`save_with_state`](Checkpoints::save_with_state) where members keep a state.
     ///
     /// # Errors
@@ -108,6 +115,11 @@ impl<M: Module, F: FnMut(&M, &Population) -> Result<Fitness, UserError>> EsTask<
     fn evaluate(&mut self, model: &M, population: &Population) -> Result<Fitness, UserError> {
         self(model, population)
     }
+}
+
+/// Whether the replay log is all that a run needs to continue.
+pub(super) fn continues_from_log<M: Module>(config: &EsTrainingConfig, task: &impl EsTask<M>) -> bool {
+    config.replay_log && task.continues_from_replay_log()
 }
 
 /// A generation that is done.

@@ -1,7 +1,7 @@
 //! The learner: a run from its configuration, begun or continued.
 
 use super::best_checkpoints::Kept;
-use super::claim::{Claim, checkpoints};
+use super::claim::{Claim, REPLAY_LOG, checkpoints};
 use super::config::{EarlyStoppingConfig, EsTrainingConfig, MetricTarget};
 use super::follower::Follower;
 use super::json::JsonMetrics;
@@ -13,12 +13,13 @@ use super::rows::check_names;
 use super::run::{Pending, Registered, Run};
 use super::run_page::RunPage;
 use super::screen::{self, Display};
-use super::task::EsTask;
+use super::task::{EsTask, continues_from_log};
 use crate::checkpoint::Checkpoints;
 use crate::distribution::{Distribution, Replica};
-use crate::error::{Error, RunError};
+use crate::error::{Error, RunError, SavedError};
 use crate::folder::RunFolder;
 use crate::print_note;
+use crate::replay::{replay_from, replay_range};
 use crate::steps::{Plan, drive};
 use burn::module::Module;
 use burn::train::checkpoint::{CheckpointingStrategy, MetricCheckpointingStrategy};
@@ -31,6 +32,7 @@ use burn::train::{
 use eggroll_core::ParameterKind;
 use eggroll_train::EvolutionStrategy;
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Instant;
 
 /// How a run ended.
@@ -250,6 +252,10 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
             Some(loaded) => loaded,
             None => (self.config.strategy.try_init(&model)?, model),
         };
+        let (strategy, model) = match continues_from_log(&self.config, task) {
+            true => replay_rest(&self.folder.file(REPLAY_LOG), strategy, model)?,
+            false => (strategy, model),
+        };
         distribution.begin(&strategy, &model, self.config.data.as_deref())?;
         task.begin(&strategy, &model).map_err(Error::User)?;
         Ok((strategy, model))
@@ -284,7 +290,7 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
     ) -> Result<EsResult<M>, Error> {
         self.config.validate()?;
         let (folder, config) = (self.folder.clone(), self.config.clone());
-        let claim = Claim::new(&folder, &config)?;
+        let claim = Claim::new(&folder, &config, continues_from_log(&config, task))?;
         let (mut strategy, model) = self.load(model, task, &claim.checkpoints, distribution)?;
         let claim = claim.save()?;
         let log = claim.replay_log(&strategy, &model)?;
@@ -402,5 +408,20 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         Registered::check(known, &choice.name)?;
         let direction = if choice.highest { Direction::Highest } else { Direction::Lowest };
         Ok((ScalarMetric::new(&choice.name), direction, split))
+    }
+}
+
+/// Makes the generations again that a replay log has behind a strategy's, if it is a log of this strategy that the update follows from.
+fn replay_rest<M: Module>(path: &Path, strategy: EvolutionStrategy, model: M) -> Result<(EvolutionStrategy, M), Error> {
+    if !path.exists() || !replay_range(path)?.contains(&strategy.generation()) {
+        return Ok((strategy, model));
+    }
+    let config = strategy.config().clone();
+    match replay_from(path, strategy, model.clone(), None) {
+        // Of a run that never reached a checkpoint, with other settings, or whose updates depend on more than scores.
+        Err(Error::Saved(SavedError::ReplayConfig { .. } | SavedError::ReplayCredit { .. })) => {
+            Ok((config.try_init(&model)?, model))
+        }
+        replayed => replayed,
     }
 }

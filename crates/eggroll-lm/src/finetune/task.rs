@@ -1,0 +1,163 @@
+//! Fine-tuning as a run of the learner.
+
+use super::steps::Answers;
+use super::{Finetune, Lesson, StepReport};
+use crate::causal::CausalModel;
+use crate::error::Error;
+use crate::host::Changed;
+use eggroll_core::ParameterTable;
+use eggroll_run::{EsTask, EsTraining, EsTrainingConfig, Generation, ScalarMetric, Scalars, StopReason, UserError};
+use eggroll_train::{EvolutionStrategy, Fitness, GenerationReport, Population};
+use std::sync::Arc;
+
+/// The metrics of training that a run of a language model has of its own.
+const METRICS: [&str; 4] = ["Tokens per second", "Tied prompts", "Cut off", "Packed weights changed"];
+
+/// What a run asks of a language model, and how it judges it.
+pub trait Lessons<M: CausalModel> {
+    /// What the members of a generation are asked: a function of its number, so that a run that continues asks the same.
+    ///
+    /// # Errors
+    ///
+    /// Any error ends the run, after a checkpoint; so do the other methods' errors.
+    fn lesson(&mut self, generation: u64) -> Result<Lesson<'_>, UserError>;
+
+    /// Called once, before the first step or the first after those that a run that continues has made.
+    fn begin(&mut self, _finetune: &Finetune<M>, _strategy: &EvolutionStrategy) -> Result<(), UserError> {
+        Ok(())
+    }
+
+    /// Called before every generation, to [set the learning rate](EvolutionStrategy::set_learning_rate) for example.
+    fn before_generation(
+        &mut self,
+        _finetune: &Finetune<M>,
+        _strategy: &mut EvolutionStrategy,
+    ) -> Result<(), UserError> {
+        Ok(())
+    }
+
+    /// Called after every step.
+    fn after_generation(&mut self, _report: &StepReport) -> Result<(), UserError> {
+        Ok(())
+    }
+
+    /// Judges the model as it is, every [`validate_every`](EsTrainingConfig::validate_every) steps: its numbers are the run's metrics of validation.
+    fn validate(&mut self, _finetune: &Finetune<M>, _report: &GenerationReport) -> Result<Scalars, UserError> {
+        Ok(Scalars::default())
+    }
+}
+
+impl<M: CausalModel> Finetune<M> {
+    /// The configuration of a run of so many steps: with a replay log, from which a run that was killed continues behind its last step, and without
+    /// checkpoints, each of which has all weights in float32.
+    pub fn training_config(&self, steps: u64) -> EsTrainingConfig {
+        let config = EsTrainingConfig::new(self.strategy.config().clone(), steps);
+        config.with_replay_log(true).with_checkpoint_every(0)
+    }
+
+    /// Runs steps inside the [learner](EsTraining): with metrics, a report page, dashboard, early stopping, checkpoints, and exact resume, in
+    /// the run's folder. Its metrics of training are the learner's and four more: "Tokens per second", "Tied prompts", "Cut off", "Packed weights changed".
+    /// A folder that holds a run is continued. The model is the tuned one afterwards, or that of before if there is an error.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooLate`] after a step or [`with_replay_log`](Self::with_replay_log): the run has both; [`Error::Run`] as
+    /// [`launch`](EsTraining::launch), with what the lessons returned.
+    pub fn train<L: Lessons<M>>(&mut self, training: EsTraining, lessons: &mut L) -> Result<StopReason, Error> {
+        self.check_fresh("train")?;
+        let training = METRICS.into_iter().fold(training, |all, name| all.metric_train(ScalarMetric::new(name)));
+        let first = self.model.clone();
+        let mut task = FinetuneTask { finetune: self, lessons, step: None, done: None };
+        let result = training.launch(first.clone(), &mut task);
+        let done = task.done;
+        let outcome = match result {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                self.follow(&first, None);
+                return Err(error.into());
+            }
+        };
+        self.strategy = outcome.strategy;
+        // Replicas that only evaluate are a step behind.
+        if done != Some(self.steps()) {
+            self.follow(&outcome.model, None);
+        }
+        Ok(outcome.stop)
+    }
+
+    /// Takes over a model of the run: all of it, or what of the parameters of a table has changed.
+    fn follow(&mut self, model: &M, table: Option<&ParameterTable>) -> Changed {
+        self.model = model.clone(); // tensors are shared
+        match table {
+            Some(table) => self.model.update_host(&mut self.host, table),
+            None => {
+                self.host = self.model.to_host(self.config.precision);
+                Changed::default()
+            }
+        }
+    }
+}
+
+/// A language model as the task of a run.
+struct FinetuneTask<'a, M: CausalModel, L> {
+    finetune: &'a mut Finetune<M>,
+    lessons: &'a mut L,
+    /// The step that is being made.
+    step: Option<(Answers, Arc<ParameterTable>)>,
+    /// The generation whose model the host has.
+    done: Option<u64>,
+}
+
+impl<M: CausalModel, L: Lessons<M>> EsTask<M> for FinetuneTask<'_, M, L> {
+    type Output = Scalars;
+
+    fn begin(&mut self, strategy: &EvolutionStrategy, model: &M) -> Result<(), UserError> {
+        // A run that begins has the model that was packed already.
+        if strategy.generation() > 0 {
+            self.finetune.follow(model, None);
+        }
+        self.done = Some(strategy.generation());
+        self.lessons.begin(self.finetune, strategy)
+    }
+
+    fn before_generation(&mut self, strategy: &mut EvolutionStrategy, model: &M) -> Result<(), UserError> {
+        // Rank 0 has it since `after_generation`.
+        if self.done != Some(strategy.generation()) {
+            let table = self.step.take().map(|(_, table)| table);
+            self.finetune.follow(model, table.as_deref());
+            self.done = Some(strategy.generation());
+        }
+        self.lessons.before_generation(self.finetune, strategy)
+    }
+
+    fn evaluate(&mut self, _model: &M, population: &Population) -> Result<Fitness, UserError> {
+        let answers = self.finetune.ask_members(population, &self.lessons.lesson(population.generation())?)?;
+        let fitness = answers.fitness.clone();
+        self.step = Some((answers, population.perturbation().table.clone()));
+        Ok(fitness)
+    }
+
+    fn after_generation(&mut self, generation: &Generation<'_, M>) -> Result<Scalars, UserError> {
+        let (answers, table) = self.step.take().expect("a generation is told after it was evaluated");
+        let (report, times) = (generation.report, generation.times);
+        let changed = match report.stepped {
+            true => self.finetune.follow(generation.model, Some(&table)),
+            false => Changed::default(),
+        };
+        self.done = Some(report.generation + 1);
+        let seconds = (times.ask + times.evaluate + times.tell).as_secs_f64();
+        let step = answers.report(*report, seconds, changed);
+        self.lessons.after_generation(&step)?;
+        let numbers = [Some(step.tokens_per_second()), Some(step.tied_items), step.truncated, step.changed.share()];
+        Ok(METRICS.into_iter().zip(numbers).filter_map(|(name, number)| Some((name.to_owned(), number?))).collect())
+    }
+
+    fn validate(&mut self, _model: &M, report: &GenerationReport) -> Result<Vec<Scalars>, UserError> {
+        Ok(vec![self.lessons.validate(self.finetune, report)?])
+    }
+
+    /// Lessons are functions of the generation.
+    fn continues_from_replay_log(&self) -> bool {
+        true
+    }
+}
