@@ -4,7 +4,7 @@
 //! integer type elsewhere ([`integer_type`]); all sums are int32 and wrap. Every backend gives the same bits. Members are
 //! folded into the leading axis as in [`crate::ops`]; without [`IntegerNoise`] an operation is the plain one.
 //!
-//! Two families of models differ in how they round ([`Rounding`](crate::integer::Rounding)): the recurrent one of Q-EGGROLL takes floors, the
+//! Two families of models differ in how they round ([`Rounding`]): the recurrent one of Q-EGGROLL takes floors, the
 //! transformer rounds to nearest. The formulas are in [`crate::testing::reference::integer`].
 
 mod add;
