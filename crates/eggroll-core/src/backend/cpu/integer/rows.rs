@@ -212,8 +212,11 @@ impl RowKernel for Norm<'_> {
         vector_of(&self.gain, member, self.rounding, &mut scratch.gain);
         match &self.bias {
             Some(bias) => vector_of(bias, member, self.rounding, &mut scratch.bias),
-            // Read with `Nearest` alone.
-            None => scratch.bias.resize(if self.rounding == Rounding::Nearest { self.width() } else { 0 }, 0),
+            // The buffer may hold the bias of an earlier call.
+            None => {
+                scratch.bias.clear();
+                scratch.bias.resize(self.width(), 0);
+            }
         }
     }
 

@@ -78,6 +78,21 @@ fn means_of_zero_occur() {
     assert!(expected.contains(&-1) && expected.contains(&-2));
 }
 
+/// A norm without a bias after one with a bias, of rows enough for every thread.
+#[test]
+fn no_bias_is_a_bias_of_zeros() {
+    let with_bias = Case::new(1024, 256, 127, None, Rounding::Nearest);
+    let without = Case { bias: None, ..Case::new(1024, 256, 127, None, Rounding::Nearest) };
+    let zeros = vec![0; 1024];
+    let gain = without.gain.of(0, Rounding::Nearest);
+    let norm = |x| oracle::norm(x, &gain, Some(&zeros), Rounding::Nearest);
+    let expected: Vec<i8> = without.x.chunks(1024).flat_map(norm).collect();
+    for on in implementations() {
+        assert!(with_bias.found(&on, None) == with_bias.expected(), "{}", on.name);
+        assert!(without.found(&on, None) == expected, "{}", on.name);
+    }
+}
+
 #[test]
 fn noise_of_one_vector() {
     let vectors = || [HostVector::new(8, (16, 5), Some((2, 0)), 4), HostVector::new(8, (0, 5), None, 5)];
