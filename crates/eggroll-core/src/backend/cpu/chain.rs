@@ -249,21 +249,21 @@ impl Epilogue for ChainEpilogue<'_> {
             unsafe {
                 let source = tile.row(r);
                 let y = self.y.add(row * d_output + place.column);
-                let finish = |sum: S::F, c: usize, lanes: usize| {
-                    let sum = end.add_to::<S>(sum, c, lanes);
-                    if relu { S::max(sum, S::splat(0.0)) } else { sum }
-                };
                 match layer.noise {
                     ChainNoise::LowRank { .. } => {
-                        for_vectors::<S>(place.columns, y, |c, lanes| finish(S::load(source.add(c)), c, lanes));
+                        for_vectors!(S, place.columns, y, |c, lanes| {
+                            let sum = end.add_to::<S>(S::load(source.add(c)), c, lanes);
+                            if relu { S::max(sum, S::splat(0.0)) } else { sum }
+                        });
                     }
                     ChainNoise::Dense { .. } => {
                         let scale = S::splat(if minus { -layer.scale } else { layer.scale });
                         let t = column(t);
-                        for_vectors::<S>(place.columns, y, |c, lanes| {
+                        for_vectors!(S, place.columns, y, |c, lanes| {
                             // Two roundings, as in a single operation.
                             let noise = S::mul(scale, load_some::<S>(t.add(c), lanes));
-                            finish(S::add(S::load(source.add(c)), noise), c, lanes)
+                            let sum = end.add_to::<S>(S::add(S::load(source.add(c)), noise), c, lanes);
+                            if relu { S::max(sum, S::splat(0.0)) } else { sum }
                         });
                     }
                 }

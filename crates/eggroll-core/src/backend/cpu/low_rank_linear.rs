@@ -170,7 +170,7 @@ impl Epilogue for AddLowRank {
                     bias: bias.map(|bias| bias.add(member * d_output + place.column)),
                 };
                 let y = self.y.add(row * d_output + place.column);
-                for_vectors::<S>(place.columns, y, |c, lanes| end.add_to::<S>(S::load(source.add(c)), c, lanes));
+                for_vectors!(S, place.columns, y, |c, lanes| end.add_to::<S>(S::load(source.add(c)), c, lanes));
             }
         }
     }

@@ -92,8 +92,9 @@ impl Kernel for Shared<'_> {
                         };
                         let base = base.as_ptr().add(at);
                         let y = y.as_mut_ptr().cast::<f32>().add(at);
-                        let value = |c, lanes| end.add_to::<S>(load_some::<S>(base.add(c), lanes), c, lanes);
-                        for_vectors::<S>(op.d_output, y, value);
+                        for_vectors!(S, op.d_output, y, |c, lanes| {
+                            end.add_to::<S>(load_some::<S>(base.add(c), lanes), c, lanes)
+                        });
                     }
                 }
             }

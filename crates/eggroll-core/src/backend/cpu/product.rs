@@ -3,6 +3,31 @@
 use super::tile::{Epilogue, Panels, Strided, Tile, TileArea, end, multiply};
 use crate::simd::{Kernel, Simd};
 
+/// `for_vectors!(S, columns, target, |c, lanes| value)` stores `value` at `target` for each vector of a row of `columns`: `c` is the
+/// vector's first column; the last vector has fewer than all `lanes` if the row ends inside it.
+///
+/// A macro, because a closure is a function of its own that is not compiled for the instruction set: where the compiler does not inline it,
+/// as in builds with one codegen unit, every operation on vectors becomes a call.
+///
+/// # Safety
+///
+/// For an `unsafe` block: the processor must have the instruction set `S`, and `target` must hold `columns` elements.
+macro_rules! for_vectors {
+    ($S:ident, $columns:expr, $target:expr, |$c:ident, $lanes:ident| $value:expr) => {{
+        let (columns, target, mut $c) = ($columns, $target, 0);
+        while $c + $S::LANES <= columns {
+            let $lanes = $S::LANES;
+            $S::store(target.add($c), $value);
+            $c += $S::LANES;
+        }
+        if $c < columns {
+            let $lanes = columns - $c;
+            $S::store_first(target.add($c), $value, $lanes);
+        }
+    }};
+}
+pub(crate) use for_vectors;
+
 /// A plain product written, or added, to memory.
 ///
 /// It panics where it runs if a matrix is too short.
@@ -49,36 +74,11 @@ impl Epilogue for Target {
                 let source = tile.row(r);
                 let add = self.add;
                 let columns = place.columns;
-                for_vectors::<S>(columns, target, |c, lanes| {
+                for_vectors!(S, columns, target, |c, lanes| {
                     let value = S::load(source.add(c));
                     if add { S::add(load_some::<S>(target.add(c), lanes), value) } else { value }
                 });
             }
-        }
-    }
-}
-
-/// Calls `value(column, lanes)` for each vector of a row of `columns` and stores what it returns at `target`; the last
-/// vector has fewer than all lanes if the row ends inside it.
-///
-/// # Safety
-///
-/// The processor must have the instruction set `S`; `target` must hold `columns` elements.
-#[inline(always)]
-pub(crate) unsafe fn for_vectors<S: Simd>(
-    columns: usize,
-    target: *mut f32,
-    mut value: impl FnMut(usize, usize) -> S::F,
-) {
-    let mut c = 0;
-    // SAFETY: the row holds `columns` by this function's contract: whole vectors end inside, the last part is stored by count.
-    unsafe {
-        while c + S::LANES <= columns {
-            S::store(target.add(c), value(c, S::LANES));
-            c += S::LANES;
-        }
-        if c < columns {
-            S::store_first(target.add(c), value(c, columns - c), columns - c);
         }
     }
 }

@@ -60,7 +60,7 @@ impl Kernel for RmsNorm<'_> {
                     k += S::LANES;
                 }
                 let scale = S::splat(1.0 / (S::sum(sum) / n as f32 + self.epsilon).sqrt());
-                for_vectors::<S>(n, self.y.add(row * n), |c, lanes| {
+                for_vectors!(S, n, self.y.add(row * n), |c, lanes| {
                     let x = S::mul(load_some::<S>(x.as_ptr().add(c), lanes), scale);
                     match self.weight {
                         Some(weight) => S::mul(x, load_some::<S>(weight.as_ptr().add(c), lanes)),

@@ -154,6 +154,6 @@ unsafe fn softmax<S: Simd>(x: &mut [f32], scale: f32) {
             sum = S::add(sum, S::load_first(values.add(c), len - c));
         }
         let inverse = S::splat(1.0 / S::sum(sum));
-        for_vectors::<S>(len, values, |c, lanes| S::mul(load_some::<S>(values.add(c), lanes), inverse));
+        for_vectors!(S, len, values, |c, lanes| S::mul(load_some::<S>(values.add(c), lanes), inverse));
     }
 }

@@ -45,7 +45,7 @@ impl Epilogue for MatrixEpilogue<'_> {
             unsafe {
                 let source = tile.row(r);
                 let y = self.y.add(row * d_output + place.column);
-                for_vectors::<S>(place.columns, y, |c, lanes| {
+                for_vectors!(S, place.columns, y, |c, lanes| {
                     let sum = end.add_to::<S>(S::load(source.add(c)), c, lanes);
                     if add { S::add(load_some::<S>(y.add(c), lanes), sum) } else { sum }
                 });

@@ -52,7 +52,7 @@ unsafe fn group<S: Simd>(x: &[f32], weight: &[f32], bias: &[f32], epsilon: f32, 
             k += S::LANES;
         }
         let mean = S::splat(S::sum(sum) / n as f32);
-        for_vectors::<S>(n, y, |c, lanes| S::sub(load_some::<S>(x.as_ptr().add(c), lanes), mean));
+        for_vectors!(S, n, y, |c, lanes| S::sub(load_some::<S>(x.as_ptr().add(c), lanes), mean));
         let mut squares = S::splat(0.0);
         let mut k = 0;
         while k < n {
@@ -62,8 +62,9 @@ unsafe fn group<S: Simd>(x: &[f32], weight: &[f32], bias: &[f32], epsilon: f32, 
             k += S::LANES;
         }
         let scale = S::splat(1.0 / (S::sum(squares) / n as f32 + epsilon).sqrt());
-        for_vectors::<S>(n, y, |c, lanes| {
-            let [weight, bias] = [weight, bias].map(|row| load_some::<S>(row.as_ptr().add(c), lanes));
+        for_vectors!(S, n, y, |c, lanes| {
+            let weight = load_some::<S>(weight.as_ptr().add(c), lanes);
+            let bias = load_some::<S>(bias.as_ptr().add(c), lanes);
             S::fma(S::mul(load_some::<S>(y.add(c), lanes), scale), weight, bias)
         });
     }
