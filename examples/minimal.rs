@@ -1,5 +1,5 @@
 //! The smallest program: a network learns exclusive or from a score, without a gradient.
-//! `cargo run --release --example minimal` runs in less than a second.
+//! `cargo run --release -p eggroll --example minimal` runs in less than a second.
 
 use eggroll::prelude::*;
 

@@ -7,15 +7,16 @@ use std::process::Command;
 /// The features that `tests/Cargo.toml` asks the examples for, and that an example may need.
 const BUILT: [&str; 2] = ["lm", "rl"];
 
-/// The examples of `examples/Cargo.toml`, with the features that they need.
+/// The examples of both packages that have some, with the features that they need.
 fn examples() -> Vec<(String, Vec<String>)> {
-    let text = fs::read_to_string(root().join("examples/Cargo.toml")).expect("reads");
+    let [first, others] =
+        ["Cargo.toml", "examples/Cargo.toml"].map(|file| fs::read_to_string(root().join(file)).expect("reads"));
     let quoted = |line: &str| line.split('"').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
     let of = |block: &str| {
         let value = |key: &str| block.lines().find(|line| line.starts_with(key)).map(quoted).unwrap_or_default();
         (value("name").remove(0), value("required-features"))
     };
-    text.split("[[example]]").skip(1).map(of).collect()
+    [first, others].iter().flat_map(|text| text.split("[[example]]").skip(1)).map(of).collect()
 }
 
 /// Words after the name of an example for one small step, and words of its output; the others print their help.
