@@ -7,6 +7,7 @@ use eggroll::prelude::Credit;
 use eggroll::run::text::{Alphabet, Sampler, Text};
 use eggroll_examples::bounds::at_most;
 use eggroll_examples::interrupt;
+use eggroll_examples::observers::ObserverArgs;
 use eggroll_examples::trace::TraceArgs;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -27,9 +28,8 @@ pub struct Args {
     /// Print the cosine that estimates of a float model can be expected to have with the gradient, from one generation, and end.
     #[arg(long)]
     pub forecast: bool,
-    /// Show Burn's dashboard on a terminal.
-    #[arg(long)]
-    pub dashboard: bool,
+    #[command(flatten)]
+    pub observers: ObserverArgs,
     /// Backend: flex, ndarray, cuda, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.
     #[arg(long, default_value_t)]
     pub backend: DeviceName,

@@ -11,7 +11,7 @@ use eggroll::prelude::*;
 use eggroll::run;
 use eggroll::run::print_line;
 use eggroll::run::text::{ByteStreams, printable};
-use eggroll::run::{Display, Generation, Interrupter, ScalarMetric, Scalars};
+use eggroll::run::{Generation, Interrupter, ScalarMetric, Scalars};
 use eggroll::train::GenerationReport;
 use eggroll_examples::device::{Opened, open};
 use eggroll_examples::interrupt::Signals;
@@ -119,13 +119,12 @@ fn run_model<M: LanguageModel>(
         .with_data(Some(data_digest([&text[..]])))
         .with_settings(fixed(&saved, &["data", "chunk", "checkpoint_every", "seconds", "generations"])?);
     let mut training = EsTraining::new(folder.clone(), config)
-        .with_display(if args.dashboard { Display::Dashboard } else { Display::Progress })
         .with_interrupter(signals.interrupter())
         .metric_valid(ScalarMetric::new(BITS_PER_BYTE).lower_is_better());
     if M::SHOWS_ACTIVATIONS {
         training = training.metric_valid(ScalarMetric::new(ATTENTION)).metric_valid(ScalarMetric::new(SATURATED));
     }
-    let outcome = training.launch(initial, &mut task)?;
+    let outcome = args.observers.watch(training).launch(initial, &mut task)?;
     let (model, done) = (outcome.model, outcome.strategy.generation());
     let Task { report, interval, timing, state, .. } = task;
     let mut report = report.expect("opened when the run began");

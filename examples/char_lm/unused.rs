@@ -1,13 +1,13 @@
 //! Options and settings that the model, or what else is chosen, would ignore.
 
 use super::args::{Args, ModelName, ModelSettings};
+use eggroll_examples::observers::ObserverArgs;
 use eggroll_examples::options::Given;
 
 /// Options next to --resume.
-const WITH_RESUME: [&str; 12] = [
+const WITH_RESUME: [&str; 11] = [
     "resume",
     "out",
-    "dashboard",
     "backend",
     "seconds",
     "generations",
@@ -29,7 +29,8 @@ impl Args {
     /// Refuses options that the model, or what else is chosen, would ignore.
     pub fn refuse_unused(&self, given: &Given) -> Result<(), String> {
         if self.resume {
-            given.refuse_all_but(&WITH_RESUME, "with --resume, which keeps the settings of the run")?;
+            let used = [&WITH_RESUME[..], &ObserverArgs::NAMES].concat();
+            given.refuse_all_but(&used, "with --resume, which keeps the settings of the run")?;
         }
         if self.samples == 0 && !self.resume {
             given.refuse(&OF_SAMPLES, "with --samples 0")?;

@@ -7,6 +7,7 @@ use eggroll::lm::{FinetuneConfig, SamplingConfig};
 use eggroll_examples::Failure;
 use eggroll_examples::bounds::at_most;
 use eggroll_examples::interrupt;
+use eggroll_examples::observers::ObserverArgs;
 use eggroll_examples::options::Given;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -25,15 +26,8 @@ pub struct Args {
     pub limits: Limits,
     #[command(flatten)]
     pub settings: Settings,
-    /// Show Burn's dashboard on a terminal.
-    #[arg(long)]
-    pub dashboard: bool,
-    /// Write the metrics to log.csv too.
-    #[arg(long)]
-    pub csv: bool,
-    /// Write the metrics for TensorBoard too, in the folder tensorboard of the output folder.
-    #[arg(long)]
-    pub tensorboard: bool,
+    #[command(flatten)]
+    pub observers: ObserverArgs,
     /// Do not measure tokens per second at the end.
     #[arg(long)]
     pub no_measure: bool,
@@ -175,19 +169,8 @@ pub enum Mode {
 /// Of the model and its noise: all that a measurement takes.
 const OF_NOISE: [&str; 6] = ["throughput", "model", "population", "rank", "sigma", "seed"];
 /// Of a run that trains, and ends.
-const OF_TRAINING: [&str; 11] = [
-    "out",
-    "seconds",
-    "steps",
-    "no-measure",
-    "evaluate-every",
-    "schedule",
-    "learning-rate",
-    "anchor-decay",
-    "dashboard",
-    "csv",
-    "tensorboard",
-];
+const OF_TRAINING: [&str; 8] =
+    ["out", "seconds", "steps", "no-measure", "evaluate-every", "schedule", "learning-rate", "anchor-decay"];
 
 impl Args {
     /// Refuses options that the mode or the task would ignore.
@@ -198,15 +181,16 @@ impl Args {
                 return given.refuse_all_but(&used, "with --throughput, which trains nothing");
             }
             Mode::Probe => {
-                given.refuse(&OF_TRAINING, "with --probe, which trains nothing")?;
+                let unused = [&OF_TRAINING[..], &ObserverArgs::NAMES].concat();
+                given.refuse(&unused, "with --probe, which trains nothing")?;
                 given.refuse(&["sigma"], "with --probe, which tries several")?;
             }
-            Mode::Compare => given.refuse(
-                &["out", "steps", "no-measure", "evaluate-every", "dashboard", "csv", "tensorboard"],
-                "with --compare",
-            )?,
+            Mode::Compare => {
+                let unused = [&["out", "steps", "no-measure", "evaluate-every"][..], &ObserverArgs::NAMES].concat();
+                given.refuse(&unused, "with --compare")?;
+            }
             Mode::Train if self.resume => {
-                let used = ["resume", "out", "seconds", "steps", "no-measure", "dashboard", "csv", "tensorboard"];
+                let used = [&["resume", "out", "seconds", "steps", "no-measure"][..], &ObserverArgs::NAMES].concat();
                 return given.refuse_all_but(&used, "with --resume, which keeps the settings of the run");
             }
             Mode::Train => {}

@@ -10,9 +10,9 @@ use eggroll::lm::load::{ModelConfig, Pretrained, SavedDtype};
 use eggroll::lm::reward::Prompt;
 use eggroll::lm::{CausalModel, Finetune, Items, Llama, Rwkv7, SamplingConfig};
 use eggroll::prelude::*;
-use eggroll::run::{Display, ScalarMetric, print_line};
+use eggroll::run::{ScalarMetric, print_line};
 use eggroll_examples::interrupt::Signals;
-use eggroll_examples::run_folder::{begin, fixed, with_logs};
+use eggroll_examples::run_folder::{begin, fixed};
 use eggroll_examples::{Ending, Failure, status};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -135,14 +135,12 @@ impl Run<'_> {
             // Norms of all weights take a part of a second.
             .with_report_every(settings.evaluate_every)
             .with_settings(fixed(settings, &["data", "model"])?);
-        let display = if args.dashboard { Display::Dashboard } else { Display::Progress };
         let interrupter = self.signals.interrupter();
         let training = EsTraining::new((*folder).clone(), config)
-            .with_display(display)
             .with_interrupter(interrupter.clone())
             .metric_valid(ScalarMetric::new(ACCURACY))
             .metric_valid(ScalarMetric::new(SCORE));
-        let training = with_logs(training, args.csv, args.tensorboard);
+        let training = args.observers.watch(training);
         let mut lessons = TaskLessons::new(settings, limits, &task, folder, interrupter);
         finetune.train(training, &mut lessons)?;
         let TaskLessons { clock, points, tokens, .. } = lessons;

@@ -8,6 +8,7 @@ use eggroll::core::DeviceName;
 use eggroll::prelude::*;
 use eggroll_examples::bounds::{EPOCHS, WIDTH, at_most};
 use eggroll_examples::interrupt;
+use eggroll_examples::observers::ObserverArgs;
 use eggroll_examples::options::Given;
 use eggroll_examples::trace::TraceArgs;
 use std::path::PathBuf;
@@ -34,15 +35,8 @@ pub struct Args {
     /// What --compare compares, separated by commas.
     #[arg(long, value_enum, value_delimiter = ',', requires = "compare", default_values = ["eggroll", "open-es", "backpropagation"])]
     pub methods: Vec<Method>,
-    /// Show Burn's dashboard on a terminal.
-    #[arg(long)]
-    pub dashboard: bool,
-    /// Write the metrics to log.csv too.
-    #[arg(long)]
-    pub csv: bool,
-    /// Write the metrics for TensorBoard too, in the folder tensorboard of the output folder.
-    #[arg(long)]
-    pub tensorboard: bool,
+    #[command(flatten)]
+    pub observers: ObserverArgs,
     /// Backend: flex, ndarray, cuda, vulkan, metal or wgpu, if compiled in; cuda:1 is the second card.
     #[arg(long, default_value_t)]
     pub backend: DeviceName,

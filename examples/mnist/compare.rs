@@ -17,6 +17,7 @@ use eggroll::run::print_line;
 use eggroll_examples::device::open;
 use eggroll_examples::digits::{Dataset, Images, Mlp, Scale};
 use eggroll_examples::interrupt::Signals;
+use eggroll_examples::observers::ObserverArgs;
 use eggroll_examples::options::Given;
 use eggroll_examples::{Ending, Failure};
 use serde_json::{Value, json};
@@ -32,19 +33,8 @@ pub enum Method {
 }
 
 /// What a comparison has no use for: it leaves no run behind, its batches are whole images in Burn's order, and its noisers are two.
-const NOT_COMPARED: [&str; 11] = [
-    "out",
-    "resume",
-    "dashboard",
-    "csv",
-    "tensorboard",
-    "generations",
-    "evaluate-every",
-    "validation",
-    "shift",
-    "noiser",
-    "preset",
-];
+const NOT_COMPARED: [&str; 8] =
+    ["out", "resume", "generations", "evaluate-every", "validation", "shift", "noiser", "preset"];
 
 /// Batches whose plain inference is timed.
 const INFERENCE_BATCHES: usize = 50;
@@ -107,7 +97,10 @@ pub fn run(args: Args, given: &Given, signals: &Signals) -> Result<Ending, Failu
     if settings.model == ModelName::Cnn {
         return Err("--compare is for the mlp and cannot be used with the cnn".into());
     }
-    given.refuse(&NOT_COMPARED, "with --compare, which trains all methods for --epochs on whole data")?;
+    given.refuse(
+        &[&NOT_COMPARED[..], &ObserverArgs::NAMES].concat(),
+        "with --compare, which trains all methods for --epochs on whole data",
+    )?;
     let images = Images::read(&args.data, "train")?;
     settings.validate(images.len(), images.shape)?;
     let test = images.read_next(&args.data, "t10k")?.pooled(settings.pool);

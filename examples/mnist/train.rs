@@ -12,13 +12,14 @@ use eggroll::core::messages;
 use eggroll::prelude::*;
 use eggroll::run::distribution::{Communicator, Distribution, detect, on_devices};
 use eggroll::run::print_line;
-use eggroll::run::{Display, Interrupter, JsonLines, ScalarMetric, Scalars};
+use eggroll::run::{Interrupter, JsonLines, ScalarMetric, Scalars};
 use eggroll::train::GenerationReport;
 use eggroll_examples::device::open;
 use eggroll_examples::digits::{Batches, Images, Mlp, Sample, Scale};
 use eggroll_examples::interrupt::Signals;
+use eggroll_examples::observers::ObserverArgs;
 use eggroll_examples::options::Given;
-use eggroll_examples::run_folder::{begin, fixed, with_logs};
+use eggroll_examples::run_folder::{begin, fixed};
 use eggroll_examples::{Ending, Failure, shown};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -29,7 +30,7 @@ const CHECKPOINT_EVERY: u64 = 2000;
 /// Generations between two reports of metrics.
 const REPORT_EVERY: u64 = 100;
 /// Options next to --resume.
-const WITH_RESUME: [&str; 7] = ["resume", "out", "dashboard", "csv", "tensorboard", "backend", "devices"];
+const WITH_RESUME: [&str; 4] = ["resume", "out", "backend", "devices"];
 /// The metric of validation.
 const ACCURACY: &str = "Accuracy";
 
@@ -80,9 +81,10 @@ impl<C: Classifier> Data<C> {
 
 /// Trains, or continues, and prints the result.
 pub fn run(args: Args, given: &Given, signals: &Signals) -> Result<Ending, Failure> {
-    let Args { data, out, resume, dashboard, csv, tensorboard, backend, devices, settings: choices, .. } = args;
+    let Args { data, out, resume, observers, backend, devices, settings: choices, .. } = args;
     if resume {
-        given.refuse_all_but(&WITH_RESUME, "with --resume, which keeps the settings of the run")?;
+        let used = [&WITH_RESUME[..], &ObserverArgs::NAMES].concat();
+        given.refuse_all_but(&used, "with --resume, which keeps the settings of the run")?;
     }
     let names = if devices.is_empty() { vec![backend] } else { devices };
     let devices = names.into_iter().map(|name| Ok(open(name)?.device)).collect::<Result<Vec<_>, Failure>>()?;
@@ -92,9 +94,8 @@ pub fn run(args: Args, given: &Given, signals: &Signals) -> Result<Ending, Failu
         folder.check()?;
     }
     let settings: Settings = if resume { folder.settings()? } else { choices.settings(given)? };
-    let display = if dashboard { Display::Dashboard } else { Display::Progress };
     let interrupter = signals.interrupter();
-    let run = Run { data: &data, folder: &folder, settings: &settings, resume, display, csv, tensorboard, interrupter };
+    let run = Run { data: &data, folder: &folder, settings: &settings, resume, observers, interrupter };
     match (settings.model, &settings.noiser) {
         (ModelName::Cnn, _) => run.on::<Cnn>(&devices, communicator),
         (ModelName::Mlp, NoiserConfig::QEggroll(_)) => run.on::<IntegerMlp>(&devices, communicator),
@@ -108,9 +109,7 @@ struct Run<'a> {
     folder: &'a RunFolder,
     settings: &'a Settings,
     resume: bool,
-    display: Display,
-    csv: bool,
-    tensorboard: bool,
+    observers: ObserverArgs,
     interrupter: Interrupter,
 }
 
@@ -160,11 +159,10 @@ impl Run<'_> {
             .with_data(Some(digest))
             .with_settings(fixed(settings, &["generations"])?);
         let training = EsTraining::new(folder.clone(), config)
-            .with_display(self.display)
             .with_interrupter(self.interrupter.clone())
             .with_distribution(distribution)
             .metric_valid(ScalarMetric::new(ACCURACY));
-        let outcome = with_logs(training, self.csv, self.tensorboard).launch(model, &mut task)?;
+        let outcome = self.observers.watch(training).launch(model, &mut task)?;
         // Rank 0 says how the job ended: launchers kill the others when one ends with a status, and it may not have printed yet.
         let Some(table) = task.table else { return Ok(Ending::Finished) };
         let done = outcome.strategy.generation();

@@ -3,7 +3,7 @@
 //! | module | what it has |
 //! |---|---|
 //! | [`main_of`], [`interrupt`] | exit status, threads, signals |
-//! | [`options`], [`names`], [`bounds`], [`trace`] | options of command lines |
+//! | [`options`], [`names`], [`bounds`], [`observers`], [`trace`] | options of command lines |
 //! | [`device`] | the device of a command line, opened first |
 //! | [`guarded`], [`child`] | work that may panic, or end its process |
 //! | [`run_folder`], [`shown`], [`chart`], [`status`] | what a run leaves behind: its folder, its settings, its curve; what memory it takes |
@@ -28,6 +28,7 @@ pub mod guarded;
 pub mod interrupt;
 mod median;
 pub mod names;
+pub mod observers;
 pub mod options;
 mod process;
 pub mod run_folder;

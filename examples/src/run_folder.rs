@@ -1,7 +1,6 @@
 //! The folder of a run.
 
-use eggroll::run::{Error, RunError, RunFolder};
-use eggroll::run::{EsTraining, print_line};
+use eggroll::run::{Error, RunError, RunFolder, print_line};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -28,16 +27,6 @@ pub fn fixed(settings: &impl Serialize, free: &[&str]) -> Result<Value, Error> {
         free.iter().for_each(|name| drop(fields.remove(*name)));
     }
     Ok(settings)
-}
-
-/// Adds the logs of `--csv` and `--tensorboard`. Command lines refuse those that the build does not have.
-pub fn with_logs(training: EsTraining, csv: bool, tensorboard: bool) -> EsTraining {
-    let _ = (csv, tensorboard);
-    #[cfg(feature = "csv")]
-    let training = if csv { training.with_csv() } else { training };
-    #[cfg(feature = "tensorboard")]
-    let training = if tensorboard { training.with_tensorboard() } else { training };
-    training
 }
 
 #[cfg(test)]
