@@ -7,7 +7,7 @@ use crate::simd::{Kernel, Simd};
 /// vector's first column; the last vector has fewer than all `lanes` if the row ends inside it.
 ///
 /// A macro, because a closure is a function of its own that is not compiled for the instruction set: where the compiler does not inline it,
-/// as in builds with one codegen unit, every operation on vectors becomes a call.
+/// as in builds with one codegen unit and without LTO, every operation on vectors becomes a call.
 ///
 /// # Safety
 ///
