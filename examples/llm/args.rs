@@ -225,7 +225,8 @@ impl Limits {
 
     /// The share of the run that lies before a step: of its steps if they are limited, of its seconds otherwise.
     pub fn done(&self, steps: u64, seconds: f64) -> f64 {
-        self.steps.map_or(seconds / self.seconds(), |limit| steps as f64 / limit as f64)
+        let of = |done: f64, limit: f64| if done < limit { done / limit } else { 1.0 };
+        self.steps.map_or(of(seconds, self.seconds()), |limit| of(steps as f64, limit as f64))
     }
 
     pub fn steps(&self) -> u64 {

@@ -14,6 +14,8 @@ use std::time::Instant;
 
 /// Accuracy on dev data, one line for each evaluation.
 const POINTS: &str = "curve.jsonl";
+/// What training has taken, one line for each step.
+const COSTS: &str = "costs.jsonl";
 
 /// An evaluation on dev data.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -24,6 +26,14 @@ pub struct Point {
     pub accuracy: f64,
     pub mean: f64,
     pub tokens: usize,
+}
+
+/// What training has taken, up to a step.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Cost {
+    generation: u64,
+    seconds: f64,
+    tokens: usize,
 }
 
 /// Seconds of training: from before a step to behind it, so that evaluations are left out.
@@ -56,7 +66,7 @@ pub struct TaskLessons<'a, M> {
     task: &'a Task,
     folder: &'a RunFolder,
     interrupter: Interrupter,
-    log: Option<JsonLines>,
+    logs: Option<Logs>,
     pub points: Vec<Point>,
     pub clock: Clock,
     pub tokens: usize,
@@ -64,6 +74,11 @@ pub struct TaskLessons<'a, M> {
     before: Option<M>,
     /// What the step learns from.
     batch: Batch,
+}
+
+struct Logs {
+    points: JsonLines,
+    costs: JsonLines,
 }
 
 impl<'a, M> TaskLessons<'a, M> {
@@ -75,29 +90,44 @@ impl<'a, M> TaskLessons<'a, M> {
         interrupter: Interrupter,
     ) -> Self {
         let (points, clock, batch) = (Vec::new(), Clock::default(), Batch::Completions(Vec::new()));
-        Self { settings, limits, task, folder, interrupter, log: None, points, clock, tokens: 0, before: None, batch }
+        Self { settings, limits, task, folder, interrupter, logs: None, points, clock, tokens: 0, before: None, batch }
     }
 
     fn add(&mut self, generation: u64, Score { accuracy, mean, .. }: Score) -> Result<(), Failure> {
         let point = Point { generation, seconds: self.clock.seconds(), accuracy, mean, tokens: self.tokens };
-        self.log.as_mut().expect("opened when the run began").write(&point)?;
+        self.logs().points.write(&point)?;
         self.points.push(point);
         Ok(())
+    }
+
+    fn logs(&mut self) -> &mut Logs {
+        self.logs.as_mut().expect("opened when the run began")
+    }
+
+    fn stop_in_time(&self) {
+        if self.clock.seconds() >= self.limits.seconds() {
+            self.interrupter.stop(Some("out of time"));
+        }
     }
 }
 
 impl<M: CausalModel> Lessons<M> for TaskLessons<'_, M> {
     fn begin(&mut self, finetune: &Finetune<M>, strategy: &EvolutionStrategy) -> Result<(), Failure> {
-        let (done, path) = (strategy.generation(), self.folder.file(POINTS));
-        self.log = Some(JsonLines::open(&path, done + 1)?);
-        self.points = JsonLines::read(&path)?;
-        self.tokens = self.points.last().map_or(0, |point| point.tokens);
-        self.clock.done = self.points.last().map_or(0.0, |point| point.seconds);
+        let done = strategy.generation();
+        let [points, costs] = [POINTS, COSTS].map(|name| self.folder.file(name));
+        self.logs =
+            Some(Logs { points: JsonLines::open(&points, done + 1)?, costs: JsonLines::open(&costs, done + 1)? });
+        self.points = JsonLines::read(&points)?;
+        if let Some(Cost { seconds, tokens, .. }) = JsonLines::read(&costs)?.pop() {
+            (self.clock.done, self.tokens) = (seconds, tokens);
+        }
         if done > 0 {
             print_line!("continuing after step {done}");
-        } else {
-            self.add(0, self.task.dev(finetune)?)?;
         }
+        if self.points.is_empty() {
+            self.add(done, self.task.dev(finetune)?)?;
+        }
+        self.stop_in_time();
         Ok(())
     }
 
@@ -117,9 +147,10 @@ impl<M: CausalModel> Lessons<M> for TaskLessons<'_, M> {
     fn after_generation(&mut self, report: &StepReport) -> Result<(), Failure> {
         self.clock.end_step();
         self.tokens += report.tokens;
-        if self.clock.seconds() >= self.limits.seconds() {
-            self.interrupter.stop(Some("out of time"));
-        }
+        let generation = report.generation.generation + 1;
+        let cost = Cost { generation, seconds: self.clock.seconds(), tokens: self.tokens };
+        self.logs().costs.write(&cost)?;
+        self.stop_in_time();
         Ok(())
     }
 

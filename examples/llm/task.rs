@@ -4,6 +4,7 @@ use crate::args::{Settings, TaskName};
 use eggroll::lm::load::Tokenizer;
 use eggroll::lm::reward::Prompt;
 use eggroll::lm::{CausalModel, Completion, Error, Finetune, Item, Items, Lesson, SamplingConfig};
+use eggroll::run::data_digest;
 use eggroll_examples::Failure;
 use eggroll_examples::tasks::conciseness::{self, Conciseness};
 use eggroll_examples::tasks::countdown::{self, CountdownReward, Problem};
@@ -76,6 +77,21 @@ impl Task {
             all.try_for_each(|prompts| finetune.check_prompts(reward.as_ref(), prompts, sampling))?;
         }
         Ok(task)
+    }
+
+    /// The digest of all data, as tokens where the task only scores, by which a run notices others.
+    pub fn digest(&self) -> String {
+        let bytes = |tokens: &[u32]| tokens.iter().flat_map(|token| token.to_le_bytes()).collect();
+        let parts: Vec<Vec<u8>> = match self {
+            Self::Likelihood(Splits { train, dev, test }) => {
+                let items = train.iter().chain([dev, test]).flatten();
+                items.flat_map(|item| [item.prompt(), item.completion()]).map(bytes).collect()
+            }
+            Self::Reward { splits: Splits { train, dev, test }, .. } => {
+                train.iter().chain([dev, test]).flatten().map(|prompt| prompt.text().into_bytes()).collect()
+            }
+        };
+        data_digest(parts.iter().map(Vec::as_slice))
     }
 
     /// The next of the training data, in an order that depends on the seed.

@@ -134,6 +134,7 @@ impl Run<'_> {
             .with_validate_every(settings.evaluate_every)
             // Norms of all weights take a part of a second.
             .with_report_every(settings.evaluate_every)
+            .with_data(Some(task.digest()))
             .with_settings(fixed(settings, &["data", "model"])?);
         let interrupter = self.signals.interrupter();
         let training = EsTraining::new((*folder).clone(), config)

@@ -84,6 +84,7 @@ pub fn generate_population<D: Decoder>(
     sampling: &SamplingConfig,
 ) -> Result<Vec<Vec<Generated>>, GenerateError> {
     sampling.validate()?;
+    prompts.check_whole(population)?;
     prompts.check_prompts(decoder, population.count(), sampling.max_tokens)?;
     let round = population.generation() as u32;
     let results = run_tasks(decoder, population, prompts.count(), |task| {

@@ -112,6 +112,17 @@ pub enum ItemsError {
         /// Members.
         members: usize,
     },
+    /// Groups for a part of a population, whose members are not compared with the others of their group.
+    #[error(
+        "{groups} groups of items for members {}..{} of a population: members are compared within their group, which needs all of them; give          all members the same items, or evaluate the population in one process",
+        .range.start, .range.end
+    )]
+    Slice {
+        /// Groups.
+        groups: usize,
+        /// The members.
+        range: Range<usize>,
+    },
 }
 
 eggroll_core::debug_is_message!(ItemsError);
@@ -121,7 +132,7 @@ impl ItemsError {
     pub fn item(&self) -> Option<usize> {
         match self {
             Self::NoTokens { item, .. } | Self::TooLong { item, .. } | Self::Token { item, .. } => Some(*item),
-            Self::Empty | Self::Groups { .. } => None,
+            Self::Empty | Self::Groups { .. } | Self::Slice { .. } => None,
         }
     }
 }
@@ -134,10 +145,9 @@ fn of_group(group: Option<usize>) -> String {
 impl<'a> Items<'a> {
     /// Members of the population with their items.
     pub(crate) fn of_members(&self, members: &Range<usize>, population: &Population) -> Vec<(usize, &'a [Item])> {
-        let (first, count) = (population.range().start, population.count());
         let of = |member: usize| match self {
             Self::Shared(items) => *items,
-            Self::Groups(groups) => &groups[(member - first) * groups.len() / count],
+            Self::Groups(groups) => &groups[member * groups.len() / population.count()],
         };
         members.clone().map(|member| (member, of(member))).collect()
     }
@@ -153,6 +163,16 @@ impl<'a> Items<'a> {
     /// Refuses groups that do not fit the members.
     pub(crate) fn check_groups(&self, members: usize) -> Result<(), ItemsError> {
         self.lists(members).map(drop)
+    }
+
+    /// Refuses groups for a slice of a population: the members of a group are compared with each other.
+    pub(crate) fn check_whole(&self, population: &Population) -> Result<(), ItemsError> {
+        match self {
+            Self::Groups(groups) if population.is_slice() => {
+                Err(ItemsError::Slice { groups: groups.len(), range: population.range() })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Items of a member.

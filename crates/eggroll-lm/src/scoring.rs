@@ -56,6 +56,7 @@ pub fn score_population<D: Decoder>(
     population: &Population,
     items: Items,
 ) -> Result<Vec<Vec<Scored>>, ItemsError> {
+    items.check_whole(population)?;
     items.check_completions(decoder, population.count())?;
     let scored = run_tasks(decoder, population, items.rows(), |task| {
         score_members(&mut DecoderRun::new(decoder, task), &items.of_members(&task.members, population))

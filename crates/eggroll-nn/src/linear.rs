@@ -89,8 +89,8 @@ impl Linear {
     ///
     /// # Panics
     ///
-    /// Panics if the last axis of `input` is not `d_input`; inside `evaluate` also if the rows are not a multiple of
-    /// the members.
+    /// Panics if the last axis of `input` is not `d_input`; inside `evaluate` also if the first axis is not a multiple of the members (one of
+    /// length 1 may stand before it).
     #[track_caller]
     pub fn forward<const D: usize>(&self, input: Tensor<D>) -> Tensor<D> {
         apply(&self.weight, self.bias.as_ref(), input, InputRows::PerMember)
@@ -153,6 +153,10 @@ fn perturbed<const D: usize>(
 ) -> Tensor<D> {
     let mut dims = input.dims();
     parameter.refuse_empty(&dims);
+    // Rows with time first would be dealt out to other members: `[steps, members · batch, d_input]`. One step is in the order of members.
+    if rows == InputRows::PerMember && dims[0] > 1 {
+        per_member::check_leading(&dims, parameter.pairs().members());
+    }
     let (width, count) = (dims[D - 1], dims[..D - 1].iter().product::<usize>());
     let flat = input.reshape([count, width]); // [members · rows · ..., d_input]
     let y = parameter.linear(flat, weight, bias, rows);

@@ -60,8 +60,9 @@ pub(crate) fn check_rows(parameter: &ActiveParameter, dims: &[usize]) {
     parameter.check_rows(dims[0]);
 }
 
+/// Panics if the first axis of an input is not `members` times a number of rows.
 #[track_caller]
-fn check_leading(dims: &[usize], members: usize) {
+pub(crate) fn check_leading(dims: &[usize], members: usize) {
     assert!(
         dims.len() > 1 && dims[0].is_multiple_of(members),
         "the first axis of the input {dims:?} is not a multiple of {members} members"

@@ -90,14 +90,20 @@ pub(crate) fn drive<M: Module>(
             // Nothing has changed.
             return Failure::Error(error).end(|| save(steps, log.as_mut(), strategy, &model));
         }
-        let seen = caught(|| {
-            if let (Some(log), Some(fitness)) = (&mut log, &logged) {
-                log.append(strategy, fitness)?;
+        let seen = caught(|| steps.after(strategy, &model).and_then(|()| guard.check(strategy, &model)));
+        // Behind `after`: a run that is killed in it makes the generation again, and what comes after it.
+        let appended = match (&mut log, &logged) {
+            (Some(log), Some(fitness)) => log.append(strategy, fitness),
+            _ => Ok(()),
+        };
+        match (seen, appended) {
+            (Ok(()), Ok(())) => {}
+            (Ok(()), Err(error)) => {
+                return Failure::Error(error).end(|| save(steps, log.as_mut(), strategy, &model));
             }
-            steps.after(strategy, &model).and_then(|()| guard.check(strategy, &model))
-        });
-        if let Err(failure) = seen {
-            return failure.end(|| save(steps, log.as_mut(), strategy, &model));
+            (Err(failure), appended) => {
+                return failure.end(|| appended.and_then(|()| save(steps, log.as_mut(), strategy, &model)));
+            }
         }
         if every > 0 && strategy.generation().is_multiple_of(every) {
             save(steps, log.as_mut(), strategy, &model)?;

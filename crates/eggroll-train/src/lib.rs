@@ -25,6 +25,6 @@ pub use error::{ConfigError, DistributionError, Error, MemoryError, RecordError,
 pub use estimate::{ExpectedCosine, Forecast, ParameterForecast, SplitHalf, clip_norm, gradient_cosine};
 pub use fitness::{CustomShaping, Fitness, FitnessShaping, PairStatistics, Scores, fold_pairs};
 pub use optimizer::{ClipUpConfig, IntegerAdamWConfig, MasterWeights, MuonAdamWConfig, Optimizer, OptimizerConfig};
-pub use population::{Credits, MemberChunk, ParameterCredit, Population, workers};
+pub use population::{Credits, MemberChunk, ParameterCredit, Population, RowCheck, workers};
 pub use report::GenerationReport;
 pub use strategy::{EvolutionStrategy, ProbedSigma, SigmaProbe, StrategyRecord};

@@ -187,7 +187,7 @@ impl ActiveParameter {
             (values, bias.map_or(plain, |bias| bias.noise(ParameterUse::Other)))
         });
         let members = LinearMembers { pairs: self.frame.pairs, input };
-        let y = suspended(|| weight_noise.linear(x, weight, bias, members));
+        let y = self.moved(suspended(|| weight_noise.linear(x, weight, bias, members)));
         self.note_returned(y.dims()[0]);
         self.count_output(y.shape().num_elements() * y.dtype().size());
         y
@@ -204,7 +204,7 @@ impl ActiveParameter {
         self.note_input(input, &x, Input::Transposed);
         let members = LinearMembers { pairs: self.frame.pairs, input };
         let noise = self.noise(ParameterUse::Other);
-        let y = suspended(|| noise.linear_transposed(x, weight, members));
+        let y = self.moved(suspended(|| noise.linear_transposed(x, weight, members)));
         self.count_output(y.shape().num_elements() * y.dtype().size());
         y
     }
@@ -218,7 +218,7 @@ impl ActiveParameter {
     pub fn embedding(&self, indices: Tensor<1, Int>, weight: Tensor<2>, input: InputRows) -> Tensor<2> {
         self.check_input(input, indices.dims()[0]);
         self.note_input(input, &indices, Input::Indices);
-        self.rows(indices, weight, input)
+        self.moved(self.rows(indices, weight, input))
     }
 
     /// The weight that this parameter is as every member sees it, for what needs its values: `[d_input, d_output]` to
@@ -272,6 +272,14 @@ impl ActiveParameter {
         inputs.uses.push(noted(one));
         inputs.differ |= differ;
         inputs.acts_later |= self.frame.acts_later.get();
+    }
+
+    /// What a use of the parameter returns, with the rows that the scope [moves](super::MovedRows).
+    fn moved(&self, y: Tensor<2>) -> Tensor<2> {
+        match &self.frame.moves {
+            Some(moves) => moves.apply(self.position, self.frame.pairs.members(), y),
+            None => y,
+        }
     }
 
     /// Notes a use that gives no rows to project onto.

@@ -21,11 +21,14 @@ mod active;
 mod copies;
 mod materialize;
 pub(crate) mod member_state;
+mod moved;
 pub(crate) mod noise_store;
 
 pub use active::{ActiveParameter, Bias, active, try_active};
 pub use copies::CloneError;
 pub(crate) use copies::Fields;
+pub use moved::MovedRows;
+use moved::Moves;
 
 use crate::model::identity::{Field, ParameterTensor};
 use crate::model::table::ParameterTable;
@@ -132,7 +135,7 @@ impl Perturbation {
     /// As [`run`](Self::run).
     #[track_caller]
     pub fn run_members<R>(&self, pairs: PairRange, rows: Option<usize>, f: impl FnOnce() -> R) -> (R, ScopeUse) {
-        self.run_frame(pairs, Noting { rows: Some(rows.into_iter().collect()), inputs: false }, f)
+        self.run_frame(pairs, Noting { rows: Some(rows.into_iter().collect()), ..Noting::default() }, f)
     }
 
     /// Runs `f` as the two members of `pair` without noise; returns what they gave every parameter, by position in the table.
@@ -143,7 +146,8 @@ impl Perturbation {
     #[track_caller]
     pub fn run_unperturbed<R>(&self, pair: u32, f: impl FnOnce() -> R) -> (R, Unperturbed) {
         let unperturbed = Self { sigma: 0.0, ..self.clone() };
-        let (result, scope) = unperturbed.run_frame(PairRange::new(pair, 1), Noting { rows: None, inputs: true }, f);
+        let (result, scope) =
+            unperturbed.run_frame(PairRange::new(pair, 1), Noting { inputs: true, ..Noting::default() }, f);
         (result, Unperturbed { inputs: scope.inputs, depends_on_members: scope.depends_on_members })
     }
 
@@ -156,6 +160,7 @@ impl Perturbation {
             inputs: noting.inputs.then(|| RefCell::new(vec![Inputs::default(); entries.len()])),
             acts_later: Cell::new(false),
             depends_on_members: Cell::new(false),
+            moves: noting.moves,
             checks: noting.rows.is_some(),
             noted: RefCell::new(noting.rows),
             returned: Cell::default(),
@@ -245,13 +250,15 @@ impl ParameterUse {
     }
 }
 
-/// What a scope notes of the uses of its parameters.
+/// What a scope notes of the uses of its parameters, and does to them beside noise.
 #[derive(Default)]
 struct Noting {
     /// Leading sizes of what is rows of members already, if rows are checked.
     rows: Option<Vec<usize>>,
     /// What parameters are given.
     inputs: bool,
+    /// Rows that are moved, in place of noise.
+    moves: Option<Moves>,
 }
 
 #[derive(Debug)]
@@ -262,6 +269,8 @@ struct Frame {
     inputs: Option<RefCell<Vec<Inputs>>>,
     acts_later: Cell<bool>,
     depends_on_members: Cell<bool>,
+    /// Rows that are moved.
+    moves: Option<Moves>,
     /// Leading sizes of what was made into rows of members; `None` once rows are known to be, or where nothing is checked.
     noted: RefCell<Option<Vec<usize>>>,
     /// Whether rows are checked, and numbers of rows that linear layers have returned for all members: the last ones.

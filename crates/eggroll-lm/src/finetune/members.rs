@@ -48,6 +48,7 @@ impl<M: CausalModel> Finetune<M> {
         items: Items,
         run: impl Fn(&M::Host, &[Item]) -> Result<R, Error>,
     ) -> Result<Vec<R>, Error> {
+        items.check_whole(population)?;
         items.check_groups(population.count())?;
         let answer = |(member, items): (usize, &[Item])| {
             let model = population.member(&self.model, member);

@@ -62,6 +62,8 @@ pub struct Finetune<M: CausalModel> {
     tokenizer: Tokenizer,
     template: Option<ChatTemplate>,
     log: Option<ReplayLog>,
+    /// Steps so far: inside a run of the learner the strategy is the run's.
+    steps: u64,
 }
 
 impl FinetuneConfig {
@@ -89,7 +91,7 @@ impl FinetuneConfig {
     ) -> Result<Finetune<M>, Error> {
         let strategy = self.strategy::<M>().try_init(&model)?;
         let host = model.to_host(self.precision);
-        Ok(Finetune { config: self, model, host, strategy, tokenizer, template, log: None })
+        Ok(Finetune { config: self, model, host, strategy, tokenizer, template, log: None, steps: 0 })
     }
 }
 
@@ -125,6 +127,7 @@ impl<M: CausalModel> Finetune<M> {
             // From the strategy that is there: a log only names functions of the program, and its limits of memory are those of another run.
             (self.strategy, self.model) = replay_from(path, self.strategy, self.model, None).map_err(other_settings)?;
             self.host = self.model.to_host(self.config.precision);
+            self.steps = self.strategy.generation();
         }
         self.log = Some(ReplayLog::open(path, &self.strategy, &self.model)?);
         Ok(self)
@@ -140,7 +143,7 @@ impl<M: CausalModel> Finetune<M> {
         &self.host
     }
 
-    /// The strategy.
+    /// The strategy; in [`Lessons`](crate::Lessons) that of before the run, whose own is handed to them.
     pub fn strategy(&self) -> &EvolutionStrategy {
         &self.strategy
     }
@@ -157,7 +160,7 @@ impl<M: CausalModel> Finetune<M> {
 
     /// Steps so far.
     pub fn steps(&self) -> u64 {
-        self.strategy.generation()
+        self.steps
     }
 
     /// A user's message in the model's chat template, with the beginning of the answer; the message itself for a model without template.

@@ -89,6 +89,7 @@ impl<M: CausalModel> Finetune<M> {
         let answers = self.ask_members(&population, lesson)?;
         let table = population.perturbation().table.clone();
         let generation = self.strategy.tell(&mut self.model, population, answers.fitness.clone())?;
+        self.steps = self.strategy.generation();
         let changed = match generation.stepped {
             true => self.model.update_host(&mut self.host, &table),
             false => Changed::default(),

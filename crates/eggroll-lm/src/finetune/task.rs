@@ -49,10 +49,12 @@ pub trait Lessons<M: CausalModel> {
 
 impl<M: CausalModel> Finetune<M> {
     /// The configuration of a run of so many steps: with a replay log, from which a run that was killed continues behind its last step, and without
-    /// checkpoints, each of which has all weights in float32.
+    /// checkpoints, each of which has all weights in float32. The precision is in its [settings](EsTrainingConfig::with_settings): a run does not
+    /// continue with another.
     pub fn training_config(&self, steps: u64) -> EsTrainingConfig {
         let config = EsTrainingConfig::new(self.strategy.config().clone(), steps);
-        config.with_replay_log(true).with_checkpoint_every(0)
+        let settings = serde_json::json!({ "precision": self.config.precision });
+        config.with_replay_log(true).with_checkpoint_every(0).with_settings(settings)
     }
 
     /// Runs steps inside the [learner](EsTraining): with metrics, a report page, dashboard, early stopping, checkpoints, and exact resume, in
@@ -73,15 +75,16 @@ impl<M: CausalModel> Finetune<M> {
         let outcome = match result {
             Ok(outcome) => outcome,
             Err(error) => {
-                self.follow(&first, None);
+                (self.steps, _) = (0, self.follow(&first, None));
                 return Err(error.into());
             }
         };
         self.strategy = outcome.strategy;
         // Replicas that only evaluate are a step behind.
-        if done != Some(self.steps()) {
+        if done != Some(self.strategy.generation()) {
             self.follow(&outcome.model, None);
         }
+        self.steps = self.strategy.generation();
         Ok(outcome.stop)
     }
 
@@ -108,15 +111,20 @@ struct FinetuneTask<'a, M: CausalModel, L> {
     done: Option<u64>,
 }
 
+impl<M: CausalModel, L> FinetuneTask<'_, M, L> {
+    /// The host has the model of this generation.
+    fn now_at(&mut self, generation: u64) {
+        self.done = Some(generation);
+        self.finetune.steps = generation;
+    }
+}
+
 impl<M: CausalModel, L: Lessons<M>> EsTask<M> for FinetuneTask<'_, M, L> {
     type Output = Scalars;
 
     fn begin(&mut self, strategy: &EvolutionStrategy, model: &M) -> Result<(), UserError> {
-        // A run that begins has the model that was packed already.
-        if strategy.generation() > 0 {
-            self.finetune.follow(model, None);
-        }
-        self.done = Some(strategy.generation());
+        self.finetune.follow(model, None);
+        self.now_at(strategy.generation());
         self.lessons.begin(self.finetune, strategy)
     }
 
@@ -125,7 +133,7 @@ impl<M: CausalModel, L: Lessons<M>> EsTask<M> for FinetuneTask<'_, M, L> {
         if self.done != Some(strategy.generation()) {
             let table = self.step.take().map(|(_, table)| table);
             self.finetune.follow(model, table.as_deref());
-            self.done = Some(strategy.generation());
+            self.now_at(strategy.generation());
         }
         self.lessons.before_generation(self.finetune, strategy)
     }
@@ -144,7 +152,7 @@ impl<M: CausalModel, L: Lessons<M>> EsTask<M> for FinetuneTask<'_, M, L> {
             true => self.finetune.follow(generation.model, Some(&table)),
             false => Changed::default(),
         };
-        self.done = Some(report.generation + 1);
+        self.now_at(report.generation + 1);
         let seconds = (times.ask + times.evaluate + times.tell).as_secs_f64();
         let step = answers.report(*report, seconds, changed);
         self.lessons.after_generation(&step)?;

@@ -1,5 +1,8 @@
 //! Fine-tuning of a made model: steps, replay logs, saved models, bad rewards.
 
+#[cfg(feature = "learner")]
+mod in_the_learner;
+
 use burn::tensor::Device;
 use eggroll_core::{CustomNoiser, EggrollConfig, NoiseSourceConfig, OpenEsConfig, Role};
 use eggroll_lm::load::{LlamaConfig, Pretrained, RopeScaling, SavedDtype, Tokenizer};
@@ -126,100 +129,6 @@ fn a_log_gives_the_same_model_and_is_continued() {
     let other = finetune(settings().with_sigma(0.2)).with_replay_log(&parts).err().unwrap();
     assert!(matches!(&other, Error::OtherSettings { field, .. } if field.starts_with("sigma")), "{other}");
     assert!(other.to_string().contains("0.2") && other.to_string().contains("0.1"), "{other}");
-}
-
-#[cfg(feature = "learner")]
-mod in_the_learner {
-    use super::*;
-    use eggroll_lm::{Lesson, Lessons};
-    use eggroll_run::{EsTraining, ScalarMetric, Scalars, StopReason, UserError};
-    use eggroll_train::GenerationReport;
-
-    /// The same items in every generation, until one from which on there is an error.
-    struct Repeated {
-        items: Vec<Item>,
-        until: u64,
-    }
-
-    impl Lessons<Llama> for Repeated {
-        fn lesson(&mut self, generation: u64) -> Result<Lesson<'_>, UserError> {
-            if generation >= self.until {
-                return Err("no more of it".into());
-            }
-            Ok(Lesson::Completions(Items::Shared(&self.items)))
-        }
-
-        fn validate(&mut self, finetune: &Finetune<Llama>, _: &GenerationReport) -> Result<Scalars, UserError> {
-            let scored = finetune.score(&self.items)?;
-            let mean = scored.iter().map(|item| f64::from(item.mean_log_probability())).sum::<f64>();
-            Ok(Scalars::from([("Mean score", mean / scored.len() as f64)]))
-        }
-    }
-
-    fn training(finetune: &Finetune<Llama>, folder: &Path, steps: u64) -> EsTraining {
-        let config = finetune.training_config(steps).with_validate_every(2);
-        EsTraining::new(folder, config).metric_valid(ScalarMetric::new("Mean score"))
-    }
-
-    /// A run equals the same steps made by hand, and so does one that was ended by an error and continued from its log: the scores that it validates are
-    /// those of the model of that step.
-    #[test]
-    fn a_run_equals_its_steps_and_is_continued() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut by_hand = finetune(settings());
-        let items = items(&by_hand);
-        let mut means = Vec::new();
-        for step in 1..=6 {
-            by_hand.learn(Items::Shared(&items)).unwrap();
-            if step % 2 == 0 {
-                let scored = by_hand.score(&items).unwrap();
-                means.push(scored.iter().map(|item| f64::from(item.mean_log_probability())).sum::<f64>() / 3.0);
-            }
-        }
-        let run = |name: &str, until: u64| {
-            let (mut finetune, path) = (finetune(settings()), folder.path().join(name));
-            let training = training(&finetune, &path, 6);
-            let result = finetune.train(training, &mut Repeated { items: items.clone(), until });
-            result.map(|stop| (stop, finetune))
-        };
-        let (stop, whole) = run("whole", 99).unwrap();
-        assert_eq!(stop, StopReason::Finished);
-        let error = run("parts", 3).map(drop).unwrap_err().to_string();
-        assert!(error.contains("no more of it"), "{error}");
-        let (_, parts) = run("parts", 99).unwrap();
-        for finetune in [&whole, &parts] {
-            assert_eq!(finetune.steps(), 6);
-            assert_eq!(parameter_digest(finetune.model()), parameter_digest(by_hand.model()));
-            // Members run on a copy of it.
-            assert_eq!(finetune.score(&items).unwrap(), by_hand.score(&items).unwrap());
-        }
-        for name in ["whole", "parts"] {
-            let log = std::fs::read_to_string(folder.path().join(name).join("log.jsonl")).unwrap();
-            let lines = log.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
-            let found: Vec<f64> = lines.filter_map(|line| line["mean_score"].as_f64()).collect();
-            assert_eq!(found.len(), 3, "{name}: {log}");
-            assert!(found.iter().zip(&means).all(|(a, b)| (a - b).abs() < 1e-4), "{name}: {found:?}, not {means:?}");
-            let checkpoints = eggroll_run::Checkpoints::new(folder.path().join(name).join("checkpoints"));
-            assert!(checkpoints.list().unwrap().is_empty(), "a checkpoint has all weights");
-        }
-    }
-
-    /// What changes the steps is refused where the run is continued, a step before the run as well.
-    #[test]
-    fn other_runs_are_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let items = items(&finetune(settings()));
-        let start = |mut finetune: Finetune<Llama>| {
-            let training = training(&finetune, folder.path(), 2);
-            finetune.train(training, &mut Repeated { items: items.clone(), until: 99 })
-        };
-        start(finetune(settings())).unwrap();
-        let error = start(finetune(settings().with_sigma(0.2))).unwrap_err().to_string();
-        assert!(error.contains("sigma") && error.contains("0.2"), "{error}");
-        let mut late = finetune(settings());
-        late.learn(Items::Shared(&items)).unwrap();
-        assert!(matches!(start(late), Err(Error::TooLate { call: "train", steps: 1, logged: false })));
-    }
 }
 
 #[test]

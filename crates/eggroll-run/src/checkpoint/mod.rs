@@ -8,7 +8,7 @@
 //! | `optimizer.bpk`, `schedule.bpk` | records of burn-optim |
 //! | `masters.bpk` | f32 master weights, if there are any |
 //! | `carried.bpk` | the state of members, if they have one |
-//! | `strategy.json` | format, generation, configuration, version of the noise stream, spreads of relative noise, digest of what parameters decay to; length of every part, names, shapes and kinds of its tensors |
+//! | `strategy.json` | format, generation, configuration, version of the noise stream, spreads of relative noise, digest of what parameters decay to, whose rows parameters are given; length of every part, names, shapes and kinds of its tensors |
 //! | `SHA256SUMS` | checksums of all of them; `sha256sum -c SHA256SUMS` checks them too |
 //!
 //! It is written under another name, flushed and renamed, so that a folder of that name is complete or absent. One that is replaced is
@@ -260,6 +260,12 @@ impl Checkpoints {
     /// [`Error::Io`] if the folder cannot be read; a folder that is not there has no checkpoints.
     pub fn list(&self) -> Result<Vec<PathBuf>, Error> {
         Ok(self.complete()?.into_values().collect())
+    }
+
+    /// Whether there is one of this generation.
+    #[cfg(feature = "learner")]
+    pub(crate) fn has(&self, generation: u64) -> Result<bool, Error> {
+        Ok(self.complete()?.keys().any(|(saved, _)| *saved == generation))
     }
 
     /// Complete checkpoints by generation and name, the oldest first.

@@ -198,11 +198,14 @@ fn load_saved<M: Module>(
         spreads: state.spreads.clone(),
         anchor: state.anchor.clone(),
         masters,
+        rows: state.rows.clone(),
     };
     let refuse = |error: RecordError| match error {
         RecordError::Anchor { .. } => SavedError::Start { path: saved.path(), reason: error.to_string() },
         RecordError::Masters(_) => SavedError::Checkpoint { path: saved.file(MASTERS), reason: error.to_string() },
-        RecordError::Spreads(_) => SavedError::Checkpoint { path: saved.path(), reason: error.to_string() },
+        RecordError::Spreads(_) | RecordError::Rows { .. } => {
+            SavedError::Checkpoint { path: saved.path(), reason: error.to_string() }
+        }
         _ => SavedError::Checkpoint { path: saved.file(OPTIMIZER), reason: error.to_string() },
     };
     Ok((strategy.try_load_record(record).map_err(refuse)?, model))

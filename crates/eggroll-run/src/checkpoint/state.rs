@@ -1,7 +1,7 @@
 //! The part of a checkpoint that is not tensors: `strategy.json`.
 
 use super::parameters::Parameter;
-use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig, RunningSettings};
+use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig, RowCheck, RunningSettings};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -25,6 +25,9 @@ pub(super) struct State {
     /// Digest of what parameters decay to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anchor: Option<String>,
+    /// What was found of the rows that parameters are given, by parameter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows: Option<Vec<RowCheck>>,
     /// Digest of the training data, if the run gave one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
@@ -50,6 +53,7 @@ impl State {
             settings: strategy.settings(),
             spreads: strategy.parameters().spreads().map(<[f64]>::to_vec),
             anchor: strategy.anchor_digest().map(str::to_owned),
+            rows: strategy.row_checks().map(<[RowCheck]>::to_vec),
             data,
             parts: BTreeMap::new(),
         }

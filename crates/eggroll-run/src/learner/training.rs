@@ -294,7 +294,8 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         let (mut strategy, model) = self.load(model, task, &claim.checkpoints, distribution)?;
         let claim = claim.save()?;
         let log = claim.replay_log(&strategy, &model)?;
-        let (until, plan) = (config.generations, self.plan(config.checkpoint_every, claim.has_begun));
+        let is_saved = claim.checkpoints.has(strategy.generation())?;
+        let (until, plan) = (config.generations, self.plan(config.checkpoint_every, is_saved));
         let page = RunPage::new(folder.path(), &strategy, &model);
         let mut run = self.start(&strategy, claim, page, task)?;
         let result = drive(&mut strategy, model, plan, log, &mut Replica::new(&mut run, distribution));
@@ -416,12 +417,11 @@ fn replay_rest<M: Module>(path: &Path, strategy: EvolutionStrategy, model: M) ->
     if !path.exists() || !replay_range(path)?.contains(&strategy.generation()) {
         return Ok((strategy, model));
     }
-    let config = strategy.config().clone();
-    match replay_from(path, strategy, model.clone(), None) {
-        // Of a run that never reached a checkpoint, with other settings, or whose updates depend on more than scores.
-        Err(Error::Saved(SavedError::ReplayConfig { .. } | SavedError::ReplayCredit { .. })) => {
-            Ok((config.try_init(&model)?, model))
-        }
+    match replay_from(path, strategy.clone(), model.clone(), None) {
+        // Of a run that never reached a checkpoint, with other settings.
+        Err(Error::Saved(SavedError::ReplayConfig { .. })) if strategy.generation() == 0 => Ok((strategy, model)),
+        // Updates that depend on more than scores: from the checkpoint.
+        Err(Error::Saved(SavedError::ReplayCredit { .. })) if strategy.generation() > 0 => Ok((strategy, model)),
         replayed => replayed,
     }
 }

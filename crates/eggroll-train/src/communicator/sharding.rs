@@ -30,7 +30,8 @@ pub fn shard(members: usize, rank: usize, size: usize) -> Range<usize> {
 /// The fitness of all members, of which every rank evaluates its [shard](shard()) with `evaluate`: the same on all ranks, and the same
 /// bits as `evaluate(population)`.
 ///
-/// A rank without members evaluates the first pair, and sends nothing of it: `tell` has to know how parameters are used, and what they were given.
+/// A rank without members evaluates the first pair, and sends no scores of it: `tell` has to know how parameters are used, and what they were
+/// given. Layers that ranks have given other rows learn from the mean, with credit by [part](crate::Credit).
 ///
 /// # Errors
 ///
@@ -108,21 +109,26 @@ pub fn gather_fitness<C: Communicator + ?Sized>(
         "evaluate_sharded: {found} fitness values for {members} members"
     );
     let kind = Kind { integers: fitness.integers().is_some(), tasks: found / members, steps: fitness.steps() };
+    let rows = if communicator.size() > 1 { population.row_words() } else { Vec::new() };
     let mut message =
         vec![population.generation() as u32, u32::from(kind.integers), kind.tasks as u32, kind.steps as u32];
+    message.extend(&rows);
     if !own.is_empty() {
         message.extend(words(&fitness));
     }
     let messages = communicator.all_gather_words(&message)?;
     let size = communicator.size();
     let mut all = vec![0; kind.tasks * population.count()]; // [tasks, members]
+    let mut rows_of_ranks = Vec::with_capacity(size);
     for (rank, message) in messages.into_iter().enumerate() {
         let part = shard(population.count(), rank, size);
-        let scores = kind.check(rank, population.generation(), part.len(), &message)?;
+        let (of_rank, scores) = kind.check(rank, population.generation(), [rows.len(), part.len()], &message)?;
+        rows_of_ranks.push(of_rank.to_vec());
         for (task, row) in scores.chunks(part.len().max(1)).enumerate() {
             all[task * population.count() + part.start..][..part.len()].copy_from_slice(row);
         }
     }
+    population.compare_rows(&rows_of_ranks);
     Ok(kind.fitness(all))
 }
 
@@ -143,16 +149,16 @@ struct Kind {
 }
 
 impl Kind {
-    /// The scores in a message, if it is one of this kind for so many members.
+    /// The words of rows and the scores in a message, if it is one of this kind with so many words for so many members.
     fn check<'a>(
         &self,
         rank: usize,
         generation: u64,
-        members: usize,
+        [words, members]: [usize; 2],
         message: &'a [u32],
-    ) -> Result<&'a [u32], DistributionError> {
-        let expected = 4 + self.tasks * members;
-        let [of, integers, tasks, steps, scores @ ..] = message else {
+    ) -> Result<(&'a [u32], &'a [u32]), DistributionError> {
+        let expected = 4 + words + self.tasks * members;
+        let [of, integers, tasks, steps, rest @ ..] = message else {
             return Err(DistributionError::Length { rank, found: message.len(), expected });
         };
         if *of != generation as u32 {
@@ -163,7 +169,7 @@ impl Kind {
             return Err(DistributionError::FitnessKind { rank, found: kind.to_string(), expected: self.to_string() });
         }
         match message.len() {
-            found if found == expected => Ok(scores),
+            found if found == expected => Ok(rest.split_at(words)),
             found => Err(DistributionError::Length { rank, found, expected }),
         }
     }

@@ -50,7 +50,7 @@ use std::str::FromStr;
 ///
 /// `k_tq = (1 + Σ_l p_ltq) / (1 + L)`,
 ///
-/// `p_ltq = |x_lt·E_lq|²/E|x_lt·E_l|²` of the `L` parameters with low-rank noise that learn by part (without products of different columns, for higher ranks). The
+/// `p_ltq = |x_lt·E_lq|²/E|x_lt·E_l|²`, 1 where `x_lt` is 0, of the `L` parameters with low-rank noise that learn by part (without products of different columns, for higher ranks). The
 /// estimate of each is divided by `Σp_l/k ÷ Σp_l`, so that a score that is linear in the noise has the same mean as without. That is the step of normalized
 /// least mean squares (Widrow and Lehr 1990) where a plain estimate is a correlation. Noise of full rank moves rows evenly: nothing is divided.
 ///

@@ -19,6 +19,14 @@ pub enum RecordError {
     /// Master weights of other parameters, or that are not numbers.
     #[error("the f32 master weights cannot be loaded: {0}")]
     Masters(String),
+    /// What was found of the rows that parameters are given, of another model.
+    #[error("the record says of {found} parameters which rows they are given, and the model has {parameters}")]
+    Rows {
+        /// Parameters in the record.
+        found: usize,
+        /// Parameters of the model.
+        parameters: usize,
+    },
     /// An anchor that the strategy does not have.
     #[error(
         "the decay was towards other parameters: the digest of its anchor is {expected}, that of this strategy's is {found}; initialize the \

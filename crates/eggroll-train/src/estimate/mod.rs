@@ -109,7 +109,10 @@ pub(crate) fn gradients<M: Module>(
     if let Some(parts) = &weights.parts {
         let mut rows = NoisedRows { estimator: &estimator, found: vec![None; plans.len()] };
         model.visit(&mut rows);
-        estimator.parts = Some(ByPart::new(parts, weights.pairs.len(), rows.found));
+        let key = population.perturbation.parameter(0).key;
+        let has_noise: Vec<bool> = (0..weights.pairs.len()).map(|pair| !key.is_baseline(pair as u32)).collect();
+        let by_part = ByPart::new(parts, &has_noise, rows.found);
+        estimator.parts = Some(by_part);
     }
     model.visit(&mut estimator);
     estimator.gradients

@@ -21,8 +21,8 @@ pub(crate) struct PartWeights {
 ///
 /// `k_tq = (1 + Σ_l p_ltq) / (1 + L)`
 ///
-/// over the `L` parameters with low-rank noise that learn by part, `p` the squared move relative to its mean and 1 for all else, `w_tq/k_tq` in
-/// place of `w_tq` is the step of normalized least mean squares (Widrow and Lehr 1990, section IV). Estimates are divided by `Σp/k ÷ Σp`, so that
+/// over the `L` parameters with low-rank noise that learn by part, `p` the squared move relative to its mean and 1 for all else (and for a part that gave
+/// the parameter zeros, which nothing moves), `w_tq/k_tq` in place of `w_tq` is the step of normalized least mean squares (Widrow and Lehr 1990, section IV). Estimates are divided by `Σp/k ÷ Σp`, so that
 /// their mean over noise stays.
 pub(super) struct ByPart {
     /// The noise on the rows of the parameter at each position, if it learns by part.
@@ -38,12 +38,15 @@ pub(super) struct ByPart {
 }
 
 impl ByPart {
-    pub fn new(weights: &PartWeights, pairs: usize, rows: Vec<Option<NoiseOnRows>>) -> Self {
+    /// Of pairs of which `has_noise` says whether they are no baselines.
+    pub fn new(weights: &PartWeights, has_noise: &[bool], rows: Vec<Option<NoiseOnRows>>) -> Self {
+        let pairs = has_noise.len();
         let parts = weights.own.len() / pairs;
         let powers: Vec<Option<Tensor<2>>> = rows.iter().map(|rows| rows.as_ref()?.power(parts)).collect();
         let (powers, inverse) = inverse_powers(&powers, [parts, pairs]);
         let own: Vec<f32> = weights.own.iter().zip(&inverse).map(|(weight, inverse)| weight * inverse).collect();
-        let others = inverse.iter().map(|inverse| f64::from(*inverse)).sum::<f64>() / inverse.len() as f64;
+        let noisy = || inverse.iter().zip(has_noise.iter().cycle()).filter(|(_, has_noise)| **has_noise);
+        let others = noisy().map(|(inverse, _)| f64::from(*inverse)).sum::<f64>() / noisy().count() as f64;
         Self { with_later: with_later_steps(&own, pairs, weights.steps), own, powers, others, rows }
     }
 
@@ -77,7 +80,9 @@ fn inverse_powers(powers: &[Option<Tensor<2>>], [parts, pairs]: [usize; 2]) -> (
     };
     let (mut sum, mut count) = (Tensor::<2>::ones([parts, pairs], &device), 1.0);
     for power in powers.iter().flatten() {
-        (sum, count) = (sum + power.clone().to_device(&device), count + 1.0);
+        let unmoved = power.clone().sum_dim(1).equal_elem(0.0).expand([parts, pairs]);
+        let counted = power.clone().mask_fill(unmoved, 1.0);
+        (sum, count) = (sum + counted.to_device(&device), count + 1.0);
     }
     let inverse = sum.recip() * count;
     let mean = |power: &Tensor<2>| {

@@ -1,7 +1,7 @@
 //! What every parameter learns from: the score of each part, or the mean.
 
 use crate::fitness::Fitness;
-use crate::population::Population;
+use crate::population::{Population, RowCheck};
 use burn::tensor::{Int, Tensor, TensorData};
 use eggroll_core::messages::listed;
 use eggroll_core::ops::{Input, orthonormal_rows};
@@ -137,10 +137,13 @@ pub(crate) fn plans(population: &Population, fitness: &Fitness) -> Vec<Plan> {
         };
         return entries.iter().map(|_| Plan::Mean(because.to_owned())).collect();
     };
-    entries.iter().zip(inputs).map(|(entry, inputs)| plan(entry, inputs, parts, steps)).collect()
+    let checks = population.row_checks();
+    let check = |at: usize| checks.as_ref().map_or(RowCheck::OfParts, |checks| checks[at]);
+    let each = entries.iter().zip(inputs).enumerate();
+    each.map(|(at, (entry, inputs))| plan(entry, inputs, check(at), parts, steps)).collect()
 }
 
-fn plan(entry: &ParameterEntry, inputs: &Inputs, parts: usize, steps: usize) -> Plan {
+pub(super) fn plan(entry: &ParameterEntry, inputs: &Inputs, check: RowCheck, parts: usize, steps: usize) -> Plan {
     let mean = |because: &str| Plan::Mean(because.to_owned());
     if entry.role == Role::Frozen {
         return mean("frozen");
@@ -151,8 +154,10 @@ fn plan(entry: &ParameterEntry, inputs: &Inputs, parts: usize, steps: usize) -> 
     if entry.kind != ParameterKind::Float {
         return mean("integers learn from votes");
     }
-    if inputs.differ {
-        return mean("members were given different rows");
+    // Of two evaluations of a generation the first may have noted what it was given before this was known.
+    let check = if inputs.differ && check == RowCheck::OfParts { RowCheck::ByMember } else { check };
+    if check != RowCheck::OfParts {
+        return mean(&check.to_string());
     }
     let by_row = |uses: Vec<Input>| Plan::Parts { uses, rows: 1, counted: None, acts_later: inputs.acts_later };
     let uses = &inputs.uses;

@@ -208,9 +208,9 @@ impl Population {
         let output_bytes = self.note_scope(scope);
         self.member_bytes.store(output_bytes.div_ceil(members.count), Relaxed);
         if members.first == self.first {
-            self.note_inputs(shape[1..].iter().product(), S::HAS_ROWS, |members| {
+            self.note_inputs(&shape[1..], members, S::HAS_ROWS, |members| {
                 let own = members.first - self.first;
-                score(members, state.rows(own..own + 2)).map(drop)
+                score(members, state.rows(own..own + members.count)).map(|(scores, _)| scores)
             })?;
         }
         Ok((scores, part))

@@ -1,12 +1,14 @@
 //! What layers are given by members without noise: to project estimates onto, or to look at.
 
 use super::credits::Credits;
+use super::rows::{Parts, RowCheck};
 use super::{MemberChunk, Population, are_same};
-use crate::fitness::Fitness;
+use crate::fitness::{Fitness, Scores};
 use burn::tensor::Tensor;
 use eggroll_core::ops::Input;
 use eggroll_core::scope::{Inputs, ParameterUse};
 use eggroll_core::sync::locked;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 impl Population {
@@ -61,32 +63,52 @@ impl Population {
         Credits::new(self, fitness)
     }
 
-    /// Scores two members without noise, if what they give layers is asked for; others as well, if members have a state or the closure asked
-    /// which they are: estimates are projected only onto what is the same for all.
+    /// Scores two members without noise, if what they give layers is asked for. Of members that have a state, or of which the closure asked which they
+    /// are, others as well: estimates are projected only onto what is the same for all. The first generation by part also looks
+    /// [whose rows](RowCheck) they are; `chunk` is one that fits into memory.
     #[track_caller]
-    pub(super) fn note_inputs<E>(
+    pub(super) fn note_inputs<R: Scores, E>(
         &self,
-        parts: usize,
+        shape: &[usize],
+        chunk: MemberChunk,
         has_state: bool,
-        mut score: impl FnMut(&MemberChunk) -> Result<(), E>,
+        mut score: impl FnMut(&MemberChunk) -> Result<R, E>,
     ) -> Result<(), E> {
-        let projects = self.credit.projects(parts);
+        let parts = Parts { count: shape.iter().product(), steps: if shape.len() == 2 { shape[1] } else { 1 } };
+        let projects = self.credit.projects(parts.count);
         if !projects && !self.observes.load(Relaxed) {
             return Ok(());
         }
         let mut run = |first: usize| {
             let chunk = MemberChunk { first, count: 2 };
             let (scored, noted) = self.perturbation.run_unperturbed(chunk.pairs().first, || score(&chunk));
-            scored.map(|()| noted)
+            scored.map(|_| noted)
         };
         let mut noted = run(self.first)?;
+        let is_first = projects && self.row_checks().is_none();
         if projects && self.members > 2 && (has_state || noted.depends_on_members) {
-            // The second pair too: data may repeat itself.
-            let last = self.first + self.members - 2;
-            for first in [self.first + 2, last].into_iter().take(if last == self.first + 2 { 1 } else { 2 }) {
-                let others = run(first)?;
-                noted.inputs.iter_mut().zip(&others.inputs).for_each(|(inputs, other)| compare(inputs, other));
+            // The second pair too: data may repeat itself. All of them once.
+            let (second, last) = (self.first + 2, self.first + self.members - 2);
+            let others: Vec<usize> = match is_first {
+                true => (second..=last).step_by(2).collect(),
+                false if second == last => vec![second],
+                false => vec![second, last],
+            };
+            for first in others {
+                compare(&mut noted.inputs, &run(first)?.inputs);
             }
+        }
+        if is_first {
+            let mut again = noted.inputs.clone();
+            compare(&mut again, &run(self.first)?.inputs);
+            let mut checks = vec![RowCheck::OfParts; again.len()];
+            mark(&mut checks, &noted.inputs, RowCheck::ByMember);
+            mark(&mut checks, &again, RowCheck::Redrawn);
+            self.find_mixed_rows(&mut checks, parts, &noted.inputs, chunk, |chunk, moved| {
+                let scores = self.perturbation.run_moved(chunk.pairs(), moved, || score(&chunk))?;
+                Ok(R::read(vec![scores]))
+            })?;
+            *locked(&self.rows) = Some(checks.into());
         }
         // Members that share rows have them in the forward with noise as well.
         let uses = locked(&self.uses);
@@ -97,17 +119,28 @@ impl Population {
         }
         let mut all = locked(&self.inputs);
         // Of an evaluation before: what is not the same in both is not projected onto.
-        for (inputs, earlier) in noted.inputs.iter_mut().zip(all.iter().flatten()) {
-            compare(inputs, earlier);
+        if let Some(earlier) = &*all {
+            compare(&mut noted.inputs, earlier);
+        }
+        if let Some(checks) = locked(&self.rows).as_mut().filter(|_| projects) {
+            mark(Arc::make_mut(checks), &noted.inputs, RowCheck::ByMember);
         }
         *all = Some(noted.inputs);
         Ok(())
     }
 }
 
-/// Notes whether other members were given something else.
-fn compare(inputs: &mut Inputs, other: &Inputs) {
-    let same = |(a, b): (&Input, &Input)| a.is_same(b);
-    let alike = inputs.uses.len() == other.uses.len() && inputs.uses.iter().zip(&other.uses).all(same);
-    inputs.differ |= other.differ || !alike;
+/// Notes which parameters other members gave something else.
+fn compare(inputs: &mut [Inputs], others: &[Inputs]) {
+    for (inputs, other) in inputs.iter_mut().zip(others) {
+        let same = |(a, b): (&Input, &Input)| a.is_same(b);
+        let alike = inputs.uses.len() == other.uses.len() && inputs.uses.iter().zip(&other.uses).all(same);
+        inputs.differ |= other.differ || !alike;
+    }
+}
+
+/// Notes why the rows of parameters differ, where nothing else is noted already.
+fn mark(checks: &mut [RowCheck], inputs: &[Inputs], why: RowCheck) {
+    let of_parts = checks.iter_mut().zip(inputs).filter(|(check, _)| **check == RowCheck::OfParts);
+    of_parts.filter(|(_, inputs)| inputs.differ).for_each(|(check, _)| *check = why);
 }

@@ -6,12 +6,14 @@ mod evaluate;
 mod inputs;
 mod members;
 mod one_by_one;
+mod rows;
 mod slice;
 pub mod workers;
 
 pub use credits::{Credits, ParameterCredit};
 pub(crate) use credits::{Plan, plans, weights_of_rows};
 pub use members::MemberChunk;
+pub use rows::RowCheck;
 
 use crate::config::{Credit, RunningSettings};
 use burn::module::{Module, ModuleVisitor, Param, ParamId};
@@ -29,6 +31,8 @@ use std::sync::{Arc, Mutex};
 pub struct Population {
     pub(crate) generation: u64,
     pub(crate) resets_state: bool,
+    /// Members of the generation.
+    pub(crate) size: usize,
     /// The first member that is evaluated here.
     pub(crate) first: usize,
     /// Members that are evaluated here.
@@ -51,9 +55,16 @@ pub struct Population {
     pub(crate) observes: Arc<AtomicBool>,
     /// What parameters are given without noise, once an evaluation has noted it.
     pub(crate) inputs: Arc<Mutex<Option<Vec<Inputs>>>>,
+    /// What is known of these rows, by position.
+    pub(crate) rows: Arc<Mutex<Option<Arc<[RowCheck]>>>>,
 }
 
 impl Population {
+    /// Whether these are a [part](Self::slice) of the generation's members.
+    pub fn is_slice(&self) -> bool {
+        self.members < self.size
+    }
+
     /// Number of members: of a [slice](Self::slice) its own.
     pub fn count(&self) -> usize {
         self.members

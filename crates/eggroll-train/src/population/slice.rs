@@ -53,6 +53,7 @@ impl Population {
         Self {
             generation: self.generation,
             resets_state: self.resets_state,
+            size: self.size,
             first: start,
             members: end - start,
             perturbation: self.perturbation.clone(),
@@ -65,6 +66,7 @@ impl Population {
             credit: self.credit,
             observes: self.observes.clone(),
             inputs: self.inputs.clone(),
+            rows: self.rows.clone(),
         }
     }
 }

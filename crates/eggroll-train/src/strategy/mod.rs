@@ -17,7 +17,7 @@ use crate::error::{ConfigError, Error};
 use crate::estimate::horizon;
 use crate::memory;
 use crate::optimizer::{Anchor, Masters, Optimizer};
-use crate::population::Population;
+use crate::population::{Population, RowCheck};
 use crate::report::GenerationReport;
 use burn::lr_scheduler::module_lr_scheduler::{ModuleLrScheduler, ModuleLrSchedulerConfig};
 use burn::module::Module;
@@ -90,6 +90,8 @@ pub struct EvolutionStrategy {
     masters: Option<Masters>,
     /// What is held for the noise epoch asked for last.
     held: Arc<Mutex<Option<Arc<MaterializedNoise>>>>,
+    /// What the first generation by part has found of the rows that parameters are given, by position.
+    rows: Option<Arc<[RowCheck]>>,
 }
 
 impl EvolutionStrategyConfig {
@@ -176,6 +178,7 @@ impl EvolutionStrategy {
             anchor,
             masters,
             held: Arc::default(),
+            rows: None,
             config,
             noiser,
             table,
@@ -212,6 +215,11 @@ impl EvolutionStrategy {
         self.report.as_ref()
     }
 
+    /// What the first generation that learned by [part](Credit) has found of the rows that each parameter is given, in the order of the table; `None` before it.
+    pub fn row_checks(&self) -> Option<&[RowCheck]> {
+        self.rows.as_deref()
+    }
+
     /// The population of the coming generation. Asking changes nothing: it may be repeated.
     ///
     /// # Panics
@@ -226,6 +234,7 @@ impl EvolutionStrategy {
         Population {
             generation: self.generation,
             resets_state: self.generation == self.config.unroll_start(self.generation),
+            size: self.config.population_size,
             first: 0,
             members: self.config.population_size,
             perturbation: Perturbation {
@@ -245,6 +254,7 @@ impl EvolutionStrategy {
             credit: self.credit(),
             observes: Arc::default(),
             inputs: Arc::default(),
+            rows: Arc::new(Mutex::new(self.rows.clone())),
         }
     }
 

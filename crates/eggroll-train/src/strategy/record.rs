@@ -4,6 +4,7 @@ use super::EvolutionStrategy;
 use crate::config::RunningSettings;
 use crate::error::RecordError;
 use crate::optimizer::MasterWeights;
+use crate::population::RowCheck;
 use burn::lr_scheduler::LrSchedulerRecord;
 use burn::optim::OptimizerRecord;
 use eggroll_core::{ParameterTable, numbers};
@@ -26,6 +27,8 @@ pub struct StrategyRecord {
     pub anchor: Option<String>,
     /// [f32 copies](crate::EvolutionStrategyConfig::with_master_weights) of half-precision parameters; `None` if there are none.
     pub masters: Option<MasterWeights>,
+    /// [What was found](EvolutionStrategy::row_checks) of the rows that parameters are given; `None` where nothing was looked for.
+    pub rows: Option<Vec<RowCheck>>,
 }
 
 impl EvolutionStrategy {
@@ -39,6 +42,7 @@ impl EvolutionStrategy {
             spreads: self.table.spreads().map(<[f64]>::to_vec),
             anchor: self.anchor_digest().map(str::to_owned),
             masters: self.masters.as_ref().and_then(|masters| masters.to_record()),
+            rows: self.row_checks().map(<[RowCheck]>::to_vec),
         }
     }
 
@@ -52,7 +56,7 @@ impl EvolutionStrategy {
     /// has another [anchor](Self::try_with_anchor).
     pub fn try_load_record(mut self, record: StrategyRecord) -> Result<Self, RecordError> {
         record.settings.validate().map_err(|error| RecordError::Settings(error.to_string()))?;
-        self.begin_as(record.spreads, record.anchor, record.masters)?;
+        self.begin_as(record.spreads, record.anchor, record.masters, record.rows)?;
         let (before, scheduler) = (self.optimizer, self.scheduler);
         self.optimizer = caught(|| before.load_record(record.optimizer)).map_err(RecordError::Optimizer)?;
         self.scheduler = caught(|| scheduler.load_record(record.schedule)).map_err(RecordError::Schedule)?;
@@ -71,7 +75,7 @@ impl EvolutionStrategy {
     /// [`try_load_record`](Self::try_load_record).
     #[track_caller]
     pub fn load_record(mut self, record: StrategyRecord) -> Self {
-        if let Err(error) = self.begin_as(record.spreads, record.anchor, record.masters) {
+        if let Err(error) = self.begin_as(record.spreads, record.anchor, record.masters, record.rows) {
             panic!("{error}");
         }
         self.optimizer = self.optimizer.load_record(record.optimizer);
@@ -87,8 +91,13 @@ impl EvolutionStrategy {
         spreads: Option<Vec<f64>>,
         anchor: Option<String>,
         masters: Option<MasterWeights>,
+        rows: Option<Vec<RowCheck>>,
     ) -> Result<(), RecordError> {
         check_spreads(&self.table, spreads.as_deref())?;
+        let parameters = self.table.entries().len();
+        if let Some(found) = rows.as_ref().map(Vec::len).filter(|found| *found != parameters) {
+            return Err(RecordError::Rows { found, parameters });
+        }
         let found = self.anchor_digest();
         if found != anchor.as_deref() {
             let name = |digest: Option<&str>| digest.unwrap_or("none").to_owned();
@@ -102,6 +111,7 @@ impl EvolutionStrategy {
             }
             None => {}
         }
+        self.rows = rows.map(Arc::from);
         if self.table.spreads() != spreads.as_deref() {
             self.table = Arc::new(ParameterTable::clone(&self.table).with_spreads(spreads));
         }

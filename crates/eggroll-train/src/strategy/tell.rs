@@ -176,6 +176,7 @@ impl EvolutionStrategy {
         self.report = Some(report);
         self.told = population.settings;
         self.member_bytes = population.member_bytes.load(Relaxed);
+        self.rows = population.row_checks();
         self.generation += 1;
         report
     }

@@ -1,14 +1,17 @@
 //! Credit by part: which parameters learn from it, what is refused, and which order counts.
 
 use burn::module::{Module, Param};
+
 use burn::optim::{GradientsParams, SgdConfig};
 use burn::tensor::activation::tanh;
 use burn::tensor::{Device, Distribution, Int, Tensor};
 use eggroll_core::{EggrollConfig, NoiserConfig, OpenEsConfig, SparseConfig};
-use eggroll_nn::attention::{MhaInput, MultiHeadAttention, MultiHeadAttentionConfig};
+use eggroll_nn::attention::{MhaInput, MultiHeadAttention, MultiHeadAttentionConfig, generate_autoregressive_mask};
 use eggroll_nn::conv::{Conv2d, Conv2dConfig};
 use eggroll_nn::{Embedding, EmbeddingConfig, Gru, GruConfig, Linear, LinearConfig};
 use eggroll_train::{Credit, EvolutionStrategyConfig, Fitness, FitnessShaping, GradientScale, Population};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 
 const ROWS: usize = 3;
 
@@ -201,12 +204,107 @@ fn every_layer_with_rows_learns_by_part() {
     let attended = |population: &Population, attention: &MultiHeadAttention| {
         population.evaluate(|members| {
             let x = members.repeat(sequences.clone());
-            attention.forward(MhaInput::self_attn(x)).context.square().sum_dim(2).reshape([members.count(), 2, 3])
+            let causal = generate_autoregressive_mask(2 * members.count(), 3, &device);
+            attention.forward(MhaInput::self_attn(x).mask_attn(causal)).context.square().sum_dim(2).reshape([
+                members.count(),
+                2,
+                3,
+            ])
         })
     };
     let found = credits(&attention, |population| attended(population, &attention));
     assert!(found.contains("by part: [\"query.weight\", \"output.weight\"]"), "{found}");
     assert!(found.contains("by part, with later steps: [\"key.weight\", \"value.weight\"]"), "{found}");
+}
+
+/// As many rows as there are parts, or a multiple, that belong to something else: the scores of other parts depend on them.
+#[test]
+fn rows_of_something_else_learn_from_the_mean() {
+    let device = Device::flex();
+    let linear = LinearConfig::new(8, 6).with_bias(false).init(&device);
+    let mixed = "from the mean: scores of other parts depend on a part's rows: [\"weight\"]";
+    let (sequences, steps) = (3, 4);
+    let x = sines(sequences * steps * 8).reshape([1, sequences * steps, 8]);
+    // Rows with time first, scores with sequences first.
+    let by_time = |population: &Population, is_time_first: bool| {
+        population.evaluate(|members| {
+            let y = linear.forward(members.repeat(x.clone())).square().sum_dim(2);
+            match is_time_first {
+                true => y.reshape([members.count(), steps, sequences]).swap_dims(1, 2),
+                false => y.reshape([members.count(), sequences, steps]),
+            }
+        })
+    };
+    assert_eq!(credits(&linear, |population| by_time(population, true)), mixed);
+    assert_eq!(credits(&linear, |population| by_time(population, false)), "by part: [\"weight\"]");
+    // A prompt as long as the answer, read before it: only the answer is scored.
+    let prompted = |population: &Population| {
+        population.evaluate(|members| {
+            let y = linear.forward(members.repeat(x.clone())).sum_dim(2).reshape([members.count(), 2, 6]);
+            let read = y.tanh().cumsum(2); // [members, sequences, prompt and answer]
+            read.slice_dim(2, 3..6).square()
+        })
+    };
+    assert_eq!(credits(&linear, prompted), mixed);
+    // Two scores of the same rows.
+    let twice = |population: &Population| {
+        population.evaluate(|members| {
+            let y = members.mean(linear.forward(members.repeat(x.clone())).square());
+            Tensor::stack::<2>(vec![y.clone(), -y.exp()], 1)
+        })
+    };
+    assert_eq!(credits(&linear, twice), mixed);
+
+    // Positions that every image has.
+    let positions = EmbeddingConfig::new(4, 8).init(&device);
+    let images = sines(2 * 4 * 8).reshape([2, 4, 8]);
+    let placed = |population: &Population| {
+        population.evaluate(|members| {
+            let places = Tensor::<1, Int>::arange(0..4, &device).reshape([1, 4]);
+            let places = positions.forward(members.repeat(places)).reshape([members.count(), 1, 4, 8]);
+            let x = members.repeat(images.clone()).reshape([members.count(), 2, 4, 8]) + places;
+            x.tanh().sum_dims(&[2, 3]).reshape([members.count(), 2])
+        })
+    };
+    assert_eq!(credits(&positions, placed), mixed);
+    let attention = MultiHeadAttentionConfig::new(4, 2).init(&device);
+    let both_ways = |population: &Population| {
+        population.evaluate(|members| {
+            let x = members.repeat(sines(2 * 3 * 4).reshape([2, 3, 4]));
+            let context = attention.forward(MhaInput::self_attn(x)).context;
+            context.square().sum_dim(2).reshape([members.count(), 2, 3])
+        })
+    };
+    let found = credits(&attention, both_ways);
+    assert!(found.contains("depend on a part's rows: [\"key.weight\", \"value.weight\"]"), "{found}");
+    assert!(found.contains("by part: [\"query.weight\", \"output.weight\"]"), "{found}");
+}
+
+/// A closure that draws its data: no call is given the rows that the members were given. What was found stays.
+#[test]
+fn rows_of_another_draw_learn_from_the_mean() {
+    let layer = |d_input, d_output| LinearConfig::new(d_input, d_output).with_bias(false).init(&Device::flex());
+    let mut model = (layer(8, 6), layer(6, 1));
+    let calls = AtomicUsize::new(0);
+    let score = |model: &(Linear, Linear), population: &Population, draws: bool| {
+        population.evaluate(|members| {
+            let call = if draws { calls.fetch_add(1, Relaxed) } else { 0 };
+            let x = rows() + call as f64;
+            let hidden = tanh(model.0.forward(members.repeat(x)));
+            model.1.forward(hidden).reshape([members.count(), ROWS])
+        })
+    };
+    assert!(!credits(&model, |population| score(&model, population, false)).contains("mean"), "canary");
+    let redrawn = "from the mean: its rows are others in every call of the closure: [\"0.weight\", \"1.weight\"]";
+    let mut strategy = config(Credit::Auto).init(&model);
+    let population = strategy.ask();
+    let fitness = score(&model, &population, true);
+    assert_eq!(population.credits(&fitness).to_string(), redrawn);
+    strategy.tell(&mut model, population, fitness).expect("belongs together");
+    let population = config(Credit::Auto).init(&model).load_record(strategy.to_record()).ask();
+    assert_eq!(population.generation(), 1);
+    let fitness = score(&model, &population, false);
+    assert_eq!(population.credits(&fitness).to_string(), redrawn);
 }
 
 /// `[rows, 1]` of a net of one hidden layer.
@@ -242,9 +340,12 @@ fn parts_have_a_higher_cosine_and_shuffled_ones_have_none() {
         let population = strategy.ask();
         let fitness = population.evaluate(|members| {
             let y = net(&model.0, &model.1, x.clone()).reshape([members.count(), rows]);
-            let losses = -(y - target.clone().reshape([1, rows])).square();
-            if shuffled { losses.flip([1]) } else { losses }
+            -(y - target.clone().reshape([1, rows])).square()
         });
+        // Behind the closure: its own order would be noticed.
+        let parts = fitness.values().chunks(members);
+        let reversed = Fitness::from(parts.rev().flatten().copied().collect::<Vec<f32>>()).with_tasks(rows);
+        let fitness = if shuffled { reversed } else { fitness };
         let gradients = strategy.gradient(&model, &population, &fitness).expect("belongs together").expect("not equal");
         let found = [&model.0, &model.1].map(|layer| gradients.get::<2>(layer.weight.id).expect("a gradient"));
         let dot = |a: &[Tensor<2>; 2], b: &[Tensor<2>; 2]| -> f32 {
