@@ -22,6 +22,8 @@ const WITH_RESUME: [&str; 11] = [
 const OF_INTEGERS: [&str; 7] = ["sigma-shift", "alpha", "votes", "levels", "optimizer", "integer-rate", "group-size"];
 /// Settings of the float models alone.
 const OF_FLOATS: [&str; 5] = ["sequences", "sigma", "learning-rate", "credit", "forecast"];
+/// Options of a run of several generations.
+const OF_RUNS: [&str; 4] = ["out", "seconds", "generations", "samples"];
 /// How a sample is drawn.
 const OF_SAMPLES: [&str; 5] = ["sample-bytes", "temperature", "min-p", "presence-penalty", "prompt"];
 
@@ -34,6 +36,10 @@ impl Args {
         }
         if self.samples == 0 && !self.resume {
             given.refuse(&OF_SAMPLES, "with --samples 0")?;
+        }
+        if self.forecast {
+            let unused = [&OF_RUNS[..], &OF_SAMPLES, &ObserverArgs::NAMES].concat();
+            given.refuse(&unused, "with --forecast, which ends after one generation")?;
         }
         match self.model.model {
             _ if self.resume => Ok(()),

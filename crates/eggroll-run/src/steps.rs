@@ -96,14 +96,8 @@ pub(crate) fn drive<M: Module>(
             (Some(log), Some(fitness)) => log.append(strategy, fitness),
             _ => Ok(()),
         };
-        match (seen, appended) {
-            (Ok(()), Ok(())) => {}
-            (Ok(()), Err(error)) => {
-                return Failure::Error(error).end(|| save(steps, log.as_mut(), strategy, &model));
-            }
-            (Err(failure), appended) => {
-                return failure.end(|| appended.and_then(|()| save(steps, log.as_mut(), strategy, &model)));
-            }
+        if let Err(failure) = seen.and(appended.map_err(Failure::Error)) {
+            return failure.end(|| save(steps, log.as_mut(), strategy, &model));
         }
         if every > 0 && strategy.generation().is_multiple_of(every) {
             save(steps, log.as_mut(), strategy, &model)?;

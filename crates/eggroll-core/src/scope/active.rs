@@ -60,6 +60,11 @@ impl ActiveParameter {
         self.frame.perturbation.table.is_inactive(self.position)
     }
 
+    /// Whether the parameter is not perturbed, by `no_grad()` or by its role.
+    pub fn is_frozen(&self) -> bool {
+        self.frame.perturbation.table.entries()[self.position].role == Role::Frozen
+    }
+
     /// The parameter's noise; notes how it is used.
     pub fn noise(&self, how: ParameterUse) -> ParameterNoise {
         self.frame.uses.borrow_mut()[self.position].add(how);

@@ -15,6 +15,8 @@ pub struct MovedRows {
     pub position: usize,
     /// Rows of this member, for every use of the parameter in order.
     pub rows: Vec<Range<usize>>,
+    /// The number of a direction.
+    pub direction: usize,
 }
 
 /// What a scope moves.
@@ -32,8 +34,8 @@ impl Moves {
 }
 
 impl Perturbation {
-    /// Runs `f` as the members of `pairs` without noise. What layers make of the rows of `moved` is moved by about its own size, in another direction
-    /// for each member: those that score differently then depend on these rows.
+    /// Runs `f` as the members of `pairs` without noise. What layers make of the rows of `moved` is moved by about its own size: members that
+    /// score differently then depend on these rows.
     ///
     /// # Panics
     ///
@@ -63,8 +65,8 @@ impl Moves {
             let before = y.clone().slice_dim(0, rows.clone());
             let size: f32 = before.clone().abs().mean().into_scalar();
             let size = if size.is_finite() && size > 0.0 { size } else { 1.0 };
-            // Another number in every column: no norm and no sum takes it out. Another direction for every member.
-            let angle = 2.4 + moved.member as f32;
+            // Another number in every column: no norm and no sum takes it out.
+            let angle = 2.4 - 1.1 * moved.direction as f32;
             let step: Vec<f32> = (0..width).map(|column| size * (angle * (column + 1) as f32).cos()).collect();
             let step = Tensor::<2>::from_data(TensorData::new(step, [1, width]), &device).cast(y.dtype());
             y = y.slice_assign([rows, 0..width], before + step);

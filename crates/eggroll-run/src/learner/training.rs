@@ -418,10 +418,8 @@ fn replay_rest<M: Module>(path: &Path, strategy: EvolutionStrategy, model: M) ->
         return Ok((strategy, model));
     }
     match replay_from(path, strategy.clone(), model.clone(), None) {
-        // Of a run that never reached a checkpoint, with other settings.
-        Err(Error::Saved(SavedError::ReplayConfig { .. })) if strategy.generation() == 0 => Ok((strategy, model)),
-        // Updates that depend on more than scores: from the checkpoint.
-        Err(Error::Saved(SavedError::ReplayCredit { .. })) if strategy.generation() > 0 => Ok((strategy, model)),
+        // Updates that depend on more than scores: from the checkpoint, or anew.
+        Err(Error::Saved(SavedError::ReplayCredit { .. })) => Ok((strategy, model)),
         replayed => replayed,
     }
 }

@@ -109,7 +109,7 @@ pub fn gather_fitness<C: Communicator + ?Sized>(
         "evaluate_sharded: {found} fitness values for {members} members"
     );
     let kind = Kind { integers: fitness.integers().is_some(), tasks: found / members, steps: fitness.steps() };
-    let rows = if communicator.size() > 1 { population.row_words() } else { Vec::new() };
+    let rows = if communicator.size() > 1 { population.row_words(kind.tasks) } else { Vec::new() };
     let mut message =
         vec![population.generation() as u32, u32::from(kind.integers), kind.tasks as u32, kind.steps as u32];
     message.extend(&rows);

@@ -27,8 +27,7 @@ use std::str::FromStr;
 /// | `[members, parts]` | images, prompts | [`row_cross_entropy`](crate::MemberChunk::row_cross_entropy) |
 /// | `[members, sequences, steps]` | tokens, in order of time | [`token_cross_entropy`](crate::MemberChunk::token_cross_entropy) |
 ///
-/// A member gives a layer `parts · k` rows, those of part 0 first. **Several scores of the same rows** (a loss and a penalty) are no parts, though their
-/// number may divide that of the rows: take [`Mean`](Self::Mean) for them, or add them up. What a weight learns from:
+/// A member gives a layer `parts · k` rows, those of part 0 first. What a weight learns from:
 ///
 /// | the layer was given | its estimate is projected onto |
 /// |---|---|
@@ -37,7 +36,13 @@ use std::str::FromStr;
 /// | at every step of a recurrence one row for each sequence | the rows of each step |
 /// | lookups, as of an embedding | the row that is looked up |
 /// | lookups, and rows of an output layer that is tied to the embedding | both |
-/// | rows of another number, or others for each member | nothing: it learns from the mean |
+/// | rows of another number, others for each member or in each call, or rows that the scores of other parts depend on | nothing: it learns from the mean |
+///
+/// The first generation finds out the last: it calls the closure twice more for two members, and a few times for a chunk of members without noise
+/// where the layer's outputs of single parts are moved ([`RowCheck`](crate::RowCheck)). Scores of other parts may change by a quarter of what the part's
+/// own changes by, those of later steps of its sequence by anything. So several scores of the same rows (a loss and a penalty), rows with time first, or
+/// positions that all images have, are no rows of parts, though there may be as many. Scores that do not change, as an accuracy may not, tell nothing: then
+/// the number of rows decides.
 ///
 /// Vectors (biases, the scales of norms) learn from the sum over parts, which is the mean: nothing can be taken out of their estimates.
 /// Of keys, values and recurrent inputs ([`acts_later`](eggroll_core::scope::acts_later)) the score of a later step counts too, by ½ for each step

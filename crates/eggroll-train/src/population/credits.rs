@@ -138,7 +138,7 @@ pub(crate) fn plans(population: &Population, fitness: &Fitness) -> Vec<Plan> {
         return entries.iter().map(|_| Plan::Mean(because.to_owned())).collect();
     };
     let checks = population.row_checks();
-    let check = |at: usize| checks.as_ref().map_or(RowCheck::OfParts, |checks| checks[at]);
+    let check = |at: usize| checks.as_ref().map_or(RowCheck::Unknown, |checks| checks[at]);
     let each = entries.iter().zip(inputs).enumerate();
     each.map(|(at, (entry, inputs))| plan(entry, inputs, check(at), parts, steps)).collect()
 }
@@ -155,8 +155,8 @@ pub(super) fn plan(entry: &ParameterEntry, inputs: &Inputs, check: RowCheck, par
         return mean("integers learn from votes");
     }
     // Of two evaluations of a generation the first may have noted what it was given before this was known.
-    let check = if inputs.differ && check == RowCheck::OfParts { RowCheck::ByMember } else { check };
-    if check != RowCheck::OfParts {
+    let check = if inputs.differ && check.allows_parts() { RowCheck::ByMember } else { check };
+    if !check.allows_parts() {
         return mean(&check.to_string());
     }
     let by_row = |uses: Vec<Input>| Plan::Parts { uses, rows: 1, counted: None, acts_later: inputs.acts_later };

@@ -17,7 +17,8 @@ impl Population {
     /// chunk's members, higher is better, as any [`Scores`]: a tensor `[members]` of floats or integers, `[members, parts]` with the score of
     /// every image, prompt or task, `[members, sequences, steps]` with that of every token, or a `Vec<f32>` or `Vec<i32>` that was computed
     /// on the host. Weights learn from the score of each part where they can ([`Credit`](crate::Credit)); for that `score` is called once more,
-    /// for two members without noise, and if it asks which members it has, for four others.
+    /// for two members without noise, and if it asks which members it has, for four others; in the first generation by part also for all others then, and a
+    /// few times to see [whose rows](crate::RowCheck) layers are given.
     ///
     /// For a model in host memory chunks run on all CPU cores at the same time, and Burn's own operations inside `score` on one core
     /// each: a chunk stays in a core's cache. On a device chunks form one queue. Results do not depend on the chunks, bit for bit.
@@ -83,8 +84,8 @@ impl Population {
     }
 
     /// [`evaluate`](Self::evaluate) for a closure that changes what it captures: chunks are evaluated one after the other, on this
-    /// thread. On CPUs `evaluate` is faster. With scores of several [parts](crate::Credit) `score` is called once more after the first chunk, for the first
-    /// two members without noise, and if it asks which members it has, for four others.
+    /// thread. On CPUs `evaluate` is faster. With scores of several [parts](crate::Credit) `score` is called more often, as there, after the first
+    /// chunk.
     ///
     /// # Panics
     ///

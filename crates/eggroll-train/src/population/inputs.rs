@@ -64,8 +64,8 @@ impl Population {
     }
 
     /// Scores two members without noise, if what they give layers is asked for. Of members that have a state, or of which the closure asked which they
-    /// are, others as well: estimates are projected only onto what is the same for all. The first generation by part also looks
-    /// [whose rows](RowCheck) they are; `chunk` is one that fits into memory.
+    /// are, others as well: estimates are projected only onto what is the same for all. Of rows of which nothing is known it is found out
+    /// [whose](RowCheck) they are; `chunk` is one that fits into memory.
     #[track_caller]
     pub(super) fn note_inputs<R: Scores, E>(
         &self,
@@ -85,29 +85,30 @@ impl Population {
             scored.map(|_| noted)
         };
         let mut noted = run(self.first)?;
-        let is_first = projects && self.row_checks().is_none();
+        let known = self.row_checks();
         if projects && self.members > 2 && (has_state || noted.depends_on_members) {
-            // The second pair too: data may repeat itself. All of them once.
+            // The second pair too: data may repeat itself. All of them as long as nothing is known.
             let (second, last) = (self.first + 2, self.first + self.members - 2);
-            let others: Vec<usize> = match is_first {
-                true => (second..=last).step_by(2).collect(),
-                false if second == last => vec![second],
-                false => vec![second, last],
-            };
-            for first in others {
+            let step = if self.knows_rows { (last - second).max(2) } else { 2 };
+            for first in (second..=last).step_by(step) {
                 compare(&mut noted.inputs, &run(first)?.inputs);
             }
         }
-        if is_first {
-            let mut again = noted.inputs.clone();
-            compare(&mut again, &run(self.first)?.inputs);
-            let mut checks = vec![RowCheck::OfParts; again.len()];
+        if projects {
+            let mut checks = known.map_or_else(|| vec![RowCheck::Unknown; noted.inputs.len()], |known| known.to_vec());
             mark(&mut checks, &noted.inputs, RowCheck::ByMember);
-            mark(&mut checks, &again, RowCheck::Redrawn);
-            self.find_mixed_rows(&mut checks, parts, &noted.inputs, chunk, |chunk, moved| {
-                let scores = self.perturbation.run_moved(chunk.pairs(), moved, || score(&chunk))?;
-                Ok(R::read(vec![scores]))
-            })?;
+            if !self.unknown_rows(&checks, parts, &noted.inputs).is_empty() {
+                let mut again = run(self.first)?.inputs;
+                compare(&mut again, &noted.inputs);
+                mark(&mut checks, &again, RowCheck::Redrawn);
+            }
+            let unknown = self.unknown_rows(&checks, parts, &noted.inputs);
+            if !unknown.is_empty() {
+                self.look_at_rows(&mut checks, &unknown, parts, &noted.inputs, chunk, |chunk, moved| {
+                    let scores = self.perturbation.run_moved(chunk.pairs(), moved, || score(&chunk))?;
+                    Ok(R::read(vec![scores]))
+                })?;
+            }
             *locked(&self.rows) = Some(checks.into());
         }
         // Members that share rows have them in the forward with noise as well.
@@ -117,13 +118,13 @@ impl Population {
                 inputs.differ |= !are_same(shared, x);
             }
         }
-        let mut all = locked(&self.inputs);
-        // Of an evaluation before: what is not the same in both is not projected onto.
-        if let Some(earlier) = &*all {
-            compare(&mut noted.inputs, earlier);
-        }
         if let Some(checks) = locked(&self.rows).as_mut().filter(|_| projects) {
             mark(Arc::make_mut(checks), &noted.inputs, RowCheck::ByMember);
+        }
+        let mut all = locked(&self.inputs);
+        // Of an evaluation before: what is not the same in both is not projected onto in this generation.
+        if let Some(earlier) = &*all {
+            compare(&mut noted.inputs, earlier);
         }
         *all = Some(noted.inputs);
         Ok(())
@@ -141,6 +142,6 @@ fn compare(inputs: &mut [Inputs], others: &[Inputs]) {
 
 /// Notes why the rows of parameters differ, where nothing else is noted already.
 fn mark(checks: &mut [RowCheck], inputs: &[Inputs], why: RowCheck) {
-    let of_parts = checks.iter_mut().zip(inputs).filter(|(check, _)| **check == RowCheck::OfParts);
+    let of_parts = checks.iter_mut().zip(inputs).filter(|(check, _)| check.allows_parts());
     of_parts.filter(|(_, inputs)| inputs.differ).for_each(|(check, _)| *check = why);
 }

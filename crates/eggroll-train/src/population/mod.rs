@@ -55,7 +55,9 @@ pub struct Population {
     pub(crate) observes: Arc<AtomicBool>,
     /// What parameters are given without noise, once an evaluation has noted it.
     pub(crate) inputs: Arc<Mutex<Option<Vec<Inputs>>>>,
-    /// What is known of these rows, by position.
+    /// Whether the strategy knew anything of these rows when the population was asked for.
+    pub(crate) knows_rows: bool,
+    /// What is known of them now, by position.
     pub(crate) rows: Arc<Mutex<Option<Arc<[RowCheck]>>>>,
 }
 

@@ -7,18 +7,23 @@ use eggroll_core::ops::Input;
 use eggroll_core::scope::{Inputs, MovedRows};
 use eggroll_core::sync::locked;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use std::fmt;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What the first generation by part has found of the rows that a parameter is given: [`credits`](super::Population::credits) go by it from then
-/// on, and [records](crate::StrategyRecord::rows) hold it.
+/// What is known of the rows that a parameter is given: looked at in the first generation in which it would learn by part.
+/// [`credits`](super::Population::credits) go by it from then on, and [records](crate::StrategyRecord::rows) hold it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RowCheck {
-    /// Nothing speaks against it that they are those of the parts.
+    /// Not looked at.
+    Unknown,
+    /// No score answered to them, as behind a head of zeros, or scores are drawn anew in each call: their number decides, and they are looked at again in generations
+    /// 1, 2, 4, 8 and so on.
+    Silent,
+    /// They are those of the parts.
     OfParts,
     /// Scores of other parts depend on the rows that would be a part's.
     Mixed,
@@ -31,11 +36,25 @@ pub enum RowCheck {
 impl fmt::Display for RowCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Unknown => "its rows were not looked at",
+            Self::Silent => "no score answered to its rows",
             Self::OfParts => "its rows are those of the parts",
             Self::Mixed => "scores of other parts depend on a part's rows",
             Self::Redrawn => "its rows are others in every call of the closure",
             Self::ByMember => "members were given different rows",
         })
+    }
+}
+
+impl RowCheck {
+    /// Whether nothing speaks against it that the rows are those of the parts.
+    pub(super) fn allows_parts(self) -> bool {
+        matches!(self, Self::Unknown | Self::Silent | Self::OfParts)
+    }
+
+    /// Whether a generation looks at the rows.
+    fn is_due(self, generation: u64) -> bool {
+        self == Self::Unknown || self == Self::Silent && generation.is_power_of_two()
     }
 }
 
@@ -73,9 +92,11 @@ impl Parts {
     }
 }
 
-/// What moving a part's rows has changed: the score of the part or of one that may follow from it, and the largest change of another.
+/// What moving a part's rows has changed: the score of the part, at most that of a later step of its sequence, and at most that of another part.
+#[derive(Clone, Copy, Default)]
 struct Change {
     own: f64,
+    later: f64,
     other: f64,
 }
 
@@ -83,73 +104,101 @@ impl Change {
     /// Of `[parts, members]` scores before and after, those of one member.
     fn of(parts: Parts, part: usize, member: usize, before: &Fitness, after: &Fitness) -> Self {
         let members = before.values().len() / parts.count;
-        let mut change = Self { own: 0.0, other: 0.0 };
+        let mut change = Self::default();
         for other in 0..parts.count {
             let [before, after] = [before, after].map(|scores| f64::from(scores.values()[other * members + member]));
             let by = (after - before).abs();
             if by.is_nan() {
                 continue;
             }
-            let own = other == part || parts.is_later(part, other);
-            let most = if own { &mut change.own } else { &mut change.other };
+            let most = match other == part {
+                true => &mut change.own,
+                false if parts.is_later(part, other) => &mut change.later,
+                false => &mut change.other,
+            };
             *most = most.max(by);
         }
         change
     }
+
+    fn plus(self, next: &Self) -> Self {
+        Self { own: self.own + next.own, later: self.later + next.later, other: self.other + next.other }
+    }
+
+    /// What it says of the rows.
+    fn check(self) -> RowCheck {
+        let Self { own, later, other } = self;
+        match own.max(later).max(other) {
+            0.0 => RowCheck::Silent,
+            // A row that only later scores depend on belongs to them.
+            _ if own == 0.0 || other > COUPLING * own.max(later) => RowCheck::Mixed,
+            _ => RowCheck::OfParts,
+        }
+    }
 }
 
 impl Population {
-    /// Moves what parameters make of the rows of some parts, and looks which scores change: notes the parameters of which other parts' do.
-    /// `score` is given the chunk, and what is moved in it.
-    pub(super) fn find_mixed_rows<E>(
+    /// The parameters whose rows are to be looked at, by position.
+    pub(super) fn unknown_rows(&self, checks: &[RowCheck], parts: Parts, noted: &[Inputs]) -> Vec<usize> {
+        let entries = self.perturbation.table.entries();
+        let is_due = |at: &usize| {
+            checks[*at].is_due(self.generation)
+                && matches!(plan(&entries[*at], &noted[*at], checks[*at], parts.count, parts.steps), Plan::Parts { .. })
+        };
+        if parts.count == 1 { Vec::new() } else { (0..entries.len()).filter(is_due).collect() }
+    }
+
+    /// Moves what the parameters at `positions` make of the rows of some parts, and notes by the scores that change whose rows they are.
+    /// `score` is given members, and what is moved of them; `chunk` is one that fits into memory.
+    pub(super) fn look_at_rows<E>(
         &self,
         checks: &mut [RowCheck],
+        positions: &[usize],
         parts: Parts,
         noted: &[Inputs],
         chunk: MemberChunk,
         mut score: impl FnMut(MemberChunk, Vec<MovedRows>) -> Result<Fitness, E>,
     ) -> Result<(), E> {
-        let entries = self.perturbation.table.entries();
-        let learns_by_part = |at: &usize| {
-            matches!(plan(&entries[*at], &noted[*at], checks[*at], parts.count, parts.steps), Plan::Parts { .. })
-        };
         let mut moved_parts = MOVED_PARTS.map(|share| (share * parts.count as f64) as usize).to_vec();
         moved_parts.dedup();
-        let moved_parts = moved_parts.repeat(MOVES);
-        let positions = (0..entries.len()).filter(learns_by_part);
-        let moves: Vec<(usize, usize)> =
-            positions.flat_map(|position| moved_parts.iter().map(move |part| (position, *part))).collect();
-        if parts.count == 1 || moves.is_empty() {
+        // Every part once in each direction, whatever the chunks.
+        let each = moved_parts.len() * MOVES;
+        let of = |at: usize| (moved_parts[at % moved_parts.len()], at / moved_parts.len());
+        let moves: Vec<(usize, usize, usize)> = positions
+            .iter()
+            .flat_map(|position| (0..each).map(of).map(move |(part, direction)| (*position, part, direction)))
+            .collect();
+        let chunk = MemberChunk { count: chunk.count.min(moves.len().next_multiple_of(2)), ..chunk };
+        let [before, again] = [score(chunk, Vec::new())?, score(chunk, Vec::new())?];
+        let same = |(a, b): (&f32, &f32)| a == b || a.is_nan() && b.is_nan();
+        if !before.values().iter().zip(again.values()).all(same) {
+            positions.iter().for_each(|position| checks[*position] = RowCheck::Silent);
             return Ok(());
         }
-        let before = score(chunk, Vec::new())?;
         let mut changes: Vec<Change> = Vec::with_capacity(moves.len());
         for moves in moves.chunks(chunk.count) {
-            let moved = |(member, (position, part)): (usize, &(usize, usize))| MovedRows {
+            let numbered = || moves.iter().copied().enumerate();
+            let moved = numbered().map(|(member, (position, part, direction))| MovedRows {
                 member,
-                position: *position,
-                rows: parts.rows(&noted[*position], *part),
-            };
-            let after = score(chunk, moves.iter().enumerate().map(moved).collect())?;
-            let change =
-                |(member, (_, part)): (usize, &(usize, usize))| Change::of(parts, *part, member, &before, &after);
-            changes.extend(moves.iter().enumerate().map(change));
+                position,
+                rows: parts.rows(&noted[position], part),
+                direction,
+            });
+            let after = score(chunk, moved.collect())?;
+            changes.extend(numbered().map(|(member, (_, part, _))| Change::of(parts, part, member, &before, &after)));
         }
-        for (moves, changes) in moves.chunks(moved_parts.len()).zip(changes.chunks(moved_parts.len())) {
-            let own: f64 = changes.iter().map(|change| change.own).sum();
-            let other: f64 = changes.iter().map(|change| change.other).sum();
-            if other > COUPLING * own {
-                checks[moves[0].0] = RowCheck::Mixed;
-            }
+        for (position, changes) in positions.iter().zip(changes.chunks(each)) {
+            checks[*position] = changes.iter().fold(Change::default(), Change::plus).check();
         }
         Ok(())
     }
 
-    /// A word for each parameter that says what it was given, and what was found of it: none without credit by part. Equal words on all ranks
-    /// mean equal rows.
-    pub(crate) fn row_words(&self) -> Vec<u32> {
+    /// A word for each parameter that says what it was given, and what was found of it: none where scores of so many parts are not learned from by
+    /// part. Equal words on all ranks mean equal rows.
+    pub(crate) fn row_words(&self, parts: usize) -> Vec<u32> {
         let (noted, checks) = (locked(&self.inputs), self.row_checks());
-        let (Some(noted), Some(checks)) = (noted.as_deref(), checks) else { return Vec::new() };
+        let projects = self.credit.projects(parts);
+        let (Some(noted), Some(checks)) = (noted.as_deref().filter(|_| projects), checks) else { return Vec::new() };
         noted.iter().zip(&*checks).map(|(inputs, check)| word(inputs, *check)).collect()
     }
 
@@ -168,21 +217,22 @@ impl Population {
     }
 }
 
-/// A word that other rows change.
+/// A word that other rows change, the same on every machine.
 fn word(inputs: &Inputs, check: RowCheck) -> u32 {
-    let mut hasher = DefaultHasher::new();
-    (inputs.differ, check as u8).hash(&mut hasher);
+    let mut hasher = Sha256::new();
+    hasher.update([u8::from(inputs.differ), check as u8]);
     // What is not projected onto need not be read.
-    if !inputs.differ && check == RowCheck::OfParts {
+    if !inputs.differ && check.allows_parts() {
         for used in &inputs.uses {
             let data = match used {
                 Input::Rows(x) | Input::Transposed(x) => x.to_data(),
                 Input::Indices(indices) => indices.to_data(),
                 Input::Other => continue,
             };
-            (data.shape().to_vec(), data.as_bytes()).hash(&mut hasher);
+            hasher.update((used.rows() as u64).to_le_bytes());
+            hasher.update(data.as_bytes());
         }
     }
-    let hash = hasher.finish();
-    (hash ^ hash >> 32) as u32
+    let [a, b, c, d, ..] = hasher.finalize()[..] else { unreachable!("32 bytes") };
+    u32::from_le_bytes([a, b, c, d])
 }

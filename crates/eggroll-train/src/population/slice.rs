@@ -66,6 +66,7 @@ impl Population {
             credit: self.credit,
             observes: self.observes.clone(),
             inputs: self.inputs.clone(),
+            knows_rows: self.knows_rows,
             rows: self.rows.clone(),
         }
     }

@@ -254,6 +254,7 @@ impl EvolutionStrategy {
             credit: self.credit(),
             observes: Arc::default(),
             inputs: Arc::default(),
+            knows_rows: self.rows.is_some(),
             rows: Arc::new(Mutex::new(self.rows.clone())),
         }
     }

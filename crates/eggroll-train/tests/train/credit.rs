@@ -138,6 +138,12 @@ fn rows_of_single_members_are_not_projected_onto() {
             model.forward(members.assume_repeated(x)).sum_dim(1).reshape([members.count(), ROWS])
         })
     };
+    let slices = config(Credit::Auto).init(&model).ask();
+    for members in [0..4, 4..16] {
+        score(&slices.slice(members), 2);
+    }
+    let fitness = score(&slices, 2);
+    assert!(slices.credits(&fitness).to_string().contains("different rows"), "of slices");
     for (each, expected) in
         [(1, "from the mean: members were given different rows"), (2, "different rows"), (16, "by part")]
     {
@@ -278,6 +284,71 @@ fn rows_of_something_else_learn_from_the_mean() {
     let found = credits(&attention, both_ways);
     assert!(found.contains("depend on a part's rows: [\"key.weight\", \"value.weight\"]"), "{found}");
     assert!(found.contains("by part: [\"query.weight\", \"output.weight\"]"), "{found}");
+}
+
+/// What no score answers to, as behind a head of zeros, or what would not have learned by part, is looked at again.
+#[test]
+fn rows_are_looked_at_until_they_are_known() {
+    let device = Device::flex();
+    let mixed = "from the mean: scores of other parts depend on a part's rows: ";
+    let layer = |d_input, d_output| LinearConfig::new(d_input, d_output).with_bias(false).init(&device);
+    let mut model = (layer(8, 6), layer(6, 1));
+    model.1.weight = Param::from_tensor(Tensor::zeros([6, 1], &device));
+    let by_time = |model: &(Linear, Linear), population: &Population| {
+        population.evaluate(|members| {
+            let x = members.repeat(sines(12 * 8).reshape([1, 12, 8]));
+            let y = model.1.forward(model.0.forward(x).tanh());
+            y.reshape([members.count(), 4, 3]).swap_dims(1, 2) // 3 sequences of 4 steps
+        })
+    };
+    let mut strategy = config(Credit::Auto).init(&model);
+    for expected in
+        [format!("by part: [\"0.weight\"]\n{mixed}[\"1.weight\"]"), format!("{mixed}[\"0.weight\", \"1.weight\"]")]
+    {
+        let population = strategy.ask();
+        let fitness = by_time(&model, &population);
+        assert_eq!(population.credits(&fitness).to_string(), expected);
+        strategy.tell(&mut model, population, fitness).expect("belongs together");
+    }
+
+    let mut positions = EmbeddingConfig::new(4, 8).init(&device);
+    let placed = |positions: &Embedding, population: &Population, images: usize| {
+        population.evaluate(|members| {
+            let places = Tensor::<1, Int>::arange(0..4, &device).reshape([1, 4]);
+            let places = positions.forward(members.repeat(places)).reshape([members.count(), 1, 4, 8]);
+            let x = sines(images * 4 * 8).reshape([1, images, 4, 8]) + places;
+            x.tanh().sum_dims(&[2, 3]).reshape([members.count(), images])
+        })
+    };
+    let mut strategy = config(Credit::Auto).init(&positions);
+    for (images, expected) in
+        [(3, "from the mean: it was given 4 rows for 3 parts: "), (3, "from the mean: it was given"), (2, mixed)]
+    {
+        let population = strategy.ask();
+        let fitness = placed(&positions, &population, images);
+        let found = population.credits(&fitness).to_string();
+        assert!(found.starts_with(expected), "{found}");
+        strategy.tell(&mut positions, population, fitness).expect("belongs together");
+    }
+}
+
+/// Scores that belong to the row of a step before, and scores that are drawn.
+#[test]
+fn rows_that_only_later_scores_depend_on_belong_to_them() {
+    let linear = LinearConfig::new(8, 6).with_bias(false).init(&Device::flex());
+    let calls = AtomicUsize::new(0);
+    let score = |population: &Population, shift: bool, draws: bool| {
+        population.evaluate(|members| {
+            let y = linear.forward(members.repeat(sines(12 * 8).reshape([1, 12, 8]))).square().sum_dim(2);
+            let y = y.reshape([members.count(), 3, 4]);
+            let drawn = if draws { calls.fetch_add(1, Relaxed) as f64 } else { 0.0 };
+            let zeros = y.clone().slice_dim(2, 0..1) * 0.0;
+            if shift { Tensor::cat(vec![zeros, y.slice_dim(2, 0..3)], 2) } else { y + drawn }
+        })
+    };
+    let mixed = "from the mean: scores of other parts depend on a part's rows: [\"weight\"]";
+    assert_eq!(credits(&linear, |population| score(population, true, false)), mixed);
+    assert_eq!(credits(&linear, |population| score(population, false, true)), "by part: [\"weight\"]");
 }
 
 /// A closure that draws its data: no call is given the rows that the members were given. What was found stays.

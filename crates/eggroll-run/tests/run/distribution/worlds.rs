@@ -3,7 +3,7 @@
 use crate::distribution::support::*;
 use burn::optim::SgdConfig;
 use eggroll_core::{EggrollConfig, NoiseSourceConfig, OpenEsConfig};
-use eggroll_run::distribution::Distribution;
+use eggroll_run::distribution::{Communicator, Distribution};
 use eggroll_run::*;
 use eggroll_train::*;
 use std::ops::ControlFlow;
@@ -36,6 +36,32 @@ fn credit() {
     let by_part = config().with_credit(Credit::Parts);
     assert_worlds("by part", &by_part);
     assert_ne!(alone(&by_part), alone(&config()), "canary");
+}
+
+/// Ranks that give layers other rows learn from the mean of those layers, and stay equal; rows of parts are learned from on all ranks.
+#[test]
+fn rows_of_ranks() {
+    let by_row = |rank: usize, config: &EvolutionStrategyConfig, distribution: &mut Distribution| {
+        run_with(config, distribution, |net, population| {
+            Ok(population.evaluate(|members| {
+                let y = net.forward(sines(12).reshape([3, 4]) + rank as f64);
+                -(y - 0.5).square().sum_dim(1).reshape([members.count(), 3])
+            }))
+        })
+    };
+    let own_rows = |config: &EvolutionStrategyConfig| {
+        replicas(3, |threads| {
+            let rank = threads.rank();
+            by_row(rank, config, &mut Distribution::new(threads).with_digest_every(2)).expect("a run")
+        })
+    };
+    assert_eq!(own_rows(&config()), own_rows(&config().with_credit(Credit::Mean)));
+    let [by_part, mean] = [config(), config().with_credit(Credit::Mean)]
+        .map(|config| by_row(0, &config, &mut Distribution::default()).expect("a run"));
+    assert_ne!(by_part, mean, "canary");
+    for digest in replicas(3, |threads| by_row(0, &config(), &mut Distribution::new(threads))) {
+        assert_eq!(digest.expect("a run"), by_part);
+    }
 }
 
 #[test]
