@@ -151,6 +151,19 @@ impl Perturbation {
         (result, Unperturbed { inputs: scope.inputs, depends_on_members: scope.depends_on_members })
     }
 
+    /// Runs `f` as the members of `pairs` without noise. What layers make of the rows of `moved` is moved by about its own size: members that
+    /// score differently then depend on these rows.
+    ///
+    /// # Panics
+    ///
+    /// As [`run`](Self::run).
+    #[track_caller]
+    pub fn run_moved<R>(&self, pairs: PairRange, moved: Vec<MovedRows>, f: impl FnOnce() -> R) -> R {
+        let moves = Moves::new(moved, self.table.entries().len());
+        let unperturbed = Self { sigma: 0.0, ..self.clone() };
+        unperturbed.run_frame(pairs, Noting { moves: Some(moves), ..Noting::default() }, f).0
+    }
+
     #[track_caller]
     fn run_frame<R>(&self, pairs: PairRange, noting: Noting, f: impl FnOnce() -> R) -> (R, ScopeUse) {
         let entries = self.table.entries();

@@ -1,12 +1,10 @@
 //! Members without noise, some of whose rows are moved: what depends on a row?
 
-use super::{Noting, Perturbation};
-use crate::rng::key::PairRange;
 use burn::tensor::{Tensor, TensorData};
 use std::cell::RefCell;
 use std::ops::Range;
 
-/// Rows of a parameter's outputs that [`run_moved`](Perturbation::run_moved) moves for one member.
+/// Rows of a parameter's outputs that [`run_moved`](super::Perturbation::run_moved) moves for one member.
 #[derive(Clone, Debug)]
 pub struct MovedRows {
     /// The member, counted from the first of the scope.
@@ -30,21 +28,6 @@ pub(super) struct Moves {
 impl Moves {
     pub fn new(rows: Vec<MovedRows>, parameters: usize) -> Self {
         Self { rows, uses: RefCell::new(vec![0; parameters]) }
-    }
-}
-
-impl Perturbation {
-    /// Runs `f` as the members of `pairs` without noise. What layers make of the rows of `moved` is moved by about its own size: members that
-    /// score differently then depend on these rows.
-    ///
-    /// # Panics
-    ///
-    /// As [`run`](Self::run).
-    #[track_caller]
-    pub fn run_moved<R>(&self, pairs: PairRange, moved: Vec<MovedRows>, f: impl FnOnce() -> R) -> R {
-        let moves = Moves::new(moved, self.table.entries().len());
-        let unperturbed = Self { sigma: 0.0, ..self.clone() };
-        unperturbed.run_frame(pairs, Noting { moves: Some(moves), ..Noting::default() }, f).0
     }
 }
 

@@ -1,7 +1,8 @@
 //! What layers are given by members without noise: to project estimates onto, or to look at.
 
 use super::credits::Credits;
-use super::rows::{Parts, RowCheck};
+use super::row_check::RowCheck;
+use super::rows::Parts;
 use super::{MemberChunk, Population, are_same};
 use crate::fitness::{Fitness, Scores};
 use burn::tensor::Tensor;

@@ -6,6 +6,7 @@ mod evaluate;
 mod inputs;
 mod members;
 mod one_by_one;
+mod row_check;
 mod rows;
 mod slice;
 pub mod workers;
@@ -13,7 +14,7 @@ pub mod workers;
 pub use credits::{Credits, ParameterCredit};
 pub(crate) use credits::{Plan, plans, weights_of_rows};
 pub use members::MemberChunk;
-pub use rows::RowCheck;
+pub use row_check::RowCheck;
 
 use crate::config::{Credit, RunningSettings};
 use burn::module::{Module, ModuleVisitor, Param, ParamId};

@@ -47,7 +47,10 @@ fn run<T: Task>(mut config: EvolutionStrategyConfig) {
         let scores: Vec<f32> = (0..config.population_size).map(|member| (member as f32).cos()).collect();
         let population = strategy.ask();
         drop(strategy.tell(&mut model, population, scores.into()));
-        check_finite(&model).expect("what is used keeps parameters finite");
+        if let Err(error) = check_finite(&model) {
+            let config = serde_json::to_string(strategy.config()).expect("writes");
+            panic!("what is used keeps parameters finite: {error}, of {config}");
+        }
     }
 }
 
