@@ -98,12 +98,13 @@ impl Population {
         if projects {
             let mut checks = known.map_or_else(|| vec![RowCheck::Unknown; noted.inputs.len()], |known| known.to_vec());
             mark(&mut checks, &noted.inputs, RowCheck::ByMember);
-            if !self.unknown_rows(&checks, parts, &noted.inputs).is_empty() {
+            let mut unknown = self.unknown_rows(&checks, parts, &noted.inputs);
+            if !unknown.is_empty() {
                 let mut again = run(self.first)?.inputs;
                 compare(&mut again, &noted.inputs);
                 mark(&mut checks, &again, RowCheck::Redrawn);
+                unknown.retain(|at| checks[*at].allows_parts());
             }
-            let unknown = self.unknown_rows(&checks, parts, &noted.inputs);
             if !unknown.is_empty() {
                 self.look_at_rows(&mut checks, &unknown, parts, &noted.inputs, chunk, |chunk, moved| {
                     let scores = self.perturbation.run_moved(chunk.pairs(), moved, || score(&chunk))?;
