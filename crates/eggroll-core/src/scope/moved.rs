@@ -29,9 +29,7 @@ impl Moves {
     pub fn new(rows: Vec<MovedRows>, parameters: usize) -> Self {
         Self { rows, uses: RefCell::new(vec![0; parameters]) }
     }
-}
 
-impl Moves {
     /// What a use of the parameter at `position` returns, `[members · rows, width]`, with its rows moved.
     pub fn apply(&self, position: usize, members: usize, mut y: Tensor<2>) -> Tensor<2> {
         let number = {
