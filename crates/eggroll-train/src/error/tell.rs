@@ -45,9 +45,9 @@ pub enum TellError {
          on a clone with no_grad(), or freeze them with with_frozen", listed(.0)
     )]
     NeverPerturbed(Vec<String>),
-    /// A noise scale that has decayed to less than f32 can hold: nothing would move.
+    /// A noise scale that is less than f32 can hold, so that nothing would move, or so large that squares of estimates are infinite.
     #[error(
-        "sigma of generation {generation} is {sigma:?}, less than f32 can hold: let its schedule end above 1.2e-38"
+        "sigma of generation {generation} is {sigma:?}, too small or too large for estimates in f32: choose a schedule that stays from 1.2e-38 to 1e15"
     )]
     Sigma {
         /// The generation.
@@ -55,10 +55,10 @@ pub enum TellError {
         /// Its noise scale.
         sigma: f64,
     },
-    /// A noise scale, times the factors of a parameter, that is less than f32 can hold.
+    /// A noise scale, times the factors of a parameter, outside the same range.
     #[error(
-        "sigma of generation {generation} is {sigma:?}, times {factor:?}, the spread and scale of \"{path}\": less or more than f32 can hold; \
-         choose a schedule for which the product stays from 1.2e-38 to 3.4e38"
+        "sigma of generation {generation} is {sigma:?}, times {factor:?}, the spread and scale of \"{path}\": too small or too large for \
+         estimates in f32; choose a schedule for which the product stays from 1.2e-38 to 1e15"
     )]
     RelativeSigma {
         /// The generation.

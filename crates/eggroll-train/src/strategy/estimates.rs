@@ -17,6 +17,9 @@ use eggroll_core::{Field, NoiseSourceConfig, ParameterKind, ParameterTable, Para
 /// The largest number of half precision.
 const F16_MAX: f32 = 65_504.0;
 
+/// The largest noise scale: f32 holds the squares of what it estimates, which optimizers take.
+const SIGMA_MAX: f64 = 1e15;
+
 impl EvolutionStrategy {
     /// The gradient that [`tell`](Self::tell) hands to the optimizer, of `−fitness`, by parameter, clipped if so configured; `None` if
     /// all fitness is equal or the noiser perturbs nothing, so that `tell` makes no step. Changes nothing. Frozen parameters have
@@ -74,10 +77,11 @@ impl EvolutionStrategy {
         }
     }
 
-    /// Refuses a noise scale that f32 cannot hold for a float parameter that is trained.
+    /// Refuses a noise scale that f32 cannot hold for a float parameter that is trained, or that is above [`SIGMA_MAX`].
     fn check_sigma(&self, generation: u64, sigma: f64) -> Result<(), TellError> {
         let mut trained = self.table.trained(ParameterKind::Float);
-        let lost = trained.find(|(at, _)| !numbers::holds(self.table.sigma_of(*at, sigma)));
+        let fits = |sigma: f64| numbers::holds(sigma) && sigma <= SIGMA_MAX;
+        let lost = trained.find(|(at, _)| !fits(self.table.sigma_of(*at, sigma)));
         match lost {
             None => Ok(()),
             Some(_) if self.table.has_common_sigma() => Err(TellError::Sigma { generation, sigma }),

@@ -109,12 +109,20 @@ fn refusals_name_pattern_and_value() {
     // Frozen parameters may be among those that match.
     let frozen = config().with_roles([("*bias", Role::Frozen)]).with_scales([("*", 2.0)]);
     assert!(frozen.try_init(&net).is_ok());
-    // σ that only the factor makes too small.
-    let mut strategy = config().with_sigma(1e-20).with_scales([("second.weight", 1e-30)]).init(&net);
-    let (population, fitness) = (strategy.ask(), Fitness::from(vec![1.0; MEMBERS]));
-    let error = strategy.tell(&mut net.clone(), population, fitness).expect_err("refused").to_string();
-    assert!(error.starts_with("sigma of generation 0 is 1e-20, times 1e-30"), "{error}");
-    assert!(error.contains("\"second.weight\""), "{error}");
+    // σ that the factor makes too small; that it makes too large; that is too large by itself, as fuzzing has found.
+    let refused = |config: EvolutionStrategyConfig| {
+        let mut strategy = config.init(&net);
+        let (population, fitness) = (strategy.ask(), Fitness::from(vec![1.0; MEMBERS]));
+        strategy.tell(&mut net.clone(), population, fitness).expect_err("refused").to_string()
+    };
+    for (sigma, scale) in [("1e-20", "1e-30"), ("100000.0", "10000000000000.0")] {
+        let scales = [("second.weight", scale.parse().expect("a number"))];
+        let error = refused(config().with_sigma(sigma.parse::<f64>().expect("a number")).with_scales(scales));
+        assert!(error.starts_with(&format!("sigma of generation 0 is {sigma}, times {scale}")), "{error}");
+        assert!(error.contains("\"second.weight\""), "{error}");
+    }
+    let error = refused(config().with_sigma(1.8e19));
+    assert!(error.starts_with("sigma of generation 0 is 1.8e19, too small or too large"), "{error}");
 }
 
 /// Part of what updates depend on, and left out where there are none.
