@@ -147,12 +147,12 @@ impl<'a> Report<'a> {
         let before = points.last().map_or(0.0, |point| point.seconds);
         let Baselines { unigram_bits, bigram_bits, unigram_entropy, bigram_entropy } = baselines;
         print_line!(
-            "bits per byte of the {} bytes for validation: unigram {unigram_bits:.3}, bigram {bigram_bits:.3} by the \
+            "bits per byte for validation ({} bytes): unigram {unigram_bits:.3}, bigram {bigram_bits:.3} by the\n  \
              training text's frequencies; {unigram_entropy:.3}, {bigram_entropy:.3} by their own (entropies)",
             held_out.text.len()
         );
         print_line!(
-            "a token is one byte read by one member; seconds are of the whole run, tokens per second of training alone"
+            "a token is one byte read by one member; seconds are of the whole run,\n  tokens per second of training alone"
         );
         let start = Instant::now();
         let curve = folder.file("curve.svg");

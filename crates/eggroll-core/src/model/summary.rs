@@ -30,43 +30,40 @@ impl fmt::Display for ParameterTable {
 }
 
 impl ParameterSummary<'_> {
-    /// One line: what the columns hold, aligned.
-    fn line(&self, f: &mut fmt::Formatter<'_>, width: [usize; 2], cells: [&str; 4], noise: [String; 2]) -> fmt::Result {
-        let ([path, shape], [number, name, size, role], [pair, generation]) = (width, cells, noise);
-        write!(f, "{number:>4}  {name:<path$}  {size:<shape$}  {role:<12}  {pair:>12}")?;
-        match self.pairs {
-            Some(_) => writeln!(f, "  {generation:>16}"),
-            None => writeln!(f),
-        }
-    }
-
-    /// Bytes of a pair's noise and of a generation's.
-    fn bytes(&self, pair: usize) -> [String; 2] {
-        [pair.to_string(), (pair as u64 * u64::from(self.pairs.unwrap_or(0))).to_string()]
+    /// Heading, parameters and totals, as texts.
+    fn rows(&self) -> Vec<[String; 6]> {
+        let entries = self.table.entries();
+        let values = |entry: &ParameterEntry| entry.shape.iter().product::<usize>();
+        let all: usize = entries.iter().map(values).sum();
+        let trained: usize = entries.iter().filter(|entry| entry.role != Role::Frozen).map(values).sum();
+        let bytes: usize = (0..entries.len()).map(|position| self.table.noise_bytes(position)).sum();
+        let of_generation = |pair: usize| (pair as u64 * u64::from(self.pairs.unwrap_or(0))).to_string();
+        let of_entry = |(position, entry): (usize, &ParameterEntry)| {
+            let (shape, pair) = (format!("{:?}", entry.shape), self.table.noise_bytes(position));
+            let role = role_name(entry.role);
+            [position.to_string(), entry.path.clone(), shape, role, pair.to_string(), of_generation(pair)]
+        };
+        let heading = ["#", "parameter", "shape", "role", "bytes/pair", "bytes/gen"].map(str::to_owned);
+        let values = format!("{all} values, {trained} trained");
+        let totals = [String::new(), values, String::new(), "all".to_owned(), bytes.to_string(), of_generation(bytes)];
+        [heading].into_iter().chain(entries.iter().enumerate().map(of_entry)).chain([totals]).collect()
     }
 }
 
+/// Columns as wide as what they hold: numbers to the right, text to the left.
 impl fmt::Display for ParameterSummary<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let entries = self.table.entries();
-        let shape = |entry: &ParameterEntry| format!("{:?}", entry.shape);
-        let values = |entry: &ParameterEntry| entry.shape.iter().product::<usize>();
-        let all = entries.iter().map(values).sum::<usize>();
-        let trained = entries.iter().filter(|entry| entry.role != Role::Frozen).map(values).sum::<usize>();
-        let total = [format!("{all} values"), format!("{trained} trained")];
-        let longest = |cells: &mut dyn Iterator<Item = usize>, least: usize| cells.fold(least, usize::max);
-        let width = [
-            longest(&mut entries.iter().map(|entry| entry.path.len()), total[0].len().max("parameter".len())),
-            longest(&mut entries.iter().map(|entry| shape(entry).len()), total[1].len()),
-        ];
-        let heading = ["noise B/pair", "noise B/gen"].map(str::to_owned);
-        self.line(f, width, ["#", "parameter", "shape", "role"], heading)?;
-        for (position, entry) in entries.iter().enumerate() {
-            let cells = [&position.to_string(), &entry.path, &shape(entry), &role_name(entry.role)];
-            self.line(f, width, cells.map(|cell| &**cell), self.bytes(self.table.noise_bytes(position)))?;
+        let rows = self.rows();
+        let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+        let [w0, w1, w2, w3, w4, w5] = std::array::from_fn(width);
+        for [number, path, shape, role, pair, generation] in &rows {
+            write!(f, "{number:>w0$}  {path:<w1$}  {shape:<w2$}  {role:<w3$}  {pair:>w4$}")?;
+            match self.pairs {
+                Some(_) => writeln!(f, "  {generation:>w5$}"),
+                None => writeln!(f),
+            }?;
         }
-        let bytes = (0..entries.len()).map(|position| self.table.noise_bytes(position)).sum();
-        self.line(f, width, ["", &total[0], &total[1], "all"], self.bytes(bytes))
+        Ok(())
     }
 }
 

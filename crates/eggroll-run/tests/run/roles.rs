@@ -174,20 +174,21 @@ fn a_resumed_strategy_keeps_its_roles() {
 fn the_table_shows_roles_and_bytes() {
     let roles = [("encoder.0.*", Role::Frozen), ("encoder.1.weight", LOW_RANK)];
     let strategy = config().with_roles(roles).init(&net());
-    let expected = "   #  parameter         shape       role          noise B/pair       noise B/gen
-   0  encoder.0.weight  [3, 4]      frozen                   0                 0
-   1  encoder.0.bias    [4]         frozen                   0                 0
-   2  encoder.1.weight  [4, 4]      low rank 4             128               640
-   3  encoder.1.bias    [4]         dense                   16                80
-   4  head.weight       [4, 2]      low rank 1              24               120
-   5  head.bias         [2]         dense                    8                40
-   6  gain              [2]         dense                    8                40
-      48 values         32 trained  all                    184               920
+    let expected = "\
+#  parameter              shape   role        bytes/pair  bytes/gen
+0  encoder.0.weight       [3, 4]  frozen               0          0
+1  encoder.0.bias         [4]     frozen               0          0
+2  encoder.1.weight       [4, 4]  low rank 4         128        640
+3  encoder.1.bias         [4]     dense               16         80
+4  head.weight            [4, 2]  low rank 1          24        120
+5  head.bias              [2]     dense                8         40
+6  gain                   [2]     dense                8         40
+   48 values, 32 trained          all                184        920
 ";
     assert_eq!(strategy.parameter_summary().to_string(), expected);
     let narrow = strategy.parameters().to_string();
     assert!(narrow.lines().zip(expected.lines()).all(|(narrow, wide)| wide.starts_with(narrow)), "{narrow}");
-    assert!(!narrow.contains("noise B/gen"));
+    assert!(!narrow.contains("bytes/gen"));
 
     // Integers: one byte each, two draws for a vector.
     let model = EggModelConfig::new().with_layers(1).with_width(16).init(&Device::flex());

@@ -71,12 +71,12 @@ impl Credits {
         kinds
     }
 
-    /// One line: how many parameters learn by part, and why the others do not; `None` if none does.
+    /// How many parameters learn by part, and a line for each reason why others do not; `None` if none does.
     pub fn summary(&self) -> Option<String> {
         let by_part = |credit: &ParameterCredit| !matches!(credit, ParameterCredit::Mean { .. });
         let count = self.parameters.iter().filter(|(_, credit)| by_part(credit)).count();
         let rest = self.kinds().into_iter().filter(|(kind, _)| !by_part(kind));
-        let rest: String = rest.map(|(kind, paths)| format!("; {kind}: {}", listed(&paths))).collect();
+        let rest: String = rest.map(|(kind, paths)| format!("\n  {kind}: {}", listed(&paths))).collect();
         (count > 0).then(|| format!("{count} of {} parameters learn by part{rest}", self.parameters.len()))
     }
 }
@@ -149,7 +149,7 @@ pub(super) fn plan(entry: &ParameterEntry, inputs: &Inputs, check: RowCheck, par
         return mean("frozen");
     }
     let Some(view) = MatrixView::of(&entry.shape) else {
-        return mean("a vector, whose estimate by part is the same");
+        return mean("a vector, the same by part");
     };
     if entry.kind != ParameterKind::Float {
         return mean("integers learn from votes");
