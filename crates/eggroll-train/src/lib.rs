@@ -14,7 +14,8 @@ mod population;
 mod report;
 pub mod settings;
 mod strategy;
-mod votes;
+mod transform;
+mod update;
 
 pub use communicator::{Alone, Communicator, evaluate_sharded, gather_fitness, own_members, shard};
 pub use config::{
@@ -22,9 +23,11 @@ pub use config::{
 };
 pub use eggroll_core::MemberState;
 pub use error::{ConfigError, DistributionError, Error, MemoryError, RecordError, TellError};
-pub use estimate::{ExpectedCosine, Forecast, ParameterForecast, SplitHalf, clip_norm, gradient_cosine};
+pub use estimate::{ExpectedCosine, Forecast, ParameterForecast, SplitHalf, gradient_cosine};
 pub use fitness::{CustomShaping, Fitness, FitnessShaping, PairStatistics, Scores, fold_pairs};
-pub use optimizer::{ClipUpConfig, IntegerAdamWConfig, MasterWeights, MuonAdamWConfig, Optimizer, OptimizerConfig};
+pub use optimizer::{ClipUpConfig, IntegerAdamWConfig, MuonAdamWConfig, Optimizer, OptimizerConfig};
 pub use population::{Credits, MemberChunk, ParameterCredit, Population, RowCheck, workers};
 pub use report::GenerationReport;
 pub use strategy::{EvolutionStrategy, ProbedSigma, SigmaProbe, StrategyRecord};
+pub use transform::{CustomTransform, GradientTransform, ParameterGradient};
+pub use update::{KeptTensors, clip_norm};

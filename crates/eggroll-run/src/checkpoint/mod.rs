@@ -7,6 +7,7 @@
 //! | `model.bpk` | the model: a Burn record that plain Burn loads |
 //! | `optimizer.bpk`, `schedule.bpk` | records of burn-optim |
 //! | `masters.bpk` | f32 master weights, if there are any |
+//! | `transforms.bpk` | what transforms of the gradient remember, if they do |
 //! | `carried.bpk` | the state of members, if they have one |
 //! | `strategy.json` | format, generation, configuration, version of the noise stream, spreads of relative noise, digest of what parameters decay to, whose rows parameters are given; length of every part, names, shapes and kinds of its tensors |
 //! | `SHA256SUMS` | checksums of all of them; `sha256sum -c SHA256SUMS` checks them too |
@@ -48,6 +49,7 @@ const MODEL: &str = "model.bpk";
 const OPTIMIZER: &str = "optimizer.bpk";
 const SCHEDULE: &str = "schedule.bpk";
 const MASTERS: &str = "masters.bpk";
+const TRANSFORMS: &str = "transforms.bpk";
 const CARRIED: &str = "carried.bpk";
 
 /// A folder of checkpoints, the latest few kept.
@@ -349,8 +351,10 @@ fn write_draft(folder: &Path, state: State, write: impl FnOnce(&mut Draft) -> Re
 fn write_parts<M: Module>(draft: &mut Draft, strategy: &EvolutionStrategy, model: &M) -> Result<(), Error> {
     draft.module(MODEL, model)?;
     let record = strategy.to_record();
-    if let Some(masters) = &record.masters {
-        draft.module(MASTERS, masters)?;
+    for (name, kept) in [(MASTERS, &record.masters), (TRANSFORMS, &record.transforms)] {
+        if let Some(kept) = kept {
+            draft.module(name, kept)?;
+        }
     }
     draft.write(OPTIMIZER, record.optimizer.into_bytes())?;
     draft.write(SCHEDULE, record.schedule.into_bytes())

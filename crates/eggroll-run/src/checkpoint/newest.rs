@@ -2,14 +2,14 @@
 
 use super::parts::Saved;
 use super::state::State;
-use super::{CARRIED, Checkpoints, MASTERS, MODEL, OPTIMIZER, SCHEDULE};
+use super::{CARRIED, Checkpoints, MASTERS, MODEL, OPTIMIZER, SCHEDULE, TRANSFORMS};
 use crate::difference::difference;
 use crate::error::{Error, RunError, SavedError};
 use burn::lr_scheduler::LrSchedulerRecord;
 use burn::module::Module;
 use burn::optim::OptimizerRecord;
 use eggroll_core::NoiserConfig;
-use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig, RecordError, StrategyRecord};
+use eggroll_train::{EvolutionStrategy, EvolutionStrategyConfig, KeptTensors, RecordError, StrategyRecord};
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -182,14 +182,17 @@ fn load_saved<M: Module>(
         strategy => start.anchored(strategy?)?,
     };
     // Those of the model that was loaded: what there is to load into.
-    let masters = match strategy.to_record().masters {
-        Some(masters) => Some(saved.module(MASTERS, masters)?),
-        None if saved.has(MASTERS) => {
-            let reason = "there are f32 master weights, but no parameter of half precision that has them".to_owned();
-            return Err(SavedError::Checkpoint { path: saved.file(MASTERS), reason }.into());
+    let kept = |name: &str, own: Option<KeptTensors>, unknown: &str| match own {
+        Some(own) => saved.module(name, own).map(Some),
+        None if saved.has(name) => {
+            Err(SavedError::Checkpoint { path: saved.file(name), reason: unknown.to_owned() }.into())
         }
-        None => None,
+        None => Ok(None),
     };
+    let own = strategy.to_record();
+    let masters =
+        kept(MASTERS, own.masters, "there are f32 master weights, but no parameter of half precision that has them")?;
+    let transforms = kept(TRANSFORMS, own.transforms, "transforms remember something, and this strategy has none")?;
     let record = StrategyRecord {
         generation: state.generation,
         optimizer: saved.read(OPTIMIZER, OptimizerRecord::from_bytes)?,
@@ -198,11 +201,15 @@ fn load_saved<M: Module>(
         spreads: state.spreads.clone(),
         anchor: state.anchor.clone(),
         masters,
+        transforms,
         rows: state.rows.clone(),
     };
     let refuse = |error: RecordError| match error {
         RecordError::Anchor { .. } => SavedError::Start { path: saved.path(), reason: error.to_string() },
         RecordError::Masters(_) => SavedError::Checkpoint { path: saved.file(MASTERS), reason: error.to_string() },
+        RecordError::Transforms(_) => {
+            SavedError::Checkpoint { path: saved.file(TRANSFORMS), reason: error.to_string() }
+        }
         RecordError::Spreads(_) | RecordError::Rows { .. } => {
             SavedError::Checkpoint { path: saved.path(), reason: error.to_string() }
         }

@@ -24,6 +24,7 @@ pub use sigma_schedule::{CustomSigma, SigmaSchedule};
 use crate::error::ConfigError;
 use crate::fitness::FitnessShaping;
 use crate::optimizer::OptimizerConfig;
+use crate::transform::{CustomTransform, GradientTransform};
 use burn::lr_scheduler::LrSchedulerConfig;
 use burn::optim::SgdConfig;
 use eggroll_core::{NoiseSourceConfig, NoiserConfig, QEggrollConfig, Role};
@@ -77,6 +78,9 @@ pub struct EvolutionStrategyConfig {
     pub gradient_scale: GradientScale,
     /// The longest gradient that reaches the optimizer; see [`with_clip_norm`](Self::with_clip_norm).
     pub clip_norm: Option<f64>,
+    /// What the program does to gradients before the optimizer takes them; see [`with_transform`](Self::with_transform).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub transforms: Vec<CustomTransform>,
     /// Decay towards the first parameters; see [`with_anchor_decay`](Self::with_anchor_decay).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub anchor_decay: Option<f64>,
@@ -162,6 +166,7 @@ impl EvolutionStrategyConfig {
                 .map_or_else(FitnessShaping::default, |size| FitnessShaping::BaselineSubtraction { size }),
             gradient_scale: GradientScale::default(),
             clip_norm: baselines.map(|_| 1.0),
+            transforms: Vec::new(),
             anchor_decay: None,
             master_weights: false,
             seed: 0,
@@ -211,6 +216,13 @@ impl EvolutionStrategyConfig {
     /// those of single parameters.
     pub fn with_clip_norm(mut self, longest: impl Into<Option<f64>>) -> Self {
         self.clip_norm = longest.into();
+        self
+    }
+
+    /// Adds a [`GradientTransform`] of the program, behind those that were added before: it takes the gradient, clipped, and the optimizer takes what
+    /// it gives. Files hold the name only: name it so that another transform has another name.
+    pub fn with_transform(mut self, name: impl Into<String>, transform: impl GradientTransform + 'static) -> Self {
+        self.transforms.push(CustomTransform::new(name, transform));
         self
     }
 
@@ -305,8 +317,8 @@ impl EvolutionStrategyConfig {
         Self { chunk_size: None, memory_limit: None, ..self.clone() }
     }
 
-    /// This configuration with the functions that `given` has under the same names: a [custom](crate::CustomShaping) shaping rule and a
-    /// [custom](crate::CustomSigma) sigma schedule, of which files hold the names only.
+    /// This configuration with the functions that `given` has under the same names: a [custom](crate::CustomShaping) shaping rule, a
+    /// [custom](crate::CustomSigma) sigma schedule and [transforms](Self::with_transform), of which files hold the names only.
     pub fn with_functions_of(&self, given: &Self) -> Self {
         let mut config = self.clone();
         if config.shaping == given.shaping {
@@ -314,6 +326,9 @@ impl EvolutionStrategyConfig {
         }
         if config.sigma == given.sigma {
             config.sigma = given.sigma.clone();
+        }
+        if config.transforms == given.transforms {
+            config.transforms = given.transforms.clone();
         }
         config
     }

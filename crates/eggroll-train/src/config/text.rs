@@ -3,6 +3,7 @@
 use super::{Credit, EvolutionStrategyConfig, GradientScale, NoiseScale, RateScale, SigmaSchedule};
 use crate::fitness::FitnessShaping;
 use crate::optimizer::OptimizerConfig;
+use crate::transform::CustomTransform;
 use burn::lr_scheduler::LrSchedulerConfig;
 use eggroll_core::{NoiseSourceConfig, NoiserConfig, Role};
 use serde::{Deserialize, Deserializer};
@@ -22,6 +23,7 @@ struct PartialConfig {
     gradient_scale: Option<GradientScale>,
     #[serde(default, deserialize_with = "or_null")]
     clip_norm: Option<Option<f64>>,
+    transforms: Option<Vec<CustomTransform>>,
     anchor_decay: Option<f64>,
     master_weights: Option<bool>,
     seed: Option<u64>,
@@ -59,6 +61,7 @@ impl From<PartialConfig> for EvolutionStrategyConfig {
             shaping: given.shaping.unwrap_or(default.shaping),
             gradient_scale: given.gradient_scale.unwrap_or(default.gradient_scale),
             clip_norm: given.clip_norm.unwrap_or(default.clip_norm),
+            transforms: given.transforms.unwrap_or(default.transforms),
             anchor_decay: given.anchor_decay.or(default.anchor_decay),
             master_weights: given.master_weights.unwrap_or(default.master_weights),
             seed: given.seed.unwrap_or(default.seed),

@@ -19,6 +19,9 @@ pub enum RecordError {
     /// Master weights of other parameters, or that are not numbers.
     #[error("the f32 master weights cannot be loaded: {0}")]
     Masters(String),
+    /// What other transforms remember.
+    #[error("what transforms remember cannot be loaded: {0}")]
+    Transforms(String),
     /// What was found of the rows that parameters are given, of another model.
     #[error("the record says of {found} parameters which rows they are given, and the model has {parameters}")]
     Rows {

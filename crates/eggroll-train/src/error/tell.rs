@@ -93,6 +93,9 @@ pub enum TellError {
         /// Why it learns from the mean.
         because: String,
     },
+    /// A [transform](crate::GradientTransform) that has changed the length of a gradient or of what it remembers.
+    #[error("transform {0}: lengths must stay as they are")]
+    Transform(String),
     /// A weight of a pair in the estimate that f32, or a parameter's half precision, cannot hold.
     #[error(
         "the weight of pair {pair} in the estimate of generation {generation} is {weight}, with sigma {sigma}: \

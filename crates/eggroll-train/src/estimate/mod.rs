@@ -1,21 +1,19 @@
 //! From fitness to the gradient of every parameter.
 
-mod clip;
 mod cosine;
 mod forecast;
 pub(crate) mod horizon;
 mod parts;
 mod split_half;
 
-pub use clip::clip_norm;
 pub use cosine::gradient_cosine;
 pub use forecast::{ExpectedCosine, Forecast, ParameterForecast};
 pub use split_half::SplitHalf;
 
 use crate::config::EvolutionStrategyConfig;
 use crate::fitness::{Fitness, fold_pairs};
-use crate::optimizer::is_half;
 use crate::population::{Plan, Population, weights_of_rows};
+use crate::update::is_half;
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
 use burn::tensor::{DType, Device, Tensor};

@@ -3,21 +3,16 @@
 //! burn's module optimizer only takes parameters on an autodiff device. Models here are never on one: their parameters
 //! are lifted for the step and lowered again, which moves no data.
 
-mod anchor;
 mod clip_up;
 mod flattened;
 mod integer_adam_w;
-mod master_weights;
 mod muon;
 mod stepped;
 mod tied;
 mod validate;
 
-pub(crate) use anchor::Anchor;
 pub use clip_up::ClipUpConfig;
 pub use integer_adam_w::IntegerAdamWConfig;
-pub use master_weights::MasterWeights;
-pub(crate) use master_weights::{Masters, is_half};
 pub use muon::MuonAdamWConfig;
 use stepped::stepped;
 pub(crate) use tied::tie;

@@ -2,7 +2,7 @@
 
 use super::EvolutionStrategy;
 use crate::error::Error;
-use crate::optimizer::Anchor;
+use crate::update::Anchor;
 use burn::module::Module;
 use std::sync::Arc;
 
@@ -35,8 +35,8 @@ impl EvolutionStrategy {
     /// # }
     /// ```
     pub fn try_with_anchor<M: Module>(mut self, model: &M) -> Result<Self, Error> {
-        if self.anchor.is_some() {
-            self.anchor = Some(Arc::new(Anchor::of(&self.table, model)?));
+        if self.chain.anchor.is_some() {
+            self.chain.anchor = Some(Arc::new(Anchor::of(&self.table, model)?));
         }
         Ok(self)
     }
@@ -48,7 +48,7 @@ impl EvolutionStrategy {
     /// Panics if the other strategy has other parameters, with the first path that differs.
     #[track_caller]
     pub fn with_anchor_of(mut self, other: &Self) -> Self {
-        if let (Some(_), Some(anchor)) = (&self.anchor, &other.anchor) {
+        if let (Some(_), Some(anchor)) = (&self.chain.anchor, &other.chain.anchor) {
             let pairs = self.table.entries().iter().zip(other.table.entries());
             let mut differing = pairs.filter(|(a, b)| (&a.path, &a.shape, a.role) != (&b.path, &b.shape, b.role));
             let (found, expected) = (other.table.entries().len(), self.table.entries().len());
@@ -59,13 +59,13 @@ impl EvolutionStrategy {
                     found.path, found.shape, expected.path, expected.shape
                 );
             }
-            self.anchor = Some(anchor.clone());
+            self.chain.anchor = Some(anchor.clone());
         }
         self
     }
 
     /// SHA-256 of what parameters decay to, as hexadecimal digits; `None` without such decay. The first call reads those parameters.
     pub fn anchor_digest(&self) -> Option<&str> {
-        self.anchor.as_ref().map(|anchor| anchor.digest())
+        self.chain.anchor.as_ref().map(|anchor| anchor.digest())
     }
 }

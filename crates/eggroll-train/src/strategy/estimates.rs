@@ -3,9 +3,10 @@
 use super::EvolutionStrategy;
 use crate::config::Credit;
 use crate::error::{Error, TellError};
-use crate::estimate::{self, Forecast, PairWeights, clip_norm};
+use crate::estimate::{self, Forecast, PairWeights};
 use crate::fitness::Fitness;
 use crate::population::{ParameterCredit, Plan, Population, plans};
+use crate::update::Transformed;
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
 use burn::tensor::{DType, Int, Tensor};
@@ -21,7 +22,7 @@ const F16_MAX: f32 = 65_504.0;
 const SIGMA_MAX: f64 = 1e15;
 
 impl EvolutionStrategy {
-    /// The gradient that [`tell`](Self::tell) hands to the optimizer, of `−fitness`, by parameter, clipped if so configured; `None` if
+    /// The gradient that [`tell`](Self::tell) hands to the optimizer, of `−fitness`, by parameter, clipped and [transformed](crate::GradientTransform) if so configured; `None` if
     /// all fitness is equal or the noiser perturbs nothing, so that `tell` makes no step. Changes nothing. Frozen parameters have
     /// none, and integer ones have votes instead. Half-precision parameters with
     /// [master weights](crate::EvolutionStrategyConfig::with_master_weights) have f32.
@@ -37,17 +38,25 @@ impl EvolutionStrategy {
         population: &Population,
         fitness: &Fitness,
     ) -> Result<Option<GradientsParams>, Error> {
+        Ok(self.transformed(model, population, fitness)?.map(|gradient| gradient.gradients))
+    }
+
+    /// The gradient with what transforms remember after it.
+    pub(super) fn transformed<M: Module>(
+        &self,
+        model: &M,
+        population: &Population,
+        fitness: &Fitness,
+    ) -> Result<Option<Transformed>, Error> {
         let _span = profile::span(Component::Estimate, 0);
         self.check(model, population, fitness)?;
         let plans = self.plans(population, fitness)?;
         let Some(weights) = self.pair_weights(population, fitness, &plans)? else {
             return Ok(None);
         };
-        let gradients = estimate::gradients(model, population, &weights, &plans, &self.config);
-        Ok(Some(match self.config.clip_norm {
-            None => gradients,
-            Some(longest) => clip_norm(model, gradients, longest),
-        }))
+        let estimate = estimate::gradients(model, population, &weights, &plans, &self.config);
+        let transformed = self.chain.transformed(&self.config, &self.table, model, estimate);
+        Ok(Some(transformed.map_err(TellError::Transform)?))
     }
 
     /// The weights of the pairs in an estimate, which are finite in the parameters' types too; `None` where there is nothing to estimate.

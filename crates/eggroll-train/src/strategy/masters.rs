@@ -7,7 +7,7 @@ impl EvolutionStrategy {
     /// SHA-256 of the [master weights](crate::EvolutionStrategyConfig::with_master_weights), as hexadecimal digits; `None` if there are none.
     /// Reads them.
     pub fn master_digest(&self) -> Option<String> {
-        self.masters.as_ref().and_then(|masters| masters.digest())
+        self.chain.masters.as_ref().and_then(|masters| masters.digest())
     }
 
     /// Checks that the [master weights](crate::EvolutionStrategyConfig::with_master_weights) are finite, if there are any: others are
@@ -17,6 +17,6 @@ impl EvolutionStrategy {
     ///
     /// [`NonFiniteError`] of the first parameter with NaN or infinity.
     pub fn check_finite_masters(&self) -> Result<(), NonFiniteError> {
-        self.masters.as_ref().map_or(Ok(()), |masters| masters.check_finite(&self.table))
+        self.chain.masters.as_ref().map_or(Ok(()), |masters| masters.check_finite(&self.table))
     }
 }

@@ -4,7 +4,6 @@ mod anchor;
 mod estimates;
 mod masters;
 mod probe;
-mod rates;
 mod record;
 mod running;
 mod tell;
@@ -12,13 +11,13 @@ mod tell;
 pub use probe::{ProbedSigma, SigmaProbe};
 pub use record::StrategyRecord;
 
-use crate::config::{Credit, EvolutionStrategyConfig, NoiseScale, RateScale, RunningSettings};
+use crate::config::{Credit, EvolutionStrategyConfig, NoiseScale, RunningSettings};
 use crate::error::{ConfigError, Error};
 use crate::estimate::horizon;
 use crate::memory;
-use crate::optimizer::{Anchor, Masters, Optimizer};
 use crate::population::{Population, RowCheck};
 use crate::report::GenerationReport;
+use crate::update::{self, Chain};
 use burn::lr_scheduler::module_lr_scheduler::{ModuleLrScheduler, ModuleLrSchedulerConfig};
 use burn::module::Module;
 use eggroll_core::integer::VoteLevels;
@@ -74,7 +73,8 @@ pub struct EvolutionStrategy {
     config: EvolutionStrategyConfig,
     noiser: Arc<dyn Noiser>,
     table: Arc<ParameterTable>,
-    optimizer: Optimizer,
+    /// The optimizer, and the other links of an update that remember something.
+    chain: Chain,
     scheduler: ModuleLrScheduler,
     generation: u64,
     member_bytes: usize,
@@ -84,10 +84,6 @@ pub struct EvolutionStrategy {
     settings: RunningSettings,
     /// The settings of the generation told last.
     told: RunningSettings,
-    /// What parameters decay to, if they do.
-    anchor: Option<Arc<Anchor>>,
-    /// The f32 copies of half-precision parameters, if they are wanted.
-    masters: Option<Masters>,
     /// What is held for the noise epoch asked for last.
     held: Arc<Mutex<Option<Arc<MaterializedNoise>>>>,
     /// What the first generation by part has found of the rows that parameters are given, by position.
@@ -141,31 +137,23 @@ impl EvolutionStrategy {
             }
             NoiseScale::RelativeToPopulation => {
                 refuse_integers(&table, "noise_scale relative_to_population")?;
-                let share = rates::population_share(&table, config.population_size).sqrt().sqrt();
+                let share = update::population_share(&table, config.population_size).sqrt().sqrt();
                 Some(table.measure_spreads(model)?.into_iter().map(|spread| spread * share).collect())
             }
         };
         let table = Arc::new(table.with_spreads(spreads).with_scales(&config.scales)?);
-        let anchor = match config.anchor_decay {
-            None | Some(0.0) => None,
-            Some(_) => {
-                refuse_integers(&table, "anchor_decay")?;
-                Some(Arc::new(Anchor::of(&table, model)?))
-            }
-        };
-        let masters = config.master_weights.then(|| Masters::of(&table, model));
-        let optimizer = config.optimizer.init();
-        if config.rate_scale != RateScale::Absolute && !optimizer.steps_on_each() {
-            return Err(ConfigError::RateScale(config.rate_scale.to_string()).into());
+        if config.anchor_decay.is_some_and(|decay| decay != 0.0) {
+            refuse_integers(&table, "anchor_decay")?;
         }
-        if optimizer.moves_integers() {
+        let chain = Chain::init(&config, &table, model)?;
+        if chain.optimizer.moves_integers() {
             refuse_floats(&table)?;
         }
         let memory_limit = memory::limit(&config, &table);
         // Nothing is larger than an address space, whatever is known of the memory.
         memory::check(&config, &table, memory_limit.unwrap_or(u64::MAX).min(isize::MAX as u64))?;
         Ok(Self {
-            optimizer,
+            chain,
             scheduler: ModuleLrSchedulerConfig::new(config.learning_rate.clone())
                 .init()
                 .map_err(|reason| ConfigError::Schedule { reason, schedule: config.learning_rate.to_string() })?,
@@ -175,8 +163,6 @@ impl EvolutionStrategy {
             report: None,
             settings: RunningSettings::default(),
             told: RunningSettings::default(),
-            anchor,
-            masters,
             held: Arc::default(),
             rows: None,
             config,

@@ -3,8 +3,8 @@
 use super::EvolutionStrategy;
 use crate::config::RunningSettings;
 use crate::error::RecordError;
-use crate::optimizer::MasterWeights;
 use crate::population::RowCheck;
+use crate::update::KeptTensors;
 use burn::lr_scheduler::LrSchedulerRecord;
 use burn::optim::OptimizerRecord;
 use eggroll_core::{ParameterTable, numbers};
@@ -26,7 +26,9 @@ pub struct StrategyRecord {
     /// [Digest](EvolutionStrategy::anchor_digest) of what parameters decay to; `None` without that decay.
     pub anchor: Option<String>,
     /// [f32 copies](crate::EvolutionStrategyConfig::with_master_weights) of half-precision parameters; `None` if there are none.
-    pub masters: Option<MasterWeights>,
+    pub masters: Option<KeptTensors>,
+    /// What [transforms](crate::GradientTransform) remember; `None` if that is nothing.
+    pub transforms: Option<KeptTensors>,
     /// [What was found](EvolutionStrategy::row_checks) of the rows that parameters are given; `None` where nothing was looked for.
     pub rows: Option<Vec<RowCheck>>,
 }
@@ -36,12 +38,13 @@ impl EvolutionStrategy {
     pub fn to_record(&self) -> StrategyRecord {
         StrategyRecord {
             generation: self.generation,
-            optimizer: self.optimizer.to_record(),
+            optimizer: self.chain.optimizer.to_record(),
             schedule: self.scheduler.to_record(),
             settings: self.settings,
             spreads: self.table.spreads().map(<[f64]>::to_vec),
             anchor: self.anchor_digest().map(str::to_owned),
-            masters: self.masters.as_ref().and_then(|masters| masters.to_record()),
+            masters: self.chain.masters_record(),
+            transforms: self.chain.transforms_record(),
             rows: self.row_checks().map(<[RowCheck]>::to_vec),
         }
     }
@@ -56,9 +59,9 @@ impl EvolutionStrategy {
     /// has another [anchor](Self::try_with_anchor).
     pub fn try_load_record(mut self, record: StrategyRecord) -> Result<Self, RecordError> {
         record.settings.validate().map_err(|error| RecordError::Settings(error.to_string()))?;
-        self.begin_as(record.spreads, record.anchor, record.masters, record.rows)?;
-        let (before, scheduler) = (self.optimizer, self.scheduler);
-        self.optimizer = caught(|| before.load_record(record.optimizer)).map_err(RecordError::Optimizer)?;
+        self.begin_as(record.spreads, record.anchor, (record.masters, record.transforms), record.rows)?;
+        let (before, scheduler) = (self.chain.optimizer, self.scheduler);
+        self.chain.optimizer = caught(|| before.load_record(record.optimizer)).map_err(RecordError::Optimizer)?;
         self.scheduler = caught(|| scheduler.load_record(record.schedule)).map_err(RecordError::Schedule)?;
         self.generation = record.generation;
         self.settings = record.settings;
@@ -75,22 +78,24 @@ impl EvolutionStrategy {
     /// [`try_load_record`](Self::try_load_record).
     #[track_caller]
     pub fn load_record(mut self, record: StrategyRecord) -> Self {
-        if let Err(error) = self.begin_as(record.spreads, record.anchor, record.masters, record.rows) {
+        if let Err(error) =
+            self.begin_as(record.spreads, record.anchor, (record.masters, record.transforms), record.rows)
+        {
             panic!("{error}");
         }
-        self.optimizer = self.optimizer.load_record(record.optimizer);
+        self.chain.optimizer = self.chain.optimizer.load_record(record.optimizer);
         self.scheduler = self.scheduler.load_record(record.schedule);
         self.generation = record.generation;
         self.settings = record.settings;
         self
     }
 
-    /// Takes over spreads and master weights, and refuses another anchor than this strategy's.
+    /// Takes over spreads and what links of the update remember, and refuses another anchor than this strategy's.
     fn begin_as(
         &mut self,
         spreads: Option<Vec<f64>>,
         anchor: Option<String>,
-        masters: Option<MasterWeights>,
+        (masters, transforms): (Option<KeptTensors>, Option<KeptTensors>),
         rows: Option<Vec<RowCheck>>,
     ) -> Result<(), RecordError> {
         check_spreads(&self.table, spreads.as_deref())?;
@@ -103,14 +108,7 @@ impl EvolutionStrategy {
             let name = |digest: Option<&str>| digest.unwrap_or("none").to_owned();
             return Err(RecordError::Anchor { expected: name(anchor.as_deref()), found: name(found) });
         }
-        match &mut self.masters {
-            Some(own) => *own = own.loaded(&self.table, masters).map_err(RecordError::Masters)?,
-            None if masters.is_some() => {
-                let reason = "the record has some, and this strategy was made without master_weights".to_owned();
-                return Err(RecordError::Masters(reason));
-            }
-            None => {}
-        }
+        self.chain.load(&self.table, masters, transforms)?;
         self.rows = rows.map(Arc::from);
         if self.table.spreads() != spreads.as_deref() {
             self.table = Arc::new(ParameterTable::clone(&self.table).with_spreads(spreads));

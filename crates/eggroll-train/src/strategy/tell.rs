@@ -1,14 +1,11 @@
 //! The update of a generation.
 
-use super::{EvolutionStrategy, rates};
-use crate::config::RateScale;
+use super::EvolutionStrategy;
 use crate::error::{Error, TellError};
 use crate::fitness::Fitness;
-use crate::optimizer::tie;
 use crate::population::Plan;
 use crate::population::Population;
 use crate::report::GenerationReport;
-use crate::votes;
 use burn::lr_scheduler::module_lr_scheduler::{ModuleLearningRate, ModuleLrScheduler};
 use burn::module::Module;
 use burn::optim::GradientsParams;
@@ -17,8 +14,8 @@ use eggroll_core::profile::{self, Component};
 use std::sync::atomic::Ordering::Relaxed;
 
 impl EvolutionStrategy {
-    /// Updates the model by one generation: estimates the gradient from the fitness, lets the optimizer step, and
-    /// [decays](crate::EvolutionStrategyConfig::with_anchor_decay) if so configured. With [master weights](crate::EvolutionStrategyConfig::with_master_weights)
+    /// Updates the model by one generation: estimates the gradient from the fitness, [transforms](crate::GradientTransform) it, lets the
+    /// optimizer step, and [decays](crate::EvolutionStrategyConfig::with_anchor_decay) if so configured. With [master weights](crate::EvolutionStrategyConfig::with_master_weights)
     /// both are of these, and the parameters are what they round to. The updated model is the mean of the next population. If
     /// all fitness values are equal the model stays as it is, bit for bit. Tied fields stay equal, bit for bit
     /// ([identifiers](eggroll_core::ParameterTable#identifiers)).
@@ -28,7 +25,7 @@ impl EvolutionStrategy {
     /// [`TellError`](crate::TellError): `FitnessLength`, `Generation`, `OtherModel` or `OtherValues` if the arguments do not belong together;
     /// [`TableError::Tied`](eggroll_core::TableError::Tied) if tied fields differ;
     /// `NeverPerturbed` if the evaluation left out a parameter that is not frozen; `PairWeight` if the fitness is too large for the
-    /// estimate; `Sigma` or `LearningRate` if a schedule gives a number that f32 cannot hold. Strategy and model are unchanged then.
+    /// estimate; `Transform` if one changes lengths; `Sigma` or `LearningRate` if a schedule gives a number that f32 cannot hold. Strategy and model are unchanged then.
     pub fn tell<M: Module>(
         &mut self,
         model: &mut M,
@@ -50,47 +47,13 @@ impl EvolutionStrategy {
         fitness: Fitness,
         observe: impl FnOnce(&M, Option<&GradientsParams>),
     ) -> Result<GenerationReport, Error> {
-        let gradients = self.gradient(model, &population, &fitness)?;
+        let gradient = self.transformed(model, &population, &fitness)?;
         let (scheduler, learning_rate) = self.next_rate(&population)?;
-        observe(model, gradients.as_ref());
-        let report = self.complete(scheduler, learning_rate.base(), &population, &fitness, gradients.is_some());
-        if let Some(gradients) = gradients {
+        observe(model, gradient.as_ref().map(|gradient| &gradient.gradients));
+        let report = self.complete(scheduler, learning_rate.base(), &population, &fitness, gradient.is_some());
+        if let Some(gradient) = gradient {
             let span = profile::span(Component::Optimizer, 0);
-            let rate = learning_rate.base();
-            let sigma = report.sigma;
-            let learning_rate = match self.config.rate_scale {
-                RateScale::Absolute => learning_rate,
-                RateScale::RelativeToSigma => rates::relative_to_sigma(rate, sigma, &self.table, model),
-                RateScale::RelativeToPopulation => {
-                    let share = rates::population_share(&self.table, self.config.population_size);
-                    rates::relative_to_sigma(rate * share, sigma, &self.table, model)
-                }
-            };
-            // Tensors are shared, not copied.
-            let (before, types) = match &self.masters {
-                Some(masters) => {
-                    let (wide, types) = masters.widen(&self.table, model.clone());
-                    (wide, Some(types))
-                }
-                None => (model.clone(), None),
-            };
-            let stepped = self.optimizer.step(learning_rate.clone(), before, gradients);
-            let stepped = match (&self.anchor, self.config.anchor_decay) {
-                (Some(anchor), Some(decay)) => anchor.pull(&self.table, stepped, learning_rate.base() * decay),
-                _ => stepped,
-            };
-            let stepped = match (&mut self.masters, types) {
-                (Some(masters), Some(types)) => masters.narrow(&self.table, stepped, &types),
-                _ => stepped,
-            };
-            let members = self.config.population_size;
-            let stepped = votes::step(stepped, &population, (&fitness, members), &mut self.optimizer, learning_rate);
-            *model = match self.table.has_tied_fields() {
-                true => {
-                    tie(stepped, |id| self.table.position(id).is_some_and(|position| self.table.fields(position) > 1))
-                }
-                false => stepped,
-            };
+            *model = self.chain.step(&self.config, model, gradient, learning_rate, (&population, &fitness));
             span.end_waiting(|| model.devices().iter().for_each(|device| drop(device.sync())));
         }
         Ok(report)
@@ -98,8 +61,8 @@ impl EvolutionStrategy {
 
     /// Completes a generation whose step the program has made itself, with its own optimizer on the
     /// [gradient](Self::gradient): generation and learning-rate schedule advance, and the configured optimizer is not used, nor
-    /// [anchor decay](crate::EvolutionStrategyConfig::with_anchor_decay). [Master weights](crate::EvolutionStrategyConfig::with_master_weights) stay as they
-    /// are.
+    /// [anchor decay](crate::EvolutionStrategyConfig::with_anchor_decay). [Master weights](crate::EvolutionStrategyConfig::with_master_weights) and what
+    /// [transforms](crate::GradientTransform) remember stay as they are.
     ///
     /// # Errors
     ///

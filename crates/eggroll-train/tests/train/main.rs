@@ -21,4 +21,5 @@ mod scores;
 mod strategy;
 mod support;
 mod tied;
+mod transforms;
 mod votes;

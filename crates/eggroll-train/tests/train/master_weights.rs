@@ -78,7 +78,7 @@ fn trained<M: Module>(config: &EvolutionStrategyConfig, start: &M, generations: 
     model
 }
 
-fn masters(strategy: &EvolutionStrategy) -> MasterWeights {
+fn masters(strategy: &EvolutionStrategy) -> KeptTensors {
     strategy.to_record().masters.expect("masters")
 }
 
@@ -169,7 +169,7 @@ fn records_continue_bit_for_bit() {
 fn other_masters_are_refused() {
     let (on, off) = (config(SgdConfig::new()), config(SgdConfig::new()).with_master_weights(false));
     let half = start(DType::BF16);
-    let refused = |config: &EvolutionStrategyConfig, model: &Net, masters: Option<MasterWeights>| {
+    let refused = |config: &EvolutionStrategyConfig, model: &Net, masters: Option<KeptTensors>| {
         let record = StrategyRecord { masters, ..config.init(model).to_record() };
         let error = config.init(model).try_load_record(record).err().expect("refused");
         assert!(matches!(error, RecordError::Masters(_)), "{error}");

@@ -4,6 +4,7 @@ use crate::reliability::custom_noiser::wide_only;
 use crate::reliability::master_weights::Half;
 use crate::reliability::support::*;
 use burn::optim::AdamConfig;
+use burn::tensor::Tensor;
 use eggroll_core::{EggrollConfig, NoiserConfig, ParameterKind};
 use eggroll_run::*;
 use eggroll_train::*;
@@ -87,7 +88,23 @@ fn integers_resume_bit_for_bit() {
     }
 }
 
-/// What else a run saves: spreads and an anchor of its first model, f32 master weights, scores that are ranked again; and functions of
+/// A transform that remembers.
+struct Velocity;
+
+impl GradientTransform for Velocity {
+    fn init(&self, values: &[Tensor<1>]) -> Vec<Tensor<1>> {
+        values.iter().map(Tensor::zeros_like).collect()
+    }
+
+    fn update(&self, velocities: &mut [Tensor<1>], parameters: &mut [ParameterGradient]) {
+        for (velocity, parameter) in velocities.iter_mut().zip(parameters) {
+            *velocity = velocity.clone() * 0.9 + parameter.gradient.clone();
+            parameter.gradient = velocity.clone();
+        }
+    }
+}
+
+/// What else a run saves: spreads and an anchor of its first model, f32 master weights, scores that are ranked again; what a transform remembers; and functions of
 /// the program, which it is given again.
 #[test]
 fn settings_resume_bit_for_bit() {
@@ -99,6 +116,6 @@ fn settings_resume_bit_for_bit() {
     resumes::<Net>(config(wide_only(6), AdamConfig::new()));
     let ranks = CustomShaping::new("ranks", |scores| FitnessShaping::CenteredRank.shape(scores));
     let sigma = CustomSigma::new("falling", |generation| 0.1 / (1.0 + generation as f64));
-    resumes::<Net>(plain().with_shaping(ranks).with_sigma(sigma));
+    resumes::<Net>(plain().with_shaping(ranks).with_sigma(sigma).with_transform("velocity", Velocity));
     resumes::<Half>(plain().with_learning_rate(5e-3).with_master_weights(true));
 }

@@ -1,11 +1,11 @@
 //! The parameters that others decay to.
 
+use super::digest::digest;
 use crate::error::ConfigError;
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{DType, Tensor};
 use eggroll_core::paths::{ModulePath, PathVisitor, visit_with_paths};
 use eggroll_core::{ParameterKind, ParameterTable};
-use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
@@ -32,16 +32,7 @@ impl Anchor {
 
     /// SHA-256 over position, type and values of all, as hexadecimal digits: reads them once.
     pub fn digest(&self) -> &str {
-        self.digest.get_or_init(|| {
-            let mut state = Sha256::new();
-            for (position, value) in self.values.iter().enumerate() {
-                let Some(value) = value else { continue };
-                let data = value.clone().into_data();
-                state.update(format!("{position} {:?} {} ", data.dtype(), data.num_elements()));
-                state.update(data.as_bytes());
-            }
-            state.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
-        })
+        self.digest.get_or_init(|| digest(&self.values).unwrap_or_default())
     }
 
     /// `θ − factor·(θ − θ₀)`

@@ -1,16 +1,10 @@
 //! f32 copies of half-precision parameters, on which an optimizer steps (Micikevicius et al., "Mixed Precision Training", arXiv 1710.03740).
 
+use super::digest::digest;
+use super::kept::KeptTensors;
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
 use burn::tensor::{DType, Tensor};
 use eggroll_core::{NonFiniteError, ParameterTable};
-use sha2::{Digest, Sha256};
-
-/// The f32 [master weights](crate::EvolutionStrategyConfig::with_master_weights) of a strategy, as its record has them: flat, one for each
-/// trained parameter of half precision, in the order of the parameter table.
-#[derive(Module, Debug)]
-pub struct MasterWeights {
-    values: Vec<Param<Tensor<1>>>,
-}
 
 /// Whether parameters of a type have f32 copies.
 pub(crate) fn is_half(dtype: DType) -> bool {
@@ -51,16 +45,13 @@ impl Masters {
     }
 
     /// `None` if there is no parameter of half precision.
-    pub fn to_record(&self) -> Option<MasterWeights> {
-        let param =
-            |(index, value): (usize, &Tensor<1>)| Param::initialized(ParamId::from(index as u64), value.clone());
-        let values: Vec<_> = self.values.iter().flatten().enumerate().map(param).collect();
-        (!values.is_empty()).then_some(MasterWeights { values })
+    pub fn to_record(&self) -> Option<KeptTensors> {
+        KeptTensors::of(self.values.iter().flatten())
     }
 
     /// Those of a record for the same parameters, or why they are not.
-    pub fn loaded(&self, table: &ParameterTable, record: Option<MasterWeights>) -> Result<Self, String> {
-        let record = record.map_or_else(Vec::new, |record| record.values);
+    pub fn loaded(&self, table: &ParameterTable, record: Option<KeptTensors>) -> Result<Self, String> {
+        let record = record.map_or_else(Vec::new, KeptTensors::into_tensors);
         let (found, expected) = (record.len(), self.values.iter().flatten().count());
         if found != expected {
             return Err(format!(
@@ -70,9 +61,9 @@ impl Masters {
         }
         let mut loaded = Self { values: none(table) };
         let own = self.values.iter().enumerate().filter_map(|(position, own)| Some((position, own.as_ref()?)));
-        for ((position, own), param) in own.zip(record) {
+        for ((position, own), value) in own.zip(record) {
             let entry = &table.entries()[position];
-            let (value, path) = (param.val(), &entry.path);
+            let path = &entry.path;
             let (found, expected) = (value.dims()[0], entry.shape.iter().product::<usize>());
             if found != expected {
                 return Err(format!("{found} values for \"{path}\" of shape {:?}", entry.shape));
@@ -100,17 +91,9 @@ impl Masters {
         Ok(())
     }
 
-    /// SHA-256 over position and values of all, as hexadecimal digits; `None` if there are none. Reads them.
+    /// SHA-256 of all, as hexadecimal digits; `None` if there are none. Reads them.
     pub fn digest(&self) -> Option<String> {
-        let mut state = Sha256::new();
-        for (position, value) in self.values.iter().enumerate() {
-            let Some(value) = value else { continue };
-            let data = value.clone().into_data();
-            state.update(format!("{position} {} ", data.num_elements()));
-            state.update(data.as_bytes());
-        }
-        let any = self.values.iter().any(Option::is_some);
-        any.then(|| state.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+        digest(&self.values)
     }
 }
 

@@ -12,7 +12,7 @@ use eggroll_core::{IntegerRule, Role};
 
 /// Moves every integer parameter of `model` that is not frozen by the votes of the pairs of `members`: by `optimizer` if it is one for them, else where
 /// votes are above the noiser's threshold.
-pub(crate) fn step<M: Module>(
+pub(super) fn step<M: Module>(
     model: M,
     population: &Population,
     (fitness, members): (&Fitness, usize),
