@@ -28,7 +28,7 @@ use crate::transform::{CustomTransform, GradientTransform};
 use burn::lr_scheduler::LrSchedulerConfig;
 use burn::optim::SgdConfig;
 use eggroll_core::{NoiseSourceConfig, NoiserConfig, QEggrollConfig, Role};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// Configuration of an [`EvolutionStrategy`](crate::EvolutionStrategy). As text it needs a noiser and an optimizer; other missing fields have the
 /// values of [`new`](Self::new).
@@ -50,8 +50,7 @@ use serde::{Deserialize, Serialize};
 /// let short = r#"{ "noiser": { "name": "eggroll" }, "optimizer": { "name": "adam" }, "sigma": { "constant": 0.01 } }"#;
 /// assert_eq!(serde_json::from_str::<EvolutionStrategyConfig>(short).unwrap().population_size, 256);
 /// ```
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(remote = "Self", deny_unknown_fields)] // the traits are in text.rs
+#[derive(Clone, Debug, Serialize)]
 pub struct EvolutionStrategyConfig {
     /// How parameters are perturbed: a noiser of the registry, or of another crate as a
     /// [`CustomNoiser`](eggroll_core::CustomNoiser).
@@ -63,15 +62,15 @@ pub struct EvolutionStrategyConfig {
     /// Noise scale by generation.
     pub sigma: SigmaSchedule,
     /// What the noise scale is relative to.
-    #[serde(default, skip_serializing_if = "NoiseScale::is_absolute")]
+    #[serde(skip_serializing_if = "NoiseScale::is_absolute")]
     pub noise_scale: NoiseScale,
     /// Factors of the noise scale by name of parameters; see [`with_scales`](Self::with_scales).
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scales: Vec<(String, f64)>,
     /// Learning rate by generation.
     pub learning_rate: LrSchedulerConfig,
     /// What the learning rate is relative to.
-    #[serde(default, skip_serializing_if = "RateScale::is_absolute")]
+    #[serde(skip_serializing_if = "RateScale::is_absolute")]
     pub rate_scale: RateScale,
     /// From scores to weights.
     pub shaping: FitnessShaping,
@@ -80,13 +79,13 @@ pub struct EvolutionStrategyConfig {
     /// The longest gradient that reaches the optimizer; see [`with_clip_norm`](Self::with_clip_norm).
     pub clip_norm: Option<f64>,
     /// What the program does to gradients before the optimizer takes them; see [`with_transform`](Self::with_transform).
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub transforms: Vec<CustomTransform>,
     /// Decay towards the first parameters; see [`with_anchor_decay`](Self::with_anchor_decay).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub anchor_decay: Option<f64>,
     /// Whether half-precision parameters have f32 copies; see [`with_master_weights`](Self::with_master_weights).
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub master_weights: bool,
     /// Seed of all noise.
     pub seed: u64,
@@ -94,19 +93,19 @@ pub struct EvolutionStrategyConfig {
     pub noise_reuse: u64,
     /// Generations over which members keep their state, if estimates are to persist over them; see
     /// [`with_unroll_horizon`](Self::with_unroll_horizon).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub unroll_horizon: Option<u64>,
     /// Where the noise comes from: drawn on the fly, cached, or a table.
     pub noise_source: NoiseSourceConfig,
     /// Roles by name of parameters; see [`with_roles`](Self::with_roles).
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<(String, Role)>,
     /// Names of parameters that get neither noise nor updates; see [`with_frozen`](Self::with_frozen).
     pub frozen: Vec<String>,
     /// Members that `evaluate` passes to its closure at a time; chosen by memory if not given.
     pub chunk_size: Option<usize>,
     /// Bytes of memory that noise and chunks may take; see [`with_memory_limit`](Self::with_memory_limit).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_limit: Option<u64>,
     /// Whether weights learn from the score of every part or from the mean.
     pub credit: Credit,
