@@ -34,7 +34,7 @@ fn a_run_continues_with_what_it_remembers() -> Result<(), eggroll::Error> {
     let config = EvolutionStrategyConfig::new(EggrollConfig::new(), AdamConfig::new())
         .with_transform("agreement 0.9", Agreement { memory: 0.9 })
         .with_transform("biases at half rate", |parameters: &mut [ParameterGradient]| {
-            for parameter in parameters.iter_mut().filter(|parameter| parameter.shape.len() == 1) {
+            for parameter in parameters.iter_mut().filter(|parameter| parameter.shape().len() == 1) {
                 parameter.gradient = parameter.gradient.clone() * 0.5;
             }
         });

@@ -32,6 +32,11 @@ impl<F: ?Sized> Named<F> {
     pub fn function(&self, field: &'static str) -> Result<&F, ConfigError> {
         self.function.as_deref().ok_or_else(|| ConfigError::NotGiven { field, name: self.name.clone() })
     }
+
+    /// [`function`](Self::function), to keep.
+    pub fn shared(&self, field: &'static str) -> Result<Arc<F>, ConfigError> {
+        self.function.clone().ok_or_else(|| ConfigError::NotGiven { field, name: self.name.clone() })
+    }
 }
 
 impl<F: ?Sized> Clone for Named<F> {

@@ -9,20 +9,35 @@ use std::sync::Arc;
 /// A float parameter that is trained, and the estimate of its gradient.
 #[derive(Clone, Debug)]
 pub struct ParameterGradient {
-    /// Path of the parameter in the model.
-    pub path: String,
-    /// Shape of the parameter.
-    pub shape: Vec<usize>,
-    /// Its values, flat.
-    pub value: Tensor<1>,
-    /// The gradient of `−fitness`, flat: a step of plain descent subtracts it, times the rate.
+    pub(crate) position: usize,
+    pub(crate) path: String,
+    pub(crate) shape: Vec<usize>,
+    pub(crate) value: Tensor<1>,
+    /// The gradient of `−fitness`, flat: a step of plain descent subtracts it, times the rate. Its length, type and device stay as they are.
     pub gradient: Tensor<1>,
+}
+
+impl ParameterGradient {
+    /// Path of the parameter in the model.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Shape of the parameter.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// Values of the parameter, flat: the [master weights](crate::EvolutionStrategyConfig::with_master_weights) where it has them.
+    pub fn value(&self) -> &Tensor<1> {
+        &self.value
+    }
 }
 
 /// A change of the estimated gradient, as a link of the chain that updates a model: estimate → [clip](crate::clip_norm()) → transforms, in the order
 /// that they were given → optimizer. A closure is one that remembers nothing.
 ///
-/// Every replica makes it by itself: it must depend on its arguments alone.
+/// Every replica runs it: it must depend on its arguments alone. It is for float parameters: a strategy of integers refuses it.
 ///
 /// # Example
 ///
@@ -69,14 +84,14 @@ pub struct ParameterGradient {
 /// # }
 /// ```
 pub trait GradientTransform: Send + Sync {
-    /// What it remembers before the first generation, from the values of all float parameters that are trained, flat and in the order of the model.
-    /// Number, lengths and types of these tensors stay as they are: records and checkpoints hold them.
+    /// What it remembers before the first generation, from the [values](ParameterGradient::value) of all parameters that are trained, in the order of
+    /// the model. Number, lengths, types and devices of these tensors stay as they are: records and checkpoints hold them.
     fn init(&self, values: &[Tensor<1>]) -> Vec<Tensor<1>> {
         let _ = values;
         Vec::new()
     }
 
-    /// Changes the gradients of a generation, in the order of the model, and what is remembered.
+    /// Changes the gradients of a generation, and what is remembered. The order of the parameters is the model's, and stays.
     fn update(&self, state: &mut [Tensor<1>], parameters: &mut [ParameterGradient]);
 }
 
@@ -102,7 +117,7 @@ impl CustomTransform {
         &self.0.name
     }
 
-    pub(crate) fn given(&self) -> Result<&dyn GradientTransform, ConfigError> {
-        self.0.function("transform")
+    pub(crate) fn given(&self) -> Result<Arc<dyn GradientTransform>, ConfigError> {
+        self.0.shared("transform")
     }
 }

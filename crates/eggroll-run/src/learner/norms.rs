@@ -9,7 +9,7 @@ use std::collections::HashSet;
 /// Euclidean lengths over all float parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Norms {
-    /// Of the estimated gradient; 0 in a generation without a step.
+    /// Of the gradient that the optimizer takes; 0 in a generation without a step.
     pub gradient: f64,
     /// Of the step that the optimizer made of it.
     pub update: f64,

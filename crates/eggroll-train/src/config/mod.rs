@@ -220,7 +220,7 @@ impl EvolutionStrategyConfig {
     }
 
     /// Adds a [`GradientTransform`] of the program, behind those that were added before: it takes the gradient, clipped, and the optimizer takes what
-    /// it gives. Files hold the name only: name it so that another transform has another name.
+    /// it gives. Files hold the name only: another transform needs another name, also in its settings.
     pub fn with_transform(mut self, name: impl Into<String>, transform: impl GradientTransform + 'static) -> Self {
         self.transforms.push(CustomTransform::new(name, transform));
         self
@@ -327,8 +327,10 @@ impl EvolutionStrategyConfig {
         if config.sigma == given.sigma {
             config.sigma = given.sigma.clone();
         }
-        if config.transforms == given.transforms {
-            config.transforms = given.transforms.clone();
+        for own in &mut config.transforms {
+            if let Some(same) = given.transforms.iter().find(|given| *given == own) {
+                *own = same.clone();
+            }
         }
         config
     }

@@ -93,9 +93,12 @@ pub enum TellError {
         /// Why it learns from the mean.
         because: String,
     },
-    /// A [transform](crate::GradientTransform) that has changed the length of a gradient or of what it remembers.
-    #[error("transform {0}: lengths must stay as they are")]
+    /// A [transform](crate::GradientTransform) that has changed more than the values of gradients and of what it remembers.
+    #[error("transform {0}: only values may change")]
     Transform(String),
+    /// A [transform](crate::GradientTransform) that remembers something, where the program makes the step.
+    #[error("transform \"{0}\" remembers something, which only tell updates: advance would leave it as it is")]
+    Remembers(String),
     /// A weight of a pair in the estimate that f32, or a parameter's half precision, cannot hold.
     #[error(
         "the weight of pair {pair} in the estimate of generation {generation} is {weight}, with sigma {sigma}: \

@@ -149,7 +149,7 @@ pub(super) fn plan(entry: &ParameterEntry, inputs: &Inputs, check: RowCheck, par
         return mean("frozen");
     }
     let Some(view) = MatrixView::of(&entry.shape) else {
-        return mean("a vector, the same by part");
+        return mean("a vector: by part the same");
     };
     if entry.kind != ParameterKind::Float {
         return mean("integers learn from votes");

@@ -102,7 +102,7 @@ impl EvolutionStrategy {
     }
 
     /// [`gradient`](Self::gradient) once from the pairs of even and once from those of odd number: two independent estimates whose
-    /// sum is `gradient`'s before it is clipped, up to rounding. [`SplitHalf`](crate::SplitHalf) compares them.
+    /// sum is `gradient`'s before it is clipped and transformed, up to rounding. [`SplitHalf`](crate::SplitHalf) compares them.
     ///
     /// # Errors
     ///

@@ -33,8 +33,8 @@ use std::sync::{Arc, Mutex};
 ///
 /// Its state is small: the generation, the optimizer and the learning-rate schedule; a number for each parameter where noise is
 /// [relative to its spread](crate::NoiseScale). Noise is never stored. With [anchor decay](EvolutionStrategyConfig::with_anchor_decay) it also
-/// holds the parameters that it began with, and with [master weights](EvolutionStrategyConfig::with_master_weights) f32 copies of those of half
-/// precision.
+/// holds the parameters that it began with, with [master weights](EvolutionStrategyConfig::with_master_weights) f32 copies of those of half
+/// precision, and what [transforms](crate::GradientTransform) remember.
 ///
 /// # Example
 ///
@@ -144,6 +144,9 @@ impl EvolutionStrategy {
         let table = Arc::new(table.with_spreads(spreads).with_scales(&config.scales)?);
         if config.anchor_decay.is_some_and(|decay| decay != 0.0) {
             refuse_integers(&table, "anchor_decay")?;
+        }
+        if !config.transforms.is_empty() {
+            refuse_integers(&table, "transforms")?;
         }
         let chain = Chain::init(&config, &table, model)?;
         if chain.optimizer.moves_integers() {

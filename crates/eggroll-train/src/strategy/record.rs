@@ -55,7 +55,7 @@ impl EvolutionStrategy {
     ///
     /// # Errors
     ///
-    /// [`RecordError`] if Burn cannot read the record, its spreads or master weights are not those of such a strategy and model, or this strategy
+    /// [`RecordError`] if Burn cannot read the record, its spreads, master weights or what transforms remember are not those of such a strategy and model, or this strategy
     /// has another [anchor](Self::try_with_anchor).
     pub fn try_load_record(mut self, record: StrategyRecord) -> Result<Self, RecordError> {
         record.settings.validate().map_err(|error| RecordError::Settings(error.to_string()))?;
@@ -74,7 +74,7 @@ impl EvolutionStrategy {
     ///
     /// # Panics
     ///
-    /// May panic if the record is not one that a strategy has made, and panics if it is one of another anchor or other master weights: see
+    /// May panic if the record is not one that a strategy has made, and panics if it is one of another anchor, other master weights or other transforms: see
     /// [`try_load_record`](Self::try_load_record).
     #[track_caller]
     pub fn load_record(mut self, record: StrategyRecord) -> Self {

@@ -61,13 +61,13 @@ impl EvolutionStrategy {
 
     /// Completes a generation whose step the program has made itself, with its own optimizer on the
     /// [gradient](Self::gradient): generation and learning-rate schedule advance, and the configured optimizer is not used, nor
-    /// [anchor decay](crate::EvolutionStrategyConfig::with_anchor_decay). [Master weights](crate::EvolutionStrategyConfig::with_master_weights) and what
-    /// [transforms](crate::GradientTransform) remember stay as they are.
+    /// [anchor decay](crate::EvolutionStrategyConfig::with_anchor_decay). [Master weights](crate::EvolutionStrategyConfig::with_master_weights) stay as they
+    /// are.
     ///
     /// # Errors
     ///
     /// As [`tell`](Self::tell), but for what depends on the model; [`TellError::Votes`](crate::TellError::Votes) if integer parameters are
-    /// trained.
+    /// trained, [`TellError::Remembers`](crate::TellError::Remembers) if a [transform](crate::GradientTransform) would have to remember this generation.
     ///
     /// # Example
     ///
@@ -118,6 +118,9 @@ impl EvolutionStrategy {
         self.check_generation(&population, fitness)?;
         if let Some((_, entry)) = self.table.trained(ParameterKind::Integer).next() {
             return Err(TellError::Votes(entry.path.clone()).into());
+        }
+        if let Some(name) = self.chain.remembering() {
+            return Err(TellError::Remembers(name.to_owned()).into());
         }
         let (scheduler, learning_rate) = self.next_rate(&population)?;
         let by_part = self.plans(&population, fitness)?.iter().any(Plan::is_by_part);

@@ -1,4 +1,4 @@
-//! A word for tensors that are kept.
+//! Digests of kept tensors.
 
 use burn::tensor::Tensor;
 use sha2::{Digest, Sha256};

@@ -1,8 +1,9 @@
 //! f32 copies of half-precision parameters, on which an optimizer steps (Micikevicius et al., "Mixed Precision Training", arXiv 1710.03740).
 
 use super::digest::digest;
+use super::flat::{flat, trained};
 use super::kept::KeptTensors;
-use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{DType, Tensor};
 use eggroll_core::{NonFiniteError, ParameterTable};
 
@@ -100,16 +101,6 @@ impl Masters {
 /// Nothing for each parameter.
 fn none<T>(table: &ParameterTable) -> Vec<Option<T>> {
     table.entries().iter().map(|_| None).collect()
-}
-
-/// Position of a parameter that is trained.
-fn trained(table: &ParameterTable, id: ParamId) -> Option<usize> {
-    table.position(id).filter(|_| table.is_trained(id))
-}
-
-fn flat<const D: usize>(value: Tensor<D>) -> Tensor<1> {
-    let elements = value.shape().num_elements();
-    value.reshape([elements])
 }
 
 struct Copier<'a> {

@@ -5,6 +5,7 @@
 mod anchor;
 mod clip;
 mod digest;
+mod flat;
 mod kept;
 mod master_weights;
 mod rates;
@@ -26,7 +27,7 @@ use burn::lr_scheduler::module_lr_scheduler::ModuleLearningRate;
 use burn::module::Module;
 use burn::optim::GradientsParams;
 use eggroll_core::ParameterTable;
-use master_weights::Masters;
+use master_weights::{Masters, Types};
 use std::sync::Arc;
 use transforms::Transforms;
 
@@ -58,11 +59,12 @@ impl Chain {
         if config.rate_scale != RateScale::Absolute && !optimizer.steps_on_each() {
             return Err(ConfigError::RateScale(config.rate_scale.to_string()));
         }
+        let masters = config.master_weights.then(|| Masters::of(table, model));
         Ok(Self {
-            transforms: Transforms::init(&config.transforms, table, model)?,
+            transforms: Transforms::init(&config.transforms, table, &wide(masters.as_ref(), table, model).0)?,
             optimizer,
             anchor: if decays { Some(Arc::new(Anchor::of(table, model)?)) } else { None },
-            masters: config.master_weights.then(|| Masters::of(table, model)),
+            masters,
         })
     }
 
@@ -78,7 +80,11 @@ impl Chain {
             None => estimate,
             Some(longest) => clip_norm(model, estimate, longest),
         };
-        let (gradients, transforms) = self.transforms.apply(table, model, clipped)?;
+        if self.transforms.is_empty() {
+            return Ok(Transformed { gradients: clipped, transforms: self.transforms.clone() });
+        }
+        let (wide, _) = wide(self.masters.as_ref(), table, model);
+        let (gradients, transforms) = self.transforms.apply(table, &wide, clipped)?;
         Ok(Transformed { gradients, transforms })
     }
 
@@ -94,14 +100,7 @@ impl Chain {
         let (table, sigma) = (&population.perturbation.table, population.perturbation.sigma);
         let rate = rates::of(config, learning_rate, sigma, table, model);
         self.transforms = gradient.transforms;
-        // Tensors are shared, not copied.
-        let (before, types) = match &self.masters {
-            Some(masters) => {
-                let (wide, types) = masters.widen(table, model.clone());
-                (wide, Some(types))
-            }
-            None => (model.clone(), None),
-        };
+        let (before, types) = wide(self.masters.as_ref(), table, model);
         let stepped = self.optimizer.step(rate.clone(), before, gradient.gradients);
         let stepped = match (&self.anchor, config.anchor_decay) {
             (Some(anchor), Some(decay)) => anchor.pull(table, stepped, rate.base() * decay),
@@ -116,6 +115,11 @@ impl Chain {
             true => tie(voted, |id| table.position(id).is_some_and(|position| table.fields(position) > 1)),
             false => voted,
         }
+    }
+
+    /// The first transform that remembers something.
+    pub fn remembering(&self) -> Option<&str> {
+        self.transforms.remembering()
     }
 
     /// What transforms remember; `None` if that is nothing.
@@ -146,5 +150,16 @@ impl Chain {
         self.transforms = self.transforms.loaded(transforms).map_err(RecordError::Transforms)?;
         self.masters = masters;
         Ok(())
+    }
+}
+
+/// The model with master weights in place of half precision, and the types that it had. Tensors are shared, not copied.
+fn wide<M: Module>(masters: Option<&Masters>, table: &ParameterTable, model: &M) -> (M, Option<Types>) {
+    match masters {
+        Some(masters) => {
+            let (wide, types) = masters.widen(table, model.clone());
+            (wide, Some(types))
+        }
+        None => (model.clone(), None),
     }
 }

@@ -1,102 +1,121 @@
 //! The program's transforms of a gradient, and what they remember.
 
+use super::flat::{flat, trained};
 use super::kept::KeptTensors;
 use crate::error::ConfigError;
-use crate::transform::{CustomTransform, ParameterGradient};
-use burn::module::{Module, ModuleVisitor, Param, ParamId};
+use crate::transform::{CustomTransform, GradientTransform, ParameterGradient};
+use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
 use burn::tensor::Tensor;
-use eggroll_core::{ParameterKind, ParameterTable};
-use std::collections::HashMap;
+use eggroll_core::ParameterTable;
+use std::sync::Arc;
 
 /// The transforms of a strategy with what each remembers.
 #[derive(Clone)]
 pub(crate) struct Transforms {
-    links: Vec<(CustomTransform, Vec<Tensor<1>>)>,
+    links: Vec<Link>,
+}
+
+#[derive(Clone)]
+struct Link {
+    name: String,
+    transform: Arc<dyn GradientTransform>,
+    state: Vec<Tensor<1>>,
 }
 
 impl Transforms {
+    /// Of a model with its master weights in place of half precision.
     pub fn init<M: Module>(given: &[CustomTransform], table: &ParameterTable, model: &M) -> Result<Self, ConfigError> {
-        if given.is_empty() {
-            return Ok(Self { links: Vec::new() });
-        }
         let mut values = Values { table, found: vec![None; table.entries().len()] };
         model.visit(&mut values);
         let values: Vec<Tensor<1>> = values.found.into_iter().flatten().collect();
-        let link = |custom: &CustomTransform| custom.given().map(|transform| (custom.clone(), transform.init(&values)));
-        Ok(Self { links: given.iter().map(link).collect::<Result<_, _>>()? })
+        let link = |custom: &CustomTransform| {
+            let transform = custom.given()?;
+            Ok(Link { name: custom.name().to_owned(), state: transform.init(&values), transform })
+        };
+        Ok(Self { links: given.iter().map(link).collect::<Result<_, ConfigError>>()? })
     }
 
-    /// The gradients after all transforms, with what they remember then. An error names the transform that has returned another shape.
+    pub fn is_empty(&self) -> bool {
+        self.links.is_empty()
+    }
+
+    /// The first transform that remembers something.
+    pub fn remembering(&self) -> Option<&str> {
+        self.links.iter().find(|link| !link.state.is_empty()).map(|link| link.name.as_str())
+    }
+
+    /// The gradients after all transforms, with what they remember then; or what a transform has changed that it may not.
     pub fn apply<M: Module>(
         &self,
         table: &ParameterTable,
         model: &M,
         gradients: GradientsParams,
     ) -> Result<(GradientsParams, Self), String> {
-        if self.links.is_empty() {
-            return Ok((gradients, self.clone()));
-        }
         let mut next = self.clone();
         let mut taken = Take { table, gradients, found: table.entries().iter().map(|_| None).collect() };
         model.visit(&mut taken);
         let mut parameters: Vec<ParameterGradient> = taken.found.into_iter().flatten().collect();
-        for (custom, state) in &mut next.links {
-            let before: Vec<usize> = state.iter().map(|tensor| tensor.dims()[0]).collect();
-            custom.given().map_err(|error| error.to_string())?.update(state, &mut parameters);
-            let name = custom.name();
-            for parameter in &parameters {
-                let (found, expected) = (parameter.gradient.dims()[0], parameter.shape.iter().product::<usize>());
-                if found != expected {
-                    let path = &parameter.path;
-                    return Err(format!("\"{name}\" gave {found} values for the {expected} of \"{path}\""));
+        for Link { name, transform, state } in &mut next.links {
+            let (before, remembered) = (parameters.clone(), state.clone());
+            transform.update(state, &mut parameters);
+            for (parameter, before) in parameters.iter().zip(&before) {
+                let path = &before.path;
+                if parameter.position != before.position {
+                    return Err(format!("\"{name}\" put \"{}\" in the place of \"{path}\"", parameter.path));
                 }
+                same(&before.gradient, &parameter.gradient)
+                    .map_err(|difference| format!("\"{name}\" gave \"{path}\" a gradient of {difference}"))?;
             }
-            let after: Vec<usize> = state.iter().map(|tensor| tensor.dims()[0]).collect();
-            if after != before {
-                return Err(format!("\"{name}\" remembered tensors of {before:?} values, and of {after:?} now"));
+            for (at, (remembered, state)) in remembered.iter().zip(state).enumerate() {
+                same(remembered, state).map_err(|difference| {
+                    format!("\"{name}\" made what it remembers, tensor {at}, one of {difference}")
+                })?;
             }
         }
-        let by_path: HashMap<String, Tensor<1>> =
-            parameters.into_iter().map(|parameter| (parameter.path, parameter.gradient)).collect();
-        let mut give = Give { table, by_path, gradients: taken.gradients };
+        let mut by_position: Vec<Option<Tensor<1>>> = vec![None; table.entries().len()];
+        parameters.into_iter().for_each(|parameter| by_position[parameter.position] = Some(parameter.gradient));
+        let mut give = Give { table, by_position, gradients: taken.gradients };
         model.visit(&mut give);
         Ok((give.gradients, next))
     }
 
     /// `None` if nothing is remembered.
     pub fn to_record(&self) -> Option<KeptTensors> {
-        KeptTensors::of(self.links.iter().flat_map(|(_, state)| state))
+        KeptTensors::of(self.links.iter().flat_map(|link| &link.state))
     }
 
     /// The same with what a record remembers, or why it is of others.
     pub fn loaded(&self, record: Option<KeptTensors>) -> Result<Self, String> {
-        let mut record = record.map_or_else(Vec::new, KeptTensors::into_tensors);
-        let lengths = |tensors: &[Tensor<1>]| -> Vec<usize> { tensors.iter().map(|tensor| tensor.dims()[0]).collect() };
-        let own: Vec<Tensor<1>> = self.links.iter().flat_map(|(_, state)| state.clone()).collect();
-        let (found, expected) = (lengths(&record), lengths(&own));
-        if found != expected {
-            return Err(format!(
-                "the record remembers tensors of {found:?} values, and the transforms of this strategy of {expected:?}"
-            ));
-        }
+        let record = record.map_or_else(Vec::new, KeptTensors::into_tensors);
         let mut loaded = self.clone();
-        for own in loaded.links.iter_mut().flat_map(|(_, state)| state) {
-            *own = record.remove(0).to_device(&own.device());
+        let own: Vec<&mut Tensor<1>> = loaded.links.iter_mut().flat_map(|link| &mut link.state).collect();
+        let kinds = |tensors: &mut dyn Iterator<Item = &Tensor<1>>| -> Vec<String> { tensors.map(kind).collect() };
+        let (found, expected) = (kinds(&mut record.iter()), kinds(&mut own.iter().map(|own| &**own)));
+        if found != expected {
+            let [found, expected] = [found, expected].map(|kinds| format!("[{}]", kinds.join(", ")));
+            return Err(format!("the record has {found}, and the transforms of this strategy have {expected}"));
+        }
+        for (own, value) in own.into_iter().zip(record) {
+            *own = value.to_device(&own.device());
         }
         Ok(loaded)
     }
 }
 
-fn flat<const D: usize>(value: Tensor<D>) -> Tensor<1> {
-    let elements = value.shape().num_elements();
-    value.reshape([elements])
+fn kind(tensor: &Tensor<1>) -> String {
+    format!("{} {:?}", tensor.dims()[0], tensor.dtype())
 }
 
-/// Position of a float parameter that is trained.
-fn trained(table: &ParameterTable, id: ParamId) -> Option<usize> {
-    let of_floats = |position: &usize| table.entries()[*position].kind == ParameterKind::Float;
-    table.position(id).filter(of_floats).filter(|_| table.is_trained(id))
+/// What differs of length, type or device, as "5 F32 in place of 6 F32".
+fn same(expected: &Tensor<1>, found: &Tensor<1>) -> Result<(), String> {
+    if kind(expected) != kind(found) {
+        return Err(format!("{} values in place of {}", kind(found), kind(expected)));
+    }
+    if expected.device() != found.device() {
+        return Err(format!("values on {:?} in place of {:?}", found.device(), expected.device()));
+    }
+    Ok(())
 }
 
 struct Values<'a> {
@@ -127,22 +146,22 @@ impl ModuleVisitor for Take<'_> {
         let Some(gradient) = self.gradients.remove::<D>(param.id) else { return };
         let entry = &self.table.entries()[position];
         let (path, shape) = (entry.path.clone(), entry.shape.clone());
-        self.found[position] =
-            Some(ParameterGradient { path, shape, value: flat(param.val()), gradient: flat(gradient) });
+        let (value, gradient) = (flat(param.val()), flat(gradient));
+        self.found[position] = Some(ParameterGradient { position, path, shape, value, gradient });
     }
 }
 
 /// Puts them back.
 struct Give<'a> {
     table: &'a ParameterTable,
-    by_path: HashMap<String, Tensor<1>>,
+    by_position: Vec<Option<Tensor<1>>>,
     gradients: GradientsParams,
 }
 
 impl ModuleVisitor for Give<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         let Some(position) = trained(self.table, param.id) else { return };
-        if let Some(gradient) = self.by_path.remove(&self.table.entries()[position].path) {
+        if let Some(gradient) = self.by_position[position].take() {
             self.gradients.register(param.id, gradient.reshape::<D, _>(param.lazy_shape()));
         }
     }

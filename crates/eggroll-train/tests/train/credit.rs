@@ -89,7 +89,7 @@ fn layers_of_other_rows_learn_from_the_mean() {
     assert!(distance(&a, &b) > 0.01, "canary");
     let found = credits(&model, |population| by_row(&model, population));
     let expected = "by part: [\"first.weight\"]\n\
-                    from the mean: a vector, the same by part: [\"first.bias\", \"pooled.bias\"]\n\
+                    from the mean: a vector: by part the same: [\"first.bias\", \"pooled.bias\"]\n\
                     from the mean: it was given 1 rows for 3 parts: [\"pooled.weight\"]";
     assert_eq!(found, expected);
 }

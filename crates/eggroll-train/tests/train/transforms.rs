@@ -1,11 +1,12 @@
 //! The program's links between estimate and optimizer.
 
 use crate::support::{Net, bytes, input};
-use burn::module::Module;
+use burn::module::{Module, ModuleMapper, Param};
 use burn::optim::SgdConfig;
 use burn::optim::momentum::MomentumConfig;
-use burn::tensor::{DType, Tensor};
-use eggroll_core::EggrollConfig;
+use burn::tensor::{DType, Device, Tensor};
+use eggroll_core::{EggrollConfig, QEggrollConfig};
+use eggroll_nn::integer;
 use eggroll_train::*;
 use std::sync::Mutex;
 
@@ -33,6 +34,11 @@ fn with_momentum() -> EvolutionStrategyConfig {
     config().with_transform("momentum", Momentum(0.9))
 }
 
+fn with_burns_momentum() -> EvolutionStrategyConfig {
+    let burn = MomentumConfig::new().with_momentum(0.9).with_dampening(0.0);
+    EvolutionStrategyConfig { optimizer: SgdConfig::new().with_momentum(Some(burn)).into(), ..config() }
+}
+
 fn start(config: &EvolutionStrategyConfig) -> (Net, EvolutionStrategy) {
     let model = Net::new();
     let strategy = config.init(&model);
@@ -56,11 +62,8 @@ fn trained(config: &EvolutionStrategyConfig, count: usize) -> Vec<u8> {
 /// With what it remembers it is Burn's, bit for bit.
 #[test]
 fn momentum_is_that_of_burn() {
-    let burn = MomentumConfig::new().with_momentum(0.9).with_dampening(0.0);
-    let own = SgdConfig::new().with_momentum(Some(burn));
-    let own = EvolutionStrategyConfig { optimizer: own.into(), ..config() };
-    assert_eq!(trained(&with_momentum(), 6), trained(&own, 6));
-    assert_ne!(trained(&config(), 6), trained(&own, 6), "canary");
+    assert_eq!(trained(&with_momentum(), 6), trained(&with_burns_momentum(), 6));
+    assert_ne!(trained(&config(), 6), trained(&with_burns_momentum(), 6), "canary");
 }
 
 /// Behind the clip, in the order that they were given, with what a step changes, in the order of the model.
@@ -68,9 +71,9 @@ fn momentum_is_that_of_burn() {
 fn transforms_take_what_the_one_before_gave() {
     static SEEN: Mutex<Vec<(String, Vec<usize>)>> = Mutex::new(Vec::new());
     let note = |parameters: &mut [ParameterGradient]| {
-        let all = parameters.iter().map(|parameter| (parameter.path.clone(), parameter.shape.clone()));
+        let all = parameters.iter().map(|parameter| (parameter.path().to_owned(), parameter.shape().to_vec()));
         *SEEN.lock().expect("not poisoned") = all.collect();
-        assert!(parameters.iter().all(|parameter| parameter.value.dims() == parameter.gradient.dims()));
+        assert!(parameters.iter().all(|parameter| parameter.value().dims() == parameter.gradient.dims()));
     };
     let scale = |factor: f64| {
         move |parameters: &mut [ParameterGradient]| {
@@ -122,18 +125,15 @@ fn records_hold_what_is_remembered() {
         let record = StrategyRecord { transforms, ..config.init(&model).to_record() };
         config.init(&model).try_load_record(record).err().expect("refused").to_string()
     };
-    let lengths = "[24, 6, 12, 2]";
-    let error = refused(&config, None);
-    let expected = format!(
-        "what transforms remember cannot be loaded: the record remembers tensors of [] values, and the transforms of this \
-                            strategy of {lengths}"
+    let kinds = "[24 F32, 6 F32, 12 F32, 2 F32]";
+    assert_eq!(
+        refused(&config, None),
+        format!(
+            "what transforms remember cannot be loaded: the record has [], and the transforms of this strategy have {kinds}"
+        )
     );
-    assert_eq!(error, expected);
     let error = refused(&self::config(), strategy.to_record().transforms);
-    assert!(
-        error.contains(&format!("tensors of {lengths} values, and the transforms of this strategy of []")),
-        "{error}"
-    );
+    assert!(error.contains(&format!("the record has {kinds}, and the transforms of this strategy have []")), "{error}");
 }
 
 /// Named in files, and given again.
@@ -146,12 +146,13 @@ fn files_hold_the_names() {
     let error = read.try_init(&Net::new()).err().expect("refused").to_string();
     assert!(error.starts_with("the transform \"momentum\" is a function of the program"), "{error}");
     assert!(read.with_functions_of(&given).try_init(&Net::new()).is_ok());
-    assert!(read.with_functions_of(&with_momentum()).try_init(&Net::new()).is_err());
+    let error = read.with_functions_of(&with_momentum()).try_init(&Net::new()).err().expect("refused").to_string();
+    assert!(error.starts_with("the transform \"nothing\""), "{error}");
 }
 
-/// Lengths are checked before anything is stepped.
+/// What else they change is an error before anything is stepped.
 #[test]
-fn other_lengths_are_errors() {
+fn only_values_may_change() {
     struct Grows;
     impl GradientTransform for Grows {
         fn init(&self, values: &[Tensor<1>]) -> Vec<Tensor<1>> {
@@ -165,6 +166,9 @@ fn other_lengths_are_errors() {
     let short = |parameters: &mut [ParameterGradient]| {
         parameters[1].gradient = parameters[1].gradient.clone().narrow(0, 0, 1);
     };
+    let half = |parameters: &mut [ParameterGradient]| {
+        parameters[1].gradient = parameters[1].gradient.clone().cast(DType::F16);
+    };
     let refused = |config: EvolutionStrategyConfig| {
         let (mut model, mut strategy) = start(&config);
         let population = strategy.ask();
@@ -174,29 +178,62 @@ fn other_lengths_are_errors() {
         error.to_string()
     };
     let error = refused(config().with_transform("short", short));
-    assert_eq!(error, "transform \"short\" gave 1 values for the 6 of \"first.bias\": lengths must stay as they are");
+    assert_eq!(
+        error,
+        "transform \"short\" gave \"first.bias\" a gradient of 1 F32 values in place of 6 F32: only values may change"
+    );
+    let error = refused(config().with_transform("half", half));
+    assert!(error.contains("\"first.bias\" a gradient of 6 F16 values in place of 6 F32"), "{error}");
+    let error = refused(config().with_transform("back", |parameters: &mut [ParameterGradient]| parameters.reverse()));
+    assert!(error.starts_with("transform \"back\" put \"second.bias\" in the place of \"first.weight\""), "{error}");
     let error = refused(config().with_transform("grows", Grows));
-    assert!(error.starts_with("transform \"grows\" remembered tensors of [24] values, and of [48] now"), "{error}");
+    assert!(error.contains("made what it remembers, tensor 0, one of 48 F32 values in place of 24 F32"), "{error}");
 }
 
-/// With f32 master weights they see the gradient in f32.
+/// Where nothing could be transformed, or remembered.
+#[test]
+fn integers_and_steps_of_the_program_refuse_them() {
+    let integers = integer::LinearConfig::new(4, 2).init(&Device::flex());
+    let voting = EvolutionStrategyConfig::integer(QEggrollConfig::new()).with_transform("momentum", Momentum(0.9));
+    let error = voting.try_init(&integers).err().expect("refused").to_string();
+    assert!(error.contains("transforms") && error.contains("\"weight\""), "{error}");
+
+    let advanced = |config: EvolutionStrategyConfig| {
+        let (model, mut strategy) = start(&config);
+        let population = strategy.ask();
+        let fitness = population.evaluate(|members| members.mean(model.forward(input())));
+        strategy.advance(population, &fitness).map(drop)
+    };
+    let error = advanced(with_momentum()).expect_err("refused").to_string();
+    assert!(error.starts_with("transform \"momentum\" remembers something"), "{error}");
+    assert!(advanced(config().with_transform("nothing", |_: &mut [ParameterGradient]| {})).is_ok());
+}
+
+/// With f32 master weights all is in f32, and momentum is Burn's there too.
 #[test]
 fn half_precision_is_moved_in_f32() {
     struct Half;
-    impl burn::module::ModuleMapper for Half {
-        fn map_float<const D: usize>(
-            &mut self,
-            param: burn::module::Param<Tensor<D>>,
-        ) -> burn::module::Param<Tensor<D>> {
+    impl ModuleMapper for Half {
+        fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
             param.map(|value| value.cast(DType::BF16))
         }
     }
-    let model = Net::new().map(&mut Half);
     let wide = |parameters: &mut [ParameterGradient]| {
-        assert!(parameters.iter().all(|parameter| parameter.gradient.dtype() == DType::F32));
+        let f32s =
+            |parameter: &ParameterGradient| [parameter.gradient.dtype(), parameter.value().dtype()] == [DType::F32; 2];
+        assert!(parameters.iter().all(f32s));
     };
-    let mut strategy = config().with_master_weights(true).with_transform("wide", wide).init(&model);
-    let population = strategy.ask();
-    let fitness = population.evaluate(|members| members.mean(model.forward(input().cast(DType::BF16))));
-    assert!(strategy.tell(&mut model.clone(), population, fitness).expect("a generation").stepped);
+    let trained = |config: EvolutionStrategyConfig| {
+        let mut model = Net::new().map(&mut Half);
+        let mut strategy = config.with_master_weights(true).with_transform("wide", wide).init(&model);
+        for _ in 0..4 {
+            let population = strategy.ask();
+            let x = input().cast(DType::BF16);
+            let fitness = population.evaluate(|members| -members.mean((model.forward(x.clone()) - 0.3).square()));
+            strategy.tell(&mut model, population, fitness).expect("a generation");
+        }
+        strategy.master_digest().expect("masters")
+    };
+    assert_eq!(trained(with_momentum()), trained(with_burns_momentum()));
+    assert_ne!(trained(config()), trained(with_burns_momentum()), "canary");
 }
