@@ -29,13 +29,8 @@ impl<F: ?Sized> Named<F> {
     /// # Errors
     ///
     /// [`ConfigError::NotGiven`] if the program has not given it again.
-    pub fn function(&self, field: &'static str) -> Result<&F, ConfigError> {
-        self.function.as_deref().ok_or_else(|| ConfigError::NotGiven { field, name: self.name.clone() })
-    }
-
-    /// [`function`](Self::function), to keep.
-    pub fn shared(&self, field: &'static str) -> Result<Arc<F>, ConfigError> {
-        self.function.clone().ok_or_else(|| ConfigError::NotGiven { field, name: self.name.clone() })
+    pub fn function(&self, field: &'static str) -> Result<&Arc<F>, ConfigError> {
+        self.function.as_ref().ok_or_else(|| ConfigError::NotGiven { field, name: self.name.clone() })
     }
 }
 

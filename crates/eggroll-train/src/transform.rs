@@ -118,6 +118,6 @@ impl CustomTransform {
     }
 
     pub(crate) fn given(&self) -> Result<Arc<dyn GradientTransform>, ConfigError> {
-        self.0.shared("transform")
+        self.0.function("transform").cloned()
     }
 }

@@ -1,6 +1,6 @@
 //! Parameters as flat tensors.
 
-use burn::module::ParamId;
+use burn::module::{Module, ModuleVisitor, Param, ParamId};
 use burn::tensor::Tensor;
 use eggroll_core::ParameterTable;
 
@@ -12,4 +12,24 @@ pub(super) fn flat<const D: usize>(value: Tensor<D>) -> Tensor<1> {
 /// Position of a parameter that is trained.
 pub(super) fn trained(table: &ParameterTable, id: ParamId) -> Option<usize> {
     table.position(id).filter(|_| table.is_trained(id))
+}
+
+/// The float parameters that are trained, by position in the table; a tied one once. Tensors are shared, not copied.
+pub(super) fn trained_values<M: Module>(table: &ParameterTable, model: &M) -> Vec<Option<Tensor<1>>> {
+    let mut values = Values { table, found: vec![None; table.entries().len()] };
+    model.visit(&mut values);
+    values.found
+}
+
+struct Values<'a> {
+    table: &'a ParameterTable,
+    found: Vec<Option<Tensor<1>>>,
+}
+
+impl ModuleVisitor for Values<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if let Some(position) = trained(self.table, param.id) {
+            self.found[position].get_or_insert_with(|| flat(param.val()));
+        }
+    }
 }

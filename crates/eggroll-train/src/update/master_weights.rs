@@ -1,9 +1,9 @@
 //! f32 copies of half-precision parameters, on which an optimizer steps (Micikevicius et al., "Mixed Precision Training", arXiv 1710.03740).
 
 use super::digest::digest;
-use super::flat::{flat, trained};
+use super::flat::{flat, trained, trained_values};
 use super::kept::KeptTensors;
-use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
+use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{DType, Tensor};
 use eggroll_core::{NonFiniteError, ParameterTable};
 
@@ -25,9 +25,8 @@ pub(crate) struct Types(Vec<Option<DType>>);
 impl Masters {
     /// The copies of `model` as it is.
     pub fn of<M: Module>(table: &ParameterTable, model: &M) -> Self {
-        let mut copier = Copier { table, values: none(table) };
-        model.visit(&mut copier);
-        Self { values: copier.values }
+        let copy = |value: Tensor<1>| is_half(value.dtype()).then(|| value.cast(DType::F32));
+        Self { values: trained_values(table, model).into_iter().map(|value| value.and_then(copy)).collect() }
     }
 
     /// `model` with the copies in place of what rounds from them, and the types that it had.
@@ -101,22 +100,6 @@ impl Masters {
 /// Nothing for each parameter.
 fn none<T>(table: &ParameterTable) -> Vec<Option<T>> {
     table.entries().iter().map(|_| None).collect()
-}
-
-struct Copier<'a> {
-    table: &'a ParameterTable,
-    values: Vec<Option<Tensor<1>>>,
-}
-
-impl ModuleVisitor for Copier<'_> {
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        if let Some(position) = trained(self.table, param.id) {
-            let value = param.val();
-            if is_half(value.dtype()) {
-                self.values[position].get_or_insert_with(|| flat(value.cast(DType::F32)));
-            }
-        }
-    }
 }
 
 struct Widen<'a> {

@@ -60,8 +60,12 @@ impl Chain {
             return Err(ConfigError::RateScale(config.rate_scale.to_string()));
         }
         let masters = config.master_weights.then(|| Masters::of(table, model));
+        let transforms = match config.transforms.is_empty() {
+            true => Transforms::default(),
+            false => Transforms::init(&config.transforms, table, &wide(masters.as_ref(), table, model).0)?,
+        };
         Ok(Self {
-            transforms: Transforms::init(&config.transforms, table, &wide(masters.as_ref(), table, model).0)?,
+            transforms,
             optimizer,
             anchor: if decays { Some(Arc::new(Anchor::of(table, model)?)) } else { None },
             masters,

@@ -1,6 +1,6 @@
 //! The program's transforms of a gradient, and what they remember.
 
-use super::flat::{flat, trained};
+use super::flat::{flat, trained, trained_values};
 use super::kept::KeptTensors;
 use crate::error::ConfigError;
 use crate::transform::{CustomTransform, GradientTransform, ParameterGradient};
@@ -11,7 +11,7 @@ use eggroll_core::ParameterTable;
 use std::sync::Arc;
 
 /// The transforms of a strategy with what each remembers.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct Transforms {
     links: Vec<Link>,
 }
@@ -26,9 +26,7 @@ struct Link {
 impl Transforms {
     /// Of a model with its master weights in place of half precision.
     pub fn init<M: Module>(given: &[CustomTransform], table: &ParameterTable, model: &M) -> Result<Self, ConfigError> {
-        let mut values = Values { table, found: vec![None; table.entries().len()] };
-        model.visit(&mut values);
-        let values: Vec<Tensor<1>> = values.found.into_iter().flatten().collect();
+        let values: Vec<Tensor<1>> = trained_values(table, model).into_iter().flatten().collect();
         let link = |custom: &CustomTransform| {
             let transform = custom.given()?;
             Ok(Link { name: custom.name().to_owned(), state: transform.init(&values), transform })
@@ -116,20 +114,6 @@ fn same(expected: &Tensor<1>, found: &Tensor<1>) -> Result<(), String> {
         return Err(format!("values on {:?} in place of {:?}", found.device(), expected.device()));
     }
     Ok(())
-}
-
-struct Values<'a> {
-    table: &'a ParameterTable,
-    /// By position.
-    found: Vec<Option<Tensor<1>>>,
-}
-
-impl ModuleVisitor for Values<'_> {
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        if let Some(position) = trained(self.table, param.id) {
-            self.found[position].get_or_insert_with(|| flat(param.val()));
-        }
-    }
 }
 
 /// Takes gradients out, flat.

@@ -1,6 +1,6 @@
 //! Decay towards the parameters that a run begins with.
 
-use crate::support::{Net, bytes, input, layer};
+use crate::support::{Cast, Net, bytes, input, layer};
 use burn::lr_scheduler::exponential::ExponentialLrSchedulerConfig;
 use burn::module::{Module, ModuleMapper, Param};
 use burn::optim::{AdamConfig, SgdConfig};
@@ -221,13 +221,7 @@ fn advance_leaves_the_model_alone() {
 /// Steps of half precision are rounded once.
 #[test]
 fn half_precision() {
-    struct Half;
-    impl ModuleMapper for Half {
-        fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-            param.map(|value| value.cast(DType::BF16))
-        }
-    }
-    let start = Net::new().map(&mut Half);
+    let start = Net::new().map(&mut Cast(DType::BF16));
     let mut model = start.clone();
     let mut strategy = config().with_anchor_decay(2.0).init(&start);
     let population = strategy.ask();

@@ -1,6 +1,6 @@
 //! f32 master weights of half-precision parameters.
 
-use crate::support::{Net, bytes, input, layer};
+use crate::support::{Cast, Net, bytes, input, layer};
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::optim::{AdamConfig, AdamWConfig, LionConfig, SgdConfig};
 use burn::tensor::{DType, Tensor};
@@ -9,14 +9,6 @@ use eggroll_train::*;
 
 const MEMBERS: usize = 8;
 const HALVES: [DType; 2] = [DType::BF16, DType::F16];
-
-struct Cast(DType);
-
-impl ModuleMapper for Cast {
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        param.map(|value| value.cast(self.0))
-    }
-}
 
 /// Values well between 1 and 2, where neighbors in bf16 differ by 1/128, in f16 by 1/1024.
 struct AroundOne;

@@ -1,7 +1,7 @@
 //! Members as separate models: the same population as the batched one, for models of any modules.
 
-use crate::support::{Net, bytes, input, sines};
-use burn::module::{Module, ModuleMapper, Param};
+use crate::support::{Cast, Net, bytes, input, sines};
+use burn::module::{Module, Param};
 use burn::optim::{AdamConfig, SgdConfig};
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use eggroll_core::ops::integer::{Rounding, integer_type, log_likelihood};
@@ -77,13 +77,6 @@ fn equals_the_batched_population() {
 
 #[test]
 fn half_precision_rounds_only_the_weights() {
-    struct Cast(DType);
-
-    impl ModuleMapper for Cast {
-        fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-            param.map(|value| value.cast(self.0))
-        }
-    }
     // The distance from 1 to the next number of each type.
     for (dtype, epsilon) in [(DType::F16, 1.0 / 1024.0), (DType::BF16, 1.0 / 128.0)] {
         let net = Net::new().map(&mut Cast(dtype));

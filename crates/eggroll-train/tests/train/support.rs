@@ -1,8 +1,8 @@
 //! What the tests share.
 
-use burn::module::{Module, ModuleVisitor, Param};
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::activation::tanh;
-use burn::tensor::{Device, Int, Tensor};
+use burn::tensor::{DType, Device, Int, Tensor};
 use eggroll_nn::Linear;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -51,6 +51,15 @@ pub fn sines(count: usize) -> Tensor<1> {
 pub fn sines_on(count: usize, device: &Device) -> Tensor<1> {
     let values: Vec<f32> = (0..count).map(|i| (i as f32 * 0.7).sin()).collect();
     Tensor::from_floats(&values[..], device)
+}
+
+/// Gives all float parameters another type.
+pub struct Cast(pub DType);
+
+impl ModuleMapper for Cast {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        param.map(|value| value.cast(self.0))
+    }
 }
 
 /// The bytes of all parameters: equal for models that are equal bit for bit.

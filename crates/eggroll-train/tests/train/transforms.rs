@@ -1,7 +1,7 @@
 //! The program's links between estimate and optimizer.
 
-use crate::support::{Net, bytes, input};
-use burn::module::{Module, ModuleMapper, Param};
+use crate::support::{Cast, Net, bytes, input};
+use burn::module::Module;
 use burn::optim::SgdConfig;
 use burn::optim::momentum::MomentumConfig;
 use burn::tensor::{DType, Device, Tensor};
@@ -212,19 +212,13 @@ fn integers_and_steps_of_the_program_refuse_them() {
 /// With f32 master weights all is in f32, and momentum is Burn's there too.
 #[test]
 fn half_precision_is_moved_in_f32() {
-    struct Half;
-    impl ModuleMapper for Half {
-        fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-            param.map(|value| value.cast(DType::BF16))
-        }
-    }
     let wide = |parameters: &mut [ParameterGradient]| {
         let f32s =
             |parameter: &ParameterGradient| [parameter.gradient.dtype(), parameter.value().dtype()] == [DType::F32; 2];
         assert!(parameters.iter().all(f32s));
     };
     let trained = |config: EvolutionStrategyConfig| {
-        let mut model = Net::new().map(&mut Half);
+        let mut model = Net::new().map(&mut Cast(DType::BF16));
         let mut strategy = config.with_master_weights(true).with_transform("wide", wide).init(&model);
         for _ in 0..4 {
             let population = strategy.ask();
