@@ -1,17 +1,8 @@
 //! Cross-entropy by member.
 
 use super::{distance, implementations, inputs, values};
+use crate::testing::reference::floats::rows::cross_entropy;
 use burn::tensor::{Int, Tensor, TensorData};
-
-pub(super) fn expected(logits: &[f64], targets: &[i64], classes: usize) -> Vec<f64> {
-    let row = |(row, target): (&[f64], &i64)| {
-        let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let sum: f64 = row.iter().map(|logit| (logit - largest).exp()).sum();
-        sum.ln() + largest - row[*target as usize]
-    };
-    let member = |logits: &[f64]| logits.chunks(classes).zip(targets).map(row).sum::<f64>() / targets.len() as f64;
-    logits.chunks(classes * targets.len()).map(member).collect()
-}
 
 /// Members, rows of a member, classes.
 const CASES: [(usize, usize, usize); 9] = [
@@ -36,10 +27,10 @@ fn equals_oracle() {
             let next: Vec<i64> = targets.iter().map(|target| (target + 1) % classes as i64).collect();
             // A row alone is a member of one row.
             let row = |at: usize| {
-                expected(&logits[at * classes..(at + 1) * classes], &targets[at % rows..at % rows + 1], classes)
+                cross_entropy(&logits[at * classes..(at + 1) * classes], &targets[at % rows..at % rows + 1], classes)
             };
             let all_rows: Vec<f64> = (0..members * rows).flat_map(row).collect();
-            let (expected, wrong) = (expected(&logits, &targets, classes), expected(&logits, &next, classes));
+            let (expected, wrong) = (cross_entropy(&logits, &targets, classes), cross_entropy(&logits, &next, classes));
             for on in implementations() {
                 let data = TensorData::new(targets.clone(), [rows]);
                 let targets = Tensor::<1, Int>::from_data(data, &on.device);

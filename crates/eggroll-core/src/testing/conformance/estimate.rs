@@ -1,10 +1,10 @@
 //! Low-rank and dense estimates.
 
-use super::oracle::{self, Noise};
 use super::{DISTRIBUTIONS, Implementation, distance, implementations, inputs, values};
 use crate::ops::{self, DenseNoise, InputRows, LinearBias, LinearMembers, LowRankNoise, NoiseSource, PairRange};
 use crate::rng::NoiseDistribution;
 use crate::rng::key::NoiseKey;
+use crate::testing::reference::floats::members::{self as oracle, Noise};
 use burn::tensor::{DType, Tensor};
 
 /// Pairs, d_input, d_output, rank.

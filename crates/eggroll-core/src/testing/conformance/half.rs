@@ -1,10 +1,10 @@
 //! Half precision, where a backend has it: kernels compute in f32, so only their inputs and outputs round.
 
-use super::oracle::{self, Noise};
-use super::{Implementation, cross_entropy, implementations, inputs, row_projection, values};
+use super::{Implementation, implementations, inputs, values};
 use crate::ops::{self, DenseNoise, InputRows, LinearBias, LinearMembers, LowRankNoise, NoiseSource, SparseNoise};
 use crate::rng::key::{NoiseKey, PairRange};
-use crate::testing::reference::dense_noise;
+use crate::testing::reference::floats::members::{self as oracle, Noise};
+use crate::testing::reference::{dense_noise, floats};
 use burn::tensor::{DType, Int, Tensor, TensorData};
 
 /// Types, and the distance from 1 to the next number in each.
@@ -128,13 +128,13 @@ fn quiet(on: &Implementation, dtype: DType, salt: u32, shape: [usize; 2]) -> Vec
         Result {
             operation: "cross-entropy",
             found: values(losses.cast(DType::F32)),
-            expected: cross_entropy::expected(&logits(0), &targets(), CLASSES),
+            expected: floats::rows::cross_entropy(&logits(0), &targets(), CLASSES),
             terms: 1,
         },
         Result {
             operation: "row projection",
             found: values(projected.flatten::<1>(0, 1).cast(DType::F32)),
-            expected: row_projection::expected(&gradient(0), &x, d_input, d_output),
+            expected: floats::projection::onto_rows(&gradient(0), &x, d_input, d_output),
             terms: 1,
         },
     ]

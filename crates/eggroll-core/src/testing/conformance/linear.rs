@@ -1,9 +1,9 @@
 //! Perturbed linear, low-rank and dense.
 
-use super::oracle::{self, Noise};
 use super::{DISTRIBUTIONS, Implementation, distance, implementations, implementations_of, inputs, values};
 use crate::ops::{DenseNoise, InputRows, LinearBias, LinearMembers, LowRankNoise, NoiseSource, PairRange};
 use crate::rng::key::NoiseKey;
+use crate::testing::reference::floats::members::{self as oracle, Noise};
 use crate::work::counters;
 use burn::tensor::{Tensor, TensorData};
 

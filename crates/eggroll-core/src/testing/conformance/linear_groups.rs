@@ -2,9 +2,9 @@
 //! columns at a time; and next to it where they just do not.
 
 use super::linear::{Bias, Case, noises};
-use super::oracle::Noise;
 use super::{distance, implementations, implementations_of, values};
 use crate::ops::{self, InputRows, NoiseSource, PairRange, table_start};
+use crate::testing::reference::floats::members::Noise;
 use burn::tensor::{DType, Tensor};
 
 /// Pairs and rows of a member, d_input and d_output, rank.

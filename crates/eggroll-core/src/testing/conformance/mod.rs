@@ -12,7 +12,6 @@ mod half;
 mod integer;
 mod linear;
 mod linear_groups;
-mod oracle;
 mod part_estimate;
 mod patches;
 mod perturbed_embedding;

@@ -1,10 +1,11 @@
 //! Estimates by part, for every role of a matrix and every use of it.
 
-use super::oracle::{self, Noise};
-use super::{DISTRIBUTIONS, Implementation, implementations, implementations_of, inputs, row_projection, values};
+use super::{DISTRIBUTIONS, Implementation, implementations, implementations_of, inputs, values};
 use crate::noise::role::{ParameterNoise, Role};
 use crate::ops::{self, DenseNoise, Input, LowRankNoise, NoiseSource, PairRange, orthonormal_rows};
 use crate::rng::key::NoiseKey;
+use crate::testing::reference::floats::members::Noise;
+use crate::testing::reference::floats::projection::{self, PartRows, estimate_by_part};
 use burn::tensor::{DType, Tensor};
 
 const SIGMA: f64 = 0.2;
@@ -13,66 +14,16 @@ const SIGMA: f64 = 0.2;
 const CASES: [(usize, usize, usize, usize, usize); 4] =
     [(1, 1, 1, 1, 1), (3, 17, 20, 3, 2), (32, 40, 57, 10, 1), (5, 3, 17, 33, 4)];
 
-/// What a weight was given, on the host: rows of `x·W`, of `x·Wᵀ`, and indices.
-#[derive(Clone, Copy)]
-struct Given<'a> {
-    rows: Option<&'a [f64]>,
-    transposed: Option<&'a [f64]>,
-    indices: Option<&'a [usize]>,
-}
-
-impl Given<'_> {
-    fn on(&self, on: &Implementation, [d_input, d_output]: [usize; 2]) -> Vec<Input> {
-        let tensor = |x: &[f64], width: usize| on.tensor(x, [x.len() / width, width]);
-        let rows = self.rows.map(|x| Input::Rows(tensor(x, d_input)));
-        let transposed = self.transposed.map(|x| Input::Transposed(tensor(x, d_output)));
-        let indices = self.indices.map(|indices| {
-            let indices: Vec<i32> = indices.iter().map(|index| *index as i32).collect();
-            Input::Indices(Tensor::from_ints(indices.as_slice(), &on.device))
-        });
-        [rows, indices, transposed].into_iter().flatten().collect()
-    }
-
-    /// The estimate of a part alone, projected onto what it gave the weight: part after part of the space, so that each is counted once.
-    fn projected(&self, alone: &[f64], part: usize, [d_input, d_output]: [usize; 2]) -> Vec<f64> {
-        let mut rest = alone.to_vec();
-        let mut sum = vec![0.0; alone.len()];
-        let mut take = |projection: &dyn Fn(&[f64]) -> Vec<f64>| {
-            let taken = projection(&rest);
-            rest.iter_mut().zip(&taken).for_each(|(rest, taken)| *rest -= taken);
-            sum.iter_mut().zip(taken).for_each(|(sum, taken)| *sum += taken);
-        };
-        if let Some(x) = self.rows {
-            let x = &x[part * d_input..(part + 1) * d_input];
-            take(&|rest| row_projection::expected(rest, x, d_input, d_output));
-        }
-        if let Some(indices) = self.indices {
-            let of_row = |i: usize| i / d_output == indices[part];
-            take(&|rest| rest.iter().enumerate().map(|(i, value)| if of_row(i) { *value } else { 0.0 }).collect());
-        }
-        if let Some(x) = self.transposed {
-            let x = &x[part * d_output..(part + 1) * d_output];
-            take(&|rest| {
-                transpose(&row_projection::expected(&transpose(rest, d_output), x, d_output, d_input), d_input)
-            });
-        }
-        sum
-    }
-}
-
-/// A matrix of so many columns, transposed.
-fn transpose(matrix: &[f64], columns: usize) -> Vec<f64> {
-    (0..columns).flat_map(|c| matrix.iter().skip(c).step_by(columns).copied().collect::<Vec<_>>()).collect()
-}
-
-/// The estimate of every part as it would be alone, projected; summed up.
-fn expected(weights: &[f64], given: Given, noise: Noise, parts: usize, shape: [usize; 2]) -> Vec<f64> {
-    let mut sum = vec![0.0; shape[0] * shape[1]];
-    for (part, weights) in weights.chunks(weights.len() / parts).enumerate() {
-        let projected = given.projected(&oracle::estimate(weights, noise, 0, shape), part, shape);
-        sum.iter_mut().zip(projected).for_each(|(sum, value)| *sum += value);
-    }
-    sum
+/// On an implementation's device.
+fn inputs_on(on: &Implementation, given: PartRows, [d_input, d_output]: [usize; 2]) -> Vec<Input> {
+    let tensor = |x: &[f64], width: usize| on.tensor(x, [x.len() / width, width]);
+    let rows = given.rows.map(|x| Input::Rows(tensor(x, d_input)));
+    let transposed = given.transposed.map(|x| Input::Transposed(tensor(x, d_output)));
+    let indices = given.indices.map(|indices| {
+        let indices: Vec<i32> = indices.iter().map(|index| *index as i32).collect();
+        Input::Indices(Tensor::from_ints(indices.as_slice(), &on.device))
+    });
+    [rows, indices, transposed].into_iter().flatten().collect()
 }
 
 #[test]
@@ -87,12 +38,12 @@ fn equals_oracle() {
                 x[..d_input].fill(0.0); // a row of zeros adds nothing
             }
             let indices: Vec<usize> = (0..parts).map(|part| part * part % d_input).collect();
-            let none = Given { rows: None, transposed: None, indices: None };
+            let none = PartRows { rows: None, transposed: None, indices: None };
             let uses = [
-                Given { rows: Some(&x), ..none },
-                Given { transposed: Some(&head), ..none },
-                Given { indices: Some(&indices), ..none },
-                Given { transposed: Some(&head), indices: Some(&indices), ..none },
+                PartRows { rows: Some(&x), ..none },
+                PartRows { transposed: Some(&head), ..none },
+                PartRows { indices: Some(&indices), ..none },
+                PartRows { transposed: Some(&head), indices: Some(&indices), ..none },
             ];
             let low_rank = LowRankNoise::new(key, rank, SIGMA);
             let dense = Noise::Dense(DenseNoise::new(key, SIGMA));
@@ -105,14 +56,15 @@ fn equals_oracle() {
             for ((role, counts_signs, noise), given) in
                 cases.into_iter().flat_map(|case| uses.map(|given| (case, given)))
             {
-                let expected = expected(&weights, given, noise, parts, shape);
+                let expected = estimate_by_part(&weights, given, noise, parts, shape);
                 for on in implementations_of(index, &[1]).into_iter().filter(|on| !on.portable) {
                     let elements = role.noise_elements(&shape);
                     let held = ops::noise(key, PairRange::new(0, pairs as u32), elements, &on.device, DType::F32);
                     for source in [NoiseSource::Drawn, NoiseSource::Cached { noise: held, first_pair: 0 }] {
                         let noise = ParameterNoise { role, key, sigma: SIGMA, source, counts_signs };
                         let weights = on.tensor(&weights, [parts, pairs]);
-                        let found = noise.on_rows(pairs, given.on(&on, shape), &shape, DType::F32).estimate(weights);
+                        let found =
+                            noise.on_rows(pairs, inputs_on(&on, given, shape), &shape, DType::F32).estimate(weights);
                         let off = on.distance(&values(found), &expected, parts * pairs * rank);
                         assert!(off < 1.0, "{}, {role:?}, {parts} parts, {pairs} pairs: {off}", on.name);
                     }
@@ -131,38 +83,23 @@ fn power_is_the_squared_move() {
     let indices: Vec<usize> = (0..parts * rows).map(|row| row * row % shape[0]).collect();
     let of_lookup: Vec<f64> =
         indices.iter().flat_map(|row| (0..shape[0]).map(move |i| f64::from(u8::from(i == *row)))).collect();
-    let none = Given { rows: None, transposed: None, indices: None };
+    let none = PartRows { rows: None, transposed: None, indices: None };
     let key = NoiseKey::new(5, 1, 2);
     for counts_signs in [false, true] {
         let low_rank = LowRankNoise { signs: counts_signs, ..LowRankNoise::new(key, 1, SIGMA) };
-        let power = |x: &[f64], transposed: bool| -> Vec<f64> {
-            let [width, out] = if transposed { [shape[1], shape[0]] } else { shape };
-            let squares = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>();
-            let of = |(part, pair): (&[f64], u32)| {
-                let noise = Noise::LowRank(low_rank).matrix(pair, shape);
-                let noise = if transposed { transpose(&noise, shape[1]) } else { noise };
-                let moved = |row: &[f64]| {
-                    (0..out)
-                        .map(|o| row.iter().zip(noise.iter().skip(o).step_by(out)).map(|(x, e)| x * e).sum())
-                        .collect::<Vec<f64>>()
-                };
-                let moved: f64 = part.chunks(width).map(|row| squares(&moved(row))).sum();
-                let size = SIGMA * SIGMA * squares(part) * out as f64;
-                if size == 0.0 { 0.0 } else { moved / size }
-            };
-            x.chunks(rows * width).flat_map(|part| (0..pairs).map(move |pair| (part, pair))).map(of).collect()
-        };
+        let noise = Noise::LowRank(low_rank);
+        let power = |x, noise, shape| projection::power(x, parts, noise, pairs, SIGMA, shape);
         let cases = [
-            (Given { rows: Some(&x), ..none }, power(&x, false)),
-            (Given { transposed: Some(&head), ..none }, power(&head, true)),
-            (Given { indices: Some(&indices), ..none }, power(&of_lookup, false)),
+            (PartRows { rows: Some(&x), ..none }, power(&x, noise, shape)),
+            (PartRows { transposed: Some(&head), ..none }, power(&head, noise.transposed(), [shape[1], shape[0]])),
+            (PartRows { indices: Some(&indices), ..none }, power(&of_lookup, noise, shape)),
         ];
         for (given, expected) in cases {
             for on in implementations().into_iter().filter(|on| !on.portable) {
                 let role = Role::LowRank { rank: 1 };
                 let noise = ParameterNoise { role, key, sigma: SIGMA, source: NoiseSource::Drawn, counts_signs };
                 let found = noise
-                    .on_rows(pairs as usize, given.on(&on, shape), &shape, DType::F32)
+                    .on_rows(pairs as usize, inputs_on(&on, given, shape), &shape, DType::F32)
                     .power(parts)
                     .expect("low-rank noise");
                 let off = on.distance(&values(found), &expected, shape[0]);
@@ -174,7 +111,10 @@ fn power_is_the_squared_move() {
         ParameterNoise { role: Role::Dense, key, sigma: SIGMA, source: NoiseSource::Drawn, counts_signs: false };
     let on = &implementations()[0];
     assert!(
-        noise.on_rows(17, Given { rows: Some(&x), ..none }.on(on, shape), &shape, DType::F32).power(parts).is_none()
+        noise
+            .on_rows(17, inputs_on(on, PartRows { rows: Some(&x), ..none }, shape), &shape, DType::F32)
+            .power(parts)
+            .is_none()
     );
 }
 
@@ -184,13 +124,14 @@ fn canary_shuffled_parts_fail() {
     let on = &implementations()[0];
     let (key, shape) = (NoiseKey::new(5, 1, 2), [20, 3]);
     let (weights, x) = (inputs(3 * 17, 4), inputs(3 * 20, 7));
-    let given = Given { rows: Some(&x), transposed: None, indices: None };
+    let given = PartRows { rows: Some(&x), transposed: None, indices: None };
     let noise = Noise::LowRank(LowRankNoise::new(key, 1, SIGMA));
-    let expected = expected(&weights, given, noise, 3, shape);
+    let expected = estimate_by_part(&weights, given, noise, 3, shape);
     let role = Role::LowRank { rank: 1 };
     let noise = ParameterNoise { role, key, sigma: SIGMA, source: NoiseSource::Drawn, counts_signs: false };
     let shuffled: Vec<f64> = [&weights[17..], &weights[..17]].concat();
-    let found = noise.on_rows(17, given.on(on, shape), &shape, DType::F32).estimate(on.tensor(&shuffled, [3, 17]));
+    let found =
+        noise.on_rows(17, inputs_on(on, given, shape), &shape, DType::F32).estimate(on.tensor(&shuffled, [3, 17]));
     assert!(on.distance(&values(found), &expected, 3 * 17) > 10.0);
 }
 
@@ -230,7 +171,7 @@ fn a_basis_spans_what_the_rows_span() {
         let basis = orthonormal_rows(on.tensor(&x, [parts, rows, width]));
         for part in 0..parts {
             let own = &x[part * rows * width..(part + 1) * rows * width];
-            let expected = row_projection::expected(&gradient, own, width, columns);
+            let expected = projection::onto_rows(&gradient, own, width, columns);
             let q = basis.clone().slice_dim(0, part..part + 1).reshape([rows, width]);
             let projected = q.clone().transpose().matmul(q.matmul(on.tensor(&gradient, [width, columns])));
             let off = on.distance(&values(projected), &expected, width);

@@ -1,10 +1,10 @@
 //! Perturbed embedding: rows of perturbed matrices.
 
-use super::oracle::{self, Noise};
 use super::{DISTRIBUTIONS, Implementation, distance, implementations, inputs, values};
 use crate::ops::{DenseNoise, InputRows, LinearMembers, LowRankNoise, NoiseSource, PairRange, noise, table_start};
 use crate::rng::key::NoiseKey;
 use crate::rng::philox::philox4x32;
+use crate::testing::reference::floats::members::{self as oracle, Noise};
 use crate::work::counters;
 use burn::tensor::{DType, Int, Tensor, TensorData};
 

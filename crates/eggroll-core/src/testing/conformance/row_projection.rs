@@ -1,37 +1,11 @@
 //! Projection onto the span of input rows.
 
-use super::oracle::{self, Noise};
 use super::{distance, implementations, inputs, values};
 use crate::ops::LowRankNoise;
 use crate::rng::key::NoiseKey;
+use crate::testing::reference::floats::members::{self as oracle, Noise};
+use crate::testing::reference::floats::projection::onto_rows;
 use burn::tensor::Tensor;
-
-/// Gram–Schmidt in f64.
-pub(super) fn expected(gradient: &[f64], x: &[f64], d_input: usize, d_output: usize) -> Vec<f64> {
-    let mut basis: Vec<Vec<f64>> = Vec::new();
-    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
-    for row in x.chunks(d_input) {
-        let mut v = row.to_vec();
-        for _ in 0..2 {
-            for q in &basis {
-                let overlap = dot(q, &v);
-                v.iter_mut().zip(q).for_each(|(v, q)| *v -= overlap * q);
-            }
-        }
-        let left = dot(&v, &v);
-        if left > 1e-8 * dot(row, row) {
-            basis.push(v.iter().map(|v| v / left.sqrt()).collect());
-        }
-    }
-    let mut projected = vec![0.0; gradient.len()];
-    for q in &basis {
-        for o in 0..d_output {
-            let inner: f64 = (0..d_input).map(|i| q[i] * gradient[i * d_output + o]).sum();
-            (0..d_input).for_each(|i| projected[i * d_output + o] += q[i] * inner);
-        }
-    }
-    projected
-}
 
 /// Rows, d_input, d_output.
 const CASES: [(usize, usize, usize); 10] = [
@@ -58,7 +32,7 @@ fn equals_oracle() {
             let last = (rows - 1) * d_input;
             (0..d_input).for_each(|i| x[last + i] = 0.5 * x[i]);
         }
-        let expected = expected(&gradient, &x, d_input, d_output);
+        let expected = onto_rows(&gradient, &x, d_input, d_output);
         for on in implementations() {
             let tensors = (on.tensor(&gradient, [d_input, d_output]), on.tensor(&x, [rows, d_input]));
             let found = values(on.row_projection(tensors.0, tensors.1));

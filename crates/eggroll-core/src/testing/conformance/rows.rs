@@ -3,35 +3,16 @@
 use super::{distance, implementations, implementations_of, inputs, values};
 use crate::ops::rows::{Activation, CausalAttention, RowOps};
 use crate::ops::{self, portable::rows as portable};
+use crate::testing::reference::floats::rows as oracle;
 use crate::work::device::is_on_host;
 use burn::backend::Dispatch;
 use burn::tensor::{Tensor, TensorData};
-
-/// `½·erfc(−x/√2)`, by the midpoints of an integral of the density.
-fn normal_distribution(x: f64) -> f64 {
-    let (steps, far) = (200_000, 12.0);
-    let width = (x + far) / f64::from(steps);
-    let density = |i: i32| {
-        let z = -far + (f64::from(i) + 0.5) * width;
-        (-0.5 * z * z).exp()
-    };
-    width * (0..steps).map(density).sum::<f64>() / (2.0 * std::f64::consts::PI).sqrt()
-}
-
-fn activation(function: Activation, x: f64) -> f64 {
-    match function {
-        Activation::Gelu => x * normal_distribution(x),
-        Activation::Sigmoid => 1.0 / (1.0 + (-x).exp()),
-        Activation::Silu => x / (1.0 + (-x).exp()),
-        Activation::Tanh => x.tanh(),
-    }
-}
 
 #[test]
 fn activations() {
     let x: Vec<f64> = inputs(123, 31).iter().map(|x| f64::from((9.0 * x) as f32)).collect();
     for function in [Activation::Gelu, Activation::Sigmoid, Activation::Silu, Activation::Tanh] {
-        let expected: Vec<f64> = x.iter().map(|x| activation(function, *x)).collect();
+        let expected: Vec<f64> = x.iter().map(|x| oracle::activation(function, *x)).collect();
         for on in implementations() {
             let apply = |x: Tensor<3>| -> Tensor<3> {
                 let x = x.into_dispatch();
@@ -76,11 +57,7 @@ fn limits_of_activations() {
 fn rms_norm() {
     for (index, (rows, width)) in [(1, 1), (5, 7), (33, 64), (300, 65)].into_iter().enumerate() {
         let x = inputs(rows * width, 32);
-        let row = |x: &[f64]| {
-            let mean = x.iter().map(|x| x * x).sum::<f64>() / width as f64;
-            x.iter().map(|x| x / (mean + 1e-3).sqrt()).collect::<Vec<f64>>()
-        };
-        let expected: Vec<f64> = x.chunks(width).flat_map(row).collect();
+        let expected = oracle::rms_normalized(&x, width, 1e-3);
         for on in implementations_of(index, &[1]) {
             let x = on.tensor(&x, [1, rows, width]);
             let found = values(match on.portable {
@@ -98,18 +75,7 @@ fn recurrence() {
         let [forget, candidate] = [33, 34].map(|salt| inputs(batch * steps * width, salt));
         let kept: Vec<f64> = (0..batch * steps).map(|i| f64::from(u8::from(i % 5 != 3))).collect();
         let state = inputs(batch * width, 35);
-        let mut expected = vec![0.0; batch * steps * width];
-        for b in 0..batch {
-            let mut h = state[b * width..][..width].to_vec();
-            for t in 0..steps {
-                for (c, h) in h.iter_mut().enumerate() {
-                    let at = (b * steps + t) * width + c;
-                    let f = 1.0 / (1.0 + (-forget[at]).exp());
-                    *h = (1.0 - f) * kept[b * steps + t] * *h + f * candidate[at];
-                    expected[at] = *h;
-                }
-            }
-        }
+        let expected = oracle::gated_recurrence([&forget, &candidate], &kept, &state, [batch, steps, width]);
         for on in implementations_of(index, &[1]) {
             let shape = [batch, steps, width];
             let (f, c) = (on.tensor(&forget, shape), on.tensor(&candidate, shape));
@@ -131,41 +97,6 @@ fn recurrence() {
     }
 }
 
-/// By its definition, one step after the other.
-fn attended(operands: [&[f64]; 3], [batch, steps, width]: [usize; 3], attention: CausalAttention) -> Vec<f64> {
-    let [query, key, value] = operands;
-    let CausalAttention { heads, window, rotary } = attention;
-    let d = width / heads;
-    let turned = |x: &[f64], step: usize| -> Vec<f64> {
-        let Some(base) = rotary else { return x.to_vec() };
-        let angle = |i: usize| step as f64 * f64::from(base).powf(-2.0 * i as f64 / d as f64);
-        let (first, second) = x.split_at(d / 2);
-        let one = |i: usize| first[i] * angle(i).cos() - second[i] * angle(i).sin();
-        let other = |i: usize| second[i] * angle(i).cos() + first[i] * angle(i).sin();
-        (0..d / 2).map(one).chain((0..d / 2).map(other)).collect()
-    };
-    let mut out = vec![0.0; batch * steps * width];
-    for (b, h) in (0..batch).flat_map(|b| (0..heads).map(move |h| (b, h))) {
-        let at = |step: usize| (b * steps + step) * width + h * d;
-        for t in 0..steps {
-            let q = turned(&query[at(t)..][..d], t);
-            let seen = (t + 1).saturating_sub(window)..t + 1;
-            let score = |s: usize| {
-                let k = turned(&key[at(s)..][..d], s);
-                (q.iter().zip(&k).map(|(q, k)| q * k).sum::<f64>() / (d as f64).sqrt()).exp()
-            };
-            let scores: Vec<f64> = seen.clone().map(score).collect();
-            let sum: f64 = scores.iter().sum();
-            for (s, score) in seen.zip(&scores) {
-                for i in 0..d {
-                    out[at(t) + i] += score / sum * value[at(s) + i];
-                }
-            }
-        }
-    }
-    out
-}
-
 #[test]
 fn attention() {
     let heads = |heads, window, rotary| CausalAttention { heads, window, rotary };
@@ -180,9 +111,9 @@ fn attention() {
         let [query, key, value] = [36, 37, 38].map(|salt| {
             inputs(shape.iter().product(), salt).iter().map(|x| f64::from((2.0 * x) as f32)).collect::<Vec<f64>>()
         });
-        let expected = attended([&query, &key, &value], shape, attention);
+        let expected = oracle::causal_attention([&query, &key, &value], shape, attention);
         let other = CausalAttention { window: attention.window + 1, ..attention };
-        let wider = attended([&query, &key, &value], shape, other);
+        let wider = oracle::causal_attention([&query, &key, &value], shape, other);
         for on in implementations_of(index, &[1]) {
             let [q, k, v] = [&query, &key, &value].map(|x| on.tensor(x, shape));
             let found: Tensor<3> = match on.portable {

@@ -1,6 +1,5 @@
 //! Sparse noise: products, rows, estimates and matrices against explicit weights.
 
-use super::oracle::{sign, transpose};
 use super::{DISTRIBUTIONS, Implementation, distance, implementations, inputs, values};
 use crate::ops::{
     DenseNoise, InputRows, LinearBias, LinearMembers, NoiseSource, SparseNoise, noise, sparse_embedding,
@@ -8,6 +7,7 @@ use crate::ops::{
 };
 use crate::rng::key::{NoiseKey, PairRange};
 use crate::rng::sparse::count;
+use crate::testing::reference::floats::members::{sign, transpose};
 use crate::testing::reference::{dense_noise, matmul, sparse_noise};
 use burn::tensor::{DType, Int, Tensor, TensorData};
 

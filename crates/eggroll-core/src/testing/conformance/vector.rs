@@ -1,11 +1,11 @@
 //! Perturbed vector, and noise as a tensor.
 
-use super::oracle::sign;
 use super::{DISTRIBUTIONS, distance, implementations, inputs, values};
 use crate::ops::{DenseNoise, NoiseSource};
 use crate::rng::NoiseDistribution;
 use crate::rng::key::{NoiseKey, PairRange};
 use crate::testing::reference::dense_noise;
+use crate::testing::reference::floats::members::sign;
 
 #[test]
 fn equals_oracle() {

@@ -1,5 +1,7 @@
 //! Scalar f64 oracle: each formula written as it stands in the papers, slowly.
 
+#[cfg(test)]
+pub(crate) mod floats;
 pub mod integer;
 
 use crate::ops::Window;

@@ -1,4 +1,4 @@
-//! Explicit perturbed weights and sums, in f64.
+//! Perturbed weights written out, and sums over pairs.
 
 use crate::ops::{DenseNoise, InputRows, LinearMembers, LowRankNoise, MatrixNoise};
 use crate::rng::NoiseDistribution;
@@ -6,13 +6,13 @@ use crate::testing::reference::{dense_noise, low_rank_noise, low_rank_signs, mat
 
 /// Noise of a matrix, as the oracle sees it: what is added for sign +1.
 #[derive(Clone, Copy)]
-pub(super) enum Noise {
+pub(crate) enum Noise {
     LowRank(LowRankNoise),
     Dense(DenseNoise),
 }
 
 impl Noise {
-    pub(super) fn distribution(&self) -> NoiseDistribution {
+    pub(crate) fn distribution(&self) -> NoiseDistribution {
         match self {
             Self::LowRank(noise) => noise.key.distribution(),
             Self::Dense(noise) => noise.key.distribution(),
@@ -20,7 +20,7 @@ impl Noise {
     }
 
     /// The noise of an operation's matrix, which may be the transpose of the parameter.
-    pub(super) fn matrix(&self, pair: u32, shape: [usize; 2]) -> Vec<f64> {
+    pub(crate) fn matrix(&self, pair: u32, shape: [usize; 2]) -> Vec<f64> {
         let transposed = self.of_matrix().is_transposed();
         let of_parameter = if transposed { [shape[1], shape[0]] } else { shape };
         let (drawn, scale) = match self {
@@ -34,7 +34,7 @@ impl Noise {
         drawn.iter().map(|value| f64::from(scale) * value).collect()
     }
 
-    pub(super) fn of_matrix(&self) -> MatrixNoise {
+    pub(crate) fn of_matrix(&self) -> MatrixNoise {
         match *self {
             Self::LowRank(noise) => MatrixNoise::LowRank(noise),
             Self::Dense(noise) => MatrixNoise::Dense(noise),
@@ -42,7 +42,7 @@ impl Noise {
     }
 
     /// The same noise for an operation on the transpose.
-    pub(super) fn transposed(&self) -> Self {
+    pub(crate) fn transposed(&self) -> Self {
         match *self {
             Self::LowRank(noise) => Self::LowRank(noise.transposed()),
             Self::Dense(noise) => Self::Dense(noise.transposed()),
@@ -50,12 +50,12 @@ impl Noise {
     }
 }
 
-pub(super) fn sign(member: usize) -> f64 {
+pub(crate) fn sign(member: usize) -> f64 {
     if member.is_multiple_of(2) { 1.0 } else { -1.0 }
 }
 
 /// `x_m·(W + s·noise) + bias + s·bias noise` for every member.
-pub(super) fn linear(
+pub(crate) fn linear(
     x: &[f64],
     w: &[f64],
     bias: Option<(&[f64], Option<DenseNoise>)>,
@@ -87,7 +87,7 @@ pub(super) fn linear(
 }
 
 /// Rows of `W + s·noise` for every member.
-pub(super) fn embedding(
+pub(crate) fn embedding(
     indices: &[usize],
     w: &[f64],
     noise: Noise,
@@ -108,12 +108,12 @@ pub(super) fn embedding(
 }
 
 /// The transpose of a row-major matrix.
-pub(super) fn transpose(matrix: &[f64], [rows, columns]: [usize; 2]) -> Vec<f64> {
+pub(crate) fn transpose(matrix: &[f64], [rows, columns]: [usize; 2]) -> Vec<f64> {
     (0..columns).flat_map(|c| (0..rows).map(move |r| (r, c))).map(|(r, c)| matrix[r * columns + c]).collect()
 }
 
 /// `Σ_q w_q·noise_q`.
-pub(super) fn estimate(weights: &[f64], noise: Noise, first: u32, shape: [usize; 2]) -> Vec<f64> {
+pub(crate) fn estimate(weights: &[f64], noise: Noise, first: u32, shape: [usize; 2]) -> Vec<f64> {
     let mut sum = vec![0.0; shape[0] * shape[1]];
     for (q, weight) in weights.iter().enumerate() {
         let noise = noise.matrix(first + q as u32, shape);
