@@ -1,20 +1,16 @@
 //! `Hopper-v5`.
 
-use super::MujocoError;
-use super::simulation::{Body, ResetNoise, Simulation, TrackPoint, squared};
-use crate::EpisodeKey;
-use burn_rl::{Environment, StepResult};
-use std::path::Path;
+use super::locomotion::{Body, Locomotion};
+use super::simulation::{BodySpec, ResetNoise, Simulation, TrackPoint, squared};
 
-static BODY: Body = Body {
+static SPEC: BodySpec = BodySpec {
     environment: "Hopper-v5",
     file: "hopper.xml",
     size: [6, 6, 3],
     frame_skip: 4,
-    time_limit: Hopper::MAX_STEPS,
     position_noise: ResetNoise::Uniform(5e-3),
     velocity_noise: ResetNoise::Uniform(5e-3),
-    place: TrackPoint::Root,
+    track_point: TrackPoint::Root,
 };
 const CONTROL_COST: f64 = 1e-3;
 const HEALTHY_REWARD: f64 = 1.0;
@@ -35,8 +31,6 @@ const HEALTHY_ANGLE: f64 = 0.2;
 /// | first state | the initial one, plus uniform numbers in `[−0.005, 0.005)` |
 /// | end | when its height is 0.7 or less, its angle is 0.2 or more, or another number of its state is 100 or more, either sign; after 1000 steps of 0.008 s |
 ///
-/// Physics equal Gymnasium's; the random numbers of the first state are functions of an [`EpisodeKey`].
-///
 /// # Example
 ///
 /// ```no_run
@@ -51,73 +45,34 @@ const HEALTHY_ANGLE: f64 = 0.2;
 /// # Ok(())
 /// # }
 /// ```
+pub type Hopper = Locomotion<HopperBody>;
+
+/// The body of [`Hopper`].
 #[derive(Clone, Debug)]
-pub struct Hopper {
-    simulation: Simulation,
-}
+pub struct HopperBody;
 
-impl Hopper {
-    /// Reads the description: the file given, or `hopper.xml` of the folder that [`ASSETS`](super::ASSETS) names. The environment is
-    /// at rest; episodes begin from it with [`episode`](Self::episode).
-    ///
-    /// # Errors
-    ///
-    /// If there is no such file, or it describes another body.
-    ///
-    /// # Panics
-    ///
-    /// Panics if the library is of another version than the bindings.
-    pub fn open(xml: Option<&Path>) -> Result<Self, MujocoError> {
-        Ok(Self { simulation: Simulation::open(&BODY, xml)? })
-    }
-
-    /// The same body at the beginning of the episode of a key.
-    pub fn episode(&self, key: EpisodeKey) -> Self {
-        Self { simulation: self.simulation.episode(key) }
-    }
-
-    /// Starts anew from positions and velocities.
-    ///
-    /// # Panics
-    ///
-    /// Panics unless there are 6 of each.
-    pub fn set_state(&mut self, positions: &[f64], velocities: &[f64]) {
-        self.simulation.set_state(positions, velocities);
-    }
-
-    fn is_healthy(&self) -> bool {
-        let (positions, velocities) = (self.simulation.positions(), self.simulation.velocities());
-        let (height, angle) = (positions[1], positions[2]);
-        let in_range = positions[2..].iter().chain(velocities).all(|x| x.abs() < HEALTHY_STATE);
-        in_range && height > HEALTHY_HEIGHT && angle.abs() < HEALTHY_ANGLE
-    }
-}
-
-impl Environment for Hopper {
+impl Body for HopperBody {
     type State = [f64; 11];
     type Action = [f64; 3];
 
-    const MAX_STEPS: usize = 1000;
+    const SPEC: &'static BodySpec = &SPEC;
 
-    fn state(&self) -> Self::State {
-        let velocities = self.simulation.velocities().iter().map(|v| v.clamp(-SEEN_VELOCITY, SEEN_VELOCITY));
-        let mut seen = self.simulation.positions()[1..].iter().copied().chain(velocities);
+    fn state(simulation: &Simulation) -> Self::State {
+        let velocities = simulation.velocities().iter().map(|v| v.clamp(-SEEN_VELOCITY, SEEN_VELOCITY));
+        let mut seen = simulation.positions()[1..].iter().copied().chain(velocities);
         std::array::from_fn(|_| seen.next().expect("5 positions and 6 velocities"))
     }
 
-    fn step(&mut self, action: Self::Action) -> StepResult<Self::State> {
-        let velocity = self.simulation.advance(&action);
-        let healthy = self.is_healthy();
+    fn reward(simulation: &mut Simulation, velocity: f64, action: &[f64]) -> (f64, bool) {
+        let healthy = is_healthy(simulation);
         let survival = if healthy { HEALTHY_REWARD } else { 0.0 };
-        StepResult {
-            next_state: self.state(),
-            reward: survival + velocity - CONTROL_COST * squared(&action),
-            done: !healthy,
-            truncated: self.simulation.is_over(),
-        }
+        (survival + velocity - CONTROL_COST * squared(action), !healthy)
     }
+}
 
-    fn reset(&mut self) {
-        self.simulation.reset();
-    }
+fn is_healthy(simulation: &Simulation) -> bool {
+    let (positions, velocities) = (simulation.positions(), simulation.velocities());
+    let (height, angle) = (positions[1], positions[2]);
+    let in_range = positions[2..].iter().chain(velocities).all(|x| x.abs() < HEALTHY_STATE);
+    in_range && height > HEALTHY_HEIGHT && angle.abs() < HEALTHY_ANGLE
 }

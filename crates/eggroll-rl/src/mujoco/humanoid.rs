@@ -1,21 +1,17 @@
 //! `Humanoid-v5`.
 
-use super::MujocoError;
-use super::simulation::{Body, ResetNoise, Simulation, TrackPoint, squared};
-use crate::EpisodeKey;
-use burn_rl::{Environment, StepResult};
+use super::locomotion::{Body, Locomotion};
+use super::simulation::{BodySpec, ResetNoise, Simulation, TrackPoint, squared};
 use std::ops::Range;
-use std::path::Path;
 
-static BODY: Body = Body {
+static SPEC: BodySpec = BodySpec {
     environment: "Humanoid-v5",
     file: "humanoid.xml",
     size: [24, 23, 17],
     frame_skip: 5,
-    time_limit: Humanoid::MAX_STEPS,
     position_noise: ResetNoise::Uniform(1e-2),
     velocity_noise: ResetNoise::Uniform(1e-2),
-    place: TrackPoint::MassCenter,
+    track_point: TrackPoint::MassCenter,
 };
 const FORWARD_REWARD: f64 = 1.25;
 const HEALTHY_REWARD: f64 = 5.0;
@@ -34,8 +30,6 @@ const HEALTHY_HEIGHTS: Range<f64> = 1.0..2.0;
 /// | first state | the initial one, plus uniform numbers in `[−0.01, 0.01)` |
 /// | end | when its height is 1 or less or 2 or more; after 1000 steps of 0.015 s |
 ///
-/// Physics equal Gymnasium's; the random numbers of the first state are functions of an [`EpisodeKey`].
-///
 /// # Example
 ///
 /// ```no_run
@@ -50,71 +44,32 @@ const HEALTHY_HEIGHTS: Range<f64> = 1.0..2.0;
 /// # Ok(())
 /// # }
 /// ```
+pub type Humanoid = Locomotion<HumanoidBody>;
+
+/// The body of [`Humanoid`].
 #[derive(Clone, Debug)]
-pub struct Humanoid {
-    simulation: Simulation,
-}
+pub struct HumanoidBody;
 
-impl Humanoid {
-    /// Reads the description: the file given, or `humanoid.xml` of the folder that [`ASSETS`](super::ASSETS) names. The environment is
-    /// at rest; episodes begin from it with [`episode`](Self::episode).
-    ///
-    /// # Errors
-    ///
-    /// If there is no such file, or it describes another body.
-    ///
-    /// # Panics
-    ///
-    /// Panics if the library is of another version than the bindings.
-    pub fn open(xml: Option<&Path>) -> Result<Self, MujocoError> {
-        Ok(Self { simulation: Simulation::open(&BODY, xml)? })
-    }
-
-    /// The same body at the beginning of the episode of a key.
-    pub fn episode(&self, key: EpisodeKey) -> Self {
-        Self { simulation: self.simulation.episode(key) }
-    }
-
-    /// Starts anew from positions and velocities.
-    ///
-    /// # Panics
-    ///
-    /// Panics unless there are 24 positions and 23 velocities.
-    pub fn set_state(&mut self, positions: &[f64], velocities: &[f64]) {
-        self.simulation.set_state(positions, velocities);
-    }
-}
-
-impl Environment for Humanoid {
+impl Body for HumanoidBody {
     type State = [f64; 348];
     type Action = [f64; 17];
 
-    const MAX_STEPS: usize = 1000;
+    const SPEC: &'static BodySpec = &SPEC;
 
-    fn state(&self) -> Self::State {
-        let body = &self.simulation;
+    fn state(simulation: &Simulation) -> Self::State {
+        let body = simulation;
         let state = [&body.positions()[2..], body.velocities(), body.inertias(), body.body_velocities()];
         let forces = [body.actuator_forces(), body.external_forces()];
         let mut seen = state.into_iter().chain(forces).flatten();
         std::array::from_fn(|_| *seen.next().expect("22 + 23 numbers of the state, 130 + 78 of bodies, 17 + 78 forces"))
     }
 
-    fn step(&mut self, action: Self::Action) -> StepResult<Self::State> {
-        let velocity = self.simulation.advance(&action);
-        self.simulation.find_external_forces();
-        let height = self.simulation.positions()[2];
+    fn reward(simulation: &mut Simulation, velocity: f64, action: &[f64]) -> (f64, bool) {
+        simulation.find_external_forces();
+        let height = simulation.positions()[2];
         let healthy = HEALTHY_HEIGHTS.start < height && height < HEALTHY_HEIGHTS.end;
         let survival = if healthy { HEALTHY_REWARD } else { 0.0 };
-        let contact = (CONTACT_COST * squared(self.simulation.external_forces())).min(MOST_CONTACT_COST);
-        StepResult {
-            next_state: self.state(),
-            reward: survival + FORWARD_REWARD * velocity - CONTROL_COST * squared(&action) - contact,
-            done: !healthy,
-            truncated: self.simulation.is_over(),
-        }
-    }
-
-    fn reset(&mut self) {
-        self.simulation.reset();
+        let contact = (CONTACT_COST * squared(simulation.external_forces())).min(MOST_CONTACT_COST);
+        (survival + FORWARD_REWARD * velocity - CONTROL_COST * squared(action) - contact, !healthy)
     }
 }

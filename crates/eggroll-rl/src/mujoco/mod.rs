@@ -8,6 +8,7 @@ mod error;
 mod half_cheetah;
 mod hopper;
 mod humanoid;
+mod locomotion;
 mod simulation;
 mod walker2d;
 
@@ -15,6 +16,7 @@ pub use error::{ASSETS, MujocoError};
 pub use half_cheetah::HalfCheetah;
 pub use hopper::Hopper;
 pub use humanoid::Humanoid;
+pub use locomotion::Locomotion;
 pub use walker2d::Walker2d;
 
 use std::env;

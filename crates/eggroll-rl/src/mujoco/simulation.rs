@@ -1,4 +1,4 @@
-//! Shared by the bodies: a simulation that is reset by key and moved by actions.
+//! A simulation that is reset by key and moved by actions.
 
 use super::{MujocoError, description};
 use crate::EpisodeKey;
@@ -10,9 +10,12 @@ use std::sync::Arc;
 /// Velocities of a root that moves freely in space.
 const ROOT_VELOCITIES: usize = 6;
 
-/// An environment's body and times.
+/// Steps of an episode.
+pub(super) const TIME_LIMIT: usize = 1000;
+
+/// An environment's description.
 #[derive(Debug)]
-pub(super) struct Body {
+pub struct BodySpec {
     /// The environment's name.
     pub environment: &'static str,
     /// The file that Gymnasium describes it in.
@@ -21,19 +24,17 @@ pub(super) struct Body {
     pub size: [usize; 3],
     /// Steps of the simulation for one of the environment.
     pub frame_skip: usize,
-    /// Steps of an episode.
-    pub time_limit: usize,
     /// What is added to the initial positions.
     pub position_noise: ResetNoise,
     /// What is added to the initial velocities, 0.
     pub velocity_noise: ResetNoise,
-    /// What its velocity is that of.
-    pub place: TrackPoint,
+    /// The point whose velocity is rewarded.
+    pub track_point: TrackPoint,
 }
 
 /// What moves along the track.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum TrackPoint {
+pub enum TrackPoint {
     /// The first position: of the body that the others hang on.
     Root,
     /// The center of mass of all bodies.
@@ -42,8 +43,8 @@ pub(super) enum TrackPoint {
 
 /// A body in motion, and where its random numbers come from.
 #[derive(Clone, Debug)]
-pub(super) struct Simulation {
-    body: &'static Body,
+pub struct Simulation {
+    body: &'static BodySpec,
     data: MjData<Arc<MjModel>>,
     key: EpisodeKey,
     /// Resets so far: each has its own random numbers.
@@ -54,16 +55,16 @@ pub(super) struct Simulation {
 
 impl Simulation {
     /// The body at rest, of the description given or of the usual one.
-    pub fn open(body: &'static Body, given: Option<&Path>) -> Result<Self, MujocoError> {
-        let path = description(given, body.file)?;
+    pub fn open(spec: &'static BodySpec, given: Option<&Path>) -> Result<Self, MujocoError> {
+        let path = description(given, spec.file)?;
         let model = MjModel::from_xml(&path)
             .map_err(|error| MujocoError::Description { path: path.clone(), reason: error.to_string() })?;
         let data = MjData::new(Arc::new(model));
         let found = [data.qpos().len(), data.qvel().len(), data.ctrl().len()];
-        if found != body.size {
-            return Err(MujocoError::OtherBody { path, environment: body.environment, expected: body.size, found });
+        if found != spec.size {
+            return Err(MujocoError::OtherBody { path, environment: spec.environment, expected: spec.size, found });
         }
-        Ok(Self { body, data, key: EpisodeKey::new(0, 0, 0), resets: 0, steps: 0 })
+        Ok(Self { spec, data, key: EpisodeKey::new(0, 0, 0), resets: 0, steps: 0 })
     }
 
     /// The same body at the beginning of an episode whose resets draw under `key`.
@@ -82,7 +83,7 @@ impl Simulation {
     }
 
     pub fn is_over(&self) -> bool {
-        self.steps >= self.body.time_limit
+        self.steps >= TIME_LIMIT
     }
 
     /// Starts anew near the initial state.
@@ -94,8 +95,8 @@ impl Simulation {
             f64::from(key.uniform(reset, draw - 1))
         };
         self.data.reset();
-        self.data.qpos_mut().iter_mut().for_each(|x| *x += self.body.position_noise.draw(&mut uniform));
-        self.data.qvel_mut().iter_mut().for_each(|v| *v += self.body.velocity_noise.draw(&mut uniform));
+        self.data.qpos_mut().iter_mut().for_each(|x| *x += self.spec.position_noise.draw(&mut uniform));
+        self.data.qvel_mut().iter_mut().for_each(|v| *v += self.spec.velocity_noise.draw(&mut uniform));
         self.data.forward();
         self.resets += 1;
         self.steps = 0;
@@ -114,15 +115,15 @@ impl Simulation {
     pub fn advance(&mut self, action: &[f64]) -> f64 {
         let before = self.place();
         self.data.ctrl_mut().copy_from_slice(action);
-        (0..self.body.frame_skip).for_each(|_| self.data.step());
+        (0..self.spec.frame_skip).for_each(|_| self.data.step());
         self.steps += 1;
-        let seconds = self.body.frame_skip as f64 * self.data.model_opt().timestep;
+        let seconds = self.spec.frame_skip as f64 * self.data.model_opt().timestep;
         (self.place() - before) / seconds
     }
 
     /// Where it is along the track.
     fn place(&self) -> f64 {
-        match self.body.place {
+        match self.spec.track_point {
             TrackPoint::Root => self.data.qpos()[0],
             TrackPoint::MassCenter => {
                 let masses = self.data.model().body_mass();
@@ -160,7 +161,7 @@ impl Simulation {
 
 /// Random numbers of a first state.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum ResetNoise {
+pub enum ResetNoise {
     /// Uniform in `[−scale, scale)`.
     Uniform(f64),
     /// Normal with this standard deviation, by Box and Muller.

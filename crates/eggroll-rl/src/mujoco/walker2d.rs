@@ -1,21 +1,17 @@
 //! `Walker2d-v5`.
 
-use super::MujocoError;
-use super::simulation::{Body, ResetNoise, Simulation, TrackPoint, squared};
-use crate::EpisodeKey;
-use burn_rl::{Environment, StepResult};
+use super::locomotion::{Body, Locomotion};
+use super::simulation::{BodySpec, ResetNoise, Simulation, TrackPoint, squared};
 use std::ops::Range;
-use std::path::Path;
 
-static BODY: Body = Body {
+static SPEC: BodySpec = BodySpec {
     environment: "Walker2d-v5",
     file: "walker2d_v5.xml",
     size: [9, 9, 6],
     frame_skip: 4,
-    time_limit: Walker2d::MAX_STEPS,
     position_noise: ResetNoise::Uniform(5e-3),
     velocity_noise: ResetNoise::Uniform(5e-3),
-    place: TrackPoint::Root,
+    track_point: TrackPoint::Root,
 };
 const CONTROL_COST: f64 = 1e-3;
 const HEALTHY_REWARD: f64 = 1.0;
@@ -34,8 +30,6 @@ const HEALTHY_ANGLE: f64 = 1.0;
 /// | first state | the initial one, plus uniform numbers in `[−0.005, 0.005)` |
 /// | end | when its height is 0.8 or less or 2 or more, or its angle is 1 or more, either sign; after 1000 steps of 0.008 s |
 ///
-/// Physics equal Gymnasium's; the random numbers of the first state are functions of an [`EpisodeKey`].
-///
 /// # Example
 ///
 /// ```no_run
@@ -50,71 +44,32 @@ const HEALTHY_ANGLE: f64 = 1.0;
 /// # Ok(())
 /// # }
 /// ```
+pub type Walker2d = Locomotion<Walker2dBody>;
+
+/// The body of [`Walker2d`].
 #[derive(Clone, Debug)]
-pub struct Walker2d {
-    simulation: Simulation,
-}
+pub struct Walker2dBody;
 
-impl Walker2d {
-    /// Reads the description: the file given, or `walker2d_v5.xml` of the folder that [`ASSETS`](super::ASSETS) names. The environment is
-    /// at rest; episodes begin from it with [`episode`](Self::episode).
-    ///
-    /// # Errors
-    ///
-    /// If there is no such file, or it describes another body.
-    ///
-    /// # Panics
-    ///
-    /// Panics if the library is of another version than the bindings.
-    pub fn open(xml: Option<&Path>) -> Result<Self, MujocoError> {
-        Ok(Self { simulation: Simulation::open(&BODY, xml)? })
-    }
-
-    /// The same body at the beginning of the episode of a key.
-    pub fn episode(&self, key: EpisodeKey) -> Self {
-        Self { simulation: self.simulation.episode(key) }
-    }
-
-    /// Starts anew from positions and velocities.
-    ///
-    /// # Panics
-    ///
-    /// Panics unless there are 9 of each.
-    pub fn set_state(&mut self, positions: &[f64], velocities: &[f64]) {
-        self.simulation.set_state(positions, velocities);
-    }
-
-    fn is_healthy(&self) -> bool {
-        let positions = self.simulation.positions();
-        HEALTHY_HEIGHTS.start < positions[1] && positions[1] < HEALTHY_HEIGHTS.end && positions[2].abs() < HEALTHY_ANGLE
-    }
-}
-
-impl Environment for Walker2d {
+impl Body for Walker2dBody {
     type State = [f64; 17];
     type Action = [f64; 6];
 
-    const MAX_STEPS: usize = 1000;
+    const SPEC: &'static BodySpec = &SPEC;
 
-    fn state(&self) -> Self::State {
-        let velocities = self.simulation.velocities().iter().map(|v| v.clamp(-SEEN_VELOCITY, SEEN_VELOCITY));
-        let mut seen = self.simulation.positions()[1..].iter().copied().chain(velocities);
+    fn state(simulation: &Simulation) -> Self::State {
+        let velocities = simulation.velocities().iter().map(|v| v.clamp(-SEEN_VELOCITY, SEEN_VELOCITY));
+        let mut seen = simulation.positions()[1..].iter().copied().chain(velocities);
         std::array::from_fn(|_| seen.next().expect("8 positions and 9 velocities"))
     }
 
-    fn step(&mut self, action: Self::Action) -> StepResult<Self::State> {
-        let velocity = self.simulation.advance(&action);
-        let healthy = self.is_healthy();
+    fn reward(simulation: &mut Simulation, velocity: f64, action: &[f64]) -> (f64, bool) {
+        let healthy = is_healthy(simulation);
         let survival = if healthy { HEALTHY_REWARD } else { 0.0 };
-        StepResult {
-            next_state: self.state(),
-            reward: survival + velocity - CONTROL_COST * squared(&action),
-            done: !healthy,
-            truncated: self.simulation.is_over(),
-        }
+        (survival + velocity - CONTROL_COST * squared(action), !healthy)
     }
+}
 
-    fn reset(&mut self) {
-        self.simulation.reset();
-    }
+fn is_healthy(simulation: &Simulation) -> bool {
+    let positions = simulation.positions();
+    HEALTHY_HEIGHTS.start < positions[1] && positions[1] < HEALTHY_HEIGHTS.end && positions[2].abs() < HEALTHY_ANGLE
 }
