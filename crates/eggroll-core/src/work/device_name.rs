@@ -10,6 +10,8 @@ use burn::tensor::DeviceType;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
+#[cfg(feature = "cube")]
+use std::sync::{Mutex, PoisonError};
 
 /// A device by the name of its backend and, of several discrete cards, its number: `flex`, `cuda:1`, `vulkan`.
 ///
@@ -177,7 +179,7 @@ impl DeviceName {
     /// The device, if the driver lists it; without a number, if it lists any.
     #[cfg(feature = "cube")]
     fn found(&self, device: Device, all: DeviceType) -> Result<Device, DeviceNameError> {
-        let listed = Device::enumerate(all);
+        let listed = listed(all);
         let is_there = if self.number.is_some() { listed.contains(&device) } else { !listed.is_empty() };
         if is_there {
             return Ok(device);
@@ -191,6 +193,22 @@ impl DeviceName {
         };
         Err(DeviceNameError::Absent { name: self.to_string(), found })
     }
+}
+
+/// The devices that drivers list. Each is asked until it lists one, then never again: while one thread opens a GPU, some drivers list
+/// none to another.
+#[cfg(feature = "cube")]
+fn listed(kind: DeviceType) -> Vec<Device> {
+    static LISTED: Mutex<Vec<(DeviceType, Vec<Device>)>> = Mutex::new(Vec::new());
+    let mut known = LISTED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, devices)) = known.iter().find(|(listed, _)| *listed == kind) {
+        return devices.clone();
+    }
+    let devices = Device::enumerate(kind.clone()).to_vec();
+    if !devices.is_empty() {
+        known.push((kind, devices.clone()));
+    }
+    devices
 }
 
 /// What a device runs on: a GPU by the name that its driver gives it, the CPU with the instruction set of its kernels. Opens the device.

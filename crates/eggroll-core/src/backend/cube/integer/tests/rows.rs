@@ -2,6 +2,7 @@
 
 use super::{Layout, int8, operand, read};
 use crate::arithmetic::integer::{Rounding, Votes};
+use crate::backend::cube::device::tested;
 use crate::backend::cube::eligibility::extent;
 use crate::backend::cube::integer::operands::Operand;
 use crate::backend::cube::integer::packed_int8::Form;
@@ -39,7 +40,7 @@ fn outputs(gap: usize) -> Vec<Vec<i8>> {
     let rows = || matrix([4 * 3, D], 1, gap);
     let square = || matrix([D, D], 2, gap);
     let noise = || held(2 * RANK * D, RANK, gap);
-    let flags = |len: usize| CubeBackend::int_zeros(Shape::new([len]), &Default::default(), DType::I32.into());
+    let flags = |len: usize| CubeBackend::int_zeros(Shape::new([len]), &tested(), DType::I32.into());
     let gate = |salt| GatePrimitive {
         input: matrix([4 * 3, D], salt, gap),
         weight: square(),
