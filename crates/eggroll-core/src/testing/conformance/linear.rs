@@ -37,7 +37,7 @@ pub(super) enum Bias {
     Perturbed,
 }
 
-pub(super) struct Case {
+pub(super) struct LinearCase {
     pub x: Vec<f64>,
     w: Vec<f64>,
     bias: Vec<f64>,
@@ -48,7 +48,7 @@ pub(super) struct Case {
 
 const BIAS_NOISE: f64 = 0.3;
 
-impl Case {
+impl LinearCase {
     fn new(index: usize, input: InputRows, bias_kind: Bias) -> (Self, usize) {
         let (pairs, rows, d_input, d_output, rank) = CASES[index];
         (Self::of((pairs, rows), [d_input, d_output], input, bias_kind), rank)
@@ -123,7 +123,7 @@ fn equals_explicit_weights() {
         // Where sums begin depends on the bias alone: each case has two kinds of it, and neighbors have others.
         let biases = [Bias::None, Bias::Plain, Bias::Perturbed];
         for (input, bias) in [(InputRows::PerMember, biases[index % 3]), (InputRows::Shared, biases[(index + 1) % 3])] {
-            let (case, rank) = Case::new(index, input, bias);
+            let (case, rank) = LinearCase::new(index, input, bias);
             for noise in noises(rank) {
                 let expected = case.expected(noise);
                 for on in implementations_of(index, &ON_WEBGPU) {
@@ -142,7 +142,7 @@ fn transposed_equals_explicit_weights() {
     for index in 0..CASES.len() {
         // A kernel takes either kind of input at every size.
         let input = [InputRows::PerMember, InputRows::Shared][index % 2];
-        let (case, rank) = Case::new(index, input, Bias::Perturbed);
+        let (case, rank) = LinearCase::new(index, input, Bias::Perturbed);
         for noise in noises(rank) {
             let expected = case.expected(noise.transposed());
             for on in implementations_of(index, &ON_WEBGPU) {
@@ -159,7 +159,7 @@ fn transposed_equals_explicit_weights() {
             }
         }
     }
-    let (case, rank) = Case::new(5, InputRows::PerMember, Bias::None);
+    let (case, rank) = LinearCase::new(5, InputRows::PerMember, Bias::None);
     for noise in noises(rank) {
         let expected = case.expected(noise);
         for on in implementations() {
@@ -171,7 +171,7 @@ fn transposed_equals_explicit_weights() {
 
 #[test]
 fn canary_neighboring_pair_fails() {
-    let (case, rank) = Case::new(4, InputRows::PerMember, Bias::Perturbed);
+    let (case, rank) = LinearCase::new(4, InputRows::PerMember, Bias::Perturbed);
     let wrong = LinearMembers { pairs: PairRange::new(8, 5), ..case.members };
     for noise in noises(rank) {
         let expected = case.expected(noise);
@@ -185,9 +185,9 @@ fn canary_neighboring_pair_fails() {
 /// A weight's Gaussian values next to a bias's signs, and the other way round: each has its own stream.
 #[test]
 fn distributions_mix() {
-    let (case, rank) = Case::new(4, InputRows::PerMember, Bias::Perturbed);
+    let (case, rank) = LinearCase::new(4, InputRows::PerMember, Bias::Perturbed);
     for (noise, bias_like) in noises(rank).zip(noises(rank).skip(2).chain(noises(rank))) {
-        let bias_noise = Case::bias_noise(bias_like);
+        let bias_noise = LinearCase::bias_noise(bias_like);
         let expected =
             oracle::linear(&case.x, &case.w, Some((&case.bias, Some(bias_noise))), noise, case.members, case.shape);
         for on in implementations() {
@@ -208,7 +208,7 @@ fn distributions_mix() {
 #[test]
 fn chunks_change_no_bit() {
     for index in [6, 9, 10, 11] {
-        let (case, rank) = Case::new(index, InputRows::PerMember, Bias::Perturbed);
+        let (case, rank) = LinearCase::new(index, InputRows::PerMember, Bias::Perturbed);
         for noise in noises(rank) {
             for on in implementations_of(index, &ON_WEBGPU).iter().filter(|on| !on.portable) {
                 let whole = case.found(on, noise, case.x(on), case.members);
@@ -229,7 +229,7 @@ fn chunks_change_no_bit() {
 /// Members that bring the same rows get what the shared form gives.
 #[test]
 fn shared_equals_expanded() {
-    let (shared, rank) = Case::new(9, InputRows::Shared, Bias::Perturbed);
+    let (shared, rank) = LinearCase::new(9, InputRows::Shared, Bias::Perturbed);
     for noise in noises(rank) {
         for on in implementations() {
             let together = shared.found(&on, noise, shared.x(&on), shared.members);
@@ -245,7 +245,7 @@ fn shared_equals_expanded() {
 /// A backend may remember the product of shared rows, but not for other rows or another weight.
 #[test]
 fn shared_product_is_never_stale() {
-    let (case, rank) = Case::new(9, InputRows::Shared, Bias::None);
+    let (case, rank) = LinearCase::new(9, InputRows::Shared, Bias::None);
     let noise = LowRankNoise::new(NoiseKey::new(1, 2, 3), rank, 0.5);
     for on in implementations() {
         let (mut x, mut w) = (case.x(&on), on.tensor(&case.w, case.shape));
@@ -266,7 +266,7 @@ fn shared_product_is_never_stale() {
 
 #[test]
 fn strided_operands() {
-    let (case, rank) = Case::new(5, InputRows::PerMember, Bias::Plain);
+    let (case, rank) = LinearCase::new(5, InputRows::PerMember, Bias::Plain);
     let [rows, d_input] = [case.x.len() / case.shape[0], case.shape[0]];
     let transposed: Vec<f64> =
         (0..d_input).flat_map(|i| (0..rows).map(move |r| (r, i))).map(|(r, i)| case.x[r * d_input + i]).collect();
@@ -283,7 +283,7 @@ fn strided_operands() {
 /// The kernels hold no noise; the portable defaults say what they hold.
 #[test]
 fn noise_bytes() {
-    let (case, rank) = Case::new(6, InputRows::PerMember, Bias::Perturbed);
+    let (case, rank) = LinearCase::new(6, InputRows::PerMember, Bias::Perturbed);
     for noise in noises(rank) {
         for on in implementations() {
             let before = counters::snapshot();
@@ -349,7 +349,7 @@ fn empty_outputs() {
 #[test]
 fn double_precision() {
     use burn::tensor::DType;
-    let (case, rank) = Case::new(3, InputRows::PerMember, Bias::None);
+    let (case, rank) = LinearCase::new(3, InputRows::PerMember, Bias::None);
     let on = &implementations()[0];
     let rows = case.x.len() / case.shape[0];
     let cast = |values: &[f64], shape: [usize; 2]| {

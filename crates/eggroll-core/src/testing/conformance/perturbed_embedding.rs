@@ -24,14 +24,14 @@ const CASES: [(u32, usize, usize, usize, usize); 12] = [
     (2, 3, 20, 2052, 3),
 ];
 
-struct Case {
+struct EmbeddingCase {
     w: Vec<f64>,
     indices: Vec<usize>,
     shape: [usize; 2],
     members: LinearMembers,
 }
 
-impl Case {
+impl EmbeddingCase {
     fn new(index: usize, input: InputRows) -> (Self, usize) {
         let (pairs, rows, count, d_model, rank) = CASES[index];
         let rows = if input == InputRows::Shared { rows } else { rows * 2 * pairs as usize };
@@ -71,7 +71,7 @@ fn noises(rank: usize) -> impl Iterator<Item = Noise> {
 fn equals_explicit_weights() {
     for index in 0..CASES.len() {
         for input in [InputRows::PerMember, InputRows::Shared] {
-            let (case, rank) = Case::new(index, input);
+            let (case, rank) = EmbeddingCase::new(index, input);
             for noise in noises(rank) {
                 let expected = case.expected(noise);
                 for on in implementations() {
@@ -86,15 +86,15 @@ fn equals_explicit_weights() {
 
 #[test]
 fn canaries_fail() {
-    let (case, rank) = Case::new(3, InputRows::PerMember);
+    let (case, rank) = EmbeddingCase::new(3, InputRows::PerMember);
     for noise in noises(rank) {
         let expected = case.expected(noise);
         for on in implementations() {
             let other_pairs = LinearMembers { pairs: PairRange::new(8, 5), ..case.members };
             let of_other_pairs =
-                Case { members: other_pairs, indices: case.indices.clone(), w: case.w.clone(), ..case };
+                EmbeddingCase { members: other_pairs, indices: case.indices.clone(), w: case.w.clone(), ..case };
             assert!(distance(&of_other_pairs.found(&on, noise, NoiseSource::Drawn), &expected, rank) > 1000.0);
-            let mut other_rows = Case { w: case.w.clone(), indices: case.indices.clone(), ..case };
+            let mut other_rows = EmbeddingCase { w: case.w.clone(), indices: case.indices.clone(), ..case };
             other_rows.indices[1] = (other_rows.indices[1] + 1) % case.shape[0];
             assert!(distance(&other_rows.found(&on, noise, NoiseSource::Drawn), &expected, rank) > 1000.0);
         }
@@ -104,7 +104,7 @@ fn canaries_fail() {
 /// Rows of the matrix that are not next to each other, and columns that are not.
 #[test]
 fn strided_weights() {
-    let (case, rank) = Case::new(7, InputRows::PerMember);
+    let (case, rank) = EmbeddingCase::new(7, InputRows::PerMember);
     let [count, d_model] = case.shape;
     for noise in noises(rank) {
         let expected = case.expected(noise);
@@ -127,7 +127,7 @@ fn strided_weights() {
 fn sources() {
     const TABLE: usize = 70_000;
     for (index, input) in [(3, InputRows::PerMember), (7, InputRows::Shared), (8, InputRows::PerMember)] {
-        let (case, rank) = Case::new(index, input);
+        let (case, rank) = EmbeddingCase::new(index, input);
         let pairs = case.members.pairs;
         for of in noises(rank) {
             let matrix = of.of_matrix();
@@ -166,7 +166,7 @@ fn sources() {
 #[test]
 fn chunks_change_no_bit() {
     for index in [3, 4, 7] {
-        let (case, rank) = Case::new(index, InputRows::PerMember);
+        let (case, rank) = EmbeddingCase::new(index, InputRows::PerMember);
         for noise in noises(rank) {
             for on in implementations() {
                 let whole = case.found(&on, noise, NoiseSource::Drawn);
@@ -175,7 +175,7 @@ fn chunks_change_no_bit() {
                 let chunk = |p: u32| {
                     let members = LinearMembers { pairs: PairRange::new(pairs.first + p, 1), ..case.members };
                     let indices = case.indices[p as usize * rows..(p as usize + 1) * rows].to_vec();
-                    Case { indices, members, w: case.w.clone(), ..case }.found(&on, noise, NoiseSource::Drawn)
+                    EmbeddingCase { indices, members, w: case.w.clone(), ..case }.found(&on, noise, NoiseSource::Drawn)
                 };
                 let chunked: Vec<f32> = (0..pairs.count).flat_map(chunk).collect();
                 assert!(whole == chunked, "{}, case {index}", on.name);
@@ -187,7 +187,7 @@ fn chunks_change_no_bit() {
 /// A linear operation on one-hot rows looks up rows, and one under the transposed noise has the same weights.
 #[test]
 fn is_the_noise_of_linear() {
-    let (case, rank) = Case::new(3, InputRows::Shared);
+    let (case, rank) = EmbeddingCase::new(3, InputRows::Shared);
     let [count, d_model] = case.shape;
     for noise in noises(rank) {
         for on in implementations() {
@@ -211,7 +211,7 @@ fn is_the_noise_of_linear() {
 /// The kernels hold no noise; the portable defaults say what they hold.
 #[test]
 fn noise_bytes() {
-    let (case, rank) = Case::new(4, InputRows::PerMember);
+    let (case, rank) = EmbeddingCase::new(4, InputRows::PerMember);
     for noise in noises(rank) {
         for on in implementations() {
             let before = counters::snapshot();

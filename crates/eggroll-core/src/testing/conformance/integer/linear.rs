@@ -9,7 +9,7 @@ use crate::rng::key::PairRange;
 use crate::testing::conformance::{Implementation, implementations};
 use burn::tensor::{Int, Tensor};
 
-struct Case {
+struct IntegerLinearCase {
     x: Vec<i8>,
     weight: Vec<i8>,
     shape: [usize; 2],
@@ -20,7 +20,7 @@ struct Case {
     rounding: Rounding,
 }
 
-impl Case {
+impl IntegerLinearCase {
     /// Without a bias. `noise`: pairs, rank, sigma shift.
     fn new(shape: [usize; 2], rows: usize, noise: Option<(u32, usize, u32)>, rounding: Rounding) -> Self {
         let noise = noise.map(|(pairs, rank, sigma_shift)| {
@@ -75,10 +75,10 @@ const SHAPES: [([usize; 2], usize, u32); 7] = [
 fn equals_oracle() {
     for (shape, rows, pairs) in SHAPES {
         for noise in noises(pairs) {
-            let floor = Case::new(shape, rows, noise, Rounding::Floor);
+            let floor = IntegerLinearCase::new(shape, rows, noise, Rounding::Floor);
             // Plain; with a bias, that is perturbed where the weight is; with the activation.
-            let nearest = || Case::new(shape, rows, noise, Rounding::Nearest);
-            let activated = Case { activate: true, ..nearest() };
+            let nearest = || IntegerLinearCase::new(shape, rows, noise, Rounding::Nearest);
+            let activated = IntegerLinearCase { activate: true, ..nearest() };
             for case in [floor, nearest(), nearest().with_bias(), activated] {
                 let expected = case.expected();
                 for on in with_portable_devices() {
@@ -94,7 +94,7 @@ fn equals_oracle() {
 #[test]
 fn many_rows_of_a_member() {
     for rounding in ROUNDINGS {
-        let case = Case::new([33, 70], 130, Some((2, 4, 0)), rounding);
+        let case = IntegerLinearCase::new([33, 70], 130, Some((2, 4, 0)), rounding);
         let expected = case.expected();
         for on in implementations() {
             assert!(case.found(&on, case.noise.as_ref()) == expected, "{}, {rounding:?}", on.name);
@@ -106,7 +106,7 @@ fn many_rows_of_a_member() {
 #[test]
 fn high_rank() {
     for (rank, rounding) in [5, 16].into_iter().flat_map(|rank| ROUNDINGS.map(|rounding| (rank, rounding))) {
-        let case = Case::new([33, 20], 3, Some((3, rank, 0)), rounding);
+        let case = IntegerLinearCase::new([33, 20], 3, Some((3, rank, 0)), rounding);
         let expected = case.expected();
         for on in implementations() {
             assert!(case.found(&on, case.noise.as_ref()) == expected, "{}, rank {rank}, {rounding:?}", on.name);
@@ -118,7 +118,7 @@ fn high_rank() {
 #[test]
 fn extremes() {
     for (shape, rank, sigma_shift) in [([8192, 33], 1, 0), ([64, 40], 128, 0), ([64, 40], 2, 24)] {
-        let mut case = Case::new(shape, 1, Some((1, rank, sigma_shift)), Rounding::Nearest).with_bias();
+        let mut case = IntegerLinearCase::new(shape, 1, Some((1, rank, sigma_shift)), Rounding::Nearest).with_bias();
         case.x.fill(127);
         case.weight.fill(127);
         case.x[..shape[0]].iter_mut().step_by(2).for_each(|value| *value = -128);
@@ -155,7 +155,10 @@ fn empty_operands() {
 /// A frozen matrix under a bias that is perturbed, over several tasks.
 #[test]
 fn noise_of_the_bias_alone() {
-    let case = Case { noise: None, ..Case::new([16, 40], 50, Some((3, 1, 0)), Rounding::Nearest).with_bias() };
+    let case = IntegerLinearCase {
+        noise: None,
+        ..IntegerLinearCase::new([16, 40], 50, Some((3, 1, 0)), Rounding::Nearest).with_bias()
+    };
     let expected = case.expected();
     for on in with_portable_devices() {
         assert!(case.found(&on, None) == expected, "{}", on.name);
@@ -165,7 +168,7 @@ fn noise_of_the_bias_alone() {
 #[test]
 fn canary_other_noise_fails() {
     for (rank, rounding) in RANKS.into_iter().flat_map(|rank| ROUNDINGS.map(|rounding| (rank, rounding))) {
-        let case = Case::new([17, 64], 3, Some((3, rank, 0)), rounding);
+        let case = IntegerLinearCase::new([17, 64], 3, Some((3, rank, 0)), rounding);
         let noise = case.noise.as_ref().expect("a case with noise");
         let expected = case.expected();
         let finer = Held { sigma_shift: 1, ..noise.clone() };
@@ -181,7 +184,7 @@ fn canary_other_noise_fails() {
 /// Division that cuts towards zero, or shifts before the sign, would show.
 #[test]
 fn canary_truncation_fails() {
-    let case = Case::new([17, 64], 3, None, Rounding::Floor);
+    let case = IntegerLinearCase::new([17, 64], 3, None, Rounding::Floor);
     let truncated: Vec<i8> = case
         .x
         .chunks(17)
@@ -198,7 +201,7 @@ fn canary_truncation_fails() {
 /// What noise adds before clipping is the same for both members, with opposite signs: with one row for both and weights of 0.
 #[test]
 fn members_of_a_pair_are_antithetic() {
-    let mut case = Case::new([64, 40], 1, Some((2, 3, 1)), Rounding::Nearest);
+    let mut case = IntegerLinearCase::new([64, 40], 1, Some((2, 3, 1)), Rounding::Nearest);
     case.weight.fill(0);
     let row: Vec<i8> = case.x[..64].to_vec();
     case.x = row.repeat(4);
@@ -213,7 +216,7 @@ fn members_of_a_pair_are_antithetic() {
 
 #[test]
 fn chunks_change_no_bit() {
-    let case = Case::new([64, 33], 3, Some((4, 4, 0)), Rounding::Floor);
+    let case = IntegerLinearCase::new([64, 33], 3, Some((4, 4, 0)), Rounding::Floor);
     let noise = case.noise.as_ref().expect("a case with noise");
     for on in implementations() {
         let whole = case.found(&on, Some(noise));
@@ -229,7 +232,7 @@ fn chunks_change_no_bit() {
 
 #[test]
 fn strided_operands() {
-    let case = Case::new([17, 35], 3, Some((2, 4, 4)), Rounding::Floor);
+    let case = IntegerLinearCase::new([17, 35], 3, Some((2, 4, 4)), Rounding::Floor);
     let noise = case.noise.as_ref().expect("a case with noise");
     let expected = case.expected();
     for on in with_portable_devices() {

@@ -20,7 +20,7 @@ struct HostGate {
     noise: [Noise; 2],
 }
 
-struct Case {
+struct GruKernelCase {
     state: Vec<i8>,
     starts: Vec<usize>,
     gates: [HostGate; 2],
@@ -29,7 +29,7 @@ struct Case {
     rank: usize,
 }
 
-impl Case {
+impl GruKernelCase {
     fn new(width: usize, pairs: u32, rank: usize) -> Self {
         let members = 2 * pairs as usize;
         let gate = |salt: u32| HostGate {
@@ -98,7 +98,7 @@ fn words_and_several_sequences_equal_oracle() {
     for (width, rank, with_noise, without) in
         [(3, 1, [1, 3], 2), (45, 3, [0, 2], 1), (64, 3, [2, 3], 0), (132, 1, [0, 1], 3)]
     {
-        let case = Case::new(width, 3, rank);
+        let case = GruKernelCase::new(width, 3, rank);
         for (i, noisy) in with_noise.map(|i: usize| (i, true)).into_iter().chain([(without, false)]) {
             let (expected, sequences) = (case.expected(noisy), SEQUENCES[i]);
             for packing in [Packing::One, Packing::Dot, Packing::Apart] {
@@ -115,10 +115,10 @@ fn words_and_several_sequences_equal_oracle() {
 
 #[test]
 fn canary_other_gates_fail() {
-    let case = Case::new(40, 2, 1);
+    let case = GruKernelCase::new(40, 2, 1);
     let expected = case.expected(true);
-    let [forget, candidate] = Case::new(40, 2, 1).gates;
-    let swapped = Case { gates: [candidate, forget], ..Case::new(40, 2, 1) };
+    let [forget, candidate] = GruKernelCase::new(40, 2, 1).gates;
+    let swapped = GruKernelCase { gates: [candidate, forget], ..GruKernelCase::new(40, 2, 1) };
     assert!(swapped.found(VALUES, true, Packing::Dot, [1, 4]) != expected);
     assert!(case.found(VALUES, false, Packing::Dot, [1, 4]) != expected);
 }

@@ -19,14 +19,14 @@ const SHAPES: [([usize; 2], usize); 4] = [([3, 130], 1), ([40, 45], 3), ([64, 64
 const ROWS: usize = 5;
 const PAIRS: u32 = 3;
 
-struct Case {
+struct ProductKernelCase {
     x: Vec<i8>,
     weight: Vec<i8>,
     shape: [usize; 2],
     noise: Noise,
 }
 
-impl Case {
+impl ProductKernelCase {
     fn new(shape: [usize; 2], rank: usize) -> Self {
         let [d_input, d_output] = shape;
         let x = int8(2 * PAIRS as usize * ROWS * d_input, 1);
@@ -76,7 +76,7 @@ impl Case {
 #[test]
 fn words_equal_oracle() {
     for (shape, rank) in SHAPES {
-        let case = Case::new(shape, rank);
+        let case = ProductKernelCase::new(shape, rank);
         let rows = case.x.chunks(shape[0]).enumerate();
         let row = |(r, x)| {
             let noise = Some(case.noise.member(r / ROWS));
@@ -98,9 +98,11 @@ fn words_equal_oracle() {
 
 #[test]
 fn canary_other_noise_fails() {
-    let (case, other) =
-        (Case::new([64, 40], 1), Case { noise: Noise::new(104, 1, PAIRS, 4), ..Case::new([64, 40], 1) });
-    let found = |case: &Case| case.run(case.product([WORDS; 3], Epilogue::Divide, 128), Packing::Dot);
+    let (case, other) = (
+        ProductKernelCase::new([64, 40], 1),
+        ProductKernelCase { noise: Noise::new(104, 1, PAIRS, 4), ..ProductKernelCase::new([64, 40], 1) },
+    );
+    let found = |case: &ProductKernelCase| case.run(case.product([WORDS; 3], Epilogue::Divide, 128), Packing::Dot);
     assert!(found(&case) != found(&other));
 }
 
@@ -108,7 +110,7 @@ fn canary_other_noise_fails() {
 fn rounded_products_equal_oracle() {
     for (index, (shape, rank)) in SHAPES.into_iter().enumerate() {
         let [d_input, d_output] = shape;
-        let (case, activate) = (Case::new(shape, rank), index % 2 == 0);
+        let (case, activate) = (ProductKernelCase::new(shape, rank), index % 2 == 0);
         let (bias, of_bias) = (int8(d_output, 5), Noise::new(2 * d_output, 1, PAIRS, 6));
         let row = |(r, x)| {
             let bias = oracle::vector(&bias, Some(of_bias.member(r / ROWS)), Rounding::Nearest);
@@ -134,7 +136,7 @@ fn rounded_products_equal_oracle() {
 #[test]
 fn logits_equal_oracle() {
     for [vocab, width] in [[3, 2], [40, 45], [132, 64]] {
-        let case = Case::new([vocab, width], 1);
+        let case = ProductKernelCase::new([vocab, width], 1);
         let (rows, weight) = (2 * PAIRS as usize * ROWS, int8(vocab * width, 2));
         let x = int8(rows * width, 1);
         let row = |(r, x)| oracle::head(x, &weight, Some(case.noise.member(r / ROWS)));
