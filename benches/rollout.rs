@@ -29,7 +29,7 @@ const ALONE: u32 = 1_000_000;
 
 /// Times rollouts of populations.
 #[derive(Parser)]
-struct Args {
+struct RolloutArgs {
     /// Training runs of each network and population.
     #[arg(long, default_value_t = 5)]
     runs: u64,
@@ -177,7 +177,7 @@ fn figures(cell: Cell, fused: bool, runs: &[Run], environment: f64) -> Figures {
 }
 
 /// The peer's figures of the fused cells.
-fn jax(args: &Args, cells: &[Cell]) -> Result<Vec<PeerFigures>, Box<dyn Error>> {
+fn jax(args: &RolloutArgs, cells: &[Cell]) -> Result<Vec<PeerFigures>, Box<dyn Error>> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/jax_rollout.py");
     let name = |cell: &Cell| {
         let widths: Vec<String> = cell.hidden.iter().map(ToString::to_string).collect();
@@ -220,7 +220,7 @@ fn print(figures: &Figures) {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut args = Args::parse();
+    let mut args = RolloutArgs::parse();
     if !args.bench {
         (args.runs, args.generations) = (1, 2);
     }

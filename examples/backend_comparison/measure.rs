@@ -1,6 +1,6 @@
 //! All the work on one backend after the other, each in a separate process: a driver may crash the one that it is in.
 
-use super::args::Args;
+use super::args::ComparisonArgs;
 use super::rows::{Comparison, Figures, Machine, Memory, Outcome, Row};
 use super::training::{Mnist, Trainer};
 use super::{oracle, timing};
@@ -20,7 +20,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// Runs every chosen backend. A signal ends it, and leaves out the backend that was running.
-pub fn measure(args: &Args, signals: &Signals) -> Result<(Comparison, Ending), Failure> {
+pub fn measure(args: &ComparisonArgs, signals: &Signals) -> Result<(Comparison, Ending), Failure> {
     let chosen = args.chosen()?;
     // No backend can do without it: one error instead of one for each.
     Mnist::read(&args.data)?;
@@ -36,7 +36,7 @@ pub fn measure(args: &Args, signals: &Signals) -> Result<(Comparison, Ending), F
 }
 
 /// The row of a backend, from its process; nothing if a signal came.
-fn row(args: &Args, backend: DeviceName, signals: &Signals) -> Result<Option<Row>, Failure> {
+fn row(args: &ComparisonArgs, backend: DeviceName, signals: &Signals) -> Result<Option<Row>, Failure> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("row.json");
     let mut command = Command::new(std::env::current_exe()?);
@@ -55,7 +55,7 @@ fn row(args: &Args, backend: DeviceName, signals: &Signals) -> Result<Option<Row
 }
 
 /// Measures one backend in this process and writes its row.
-pub fn write_row(args: &Args, backend: DeviceName, path: &Path) -> Result<Ending, Failure> {
+pub fn write_row(args: &ComparisonArgs, backend: DeviceName, path: &Path) -> Result<Ending, Failure> {
     let row = measured(args, backend);
     // Renamed into place: a row that is there is whole.
     let part = path.with_extension("part");
@@ -64,7 +64,7 @@ pub fn write_row(args: &Args, backend: DeviceName, path: &Path) -> Result<Ending
     Ok(Ending::Finished)
 }
 
-fn measured(args: &Args, backend: DeviceName) -> Row {
+fn measured(args: &ComparisonArgs, backend: DeviceName) -> Row {
     let name = backend.to_string();
     let opened = match guarded(|| present(backend)) {
         Ok(opened) => opened,
@@ -88,7 +88,7 @@ fn present(backend: DeviceName) -> Result<Opened, Failure> {
     }
 }
 
-fn figures(args: &Args, backend: DeviceName, device: &Device) -> Result<Figures, Failure> {
+fn figures(args: &ComparisonArgs, backend: DeviceName, device: &Device) -> Result<Figures, Failure> {
     let mnist = Mnist::read(&args.data)?;
     let max_error = oracle::max_error(backend, device)?;
     section(&format!("{backend}, forward and estimate"));

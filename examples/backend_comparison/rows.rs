@@ -1,6 +1,6 @@
 //! What is written to JSON and read back to be merged: one row for each backend, and the machines they ran on.
 
-use super::args::Args;
+use super::args::ComparisonArgs;
 use eggroll_examples::Failure;
 use serde::{Deserialize, Serialize};
 use std::env::consts::{ARCH, OS};
@@ -115,7 +115,7 @@ impl Machine {
 }
 
 impl Row {
-    pub fn new(args: &Args, backend: String, outcome: Outcome) -> Self {
+    pub fn new(args: &ComparisonArgs, backend: String, outcome: Outcome) -> Self {
         Self {
             label: args.label.clone(),
             backend,

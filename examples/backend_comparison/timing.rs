@@ -1,6 +1,6 @@
 //! Forward and estimate of a population against plain inference, in turn, so that all see the same machine.
 
-use super::args::Args;
+use super::args::ComparisonArgs;
 use super::rows::Times;
 use burn::tensor::{Device, Distribution, Tensor};
 use eggroll::core::{EggrollConfig, NoiseSourceConfig, profile};
@@ -15,7 +15,7 @@ const WARM_UP: usize = 2;
 const MIN_ROUNDS: usize = 5;
 
 /// Medians of the three passes, and the bytes of noise that the population keeps between them.
-pub fn measure(args: &Args, device: &Device) -> Result<(Times, u64), Failure> {
+pub fn measure(args: &ComparisonArgs, device: &Device) -> Result<(Times, u64), Failure> {
     device.seed(0);
     let network = Network::new(args.size, device);
     let noiser = EggrollConfig::new().with_rank(args.rank).into();

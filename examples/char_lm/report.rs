@@ -1,6 +1,6 @@
 //! What is printed, logged and drawn of a run.
 
-use super::args::{ModelSettings, Settings};
+use super::args::{CharLmSettings, ModelSettings};
 use super::chart;
 use super::language_model::LanguageModel;
 use super::timing::Timing;
@@ -114,7 +114,7 @@ pub struct Point {
 
 /// The table: printed, logged and drawn.
 pub struct Report<'a> {
-    settings: &'a Settings,
+    settings: &'a CharLmSettings,
     /// Bytes that all members read in a generation, and that a score is of.
     tokens: usize,
     scored: usize,
@@ -136,7 +136,7 @@ pub struct Report<'a> {
 impl<'a> Report<'a> {
     pub fn open(
         folder: &RunFolder,
-        (settings, own): (&'a Settings, &ModelSettings),
+        (settings, own): (&'a CharLmSettings, &ModelSettings),
         baselines: Baselines,
         held_out: HeldOut,
         generation: u64,

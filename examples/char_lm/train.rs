@@ -1,6 +1,6 @@
 //! The run: text, model, what the learner asks of them.
 
-use super::args::{Args, Limits, ModelName, ModelSettings, OptimizerName, Settings};
+use super::args::{CharLmArgs, CharLmLimits, CharLmSettings, ModelName, ModelSettings, OptimizerName};
 use super::float::{Attention, FloatModel, Recurrence};
 use super::language_model::LanguageModel;
 use super::report::{Baselines, HeldOut, Interval, Report};
@@ -32,15 +32,15 @@ const SATURATED: &str = "Most saturated activation (%)";
 #[derive(Serialize, Deserialize)]
 struct Saved {
     #[serde(flatten)]
-    settings: Settings,
+    settings: CharLmSettings,
     #[serde(flatten)]
     model: ModelSettings,
     #[serde(flatten)]
-    limits: Limits,
+    limits: CharLmLimits,
 }
 
 /// Trains, or continues, and prints the result.
-pub fn run(mut args: Args, given: &Given, signals: &Signals) -> Result<Ending, Failure> {
+pub fn run(mut args: CharLmArgs, given: &Given, signals: &Signals) -> Result<Ending, Failure> {
     args.validate()?;
     args.settings.fill_in_size(&args.model, given);
     args.refuse_unused(given)?;
@@ -59,7 +59,7 @@ pub fn run(mut args: Args, given: &Given, signals: &Signals) -> Result<Ending, F
 }
 
 fn run_model<M: LanguageModel>(
-    args: Args,
+    args: CharLmArgs,
     Opened { device, hardware }: Opened,
     folder: RunFolder,
     earlier: Option<Saved>,
@@ -155,10 +155,10 @@ fn run_model<M: LanguageModel>(
 
 /// Streams of text for the population, each member with a separate state; bits per byte on what is held out.
 struct Task<'a, M: LanguageModel> {
-    settings: &'a Settings,
+    settings: &'a CharLmSettings,
     model: ModelSettings,
     folder: &'a RunFolder,
-    limits: Limits,
+    limits: CharLmLimits,
     text_bytes: usize,
     /// That the model tells apart.
     tokens: usize,

@@ -1,6 +1,6 @@
 //! What a run measures and prints.
 
-use crate::args::Args;
+use crate::args::ExpectedQArgs;
 use crate::matches::{Match, Score, play_match};
 use crate::oracle::{Oracle, TokenTables};
 use crate::players::{Player, Thinker, Work};
@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 /// Worlds of the sweep.
 const SWEEP: [usize; 4] = [32, 64, 128, 256];
 
-pub fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
+pub fn run(args: &ExpectedQArgs, signals: &Signals) -> Result<Ending, Failure> {
     let opened = open(args.backend)?;
     if args.games == 0 {
         return Err("--games must be at least 1, not 0".into());
@@ -70,7 +70,7 @@ pub fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
 }
 
 struct Run<'a> {
-    args: &'a Args,
+    args: &'a ExpectedQArgs,
     device: &'a Device,
     tables: TokenTables,
     oracle: Oracle,
@@ -85,7 +85,7 @@ impl Run<'_> {
 
     /// Decisions a second without and with weights, and worlds a second by their number.
     fn speed(&self, found: &mut Map<String, Value>) -> Result<(), Failure> {
-        let Args { games, worlds, seed, .. } = *self.args;
+        let ExpectedQArgs { games, worlds, seed, .. } = *self.args;
         print_line!("\n{games} hands side by side, all players by expected values; a step decides all");
         print_line!("                                             host reads            kernels");
         print_line!("worlds  weights    decisions/s   worlds/s  a step  /decision   a step  /decision");
@@ -134,7 +134,7 @@ impl Run<'_> {
     }
 
     fn matches(&self, found: &mut Map<String, Value>) -> Result<(), Failure> {
-        let Args { games: at_once, worlds, seed, deals, trumps: naming, .. } = *self.args;
+        let ExpectedQArgs { games: at_once, worlds, seed, deals, trumps: naming, .. } = *self.args;
         if deals == 0 {
             return Ok(());
         }

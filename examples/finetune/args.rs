@@ -17,7 +17,7 @@ enum DamageName {
 
 /// Damages a digit classifier and recovers its accuracy by EGGROLL, with the accuracy as fitness.
 #[derive(Parser, Debug)]
-pub struct Args {
+pub struct FinetuneArgs {
     /// Folder with the four files of MNIST, or of other data in that format (IDX), plain or compressed by gzip.
     #[arg(default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/mnist"))]
     pub data: PathBuf,
@@ -68,7 +68,7 @@ pub struct Args {
     pub backend: DeviceName,
 }
 
-impl Args {
+impl FinetuneArgs {
     /// The damage that is asked for.
     pub fn damage(&self) -> Result<Kind, String> {
         let share = self.share.unwrap_or(0.8);

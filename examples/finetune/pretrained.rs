@@ -1,6 +1,6 @@
 //! The network before the damage: trained by backpropagation, or read from a file.
 
-use crate::args::Args;
+use crate::args::FinetuneArgs;
 use burn::module::Module;
 use burn::nn::loss::CrossEntropyLossConfig;
 use burn::optim::{AdamConfig, GradientsParams};
@@ -18,7 +18,7 @@ const LEARNING_RATE: f64 = 1e-3;
 
 /// Where the network comes from.
 pub struct Pretrained<'a> {
-    pub args: &'a Args,
+    pub args: &'a FinetuneArgs,
     pub train: &'a Images,
     pub scale: Scale,
     pub device: &'a Device,

@@ -1,6 +1,6 @@
 //! The recovery: accuracy on mini-batches as fitness, the damage applied to every member.
 
-use crate::args::Args;
+use crate::args::FinetuneArgs;
 use crate::damage::Damage;
 use burn::tensor::Device;
 use eggroll_examples::Failure;
@@ -10,7 +10,7 @@ use std::time::Instant;
 
 /// What the recovery works on.
 pub struct Recovery<'a> {
-    pub args: &'a Args,
+    pub args: &'a FinetuneArgs,
     pub train: &'a Images,
     pub test: &'a Dataset,
     pub scale: Scale,

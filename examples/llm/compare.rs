@@ -1,6 +1,6 @@
 //! Three ways to learn the same task in the same seconds: low-rank noise, noise of full rank, and backpropagation.
 
-use crate::args::{Args, Settings};
+use crate::args::{LlmArgs, LlmSettings};
 use crate::task::{Score, Task};
 use burn::nn::loss::CrossEntropyLossConfig;
 use burn::optim::{AdamWConfig, GradientsParams};
@@ -20,7 +20,7 @@ const MEMBERS: usize = 30;
 /// Learning rate of AdamW.
 const RATE: f64 = 2e-5;
 
-pub fn run(args: &Args, signals: &Signals) -> Result<(), Failure> {
+pub fn run(args: &LlmArgs, signals: &Signals) -> Result<(), Failure> {
     let (settings, seconds) = (&args.settings, args.limits.seconds());
     settings.validate()?;
     args.limits.validate()?;
@@ -61,7 +61,7 @@ pub fn run(args: &Args, signals: &Signals) -> Result<(), Failure> {
 /// What all methods are given.
 struct Arm<'a> {
     task: &'a Task,
-    settings: &'a Settings,
+    settings: &'a LlmSettings,
     seconds: f64,
     signals: &'a Signals,
 }

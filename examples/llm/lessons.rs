@@ -1,6 +1,6 @@
 //! What a run asks and judges, and how long it has taken.
 
-use crate::args::{Limits, Settings};
+use crate::args::{LlmLimits, LlmSettings};
 use crate::task::{Batch, Score, Task};
 use crate::train::{ACCURACY, SCORE};
 use eggroll::lm::{CausalModel, Finetune, Lesson, Lessons, StepReport};
@@ -61,8 +61,8 @@ impl Clock {
 
 /// The task of the command line as the lessons of a run.
 pub struct TaskLessons<'a, M> {
-    settings: &'a Settings,
-    limits: &'a Limits,
+    settings: &'a LlmSettings,
+    limits: &'a LlmLimits,
     task: &'a Task,
     folder: &'a RunFolder,
     interrupter: Interrupter,
@@ -83,8 +83,8 @@ struct Logs {
 
 impl<'a, M> TaskLessons<'a, M> {
     pub fn new(
-        settings: &'a Settings,
-        limits: &'a Limits,
+        settings: &'a LlmSettings,
+        limits: &'a LlmLimits,
         task: &'a Task,
         folder: &'a RunFolder,
         interrupter: Interrupter,

@@ -1,6 +1,6 @@
 //! llama.cpp on the same file.
 
-use crate::args::Settings;
+use crate::args::LlmSettings;
 use eggroll_examples::Failure;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ pub struct Measured {
 
 impl LlamaCpp {
     /// Refuses what cannot be compared before anything is measured.
-    pub fn new(python: &Path, settings: &Settings) -> Result<Self, Failure> {
+    pub fn new(python: &Path, settings: &LlmSettings) -> Result<Self, Failure> {
         let model = settings.model()?;
         if model.extension().is_none_or(|extension| extension != "gguf") {
             return Err(format!("llama.cpp reads GGUF files, but the model is {}", model.display()).into());

@@ -1,6 +1,6 @@
 //! Tasks: what is learned from, and how it is judged.
 
-use crate::args::{Settings, TaskName};
+use crate::args::{LlmSettings, TaskName};
 use eggroll::lm::load::Tokenizer;
 use eggroll::lm::reward::Prompt;
 use eggroll::lm::{CausalModel, Completion, Error, Finetune, Item, Items, Lesson, SamplingConfig};
@@ -41,7 +41,7 @@ pub struct Score {
 
 impl Task {
     /// Reads or makes the data, all of which fits the model.
-    pub fn new<M: CausalModel>(settings: &Settings, finetune: &Finetune<M>) -> Result<Self, Failure> {
+    pub fn new<M: CausalModel>(settings: &LlmSettings, finetune: &Finetune<M>) -> Result<Self, Failure> {
         let data = settings.data.clone().unwrap_or_else(words_file);
         let likelihood = |examples: Splits<Example>| -> Result<Self, Failure> {
             let in_file = |error: Failure| format!("{}: {error}", data.display());
@@ -95,7 +95,7 @@ impl Task {
     }
 
     /// The next of the training data, in an order that depends on the seed.
-    pub fn batch(&self, step: u64, settings: &Settings) -> Batch {
+    pub fn batch(&self, step: u64, settings: &LlmSettings) -> Batch {
         match self {
             Self::Likelihood(splits) => Batch::Completions(batch(&splits.train, step, settings)),
             Self::Reward { warm_up, .. } if step < settings.warm_up => {
@@ -200,7 +200,7 @@ fn items<M: CausalModel>(finetune: &Finetune<M>, examples: &[Example]) -> Result
 
 /// The training data of a step, of one kind after the other: a pass over all of a kind in an order of the pass, then
 /// the next one.
-fn batch<T: Clone>(kinds: &[Vec<T>], step: u64, settings: &Settings) -> Vec<T> {
+fn batch<T: Clone>(kinds: &[Vec<T>], step: u64, settings: &LlmSettings) -> Vec<T> {
     let all = kinds.iter().map(Vec::len).sum::<usize>() as u64;
     let (count, turns) = ((settings.prompts as u64).min(all), kinds.len() as u64);
     let mut orders = HashMap::new();

@@ -1,6 +1,6 @@
 //! The run: evaluations before, training, evaluations after.
 
-use crate::args::{Args, Limits, Settings};
+use crate::args::{LlmArgs, LlmLimits, LlmSettings};
 use crate::chart;
 use crate::lessons::TaskLessons;
 use crate::measure::{self, Speed};
@@ -33,11 +33,11 @@ const WINDOW: usize = 256;
 /// What is saved of a run.
 #[derive(Serialize, Deserialize)]
 struct Saved {
-    settings: Settings,
-    limits: Limits,
+    settings: LlmSettings,
+    limits: LlmLimits,
 }
 
-pub fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
+pub fn run(args: &LlmArgs, signals: &Signals) -> Result<Ending, Failure> {
     let folder = RunFolder::new(&args.out);
     if !args.resume {
         folder.check()?;
@@ -62,7 +62,7 @@ pub fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
 }
 
 /// Scores a training batch at several noise scales.
-pub fn probe(args: &Args, signals: &Signals) -> Result<(), Failure> {
+pub fn probe(args: &LlmArgs, signals: &Signals) -> Result<(), Failure> {
     let settings = &args.settings;
     settings.validate()?;
     let pretrained = settings.open()?;
@@ -78,7 +78,11 @@ pub fn unknown(config: &ModelConfig) -> Failure {
     format!("this example runs Llama and RWKV-7 models, not {config:?}").into()
 }
 
-fn probe_model<M: CausalModel>(settings: &Settings, pretrained: Pretrained, signals: &Signals) -> Result<(), Failure> {
+fn probe_model<M: CausalModel>(
+    settings: &LlmSettings,
+    pretrained: Pretrained,
+    signals: &Signals,
+) -> Result<(), Failure> {
     const SIGMAS: [f64; 7] = [0.003, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2];
     let finetune = settings.finetune().init::<M>(pretrained)?;
     let task = Task::new(settings, &finetune)?;
@@ -101,9 +105,9 @@ fn probe_model<M: CausalModel>(settings: &Settings, pretrained: Pretrained, sign
 
 struct Run<'a> {
     saved: &'a Saved,
-    args: &'a Args,
-    settings: &'a Settings,
-    limits: Limits,
+    args: &'a LlmArgs,
+    settings: &'a LlmSettings,
+    limits: LlmLimits,
     folder: &'a RunFolder,
     signals: &'a Signals,
 }

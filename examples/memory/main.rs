@@ -10,7 +10,7 @@ use clap::Parser;
 use eggroll::nn::Mlp;
 use eggroll::rl::{Memory, TensorEnvironment};
 use eggroll_examples::bounds::STEPS;
-use eggroll_examples::control::{self, Args, Run, Settings, Task};
+use eggroll_examples::control::{self, ControlArgs, ControlSettings, Run, Task};
 use eggroll_examples::{interrupt, main_of, options};
 use recurrent::Recurrent;
 use std::process::ExitCode;
@@ -22,7 +22,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Trains a recurrent network to remember by evolution strategies, without backpropagation.
 #[derive(Parser, Debug)]
 #[command(after_help = interrupt::HELP)]
-struct Cli {
+struct MemoryArgs {
     /// Cues that one is chosen from.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..=i64::from(u16::MAX)))]
     cues: u32,
@@ -33,7 +33,7 @@ struct Cli {
     #[arg(long)]
     feed_forward: bool,
     #[command(flatten)]
-    args: Args,
+    args: ControlArgs,
 }
 
 /// By a GRU.
@@ -47,7 +47,7 @@ impl Task for Remember {
         self.0
     }
 
-    fn network(&self, settings: &Settings, device: &Device) -> Recurrent {
+    fn network(&self, settings: &ControlSettings, device: &Device) -> Recurrent {
         let width = *settings.hidden.last().unwrap_or(&16);
         Recurrent::new(self.0.observation_size(), width, self.0.actions().outputs(), device)
     }
@@ -64,13 +64,13 @@ impl Task for Guess {
         self.0
     }
 
-    fn network(&self, settings: &Settings, device: &Device) -> Mlp {
+    fn network(&self, settings: &ControlSettings, device: &Device) -> Mlp {
         control::perceptron(&self.0, settings, device)
     }
 }
 
 fn main() -> ExitCode {
-    let (Cli { cues, delay, feed_forward, args }, given) = options::parse();
+    let (MemoryArgs { cues, delay, feed_forward, args }, given) = options::parse();
     let refused = match (feed_forward, args.hidden()) {
         (true, _) => None,
         (false, _) if given.has("activation") => Some("--activation cannot be used with a GRU, which has its own"),

@@ -1,7 +1,7 @@
 //! What the training loop needs of a network, whatever numbers it computes with.
 
 use crate::evolution::likelihood;
-use crate::settings::Settings;
+use crate::settings::MnistSettings;
 use burn::module::Module;
 use burn::tensor::Device;
 use eggroll::prelude::*;
@@ -13,7 +13,7 @@ pub trait Classifier: Module {
     type Data;
 
     /// A network with random weights for images of `shape`.
-    fn new(shape: [usize; 2], settings: &Settings, device: &Device) -> Result<Self, String>;
+    fn new(shape: [usize; 2], settings: &MnistSettings, device: &Device) -> Result<Self, String>;
 
     /// Moves images to a device.
     fn data(images: &Images, scale: Scale, device: &Device) -> Self::Data;
@@ -28,7 +28,7 @@ pub trait Classifier: Module {
 impl Classifier for Mlp {
     type Data = Dataset;
 
-    fn new([height, width]: [usize; 2], settings: &Settings, device: &Device) -> Result<Self, String> {
+    fn new([height, width]: [usize; 2], settings: &MnistSettings, device: &Device) -> Result<Self, String> {
         Ok(Self::new(height * width, &settings.hidden, device))
     }
 

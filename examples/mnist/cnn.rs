@@ -2,7 +2,7 @@
 
 use crate::classifier::Classifier;
 use crate::evolution;
-use crate::settings::Settings;
+use crate::settings::MnistSettings;
 use burn::module::Module;
 use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor};
@@ -71,7 +71,7 @@ impl Cnn {
 impl Classifier for Cnn {
     type Data = Dataset;
 
-    fn new(shape: [usize; 2], settings: &Settings, device: &Device) -> Result<Self, String> {
+    fn new(shape: [usize; 2], settings: &MnistSettings, device: &Device) -> Result<Self, String> {
         let convolutions = &settings.convolutions;
         let shapes = convolutions.shapes(shape)?;
         let channels: Vec<usize> = [1].iter().chain(&convolutions.channels).copied().collect();

@@ -1,8 +1,8 @@
 //! EGGROLL, OpenES and backpropagation on the same model and data, fed by Burn's `DataLoader`.
 
-use crate::args::Args;
+use crate::args::MnistArgs;
 use crate::evolution::likelihood;
-use crate::settings::{ModelName, Settings};
+use crate::settings::{MnistSettings, ModelName};
 use burn::data::dataloader::batcher::Batcher;
 use burn::data::dataloader::{DataLoader, DataLoaderBuilder};
 use burn::data::dataset::InMemDataset;
@@ -73,7 +73,7 @@ struct Outcome {
 }
 
 struct Comparison<'a> {
-    settings: Settings,
+    settings: MnistSettings,
     epochs: usize,
     /// Images of an epoch.
     images: usize,
@@ -85,7 +85,7 @@ struct Comparison<'a> {
 }
 
 /// Runs each method and prints the table.
-pub fn run(args: Args, given: &Given, signals: &Signals) -> Result<Ending, Failure> {
+pub fn run(args: MnistArgs, given: &Given, signals: &Signals) -> Result<Ending, Failure> {
     let device = open(args.backend)?.device;
     let settings = args.settings.settings(given)?;
     if let NoiserConfig::QEggroll(_) = settings.noiser {
@@ -156,7 +156,8 @@ impl Comparison<'_> {
 
     /// Nothing if a signal came.
     fn evolve(&self, name: &'static str) -> Result<Option<Outcome>, Failure> {
-        let settings = Settings { noiser: name.parse()?, generations: self.steps() as u64, ..self.settings.clone() };
+        let settings =
+            MnistSettings { noiser: name.parse()?, generations: self.steps() as u64, ..self.settings.clone() };
         let mut model = self.model.clone();
         let mut strategy = settings.strategy().try_init(&model)?;
         eggroll_examples::trace::section(name);

@@ -1,7 +1,7 @@
 //! The network in integers only: int8 pixels, weights and activations, int32 sums.
 
 use crate::classifier::Classifier;
-use crate::settings::Settings;
+use crate::settings::MnistSettings;
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use eggroll::core::ops::integer::{Rounding, integer_type, log_likelihood};
@@ -55,7 +55,7 @@ impl IntegerMlp {
 impl Classifier for IntegerMlp {
     type Data = IntegerDataset;
 
-    fn new([height, width]: [usize; 2], settings: &Settings, device: &Device) -> Result<Self, String> {
+    fn new([height, width]: [usize; 2], settings: &MnistSettings, device: &Device) -> Result<Self, String> {
         let widths: Vec<usize> = [height * width].iter().chain(&settings.hidden).chain(&[CLASSES]).copied().collect();
         let layer = |pair: &[usize]| LinearConfig::new(pair[0], pair[1]).init(device);
         Ok(Self { layers: widths.windows(2).map(layer).collect() })

@@ -1,11 +1,11 @@
 //! The run: data, task and configuration of the learner, table, curve.
 
-use crate::args::Args;
+use crate::args::MnistArgs;
 use crate::chart::{self, Point};
 use crate::classifier::Classifier;
 use crate::cnn::Cnn;
 use crate::integer::IntegerMlp;
-use crate::settings::{ModelName, Settings};
+use crate::settings::{MnistSettings, ModelName};
 use burn::module::Module;
 use burn::tensor::Device;
 use eggroll::core::messages;
@@ -46,7 +46,7 @@ struct Data<C: Classifier> {
 
 impl<C: Classifier> Data<C> {
     /// Reads the files. With a validation split, the test set is not read.
-    fn read(folder: &Path, settings: &Settings, device: &Device) -> Result<Self, Failure> {
+    fn read(folder: &Path, settings: &MnistSettings, device: &Device) -> Result<Self, Failure> {
         let mut train = Images::read(folder, "train")?;
         settings.validate(train.len(), train.shape)?;
         let held_out = match settings.validation {
@@ -80,8 +80,8 @@ impl<C: Classifier> Data<C> {
 }
 
 /// Trains, or continues, and prints the result.
-pub fn run(args: Args, given: &Given, signals: &Signals) -> Result<Ending, Failure> {
-    let Args { data, out, resume, observers, backend, devices, settings: choices, .. } = args;
+pub fn run(args: MnistArgs, given: &Given, signals: &Signals) -> Result<Ending, Failure> {
+    let MnistArgs { data, out, resume, observers, backend, devices, settings: choices, .. } = args;
     if resume {
         let used = [&WITH_RESUME[..], &ObserverArgs::NAMES].concat();
         given.refuse_all_but(&used, "with --resume, which keeps the settings of the run")?;
@@ -93,7 +93,7 @@ pub fn run(args: Args, given: &Given, signals: &Signals) -> Result<Ending, Failu
     if !resume {
         folder.check()?;
     }
-    let settings: Settings = if resume { folder.settings()? } else { choices.settings(given)? };
+    let settings: MnistSettings = if resume { folder.settings()? } else { choices.settings(given)? };
     let interrupter = signals.interrupter();
     let run = Run { data: &data, folder: &folder, settings: &settings, resume, observers, interrupter };
     match (settings.model, &settings.noiser) {
@@ -107,7 +107,7 @@ pub fn run(args: Args, given: &Given, signals: &Signals) -> Result<Ending, Failu
 struct Run<'a> {
     data: &'a Path,
     folder: &'a RunFolder,
-    settings: &'a Settings,
+    settings: &'a MnistSettings,
     resume: bool,
     observers: ObserverArgs,
     interrupter: Interrupter,
@@ -180,7 +180,7 @@ struct Task<'a, C: Classifier> {
     data: Data<C>,
     batches: Batches,
     folder: &'a RunFolder,
-    settings: &'a Settings,
+    settings: &'a MnistSettings,
     /// Whether this process prints and writes: rank 0 of several, or the only one.
     leads: bool,
     /// Its table, from the beginning of the run on.
@@ -221,7 +221,7 @@ impl<C: Classifier> EsTask<C> for Task<'_, C> {
 
 /// The table of accuracies: printed, logged and drawn.
 struct Table<'a> {
-    settings: &'a Settings,
+    settings: &'a MnistSettings,
     curve: PathBuf,
     log: JsonLines,
     points: Vec<Point>,
@@ -233,7 +233,7 @@ struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    fn open(folder: &RunFolder, settings: &'a Settings, generation: u64) -> Result<Self, Failure> {
+    fn open(folder: &RunFolder, settings: &'a MnistSettings, generation: u64) -> Result<Self, Failure> {
         let log = JsonLines::open(folder.file("curve.jsonl"), generation + 1)?;
         let points: Vec<Point> = JsonLines::read(folder.file("curve.jsonl"))?;
         let before = points.last().map_or(0.0, |point| point.seconds);
@@ -241,7 +241,7 @@ impl<'a> Table<'a> {
         Ok(Self { settings, curve, log, points, titled: false, before, start: Instant::now() })
     }
 
-    fn label(settings: &Settings) -> &'static str {
+    fn label(settings: &MnistSettings) -> &'static str {
         if settings.validation > 0 { "validation" } else { "test" }
     }
 

@@ -1,6 +1,6 @@
 //! The run: generations, table, curve.
 
-use crate::args::{Args, Settings};
+use crate::args::{MujocoArgs, MujocoSettings};
 use crate::chart::{self, Point};
 use crate::task::{Body, BodyName, Running};
 use crate::throughput;
@@ -44,13 +44,13 @@ struct Budget {
 }
 
 /// Trains, or continues, and prints the result.
-pub fn run(args: Args, signals: &Signals) -> Result<Ending, Failure> {
+pub fn run(args: MujocoArgs, signals: &Signals) -> Result<Ending, Failure> {
     let device = open(args.backend)?.device;
     let folder = RunFolder::new(args.out);
     if !args.resume {
         folder.check()?;
     }
-    let settings: Settings = if args.resume { folder.resume()? } else { args.settings };
+    let settings: MujocoSettings = if args.resume { folder.resume()? } else { args.settings };
     settings.validate()?;
     let xml = args.xml.as_deref();
     let plan = Plan {
@@ -84,7 +84,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn train<B: Body>(self, settings: Settings, body: B, signals: &Signals) -> Result<Ending, Failure> {
+    fn train<B: Body>(self, settings: MujocoSettings, body: B, signals: &Signals) -> Result<Ending, Failure> {
         let Self { folder, begins, budget, compares, throughput, device } = self;
         if throughput {
             return print(throughput::measure(&settings, &body, &device)?, Ending::Finished);
@@ -101,7 +101,7 @@ impl Plan {
         let other = settings.noiser.other();
         let path = folder.file(other.name());
         fs::create_dir_all(&path)?;
-        let mut second = Run::new(Settings { noiser: other, ..settings }, &body, path, &device)?;
+        let mut second = Run::new(MujocoSettings { noiser: other, ..settings }, &body, path, &device)?;
         let budget = Budget { seconds: f64::INFINITY, generations: u64::MAX, env_steps: first.env_steps };
         let ending = second.train(budget, signals)?;
         chart::draw(&folder.file("compare.svg"), title, &[first.curve(), second.curve()])?;
@@ -117,7 +117,7 @@ fn print(mut result: Value, ending: Ending) -> Result<Ending, Failure> {
 
 /// One policy in training.
 struct Run<B: Body> {
-    settings: Settings,
+    settings: MujocoSettings,
     folder: PathBuf,
     device: Device,
     strategy: EvolutionStrategy,
@@ -134,7 +134,7 @@ struct Run<B: Body> {
 
 impl<B: Body> Run<B> {
     /// A new run, or one that continues after the last checkpoint in its folder.
-    fn new(settings: Settings, body: &B, folder: PathBuf, device: &Device) -> Result<Self, Failure> {
+    fn new(settings: MujocoSettings, body: &B, folder: PathBuf, device: &Device) -> Result<Self, Failure> {
         device.seed(settings.seed);
         let policy = settings.policy(B::SIZES.0, B::SIZES.1).init(device);
         let whole = HostRolloutConfig::new().with_normalize_observations(true);

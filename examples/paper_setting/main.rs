@@ -6,7 +6,7 @@
 mod args;
 mod timing;
 
-use args::{Args, Column};
+use args::{Column, PaperSettingArgs};
 use burn::tensor::{DType, Device, Distribution, Tensor};
 use eggroll::core::ops::{self, DenseNoise, InputRows, LinearBias, LinearMembers, LowRankNoise, NoiseSource};
 use eggroll::core::{NoiseKey, PairRange};
@@ -26,7 +26,7 @@ const SIGMA: f64 = 0.01;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 pub(crate) fn main() -> ExitCode {
-    let (args, given) = options::parse::<Args>();
+    let (args, given) = options::parse::<PaperSettingArgs>();
     let signals = on_signals("this round", nothing);
     main_of(|| {
         args.refuse_unused(&given)?;
@@ -34,7 +34,7 @@ pub(crate) fn main() -> ExitCode {
     })
 }
 
-fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
+fn run(args: &PaperSettingArgs, signals: &Signals) -> Result<Ending, Failure> {
     args.validate()?;
     let opened = open(args.backend)?;
     opened.has(args.backend, args.dtype())?;
@@ -47,7 +47,7 @@ fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
 }
 
 /// Plain inference, then every column that is asked for.
-fn tasks(args: &Args, device: &Device) -> Vec<Task> {
+fn tasks(args: &PaperSettingArgs, device: &Device) -> Vec<Task> {
     let layer = Layer::new(args, device);
     let (x, weight) = (layer.x.clone(), layer.weight.clone());
     let mut tasks = vec![Task::new("inference", [0, layer.forward_flop()], move |_| x.clone().matmul(weight.clone()))];
@@ -67,7 +67,7 @@ struct Layer {
 }
 
 impl Layer {
-    fn new(args: &Args, device: &Device) -> Self {
+    fn new(args: &PaperSettingArgs, device: &Device) -> Self {
         let (width, on) = (args.width, (device, args.dtype()));
         let weight = Tensor::<2>::random([width, width], Distribution::Uniform(-1.0, 1.0), on);
         let pairs = PairRange::new(0, (args.batch / 2) as u32);
@@ -137,7 +137,7 @@ impl Layer {
     }
 }
 
-fn report(args: &Args, opened: &Opened, tasks: &[Task], ending: Ending) {
+fn report(args: &PaperSettingArgs, opened: &Opened, tasks: &[Task], ending: Ending) {
     let inference = tasks[0].median_ms();
     println!("device: {}", opened.hardware);
     println!(

@@ -1,6 +1,6 @@
 //! Timing: all tasks in turn, round after round, so that all see the same machine.
 
-use super::args::Args;
+use super::args::PaperSettingArgs;
 use burn::tensor::{DType, Device, Tensor};
 use eggroll_examples::Failure;
 use eggroll_examples::interrupt::Signals;
@@ -72,7 +72,7 @@ impl Task {
 }
 
 /// Runs all tasks in turn until the time is over, or a signal comes and there has been a round.
-pub fn repeat(tasks: &mut [Task], args: &Args, device: &Device, signals: &Signals) -> Result<(), Failure> {
+pub fn repeat(tasks: &mut [Task], args: &PaperSettingArgs, device: &Device, signals: &Signals) -> Result<(), Failure> {
     for task in tasks.iter_mut() {
         task.check()?;
         task.round(0, args.passes, device)?;

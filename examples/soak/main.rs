@@ -7,7 +7,7 @@ mod args;
 mod memory;
 mod task;
 
-use args::Args;
+use args::SoakArgs;
 use burn::tensor::Device;
 use eggroll::run::{Checkpoints, ReplayLog, load, parameter_digest, replay};
 use eggroll_examples::device::open;
@@ -24,12 +24,12 @@ use task::{Floats, Integers, Task};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let (args, _) = options::parse::<Args>();
+    let (args, _) = options::parse::<SoakArgs>();
     let signals = on_signals("this generation", nothing);
     main_of(|| run(&args, &signals))
 }
 
-fn run(args: &Args, signals: &Signals) -> Result<Ending, Failure> {
+fn run(args: &SoakArgs, signals: &Signals) -> Result<Ending, Failure> {
     args.validate()?;
     let device = open(args.backend)?.device;
     device.seed(args.seed);
@@ -58,7 +58,7 @@ struct Soaked {
     complete: bool,
 }
 
-fn soak<T: Task>(args: &Args, folder: &Path, device: &Device, signals: &Signals) -> Result<Soaked, Failure> {
+fn soak<T: Task>(args: &SoakArgs, folder: &Path, device: &Device, signals: &Signals) -> Result<Soaked, Failure> {
     let (folder, start) = (folder.join(T::NAME), Instant::now());
     let first = T::new(device);
     let config = T::config().with_population_size(args.population).with_seed(args.seed);

@@ -1,6 +1,6 @@
 //! Two small networks with something to learn: one of floats, one of integers.
 
-use crate::args::Args;
+use crate::args::SoakArgs;
 use burn::module::Module;
 use burn::optim::AdamConfig;
 use burn::tensor::{Device, Int, Tensor, TensorData, activation};
@@ -20,7 +20,7 @@ pub trait Task: Module {
     const NAME: &'static str;
     fn new(device: &Device) -> Self;
     fn config() -> EvolutionStrategyConfig;
-    fn fitness(&self, population: &Population, args: &Args, device: &Device) -> Fitness;
+    fn fitness(&self, population: &Population, args: &SoakArgs, device: &Device) -> Fitness;
 }
 
 /// The address of a generation's rows: parameters of the models have smaller numbers.
@@ -49,7 +49,7 @@ impl Task for Floats {
     }
 
     /// To be learned: `tanh(x_j + x_{j+4})`.
-    fn fitness(&self, population: &Population, args: &Args, device: &Device) -> Fitness {
+    fn fitness(&self, population: &Population, args: &SoakArgs, device: &Device) -> Fitness {
         let mut values = vec![0.0; ROWS * INPUTS];
         fill_noise(rows(args.seed, population), 0, 0, &mut values);
         let x = Tensor::<2>::from_data(TensorData::new(values, [ROWS, INPUTS]), device);
@@ -83,7 +83,7 @@ impl Task for Integers {
     }
 
     /// To be learned: which of the first four inputs is the largest.
-    fn fitness(&self, population: &Population, args: &Args, device: &Device) -> Fitness {
+    fn fitness(&self, population: &Population, args: &SoakArgs, device: &Device) -> Fitness {
         let mut values = vec![0; ROWS * INPUTS];
         fill_integers(rows(args.seed, population), 0, &mut values);
         let largest = |row: &[i8]| (0..OUTPUTS).max_by_key(|i| row[*i]).unwrap_or_default() as i32;

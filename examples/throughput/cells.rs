@@ -1,6 +1,6 @@
 //! Timing: the columns of one size and population in turn, round after round, so that all see the same machine.
 
-use super::args::Args;
+use super::args::ThroughputArgs;
 use burn::tensor::Device;
 use eggroll::core::{NoiserError, profile};
 use eggroll_examples::Failure;
@@ -36,7 +36,7 @@ impl Task {
 }
 
 /// Times everything that is asked for, until a signal comes.
-pub fn measure(args: &Args, device: &Device, signals: &Signals) -> Result<Vec<Cell>, Failure> {
+pub fn measure(args: &ThroughputArgs, device: &Device, signals: &Signals) -> Result<Vec<Cell>, Failure> {
     device.seed(0);
     let mut cells = Vec::new();
     let groups = args.sizes.len() * args.populations.len();
@@ -59,7 +59,7 @@ pub fn measure(args: &Args, device: &Device, signals: &Signals) -> Result<Vec<Ce
 }
 
 fn tasks(
-    args: &Args,
+    args: &ThroughputArgs,
     network: &Network,
     (size, members): (Size, usize),
     device: &Device,

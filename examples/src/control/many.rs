@@ -1,7 +1,7 @@
 //! Several seeds, and a comparison with OpenES: a table, the curves of all runs, the medians.
 
 use super::curves::Curve;
-use super::settings::Settings;
+use super::settings::ControlSettings;
 use super::train::{Outcome, Point, Trainer};
 use super::{Session, Task, curves};
 use crate::chart::Color;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 pub fn run<T: Task>(
     task: &T,
-    settings: &Settings,
+    settings: &ControlSettings,
     compare: bool,
     seeds: u64,
     folder: &RunFolder,
@@ -37,7 +37,7 @@ pub fn run<T: Task>(
                 break 'runs;
             }
             trace::section(&format!("{name}, {}, seed {seed}", noiser.name()));
-            let settings = Settings { noiser, seed, ..settings.clone() };
+            let settings = ControlSettings { noiser, seed, ..settings.clone() };
             let mut trainer = Trainer::new(task, &settings, session)?;
             threshold = trainer.threshold;
             let mut points: Vec<Point> = Vec::new();

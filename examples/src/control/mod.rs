@@ -9,8 +9,8 @@ mod speed;
 mod task;
 mod train;
 
-pub use args::{Args, Protocol};
-pub use settings::Settings;
+pub use args::{ControlArgs, Protocol};
+pub use settings::ControlSettings;
 pub use task::{Session, Task, perceptron};
 
 use crate::device::{Opened, open};
@@ -32,11 +32,11 @@ pub trait Run {
     /// # Errors
     ///
     /// Settings that cannot be used, and what the file system says.
-    fn run(&self, args: &Args, session: &Session) -> Result<(Value, Ending), Failure>;
+    fn run(&self, args: &ControlArgs, session: &Session) -> Result<(Value, Ending), Failure>;
 }
 
 impl<T: Task> Run for T {
-    fn run(&self, args: &Args, session: &Session) -> Result<(Value, Ending), Failure> {
+    fn run(&self, args: &ControlArgs, session: &Session) -> Result<(Value, Ending), Failure> {
         let name = self.environment().name();
         let settings = args.settings(name)?;
         if settings.sampled && !matches!(self.environment().actions(), ActionSpace::Discrete(_)) {
@@ -60,7 +60,7 @@ impl<T: Task> Run for T {
 }
 
 /// Runs the tasks one after the other and prints the result. Options that nothing would use are refused.
-pub fn main(args: &Args, given: &Given, tasks: &[&dyn Run]) -> ExitCode {
+pub fn main(args: &ControlArgs, given: &Given, tasks: &[&dyn Run]) -> ExitCode {
     let signals = on_signals("this generation", nothing);
     main_of(|| {
         args.refuse_unused(given)?;
@@ -68,7 +68,7 @@ pub fn main(args: &Args, given: &Given, tasks: &[&dyn Run]) -> ExitCode {
     })
 }
 
-fn run(args: &Args, tasks: &[&dyn Run], signals: Signals) -> Result<Ending, Failure> {
+fn run(args: &ControlArgs, tasks: &[&dyn Run], signals: Signals) -> Result<Ending, Failure> {
     let Opened { device, hardware } = open(args.backend)?;
     let session = Session { device, protocol: args.protocol, signals };
     let (mut results, mut ending) = (Vec::new(), Ending::Finished);

@@ -1,7 +1,7 @@
 //! Training: generations of rollouts, until the task is solved or the budget is spent.
 
 use super::args::Protocol;
-use super::settings::Settings;
+use super::settings::ControlSettings;
 use super::{Session, Task};
 use crate::names::NoiserName;
 use crate::{Ending, Failure};
@@ -64,7 +64,7 @@ struct Attempt<T: Task> {
 }
 
 impl<T: Task> Attempt<T> {
-    fn new(task: &T, settings: &Settings, device: &Device) -> Result<Self, Failure> {
+    fn new(task: &T, settings: &ControlSettings, device: &Device) -> Result<Self, Failure> {
         let environment = task.environment();
         device.seed(settings.seed);
         let network = task.network(settings, device);
@@ -75,7 +75,7 @@ impl<T: Task> Attempt<T> {
 
 pub struct Trainer<'a, T: Task> {
     task: &'a T,
-    pub settings: &'a Settings,
+    pub settings: &'a ControlSettings,
     protocol: Protocol,
     /// Return at which the environment is solved.
     pub threshold: f64,
@@ -91,7 +91,7 @@ pub struct Trainer<'a, T: Task> {
 }
 
 impl<'a, T: Task> Trainer<'a, T> {
-    pub fn new(task: &'a T, settings: &'a Settings, session: &Session) -> Result<Self, Failure> {
+    pub fn new(task: &'a T, settings: &'a ControlSettings, session: &Session) -> Result<Self, Failure> {
         let start = Instant::now();
         Ok(Self {
             task,

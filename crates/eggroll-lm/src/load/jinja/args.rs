@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 /// Values of a call.
 #[derive(Debug, Default)]
-pub(super) struct Args {
+pub(super) struct CallArgs {
     pub(super) positional: Vec<Value>,
     pub(super) named: Vec<(Arc<str>, Value)>,
 }
 
-impl Args {
+impl CallArgs {
     /// The values of parameters by place or by name.
     pub(super) fn bind<const COUNT: usize>(self, what: &str, names: [&str; COUNT]) -> Result<[Option<Value>; COUNT]> {
         if self.positional.len() > COUNT {

@@ -1,6 +1,6 @@
 //! `%` and `format` of Python's texts.
 
-use super::args::Args;
+use super::args::CallArgs;
 use super::error::{Error, Result, fail};
 use super::meter::Buffer;
 use super::text::float;
@@ -291,14 +291,14 @@ pub(super) fn percent(text: &str, values: &Value) -> Result<Value> {
 }
 
 /// `text.format(…)`.
-pub(super) fn braces(text: &str, args: &Args) -> Result<Value> {
+pub(super) fn braces(text: &str, args: &CallArgs) -> Result<Value> {
     let mut out = Buffer::default();
     let mut counter = Some(0usize);
     write(text, args, &mut counter, 0, &mut out)?;
     out.value()
 }
 
-fn write(text: &str, args: &Args, counter: &mut Option<usize>, depth: usize, out: &mut Buffer) -> Result<()> {
+fn write(text: &str, args: &CallArgs, counter: &mut Option<usize>, depth: usize, out: &mut Buffer) -> Result<()> {
     let mut rest = text;
     while let Some(place) = rest.find(['{', '}']) {
         out.push(&rest[..place])?;
@@ -325,7 +325,7 @@ fn write(text: &str, args: &Args, counter: &mut Option<usize>, depth: usize, out
 }
 
 /// What stands between braces: a name, a conversion, a format.
-fn field(field: &str, args: &Args, counter: &mut Option<usize>, depth: usize, out: &mut Buffer) -> Result<()> {
+fn field(field: &str, args: &CallArgs, counter: &mut Option<usize>, depth: usize, out: &mut Buffer) -> Result<()> {
     let end = field.find(['!', ':']).unwrap_or(field.len());
     let (name, rest) = field.split_at(end);
     let (conversion, format) = match rest.strip_prefix('!') {

@@ -1,6 +1,6 @@
 //! Statements, run.
 
-use super::args::Args;
+use super::args::CallArgs;
 use super::ast::{Arguments, Block, For, Kind, MacroBody, Name, Statement, Target};
 use super::error::{Error, Result, fail};
 use super::meter::{Buffer, Deeper, step};
@@ -222,7 +222,7 @@ impl Renderer {
     }
 
     /// A macro's text.
-    pub(super) fn call_macro(&self, value: &Macro, mut args: Args) -> Result<Value> {
+    pub(super) fn call_macro(&self, value: &Macro, mut args: CallArgs) -> Result<Value> {
         let (body, line) = (&value.body, self.line.get());
         let scope = Scope::inside(&value.scope);
         let [varargs, kwargs, caller] = body.catches;
