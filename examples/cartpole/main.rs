@@ -11,7 +11,7 @@ use eggroll::nn::Mlp;
 use eggroll::rl::CartPole;
 use eggroll::run::RunFolder;
 use eggroll_examples::Failure;
-use eggroll_examples::control::{self, ControlArgs, ControlSettings, Task};
+use eggroll_examples::control::{self, ControlArgs, ControlSettings, ControlTask};
 use eggroll_examples::{interrupt, options};
 use std::process::ExitCode;
 
@@ -30,7 +30,7 @@ struct CartPoleArgs {
 
 struct Balance;
 
-impl Task for Balance {
+impl ControlTask for Balance {
     type Environment = CartPole;
     type Network = Mlp;
 

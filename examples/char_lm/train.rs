@@ -30,7 +30,7 @@ const SATURATED: &str = "Most saturated activation (%)";
 
 /// What is saved of a run next to its checkpoints.
 #[derive(Serialize, Deserialize)]
-struct Saved {
+struct SavedCharLmRun {
     #[serde(flatten)]
     settings: CharLmSettings,
     #[serde(flatten)]
@@ -49,7 +49,7 @@ pub fn run(mut args: CharLmArgs, given: &Given, signals: &Signals) -> Result<End
     if !args.resume && !args.forecast {
         folder.check()?;
     }
-    let earlier: Option<Saved> = if args.resume { Some(folder.resume()?) } else { None };
+    let earlier: Option<SavedCharLmRun> = if args.resume { Some(folder.resume()?) } else { None };
     match earlier.as_ref().map_or(args.model.model, |saved| saved.model.model) {
         ModelName::Integer => run_model::<EggModel>(args, opened, folder, earlier, signals),
         ModelName::Transformer => run_model::<Transformer>(args, opened, folder, earlier, signals),
@@ -62,7 +62,7 @@ fn run_model<M: LanguageModel>(
     args: CharLmArgs,
     Opened { device, hardware }: Opened,
     folder: RunFolder,
-    earlier: Option<Saved>,
+    earlier: Option<SavedCharLmRun>,
     signals: &Signals,
 ) -> Result<Ending, Failure> {
     let (mut settings, mut model, limits) = match &earlier {
@@ -91,12 +91,12 @@ fn run_model<M: LanguageModel>(
         }
         return Ok(Ending::Finished);
     }
-    let saved = Saved { settings: settings.clone(), model, limits };
+    let saved = SavedCharLmRun { settings: settings.clone(), model, limits };
     match earlier {
         Some(_) => folder.save_settings(&saved)?,
         None => begin(&folder, &saved)?,
     }
-    let mut task = Task::<M> {
+    let mut task = CharLmTask::<M> {
         settings: &settings,
         model,
         folder: &folder,
@@ -126,7 +126,7 @@ fn run_model<M: LanguageModel>(
     }
     let outcome = args.observers.watch(training).launch(initial, &mut task)?;
     let (model, done) = (outcome.model, outcome.strategy.generation());
-    let Task { report, interval, timing, state, .. } = task;
+    let CharLmTask { report, interval, timing, state, .. } = task;
     let mut report = report.expect("opened when the run began");
     if report.generation() != Some(done) {
         report.add(done, &model, interval, &timing)?;
@@ -154,7 +154,7 @@ fn run_model<M: LanguageModel>(
 }
 
 /// Streams of text for the population, each member with a separate state; bits per byte on what is held out.
-struct Task<'a, M: LanguageModel> {
+struct CharLmTask<'a, M: LanguageModel> {
     settings: &'a CharLmSettings,
     model: ModelSettings,
     folder: &'a RunFolder,
@@ -174,7 +174,7 @@ struct Task<'a, M: LanguageModel> {
     interrupter: Interrupter,
 }
 
-impl<'a, M: LanguageModel> Task<'a, M> {
+impl<'a, M: LanguageModel> CharLmTask<'a, M> {
     fn report(&mut self) -> &mut Report<'a> {
         self.report.as_mut().expect("opened when the run began")
     }
@@ -187,7 +187,7 @@ impl<'a, M: LanguageModel> Task<'a, M> {
     }
 }
 
-impl<M: LanguageModel> EsTask<M> for Task<'_, M> {
+impl<M: LanguageModel> EsTask<M> for CharLmTask<'_, M> {
     type Output = Scalars;
 
     fn begin(&mut self, strategy: &EvolutionStrategy, _model: &M) -> Result<(), Failure> {

@@ -7,7 +7,7 @@ use burn::tensor::Device;
 use clap::{Parser, ValueEnum};
 use eggroll::nn::Mlp;
 use eggroll::rl::{Acrobot, CartPole, MountainCar, MountainCarContinuous, Pendulum, TensorEnvironment};
-use eggroll_examples::control::{self, ControlArgs, ControlSettings, Run, Task};
+use eggroll_examples::control::{self, AnyTask, ControlArgs, ControlSettings, ControlTask};
 use eggroll_examples::{interrupt, options};
 use std::process::ExitCode;
 
@@ -38,7 +38,7 @@ enum EnvironmentName {
 /// A perceptron in an environment.
 struct Classic<E>(E);
 
-impl<E: TensorEnvironment + Clone> Task for Classic<E> {
+impl<E: TensorEnvironment + Clone> ControlTask for Classic<E> {
     type Environment = E;
     type Network = Mlp;
 
@@ -52,7 +52,7 @@ impl<E: TensorEnvironment + Clone> Task for Classic<E> {
 }
 
 impl EnvironmentName {
-    fn task(self) -> Box<dyn Run> {
+    fn task(self) -> Box<dyn AnyTask> {
         match self {
             Self::CartPole => Box::new(Classic(CartPole::new())),
             Self::Pendulum => Box::new(Classic(Pendulum::new())),
@@ -66,7 +66,7 @@ impl EnvironmentName {
 fn main() -> ExitCode {
     let (ClassicArgs { env, args }, given) = options::parse();
     let names = if env.is_empty() { EnvironmentName::value_variants() } else { &env };
-    let tasks: Vec<Box<dyn Run>> = names.iter().map(|name| name.task()).collect();
-    let tasks: Vec<&dyn Run> = tasks.iter().map(|task| &**task).collect();
+    let tasks: Vec<Box<dyn AnyTask>> = names.iter().map(|name| name.task()).collect();
+    let tasks: Vec<&dyn AnyTask> = tasks.iter().map(|task| &**task).collect();
     control::main(&args, &given, &tasks)
 }

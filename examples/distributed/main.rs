@@ -101,7 +101,7 @@ fn run(args: &DistributedArgs, signals: &Signals) -> Result<Ending, Failure> {
 }
 
 /// What a role has when it ends: the coordinator's counts, too.
-type Trained = (EvolutionStrategy, Classifier, Option<Counts>);
+type RoleResult = (EvolutionStrategy, Classifier, Option<Counts>);
 
 /// The run in one process.
 fn alone(
@@ -110,7 +110,7 @@ fn alone(
     mut model: Classifier,
     score: impl Fn(&Classifier, &Population) -> Result<Fitness, Failure>,
     signals: &Signals,
-) -> Result<Trained, Failure> {
+) -> Result<RoleResult, Failure> {
     while strategy.generation() < args.generations && !signals.came() {
         let population = strategy.ask();
         let fitness = score(&model, &population)?;
@@ -127,7 +127,7 @@ fn coordinate(
     model: Classifier,
     score: impl Fn(&Classifier, &Population) -> Result<Fitness, Failure>,
     signals: &Signals,
-) -> Result<Trained, Failure> {
+) -> Result<RoleResult, Failure> {
     let checkpoints = Checkpoints::new(args.folder()).with_config(strategy.config()).locked()?;
     let (mut strategy, mut model) = checkpoints.load_latest(model.clone())?.unwrap_or((strategy, model));
     let mut coordinator = Coordinator::connect(args.config()?, &strategy)?;
@@ -156,7 +156,7 @@ fn work(
     model: Classifier,
     score: impl Fn(&Classifier, &Population) -> Result<Fitness, Failure>,
     signals: &Signals,
-) -> Result<Trained, Failure> {
+) -> Result<RoleResult, Failure> {
     let mut worker = Worker::connect(args.config()?)?.with_interrupter(signals.interrupter());
     let (strategy, model) = worker.run(strategy, model, score)?;
     println!("{:?}", worker.report());

@@ -3,7 +3,7 @@
 use crate::args::ExpectedQArgs;
 use crate::matches::{Match, Score, play_match};
 use crate::oracle::{Oracle, TokenTables};
-use crate::players::{Player, Thinker, Work};
+use crate::players::{DecisionCost, Player, Thinker};
 use crate::shown::Shown;
 use crate::{picture, speed, train};
 use burn::tensor::Device;
@@ -29,7 +29,7 @@ pub fn run(args: &ExpectedQArgs, signals: &Signals) -> Result<Ending, Failure> {
         return args.trace.around(|| train::run(args, method, &opened.device, signals));
     }
     let oracle = Oracle::read(args.oracle.as_deref(), &opened.device)?;
-    let run = Run { args, device: &opened.device, tables: TokenTables::new(&opened.device), oracle, signals };
+    let run = ReportRun { args, device: &opened.device, tables: TokenTables::new(&opened.device), oracle, signals };
     print_line!(
         "Texas 42 on {}: {} worlds, a temperature of {} in points",
         opened.hardware,
@@ -69,7 +69,7 @@ pub fn run(args: &ExpectedQArgs, signals: &Signals) -> Result<Ending, Failure> {
     Ok(Ending::Finished)
 }
 
-struct Run<'a> {
+struct ReportRun<'a> {
     args: &'a ExpectedQArgs,
     device: &'a Device,
     tables: TokenTables,
@@ -77,7 +77,7 @@ struct Run<'a> {
     signals: &'a Signals,
 }
 
-impl Run<'_> {
+impl ReportRun<'_> {
     fn thinker(&self, worlds: usize, weighs: bool) -> Result<Thinker<'_>, ExpectedValuesError> {
         let config = ExpectedValuesConfig::new(worlds).with_temperature(weighs.then_some(self.args.temperature));
         Ok(Thinker { engine: config.init(self.device)?, oracle: &self.oracle, tables: &self.tables })
@@ -147,7 +147,7 @@ impl Run<'_> {
             ("equal weights", "win_rate_no_posterior", Player::ExpectedValues(self.thinker(worlds, false)?)),
         ];
         for (against, name, opponent) in &opponents {
-            let mut work = Work::default();
+            let mut work = DecisionCost::default();
             let played = Match { seed, deals, at_once, naming };
             let score = play_match([&player, opponent], played, &mut work, || !self.signals.came())?;
             let Some(Score { share, interval, points }) = score else { return Ok(()) };

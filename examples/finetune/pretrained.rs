@@ -8,7 +8,7 @@ use burn::store::{ModuleSnapshot, SafetensorsStore};
 use burn::tensor::{Device, Tensor};
 use eggroll::nn::weights;
 use eggroll_examples::Failure;
-use eggroll_examples::digits::{Batches, Dataset, Images, Mlp, Scale};
+use eggroll_examples::digits::{Batches, Dataset, Images, Mlp, PixelScale};
 use eggroll_examples::interrupt::Signals;
 use std::time::Instant;
 
@@ -20,7 +20,7 @@ const LEARNING_RATE: f64 = 1e-3;
 pub struct Pretrained<'a> {
     pub args: &'a FinetuneArgs,
     pub train: &'a Images,
-    pub scale: Scale,
+    pub scale: PixelScale,
     pub device: &'a Device,
     pub signals: &'a Signals,
 }

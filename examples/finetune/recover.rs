@@ -4,7 +4,7 @@ use crate::args::FinetuneArgs;
 use crate::damage::Damage;
 use burn::tensor::Device;
 use eggroll_examples::Failure;
-use eggroll_examples::digits::{Batches, Dataset, Images, Mlp, Scale};
+use eggroll_examples::digits::{Batches, Dataset, Images, Mlp, PixelScale};
 use eggroll_examples::interrupt::Signals;
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ pub struct Recovery<'a> {
     pub args: &'a FinetuneArgs,
     pub train: &'a Images,
     pub test: &'a Dataset,
-    pub scale: Scale,
+    pub scale: PixelScale,
     pub damage: &'a Damage,
     pub device: &'a Device,
     pub signals: &'a Signals,

@@ -15,7 +15,7 @@ pub struct LlamaCpp {
 
 /// Tokens per second of llama.cpp.
 #[derive(Deserialize)]
-pub struct Measured {
+pub struct LlamaCppSpeed {
     /// Of a prompt of 512 tokens.
     pub prefill: f64,
     /// Of one text.
@@ -39,7 +39,7 @@ impl LlamaCpp {
         }
     }
 
-    pub fn measure(&self) -> Result<Measured, Failure> {
+    pub fn measure(&self) -> Result<LlamaCppSpeed, Failure> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from).to_string();
         let output =
             Command::new(&self.python).arg(&self.script).arg(&self.model).args(["--threads", &threads]).output()?;

@@ -10,7 +10,7 @@ use clap::Parser;
 use eggroll::nn::Mlp;
 use eggroll::rl::{Memory, TensorEnvironment};
 use eggroll_examples::bounds::STEPS;
-use eggroll_examples::control::{self, ControlArgs, ControlSettings, Run, Task};
+use eggroll_examples::control::{self, AnyTask, ControlArgs, ControlSettings, ControlTask};
 use eggroll_examples::{interrupt, main_of, options};
 use recurrent::Recurrent;
 use std::process::ExitCode;
@@ -39,7 +39,7 @@ struct MemoryArgs {
 /// By a GRU.
 struct Remember(Memory);
 
-impl Task for Remember {
+impl ControlTask for Remember {
     type Environment = Memory;
     type Network = Recurrent;
 
@@ -56,7 +56,7 @@ impl Task for Remember {
 /// By a perceptron.
 struct Guess(Memory);
 
-impl Task for Guess {
+impl ControlTask for Guess {
     type Environment = Memory;
     type Network = Mlp;
 
@@ -81,6 +81,7 @@ fn main() -> ExitCode {
         return main_of(|| Err::<(), _>(refused));
     }
     let environment = Memory::new(cues as usize, delay as usize);
-    let task: Box<dyn Run> = if feed_forward { Box::new(Guess(environment)) } else { Box::new(Remember(environment)) };
+    let task: Box<dyn AnyTask> =
+        if feed_forward { Box::new(Guess(environment)) } else { Box::new(Remember(environment)) };
     control::main(&args, &given, &[&*task])
 }

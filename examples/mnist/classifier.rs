@@ -5,7 +5,7 @@ use crate::settings::MnistSettings;
 use burn::module::Module;
 use burn::tensor::Device;
 use eggroll::prelude::*;
-use eggroll_examples::digits::{Dataset, Images, Mlp, Scale};
+use eggroll_examples::digits::{Dataset, Images, Mlp, PixelScale};
 
 /// A network that tells digits apart.
 pub trait Classifier: Module {
@@ -16,7 +16,7 @@ pub trait Classifier: Module {
     fn new(shape: [usize; 2], settings: &MnistSettings, device: &Device) -> Result<Self, String>;
 
     /// Moves images to a device.
-    fn data(images: &Images, scale: Scale, device: &Device) -> Self::Data;
+    fn data(images: &Images, scale: PixelScale, device: &Device) -> Self::Data;
 
     /// The fitness of a population on a mini-batch, or on every image of it if its scores are floats.
     fn fitness(&self, population: &Population, batch: &Self::Data) -> Fitness;
@@ -32,7 +32,7 @@ impl Classifier for Mlp {
         Ok(Self::new(height * width, &settings.hidden, device))
     }
 
-    fn data(images: &Images, scale: Scale, device: &Device) -> Dataset {
+    fn data(images: &Images, scale: PixelScale, device: &Device) -> Dataset {
         Dataset::new(images, scale, device)
     }
 

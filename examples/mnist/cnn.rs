@@ -8,7 +8,7 @@ use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor};
 use eggroll::nn::{Conv2d, Conv2dConfig, Linear, LinearConfig};
 use eggroll::prelude::*;
-use eggroll_examples::digits::{self, CLASSES, Dataset, Images, Scale};
+use eggroll_examples::digits::{self, CLASSES, Dataset, Images, PixelScale};
 use serde::{Deserialize, Serialize};
 
 /// The settings of the cnn alone.
@@ -88,7 +88,7 @@ impl Classifier for Cnn {
         })
     }
 
-    fn data(images: &Images, scale: Scale, device: &Device) -> Dataset {
+    fn data(images: &Images, scale: PixelScale, device: &Device) -> Dataset {
         Dataset::new(images, scale, device)
     }
 

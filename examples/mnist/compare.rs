@@ -15,7 +15,7 @@ use clap::ValueEnum;
 use eggroll::core::NoiserConfig;
 use eggroll::run::print_line;
 use eggroll_examples::device::open;
-use eggroll_examples::digits::{Dataset, Images, Mlp, Scale};
+use eggroll_examples::digits::{Dataset, Images, Mlp, PixelScale};
 use eggroll_examples::interrupt::Signals;
 use eggroll_examples::observers::ObserverArgs;
 use eggroll_examples::options::Given;
@@ -41,17 +41,17 @@ const INFERENCE_BATCHES: usize = 50;
 
 /// One image with its label.
 #[derive(Clone, Debug)]
-struct Item {
+struct LabeledImage {
     pixels: Vec<u8>,
     label: u8,
 }
 
 /// Items to tensors.
 #[derive(Clone)]
-struct ToTensors(Scale);
+struct ToTensors(PixelScale);
 
-impl Batcher<Item, Dataset> for ToTensors {
-    fn batch(&self, items: Vec<Item>, device: &Device) -> Dataset {
+impl Batcher<LabeledImage, Dataset> for ToTensors {
+    fn batch(&self, items: Vec<LabeledImage>, device: &Device) -> Dataset {
         let count = items.len();
         let pixels: Vec<f32> = items.iter().flat_map(|item| self.0.apply(&item.pixels)).collect();
         let labels: Vec<i32> = items.iter().map(|item| i32::from(item.label)).collect();
@@ -64,7 +64,7 @@ impl Batcher<Item, Dataset> for ToTensors {
 }
 
 /// The result of one method in one epoch.
-struct Outcome {
+struct MethodResult {
     name: &'static str,
     milliseconds: f64,
     samples_per_second: f64,
@@ -109,7 +109,7 @@ pub fn run(args: MnistArgs, given: &Given, signals: &Signals) -> Result<Ending, 
     let test = Dataset::new(&test, scale, &device);
     let count = images.len();
     let items = images.pixels.chunks(inputs).zip(&images.labels);
-    let items = items.map(|(pixels, label)| Item { pixels: pixels.to_vec(), label: *label }).collect();
+    let items = items.map(|(pixels, label)| LabeledImage { pixels: pixels.to_vec(), label: *label }).collect();
     let loader = DataLoaderBuilder::new(ToTensors(scale))
         .batch_size(settings.batch)
         .shuffle(settings.seed)
@@ -126,7 +126,7 @@ pub fn run(args: MnistArgs, given: &Given, signals: &Signals) -> Result<Ending, 
     let outcomes = args.methods.iter().map(outcome).collect::<Result<Vec<_>, _>>()?;
     // Those that were not over are missing.
     let ending = if outcomes.iter().any(Option::is_none) { Ending::Stopped } else { Ending::Finished };
-    let outcomes: Vec<Outcome> = outcomes.into_iter().flatten().collect();
+    let outcomes: Vec<MethodResult> = outcomes.into_iter().flatten().collect();
     comparison.report(&outcomes, ending);
     Ok(ending)
 }
@@ -155,7 +155,7 @@ impl Comparison<'_> {
     }
 
     /// Nothing if a signal came.
-    fn evolve(&self, name: &'static str) -> Result<Option<Outcome>, Failure> {
+    fn evolve(&self, name: &'static str) -> Result<Option<MethodResult>, Failure> {
         let settings =
             MnistSettings { noiser: name.parse()?, generations: self.steps() as u64, ..self.settings.clone() };
         let mut model = self.model.clone();
@@ -171,7 +171,7 @@ impl Comparison<'_> {
     }
 
     /// The same.
-    fn backpropagate(&self) -> Result<Option<Outcome>, Failure> {
+    fn backpropagate(&self) -> Result<Option<MethodResult>, Failure> {
         let device = self.device.clone().autodiff();
         let mut model = self.model.clone().train();
         let mut optimizer = AdamConfig::new().init();
@@ -189,9 +189,9 @@ impl Comparison<'_> {
     }
 
     /// Overhead is the time of a batch over plain inference of as many rows: `batch · members`.
-    fn outcome(&self, name: &'static str, seconds: f64, members: usize, model: &Mlp) -> Outcome {
+    fn outcome(&self, name: &'static str, seconds: f64, members: usize, model: &Mlp) -> MethodResult {
         let seconds = seconds / self.steps() as f64;
-        Outcome {
+        MethodResult {
             name,
             milliseconds: 1e3 * seconds,
             samples_per_second: self.settings.batch as f64 / seconds,
@@ -213,7 +213,7 @@ impl Comparison<'_> {
         start.elapsed().as_secs_f64() / (INFERENCE_BATCHES * folded) as f64
     }
 
-    fn report(&self, outcomes: &[Outcome], ending: Ending) {
+    fn report(&self, outcomes: &[MethodResult], ending: Ending) {
         print_line!("{} epochs, batch {}, population {}", self.epochs, self.settings.batch, self.settings.population);
         print_line!("method            ms per batch   samples/s   x inference   test accuracy");
         let mut result = serde_json::Map::new();

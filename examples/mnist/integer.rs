@@ -7,7 +7,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use eggroll::core::ops::integer::{Rounding, integer_type, log_likelihood};
 use eggroll::nn::integer::{Linear, LinearConfig};
 use eggroll::prelude::*;
-use eggroll_examples::digits::{CLASSES, Images, Scale};
+use eggroll_examples::digits::{CLASSES, Images, PixelScale};
 
 /// Rows that are evaluated at a time outside training.
 const EVALUATION_ROWS: usize = 1000;
@@ -61,7 +61,7 @@ impl Classifier for IntegerMlp {
         Ok(Self { layers: widths.windows(2).map(layer).collect() })
     }
 
-    fn data(images: &Images, _scale: Scale, device: &Device) -> IntegerDataset {
+    fn data(images: &Images, _scale: PixelScale, device: &Device) -> IntegerDataset {
         IntegerDataset::new(images, device)
     }
 

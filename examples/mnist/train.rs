@@ -1,7 +1,7 @@
 //! The run: data, task and configuration of the learner, table, curve.
 
 use crate::args::MnistArgs;
-use crate::chart::{self, Point};
+use crate::chart::{self, MnistPoint};
 use crate::classifier::Classifier;
 use crate::cnn::Cnn;
 use crate::integer::IntegerMlp;
@@ -15,7 +15,7 @@ use eggroll::run::print_line;
 use eggroll::run::{Interrupter, JsonLines, ScalarMetric, Scalars};
 use eggroll::train::GenerationReport;
 use eggroll_examples::device::open;
-use eggroll_examples::digits::{Batches, Images, Mlp, Sample, Scale};
+use eggroll_examples::digits::{Batches, Images, Mlp, PixelScale, Sample};
 use eggroll_examples::interrupt::Signals;
 use eggroll_examples::observers::ObserverArgs;
 use eggroll_examples::options::Given;
@@ -38,7 +38,7 @@ const ACCURACY: &str = "Accuracy";
 struct Data<C: Classifier> {
     train: Images,
     held_out: C::Data,
-    scale: Scale,
+    scale: PixelScale,
     /// Side of the squares of pixels that the network sees as one.
     pool: usize,
     device: Device,
@@ -95,7 +95,7 @@ pub fn run(args: MnistArgs, given: &Given, signals: &Signals) -> Result<Ending, 
     }
     let settings: MnistSettings = if resume { folder.settings()? } else { choices.settings(given)? };
     let interrupter = signals.interrupter();
-    let run = Run { data: &data, folder: &folder, settings: &settings, resume, observers, interrupter };
+    let run = MnistRun { data: &data, folder: &folder, settings: &settings, resume, observers, interrupter };
     match (settings.model, &settings.noiser) {
         (ModelName::Cnn, _) => run.on::<Cnn>(&devices, communicator),
         (ModelName::Mlp, NoiserConfig::QEggroll(_)) => run.on::<IntegerMlp>(&devices, communicator),
@@ -104,7 +104,7 @@ pub fn run(args: MnistArgs, given: &Given, signals: &Signals) -> Result<Ending, 
 }
 
 /// What a run consists of, whatever it trains and wherever.
-struct Run<'a> {
+struct MnistRun<'a> {
     data: &'a Path,
     folder: &'a RunFolder,
     settings: &'a MnistSettings,
@@ -113,7 +113,7 @@ struct Run<'a> {
     interrupter: Interrupter,
 }
 
-impl Run<'_> {
+impl MnistRun<'_> {
     /// Trains on one device, alone or as a process of several, or on several devices of this process.
     fn on<C: Classifier + Sync>(
         &self,
@@ -151,7 +151,7 @@ impl Run<'_> {
         let leads = distribution.leads();
         let batches = Batches::new(settings.seed, data.train.len(), settings.batch, settings.shift);
         let digest = data.digest();
-        let mut task = Task { data, batches, folder, settings, leads, table: None };
+        let mut task = MnistTask { data, batches, folder, settings, leads, table: None };
         let config = EsTrainingConfig::new(settings.strategy(), settings.generations)
             .with_validate_every(settings.evaluate_every)
             .with_report_every(REPORT_EVERY)
@@ -176,7 +176,7 @@ impl Run<'_> {
 }
 
 /// A mini-batch for each generation, accuracy on what is held out.
-struct Task<'a, C: Classifier> {
+struct MnistTask<'a, C: Classifier> {
     data: Data<C>,
     batches: Batches,
     folder: &'a RunFolder,
@@ -184,10 +184,10 @@ struct Task<'a, C: Classifier> {
     /// Whether this process prints and writes: rank 0 of several, or the only one.
     leads: bool,
     /// Its table, from the beginning of the run on.
-    table: Option<Table<'a>>,
+    table: Option<AccuracyTable<'a>>,
 }
 
-impl<C: Classifier> EsTask<C> for Task<'_, C> {
+impl<C: Classifier> EsTask<C> for MnistTask<'_, C> {
     type Output = Scalars;
 
     fn begin(&mut self, strategy: &EvolutionStrategy, _model: &C) -> Result<(), Failure> {
@@ -202,7 +202,7 @@ impl<C: Classifier> EsTask<C> for Task<'_, C> {
         let Self { data, settings, .. } = self;
         print_line!("{} training images\n{}", data.train.len(), shown::lines(settings, settings.unused()));
         print_line!("{}", strategy.parameter_summary());
-        self.table = Some(Table::open(self.folder, self.settings, done)?);
+        self.table = Some(AccuracyTable::open(self.folder, self.settings, done)?);
         Ok(())
     }
 
@@ -220,11 +220,11 @@ impl<C: Classifier> EsTask<C> for Task<'_, C> {
 }
 
 /// The table of accuracies: printed, logged and drawn.
-struct Table<'a> {
+struct AccuracyTable<'a> {
     settings: &'a MnistSettings,
     curve: PathBuf,
     log: JsonLines,
-    points: Vec<Point>,
+    points: Vec<MnistPoint>,
     /// Whether the titles are printed.
     titled: bool,
     /// Seconds that the run took before it was continued.
@@ -232,10 +232,10 @@ struct Table<'a> {
     start: Instant,
 }
 
-impl<'a> Table<'a> {
+impl<'a> AccuracyTable<'a> {
     fn open(folder: &RunFolder, settings: &'a MnistSettings, generation: u64) -> Result<Self, Failure> {
         let log = JsonLines::open(folder.file("curve.jsonl"), generation + 1)?;
-        let points: Vec<Point> = JsonLines::read(folder.file("curve.jsonl"))?;
+        let points: Vec<MnistPoint> = JsonLines::read(folder.file("curve.jsonl"))?;
         let before = points.last().map_or(0.0, |point| point.seconds);
         let curve = folder.file("curve.svg");
         Ok(Self { settings, curve, log, points, titled: false, before, start: Instant::now() })
@@ -268,7 +268,7 @@ impl<'a> Table<'a> {
             messages::shown(fitness, 4),
             100.0 * accuracy
         );
-        let point = Point { generation, seconds, member_evaluations, fitness, accuracy };
+        let point = MnistPoint { generation, seconds, member_evaluations, fitness, accuracy };
         self.log.write(&point)?;
         self.points.push(point);
         chart::draw(&self.curve, &self.points, Self::label(self.settings))

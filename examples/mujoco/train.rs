@@ -1,7 +1,7 @@
 //! The run: generations, table, curve.
 
 use crate::args::{MujocoArgs, MujocoSettings};
-use crate::chart::{self, Point};
+use crate::chart::{self, MujocoPoint};
 use crate::task::{Body, BodyName, Running};
 use crate::throughput;
 use burn::tensor::Device;
@@ -29,9 +29,9 @@ const SEED: u64 = 1_000_000;
 
 /// A line of the log: what a checkpoint needs in addition to the strategy and the policy.
 #[derive(Serialize, Deserialize)]
-struct Line {
+struct MujocoLine {
     #[serde(flatten)]
-    point: Point,
+    point: MujocoPoint,
     normalizer: ObservationNormalizer,
 }
 
@@ -53,7 +53,7 @@ pub fn run(args: MujocoArgs, signals: &Signals) -> Result<Ending, Failure> {
     let settings: MujocoSettings = if args.resume { folder.resume()? } else { args.settings };
     settings.validate()?;
     let xml = args.xml.as_deref();
-    let plan = Plan {
+    let plan = MujocoPlan {
         folder,
         begins: !args.resume,
         budget: Budget {
@@ -74,7 +74,7 @@ pub fn run(args: MujocoArgs, signals: &Signals) -> Result<Ending, Failure> {
 }
 
 /// What the command line says beside the settings.
-struct Plan {
+struct MujocoPlan {
     folder: RunFolder,
     begins: bool,
     budget: Budget,
@@ -83,7 +83,7 @@ struct Plan {
     device: Device,
 }
 
-impl Plan {
+impl MujocoPlan {
     fn train<B: Body>(self, settings: MujocoSettings, body: B, signals: &Signals) -> Result<Ending, Failure> {
         let Self { folder, begins, budget, compares, throughput, device } = self;
         if throughput {
@@ -93,7 +93,7 @@ impl Plan {
             begin(&folder, &settings)?;
         }
         let title = settings.body.title();
-        let mut first = Run::new(settings.clone(), &body, folder.path().to_owned(), &device)?;
+        let mut first = PolicyRun::new(settings.clone(), &body, folder.path().to_owned(), &device)?;
         let ending = first.train(budget, signals)?;
         if !compares || ending.is_stopped() {
             return print(first.result()?, ending);
@@ -101,7 +101,7 @@ impl Plan {
         let other = settings.noiser.other();
         let path = folder.file(other.name());
         fs::create_dir_all(&path)?;
-        let mut second = Run::new(MujocoSettings { noiser: other, ..settings }, &body, path, &device)?;
+        let mut second = PolicyRun::new(MujocoSettings { noiser: other, ..settings }, &body, path, &device)?;
         let budget = Budget { seconds: f64::INFINITY, generations: u64::MAX, env_steps: first.env_steps };
         let ending = second.train(budget, signals)?;
         chart::draw(&folder.file("compare.svg"), title, &[first.curve(), second.curve()])?;
@@ -116,7 +116,7 @@ fn print(mut result: Value, ending: Ending) -> Result<Ending, Failure> {
 }
 
 /// One policy in training.
-struct Run<B: Body> {
+struct PolicyRun<B: Body> {
     settings: MujocoSettings,
     folder: PathBuf,
     device: Device,
@@ -125,14 +125,14 @@ struct Run<B: Body> {
     rollouts: HostRollouts<Running<B>>,
     /// For evaluations: whole episodes.
     whole: HostRolloutConfig,
-    points: Vec<Point>,
+    points: Vec<MujocoPoint>,
     env_steps: u64,
     /// Seconds that the run took before it was continued.
     before: f64,
     start: Instant,
 }
 
-impl<B: Body> Run<B> {
+impl<B: Body> PolicyRun<B> {
     /// A new run, or one that continues after the last checkpoint in its folder.
     fn new(settings: MujocoSettings, body: &B, folder: PathBuf, device: &Device) -> Result<Self, Failure> {
         device.seed(settings.seed);
@@ -169,7 +169,7 @@ impl<B: Body> Run<B> {
     fn resume(&mut self, strategy: EvolutionStrategy, policy: Mlp) -> Result<(), Failure> {
         let generation = strategy.generation();
         (self.strategy, self.policy) = (strategy, policy);
-        let mut lines: Vec<Line> = JsonLines::read(self.folder.join("curve.jsonl"))?;
+        let mut lines: Vec<MujocoLine> = JsonLines::read(self.folder.join("curve.jsonl"))?;
         lines.retain(|line| line.point.generation <= generation);
         let last = lines.last().filter(|line| line.point.generation == generation);
         let last = last.ok_or_else(|| format!("curve.jsonl has no line of generation {generation}"))?;
@@ -188,7 +188,7 @@ impl<B: Body> Run<B> {
         self.settings.noiser.name()
     }
 
-    fn curve(&self) -> (&str, &[Point]) {
+    fn curve(&self) -> (&str, &[MujocoPoint]) {
         (self.name(), &self.points)
     }
 
@@ -250,8 +250,8 @@ impl<B: Body> Run<B> {
             env_steps as f64 / 1e6,
             env_steps as f64 / seconds
         );
-        let point = Point { generation, seconds, env_steps, population_return, mean_return };
-        log.write(&Line { point, normalizer: self.normalizer() })?;
+        let point = MujocoPoint { generation, seconds, env_steps, population_return, mean_return };
+        log.write(&MujocoLine { point, normalizer: self.normalizer() })?;
         self.points.push(point);
         chart::draw(&self.folder.join("curve.svg"), self.settings.body.title(), &[self.curve()])?;
         self.checkpoints().save(&self.strategy, &self.policy)?;

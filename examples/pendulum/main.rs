@@ -7,7 +7,7 @@ use burn::tensor::Device;
 use clap::Parser;
 use eggroll::nn::Mlp;
 use eggroll::rl::Pendulum;
-use eggroll_examples::control::{self, ControlArgs, ControlSettings, Task};
+use eggroll_examples::control::{self, ControlArgs, ControlSettings, ControlTask};
 use eggroll_examples::{interrupt, options};
 use std::process::ExitCode;
 
@@ -25,7 +25,7 @@ struct PendulumArgs {
 
 struct SwingUp;
 
-impl Task for SwingUp {
+impl ControlTask for SwingUp {
     type Environment = Pendulum;
     type Network = Mlp;
 

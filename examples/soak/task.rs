@@ -16,7 +16,7 @@ const HIDDEN: usize = 64;
 const OUTPUTS: usize = 4;
 
 /// A network and what it is to learn.
-pub trait Task: Module {
+pub trait SoakTask: Module {
     const NAME: &'static str;
     fn new(device: &Device) -> Self;
     fn config() -> EvolutionStrategyConfig;
@@ -34,7 +34,7 @@ pub struct Floats {
     output: nn::Linear,
 }
 
-impl Task for Floats {
+impl SoakTask for Floats {
     const NAME: &'static str = "floats";
 
     fn new(device: &Device) -> Self {
@@ -68,7 +68,7 @@ pub struct Integers {
     output: nn::integer::Linear,
 }
 
-impl Task for Integers {
+impl SoakTask for Integers {
     const NAME: &'static str = "integers";
 
     fn new(device: &Device) -> Self {

@@ -7,7 +7,7 @@
 use burn::tensor::Device;
 use clap::{Parser, ValueEnum};
 use eggroll::nn::Mlp;
-use eggroll_examples::control::{self, ControlArgs, ControlSettings, Task};
+use eggroll_examples::control::{self, ControlArgs, ControlSettings, ControlTask};
 use eggroll_examples::texas42::{Opponent, Texas42};
 use eggroll_examples::{interrupt, options};
 use std::process::ExitCode;
@@ -39,7 +39,7 @@ enum OpponentName {
 /// A perceptron at the table.
 struct Hands(Texas42);
 
-impl Task for Hands {
+impl ControlTask for Hands {
     type Environment = Texas42;
     type Network = Mlp;
 

@@ -29,14 +29,14 @@ const HEAD_EPSILON: f64 = 64e-5;
 struct Tiny(Golden);
 
 /// Where the file has a parameter.
-struct Place {
+struct FilePlace {
     name: String,
     layer: Option<usize>,
     /// Whether the file's matrix is `(out, in)`; the low-rank pairs are `(in, out)`.
     flipped: bool,
 }
 
-impl Place {
+impl FilePlace {
     fn of(path: &str) -> Self {
         let (path, layer) = match path.strip_prefix("blocks.") {
             Some(rest) => {
@@ -83,7 +83,7 @@ impl Tiny {
     fn perturbation(&self, model: &Rwkv7, freeze: bool, sigma: f64, device: &Device) -> Perturbation {
         let noiser = NoiserConfig::from(EggrollConfig::new().with_freeze_non_matrix(freeze));
         let record = |entry: &ParameterEntry, _| {
-            let Place { name, layer, flipped } = Place::of(&entry.path);
+            let FilePlace { name, layer, flipped } = FilePlace::of(&entry.path);
             let noise = self.0.array(&format!("n:{name}"));
             let noise = layer.map_or_else(|| noise.clone(), |layer| noise.at_second(layer));
             match (&entry.role, entry.shape.as_slice()) {
@@ -143,7 +143,7 @@ impl ModuleMapper for Placing<'_> {
     }
 
     fn map_float<const D: usize>(&mut self, parameter: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let Place { name, layer, flipped } = Place::of(&self.path.join("."));
+        let FilePlace { name, layer, flipped } = FilePlace::of(&self.path.join("."));
         let array = self.golden.array(&format!("p:{name}"));
         let array = layer.map_or_else(|| array.clone(), |layer| array.at(layer));
         let array = if D == 2 && flipped { array.flipped() } else { array };

@@ -74,7 +74,7 @@ pub struct TrainingCase {
 }
 
 /// The result of training.
-pub struct Outcome {
+pub struct TrainingResult {
     /// The gradient of the first step, by path.
     pub gradients: BTreeMap<String, Vec<f64>>,
     /// The parameters after the last step, by path.
@@ -120,7 +120,7 @@ impl TrainingCase {
     }
 
     /// Trains the model of the file.
-    pub fn train(&self, golden: &Golden, fitness: &[f64], scale: GradientScale, device: &Device) -> Outcome {
+    pub fn train(&self, golden: &Golden, fitness: &[f64], scale: GradientScale, device: &Device) -> TrainingResult {
         let (mut model, mut optimizer) = (Model::new(golden, device), self.optimizer.init());
         let weights = pair_weights(fitness, FitnessShaping::Raw, scale, golden.scalar("sigma"));
         let mut first = None;
@@ -137,7 +137,7 @@ impl TrainingCase {
         }
         let (gradients, table) = first.expect("at least one step");
         let roles = table.entries().iter().map(|entry| (entry.path.clone(), entry.role)).collect();
-        Outcome { gradients, parameters: parameters(&model, &table), roles }
+        TrainingResult { gradients, parameters: parameters(&model, &table), roles }
     }
 
     /// Compares gradients, where the file has them, and new parameters; parameters that are frozen must not have moved by a
@@ -148,7 +148,7 @@ impl TrainingCase {
         let opposite: Vec<f64> = fitness.chunks(2).flat_map(|pair| [pair[1], pair[0]]).collect();
         let mut rotated = fitness.to_vec();
         rotated.rotate_left(2);
-        let mut wrong: Vec<(&str, Outcome)> = Vec::new();
+        let mut wrong: Vec<(&str, TrainingResult)> = Vec::new();
         for (what, fitness) in [("wrong sign", &opposite), ("another pair", &rotated)] {
             wrong.push((what, self.train(golden, fitness, GradientScale::SqrtPopulation, device)));
         }

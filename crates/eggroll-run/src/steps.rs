@@ -50,7 +50,7 @@ pub(crate) trait Steps<M: Module> {
 
 /// How long a loop runs, and how often it saves.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct LoopPlan {
     /// Total number of generations.
     pub until: u64,
     /// Generations between two checkpoints; 0 for none but the last.
@@ -67,11 +67,11 @@ pub(crate) struct Plan {
 pub(crate) fn drive<M: Module>(
     strategy: &mut EvolutionStrategy,
     mut model: M,
-    plan: Plan,
+    plan: LoopPlan,
     mut log: Option<ReplayLog>,
     steps: &mut impl Steps<M>,
 ) -> Result<M, Error> {
-    let Plan { until, every, patience, is_saved } = plan;
+    let LoopPlan { until, every, patience, is_saved } = plan;
     let mut saved = is_saved.then(|| strategy.generation());
     let mut guard = Guard::new(patience);
     steps.begin()?;

@@ -11,7 +11,7 @@ use eggroll::rl::{Policy, TensorEnvironment};
 use eggroll::run::RunFolder;
 
 /// What differs between the examples.
-pub trait Task {
+pub trait ControlTask {
     /// What is played.
     type Environment: TensorEnvironment + Clone;
     /// What plays.
@@ -41,7 +41,7 @@ pub fn perceptron(environment: &impl TensorEnvironment, settings: &ControlSettin
 }
 
 /// What all runs of a program share.
-pub struct Session {
+pub struct ControlSession {
     pub(super) device: Device,
     pub(super) protocol: Protocol,
     pub(super) signals: Signals,

@@ -5,7 +5,7 @@ use super::error::RolloutError;
 use super::keys::{EVALUATION, episode_keys, stream};
 use super::normalizer::{Normalization, ObservationNormalizer, Scaling};
 use super::policy::Policy;
-use super::runner::{Plan, Runner};
+use super::runner::{EpisodePlan, Runner};
 use super::statistics::{EpisodeStatistics, RolloutResult};
 use crate::EpisodeKey;
 use burn::tensor::Device;
@@ -141,8 +141,8 @@ impl<E, C: Runner<E>> Rollouts<E, C> {
         self.normalization.scaling(keys.iter().map(|key| self.config.first_observation(&self.environment, *key)))
     }
 
-    fn plan<'a>(&'a self, keys: &'a [EpisodeKey], scaling: Option<&'a Scaling>) -> Plan<'a, E> {
-        Plan { environment: &self.environment, keys, scaling, row_width: self.normalization.row_width() }
+    fn plan<'a>(&'a self, keys: &'a [EpisodeKey], scaling: Option<&'a Scaling>) -> EpisodePlan<'a, E> {
+        EpisodePlan { environment: &self.environment, keys, scaling, row_width: self.normalization.row_width() }
     }
 
     /// The result of members' episodes.

@@ -61,9 +61,9 @@ impl Ball {
 }
 
 #[derive(Clone, Debug)]
-struct Table;
+struct BallTask;
 
-impl HostTask for Table {
+impl HostTask for BallTask {
     type Environment = Ball;
 
     fn observation_size(&self) -> usize {
@@ -134,8 +134,8 @@ fn population(net: &Net, chunk: Option<usize>) -> Population {
     config(chunk).try_init(net).expect("a strategy").ask()
 }
 
-fn rollouts(config: HostRolloutConfig) -> HostRollouts<Table> {
-    config.with_episodes(EPISODES).init(Table).expect("rollouts")
+fn rollouts(config: HostRolloutConfig) -> HostRollouts<BallTask> {
+    config.with_episodes(EPISODES).init(BallTask).expect("rollouts")
 }
 
 fn keys(seed: u64) -> Vec<EpisodeKey> {
@@ -148,7 +148,7 @@ fn scalar_loop<P: Policy>(population: &Population, policy: &P, seed: u64) -> (Fi
     let mut lengths = Vec::new();
     let fitness = population.evaluate_mut(|members| {
         let rows = members.count() * EPISODES;
-        let mut balls: Vec<Ball> = (0..rows).map(|row| Table.begin(keys(seed)[row % EPISODES])).collect();
+        let mut balls: Vec<Ball> = (0..rows).map(|row| BallTask.begin(keys(seed)[row % EPISODES])).collect();
         let (mut totals, mut over) = (vec![0.0; rows], vec![false; rows]);
         let first = lengths.len();
         lengths.resize(first + rows, 0);
@@ -178,7 +178,7 @@ fn scalar_loop<P: Policy>(population: &Population, policy: &P, seed: u64) -> (Fi
 #[test]
 fn returns_are_those_of_a_scalar_loop() {
     let net = Net::new();
-    let short = |seed: &u64| keys(*seed).iter().filter(|key| Table.begin(**key).is_short()).count();
+    let short = |seed: &u64| keys(*seed).iter().filter(|key| BallTask.begin(**key).is_short()).count();
     let seed = (0..100).find(|seed| short(seed) == 1).expect("3 of 8");
     let rollouts = rollouts(HostRolloutConfig::new().with_seed(seed));
     let compare = |outcome: RolloutResult, (fitness, lengths): (Fitness, Vec<u32>)| {
@@ -311,16 +311,16 @@ fn observations_have_mean_0_and_variance_1() {
         assert!((f64::from(*normalized) - expected).abs() < 1e-4, "{normalized} {expected}");
     }
     let config = HostRolloutConfig::new().with_normalize_observations(true).with_max_steps(Some(2));
-    let again = config.init(Table).expect("rollouts").with_normalizer(kept.clone()).expect("of its size");
+    let again = config.init(BallTask).expect("rollouts").with_normalizer(kept.clone()).expect("of its size");
     again.evaluate_model(&policy, &EvaluationConfig::new(500).with_seed(3), &device);
     assert_eq!(positions(), normalized);
-    let refused = HostRolloutConfig::new().init(Table).expect("rollouts").with_normalizer(kept);
+    let refused = HostRolloutConfig::new().init(BallTask).expect("rollouts").with_normalizer(kept);
     assert_eq!(refused.expect_err("not normalized"), RolloutError::NotNormalized);
 }
 
 #[test]
 fn rollouts_of_nothing_are_refused() {
-    let error = |config: HostRolloutConfig| config.init(Table).expect_err("nothing");
+    let error = |config: HostRolloutConfig| config.init(BallTask).expect_err("nothing");
     assert_eq!(error(HostRolloutConfig::new().with_episodes(0)), RolloutError::Zero { setting: "episodes" });
     assert_eq!(error(HostRolloutConfig::new().with_max_steps(Some(0))), RolloutError::Zero { setting: "max_steps" });
     let many = RolloutError::TooMany { setting: "episodes", found: usize::MAX, most: 1 << 20 };

@@ -107,9 +107,9 @@ fn assert_fused<E: TensorEnvironment + Clone>(environment: E, config: &RolloutCo
 
 /// A point in the plane, moved by an action of two numbers, until it is far from 0.
 #[derive(Clone)]
-struct Point;
+struct PointEnvironment;
 
-impl TensorEnvironment for Point {
+impl TensorEnvironment for PointEnvironment {
     fn name(&self) -> &'static str {
         "Point"
     }
@@ -165,7 +165,7 @@ fn fused_rollouts_give_the_bits_of_tensors() {
     assert_fused(CartPole::new(), &config.clone().with_head(ActionHead::Sampled), ActivationConfig::Tanh);
     assert_fused(Pendulum::new(), &config.clone().with_head(ActionHead::Tanh), ActivationConfig::Relu);
     assert_fused(Pendulum::new(), &config.clone().with_action_repeat(3), ActivationConfig::Relu);
-    assert_fused(Point, &config.clone().with_head(ActionHead::Tanh), ActivationConfig::Relu);
+    assert_fused(PointEnvironment, &config.clone().with_head(ActionHead::Tanh), ActivationConfig::Relu);
     let normalized = config.clone().with_normalize_observations(true);
     assert_fused(Acrobot::new(), &normalized.clone().with_head(ActionHead::Sampled), ActivationConfig::Relu);
     assert_fused(CartPole::new(), &normalized.with_action_repeat(2), ActivationConfig::Relu);

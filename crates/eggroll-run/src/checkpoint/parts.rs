@@ -62,7 +62,7 @@ impl<'a> Draft<'a> {
 }
 
 /// A checkpoint that is there.
-pub(super) struct Saved {
+pub(super) struct SavedCheckpoint {
     folder: PathBuf,
     sums: BTreeMap<String, String>,
     pub state: State,
@@ -73,7 +73,7 @@ struct Version {
     format: u32,
 }
 
-impl Saved {
+impl SavedCheckpoint {
     /// Reads the state of a checkpoint.
     pub fn open(folder: &Path) -> Result<Self, Error> {
         let path = folder.join(STRATEGY);

@@ -20,7 +20,7 @@ use crate::error::{Error, RunError, SavedError};
 use crate::folder::RunFolder;
 use crate::print_note;
 use crate::replay::{replay_from, replay_range};
-use crate::steps::{Plan, drive};
+use crate::steps::{LoopPlan, drive};
 use burn::module::Module;
 use burn::train::checkpoint::{CheckpointingStrategy, MetricCheckpointingStrategy};
 use burn::train::logger::MetricLogger;
@@ -261,8 +261,8 @@ impl<V: ItemLazy + 'static> EsTraining<V> {
         Ok((strategy, model))
     }
 
-    fn plan(&self, every: u64, is_saved: bool) -> Plan {
-        Plan { until: self.config.generations, every, patience: self.config.patience, is_saved }
+    fn plan(&self, every: u64, is_saved: bool) -> LoopPlan {
+        LoopPlan { until: self.config.generations, every, patience: self.config.patience, is_saved }
     }
 
     /// Runs as a replica that writes nothing.

@@ -2,7 +2,7 @@
 
 use crate::nodes::*;
 use crate::server::Server;
-use crate::support::{Integers, Net, Task};
+use crate::support::{Integers, LearningModel, Net};
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Device, DeviceKind, Int, Tensor};
 use eggroll_core::ops::integer::integer_type;

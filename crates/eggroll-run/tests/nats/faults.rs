@@ -2,7 +2,7 @@
 
 use crate::nodes::*;
 use crate::server::Server;
-use crate::support::{Integers, Net, Task};
+use crate::support::{Integers, LearningModel, Net};
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::Tensor;
 use eggroll_run::distribution::nats::{Coordinator, Counts, NatsConfig, NatsError, Notice, Worker};

@@ -105,7 +105,7 @@ fn config() -> EvolutionStrategyConfig {
 
 /// The result of training.
 #[derive(Clone, Debug, PartialEq)]
-struct Trained {
+struct TrainedDigest {
     weights: String,
     states: Vec<i32>,
 }
@@ -134,11 +134,11 @@ fn start(device: &Device) -> (EggModel, EggState) {
     (model, state)
 }
 
-fn trained((model, state): (EggModel, EggState)) -> Trained {
-    Trained { weights: digest(&model), states: state.layers.into_iter().flat_map(integers).collect() }
+fn trained((model, state): (EggModel, EggState)) -> TrainedDigest {
+    TrainedDigest { weights: digest(&model), states: state.layers.into_iter().flat_map(integers).collect() }
 }
 
-fn run(config: EvolutionStrategyConfig, device: &Device) -> Trained {
+fn run(config: EvolutionStrategyConfig, device: &Device) -> TrainedDigest {
     let start = start(device);
     trained(go_on(&mut config.init(&start.0), start, GENERATIONS))
 }
@@ -184,7 +184,7 @@ fn digest(model: &EggModel) -> String {
 #[test]
 fn the_same_bits_everywhere() {
     let states = run(config(), &devices()[0]).states;
-    let expected = Trained { weights: DIGEST.into(), states };
+    let expected = TrainedDigest { weights: DIGEST.into(), states };
     let check = |device: &Device, chunk: usize| {
         let found = run(config().with_chunk_size(chunk), device);
         assert_eq!(found, expected, "{device:?}, chunks of {chunk}");

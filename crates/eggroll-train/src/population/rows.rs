@@ -1,6 +1,6 @@
 //! Whether the rows that a layer is given are those of the parts.
 
-use super::credits::{Plan, plan};
+use super::credits::{EstimatePlan, plan};
 use super::row_check::RowCheck;
 use super::{MemberChunk, Population};
 use crate::fitness::Fitness;
@@ -96,7 +96,10 @@ impl Population {
         let entries = self.perturbation.table.entries();
         let is_due = |at: &usize| {
             checks[*at].is_due(self.generation)
-                && matches!(plan(&entries[*at], &noted[*at], checks[*at], parts.count, parts.steps), Plan::Parts { .. })
+                && matches!(
+                    plan(&entries[*at], &noted[*at], checks[*at], parts.count, parts.steps),
+                    EstimatePlan::Parts { .. }
+                )
         };
         if parts.count == 1 { Vec::new() } else { (0..entries.len()).filter(is_due).collect() }
     }

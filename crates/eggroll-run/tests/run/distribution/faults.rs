@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
-fn distribution_error(outcome: Outcome) -> DistributionError {
+fn distribution_error(outcome: RunDigest) -> DistributionError {
     match outcome {
         Err(Error::Distribution(error)) => error,
         other => panic!("expected an error between replicas, got {other:?}"),

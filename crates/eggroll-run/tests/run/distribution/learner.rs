@@ -9,12 +9,12 @@ use std::path::Path;
 
 /// Sets sigma while it runs. Fails in a generation, if so wanted, and counts the calls that are rank 0's.
 #[derive(Default)]
-struct Task {
+struct ReplicaTask {
     fails: Option<u64>,
     validations: usize,
 }
 
-impl EsTask<Net> for Task {
+impl EsTask<Net> for ReplicaTask {
     type Output = Scalars;
 
     fn evaluate(&mut self, net: &Net, population: &Population) -> Result<Fitness, UserError> {
@@ -34,9 +34,9 @@ impl EsTask<Net> for Task {
     }
 }
 
-fn run(folder: &Path, distribution: Distribution, fails: Option<u64>) -> (Outcome, usize) {
+fn run(folder: &Path, distribution: Distribution, fails: Option<u64>) -> (RunDigest, usize) {
     let config = EsTrainingConfig::new(config(), 20).with_validate_every(5).with_checkpoint_every(4);
-    let mut task = Task { fails, validations: 0 };
+    let mut task = ReplicaTask { fails, validations: 0 };
     let outcome = EsTraining::new(folder, config)
         .with_display(Display::Progress)
         .metric_valid(ScalarMetric::new("Error"))

@@ -55,14 +55,14 @@ pub fn config() -> EvolutionStrategyConfig {
 }
 
 /// The result of a run: the digest of its parameters.
-pub type Outcome = Result<String, Error>;
+pub type RunDigest = Result<String, Error>;
 
 /// Runs the strategy as one replica, which evaluates as `evaluate` does.
 pub fn run_with(
     config: &EvolutionStrategyConfig,
     distribution: &mut Distribution,
     evaluate: impl FnMut(&Net, &Population) -> Result<Fitness, UserError>,
-) -> Outcome {
+) -> RunDigest {
     let net = Net::new(0.4);
     let mut strategy = config.try_init(&net)?;
     let go_on = |_: &Net, _: &GenerationReport| Ok(ControlFlow::Continue(()));
@@ -70,7 +70,7 @@ pub fn run_with(
     Ok(parameter_digest(&net))
 }
 
-pub fn run(config: &EvolutionStrategyConfig, distribution: &mut Distribution) -> Outcome {
+pub fn run(config: &EvolutionStrategyConfig, distribution: &mut Distribution) -> RunDigest {
     run_with(config, distribution, |net, population| Ok(population.evaluate(|members| score(net, members))))
 }
 

@@ -85,7 +85,7 @@ fn a_state_that_was_written_wrongly_does_not_panic() {
 
 /// Burn's records too, of checkpoints of low-rank noise and of integers: with a length and a checksum that agree with the damage, Burn parses
 /// them.
-fn records_that_were_written_wrongly<T: Task>(strategy: EvolutionStrategyConfig) {
+fn records_that_were_written_wrongly<T: LearningModel>(strategy: EvolutionStrategyConfig) {
     let folder = tempfile::tempdir().expect("a folder");
     let log = folder.path().join("log");
     digests::<T>(&strategy, 3, &log);

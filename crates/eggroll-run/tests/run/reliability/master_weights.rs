@@ -1,6 +1,6 @@
 //! f32 master weights of half-precision parameters: part of checkpoints, of replay and of what replicas begin with.
 
-use crate::reliability::support::{Task, config as of, layer, sines, train};
+use crate::reliability::support::{LearningModel, config as of, layer, sines, train};
 use burn::module::{Module, ModuleMapper, Param, ParamId};
 use burn::optim::AdamConfig;
 use burn::tensor::{DType, Tensor};
@@ -27,7 +27,7 @@ impl ModuleMapper for Cast {
     }
 }
 
-impl Task for Half {
+impl LearningModel for Half {
     /// Of values between 1 and 2, where small steps vanish.
     fn start() -> Self {
         let Linear { weight, bias } = layer(4, 3);

@@ -29,7 +29,7 @@ fn adam() -> EvolutionStrategyConfig {
     config(EggrollConfig::new(), AdamConfig::new())
 }
 
-fn logged<T: Task>(config: &EvolutionStrategyConfig) -> Logged {
+fn logged<T: LearningModel>(config: &EvolutionStrategyConfig) -> Logged {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("run.replay");
     let digests = digests::<T>(config, GENERATIONS, &path);
@@ -150,7 +150,7 @@ fn rewrite_header(path: &Path, change: impl Fn(&str) -> String) {
 /// Of floats and of integers, whose streams have versions of their own.
 #[test]
 fn other_formats_and_noise_streams_are_refused_with_both_versions() {
-    fn check<T: Task>(config: &EvolutionStrategyConfig) {
+    fn check<T: LearningModel>(config: &EvolutionStrategyConfig) {
         let Logged { folder: _folder, path, .. } = logged::<T>(config);
         rewrite_header(&path, str::to_owned);
         assert!(replay(&path, T::start(), None).is_ok(), "canary: what is rewritten is read");
