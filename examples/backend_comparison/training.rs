@@ -8,7 +8,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use eggroll::core::{EggrollConfig, NoiseKey, counters, reference};
 use eggroll::train::{EvolutionStrategy, EvolutionStrategyConfig, MemberChunk};
 use eggroll_examples::Failure;
-use eggroll_examples::digits::{Batches, Dataset, Images, Mlp, PixelScale};
+use eggroll_examples::digits::{Batches, Dataset, DigitsMlp, Images, PixelScale};
 use std::path::Path;
 use std::time::Instant;
 
@@ -76,7 +76,7 @@ impl<'a> Trainer<'a> {
         Ok((Training { final_fitness, generations_per_second }, self.count(&mut strategy, model)?))
     }
 
-    fn generation(&mut self, strategy: &mut EvolutionStrategy, mut model: Mlp) -> Result<Mlp, Failure> {
+    fn generation(&mut self, strategy: &mut EvolutionStrategy, mut model: DigitsMlp) -> Result<DigitsMlp, Failure> {
         let population = strategy.ask();
         let samples = self.batches.samples(population.generation());
         let batch = Dataset::new(&self.mnist.images.select(&samples), self.mnist.scale, self.device);
@@ -93,7 +93,7 @@ impl<'a> Trainer<'a> {
     }
 
     /// What a generation launches and reads, evaluated on this thread alone: launches are counted by thread.
-    fn count(&mut self, strategy: &mut EvolutionStrategy, model: Mlp) -> Result<WorkCounts, Failure> {
+    fn count(&mut self, strategy: &mut EvolutionStrategy, model: DigitsMlp) -> Result<WorkCounts, Failure> {
         self.counts = true;
         sync(self.device)?;
         let (before, kernels) = (counters::snapshot(), counters::kernels());
@@ -110,8 +110,8 @@ impl<'a> Trainer<'a> {
     }
 
     /// The same weights on every backend, which Burn's own generators do not give.
-    fn model(&self) -> Mlp {
-        Mlp::new(self.mnist.images.size(), &[HIDDEN], self.device).map(&mut InitialWeights { position: 0 })
+    fn model(&self) -> DigitsMlp {
+        DigitsMlp::new(self.mnist.images.size(), &[HIDDEN], self.device).map(&mut InitialWeights { position: 0 })
     }
 }
 

@@ -12,7 +12,7 @@ use eggroll::rl::{Memory, TensorEnvironment};
 use eggroll_examples::bounds::STEPS;
 use eggroll_examples::control::{self, AnyTask, ControlArgs, ControlSettings, ControlTask};
 use eggroll_examples::{interrupt, main_of, options};
-use recurrent::Recurrent;
+use recurrent::MemoryPolicy;
 use std::process::ExitCode;
 
 /// Tensors come and go with every pass: an allocator that gives their pages back each time costs a part of it.
@@ -41,15 +41,15 @@ struct Remember(Memory);
 
 impl ControlTask for Remember {
     type Environment = Memory;
-    type Network = Recurrent;
+    type Network = MemoryPolicy;
 
     fn environment(&self) -> Memory {
         self.0
     }
 
-    fn network(&self, settings: &ControlSettings, device: &Device) -> Recurrent {
+    fn network(&self, settings: &ControlSettings, device: &Device) -> MemoryPolicy {
         let width = *settings.hidden.last().unwrap_or(&16);
-        Recurrent::new(self.0.observation_size(), width, self.0.actions().outputs(), device)
+        MemoryPolicy::new(self.0.observation_size(), width, self.0.actions().outputs(), device)
     }
 }
 

@@ -5,7 +5,7 @@ use crate::settings::MnistSettings;
 use burn::module::Module;
 use burn::tensor::Device;
 use eggroll::prelude::*;
-use eggroll_examples::digits::{Dataset, Images, Mlp, PixelScale};
+use eggroll_examples::digits::{Dataset, DigitsMlp, Images, PixelScale};
 
 /// A network that tells digits apart.
 pub trait Classifier: Module {
@@ -25,7 +25,7 @@ pub trait Classifier: Module {
     fn accuracy(&self, data: &Self::Data) -> f64;
 }
 
-impl Classifier for Mlp {
+impl Classifier for DigitsMlp {
     type Data = Dataset;
 
     fn new([height, width]: [usize; 2], settings: &MnistSettings, device: &Device) -> Result<Self, String> {

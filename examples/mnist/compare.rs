@@ -15,7 +15,7 @@ use clap::ValueEnum;
 use eggroll::core::NoiserConfig;
 use eggroll::run::print_line;
 use eggroll_examples::device::open;
-use eggroll_examples::digits::{Dataset, Images, Mlp, PixelScale};
+use eggroll_examples::digits::{Dataset, DigitsMlp, Images, PixelScale};
 use eggroll_examples::interrupt::Signals;
 use eggroll_examples::observers::ObserverArgs;
 use eggroll_examples::options::Given;
@@ -79,7 +79,7 @@ struct Comparison<'a> {
     images: usize,
     loader: Arc<dyn DataLoader<Dataset>>,
     test: Dataset,
-    model: Mlp,
+    model: DigitsMlp,
     device: Device,
     signals: &'a Signals,
 }
@@ -116,7 +116,7 @@ pub fn run(args: MnistArgs, given: &Given, signals: &Signals) -> Result<Ending, 
         .set_device(device.clone())
         .build(InMemDataset::new(items));
     device.seed(settings.seed);
-    let model = Mlp::new(inputs, &settings.hidden, &device);
+    let model = DigitsMlp::new(inputs, &settings.hidden, &device);
     let comparison = Comparison { settings, epochs: args.epochs, images: count, loader, test, model, device, signals };
     let outcome = |method: &Method| match method {
         Method::Eggroll => comparison.evolve("eggroll"),
@@ -189,7 +189,7 @@ impl Comparison<'_> {
     }
 
     /// Overhead is the time of a batch over plain inference of as many rows: `batch · members`.
-    fn outcome(&self, name: &'static str, seconds: f64, members: usize, model: &Mlp) -> MethodResult {
+    fn outcome(&self, name: &'static str, seconds: f64, members: usize, model: &DigitsMlp) -> MethodResult {
         let seconds = seconds / self.steps() as f64;
         MethodResult {
             name,

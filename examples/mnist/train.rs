@@ -15,7 +15,7 @@ use eggroll::run::print_line;
 use eggroll::run::{Interrupter, JsonLines, ScalarMetric, Scalars};
 use eggroll::train::GenerationReport;
 use eggroll_examples::device::open;
-use eggroll_examples::digits::{Batches, Images, Mlp, PixelScale, Sample};
+use eggroll_examples::digits::{Batches, DigitsMlp, Images, PixelScale, Sample};
 use eggroll_examples::interrupt::Signals;
 use eggroll_examples::observers::ObserverArgs;
 use eggroll_examples::options::Given;
@@ -99,7 +99,7 @@ pub fn run(args: MnistArgs, given: &Given, signals: &Signals) -> Result<Ending, 
     match (settings.model, &settings.noiser) {
         (ModelName::Cnn, _) => run.on::<Cnn>(&devices, communicator),
         (ModelName::Mlp, NoiserConfig::QEggroll(_)) => run.on::<IntegerMlp>(&devices, communicator),
-        (ModelName::Mlp, _) => run.on::<Mlp>(&devices, communicator),
+        (ModelName::Mlp, _) => run.on::<DigitsMlp>(&devices, communicator),
     }
 }
 

@@ -14,12 +14,12 @@ const EPISODES: usize = 100;
 
 /// A network whose weights are drawn by the seed alone, whatever other tests draw.
 fn policy(settings: &ControlSettings, device: &Device) -> Mlp {
-    struct Draw {
+    struct DrawWeights {
         seed: u64,
         parameter: u32,
     }
 
-    impl ModuleMapper for Draw {
+    impl ModuleMapper for DrawWeights {
         fn map_float<const D: usize>(&mut self, parameter: Param<Tensor<D>>) -> Param<Tensor<D>> {
             self.parameter += 1;
             let key = EpisodeKey::new(self.seed, self.parameter, 0);
@@ -34,7 +34,7 @@ fn policy(settings: &ControlSettings, device: &Device) -> Mlp {
 
     let sizes = [&[4][..], &settings.hidden, &[2]].concat();
     let network = MlpConfig::new(sizes).with_activation(settings.activation()).init(device);
-    network.map(&mut Draw { seed: settings.seed, parameter: 0 })
+    network.map(&mut DrawWeights { seed: settings.seed, parameter: 0 })
 }
 
 /// Environment steps until the mean policy reaches the threshold over 100 episodes, if it does within the budget.

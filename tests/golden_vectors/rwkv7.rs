@@ -180,7 +180,7 @@ fn tensor_state_values(state: &[LayerState]) -> Vec<f64> {
 }
 
 /// Something that reads tokens of one sequence: the module and the host.
-trait Model {
+trait TokenReader {
     type State;
 
     fn begin(&self, state: &Rwkv7State) -> Self::State;
@@ -188,7 +188,7 @@ trait Model {
     fn end(&self, state: &Self::State) -> Vec<f64>;
 }
 
-impl Model for HostRwkv7 {
+impl TokenReader for HostRwkv7 {
     type State = Rwkv7State;
 
     fn begin(&self, state: &Rwkv7State) -> Rwkv7State {
@@ -211,7 +211,7 @@ impl Model for HostRwkv7 {
 
 struct OnDevice(Rwkv7, Device);
 
-impl Model for OnDevice {
+impl TokenReader for OnDevice {
     type State = Vec<LayerState>;
 
     fn begin(&self, state: &Rwkv7State) -> Vec<LayerState> {
@@ -233,7 +233,7 @@ fn token_rows(tokens: &[u32], rows: usize, device: &Device) -> Tensor<2, Int> {
 }
 
 /// Without noise: from an empty state, from one that is given, and with a new sequence that begins within.
-fn check_plain(tiny: &Tiny, model: &impl Model, what: &str) {
+fn check_plain(tiny: &Tiny, model: &impl TokenReader, what: &str) {
     let tokens = tiny.tokens();
     let empty = tensors_of_zeros();
     for (begin, logits, end) in

@@ -22,7 +22,7 @@ const GENERATIONS: u64 = 3;
 static ONE: Mutex<()> = Mutex::new(());
 
 #[derive(Module, Debug)]
-struct Net {
+struct TracedNet {
     first: Linear,
     second: Linear,
 }
@@ -60,7 +60,7 @@ impl TracedRun {
 
     /// Parameters after a few generations.
     fn train(&self) -> Vec<f32> {
-        let mut net = Net { first: layer(40, 24, &self.device), second: layer(24, 3, &self.device) };
+        let mut net = TracedNet { first: layer(40, 24, &self.device), second: layer(24, 3, &self.device) };
         let x = sines(5 * 40, &self.device).reshape([5, 40]);
         let mut strategy = EvolutionStrategyConfig::new(self.noiser.clone(), SgdConfig::new())
             .with_population_size(96)

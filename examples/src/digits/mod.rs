@@ -4,4 +4,4 @@ mod data;
 mod model;
 
 pub use data::{Batches, CLASSES, DataError, Dataset, Images, PixelScale, Sample};
-pub use model::{Mlp, accuracy};
+pub use model::{DigitsMlp, accuracy};

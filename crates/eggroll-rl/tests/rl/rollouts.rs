@@ -25,8 +25,8 @@ pub fn mlp(environment: &impl TensorEnvironment, activation: ActivationConfig) -
 
 /// The model with weights that depend on nothing but their places.
 fn fixed<M: Module>(model: M) -> M {
-    struct Fixed;
-    impl burn::module::ModuleMapper for Fixed {
+    struct FixedWeights;
+    impl burn::module::ModuleMapper for FixedWeights {
         fn map_float<const D: usize>(
             &mut self,
             param: burn::module::Param<Tensor<D>>,
@@ -38,7 +38,7 @@ fn fixed<M: Module>(model: M) -> M {
             })
         }
     }
-    model.map(&mut Fixed)
+    model.map(&mut FixedWeights)
 }
 
 pub fn strategy(noiser: impl Into<NoiserConfig>, model: &impl Module, chunk: Option<usize>) -> EvolutionStrategy {

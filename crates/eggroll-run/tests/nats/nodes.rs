@@ -1,6 +1,6 @@
 //! Coordinators and workers: in this process, or in others that can be killed.
 
-use crate::support::{self, Integers, LearningModel, Net};
+use crate::support::{self, IntegerNet, LearningModel, Net};
 use burn::optim::AdamConfig;
 use eggroll_core::EggrollConfig;
 use eggroll_run::distribution::nats::{Coordinator, Counts, NatsConfig, NatsError, Worker, WorkerReport};
@@ -49,7 +49,7 @@ impl NatsTask for Net {
     }
 }
 
-impl NatsTask for Integers {
+impl NatsTask for IntegerNet {
     const IS_OF_INTEGERS: bool = true;
 
     fn strategy() -> EvolutionStrategyConfig {
@@ -293,7 +293,7 @@ fn child() {
     // What the test harness has begun is no line of ours.
     println!();
     match env::var_os(INTEGERS) {
-        Some(_) => run_as::<Integers>(&role),
+        Some(_) => run_as::<IntegerNet>(&role),
         None => run_as::<Net>(&role),
     }
 }

@@ -191,8 +191,8 @@ fn moves<S: Subject>(model: &S::Model) -> Vec<f64> {
 }
 
 fn values<M: Module>(model: &M) -> Vec<f64> {
-    struct Values(Vec<f64>);
-    impl burn::module::ModuleVisitor for Values {
+    struct AllValues(Vec<f64>);
+    impl burn::module::ModuleVisitor for AllValues {
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
             self.0.extend(param.val().into_data().iter::<f64>());
         }
@@ -200,7 +200,7 @@ fn values<M: Module>(model: &M) -> Vec<f64> {
             self.0.extend(param.val().into_data().iter::<f64>());
         }
     }
-    let mut values = Values(Vec::new());
+    let mut values = AllValues(Vec::new());
     model.visit(&mut values);
     values.0
 }

@@ -56,9 +56,9 @@ fn devices() -> Vec<Device> {
 
 /// A model of two layers whose matrices are made on the host.
 fn model(device: &Device) -> EggModel {
-    struct Fill<'a>(&'a Device, u32);
+    struct FillDrawn<'a>(&'a Device, u32);
 
-    impl ModuleMapper for Fill<'_> {
+    impl ModuleMapper for FillDrawn<'_> {
         fn map_int<const D: usize>(&mut self, param: Param<Tensor<D, Int>>) -> Param<Tensor<D, Int>> {
             let shape = param.dims();
             if D == 1 {
@@ -71,7 +71,7 @@ fn model(device: &Device) -> EggModel {
             param.map(|_| Tensor::from_data(values, (self.0, integer_type(self.0))))
         }
     }
-    EggModelConfig::new().with_layers(2).with_width(32).init(device).map(&mut Fill(device, 0))
+    EggModelConfig::new().with_layers(2).with_width(32).init(device).map(&mut FillDrawn(device, 0))
 }
 
 /// A sequence for each pair, the same for both members: `[MEMBERS, STEPS + 1]`. Token 0, which starts a document, is among them.
@@ -150,9 +150,9 @@ fn integers<const D: usize>(tensor: Tensor<D, Int>) -> Vec<i32> {
 /// The integer parameters by path.
 fn parameters(model: &EggModel) -> BTreeMap<String, Vec<i32>> {
     #[derive(Default)]
-    struct Reader(Vec<String>, BTreeMap<String, Vec<i32>>);
+    struct IntegerReader(Vec<String>, BTreeMap<String, Vec<i32>>);
 
-    impl ModuleVisitor for Reader {
+    impl ModuleVisitor for IntegerReader {
         fn enter_module(&mut self, name: &str, _container_type: &str) {
             self.0.push(name.to_owned());
         }
@@ -165,7 +165,7 @@ fn parameters(model: &EggModel) -> BTreeMap<String, Vec<i32>> {
             self.1.insert(self.0.join("."), integers(param.val()));
         }
     }
-    let mut reader = Reader::default();
+    let mut reader = IntegerReader::default();
     model.visit(&mut reader);
     assert_eq!(reader.1.len(), 3 + 2 * 10, "all parameters");
     reader.1

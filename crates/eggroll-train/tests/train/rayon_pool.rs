@@ -17,12 +17,12 @@ const ROWS: usize = 4;
 const ROUNDS: usize = 1000;
 
 #[derive(Module, Debug)]
-struct Net {
+struct PoolNet {
     first: Linear,
     second: Linear,
 }
 
-impl Net {
+impl PoolNet {
     fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         self.second.forward(self.first.forward_shared(x).clamp(-1.0, 1.0))
     }
@@ -39,7 +39,7 @@ fn values(tensor: Tensor<2>) -> Vec<f32> {
 
 /// A model, its members, and what both give where there is no pool.
 struct PoolCase {
-    net: Net,
+    net: PoolNet,
     x: Tensor<2>,
     population: Population,
     plain: Vec<f32>,
@@ -48,7 +48,7 @@ struct PoolCase {
 
 impl PoolCase {
     fn new() -> Self {
-        let net = Net { first: layer(WIDTH, WIDTH), second: layer(WIDTH, 16) };
+        let net = PoolNet { first: layer(WIDTH, WIDTH), second: layer(WIDTH, 16) };
         let x = sines(ROWS * WIDTH).reshape([ROWS, WIDTH]);
         // Many more pairs than threads: every kernel has tasks for all of them.
         let config = EvolutionStrategyConfig::new(EggrollConfig::new().with_rank(2), AdamConfig::new());

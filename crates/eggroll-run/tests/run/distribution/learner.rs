@@ -14,21 +14,21 @@ struct ReplicaTask {
     validations: usize,
 }
 
-impl EsTask<Net> for ReplicaTask {
+impl EsTask<ReplicaNet> for ReplicaTask {
     type Output = Scalars;
 
-    fn evaluate(&mut self, net: &Net, population: &Population) -> Result<Fitness, UserError> {
+    fn evaluate(&mut self, net: &ReplicaNet, population: &Population) -> Result<Fitness, UserError> {
         match self.fails == Some(population.generation()) {
             true => Err("no data".into()),
             false => Ok(population.evaluate(|members| score(net, members))),
         }
     }
 
-    fn before_generation(&mut self, strategy: &mut EvolutionStrategy, _net: &Net) -> Result<(), UserError> {
+    fn before_generation(&mut self, strategy: &mut EvolutionStrategy, _net: &ReplicaNet) -> Result<(), UserError> {
         Ok(strategy.set_sigma(0.1 / (1 + strategy.generation()) as f64)?)
     }
 
-    fn validate(&mut self, _net: &Net, _report: &GenerationReport) -> Result<Vec<Scalars>, UserError> {
+    fn validate(&mut self, _net: &ReplicaNet, _report: &GenerationReport) -> Result<Vec<Scalars>, UserError> {
         self.validations += 1;
         Ok(vec![Scalars::from([("Error", 1.0)])])
     }
@@ -41,7 +41,7 @@ fn run(folder: &Path, distribution: Distribution, fails: Option<u64>) -> (RunDig
         .with_display(Display::Progress)
         .metric_valid(ScalarMetric::new("Error"))
         .with_distribution(distribution)
-        .launch(Net::new(0.4), &mut task);
+        .launch(ReplicaNet::new(0.4), &mut task);
     (outcome.map(|outcome| parameter_digest(&outcome.model)), task.validations)
 }
 

@@ -17,12 +17,12 @@ pub const MEMBERS: usize = 20;
 pub const GENERATIONS: u64 = 6;
 
 #[derive(Module, Debug)]
-pub struct Net {
+pub struct ReplicaNet {
     first: Linear,
     second: Linear,
 }
 
-impl Net {
+impl ReplicaNet {
     pub fn new(scale: f32) -> Self {
         Self { first: layer(4, 6, scale), second: layer(6, 2, scale) }
     }
@@ -43,7 +43,7 @@ pub fn sines(count: usize) -> Tensor<1> {
 }
 
 /// Three rows, so that they do not span the inputs.
-pub fn score(net: &Net, members: &MemberChunk) -> Tensor<1> {
+pub fn score(net: &ReplicaNet, members: &MemberChunk) -> Tensor<1> {
     let x = sines(12).reshape([3, 4]);
     -members.mean((net.forward(x) - 0.5).square())
 }
@@ -61,11 +61,11 @@ pub type RunDigest = Result<String, Error>;
 pub fn run_with(
     config: &EvolutionStrategyConfig,
     distribution: &mut Distribution,
-    evaluate: impl FnMut(&Net, &Population) -> Result<Fitness, UserError>,
+    evaluate: impl FnMut(&ReplicaNet, &Population) -> Result<Fitness, UserError>,
 ) -> RunDigest {
-    let net = Net::new(0.4);
+    let net = ReplicaNet::new(0.4);
     let mut strategy = config.try_init(&net)?;
-    let go_on = |_: &Net, _: &GenerationReport| Ok(ControlFlow::Continue(()));
+    let go_on = |_: &ReplicaNet, _: &GenerationReport| Ok(ControlFlow::Continue(()));
     let net = TrainingLoop::new(GENERATIONS).run_distributed(distribution, &mut strategy, net, evaluate, go_on)?;
     Ok(parameter_digest(&net))
 }

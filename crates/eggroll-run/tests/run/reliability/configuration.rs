@@ -59,7 +59,7 @@ fn read(text: &[u8]) -> bool {
     let read = config.is_ok();
     if let Ok(config) = config {
         match config.noiser {
-            NoiserConfig::QEggroll(_) => run::<Integers>(config),
+            NoiserConfig::QEggroll(_) => run::<IntegerNet>(config),
             _ => run::<Net>(config),
         }
     }

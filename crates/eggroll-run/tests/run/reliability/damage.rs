@@ -128,7 +128,7 @@ fn records_of_floats_that_were_written_wrongly_do_not_panic() {
 #[test]
 fn records_of_integers_that_were_written_wrongly_do_not_panic() {
     let optimizer = OptimizerConfig::IntegerAdamW(IntegerAdamWConfig::new());
-    records_that_were_written_wrongly::<Integers>(EvolutionStrategyConfig { optimizer, ..integer_config() });
+    records_that_were_written_wrongly::<IntegerNet>(EvolutionStrategyConfig { optimizer, ..integer_config() });
 }
 
 /// Damages one file of a copy of the checkpoint, and hands over its name and the copy.

@@ -125,7 +125,7 @@ fn is_integer(config: &EvolutionStrategyConfig) -> bool {
 
 fn attempt(config: EvolutionStrategyConfig) -> NumberVerdict {
     match is_integer(&config) {
-        true => generation_of::<Integers>(config),
+        true => generation_of::<IntegerNet>(config),
         false => generation_of::<Net>(config),
     }
 }

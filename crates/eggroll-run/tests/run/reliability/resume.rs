@@ -83,7 +83,7 @@ fn every_noiser_and_optimizer_resumes_bit_for_bit() {
 fn integers_resume_bit_for_bit() {
     for noiser in noisers(ParameterKind::Integer) {
         for optimizer in optimizers(ParameterKind::Integer) {
-            resumes::<Integers>(config(noiser.clone(), optimizer).with_learning_rate(0.5));
+            resumes::<IntegerNet>(config(noiser.clone(), optimizer).with_learning_rate(0.5));
         }
     }
 }

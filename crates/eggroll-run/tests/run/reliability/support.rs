@@ -63,7 +63,7 @@ impl LearningModel for Net {
 }
 
 #[derive(Module, Debug)]
-pub struct Integers {
+pub struct IntegerNet {
     first: integer::Linear,
     second: integer::Linear,
 }
@@ -73,7 +73,7 @@ fn ramp<const D: usize>(shape: [usize; D], step: usize, device: &Device) -> Tens
     Tensor::from_data(TensorData::new(values, shape), (device, integer_type(device)))
 }
 
-impl LearningModel for Integers {
+impl LearningModel for IntegerNet {
     fn start() -> Self {
         let layer =
             |shape| integer::Linear { weight: Param::initialized(ParamId::new(), ramp(shape, 17, &Device::flex())) };
@@ -85,7 +85,7 @@ impl LearningModel for Integers {
     }
 }
 
-impl Integers {
+impl IntegerNet {
     /// The fitness on the device of the model.
     pub fn fitness_on(&self, population: &Population, device: &Device) -> Fitness {
         let x = ramp([3, 8], 7 + population.generation() as usize, device);

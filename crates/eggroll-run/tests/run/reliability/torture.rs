@@ -1,7 +1,7 @@
 //! Runs that are killed at their n-th system call, or whose n-th call fails: each continues to the end of a run that nothing happened
 //! to. `scripts/torture` runs all of it.
 
-use crate::reliability::support::{Integers, LearningModel, Net, child, config, integer_config};
+use crate::reliability::support::{IntegerNet, LearningModel, Net, child, config, integer_config};
 use burn::optim::AdamConfig;
 use eggroll_core::NoiserConfig;
 use eggroll_run::*;
@@ -65,7 +65,9 @@ fn child_that_trains() {
     let (folder, noiser): (_, NoiserConfig) = (Path::new(folder), noiser.parse().expect("a noiser"));
     let [generations, every] = [generations, every].map(|number| number.parse().expect("a number"));
     let digest = match noiser {
-        NoiserConfig::QEggroll(_) => parameter_digest(&train::<Integers>(folder, integer_config(), generations, every)),
+        NoiserConfig::QEggroll(_) => {
+            parameter_digest(&train::<IntegerNet>(folder, integer_config(), generations, every))
+        }
         NoiserConfig::BaselineSubtraction(baseline) => {
             let noiser = eggroll_core::BaselineSubtractionConfig { group: 6, ..baseline };
             parameter_digest(&train::<Net>(folder, config(noiser, AdamConfig::new()), generations, every))

@@ -57,17 +57,17 @@ impl HalfRows {
     pub(crate) fn fill(&mut self, x: &[f32], d_input: usize) {
         self.stride = d_input.div_ceil(2);
         self.pairs.resize((x.len() / d_input).next_multiple_of(ROWS) * self.stride, 0);
-        dispatch(Fill { x, d_input, rows: self });
+        dispatch(FillHalfRows { x, d_input, rows: self });
     }
 }
 
-struct Fill<'a> {
+struct FillHalfRows<'a> {
     x: &'a [f32],
     d_input: usize,
     rows: &'a mut HalfRows,
 }
 
-impl Kernel for Fill<'_> {
+impl Kernel for FillHalfRows<'_> {
     type Output = ();
 
     #[inline(always)]
