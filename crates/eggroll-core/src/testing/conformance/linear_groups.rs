@@ -1,8 +1,8 @@
 //! Perturbed linear where rows of noise start on groups of the stream, so that kernels may keep noise in registers and take several
 //! columns at a time; and next to it where they just do not.
 
-use super::linear::{Bias, LinearCase, noises};
-use super::oracle::Noise;
+use super::linear::{BiasCase, LinearCase, noises};
+use super::oracle::OracleNoise;
 use super::{distance, implementations, implementations_of, values};
 use crate::ops::{self, InputRows, NoiseSource, PairRange, table_start};
 use burn::tensor::{DType, Tensor};
@@ -26,12 +26,15 @@ const CASES: [((u32, usize), [usize; 2], usize); 12] = [
 /// Aligned and not, several columns at a time, wide: what WebGPU takes of [`CASES`].
 const ON_WEBGPU: [usize; 4] = [1, 4, 6, 7];
 
-const WAYS: [(InputRows, Bias); 3] =
-    [(InputRows::PerMember, Bias::Perturbed), (InputRows::Shared, Bias::Plain), (InputRows::PerMember, Bias::None)];
+const WAYS: [(InputRows, BiasCase); 3] = [
+    (InputRows::PerMember, BiasCase::Perturbed),
+    (InputRows::Shared, BiasCase::Plain),
+    (InputRows::PerMember, BiasCase::None),
+];
 
 /// Wide dense noise takes the oracle too long.
-fn of_case(shape: [usize; 2], rank: usize) -> impl Iterator<Item = Noise> {
-    noises(rank).filter(move |noise| shape[0] * shape[1] <= 1 << 16 || matches!(noise, Noise::LowRank(_)))
+fn of_case(shape: [usize; 2], rank: usize) -> impl Iterator<Item = OracleNoise> {
+    noises(rank).filter(move |noise| shape[0] * shape[1] <= 1 << 16 || matches!(noise, OracleNoise::LowRank(_)))
 }
 
 #[test]
@@ -57,9 +60,9 @@ fn sources() {
     const TABLE: usize = 20_000;
     for index in [1, 4, 9] {
         let (rows, shape, rank) = CASES[index];
-        let case = LinearCase::of(rows, shape, InputRows::PerMember, Bias::Perturbed);
+        let case = LinearCase::of(rows, shape, InputRows::PerMember, BiasCase::Perturbed);
         let pairs = case.members.pairs;
-        for of in noises(rank).filter(|noise| matches!(noise, Noise::LowRank(_))) {
+        for of in noises(rank).filter(|noise| matches!(noise, OracleNoise::LowRank(_))) {
             let (matrix, bias) = (of.of_matrix(), LinearCase::bias_noise(of));
             let elements = [matrix.elements(shape), shape[1]];
             let keys = [matrix.key(), bias.key];
@@ -102,8 +105,8 @@ fn sources() {
 fn strided_rows() {
     for index in [1, 9] {
         let (rows, shape, rank) = CASES[index];
-        let case = LinearCase::of(rows, shape, InputRows::PerMember, Bias::Plain);
-        for noise in noises(rank).filter(|noise| matches!(noise, Noise::LowRank(_))) {
+        let case = LinearCase::of(rows, shape, InputRows::PerMember, BiasCase::Plain);
+        for noise in noises(rank).filter(|noise| matches!(noise, OracleNoise::LowRank(_))) {
             for on in implementations() {
                 let contiguous = case.found(&on, noise, case.x(&on), case.members);
                 let contiguous: Vec<f64> = contiguous.into_iter().map(f64::from).collect();
@@ -123,9 +126,9 @@ fn strided_rows() {
 fn chunks_change_no_bit() {
     for index in [2, 9] {
         let (rows, shape, rank) = CASES[index];
-        let case = LinearCase::of(rows, shape, InputRows::PerMember, Bias::Perturbed);
+        let case = LinearCase::of(rows, shape, InputRows::PerMember, BiasCase::Perturbed);
         let pairs = case.members.pairs;
-        for noise in noises(rank).filter(|noise| matches!(noise, Noise::LowRank(_))) {
+        for noise in noises(rank).filter(|noise| matches!(noise, OracleNoise::LowRank(_))) {
             for on in implementations_of(index, &[2]).iter().filter(|on| !on.portable) {
                 let whole = case.found(on, noise, case.x(on), case.members);
                 let each = case.x.len() / shape[0] / pairs.count as usize; // rows of a pair

@@ -1,6 +1,6 @@
 //! Estimates by part, for every role of a matrix and every use of it.
 
-use super::oracle::{self, Noise};
+use super::oracle::{self, OracleNoise};
 use super::{DISTRIBUTIONS, Implementation, implementations, implementations_of, inputs, row_projection, values};
 use crate::noise::role::{ParameterNoise, Role};
 use crate::ops::{self, DenseNoise, Input, LowRankNoise, NoiseSource, PairRange, orthonormal_rows};
@@ -66,7 +66,7 @@ fn transpose(matrix: &[f64], columns: usize) -> Vec<f64> {
 }
 
 /// The estimate of every part as it would be alone, projected; summed up.
-fn expected(weights: &[f64], given: Given, noise: Noise, parts: usize, shape: [usize; 2]) -> Vec<f64> {
+fn expected(weights: &[f64], given: Given, noise: OracleNoise, parts: usize, shape: [usize; 2]) -> Vec<f64> {
     let mut sum = vec![0.0; shape[0] * shape[1]];
     for (part, weights) in weights.chunks(weights.len() / parts).enumerate() {
         let projected = given.projected(&oracle::estimate(weights, noise, 0, shape), part, shape);
@@ -95,10 +95,10 @@ fn equals_oracle() {
                 Given { transposed: Some(&head), indices: Some(&indices), ..none },
             ];
             let low_rank = LowRankNoise::new(key, rank, SIGMA);
-            let dense = Noise::Dense(DenseNoise::new(key, SIGMA));
-            let signs = Noise::LowRank(LowRankNoise { signs: true, ..low_rank });
+            let dense = OracleNoise::Dense(DenseNoise::new(key, SIGMA));
+            let signs = OracleNoise::LowRank(LowRankNoise { signs: true, ..low_rank });
             let cases = [
-                (Role::LowRank { rank }, false, Noise::LowRank(low_rank)),
+                (Role::LowRank { rank }, false, OracleNoise::LowRank(low_rank)),
                 (Role::LowRank { rank }, true, signs),
                 (Role::Dense, false, dense),
             ];
@@ -139,7 +139,7 @@ fn power_is_the_squared_move() {
             let [width, out] = if transposed { [shape[1], shape[0]] } else { shape };
             let squares = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>();
             let of = |(part, pair): (&[f64], u32)| {
-                let noise = Noise::LowRank(low_rank).matrix(pair, shape);
+                let noise = OracleNoise::LowRank(low_rank).matrix(pair, shape);
                 let noise = if transposed { transpose(&noise, shape[1]) } else { noise };
                 let moved = |row: &[f64]| {
                     (0..out)
@@ -185,7 +185,7 @@ fn canary_shuffled_parts_fail() {
     let (key, shape) = (NoiseKey::new(5, 1, 2), [20, 3]);
     let (weights, x) = (inputs(3 * 17, 4), inputs(3 * 20, 7));
     let given = Given { rows: Some(&x), transposed: None, indices: None };
-    let noise = Noise::LowRank(LowRankNoise::new(key, 1, SIGMA));
+    let noise = OracleNoise::LowRank(LowRankNoise::new(key, 1, SIGMA));
     let expected = expected(&weights, given, noise, 3, shape);
     let role = Role::LowRank { rank: 1 };
     let noise = ParameterNoise { role, key, sigma: SIGMA, source: NoiseSource::Drawn, counts_signs: false };

@@ -1,6 +1,6 @@
 //! Perturbed embedding: rows of perturbed matrices.
 
-use super::oracle::{self, Noise};
+use super::oracle::{self, OracleNoise};
 use super::{DISTRIBUTIONS, Implementation, distance, implementations, inputs, values};
 use crate::ops::{DenseNoise, InputRows, LinearMembers, LowRankNoise, NoiseSource, PairRange, noise, table_start};
 use crate::rng::key::NoiseKey;
@@ -45,7 +45,7 @@ impl EmbeddingCase {
         (case, rank)
     }
 
-    fn expected(&self, noise: Noise) -> Vec<f64> {
+    fn expected(&self, noise: OracleNoise) -> Vec<f64> {
         oracle::embedding(&self.indices, &self.w, noise, self.members, self.shape)
     }
 
@@ -54,16 +54,16 @@ impl EmbeddingCase {
         Tensor::from_data(TensorData::new(indices, [self.indices.len()]), &on.device)
     }
 
-    fn found(&self, on: &Implementation, noise: Noise, source: NoiseSource) -> Vec<f32> {
+    fn found(&self, on: &Implementation, noise: OracleNoise, source: NoiseSource) -> Vec<f32> {
         let w = on.tensor(&self.w, self.shape);
         values(on.perturbed_embedding(w, self.indices(on), noise.of_matrix(), source, self.members))
     }
 }
 
-fn noises(rank: usize) -> impl Iterator<Item = Noise> {
+fn noises(rank: usize) -> impl Iterator<Item = OracleNoise> {
     DISTRIBUTIONS.into_iter().flat_map(move |distribution| {
         let key = NoiseKey::new(0x1234_5678_9abc_def0, 3, 11).with_distribution(distribution);
-        [Noise::LowRank(LowRankNoise::new(key, rank, 0.5)), Noise::Dense(DenseNoise::new(key, 0.5))]
+        [OracleNoise::LowRank(LowRankNoise::new(key, rank, 0.5)), OracleNoise::Dense(DenseNoise::new(key, 0.5))]
     })
 }
 
@@ -223,7 +223,7 @@ fn noise_bytes() {
 }
 
 fn call(on: &Implementation, indices: Vec<i32>, rank: usize, input: InputRows) {
-    let noise = Noise::LowRank(LowRankNoise::new(NoiseKey::new(0, 0, 0), rank, 0.1)).of_matrix();
+    let noise = OracleNoise::LowRank(LowRankNoise::new(NoiseKey::new(0, 0, 0), rank, 0.1)).of_matrix();
     let len = indices.len();
     let indices = Tensor::from_data(TensorData::new(indices, [len]), &on.device);
     let members = LinearMembers { pairs: PairRange::new(0, 2), input };

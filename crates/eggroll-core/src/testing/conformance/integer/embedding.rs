@@ -1,7 +1,8 @@
 //! Rows of a table.
 
 use super::{
-    Held, HostVector, ROUNDINGS, SIZES, found, integers, members, noises, oracle, transposed, with_portable_devices,
+    HostNoise, HostVector, ROUNDINGS, SIZES, found, integers, members, noises, oracle, transposed,
+    with_portable_devices,
 };
 use crate::arithmetic::integer::Rounding;
 use crate::ops::integer::IntegerNoise;
@@ -13,7 +14,7 @@ struct IntegerEmbeddingCase {
     weight: Vec<i8>,
     vocab: usize,
     width: usize,
-    noise: Option<Held>,
+    noise: Option<HostNoise>,
     /// With [`Rounding::Nearest`].
     bias: Option<HostVector>,
     rounding: Rounding,
@@ -24,7 +25,7 @@ impl IntegerEmbeddingCase {
         let of_bias = noise.map(|(pairs, _, sigma_shift)| (pairs, sigma_shift));
         let bias = (rounding == Rounding::Nearest).then(|| HostVector::new(width, (0, 60), of_bias, 7));
         let noise = noise.map(|(pairs, rank, sigma_shift)| {
-            Held::new(2, rank * (vocab + width), rank, sigma_shift, PairRange::new(3, pairs))
+            HostNoise::new(2, rank * (vocab + width), rank, sigma_shift, PairRange::new(3, pairs))
         });
         let rows = rows * members(noise.as_ref());
         let tokens = (0..rows).map(|r| ((r * 7 + 2) % vocab) as i32).collect();

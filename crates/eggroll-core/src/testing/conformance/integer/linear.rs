@@ -1,7 +1,8 @@
 //! Products of matrices, and the tied head.
 
 use super::{
-    Held, HostVector, RANKS, ROUNDINGS, found, integers, members, noises, oracle, transposed, with_portable_devices,
+    HostNoise, HostVector, RANKS, ROUNDINGS, found, integers, members, noises, oracle, transposed,
+    with_portable_devices,
 };
 use crate::arithmetic::integer::{Rounding, product_divisor};
 use crate::ops::integer::{IntegerNoise, head, linear};
@@ -13,7 +14,7 @@ struct IntegerLinearCase {
     x: Vec<i8>,
     weight: Vec<i8>,
     shape: [usize; 2],
-    noise: Option<Held>,
+    noise: Option<HostNoise>,
     /// With [`Rounding::Nearest`], as the activation.
     bias: Option<HostVector>,
     activate: bool,
@@ -24,7 +25,7 @@ impl IntegerLinearCase {
     /// Without a bias. `noise`: pairs, rank, sigma shift.
     fn new(shape: [usize; 2], rows: usize, noise: Option<(u32, usize, u32)>, rounding: Rounding) -> Self {
         let noise = noise.map(|(pairs, rank, sigma_shift)| {
-            Held::new(1, rank * (shape[0] + shape[1]), rank, sigma_shift, PairRange::new(5, pairs))
+            HostNoise::new(1, rank * (shape[0] + shape[1]), rank, sigma_shift, PairRange::new(5, pairs))
         });
         let rows = rows * members(noise.as_ref());
         let (x, weight) = (integers(rows * shape[0], 127, 1), integers(shape[0] * shape[1], 127, 2));
@@ -52,7 +53,7 @@ impl IntegerLinearCase {
         on.ints(&self.x, [self.x.len() / self.shape[0], self.shape[0]])
     }
 
-    fn found(&self, on: &Implementation, noise: Option<&Held>) -> Vec<i8> {
+    fn found(&self, on: &Implementation, noise: Option<&HostNoise>) -> Vec<i8> {
         let (weight, noise) = (on.ints(&self.weight, self.shape), noise.map(|noise| noise.on(on)));
         let bias = self.bias.as_ref().map(|bias| bias.on(on));
         found(on.integer_linear(self.x(on), weight, noise, bias, (self.activate, self.rounding)))
@@ -171,9 +172,9 @@ fn canary_other_noise_fails() {
         let case = IntegerLinearCase::new([17, 64], 3, Some((3, rank, 0)), rounding);
         let noise = case.noise.as_ref().expect("a case with noise");
         let expected = case.expected();
-        let finer = Held { sigma_shift: 1, ..noise.clone() };
+        let finer = HostNoise { sigma_shift: 1, ..noise.clone() };
         for on in implementations() {
-            let differs = |other: Option<&Held>| case.found(&on, other) != expected;
+            let differs = |other: Option<&HostNoise>| case.found(&on, other) != expected;
             assert!(differs(Some(&noise.shifted())), "{}: neighboring pairs, {rounding:?}", on.name);
             assert!(differs(Some(&finer)), "{}: another sigma, {rounding:?}", on.name);
             assert!(differs(None), "{}: no noise, {rounding:?}", on.name);
@@ -249,7 +250,7 @@ fn head_equals_oracle() {
     for ([vocab, width], rows) in [([3, 2], 1), ([256, 64], 3), ([41, 17], 45)] {
         for noise in [None, Some((1, 1, 4)), Some((2, 3, 0))] {
             let held = noise.map(|(pairs, rank, sigma_shift)| {
-                Held::new(4, rank * (vocab + width), rank, sigma_shift, PairRange::new(3, pairs))
+                HostNoise::new(4, rank * (vocab + width), rank, sigma_shift, PairRange::new(3, pairs))
             });
             let rows = rows * members(held.as_ref());
             let (x, weight) = (integers(rows * width, 127, 5), integers(vocab * width, 127, 6));
@@ -275,7 +276,7 @@ fn logits_saturate() {
     }
 }
 
-fn call(x: [usize; 2], weight: [usize; 2], noise: Option<Held>) {
+fn call(x: [usize; 2], weight: [usize; 2], noise: Option<HostNoise>) {
     let on = &implementations()[0];
     let zeros = |shape: [usize; 2]| on.ints(&vec![0; shape[0] * shape[1]], shape);
     linear(zeros(x), zeros(weight), noise.map(|noise| noise.on(on)), None, false, Rounding::Floor);
@@ -290,33 +291,33 @@ fn refuses_other_width() {
 #[test]
 #[should_panic(expected = "5 rows are not a multiple of 4 members")]
 fn refuses_uneven_rows() {
-    call([5, 6], [6, 2], Some(Held::new(1, 8, 1, 0, PairRange::new(1, 2))));
+    call([5, 6], [6, 2], Some(HostNoise::new(1, 8, 1, 0, PairRange::new(1, 2))));
 }
 
 #[test]
 #[should_panic(expected = "the noise [4, 7] of pairs 0..4 is not that of pairs 1..3 with 8 elements")]
 fn refuses_noise_of_another_parameter() {
-    call([4, 6], [6, 2], Some(Held::new(1, 7, 1, 0, PairRange::new(1, 2))));
+    call([4, 6], [6, 2], Some(HostNoise::new(1, 7, 1, 0, PairRange::new(1, 2))));
 }
 
 #[test]
 #[should_panic(expected = "the noise [4, 8] of pairs 0..4 is not that of pairs 3..5 with 8 elements")]
 fn refuses_pairs_that_are_not_held() {
-    let noise = Held::new(1, 8, 1, 0, PairRange::new(1, 2));
+    let noise = HostNoise::new(1, 8, 1, 0, PairRange::new(1, 2));
     call([4, 6], [6, 2], Some(noise.shifted().shifted()));
 }
 
 #[test]
 #[should_panic(expected = "a sigma shift of 25 is above 24")]
 fn refuses_large_sigma_shift() {
-    call([4, 6], [6, 2], Some(Held::new(1, 8, 1, 25, PairRange::new(1, 2))));
+    call([4, 6], [6, 2], Some(HostNoise::new(1, 8, 1, 25, PairRange::new(1, 2))));
 }
 
 #[test]
 #[should_panic(expected = "noise of rank 100 over 256 values: int32 holds the sums of a rank from 1 to 32")]
 fn refuses_noise_that_int32_does_not_hold() {
     let on = &implementations()[0];
-    let noise = Held::new(1, 100 * (256 + 2), 100, 0, PairRange::new(1, 1));
+    let noise = HostNoise::new(1, 100 * (256 + 2), 100, 0, PairRange::new(1, 1));
     head(on.ints(&[0; 512], [2, 256]), on.ints(&[0; 512], [2, 256]), Some(noise.on(on)));
 }
 

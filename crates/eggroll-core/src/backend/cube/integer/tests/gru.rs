@@ -1,11 +1,11 @@
 //! The recurrence: words, and several sequences in a cube.
 
-use super::{LAYOUTS, Layout, Noise, VALUES, indices, int8, operand, read, read_words};
+use super::{KernelNoise, LAYOUTS, Layout, VALUES, indices, int8, operand, read, read_words};
 use crate::arithmetic::integer::Rounding;
 use crate::backend::cube::eligibility::{Demand, runs};
 use crate::backend::cube::integer::geometry::{GateNoise, GruTile};
-use crate::backend::cube::integer::launch::{self, Gate};
-use crate::backend::cube::integer::operands::Held;
+use crate::backend::cube::integer::launch::{self, GateOperands};
+use crate::backend::cube::integer::operands::LaunchNoise;
 use crate::backend::cube::integer::packed_int8::{Form, Packing};
 use crate::testing::reference::integer as oracle;
 use burn::tensor::DType;
@@ -17,7 +17,7 @@ struct HostGate {
     input: Vec<i8>,
     weight: Vec<i8>,
     bias: Vec<i8>,
-    noise: [Noise; 2],
+    noise: [KernelNoise; 2],
 }
 
 struct GruKernelCase {
@@ -36,7 +36,10 @@ impl GruKernelCase {
             input: int8(members * STEPS * width, 10 + salt),
             weight: int8(width * width, 20 + salt),
             bias: int8(width, 30 + salt),
-            noise: [Noise::new(2 * rank * width, rank, pairs, 40 + salt), Noise::new(2 * width, 1, pairs, 50 + salt)],
+            noise: [
+                KernelNoise::new(2 * rank * width, rank, pairs, 40 + salt),
+                KernelNoise::new(2 * width, 1, pairs, 50 + salt),
+            ],
         };
         let starts = (0..members * STEPS).map(|r| usize::from(r % 5 == 2)).collect();
         Self { state: int8(members * width, 1), starts, gates: [gate(0), gate(1)], width, members, rank }
@@ -64,10 +67,10 @@ impl GruKernelCase {
         all
     }
 
-    fn gate(&self, gate: usize, layout: Layout, noisy: bool) -> Gate {
+    fn gate(&self, gate: usize, layout: Layout, noisy: bool) -> GateOperands {
         let (host, width) = (&self.gates[gate], self.width);
-        let held = |of: usize| if noisy { host.noise[of].on(layout) } else { Held { noise: None } };
-        Gate {
+        let held = |of: usize| if noisy { host.noise[of].on(layout) } else { LaunchNoise { noise: None } };
+        GateOperands {
             input: operand(&host.input, [self.starts.len(), width], layout),
             weight: operand(&host.weight, [width, width], layout),
             held: held(0),

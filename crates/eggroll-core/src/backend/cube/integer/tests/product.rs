@@ -1,13 +1,13 @@
 //! Products, and rows of a table.
 
-use super::{LAYOUTS, Layout, Noise, PACKED, VALUES, WORDS, indices, int8, operand, read, read_words};
+use super::{KernelNoise, LAYOUTS, Layout, PACKED, VALUES, WORDS, indices, int8, operand, read, read_words};
 use crate::arithmetic::integer::Rounding;
 use crate::arithmetic::integer::product_divisor;
 use crate::arithmetic::integer::transformer::{head_shift, product_shift};
 use crate::backend::cube::BiasKind;
 use crate::backend::cube::integer::epilogue::Epilogue;
 use crate::backend::cube::integer::geometry::ProductTile;
-use crate::backend::cube::integer::launch::{self, Product};
+use crate::backend::cube::integer::launch::{self, ProductOperands};
 use crate::backend::cube::integer::packed_int8::{Form, Packing};
 use crate::testing::reference::integer as oracle;
 use burn::tensor::DType;
@@ -23,7 +23,7 @@ struct ProductKernelCase {
     x: Vec<i8>,
     weight: Vec<i8>,
     shape: [usize; 2],
-    noise: Noise,
+    noise: KernelNoise,
 }
 
 impl ProductKernelCase {
@@ -34,14 +34,14 @@ impl ProductKernelCase {
             x,
             weight: int8(d_input * d_output, 2),
             shape,
-            noise: Noise::new(rank * (d_input + d_output), rank, PAIRS, 3),
+            noise: KernelNoise::new(rank * (d_input + d_output), rank, PAIRS, 3),
         }
     }
 
     /// In the layouts of input, weight and noise.
-    fn product(&self, [x, weight, held]: [Layout; 3], epilogue: Epilogue, divisor: i32) -> Product {
+    fn product(&self, [x, weight, held]: [Layout; 3], epilogue: Epilogue, divisor: i32) -> ProductOperands {
         let d_input = self.shape[0];
-        Product {
+        ProductOperands {
             x: operand(&self.x, [self.x.len() / d_input, d_input], x),
             weight: operand(&self.weight, self.shape, weight),
             transposed: false,
@@ -52,7 +52,7 @@ impl ProductKernelCase {
         }
     }
 
-    fn run(&self, product: Product, packing: Packing) -> Vec<i8> {
+    fn run(&self, product: ProductOperands, packing: Packing) -> Vec<i8> {
         read(launch::product(product, DType::I32, self.tile(packing)))
     }
 
@@ -100,7 +100,7 @@ fn words_equal_oracle() {
 fn canary_other_noise_fails() {
     let (case, other) = (
         ProductKernelCase::new([64, 40], 1),
-        ProductKernelCase { noise: Noise::new(104, 1, PAIRS, 4), ..ProductKernelCase::new([64, 40], 1) },
+        ProductKernelCase { noise: KernelNoise::new(104, 1, PAIRS, 4), ..ProductKernelCase::new([64, 40], 1) },
     );
     let found = |case: &ProductKernelCase| case.run(case.product([WORDS; 3], Epilogue::Divide, 128), Packing::Dot);
     assert!(found(&case) != found(&other));
@@ -111,7 +111,7 @@ fn rounded_products_equal_oracle() {
     for (index, (shape, rank)) in SHAPES.into_iter().enumerate() {
         let [d_input, d_output] = shape;
         let (case, activate) = (ProductKernelCase::new(shape, rank), index % 2 == 0);
-        let (bias, of_bias) = (int8(d_output, 5), Noise::new(2 * d_output, 1, PAIRS, 6));
+        let (bias, of_bias) = (int8(d_output, 5), KernelNoise::new(2 * d_output, 1, PAIRS, 6));
         let row = |(r, x)| {
             let bias = oracle::vector(&bias, Some(of_bias.member(r / ROWS)), Rounding::Nearest);
             let noise = Some(case.noise.member(r / ROWS));
@@ -122,7 +122,7 @@ fn rounded_products_equal_oracle() {
         for layouts in case.layouts().step_by(2) {
             for packing in PACKED {
                 let epilogue = Epilogue::Round { bias: BiasKind::Perturbed, activate };
-                let product = Product {
+                let product = ProductOperands {
                     bias: Some((operand(&bias, [1, d_output], VALUES).tensor, of_bias.on(VALUES))),
                     ..case.product(layouts, epilogue, product_shift(d_input) as i32)
                 };
@@ -145,7 +145,7 @@ fn logits_equal_oracle() {
             let words = vocab.is_multiple_of(4);
             let held = if words { layouts[2] } else { VALUES };
             for packing in PACKED {
-                let product = Product {
+                let product = ProductOperands {
                     x: operand(&x, [rows, width], layouts[0]),
                     weight: operand(&weight, [vocab, width], layouts[1]),
                     transposed: true,
@@ -167,7 +167,7 @@ fn logits_equal_oracle() {
 fn rows_of_a_table_equal_oracle() {
     // Noise by words, of rank 1; a rest of a word; words at every rank.
     for ([vocab, width], rank) in [([4, 130], 1), ([40, 45], 2), ([64, 64], 3)] {
-        let noise = Noise::new(rank * (vocab + width), rank, PAIRS, 3);
+        let noise = KernelNoise::new(rank * (vocab + width), rank, PAIRS, 3);
         let weight = int8(vocab * width, 1);
         // Part of what a unit takes, and more.
         for rows in [1, 6] {
