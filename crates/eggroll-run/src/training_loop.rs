@@ -134,7 +134,7 @@ impl TrainingLoop {
             let log = self.replay_log.as_ref().filter(|_| leads);
             let log = log.map(|path| ReplayLog::open(path, strategy, &model)).transpose()?;
             let plan = LoopPlan { until: self.generations, every, patience: self.patience, is_saved: false };
-            let mut steps = Plain { evaluate, after: leads.then_some(after), checkpoints, stopped: false };
+            let mut steps = PlainLoop { evaluate, after: leads.then_some(after), checkpoints, stopped: false };
             drive(strategy, model, plan, log, &mut Replica::new(&mut steps, distribution))
         });
         distribution.end(result)
@@ -142,7 +142,7 @@ impl TrainingLoop {
 }
 
 /// The steps of a [`TrainingLoop`].
-struct Plain<E, A> {
+struct PlainLoop<E, A> {
     evaluate: E,
     /// Of rank 0.
     after: Option<A>,
@@ -150,7 +150,7 @@ struct Plain<E, A> {
     stopped: bool,
 }
 
-impl<M: Module, E, A> Steps<M> for Plain<E, A>
+impl<M: Module, E, A> Steps<M> for PlainLoop<E, A>
 where
     E: FnMut(&M, &Population) -> Result<Fitness, UserError>,
     A: FnMut(&M, &GenerationReport) -> Result<ControlFlow<()>, UserError>,

@@ -55,13 +55,13 @@ pub trait Mix: Module + ModuleDisplay + Sync {
 }
 
 #[derive(Module, Debug)]
-pub struct Block<M: Module> {
+pub struct ResidualBlock<M: Module> {
     pub mix: M,
     up: Linear,
     down: Linear,
 }
 
-impl<M: Module> Block<M> {
+impl<M: Module> ResidualBlock<M> {
     /// What follows the mixing: `x + mlp(norm(x))`.
     pub fn mlp(&self, x: Tensor<3>) -> Tensor<3> {
         x.clone() + self.down.forward(gelu(self.up.forward(norm(x))))
@@ -71,7 +71,7 @@ impl<M: Module> Block<M> {
 #[derive(Module, Debug)]
 pub struct FloatModel<M: Module> {
     pub embedding: Embedding,
-    pub blocks: Vec<Block<M>>,
+    pub blocks: Vec<ResidualBlock<M>>,
     head: Linear,
 }
 
@@ -125,7 +125,7 @@ impl<M: Mix> LanguageModel for FloatModel<M> {
         let width = settings.width;
         let embedding =
             EmbeddingConfig::new(vocab, width).with_initializer(Initializer::Normal { mean: 0.0, std: 0.5 });
-        let block = || Block {
+        let block = || ResidualBlock {
             mix: M::new(settings, own, device),
             up: linear(width, 4 * width, device),
             down: linear(4 * width, width, device),

@@ -1,7 +1,7 @@
 //! Loading: one checkpoint, or the newest that is whole.
 
 use super::parts::SavedCheckpoint;
-use super::state::State;
+use super::state::CheckpointState;
 use super::{CARRIED, Checkpoints, MASTERS, MODEL, OPTIMIZER, SCHEDULE, TRANSFORMS};
 use crate::difference::difference;
 use crate::error::{Error, RunError, SavedError};
@@ -63,7 +63,7 @@ impl Checkpoints {
     }
 
     fn load_saved<M: Module>(&self, saved: &SavedCheckpoint, model: M) -> Result<(EvolutionStrategy, M), Error> {
-        let State { config, data, .. } = &saved.state;
+        let CheckpointState { config, data, .. } = &saved.state;
         let other = |field: String, found: String, expected: String| -> Result<(), Error> {
             Err(RunError::OtherRun { path: saved.path(), field, found, expected }.into())
         };

@@ -1,7 +1,7 @@
 //! The running trace: its file, its sections, and the lanes of all threads.
 
 use super::summary::{Section, Summary};
-use super::thread_spans::{Kind, ThreadSpans, Totals};
+use super::thread_spans::{SpanKind, ThreadSpans, Totals};
 use crate::error::{Error, TraceError};
 use eggroll_core::profile;
 use eggroll_core::sync::locked;
@@ -157,7 +157,7 @@ pub(super) fn generation(number: u64) {
     });
 }
 
-pub(super) fn enter(kind: Kind, fine: bool, bytes: u64) {
+pub(super) fn enter(kind: SpanKind, fine: bool, bytes: u64) {
     with_lane(|lane| lane.enter(kind, fine, bytes, SECTION.load(Relaxed), now()));
 }
 

@@ -22,12 +22,12 @@ const COUPLING: f64 = 0.25;
 
 /// How the scores `[parts, members]` are ordered.
 #[derive(Clone, Copy)]
-pub(super) struct Parts {
+pub(super) struct ScoreParts {
     pub count: usize,
     pub steps: usize,
 }
 
-impl Parts {
+impl ScoreParts {
     /// What becomes of the rows that would be those of a part: for every use of a parameter, in order.
     fn rows(self, inputs: &Inputs, part: usize) -> Vec<Range<usize>> {
         let (sequence, step) = (part / self.steps, part % self.steps);
@@ -55,7 +55,7 @@ struct Change {
 
 impl Change {
     /// Of `[parts, members]` scores before and after, those of one member.
-    fn of(parts: Parts, part: usize, member: usize, before: &Fitness, after: &Fitness) -> Self {
+    fn of(parts: ScoreParts, part: usize, member: usize, before: &Fitness, after: &Fitness) -> Self {
         let members = before.values().len() / parts.count;
         let mut change = Self::default();
         for other in 0..parts.count {
@@ -92,7 +92,7 @@ impl Change {
 
 impl Population {
     /// The parameters whose rows are to be looked at, by position.
-    pub(super) fn unknown_rows(&self, checks: &[RowCheck], parts: Parts, noted: &[Inputs]) -> Vec<usize> {
+    pub(super) fn unknown_rows(&self, checks: &[RowCheck], parts: ScoreParts, noted: &[Inputs]) -> Vec<usize> {
         let entries = self.perturbation.table.entries();
         let is_due = |at: &usize| {
             checks[*at].is_due(self.generation)
@@ -110,7 +110,7 @@ impl Population {
         &self,
         checks: &mut [RowCheck],
         positions: &[usize],
-        parts: Parts,
+        parts: ScoreParts,
         noted: &[Inputs],
         chunk: MemberChunk,
         mut score: impl FnMut(MemberChunk, Vec<MovedRows>) -> Result<Fitness, E>,

@@ -1,6 +1,6 @@
 //! Arguments of calls, filters and tests.
 
-use super::error::{Error, Result, fail};
+use super::error::{Result, TemplateError, fail};
 use super::value::Value;
 use std::sync::Arc;
 
@@ -44,15 +44,15 @@ impl CallArgs {
 
 /// An argument that must be there.
 pub(super) fn needed(value: Option<Value>, what: &str) -> Result<Value> {
-    value.ok_or_else(|| Error(format!("{what} lacks an argument")))
+    value.ok_or_else(|| TemplateError(format!("{what} lacks an argument")))
 }
 
 /// An argument that is an integer.
 pub(super) fn integer(value: &Value, what: &str) -> Result<i128> {
-    value.as_int().ok_or_else(|| Error(format!("{what} needs an integer, not {}", value.kind())))
+    value.as_int().ok_or_else(|| TemplateError(format!("{what} needs an integer, not {}", value.kind())))
 }
 
 /// An argument that is a text.
 pub(super) fn text<'a>(value: &'a Value, what: &str) -> Result<&'a str> {
-    value.as_str().ok_or_else(|| Error(format!("{what} needs a text, not {}", value.kind())))
+    value.as_str().ok_or_else(|| TemplateError(format!("{what} needs a text, not {}", value.kind())))
 }

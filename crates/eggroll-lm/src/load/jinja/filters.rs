@@ -2,7 +2,7 @@
 
 use super::args::{CallArgs, integer, needed, text};
 use super::classes::{Class, matches};
-use super::error::{Error, Result, fail};
+use super::error::{Result, TemplateError, fail};
 use super::format::percent;
 use super::json::to_json;
 use super::meter::{Buffer, room, step};
@@ -36,7 +36,7 @@ impl Renderer {
             }
             "length" | "count" => {
                 args.positional(name, 0, 0)?;
-                let length = value.length().ok_or_else(|| Error(format!("{} has no length", value.kind())))?;
+                let length = value.length().ok_or_else(|| TemplateError(format!("{} has no length", value.kind())))?;
                 Ok(Value::Int(length as i128))
             }
             "list" => {

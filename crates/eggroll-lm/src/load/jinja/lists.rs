@@ -2,7 +2,7 @@
 
 use super::args::{CallArgs, integer, needed, text};
 use super::ast::Operator;
-use super::error::{Error, Result, fail};
+use super::error::{Result, TemplateError, fail};
 use super::meter::{Buffer, room, step};
 use super::names::is_filter;
 use super::operators::{binary, equal, order, sort};
@@ -291,7 +291,7 @@ fn groups(value: &Value, args: CallArgs) -> Result<Value> {
         }
     }
     let group = |(_, real, members): (Value, Value, Vec<Value>)| {
-        Ok::<_, Error>(Value::Group(Items::new(vec![real, Value::list(members)?])?))
+        Ok::<_, TemplateError>(Value::Group(Items::new(vec![real, Value::list(members)?])?))
     };
     Value::list(groups.into_iter().map(group).collect::<Result<_>>()?)
 }
